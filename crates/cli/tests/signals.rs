@@ -103,6 +103,31 @@ fn a_request_to_stop_ends_a_run_with_what_there_is() {
     }
 }
 
+/// A capture that has not begun yet: what was read is nothing, and nobody says that it was complete.
+#[test]
+fn a_run_that_is_stopped_before_the_first_packet_claims_nothing() {
+    for (workers, signal, code) in [("1", "INT", 130), ("2", "INT", 130), ("1", "TERM", 0)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        shell(&format!("mkfifo '{}'", path.display()));
+        let mut command = command(&["read", &path.display().to_string(), "--workers", workers]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        pipe.write_all(&std::fs::read(demo()).unwrap()[..24]).unwrap();
+        shell(&format!("kill -{signal} {}", child.id()));
+        let done = ran(child.wait_with_output().unwrap());
+        drop(pipe);
+        assert_eq!(done.code, code, "{}{}", done.out, done.err);
+        assert!(done.out.contains("stopped before the end"), "{}", done.out);
+        assert!(
+            done.out.contains("Ledger: of what was read until the run was stopped"),
+            "{}",
+            done.out
+        );
+        assert!(!done.out.contains("complete"), "{}", done.out);
+    }
+}
+
 #[test]
 fn outputs_are_opened_again_and_rules_are_not() {
     let by_two = [&SURICATA[..], &TWO[..]].concat();

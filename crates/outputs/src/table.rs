@@ -4,6 +4,7 @@
 //! so that it can be searched and compared.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+pub use gabion_record::thousands::thousands;
 
 /// Where the text of a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,19 +72,6 @@ const COLUMNS_LEAST: u16 = 60;
 /// Columns of the terminal that standard output is, if it is one and says so.
 pub fn terminal_columns() -> Option<u16> {
     Grid::new().width().filter(|columns| *columns > 0)
-}
-
-/// A number with its thousands apart: `1,264`.
-pub fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, c) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(c);
-    }
-    text
 }
 
 #[cfg(test)]

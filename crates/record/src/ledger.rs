@@ -16,6 +16,7 @@
 use std::fmt;
 
 use crate::budget::ByteSize;
+use crate::thousands::thousands;
 
 macro_rules! shed_reasons {
     ($($variant:ident, $name:literal, $why:literal;)+) => {
@@ -312,9 +313,9 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.bytes == 0 {
             // A stage that counts no bytes prints none.
-            write!(f, "{}", self.items)
+            f.write_str(&thousands(self.items))
         } else {
-            write!(f, "{} ({})", self.items, ByteSize(self.bytes))
+            write!(f, "{} ({})", thousands(self.items), ByteSize(self.bytes))
         }
     }
 }

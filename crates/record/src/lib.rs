@@ -22,6 +22,7 @@ pub mod limits;
 pub mod logs;
 pub mod near;
 pub mod saved;
+pub mod thousands;
 
 pub use addr::Addr;
 pub use config::Tree;

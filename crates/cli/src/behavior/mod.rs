@@ -27,6 +27,7 @@ use gabion_flowlog::source::is_read_once;
 use gabion_outputs::files::Outputs;
 use gabion_outputs::page::Page;
 use gabion_outputs::profile_store::Written;
+use gabion_outputs::table::thousands;
 use gabion_record::Tree;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::ledger::Ledger;
@@ -230,15 +231,16 @@ fn report_live(done: &FlowsDone, o: &ReadOptions) {
     }
     if let (Some((d, dropped)), false) = (done.datagrams(), o.quiet) {
         eprintln!(
-            "gabion: netflow: {} datagrams, {dropped} dropped by the kernel, {} flows, {} missing by sequence \
+            "gabion: netflow: {} datagrams, {} dropped by the kernel, {} flows, {} missing by sequence \
              number, {} sets without template, {} malformed, {} templates and {} domains let go",
-            d.datagrams,
-            d.flows,
-            d.lost,
-            d.without_template,
-            d.malformed,
-            d.templates_dropped,
-            d.domains_dropped
+            thousands(d.datagrams),
+            thousands(dropped),
+            thousands(d.flows),
+            thousands(d.lost),
+            thousands(d.without_template),
+            thousands(d.malformed),
+            thousands(d.templates_dropped),
+            thousands(d.domains_dropped)
         );
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         many(c.records, "record"),
         many(used as u64, "log"),
         many(c.flows, "flow"),
-        c.established,
+        thousands(c.established),
         many(c.sources, "source"),
         many(c.windows, "window")
     );
@@ -35,20 +35,20 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         let _ = writeln!(
             out,
             "\nEvidence ({}, {} repeats left out; {} written)",
-            c.evidence,
-            c.repeats,
+            thousands(c.evidence),
+            thousands(c.repeats),
             many(c.findings, "finding")
         );
         let columns = [("TYPE", Align::Left), ("LEVEL", Align::Left), ("COUNT", Align::Right)];
         let mut table = Table::new(&columns);
         for (name, level, count) in ended.found.evidence.each() {
-            table.row([name.to_owned(), level.to_string(), count.to_string()]);
+            table.row([name.to_owned(), level.to_string(), thousands(count)]);
         }
         out.push_str(&table.render(terminal_width()));
     }
     ranked::text(&ended.found.rank, (0, 0), HOSTS, &mut out);
     if c.crowded > 0 {
-        let n = c.crowded;
+        let n = thousands(c.crowded);
         let _ =
             writeln!(out, "\n{n} pieces of evidence at first records of ever new sources left out");
     }
@@ -70,7 +70,8 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         let mut table = Table::new(&columns);
         for w in &ended.ran.whitelisted {
             let text = w.text.clone();
-            table.row([w.line.to_string(), text, w.records.to_string(), w.evidence.to_string()]);
+            let (records, evidence) = (thousands(w.records), thousands(w.evidence));
+            table.row([w.line.to_string(), text, records, evidence]);
         }
         out.push_str(&table.render(terminal_width()));
     }
@@ -114,7 +115,7 @@ fn limits(ended: &Ended<'_>, out: &mut String) {
 
 /// So many of a thing.
 fn many(n: u64, of: &str) -> String {
-    format!("{n} {of}{}", if n == 1 { "" } else { "s" })
+    format!("{} {of}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
 /// For programs.

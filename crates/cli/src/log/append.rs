@@ -6,6 +6,7 @@ use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_logs::journal::{Entries, Failed, NoEntry};
+use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
 use gabion_seal::limits::RECORD_MAX;
 use gabion_seal::storage::Files;
@@ -62,7 +63,9 @@ pub(super) fn run(options: &Append) -> Ended {
     } else if !options.quiet {
         standard_output::line(format_args!(
             "sealed {} records, {} bytes, in {} bytes",
-            tally.records, tally.bytes, tally.stored
+            thousands(tally.records),
+            thousands(tally.bytes),
+            thousands(tally.stored)
         ));
     }
     Ok(0)
@@ -70,6 +73,7 @@ pub(super) fn run(options: &Append) -> Ended {
 
 /// What to do where so many records were sealed and no more could be.
 fn rest_of(sealed: u64) -> String {
+    let sealed = thousands(sealed);
     format!("{sealed} records of this run are sealed: make room, then give the others again")
 }
 

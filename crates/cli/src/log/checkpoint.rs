@@ -4,6 +4,7 @@ use super::options::CheckpointOptions;
 use super::{Ended, LogFault, folders, push_fault};
 use crate::standard_output;
 use gabion_intake::{LOOK_EVERY, Pusher};
+use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
 use gabion_seal::checkpoints;
 use gabion_seal::leaves::leaves;
@@ -121,7 +122,7 @@ fn carry(options: &CheckpointOptions) -> Ended {
         standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
         let how = if failed.is_none() { "carried to" } else { "NOT carried to all of" };
-        standard_output::line(format_args!("{size} chunks, {how} {places} places"));
+        standard_output::line(format_args!("{} chunks, {how} {places} places", thousands(size)));
     }
     // It was said when it failed.
     Ok(failed.map_or(0, |fault| fault.code))

@@ -3,6 +3,7 @@
 use super::{LogFault, folders};
 use crate::exit::Fault;
 use crate::standard_error::notices;
+use gabion_outputs::table::thousands;
 use gabion_sensor::{Error, FindingLog, OpenedLog};
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,7 @@ impl SealedFindings {
             Err(Error::Seal { source, lost }) => {
                 let lost = match lost {
                     0 => String::new(),
-                    n => format!(": {n} findings are not sealed"),
+                    n => format!(": {} findings are not sealed", thousands(n)),
                 };
                 let fault = LogFault::from(source);
                 return Err(LogFault { text: format!("{}{lost}", fault.text), ..fault }
@@ -53,8 +54,9 @@ impl SealedFindings {
         };
         if !is_quiet {
             eprintln!(
-                "gabion: {sealed} findings sealed in {}; `gabion log show --kind finding` lists their ids, \
+                "gabion: {} findings sealed in {}; `gabion log show --kind finding` lists their ids, \
                  `gabion log prove --finding ID` proves one",
+                thousands(sealed),
                 self.path.display()
             );
         }

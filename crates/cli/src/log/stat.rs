@@ -4,6 +4,7 @@ use super::options::Stat;
 use super::times::rfc3339;
 use super::{Ended, LogFault, folders, live_counts};
 use crate::standard_output;
+use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
 use gabion_seal::recipient::Stanza;
 use gabion_seal::segment::file_name;
@@ -102,21 +103,22 @@ pub(super) fn run(options: &Stat) -> Ended {
     ));
     standard_output::line(format_args!(
         "{} records in {} chunks and {} segments, {} commits",
-        sums.records,
-        sums.chunks,
-        all.len(),
-        sums.marks
+        thousands(sums.records),
+        thousands(sums.chunks),
+        thousands(all.len() as u64),
+        thousands(sums.marks)
     ));
     standard_output::line(format_args!(
         "{} bytes stored, {} before compression",
-        sums.stored, sums.plain
+        thousands(sums.stored),
+        thousands(sums.plain)
     ));
     standard_output::line(format_args!(
         "{notes} checkpoints, the last of {} chunks",
-        signed.map_or(0, |e| e.checkpoint.size)
+        thousands(signed.map_or(0, |e| e.checkpoint.size))
     ));
     for (id, segments) in &readers {
-        standard_output::line(format_args!("reader {id}: {segments} segments"));
+        standard_output::line(format_args!("reader {id}: {} segments", thousands(*segments)));
     }
     for segment in &all {
         let held = if held.contains(&segment.first_chunk) { ", on hold" } else { "" };
@@ -124,7 +126,7 @@ pub(super) fn run(options: &Stat) -> Ended {
             "segment {}: from record {}, {} bytes, begun {}{held}",
             segment.first_chunk,
             segment.first_record,
-            segment.bytes,
+            thousands(segment.bytes),
             rfc3339(segment.created_ns)
         ));
     }

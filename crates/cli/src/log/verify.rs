@@ -5,6 +5,7 @@ use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::progress::Progress;
 use crate::standard_output;
+use gabion_outputs::table::thousands;
 use gabion_seal::limits::ANCHORS_BYTES_MAX;
 use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::storage::Files;
@@ -82,7 +83,8 @@ pub(super) fn run(options: &Verify) -> Ended {
     if let Some(bar) = bar {
         bar.end();
     }
-    let seconds = start.elapsed().as_secs_f64();
+    // With six digits: more are noise.
+    let seconds = (start.elapsed().as_secs_f64() * 1e6).round() / 1e6;
     if options.output.json {
         standard_output::line(String::from_utf8_lossy(&report.to_json(seconds)));
     } else {
@@ -93,7 +95,7 @@ pub(super) fn run(options: &Verify) -> Ended {
 }
 
 fn counted(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+    if n == 1 { format!("1 {what}") } else { format!("{} {what}s", thousands(n)) }
 }
 
 /// Places that are printed; more of them don't help a person.
@@ -105,7 +107,10 @@ const NOTES_SHOWN: usize = 20;
 /// Says how many of so many were not printed.
 fn say_left(all: usize, shown: usize, what: &str) {
     if all > shown {
-        standard_output::line(format_args!("  and {} {what} more: see --json", all - shown));
+        standard_output::line(format_args!(
+            "  and {} {what} more: see --json",
+            thousands((all - shown) as u64)
+        ));
     }
 }
 
@@ -121,7 +126,9 @@ fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
     for anchor in &report.anchors {
         standard_output::line(format_args!(
             "  anchor {} ({} chunks): {}",
-            anchor.from, anchor.size, anchor.outcome
+            anchor.from,
+            thousands(anchor.size),
+            anchor.outcome
         ));
     }
     for warning in &report.warnings {
@@ -136,7 +143,7 @@ fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
     }
     // Without a key only the log's own statements are: that says nothing about the rest.
     let opened = if has_keys && report.opened_records > 0 {
-        format!(", {} opened and compared", report.opened_records)
+        format!(", {} opened and compared", thousands(report.opened_records))
     } else {
         String::new()
     };
@@ -156,7 +163,7 @@ fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
         counted(report.records, "record"),
         counted(report.chunks, "chunk"),
         counted(report.epochs, "epoch"),
-        report.bytes
+        thousands(report.bytes)
     ));
     for note in &report.evidence {
         standard_output::line(note);
