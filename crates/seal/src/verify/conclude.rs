@@ -1,7 +1,8 @@
 //! The end of a log: what everything that was seen means together.
 
-use super::judge::{Judge, Unknown};
+use super::judge::Judge;
 use super::report::{Place, Pruned, Report, Verdict};
+use super::state::Unknown;
 use super::{Anchor, Options};
 use crate::checkpoints;
 use crate::error::{Error, Result};
@@ -16,26 +17,27 @@ use std::collections::BTreeMap;
 impl Judge<'_> {
     /// The end of the log: what everything together means.
     pub(super) fn finish(mut self, options: &Options<'_>) -> Result<Report> {
-        self.report.epochs = self.epochs.len() as u64;
+        self.report.epochs = self.signed.epochs.len() as u64;
         self.rest_of_notes()?;
         self.unknown_notes();
-        let covered = self.covered;
+        let covered = self.extent.covered;
         // The end of a log that is being written is often in the middle of a write.
         let is_live = self.log.is_locked().unwrap_or(false);
-        for damage in std::mem::take(&mut self.damages) {
-            if damage.chunk < self.settled {
+        for damage in std::mem::take(&mut self.segments.damages) {
+            if damage.chunk < self.extent.settled {
                 self.report.place(Verdict::Tampered, damage.place);
             } else {
                 self.torn(damage.place, is_live);
             }
         }
-        if let Some(offset) = self.torn_note {
+        if let Some(offset) = self.signed.torn_note {
             let mut place = Place::file(checkpoints::FILE, "the last note is cut short");
             place.offset = Some(offset);
             self.torn(place, is_live);
         }
-        if self.chunk > covered && !self.is_cut && self.range.is_some() {
-            let name = self.current.as_ref().map(segment::Header::file_name).unwrap_or_default();
+        if self.position.chunk > covered && !self.position.is_cut && self.position.range.is_some() {
+            let name =
+                self.position.current.as_ref().map(segment::Header::file_name).unwrap_or_default();
             let mut place = Place::file(&name, "no valid commit mark covers the end");
             place.chunk = Some(covered);
             if !self.report.verdicts.contains(&Verdict::TornTail) {
@@ -49,14 +51,15 @@ impl Judge<'_> {
         self.check_prunes();
         self.check_anchors();
         self.report.checked_signatures = self.expected.checked.get();
-        self.report.is_closed = self.has_stop;
-        if !self.has_stop {
+        self.report.is_closed = self.extent.has_stop;
+        if !self.extent.has_stop {
             self.report
                 .notes
                 .push("no closing statement: the writer runs, or did not end in order".into());
         }
         let has_damage = self.report.verdicts.iter().any(|v| *v != Verdict::KeyError);
-        self.report.is_whole = (self.range.is_some() && !self.is_cut) || (is_live && !has_damage);
+        self.report.is_whole =
+            (self.position.range.is_some() && !self.position.is_cut) || (is_live && !has_damage);
         Ok(self.report.finished(options))
     }
 
@@ -71,20 +74,20 @@ impl Judge<'_> {
 
     /// Notes of sizes that the log does not have.
     fn rest_of_notes(&mut self) -> Result<()> {
-        while let Some(entry) = self.next_note.take() {
+        while let Some(entry) = self.signed.next_note.take() {
             let size = entry.checkpoint.size;
             if self.is_note_again(&entry) {
                 self.advance()?;
                 continue;
             }
             let signed = self.signatures(&entry.note, size);
-            if matches!(signed, Some(Ok(_)) | None) && !self.is_cut {
+            if matches!(signed, Some(Ok(_)) | None) && !self.position.is_cut {
                 let mut place = Place::file(
                     checkpoints::FILE,
-                    format!("{size} chunks were signed, {} are there", self.chunk),
+                    format!("{size} chunks were signed, {} are there", self.position.chunk),
                 );
                 place.note = Some(entry.number);
-                place.chunk = Some(self.chunk);
+                place.chunk = Some(self.position.chunk);
                 self.report.place(Verdict::Rollback, place);
             }
             if let Some(Err(e)) = &signed {
@@ -94,10 +97,10 @@ impl Judge<'_> {
                 self.report.place(Verdict::Tampered, place);
             }
             if matches!(signed, Some(Ok(_))) {
-                self.covered = self.covered.max(size);
-                self.settled = self.settled.max(size);
+                self.extent.covered = self.extent.covered.max(size);
+                self.extent.settled = self.extent.settled.max(size);
             }
-            self.last_note = Some(entry);
+            self.signed.last_note = Some(entry);
             self.advance()?;
         }
         Ok(())
@@ -105,8 +108,8 @@ impl Judge<'_> {
 
     /// Notes without signature of the key of their epoch: perhaps a later one made it.
     fn unknown_notes(&mut self) {
-        for Unknown { entry, epoch } in std::mem::take(&mut self.unknown) {
-            let by = self.epochs.iter().find(|e| {
+        for Unknown { entry, epoch } in std::mem::take(&mut self.signed.unknown) {
+            let by = self.signed.epochs.iter().find(|e| {
                 let id = Vkey::new(&self.identity.origin, SignatureKind::Ed25519, e.key).id;
                 entry.note.signatures.iter().any(|s| s.id == id)
             });
@@ -115,7 +118,7 @@ impl Judge<'_> {
                     "key of epoch {} on size {} of epoch {epoch}",
                     by.number, entry.checkpoint.size
                 ),
-                None if self.range.is_none() => continue,
+                None if self.position.range.is_none() => continue,
                 None => format!(
                     "size {} is not signed by the key of its epoch {epoch}",
                     entry.checkpoint.size
@@ -129,28 +132,29 @@ impl Judge<'_> {
 
     /// Chunks behind the last checkpoint: how many there may be, and what they say of it.
     fn unsigned_tail(&mut self, covered: u64) -> Result<()> {
-        self.report.unsigned_chunks = self.chunk.saturating_sub(self.report.signed_size);
-        self.report.unsigned_records = self.record.saturating_sub(self.records_signed);
-        let mut last = self.signed_file_size;
+        self.report.unsigned_chunks = self.position.chunk.saturating_sub(self.report.signed_size);
+        self.report.unsigned_records =
+            self.position.record.saturating_sub(self.extent.records_signed);
+        let mut last = self.signed.signed_file_size;
         let most = self.chunks_unsigned_max();
-        let end = self.chunk.min(covered);
+        let end = self.position.chunk.min(covered);
         let is_behind = |last: u64| end.saturating_sub(last) > most;
-        if self.named > last || is_behind(last) {
+        if self.extent.named > last || is_behind(last) {
             // Chunks written since this look began name checkpoints written since: this is where they are looked for.
             last = last.max(self.signed_by_now()?);
         }
         let mut place = Place::file(checkpoints::FILE, "");
         place.chunk = Some(last);
-        if self.named > last {
+        if self.extent.named > last {
             place.reason = format!(
                 "a chunk names a checkpoint of {} chunks, the last there is has {last}",
-                self.named
+                self.extent.named
             );
             self.report.place(Verdict::Incomplete, place);
         } else if is_behind(last) {
             place.reason = format!(
                 "{} chunks behind the last checkpoint: one is signed every {}",
-                self.chunk.saturating_sub(last),
+                self.position.chunk.saturating_sub(last),
                 self.identity.checkpoint_chunks
             );
             self.report.place(Verdict::Incomplete, place);
@@ -177,11 +181,11 @@ impl Judge<'_> {
 
     /// An epoch that ended is closed by both keys.
     fn open_epochs(&mut self) {
-        for epoch in &self.epochs {
+        for epoch in &self.signed.epochs {
             let Some(end) = epoch.end else { continue };
             if !epoch.is_closed
-                && end <= self.signed_file_size.saturating_sub(1)
-                && self.range.is_some()
+                && end <= self.signed.signed_file_size.saturating_sub(1)
+                && self.position.range.is_some()
             {
                 let reason = format!(
                     "epoch {} ends at {end} chunks without a checkpoint signed by both keys",
@@ -193,8 +197,8 @@ impl Judge<'_> {
     }
 
     fn check_readers(&mut self) -> Result<()> {
-        for (first, name) in std::mem::take(&mut self.present) {
-            let Some(readers) = self.readers.get(&first) else { continue };
+        for (first, name) in std::mem::take(&mut self.segments.present) {
+            let Some(readers) = self.segments.readers.get(&first) else { continue };
             let keys_name = file_name(first, "keys");
             let bytes = self
                 .log
@@ -203,7 +207,7 @@ impl Judge<'_> {
             let stanzas =
                 bytes.as_deref().and_then(|b| Stanza::parse_all(b).ok()).unwrap_or_default();
             let announced = stanzas.iter().filter(|s| readers.ids.contains(&s.id)).count();
-            if self.shredded.contains(&first) {
+            if self.segments.shredded.contains(&first) {
                 self.report.withdrawn.push(name);
                 continue;
             }
@@ -229,11 +233,15 @@ impl Judge<'_> {
 
     /// A stub needs a signed statement that covers it.
     fn check_prunes(&mut self) {
-        for (first, stub, hash) in &self.stubs {
+        for (first, stub, hash) in &self.segments.stubs {
             let name = file_name(*first, "pruned");
             let last = stub.header.first_record.saturating_add(stub.records).saturating_sub(1);
-            let by =
-                self.prunes.iter().rev().find(|(_, p)| p.first_chunk == *first && p.stub == *hash);
+            let by = self
+                .segments
+                .prunes
+                .iter()
+                .rev()
+                .find(|(_, p)| p.first_chunk == *first && p.stub == *hash);
             match by {
                 Some((record, _)) => {
                     self.report.pruned.push(Pruned {
@@ -272,8 +280,8 @@ impl Judge<'_> {
                     continue;
                 }
                 // Of a size that the log has, the key that signed it is known.
-                None if size <= self.chunk
-                    && self.range.is_some()
+                None if size <= self.position.chunk
+                    && self.position.range.is_some()
                     && anchor.note.verify(&options.witnesses).is_err() =>
                 {
                     self.report.anchored(anchor, false, "not signed by the log's key");
@@ -287,13 +295,13 @@ impl Judge<'_> {
                 let what = place(format!("two signed roots for {size} chunks"));
                 self.report.fork(what, &other.note, Some(&anchor.note));
             }
-            let root = self.anchors.get(&size).copied().flatten();
+            let root = self.signed.anchors.get(&size).copied().flatten();
             match root {
                 Some(root) if root == anchor.checkpoint.root => {
                     self.report.anchored(anchor, true, "agrees")
                 }
                 Some(_) => {
-                    let last = self.last_note.as_ref().map(|e| e.note.clone());
+                    let last = self.signed.last_note.as_ref().map(|e| e.note.clone());
                     self.report.fork(
                         place(format!("the log has another root at {size} chunks")),
                         &anchor.note,
@@ -301,9 +309,11 @@ impl Judge<'_> {
                     );
                     self.report.anchored(anchor, false, "another root");
                 }
-                None if size > self.chunk && !self.is_cut => {
-                    let what =
-                        place(format!("{size} chunks were signed, {} are there", self.chunk));
+                None if size > self.position.chunk && !self.position.is_cut => {
+                    let what = place(format!(
+                        "{size} chunks were signed, {} are there",
+                        self.position.chunk
+                    ));
                     self.report.place(Verdict::Rollback, what);
                     self.report.anchored(anchor, false, "the log is shorter");
                 }

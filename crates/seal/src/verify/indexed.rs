@@ -2,37 +2,11 @@
 //! but speed, so a wrong one is a warning; yet a reader that asks for one source trusts it to say where
 //! not to look, and who can open the log can forge one.
 
-use super::judge::{ChunkFacts, Judge};
-use super::read::SegmentFacts;
+use super::facts::{ChunkFacts, IndexFacts, SegmentFacts};
+use super::judge::Judge;
 use crate::chunk::Header;
 use crate::index::{self, Entry};
 use crate::limits::INDEX_MAX;
-
-/// What can be said of an index by itself.
-#[derive(Debug)]
-pub(super) enum IndexFacts {
-    /// Its form is not that of an index.
-    Malformed,
-    /// There is no key to look inside.
-    Closed,
-    /// It does not open under the segment's key.
-    Forged,
-    /// What it says.
-    Open(Vec<Entry>),
-}
-
-impl IndexFacts {
-    /// Of the bytes that stand at this offset.
-    pub(super) fn of(bytes: &[u8], at: u64, segment: &SegmentFacts) -> IndexFacts {
-        if !index::is_formed(bytes, at) {
-            return IndexFacts::Malformed;
-        }
-        let Some(keys) = segment.keys.as_ref().and_then(|k| k.first()?.as_ref()) else {
-            return IndexFacts::Closed;
-        };
-        index::decode(bytes, keys, &segment.hash).map_or(IndexFacts::Forged, IndexFacts::Open)
-    }
-}
 
 impl Judge<'_> {
     /// Remembers a chunk for the index of its segment.
@@ -43,9 +17,9 @@ impl Judge<'_> {
         header: &Header,
         facts: &ChunkFacts,
     ) {
-        if segment.keys.is_some() && index::len(self.heads.len()) <= INDEX_MAX {
+        if segment.keys.is_some() && index::len(self.position.heads.len()) <= INDEX_MAX {
             let entry = Entry::new(at, header, facts.sources.unwrap_or_default());
-            self.heads.push((entry, facts.sources.is_some()));
+            self.position.heads.push((entry, facts.sources.is_some()));
         }
     }
 
@@ -63,11 +37,11 @@ impl Judge<'_> {
                     let sources = if *has_sources { head.sources } else { said.sources };
                     **said == Entry { sources, ..*head }
                 };
-                let agreed = entries.iter().zip(&self.heads).take_while(says).count();
-                if agreed == entries.len() && agreed == self.heads.len() {
+                let agreed = entries.iter().zip(&self.position.heads).take_while(says).count();
+                if agreed == entries.len() && agreed == self.position.heads.len() {
                     return;
                 }
-                let first = self.current.as_ref().map_or(0, |c| c.first_chunk);
+                let first = self.position.current.as_ref().map_or(0, |c| c.first_chunk);
                 format!("is wrong from chunk {} on", first.saturating_add(agreed as u64))
             }
         };

@@ -4,9 +4,10 @@
 //! the damage seen. What damage means is decided at the end: below a checkpoint or a valid commit mark
 //! it is tampering, behind all of them it is what a crash leaves.
 
+use super::facts::{ChunkFacts, Facts, SegmentFacts, is_padded};
 use super::missing::Expected;
-use super::read::{Facts, SegmentFacts, is_padded};
 use super::report::{Place, Report, Verdict};
+use super::state::{Damage, Epoch, Extent, Position, Segments, Signed, Unknown};
 use super::{Anchor, Options};
 use crate::checkpoints::{self, Entry, Next, Tail};
 use crate::chunk::{Header, Mark, mend};
@@ -14,108 +15,29 @@ use crate::data_key::ClassKeys;
 use crate::epoch::mark_text;
 use crate::error::{Error, Result};
 use crate::identity::Identity;
-use crate::index;
 use crate::limits::{KEYS_FILE_MAX, MARKS_BEHIND_MAX, REPORT_LINES_MAX, STUB_MAX};
 use crate::note::{Note, SignatureKind, Verified, Vkey};
 use crate::recipient::Stanza;
 use crate::retain::Stub;
 use crate::segment::{self, Parsed, file_name};
-use crate::statement::{PrunedSegment, Statement};
+use crate::statement::Statement;
 use crate::storage::Storage;
-use crate::tree::{Hash, Range, sha256};
+use crate::tree::{Range, sha256};
 use crate::unlock::{commitments, open_classes};
 use crate::walk::{Item, marks_behind, read_header};
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// What a worker found of a chunk.
-#[derive(Debug, Default)]
-pub(super) struct ChunkFacts {
-    pub(super) leaf: Hash,
-    pub(super) is_body_good: bool,
-    /// Why its content contradicts its head.
-    pub(super) content: Option<String>,
-    /// No key for its class.
-    pub(super) is_closed: bool,
-    /// Sources of the records, when they were opened with a key.
-    pub(super) sources: Option<index::Sources>,
-    /// Records opened and compared.
-    pub(super) opened: u32,
-    /// Statements in clear, with their record numbers.
-    pub(super) statements: Vec<(u64, Statement)>,
-}
-
-/// An epoch: who signs sizes above `start` up to `end`.
-#[derive(Debug)]
-pub(super) struct Epoch {
-    pub(super) number: u64,
-    pub(super) key: [u8; 32],
-    pub(super) start: u64,
-    pub(super) end: Option<u64>,
-    pub(super) is_closed: bool,
-}
-
-/// Damage whose meaning is decided at the end.
-#[derive(Debug)]
-pub(super) struct Damage {
-    pub(super) chunk: u64,
-    pub(super) place: Place,
-}
-
-/// A checkpoint that no key known at its place had signed.
-#[derive(Debug)]
-pub(super) struct Unknown {
-    pub(super) entry: Box<Entry>,
-    pub(super) epoch: u64,
-}
-
-/// Who can read a segment, by the last statement about it.
-#[derive(Debug, Default)]
-pub(super) struct Readers {
-    pub(super) keys: Option<Hash>,
-    pub(super) ids: BTreeSet<[u8; 8]>,
-    pub(super) classes: Vec<(u8, [u8; 32])>,
-}
 
 /// Takes items in order.
 pub(super) struct Judge<'a> {
     pub(super) log: &'a dyn Storage,
     pub(super) options: &'a Options<'a>,
     pub(super) identity: Identity,
-    pub(super) log_id: [u8; 16],
+    log_id: [u8; 16],
     pub(super) report: Report,
-    pub(super) notes: checkpoints::Reader<'a>,
-    pub(super) next_note: Option<Box<Entry>>,
-    pub(super) last_note: Option<Box<Entry>>,
-    pub(super) signed_file_size: u64,
-    pub(super) range: Option<Range>,
-    pub(super) chunk: u64,
-    pub(super) record: u64,
-    pub(super) segment_number: u64,
-    pub(super) epochs: Vec<Epoch>,
-    pub(super) damages: Vec<Damage>,
-    pub(super) unknown: Vec<Unknown>,
-    pub(super) agreed: u64,
-    pub(super) covered: u64,
-    /// The same without the last commit mark: a crash can hurt what that one covers, and nothing before.
-    pub(super) settled: u64,
-    pub(super) named: u64,
-    pub(super) newest_ns: u64,
-    pub(super) has_clock: bool,
-    pub(super) anchors: BTreeMap<u64, Option<Hash>>,
-    pub(super) readers: BTreeMap<u64, Readers>,
-    pub(super) shredded: BTreeSet<u64>,
-    pub(super) prunes: Vec<(u64, PrunedSegment)>,
-    pub(super) stubs: Vec<(u64, Stub, Hash)>,
-    pub(super) present: Vec<(u64, String)>,
-    pub(super) current: Option<segment::Header>,
-    /// Chunks of the current segment as its index should have them; kept where it can be opened.
-    pub(super) heads: Vec<(index::Entry, bool)>,
-    pub(super) reached: u64,
-    pub(super) is_cut: bool,
-    pub(super) torn_note: Option<u64>,
-    pub(super) records_signed: u64,
-    pub(super) has_stop: bool,
+    pub(super) position: Position,
+    pub(super) signed: Signed<'a>,
+    pub(super) extent: Extent,
+    pub(super) segments: Segments,
     /// What must be there beside chunks.
     pub(super) expected: Expected,
 }
@@ -131,42 +53,26 @@ impl<'a> Judge<'a> {
         let notes = checkpoints::Reader::new(log)?.ok_or(Error::Stopped)?;
         let first =
             Epoch { number: 0, key: identity.vkey.key, start: 0, end: None, is_closed: false };
+        let signed = Signed {
+            notes,
+            next_note: None,
+            last_note: None,
+            signed_file_size: tail.last.as_ref().map_or(0, |e| e.checkpoint.size),
+            torn_note: tail.torn,
+            epochs: vec![first],
+            unknown: Vec::new(),
+            anchors: options.anchors.iter().map(|a| (a.checkpoint.size, None)).collect(),
+        };
         let mut judge = Judge {
             log,
             options,
             log_id: identity.log_id(),
             identity: identity.clone(),
             report,
-            notes,
-            next_note: None,
-            last_note: None,
-            signed_file_size: tail.last.as_ref().map_or(0, |e| e.checkpoint.size),
-            range: Some(Range::new()),
-            chunk: 0,
-            record: 0,
-            segment_number: 0,
-            epochs: vec![first],
-            damages: Vec::new(),
-            unknown: Vec::new(),
-            agreed: 0,
-            covered: 0,
-            settled: 0,
-            named: 0,
-            newest_ns: 0,
-            has_clock: false,
-            anchors: options.anchors.iter().map(|a| (a.checkpoint.size, None)).collect(),
-            readers: BTreeMap::new(),
-            shredded: BTreeSet::new(),
-            prunes: Vec::new(),
-            stubs: Vec::new(),
-            present: Vec::new(),
-            current: None,
-            heads: Vec::new(),
-            reached: 0,
-            is_cut: false,
-            torn_note: tail.torn,
-            records_signed: 0,
-            has_stop: false,
+            position: Position { range: Some(Range::new()), ..Position::default() },
+            signed,
+            extent: Extent::default(),
+            segments: Segments::default(),
             expected: Expected::default(),
         };
         judge.advance()?;
@@ -177,11 +83,11 @@ impl<'a> Judge<'a> {
     /// Begins a segment: its header against what came before. `None` when it can't be gone through.
     pub(super) fn segment(&mut self, first: u64) -> Result<Option<SegmentFacts>> {
         let name = file_name(first, "gsl");
-        if self.is_cut {
+        if self.position.is_cut {
             // Behind damage that ended the log: a segment is begun when the one before is durable, so
             // whatever was committed here shows that no crash made the damage.
             if self.look_for_marks(&name, 0)? {
-                self.settled = self.settled.max(first);
+                self.extent.settled = self.extent.settled.max(first);
             }
             return Ok(None);
         }
@@ -189,12 +95,12 @@ impl<'a> Judge<'a> {
             Ok((Parsed::Known(header), hash)) => (header, hash),
             Ok((Parsed::Unsupported(what), _)) => {
                 self.report.place(Verdict::Unsupported, Place::file(&name, what));
-                self.is_cut = true;
+                self.position.is_cut = true;
                 return Ok(None);
             }
             Err(Error::Format { what }) => {
-                self.damage(first.max(self.chunk), Place::file(&name, what));
-                self.is_cut = true;
+                self.damage(first.max(self.position.chunk), Place::file(&name, what));
+                self.position.is_cut = true;
                 self.look_for_marks(&name, 0)?;
                 return Ok(None);
             }
@@ -204,7 +110,7 @@ impl<'a> Judge<'a> {
             Some("a segment of another log")
         } else if header.first_chunk != first {
             Some("a segment under another's name")
-        } else if header.first_chunk < self.chunk {
+        } else if header.first_chunk < self.position.chunk {
             Some("chunks that were there already")
         } else {
             None
@@ -217,37 +123,37 @@ impl<'a> Judge<'a> {
         self.segment_ended();
         self.follows(&name, &header);
         self.report.bytes += segment::HEADER_LEN as u64;
-        self.reached = segment::HEADER_LEN as u64;
-        (self.chunk, self.record) = (header.first_chunk, header.first_record);
-        self.segment_number = header.number;
-        self.has_stop = false;
-        self.heads.clear();
-        self.present.push((first, name.clone()));
+        self.position.reached = segment::HEADER_LEN as u64;
+        (self.position.chunk, self.position.record) = (header.first_chunk, header.first_record);
+        self.position.segment_number = header.number;
+        self.extent.has_stop = false;
+        self.position.heads.clear();
+        self.segments.present.push((first, name.clone()));
         let keys = self.unwrap(&name, &header)?;
         let facts = SegmentFacts { name, hash, is_padded: is_padded(&header), keys };
-        self.current = Some(header);
+        self.position.current = Some(header);
         Ok(Some(facts))
     }
 
     /// Whether a segment goes on where the one before ended.
     fn follows(&mut self, name: &str, header: &segment::Header) {
-        let expected = if self.current.is_some() || !self.stubs.is_empty() {
-            self.segment_number + 1
+        let expected = if self.position.current.is_some() || !self.segments.stubs.is_empty() {
+            self.position.segment_number + 1
         } else {
             0
         };
-        if header.first_chunk > self.chunk {
+        if header.first_chunk > self.position.chunk {
             let mut place = Place::file(
                 name,
                 format!(
                     "chunks {} to {} are missing before it",
-                    self.chunk,
+                    self.position.chunk,
                     header.first_chunk - 1
                 ),
             );
-            place.chunk = Some(self.chunk);
-            if header.first_record > self.record {
-                place.records = Some((self.record, header.first_record - 1));
+            place.chunk = Some(self.position.chunk);
+            if header.first_record > self.position.record {
+                place.records = Some((self.position.record, header.first_record - 1));
             }
             let verdict =
                 if header.number > expected { Verdict::Incomplete } else { Verdict::Tampered };
@@ -257,13 +163,13 @@ impl<'a> Judge<'a> {
             let reason = format!("segment number {}, {expected} follows", header.number);
             self.report.place(Verdict::Tampered, Place::file(name, reason));
             self.lose();
-        } else if header.first_record != self.record {
+        } else if header.first_record != self.position.record {
             self.report
                 .place(Verdict::Tampered, Place::file(name, "its first record is another's"));
-        } else if self.range.as_ref().is_some_and(|r| r.root() != header.root) {
+        } else if self.position.range.as_ref().is_some_and(|r| r.root() != header.root) {
             let mut place = Place::file(name, "its root differs from the tree before it");
-            place.chunk = Some(self.agreed);
-            if self.damages.is_empty() {
+            place.chunk = Some(self.extent.agreed);
+            if self.segments.damages.is_empty() {
                 self.report.place(Verdict::Tampered, place);
             }
             self.lose();
@@ -279,7 +185,7 @@ impl<'a> Judge<'a> {
         facts: Facts,
         head: &[u8],
     ) -> Result<()> {
-        if self.is_cut {
+        if self.position.is_cut {
             return Ok(());
         }
         self.report.bytes += item.len();
@@ -312,12 +218,14 @@ impl<'a> Judge<'a> {
             reason: reason.to_owned(),
             ..Place::default()
         };
-        if header.index != self.chunk || header.first_record != self.record {
-            let mut place =
-                place(&format!("chunk {} stands where {} should", header.index, self.chunk));
-            place.chunk = Some(self.chunk);
-            place.records =
-                (header.first_record > self.record).then(|| (self.record, header.first_record - 1));
+        if header.index != self.position.chunk || header.first_record != self.position.record {
+            let mut place = place(&format!(
+                "chunk {} stands where {} should",
+                header.index, self.position.chunk
+            ));
+            place.chunk = Some(self.position.chunk);
+            place.records = (header.first_record > self.position.record)
+                .then(|| (self.position.record, header.first_record - 1));
             self.report.place(Verdict::Tampered, place);
             self.lose();
         }
@@ -331,15 +239,15 @@ impl<'a> Judge<'a> {
         }
         self.keep_head(segment, at, header, &facts);
         self.named_checkpoint(&segment.name, at, header);
-        self.chunk = header.index.saturating_add(1);
-        self.record = header.next_record();
+        self.position.chunk = header.index.saturating_add(1);
+        self.position.record = header.next_record();
         self.report.chunks += 1;
         self.report.records += u64::from(header.records);
         self.report.opened_records += u64::from(facts.opened);
-        self.named = self.named.max(header.checkpoint);
+        self.extent.named = self.extent.named.max(header.checkpoint);
         self.expected.chunk(header);
-        self.has_stop = false;
-        if let Some(range) = &mut self.range {
+        self.extent.has_stop = false;
+        if let Some(range) = &mut self.position.range {
             range.push(facts.leaf);
         }
         if facts.is_body_good {
@@ -355,7 +263,7 @@ impl<'a> Judge<'a> {
     fn epoch_bits(&mut self, header: &Header, place: &dyn Fn(&str) -> Place) {
         let size = header.index.saturating_add(1);
         let epoch = self.epoch_of(size).map(|e| e.number);
-        if self.range.is_some() && epoch.is_some_and(|n| n as u16 != header.epoch) {
+        if self.position.range.is_some() && epoch.is_some_and(|n| n as u16 != header.epoch) {
             self.damage(header.index, place("it names another epoch than the one it is in"));
         }
     }
@@ -363,8 +271,8 @@ impl<'a> Judge<'a> {
     fn statement(&mut self, record: u64, statement: Statement) {
         match statement {
             Statement::Epoch { epoch, key, end } => {
-                let size = self.chunk;
-                let Some(last) = self.epochs.last_mut() else { return };
+                let size = self.position.chunk;
+                let Some(last) = self.signed.epochs.last_mut() else { return };
                 if epoch != last.number + 1 || end != size {
                     let mut place = Place::file(
                         "",
@@ -376,7 +284,7 @@ impl<'a> Judge<'a> {
                     return;
                 }
                 last.end = Some(end);
-                self.epochs.push(Epoch {
+                self.signed.epochs.push(Epoch {
                     number: epoch,
                     key,
                     start: end,
@@ -384,14 +292,16 @@ impl<'a> Judge<'a> {
                     is_closed: false,
                 });
             }
-            Statement::Prune(list) => self.prunes.extend(list.into_iter().map(|s| (record, s))),
-            Statement::Shred { segments, class: None } => self.shredded.extend(segments),
+            Statement::Prune(list) => {
+                self.segments.prunes.extend(list.into_iter().map(|s| (record, s)))
+            }
+            Statement::Shred { segments, class: None } => self.segments.shredded.extend(segments),
             Statement::Shred { segments, class: Some(class) } => self.report.notes.push(format!(
                 "class {class} of {} segments withdrawn by record {record}",
                 segments.len()
             )),
             Statement::Recipients { segment, keys, ids, classes } => {
-                let readers = self.readers.entry(segment).or_default();
+                let readers = self.segments.readers.entry(segment).or_default();
                 readers.keys = Some(keys);
                 readers.ids = ids.into_iter().collect();
                 readers.classes = classes;
@@ -402,10 +312,10 @@ impl<'a> Judge<'a> {
                     .push(format!("record {record}: {bytes} bytes were cut off after a crash"));
             }
             Statement::Clock => {
-                self.has_clock = true;
+                self.extent.has_clock = true;
                 self.report.notes.push(format!("record {record}: the clock was set"));
             }
-            Statement::Stop => self.has_stop = true,
+            Statement::Stop => self.extent.has_stop = true,
             Statement::Start | Statement::Rotate | Statement::Other(_) => {}
         }
     }
@@ -418,7 +328,7 @@ impl<'a> Judge<'a> {
             reason: reason.to_owned(),
             ..Place::default()
         };
-        let Some(range) = &self.range else {
+        let Some(range) = &self.position.range else {
             if self.is_signed(mark) {
                 self.cover(mark.size);
             }
@@ -429,13 +339,14 @@ impl<'a> Judge<'a> {
         if self.is_mark_again(&segment.name, at, mark) {
             return Ok(());
         }
-        let must_check = mark.size > self.signed_file_size || self.options.is_deep || !agrees;
+        let must_check =
+            mark.size > self.signed.signed_file_size || self.options.is_deep || !agrees;
         if must_check && !self.is_signed(mark) {
-            if self.chunk <= self.signed_file_size {
+            if self.position.chunk <= self.signed.signed_file_size {
                 self.report.warn(place("commit mark with a wrong signature").describe());
             } else {
                 self.damage(
-                    self.chunk.saturating_sub(1),
+                    self.position.chunk.saturating_sub(1),
                     place("commit mark with a wrong signature"),
                 );
             }
@@ -443,21 +354,21 @@ impl<'a> Judge<'a> {
         }
         if !agrees {
             // Signed by the log's key over another tree than the one that stands here.
-            let chunk = self.agreed;
+            let chunk = self.extent.agreed;
             let mut place = place(&format!(
                 "chunks {chunk} to {} are not the ones that were signed",
-                self.chunk.saturating_sub(1)
+                self.position.chunk.saturating_sub(1)
             ));
             place.chunk = Some(chunk);
-            if self.damages.iter().all(|d| d.chunk < chunk) {
+            if self.segments.damages.iter().all(|d| d.chunk < chunk) {
                 self.report.place(Verdict::Tampered, place);
             }
-            self.cover(mark.size.min(self.chunk));
-            self.settled = self.covered;
+            self.cover(mark.size.min(self.position.chunk));
+            self.extent.settled = self.extent.covered;
             self.lose();
             return Ok(());
         }
-        self.agreed = mark.size;
+        self.extent.agreed = mark.size;
         if must_check {
             self.cover(mark.size);
         }
@@ -475,22 +386,22 @@ impl<'a> Judge<'a> {
         let mut place = Place {
             segment: segment.name.clone(),
             offset: Some(at),
-            chunk: Some(self.chunk),
+            chunk: Some(self.position.chunk),
             reason: error.to_string(),
             ..Place::default()
         };
         if matches!(error, Error::Unsupported { .. }) {
             self.report.place(Verdict::Unsupported, place);
-            self.is_cut = true;
+            self.position.is_cut = true;
             return Ok(());
         }
         // One flipped bit: its check value gives the head back, and with it the records it is about.
         if let Some(header) = mend(head).and_then(|m| Header::parse(&m).ok()) {
             place.records = records_of(&header);
         }
-        self.damage(self.chunk, place);
+        self.damage(self.position.chunk, place);
         self.look_for_marks(&segment.name, at)?;
-        self.is_cut = true;
+        self.position.is_cut = true;
         self.lose();
         Ok(())
     }
@@ -512,7 +423,7 @@ impl<'a> Judge<'a> {
     }
 
     pub(super) fn reached(&mut self, at: u64) {
-        self.reached = at;
+        self.position.reached = at;
     }
 
     pub(super) fn segment_end(&mut self, _len: u64) -> Result<()> {
@@ -528,7 +439,7 @@ impl<'a> Judge<'a> {
 
     /// A stub in the place of a pruned segment.
     pub(super) fn stub(&mut self, first: u64) -> Result<()> {
-        if self.is_cut {
+        if self.position.is_cut {
             return Ok(());
         }
         let name = file_name(first, "pruned");
@@ -548,7 +459,7 @@ impl<'a> Judge<'a> {
         let header = stub.header.clone();
         if header.log_id != self.log_id
             || header.first_chunk != first
-            || header.first_chunk < self.chunk
+            || header.first_chunk < self.position.chunk
         {
             self.report
                 .place(Verdict::Tampered, Place::file(&name, "a stub of another log or place"));
@@ -557,54 +468,54 @@ impl<'a> Judge<'a> {
         }
         self.segment_ended();
         self.follows(&name, &header);
-        self.segment_number = header.number;
+        self.position.segment_number = header.number;
         self.expected.stub(header.first_chunk, stub.leaves.len() as u64);
-        (self.chunk, self.record) = (header.first_chunk, header.first_record);
+        (self.position.chunk, self.position.record) = (header.first_chunk, header.first_record);
         self.report.bytes += bytes.len() as u64;
         for index in 0..stub.leaves.len() {
-            if let Some(range) = &mut self.range {
+            if let Some(range) = &mut self.position.range {
                 range.push(stub.leaves[index]);
             }
-            self.chunk += 1;
+            self.position.chunk += 1;
             self.report.chunks += 1;
-            if let Some((header, statements)) = stub.clear.get(&(self.chunk - 1)) {
+            if let Some((header, statements)) = stub.clear.get(&(self.position.chunk - 1)) {
                 self.named_checkpoint(&name, 0, header);
-                self.record = header.next_record();
+                self.position.record = header.next_record();
                 for (record, statement) in statements.clone() {
                     self.statement(record, statement);
                 }
             }
             self.at_size()?;
         }
-        self.record = header.first_record.saturating_add(stub.records);
-        self.stubs.push((first, stub, sha256(&bytes)));
-        self.has_stop = false;
+        self.position.record = header.first_record.saturating_add(stub.records);
+        self.segments.stubs.push((first, stub, sha256(&bytes)));
+        self.extent.has_stop = false;
         Ok(())
     }
 
     /// The tree's roots can't be computed any more.
     fn lose(&mut self) {
-        self.range = None;
+        self.position.range = None;
     }
 
     /// A valid commit mark of this size.
     fn cover(&mut self, size: u64) {
-        if size > self.covered {
-            self.settled = self.covered;
-            self.covered = size;
+        if size > self.extent.covered {
+            self.extent.settled = self.extent.covered;
+            self.extent.covered = size;
         }
     }
 
     fn damage(&mut self, chunk: u64, place: Place) {
-        if self.damages.len() < REPORT_LINES_MAX {
-            self.damages.push(Damage { chunk, place });
+        if self.segments.damages.len() < REPORT_LINES_MAX {
+            self.segments.damages.push(Damage { chunk, place });
         } else {
             self.report.places_beyond += 1;
         }
     }
 
     fn epoch_of(&self, size: u64) -> Option<&Epoch> {
-        self.epochs.iter().rev().find(|e| size > e.start || e.number == 0)
+        self.signed.epochs.iter().rev().find(|e| size > e.start || e.number == 0)
     }
 
     fn is_signed(&self, mark: &Mark) -> bool {
@@ -619,13 +530,13 @@ impl<'a> Judge<'a> {
     /// The next note of the file.
     pub(super) fn advance(&mut self) -> Result<()> {
         loop {
-            match self.notes.step()? {
+            match self.signed.notes.step()? {
                 Next::Entry(entry) => {
-                    self.next_note = Some(entry);
+                    self.signed.next_note = Some(entry);
                     return Ok(());
                 }
                 Next::End | Next::Torn { .. } => {
-                    self.next_note = None;
+                    self.signed.next_note = None;
                     return Ok(());
                 }
                 Next::Damaged { number, error } => {
@@ -639,11 +550,13 @@ impl<'a> Judge<'a> {
 
     /// The tree has another size: checkpoints and anchors of this size are compared.
     fn at_size(&mut self) -> Result<()> {
-        let size = self.chunk;
-        if let (Some(root), Some(range)) = (self.anchors.get_mut(&size), &self.range) {
+        let size = self.position.chunk;
+        if let (Some(root), Some(range)) =
+            (self.signed.anchors.get_mut(&size), &self.position.range)
+        {
             *root = Some(range.root());
         }
-        while let Some(entry) = self.next_note.take_if(|e| e.checkpoint.size <= size) {
+        while let Some(entry) = self.signed.next_note.take_if(|e| e.checkpoint.size <= size) {
             self.checkpoint(entry);
             self.advance()?;
         }
@@ -667,8 +580,8 @@ impl<'a> Judge<'a> {
         }
         let Some(verified) = self.signatures(&entry.note, size) else {
             let epoch = self.epoch_of(size).map_or(0, |e| e.number);
-            if self.unknown.len() < REPORT_LINES_MAX {
-                self.unknown.push(Unknown { entry, epoch });
+            if self.signed.unknown.len() < REPORT_LINES_MAX {
+                self.signed.unknown.push(Unknown { entry, epoch });
             } else {
                 let what = "checkpoints by keys that are not known: no more of them are judged";
                 if self.report.warnings.last().is_none_or(|last| last != what) {
@@ -685,7 +598,7 @@ impl<'a> Judge<'a> {
                 return;
             }
         };
-        if let Some(last) = &self.last_note {
+        if let Some(last) = &self.signed.last_note {
             if last.checkpoint.size == size && last.checkpoint.root != entry.checkpoint.root {
                 let last = last.note.clone();
                 let mut place =
@@ -704,7 +617,7 @@ impl<'a> Judge<'a> {
             }
         }
         let time = verified.iter().find(|v| v.key == 1).and_then(|v| v.time).unwrap_or(0);
-        if time < self.report.signed_time && !self.has_clock {
+        if time < self.report.signed_time && !self.extent.has_clock {
             say(
                 self,
                 Verdict::Tampered,
@@ -713,25 +626,26 @@ impl<'a> Judge<'a> {
                 ),
             );
         }
-        match &self.range {
+        match &self.position.range {
             Some(range) if range.size() == size && range.root() == entry.checkpoint.root => {
-                self.agreed = size;
+                self.extent.agreed = size;
                 self.report.signed_size = size;
-                self.records_signed = self.record;
+                self.extent.records_signed = self.position.record;
             }
             Some(range) if range.size() == size => {
-                if self.damages.iter().all(|d| d.chunk < self.agreed) {
+                if self.segments.damages.iter().all(|d| d.chunk < self.extent.agreed) {
                     let place = Place {
                         segment: self
+                            .position
                             .current
                             .as_ref()
                             .map(segment::Header::file_name)
                             .unwrap_or_default(),
-                        chunk: Some(self.agreed),
+                        chunk: Some(self.extent.agreed),
                         note: Some(entry.number),
                         reason: format!(
                             "chunks {} to {} are not the ones that note {} signed",
-                            self.agreed,
+                            self.extent.agreed,
                             size.saturating_sub(1),
                             entry.number
                         ),
@@ -746,23 +660,23 @@ impl<'a> Judge<'a> {
         self.gap_in_pruned(&entry);
         self.expected.signed();
         self.report.signed_time = time;
-        self.has_clock = false;
-        self.newest_ns = self.newest_ns.max(time.saturating_mul(1_000_000_000));
-        self.covered = self.covered.max(size);
-        self.settled = self.settled.max(size);
+        self.extent.has_clock = false;
+        self.extent.newest_ns = self.extent.newest_ns.max(time.saturating_mul(1_000_000_000));
+        self.extent.covered = self.extent.covered.max(size);
+        self.extent.settled = self.extent.settled.max(size);
         self.cosigned(&entry);
-        self.last_note = Some(entry);
+        self.signed.last_note = Some(entry);
     }
 
     /// Signatures of a checkpoint of this size by the keys that must have made them. `None` when no key
     /// known so far did.
     pub(super) fn signatures(&mut self, note: &Note, size: u64) -> Option<Result<Vec<Verified>>> {
         let origin = self.identity.origin.clone();
-        let index = self.epochs.iter().rposition(|e| size > e.start || e.number == 0)?;
-        let epoch = self.epochs.get(index)?;
+        let index = self.signed.epochs.iter().rposition(|e| size > e.start || e.number == 0)?;
+        let epoch = self.signed.epochs.get(index)?;
         let ends_here = epoch.end == Some(size);
         let mut keys = keys_of(&origin, &epoch.key);
-        if ends_here && let Some(next) = self.epochs.get(index + 1) {
+        if ends_here && let Some(next) = self.signed.epochs.get(index + 1) {
             keys.extend(keys_of(&origin, &next.key));
         }
         let known = note.signatures.iter().any(|s| s.name == keys[0].name && s.id == keys[0].id);
@@ -778,14 +692,14 @@ impl<'a> Judge<'a> {
             return Some(Err(Error::format("without the time that its signer puts under it")));
         }
         if ends_here && verified.iter().any(|v| v.key == 2) {
-            self.epochs[index].is_closed = true;
+            self.signed.epochs[index].is_closed = true;
         }
         Some(Ok(verified))
     }
 
     /// Cosignatures of trusted witnesses are anchors.
     pub(super) fn cosigned(&mut self, entry: &Entry) {
-        if self.options.witnesses.is_empty() || self.range.is_none() {
+        if self.options.witnesses.is_empty() || self.position.range.is_none() {
             return;
         }
         let Ok(verified) = entry.note.verify(&self.options.witnesses) else { return };

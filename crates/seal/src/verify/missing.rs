@@ -126,8 +126,8 @@ impl Judge<'_> {
         let named = header.checkpoint;
         let is_there = self.expected.newest.is_some_and(|n| n >= named);
         if is_there
-            || self.range.is_none()
-            || named > self.signed_file_size
+            || self.position.range.is_none()
+            || named > self.signed.signed_file_size
             || self.expected.told_missing == Some(named)
         {
             return;
@@ -146,7 +146,7 @@ impl Judge<'_> {
     pub(super) fn is_note_again(&mut self, entry: &Entry) -> bool {
         let size = entry.checkpoint.size;
         self.expected.newest = self.expected.newest.max(Some(size));
-        if let Some(last) = &self.last_note
+        if let Some(last) = &self.signed.last_note
             && is_same(&last.note, &entry.note, &self.identity.origin)
         {
             match &mut self.expected.note_again {
@@ -162,7 +162,7 @@ impl Judge<'_> {
             }
             return true;
         }
-        let is_new = self.last_note.as_ref().is_none_or(|last| size > last.checkpoint.size);
+        let is_new = self.signed.last_note.as_ref().is_none_or(|last| size > last.checkpoint.size);
         self.expected.again = self.expected.again.saturating_add(u32::from(!is_new));
         let is_passed_over = (!is_new && self.expected.again > NOTES_AGAIN_MAX)
             || self.expected.wrong > NOTES_AGAIN_MAX;
@@ -224,10 +224,10 @@ impl Judge<'_> {
         let is_over = std::mem::take(&mut expected.is_last);
         let has_index = std::mem::take(&mut expected.has_index);
         (expected.mark, expected.marks_again) = (None, 0);
-        let Some(current) = &self.current else { return };
-        if is_over && !has_index && index::len(chunks) <= INDEX_MAX && !self.is_cut {
+        let Some(current) = &self.position.current else { return };
+        if is_over && !has_index && index::len(chunks) <= INDEX_MAX && !self.position.is_cut {
             let place = Place {
-                offset: Some(self.reached),
+                offset: Some(self.position.reached),
                 ..Place::file(
                     &current.file_name(),
                     "the index is missing: cut off, or the writer was killed just before it",
@@ -241,9 +241,9 @@ impl Judge<'_> {
     pub(super) fn gap_in_pruned(&mut self, entry: &Entry) {
         let (first, end) = self.expected.stubs;
         let size = entry.checkpoint.size;
-        let before = self.last_note.as_ref().map_or(0, |e| e.checkpoint.size);
+        let before = self.signed.last_note.as_ref().map_or(0, |e| e.checkpoint.size);
         let behind = size.min(end).saturating_sub(before.max(first));
-        if behind > self.chunks_unsigned_max() && self.range.is_some() {
+        if behind > self.chunks_unsigned_max() && self.position.range.is_some() {
             let reason = format!(
                 "no checkpoint between {before} and {size} chunks, of which records were pruned: one is signed every {}",
                 self.identity.checkpoint_chunks
@@ -267,14 +267,14 @@ impl Judge<'_> {
         let Some((earliest, latest)) = self.expected.since_note else { return };
         let span = latest.saturating_sub(earliest) / SECOND;
         let due = self.identity.checkpoint_seconds.saturating_add(IDLE_SECONDS);
-        if span <= due || self.range.is_none() {
+        if span <= due || self.position.range.is_none() {
             return;
         }
         let reason = format!(
             "chunks behind the last checkpoint span {span} s: one is signed every {} s",
             self.identity.checkpoint_seconds
         );
-        let last = self.last_note.as_ref().map_or(0, |e| e.checkpoint.size);
+        let last = self.signed.last_note.as_ref().map_or(0, |e| e.checkpoint.size);
         let place = Place { chunk: Some(last), ..Place::file(checkpoints::FILE, reason) };
         self.report.warn(place.describe());
     }
@@ -299,13 +299,13 @@ impl Judge<'_> {
         }
         for first in std::mem::take(&mut self.expected.keys_alone) {
             // Behind the end a crash left them, before their segment was begun.
-            if first < self.chunk {
+            if first < self.position.chunk {
                 let what = "keys of no segment of this log";
                 self.report.warn(Place::file(&file_name(first, "keys"), what).describe());
             }
         }
         for first in std::mem::take(&mut self.expected.stubs_beside) {
-            if !is_live && !self.prunes.iter().any(|(_, p)| p.first_chunk == first) {
+            if !is_live && !self.segments.prunes.iter().any(|(_, p)| p.first_chunk == first) {
                 let what = "a stub beside its segment, and no prune record covers it: it was not looked at";
                 self.report.warn(Place::file(&file_name(first, "pruned"), what).describe());
             }

@@ -6,11 +6,13 @@
 //! results in order and holds no more than the roots of the tree's full subtrees.
 
 mod conclude;
+mod facts;
 mod indexed;
 mod judge;
 mod missing;
 mod read;
 mod report;
+mod state;
 
 pub use report::{Anchored, LOCKED_CODE, Place, Pruned, Report, Verdict};
 

@@ -1,28 +1,18 @@
 //! Reading segments in batches and having workers look at them.
 
-use super::indexed::IndexFacts;
-use super::judge::{ChunkFacts, Judge};
+use super::facts::{ChunkFacts, Facts, IndexFacts, SegmentFacts};
+use super::judge::Judge;
 use super::{Options, Report};
 use crate::chunk::{self, Opener};
-use crate::data_key::ClassKeys;
 use crate::error::{Error, Result};
 use crate::limits::READ_WINDOW;
-use crate::segment::{self, FLAG_PADDED, file_name};
+use crate::segment::{self, file_name};
 use crate::statement::Statement;
 use crate::storage::Storage;
-use crate::tree::{Hash, sha256};
+use crate::tree::sha256;
 use crate::walk::Item;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-
-/// What workers need of a segment.
-pub(super) struct SegmentFacts {
-    pub(super) name: String,
-    pub(super) hash: Hash,
-    pub(super) is_padded: bool,
-    /// Keys by class; `None` when no content is to be opened.
-    pub(super) keys: Option<Vec<Option<ClassKeys>>>,
-}
 
 /// A run of whole items.
 struct Batch {
@@ -30,13 +20,6 @@ struct Batch {
     base: u64,
     data: Vec<u8>,
     items: Vec<(usize, Item)>,
-}
-
-/// What a worker found out about an item.
-pub(super) enum Facts {
-    Chunk(ChunkFacts),
-    Index(IndexFacts),
-    None,
 }
 
 /// A batch whose items were looked at.
@@ -336,9 +319,4 @@ fn look_at_chunk(
             .collect();
     }
     facts
-}
-
-/// Whether a segment's chunks are padded.
-pub(super) const fn is_padded(header: &segment::Header) -> bool {
-    header.flags & FLAG_PADDED != 0
 }
