@@ -3,9 +3,7 @@
 
 use crate::command_line::ReadOptions;
 use crate::exit::Fault;
-use gabion_outputs::dated;
-use gabion_outputs::profile_store;
-use gabion_record::Tree;
+use gabion_outputs::{kinds, profile_store};
 use gabion_runtime::output::{Existing, clear, refuse_link};
 use std::path::{Path, PathBuf};
 
@@ -55,22 +53,11 @@ fn goes_on(o: &ReadOptions, folder: &Path) -> bool {
     o.follow && gabion_sensor::has_checkpoint(folder)
 }
 
-/// The files of lines that a configuration's outputs go to in this folder.
-pub(crate) fn configured(config: &Tree, folder: &Path) -> Vec<PathBuf> {
-    let usual = [("eve-log", "eve.json"), ("fast", "fast.log"), ("stats", "stats.log")];
-    let items = config.get("outputs").map_or(&[][..], |list| &list.children);
-    let named = items.iter().filter_map(|(_, item)| {
-        let (name, node) = item.children.first()?;
-        let (_, file) = usual.iter().find(|(output, _)| output == name)?;
-        let is_on = node.text("enabled").is_some() && node.flag("enabled") != Some(false);
-        is_on.then(|| dated(&folder.join(node.text("filename").unwrap_or(file))))
-    });
-    named.collect()
-}
-
 /// The files that the behaviour engine writes into this folder.
 pub(crate) fn of_behavior(folder: &Path) -> Vec<PathBuf> {
-    vec![folder.join("alerts.json"), folder.join("alerts.log"), profile_store::path_in(folder)]
+    let mut all = kinds::finding_file_paths(folder);
+    all.push(profile_store::path_in(folder));
+    all
 }
 
 /// Whether a file holds something. A pipe or a device holds nothing that could be lost.

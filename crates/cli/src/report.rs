@@ -3,9 +3,9 @@
 use crate::commands::terminal_width;
 use crate::exit::Exit;
 use gabion_net::Engine;
-use gabion_outputs::files::{AlertTally, Outputs};
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_outputs::timestamp::Stamp;
+use gabion_outputs::{AlertTally, Outputs};
 use gabion_record::budget::{BudgetReport, ByteSize};
 use gabion_record::json::Json;
 use gabion_record::ledger::StageLedger;

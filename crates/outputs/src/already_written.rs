@@ -4,6 +4,7 @@
 //! `alerts.json` is known by its ID, and what stands in `alerts.log` by its text; it is not written again. A
 //! last line without an end, which the cut has left, is taken away.
 
+use crate::error::OutputError;
 use gabion_record::saved::Saved;
 use gabion_runtime::output::open_earlier;
 use std::collections::{HashMap, HashSet};
@@ -16,6 +17,15 @@ pub struct AlreadyWritten {
     ids: HashSet<Vec<u8>>,
     /// Lines of `alerts.log`, and how often.
     lines: HashMap<Vec<u8>, u32>,
+}
+
+/// By what a line of an earlier run is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinesKnownBy {
+    /// By the ID of its finding.
+    Id,
+    /// By its text.
+    Text,
 }
 
 /// A run that goes on may be stopped before it has found all of it again: what is left goes into its checkpoint.
@@ -40,7 +50,7 @@ impl AlreadyWritten {
     ///
     /// # Errors
     /// What can't be read, or cut.
-    pub fn read(folder: &Path, marks: [u64; 2]) -> Result<AlreadyWritten, String> {
+    pub fn read(folder: &Path, marks: [u64; 2]) -> Result<AlreadyWritten, OutputError> {
         let [json, log] = marks;
         let mut told = AlreadyWritten::default();
         for line in behind(&folder.join("alerts.json"), json)?.split(|b| *b == b'\n') {
@@ -62,13 +72,29 @@ impl AlreadyWritten {
         }
     }
 
+    /// Those lines that are known in this way.
+    pub(crate) fn known_by(&self, by: LinesKnownBy) -> AlreadyWritten {
+        match by {
+            LinesKnownBy::Id => AlreadyWritten { ids: self.ids.clone(), lines: HashMap::new() },
+            LinesKnownBy::Text => AlreadyWritten { ids: HashSet::new(), lines: self.lines.clone() },
+        }
+    }
+
+    /// Whether a line is there already; it is asked about once.
+    pub(crate) fn has(&mut self, by: LinesKnownBy, line: &[u8]) -> bool {
+        match by {
+            LinesKnownBy::Id => self.has_event(line),
+            LinesKnownBy::Text => self.has_line(line),
+        }
+    }
+
     /// Whether a line of `alerts.json` is there already; it is asked about once.
-    pub fn has_event(&mut self, line: &[u8]) -> bool {
+    fn has_event(&mut self, line: &[u8]) -> bool {
         !self.ids.is_empty() && id_of(line).is_some_and(|id| self.ids.remove(id))
     }
 
     /// Whether a line of `alerts.log` is there already; it is asked about once.
-    pub fn has_line(&mut self, line: &[u8]) -> bool {
+    fn has_line(&mut self, line: &[u8]) -> bool {
         if self.lines.is_empty() {
             return false;
         }
@@ -91,21 +117,21 @@ fn id_of(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// What stands in a file behind an offset; a last line without its end is cut off.
-fn behind(path: &Path, mark: u64) -> Result<Vec<u8>, String> {
-    let failed = |e: std::io::Error| format!("{}: {e}", path.display());
+fn behind(path: &Path, mark: u64) -> Result<Vec<u8>, OutputError> {
+    let failed = OutputError::io(path);
     let mut file = match open_earlier(path, true) {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(failed(e)),
     };
-    let len = file.metadata().map_err(failed)?.len();
+    let len = file.metadata().map_err(&failed)?.len();
     let from = if len < mark { 0 } else { mark };
-    file.seek(SeekFrom::Start(from)).map_err(failed)?;
+    file.seek(SeekFrom::Start(from)).map_err(&failed)?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(failed)?;
+    file.read_to_end(&mut bytes).map_err(&failed)?;
     let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     if whole < bytes.len() {
-        file.set_len(from + whole as u64).map_err(failed)?;
+        file.set_len(from + whole as u64).map_err(&failed)?;
         bytes.truncate(whole);
     }
     Ok(bytes)

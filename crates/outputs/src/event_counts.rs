@@ -1,7 +1,7 @@
 //! Findings counted while they pass, for the tables at the end of a run.
 
 use crate::limits::{ALERTED_HOSTS_MAX, ALERTS_SHOWN_MAX};
-use crate::packet_order::Place;
+use crate::order::Place;
 use gabion_record::Addr;
 use gabion_record::eve::AlertRecord;
 use gabion_record::ledger::Ledger;

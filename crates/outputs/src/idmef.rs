@@ -2,19 +2,14 @@
 //! the peer's forms, with what its JSON leaves out: the type of evidence, its technique, how often
 //! it was seen, and the state of the input.
 
-use crate::already_written::AlreadyWritten;
-use crate::line_file::LineFile;
 use crate::triage;
 use gabion_record::Ip;
 use gabion_record::evidence::{
     Alert, Evidence, FindingId, Indicator, Measures, Party, Role, ThreatLevel,
 };
 use gabion_record::json::{self, Json};
-use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Proto, TimeNs};
-use gabion_runtime::output::Existing;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 /// Width of the column of addresses in `alerts.log`.
 const IP_WIDTH: usize = 26;
@@ -280,109 +275,6 @@ fn column(ip: Ip, out: &mut Vec<u8>) {
     let end = out.len() + IP_WIDTH;
     ip.put_text(out);
     out.resize(out.len().max(end), b' ');
-}
-
-/// `alerts.json` and `alerts.log` of a folder.
-#[derive(Debug)]
-pub struct AlertFiles {
-    json: LineFile,
-    log: LineFile,
-    bytes: Vec<u8>,
-    text: Vec<u8>,
-    /// What is not to be written again.
-    told: AlreadyWritten,
-}
-
-impl AlertFiles {
-    /// Creates (or continues) both.
-    ///
-    /// # Errors
-    /// When one cannot be written.
-    pub fn create(folder: &Path, existing: Existing) -> Result<AlertFiles, String> {
-        Ok(AlertFiles {
-            json: LineFile::create(&folder.join("alerts.json"), existing)?,
-            log: LineFile::create(&folder.join("alerts.log"), existing)?,
-            bytes: Vec::new(),
-            text: Vec::new(),
-            told: AlreadyWritten::default(),
-        })
-    }
-
-    /// Goes on where a run was cut off: what it wrote is not written again.
-    #[must_use]
-    pub fn going_on(self, told: AlreadyWritten) -> AlertFiles {
-        AlertFiles { told, ..self }
-    }
-
-    /// What an earlier run wrote that was not found again yet.
-    pub fn told(&self) -> &AlreadyWritten {
-        &self.told
-    }
-
-    /// Writes what is held back, to the disk; the bytes of `alerts.json` and `alerts.log` then, for
-    /// [`AlreadyWritten::read`].
-    ///
-    /// # Errors
-    /// When something could not be written, then or before.
-    pub fn marks(&mut self) -> Result<[u64; 2], String> {
-        self.flush()?;
-        Ok([self.json.synced()?, self.log.synced()?])
-    }
-
-    /// Writes evidence; gives the line of `alerts.json`. What is faint ([`triage::is_faint`]) has no line for people.
-    pub fn evidence(&mut self, e: &Evidence, accumulated: f64, created: Option<TimeNs>) -> &[u8] {
-        self.bytes.clear();
-        evidence(e, accumulated, created, &mut self.bytes);
-        self.text.clear();
-        if !triage::is_faint(e.kind.name, e.confidence) {
-            evidence_line(e, &mut self.text);
-        }
-        self.write()
-    }
-
-    /// Writes an alert; gives the line of `alerts.json`.
-    pub fn alert(&mut self, a: &Alert, created: Option<TimeNs>) -> &[u8] {
-        self.bytes.clear();
-        alert(a, created, &mut self.bytes);
-        self.text.clear();
-        alert_line(a, &mut self.text);
-        self.write()
-    }
-
-    fn write(&mut self) -> &[u8] {
-        if !self.told.has_event(&self.bytes) {
-            self.json.line(&self.bytes);
-        }
-        if !self.text.is_empty() && !self.told.has_line(&self.text) {
-            self.log.line(&self.text);
-        }
-        &self.bytes
-    }
-
-    /// Opens both by their names again, for who rotates logs.
-    pub fn reopen(&mut self) {
-        self.json.reopen();
-        self.log.reopen();
-    }
-
-    /// Writes what is held back.
-    ///
-    /// # Errors
-    /// When something could not be written, then or before.
-    pub fn flush(&mut self) -> Result<(), String> {
-        for file in [&mut self.json, &mut self.log] {
-            file.flush();
-            if let Some(failure) = file.failure() {
-                return Err(failure.to_owned());
-            }
-        }
-        Ok(())
-    }
-
-    /// The files with their ledgers.
-    pub fn ledgers(&self) -> Vec<(PathBuf, Ledger)> {
-        [&self.json, &self.log].map(|file| (file.path().to_owned(), file.ledger().clone())).to_vec()
-    }
 }
 
 #[cfg(test)]

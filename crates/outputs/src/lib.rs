@@ -5,29 +5,38 @@
 #![forbid(unsafe_code)]
 
 pub mod already_written;
-mod certificate_store;
 pub mod community;
+mod dispatch;
+mod error;
 pub mod eve;
 mod event_counts;
-pub mod fast;
-pub mod files;
-mod format;
+mod file_numbers;
 pub mod idmef;
+pub mod kinds;
 pub mod limits;
 mod line_file;
-pub mod packet_log;
-pub mod packet_order;
+mod order;
+pub mod output;
+pub mod output_kind;
+mod outputs;
+mod packet_order;
 pub mod page;
 pub mod profile_store;
 pub mod protocol_names;
 pub mod rotation;
-mod stats_log;
 pub mod table;
 pub mod timestamp;
 pub mod triage;
 
-pub use line_file::dated;
+pub use already_written::AlreadyWritten;
+pub use error::{OutputError, SettingError};
+pub use event_counts::{AlertSeen, AlertTally, EventCounts, HostAlerts};
+pub use kinds::{fast, finding_files, packet_log};
+pub use line_file::{LineFile, dated};
+pub use output::{Destination, Format, Output, Piece, PieceKind, Pieces, Record, StatsTexts};
+pub use outputs::{Outputs, Survey};
+pub use packet_order::{LineBatch, WorkerOutputs};
 
-/// The version reported where the peer reports its own, so that version gates of its tests and of
+/// The version reported where Suricata reports its own, so that version gates of its tests and of
 /// consumers behave: formats follow this release.
 pub const VERSION: &str = "8.0.7";

@@ -3,6 +3,8 @@
 //! A line that can't be written (disk full) is counted, said once, and never ends in half a line
 //! followed by another: the file is cut back to its last whole line.
 
+use crate::error::{OutputError, SettingError};
+use crate::output::{Destination, Piece, PieceKind};
 use crate::rotation::Rotation;
 use gabion_record::Tree;
 use gabion_record::ledger::{Ledger, ShedReason};
@@ -11,6 +13,7 @@ use std::fs::Permissions;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes kept before they are written.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -42,7 +45,7 @@ pub struct LineFile {
     /// Bytes known to be in the file.
     written: u64,
     ledger: Ledger,
-    failure: Option<String>,
+    failure: Option<OutputError>,
     /// Stands before each line.
     prefix: Vec<u8>,
     /// Who may read it, where its output says so.
@@ -55,11 +58,11 @@ pub struct LineFile {
 ///
 /// # Errors
 /// The value that can't be one.
-pub(crate) fn settings(node: &Tree) -> Result<(Option<u32>, Option<Rotation>), String> {
+pub(crate) fn settings(node: &Tree) -> Result<(Option<u32>, Option<Rotation>), SettingError> {
     let mode = node.text("filemode").map(|mode| {
-        u32::from_str_radix(mode, 8).map_err(|_| format!("filemode {mode}: is no octal number"))
+        u32::from_str_radix(mode, 8).map_err(|_| SettingError::FileMode(mode.to_owned()))
     });
-    let rotation = node.text("rotate-interval").map(|text| Rotation::read(text, now()));
+    let rotation = node.text("rotate-interval").map(|text| Rotation::parse(text, now()));
     Ok((mode.transpose()?, rotation.transpose()?))
 }
 
@@ -73,10 +76,9 @@ impl LineFile {
     ///
     /// # Errors
     /// Why it can't be written; that it is a link in a folder that others may write.
-    pub fn create(path: &Path, existing: Existing) -> Result<LineFile, String> {
+    pub fn create(path: &Path, existing: Existing) -> Result<LineFile, OutputError> {
         let (template, path) = (path.to_path_buf(), &*dated(path));
-        let opened = OutputFile::open(path, existing)
-            .map_err(|e| format!("{}: cannot be written: {e}", path.display()))?;
+        let opened = OutputFile::open(path, existing).map_err(|e| not_writable(path, e))?;
         let written = opened.file().metadata().map(|m| m.len()).unwrap_or(0);
         Ok(LineFile {
             template,
@@ -98,14 +100,14 @@ impl LineFile {
     ///
     /// # Errors
     /// The value that can't be one.
-    pub fn configured(mut self, node: &Tree) -> Result<LineFile, String> {
+    pub fn configured(mut self, node: &Tree) -> Result<LineFile, OutputError> {
         self.prefix = node.text("prefix").unwrap_or_default().as_bytes().to_vec();
-        let (mode, rotation) =
-            settings(node).map_err(|e| format!("{}: {e}", self.template.display()))?;
+        let (mode, rotation) = settings(node)
+            .map_err(|source| OutputError::Setting { path: self.template.clone(), source })?;
         if let (Some(mode), Some(file)) = (mode, &self.file) {
             file.file()
                 .set_permissions(Permissions::from_mode(mode))
-                .map_err(|e| format!("{}: filemode {mode:o}: {e}", self.path.display()))?;
+                .map_err(|e| permissions(&self.path, mode, e))?;
         }
         (self.mode, self.rotation) = (mode, rotation);
         Ok(self)
@@ -140,13 +142,13 @@ impl LineFile {
         while done < self.buffer.len() {
             match file.write(&self.buffer[done..]) {
                 Ok(0) => {
-                    error = Some("nothing could be written".to_string());
+                    error = Some(std::io::Error::other("nothing could be written"));
                     break;
                 }
                 Ok(n) => done += n,
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(e) => {
-                    error = Some(e.to_string());
+                    error = Some(e);
                     break;
                 }
             }
@@ -179,19 +181,19 @@ impl LineFile {
                 if let Some(mode) = self.mode
                     && let Err(e) = file.file().set_permissions(Permissions::from_mode(mode))
                 {
-                    self.failure = Some(format!("{}: filemode {mode:o}: {e}", self.path.display()));
+                    self.failure = Some(permissions(&self.path, mode, e));
                 }
                 self.file = Some(file);
             }
             Err(e) => {
-                self.failure = Some(format!("{}: cannot be written: {e}", self.path.display()));
+                self.failure = Some(not_writable(&self.path, e));
                 self.file = None;
             }
         }
     }
 
     /// Cuts the file back to its last whole line and takes nothing more.
-    fn give_up(&mut self, done: usize, error: String) {
+    fn give_up(&mut self, done: usize, error: std::io::Error) {
         let whole = self.buffer[..done].iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
         let good = self.buffer[..whole].iter().filter(|b| **b == b'\n').count() as u64;
         if let Some(file) = &mut self.file {
@@ -203,10 +205,7 @@ impl LineFile {
         self.ledger.pass(good, whole as u64);
         let lost = self.lines.saturating_sub(good);
         self.ledger.shed(ShedReason::OutputFailed, lost, (self.buffer.len() - whole) as u64);
-        self.failure = Some(format!(
-            "{}: cannot be written: {error}: make room or choose another folder with -l",
-            self.path.display()
-        ));
+        self.failure = Some(OutputError::Lost { path: self.path.clone(), source: Arc::new(error) });
         self.file = None;
     }
 
@@ -214,16 +213,16 @@ impl LineFile {
     ///
     /// # Errors
     /// When the system says otherwise.
-    pub fn synced(&self) -> Result<u64, String> {
+    pub fn sync_data(&self) -> Result<u64, OutputError> {
         // By another descriptor: it is the file that is flushed, not who writes it.
         let synced = std::fs::File::open(&self.path).and_then(|file| file.sync_data());
-        synced.map_err(|e| format!("{}: {e}", self.path.display()))?;
+        synced.map_err(OutputError::io(&self.path))?;
         Ok(self.written)
     }
 
     /// Why nothing is written any more.
-    pub fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
+    pub fn failure(&self) -> Option<&OutputError> {
+        self.failure.as_ref()
     }
 
     /// Lines and bytes.
@@ -235,6 +234,46 @@ impl LineFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+impl Destination for LineFile {
+    fn write(&mut self, piece: &Piece<'_>) {
+        match piece.kind {
+            PieceKind::Line | PieceKind::Finding(_) => self.line(piece.bytes),
+            // What is no line has no place in a file of lines.
+            PieceKind::Frame(_) | PieceKind::FileRecord(_) | PieceKind::Certificates(_) => {}
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), OutputError> {
+        LineFile::flush(self);
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    fn flush_lines(&mut self) {
+        LineFile::flush(self);
+    }
+
+    fn reopen(&mut self) {
+        LineFile::reopen(self);
+    }
+
+    fn sync(&mut self) -> Result<Option<u64>, OutputError> {
+        Destination::flush(self)?;
+        self.sync_data().map(Some)
+    }
+
+    fn line_file(&self) -> Option<(&Path, &Ledger)> {
+        Some((&self.path, &self.ledger))
+    }
+}
+
+fn not_writable(path: &Path, source: std::io::Error) -> OutputError {
+    OutputError::NotWritable { path: path.to_owned(), source: Arc::new(source) }
+}
+
+fn permissions(path: &Path, mode: u32, source: std::io::Error) -> OutputError {
+    OutputError::Permissions { path: path.to_owned(), mode, source: Arc::new(source) }
 }
 
 #[cfg(test)]

@@ -1,34 +1,40 @@
-//! Lines of several workers in packet order.
+//! Pieces of several workers in packet order.
 //!
-//! Each worker formats its own records and keeps the lines with the place of the frame at hand. When
-//! all workers are through with a batch of frames, their lines are merged by that place: what one
+//! Each worker formats its own records and keeps the pieces with the place of the frame at hand. When
+//! all workers are through with a batch of frames, their pieces are merged by that place: what one
 //! worker alone would have written, in the same order. Flows that end with a frame come before the
 //! records of the frame itself, by worker.
 
+use crate::dispatch::{Dispatcher, Take};
 use crate::event_counts::{AlertTally, EventCounts};
-use crate::format::{Format, Formatter, Take, When, sink_by_formatter};
+use crate::order::{Place, When};
+use crate::output::{Format, Piece, PieceKind, Pieces, Record};
 use gabion_record::Tree;
-use gabion_record::eve::*;
+use gabion_record::eve::Question;
+use gabion_record::json::Later;
 
-/// A place in the order of lines: twice the number of the frame and one more at the frame itself;
-/// then the first packet of a flow that ends.
-pub(crate) type Place = (u64, u64);
+/// What stands in a batch.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A line of this output.
+    Line(u16),
+    /// A piece of this output whose kind is the next one kept.
+    Piece(u16),
+    /// The question of this number is asked.
+    Ask(u32),
+}
 
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct Entry {
     at: Place,
-    /// [`ASKS`]: no line, the question is asked here.
-    output: u16,
-    /// It may hold marks of stored files.
-    is_marked: bool,
+    step: Step,
     len: u32,
+    /// Numbers left open in it.
+    later: u32,
     when: When,
 }
 
-/// No output's number.
-const ASKS: u16 = u16::MAX;
-
-/// A question about the lines that follow it.
+/// A question about the pieces that follow it.
 #[derive(Clone, Debug)]
 struct Asked {
     question: Question,
@@ -36,35 +42,49 @@ struct Asked {
     answer: bool,
 }
 
-/// Lines of one worker for one batch of frames.
+/// How much of a batch a merge has handed on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    entries: usize,
+    bytes: usize,
+    kinds: usize,
+    later: usize,
+}
+
+/// Pieces of one worker for one batch of frames.
 #[derive(Clone, Debug)]
 pub struct LineBatch {
     bytes: Vec<u8>,
-    lines: Vec<Line>,
+    entries: Vec<Entry>,
+    /// Kinds of the pieces that are no lines.
+    kinds: Vec<PieceKind>,
+    /// Numbers left open in texts.
+    later: Vec<Later>,
     asked: Vec<Asked>,
     at: Place,
     when: When,
-    /// Taken by a merge: lines, bytes.
-    taken: (usize, usize),
+    taken: Taken,
 }
 
 impl Default for LineBatch {
     fn default() -> Self {
         LineBatch {
             bytes: Vec::new(),
-            lines: Vec::new(),
+            entries: Vec::new(),
+            kinds: Vec::new(),
+            later: Vec::new(),
             asked: Vec::new(),
             at: (0, 0),
             when: When::Always,
-            taken: (0, 0),
+            taken: Taken::default(),
         }
     }
 }
 
 impl LineBatch {
-    /// Lines in it.
+    /// Pieces in it.
     pub fn lines(&self) -> usize {
-        self.lines.len()
+        self.entries.len()
     }
 
     /// Their bytes.
@@ -80,129 +100,188 @@ impl LineBatch {
     /// Empties it for the next batch; its memory stays.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.lines.clear();
+        self.entries.clear();
+        self.kinds.clear();
+        self.later.clear();
         self.asked.clear();
-        self.taken = (0, 0);
+        self.taken = Taken::default();
     }
-}
 
-impl LineBatch {
-    fn push(&mut self, output: usize, line: &[u8], is_marked: bool) {
-        let (Ok(output), Ok(len)) = (u16::try_from(output), u32::try_from(line.len())) else {
+    fn push(&mut self, output: usize, piece: &Piece<'_>) {
+        let (Ok(output), Ok(len)) = (u16::try_from(output), u32::try_from(piece.bytes.len()))
+        else {
             return;
         };
-        self.bytes.extend_from_slice(line);
-        self.lines.push(Line { at: self.at, output, is_marked, len, when: self.when });
-    }
-}
-
-impl Take for LineBatch {
-    fn line(&mut self, output: usize, line: &[u8]) {
-        self.push(output, line, false);
-    }
-
-    fn marked(&mut self, output: usize, line: &[u8]) {
-        self.push(output, line, true);
-    }
-
-    fn when(&mut self, when: When) {
-        self.when = when;
+        self.bytes.extend_from_slice(piece.bytes);
+        let step = match piece.kind {
+            PieceKind::Line => Step::Line(output),
+            kind @ (PieceKind::Finding(_)
+            | PieceKind::Frame(_)
+            | PieceKind::FileRecord(_)
+            | PieceKind::Certificates(_)) => {
+                self.kinds.push(kind);
+                Step::Piece(output)
+            }
+        };
+        self.later.extend_from_slice(piece.later);
+        // A text has fewer open numbers than bytes.
+        let later = piece.later.len() as u32;
+        self.entries.push(Entry { at: self.at, step, len, later, when: self.when });
     }
 
     fn ask(&mut self, question: &Question, alert: AlertTally) {
         let Ok(n) = u32::try_from(self.asked.len()) else { return };
         self.when = When::Asked(n);
         let (at, when) = (self.at, self.when);
-        self.lines.push(Line { at, output: ASKS, is_marked: false, len: 0, when });
+        self.entries.push(Entry { at, step: Step::Ask(n), len: 0, later: 0, when });
         self.asked.push(Asked { question: *question, alert, answer: false });
     }
 }
 
-/// The outputs of one of several workers.
-pub struct WorkerOutputs {
-    formatter: Formatter<LineBatch>,
+/// Takes the pieces of one format.
+struct Keeping<'a> {
+    batch: &'a mut LineBatch,
+    output: usize,
 }
 
+impl Pieces for Keeping<'_> {
+    fn put(&mut self, piece: Piece<'_>) {
+        self.batch.push(self.output, &piece);
+    }
+}
+
+/// The formats of one of several workers, and what they made.
+pub struct Kept {
+    formats: Vec<Box<dyn Format>>,
+    batch: LineBatch,
+}
+
+impl Take for Kept {
+    const KEEPS_ORDER: bool = true;
+
+    #[inline]
+    fn take(&mut self, record: &Record<'_>) -> bool {
+        let mut is_counted = false;
+        for (output, format) in self.formats.iter_mut().enumerate() {
+            is_counted |= format.take(record, &mut Keeping { batch: &mut self.batch, output });
+        }
+        is_counted
+    }
+
+    fn formats(&mut self) -> impl Iterator<Item = &mut dyn Format> {
+        self.formats.iter_mut().map(|format| &mut **format as &mut dyn Format)
+    }
+
+    fn type_config(&self, event_type: &str) -> Option<&Tree> {
+        self.formats.iter().find_map(|format| format.type_config(event_type))
+    }
+
+    fn set_when(&mut self, when: When) {
+        self.batch.when = when;
+    }
+
+    fn ask(&mut self, question: &Question, alert: AlertTally) {
+        self.batch.ask(question, alert);
+    }
+
+    fn set_place(&mut self, place: Place) {
+        self.batch.at = place;
+    }
+}
+
+/// The outputs of one of several workers.
+pub type WorkerOutputs = Dispatcher<Kept>;
+
 impl WorkerOutputs {
-    pub(crate) fn new(formats: Vec<Format>) -> WorkerOutputs {
-        WorkerOutputs { formatter: Formatter::new(formats, LineBatch::default()) }
+    pub(crate) fn new(formats: Vec<Box<dyn Format>>) -> WorkerOutputs {
+        Dispatcher::to(Kept { formats, batch: LineBatch::default() })
     }
 
     /// What comes now belongs to flows that end before frame `number`.
     #[inline]
     pub fn before_frame(&mut self, number: u64) {
-        self.go_to((number << 1, 0));
+        self.set_place((number << 1, 0));
     }
 
     /// What comes now belongs to frame `number`.
     #[inline]
     pub fn at_frame(&mut self, number: u64) {
-        self.go_to(((number << 1) | 1, 0));
+        self.set_place(((number << 1) | 1, 0));
     }
 
-    fn go_to(&mut self, at: Place) {
-        self.formatter.at = at;
-        self.formatter.to.at = at;
-    }
-
-    /// Names the capture read from now on.
-    pub fn set_capture(&mut self, name: &str) {
-        self.formatter.set_capture(name);
-    }
-
-    /// Takes the lines so far out, leaving `empty` in their place.
+    /// Takes the pieces so far out, leaving `empty` in their place.
     pub fn take(&mut self, empty: LineBatch) -> LineBatch {
-        std::mem::replace(&mut self.formatter.to, empty)
+        std::mem::replace(&mut self.to.batch, empty)
     }
 
     /// What was counted.
     pub fn tally(&self) -> EventCounts {
-        self.formatter.sum()
+        let mut counts = self.counts.clone();
+        self.to.formats.iter().for_each(|format| format.add_counts(&mut counts));
+        counts
     }
 }
 
-/// Who takes lines in packet order and answers what they hang on.
-pub(crate) trait Judge {
+/// What a merge asks or hands on, in packet order.
+pub(crate) enum InOrder<'a> {
     /// Whether an alert is written.
-    fn ask(&mut self, question: &Question, alert: &AlertTally) -> bool;
-    /// Whether one of those asked for of this flow was; the last look at it, if so said.
-    fn is_alerted(&mut self, flow: u64, is_last: bool) -> bool;
-    /// A line that is written; whether it may hold marks of stored files.
-    fn line(&mut self, output: usize, line: &[u8], is_marked: bool);
+    Ask(&'a Question, &'a AlertTally),
+    /// Whether an alert of this flow that was asked for was written.
+    IsAlerted {
+        /// The flow.
+        flow: u64,
+        /// Nobody asks again.
+        is_last: bool,
+    },
+    /// A piece that is written, of this output.
+    Write(usize, &'a Piece<'a>),
 }
 
+/// Answers questions and takes pieces; the answer to a piece does not matter.
+pub(crate) type TakeInOrder<'a> = dyn FnMut(InOrder<'_>) -> bool + 'a;
+
 impl LineBatch {
-    /// Hands on the lines of the place that is next.
-    fn hand_on(&mut self, at: Place, to: &mut dyn Judge) {
-        while let Some(next) = self.lines.get(self.taken.0).filter(|l| l.at == at) {
-            let end = self.taken.1 + next.len as usize;
-            let line = self.bytes.get(self.taken.1..end).unwrap_or(&[]);
-            self.taken = (self.taken.0 + 1, end);
+    /// Hands on the pieces of the place that is next.
+    fn hand_on(&mut self, at: Place, to: &mut TakeInOrder<'_>) {
+        while let Some(next) = self.entries.get(self.taken.entries).filter(|l| l.at == at) {
+            let from = self.taken;
+            self.taken.entries += 1;
+            self.taken.bytes += next.len as usize;
+            self.taken.later += next.later as usize;
+            let (output, kind) = match next.step {
+                Step::Line(output) => (output, PieceKind::Line),
+                Step::Piece(output) => {
+                    self.taken.kinds += 1;
+                    let Some(kind) = self.kinds.get(from.kinds) else { continue };
+                    (output, *kind)
+                }
+                Step::Ask(n) => {
+                    if let Some(a) = self.asked.get_mut(n as usize) {
+                        a.answer = to(InOrder::Ask(&a.question, &a.alert));
+                    }
+                    continue;
+                }
+            };
             let is_written = match next.when {
                 When::Always => true,
-                When::Asked(n) => match self.asked.get_mut(n as usize) {
-                    Some(a) if next.output == ASKS => {
-                        a.answer = to.ask(&a.question, &a.alert);
-                        false
-                    }
-                    Some(a) => a.answer,
-                    None => false,
-                },
-                When::Alerted(flow, if_so) => to.is_alerted(flow, if_so) == if_so,
+                When::Asked(n) => self.asked.get(n as usize).is_some_and(|a| a.answer),
+                When::Alerted(flow, is_last) => to(InOrder::IsAlerted { flow, is_last }) == is_last,
             };
             if is_written {
-                to.line(usize::from(next.output), line, next.is_marked);
+                let bytes = self.bytes.get(from.bytes..self.taken.bytes).unwrap_or_default();
+                let later = self.later.get(from.later..self.taken.later).unwrap_or_default();
+                to(InOrder::Write(usize::from(output), &Piece { kind, bytes, later }));
             }
         }
     }
 }
 
-/// Hands the lines of all batches on in packet order.
-pub(crate) fn merge(batches: &mut [LineBatch], to: &mut dyn Judge) {
+/// Hands the pieces of all batches on in packet order.
+pub(crate) fn merge(batches: &mut [LineBatch], to: &mut TakeInOrder<'_>) {
     loop {
         let mut least: Option<(Place, usize)> = None;
         for (n, b) in batches.iter().enumerate() {
-            if let Some(next) = b.lines.get(b.taken.0)
+            if let Some(next) = b.entries.get(b.taken.entries)
                 && least.is_none_or(|(at, _)| next.at < at)
             {
                 least = Some((next.at, n));
@@ -213,12 +292,6 @@ pub(crate) fn merge(batches: &mut [LineBatch], to: &mut dyn Judge) {
     }
 }
 
-sink_by_formatter!(WorkerOutputs {
-    fn ending(&mut self, first_number: u64) {
-        self.go_to((self.formatter.at.0, first_number));
-    }
-});
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,7 +300,7 @@ mod tests {
         let mut b = LineBatch::default();
         for (at, text) in lines {
             b.at = *at;
-            b.line(0, text.as_bytes());
+            b.push(0, &Piece::line(text.as_bytes()));
         }
         b
     }
@@ -246,7 +319,7 @@ mod tests {
             batch(&[((2, 4), "second flow"), ((5, 0), "frame 2"), ((7, 0), "frame 3")]),
         ];
         let mut seen = Seen::default();
-        merge(&mut batches, &mut seen);
+        merge(&mut batches, &mut |step| seen.take(step));
         assert_eq!(
             seen.lines,
             [
@@ -260,7 +333,7 @@ mod tests {
                 "flow"
             ]
         );
-        merge(&mut batches, &mut seen);
+        merge(&mut batches, &mut |step| seen.take(step));
         assert_eq!(seen.lines.len(), 8);
     }
 
@@ -272,18 +345,21 @@ mod tests {
         alerted: Vec<u64>,
     }
 
-    impl Judge for Seen {
-        fn ask(&mut self, q: &Question, _: &AlertTally) -> bool {
-            self.asked += 1;
-            let yes = self.asked % 2 == 1;
-            self.alerted.extend(q.flow.filter(|_| yes));
-            yes
-        }
-        fn is_alerted(&mut self, flow: u64, _: bool) -> bool {
-            self.alerted.contains(&flow)
-        }
-        fn line(&mut self, _: usize, line: &[u8], _: bool) {
-            self.lines.push(String::from_utf8(line.to_vec()).unwrap());
+    impl Seen {
+        fn take(&mut self, step: InOrder<'_>) -> bool {
+            match step {
+                InOrder::Ask(q, _) => {
+                    self.asked += 1;
+                    let yes = self.asked % 2 == 1;
+                    self.alerted.extend(q.flow.filter(|_| yes));
+                    yes
+                }
+                InOrder::IsAlerted { flow, .. } => self.alerted.contains(&flow),
+                InOrder::Write(_, piece) => {
+                    self.lines.push(String::from_utf8(piece.bytes.to_vec()).unwrap());
+                    true
+                }
+            }
         }
     }
 
@@ -293,17 +369,17 @@ mod tests {
             let mut b = LineBatch { at: (frame, 0), ..LineBatch::default() };
             let alert = AlertTally::default();
             b.ask(&Question { flow: Some(flow), ..Question::default() }, alert);
-            b.line(0, format!("alert {flow}").as_bytes());
+            b.push(0, &Piece::line(format!("alert {flow}").as_bytes()));
             for yes in [false, true] {
-                b.when(When::Alerted(flow, yes));
-                b.line(0, format!("flow {flow} {yes}").as_bytes());
+                b.when = When::Alerted(flow, yes);
+                b.push(0, &Piece::line(format!("flow {flow} {yes}").as_bytes()));
             }
-            b.when(When::Always);
-            b.line(0, b"end");
+            b.when = When::Always;
+            b.push(0, &Piece::line(b"end"));
             b
         };
         let mut seen = Seen::default();
-        merge(&mut [asks(9, 3), asks(5, 2), asks(3, 1)], &mut seen);
+        merge(&mut [asks(9, 3), asks(5, 2), asks(3, 1)], &mut |step| seen.take(step));
         assert_eq!(
             seen.lines,
             [

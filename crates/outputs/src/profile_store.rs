@@ -4,6 +4,7 @@
 //! in batches through a bounded queue and are written by a thread of their own, a transaction a batch,
 //! so that nobody waits for a disk but the queue.
 
+use crate::error::OutputError;
 use crate::limits::{STORE_BATCHES_MAX, STORE_BYTES_MAX};
 use gabion_runtime::output::{Existing, check, create_empty, refuse_link};
 use rusqlite::{Connection, OpenFlags, params};
@@ -44,10 +45,6 @@ pub fn path_in(folder: &Path) -> PathBuf {
     folder.join("profiles.sqlite")
 }
 
-fn with_path(path: &Path) -> impl Fn(rusqlite::Error) -> String + '_ {
-    move |e| format!("{}: {e}", path.display())
-}
-
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -69,8 +66,8 @@ enum Work {
 pub struct ProfileWriter {
     rows: Option<SyncSender<Work>>,
     /// What went wrong first, until somebody asked.
-    trouble: Arc<Mutex<Option<String>>>,
-    thread: Option<JoinHandle<Result<Written, String>>>,
+    trouble: Arc<Mutex<Option<OutputError>>>,
+    thread: Option<JoinHandle<Result<Written, OutputError>>>,
 }
 
 impl ProfileWriter {
@@ -80,35 +77,41 @@ impl ProfileWriter {
     /// # Errors
     /// When either cannot be made; when the database is a link in a folder that others may write, or
     /// another than ours.
-    pub fn create(folder: &Path, existing: Existing) -> Result<ProfileWriter, String> {
+    pub fn create(folder: &Path, existing: Existing) -> Result<ProfileWriter, OutputError> {
         ProfileWriter::bounded(folder, existing, STORE_BYTES_MAX)
     }
 
     /// The same with another bound, in bytes.
-    fn bounded(folder: &Path, existing: Existing, bytes_max: u64) -> Result<ProfileWriter, String> {
+    fn bounded(
+        folder: &Path,
+        existing: Existing,
+        bytes_max: u64,
+    ) -> Result<ProfileWriter, OutputError> {
         let path = path_in(folder);
-        let failed = |e: std::io::Error| format!("{}: {e}", path.display());
-        check(&path).map_err(failed)?;
+        check(&path).map_err(OutputError::io(&path))?;
         // What the database undoes a batch with is written under this name.
         let journal = path.with_extension("sqlite-journal");
-        refuse_link(&journal).map_err(|e| format!("{}: {e}", journal.display()))?;
+        refuse_link(&journal).map_err(OutputError::io(&journal))?;
         let is_there = existing == Existing::Append && path.metadata().is_ok_and(|m| m.len() > 0);
         if !is_there {
             match std::fs::remove_file(&path) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(OutputError::io(&path)(e));
+                }
                 _ => {}
             }
             // Made here, so that what the database opens is no link that somebody put there meanwhile.
-            create_empty(&path).map_err(failed)?;
+            create_empty(&path).map_err(OutputError::io(&path))?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut database = Connection::open_with_flags(&path, flags).map_err(with_path(&path))?;
+        let mut database =
+            Connection::open_with_flags(&path, flags).map_err(OutputError::database(&path))?;
         if is_there {
             check_form(&database, &path)?;
         }
-        let mut held = Held::read(&database, is_there).map_err(with_path(&path))?;
+        let mut held = Held::read(&database, is_there).map_err(OutputError::database(&path))?;
         // Whoever reads it meanwhile is waited for a moment, no longer: the run goes on.
-        database.busy_timeout(BUSY).map_err(with_path(&path))?;
+        database.busy_timeout(BUSY).map_err(OutputError::database(&path))?;
         // What a run that is cut off loses is its last batch; the journal is a file, or a cut in the middle of
         // a batch would leave half of it. Rows stand in the order they come in, each
         // behind the one before it, and only the small index is written here and there.
@@ -119,7 +122,7 @@ impl ProfileWriter {
                  CREATE TABLE IF NOT EXISTS profiles (ip BLOB NOT NULL, time_window INTEGER NOT NULL, profile BLOB NOT NULL,
                      PRIMARY KEY (ip, time_window));"
             ))
-            .map_err(with_path(&path))?;
+            .map_err(OutputError::database(&path))?;
         let (rows, batches) = sync_channel::<Work>(STORE_BATCHES_MAX);
         let trouble = Arc::new(Mutex::new(None));
         let said = Arc::clone(&trouble);
@@ -139,7 +142,7 @@ impl ProfileWriter {
                         }
                     };
                     let kept = keep(&mut database, &batch, &mut held, bytes_max);
-                    match kept.map_err(with_path(&path)) {
+                    match kept.map_err(OutputError::database(&path)) {
                         Ok(windows_gone) => {
                             written.rows += batch.len() as u64;
                             written.windows_gone += windows_gone;
@@ -149,18 +152,18 @@ impl ProfileWriter {
                             if lost.rows == 0 {
                                 let mut place = said.lock().unwrap_or_else(PoisonError::into_inner);
                                 *place = Some(e.clone());
-                                lost.why = e;
+                                lost.why = Some(Box::new(e));
                             }
                             lost.rows += batch.len() as u64;
                         }
                     }
                 }
-                if lost.rows > 0 {
-                    return Err(format!("{}: {} profiles were not kept", lost.why, lost.rows));
+                match lost.why {
+                    Some(why) => Err(OutputError::ProfilesLost { why, rows: lost.rows }),
+                    None => Ok(written),
                 }
-                Ok(written)
             })
-            .map_err(|e| format!("profiles: {e}"))?;
+            .map_err(|e| OutputError::ProfileThread(Arc::new(e)))?;
         Ok(ProfileWriter { rows: Some(rows), thread: Some(thread), trouble })
     }
 
@@ -183,7 +186,7 @@ impl ProfileWriter {
     }
 
     /// What could not be written, once, when it happens: the rows are lost and counted, the run goes on.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn trouble(&self) -> Option<OutputError> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -201,11 +204,11 @@ impl ProfileWriter {
     ///
     /// # Errors
     /// What could not be written.
-    pub fn finish(mut self) -> Result<Written, String> {
+    pub fn finish(mut self) -> Result<Written, OutputError> {
         self.rows = None;
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            _ => Err("profiles: the writer failed".to_owned()),
+            Some(Err(_)) | None => Err(OutputError::ProfileWriter),
         }
     }
 }
@@ -268,7 +271,7 @@ impl Held {
 #[derive(Default)]
 struct Lost {
     rows: u64,
-    why: String,
+    why: Option<Box<OutputError>>,
 }
 
 /// Writes a batch and lets the oldest windows go; how many.
@@ -301,11 +304,12 @@ fn write(database: &mut Connection, batch: &[StoredProfile]) -> Result<(), rusql
 }
 
 /// Refuses a database that is not ours.
-fn check_form(database: &Connection, path: &Path) -> Result<(), String> {
-    let form: i64 =
-        database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(with_path(path))?;
+fn check_form(database: &Connection, path: &Path) -> Result<(), OutputError> {
+    let form: i64 = database
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .map_err(OutputError::database(path))?;
     if form != FORM {
-        return Err(format!("{}: of another form ({form})", path.display()));
+        return Err(OutputError::DatabaseForm { path: path.to_owned(), form });
     }
     Ok(())
 }
@@ -314,20 +318,20 @@ fn check_form(database: &Connection, path: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// When there is no database, or another than ours.
-pub fn windows_of(folder: &Path, ip: [u8; 16]) -> Result<Vec<StoredProfile>, String> {
+pub fn windows_of(folder: &Path, ip: [u8; 16]) -> Result<Vec<StoredProfile>, OutputError> {
     let path = path_in(folder);
     let database = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
-        .map_err(with_path(&path))?;
+        .map_err(OutputError::database(&path))?;
     check_form(&database, &path)?;
     let mut select = database
         .prepare("SELECT time_window, profile FROM profiles WHERE ip = ?1 ORDER BY time_window")
-        .map_err(with_path(&path))?;
+        .map_err(OutputError::database(&path))?;
     let rows = select
         .query_map(params![ip.as_slice()], |row| {
             Ok(StoredProfile { ip, window: row.get(0)?, bytes: row.get(1)? })
         })
-        .map_err(with_path(&path))?;
-    rows.collect::<Result<Vec<_>, _>>().map_err(with_path(&path))
+        .map_err(OutputError::database(&path))?;
+    rows.collect::<Result<Vec<_>, _>>().map_err(OutputError::database(&path))
 }
 
 #[cfg(test)]
@@ -348,7 +352,7 @@ mod tests {
         }
         // A profile that comes twice with one window is its later self.
         writer.put([row(7, 2, b"later")]);
-        assert_eq!(writer.finish(), Ok(Written { rows: 401, windows_gone: 0 }));
+        assert_eq!(writer.finish().unwrap(), Written { rows: 401, windows_gone: 0 });
         let found = windows_of(folder.path(), [7; 16]).unwrap();
         assert_eq!(found, [row(7, 1, &[7, 1]), row(7, 2, b"later")]);
         assert_eq!(windows_of(folder.path(), [201; 16]).unwrap(), []);
@@ -373,18 +377,18 @@ mod tests {
         let row = |window| StoredProfile { ip: [7; 16], window, bytes: vec![1] };
         writer.put([row(1)]);
         writer.settle();
-        assert_eq!(writer.trouble(), None);
+        assert!(writer.trouble().is_none());
         let other = Connection::open(path_in(folder.path())).unwrap();
         other.execute_batch("BEGIN EXCLUSIVE").unwrap();
         writer.put([row(2)]);
         writer.settle();
-        assert!(writer.trouble().is_some_and(|said| said.contains("locked")));
+        assert!(writer.trouble().is_some_and(|e| e.to_string().contains("locked")));
         other.execute_batch("COMMIT").unwrap();
         writer.put([row(3)]);
         writer.settle();
-        assert_eq!(writer.trouble(), None);
+        assert!(writer.trouble().is_none());
         let lost = writer.finish().unwrap_err();
-        assert!(lost.contains("1 profiles were not kept"), "{lost}");
+        assert!(lost.to_string().contains("1 profiles were not kept"), "{lost}");
         let left: Vec<i64> =
             windows_of(folder.path(), [7; 16]).unwrap().iter().map(|r| r.window).collect();
         assert_eq!(left, [1, 3]);
@@ -399,7 +403,7 @@ mod tests {
             let rows = (0..10).map(|n| StoredProfile { ip: [n; 16], window, bytes: vec![0; 100] });
             writer.put(rows);
         }
-        assert_eq!(writer.finish(), Ok(Written { rows: 200, windows_gone: 10 }));
+        assert_eq!(writer.finish().unwrap(), Written { rows: 200, windows_gone: 10 });
         let left: Vec<i64> =
             windows_of(folder.path(), [7; 16]).unwrap().iter().map(|r| r.window).collect();
         assert_eq!(left, (11..=20).collect::<Vec<_>>());

@@ -4,6 +4,7 @@
 //! file is written into the file of the moment at which it is read. `minute`, `hour` and `day` end where they end in
 //! local time; a number counts from the moment at which the file was opened.
 
+use crate::error::SettingError;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -34,17 +35,14 @@ impl Rotation {
     ///
     /// # Errors
     /// What may stand there.
-    pub fn read(text: &str, now: u64) -> Result<Rotation, String> {
+    pub fn parse(text: &str, now: u64) -> Result<Rotation, SettingError> {
         let interval = match text {
             "minute" => Interval::Minute,
             "hour" => Interval::Hour,
             "day" => Interval::Day,
-            _ => Interval::Seconds(seconds(text).ok_or_else(|| {
-                format!(
-                    "rotate-interval: {text}: is no interval: say minute, hour, day, or a number with s, \
-                     m, h, d or w behind it, as 30m"
-                )
-            })?),
+            _ => Interval::Seconds(
+                seconds(text).ok_or_else(|| SettingError::RotateInterval(text.to_owned()))?,
+            ),
         };
         Ok(Rotation { interval, next: interval.end(now) })
     }
@@ -121,7 +119,7 @@ mod tests {
             ("1w", 604_800),
             ("10 s", 10),
         ] {
-            let mut rotation = Rotation::read(text, NOW).unwrap();
+            let mut rotation = Rotation::parse(text, NOW).unwrap();
             assert!(!rotation.is_due(NOW + wanted - 1), "{text}");
             assert!(rotation.is_due(NOW + wanted), "{text}");
             assert!(!rotation.is_due(NOW + 2 * wanted - 1), "{text}");
@@ -129,7 +127,7 @@ mod tests {
         for text in
             ["", "0", "0s", "banana", "minutes", "-1s", "1.5h", "s", "5y", "99999999999999999999d"]
         {
-            let said = Rotation::read(text, NOW).unwrap_err();
+            let said = Rotation::parse(text, NOW).unwrap_err().to_string();
             assert!(said.contains("say minute, hour, day"), "{said}");
         }
     }
@@ -140,7 +138,7 @@ mod tests {
     fn named_intervals_end_where_they_end_on_the_clock() {
         for (text, length) in [("minute", 60_u64), ("hour", 3600)] {
             for opened in [NOW, NOW + 1, NOW + 29, NOW + 30, NOW + 3599] {
-                let mut rotation = Rotation::read(text, opened).unwrap();
+                let mut rotation = Rotation::parse(text, opened).unwrap();
                 let end = opened + length - opened % length;
                 assert!(!rotation.is_due(end - 1), "{text} {opened}");
                 // The first line after it comes late, the next file ends in time all the same.
@@ -149,7 +147,7 @@ mod tests {
                 assert!(rotation.is_due(end + length), "{text} {opened}");
             }
         }
-        let mut rotation = Rotation::read("day", NOW).unwrap();
+        let mut rotation = Rotation::parse("day", NOW).unwrap();
         let zoned = Timestamp::from_second(NOW.cast_signed()).unwrap().to_zoned(TimeZone::system());
         let end = zoned.tomorrow().unwrap().start_of_day().unwrap().timestamp().as_second();
         assert!(!rotation.is_due(end.cast_unsigned() - 1));

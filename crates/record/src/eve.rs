@@ -5,7 +5,7 @@
 //! knowledge of protocols, and the engine none of formats. Field meanings follow the peer's EVE
 //! schema (8.0.x).
 
-use crate::json::Json;
+use crate::json::{self, Json};
 use crate::ledger::Ledger;
 use crate::{Addr, Direction, Tree};
 
@@ -331,39 +331,19 @@ pub struct FileFacts<'a> {
 }
 
 /// A stored file, until it has its number: files are numbered in the order in which records name
-/// them, which only who writes all records in order can know. In a record's text stands a mark.
+/// them, which only the writer of all records in order can know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey(u64);
 
 impl FileKey {
-    /// Begins a mark; no other byte of a record is it, since JSON writes control characters in full.
-    pub const MARK: u8 = 1;
-    /// Bytes of a mark: the byte above and sixteen hexadecimal digits.
-    pub const MARK_LEN: usize = 17;
-
     /// File `number` of a flow.
     pub fn new(flow: u64, number: u32) -> FileKey {
         FileKey(flow.rotate_left(24) ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    fn write(self, j: &mut Json) {
-        let mut mark = Vec::with_capacity(FileKey::MARK_LEN);
-        self.mark(&mut mark);
-        j.key("file_id");
-        j.push(&mark);
-    }
-
-    /// Appends the mark.
-    pub fn mark(self, out: &mut Vec<u8>) {
-        out.push(FileKey::MARK);
-        out.extend_from_slice(format!("{:016x}", self.0).as_bytes());
-    }
-
-    /// The key of a mark.
-    pub fn read(mark: &[u8]) -> Option<FileKey> {
-        let (first, digits) = mark.split_first()?;
-        let digits = std::str::from_utf8(digits.get(..16)?).ok()?;
-        (*first == FileKey::MARK).then(|| u64::from_str_radix(digits, 16).ok().map(FileKey))?
+    /// The file whose number a text leaves open.
+    pub fn of(later: json::Later) -> FileKey {
+        FileKey(later.key)
     }
 }
 
@@ -397,7 +377,7 @@ impl FileFacts<'_> {
         if self.is_stored {
             j.boolean("stored", true);
             if let Some(id) = self.file_id {
-                id.write(j);
+                j.number_later("file_id", id.0);
             }
         } else {
             j.boolean("stored", false);
@@ -798,6 +778,8 @@ pub struct Wants {
     pub streams: bool,
     /// What bodies of messages hold, in alerts or for scripts: the files in them, and themselves.
     pub bodies: bool,
+    /// Evidence and alerts about hosts, of the behaviour engine.
+    pub evidence: bool,
 }
 
 impl Wants {
@@ -831,5 +813,6 @@ impl Wants {
         self.metadata |= o.metadata;
         self.streams |= o.streams;
         self.bodies |= o.bodies;
+        self.evidence |= o.evidence;
     }
 }

@@ -9,12 +9,23 @@
 //! above ASCII is written as the text `\xhh`, so that each line stays valid JSON.
 
 use crate::Ip;
+use crate::hex;
 use crate::logs::TimeNs;
 
 /// A JSON text under construction.
 #[derive(Default, Debug, Clone)]
 pub struct Json {
     out: Vec<u8>,
+    later: Vec<Later>,
+}
+
+/// A number that is known only when the text is written out: see [`Json::number_later`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Later {
+    /// Where in the text it stands: a single `0` is there until then.
+    pub at: usize,
+    /// Whose number it is.
+    pub key: u64,
 }
 
 /// A place to come back to: see [`Json::mark`].
@@ -30,12 +41,12 @@ impl Json {
     /// A writer that goes on behind what stands in `out`, whose room it takes; [`Json::take`] gives it
     /// back.
     pub fn behind(out: Vec<u8>) -> Json {
-        Json { out }
+        Json { out, later: Vec::new() }
     }
 
     /// An empty writer with room for `n` bytes.
     pub fn with_capacity(n: usize) -> Json {
-        Json { out: Vec::with_capacity(n) }
+        Json { out: Vec::with_capacity(n), later: Vec::new() }
     }
 
     /// What was written.
@@ -46,6 +57,7 @@ impl Json {
 
     /// Takes what was written and leaves the writer empty.
     pub fn take(&mut self) -> Vec<u8> {
+        self.later.clear();
         std::mem::take(&mut self.out)
     }
 
@@ -60,6 +72,7 @@ impl Json {
     #[inline]
     pub fn clear(&mut self) {
         self.out.clear();
+        self.later.clear();
     }
 
     /// Bytes written so far.
@@ -83,6 +96,9 @@ impl Json {
     /// Cuts everything written since `mark`.
     pub fn rewind(&mut self, mark: Mark) {
         self.out.truncate(mark.0);
+        while self.later.last().is_some_and(|later| later.at >= mark.0) {
+            self.later.pop();
+        }
     }
 
     /// True when something was written since `mark`.
@@ -208,6 +224,19 @@ impl Json {
         self.out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
     }
 
+    /// A member whose number is known only when all texts stand in order: `0` until then.
+    pub fn number_later(&mut self, key: &str, of: u64) {
+        self.key(key);
+        self.later.push(Later { at: self.out.len(), key: of });
+        self.out.push(b'0');
+    }
+
+    /// Numbers that are still to come, in order of their places.
+    #[inline]
+    pub fn later(&self) -> &[Later] {
+        &self.later
+    }
+
     /// `"key":number` with a fraction.
     pub fn float(&mut self, key: &str, x: f64) {
         self.key(key);
@@ -275,13 +304,9 @@ impl Json {
 
     /// `"key":"lower-case hex"`
     pub fn hex(&mut self, key: &str, bytes: &[u8]) {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
         self.key(key);
         self.out.push(b'"');
-        for b in bytes {
-            self.out.push(HEX[(b >> 4) as usize]);
-            self.out.push(HEX[(b & 15) as usize]);
-        }
+        hex::push_hex(&mut self.out, bytes);
         self.out.push(b'"');
     }
 
@@ -432,6 +457,21 @@ mod tests {
             "{\"a\":\"x\\\"y\",\"n\":5,\"o\":{},\"l\":[\"p\",7],\"b\":\"\\\\xff\\\\xc3\\\\xa9\\u0001\",\"c\":\"YWI=\",\"d\":\"x\\\"é\\n\",\
              \"e\":\"1970-01-01T00:00:00.001500+00:00\",\"f\":\"1.2.3.4\"}"
         );
+    }
+
+    #[test]
+    fn numbers_to_come_are_forgotten_with_their_text() {
+        let mut j = Json::new();
+        j.open();
+        j.number_later("a", 7);
+        let mark = j.mark();
+        j.number_later("b", 8);
+        j.rewind(mark);
+        j.close();
+        assert_eq!(j.bytes(), br#"{"a":0}"#);
+        assert_eq!(j.later(), [Later { at: 5, key: 7 }]);
+        j.clear();
+        assert_eq!(j.later(), []);
     }
 
     #[test]

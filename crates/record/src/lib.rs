@@ -15,6 +15,7 @@ pub mod direction;
 pub mod eve;
 pub mod evidence;
 pub mod fnv;
+pub mod hex;
 pub mod ip;
 pub mod json;
 pub mod ledger;

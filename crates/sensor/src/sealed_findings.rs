@@ -1,7 +1,7 @@
 //! Findings of a run go into a sealed log, each provable by its id.
 
 use crate::{Error, Notices};
-use gabion_outputs::files::{ForLines, Outputs};
+use gabion_outputs::{Destination, Outputs, Piece, PieceKind, eve};
 use gabion_runtime::clock::epoch_ns;
 use gabion_seal::storage::Files;
 use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
@@ -44,15 +44,9 @@ impl FindingLog {
         self.opened
     }
 
-    /// Has the outputs give it their alerts.
-    pub fn listen(&self, outputs: &mut Outputs) {
-        let to = self.sealer("net");
-        outputs.add_alerts(Box::new(move |what| match what {
-            ForLines::Line(line) => {
-                to.seal(line);
-            }
-            ForLines::Reopen => {}
-        }));
+    /// Adds an output that seals alerts of rules.
+    pub fn seal_alerts(&self, outputs: &mut Outputs) {
+        outputs.add(eve::alerts_output(self.sealer("net")));
     }
 
     /// Where an engine of this name gives its findings.
@@ -127,6 +121,18 @@ impl Sealer {
             && let Some(Err(e)) = state.writer.as_mut().map(|writer| writer.tick(epoch_ns()))
         {
             state.fail(e, 0);
+        }
+    }
+}
+
+/// The sealed log as the destination of an output.
+impl Destination for Sealer {
+    fn write(&mut self, piece: &Piece<'_>) {
+        match piece.kind {
+            PieceKind::Line | PieceKind::Finding(_) => {
+                self.seal(piece.bytes);
+            }
+            PieceKind::Frame(_) | PieceKind::FileRecord(_) | PieceKind::Certificates(_) => {}
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::eve_options::{NO_TYPE, check_eve_options};
 use crate::messages::Messages;
-use gabion_outputs::files::Outputs;
+use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_rules::{RuleVars, VarFault};
 

@@ -170,8 +170,8 @@ impl Lines {
     }
 }
 
-fn check(line: Option<&[u8]>, lines: &mut u64) {
-    let Some(line) = line else { return };
+fn check(line: Option<gabion_outputs::Piece<'_>>, lines: &mut u64) {
+    let Some(line) = line.map(|piece| piece.bytes) else { return };
     *lines += 1;
     let parsed: Result<serde_json::Value, _> = serde_json::from_slice(line);
     assert!(parsed.is_ok(), "{parsed:?}: {}", line.escape_ascii());

@@ -24,7 +24,7 @@ use gabion_behavior::catalog::not_used;
 use gabion_flowlog::InputReport;
 use gabion_flowlog::limits::FOLLOWED_MAX;
 use gabion_flowlog::source::is_read_once;
-use gabion_outputs::files::Outputs;
+use gabion_outputs::Outputs;
 use gabion_outputs::page::Page;
 use gabion_outputs::profile_store::Written;
 use gabion_outputs::table::thousands;

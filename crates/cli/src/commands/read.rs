@@ -15,10 +15,11 @@ use gabion_capture::filter::Filter;
 use gabion_flowlog::Line;
 use gabion_flowlog::source::LineRead;
 use gabion_net::Engine;
-use gabion_outputs::files::{AlertSeen, AlertTally, EventCounts, HostAlerts, Outputs};
+use gabion_outputs::kinds::configured_file_paths;
 use gabion_outputs::packet_log::PacketLogSettings;
 use gabion_outputs::page::{AlertFlow, AlertedHost, Page, RuleAlert};
 use gabion_outputs::table::thousands;
+use gabion_outputs::{AlertSeen, AlertTally, EventCounts, HostAlerts, OutputError, Outputs};
 use gabion_record::Tree;
 use gabion_record::budget::ByteSize;
 use gabion_record::logs::TimeNs;
@@ -127,15 +128,15 @@ pub(crate) fn run_captures(
     let mut outputs = open(&config, o, existing, &logged)?;
     let sealed = o.seal.as_deref().map(SealedFindings::open).transpose()?;
     if let Some(sealed) = &sealed {
-        sealed.log.listen(&mut outputs);
+        sealed.log.seal_alerts(&mut outputs);
     }
     if inputs.len() > 1 {
         // Whoever looks at an alert is to know where it came from.
         outputs.name_captures();
     }
     let filter = capture_filter(o, &config)?;
-    if !o.quiet && !outputs.unknown.is_empty() {
-        let names = outputs.unknown.join(", ");
+    if !o.quiet && !outputs.unsupported().is_empty() {
+        let names = outputs.unsupported().join(", ");
         eprintln!("gabion: outputs: not supported, nothing is written for them: {names}");
     }
     let tap = match o.behavior {
@@ -228,7 +229,7 @@ pub(crate) fn check_report(path: &Path) -> Result<(), Fault> {
 /// What is done with what an earlier run left in the folder.
 fn existing(o: &ReadOptions, config: &Tree) -> Result<Existing, Fault> {
     let Some(folder) = &o.log_dir else { return Ok(Existing::Truncate) };
-    let mut files = existing::configured(config, folder);
+    let mut files = configured_file_paths(config, folder);
     if o.behavior {
         files.extend(existing::of_behavior(folder));
     }
@@ -251,10 +252,11 @@ fn open(
         if let Some(ring) = o.alert_pcap_ring {
             node.set("ring", &ring.0.to_string());
         }
-        let taker = open_alert_packet_log(path, &node, logged).map_err(|e| {
+        let to = open_alert_packet_log(path, &node, logged).map_err(|e| {
             Fault::environment(format!("{e}: choose another place with --alert-pcap"))
         })?;
-        outputs.add_packet_log(PacketLogSettings::alert_pcap(&node), taker);
+        let settings = PacketLogSettings::alert_pcap(&node);
+        outputs.add(gabion_outputs::packet_log::output(settings, to));
     }
     Ok(outputs)
 }
@@ -278,9 +280,9 @@ fn open_configured(
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
     super::make_folder(folder).map_err(refuse)?;
     let mut frames = |name: &str, node: &Tree| {
-        open_packet_log(name, node, folder, logged).map_err(|e| e.to_string())
+        open_packet_log(name, node, folder, logged).map_err(OutputError::of_destination)
     };
-    Outputs::open(config, folder, Some(existing), &mut frames).map_err(refuse)
+    Outputs::open(config, folder, Some(existing), &mut frames).map_err(|e| refuse(e.to_string()))
 }
 
 /// The filter of the command line, or the configuration's.

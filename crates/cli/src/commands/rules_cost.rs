@@ -5,7 +5,7 @@ use crate::command_line::CostOptions;
 use crate::exit::{Exit, Fault};
 use crate::standard_output;
 use crate::{configuration, standard_error};
-use gabion_outputs::files::Outputs;
+use gabion_outputs::Outputs;
 use gabion_record::json::Json;
 use gabion_runtime::StopFlag;
 use gabion_sensor::{PacketRun, list_captures, rule_cost_table, write_rule_costs_json};

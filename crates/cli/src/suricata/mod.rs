@@ -14,7 +14,7 @@ use crate::report;
 use crate::standard_output;
 use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
-use gabion_outputs::files::Outputs;
+use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::{
@@ -227,7 +227,8 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     } else {
         {
             let mut frames = |name: &str, node: &Tree| {
-                open_packet_log(name, node, folder, &logged).map_err(|e| e.to_string())
+                open_packet_log(name, node, folder, &logged)
+                    .map_err(gabion_outputs::OutputError::of_destination)
             };
             Outputs::open(config, folder, None, &mut frames).map(Some)
         }
@@ -235,7 +236,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let mut outputs = match outputs {
         Ok(out) => out,
         Err(e) => {
-            log.error("output", &e);
+            log.error("output", &e.to_string());
             return 1;
         }
     };

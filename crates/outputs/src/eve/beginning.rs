@@ -1,6 +1,6 @@
 //! What a record begins with: kept from record to record, since a packet's records share it.
 
-use super::{EveWriter, endpoints, ether, ids, proto, spi, timestamp, vlans};
+use super::writer::{EveWriter, endpoints, ether, ids, proto, spi, timestamp, vlans};
 use crate::{VERSION, community};
 use gabion_record::Addr;
 use gabion_record::eve::Header;

@@ -13,7 +13,7 @@ use crate::limits::CAPTURE_WAITING_MAX;
 use gabion_behavior::{Engine, Settings};
 use gabion_flowlog::source::{self, is_read_once};
 use gabion_flowlog::{Format, InputReport, Intake};
-use gabion_outputs::files::{ForLines, Outputs};
+use gabion_outputs::{Destination, Outputs, Piece, PieceKind, eve};
 use gabion_record::logs::SECOND;
 use gabion_settings::read_yaml_text;
 use std::ops::ControlFlow;
@@ -140,25 +140,7 @@ impl CaptureTap {
             engine,
             sink,
         }));
-        let tap = Arc::clone(&taken);
-        outputs.add_events(
-            &node,
-            Box::new(move |what| {
-                let mut taken = tap.lock().unwrap_or_else(PoisonError::into_inner);
-                let Taken { intake, engine, sink } = &mut *taken;
-                let line = match what {
-                    ForLines::Line(line) => line,
-                    ForLines::Reopen => return sink.reopen(),
-                };
-                let _ = intake.line(line.trim_ascii_end(), &mut |record| {
-                    engine.record(record, &mut |finding| sink.take(finding));
-                    if engine.has_kept() {
-                        sink.keep(engine.take_kept());
-                    }
-                    ControlFlow::Continue(())
-                });
-            }),
-        );
+        outputs.add(eve::events_output(&node, Records(Arc::clone(&taken))));
         Ok(CaptureTap(taken, bytes))
     }
 
@@ -174,6 +156,30 @@ impl CaptureTap {
         engine.keep_rest(&mut |kept| sink.keep(kept));
         let ran = Ran::of(engine, self.1);
         TappedDone { ran, report: intake.report().clone(), sink: std::mem::take(sink) }
+    }
+}
+
+/// Takes the records of the network engine.
+struct Records(Arc<Mutex<Taken>>);
+
+impl Destination for Records {
+    fn write(&mut self, piece: &Piece<'_>) {
+        if piece.kind != PieceKind::Line {
+            return;
+        }
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Taken { intake, engine, sink } = &mut *taken;
+        let _ = intake.line(piece.bytes.trim_ascii_end(), &mut |record| {
+            engine.record(record, &mut |finding| sink.take(finding));
+            if engine.has_kept() {
+                sink.keep(engine.take_kept());
+            }
+            ControlFlow::Continue(())
+        });
+    }
+
+    fn reopen(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).sink.reopen();
     }
 }
 

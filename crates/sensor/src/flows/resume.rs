@@ -2,7 +2,7 @@
 //! after it.
 
 use super::checkpoint::{Checkpoint, Tag, Writing, path_in};
-use super::sealed_ids::{self, SealedIds};
+use super::sealed_ids::{self, SealedIds, lock_ids};
 use super::sink::{self, Before, Sink};
 use crate::sealed_findings::OpenedLog;
 use crate::{Error, Notices};
@@ -47,11 +47,11 @@ impl Resumed {
         notices: &Notices,
     ) -> Result<Option<Checkpoint>, Error> {
         let Resumed { folder, earlier, before } = self;
-        sink.files = sink.files.take().map(|files| files.going_on(before.told));
+        sink.outputs.resume(&before.told);
         if let Some(log) = sealed {
             let goes_on = earlier.is_some();
             let ids = SealedIds::open(&folder, log, before.sealed, goes_on, notices.clone())?;
-            sink.sealed_ids = Some(ids);
+            *lock_ids(&sink.sealed_ids) = Some(ids);
         }
         sink.folder = Some(folder);
         // One that was killed before it had read anything begins anew.

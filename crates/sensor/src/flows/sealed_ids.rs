@@ -13,14 +13,16 @@
 //! The form: eight bytes that name it, the log's id (16), then entries of 24 bytes: the finding's ID (16) and
 //! the chunk's number (little-endian).
 
-use crate::sealed_findings::OpenedLog;
+use crate::sealed_findings::{OpenedLog, Sealer};
 use crate::{Error, Notices};
+use gabion_outputs::{Destination, Output, Piece, PieceKind, finding_files};
 use gabion_record::evidence::FindingId;
 use gabion_runtime::output::{Replacement, read_earlier};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Its name in the run's folder.
 pub(crate) const NAME: &str = "follow.sealed";
@@ -148,6 +150,43 @@ fn entries(path: &Path, log_id: &[u8; 16]) -> io::Result<Option<Vec<(FindingId, 
         Some((FindingId(*id), u64::from_le_bytes(*chunk.first_chunk()?)))
     };
     Ok(Some(entries.chunks_exact(ENTRY).filter_map(entry).collect()))
+}
+
+/// The ids that a run shares with its output.
+pub(super) type SharedIds = Arc<Mutex<Option<SealedIds>>>;
+
+/// The ids, for a moment.
+pub(super) fn lock_ids(ids: &SharedIds) -> MutexGuard<'_, Option<SealedIds>> {
+    ids.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An output that seals evidence and alerts about hosts, but not what `ids` says is sealed.
+pub(super) fn sealing_output(to: Sealer, ids: SharedIds) -> Output {
+    finding_files::output(SealedOnce { to, ids })
+}
+
+/// Seals each finding that an earlier run has not sealed.
+struct SealedOnce {
+    to: Sealer,
+    ids: SharedIds,
+}
+
+impl Destination for SealedOnce {
+    fn write(&mut self, piece: &Piece<'_>) {
+        let PieceKind::Finding(id) = piece.kind else { return };
+        match &mut *lock_ids(&self.ids) {
+            None => {
+                self.to.seal(piece.bytes);
+            }
+            Some(ids) => {
+                if !ids.has(id)
+                    && let Some(chunk) = self.to.seal(piece.bytes)
+                {
+                    ids.add(id, chunk);
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

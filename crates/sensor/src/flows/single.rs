@@ -50,8 +50,7 @@ pub(super) fn run<S: Source + 'static>(
         Err(TryLockError::WouldBlock) => {}
     }
     if done.is_err()
-        && let Some(files) = &mut sink.files
-        && let Err(e) = files.flush()
+        && let Err(e) = sink.outputs.flush()
     {
         say(e.to_string());
     }

@@ -3,7 +3,7 @@
 use super::checkpoint::{self, Tag, Writing};
 use super::paged::Paged;
 use super::places::AddressBook;
-use super::sealed_ids::SealedIds;
+use super::sealed_ids::{SealedIds, SharedIds, lock_ids, sealing_output};
 use crate::limits::{TOLD_FINDINGS_MAX, reached};
 use crate::sealed_findings::Sealer;
 use crate::{Error, Notices};
@@ -12,8 +12,9 @@ use gabion_behavior::Kept;
 use gabion_behavior::Output;
 use gabion_behavior::catalog::ALL;
 use gabion_behavior::pairs::Calls;
+use gabion_outputs::Outputs;
 use gabion_outputs::already_written::AlreadyWritten;
-use gabion_outputs::idmef::{self, AlertFiles};
+use gabion_outputs::idmef;
 use gabion_outputs::page::Page;
 use gabion_outputs::profile_store::{ProfileWriter, StoredProfile, Written};
 use gabion_outputs::triage::{self, Rank, Whom};
@@ -211,20 +212,18 @@ impl GatheredPage {
 pub struct Sink {
     /// For the summary.
     pub(crate) found: Found,
-    /// `alerts.json` and `alerts.log`.
-    pub(crate) files: Option<AlertFiles>,
+    /// `alerts.json`, `alerts.log`, the sealed log.
+    pub(crate) outputs: Outputs,
     /// Past windows of profiles.
     pub(crate) profiles: Option<ProfileWriter>,
     /// For the page, when one is wanted.
     pub(crate) paged: Option<Paged>,
     /// What is known of addresses, for the page.
     pub(crate) known: AddressBook,
-    /// Where findings are sealed.
+    /// The log that findings are sealed in.
     pub(crate) sealed: Option<Sealer>,
     /// Which findings are sealed, of a run that another one may go on from.
-    pub(crate) sealed_ids: Option<SealedIds>,
-    /// A line that is sealed and written nowhere else.
-    pub(crate) line: Vec<u8>,
+    pub(crate) sealed_ids: SharedIds,
     /// Requests from outside, when this is who answers them.
     pub(crate) signals: Option<Signals>,
     /// Where checkpoints go, of a run that another one may go on from.
@@ -307,20 +306,6 @@ pub(crate) fn before(saved: &[u8]) -> Option<Before> {
     Some(Before { marks, told, sealed })
 }
 
-/// Seals a finding that an earlier run has not sealed.
-fn seal(to: Option<&Sealer>, ids: Option<&mut SealedIds>, id: FindingId, line: &[u8]) {
-    let Some(to) = to else { return };
-    let Some(ids) = ids else {
-        to.seal(line);
-        return;
-    };
-    if !ids.has(id)
-        && let Some(chunk) = to.seal(line)
-    {
-        ids.add(id, chunk);
-    }
-}
-
 /// The limit of that name, of whatever counts in a run over flows.
 fn limit_named(name: &str) -> Option<&'static Limit> {
     let tables = [
@@ -361,15 +346,21 @@ impl Sink {
         sealed: Option<Sealer>,
         notices: Notices,
     ) -> Result<Sink, Error> {
-        let (mut files, mut profiles) = (None, None);
+        let (mut files, mut profiles) = (Outputs::default(), None);
         if let Some(folder) = outputs.folder {
             make_folder(folder).map_err(|e| Error::Folder(format!("{}: {e}", folder.display())))?;
-            files = Some(AlertFiles::create(folder, outputs.existing).map_err(Error::Folder)?);
+            files = Outputs::for_findings(folder, outputs.existing)
+                .map_err(|e| Error::Folder(e.to_string()))?;
             let writer = ProfileWriter::create(folder, outputs.existing);
             profiles = Some(writer.map_err(|e| Error::Folder(e.to_string()))?);
         }
+        let sealed_ids = SharedIds::default();
+        if let Some(to) = &sealed {
+            files.add(sealing_output(to.clone(), Arc::clone(&sealed_ids)));
+        }
         Ok(Sink {
-            files,
+            outputs: files,
+            sealed_ids,
             paged: outputs.keeps_page.then(Paged::default),
             profiles,
             sealed,
@@ -392,7 +383,7 @@ impl Sink {
     /// Ends it: writes what is buffered and closes the database of profiles.
     pub fn finish(&mut self) -> FindingsDone {
         self.reopen_if_asked();
-        let flushed = self.files.as_mut().map_or(Ok(()), AlertFiles::flush);
+        let flushed = self.outputs.flush();
         let stored = self.profiles.take().map(ProfileWriter::finish);
         let known = std::mem::take(&mut self.known);
         let page = self.paged.take().map(|paged| GatheredPage { paged, known });
@@ -400,8 +391,8 @@ impl Sink {
         limits.merge(&self.limits);
         FindingsDone {
             found: std::mem::take(&mut self.found),
-            flushed: flushed.map_err(Error::Output),
-            stored: stored.map(|written| written.map_err(Error::Output)),
+            flushed: flushed.map_err(|e| Error::Output(e.to_string())),
+            stored: stored.map(|written| written.map_err(|e| Error::Output(e.to_string()))),
             is_unsaved: self.unsaved.is_some(),
             page,
             limits,
@@ -436,39 +427,19 @@ impl Sink {
                 if let Some(paged) = &mut self.paged {
                     paged.finding(e);
                 }
-                let created = created();
-                let line = match &mut self.files {
-                    Some(files) => files.evidence(e, sum, created),
-                    None if self.sealed.is_none() => return,
-                    None => {
-                        self.line.clear();
-                        idmef::evidence(e, sum, created, &mut self.line);
-                        &self.line
-                    }
-                };
-                seal(self.sealed.as_ref(), self.sealed_ids.as_mut(), e.telling, line);
+                self.outputs.evidence(e, sum, created());
             }
             Output::Alert(a) => {
                 self.found.alert(a);
-                let created = created();
-                let line = match &mut self.files {
-                    Some(files) => files.alert(a, created),
-                    None if self.sealed.is_none() => return,
-                    None => {
-                        self.line.clear();
-                        idmef::alert(a, created, &mut self.line);
-                        &self.line
-                    }
-                };
-                seal(self.sealed.as_ref(), self.sealed_ids.as_mut(), a.id, line);
+                self.outputs.host_alert(a, created());
             }
         }
     }
 
     /// Opens files by their names again, for who rotates logs.
     pub(crate) fn reopen(&mut self) {
-        if let Some(files) = &mut self.files {
-            files.reopen();
+        if self.outputs.wants().evidence {
+            self.outputs.reopen();
             self.is_asked.store(true, Ordering::Relaxed);
         }
     }
@@ -486,10 +457,8 @@ impl Sink {
         if let Some(sealed) = &self.sealed {
             sealed.idle();
         }
-        if let Some(files) = &mut self.files {
-            // A failure stays with the file and is said at the end.
-            let _ = files.flush();
-        }
+        // A failure stays with the file and is reported at the end.
+        self.outputs.flush_lines();
         self.say_unkept();
     }
 
@@ -535,16 +504,15 @@ impl Sink {
             profiles.settle();
         }
         // Outputs that can't be written are said at the end; what they hold is all that can be told of them.
-        let marks = self.files.as_mut().map_or(Ok([0; 2]), AlertFiles::marks);
-        let marks = match marks {
-            Ok(marks) => marks,
-            Err(e) => return self.not_saved(&e),
+        let marks = match self.outputs.sync_findings() {
+            Ok(marks) => <[u64; 2]>::try_from(marks).unwrap_or_default(),
+            Err(e) => return self.not_saved(&e.to_string()),
         };
         // What this thread counted belongs to what was found up to here; others give theirs with what they find.
         self.limits.merge(&limits::take());
         // Lines for JSON are those that this run tells.
         let Found { evidence, alerts, hosts, rank, lines: _ } = &self.found;
-        let told = self.files.as_ref().map(|files| files.told().clone()).unwrap_or_default();
+        let told = self.outputs.already_written();
         let saved = SavedSink {
             marks,
             told,
@@ -552,7 +520,7 @@ impl Sink {
             alerts: alerts.iter().map(|(ip, window, sum)| (*ip, (*window, *sum))).collect(),
             hosts: hosts.iter().map(|(ip, shown)| (*ip, *shown)).collect(),
             rank: rank.clone(),
-            sealed: self.sealed_ids.as_ref().map(SealedIds::left).unwrap_or_default(),
+            sealed: lock_ids(&self.sealed_ids).as_ref().map(SealedIds::left).unwrap_or_default(),
             limits: self.limits.iter().map(|(limit, n)| (limit.full_name(), n)).collect(),
         };
         let mut bytes = Vec::new();
@@ -561,7 +529,7 @@ impl Sink {
         match self.saving.take().map(Writing::finish) {
             Some(Err(e)) => self.not_saved(&e.to_string()),
             Some(Ok(_)) => {
-                if let Some(ids) = &mut self.sealed_ids {
+                if let Some(ids) = &mut *lock_ids(&self.sealed_ids) {
                     ids.begin_anew();
                 }
             }

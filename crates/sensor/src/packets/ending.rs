@@ -4,7 +4,7 @@ use super::packet_log::PacketLogCounts;
 use super::run::Done;
 use crate::Error;
 use gabion_net::Engine;
-use gabion_outputs::files::Outputs;
+use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::limits;
@@ -31,7 +31,7 @@ pub fn finish_packets(
     }
     outputs.stats(clock::epoch_ns(), &done.stats);
     if let Err(e) = outputs.flush() {
-        failures.push(("output", e));
+        failures.push(("output", e.to_string()));
     }
     failures.extend(logged.failure().map(|why| ("output", why)));
     for (path, ledger) in outputs.files() {

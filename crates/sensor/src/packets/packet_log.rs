@@ -6,7 +6,7 @@
 use crate::Error;
 use gabion_capture::filter::Filter;
 use gabion_capture::{FileNames, Packing, PcapWriter, Resolution, RotatingPcap, Written};
-use gabion_outputs::files::{ForFrames, FrameTaker};
+use gabion_outputs::{Destination, OutputError, Piece, PieceKind};
 use gabion_record::Tree;
 use gabion_runtime::output::{Existing, OutputFile, check};
 use std::io::{self, BufWriter};
@@ -61,7 +61,7 @@ pub fn open_packet_log(
     node: &Tree,
     folder: &Path,
     counts: &Arc<PacketLogCounts>,
-) -> Result<FrameTaker, Error> {
+) -> Result<Box<dyn Destination>, Error> {
     match name {
         "alert-pcap" => {
             let path = below(folder, node.text("filename").unwrap_or("alerts.pcap"));
@@ -79,7 +79,7 @@ pub fn open_alert_packet_log(
     path: &Path,
     node: &Tree,
     counts: &Arc<PacketLogCounts>,
-) -> Result<FrameTaker, Error> {
+) -> Result<Box<dyn Destination>, Error> {
     alert_pcap(path.to_path_buf(), node, counts)
 }
 
@@ -134,62 +134,80 @@ fn below(folder: &Path, name: &str) -> PathBuf {
     if Path::new(name).is_absolute() { name.into() } else { folder.join(name) }
 }
 
-/// One file with the packets of flows that had alerts, made with its first frame: a capture without
-/// frames would have no link type.
 fn alert_pcap(
     path: PathBuf,
     node: &Tree,
     counts: &Arc<PacketLogCounts>,
-) -> Result<FrameTaker, Error> {
-    let most = node.size("limit").unwrap_or(u64::MAX);
+) -> Result<Box<dyn Destination>, Error> {
+    let bytes_max = node.size("limit").unwrap_or(u64::MAX);
     // What would be wrong then is better said before the run.
     check(&path).map_err(|e| Error::Output(format!("{}: {e}", path.display())))?;
-    let mut file = AlertPcap::NotYet;
-    let mut account = Account { counts: Arc::clone(counts), path, waiting: 0 };
-    Ok(Box::new(move |what| match what {
-        ForFrames::Frame(f) => {
-            if matches!(file, AlertPcap::NotYet) {
-                let opened = OutputFile::open(&account.path, Existing::Truncate).and_then(|out| {
-                    let out = BufWriter::with_capacity(64 * 1024, out);
-                    PcapWriter::new(out, f.link, Resolution::Micro, 0, most)
-                });
-                file = match opened {
-                    Ok(begun) => AlertPcap::Begun(begun),
-                    Err(e) => {
-                        account.fail(0, &e);
-                        AlertPcap::Failed
-                    }
-                };
+    let account = Account { counts: Arc::clone(counts), path, waiting: 0 };
+    Ok(Box::new(AlertFrames { file: AlertPcap::NotYet, account, bytes_max }))
+}
+
+/// One file with the packets of flows that had alerts, made with its first frame: a capture without
+/// frames would have no link type.
+struct AlertFrames {
+    file: AlertPcap,
+    account: Account,
+    bytes_max: u64,
+}
+
+impl AlertFrames {
+    fn begin(&mut self, link: u16) {
+        let opened = OutputFile::open(&self.account.path, Existing::Truncate).and_then(|out| {
+            let out = BufWriter::with_capacity(64 * 1024, out);
+            PcapWriter::new(out, link, Resolution::Micro, 0, self.bytes_max)
+        });
+        self.file = match opened {
+            Ok(begun) => AlertPcap::Begun(begun),
+            Err(e) => {
+                self.account.fail(0, &e);
+                AlertPcap::Failed
             }
-            let written = match &mut file {
-                AlertPcap::Begun(file) => file.write(f.ts_ns, f.link, f.wire_len, f.data),
-                AlertPcap::NotYet | AlertPcap::Failed => Err(io::Error::other("not open")),
-            };
-            if !account.wrote(written) {
-                file = AlertPcap::Failed;
-            }
+        };
+    }
+}
+
+impl Destination for AlertFrames {
+    fn write(&mut self, piece: &Piece<'_>) {
+        let PieceKind::Frame(f) = piece.kind else { return };
+        if matches!(self.file, AlertPcap::NotYet) {
+            self.begin(f.link);
         }
-        ForFrames::Flush => {
-            if let AlertPcap::Begun(begun) = &mut file
-                && !account.flushed(begun.flush())
-            {
-                file = AlertPcap::Failed;
-            }
+        let written = match &mut self.file {
+            AlertPcap::Begun(file) => file.write(f.ts_ns, f.link, f.wire_len, piece.bytes),
+            AlertPcap::NotYet | AlertPcap::Failed => Err(io::Error::other("not open")),
+        };
+        if !self.account.wrote(written) {
+            self.file = AlertPcap::Failed;
         }
-        ForFrames::Reopen => {
-            let is_moved = match &mut file {
-                AlertPcap::Begun(begun) => {
-                    account.flushed(begun.flush());
-                    begun.out().get_ref().is_moved(&account.path)
-                }
-                AlertPcap::NotYet => false,
-                AlertPcap::Failed => true,
-            };
-            if is_moved {
-                file = AlertPcap::NotYet;
-            }
+    }
+
+    /// What could not be written is reported with its count: [`PacketLogCounts::failure`].
+    fn flush(&mut self) -> Result<(), OutputError> {
+        if let AlertPcap::Begun(begun) = &mut self.file
+            && !self.account.flushed(begun.flush())
+        {
+            self.file = AlertPcap::Failed;
         }
-    }))
+        Ok(())
+    }
+
+    fn reopen(&mut self) {
+        let is_moved = match &mut self.file {
+            AlertPcap::Begun(begun) => {
+                self.account.flushed(begun.flush());
+                begun.out().get_ref().is_moved(&self.account.path)
+            }
+            AlertPcap::NotYet => false,
+            AlertPcap::Failed => true,
+        };
+        if is_moved {
+            self.file = AlertPcap::NotYet;
+        }
+    }
 }
 
 /// How far the file of alerts' packets has come.
@@ -203,7 +221,7 @@ fn pcap_log(
     node: &Tree,
     folder: &Path,
     counts: &Arc<PacketLogCounts>,
-) -> Result<FrameTaker, Error> {
+) -> Result<Box<dyn Destination>, Error> {
     let refuse = |what: String| Err(Error::Output(format!("pcap-log.{what}")));
     match node.text("mode").unwrap_or("normal") {
         "normal" | "multi" => {}
@@ -232,23 +250,37 @@ fn pcap_log(
     let files = node.number("max-files").and_then(|n| usize::try_from(n).ok());
     let files = files.filter(|n| *n > 0).unwrap_or(usize::MAX);
     let log = RotatingPcap::new(&folder, names, Resolution::Micro, 0, bytes, files);
-    let mut log = log.packed(packing);
+    let log = log.packed(packing);
     counts.has_log.store(true, Relaxed);
-    let mut account = Account { counts: Arc::clone(counts), path: folder, waiting: 0 };
-    Ok(Box::new(move |what| match what {
-        ForFrames::Frame(f) => {
-            log.see(f.ts_ns);
-            if filter.as_ref().is_some_and(|x| !x.matches(f.link, f.wire_len, f.data)) {
-                account.counts.filtered.fetch_add(1, Relaxed);
-                return;
-            }
-            account.wrote(log.write(f.ts_ns, f.link, f.wire_len, f.data));
+    let account = Account { counts: Arc::clone(counts), path: folder, waiting: 0 };
+    Ok(Box::new(AllFrames { log, filter, account }))
+}
+
+/// Files with all frames that the packet log chooses, as `pcap-log` writes them.
+struct AllFrames {
+    log: RotatingPcap,
+    filter: Option<Filter>,
+    account: Account,
+}
+
+impl Destination for AllFrames {
+    fn write(&mut self, piece: &Piece<'_>) {
+        let PieceKind::Frame(f) = piece.kind else { return };
+        self.log.see(f.ts_ns);
+        if self.filter.as_ref().is_some_and(|x| !x.matches(f.link, f.wire_len, piece.bytes)) {
+            self.account.counts.filtered.fetch_add(1, Relaxed);
+            return;
         }
-        ForFrames::Flush => {
-            account.flushed(log.flush());
-        }
-        ForFrames::Reopen => {
-            account.flushed(log.reopen());
-        }
-    }))
+        self.account.wrote(self.log.write(f.ts_ns, f.link, f.wire_len, piece.bytes));
+    }
+
+    /// What could not be written is reported with its count: [`PacketLogCounts::failure`].
+    fn flush(&mut self) -> Result<(), OutputError> {
+        self.account.flushed(self.log.flush());
+        Ok(())
+    }
+
+    fn reopen(&mut self) {
+        self.account.flushed(self.log.reopen());
+    }
 }

@@ -16,7 +16,7 @@ use gabion_capture::{AgreedClock, ClockCounts};
 use gabion_net::{
     ChecksumSample, Engine, NetCounters, RuleCosts, Worker, WorkerLedgers, WorkerBudgets,
 };
-use gabion_outputs::files::Outputs;
+use gabion_outputs::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_record::eve::NetSink;
 use gabion_record::ledger::{Ledger, StageLedgers};
@@ -47,7 +47,7 @@ pub struct Done {
     /// What the budgets were used for, at the end of the reading.
     pub memory: Option<BudgetReport>,
     /// The `stats` object, for the record at the end.
-    pub stats: gabion_outputs::files::StatsTexts,
+    pub stats: gabion_outputs::StatsTexts,
     /// Fixed limits that were reached, by workers and by all other threads.
     pub limits: Reached,
     /// Somebody asked to stop before the end.

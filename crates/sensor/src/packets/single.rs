@@ -12,7 +12,7 @@ use super::run::{Done, Run, WorkerEnd};
 use super::stats::{self, WorkerStats};
 use gabion_capture::{AgreedClock, FrameRef};
 use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
-use gabion_outputs::files::Outputs;
+use gabion_outputs::Outputs;
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::{Event, EventKind, Pulse, Supervisor, clock, processors};

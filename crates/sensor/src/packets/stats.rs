@@ -2,7 +2,7 @@
 
 use gabion_flow::{DefragCounters, FlowCounters, StreamConfig, TcpCounters};
 use gabion_net::{Engine, MemoryPressure, NetCounters, Policies, Worker};
-use gabion_outputs::files::StatsTexts;
+use gabion_outputs::StatsTexts;
 use gabion_packet::{Counter, DecodeCounters, DecoderEvent};
 use gabion_record::json::Json;
 

@@ -320,7 +320,7 @@ mod tests {
     use super::*;
     use crate::flows::source::Seen;
     use gabion_behavior::{Engine, Output};
-    use gabion_outputs::idmef::AlertFiles;
+    use gabion_outputs::Outputs;
     use gabion_record::Ip;
     use gabion_record::logs::{Body, Conn, Label, Proto, Record, SECOND, TimeNs};
     use gabion_runtime::output::Existing;
@@ -376,11 +376,11 @@ mod tests {
     fn lines(run: impl FnOnce(&mut Sink) -> Counts) -> (Vec<String>, Counts) {
         let folder = tempfile::tempdir().unwrap();
         let mut sink = Sink {
-            files: Some(AlertFiles::create(folder.path(), Existing::Truncate).unwrap()),
+            outputs: Outputs::for_findings(folder.path(), Existing::Truncate).unwrap(),
             ..Sink::default()
         };
         let counts = run(&mut sink);
-        sink.files.as_mut().unwrap().flush().unwrap();
+        sink.outputs.flush().unwrap();
         let text = std::fs::read_to_string(folder.path().join("alerts.json")).unwrap();
         let cut = |line: &str| {
             let at = line.find("\"CreateTime\"").unwrap_or(line.len());

@@ -1,61 +1,92 @@
 //! The certificate store: a PEM file with the chain, and a text file that says whose it is.
 
+use crate::error::OutputError;
+use crate::event_counts::EventCounts;
+use crate::output::{
+    CertificatesHead, Destination, Format, Output, Piece, PieceKind, Pieces, Record,
+};
+use crate::output_kind::{Opened, Opening, OutputKind};
 use crate::timestamp::Stamp;
-use gabion_record::eve::CertificateRecord;
+use gabion_record::eve::{CertificateRecord, Wants};
 use gabion_record::json::base64_into;
+use gabion_record::ledger::ShedReason;
 use gabion_runtime::output::write_whole;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Characters of base64 in a line of PEM (RFC 7468).
 const LINE: usize = 64;
 
-/// The folder of a certificate store. Chains are numbered in the order in which they come, so only
-/// who takes them in order may write.
-#[derive(Debug)]
-pub(crate) struct CertificateFolder {
-    pub(crate) folder: PathBuf,
-    pub(crate) stored: u64,
-    /// Chains that could not be written.
-    pub(crate) failed: u64,
+pub(crate) const KIND: OutputKind = OutputKind::new("tls-store", open);
+
+fn open(o: &mut Opening<'_>) -> Opened {
+    let folder = o.folder.join(o.node.text("certs-log-dir").unwrap_or("."));
+    std::fs::create_dir_all(&folder)
+        .map_err(|e| OutputError::NotMade { path: folder.clone(), source: Arc::new(e) })?;
+    let to = CertificateFolder { folder, stored: 0, failed: 0 };
+    Ok(Some(Output::new(CertificateTexts::new(), to)))
 }
 
-impl CertificateFolder {
-    /// Writes what [`CertificateTexts::encode`] gave: `[client-]SECONDS.MICROSECONDS-NUMBER.pem` and
-    /// `.meta`, as the peer names them.
-    pub(crate) fn write(&mut self, line: &[u8]) {
+/// The folder of a certificate store. Chains are numbered in the order in which they come.
+#[derive(Debug)]
+struct CertificateFolder {
+    folder: PathBuf,
+    stored: u64,
+    /// Chains that could not be written.
+    failed: u64,
+}
+
+impl Destination for CertificateFolder {
+    /// Writes `[client-]SECONDS.MICROSECONDS-NUMBER.pem` and `.meta`, as Suricata names them.
+    fn write(&mut self, piece: &Piece<'_>) {
+        let PieceKind::Certificates(head) = piece.kind else { return };
         self.stored += 1;
-        let mut parts = line.splitn(3, |b| *b == 0);
-        let [name, pem, meta] = std::array::from_fn(|_| parts.next().unwrap_or_default());
-        let name = format!("{}-{}", String::from_utf8_lossy(name), self.stored);
+        let side = if head.is_client { "client-" } else { "" };
+        let (s, us) = (head.ts_ns / 1_000_000_000, head.ts_ns % 1_000_000_000 / 1000);
+        let name = format!("{side}{s}.{us:06}-{}", self.stored);
+        let (pem, meta) = piece.bytes.split_at_checked(head.pem_len).unwrap_or_default();
         let pem = write_whole(&self.folder.join(format!("{name}.pem")), pem);
         let meta = write_whole(&self.folder.join(format!("{name}.meta")), meta);
         self.failed += u64::from(pem.and(meta).is_err());
+    }
+
+    fn add_counts(&self, counts: &mut EventCounts) {
+        counts.store.receive(self.failed, 0);
+        counts.store.shed(ShedReason::OutputFailed, self.failed, 0);
     }
 }
 
 /// Makes the texts of chains.
 #[derive(Debug)]
-pub(crate) struct CertificateTexts {
+struct CertificateTexts {
     stamp: Stamp,
 }
 
-impl CertificateTexts {
-    pub(crate) fn new() -> CertificateTexts {
-        CertificateTexts { stamp: Stamp::new() }
+impl Format for CertificateTexts {
+    fn wants(&self) -> Wants {
+        Wants { certificates: true, ..Wants::default() }
     }
 
-    /// The name without its number, the chain, and what is said of it, with a null byte between (only
-    /// the last may hold one).
-    pub(crate) fn encode(&mut self, r: &CertificateRecord<'_>) -> Vec<u8> {
-        let h = &r.header;
-        let side = if r.is_client { "client-" } else { "" };
-        let (s, us) = (h.ts_ns / 1_000_000_000, h.ts_ns % 1_000_000_000 / 1000);
-        let mut out = format!("{side}{s}.{us:06}\0").into_bytes();
-        out.extend_from_slice(&pem(r.chain));
-        out.push(0);
-        out.extend_from_slice(&self.meta(r));
-        out
+    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+        let Record::Certificates(r) = record else { return false };
+        let mut texts = pem(r.chain);
+        let pem_len = texts.len();
+        texts.extend_from_slice(&self.meta(r));
+        let (is_client, ts_ns) = (r.is_client, r.header.ts_ns);
+        let kind = PieceKind::Certificates(CertificatesHead { is_client, ts_ns, pem_len });
+        to.put(Piece { kind, bytes: &texts, later: &[] });
+        false
+    }
+
+    fn clone_for_worker(&self) -> Box<dyn Format> {
+        Box::new(CertificateTexts::new())
+    }
+}
+
+impl CertificateTexts {
+    fn new() -> CertificateTexts {
+        CertificateTexts { stamp: Stamp::new() }
     }
 
     fn meta(&mut self, r: &CertificateRecord<'_>) -> Vec<u8> {

@@ -1,8 +1,16 @@
-//! `fast.log`: one line an alert, as the peer writes it.
+//! `fast.log`: one line an alert, as Suricata writes it.
 
+use crate::output::{Format, Output, Piece, Pieces, Record};
+use crate::output_kind::{Opened, Opening, OutputKind};
 use crate::protocol_names::ip_protocol;
 use crate::timestamp::Stamp;
-use gabion_record::eve::AlertRecord;
+use gabion_record::eve::{AlertRecord, Wants};
+
+pub(crate) const KIND: OutputKind = OutputKind::new("fast", open).with_file("fast.log");
+
+fn open(o: &mut Opening<'_>) -> Opened {
+    Ok(Some(Output::new(FastWriter::default(), o.line_file("fast.log")?)))
+}
 
 /// Writes `fast.log` lines.
 #[derive(Debug, Default)]
@@ -51,5 +59,21 @@ impl FastWriter {
         h.dst.write(h.ip_version, out);
         out.extend_from_slice(format!(":{}\n", ports.1).as_bytes());
         out
+    }
+}
+
+impl Format for FastWriter {
+    fn wants(&self) -> Wants {
+        Wants { alerts: true, ..Wants::default() }
+    }
+
+    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+        let Record::Alert(r) = record else { return false };
+        to.put(Piece::line(self.alert(r)));
+        false
+    }
+
+    fn clone_for_worker(&self) -> Box<dyn Format> {
+        Box::new(FastWriter::default())
     }
 }

@@ -1,28 +1,33 @@
-//! `stats.log`: the counters of a run as a table for people, in the peer's form (8.0.7, observed).
+//! `stats.log`: the counters of a run as a table for people, as Suricata 8.0.7 writes it (observed).
 
+use crate::output::{Format, Output, Piece, Pieces, Record};
+use crate::output_kind::{Opened, Opening, OutputKind};
 use crate::timestamp::Stamp;
 use gabion_record::Tree;
+use gabion_record::eve::Wants;
+
+pub(crate) const KIND: OutputKind = OutputKind::new("stats", open).with_file("stats.log");
+
+fn open(o: &mut Opening<'_>) -> Opened {
+    let file = o.line_file("stats.log")?;
+    Ok(Some(Output::new(StatsLog::read(o.node), file)))
+}
 
 /// A table of counters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StatsLog {
+struct StatsLog {
     /// Counters at zero are listed too.
     zeros: bool,
 }
 
 impl StatsLog {
     /// Reads the node of a `stats` output.
-    pub(crate) fn read(node: &Tree) -> StatsLog {
+    fn read(node: &Tree) -> StatsLog {
         StatsLog { zeros: node.flag("null-values") == Some(true) }
     }
 
     /// Gives the lines of the table. There is one at the end of a run, so it has no uptime to tell.
-    pub(crate) fn table(
-        &self,
-        ts_ns: u64,
-        counters: &[(String, u64)],
-        take: &mut dyn FnMut(&[u8]),
-    ) {
+    fn table(&self, ts_ns: u64, counters: &[(String, u64)], take: &mut dyn FnMut(&[u8])) {
         let mut at = Vec::new();
         Stamp::new().fast(ts_ns, &mut at);
         // `MM/DD/YYYY-HH:MM:SS.uuuuuu`
@@ -41,6 +46,23 @@ impl StatsLog {
         for (name, value) in counters.iter().filter(|(_, value)| self.zeros || *value > 0) {
             take(row(name, "Total", &value.to_string()).as_bytes());
         }
+    }
+}
+
+impl Format for StatsLog {
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
+    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+        if let Record::Stats(ts_ns, texts) = record {
+            self.table(*ts_ns, &texts.counters, &mut |line| to.put(Piece::line(line)));
+        }
+        false
+    }
+
+    fn clone_for_worker(&self) -> Box<dyn Format> {
+        Box::new(*self)
     }
 }
 

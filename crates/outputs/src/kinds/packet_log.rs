@@ -3,12 +3,15 @@
 //!
 //! An alert is told of a packet; what led to it came before. A ring of the last frames, bounded in
 //! bytes, is searched for the alert's flow, and what follows of the flow is written too. What falls
-//! out of the ring unseen is counted as evicted. Frames leave as encoded lines (see [`FrameLine`]), so
-//! that those of several workers can be put in order like all other output.
+//! out of the ring unseen is counted as evicted.
 
+use crate::error::OutputError;
+use crate::event_counts::EventCounts;
 use crate::limits::reached;
+use crate::output::{Destination, Format, FrameHead, Output, Piece, PieceKind, Pieces, Record};
+use crate::output_kind::{Opened, Opening, OutputKind};
 use gabion_record::Tree;
-use gabion_record::eve::WireRecord;
+use gabion_record::eve::{Wants, WireRecord};
 use gabion_record::ledger::{Ledger, ShedReason};
 use std::collections::{HashMap, VecDeque};
 
@@ -17,15 +20,39 @@ pub const RING_BYTES: u64 = 16 << 20;
 /// Packets written after an alert, unless configured.
 pub const PACKETS_AFTER: u32 = 100;
 
+pub(crate) const PCAP_LOG: OutputKind = OutputKind::new("pcap-log", open_pcap_log);
+pub(crate) const ALERT_PCAP: OutputKind = OutputKind::new("alert-pcap", open_alert_pcap);
+
+fn open_pcap_log(o: &mut Opening<'_>) -> Opened {
+    open(PacketLogSettings::pcap_log(o.node)?, o)
+}
+
+fn open_alert_pcap(o: &mut Opening<'_>) -> Opened {
+    open(PacketLogSettings::alert_pcap(o.node), o)
+}
+
+fn open(settings: PacketLogSettings, o: &mut Opening<'_>) -> Opened {
+    // Without an alert written there is none to the packet.
+    let wants = Wants { wire: true, alerts: true, ..Wants::default() };
+    let (format, to) = (PacketLog::new(settings, wants), (o.frames)(o.name, o.node)?);
+    Ok(Some(Output { format: Box::new(format), to }))
+}
+
+/// A packet log beside those of the configuration. Of alerts it knows what other outputs have written.
+pub fn output(settings: PacketLogSettings, to: Box<dyn Destination>) -> Output {
+    let wants = Wants { wire: true, ..Wants::default() };
+    Output { format: Box::new(PacketLog::new(settings, wants)), to }
+}
+
 /// Which frames are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketChoice {
     /// All.
     All,
-    /// Those of flows with alerts from the alert on, and the TCP segments before it (the peer's
+    /// Those of flows with alerts from the alert on, and the TCP segments before it (Suricata's
     /// `conditional: alerts`).
     Alerts,
-    /// Those that rules tag, and the TCP segments before (the peer's `conditional: tag`).
+    /// Those that rules tag, and the TCP segments before (Suricata's `conditional: tag`).
     Tagged,
     /// All of a flow with an alert: what the ring holds of it, and so many packets after.
     Flows {
@@ -49,12 +76,12 @@ pub struct PacketLogSettings {
 
 impl PacketLogSettings {
     /// Reads the node of a `pcap-log` output.
-    pub fn pcap_log(node: &Tree) -> Result<PacketLogSettings, String> {
+    pub fn pcap_log(node: &Tree) -> Result<PacketLogSettings, OutputError> {
         let choice = match node.text("conditional").unwrap_or("all") {
             "all" => PacketChoice::All,
             "alerts" => PacketChoice::Alerts,
             "tag" => PacketChoice::Tagged,
-            other => return Err(format!("pcap-log.conditional: {other}: all, alerts or tag")),
+            other => return Err(OutputError::PacketChoice(other.to_owned())),
         };
         Ok(PacketLogSettings {
             choice,
@@ -76,48 +103,14 @@ impl PacketLogSettings {
     }
 }
 
-/// A frame as a line of an output: its time, link type, length on the wire, then its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrameLine<'a> {
-    /// Event time, nanoseconds since 1970.
-    pub ts_ns: u64,
-    /// LINKTYPE.
-    pub link: u16,
-    /// Length before a snap length cut it.
-    pub wire_len: u32,
-    /// The bytes.
-    pub data: &'a [u8],
-}
-
-const HEAD: usize = 14;
-
-impl<'a> FrameLine<'a> {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(&self.ts_ns.to_le_bytes());
-        out.extend_from_slice(&self.link.to_le_bytes());
-        out.extend_from_slice(&self.wire_len.to_le_bytes());
-        out.extend_from_slice(self.data);
-    }
-
-    /// Reads a line back.
-    pub fn decode(line: &'a [u8]) -> Option<FrameLine<'a>> {
-        let (ts, rest) = line.split_first_chunk::<8>()?;
-        let (link, rest) = rest.split_first_chunk::<2>()?;
-        let (wire_len, data) = rest.split_first_chunk::<4>()?;
-        Some(FrameLine {
-            ts_ns: u64::from_le_bytes(*ts),
-            link: u16::from_le_bytes(*link),
-            wire_len: u32::from_le_bytes(*wire_len),
-            data,
-        })
-    }
-}
+/// Bytes of the ring that a frame takes beside its own.
+const HEAD: u64 = 14;
 
 /// A frame in the ring.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     flow: u64,
+    head: FrameHead,
     len: u32,
     is_written: bool,
 }
@@ -129,33 +122,40 @@ struct Ring {
     held: VecDeque<Held>,
 }
 
+impl Ring {
+    /// Bytes that count against its bound.
+    fn size(&self) -> u64 {
+        self.bytes.len() as u64 + HEAD * self.held.len() as u64
+    }
+}
+
 /// One worker's packet log.
 #[derive(Debug)]
 pub(crate) struct PacketLog {
-    pub(crate) settings: PacketLogSettings,
+    settings: PacketLogSettings,
+    wants: Wants,
     ring: Ring,
     /// Packets still to be written, by flow.
     followed: HashMap<u64, u32>,
-    line: Vec<u8>,
     ledger: Ledger,
     /// Frames of flows with an alert that were not in the ring any more.
-    pub(crate) missing: u64,
+    missing: u64,
 }
 
 impl PacketLog {
-    pub(crate) fn new(settings: PacketLogSettings) -> PacketLog {
+    fn new(settings: PacketLogSettings, wants: Wants) -> PacketLog {
         PacketLog {
             settings,
+            wants,
             ring: Ring::default(),
             followed: HashMap::new(),
-            line: Vec::new(),
             ledger: Ledger::default(),
             missing: 0,
         }
     }
 
     /// What became of the frames. At rest those still in the ring had no alert.
-    pub(crate) fn ledger(&self) -> Ledger {
+    fn ledger(&self) -> Ledger {
         let mut ledger = self.ledger.clone();
         let (received, passed, shed) = (ledger.received(), ledger.passed(), ledger.shed_total());
         let left = |all: u64, a: u64, b: u64| all.saturating_sub(a).saturating_sub(b);
@@ -165,14 +165,13 @@ impl PacketLog {
         ledger
     }
 
-    /// Takes a frame; `write` is given the lines that are due, oldest first.
-    pub(crate) fn take(&mut self, r: &WireRecord<'_>, write: &mut dyn FnMut(&[u8])) {
+    /// Takes a frame; `to` is given the frames that are due, oldest first.
+    fn take_frame(&mut self, r: &WireRecord<'_>, to: &mut dyn Pieces) {
         let (s, facts, len) = (self.settings, r.facts, r.data.len() as u64);
         if (s.honor_pass && facts.is_passed) || (s.use_depth && facts.is_beyond_depth) {
             return;
         }
-        let line = FrameLine { ts_ns: r.ts_ns, link: r.link, wire_len: r.wire_len, data: r.data };
-        line.encode(&mut self.line);
+        let head = FrameHead { ts_ns: r.ts_ns, link: r.link, wire_len: r.wire_len };
         self.ledger.receive(1, len);
         let is_due = match s.choice {
             PacketChoice::All => true,
@@ -186,26 +185,26 @@ impl PacketLog {
                 _ => facts.has_segment,
             };
             match facts.flow.filter(|_| may_be_wanted) {
-                Some(flow) => self.hold(flow),
+                Some(flow) => self.hold(flow, head, r.data),
                 None => self.ledger.shed(ShedReason::NoAlert, 1, len),
             }
             return;
         }
         if let (Some(flow), false) = (facts.flow, s.choice == PacketChoice::All) {
-            let found = self.release(flow, write);
+            let found = self.release(flow, to);
             if facts.has_alert && matches!(s.choice, PacketChoice::Flows { .. }) && found > 0 {
                 let before = facts.flow_packets.saturating_sub(1);
                 self.missing += before.saturating_sub(found);
             }
         }
-        write(&self.line);
+        to.put(frame(head, r.data));
         self.ledger.pass(1, len);
     }
 
     /// An alert whose frame is gone (the flow has ended): its flow's frames are due.
-    pub(crate) fn alert(&mut self, flow: Option<u64>, write: &mut dyn FnMut(&[u8])) {
+    fn take_late_alert(&mut self, flow: Option<u64>, to: &mut dyn Pieces) {
         if let (Some(flow), true) = (flow, self.settings.choice != PacketChoice::All) {
-            self.release(flow, write);
+            self.release(flow, to);
         }
     }
 
@@ -228,35 +227,34 @@ impl PacketLog {
         }
     }
 
-    /// Keeps the encoded frame; the oldest ones make room.
-    fn hold(&mut self, flow: u64) {
-        let len = self.line.len() as u64;
-        let data = |held: &Held| u64::from(held.len).saturating_sub(HEAD as u64);
-        if len > self.settings.ring_bytes {
-            self.ledger.shed(ShedReason::RingEvicted, 1, len - HEAD as u64);
+    /// Keeps a frame; the oldest ones make room.
+    fn hold(&mut self, flow: u64, head: FrameHead, data: &[u8]) {
+        let len = data.len() as u64;
+        if len + HEAD > self.settings.ring_bytes {
+            self.ledger.shed(ShedReason::RingEvicted, 1, len);
             return;
         }
-        while self.ring.bytes.len() as u64 + len > self.settings.ring_bytes {
+        while self.ring.size() + len + HEAD > self.settings.ring_bytes {
             let Some(old) = self.ring.held.pop_front() else { break };
             self.ring.bytes.drain(..old.len as usize);
             if !old.is_written {
-                self.ledger.shed(ShedReason::RingEvicted, 1, data(&old));
+                self.ledger.shed(ShedReason::RingEvicted, 1, u64::from(old.len));
             }
         }
-        self.ring.bytes.extend(&self.line);
-        self.ring.held.push_back(Held { flow, len: len as u32, is_written: false });
+        self.ring.bytes.extend(data);
+        self.ring.held.push_back(Held { flow, head, len: len as u32, is_written: false });
     }
 
     /// Writes what the ring holds of a flow; how many frames.
-    fn release(&mut self, flow: u64, write: &mut dyn FnMut(&[u8])) -> u64 {
+    fn release(&mut self, flow: u64, to: &mut dyn Pieces) -> u64 {
         let (mut at, mut found) = (0, 0);
         let (a, b) = self.ring.bytes.as_slices();
         let mut joined = Vec::new();
         for held in &mut self.ring.held {
             let end = at + held.len as usize;
             if held.flow == flow && !held.is_written {
-                let line = match (a.get(at..end), at.checked_sub(a.len())) {
-                    (Some(line), _) => line,
+                let data = match (a.get(at..end), at.checked_sub(a.len())) {
+                    (Some(data), _) => data,
                     (None, Some(from)) => b.get(from..from + held.len as usize).unwrap_or(&[]),
                     (None, None) => {
                         joined.clear();
@@ -266,14 +264,60 @@ impl PacketLog {
                         &joined
                     }
                 };
-                write(line);
+                to.put(frame(held.head, data));
                 held.is_written = true;
                 found += 1;
-                self.ledger.pass(1, u64::from(held.len).saturating_sub(HEAD as u64));
+                self.ledger.pass(1, u64::from(held.len));
             }
             at = end;
         }
         found
+    }
+}
+
+fn frame(head: FrameHead, data: &[u8]) -> Piece<'_> {
+    Piece { kind: PieceKind::Frame(head), bytes: data, later: &[] }
+}
+
+impl Format for PacketLog {
+    fn wants(&self) -> Wants {
+        self.wants
+    }
+
+    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+        match record {
+            Record::Wire(r) => self.take_frame(r, to),
+            Record::Alert(r) if r.header.pkt_src.ends_with("(flow timeout)") => {
+                self.take_late_alert(r.header.flow_id, to);
+            }
+            Record::Alert(_)
+            | Record::App(_)
+            | Record::File(_)
+            | Record::FileChunk(_)
+            | Record::Flow(_)
+            | Record::Netflow(..)
+            | Record::Anomaly(_)
+            | Record::Drop(_)
+            | Record::Packet(_)
+            | Record::Frame(_)
+            | Record::Stream(_)
+            | Record::Certificates(_)
+            | Record::Metadata(_)
+            | Record::Arp(..)
+            | Record::Stats(..)
+            | Record::Evidence(_)
+            | Record::HostAlert(_) => {}
+        }
+        false
+    }
+
+    fn clone_for_worker(&self) -> Box<dyn Format> {
+        Box::new(PacketLog::new(self.settings, self.wants))
+    }
+
+    fn add_counts(&self, counts: &mut EventCounts) {
+        counts.packet_log.merge(&self.ledger());
+        counts.packet_log_missing += self.missing;
     }
 }
 
@@ -296,20 +340,34 @@ mod tests {
 
     /// Gives frames of one byte each (their number) and gathers what is written.
     fn run(log: &mut PacketLog, facts: &[WireFacts]) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = FirstBytes::default();
         for (n, f) in facts.iter().enumerate() {
-            log.take(&record(&[n as u8], *f), &mut |line| {
-                out.push(FrameLine::decode(line).unwrap().data[0]);
-            });
+            log.take_frame(&record(&[n as u8], *f), &mut out);
         }
         log.ledger().balance().unwrap();
-        out
+        out.0
+    }
+
+    /// The first byte of each frame.
+    #[derive(Default)]
+    struct FirstBytes(Vec<u8>);
+
+    impl Pieces for FirstBytes {
+        fn put(&mut self, piece: Piece<'_>) {
+            let head = FrameHead { ts_ns: 5, link: 1, wire_len: 1 };
+            assert_eq!(piece.kind, PieceKind::Frame(head));
+            self.0.push(piece.bytes[0]);
+        }
+    }
+
+    fn packet_log(settings: PacketLogSettings) -> PacketLog {
+        PacketLog::new(settings, Wants::default())
     }
 
     #[test]
     fn a_flow_with_an_alert_is_written_from_its_start() {
         let alert = WireFacts { has_alert: true, flow_has_alert: true, flow_packets: 3, ..of(1) };
-        let mut log = PacketLog::new(settings(PacketChoice::Flows { after: 1 }, 1 << 20));
+        let mut log = packet_log(settings(PacketChoice::Flows { after: 1 }, 1 << 20));
         let out = run(&mut log, &[of(1), of(2), of(1), alert, of(2), of(1), of(1)]);
         assert_eq!(out, [0, 2, 3, 5]);
         assert_eq!(log.missing, 0);
@@ -318,7 +376,7 @@ mod tests {
 
     #[test]
     fn flows_beyond_the_limit_are_not_followed_and_counted() {
-        let mut log = PacketLog::new(settings(PacketChoice::Flows { after: 1 }, 1 << 20));
+        let mut log = packet_log(settings(PacketChoice::Flows { after: 1 }, 1 << 20));
         for flow in 0..crate::limits::FOLLOWED_FLOWS_MAX as u64 + 3 {
             log.follows(Some(flow), true, 1);
             log.follows(Some(0), true, 1);
@@ -330,7 +388,7 @@ mod tests {
     fn a_ring_too_small_says_what_it_lost() {
         let alert = WireFacts { has_alert: true, flow_has_alert: true, flow_packets: 5, ..of(1) };
         // Room for two frames of one byte.
-        let mut log = PacketLog::new(settings(PacketChoice::Flows { after: 0 }, 2 * 15));
+        let mut log = packet_log(settings(PacketChoice::Flows { after: 0 }, 2 * 15));
         let out = run(&mut log, &[of(1), of(1), of(1), of(1), alert]);
         assert_eq!(out, [2, 3, 4]);
         assert_eq!(log.missing, 2);
@@ -338,24 +396,24 @@ mod tests {
     }
 
     #[test]
-    fn conditions_of_the_peer() {
+    fn conditions_of_suricata() {
         let none = WireFacts { has_segment: false, ..of(1) };
         let alert = WireFacts { has_alert: true, flow_has_alert: true, ..none };
         let after = WireFacts { flow_has_alert: true, ..none };
-        let mut log = PacketLog::new(settings(PacketChoice::Alerts, 1 << 20));
+        let mut log = packet_log(settings(PacketChoice::Alerts, 1 << 20));
         assert_eq!(run(&mut log, &[none, of(1), none, alert, after]), [1, 3, 4]);
         let tagged = WireFacts { is_tagged: true, ..none };
-        let mut log = PacketLog::new(settings(PacketChoice::Tagged, 1 << 20));
+        let mut log = packet_log(settings(PacketChoice::Tagged, 1 << 20));
         assert_eq!(run(&mut log, &[of(1), tagged, after]), [0, 1]);
         let passed = WireFacts { is_passed: true, ..none };
-        let mut log = PacketLog::new(settings(PacketChoice::All, 0));
+        let mut log = packet_log(settings(PacketChoice::All, 0));
         assert_eq!(run(&mut log, &[none, passed, WireFacts::default()]), [0, 2]);
     }
 
     #[test]
     fn the_ring_may_wrap_anywhere() {
         for bytes in 15..200 {
-            let mut log = PacketLog::new(settings(PacketChoice::Flows { after: 0 }, bytes));
+            let mut log = packet_log(settings(PacketChoice::Flows { after: 0 }, bytes));
             let mut facts = vec![of(1); 40];
             facts.push(WireFacts { has_alert: true, flow_packets: 41, ..of(1) });
             let out = run(&mut log, &facts);

@@ -1,0 +1,171 @@
+//! EVE as an output: a file of lines, lines for another program's part, or records that are only counted.
+
+use super::settings::EveSettings;
+use super::writer::EveWriter;
+use crate::output::{Destination, Format, Nowhere, Output, Pieces, Record};
+use crate::output_kind::{Opened, Opening, OutputKind};
+use gabion_record::Tree;
+use gabion_record::eve::{AppRecord, Wants};
+use gabion_record::json::Json;
+
+pub(crate) const KIND: OutputKind =
+    OutputKind::new(NAME, open).with_file("eve.json").with_variant(unsupported_kind);
+
+/// Its name in the configuration.
+pub(crate) const NAME: &str = "eve-log";
+
+fn open(o: &mut Opening<'_>) -> Opened {
+    let format = EveFormat::new(EveSettings::read(o.node, o.sensor_name));
+    Ok(Some(Output::new(format, o.line_file("eve.json")?)))
+}
+
+/// A `filetype` that is not written.
+fn unsupported_kind(node: &Tree) -> Option<String> {
+    let kind = node.text("filetype").unwrap_or("regular");
+    (kind != "regular").then(|| format!("eve-log filetype {kind}"))
+}
+
+/// An output of alerts alone, into `to`.
+pub fn alerts_output(to: impl Destination + 'static) -> Output {
+    Output::new(EveFormat::new(EveSettings::alerts_only()), to)
+}
+
+/// An output of the records that an `eve-log` node asks for, into `to`.
+pub fn events_output(node: &Tree, to: impl Destination + 'static) -> Output {
+    Output::new(EveFormat::new(EveSettings::read(node, None)), to)
+}
+
+/// An output that counts the records that one of these settings would write.
+pub(crate) fn counting(node: &Tree) -> Output {
+    Output::new(CountedEve(Box::new(EveSettings::read(node, None))), Nowhere)
+}
+
+/// Records as lines of EVE.
+#[derive(Debug)]
+pub(crate) struct EveFormat(Box<EveWriter>);
+
+impl EveFormat {
+    pub(crate) fn new(settings: EveSettings) -> EveFormat {
+        EveFormat(Box::new(EveWriter::new(settings)))
+    }
+}
+
+impl Format for EveFormat {
+    fn wants(&self) -> Wants {
+        self.0.wants()
+    }
+
+    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+        let w = &mut *self.0;
+        let line = match record {
+            Record::Alert(r) => w.alert(r),
+            Record::App(r) => w.app(r),
+            Record::File(r) => w.file(r),
+            Record::Flow(r) => w.flow(r),
+            Record::Netflow(r, direction) => w.netflow(r, *direction),
+            Record::Anomaly(r) => w.anomaly(r),
+            Record::Drop(r) => w.dropped(r),
+            Record::Packet(r) => w.packet(r),
+            Record::Frame(r) => w.frame(r),
+            Record::Stream(r) => w.stream(r),
+            Record::Metadata(h) => w.metadata(h),
+            Record::Arp(h, object) => w.arp(h, *object),
+            Record::Stats(ts_ns, texts) => w.whole(*ts_ns, "stats", |node| {
+                let deltas = node.flag("deltas") == Some(true);
+                match (node.flag("null-values"), deltas) {
+                    (Some(false), false) => texts.without_zeros.as_slice(),
+                    (Some(false), true) => &texts.deltas_without_zeros,
+                    (_, false) => &texts.all,
+                    (_, true) => &texts.deltas,
+                }
+            }),
+            Record::FileChunk(_)
+            | Record::Wire(_)
+            | Record::Certificates(_)
+            | Record::Evidence(_)
+            | Record::HostAlert(_) => None,
+        };
+        match line {
+            Some(line) => {
+                to.put(line);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn clone_for_worker(&self) -> Box<dyn Format> {
+        Box::new(EveFormat::new(self.0.settings().clone()))
+    }
+
+    fn set_capture(&mut self, name: &str) {
+        self.0.set_capture(name);
+    }
+
+    fn name_captures(&mut self) {
+        self.0.name_captures();
+    }
+
+    fn type_config(&self, event_type: &str) -> Option<&Tree> {
+        self.0.settings().type_settings(event_type)
+    }
+}
+
+/// Records are counted as an EVE output would write them; nothing is written.
+#[derive(Debug)]
+struct CountedEve(Box<EveSettings>);
+
+impl CountedEve {
+    /// Whether an EVE output of these settings writes records of that event type. What is configured
+    /// in more detail (kinds of anomalies, tagged packets) the engine knows by what is wanted of it.
+    fn has_type(&self, name: &str) -> bool {
+        self.0.type_node(name).is_some()
+    }
+
+    /// Whether a record's own settings leave anything of it: of these types they may leave nothing, and such a
+    /// record is not written (acknowledgements alone of DHCP, sessions of TLS that are not resumed).
+    fn has_members(&self, r: &AppRecord<'_>) -> bool {
+        if !matches!(r.event_type, "dhcp" | "tls") {
+            return true;
+        }
+        r.object.write(&mut Json::new(), self.0.type_settings(r.event_type), false)
+    }
+}
+
+impl Format for CountedEve {
+    fn wants(&self) -> Wants {
+        let wants = EveWriter::new((*self.0).clone()).wants();
+        Wants { alerts: false, ..wants }
+    }
+
+    fn take(&mut self, record: &Record<'_>, _: &mut dyn Pieces) -> bool {
+        match record {
+            Record::App(r) => self.has_type(r.event_type) && self.has_members(r),
+            Record::File(_) => self.has_type("files"),
+            Record::Flow(_) => self.has_type("flow"),
+            Record::Netflow(..) => self.has_type("netflow"),
+            Record::Anomaly(_) => self.has_type("anomaly"),
+            Record::Drop(_) => self.has_type("drop"),
+            Record::Packet(_) => self.has_type("alert"),
+            Record::Frame(_) => self.has_type("frame"),
+            Record::Stream(_) => self.has_type("stream"),
+            Record::Metadata(_) => self.has_type("metadata"),
+            Record::Arp(..) => self.has_type("arp"),
+            Record::Alert(_)
+            | Record::Stats(..)
+            | Record::FileChunk(_)
+            | Record::Wire(_)
+            | Record::Certificates(_)
+            | Record::Evidence(_)
+            | Record::HostAlert(_) => false,
+        }
+    }
+
+    fn clone_for_worker(&self) -> Box<dyn Format> {
+        Box::new(CountedEve(self.0.clone()))
+    }
+
+    fn type_config(&self, event_type: &str) -> Option<&Tree> {
+        self.0.type_settings(event_type)
+    }
+}

@@ -1,0 +1,35 @@
+//! The toy output from end to end: named in the configuration, its lines the same with any number of workers.
+
+use std::path::Path;
+use std::process::Command;
+
+fn read(folder: &Path, workers: &str) -> String {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let out = folder.join(workers);
+    let config = folder.join("config.yaml");
+    std::fs::write(&config, "%YAML 1.1\n---\noutputs:\n  - alerts-csv:\n      enabled: yes\n").unwrap();
+    let ran = Command::new(env!("CARGO_BIN_EXE_gabion"))
+        .args(["read", "--workers", workers, "-c"])
+        .arg(&config)
+        .arg("-l")
+        .arg(&out)
+        .arg("--rules")
+        .arg(repository.join("demo/gabion.rules"))
+        .arg(repository.join("demo/demo.pcap"))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(!errors.contains("not supported"), "{errors}");
+    std::fs::read_to_string(out.join("alerts.csv")).unwrap_or_default()
+}
+
+#[test]
+fn an_output_works_from_end_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = read(folder.path(), "1");
+    assert_eq!(alone.lines().count(), 50, "{alone}");
+    assert!(alone.lines().all(|line| line.split(',').count() == 4), "{alone}");
+    for workers in ["2", "4"] {
+        assert_eq!(read(folder.path(), workers), alone, "{workers} workers");
+    }
+}
