@@ -257,8 +257,7 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     if bytes.iter().all(|b| b.is_ascii_graphic() || *b == b' ') {
         return String::from_utf8_lossy(bytes).into_owned();
     }
-    let pairs: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
-    format!("|{}|", pairs.join(" "))
+    format!("|{}|", gabion_record::hex::to_hex_pairs(bytes, ' '))
 }
 
 /// Keywords that exclude each other.

@@ -2,6 +2,7 @@
 
 use super::{DhcpTx, option};
 use crate::LogOptions;
+use gabion_record::hex::to_hex_pairs;
 use gabion_record::json::Json;
 
 /// Kinds of messages (RFC 2132 9.6, 3203, 4388).
@@ -104,6 +105,5 @@ fn address([a, b, c, d]: [u8; 4]) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let pairs: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
-    pairs.join(":")
+    to_hex_pairs(bytes, ':')
 }

@@ -27,7 +27,7 @@ const METHODS: &[Member] = &[
 
 /// Lower-case hex digits.
 pub(in crate::script) fn hex(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().flat_map(|b| format!("{b:02x}").into_bytes()).collect()
+    gabion_record::hex::to_hex(bytes).into_bytes()
 }
 
 fn digest(c: &mut Call<'_, '_>, kind: Kind, in_hex: bool) -> Answer {
