@@ -34,16 +34,21 @@
 //!
 //! ## Verifying, reading
 //!
-//! `verify::verify` judges a log with or without a recipient's key.
+//! `verify::verify` judges a log with or without a recipient's key. The example `seal_and_verify` does both:
+//! `cargo run -p gabion-seal --example seal_and_verify`.
 #![deny(unsafe_code)]
 
+// What is hidden is for tests and fuzz targets of the format.
 pub mod checkpoints;
+#[doc(hidden)]
 pub mod chunk;
+#[doc(hidden)]
 pub mod data_key;
 pub mod durable;
 pub mod epoch;
-pub mod error;
+mod error;
 pub mod identity;
+#[doc(hidden)]
 pub mod index;
 pub mod leaves;
 pub mod limits;
@@ -53,15 +58,17 @@ pub mod proof;
 pub mod reader;
 pub mod recipient;
 pub mod record;
+#[doc(hidden)]
 pub mod retain;
 pub mod segment;
+#[doc(hidden)]
 pub mod signer;
 pub mod slog;
 pub mod statement;
 pub mod storage;
 pub mod text;
 pub mod tree;
-pub mod unlock;
+mod unlock;
 pub mod verify;
 pub mod walk;
 pub mod wire;

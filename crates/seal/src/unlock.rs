@@ -11,7 +11,11 @@ use crate::walk::{Item, Walk, read_body};
 use std::collections::BTreeSet;
 
 /// Commitments of classes above 0, from the statement in a segment's first chunk.
-pub fn commitments(log: &dyn Storage, name: &str, header: &segment::Header) -> Vec<(u8, [u8; 32])> {
+pub(crate) fn commitments(
+    log: &dyn Storage,
+    name: &str,
+    header: &segment::Header,
+) -> Vec<(u8, [u8; 32])> {
     let mut found = Vec::new();
     let Ok(mut walk) = Walk::new(log, name) else { return found };
     let Ok(Some((at, Item::Chunk(chunk)))) = walk.step() else { return found };
@@ -33,7 +37,7 @@ pub fn commitments(log: &dyn Storage, name: &str, header: &segment::Header) -> V
 }
 
 /// Opens as many classes as these keys can; class 0 must be among them.
-pub fn open_classes(
+pub(crate) fn open_classes(
     stanzas: &[Stanza],
     header: &segment::Header,
     keys: &[crate::recipient::SecretKey],
