@@ -68,13 +68,11 @@ pub(crate) fn read_in_pieces(
 
 /// Reads whole and in pieces and checks that both agree. Gives the number of frames, or the
 /// reason why it is no capture.
-pub(crate) fn read_both_ways(data: &[u8]) -> Result<usize, String> {
+pub(crate) fn read_both_ways(data: &[u8]) -> Result<usize, Error> {
     let whole = Source::from_bytes(CaptureBytes::from_vec(data.to_vec())).map(|s| read_all(s, 64));
     if packing(data.get(..4).unwrap_or_default()).is_some() {
         // Packed data is read as a stream only.
-        return read_in_pieces(data, vec![4096], 64)
-            .map(|r| r.frames.len())
-            .map_err(|e| e.to_string());
+        return read_in_pieces(data, vec![4096], 64).map(|r| r.frames.len());
     }
     let split = read_in_pieces(data, vec![1, 5, 64, 3], 64);
     match (whole, split) {
@@ -82,7 +80,7 @@ pub(crate) fn read_both_ways(data: &[u8]) -> Result<usize, String> {
             assert_eq!(whole, split, "invariant: splits do not matter");
             Ok(whole.frames.len())
         }
-        (Err(whole), Err(_)) => Err(whole.to_string()),
+        (Err(whole), Err(_)) => Err(whole),
         (whole, split) => panic!("invariant: {:?} against {:?}", whole.err(), split.err()),
     }
 }

@@ -66,6 +66,6 @@ pub use writer::{FileNames, PcapWriter, Resolution, RotatingPcap, Written};
 /// Reads arbitrary bytes as a capture, whole and in splits, and checks that both agree. For
 /// fuzzers and tests.
 #[doc(hidden)]
-pub fn fuzz_entry(data: &[u8]) -> Result<usize, String> {
+pub fn fuzz_entry(data: &[u8]) -> Result<usize, Error> {
     fuzz::read_both_ways(data)
 }
