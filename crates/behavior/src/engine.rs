@@ -477,12 +477,27 @@ fn with_state(e: &mut Evidence, state: &str) {
     }
 }
 
-/// Entries of the whitelist that hid something, with records and evidence hidden.
-pub fn whitelisted<'a>(front: &'a Front, back: &Back) -> Vec<(&'a Entry, u64, u64)> {
+/// An entry of the whitelist that hid something.
+#[derive(Clone, Copy, Debug)]
+pub struct Whitelisted<'a> {
+    /// The entry.
+    pub entry: &'a Entry,
+    /// Records that it hid.
+    pub records: u64,
+    /// Evidence that it hid.
+    pub evidence: u64,
+}
+
+/// Entries of the whitelist that hid something.
+pub fn whitelisted<'a>(front: &'a Front, back: &Back) -> Vec<Whitelisted<'a>> {
     let entries = front.settings.whitelist.entries().iter().enumerate();
     entries
-        .map(|(at, entry)| (entry, front.site.passed.hits(at), back.withheld.hits(at)))
-        .filter(|(_, records, evidence)| records + evidence > 0)
+        .map(|(at, entry)| Whitelisted {
+            entry,
+            records: front.site.passed.hits(at),
+            evidence: back.withheld.hits(at),
+        })
+        .filter(|hidden| hidden.records + hidden.evidence > 0)
         .collect()
 }
 
@@ -640,8 +655,8 @@ impl Engine {
         counts
     }
 
-    /// Entries of the whitelist that hid something, with records and evidence hidden.
-    pub fn whitelisted(&self) -> Vec<(&Entry, u64, u64)> {
+    /// Entries of the whitelist that hid something.
+    pub fn whitelisted(&self) -> Vec<Whitelisted<'_>> {
         whitelisted(&self.front, &self.back)
     }
 

@@ -126,7 +126,7 @@ mod step_floods;
 #[cfg(test)]
 mod trial;
 
-pub use engine::{Counts, Engine, Output, whitelisted};
+pub use engine::{Counts, Engine, Output, Whitelisted};
 pub use error::RestoreError;
 pub use profile::Profile;
 pub use settings::{Direction, HttpsSettings, SettingError, Settings};

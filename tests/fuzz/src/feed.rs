@@ -174,8 +174,8 @@ pub fn beside(data: &[u8]) {
     }
     engine.finish(&mut |_| {});
     engine.ledger().balance().expect("sources balance");
-    for (_, records, evidence) in engine.whitelisted() {
-        assert!(records + evidence > 0, "an entry that hid nothing is not told of");
+    for hidden in engine.whitelisted() {
+        assert!(hidden.records + hidden.evidence > 0, "an entry that hid nothing is not told of");
     }
 }
 

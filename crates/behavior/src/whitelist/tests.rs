@@ -102,8 +102,11 @@ fn an_address_is_known_by_the_name_it_was_answered_for() {
     assert_eq!(trial.of(&long_connection::TYPE).len(), 1);
     let why = trial.engine.whitelisted();
     assert_eq!(why.len(), 1);
-    assert_eq!((why[0].0.line, why[0].0.text.as_str()), (1, "domain,example.com,both,alerts"));
-    assert!(why[0].2 >= 1);
+    assert_eq!(
+        (why[0].entry.line, why[0].entry.text.as_str()),
+        (1, "domain,example.com,both,alerts")
+    );
+    assert!(why[0].evidence >= 1);
 }
 
 /// Types and pairs are Gabion's own; an entry narrowed to a type or a time leaves the rest to those before it.

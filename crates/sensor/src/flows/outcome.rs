@@ -1,6 +1,5 @@
 //! What the behaviour engine did in a run.
 
-use gabion_behavior::whitelist::Entry;
 use gabion_behavior::{Counts, Engine, Profile};
 use gabion_record::ledger::Ledger;
 
@@ -35,12 +34,12 @@ pub struct Whitelisted {
 }
 
 impl Whitelisted {
-    pub(super) fn all(entries: Vec<(&Entry, u64, u64)>) -> Vec<Whitelisted> {
-        let one = |(entry, records, evidence): (&Entry, u64, u64)| Whitelisted {
-            line: entry.line,
-            text: entry.text.clone(),
-            records,
-            evidence,
+    pub(super) fn all(entries: Vec<gabion_behavior::Whitelisted<'_>>) -> Vec<Whitelisted> {
+        let one = |hidden: gabion_behavior::Whitelisted<'_>| Whitelisted {
+            line: hidden.entry.line,
+            text: hidden.entry.text.clone(),
+            records: hidden.records,
+            evidence: hidden.evidence,
         };
         entries.into_iter().map(one).collect()
     }

@@ -24,8 +24,8 @@ use super::outcome::{TeamEnd, Whitelisted};
 use super::sink::Sink;
 use super::source::Source;
 use crate::Error;
-use gabion_behavior::stages::{Back, Front, Shards};
-use gabion_behavior::{Counts, Settings, whitelisted};
+use gabion_behavior::stages::{Back, Front, Shards, whitelisted};
+use gabion_behavior::{Counts, Settings};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::{
