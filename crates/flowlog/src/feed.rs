@@ -9,6 +9,7 @@
 //! What can be read only once ([`is_read_once`]) is opened once, has no pass over its times, and its lines
 //! wait for no earlier ones.
 
+use crate::error::InputError;
 use crate::formats::Format;
 use crate::limits::{HORIZON_NS, TOGETHER};
 use crate::reader::{LayoutId, Line, Reader};
@@ -77,7 +78,7 @@ pub struct InputReport {
     /// known.
     pub lost_ends: u64,
     /// Why it could not be read, or not to its end.
-    pub error: Option<String>,
+    pub error: Option<InputError>,
 }
 
 saved! {
@@ -320,7 +321,7 @@ impl Input {
         let survey = match survey(&self.report.path, &mut reader, options.parts, options.run) {
             Ok(survey) => survey,
             Err(e) => {
-                self.report.error = Some(e.to_string());
+                self.report.error = Some(e.into());
                 (self.is_empty, self.is_done) = (true, true);
                 return;
             }
@@ -349,7 +350,7 @@ impl Input {
         let lines = match opened {
             Ok(lines) => lines,
             Err(e) => {
-                self.report.error = Some(e.to_string());
+                self.report.error = Some(e.into());
                 self.is_done = true;
                 return;
             }
@@ -416,7 +417,7 @@ impl Input {
             return;
         }
         if let Some(error) = open.lines.error() {
-            self.report.error = Some(error.to_owned());
+            self.report.error = Some(error.clone());
         }
         self.report.kind = open.reader.kind().or(self.report.kind);
         if let Some(sorter) = &open.sorter {

@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+mod error;
 mod feed;
 mod field;
 mod folders;
@@ -54,6 +55,7 @@ mod sorter;
 pub mod source;
 mod survey;
 
+pub use error::InputError;
 pub use feed::{Feed, InputReport, OpenOnce, Options, Taker};
 pub use follow::{Follow, Taken};
 pub use formats::zeek::kind_of;

@@ -47,6 +47,14 @@ skips! {
     NoMap, "no_map", "a binary record that refers to a map of its parts that was not there";
 }
 
+impl std::fmt::Display for Skip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.description())
+    }
+}
+
+impl std::error::Error for Skip {}
+
 /// Lines skipped, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skips {

@@ -1,5 +1,6 @@
 //! Files and streams of bytes, plain or packed, to lines.
 
+use crate::error::InputError;
 use crate::limits::{CHUNK, EXPANSION_MAX, LINE_MAX};
 use crate::nfcapd;
 use std::fs::File;
@@ -20,7 +21,7 @@ pub struct Lines {
     skipped: u64,
     number: u64,
     bytes: u64,
-    error: Option<String>,
+    error: Option<InputError>,
 }
 
 /// One line.
@@ -35,9 +36,6 @@ pub enum LineRead {
     /// No more.
     End,
 }
-
-/// The error of what is a capture and no log.
-pub const CAPTURE: &str = "it is a capture";
 
 /// Whether what is named can be read only once: standard input (`-`), a pipe, a socket, a device. Such an
 /// input is opened once and nobody looks into it before; files and folders may be opened again.
@@ -63,7 +61,7 @@ impl Lines {
     }
 
     /// Of what can be read only once, by its first bytes gzip, zstd, a binary file of nfdump, or plain. Nothing is read before the
-    /// first line is asked for. A capture is refused ([`CAPTURE`]).
+    /// first line is asked for. A capture is refused ([`InputError::Capture`]).
     pub fn once(from: Box<dyn Read + Send>) -> Lines {
         let from = Unpacked::new(from);
         Lines::new(Box::new(NoCapture { from, first: [0; 4], seen: 0 }))
@@ -107,8 +105,8 @@ impl Lines {
     }
 
     /// Why reading ended before the end of the file, if it did.
-    pub fn error(&self) -> Option<&str> {
-        self.error.as_deref()
+    pub fn error(&self) -> Option<&InputError> {
+        self.error.as_ref()
     }
 
     /// The next line, without its end.
@@ -199,7 +197,7 @@ impl Lines {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
             Err(e) => {
-                self.error = Some(e.to_string());
+                self.error = Some(e.into());
                 self.is_at_end = true;
             }
         }
@@ -399,7 +397,7 @@ impl<R: Read> Read for NoCapture<R> {
             room.iter_mut().zip(fresh).for_each(|(to, from)| *to = *from);
             self.seen += count;
             if self.seen == self.first.len() && is_capture(self.first) {
-                return Err(io::Error::other(CAPTURE));
+                return Err(InputError::Capture.into());
             }
         }
         Ok(n)
@@ -470,7 +468,7 @@ mod tests {
     }
 
     /// All lines of what can be read only once, and why there were no more.
-    fn once(from: impl Read + Send + 'static) -> (Vec<String>, Option<String>) {
+    fn once(from: impl Read + Send + 'static) -> (Vec<String>, Option<InputError>) {
         let mut lines = Lines::once(Box::new(from));
         let mut all = Vec::new();
         loop {
@@ -479,7 +477,7 @@ mod tests {
                     all.push(String::from_utf8_lossy(&lines.text()[a..b]).into_owned());
                 }
                 LineRead::Pending | LineRead::TooLong(_) => {}
-                LineRead::End => return (all, lines.error().map(str::to_owned)),
+                LineRead::End => return (all, lines.error().cloned()),
             }
         }
     }
@@ -517,7 +515,9 @@ mod tests {
         let nothing = io::repeat(0).take(64 << 20);
         let bomb = zstd::encode_all(nothing, 1).unwrap();
         let (lines, error) = once(io::Cursor::new(bomb));
-        assert!(lines.is_empty() && error.is_some_and(|e| e.contains("more than any log")));
+        assert!(
+            lines.is_empty() && error.is_some_and(|e| e.to_string().contains("more than any log"))
+        );
     }
 
     #[test]
@@ -526,9 +526,9 @@ mod tests {
         capture.resize(4000, 7);
         let packed = gzip(&capture);
         for bytes in [capture, packed] {
-            assert_eq!(once(io::Cursor::new(bytes.clone())).1.as_deref(), Some(CAPTURE));
+            assert_eq!(once(io::Cursor::new(bytes.clone())).1, Some(InputError::Capture));
             let halting = Halting(io::Cursor::new(bytes), false);
-            assert_eq!(once(halting).1.as_deref(), Some(CAPTURE));
+            assert_eq!(once(halting).1, Some(InputError::Capture));
         }
     }
 

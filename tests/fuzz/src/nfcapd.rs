@@ -53,7 +53,7 @@ fn read(bytes: &[u8], piece: usize) -> (Vec<String>, Option<String>, u64) {
             Line::Quiet => {}
         }
     }
-    (all, lines.error().map(str::to_owned), lines.bytes())
+    (all, lines.error().map(ToString::to_string), lines.bytes())
 }
 
 /// Any bytes as a file, behind one that says how many bytes come at a time: whole or in pieces it holds the same, and its

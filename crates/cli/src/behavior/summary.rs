@@ -221,7 +221,7 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         j.number("restarts", report.restarts);
         j.number("lost_ends", report.lost_ends);
         if let Some(error) = &report.error {
-            j.field("error", error);
+            j.field("error", error.to_string());
         }
         j.close();
     }

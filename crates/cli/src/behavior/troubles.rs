@@ -6,8 +6,7 @@ use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::limits::UNUSED_NAMED_MAX;
 use gabion_flowlog::Skip;
-use gabion_flowlog::source::CAPTURE;
-use gabion_flowlog::{Format, InputReport};
+use gabion_flowlog::{Format, InputError, InputReport};
 use gabion_record::ledger::{Ledger, ShedReason};
 
 /// Says what was wrong, and judges the run.
@@ -18,12 +17,12 @@ pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
     for report in ended.reports {
         let path = report.path.display();
         if let Some(e) = &report.error {
-            let (more, hint) = match e.as_str() {
-                CAPTURE => (
+            let (more, hint) = match e {
+                InputError::Capture => (
                     ", which --behavior reads from a pipe only alone, not packed and without --kind",
                     "unpack it on the way, or write it into a file and name that",
                 ),
-                _ => ("", "name a log of flows"),
+                InputError::Unreadable(_) => ("", "name a log of flows"),
             };
             eprintln!("{}", Fault::input(format!("{path}: {e}{more}: {hint}")));
             exit = Exit::Input;

@@ -25,7 +25,7 @@ fn rows(file: &[u8], piece: usize) -> (Vec<String>, Option<String>) {
         }
     }
     assert_eq!(found.remove(0).as_bytes(), HEADER);
-    (found, lines.error().map(str::to_owned))
+    (found, lines.error().map(ToString::to_string))
 }
 
 fn header(packing: u8) -> Vec<u8> {

@@ -219,7 +219,7 @@ impl LiveSource {
                 self.piped.insert(path, Piped { lines, intake });
             }
             Err(e) => {
-                let error = Some(e.to_string());
+                let error = Some(e.into());
                 self.done.push(InputReport { error, ..InputReport::new(&path) });
             }
         }
@@ -283,7 +283,7 @@ impl LiveSource {
         for path in ended {
             if let Some(mut log) = self.piped.remove(&path) {
                 let _ = log.intake.finish(each);
-                let error = log.lines.error().map(str::to_owned);
+                let error = log.lines.error().cloned();
                 self.done.push(InputReport { error, ..log.intake.report().clone() });
             }
         }
