@@ -123,7 +123,6 @@ impl Objects {
 }
 
 /// What an object says.
-#[cfg_attr(not(feature = "lists-as-json"), expect(dead_code, reason = "none is read"))]
 #[derive(Debug, Default)]
 pub(crate) struct Object {
     /// It is no indicator (a relation, an identity …), or is revoked.
