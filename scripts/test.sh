@@ -64,7 +64,8 @@ else
     --baseline "$floors/suricata-verify.txt" --results "$target/suricata-verify.tsv" \
     --keep "$target/suricata-verify"
   check "EVE: every record of these tests is valid against Suricata's schema" \
-    "$binaries/eve-schema" --schema "$corpus/suricata-verify/schema.json" "$target/suricata-verify"
+    "$binaries/eve-schema" --schema "$corpus/suricata-verify/schema.json" \
+    --own crates/outputs/src/eve/own_members.tsv --binary "$binaries/gabion" "$target/suricata-verify"
   check "every capture is read to its end or refused with one line" \
     "$binaries/every-capture" --binary "$binaries/gabion"
   check "conformance: captures, no suite below its floor" \

@@ -15,6 +15,8 @@ use serde_json::Value;
 pub struct Schema {
     schemas: Schemas,
     root: SchemaIndex,
+    /// Paths of members that the schema does not have and that are right all the same.
+    own: Vec<Vec<String>>,
 }
 
 /// What was found in the files looked at.
@@ -31,14 +33,19 @@ pub struct Findings {
 }
 
 impl Schema {
-    /// Compiles the schema in `path`.
+    /// Compiles the schema in `path`. `own` are members that stand in records though the schema does
+    /// not have them: dotted paths, lists as `[]`. `protocols` are those that Gabion has; of those that
+    /// the schema lacks, their records' object and their counters are right.
     ///
     /// # Errors
     /// It can't be read or is no schema.
-    pub fn read(path: &Path) -> Result<Schema> {
+    pub fn read(path: &Path, own: &[String], protocols: &[String]) -> Result<Schema> {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         let text: Value = serde_json::from_reader(BufReader::new(file))
             .with_context(|| format!("{} is no JSON", path.display()))?;
+        let mut own: Vec<Vec<String>> =
+            own.iter().map(|path| path.split('.').map(str::to_owned).collect()).collect();
+        own.extend(protocols.iter().flat_map(|name| members_of_protocol(&text, name)));
         let mut schemas = Schemas::new();
         let mut compiler = Compiler::new();
         let name = "eve.json";
@@ -46,16 +53,19 @@ impl Schema {
         let root = compiler
             .compile(name, &mut schemas)
             .map_err(|e| anyhow!("{}: {e:#}", path.display()))?;
-        Ok(Schema { schemas, root })
+        Ok(Schema { schemas, root, own })
     }
 
     /// What is wrong with one record; none: nothing.
     #[must_use]
     pub fn fault(&self, line: &[u8]) -> Option<String> {
-        let value = match serde_json::from_slice::<Unique>(line) {
+        let mut value = match serde_json::from_slice::<Unique>(line) {
             Ok(Unique(value)) => value,
             Err(fault) => return Some(without_place(&fault.to_string())),
         };
+        for path in &self.own {
+            take_out(&mut value, path);
+        }
         self.schemas.validate(&value, self.root).err().map(|fault| innermost(&fault))
     }
 
@@ -77,6 +87,47 @@ impl Schema {
             }
         }
         Ok(())
+    }
+}
+
+/// Members of records that a protocol has, none when the schema knows the protocol: its object under
+/// its own name, and its counters.
+fn members_of_protocol(schema: &Value, name: &str) -> Vec<Vec<String>> {
+    let counters = &schema["properties"]["stats"]["properties"]["app_layer"]["properties"];
+    let is_known = |kind: &str| {
+        let known = |name: &str| counters[kind]["properties"].get(name).is_some();
+        known(name) || known(&format!("{name}_tcp"))
+    };
+    if is_known("flow") || schema["properties"].get(name).is_some() {
+        return Vec::new();
+    }
+    let ends = [name.to_owned(), format!("{name}_tcp"), format!("{name}_udp")];
+    let counters = ["flow", "tx", "error"].into_iter().flat_map(|kind| {
+        ends.iter().map(move |end| ["stats", "app_layer", kind, end].map(str::to_owned).to_vec())
+    });
+    counters.chain([vec![name.replace('-', "_")]]).collect()
+}
+
+/// Takes the member at a path out of a record.
+fn take_out(value: &mut Value, path: &[String]) {
+    match path {
+        [] => {}
+        [last] => {
+            if let Value::Object(members) = value {
+                members.remove(last);
+            }
+        }
+        [first, rest @ ..] => match value {
+            Value::Array(items) if first == "[]" => {
+                items.iter_mut().for_each(|item| take_out(item, rest));
+            }
+            Value::Object(members) => {
+                if let Some(below) = members.get_mut(first) {
+                    take_out(below, rest);
+                }
+            }
+            _ => {}
+        },
     }
 }
 
@@ -174,9 +225,30 @@ mod tests {
         let path = folder.path().join("schema.json");
         let text = r#"{"type":"object","additionalProperties":false,"required":["a"],
             "properties":{"a":{"type":"integer"},
-            "list":{"type":"array","items":{"type":"object","additionalProperties":false}}}}"#;
+            "list":{"type":"array","items":{"type":"object","additionalProperties":false}},
+            "stats":{"type":"object","properties":{"app_layer":{"type":"object","properties":{
+            "flow":{"type":"object","additionalProperties":false,
+            "properties":{"tls":{},"dns_tcp":{}}}}}}}}}"#;
         std::fs::write(&path, text).unwrap();
-        Schema::read(&path).unwrap()
+        let own = ["list.[].ours".to_owned(), "more".to_owned()];
+        Schema::read(&path, &own, &["tls", "dns", "echo"].map(str::to_owned)).unwrap()
+    }
+
+    #[test]
+    fn members_of_ours_and_of_protocols_of_ours_are_right() {
+        let schema = schema();
+        for (line, want) in [
+            (r#"{"a":1,"more":{},"list":[{"ours":1},{"ours":{}}]}"#, None),
+            (r#"{"a":1,"ours":1}"#, Some(": unknown member ours")),
+            (r#"{"a":1,"echo":{"x":1},"stats":{"app_layer":{"flow":{"echo":1,"tls":1}}}}"#, None),
+            (r#"{"a":1,"tls":{}}"#, Some(": unknown member tls")),
+            (
+                r#"{"a":1,"stats":{"app_layer":{"flow":{"dns":1}}}}"#,
+                Some("stats.app_layer.flow: unknown member dns"),
+            ),
+        ] {
+            assert_eq!(schema.fault(line.as_bytes()).as_deref(), want, "{line}");
+        }
     }
 
     #[test]

@@ -739,7 +739,7 @@ fn alert_object(
     if !r.context_json.is_empty() || loss.is_some() {
         j.open_key("context");
         j.members(r.context_json);
-        // Here the peer's schema leaves room for what it does not know.
+        // One of `own_members.tsv`; Suricata leaves this object to programs that have more to say.
         if let Some(loss) = loss {
             j.open_key("loss");
             scratch.clear();

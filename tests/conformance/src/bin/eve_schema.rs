@@ -17,6 +17,13 @@ struct Options {
     /// The schema [default: suricata-verify/schema.json of the corpus]
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
+    /// The table of Gabion's own members: path and reason, by a tab
+    #[arg(long, value_name = "FILE")]
+    own: Option<PathBuf>,
+    /// The program, which is asked for its protocols: of those that the schema lacks, their objects
+    /// and counters are valid
+    #[arg(long, value_name = "PROGRAM")]
+    binary: Option<PathBuf>,
     /// EVE files, or folders whose files named eve*.json are looked at
     #[arg(required = true)]
     paths: Vec<PathBuf>,
@@ -38,7 +45,9 @@ fn run(options: &Options) -> Result<bool> {
         Some(path) => path.clone(),
         None => gabion_conformance::corpus().join("suricata-verify/schema.json"),
     };
-    let schema = Schema::read(&schema)?;
+    let own = options.own.as_deref().map(own_members).transpose()?.unwrap_or_default();
+    let protocols = options.binary.as_deref().map(protocols).transpose()?.unwrap_or_default();
+    let schema = Schema::read(&schema, &own, &protocols)?;
     let mut findings = Findings::default();
     for path in &options.paths {
         if path.is_dir() {
@@ -53,6 +62,24 @@ fn run(options: &Options) -> Result<bool> {
     let Findings { files, records, broken, .. } = findings;
     println!("{files} files, {records} records, {broken} not valid");
     Ok(broken == 0)
+}
+
+/// The paths of the table of own members.
+fn own_members(path: &Path) -> Result<Vec<String>> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    Ok(rows.filter_map(|row| row.split_once('\t')).map(|(path, _)| path.to_owned()).collect())
+}
+
+/// The protocols that the program has.
+fn protocols(binary: &Path) -> Result<Vec<String>> {
+    let ran = std::process::Command::new(binary)
+        .args(["suricata", "--list-app-layer-protos"])
+        .output()
+        .with_context(|| format!("cannot run {}", binary.display()))?;
+    let names = String::from_utf8_lossy(&ran.stdout);
+    Ok(names.lines().skip(1).map(str::to_owned).collect())
 }
 
 fn folder(path: &Path, schema: &Schema, findings: &mut Findings) -> Result<()> {
