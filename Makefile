@@ -10,7 +10,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds that `make fuzz` gives each target.
 SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help run test gate fuzz bench lab lab-network lab-log lab-behavior heap-profile dist install fmt clean
+.PHONY: help run test gate toys fuzz bench lab lab-network lab-log lab-behavior heap-profile dist install fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,10 @@ test: ## format, tidy, unit and crate tests, and conformance with Suricata if th
 gate: ## checks before a change is done: lints, docs, licences, smoke tests of fuzz and bench
 	@scripts/tools.sh gate
 	@scripts/gate.sh
+
+toys: ## add one of each kind of thing to a copy, as a newcomer would, and count what it touches
+	@scripts/tools.sh
+	@scripts/toys.sh
 
 fuzz: ## every fuzz target for SECONDS (60) each
 	@scripts/tools.sh
