@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # gate.sh: checks before a change is done, in addition to `make test`: lints on all targets,
 # documents without warnings, licences and sources of dependencies, two seconds of every fuzz target,
-# benches that build and run once, and toys (scripts/toys.sh). It continues after a failed step and lists the failed ones at the end.
+# benches that build and run once, toys (scripts/toys.sh). It continues after a failed step and lists the
+# failed ones at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

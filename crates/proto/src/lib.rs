@@ -34,6 +34,7 @@ pub mod protocol;
 mod recognized;
 pub mod registry;
 mod requirements;
+mod settings_error;
 pub mod transaction;
 pub mod tx_list;
 
@@ -62,4 +63,5 @@ pub use parser::{
 pub use protocol::{Protocol, Settings};
 pub use registry::registry;
 pub use requirements::Requirements;
+pub use settings_error::SettingsError;
 pub use transaction::{CertificateChain, EventList, LogOptions, Sparing, Standing, Transaction};

@@ -5,6 +5,7 @@
 use crate::Parser;
 use crate::detect::{PortProbe, ProbePattern};
 use crate::recognized::Recognized;
+use crate::settings_error::SettingsError;
 use gabion_record::Tree;
 use gabion_record::applayer::{ProtoTable, Transport};
 use std::any::Any;
@@ -47,7 +48,7 @@ pub struct Protocol {
     /// It is what a session that asks for encryption goes on with (STARTTLS).
     pub is_encryption: bool,
     /// Reads its settings out of its own part of the configuration (`None`: all defaults).
-    pub configure: fn(Option<&Tree>) -> Result<Settings, String>,
+    pub configure: fn(Option<&Tree>) -> Result<Settings, SettingsError>,
     /// Makes a parser for a flow.
     pub open: fn(&Settings, Transport) -> Box<dyn Parser>,
 }

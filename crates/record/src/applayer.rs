@@ -166,8 +166,73 @@ pub trait TxCondition: Send + Sync + fmt::Debug {
     fn matches(&self, tx: &dyn Any, direction: Direction) -> bool;
 }
 
-/// Turns the text behind a keyword's colon into a condition, or says what is wrong with it.
-pub type ConditionParser = fn(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String>;
+/// What is wrong with the text of a keyword whose condition a protocol makes. Messages are Suricata's
+/// where it has them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    /// There is no value.
+    #[error("{keyword} needs a value")]
+    NeedsValue {
+        /// The keyword.
+        keyword: &'static str,
+    },
+    /// There is a value.
+    #[error("takes no value")]
+    TakesNoValue,
+    /// The same in Suricata's words.
+    #[error("unexpected option to {keyword} keyword: '{keyword}'")]
+    UnexpectedValue {
+        /// The keyword.
+        keyword: &'static str,
+    },
+    /// No command of the protocol.
+    #[error("Invalid command value")]
+    NotACommand,
+    /// Neither yes nor no.
+    #[error("invalid value; specify yes or no")]
+    NotATruth,
+    /// No number.
+    #[error("not a number")]
+    NotANumber,
+    /// A number that the protocol does not have.
+    #[error("{what} is {range}")]
+    OutOfRange {
+        /// What the number is.
+        what: &'static str,
+        /// Which numbers there are.
+        range: &'static str,
+    },
+    /// None of the texts that there are.
+    #[error("{keyword}: '{text}' is not {expected}")]
+    NotOneOf {
+        /// The keyword.
+        keyword: &'static str,
+        /// The text.
+        text: String,
+        /// Which texts there are.
+        expected: &'static str,
+    },
+    /// No date.
+    #[error("'{text}' is not a date")]
+    NotADate {
+        /// The text.
+        text: String,
+    },
+    /// A range that holds nothing.
+    #[error("second value in range must not be smaller than the first")]
+    EmptyRange,
+    /// Another keyword took its place.
+    #[error("{keyword} is obsolete, use now {instead}")]
+    Obsolete {
+        /// The keyword.
+        keyword: &'static str,
+        /// The one to use.
+        instead: &'static str,
+    },
+}
+
+/// Turns the text behind a keyword's colon into a condition.
+pub type ConditionParser = fn(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError>;
 
 /// A keyword whose condition the protocol itself defines.
 #[derive(Clone, Copy)]

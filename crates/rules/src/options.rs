@@ -3,17 +3,20 @@
 use crate::action::Action;
 use crate::ruleset::{Classification, DatasetDef, ScriptFacts};
 
+/// What the program that loads rules has against a file, a dataset or a script; its text refuses the rule.
+pub type HostError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Reads a file that a rule names (hash list, dataset, script), path resolved; an error is the
 /// system's message.
-pub type FileReader<'o> = &'o dyn Fn(&str) -> Result<Vec<u8>, String>;
+pub type FileReader<'o> = &'o dyn Fn(&str) -> Result<Vec<u8>, HostError>;
 
 /// Makes a dataset as a rule describes it (number and definition), so that what is wrong with its
 /// file refuses the rule; an error is what is wrong.
-pub type DatasetOpener<'o> = &'o dyn Fn(u32, &DatasetDef) -> Result<(), String>;
+pub type DatasetOpener<'o> = &'o dyn Fn(u32, &DatasetDef) -> Result<(), HostError>;
 
 /// Looks into a script (path, whether it is a transform) for what it holds and registers; an error
 /// is what is wrong with it, in the peer's words.
-pub type ScriptInspector<'o> = &'o dyn Fn(&str, bool) -> Result<ScriptFacts, String>;
+pub type ScriptInspector<'o> = &'o dyn Fn(&str, bool) -> Result<ScriptFacts, HostError>;
 
 /// Settings of a load.
 #[derive(Clone)]

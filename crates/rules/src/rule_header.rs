@@ -107,7 +107,9 @@ fn direction(p: Piece<'_>) -> Checked<(bool, bool)> {
 fn action(c: &Compiler<'_>, p: Piece<'_>) -> Checked<(Action, Option<FirewallPart>)> {
     let refuse = |said: String| Refusal::new("detect-parse", said).at(p.at, p.text.len());
     if c.firewall_rules {
-        return firewall_action(p.text).map(|(a, part)| (a, Some(part))).map_err(refuse);
+        return firewall_action(p.text)
+            .map(|(a, part)| (a, Some(part)))
+            .map_err(|e| refuse(e.to_string()));
     }
     let (word, scope) = match p.text.split_once(':') {
         Some((word, scope)) => (word, Some(scope)),
@@ -128,28 +130,66 @@ fn action(c: &Compiler<'_>, p: Piece<'_>) -> Checked<(Action, Option<FirewallPar
         return Err(refuse(said));
     }
     let Some(scope) = scope.filter(|s| !s.is_empty()) else { return Ok((action, None)) };
-    let scope = scope_of(action, word, scope).map_err(refuse)?;
+    let scope = scope_of(action, word, scope).map_err(|e| refuse(e.to_string()))?;
     Ok((action, Some(FirewallPart { scope, alerts: false, passes: None, order: 0 })))
 }
 
+/// What is wrong with the action of a firewall rule or policy, in Suricata's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FirewallActionError {
+    /// No action has that name.
+    #[error("An invalid action \"{word}\" was given")]
+    NoAction {
+        /// The name.
+        word: String,
+    },
+    /// An action that may not come first.
+    #[error(
+        "only accept, config, drop and reject actions allowed as primary action firewall rules"
+    )]
+    NotFirst,
+    /// An action that may only come first.
+    #[error(
+        "accept, config, drop and reject actions not allowed as secondary action firewall rules"
+    )]
+    NotSecond,
+    /// The action has no scope.
+    #[error("firewall rules require setting an explicit action scope")]
+    NoScope,
+    /// A scope that the action may not have.
+    #[error("invalid action scope '{scope}' in action '{word}:{scope}': {allowed}")]
+    Scope {
+        /// The action.
+        word: String,
+        /// The scope.
+        scope: String,
+        /// Which scopes it may have.
+        allowed: &'static str,
+    },
+    /// `pass` after another action than `accept`.
+    #[error("'pass' is only supported as a secondary action for 'accept'")]
+    PassWithoutAccept,
+    /// Two actions of different scopes.
+    #[error("multi-action rules cannot use different action scopes")]
+    ScopesDiffer,
+}
+
 /// Action of a firewall rule or policy with its scope and secondary actions:
-/// `accept:flow,alert,pass:flow`. `Err` says what is wrong, in the peer's words.
-pub fn firewall_action(text: &str) -> Result<(Action, FirewallPart), String> {
+/// `accept:flow,alert,pass:flow`.
+pub fn firewall_action(text: &str) -> Result<(Action, FirewallPart), FirewallActionError> {
     let (primary, others) = text.split_once(',').unwrap_or((text, ""));
     let (word, scope) = match primary.split_once(':') {
         Some((word, scope)) => (word, Some(scope)),
         None => (primary, None),
     };
     let Some(action) = action_of(word) else {
-        return Err(format!("An invalid action \"{word}\" was given"));
+        return Err(FirewallActionError::NoAction { word: word.to_owned() });
     };
     if matches!(action, Action::Alert | Action::Pass) {
-        let said = "only accept, config, drop and reject actions allowed as primary action \
-                    firewall rules";
-        return Err(said.to_string());
+        return Err(FirewallActionError::NotFirst);
     }
     let Some(scope) = scope.filter(|s| !s.is_empty()) else {
-        return Err("firewall rules require setting an explicit action scope".to_string());
+        return Err(FirewallActionError::NoScope);
     };
     let scope = scope_of(action, word, scope)?;
     let mut part = FirewallPart { scope, alerts: false, passes: None, order: 0 };
@@ -159,7 +199,11 @@ pub fn firewall_action(text: &str) -> Result<(Action, FirewallPart), String> {
     Ok((action, part))
 }
 
-fn secondary_action(primary: Action, text: &str, part: &mut FirewallPart) -> Result<(), String> {
+fn secondary_action(
+    primary: Action,
+    text: &str,
+    part: &mut FirewallPart,
+) -> Result<(), FirewallActionError> {
     let (word, scope) = match text.split_once(':') {
         Some((word, scope)) => (word, Some(scope)),
         None => (text, None),
@@ -168,24 +212,21 @@ fn secondary_action(primary: Action, text: &str, part: &mut FirewallPart) -> Res
         "alert" => part.alerts = true,
         "pass" => {
             if primary != Action::Accept {
-                let said = "'pass' is only supported as a secondary action for 'accept'";
-                return Err(said.to_string());
+                return Err(FirewallActionError::PassWithoutAccept);
             }
             let scope = match scope {
                 Some(scope) => scope_of(Action::Pass, word, scope)?,
                 None => part.scope,
             };
             if scope != part.scope {
-                return Err("multi-action rules cannot use different action scopes".to_string());
+                return Err(FirewallActionError::ScopesDiffer);
             }
             part.passes = Some(scope);
         }
         _ if action_of(word).is_some() => {
-            let said = "accept, config, drop and reject actions not allowed as secondary action \
-                        firewall rules";
-            return Err(said.to_string());
+            return Err(FirewallActionError::NotSecond);
         }
-        _ => return Err(format!("An invalid action \"{word}\" was given")),
+        _ => return Err(FirewallActionError::NoAction { word: word.to_owned() }),
     }
     Ok(())
 }
@@ -205,8 +246,8 @@ fn action_of(word: &str) -> Option<Action> {
 }
 
 /// The scope, if the action may have it.
-fn scope_of(action: Action, word: &str, scope: &str) -> Result<ActionScope, String> {
-    let (allowed, said): (&[ActionScope], &str) = match action {
+fn scope_of(action: Action, word: &str, scope: &str) -> Result<ActionScope, FirewallActionError> {
+    let (scopes, allowed): (&[ActionScope], &'static str) = match action {
         Action::Accept => (
             &[ActionScope::Packet, ActionScope::Flow, ActionScope::Transaction, ActionScope::Hook],
             "only 'packet', 'flow', 'tx' and 'hook' allowed",
@@ -221,9 +262,11 @@ fn scope_of(action: Action, word: &str, scope: &str) -> Result<ActionScope, Stri
             (&[ActionScope::Packet, ActionScope::Flow], "only 'packet' and 'flow' allowed")
         }
     };
-    action_scope(scope)
-        .filter(|s| allowed.contains(s))
-        .ok_or_else(|| format!("invalid action scope '{scope}' in action '{word}:{scope}': {said}"))
+    action_scope(scope).filter(|s| scopes.contains(s)).ok_or_else(|| FirewallActionError::Scope {
+        word: word.to_owned(),
+        scope: scope.to_owned(),
+        allowed,
+    })
 }
 
 fn action_scope(word: &str) -> Option<ActionScope> {

@@ -6,7 +6,7 @@
 
 use crate::action::Action;
 use crate::address::{AddressId, AddressSet};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Checked, Diagnostic, Refusal, Severity};
 use crate::post::{Suppression, Threshold, ThresholdKind, ThresholdTrack};
 use crate::ruleset::Ruleset;
 use crate::signature::Signature;
@@ -97,7 +97,7 @@ fn entry(line: &str, number: u32, vars: &RuleVars) -> Result<Entry, Fault> {
             })?;
             EntryKind::Rate(rate)
         }
-        "suppress" => EntryKind::Suppress(suppress(&get, vars).map_err(|reason| bad(&reason))?),
+        "suppress" => EntryKind::Suppress(suppress(&get, vars).map_err(|e| bad(&e.message))?),
         _ => {
             return Err(bad(
                 "an entry is `threshold`, `event_filter`, `rate_filter` or `suppress`",
@@ -173,7 +173,8 @@ fn rate<'t>(
 fn suppress<'t>(
     get: &impl Fn(&str) -> Option<&'t str>,
     vars: &RuleVars,
-) -> Result<Option<(ThresholdTrack, AddressSet)>, String> {
+) -> Checked<Option<(ThresholdTrack, AddressSet)>> {
+    let refuse = |said: &str| Refusal::new("threshold", said);
     let Some(word) = get("track") else {
         return Ok(None);
     };
@@ -181,12 +182,12 @@ fn suppress<'t>(
         "by_src" => ThresholdTrack::Source,
         "by_dst" => ThresholdTrack::Destination,
         "by_either" => ThresholdTrack::Either,
-        _ => return Err("`track` is `by_src`, `by_dst` or `by_either`".to_string()),
+        _ => return Err(refuse("`track` is `by_src`, `by_dst` or `by_either`")),
     };
     let Some(text) = get("ip") else {
-        return Err("`track` needs `ip`".to_string());
+        return Err(refuse("`track` needs `ip`"));
     };
-    let set = AddressSet::parse(text, vars).map_err(|e| e.message)?;
+    let set = AddressSet::parse(text, vars)?;
     Ok(Some((track, set)))
 }
 

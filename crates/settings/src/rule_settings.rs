@@ -45,7 +45,7 @@ pub(crate) fn load_options<'a>(
             .filter_map(|l| Some(l.split(',').nth(1)?.trim().to_string()))
             .collect(),
         no_geoip: crate::countries::missing(config),
-        read_file: Some(&|path| read_any(path).map_err(|e| reason(&e))),
+        read_file: Some(&|path| read_any(path).map_err(|e| reason(&e).into())),
         ..LoadOptions::default()
     }
 }

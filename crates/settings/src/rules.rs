@@ -365,14 +365,13 @@ pub fn compile_rules(
     let vars = RuleVars::from_config(config);
     let maker = DatasetMaker::new(config);
     let mut settings = Vec::new();
-    let open =
-        |_, def: &gabion_rules::ruleset::DatasetDef| maker.open(def).map_err(|e| e.to_string());
+    let open = |_, def: &gabion_rules::ruleset::DatasetDef| Ok(maker.open(def)?);
     let mut options = load_options(config, demands.is_firewall, &mut settings);
     options.strict_keywords = demands.strict_keywords.to_vec();
     options.open_dataset = Some(&open);
     let inspect = |path: &str, is_transform: bool| {
         let text = read_any(path).map_err(|e| reason(&e));
-        gabion_net::script::inspect(path, text, is_transform, scripts)
+        Ok(gabion_net::script::inspect(path, text, is_transform, scripts)?)
     };
     options.inspect_script = Some(&inspect);
     let (mut set, rules) = Ruleset::load(&sources, catalog, &vars, &options);

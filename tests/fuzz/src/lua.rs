@@ -32,7 +32,7 @@ pub fn script(data: &[u8]) {
     let look = |path: &str, is_transform: bool| {
         let facts = inspect(path, Ok(source.clone()), is_transform, &setup);
         assert!(facts.as_ref().err().is_none_or(|said| !said.is_empty()), "a reason is given");
-        facts
+        Ok(facts?)
     };
     let catalog = gabion_proto::registry::catalog();
     let rules = RuleSource { name: "any.rules", text: RULES, is_firewall: false };

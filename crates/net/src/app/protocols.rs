@@ -32,7 +32,7 @@ impl Protocols {
             settings.push(match parsed {
                 true => {
                     let node = config.get(&format!("app-layer.protocols.{}", p.config_name));
-                    Some((p.configure)(node)?)
+                    Some((p.configure)(node).map_err(|e| e.to_string())?)
                 }
                 false => None,
             });

@@ -98,7 +98,8 @@ fn policy(
         if items.is_empty() {
             return Err(format!("{path}: policy is set but empty"));
         }
-        let (action, part) = gabion_rules::firewall_action(&items.join(","))?;
+        let (action, part) =
+            gabion_rules::firewall_action(&items.join(",")).map_err(|e| e.to_string())?;
         if action == Action::Config {
             return Err(format!("{path}: 'config' is not a valid default policy action"));
         }

@@ -3,7 +3,7 @@
 use super::tables::ON_BOTH;
 use super::tx::FtpTx;
 use gabion_record::Direction::{self, ToClient, ToServer};
-use gabion_record::applayer::{ConditionDef, Hook, TxCondition};
+use gabion_record::applayer::{ConditionDef, ConditionError, Hook, TxCondition};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -37,12 +37,12 @@ impl TxCondition for Mode {
     }
 }
 
-fn mode(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+fn mode(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     let text = value.unwrap_or_default().trim();
     let is_active = match text {
         _ if text.eq_ignore_ascii_case("active") => true,
         _ if text.eq_ignore_ascii_case("passive") => false,
-        _ => return Err("Invalid command value".to_string()),
+        _ => return Err(ConditionError::NotACommand),
     };
     Ok(Arc::new(Mode { is_active }))
 }
@@ -56,10 +56,10 @@ impl TxCondition for Bounce {
     }
 }
 
-fn bounce(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+fn bounce(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     match value {
         None => Ok(Arc::new(Bounce)),
-        Some(_) => Err("takes no value".to_string()),
+        Some(_) => Err(ConditionError::TakesNoValue),
     }
 }
 
@@ -72,10 +72,10 @@ impl TxCondition for ReplyReceived {
     }
 }
 
-fn reply_received(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+fn reply_received(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     let truth = gabion_record::config::truth(value.unwrap_or_default());
     match truth {
         Some(yes) => Ok(Arc::new(ReplyReceived(yes))),
-        None => Err("invalid value; specify yes or no".to_string()),
+        None => Err(ConditionError::NotATruth),
     }
 }

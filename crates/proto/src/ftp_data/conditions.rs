@@ -4,7 +4,7 @@ use super::parser::FtpDataTx;
 use super::tables::on_data;
 use crate::ftp::command::Transfer;
 use gabion_record::Direction;
-use gabion_record::applayer::{ConditionDef, TxCondition};
+use gabion_record::applayer::{ConditionDef, ConditionError, TxCondition};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -26,11 +26,11 @@ impl TxCondition for DataCommand {
 }
 
 /// Names in lower case only, as in the peer.
-fn data_command(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+fn data_command(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     let text = value.unwrap_or_default();
     let is_it = |t: &Transfer| t.name().to_ascii_lowercase() == text;
     match Transfer::ALL.into_iter().find(is_it) {
         Some(transfer) => Ok(Arc::new(DataCommand(transfer))),
-        None => Err("Invalid command value".to_string()),
+        None => Err(ConditionError::NotACommand),
     }
 }

@@ -7,6 +7,7 @@
 
 use super::decode::{Decoding, InvalidEscape};
 use crate::Endpoints;
+use crate::settings_error::SettingsError;
 use gabion_record::Tree;
 use gabion_record::config::truth;
 use std::net::IpAddr;
@@ -126,7 +127,7 @@ impl Config {
     }
 
     /// Reads one set of keys over these settings.
-    fn read(&mut self, node: &Tree) -> Result<(), String> {
+    fn read(&mut self, node: &Tree) -> Result<(), SettingsError> {
         for (key, child) in &node.children {
             let Some(value) = child.value.as_deref() else {
                 if key == "swf-decompression" {
@@ -139,8 +140,8 @@ impl Config {
         Ok(())
     }
 
-    fn read_key(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let bad = || format!("invalid value for {key}: {value:?}");
+    fn read_key(&mut self, key: &str, value: &str) -> Result<(), SettingsError> {
+        let bad = || SettingsError::Value { key: key.to_owned(), value: value.to_owned() };
         let flag = || truth(value).unwrap_or(false);
         let size = || gabion_record::config::parse_size(value).ok_or_else(bad);
         let number = || value.trim().parse::<u32>().map_err(|_| bad());
@@ -218,13 +219,14 @@ impl Config {
     }
 }
 
-fn read_swf(node: &Tree) -> Result<Option<SwfDepths>, String> {
+fn read_swf(node: &Tree) -> Result<Option<SwfDepths>, SettingsError> {
     if node.flag("enabled") != Some(true) {
         return Ok(None);
     }
     let kind = node.text("type").unwrap_or("both").to_ascii_lowercase();
     if !matches!(kind.as_str(), "deflate" | "lzma" | "both") {
-        return Err(format!("invalid value for swf-decompression.type: {kind:?}"));
+        let key = "swf-decompression.type".to_owned();
+        return Err(SettingsError::Value { key, value: kind });
     }
     Ok(Some(SwfDepths {
         deflate: kind != "lzma",
@@ -272,13 +274,13 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the node of the protocol (`app-layer.protocols.http`).
-    pub(crate) fn read(node: Option<&Tree>) -> Result<Settings, String> {
+    pub(crate) fn read(node: Option<&Tree>) -> Result<Settings, SettingsError> {
         let Some(libhtp) = node.and_then(|n| n.get("libhtp")) else {
             return Ok(Settings::default());
         };
         let mut default = Config::default();
         if let Some(set) = libhtp.child("default-config") {
-            default.read(set).map_err(|e| format!("libhtp.default-config: {e}"))?;
+            default.read(set).map_err(|e| e.below("libhtp.default-config"))?;
         }
         let mut servers = Vec::new();
         let list = libhtp.child("server-config").map_or(&[][..], |l| &l.children);
@@ -289,13 +291,15 @@ impl Settings {
                 _ => item,
             };
             let mut config = Config::default();
-            config.read(set).map_err(|e| format!("libhtp.server-config.{name}: {e}"))?;
+            config.read(set).map_err(|e| e.below(format!("libhtp.server-config.{name}")))?;
             let Some(addresses) = set.child("address") else { continue };
             let mut texts: Vec<&str> = addresses.value.iter().map(String::as_str).collect();
             texts.extend(addresses.children.iter().filter_map(|(_, t)| t.value.as_deref()));
             let networks = texts.iter().map(|t| {
-                Network::parse(t)
-                    .ok_or_else(|| format!("libhtp.server-config.{name}: not an address: {t:?}"))
+                Network::parse(t).ok_or_else(|| {
+                    let fault = SettingsError::Address { text: (*t).to_owned() };
+                    fault.below(format!("libhtp.server-config.{name}"))
+                })
             });
             servers.push((networks.collect::<Result<_, _>>()?, Arc::new(config)));
         }
@@ -349,6 +353,6 @@ mod tests {
         let mut t = Tree::default();
         t.set("libhtp.default-config.max-tx", "many");
         let e = Settings::read(Some(&t)).unwrap_err();
-        assert_eq!(e, "libhtp.default-config: invalid value for max-tx: \"many\"");
+        assert_eq!(e.to_string(), "libhtp.default-config: invalid value for max-tx: \"many\"");
     }
 }

@@ -3,7 +3,7 @@
 use super::tables::{integer, to_client, to_server};
 use super::tx::MqttTx;
 use gabion_record::Direction;
-use gabion_record::applayer::{ConditionDef, TxCondition};
+use gabion_record::applayer::{ConditionDef, ConditionError, TxCondition};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -32,19 +32,19 @@ impl TxCondition for SomeValue {
     }
 }
 
-fn plain_number(value: Option<&str>) -> Result<u8, String> {
-    value.unwrap_or_default().trim().parse().map_err(|_| "not a number".to_string())
+fn plain_number(value: Option<&str>) -> Result<u8, ConditionError> {
+    value.unwrap_or_default().trim().parse().map_err(|_| ConditionError::NotANumber)
 }
 
-fn qos(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+fn qos(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     let wanted = plain_number(value)?;
     if wanted > 2 {
-        return Err("quality of service is 0, 1 or 2".to_string());
+        return Err(ConditionError::OutOfRange { what: "quality of service", range: "0, 1 or 2" });
     }
     Ok(Arc::new(SomeValue { local: integer::QOS, wanted: wanted.into() }))
 }
 
-fn session_present(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+fn session_present(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     let wanted = u64::from(plain_number(value)? != 0);
     Ok(Arc::new(SomeValue { local: integer::SESSION_PRESENT, wanted }))
 }

@@ -13,6 +13,7 @@ pub use parser::{Side, SshParser, SshTx};
 
 use crate::detect::ProbePattern;
 use crate::protocol::{Protocol, Settings};
+use crate::settings_error::SettingsError;
 use crate::tls::Encryption;
 use gabion_record::{Direction, Tree};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct SshSettings {
 
 impl SshSettings {
     /// Reads them.
-    pub fn read(config: Option<&Tree>) -> Result<SshSettings, String> {
+    pub fn read(config: Option<&Tree>) -> Result<SshSettings, SettingsError> {
         let Some(config) = config else { return Ok(SshSettings::default()) };
         Ok(SshSettings {
             encryption: Encryption::read(config)?,

@@ -2,7 +2,8 @@
 
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{
-    BufferDef, ConditionDef, EventDef, Hook, LiteralForm, ProtoTable, Transport, TxCondition,
+    BufferDef, ConditionDef, ConditionError, EventDef, Hook, LiteralForm, ProtoTable, Transport,
+    TxCondition,
 };
 use std::sync::Arc;
 
@@ -92,12 +93,12 @@ const EVENTS: &[EventDef] = &[
     EventDef { name: "long_kex_record", code: event::LONG_KEX_RECORD },
 ];
 
-fn protoversion(_: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
-    Err("ssh.protoversion is obsolete, use now ssh.proto".into())
+fn protoversion(_: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
+    Err(ConditionError::Obsolete { keyword: "ssh.protoversion", instead: "ssh.proto" })
 }
 
-fn softwareversion(_: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
-    Err("ssh.softwareversion is obsolete, use now ssh.software".into())
+fn softwareversion(_: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
+    Err(ConditionError::Obsolete { keyword: "ssh.softwareversion", instead: "ssh.software" })
 }
 
 const CONDITIONS: &[ConditionDef] = &[

@@ -7,7 +7,7 @@ use super::tables::{ANYTIME, ON_CERT, ON_SERVER_CERT};
 use super::tx::TlsTx;
 use super::version;
 use gabion_record::Direction;
-use gabion_record::applayer::{ConditionDef, TxCondition};
+use gabion_record::applayer::{ConditionDef, ConditionError, TxCondition};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) const CONDITIONS: &[ConditionDef] = &[
     ConditionDef { name: "tls_cert_valid", aliases: &[], parse: valid, hooks: ON_SERVER_CERT },
 ];
 
-type Parsed = Result<Arc<dyn TxCondition>, String>;
+type Parsed = Result<Arc<dyn TxCondition>, ConditionError>;
 
 /// A condition on the transaction, made of its data and a function over both.
 struct On<T> {
@@ -63,9 +63,13 @@ fn on<T: fmt::Debug + Send + Sync + 'static>(
     Ok(Arc::new(On { value, test }))
 }
 
-fn value_of<'a>(value: Option<&'a str>, keyword: &str) -> Result<&'a str, String> {
+fn not_one_of(keyword: &'static str, text: &str, expected: &'static str) -> ConditionError {
+    ConditionError::NotOneOf { keyword, text: text.to_owned(), expected }
+}
+
+fn value_of<'a>(value: Option<&'a str>, keyword: &'static str) -> Result<&'a str, ConditionError> {
     let text = value.map(str::trim).filter(|t| !t.is_empty());
-    text.ok_or_else(|| format!("{keyword} needs a value"))
+    text.ok_or(ConditionError::NeedsValue { keyword })
 }
 
 /// `tls.version:1.2`, or the raw number `0x7f12`.
@@ -73,7 +77,7 @@ fn tls_version(value: Option<&str>) -> Parsed {
     let text = value_of(value, "tls.version")?;
     if let Some(raw) = text.strip_prefix("0x") {
         let raw = u16::from_str_radix(raw, 16)
-            .map_err(|_| format!("tls.version: '{text}' is not a version"))?;
+            .map_err(|_| not_one_of("tls.version", text, "a version"))?;
         return on(raw, |raw, tx, d| tx.side(d).version == *raw);
     }
     let wanted = match text {
@@ -81,7 +85,7 @@ fn tls_version(value: Option<&str>) -> Parsed {
         "1.1" => 0x0302,
         "1.2" => version::TLS12,
         "1.3" => version::TLS13,
-        _ => return Err(format!("tls.version: '{text}' is not one of 1.0, 1.1, 1.2, 1.3")),
+        _ => return Err(not_one_of("tls.version", text, "one of 1.0, 1.1, 1.2, 1.3")),
     };
     on(wanted, |wanted, tx, d| without_draft(tx.side(d).version) == *wanted)
 }
@@ -107,7 +111,7 @@ fn ssl_version(value: Option<&str>) -> Parsed {
             "tls1.1" => 0x0302,
             "tls1.2" => version::TLS12,
             "tls1.3" => version::TLS13,
-            _ => return Err(format!("ssl_version: '{name}' is not a version")),
+            _ => return Err(not_one_of("ssl_version", name, "a version")),
         });
     }
     on((is_negated, versions), |(is_negated, versions), tx, d| {
@@ -141,7 +145,7 @@ fn ssl_state(value: Option<&str>) -> Parsed {
             "client_keyx" => state::CLIENT_KEYX,
             "server_keyx" => state::SERVER_KEYX,
             "unknown" => state::UNKNOWN,
-            _ => return Err(format!("ssl_state: '{name}' is not a state")),
+            _ => return Err(not_one_of("ssl_state", name, "a state")),
         };
         flags |= bit;
         negated |= if is_negated { bit } else { 0 };
@@ -184,7 +188,7 @@ fn fingerprint(value: Option<&str>) -> Parsed {
     let (is_negated, text) = negation(value_of(value, "tls.fingerprint")?);
     let text = text.to_ascii_lowercase();
     if text.len() != 59 {
-        return Err(format!("tls.fingerprint: '{text}' is not 20 hex pairs with colons"));
+        return Err(not_one_of("tls.fingerprint", &text, "20 hex pairs with colons"));
     }
     on((is_negated, text.into_bytes()), |(is_negated, text), tx, d| {
         let cert = tx.side(d).certificate.as_ref();
@@ -226,10 +230,10 @@ fn valid(value: Option<&str>) -> Parsed {
     })
 }
 
-fn no_value(value: Option<&str>, keyword: &str) -> Result<(), String> {
+fn no_value(value: Option<&str>, keyword: &'static str) -> Result<(), ConditionError> {
     match value {
         None => Ok(()),
-        Some(_) => Err(format!("unexpected option to {keyword} keyword: '{keyword}'")),
+        Some(_) => Err(ConditionError::UnexpectedValue { keyword }),
     }
 }
 
@@ -240,11 +244,11 @@ impl Seconds {
 }
 
 /// `<date`, `>date`, `date<>date` (between) or `date`.
-fn date_range(text: &str) -> Result<Seconds, String> {
+fn date_range(text: &str) -> Result<Seconds, ConditionError> {
     if let Some((low, high)) = text.split_once("<>") {
         let (from, to) = (date(low)?, date(high)?);
         if to <= from {
-            return Err("second value in range must not be smaller than the first".into());
+            return Err(ConditionError::EmptyRange);
         }
         return Ok(Seconds { from: from.saturating_add(1), to: to.saturating_sub(1) });
     }
@@ -260,9 +264,9 @@ fn date_range(text: &str) -> Result<Seconds, String> {
 
 /// Seconds since 1970 of `2015`, `2015-10`, `2015-10-22`, `2015-10-22 23:59[:59]`, the same with
 /// `T`, or a plain number of seconds (more than four digits).
-fn date(text: &str) -> Result<i64, String> {
+fn date(text: &str) -> Result<i64, ConditionError> {
     let text = text.trim();
-    let wrong = || format!("'{text}' is not a date");
+    let wrong = || ConditionError::NotADate { text: text.to_owned() };
     if text.len() > 4 && text.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse().map_err(|_| wrong());
     }

@@ -1,5 +1,6 @@
 //! What the configuration says: `app-layer.protocols.tls`.
 
+use crate::settings_error::SettingsError;
 use gabion_record::Tree;
 
 /// What becomes of a flow once it is encrypted (`encryption-handling`).
@@ -16,12 +17,12 @@ pub enum Encryption {
 
 impl Encryption {
     /// The value of `encryption-handling`.
-    pub fn read(config: &Tree) -> Result<Encryption, String> {
+    pub fn read(config: &Tree) -> Result<Encryption, SettingsError> {
         match config.text("encryption-handling") {
             None | Some("track-only" | "default") => Ok(Encryption::TrackOnly),
             Some("bypass") => Ok(Encryption::Bypass),
             Some("full") => Ok(Encryption::Full),
-            Some(other) => Err(format!("encryption-handling: '{other}' is not known")),
+            Some(other) => Err(SettingsError::Encryption { value: other.to_owned() }),
         }
     }
 }
@@ -45,7 +46,7 @@ impl Default for TlsSettings {
 
 impl TlsSettings {
     /// Reads them.
-    pub fn read(config: Option<&Tree>) -> Result<TlsSettings, String> {
+    pub fn read(config: Option<&Tree>) -> Result<TlsSettings, SettingsError> {
         let mut settings = TlsSettings::default();
         let Some(config) = config else { return Ok(settings) };
         settings.encryption = Encryption::read(config)?;

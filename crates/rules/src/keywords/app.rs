@@ -136,8 +136,8 @@ pub(super) fn condition(
     // the protocol reads the negation itself
     let negated = if v.negated { format!("!{}", v.text) } else { String::new() };
     let text = if v.negated { negated.as_str() } else { v.text };
-    let made =
-        (def.parse)(v.is_some.then_some(text)).map_err(|said| Refusal::new("detect", said))?;
+    let made = (def.parse)(v.is_some.then_some(text))
+        .map_err(|e| Refusal::new("detect", e.to_string()))?;
     d.last_was_packet = false;
     d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Condition(made), hooks });
     Ok(())

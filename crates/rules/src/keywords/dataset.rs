@@ -185,9 +185,10 @@ fn register(
     }
     let at = u32::try_from(c.set.datasets.len()).unwrap_or(u32::MAX);
     if let Some(open) = c.options.open_dataset {
-        open(at, &def).map_err(|said| {
+        open(at, &def).map_err(|e| {
             let what = if def.has_reputation { "datarep set" } else { "dataset" };
-            Refusal::new(who, format!("failed to set up {what} '{}'.", def.name)).because(said)
+            Refusal::new(who, format!("failed to set up {what} '{}'.", def.name))
+                .because(e.to_string())
         })?;
     }
     c.set.datasets.push(def);

@@ -148,7 +148,7 @@ fn hash_list(
             let bytes = read(&path)
                 .or_else(|_| read(beside))
                 .map_err(|e| Refusal::new(WHO, format!("opening hash file {path}: {e}")))?;
-            let hashes = hashes(&bytes, kind).map_err(|said| Refusal::new(WHO, said))?;
+            let hashes = hashes(&bytes, kind, WHO)?;
             c.set.hash_lists.push(HashList { kind, name: name.to_string(), hashes });
             c.set.hash_lists.len() - 1
         }
@@ -159,7 +159,7 @@ fn hash_list(
 }
 
 /// One hash a line, in hex; what follows it on the line is ignored.
-fn hashes(bytes: &[u8], kind: HashKind) -> Result<Vec<[u8; 32]>, String> {
+fn hashes(bytes: &[u8], kind: HashKind, who: &'static str) -> Checked<Vec<[u8; 32]>> {
     let mut out = Vec::new();
     for (number, line) in bytes.split(|b| *b == b'\n').enumerate() {
         let line = line.trim_ascii();
@@ -176,10 +176,11 @@ fn hashes(bytes: &[u8], kind: HashKind) -> Result<Vec<[u8; 32]>, String> {
             Some(hash)
         });
         let Some(hash) = hash else {
-            return Err(format!("error parsing hash at line {}", number + 1));
+            let said = format!("error parsing hash at line {}", number + 1);
+            return Err(Refusal::new(who, said));
         };
         if out.len() >= HASHES_PER_LIST_MAX {
-            return Err("the hash list is too long".to_string());
+            return Err(Refusal::new(who, "the hash list is too long"));
         }
         out.push(hash);
     }

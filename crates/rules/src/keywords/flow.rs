@@ -35,7 +35,7 @@ fn flow(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     }
     let mut f = FlowTest::default();
     for word in v.text.split(',').map(str::trim) {
-        set_word(&mut f, word).map_err(|said| Refusal::new(WHO, said))?;
+        set_word(&mut f, word)?;
     }
     if f.only_frag && f.no_frag {
         return Err(Refusal::new(WHO, "cannot set both only_frag and no_frag"));
@@ -65,16 +65,17 @@ fn flow(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     Ok(())
 }
 
-fn set_word(f: &mut FlowTest, word: &str) -> Result<(), String> {
+fn set_word(f: &mut FlowTest, word: &str) -> Checked<()> {
+    let refuse = |said: String| Refusal::new("detect-flow", said);
     let once = |flag: &mut bool, name: &str| {
         if *flag {
-            return Err(format!("DETECT_FLOW_FLAG_{name} flag is already set"));
+            return Err(refuse(format!("DETECT_FLOW_FLAG_{name} flag is already set")));
         }
         *flag = true;
         Ok(())
     };
     let clash = |word: &str, name: &str| {
-        Err(format!("cannot set {word}, DETECT_FLOW_FLAG_{name} already set"))
+        Err(refuse(format!("cannot set {word}, DETECT_FLOW_FLAG_{name} already set")))
     };
     match word.to_ascii_lowercase().as_str() {
         "established" => {
@@ -124,7 +125,7 @@ fn set_word(f: &mut FlowTest, word: &str) -> Result<(), String> {
         }
         "no_frag" => once(&mut f.no_frag, "NO_FRAG"),
         "only_frag" => once(&mut f.only_frag, "ONLY_FRAG"),
-        _ => Err(format!("invalid flow option \"{word}\"")),
+        _ => Err(refuse(format!("invalid flow option \"{word}\""))),
     }
 }
 

@@ -32,7 +32,9 @@ pub(super) fn script(
     }
     let path = c.path_of(name);
     let facts = match c.options.inspect_script {
-        Some(inspect) => inspect(&path, is_transform).map_err(|e| Refusal::new(WHO, e))?,
+        Some(inspect) => {
+            inspect(&path, is_transform).map_err(|e| Refusal::new(WHO, e.to_string()))?
+        }
         None => {
             d.inert.get_or_insert(if is_transform { "luaxform" } else { "lua" });
             Default::default()

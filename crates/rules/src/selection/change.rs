@@ -1,5 +1,6 @@
 //! What a line of `modify.conf` does to a rule.
 
+use super::fault::LineFault;
 use super::line::RuleLine;
 use super::pattern::{Which, expression_of};
 use gabion_matcher::regex::{Found, Regex, RegexScratch};
@@ -24,20 +25,16 @@ pub(super) struct Change {
     what: What,
 }
 
-/// What a line of changes is made of.
-const FORM: &str = "say WHICH \"EXPRESSION\" \"REPLACEMENT\", modifysid WHICH \"EXPRESSION\" | \
-                    \"REPLACEMENT\" or metadata-add WHICH KEY VALUE";
-
 impl Change {
     /// From a line.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read(line: &str) -> Result<Change, String> {
+    pub(super) fn read(line: &str) -> Result<Change, LineFault> {
         if line.starts_with("metadata-add") {
             let words = words(line)?;
             let [_, which, key, value] = &words[..] else {
-                return Err(format!("is {} words: {FORM}", words.len()));
+                return Err(LineFault::Words { count: words.len() });
             };
             let what = What::Metadata(format!("; metadata: {key} {value};)"));
             return Ok(Change { which: Which::read(which)?, what });
@@ -46,7 +43,7 @@ impl Change {
         let (which, from, to) = match &words[..] {
             [which, from, to] => (which, from, to),
             [first, which, from, _, to, ..] if first == "modifysid" => (which, from, to),
-            _ => return Err(format!("is {} words: {FORM}", words.len())),
+            _ => return Err(LineFault::Words { count: words.len() }),
         };
         let which = Which::read(which)?;
         let expression = expression_of(from, false)?;
@@ -99,16 +96,14 @@ fn replace(text: &str, expression: &Regex, pieces: &[Piece], scratch: &mut Regex
 }
 
 /// A replacement: `\1`, `\g<1>`, `\g<name>` and `${1}` are groups, `\\` is a backslash, `\n` a line's end.
-fn pieces(text: &str, expression: &Regex) -> Result<Vec<Piece>, String> {
+fn pieces(text: &str, expression: &Regex) -> Result<Vec<Piece>, LineFault> {
     let mut found = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
     let group = |number: u32| {
         if number > expression.group_count() {
-            return Err(format!(
-                "the replacement {text} names group {number}; the expression has {}",
-                expression.group_count()
-            ));
+            let count = expression.group_count();
+            return Err(LineFault::Group { text: text.to_owned(), number, count });
         }
         Ok(Piece::Group(number))
     };
@@ -139,8 +134,10 @@ fn pieces(text: &str, expression: &Regex) -> Result<Vec<Piece>, String> {
         if let Some((name, after)) = escape.strip_prefix("g<").and_then(|t| t.split_once('>')) {
             let named = expression.group_names().iter().find(|(n, _)| n == name).map(|(_, n)| *n);
             let number = name.parse().ok().or(named);
-            let number =
-                number.ok_or_else(|| format!("the replacement {text} names no group {name}"))?;
+            let number = number.ok_or_else(|| LineFault::GroupName {
+                text: text.to_owned(),
+                name: name.to_owned(),
+            })?;
             found.push(Piece::Text(std::mem::take(&mut plain)));
             found.push(group(number)?);
             rest = after;
@@ -160,7 +157,7 @@ fn pieces(text: &str, expression: &Regex) -> Result<Vec<Piece>, String> {
             Some('r') => plain.push('\r'),
             Some('\\') | None => plain.push('\\'),
             Some(c) if c.is_ascii_alphanumeric() => {
-                return Err(format!("the replacement {text} has \\{c}, which means nothing"));
+                return Err(LineFault::Escape { text: text.to_owned(), escape: c });
             }
             Some(c) => {
                 plain.push('\\');
@@ -179,7 +176,7 @@ fn pieces(text: &str, expression: &Regex) -> Result<Vec<Piece>, String> {
 ///
 /// # Errors
 /// A quote without its end.
-fn words(line: &str) -> Result<Vec<String>, String> {
+fn words(line: &str) -> Result<Vec<String>, LineFault> {
     let mut found = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = line.chars().peekable();
@@ -191,7 +188,7 @@ fn words(line: &str) -> Result<Vec<String>, String> {
                     match letters.next() {
                         Some('\'') => break,
                         Some(c) => word.push(c),
-                        None => return Err("has a quote without its end".to_owned()),
+                        None => return Err(LineFault::OpenQuote),
                     }
                 }
             }
@@ -203,16 +200,16 @@ fn words(line: &str) -> Result<Vec<String>, String> {
                         Some('\\') => match letters.next() {
                             Some(c @ ('"' | '\\')) => word.push(c),
                             Some(c) => word.extend(['\\', c]),
-                            None => return Err("has a quote without its end".to_owned()),
+                            None => return Err(LineFault::OpenQuote),
                         },
                         Some(c) => word.push(c),
-                        None => return Err("has a quote without its end".to_owned()),
+                        None => return Err(LineFault::OpenQuote),
                     }
                 }
             }
             '\\' => match letters.next() {
                 Some(c) => word.get_or_insert_default().push(c),
-                None => return Err("ends in a backslash".to_owned()),
+                None => return Err(LineFault::LastBackslash),
             },
             c if c.is_whitespace() => found.extend(word.take()),
             c => word.get_or_insert_default().push(c),
@@ -270,7 +267,7 @@ mod tests {
             ("nonsense \"a\" \"b\"", "names no rules"),
             ("metadata-add 5 key", "3 words"),
         ] {
-            let said = Change::read(line).err().unwrap_or_default();
+            let said = Change::read(line).err().map(|e| e.to_string()).unwrap_or_default();
             assert!(said.contains(word), "{line}: {said}");
         }
     }

@@ -9,6 +9,7 @@
 //! Source: suricata-update 1.3.3.
 
 mod change;
+mod fault;
 mod line;
 mod pattern;
 #[cfg(test)]
@@ -107,7 +108,7 @@ impl Selection {
                 }
             };
             if let Err(why) = done {
-                said.push(finding(kind, (file, number, line), Severity::Error, why));
+                said.push(finding(kind, (file, number, line), Severity::Error, why.to_string()));
             }
         }
         said

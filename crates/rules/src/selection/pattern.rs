@@ -1,5 +1,6 @@
 //! Which rules a line of a selection means, and patterns of names.
 
+use super::fault::LineFault;
 use super::line::RuleLine;
 use gabion_matcher::regex::{Flags, Limits, Regex, RegexScratch};
 use std::collections::HashSet;
@@ -18,16 +19,12 @@ pub(super) enum Which {
     Metadata(String, String),
 }
 
-/// What may stand in such a line.
-const FORMS: &str = "say SID, GID:SID, a list of them with commas, re:EXPRESSION, group:FILE, filename:PATH, \
-                     metadata:KEY VALUE or *";
-
 impl Which {
     /// From its text.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read(text: &str) -> Result<Which, String> {
+    pub(super) fn read(text: &str) -> Result<Which, LineFault> {
         let text = text.trim();
         if text == "*" {
             return Ok(Which::All);
@@ -52,7 +49,7 @@ impl Which {
         {
             return Ok(Which::Metadata(key.to_lowercase(), value.trim().to_lowercase()));
         }
-        Err(format!("names no rules: {FORMS}"))
+        Err(LineFault::NoRules)
     }
 
     /// Whether a rule of that file is meant.
@@ -95,10 +92,10 @@ fn read_id(text: &str) -> Option<(u32, u32, Option<u32>)> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn expression_of(text: &str, caseless: bool) -> Result<Regex, String> {
+pub(super) fn expression_of(text: &str, caseless: bool) -> Result<Regex, LineFault> {
     let flags = Flags { caseless, ..Flags::default() };
     Regex::new(text.as_bytes(), flags, Limits::default())
-        .map_err(|e| format!("the expression {text} can't be read: {e}"))
+        .map_err(|fault| LineFault::Expression { text: text.to_owned(), fault })
 }
 
 /// Whether a name fits a pattern of a shell: `*`, `?`, `[a-z]`, `[!a-z]`.
@@ -192,10 +189,10 @@ mod tests {
     #[test]
     fn what_names_no_rules_says_what_may() {
         for text in ["nonsense", "1:2:3:4", "classtype:x", "12,x", "metadata:alone", "-5"] {
-            let said = Which::read(text).err().unwrap();
+            let said = Which::read(text).err().unwrap().to_string();
             assert!(said.contains("say SID, GID:SID"), "{text}: {said}");
         }
-        assert!(Which::read("re:(").err().unwrap().contains("can't be read"));
+        assert!(Which::read("re:(").err().unwrap().to_string().contains("can't be read"));
         for text in
             ["2019401", "1:2019401", "1:2, 1:3,4", "re:heart", "group:a", "a.rules", "*", "1:2:3"]
         {

@@ -4,8 +4,8 @@
 
 use gabion_record::Direction;
 use gabion_record::applayer::{
-    BufferDef, Catalog, ConditionDef, EventDef, Hook, LiteralForm, ProtoTable, Transport,
-    TxCondition,
+    BufferDef, Catalog, ConditionDef, ConditionError, EventDef, Hook, LiteralForm, ProtoTable,
+    Transport, TxCondition,
 };
 use gabion_rules::{LoadOptions, RuleVars};
 use std::any::Any;
@@ -81,7 +81,7 @@ impl TxCondition for Whatever {
     }
 }
 
-fn accept(_: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+fn accept(_: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     Ok(Arc::new(Whatever))
 }
 
