@@ -2,6 +2,7 @@
 //! engines need not.
 //!
 //! * [`mod@channel`]: queues bounded in items and bytes that keep the ledger of what they carry.
+//! * [`fanout`]: several workers of a stage: which are lost, which stall, buffers that are used again.
 //! * [`input`]: pipes and standard input, read so that a request to stop is heard.
 //! * [`operator_file`]: files that an operator names: read whole, with a limit; devices are refused.
 //! * [`jobs`]: work in parts that a caller waits for.
@@ -26,6 +27,7 @@
 pub mod allocator;
 pub mod channel;
 pub mod clock;
+pub mod fanout;
 pub mod input;
 pub mod jobs;
 pub mod limits;

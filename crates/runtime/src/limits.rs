@@ -7,6 +7,9 @@ use std::time::Duration;
 /// below, a stall is noticed within two seconds of the last beat, with a margin for a busy machine.
 pub const STALL_AFTER: Duration = Duration::from_millis(1500);
 
+/// How long a stalled worker is waited for before it is abandoned, where others can take its work.
+pub const STALL_GRACE: Duration = Duration::from_secs(10);
+
 /// How often the supervisor looks.
 pub const CHECK_EVERY: Duration = Duration::from_millis(250);
 

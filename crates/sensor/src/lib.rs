@@ -3,6 +3,39 @@
 //! What a run of the engines consists of, from its sources to its outputs, with all its threads. Captures go
 //! through the network engine by [`PacketRun`], logs of flows through the behaviour engine by [`FlowRun`].
 //! Every front door makes its runs of these; the answer does not depend on the number of workers.
+//!
+//! ```
+//! use gabion_sensor::{FlowInputs, FlowRun, ListFiles, Lists, Notices, Sink, list_logs};
+//! # let folder = tempfile::tempdir()?;
+//! # let log = folder.path().join("conn.log");
+//! # let line = |n| format!("{{\"ts\":{n}.0,\"uid\":\"C{n}\",\"id.orig_h\":\"10.0.0.1\",\"id.resp_h\":\
+//! #     \"10.0.0.2\",\"id.resp_p\":{n},\"proto\":\"tcp\",\"conn_state\":\"REJ\"}}\n");
+//! # std::fs::write(&log, (1..1000).map(line).collect::<String>())?;
+//! let run = FlowRun {
+//!     inputs: FlowInputs::Files { paths: list_logs(&[log])?, opened: Default::default() },
+//!     format: None,
+//!     settings: gabion_behavior::Settings::default(),
+//!     lists: Lists::watch(ListFiles::default(), None, Notices::default()),
+//!     stop: gabion_runtime::StopFlag::new(),
+//!     workers: 2,
+//!     budget: 64 << 20,
+//!     earlier: None,
+//!     notices: Notices::default(),
+//!     news: Notices::default(),
+//! };
+//! let mut sink = Sink::default();
+//! let done = run.read(&mut sink)?;
+//! done.ran.sources.balance()?; // what came in is passed, shed or still held
+//! assert!(!sink.finish().found.evidence.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * [`PacketRun::read`] and [`FlowRun::read`] are the runs; `packets::run` and `flows::run` read from top to
+//!   bottom as what a run is: sources, workers, engine, outputs, ledger.
+//! * Several workers are one [`Fanout`](gabion_runtime::fanout::Fanout): a worker that panics or stalls is lost
+//!   with what it held, which the ledger counts, and the others continue.
+//! * What a person should know while a run lasts goes to [`Watch`] and [`Notices`]; why a run can't be made is an
+//!   [`Error`].
 #![forbid(unsafe_code)]
 
 mod error;

@@ -39,12 +39,6 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
         "RANK_MAX",
         "the largest rank of a hash of 64 bits",
     ),
-    ("crates/sensor/src/packets/parallel.rs", "WAIT_FOR_ROOM", "how long a look for room waits"),
-    (
-        "crates/sensor/src/flows/parallel/reader.rs",
-        "WAIT_FOR_ROOM",
-        "how long a look for room waits",
-    ),
     ("crates/net/src/datasets.rs", "ROOM", "what the memory account of a dataset starts with"),
 ];
 

@@ -105,7 +105,7 @@ pub struct CaptureTap(Arc<Mutex<Taken>>, usize);
 pub struct TappedDone {
     /// What the engine did.
     pub ran: Ran,
-    /// What became of the records.
+    /// What happened to the records.
     pub report: InputReport,
     /// Where findings went.
     pub sink: Sink,

@@ -184,7 +184,7 @@ impl LiveSource {
         self.follow.beyond()
     }
 
-    /// What became of each input so far.
+    /// What happened to each input so far.
     pub(crate) fn reports(&self) -> Vec<&InputReport> {
         let piped = self.piped.values().map(|l| l.intake.report());
         let netflow = self.exporters.as_ref().map(Exporters::report);

@@ -85,7 +85,7 @@ enum ReadSource {
 }
 
 impl FlowsDone {
-    /// What became of each input.
+    /// What happened to each input.
     pub fn reports(&self) -> Vec<&InputReport> {
         match &self.source {
             ReadSource::Files(source) => source.feed.reports().collect(),

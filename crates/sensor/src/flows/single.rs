@@ -11,7 +11,8 @@ use super::sink::Sink;
 use super::source::{Seen, Source};
 use crate::Error;
 use gabion_behavior::Engine;
-use gabion_runtime::{Event, EventKind, Pulse, Supervisor, Worker, clock};
+use gabion_runtime::fanout::Stalls;
+use gabion_runtime::{Event, EventKind, Pulse, Supervisor, Worker};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -124,9 +125,10 @@ fn watched<T>(
     worker: Worker<T>,
     say: &mut dyn FnMut(String),
 ) -> Result<T, Error> {
-    let mut stalled = None;
+    let mut stalls = Stalls::new(1, STALL_GRACE);
     loop {
         if let Some(Event { name: who, kind, message, .. }) = supervisor.next_event(LOOK) {
+            stalls.take(0, kind);
             match kind {
                 EventKind::Finished => break,
                 EventKind::Panicked => {
@@ -134,15 +136,13 @@ fn watched<T>(
                 }
                 EventKind::Stalled => {
                     say(format!("{who}: stalled: {message}: waiting for it"));
-                    stalled = Some(clock::now());
                 }
                 EventKind::Recovered => {
                     say(format!("{who}: recovered: {message}"));
-                    stalled = None;
                 }
             }
         }
-        if stalled.is_some_and(|since| since.elapsed() >= STALL_GRACE) {
+        if stalls.is_overdue(0) {
             return Err(Error::Lost(format!(
                 "{NAME}: given up: it did not go on: what was found before is written, what was read is \
                  not known: report it"

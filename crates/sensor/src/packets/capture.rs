@@ -87,7 +87,7 @@ pub(crate) fn frame_in<'a>(
     }
 }
 
-/// What became of one frame at the engine's entry.
+/// What happened to one frame at the engine's entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     Taken,
@@ -96,12 +96,12 @@ pub(crate) enum Entry {
     Lost,
 }
 
-/// Takes what became of each frame of a block.
+/// Takes what happened to each frame of a block.
 pub(crate) type OnFrame<'t> = &'t mut dyn FnMut(&FrameRef, Entry);
 
 impl OneInput<'_> {
     /// Reads one capture to its end, or until it is asked to stop (then true). `take` is given each
-    /// block and tells what became of its frames by calling what it is given.
+    /// block and tells what happened to its frames by calling what it is given.
     pub(crate) fn read(
         &mut self,
         input: &Input,

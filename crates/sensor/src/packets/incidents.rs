@@ -92,8 +92,8 @@ impl Position {
         self.len.store(len.unwrap_or(0), Relaxed);
     }
 
-    /// Tells it.
-    pub(crate) fn tell(&self, watch: &mut dyn Watch) {
+    /// Reports it.
+    pub(crate) fn report_to(&self, watch: &mut dyn Watch) {
         let len = self.len.load(Relaxed);
         let len = (len > 0).then_some(len);
         watch.position(self.input.load(Relaxed), self.position.load(Relaxed), len);

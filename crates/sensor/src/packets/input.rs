@@ -12,7 +12,7 @@ pub struct Input {
     pub is_named: bool,
 }
 
-/// What became of an input.
+/// What happened to an input.
 #[derive(Debug, Default)]
 pub struct InputDone {
     /// The input.

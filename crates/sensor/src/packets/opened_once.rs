@@ -28,7 +28,7 @@ impl OpenedOnce {
     ///
     /// # Errors
     /// What the system says.
-    pub fn look(path: &Path, stop: StopFlag) -> io::Result<OpenedOnce> {
+    pub fn peek(path: &Path, stop: StopFlag) -> io::Result<OpenedOnce> {
         let mut rest = Stoppable::new(open_once(path)?, stop);
         let mut first = Vec::new();
         rest.by_ref().take(FIRST as u64).read_to_end(&mut first)?;

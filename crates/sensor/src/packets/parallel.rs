@@ -30,14 +30,15 @@ use gabion_record::ledger::Ledger;
 use gabion_rules::post::{PostMatch, TagScope};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::clock;
+use gabion_runtime::fanout::{Change, Fanout, Losses, Spares};
+#[cfg(not(test))]
+use gabion_runtime::limits::STALL_GRACE;
 use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{
-    Capacity, Event, EventKind, Load, Metrics, Pulse, Receiver, Sender, StopFlag, Supervisor,
-    channel, processors,
+    Capacity, Load, Metrics, Pulse, Receiver, Sender, StopFlag, channel, processors,
 };
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Frames and bytes under way to one worker: some tens of batches. The bytes stay in the capture's
 /// pages, which are given back to the system not far behind the reader: what lies further back would
@@ -45,13 +46,8 @@ use std::time::{Duration, Instant};
 const TO_WORKER: Capacity = Capacity { items: 8_192, bytes: 2 << 20 };
 /// Batches after which workers hand their lines over: each time two threads are woken.
 const BATCHES_A_WRITE: u64 = 8;
-/// How long the reader waits for room before it looks whether the worker was given up.
-const WAIT_FOR_ROOM: Duration = Duration::from_millis(50);
 /// Lines and bytes under way from one worker.
 const FROM_WORKER: Capacity = Capacity { items: 65_536, bytes: 2 << 20 };
-/// How long a stalled worker is waited for before it is given up.
-#[cfg(not(test))]
-const STALL_GRACE: Duration = Duration::from_secs(10);
 #[cfg(test)]
 const STALL_GRACE: Duration = Duration::from_millis(100);
 /// How long one look for a message waits before events are looked at.
@@ -63,7 +59,7 @@ struct Batch {
     frames: Vec<FrameRef>,
     /// The worker of each frame; [`NOBODY`] where none is given it.
     owners: Vec<u8>,
-    /// Of frames with fragments, by their place: what became of the fragments.
+    /// Of frames with fragments, by their place: what happened to the fragments.
     fragments: Vec<(usize, Box<[FragmentOutcome]>)>,
     /// Number of the first frame.
     first: u64,
@@ -82,7 +78,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// What became of the fragments of the frame at this place.
+    /// What happened to the fragments of the frame at this place.
     fn fragments_of(&self, place: usize) -> Option<&[FragmentOutcome]> {
         let at = self.fragments.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         self.fragments.get(at).map(|(_, fates)| &**fates)
@@ -115,13 +111,6 @@ struct Lines {
     is_last_for_now: bool,
 }
 
-/// Emptied line batches, whose memory is used again.
-type Spare = Arc<Mutex<Vec<LineBatch>>>;
-
-fn take_spare(spare: &Spare) -> LineBatch {
-    spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
-}
-
 impl Load for Lines {
     fn items(&self) -> u64 {
         self.batch.lines() as u64
@@ -132,9 +121,8 @@ impl Load for Lines {
 }
 
 /// Where the reader stands, and which workers it need not serve any more.
-#[derive(Default)]
 struct Reading {
-    lost: Box<[AtomicBool]>,
+    losses: Losses,
     position: Position,
 }
 
@@ -153,11 +141,11 @@ struct ReaderEnd {
 /// A worker as the writing thread sees it.
 struct Member {
     lines: Option<Receiver<Lines>>,
-    thread: gabion_runtime::Worker<(WorkerEnd, EventCounts)>,
-    stalled_since: Option<Instant>,
-    is_stall_said: bool,
-    is_given_up: bool,
+    is_stall_reported: bool,
 }
+
+/// What a worker returns.
+type End = (WorkerEnd, EventCounts);
 
 /// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
 /// have to ask for, and scripts keep what they like from one packet to another. Where a flow may go on
@@ -211,12 +199,13 @@ impl Run<'_> {
         gabion_runtime::memory::take_small_pages();
         let workers = self.plan.workers.clamp(1, gabion_net::WORKERS_MAX);
         let to_worker = to_worker(self.plan.pending);
-        let supervisor = Supervisor::start()?;
+        let losses = Losses::new(workers);
+        let mut fanout = Fanout::<End>::start("worker", losses.clone(), STALL_GRACE)?;
         let metrics = Metrics::new();
-        let team = Arc::new(WorkerGroup::new(workers, pause));
+        let group = Arc::new(WorkerGroup::new(workers, pause));
         let pool = self.budget.child("net", None);
         let pools = Pools::new(&pool, self.engine);
-        let spare = Spare::default();
+        let spare = Spares::new(SPARE_LINES_MAX);
         let mut to_workers = Vec::new();
         let mut members = Vec::new();
         let mut edges = Vec::new();
@@ -232,34 +221,25 @@ impl Run<'_> {
                 n,
                 engine: Arc::clone(self.engine),
                 budgets: pools.worker(n),
-                team: Arc::clone(&team),
+                group: Arc::clone(&group),
                 outputs: outputs.for_worker(),
                 work,
                 out,
-                spare: Arc::clone(&spare),
+                spare: spare.clone(),
                 slot: metrics.ledger("worker", Some(number)),
                 #[cfg(test)]
                 fault: self.fault,
             };
-            let name = format!("worker {n}");
-            let input = Some(Arc::clone(&edge));
             let bound = self.plan.processors(n).to_vec();
-            let thread = supervisor.spawn(&name, input, move |pulse| {
+            fanout.spawn(Some(Arc::clone(&edge)), move |pulse| {
                 processors::bind(&bound);
                 job.run(pulse)
             })?;
-            members.push(Member {
-                lines: Some(lines),
-                thread,
-                stalled_since: None,
-                is_stall_said: false,
-                is_given_up: false,
-            });
+            members.push(Member { lines: Some(lines), is_stall_reported: false });
             to_workers.push(to);
             edges.push(edge);
         }
-        let lost = (0..workers).map(|_| AtomicBool::new(false)).collect();
-        let reading = Arc::new(Reading { lost, ..Reading::default() });
+        let reading = Arc::new(Reading { losses, position: Position::default() });
         let reader = {
             let mut inputs = Queue::new(inputs, self.arrivals.clone());
             let stop = self.stop.clone();
@@ -277,21 +257,21 @@ impl Run<'_> {
             run: self,
             outputs,
             members,
-            supervisor: &supervisor,
-            team: &team,
+            fanout,
+            group: &group,
             reading: &reading,
             spare,
             verdicts: Verdicts::new(Arc::clone(self.engine)),
-            lost: 0,
             incidents: Vec::new(),
             is_flush_due: false,
         };
         let before = clock::thread_cpu();
         writer.write(watch);
         let writing = clock::thread_cpu().saturating_sub(before);
-        let Writer { members, lost, verdicts, incidents, .. } = writer;
+        let Writer { fanout, verdicts, incidents, .. } = writer;
+        let lost_workers = u32::try_from(fanout.losses().count()).unwrap_or(u32::MAX);
         let memory = Some(self.budget.report());
-        let mut done = Done { lost_workers: lost, memory, incidents, ..Done::default() };
+        let mut done = Done { lost_workers, memory, incidents, ..Done::default() };
         let mut defrag = DefragCounters::default();
         if let Ok(end) = reader.join() {
             done.inputs = end.inputs;
@@ -304,9 +284,8 @@ impl Run<'_> {
             done.ledgers.add("engine", None, &end.entry);
         }
         let mut ends = Vec::new();
-        for (n, member) in members.into_iter().enumerate() {
-            // Nobody waits for a thread that does not go on.
-            match if member.is_given_up { None } else { member.thread.join() } {
+        for (n, end) in fanout.join().into_iter().enumerate() {
+            match end {
                 Some((end, tally)) => {
                     outputs.add_tally(&tally);
                     done.threads.push((format!("worker {n}"), end.cpu));
@@ -321,7 +300,7 @@ impl Run<'_> {
             done.ledgers.add(&e.stage, e.worker, &e.ledger);
         }
         done.threads.push(("writer".to_string(), writing));
-        done.shared_uses = team.uses();
+        done.shared_uses = group.uses();
         done.queue_locks = queues
             .iter()
             .map(|queue| queue.locks())
@@ -374,11 +353,11 @@ struct Job {
     n: usize,
     engine: Arc<Engine>,
     budgets: WorkerBudgets,
-    team: Arc<WorkerGroup>,
+    group: Arc<WorkerGroup>,
     outputs: WorkerOutputs,
     work: Receiver<Work>,
     out: Sender<Lines>,
-    spare: Spare,
+    spare: Spares<LineBatch>,
     slot: LedgerSlot,
     #[cfg(test)]
     fault: Option<super::acted_fault::ActedFault>,
@@ -386,8 +365,8 @@ struct Job {
 
 impl Job {
     fn run(mut self, pulse: &Pulse) -> (WorkerEnd, EventCounts) {
-        let seat = self.team.slot(self.n);
-        let mut worker = Worker::in_group(self.engine, self.budgets, &self.team, self.n);
+        let seat = self.group.slot(self.n);
+        let mut worker = Worker::in_group(self.engine, self.budgets, &self.group, self.n);
         let mut ledger = Ledger::new();
         while let Some(work) = pulse.await_input(|| self.work.recv()) {
             ledger.receive(work.items, work.bytes);
@@ -400,7 +379,7 @@ impl Job {
             ledger.pass(work.items, work.bytes);
             self.slot.publish(&ledger);
             if work.batch.is_written {
-                let batch = self.outputs.take(take_spare(&self.spare));
+                let batch = self.outputs.take(self.spare.take().unwrap_or_default());
                 let lines = Lines { batch, is_last_for_now: work.batch.is_last_for_now };
                 // A writer that is gone has given this worker up.
                 let _ = pulse.rest(|| self.out.send(lines).is_ok());
@@ -498,7 +477,7 @@ fn read(
                 dealer,
                 (capture.take(), is_written),
                 workers,
-                &reading.lost,
+                &reading.losses,
                 record_outcome,
             );
         };
@@ -532,10 +511,9 @@ fn hand_out(
     dealer: &mut Dealer,
     (capture, is_written): (Option<String>, bool),
     workers: &[Sender<Work>],
-    lost: &[AtomicBool],
+    losses: &Losses,
     record_outcome: &mut dyn FnMut(&FrameRef, Entry),
 ) {
-    let is_lost = |n: usize| lost.get(n).is_some_and(|l| l.load(Relaxed));
     let mut owners = Vec::with_capacity(block.frames.len());
     let mut shares = vec![(0, 0); workers.len()];
     let mut latest_ns = 0;
@@ -551,7 +529,7 @@ fn hand_out(
             latest_ns = latest_ns.max(r.ts_ns);
         }
         match owner.and_then(|n| Some((n, shares.get_mut(n)?))) {
-            Some((n, _)) if is_lost(n) => record_outcome(r, Entry::Lost),
+            Some((n, _)) if losses.is_lost(n) => record_outcome(r, Entry::Lost),
             Some((_, (items, bytes))) => {
                 *items += 1;
                 *bytes += u64::from(r.len);
@@ -575,8 +553,8 @@ fn hand_out(
         is_last_for_now: block.is_last_for_now,
     });
     for (n, (to, (items, bytes))) in workers.iter().zip(shares).enumerate() {
-        while !is_lost(n) && !to.await_room(items, bytes, FRAME_BATCHES_MAX, WAIT_FOR_ROOM) {}
-        if items > 0 || !is_lost(n) {
+        let has_room = losses.await_room(n, to, (items, bytes), FRAME_BATCHES_MAX);
+        if items > 0 || has_room {
             // What a lost worker does not take any more is shed in the edge's ledger.
             let _ = to.try_send(Work { batch: Arc::clone(&batch), items, bytes });
         }
@@ -593,12 +571,11 @@ struct Writer<'a> {
     run: &'a Run<'a>,
     outputs: &'a mut Outputs,
     members: Vec<Member>,
-    supervisor: &'a Supervisor,
-    team: &'a WorkerGroup,
+    fanout: Fanout<End>,
+    group: &'a WorkerGroup,
     reading: &'a Reading,
-    spare: Spare,
+    spare: Spares<LineBatch>,
     verdicts: Verdicts,
-    lost: u32,
     incidents: Vec<Incident>,
     /// What was written is to be seen before more comes.
     is_flush_due: bool,
@@ -621,19 +598,16 @@ impl Writer<'_> {
             if std::mem::take(&mut self.is_flush_due) {
                 self.outputs.flush_lines();
             }
-            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-            for mut batch in batches.drain(..).filter(|b| b.capacity() <= SPARE_LINES_BYTES_MAX) {
-                if spare.len() < SPARE_LINES_MAX {
-                    batch.clear();
-                    spare.push(batch);
-                }
-            }
-            drop(spare);
+            let spare = batches.drain(..).filter(|b| b.capacity() <= SPARE_LINES_BYTES_MAX);
+            self.spare.put(spare.map(|mut batch| {
+                batch.clear();
+                batch
+            }));
             if self.run.reopen_asked() {
                 self.outputs.reopen();
             }
             self.run.answer_reload(watch);
-            self.reading.position.tell(watch);
+            self.reading.position.report_to(watch);
         }
         if self.run.reopen_asked() {
             self.outputs.reopen();
@@ -666,7 +640,7 @@ impl Writer<'_> {
     }
 
     /// Says what happened to a worker and keeps it.
-    fn say(&mut self, watch: &mut dyn Watch, n: usize, kind: Trouble, message: String) {
+    fn report(&mut self, watch: &mut dyn Watch, n: usize, kind: Trouble, message: String) {
         let incident = Incident { worker: format!("worker {n}"), kind, message };
         watch.incident(&incident);
         self.incidents.push(incident);
@@ -675,60 +649,52 @@ impl Writer<'_> {
     /// Gives up the worker that does not go on. Those that only wait for it are stalled too, but not
     /// furthest behind.
     fn give_up_stalled(&mut self, watch: &mut dyn Watch) {
-        let Some(n) = self.team.furthest_behind() else { return };
-        let Some(m) = self.members.get_mut(n) else { return };
-        if m.stalled_since.is_none_or(|t| t.elapsed() < STALL_GRACE) {
+        let Some(n) = self.group.furthest_behind() else { return };
+        if !self.fanout.is_overdue(n) {
             return;
         }
-        m.lines = None;
-        m.is_given_up = true;
-        for m in &mut self.members {
-            m.stalled_since = m.stalled_since.map(|_| clock::now());
+        if let Some(member) = self.members.get_mut(n) {
+            member.lines = None;
         }
         self.lose(n);
+        self.fanout.begin_again();
         let message = format!("did not go on for {} s", STALL_GRACE.as_secs());
-        self.say(watch, n, Trouble::GivenUp, message);
+        self.report(watch, n, Trouble::GivenUp, message);
     }
 
     fn lose(&mut self, n: usize) {
-        self.lost += 1;
-        self.team.give_up(n);
-        if let Some(lost) = self.reading.lost.get(n) {
-            lost.store(true, Relaxed);
-        }
+        self.fanout.lose(n);
+        self.group.give_up(n);
     }
 
-    /// Says what happened to workers.
+    /// Reports what happened to workers.
     fn events(&mut self, watch: &mut dyn Watch) {
-        while let Some(event) = self.supervisor.poll_event() {
-            let Event { worker, kind, message, .. } = event;
-            let n = worker.0 as usize;
-            let Some(member) = self.members.get_mut(n) else { continue };
-            match kind {
-                EventKind::Finished => {
-                    member.stalled_since = None;
-                    if std::mem::take(&mut member.is_stall_said) {
+        while let Some((n, change)) = self.fanout.poll() {
+            let is_reported = |m: &mut Member| std::mem::take(&mut m.is_stall_reported);
+            match change {
+                Change::Finished => {
+                    if self.members.get_mut(n).is_some_and(is_reported) {
                         let message = "came to its end".to_string();
-                        self.say(watch, n, Trouble::Recovered, message);
+                        self.report(watch, n, Trouble::Recovered, message);
                     }
                 }
-                EventKind::Panicked => {
-                    if !member.is_given_up {
+                Change::Failed(message) => {
+                    if !self.fanout.losses().is_lost(n) {
                         self.lose(n);
                     }
-                    self.say(watch, n, Trouble::Failed, message);
+                    self.report(watch, n, Trouble::Failed, message);
                 }
-                EventKind::Stalled => {
-                    member.stalled_since = Some(clock::now());
-                    if self.team.furthest_behind() == Some(n) {
-                        member.is_stall_said = true;
-                        self.say(watch, n, Trouble::Stalled, message);
+                Change::Stalled(message) => {
+                    if self.group.furthest_behind() == Some(n) {
+                        if let Some(member) = self.members.get_mut(n) {
+                            member.is_stall_reported = true;
+                        }
+                        self.report(watch, n, Trouble::Stalled, message);
                     }
                 }
-                EventKind::Recovered => {
-                    member.stalled_since = None;
-                    if std::mem::take(&mut member.is_stall_said) {
-                        self.say(watch, n, Trouble::Recovered, message);
+                Change::Recovered(message) => {
+                    if self.members.get_mut(n).is_some_and(is_reported) {
+                        self.report(watch, n, Trouble::Recovered, message);
                     }
                 }
             }

@@ -14,7 +14,7 @@ use super::stats::{self, WorkerStats};
 use gabion_capture::filter::Filter;
 use gabion_capture::{AgreedClock, ClockCounts};
 use gabion_net::{
-    ChecksumSample, Engine, NetCounters, RuleCosts, Worker, WorkerLedgers, WorkerBudgets,
+    ChecksumSample, Engine, NetCounters, RuleCosts, Worker, WorkerBudgets, WorkerLedgers,
 };
 use gabion_outputs::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};

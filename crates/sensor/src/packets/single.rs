@@ -15,9 +15,10 @@ use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
 use gabion_outputs::Outputs;
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
-use gabion_runtime::{Event, EventKind, Pulse, Supervisor, clock, processors};
+use gabion_runtime::fanout::Stalls;
+use gabion_runtime::{Event, EventKind, Pulse, Supervisor, processors};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long one look for an event waits.
 const LOOK: Duration = Duration::from_millis(100);
@@ -56,11 +57,11 @@ impl Shared {
 struct Watching<'w> {
     watch: &'w mut dyn Watch,
     incidents: Vec<Incident>,
-    stalled_since: Option<Instant>,
+    stalls: Stalls,
 }
 
 impl Watching<'_> {
-    fn say(&mut self, kind: Trouble, message: String) {
+    fn report(&mut self, kind: Trouble, message: String) {
         let incident = Incident { worker: NAME.to_string(), kind, message };
         self.watch.incident(&incident);
         self.incidents.push(incident);
@@ -68,25 +69,24 @@ impl Watching<'_> {
 
     /// False when the worker's thread is through.
     fn event(&mut self, event: Event) -> bool {
+        let was_stalled = self.stalls.take(0, event.kind);
         match event.kind {
             EventKind::Finished => {
                 // It went on and was through before anybody looked again.
-                if self.stalled_since.take().is_some() {
-                    self.say(Trouble::Recovered, "came to its end".to_string());
+                if was_stalled {
+                    self.report(Trouble::Recovered, "came to its end".to_string());
                 }
                 return false;
             }
             EventKind::Panicked => {
-                self.say(Trouble::Failed, event.message);
+                self.report(Trouble::Failed, event.message);
                 return false;
             }
             EventKind::Stalled => {
-                self.stalled_since = Some(clock::now());
-                self.say(Trouble::Stalled, event.message);
+                self.report(Trouble::Stalled, event.message);
             }
             EventKind::Recovered => {
-                self.stalled_since = None;
-                self.say(Trouble::Recovered, event.message);
+                self.report(Trouble::Recovered, event.message);
             }
         }
         true
@@ -106,7 +106,8 @@ impl Run<'_> {
     ) -> std::io::Result<Done> {
         let supervisor = Supervisor::start()?;
         let shared = Shared::default();
-        let mut watching = Watching { watch, incidents: Vec::new(), stalled_since: None };
+        let mut watching =
+            Watching { watch, incidents: Vec::new(), stalls: Stalls::new(1, STALL_END) };
         let (done, ends) = std::thread::scope(|scope| {
             let (shared, outputs) = (&shared, &mut *outputs);
             let worker = supervisor.spawn_scoped(scope, NAME, move |pulse| {
@@ -118,7 +119,7 @@ impl Run<'_> {
                 if let Some(event) = supervisor.next_event(LOOK) {
                     goes_on = watching.event(event);
                 }
-                self.look(shared, &mut watching);
+                self.tick(shared, &mut watching);
             }
             std::io::Result::Ok(worker.join().ok().flatten().unwrap_or_default())
         })?;
@@ -130,20 +131,20 @@ impl Run<'_> {
     }
 
     /// What the watching thread looks after again and again.
-    fn look(&self, shared: &Shared, watching: &mut Watching<'_>) {
+    fn tick(&self, shared: &Shared, watching: &mut Watching<'_>) {
         let failed =
             std::mem::take(&mut *shared.failed.lock().unwrap_or_else(PoisonError::into_inner));
         for message in failed {
-            watching.say(Trouble::Failed, message);
+            watching.report(Trouble::Failed, message);
         }
         self.answer_reload(watching.watch);
-        shared.position.tell(watching.watch);
-        if watching.stalled_since.is_some_and(|t| t.elapsed() >= STALL_END) {
+        shared.position.report_to(watching.watch);
+        if watching.stalls.is_overdue(0) {
             let message = format!(
                 "did not go on for {} s, nobody else can; what is not yet in the outputs is lost",
                 STALL_END.as_secs()
             );
-            watching.say(Trouble::GivenUp, message);
+            watching.report(Trouble::GivenUp, message);
             std::process::exit(i32::from(self.lost_code));
         }
     }

@@ -1,6 +1,6 @@
 //! A worker: the shards it holds, what comes to it, and what it gives back.
 
-use super::messages::{BATCH_BYTES, Given, Known, LOOK, Moved, Part, Spare, SpareFound, Work};
+use super::messages::{BATCH_BYTES, Given, LOOK, Moved, Part, Spare, SpareFound, Work, Workers};
 use gabion_behavior::Kept;
 use gabion_behavior::limits::TOGETHER;
 use gabion_behavior::stages::Ahead;
@@ -18,7 +18,7 @@ pub(super) struct Holder {
     pub(super) shards: Shards,
     pub(super) inbox: Receiver<Work>,
     pub(super) out: Sender<Part>,
-    pub(super) known: Arc<Vec<Known>>,
+    pub(super) known: Arc<Workers>,
     pub(super) spare: Spare,
     pub(super) spare_found: SpareFound,
     /// About as many bytes of findings as the next batch will have.
@@ -84,7 +84,7 @@ impl Holder {
                 bytes.clear();
                 // Room that one very long record made is not kept.
                 if bytes.capacity() <= 2 * BATCH_BYTES {
-                    self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+                    self.spare.put([bytes]);
                 }
                 self.room = found.bytes() + found.bytes() / 8;
                 self.give(number, start, found, pulse);
@@ -150,12 +150,14 @@ impl Holder {
     }
 
     fn is_given_up(&self) -> bool {
-        self.known.get(self.worker).is_some_and(Known::is_lost)
+        self.known.is_lost(self.worker)
     }
 
     /// Leaves word of what it holds, for the case that it is lost.
     fn account(&self) {
-        if let Some(known) = self.known.get(self.worker).filter(|k| !k.is_lost()) {
+        if !self.is_given_up()
+            && let Some(known) = self.known.get(self.worker)
+        {
             known.held.store(0, Relaxed);
             let given = Given::of(&self.shards);
             *known.given.lock().unwrap_or_else(PoisonError::into_inner) = given;
@@ -169,7 +171,7 @@ impl Holder {
                 Ok(moved) => return Some(moved),
                 Err(mpsc::RecvTimeoutError::Disconnected) => return None,
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    if self.known.get(holder).is_some_and(Known::is_lost) {
+                    if self.known.is_lost(holder) {
                         return None;
                     }
                 }
@@ -185,8 +187,7 @@ impl Holder {
 
     /// Room for findings.
     fn spare_found(&self) -> Found {
-        let mut spare = self.spare_found.lock().unwrap_or_else(PoisonError::into_inner);
-        spare.pop().unwrap_or_else(|| Found::with_room(self.room))
+        self.spare_found.take().unwrap_or_else(|| Found::with_room(self.room))
     }
 
     fn send(

@@ -9,9 +9,10 @@ use gabion_record::Ip;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::limits::Reached;
 use gabion_record::logs::TimeNs;
+use gabion_runtime::fanout::{Losses, Spares};
 use gabion_runtime::{Load, Receiver};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -75,10 +76,10 @@ pub(super) type SharedSide = Arc<Mutex<SideChannel>>;
 
 /// Room of batches that were worked on, to be filled again: room that is let go and asked for anew costs
 /// a reader more than what it puts there.
-pub(super) type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
+pub(super) type Spare = Spares<Vec<u8>>;
 
 /// The same of findings that were written.
-pub(super) type SpareFound = Arc<Mutex<Vec<Found>>>;
+pub(super) type SpareFound = Spares<Found>;
 
 /// What goes to a worker.
 pub(super) enum Work {
@@ -157,10 +158,30 @@ impl Load for Part {
     }
 }
 
+/// What all know of the workers.
+pub(super) struct Workers {
+    pub(super) losses: Losses,
+    each: Vec<Known>,
+}
+
+impl Workers {
+    pub(super) fn new(losses: Losses) -> Workers {
+        let each = (0..losses.workers()).map(|_| Known::default()).collect();
+        Workers { losses, each }
+    }
+
+    pub(super) fn get(&self, worker: usize) -> Option<&Known> {
+        self.each.get(worker)
+    }
+
+    pub(super) fn is_lost(&self, worker: usize) -> bool {
+        self.losses.is_lost(worker)
+    }
+}
+
 /// What all know of a worker.
 #[derive(Default)]
 pub(super) struct Known {
-    pub(super) is_lost: AtomicBool,
     /// Records it is working on.
     pub(super) held: AtomicU64,
     /// What it had counted behind its last batch.
@@ -185,14 +206,6 @@ impl Given {
 }
 
 impl Known {
-    pub(super) fn is_lost(&self) -> bool {
-        self.is_lost.load(Relaxed)
-    }
-
-    pub(super) fn lose(&self) {
-        self.is_lost.store(true, Relaxed);
-    }
-
     /// What it counted before it was lost: the sources it held are shed.
     pub(super) fn given(&self) -> Given {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -28,18 +28,18 @@ use gabion_behavior::stages::{Back, Front, Shards, whitelisted};
 use gabion_behavior::{Counts, Settings};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::channel::Empty;
-use gabion_runtime::{
-    Capacity, Edge, Event, EventKind, Receiver, Sender, Supervisor, Worker, channel, clock,
-};
+use gabion_runtime::fanout::{Change, Fanout, Losses};
+#[cfg(not(test))]
+pub(super) use gabion_runtime::limits::STALL_GRACE;
+use gabion_runtime::{Capacity, Edge, EventKind, Receiver, Sender, channel, clock};
 use holder::Holder;
 pub(crate) use messages::Plan;
-use messages::{Given, Known, LOOK, Part, SharedSide, Spare, SpareFound, Work};
+use messages::{Given, LOOK, Part, SharedSide, Spare, SpareFound, Work, Workers};
 use reader::{Reader, Reading, read};
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use writer::Writer;
 
 /// Findings under way from all workers.
@@ -48,9 +48,6 @@ const FROM_WORKERS: Capacity = Capacity { items: 1 << 16, bytes: 2 << 20 };
 const LAST_WORD: Duration = Duration::from_secs(2);
 /// What was found is written when nothing more comes at the moment, and at least so often.
 const WRITE_EVERY: Duration = Duration::from_millis(50);
-/// How long a stalled worker is waited for before it is given up.
-#[cfg(not(test))]
-pub(super) const STALL_GRACE: Duration = Duration::from_secs(10);
 #[cfg(test)]
 pub(super) const STALL_GRACE: Duration = Duration::from_millis(200);
 
@@ -81,41 +78,42 @@ pub(crate) fn run<S: Source + 'static>(
     say: &mut dyn FnMut(String),
 ) -> Result<Done<S>, Error> {
     gabion_runtime::allocator::give_back_soon();
-    let supervisor = Supervisor::start().map_err(Error::Threads)?;
-    let known: Arc<Vec<Known>> = Arc::new((0..plan.workers).map(|_| Known::default()).collect());
-    let (spare, spare_found) = (Spare::default(), SpareFound::default());
-    let (senders, workers, found) =
-        holders(&supervisor, settings, &mut plan, &known, (&spare, &spare_found))
+    let known = Arc::new(Workers::new(Losses::new(plan.workers)));
+    let mut fanout =
+        Fanout::start("behavior", known.losses.clone(), STALL_GRACE).map_err(Error::Threads)?;
+    let (spare, spare_found) = (Spare::new(usize::MAX), SpareFound::new(usize::MAX));
+    let (senders, found) =
+        holders(&mut fanout, settings, &mut plan, &known, (&spare, &spare_found))
             .map_err(Error::Threads)?;
     let edges: Vec<Arc<Edge>> = senders.iter().map(|s| Arc::clone(s.edge())).collect();
     let count = Shards::new(Arc::clone(settings), plan.budget).count();
     let past = SharedSide::default();
     let aside = (Arc::clone(&past), spare);
     let reader = Reader::new(front, senders, Arc::clone(&known), count, &plan, aside);
-    let reader = supervisor
-        .spawn(READER, None, move |pulse| read(source, reader, pulse))
+    let reader = fanout
+        .spawn_other("reader", move |pulse| read(source, reader, pulse))
         .map_err(Error::Threads)?;
     let mut writer =
         Writer::new(Arc::clone(&known), (plan.workers, count), Arc::clone(&past), spare_found);
-    let mut watch = Watch { workers: plan.workers, stalled: BTreeMap::new(), reader: None };
-    write(&found, &past, &supervisor, &mut writer, &mut watch, &mut back, sink, say);
+    let mut watch = Watch { fanout, failed_reader: None, say };
+    write(&found, &past, &mut writer, &mut watch, &mut back, sink);
     // What waits is told by whoever goes on from the checkpoint.
     if !past.lock().unwrap_or_else(PoisonError::into_inner).is_saved {
         back.finish(&mut |finding| sink.take(finding));
     }
     let Some((source, reading)) = reader.join() else {
-        let left = || std::iter::from_fn(|| supervisor.poll_event()).find(|e| e.name == READER);
-        let why = watch.reader.or_else(|| left().map(|e| e.message));
-        return Err(Error::Reader(why.unwrap_or_default()));
+        while watch.fanout.poll().is_some() {}
+        watch.hear_reader();
+        return Err(Error::Reader(watch.failed_reader.unwrap_or_default()));
     };
     let Reading { front, changes, restarted } = reading;
     let mut counts = front.counts();
     let (mut sources, mut used) = (Ledger::new(), 0);
     let parcels = Ledger::new();
     let mut team = TeamEnd { parcels, lost: 0, lost_records: 0, restarted, changes };
-    for ((worker, edge), known) in workers.into_iter().zip(&edges).zip(known.iter()) {
+    for (at, (given, edge)) in watch.fanout.join().into_iter().zip(&edges).enumerate() {
         let mut ledger = edge.ledger();
-        match if known.is_lost() { None } else { worker.join() } {
+        match given {
             Some(given) => {
                 counts.enter(&given.counts);
                 sources.merge(&given.sources);
@@ -123,10 +121,12 @@ pub(crate) fn run<S: Source + 'static>(
             }
             None => {
                 team.lost += 1;
-                team.lost_records += known.held.load(Relaxed);
-                let given = known.given();
-                counts.enter(&given.counts);
-                sources.merge(&given.sources);
+                if let Some(known) = known.get(at) {
+                    team.lost_records += known.held.load(Relaxed);
+                    let given = known.given();
+                    counts.enter(&given.counts);
+                    sources.merge(&given.sources);
+                }
                 // What waits for a worker that never comes back is lost with it.
                 let left = ledger.in_flight();
                 ledger.set_in_flight(0, 0);
@@ -140,27 +140,19 @@ pub(crate) fn run<S: Source + 'static>(
     Ok(Done { source, counts, sources, used, team, whitelisted })
 }
 
-/// The reader's name.
-const READER: &str = "reader";
-
-fn name(worker: usize) -> String {
-    format!("behavior {worker}")
-}
-
-/// Ways to the workers, their threads, and what they find.
-type Started = (Vec<Sender<Work>>, Vec<Worker<Given>>, Receiver<Part>);
+/// Ways to the workers, and what they find.
+type Started = (Vec<Sender<Work>>, Receiver<Part>);
 
 /// Starts the workers.
 fn holders(
-    supervisor: &Supervisor,
+    fanout: &mut Fanout<Given>,
     settings: &Arc<Settings>,
     plan: &mut Plan,
-    known: &Arc<Vec<Known>>,
+    known: &Arc<Workers>,
     (spare, spare_found): (&Spare, &SpareFound),
 ) -> io::Result<Started> {
     let (out, found, _) = channel::<Part>("shards>writer", FROM_WORKERS);
     let mut senders = Vec::new();
-    let mut workers = Vec::new();
     for worker in 0..plan.workers {
         let capacity = Capacity { items: u64::MAX >> 1, bytes: u64::MAX >> 1 };
         let (sender, inbox, edge) = channel::<Work>("reader>shards", capacity);
@@ -176,30 +168,26 @@ fn holders(
             inbox,
             out: out.clone(),
             known: Arc::clone(known),
-            spare: Arc::clone(spare),
-            spare_found: Arc::clone(spare_found),
+            spare: spare.clone(),
+            spare_found: spare_found.clone(),
             room: 0,
             #[cfg(test)]
             fault: plan.fault.filter(|f| f.worker == worker),
         };
-        let run = move |pulse: &gabion_runtime::Pulse| holder.run(pulse);
-        workers.push(supervisor.spawn(&name(worker), Some(edge), run)?);
+        fanout.spawn(Some(edge), move |pulse| holder.run(pulse))?;
         senders.push(sender);
     }
-    Ok((senders, workers, found))
+    Ok((senders, found))
 }
 
 /// Takes what workers find until all that are left came to their end, and sees who is lost.
-#[allow(clippy::too_many_arguments, reason = "one loop over all that a run holds")]
 fn write(
     found: &Receiver<Part>,
     past: &SharedSide,
-    supervisor: &Supervisor,
     writer: &mut Writer,
-    watch: &mut Watch,
+    watch: &mut Watch<'_>,
     back: &mut Back,
     sink: &mut Sink,
-    say: &mut dyn FnMut(String),
 ) {
     let mut written = clock::now();
     loop {
@@ -226,12 +214,13 @@ fn write(
             Err(Empty::Ended) => break,
             Err(Empty::Yet) => {}
         }
-        while let Some(event) = supervisor.poll_event() {
-            if let Some(lost) = watch.hear(event, say) {
-                writer.lose(lost, back, sink);
+        while let Some((at, change)) = watch.fanout.poll() {
+            if watch.hear(at, change) {
+                writer.lose(at, back, sink);
             }
         }
-        for lost in watch.give_up(say) {
+        watch.hear_reader();
+        for lost in watch.abandon_stalled() {
             writer.lose(lost, back, sink);
         }
         if writer.is_done() && writer.has_lost() {
@@ -240,71 +229,79 @@ fn write(
     }
     // Who failed at the very end is heard of only now: its thread speaks when it has let all go.
     for at in writer.unfinished() {
-        let who = name(at);
         loop {
-            let Some(event) = supervisor.next_event(LAST_WORD) else {
-                say(format!("{who}: failed: {LOST}"));
-                writer.lose(at, back, sink);
-                break;
-            };
-            let is_its = event.name == who;
-            if let Some(lost) = watch.hear(event, say) {
-                writer.lose(lost, back, sink);
-            }
-            if is_its || watch.reader.is_some() {
-                break;
+            match watch.fanout.next(LAST_WORD) {
+                Some((who, change)) => {
+                    if watch.hear(who, change) {
+                        writer.lose(who, back, sink);
+                    }
+                    if who == at || watch.failed_reader.is_some() {
+                        break;
+                    }
+                }
+                None if watch.hear_reader() => {
+                    if watch.failed_reader.is_some() {
+                        break;
+                    }
+                }
+                None => {
+                    (watch.say)(format!("{}: failed: {LOST}", watch.fanout.name_of(at)));
+                    writer.lose(at, back, sink);
+                    break;
+                }
             }
         }
     }
 }
 
-/// What is heard of workers.
-struct Watch {
-    workers: usize,
-    /// Since when they have been stalled.
-    stalled: BTreeMap<usize, Instant>,
+/// The workers, and what is heard of them.
+struct Watch<'s> {
+    fanout: Fanout<Given>,
     /// Why the reader failed.
-    reader: Option<String>,
+    failed_reader: Option<String>,
+    say: &'s mut dyn FnMut(String),
 }
 
-impl Watch {
-    /// Says what happened; the worker that is lost by it.
-    fn hear(&mut self, event: Event, say: &mut dyn FnMut(String)) -> Option<usize> {
-        let Event { name: who, kind, message, .. } = event;
-        let Some(at) = (0..self.workers).find(|w| name(*w) == who) else {
-            // The reader waits for its input as long as that takes: only its failure is news.
-            if kind == EventKind::Panicked && who == READER {
-                self.reader = Some(message);
+impl Watch<'_> {
+    /// Reports what happened to a worker; whether it is lost by it.
+    fn hear(&mut self, at: usize, change: Change) -> bool {
+        let who = self.fanout.name_of(at);
+        match change {
+            Change::Finished => false,
+            Change::Failed(message) => {
+                (self.say)(format!("{who}: failed: {message}: {LOST}"));
+                self.fanout.lose(at);
+                true
             }
-            return None;
-        };
-        match kind {
-            EventKind::Finished => None,
-            EventKind::Panicked => {
-                say(format!("{who}: failed: {message}: {LOST}"));
-                Some(at)
+            Change::Stalled(message) => {
+                (self.say)(format!("{who}: stalled: {message}: waiting for it"));
+                false
             }
-            EventKind::Stalled => {
-                say(format!("{who}: stalled: {message}: waiting for it"));
-                self.stalled.insert(at, clock::now());
-                None
-            }
-            EventKind::Recovered => {
-                say(format!("{who}: recovered: {message}"));
-                self.stalled.remove(&at);
-                None
+            Change::Recovered(message) => {
+                (self.say)(format!("{who}: recovered: {message}"));
+                false
             }
         }
+    }
+
+    /// Takes what happened to the reader, if anything did. It waits for its input as long as that takes: only its
+    /// failure is news.
+    fn hear_reader(&mut self) -> bool {
+        let events = self.fanout.take_others();
+        let failed = events.iter().find(|e| e.kind == EventKind::Panicked);
+        if let Some(event) = failed {
+            self.failed_reader = Some(event.message.clone());
+        }
+        !events.is_empty()
     }
 
     /// Workers that have been waited for long enough.
-    fn give_up(&mut self, say: &mut dyn FnMut(String)) -> Vec<usize> {
-        let is_over = |t: &Instant| t.elapsed() >= STALL_GRACE;
-        let all: Vec<usize> =
-            self.stalled.iter().filter(|(_, t)| is_over(t)).map(|(at, _)| *at).collect();
+    fn abandon_stalled(&mut self) -> Vec<usize> {
+        let all = self.fanout.overdue();
         for at in &all {
-            self.stalled.remove(at);
-            say(format!("{}: given up: it did not go on: {LOST}", name(*at)));
+            self.fanout.lose(*at);
+            let who = self.fanout.name_of(*at);
+            (self.say)(format!("{who}: given up: it did not go on: {LOST}"));
         }
         all
     }

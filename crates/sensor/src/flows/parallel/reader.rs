@@ -5,7 +5,7 @@
 //! lost worker's shards begin anew with those that are left.
 
 use super::messages::{
-    BATCH_BYTES, BATCH_RECORDS, Known, Plan, Save, SharedSide, SideChannel, Spare, Work,
+    BATCH_BYTES, BATCH_RECORDS, Plan, Save, SharedSide, SideChannel, Spare, Work, Workers,
 };
 use crate::flows::source::{Seen, Source};
 use crate::limits::RECORD_BATCHES_MAX;
@@ -22,8 +22,6 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-/// How long the reader waits for room before it looks whether the worker was given up.
-const WAIT_FOR_ROOM: Duration = Duration::from_millis(50);
 /// How often the number of workers is judged.
 #[cfg(not(test))]
 const JUDGE_EVERY: Duration = Duration::from_millis(500);
@@ -67,7 +65,7 @@ impl Scale {
 pub(super) struct Reader {
     front: Front,
     senders: Vec<Sender<Work>>,
-    known: Arc<Vec<Known>>,
+    known: Arc<Workers>,
     /// The holder of each shard.
     holders: Vec<usize>,
     /// Workers that are not lost, and how many of them hold shards.
@@ -105,7 +103,7 @@ impl Reader {
     pub(super) fn new(
         front: Front,
         senders: Vec<Sender<Work>>,
-        known: Arc<Vec<Known>>,
+        known: Arc<Workers>,
         shards: usize,
         plan: &Plan,
         (past, spare): (SharedSide, Spare),
@@ -193,7 +191,7 @@ impl Reader {
         let (watermark, start) = (self.front.watermark(), self.front.start());
         for to in 0..self.senders.len() {
             let Some((bytes, records)) = self.parts.get_mut(to) else { continue };
-            let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let spare = self.spare.take();
             let room = spare.unwrap_or_else(|| Vec::with_capacity(bytes.len() + bytes.len() / 8));
             let bytes = std::mem::replace(bytes, room);
             let records = std::mem::take(records);
@@ -213,16 +211,13 @@ impl Reader {
     /// Waits for room, then hands work over. A lost worker's is counted by its stage.
     fn hand(&mut self, to: usize, work: Work, pulse: &Pulse) {
         let Some(sender) = self.senders.get(to) else { return };
-        let is_lost = || self.known.get(to).is_some_and(Known::is_lost);
         let (items, bytes) = (work.items(), work.bytes());
         if sender.edge().queued() >= RECORD_BATCHES_MAX {
             let from = clock::now();
-            pulse.rest(|| {
-                while !is_lost()
-                    && !sender.await_room(items, bytes, RECORD_BATCHES_MAX, WAIT_FOR_ROOM)
-                {
-                }
-            });
+            let losses = &self.known.losses;
+            // A lost worker's messages are counted by its edge.
+            let _ =
+                pulse.rest(|| losses.await_room(to, sender, (items, bytes), RECORD_BATCHES_MAX));
             self.waited += from.elapsed();
         }
         // Refused only when the worker is gone; then it is in the stage's ledger.
@@ -231,9 +226,9 @@ impl Reader {
 
     /// Judges how many workers are needed, and who is still there.
     fn judge(&mut self, pulse: &Pulse) {
-        if self.live.iter().any(|w| self.known.get(*w).is_some_and(Known::is_lost)) {
+        if self.live.iter().any(|w| self.known.is_lost(*w)) {
             let known = &self.known;
-            self.live.retain(|w| !known.get(*w).is_some_and(Known::is_lost));
+            self.live.retain(|w| !known.is_lost(*w));
             self.active = self.active.min(self.live.len());
             self.assign(pulse);
         }

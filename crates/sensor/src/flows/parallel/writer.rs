@@ -1,7 +1,7 @@
 //! The writer's side: what workers found, merged batch by batch by place, so that it is what one worker
 //! alone would have said.
 
-use super::messages::{BATCH_BYTES, Known, Part, SharedSide, SpareFound};
+use super::messages::{BATCH_BYTES, Part, SharedSide, SpareFound, Workers};
 use crate::flows::checkpoint::Tag;
 use crate::flows::sink::Sink;
 use gabion_behavior::stages::{Back, Opened, Placed, Section};
@@ -14,7 +14,7 @@ const FOUND_KEPT_BYTES: usize = 2 * BATCH_BYTES;
 
 /// Merges what workers found.
 pub(super) struct Writer {
-    known: Arc<Vec<Known>>,
+    known: Arc<Workers>,
     /// Parts of batches that are not whole yet.
     waiting: BTreeMap<u64, Vec<Part>>,
     /// The batch each worker gave last, and whether it came to its end.
@@ -31,7 +31,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(
-        known: Arc<Vec<Known>>,
+        known: Arc<Workers>,
         (workers, shards): (usize, usize),
         past: SharedSide,
         spare: SpareFound,
@@ -65,21 +65,18 @@ impl Writer {
 
     /// A worker will give nothing more.
     pub(super) fn lose(&mut self, worker: usize, back: &mut Back, sink: &mut Sink) {
-        if let Some(known) = self.known.get(worker) {
-            known.lose();
-        }
-        let lost = self.known.iter().filter(|k| k.is_lost()).count();
-        let all = self.known.len();
+        self.known.losses.lose(worker);
+        let (lost, all) = (self.known.losses.count(), self.known.losses.workers());
         back.set_input_state(format!("{lost} of {all} workers lost"));
         self.merge(back, sink);
     }
 
     pub(super) fn has_lost(&self) -> bool {
-        self.known.iter().any(Known::is_lost)
+        self.known.losses.count() > 0
     }
 
     fn is_lost(&self, worker: usize) -> bool {
-        self.known.get(worker).is_some_and(Known::is_lost)
+        self.known.is_lost(worker)
     }
 
     /// Workers that are not known to be lost and did not come to their end.
@@ -121,16 +118,14 @@ impl Writer {
                 }
             }
             merged(&mut found, |placed| back.take(placed, start, &mut |f| sink.take(f)));
-            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
             for opened in found {
                 let (found, room) = opened.into_room();
                 self.rooms.extend(room);
                 // Room that one very long batch made is not kept.
                 if (1..=FOUND_KEPT_BYTES).contains(&found.capacity()) {
-                    spare.push(found);
+                    self.spare.put([found]);
                 }
             }
-            drop(spare);
             back.catch_up();
             back.turned(&mut |finding| sink.take(finding));
             kept.into_iter().for_each(|kept| sink.keep(kept));

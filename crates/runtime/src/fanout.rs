@@ -1,0 +1,350 @@
+//! Several workers of one stage under a supervisor: which are lost, which stall and for how long, and the
+//! buffers that pass between them and are used again.
+//!
+//! A [`Fanout`] starts workers and names them. Its owner asks it what happened ([`Fanout::poll`]) and which
+//! workers have stalled for too long ([`Fanout::overdue`]), and decides what follows; a worker that it loses
+//! ([`Fanout::lose`]) is never joined. Who feeds the workers shares [`Losses`] and waits for none that is lost
+//! ([`Losses::await_room`]).
+//!
+//! ```
+//! use gabion_runtime::fanout::{Change, Fanout, Losses};
+//! use std::time::Duration;
+//!
+//! let mut squares = Fanout::start("square", Losses::new(3), Duration::from_secs(10))?;
+//! for n in 0..3u64 {
+//!     squares.spawn(None, move |_pulse| n * n)?;
+//! }
+//! let mut finished = 0;
+//! while finished < 3 {
+//!     if let Some((_, change)) = squares.next(Duration::from_secs(1)) {
+//!         finished += usize::from(matches!(change, Change::Finished));
+//!     }
+//! }
+//! let all: Vec<Option<u64>> = squares.join();
+//! assert_eq!(all, [Some(0), Some(1), Some(4)]);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+use crate::channel::{Edge, Load, Sender};
+use crate::clock::now;
+use crate::supervisor::{Event, EventKind, Pulse, Supervisor, Worker};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Which workers are lost: known to their owner and to who feeds them.
+#[derive(Clone, Debug)]
+pub struct Losses(Arc<[AtomicBool]>);
+
+impl Losses {
+    /// None of this many.
+    pub fn new(workers: usize) -> Losses {
+        Losses((0..workers).map(|_| AtomicBool::new(false)).collect())
+    }
+
+    /// Enters a worker as lost.
+    pub fn lose(&self, worker: usize) {
+        if let Some(lost) = self.0.get(worker) {
+            lost.store(true, Relaxed);
+        }
+    }
+
+    /// Whether a worker is lost.
+    #[inline]
+    pub fn is_lost(&self, worker: usize) -> bool {
+        self.0.get(worker).is_some_and(|lost| lost.load(Relaxed))
+    }
+
+    /// How many are lost.
+    pub fn count(&self) -> usize {
+        self.0.iter().filter(|lost| lost.load(Relaxed)).count()
+    }
+
+    /// How many workers there are, lost or not.
+    pub fn workers(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Waits for room on the way to a worker, at most so many messages there; false when the worker is lost.
+    pub fn await_room<T: Load>(
+        &self,
+        worker: usize,
+        to: &Sender<T>,
+        (items, bytes): (u64, u64),
+        messages_max: u64,
+    ) -> bool {
+        /// How long one wait lasts before it is looked whether the worker was lost.
+        const LOOK: Duration = Duration::from_millis(50);
+        while !self.is_lost(worker) {
+            if to.await_room(items, bytes, messages_max, LOOK) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Buffers that were used and wait to be used again: a buffer that is freed and allocated again costs more than
+/// what is put into it.
+#[derive(Debug)]
+pub struct Spares<T> {
+    all: Arc<Mutex<Vec<T>>>,
+    most: usize,
+}
+
+impl<T> Clone for Spares<T> {
+    fn clone(&self) -> Spares<T> {
+        Spares { all: Arc::clone(&self.all), most: self.most }
+    }
+}
+
+impl<T> Spares<T> {
+    /// None yet, and never more than this many.
+    pub fn new(most: usize) -> Spares<T> {
+        Spares { all: Arc::default(), most }
+    }
+
+    /// One of them.
+    pub fn take(&self) -> Option<T> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Keeps these as far as there is room; the others are freed.
+    pub fn put(&self, spares: impl IntoIterator<Item = T>) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = self.most.saturating_sub(all.len());
+        all.extend(spares.into_iter().take(room));
+    }
+}
+
+/// Since when workers have been stalled.
+#[derive(Clone, Debug)]
+pub struct Stalls {
+    since: Vec<Option<Instant>>,
+    grace: Duration,
+}
+
+impl Stalls {
+    /// None of this many; one that stalls for longer than `grace` is overdue.
+    pub fn new(workers: usize, grace: Duration) -> Stalls {
+        Stalls { since: vec![None; workers], grace }
+    }
+
+    /// Takes what happened to a worker; whether it was stalled before.
+    pub fn take(&mut self, worker: usize, kind: EventKind) -> bool {
+        let Some(since) = self.since.get_mut(worker) else { return false };
+        let was = since.is_some();
+        *since = match kind {
+            EventKind::Stalled => Some(now()),
+            EventKind::Recovered | EventKind::Finished | EventKind::Panicked => None,
+        };
+        was
+    }
+
+    /// Whether a worker has been stalled for too long.
+    pub fn is_overdue(&self, worker: usize) -> bool {
+        let since = self.since.get(worker).copied().flatten();
+        since.is_some_and(|since| since.elapsed() >= self.grace)
+    }
+
+    /// Gives all that are stalled the whole time again: one that they waited for is gone.
+    pub fn begin_again(&mut self) {
+        for since in self.since.iter_mut().flatten() {
+            *since = now();
+        }
+    }
+
+    /// A worker that is waited for no more.
+    pub fn forget(&mut self, worker: usize) {
+        if let Some(since) = self.since.get_mut(worker) {
+            *since = None;
+        }
+    }
+}
+
+/// What happened to a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It returned.
+    Finished,
+    /// It panicked, with this message.
+    Failed(String),
+    /// It has work and does not beat.
+    Stalled(String),
+    /// It beats again.
+    Recovered(String),
+}
+
+/// The workers of one stage.
+pub struct Fanout<T> {
+    supervisor: Supervisor,
+    name: &'static str,
+    losses: Losses,
+    stalls: Stalls,
+    threads: Vec<Worker<T>>,
+    /// Events of threads that are no workers of this stage.
+    others: Vec<Event>,
+}
+
+impl<T: Send + 'static> Fanout<T> {
+    /// A stage without workers yet: as many as `losses` counts will be called `NAME 0`, `NAME 1` and so on. One
+    /// that stalls for longer than `grace` is overdue.
+    ///
+    /// # Errors
+    /// If the supervisor's thread can't be started.
+    pub fn start(name: &'static str, losses: Losses, grace: Duration) -> io::Result<Fanout<T>> {
+        let stalls = Stalls::new(losses.workers(), grace);
+        let supervisor = Supervisor::start()?;
+        Ok(Fanout { supervisor, name, losses, stalls, threads: Vec::new(), others: Vec::new() })
+    }
+
+    /// Starts the next worker. Messages that wait on `input` are work.
+    ///
+    /// # Errors
+    /// If the thread can't be started.
+    pub fn spawn(
+        &mut self,
+        input: Option<Arc<Edge>>,
+        work: impl FnOnce(&Pulse) -> T + Send + 'static,
+    ) -> io::Result<()> {
+        let name = self.name_of(self.threads.len());
+        self.threads.push(self.supervisor.spawn(&name, input, work)?);
+        Ok(())
+    }
+
+    /// Starts a thread beside the workers, which is watched too: what happens to it comes from
+    /// [`Fanout::take_others`].
+    ///
+    /// # Errors
+    /// If the thread can't be started.
+    pub fn spawn_other<R: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Pulse) -> R + Send + 'static,
+    ) -> io::Result<Worker<R>> {
+        self.supervisor.spawn(name, None, work)
+    }
+
+    /// A worker's name.
+    pub fn name_of(&self, worker: usize) -> String {
+        format!("{} {worker}", self.name)
+    }
+
+    /// Which are lost.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// What happened to a worker since it was last asked, if anything did.
+    pub fn poll(&mut self) -> Option<(usize, Change)> {
+        while let Some(event) = self.supervisor.poll_event() {
+            if let Some(change) = self.take(event) {
+                return Some(change);
+            }
+        }
+        None
+    }
+
+    /// The same, waited for at most so long; nothing also when it happened to another thread.
+    pub fn next(&mut self, longest: Duration) -> Option<(usize, Change)> {
+        let event = self.supervisor.next_event(longest)?;
+        self.take(event)
+    }
+
+    fn take(&mut self, event: Event) -> Option<(usize, Change)> {
+        let at = self.threads.iter().position(|thread| thread.id() == event.worker);
+        let Some(at) = at else {
+            self.others.push(event);
+            return None;
+        };
+        self.stalls.take(at, event.kind);
+        let change = match event.kind {
+            EventKind::Finished => Change::Finished,
+            EventKind::Panicked => Change::Failed(event.message),
+            EventKind::Stalled => Change::Stalled(event.message),
+            EventKind::Recovered => Change::Recovered(event.message),
+        };
+        Some((at, change))
+    }
+
+    /// What happened to the other threads.
+    pub fn take_others(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.others)
+    }
+
+    /// Whether a worker has been stalled for too long.
+    pub fn is_overdue(&self, worker: usize) -> bool {
+        self.stalls.is_overdue(worker)
+    }
+
+    /// Workers that have been stalled for too long.
+    pub fn overdue(&self) -> Vec<usize> {
+        (0..self.threads.len()).filter(|at| self.is_overdue(*at)).collect()
+    }
+
+    /// Abandons a worker: it is not waited for any more.
+    pub fn lose(&mut self, worker: usize) {
+        self.losses.lose(worker);
+        self.stalls.forget(worker);
+    }
+
+    /// Gives all that are stalled the whole time again, where they may have waited for one that is lost.
+    pub fn begin_again(&mut self) {
+        self.stalls.begin_again();
+    }
+
+    /// Waits for all that are not lost; gives what each returned.
+    pub fn join(self) -> Vec<Option<T>> {
+        let Fanout { losses, threads, .. } = self;
+        let all = threads.into_iter().enumerate();
+        all.map(|(at, thread)| if losses.is_lost(at) { None } else { thread.join() }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_worker_that_panics_is_reported_and_the_others_are_joined() {
+        let mut all = Fanout::start("w", Losses::new(2), Duration::from_secs(60)).unwrap();
+        all.spawn(None, |_| 7).unwrap();
+        all.spawn(None, |_| -> i32 { panic!("acted fault") }).unwrap();
+        let mut seen = Vec::new();
+        while seen.len() < 2 {
+            seen.extend(all.next(Duration::from_secs(5)));
+        }
+        seen.sort_by_key(|(at, _)| *at);
+        assert_eq!(seen[0], (0, Change::Finished));
+        assert!(matches!(&seen[1], (1, Change::Failed(why)) if why.contains("acted fault")));
+        all.lose(1);
+        assert_eq!((all.losses().count(), all.join()), (1, vec![Some(7), None]));
+    }
+
+    #[test]
+    fn a_worker_that_stalls_is_overdue_after_the_grace() {
+        let mut all = Fanout::start("w", Losses::new(1), Duration::ZERO).unwrap();
+        let (go, wait) = mpsc::channel::<()>();
+        all.spawn(None, move |_| wait.recv().is_ok()).unwrap();
+        assert!(all.overdue().is_empty());
+        let change = std::iter::from_fn(|| Some(all.next(Duration::from_secs(5)))).flatten().next();
+        assert!(matches!(change, Some((0, Change::Stalled(_)))));
+        assert_eq!(all.overdue(), [0]);
+        all.lose(0);
+        assert!(all.overdue().is_empty());
+        drop(go);
+        assert_eq!(all.join(), [None]);
+    }
+
+    #[test]
+    fn spares_are_bounded() {
+        let spares = Spares::new(2);
+        spares.put([vec![1], vec![2], vec![3]]);
+        assert_eq!(
+            [spares.take(), spares.take(), spares.take()],
+            [Some(vec![2]), Some(vec![1]), None]
+        );
+    }
+}
