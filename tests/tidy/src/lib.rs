@@ -14,6 +14,7 @@ pub mod limits;
 pub mod manifests;
 pub mod protocols;
 pub mod sources;
+pub mod threads;
 pub mod tree;
 pub mod words;
 

@@ -1,7 +1,8 @@
 //! The rules of the house over this repository: one test a rule, so that each fails by its name.
 
 use gabion_tidy::{
-    Fault, arrows, counts, documents, limits, listing, manifests, protocols, sources, tree, words,
+    Fault, arrows, counts, documents, limits, listing, manifests, protocols, sources, threads,
+    tree, words,
 };
 use std::process::Command;
 
@@ -58,6 +59,11 @@ fn a_protocol_is_one_folder_and_one_line() {
     let files = tree::files(&tree::root());
     assert!(protocols::folders(&files).len() >= 2, "protocols are found");
     hold(protocols::check(&files));
+}
+
+#[test]
+fn threads_clocks_and_sockets_stand_where_the_architecture_says() {
+    hold(threads::check(&tree::files(&tree::root())));
 }
 
 #[test]

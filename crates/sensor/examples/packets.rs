@@ -1,0 +1,54 @@
+//! Reads the demo capture with the demo rules and prints how often each rule alerted.
+//!
+//!     cargo run -p gabion-sensor --example packets
+
+use gabion_outputs::Outputs;
+use gabion_runtime::{StopFlag, memory};
+use gabion_sensor::{PacketRun, Unwatched, check_balance, list_captures, needs_one_worker};
+use gabion_settings::{
+    Demands, EngineMode, WorkerPlan, build_engine, built_in_configuration, compile_rules,
+    read_rule_file, script_setup,
+};
+use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    let alerts = alerts_of_demo(2)?;
+    let mut out = std::io::stdout();
+    for (sid, message, count) in alerts {
+        writeln!(out, "{sid}\t{count}\t{message}")?;
+    }
+    Ok(())
+}
+
+/// Rules that alert with this many workers: id, message, how often.
+pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<(u32, String, u64)>, Box<dyn Error>> {
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo");
+    // Settings: the configuration, and rules compiled with it.
+    let config = built_in_configuration();
+    let catalog = gabion_proto::registry::catalog();
+    let scripts = script_setup(&config, gabion_net::Voice::default());
+    let files = [read_rule_file(&demo.join("gabion.rules"), false)?];
+    let compiled = compile_rules(&config, &files, &catalog, Demands::default(), &scripts);
+    // Outputs that only count, and an engine that makes what they want.
+    let mut outputs = Outputs::counting(&config);
+    let counts = compiled.set.counts;
+    let (rules, wants) = (Some((compiled.set, compiled.datasets)), outputs.wants());
+    let engine = build_engine(&config, rules, catalog, wants, EngineMode::default(), scripts)?;
+    let engine = Arc::new(engine);
+    // The run.
+    let (budget, stop) = (memory::process_budget(None), StopFlag::new());
+    let mut run = PacketRun::new(&engine, &budget, &stop, counts);
+    let workers = if needs_one_worker(&engine).is_some() { 1 } else { workers };
+    run.plan = WorkerPlan::of(workers);
+    let captures = list_captures(&[demo.join("demo.pcap")])?;
+    let done = run.read(&captures, &mut outputs, &mut Unwatched)?;
+    check_balance(&done)?;
+    let tally = outputs.tally();
+    let mut all: Vec<_> =
+        tally.alerts.iter().map(|a| (a.sid, a.msg.to_string(), a.count)).collect();
+    all.sort();
+    Ok(all)
+}
