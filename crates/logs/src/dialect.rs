@@ -51,6 +51,8 @@ pub struct Dialect {
     pub is_enveloped: bool,
     /// A further name by which a service manager may call its sockets.
     pub inherited_as: Option<&'static str>,
+    /// What an operator reads of it.
+    pub about: &'static str,
 }
 
 /// Payload of a TCP segment that RELP's clients are asked for, as on an Ethernet. librelp corks its
@@ -65,44 +67,71 @@ const SYSLOG: Manner = Manner::Sessions {
     segment_bytes: None,
 };
 
+/// What a row has where it says nothing else.
+const PLAIN: Dialect = Dialect {
+    transport: Transport::Udp,
+    carrier: Carrier::Udp,
+    manner: Manner::Datagrams,
+    is_enveloped: false,
+    inherited_as: None,
+    about: "",
+};
+
 /// All dialects, in the order in which operators read of them.
 pub const ALL: &[Dialect] = &[
-    plain(Transport::Udp, Carrier::Udp, Manner::Datagrams),
-    plain(Transport::Tcp, Carrier::Tcp, SYSLOG),
-    plain(Transport::Tls, Carrier::Tls, SYSLOG),
-    plain(
-        Transport::Relp,
-        Carrier::Tcp,
-        Manner::Sessions {
+    Dialect { about: "Syslog over UDP", ..PLAIN },
+    Dialect {
+        transport: Transport::Tcp,
+        carrier: Carrier::Tcp,
+        manner: SYSLOG,
+        about: "Syslog over TCP, counted or by lines",
+        ..PLAIN
+    },
+    Dialect {
+        transport: Transport::Tls,
+        carrier: Carrier::Tls,
+        manner: SYSLOG,
+        about: "Syslog over TLS",
+        ..PLAIN
+    },
+    Dialect {
+        transport: Transport::Relp,
+        carrier: Carrier::Tcp,
+        manner: Manner::Sessions {
             begin: |_| Box::new(RelpServer::new()),
             violation: Some("relp_violation"),
             segment_bytes: Some(RELP_SEGMENT),
         },
-    ),
-    plain(Transport::Unix, Carrier::Local, Manner::Datagrams),
-    Dialect {
-        is_enveloped: true,
-        inherited_as: Some("slog"),
-        ..plain(Transport::SlogUdp, Carrier::Udp, Manner::Datagrams)
+        about: "RELP: a message is acknowledged when it is durable",
+        ..PLAIN
     },
     Dialect {
+        transport: Transport::Unix,
+        carrier: Carrier::Local,
+        about: "A local datagram socket such as /dev/log",
+        ..PLAIN
+    },
+    Dialect {
+        transport: Transport::SlogUdp,
         is_enveloped: true,
         inherited_as: Some("slog"),
-        ..plain(
-            Transport::SlogTcp,
-            Carrier::Tcp,
-            Manner::Sessions {
-                begin: |settings| Box::new(SlogSession::new(settings.wrapped_len)),
-                violation: None,
-                segment_bytes: None,
-            },
-        )
+        about: "slog's envelopes over UDP",
+        ..PLAIN
+    },
+    Dialect {
+        transport: Transport::SlogTcp,
+        carrier: Carrier::Tcp,
+        manner: Manner::Sessions {
+            begin: |settings| Box::new(SlogSession::new(settings.wrapped_len)),
+            violation: None,
+            segment_bytes: None,
+        },
+        is_enveloped: true,
+        inherited_as: Some("slog"),
+        about: "slog's envelopes over TCP",
+        ..PLAIN
     },
 ];
-
-const fn plain(transport: Transport, carrier: Carrier, manner: Manner) -> Dialect {
-    Dialect { transport, carrier, manner, is_enveloped: false, inherited_as: None }
-}
 
 impl Dialect {
     /// Its name: in options, in the names of sockets and in output.
@@ -142,38 +171,18 @@ impl Dialect {
     }
 }
 
-/// Whether listeners take records in by this transport: each one that does has its row.
-#[must_use]
-pub const fn is_listened_on(transport: Transport) -> bool {
-    match transport {
-        Transport::Udp
-        | Transport::Tcp
-        | Transport::Tls
-        | Transport::Relp
-        | Transport::Unix
-        | Transport::SlogUdp
-        | Transport::SlogTcp => true,
-        Transport::Internal
-        | Transport::Stdin
-        | Transport::Import
-        | Transport::Finding
-        | Transport::Journal => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_transport_that_is_listened_on_has_one_row() {
-        for byte in 0..=u8::MAX {
-            let Some(transport) = Transport::from_byte(byte) else { continue };
-            let rows = ALL.iter().filter(|d| d.transport == transport).count();
-            assert_eq!(rows, usize::from(is_listened_on(transport)), "{transport:?}");
+    fn every_dialect_has_a_number_and_a_name_of_its_own() {
+        for (at, dialect) in ALL.iter().enumerate() {
+            assert!(ALL[..at].iter().all(|before| before.transport != dialect.transport));
         }
         for dialect in ALL {
             let is_datagrams = matches!(dialect.manner, Manner::Datagrams);
+            assert!(!dialect.about.is_empty());
             assert_eq!(is_datagrams, matches!(dialect.carrier, Carrier::Udp | Carrier::Local));
             assert_eq!(
                 Dialect::named(dialect.name()).map(|d| d.transport),

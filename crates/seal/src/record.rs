@@ -34,7 +34,7 @@ macro_rules! transports {
     };
 }
 
-// The one table: name, byte, name in output, meaning.
+// The one table: name, byte, name in output, meaning. What listeners speak has its row in `logs::dialect` too.
 transports! {
     Internal = 0, "internal", "made by the sensor itself";
     Udp = 1, "udp", "syslog datagram; nobody vouches for its sender";

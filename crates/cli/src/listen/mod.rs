@@ -208,14 +208,8 @@ fn endpoints(o: &ListenOptions, config: &SlogConfig) -> Vec<Endpoint> {
         Transport::Tcp => config.tcp_syslog,
         Transport::SlogUdp => config.udp_port,
         Transport::SlogTcp => config.tcp_port,
-        Transport::Tls
-        | Transport::Relp
-        | Transport::Unix
-        | Transport::Internal
-        | Transport::Stdin
-        | Transport::Import
-        | Transport::Finding
-        | Transport::Journal => None,
+        // slog knows of no other.
+        _ => None,
     };
     let mut all = o.listeners.0.clone();
     for dialect in dialect::ALL {

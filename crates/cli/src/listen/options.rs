@@ -6,7 +6,6 @@ use crate::values::{self, place};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use gabion_intake::{Endpoint, Place};
 use gabion_logs::dialect::{self, Carrier, Dialect};
-use gabion_seal::record::Transport;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -117,22 +116,13 @@ pub(crate) enum OnFull {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listeners(pub(crate) Vec<Endpoint>);
 
-/// What an operator reads of a dialect.
-fn help(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Udp => "Syslog over UDP (repeatable)",
-        Transport::Tcp => "Syslog over TCP, counted or by lines (repeatable)",
-        Transport::Tls => "Syslog over TLS; needs --tls-cert and --tls-key (repeatable)",
-        Transport::Relp => "RELP: a message is acknowledged when it is durable (repeatable)",
-        Transport::Unix => "A local datagram socket such as /dev/log (repeatable)",
-        Transport::SlogUdp => "slog's envelopes over UDP (repeatable)",
-        Transport::SlogTcp => "slog's envelopes over TCP (repeatable)",
-        Transport::Internal
-        | Transport::Stdin
-        | Transport::Import
-        | Transport::Finding
-        | Transport::Journal => "",
-    }
+/// What an operator reads of a dialect's option.
+fn help(dialect: &Dialect) -> String {
+    let needs = match dialect.carrier {
+        Carrier::Tls => "; needs --tls-cert and --tls-key",
+        Carrier::Udp | Carrier::Local | Carrier::Tcp => "",
+    };
+    format!("{}{needs} (repeatable)", dialect.about)
 }
 
 impl Args for Listeners {
@@ -142,7 +132,7 @@ impl Args for Listeners {
                 .long(dialect.name())
                 .action(ArgAction::Append)
                 .help_heading("Listeners")
-                .help(help(dialect.transport));
+                .help(help(dialect));
             command.arg(match dialect.carrier {
                 Carrier::Local => arg.value_name("PATH").value_parser(clap::value_parser!(PathBuf)),
                 Carrier::Tls => {

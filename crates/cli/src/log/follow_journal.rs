@@ -164,7 +164,7 @@ impl Sealing {
     }
 
     /// The same when what came has waited long enough.
-    fn look(&mut self) -> Result<(), LogFault> {
+    fn commit_if_due(&mut self) -> Result<(), LogFault> {
         if self.since.is_none_or(|since| since.elapsed() >= COMMIT_AFTER) {
             self.commit()
         } else {
@@ -188,7 +188,7 @@ fn take_all(child: &mut Child, signals: &Signals, sealing: &mut Sealing) -> Resu
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        sealing.look()?;
+        sealing.commit_if_due()?;
     }
     // An entry that is cut off comes again next time.
     sealing.commit()

@@ -35,7 +35,7 @@ pub(super) fn run(options: &ImportSlog) -> Ended {
     let mut input = BufReader::with_capacity(1 << 18, file);
     // Nothing is opened to write before it is known that this is slog's file and its key.
     let mut ahead = VecDeque::new();
-    look(options, key, &mut input, &mut ahead)?;
+    check_head(options, key, &mut input, &mut ahead)?;
     let mut writer = match &options.log {
         Some(log) => Some(folders::writer_at(log, options.state.as_deref(), None)?.0),
         None => None,
@@ -92,7 +92,7 @@ fn next_line(options: &ImportSlog, input: &mut impl BufRead) -> Result<Vec<u8>, 
 
 /// Looks at the first line, or two, whether this is a file of slog and the key is its storage's: one line about the whole
 /// file says more than one about each of its lines. What was read is in `ahead`.
-fn look(
+fn check_head(
     options: &ImportSlog,
     key: &SecretKey,
     input: &mut impl BufRead,

@@ -63,6 +63,12 @@ impl LogFault {
         self.code == Exit::Input.code()
     }
 
+    /// Whether the log contradicts what was signed.
+    fn is_contradiction(&self) -> bool {
+        let verdicts = [Verdict::Tampered, Verdict::Rollback, Verdict::Fork, Verdict::Incomplete];
+        verdicts.iter().any(|verdict| verdict.code() == self.code)
+    }
+
     /// What is wrong, for people.
     pub(crate) fn text(&self) -> &str {
         &self.text

@@ -46,7 +46,7 @@ pub(super) fn run(options: &Recover) -> Ended {
             }
             Ok(0)
         }
-        Err(fault) if options.accept_loss && (20..=23).contains(&fault.code) => {
+        Err(fault) if options.accept_loss && fault.is_contradiction() => {
             accept_loss(options, &fault)
         }
         Err(fault) => Err(fault),

@@ -100,11 +100,8 @@ impl SendOptions {
             Transport::Unix => self.unix.clone().map(Place::Path),
             Transport::SlogUdp => address(self.slog_udp),
             Transport::SlogTcp => address(self.slog_tcp),
-            Transport::Internal
-            | Transport::Stdin
-            | Transport::Import
-            | Transport::Finding
-            | Transport::Journal => None,
+            // Nothing is sent in a dialect that has no option here.
+            _ => None,
         };
         let endpoint = |dialect: &'static Dialect| {
             let place = place(dialect.transport)?;

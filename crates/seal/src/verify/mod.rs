@@ -87,17 +87,17 @@ pub fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report> {
     for _ in 1..LOOKS {
-        match look(log, options, progress) {
+        match verify_once(log, options, progress) {
             Ok(report) if report.has_vanished => {}
             Err(Error::Storage { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             }
             judged => return judged,
         }
     }
-    look(log, options, progress)
+    verify_once(log, options, progress)
 }
 
-fn look(
+fn verify_once(
     log: &dyn Storage,
     options: &Options<'_>,
     progress: &mut dyn FnMut(u64, u64),

@@ -54,7 +54,7 @@ pub(super) fn run(
                 let Ok(mut opener) = Opener::new() else { return };
                 while let Some((batch, answer)) = next_job(&from) {
                     // Nobody wants the answer any more: the verification was given up.
-                    if answer.send(look(batch, &mut opener)).is_err() {
+                    if answer.send(open_batch(batch, &mut opener)).is_err() {
                         return;
                     }
                 }
@@ -141,7 +141,7 @@ struct Pool {
 impl Pool {
     fn give(&mut self, batch: Batch, judge: &mut Judge<'_>) -> Result<()> {
         let Some((jobs, _)) = &self.jobs else {
-            let looked = look(batch, &mut self.opener);
+            let looked = open_batch(batch, &mut self.opener);
             return self.judge(looked, judge);
         };
         let (answer, answers) = mpsc::sync_channel(1);
@@ -168,7 +168,7 @@ impl Pool {
                 self.jobs.as_ref().and_then(|(_, from)| from.try_lock().ok()?.try_recv().ok());
             match job {
                 Some((batch, answer)) => {
-                    let _ = answer.send(look(batch, &mut self.opener));
+                    let _ = answer.send(open_batch(batch, &mut self.opener));
                 }
                 None => break answers.recv().map_err(|_| Error::Stopped)?,
             }
@@ -239,7 +239,7 @@ fn read_batch(
 }
 
 /// What can be said of the items by themselves.
-fn look(batch: Batch, opener: &mut Opener) -> Looked {
+fn open_batch(batch: Batch, opener: &mut Opener) -> Looked {
     let Batch { segment, base, data, items } = batch;
     let mut out = Vec::with_capacity(items.len());
     let mut head = Vec::new();
