@@ -8,6 +8,17 @@
 //! The crate reads and judges rules; it runs none of them. It knows no protocol: what a protocol
 //! offers comes as tables, and keywords of protocols that this sensor does not have are known by a
 //! listing, so that rules which use them load and are shown as inert instead of being refused.
+//!
+//! ```
+//! use gabion_record::applayer::Catalog;
+//! use gabion_rules::{LoadOptions, RuleSource, RuleVars, Ruleset};
+//!
+//! let text = "alert tcp any any -> any 80 (msg:\"a path\"; content:\"/etc/passwd\"; sid:1;)\n";
+//! let sources = [RuleSource { name: "local.rules", text, is_firewall: false }];
+//! let (set, faults) =
+//!     Ruleset::load(&sources, &Catalog::default(), &RuleVars::default(), &LoadOptions::default());
+//! assert_eq!((set.counts.loaded, faults.len()), (1, 0));
+//! ```
 #![forbid(unsafe_code)]
 
 mod action;
