@@ -1,11 +1,11 @@
 //! Prints the frames of captures, and what could not be read: `frames a.pcap b.pcapng.zst`.
 
-#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
+#![allow(clippy::print_stdout, reason = "the results are printed to a terminal")]
 
 use gabion_capture::{Error, Source};
 use std::path::Path;
 
-/// Frames that are asked for at once.
+/// Most frames of one block.
 const FRAMES: usize = 256;
 
 fn print(path: &Path) -> Result<(), Error> {

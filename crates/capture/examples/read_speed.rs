@@ -1,8 +1,8 @@
-//! Reads captures and says how many frames and how much CPU time each took:
-//! `cargo run --release -p gabion-capture --example read_speed -- batches|cursor FILE…`.
-//! `batches` opens the file and takes batches of 128 references, as the program does; `cursor`
-//! walks bytes that are already mapped.
-#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
+//! Reads captures and prints the number of frames and the CPU time for each: `cargo run --release
+//! -p gabion-capture --example read_speed -- batches|cursor FILE…`. `batches` opens the file and
+//! takes batches of 128 references, as the program does; `cursor` walks bytes that are already
+//! mapped.
+#![allow(clippy::print_stdout, reason = "the results are printed to a terminal")]
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn main() {
     args.for_each(|path| (0..3).for_each(|_| read(&path)));
 }
 
-/// The way of the program: batches of references; each frame's first bytes are looked at.
+/// As in the program: batches of references; the first bytes of each frame are read.
 fn batches(path: &str) {
     let started = cpu_time();
     let mut source = match Source::open(Path::new(path)) {
@@ -38,7 +38,7 @@ fn batches(path: &str) {
     println!("{path}: batches: {frames} frames, {ns:.1} ns each, {} (sum {sum})", source.ledger());
 }
 
-/// The bare cursor over bytes at hand.
+/// The bare cursor over bytes in memory.
 fn frames(path: &str) {
     let Ok(source) = Source::open(Path::new(path)) else { return };
     let Some((bytes, cursor)) = source.shared_bytes() else { return };
@@ -62,7 +62,7 @@ fn frames(path: &str) {
     }
 }
 
-/// CPU time of this thread, system included: wall time says little on a busy machine.
+/// CPU time of this thread, including system time: wall time is meaningless on a busy machine.
 fn cpu_time() -> Duration {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(t.tv_sec.unsigned_abs(), t.tv_nsec.unsigned_abs() as u32)

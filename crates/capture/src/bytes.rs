@@ -1,12 +1,11 @@
 //! The bytes of a capture, shared between threads, and the frames in them.
 //!
-//! A file is mapped; what comes from a stream is kept in blocks. Both are one type, so that a
-//! list of [`FrameRef`]s means the same over either.
+//! A file is mapped; the bytes of a stream are kept in blocks. Both have one type, so that a list
+//! of [`FrameRef`]s works with either.
 //!
 //! All `unsafe` of this crate is here: mapping, advice about the map, and cache prefetching. The
-//! risk of mapping is known: if another program truncates the file
-//! while it is read, the process gets SIGBUS. Sources that may shrink are to be opened with
-//! [`OpenOptions::map`](crate::OpenOptions) off.
+//! risk of mapping is known: if another program truncates the file while it is read, the process
+//! gets SIGBUS. Open files that may shrink with [`OpenOptions::map`](crate::OpenOptions) off.
 
 use std::fs::File;
 use std::io;
@@ -14,12 +13,12 @@ use std::ops::{Deref, Range};
 
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 
-/// One frame as on the link, borrowed from the capture's bytes.
+/// One frame as it was on the link, borrowed from the capture's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Nanoseconds since the epoch; 0 where the format holds no time (pcapng's simple packets).
+    /// Nanoseconds since the epoch; 0 if the format has no time (pcapng's simple packets).
     pub ts_ns: u64,
-    /// Bytes the frame had on the wire; more than `data` holds when a snap length cut it.
+    /// Length of the frame on the wire; more than `data` has if a snap length cut it.
     pub wire_len: u32,
     /// LINKTYPE number (tcpdump.org's registry).
     pub link: u16,
@@ -29,12 +28,12 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
 }
 
-/// A frame by its place in a [`CaptureBytes`]: 32 plain bytes.
+/// A frame by its position in a [`CaptureBytes`]: 32 plain bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameRef {
     /// Nanoseconds since the epoch.
     pub ts_ns: u64,
-    /// Where its captured bytes begin in the bytes that it belongs to.
+    /// Offset of its captured bytes in the [`CaptureBytes`].
     pub offset: u64,
     /// Captured bytes.
     pub len: u32,
@@ -47,7 +46,7 @@ pub struct FrameRef {
 }
 
 impl FrameRef {
-    /// The frame itself. A reference that does not belong to these bytes gives an empty frame.
+    /// The frame itself. A reference that does not belong to these bytes returns an empty frame.
     #[inline]
     pub fn frame<'a>(&self, bytes: &'a [u8]) -> Frame<'a> {
         let start = usize::try_from(self.offset).unwrap_or(usize::MAX);
@@ -61,14 +60,14 @@ impl FrameRef {
         }
     }
 
-    /// Bytes that the capture does not hold of this frame.
+    /// Number of bytes of this frame that are not in the capture.
     #[inline]
     pub const fn cut(&self) -> u32 {
         self.wire_len.saturating_sub(self.len)
     }
 }
 
-/// The bytes of a whole mapped file, or of a block of a stream. Made to be shared by `Arc`.
+/// The bytes of a whole mapped file, or of a block of a stream. Share it with `Arc`.
 #[derive(Debug)]
 pub struct CaptureBytes(Kind);
 
@@ -83,14 +82,14 @@ enum Kind {
 }
 
 impl CaptureBytes {
-    /// Maps a regular file. Advice is given to read ahead.
+    /// Maps a regular file and advises the kernel to read ahead.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn map(file: &File) -> io::Result<CaptureBytes> {
-        // SAFETY: the map is read-only and private to this type; bytes that another program
-        // changes beneath it are only ever read as plain integers with bounds checked each time.
-        // Truncation by another program raises SIGBUS, which the opening of this file states.
+        // SAFETY: the map is read-only and private to this type; bytes that another program changes
+        // beneath it are only ever read as plain integers with bounds checked each time. Truncation
+        // by another program raises SIGBUS, as the documentation of this module warns.
         let map = unsafe { Mmap::map(file)? };
         // Advice may be refused by the file system; reading works without it.
         let _ = map.advise(Advice::Sequential);
@@ -103,13 +102,13 @@ impl CaptureBytes {
         CaptureBytes(Kind::Block { buffer, len })
     }
 
-    /// A block whose first `len` bytes count.
+    /// A block whose first `len` bytes are valid.
     pub(crate) fn block(buffer: Vec<u8>, len: usize) -> CaptureBytes {
         let len = len.min(buffer.len());
         CaptureBytes(Kind::Block { buffer, len })
     }
 
-    /// The buffer of a block, for reuse; nothing if this is a map.
+    /// The buffer of a block, for reuse; `None` if this is a map.
     pub(crate) fn into_buffer(self) -> Option<Vec<u8>> {
         match self.0 {
             Kind::Map(_) => None,
@@ -117,14 +116,14 @@ impl CaptureBytes {
         }
     }
 
-    /// Tells the kernel that a range of a map is done with, so that a large capture does not
-    /// count as memory of this process. Whoever reads the range again gets the same bytes, later.
+    /// Releases the pages of a range of a map, so that a large capture does not count as memory of
+    /// this process. A later read of the range returns the same bytes, but more slowly.
     pub fn release(&self, range: Range<usize>) {
         if let Kind::Map(map) = &self.0 {
             let end = range.end.min(map.len());
             let Some(len) = end.checked_sub(range.start).filter(|len| *len > 0) else { return };
-            // SAFETY: the map is a shared read-only one of a file: pages given up are read from
-            // the file again at the next touch, so no reference into the map changes its value.
+            // SAFETY: the map is a shared read-only one of a file: released pages are read from the
+            // file again at the next access, so no reference into the map changes its value.
             let _ =
                 unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, len) };
         }
@@ -143,7 +142,7 @@ impl Deref for CaptureBytes {
     }
 }
 
-/// Asks the cache for the line at `at`, if there is one.
+/// Prefetches the cache line at `at`.
 #[inline(always)]
 pub(crate) fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]

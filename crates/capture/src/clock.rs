@@ -1,40 +1,40 @@
 //! The time that frames of captures agree on.
 //!
-//! A frame's own time may be wrong: a clock that is off, a merged capture, a damaged record. If flows
-//! timed out by it, one frame far ahead would end all of them. So flows live by a clock that only
-//! goes on and that a single frame can't move far: a frame that lies ahead of it is believed when the
-//! frames behind it lie ahead too. In a capture whose times are in order every frame is believed, and
-//! the clock shows exactly the frame's time, whatever silence came before.
+//! A frame's own time may be wrong: a clock was off, captures were merged, a record is damaged. If
+//! flows timed out by it, one frame far ahead would end all of them. So flows follow a clock that
+//! never goes back and that a single frame can't move far: a frame ahead of the clock is accepted
+//! if the frames after it are ahead too. In a capture whose times are in order every frame is
+//! accepted, and the clock shows exactly the frame's time, however long the pause before it was.
 //!
-//! Captures of several clocks: a frame far behind is believed in the same way, and from then on the
-//! clock knows by how much those frames differ from the first. It neither goes back nor ahead when
-//! the two come by turns.
+//! Captures with several clocks: a frame far in the past is accepted in the same way, and from then
+//! on the offset of those frames from the first clock is known. The clock does not jump when the
+//! two alternate.
 //!
-//! What is decided depends on the sequence of frames only, not on how it is cut into blocks.
+//! The result depends only on the sequence of frames, not on how it is cut into blocks.
 
 use crate::limits::{AGREEING_FRAMES, CLOCKS_KNOWN, LATE_NS, LEAP_NS, STEP_NS};
 
-/// What the clock shows at a frame.
+/// The clock at a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreed {
     /// Nanoseconds on the scale of the first frame's time; never less than before.
     pub ns: u64,
-    /// It went on by [`LEAP_NS`] or more at this frame.
+    /// Whether it advanced by [`LEAP_NS`] or more at this frame.
     pub is_leap: bool,
 }
 
-/// What was unusual about the times of frames.
+/// Counts of irregular times of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockCounts {
-    /// Times the clock went on by [`LEAP_NS`] or more at once, because later frames agreed.
+    /// How often the clock advanced by [`LEAP_NS`] or more at once, because later frames agreed.
     pub leaps: u64,
-    /// Frames whose time no other agreed with: the clock did not follow them.
+    /// Frames whose time did not agree with any other: the clock did not follow them.
     pub strays: u64,
-    /// Times frames agreed on a time far behind: another clock, or a capture of an earlier time.
+    /// How often frames agreed on a time far in the past: another clock, or an earlier capture.
     pub steps_back: u64,
 }
 
-/// Frames in a row that lie off together and were not believed yet.
+/// Number of consecutive frames that are far off in one direction and not accepted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Off {
     Ahead(u64),
@@ -45,7 +45,7 @@ enum Off {
 #[derive(Clone, Debug, Default)]
 pub struct AgreedClock {
     now: Option<u64>,
-    /// What is added to the times of each clock that was seen, the latest in use first.
+    /// Offset to add to the times of each known clock, the latest in use first.
     offsets: [i64; CLOCKS_KNOWN],
     clocks: usize,
     waiting: Option<Off>,
@@ -53,7 +53,7 @@ pub struct AgreedClock {
 }
 
 impl AgreedClock {
-    /// What was unusual so far.
+    /// The irregularities so far.
     pub fn counts(&self) -> ClockCounts {
         let mut counts = self.counts;
         if let Some(Off::Ahead(n) | Off::Behind(n)) = self.waiting {
@@ -62,9 +62,9 @@ impl AgreedClock {
         counts
     }
 
-    /// The clock at the next frame, whose own time is `ts_ns`. `later` gives the times of the frames
-    /// behind it as far as they are known; `is_all`: nothing comes after them. None when more of them
-    /// must be known: ask again then.
+    /// The clock at the next frame, whose own time is `ts_ns`. `later` has the known times of the
+    /// frames after it; `is_all` means that nothing comes after them. Returns `None` if more of
+    /// them must be known: call it again then.
     #[inline]
     pub fn at(
         &mut self,
@@ -96,7 +96,7 @@ impl AgreedClock {
             return Some(Agreed { ns: ts_ns, is_leap: false });
         };
         if let Some(place) = self.follow(now, ts_ns) {
-            self.refute();
+            self.reject_waiting();
             let now = now.max(place);
             self.now = Some(now);
             return Some(Agreed { ns: now, is_leap: false });
@@ -108,9 +108,10 @@ impl AgreedClock {
             _ => 0,
         };
         if before == 0 {
-            self.refute();
+            self.reject_waiting();
         }
-        // Only so many are looked at as are wanted: what is known beyond them changes nothing.
+        // Exactly `wanted` frames are examined, so that further known frames do not change the
+        // result.
         let wanted = AGREEING_FRAMES.saturating_sub(before as usize);
         let (mut agree, mut earliest) = (0, ts_ns);
         for other in later.take(wanted) {
@@ -119,7 +120,7 @@ impl AgreedClock {
                 || self.is_ahead(now, other) != is_ahead
                 || other < ts_ns.saturating_sub(LATE_NS)
             {
-                self.refute();
+                self.reject_waiting();
                 self.counts.strays += 1;
                 return Some(Agreed { ns: now, is_leap: false });
             }
@@ -129,7 +130,7 @@ impl AgreedClock {
         if agree < wanted && !is_all {
             return None;
         }
-        // At the end of what there is fewer must do, but not none.
+        // At the end of the input fewer frames are enough, but at least one must agree.
         if agree == 0 && before == 0 {
             self.waiting = Some(if is_ahead { Off::Ahead(1) } else { Off::Behind(1) });
             return Some(Agreed { ns: now, is_leap: false });
@@ -149,14 +150,14 @@ impl AgreedClock {
         Some(Agreed { ns: now, is_leap: false })
     }
 
-    /// Where a frame lies by a clock that is known, if it fits; that clock comes first from now on.
+    /// The time of a frame by a known clock, if it fits; that clock comes first from now on.
     fn follow(&mut self, now: u64, ts_ns: u64) -> Option<u64> {
         let (clock, place) = self.place(now, ts_ns)?;
         self.offsets[..=clock].rotate_right(1);
         Some(place)
     }
 
-    /// The first clock by which a frame fits, and where it lies.
+    /// The first known clock by which a frame fits, and its time by that clock.
     fn place(&self, now: u64, ts_ns: u64) -> Option<(usize, u64)> {
         let clocks = self.offsets.iter().take(self.clocks).enumerate();
         clocks
@@ -168,15 +169,15 @@ impl AgreedClock {
         ts_ns.saturating_add_signed(self.offsets[0]) > now
     }
 
-    /// Those that waited to be believed were wrong.
-    fn refute(&mut self) {
+    /// Counts the frames that waited for agreement as stray.
+    fn reject_waiting(&mut self) {
         if let Some(Off::Ahead(n) | Off::Behind(n)) = self.waiting.take() {
             self.counts.strays += n;
         }
     }
 }
 
-/// Whether a frame there needs nobody to agree with it.
+/// Whether a frame at this time is accepted without the agreement of others.
 #[inline]
 fn fits(now: u64, place: u64) -> bool {
     place <= now.saturating_add(STEP_NS) && place >= now.saturating_sub(LATE_NS)
@@ -188,7 +189,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// The clock at each frame, with the frames in blocks of these lengths by turns.
+    /// The clock at each frame, with the frames in blocks of these lengths in turn.
     fn clock(times: &[u64], blocks: &[usize]) -> (Vec<Agreed>, ClockCounts) {
         let mut clock = AgreedClock::default();
         let mut out = Vec::new();
@@ -225,7 +226,7 @@ mod tests {
             (self.0 >> 33) % n
         }
 
-        /// Times in order, with silences of up to hours.
+        /// Times in order, with pauses of up to hours.
         fn times(&mut self, n: usize) -> Vec<u64> {
             let mut now = 1_700_000_000 * S;
             (0..n)
@@ -246,14 +247,14 @@ mod tests {
         let mut random = Random(1);
         for _ in 0..200 {
             let mut times = random.times(60);
-            // Nobody agrees with a last frame behind a silence.
+            // No frame agrees with a last frame after a pause.
             times.push(times[59]);
             assert_eq!(shown(&times), times);
         }
     }
 
     #[test]
-    fn a_frame_with_a_stray_time_moves_nothing() {
+    fn a_frame_with_a_wrong_time_does_not_move_the_clock() {
         let mut random = Random(2);
         for _ in 0..2_000 {
             let times = random.times(40);
@@ -268,7 +269,8 @@ mod tests {
             with.insert(at, stray);
             let mut clock = shown(&with);
             let at_stray = clock.remove(at);
-            // The stray may lie inside a silence that follows, where it is as good as any.
+            // The wrong time may be inside a pause that follows, where it is as plausible as any
+            // other.
             if stray > times[at] {
                 assert_eq!(clock, shown(&times), "{stray} at {at} of {times:?}");
                 assert!(at_stray <= times[at]);
@@ -277,21 +279,21 @@ mod tests {
     }
 
     #[test]
-    fn the_last_frame_alone_is_not_believed_and_the_next_capture_may_agree() {
+    fn the_last_frame_alone_is_not_accepted_and_the_next_capture_may_agree() {
         assert_eq!(shown(&[S, S + 5, 700 * S]), [S, S + 5, S + 5]);
         let mut clock = AgreedClock::default();
         let mut one = |s: u64| clock.at(s * S, std::iter::empty(), true).unwrap();
-        // A frame a capture: each agrees with the one before.
+        // Captures of one frame each: each agrees with the one before.
         assert_eq!(one(100).ns, 100 * S);
         assert_eq!(one(800), Agreed { ns: 100 * S, is_leap: false });
         assert_eq!(one(801), Agreed { ns: 801 * S, is_leap: true });
         assert_eq!(one(2_000).ns, 801 * S);
-        assert_eq!(one(802).ns, 802 * S, "it was a stray");
+        assert_eq!(one(802).ns, 802 * S, "the frame was stray");
         assert_eq!(clock.counts(), ClockCounts { leaps: 1, strays: 1, steps_back: 0 });
     }
 
     #[test]
-    fn two_clocks_by_turns_leap_once() {
+    fn two_alternating_clocks_leap_once() {
         let mut times = Vec::new();
         for n in 0..200 {
             let other = if n / 10 % 2 == 0 { 0 } else { 700 * S };
@@ -300,12 +302,12 @@ mod tests {
         times.extend([1_021 * S, 1_022 * S]);
         let (agreed, counts) = clock(&times, &[7]);
         assert_eq!(counts, ClockCounts { leaps: 1, strays: 0, steps_back: 1 });
-        // Twenty seconds passed, and the leap that could not be told from silence.
+        // Twenty seconds passed, and the leap, which looks like a pause.
         assert!((720 * S..723 * S).contains(&(agreed.last().unwrap().ns - 1_000 * S)));
     }
 
     #[test]
-    fn extreme_times_are_no_trouble() {
+    fn extreme_times_do_not_overflow() {
         let mut random = Random(3);
         let extremes = [0, 1, S, u64::MAX, u64::MAX - 1, i64::MAX as u64, 1 << 63];
         for _ in 0..5_000 {

@@ -1,10 +1,10 @@
-//! The parser's state over a capture's bytes, without I/O: clone it, send it, and several threads
-//! walk one mapped file on their own.
+//! The parser's state over a capture's bytes, without I/O. It can be cloned and sent, so that
+//! several threads can walk one mapped file independently.
 //!
 //! Hot path: [`Cursor::next`] and [`Cursor::fill`] neither allocate nor copy (an interface
-//! description of pcapng grows a table; there are a few per file). A record that is not
-//! completely there is never looked at in part: the cursor stays before it and says how many
-//! bytes it needs, which makes any split of the input give the same frames.
+//! description of pcapng grows a table; there are a few per file). An incomplete record is never
+//! parsed in part: the cursor stays before it and returns how many bytes it needs, so that any
+//! split of the input returns the same frames.
 
 use crate::bytes::{Frame, FrameRef, prefetch};
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::step::{Format, Step};
 pub struct Torn {
     /// Where the record begins.
     pub offset: u64,
-    /// How many of its bytes are there.
+    /// How many of its bytes are present.
     pub present: u64,
 }
 
@@ -27,15 +27,15 @@ pub struct Torn {
 pub struct Bad {
     /// Where the record begins.
     pub offset: u64,
-    /// Bytes passed over because of it; 0 if it ends the reading.
+    /// Number of bytes skipped because of it; 0 if it ends the reading.
     pub skipped: u64,
     /// What is wrong with it.
     pub why: &'static str,
-    /// Whether nothing behind it can be read.
+    /// Whether nothing after it can be read.
     pub ends: bool,
 }
 
-/// What [`Cursor::next`] found.
+/// The result of [`Cursor::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next<'a> {
     /// A frame.
@@ -44,7 +44,7 @@ pub enum Next<'a> {
     End,
     /// The capture ended inside a record; `End` from now on.
     Torn(Torn),
-    /// A bad record; reading goes on unless it `ends`.
+    /// A bad record; reading continues unless it `ends`.
     Bad(Bad),
 }
 
@@ -53,7 +53,7 @@ pub enum Next<'a> {
 pub enum Stop {
     /// As many frames as wanted.
     Full,
-    /// The bytes end; the record at the cursor needs at least so many from its beginning. With 0
+    /// The bytes end; the record at the cursor needs at least this many from its beginning. With 0
     /// bytes left, and no more to come, this is the end of the capture.
     Need(usize),
     /// A bad record.
@@ -68,11 +68,11 @@ enum State {
     Pcapng(Pcapng),
 }
 
-/// Where a reader is in a capture, and what it knows of it.
+/// Position and parser state of a reader in a capture.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     pos: usize,
-    /// Up to where cache lines were asked for.
+    /// Offset up to which cache lines were prefetched.
     fetched: usize,
     has_ended: bool,
     state: State,
@@ -82,7 +82,7 @@ impl Cursor {
     /// Reads the header of a capture.
     ///
     /// # Errors
-    /// If the bytes are no capture, a variant that is not read, or end inside the header.
+    /// If the bytes are not a capture, have an unsupported variant, or end inside the header.
     pub fn new(bytes: &[u8]) -> Result<Cursor, Error> {
         let Some(magic) = bytes.first_chunk::<4>() else {
             return Err(if bytes.is_empty() {
@@ -113,8 +113,8 @@ impl Cursor {
         }
     }
 
-    /// The link type of the file (pcap) or of the interfaces seen so far in this section; none
-    /// yet for a pcapng file whose first interface has not been read.
+    /// The link type of the file (pcap) or of the interfaces seen so far in this section; `None`
+    /// for a pcapng file whose first interface has not been read yet.
     pub fn link(&self) -> Option<u16> {
         match &self.state {
             State::Pcap(p) => Some(p.link()),
@@ -122,7 +122,7 @@ impl Cursor {
         }
     }
 
-    /// Frames that the capture's own statistics say were dropped while it was taken (pcapng).
+    /// Frames that were dropped while capturing, by the capture's own statistics (pcapng).
     pub fn reported_drops(&self) -> u64 {
         match &self.state {
             State::Pcap(_) => 0,
@@ -140,7 +140,7 @@ impl Cursor {
         self.has_ended
     }
 
-    /// The next frame of a capture that is all there (`bytes` are always the same).
+    /// The next frame of a capture that is completely in memory (`bytes` are always the same).
     #[inline]
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Next<'a> {
         if self.has_ended {
@@ -186,7 +186,7 @@ impl Cursor {
         Stop::Full
     }
 
-    /// What the end of the bytes means where the cursor stands.
+    /// What the end of the bytes means at the cursor's position.
     pub(crate) fn end<'a>(&mut self, bytes: &[u8]) -> Next<'a> {
         self.has_ended = true;
         let present = bytes.len().saturating_sub(self.pos);
@@ -197,8 +197,8 @@ impl Cursor {
         }
     }
 
-    /// The first `consumed` bytes, at most up to the cursor, are no longer at hand: what follows
-    /// is now at the beginning.
+    /// The first `consumed` bytes, at most up to the cursor, were removed: the bytes after them are
+    /// now at the beginning.
     pub fn rebase(&mut self, consumed: usize) {
         self.pos = self.pos.saturating_sub(consumed);
         self.fetched = 0;
@@ -210,8 +210,8 @@ impl Cursor {
         let mut at = self.fetched.max(self.pos);
         while at < wanted {
             if at & 4095 < 64 {
-                // A prefetch never maps a page, a read does: without it the lines behind each
-                // fault come unfetched.
+                // A prefetch never maps a page, but a read does: without this read the lines after
+                // each page fault would not be prefetched.
                 std::hint::black_box(bytes.get(at).copied());
             }
             prefetch(bytes, at);
@@ -240,18 +240,24 @@ impl Cursor {
     }
 }
 
-/// Says what a file is that is no capture, as far as its first bytes tell.
+/// Describes a file that is not a capture by its first bytes.
 fn foreign(bytes: &[u8]) -> String {
     const KNOWN: &[(&[u8], &str)] = &[
-        (b"snoop\0\0\0", "a snoop capture, which is not read: convert it with editcap -F pcap"),
-        (b"GMBU", "a Network Monitor capture, which is not read: convert it with editcap -F pcap"),
+        (
+            b"snoop\0\0\0",
+            "a snoop capture, which is not supported: convert it with editcap -F pcap",
+        ),
+        (
+            b"GMBU",
+            "a Network Monitor capture, which is not supported: convert it with editcap -F pcap",
+        ),
         (
             b"\x1c\x00\x01\xac",
-            "an IXIA capture, which is not read: convert it with editcap -F pcap",
+            "an IXIA capture, which is not supported: convert it with editcap -F pcap",
         ),
         (
             b"\x1c\x00\x01\xab",
-            "an IXIA capture, which is not read: convert it with editcap -F pcap",
+            "an IXIA capture, which is not supported: convert it with editcap -F pcap",
         ),
         (b"\xfd7zXZ\0", "an xz file: unpack it first"),
         (b"BZh", "a bzip2 file: unpack it first"),

@@ -1,26 +1,26 @@
-//! Why a capture can't be opened or written. Trouble inside a capture that opened is no error but
-//! a [`Note`](crate::Note) and a count.
+//! Why a capture can't be opened or written. Problems inside a capture that was opened are not
+//! errors but [`Note`](crate::Note)s with counts.
 
 use std::io;
 
-/// One clear line each; the caller puts the path before it.
+/// Each error is one line; the caller adds the path before it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Not a single byte.
-    #[error("empty file: not even a capture's header")]
+    /// The file has no bytes.
+    #[error("empty file: no capture header")]
     Empty,
-    /// The first bytes belong to no format that is read here.
+    /// The first bytes do not belong to a supported format.
     #[error("not a capture: {0}")]
     NotACapture(String),
-    /// A capture format in a variant that is not read.
+    /// A capture format in an unsupported variant.
     #[error("unsupported capture: {0}")]
     Unsupported(String),
     /// The system or the decompressor refused.
     #[error("unreadable: {0}")]
     Unreadable(#[source] io::Error),
     /// The file ends inside its own header.
-    #[error("unreadable: the capture's header is torn after {0} bytes")]
+    #[error("unreadable: the capture's header is truncated after {0} bytes")]
     TornHeader(usize),
     /// A folder has more files or levels than are followed.
     #[error("too many files: {0}")]

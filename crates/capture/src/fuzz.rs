@@ -1,6 +1,6 @@
-//! Reading arbitrary bytes in two ways that must agree: whole, and as a stream in pieces. The
-//! entry of fuzzers and of the tests over captures. Its panics are the checks; nothing else calls
-//! it.
+//! Reads arbitrary bytes in two ways that must agree: whole, and as a stream in pieces. It is the
+//! entry point of fuzzers and of the tests over captures, and panics if a check fails; nothing else
+//! calls it.
 
 use std::io::{self, Read};
 
@@ -10,7 +10,7 @@ use crate::bytes::CaptureBytes;
 use crate::error::Error;
 use crate::source::{Note, OpenOptions, Source, packing};
 
-/// Everything that a reader can tell about a capture, for comparing two ways of reading it.
+/// All results of reading a capture, to compare two ways of reading it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) frames: Vec<(u64, u32, u16, u16, Vec<u8>)>,
@@ -33,7 +33,7 @@ pub(crate) fn read_all(mut source: Source, frames_max: usize) -> Reading {
     Reading { frames, ledger: source.ledger().clone(), notes: source.notes().to_vec() }
 }
 
-/// A reader that gives its bytes in pieces whose lengths repeat.
+/// A reader that returns its bytes in pieces whose lengths repeat.
 struct Pieces {
     bytes: Vec<u8>,
     pos: usize,
@@ -66,8 +66,8 @@ pub(crate) fn read_in_pieces(
     Source::from_reader_with(Box::new(pieces), true, options).map(|s| read_all(s, 7))
 }
 
-/// Reads whole and in pieces and checks that both agree. Gives the number of frames, or the
-/// reason why it is no capture.
+/// Reads whole and in pieces and checks that both agree. Returns the number of frames, or the
+/// reason why it is not a capture.
 pub(crate) fn read_both_ways(data: &[u8]) -> Result<usize, Error> {
     let whole = Source::from_bytes(CaptureBytes::from_vec(data.to_vec())).map(|s| read_all(s, 64));
     if packing(data.get(..4).unwrap_or_default()).is_some() {

@@ -1,13 +1,14 @@
-//! Captures: from files, folders, pipes and standard input to frames, and back to pcap files.
+//! Captures: reads frames from files, folders, pipes and standard input, and writes pcap files.
 //!
-//! * In: pcap (microseconds, nanoseconds, both byte orders, the header of Kuznetsov's patch) and
+//! * Input: pcap (microseconds, nanoseconds, both byte orders, the header of Kuznetsov's patch) and
 //!   pcapng (any sections, interfaces, resolutions), plain or inside zstd or gzip.
-//! * Out: [`Frame`]s borrowed from the file's map or from a block of the stream, or lists of
+//! * Output: [`Frame`]s borrowed from the file's map or from a block of the stream, or lists of
 //!   [`FrameRef`]s over a shared [`CaptureBytes`], which is how a reader thread hands work to
-//!   others without copying; and a [`Ledger`](gabion_record::ledger::Ledger) in which whatever
-//!   could not be read is counted with its reason.
-//! * Held here: [`Cursor`], the parser's state, free of I/O; [`Source`], which feeds it from a
-//!   map or a stream; [`AgreedClock`], the time that frames agree on; [`list`], which expands folders; [`PcapWriter`] and [`RotatingPcap`].
+//!   others without copying; and a [`Ledger`](gabion_record::ledger::Ledger) that counts all
+//!   that could not be read, by reason.
+//! * Main types: [`Cursor`], the parser's state, free of I/O; [`Source`], which feeds it from a
+//!   map or a stream; [`AgreedClock`], the time that frames agree on; [`list`], which expands
+//!   folders; [`PcapWriter`] and [`RotatingPcap`].
 //!
 //! ```
 //! use gabion_capture::{PcapWriter, Resolution, Source};
@@ -28,14 +29,14 @@
 //! # Ok::<(), gabion_capture::Error>(())
 //! ```
 //!
-//! `examples/frames.rs` reads files. The crate has no features: each of its dependencies is a form that captures
-//! come in.
+//! `examples/frames.rs` reads files. The crate has no features: each of its dependencies is a form
+//! that captures come in.
 //!
-//! What a file says is never trusted: lengths are bounded (`limits`), a torn or contradictory
-//! record ends the reading with one [`Note`] and an entry in the ledger, and all frames before it
-//! count. A capture without frames is a good capture.
+//! The content of a file is never trusted: lengths are bounded (`limits`), a truncated or
+//! contradictory record ends the reading with one [`Note`] and an entry in the ledger, and all
+//! frames before it are valid. A capture without frames is a valid capture.
 //!
-//! `unsafe` stands in `bytes` only: mapping a file, advice about the map, cache prefetching.
+//! `unsafe` code is in `bytes` only: mapping a file, advice about the map, cache prefetching.
 
 mod bytes;
 mod clock;
@@ -63,8 +64,8 @@ pub use source::{Block, Note, OpenOptions, Source};
 pub use step::Format;
 pub use writer::{FileNames, PcapWriter, Resolution, RotatingPcap, Written};
 
-/// Reads arbitrary bytes as a capture, whole and in splits, and checks that both agree. For
-/// fuzzers and tests.
+/// Reads arbitrary bytes as a capture, whole and in pieces, and checks that both agree. For fuzzers
+/// and tests.
 #[doc(hidden)]
 pub fn fuzz_entry(data: &[u8]) -> Result<usize, Error> {
     fuzz::read_both_ways(data)

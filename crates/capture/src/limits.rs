@@ -1,41 +1,41 @@
-//! The limits of the readers, each with its reason. Reaching one ends the reading with a note and
-//! a count in the ledger, or cuts what the format itself says to cut.
+//! The limits of the readers, each with its reason. Reaching one ends the reading with a note and a
+//! count in the ledger, or cuts frames where the format itself demands it.
 
 use gabion_record::limits;
 
 /// Bytes of a block read from a stream: enough for thousands of frames, small enough that a dozen
-/// of them in flight are no burden.
+/// of them can be in flight.
 pub const STREAM_BLOCK: usize = 1 << 20;
 
-/// Bytes of a map that stay resident behind the reader before the kernel is told that they are
-/// no longer needed: more than the queues between reader and workers can refer to.
+/// Bytes of a map that were read but stay resident: more than the queues between reader and workers
+/// can refer to.
 pub const MAP_KEPT_BEHIND: usize = 4 << 20;
 
-/// Bytes between such notices to the kernel.
+/// Number of bytes between two releases of pages.
 pub const MAP_RELEASE_STEP: usize = 1 << 20;
 
-/// Bytes ahead of the cursor that the processor is asked to fetch. Where a record begins is only
-/// known from the one before it, so without this every record waits for memory: 54 ns a frame
-/// instead of 11 (measured on frames of 250 bytes; 2 to 8 KiB make no difference).
+/// Bytes ahead of the cursor that are prefetched. The start of a record is only known from the one
+/// before it, so without a prefetch every record waits for memory: 54 ns per frame instead of 11
+/// (measured on frames of 250 bytes; 2 to 8 KiB make no difference).
 pub const PREFETCH_AHEAD: usize = 4096;
 
-/// Nanoseconds that one frame may move the clock of a run on without another frame that agrees: less
-/// than any usual timeout, more than the pauses inside of a busy capture.
+/// Nanoseconds by which one frame may advance the clock of a run without another frame that agrees:
+/// less than any usual timeout, more than the pauses in a busy capture.
 pub const STEP_NS: u64 = 1_000_000_000;
 
-/// Nanoseconds that a frame may lie behind the clock and still be just late, as frames of several
-/// queues are; beyond, it may be of another clock.
+/// Nanoseconds by which a frame may be earlier than the clock and still be just late, as frames of
+/// several queues are; a frame that is even earlier may be from another clock.
 pub const LATE_NS: u64 = 60_000_000_000;
 
-/// Nanoseconds from which on a move of the clock is counted as a leap, with the flows it ended: the
+/// Advance of the clock in nanoseconds that is counted as a leap, with the flows it ended: the
 /// shortest timeout of flows that were seen in one direction.
 pub const LEAP_NS: u64 = 30_000_000_000;
 
-/// Frames behind one with a time far off that must lie there too before it is believed. Two, so that
-/// a frame sent twice does not bear witness for itself.
+/// Number of frames that must agree with a frame whose time is far off before it is accepted. Two,
+/// so that a frame sent twice does not confirm itself.
 pub const AGREEING_FRAMES: usize = 2;
 
-/// Clocks that one run tells apart, the latest in use; more don't write one capture.
+/// Clocks that one run distinguishes, the latest in use; one capture does not have more.
 pub const CLOCKS_KNOWN: usize = 4;
 
 /// The bound on captured bytes for a link type.
@@ -50,11 +50,12 @@ pub const fn caplen_max(link: u16) -> u32 {
 
 limits! { "capture";
     /// Most captured bytes of one frame, except for the links below. libpcap's `MAXIMUM_SNAPLEN`: a
-    /// record that claims more is taken for garbage, there as here.
+    /// record that claims more is treated as garbage, as in libpcap.
     pub const CAPLEN_MAX: u32 = 262_144,
         Counts("the rest of the capture, as `unreadable_record` with a note");
 
-    /// Most captured bytes of a frame on USB and D-Bus links, whose messages are larger than packets.
+    /// Most captured bytes of a frame on USB and D-Bus links, whose messages are larger than
+    /// packets.
     pub const CAPLEN_MAX_BUS: u32 = 128 << 20,
         Counts("the rest of the capture, as `unreadable_record` with a note");
 
@@ -63,7 +64,7 @@ limits! { "capture";
         Counts("the rest of the capture, as `unreadable_record` with a note");
 
     /// Largest pcapng block that holds no frame of a bus link. libpcap's initial bound: no block of
-    /// names, statistics or secrets comes near it.
+    /// names, statistics or secrets is nearly as large.
     pub const NG_BLOCK_MAX: u32 = 16 << 20,
         Counts("the rest of the capture, as `unreadable_record` with a note");
 
@@ -72,11 +73,11 @@ limits! { "capture";
         Counts("frames of further interfaces, as `unreadable_record` with a note");
 
     /// Blocks of a stream kept for reuse while consumers may still hold them; further ones are
-    /// allocated and dropped.
+    /// allocated and freed.
     pub const STREAM_BLOCKS_KEPT: usize = 16,
-        Spares("further blocks are made anew");
+        Spares("further blocks are newly allocated");
 
-    /// Notes kept of one source; further ones are counted only.
+    /// Notes kept of one source; further ones are only counted.
     pub const NOTES_MAX: usize = 16,
         Counts("further notes, by number");
 
@@ -88,7 +89,7 @@ limits! { "capture";
     pub const LISTING_DEPTH_MAX: usize = 32,
         Refuses("the folder");
 
-    /// Most files that a listing gives.
+    /// Most files that a listing returns.
     pub const LISTING_FILES_MAX: usize = 1_000_000,
         Refuses("the folder");
 
@@ -96,7 +97,7 @@ limits! { "capture";
     pub const FILTER_NODES_MAX: usize = 4096,
         Refuses("the filter");
 
-    /// Depth of parentheses and negations of a capture filter: the stack is bounded by it.
+    /// Depth of parentheses and negations of a capture filter, which bounds the stack.
     pub const FILTER_DEPTH_MAX: usize = 64,
         Refuses("the filter");
 }

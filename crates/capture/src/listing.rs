@@ -1,5 +1,5 @@
-//! Which captures a path means: a file itself, a folder the files in it, sorted by name. Folders
-//! below are followed only on request, symbolic links to folders never.
+//! Lists the captures of a path: a file itself, or the files in a folder, sorted by name.
+//! Subfolders are followed only on request, symbolic links to folders never.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::limits;
 
-/// The files in a folder (not in folders below), sorted; or the path itself if it is no folder.
-/// Hidden files are left out. Files are not opened: what is no capture says so when opened.
+/// The files in a folder (not in its subfolders), sorted; or the path itself if it is not a folder.
+/// Hidden files are left out. Files are not opened: opening one that is not a capture fails.
 ///
 /// # Errors
 /// If the folder can't be read or has too many files.
@@ -16,7 +16,7 @@ pub fn list(path: &Path) -> Result<Vec<PathBuf>, Error> {
     listing(path, 0)
 }
 
-/// As [`list`], with all folders below.
+/// As [`list`], with all subfolders.
 ///
 /// # Errors
 /// As [`list`], or if folders are nested too deep.

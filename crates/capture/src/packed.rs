@@ -1,24 +1,24 @@
-//! A capture file that is written, packed on its way or not.
+//! A capture file for writing, optionally compressed.
 
 use lz4_flex::frame::{AutoFinishEncoder, FrameEncoder, FrameInfo};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// How capture files are packed.
+/// How capture files are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Packing {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// As an LZ4 frame; names end with `.lz4`.
+    /// An LZ4 frame; file names end with `.lz4`.
     Lz4 {
-        /// The frame ends with a checksum of what is in it.
+        /// Whether the frame ends with a checksum of its content.
         checksum: bool,
     },
 }
 
 impl Packing {
-    /// What file names end with.
+    /// The suffix of file names.
     pub(crate) const fn suffix(self) -> &'static str {
         match self {
             Packing::None => "",
@@ -27,7 +27,7 @@ impl Packing {
     }
 }
 
-/// A file; dropping it completes what packs it.
+/// A file; dropping it completes the compression.
 pub(crate) enum PackedFile {
     Plain(BufWriter<File>),
     Lz4(Box<AutoFinishEncoder<BufWriter<File>>>),
@@ -78,7 +78,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn what_is_packed_comes_out_again() {
+    fn packed_files_can_be_unpacked() {
         for (packing, is_packed) in [
             (Packing::None, false),
             (Packing::Lz4 { checksum: false }, true),

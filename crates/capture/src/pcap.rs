@@ -1,9 +1,9 @@
 //! Classic pcap (draft-ietf-opsawg-pcap): a header of 24 bytes, then records of 16 bytes and data.
 //!
 //! Variants read: microseconds 0xa1b2c3d4, nanoseconds 0xa1b23c4d, the modified format of
-//! Kuznetsov's patch 0xa1b2cd34 (records of 24 bytes), each in both byte orders; the swapped
-//! length fields of versions before 2.4. Where files contradict themselves, libpcap's answers are
-//! given: a record beyond the file's snap length is cut to it, one beyond `limits` is garbage.
+//! Kuznetsov's patch 0xa1b2cd34 (records of 24 bytes), each in both byte orders; the swapped length
+//! fields of versions before 2.4. Contradictory files are read as by libpcap: a record beyond the
+//! file's snap length is cut to it, one beyond `limits` is garbage.
 
 use crate::bytes::FrameRef;
 use crate::error::Error;
@@ -40,7 +40,7 @@ pub(crate) struct Pcap {
 }
 
 impl Pcap {
-    /// Nothing if the magic is another format's; otherwise the state and where records begin.
+    /// `None` if the magic number is another format's; otherwise the state and where records begin.
     pub(crate) fn open(magic: [u8; 4], bytes: &[u8]) -> Result<Option<(Pcap, usize)>, Error> {
         let (little, big) = (u32::from_le_bytes(magic), u32::from_be_bytes(magic));
         let known = |m: u32| match m {
@@ -72,7 +72,7 @@ impl Pcap {
                 return Err(Error::Unsupported(format!("pcap version {major}.{minor}")));
             }
         };
-        // The upper bits tell of frame check sequences.
+        // The upper bits describe frame check sequences.
         let link = (link & 0xffff) as u16;
         let caplen_max = limits::caplen_max(link);
         let pcap = Pcap {
@@ -111,7 +111,7 @@ impl Pcap {
             Lengths::SmallerCaptured => (first.min(second), first.max(second)),
         };
         if caplen > self.caplen_max {
-            return Step::BadEnd("its captured length is absurd");
+            return Step::BadEnd("its captured length is too large");
         }
         let need = self.header_len.saturating_add(caplen as usize);
         let next = pos.saturating_add(need);

@@ -1,12 +1,12 @@
 //! pcapng (draft-ietf-opsawg-pcapng): blocks of type, length, body, and the length again.
 //!
-//! Read: section headers (each sets the byte order anew and forgets the interfaces), interface
+//! Read: section headers (each sets the byte order and clears the interfaces), interface
 //! descriptions with `if_tsresol` and `if_tsoffset`, enhanced, simple and obsolete packets, and of
-//! interface statistics the drops. All other blocks are passed over by their length. A block whose
-//! frame holds but whose content does not is passed over and counted; one whose frame does not
-//! hold ends the reading, as nothing says where the next one begins. The peer's reader (libpcap)
-//! ends at the first of either, and at a second interface with another link type or snap length
-//! (measured); we read on.
+//! interface statistics the drops. All other blocks are skipped by their length. A block with valid
+//! lengths but invalid content is skipped and counted; one with invalid lengths ends the reading,
+//! as the start of the next block is unknown. Suricata's reader (libpcap) ends at the first of
+//! either, and at a second interface with another link type or snap length (measured); this reader
+//! continues.
 
 use crate::bytes::FrameRef;
 use crate::error::Error;
@@ -27,11 +27,11 @@ const OPT_TSOFFSET: u16 = 14;
 const OPT_IFDROP: u16 = 5;
 const OPT_OSDROP: u16 = 7;
 
-/// Type and length before the body, length behind it.
+/// Type and length before the body, and the length after it.
 const HEAD: usize = 8;
 const FRAME: usize = 12;
 
-/// How a time stamp becomes nanoseconds.
+/// How a timestamp is converted to nanoseconds.
 #[derive(Clone, Copy, Debug)]
 enum Scale {
     Times(u64),
@@ -46,7 +46,7 @@ struct Interface {
     offset_ns: i64,
     snaplen: u32,
     link: u16,
-    /// The last statistics of it.
+    /// Drops of its last statistics.
     drops: u64,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Pcapng {
 }
 
 impl Pcapng {
-    /// Nothing if the magic is another format's.
+    /// `None` if the magic number is another format's.
     pub(crate) fn open(magic: [u8; 4], bytes: &[u8]) -> Result<Option<Pcapng>, Error> {
         if u32::from_le_bytes(magic) != SECTION {
             return Ok(None);
@@ -104,7 +104,7 @@ impl Pcapng {
             return Step::BadEnd("its block length is impossible");
         }
         if len > self.block_max {
-            return Step::BadEnd("its block length is absurd");
+            return Step::BadEnd("its block length is too large");
         }
         let len = len as usize;
         let Some(block) = rest.get(..len) else { return Step::Need(len) };
@@ -166,7 +166,7 @@ impl Pcapng {
             return Err("its interface was not described");
         };
         if caplen > limits::caplen_max(from.link) {
-            return Err("its captured length is absurd");
+            return Err("its captured length is too large");
         }
         if caplen as usize > body.len() - 20 {
             return Err("its captured length is beyond its block");
@@ -181,8 +181,8 @@ impl Pcapng {
         }))
     }
 
-    /// A simple packet has neither time nor captured length: the snap length of the first
-    /// interface says how much is there.
+    /// A simple packet has neither time nor captured length: the snap length of the first interface
+    /// determines how many bytes it has.
     fn simple(&self, body: &[u8]) -> Result<Option<FrameRef>, &'static str> {
         let Some(fixed) = body.first_chunk::<4>() else {
             return Err("its packet block is too short");
@@ -217,8 +217,8 @@ impl Pcapng {
         Ok(())
     }
 
-    /// An interface whose options can't be read is kept with its defaults, so that the numbers of
-    /// those behind it stay right.
+    /// An interface whose options can't be read is kept with the defaults, so that the numbers of
+    /// those after it stay correct.
     fn interface(&mut self, body: &[u8]) -> Result<(), &'static str> {
         if body.len() < 8 {
             return Err("its interface description is too short");
@@ -236,7 +236,7 @@ impl Pcapng {
         let mut read = Ok(());
         for (code, value) in self.options(body.get(8..).unwrap_or_default()) {
             match (code, value) {
-                (OPT_TSRESOL, [resolution, ..]) => match Scale::of(*resolution) {
+                (OPT_TSRESOL, [resolution, ..]) => match Scale::from_resolution(*resolution) {
                     Some(scale) => interface.scale = scale,
                     None => read = Err("its interface has an impossible time resolution"),
                 },
@@ -248,7 +248,7 @@ impl Pcapng {
             }
         }
         let caplen_max = limits::caplen_max(interface.link);
-        // Room for the options of a packet beside its largest frame.
+        // Space for the options of a packet in addition to its largest frame.
         self.block_max = self.block_max.max(caplen_max.saturating_add(1 << 20));
         self.interfaces.push(interface);
         read
@@ -275,8 +275,7 @@ impl Pcapng {
         }
     }
 
-    /// Code and value of each option; ends at the end mark or where an option would leave the
-    /// block.
+    /// Code and value of each option; ends at the end mark or at an option beyond the block.
     fn options<'a>(&self, mut rest: &'a [u8]) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         let is_swapped = self.is_swapped;
         std::iter::from_fn(move || {
@@ -311,7 +310,7 @@ impl Pcapng {
 impl Scale {
     /// `if_tsresol`: the highest bit chooses powers of 2 or of 10; libpcap's bounds (what fits
     /// into 64 bits).
-    fn of(resolution: u8) -> Option<Scale> {
+    fn from_resolution(resolution: u8) -> Option<Scale> {
         let power = resolution & 0x7f;
         if resolution & 0x80 != 0 {
             return (power < 64).then_some(Scale::Shift(power));

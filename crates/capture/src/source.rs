@@ -1,9 +1,9 @@
-//! A capture as the rest of the program sees it: opened by path, read in batches of frames that
-//! refer to shared bytes, with a ledger of all that could not be read.
+//! A capture as the rest of the program sees it: it is opened by path and read in batches of frames
+//! that refer to shared bytes, with a ledger of all that could not be read.
 //!
 //! Hot path: [`Source::next_block`] over a map neither allocates (beyond the caller's list, which
-//! it reuses) nor copies; every few MiB it gives the pages far behind back to the kernel, so that a
-//! large capture does not count as memory of the process.
+//! it reuses) nor copies; every few MiB it releases pages that were read long ago, so that a large
+//! capture does not count as memory of the process.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -22,7 +22,7 @@ use crate::stream::Streamed;
 /// How to open a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// Map regular files (default). Off for files that another program may truncate meanwhile.
+    /// Whether regular files are mapped (default). Off for files that another program may truncate.
     pub map: bool,
     /// Bytes of a block of a stream.
     pub block_len: usize,
@@ -39,20 +39,20 @@ impl Default for OpenOptions {
 pub struct Block {
     /// The map, or a block of the stream.
     pub bytes: Arc<CaptureBytes>,
-    /// How many references were appended; 0 only at the end.
+    /// Number of references that were appended; 0 only at the end.
     pub frames: usize,
 }
 
-/// Something that a person should know about a capture: one line.
+/// A one-line note about a capture for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Where in the (unpacked) capture, in bytes.
+    /// Offset in the (unpacked) capture, in bytes.
     pub offset: u64,
-    /// What is wrong, and what was done.
+    /// What is wrong, and what the reader did.
     pub text: String,
 }
 
-/// What ended a fill.
+/// Why a fill ended.
 pub(crate) enum Event {
     More,
     End,
@@ -82,7 +82,7 @@ impl Source {
     /// unpacked on the way.
     ///
     /// # Errors
-    /// One clear line: empty file, not a capture, unreadable.
+    /// One line: empty file, not a capture, or unreadable.
     pub fn open(path: &Path) -> Result<Source, Error> {
         Source::open_with(path, OpenOptions::default())
     }
@@ -115,13 +115,13 @@ impl Source {
         Source::from_bytes(CaptureBytes::map(&file)?)
     }
 
-    /// A capture that is wholly in memory or mapped, not packed.
+    /// A capture that is completely in memory or mapped, not packed.
     ///
     /// # Errors
     /// As [`Source::open`].
     pub fn from_bytes(bytes: CaptureBytes) -> Result<Source, Error> {
         let cursor = Cursor::new(&bytes)?;
-        Ok(Source::new(Feed::Map(Mapped { bytes: Arc::new(bytes), cursor, behind: 0 })))
+        Ok(Source::new(Feed::Map(Mapped { bytes: Arc::new(bytes), cursor, released: 0 })))
     }
 
     /// A capture from a stream, perhaps packed.
@@ -132,7 +132,8 @@ impl Source {
         Source::from_reader_with(reader, false, OpenOptions::default())
     }
 
-    /// A capture from a stream. `is_live`: hand on what came instead of waiting for whole blocks.
+    /// A capture from a stream. With `is_live`, received data is returned at once, not in whole
+    /// blocks.
     ///
     /// # Errors
     /// As [`Source::open`].
@@ -170,8 +171,8 @@ impl Source {
         }
     }
 
-    /// Appends up to `frames_max` references, all into the bytes of the block given back. None at
-    /// the end of the capture. Bad records are noted, counted, and passed over.
+    /// Appends up to `frames_max` references, all into the bytes of the returned block. Returns
+    /// `None` at the end of the capture. Bad records are noted, counted and skipped.
     pub fn next_block(&mut self, frames_max: usize, frames: &mut Vec<FrameRef>) -> Option<Block> {
         let before = frames.len();
         while !self.is_done {
@@ -195,8 +196,8 @@ impl Source {
         None
     }
 
-    /// Whether the next block needs no reading on, for which a pipe may let wait for long. Of a file it is
-    /// always so.
+    /// Whether the next block is available without a read, which may block for long on a pipe.
+    /// Always true for a file.
     pub fn has_more_at_hand(&self) -> bool {
         match &self.feed {
             Feed::Map(_) => true,
@@ -214,8 +215,8 @@ impl Source {
         self.cursor().link()
     }
 
-    /// The bytes if all are at hand (a map), so that threads can walk them with cursors of their
-    /// own.
+    /// The bytes if all are in memory (a map), so that threads can walk them with their own
+    /// cursors.
     pub fn shared_bytes(&self) -> Option<(&Arc<CaptureBytes>, &Cursor)> {
         match &self.feed {
             Feed::Map(map) => Some((&map.bytes, &map.cursor)),
@@ -223,12 +224,12 @@ impl Source {
         }
     }
 
-    /// Frames handed out so far.
+    /// Number of frames returned so far.
     pub fn frames_total(&self) -> u64 {
         self.frames_total
     }
 
-    /// Of these, how many a snap length had cut.
+    /// Number of returned frames that a snap length had cut.
     pub fn cut_total(&self) -> u64 {
         self.cut_total
     }
@@ -242,23 +243,23 @@ impl Source {
         base.saturating_add(self.cursor().position() as u64)
     }
 
-    /// Bytes of the capture if known beforehand (a map).
+    /// Length of the capture in bytes, if known in advance (a map).
     pub fn len_bytes(&self) -> Option<u64> {
         self.shared_bytes().map(|(bytes, _)| bytes.len() as u64)
     }
 
-    /// The stage's ledger. Items are records; bytes are those on the wire, and of records that
-    /// are no frames those in the file.
+    /// The stage's ledger. Items are records; bytes are those on the wire, or those in the file for
+    /// records that are not frames.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// What was noted, the first few; [`Source::notes_total`] counts all.
+    /// The first few notes; [`Source::notes_total`] counts all.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// How many notes there were.
+    /// Number of all notes.
     pub fn notes_total(&self) -> u64 {
         self.notes_total
     }
@@ -270,12 +271,12 @@ impl Source {
         }
     }
 
-    /// Enters fresh references into the ledger.
+    /// Adds new references to the ledger.
     fn count(&mut self, before: usize, frames: &[FrameRef]) {
         let fresh = frames.get(before..).unwrap_or_default();
         let (mut wire, mut captured, mut missing, mut cut) = (0_u64, 0_u64, 0_u64, 0_u64);
         for frame in fresh {
-            // A frame can't have had fewer bytes than are there.
+            // A frame can't have had fewer bytes on the wire than were captured.
             wire += u64::from(frame.wire_len.max(frame.len));
             captured += u64::from(frame.len);
             missing += u64::from(frame.cut());
@@ -297,9 +298,9 @@ impl Source {
         self.note(
             torn.offset,
             match error {
-                Some(error) => format!("unreadable from here on: {error}"),
+                Some(error) => format!("unreadable from this offset on: {error}"),
                 None => format!(
-                    "the capture ends inside a record, of which {} bytes are there",
+                    "the capture ends inside a record, of which {} bytes are present",
                     torn.present
                 ),
             },
@@ -310,7 +311,7 @@ impl Source {
     fn count_bad(&mut self, bad: Bad) {
         self.ledger.receive(1, bad.skipped);
         self.ledger.shed(ShedReason::UnreadableRecord, 1, bad.skipped);
-        let what = if bad.ends { "the rest is not read" } else { "it is passed over" };
+        let what = if bad.ends { "the rest is not read" } else { "it is skipped" };
         self.note(bad.offset, format!("bad record: {}; {what}", bad.why));
         if bad.ends {
             self.finish();
@@ -326,7 +327,7 @@ impl Source {
                 self.ledger.shed(ShedReason::KernelDrop, drops, 0);
                 self.note(
                     0,
-                    format!("its statistics report {drops} frames dropped while it was taken"),
+                    format!("its statistics report {drops} frames dropped while capturing"),
                 );
             }
         }
@@ -340,12 +341,12 @@ impl Source {
     }
 }
 
-/// A capture whose bytes are all at hand.
+/// A capture whose bytes are all in memory.
 struct Mapped {
     bytes: Arc<CaptureBytes>,
     cursor: Cursor,
-    /// Up to where pages were given back.
-    behind: usize,
+    /// Offset up to which pages were released.
+    released: usize,
 }
 
 impl Mapped {
@@ -354,7 +355,7 @@ impl Mapped {
         frames_max: usize,
         frames: &mut Vec<FrameRef>,
     ) -> (Arc<CaptureBytes>, Event) {
-        self.release_behind();
+        self.release_read_pages();
         let event = match self.cursor.fill(&self.bytes, frames_max, frames) {
             Stop::Full => Event::More,
             Stop::Ended => Event::End,
@@ -367,13 +368,13 @@ impl Mapped {
         (Arc::clone(&self.bytes), event)
     }
 
-    /// Gives back the pages far behind. Pages ahead come by faults, 16 at a time: asking for
-    /// them in larger pieces was measured to cost more.
-    fn release_behind(&mut self) {
-        let behind = self.cursor.position().saturating_sub(limits::MAP_KEPT_BEHIND);
-        if behind >= self.behind.saturating_add(limits::MAP_RELEASE_STEP) {
-            self.bytes.release(self.behind..behind);
-            self.behind = behind;
+    /// Releases pages that were read long ago. Pages ahead are loaded by page faults, 16 at a time:
+    /// larger requests were measured to cost more.
+    fn release_read_pages(&mut self) {
+        let end = self.cursor.position().saturating_sub(limits::MAP_KEPT_BEHIND);
+        if end >= self.released.saturating_add(limits::MAP_RELEASE_STEP) {
+            self.bytes.release(self.released..end);
+            self.released = end;
         }
     }
 }

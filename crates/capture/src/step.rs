@@ -1,4 +1,4 @@
-//! What the parsers of the formats have in common: which format it is, and what stands at a place.
+//! Types that the parsers of the formats share: the format, and one step at an offset.
 
 use crate::bytes::FrameRef;
 
@@ -18,10 +18,10 @@ pub enum Format {
 /// One step of a format's parser: the record at `pos`.
 pub(crate) enum Step {
     Frame(FrameRef, usize),
-    /// Not a frame; go on there.
+    /// Not a frame; continue at this offset.
     Skip(usize),
     Need(usize),
-    /// Pass over to there.
+    /// Skip to this offset.
     BadSkip(usize, &'static str),
     BadEnd(&'static str),
 }

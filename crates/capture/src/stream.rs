@@ -1,8 +1,8 @@
 //! Captures from streams: standard input, pipes, and files inside zstd or gzip.
 //!
-//! What is read fills blocks; complete records of a block become frames, the beginning of an
-//! incomplete one is carried into the next block. Blocks are reused once nobody refers to them, so
-//! a stream of any length needs a few blocks of memory.
+//! The bytes of a stream fill blocks; complete records of a block become frames, and the beginning
+//! of an incomplete record is copied to the next block. Blocks are reused once nothing refers to
+//! them, so a stream of any length needs a few blocks of memory.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -14,19 +14,19 @@ use crate::error::Error;
 use crate::limits;
 use crate::source::Event;
 
-/// A capture that arrives in order and once.
+/// A capture that is read in order and only once.
 pub(crate) struct Streamed {
     reader: Box<dyn Read + Send>,
     cursor: Cursor,
     block: Arc<CaptureBytes>,
-    /// Blocks handed out, oldest first, to be reused.
+    /// Blocks that consumers may still hold, oldest first, for reuse.
     lent: VecDeque<Arc<CaptureBytes>>,
-    /// Where the block begins in the stream.
+    /// Offset of the block in the stream.
     base: u64,
-    /// Whether nothing comes behind the block: the stream ended, or it `broke`.
+    /// Whether nothing comes after the block: the stream ended, or it `broke`.
     has_all: bool,
     broke: Option<io::Error>,
-    /// Whether a block is handed on as soon as something came, instead of when it is full.
+    /// Whether a block is returned as soon as it has data, not only when it is full.
     is_live: bool,
     block_len: usize,
 }
@@ -39,7 +39,7 @@ impl Streamed {
     ) -> Result<Streamed, Error> {
         let block_len = block_len.max(64);
         let mut buffer = vec![0; block_len];
-        // A file header is at most 24 bytes; then whatever comes.
+        // A file header has at most 24 bytes; more may be read.
         let mut filled = Filled { len: 0, at_end: false };
         let broke = filled.read(&mut *reader, &mut buffer, 24, is_live).err();
         let cursor = Cursor::new(buffer.get(..filled.len).unwrap_or_default());
@@ -64,7 +64,7 @@ impl Streamed {
         &self.cursor
     }
 
-    /// Whether a further record is whole already, without reading on.
+    /// Whether the next record is complete in the block, without a read.
     pub(crate) fn has_more_at_hand(&self) -> bool {
         let mut one = Vec::with_capacity(1);
         !matches!(self.cursor.clone().fill(&self.block, 1, &mut one), Stop::Need(_))
@@ -91,7 +91,7 @@ impl Streamed {
                     Event::Bad(bad)
                 }
                 Stop::Ended => Event::End,
-                // What is there goes out first: references of two blocks do not mix.
+                // Frames of this block are returned first: references of two blocks do not mix.
                 Stop::Need(_) if frames.len() > before => Event::More,
                 Stop::Need(_) if self.has_all => self.end(),
                 Stop::Need(need) => {
@@ -103,7 +103,7 @@ impl Streamed {
         }
     }
 
-    /// What the end means where the cursor stands.
+    /// What the end means at the cursor's position.
     fn end(&mut self) -> Event {
         let at = self.cursor.position();
         let offset = self.base.saturating_add(at as u64);
@@ -116,7 +116,7 @@ impl Streamed {
         }
     }
 
-    /// Takes a new block: the unread tail of the old one, then what the stream gives.
+    /// Fills a new block with the unread tail of the old one, then with bytes of the stream.
     fn refill(&mut self, need: usize) {
         let consumed = self.cursor.position();
         let old = Arc::clone(&self.block);
@@ -140,8 +140,8 @@ impl Streamed {
         }
     }
 
-    /// A buffer that no consumer refers to any more, or a new one. A buffer that grew for one
-    /// large record is not kept.
+    /// A buffer that consumers no longer refer to, or a new one. A buffer that grew for a large
+    /// record is not kept.
     fn spare_buffer(&mut self) -> Vec<u8> {
         let free = self.lent.iter().position(|lent| Arc::strong_count(lent) == 1);
         free.and_then(|at| self.lent.remove(at))
@@ -152,16 +152,16 @@ impl Streamed {
     }
 }
 
-/// How far a buffer is filled.
+/// The filled part of a buffer.
 struct Filled {
     len: usize,
     at_end: bool,
 }
 
 impl Filled {
-    /// Reads until at least `need` bytes are there (or the stream ends), and further until the
-    /// buffer is full unless the stream is live. A buffer that is too small doubles as its bytes
-    /// come, so that a length that only claims to be large costs nothing.
+    /// Reads until the buffer has at least `need` bytes (or the stream ends), and until it is full
+    /// unless the stream is live. A buffer that is too small doubles while bytes arrive, so that a
+    /// false large length costs nothing.
     fn read(
         &mut self,
         reader: &mut dyn Read,

@@ -1,7 +1,7 @@
-//! pcap files out: the capture of one alert's flow, and the rotating packet log.
+//! Writes pcap files: the capture of one alert's flow, and the rotating packet log.
 //!
-//! Both are bounded: a writer by the bytes of its file, the rotation by the number of files. What
-//! does not fit is refused and the caller counts it; nothing waits.
+//! Both are bounded: a writer by the bytes of its file, the rotation by the number of files. A
+//! frame that does not fit is refused and the caller counts it; nothing waits.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ pub enum Resolution {
     Nano,
 }
 
-/// What became of a frame.
+/// The outcome for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Written {
@@ -28,7 +28,7 @@ pub enum Written {
     Whole,
     /// It was written, cut to the snap length.
     Cut,
-    /// The file has no room for it under its limit.
+    /// The file would exceed its limit.
     Full,
     /// Its link type is not the file's: pcap has one for all frames.
     OtherLink,
@@ -50,7 +50,7 @@ impl<W: Write> PcapWriter<W> {
     /// included.
     ///
     /// # Errors
-    /// What the output says.
+    /// The error of the output.
     pub fn new(
         mut out: W,
         link: u16,
@@ -75,7 +75,7 @@ impl<W: Write> PcapWriter<W> {
     /// Writes one frame with its time in nanoseconds since the epoch.
     ///
     /// # Errors
-    /// What the output says; the file may then end inside a record.
+    /// The error of the output; the file may then end inside a record.
     pub fn write(
         &mut self,
         ts_ns: u64,
@@ -107,7 +107,7 @@ impl<W: Write> PcapWriter<W> {
         Ok(if kept.len() < data.len() { Written::Cut } else { Written::Whole })
     }
 
-    /// Where it is written.
+    /// The output.
     pub fn out(&self) -> &W {
         &self.out
     }
@@ -117,18 +117,18 @@ impl<W: Write> PcapWriter<W> {
         self.bytes_written
     }
 
-    /// Passes on what the output buffers.
+    /// Flushes the output's buffer.
     ///
     /// # Errors
-    /// What the output says.
+    /// The error of the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// Flushes and gives the output back.
+    /// Flushes and returns the output.
     ///
     /// # Errors
-    /// What the output says.
+    /// The error of the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -141,7 +141,7 @@ fn fill_words(out: &mut [u8], words: &[u32]) {
     }
 }
 
-/// How the files of a packet log are named after the time of their first frame.
+/// Names of the files of a packet log, from the time of their first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileNames {
     name: String,
@@ -149,27 +149,29 @@ pub struct FileNames {
 }
 
 impl FileNames {
-    /// `NAME.SECONDS`, or `NAME.SECONDS.MICROSECONDS`. In a name with `%` the time stands at `%t`,
-    /// and `%n` and `%i` are the number of the writer: 1.
+    /// `NAME.SECONDS`, or `NAME.SECONDS.MICROSECONDS`. In a name with `%` the time replaces `%t`,
+    /// and the number of the writer, 1, replaces `%n` and `%i`.
     pub fn new(name: &str, with_micros: bool) -> FileNames {
         FileNames { name: name.to_owned(), with_micros }
     }
 
     fn at(&self, ts_ns: u64) -> String {
         let seconds = ts_ns / 1_000_000_000;
-        let time = match self.with_micros {
-            true => format!("{seconds}.{:06}", ts_ns % 1_000_000_000 / 1000),
-            false => seconds.to_string(),
+        let time = if self.with_micros {
+            format!("{seconds}.{:06}", ts_ns % 1_000_000_000 / 1000)
+        } else {
+            seconds.to_string()
         };
-        match self.name.contains('%') {
-            true => self.name.replace("%n", "1").replace("%i", "1").replace("%t", &time),
-            false => format!("{}.{time}", self.name),
+        if self.name.contains('%') {
+            self.name.replace("%n", "1").replace("%i", "1").replace("%t", &time)
+        } else {
+            format!("{}.{time}", self.name)
         }
     }
 }
 
-/// A packet log: `PREFIX.SECONDS` files (the time of their first frame), a new one when the
-/// current one is full or a frame has another link type, the oldest removed beyond `files_max`.
+/// A packet log: `PREFIX.SECONDS` files (the time of their first frame). A new file begins when the
+/// current one is full or a frame has another link type; the oldest is removed beyond `files_max`.
 #[derive(Debug)]
 pub struct RotatingPcap {
     folder: PathBuf,
@@ -181,12 +183,12 @@ pub struct RotatingPcap {
     packing: Packing,
     current: Option<PcapWriter<PackedFile>>,
     files: VecDeque<PathBuf>,
-    /// Time the next file is named after, if not its first frame's.
+    /// Time for the name of the next file, if not that of its first frame.
     seen_ns: Option<u64>,
 }
 
 impl RotatingPcap {
-    /// A packet log in an existing folder; no file is made before the first frame.
+    /// A packet log in an existing folder; no file is created before the first frame.
     pub fn new(
         folder: &Path,
         names: FileNames,
@@ -209,23 +211,23 @@ impl RotatingPcap {
         }
     }
 
-    /// The same with packed files. Their greatest size counts before they are packed.
+    /// The same with packed files. The limit of their size applies before they are packed.
     pub fn packed(self, packing: Packing) -> RotatingPcap {
         RotatingPcap { packing, ..self }
     }
 
-    /// A frame was seen, written or not: a file that is not there yet is named after the first one.
+    /// Notes a frame, written or not: a file that does not exist yet is named after the first one.
     pub fn see(&mut self, ts_ns: u64) {
         if self.current.is_none() {
             self.seen_ns.get_or_insert(ts_ns);
         }
     }
 
-    /// Writes one frame, turning to a new file when needed. `Full` comes back only for a frame
-    /// that no file has room for.
+    /// Writes one frame and begins a new file if needed. Returns `Full` only for a frame that is
+    /// too large for any file.
     ///
     /// # Errors
-    /// What the file system says; the next frame tries a new file.
+    /// The error of the file system; the next frame tries a new file.
     pub fn write(
         &mut self,
         ts_ns: u64,
@@ -248,30 +250,30 @@ impl RotatingPcap {
         if (FILE_HEADER + RECORD_HEADER + kept) as u64 > self.file_bytes_max {
             return Ok(Written::Full);
         }
-        self.turn(ts_ns, link)?;
+        self.begin_file(ts_ns, link)?;
         match &mut self.current {
             Some(current) => current.write(ts_ns, link, wire_len, data),
             None => Ok(Written::Full),
         }
     }
 
-    /// The files written and still there, oldest first.
+    /// The written files that were not removed, oldest first.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(PathBuf::as_path)
     }
 
-    /// Writes what is buffered.
+    /// Writes the buffered bytes.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn flush(&mut self) -> io::Result<()> {
         self.current.as_mut().map_or(Ok(()), PcapWriter::flush)
     }
 
-    /// Ends the current file when somebody moved it away; the next frame begins another.
+    /// Ends the current file if it was moved away; the next frame begins another.
     ///
     /// # Errors
-    /// What the file system says of the last frames of the file that was moved.
+    /// The error of the file system for the last frames of the moved file.
     pub fn reopen(&mut self) -> io::Result<()> {
         if self.files.back().is_none_or(|path| path.exists()) {
             return Ok(());
@@ -280,14 +282,14 @@ impl RotatingPcap {
         self.current.take().map_or(Ok(()), |moved| moved.finish().map(|_| ()))
     }
 
-    fn turn(&mut self, ts_ns: u64, link: u16) -> io::Result<()> {
+    fn begin_file(&mut self, ts_ns: u64, link: u16) -> io::Result<()> {
         if let Some(full) = self.current.take() {
             full.finish()?;
         }
         while self.files.len() >= self.files_max {
             if let Some(oldest) = self.files.pop_front() {
                 match fs::remove_file(&oldest) {
-                    // Somebody else may have removed it.
+                    // Another program may have removed it.
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     Ok(()) | Err(_) => {}
                 }
@@ -302,7 +304,7 @@ impl RotatingPcap {
         Ok(())
     }
 
-    /// A file that did not exist before: names of one second get a number.
+    /// Creates a file that did not exist: further names of one second get a number.
     fn create(&self, ts_ns: u64) -> io::Result<(PathBuf, File)> {
         let mut number = 0_u32;
         let (first, suffix) = (self.names.at(ts_ns), self.packing.suffix());

@@ -1,5 +1,5 @@
-//! Our reader against another one (the crate pcap-parser) over every capture of the corpus: same
-//! frames, same lengths, same times.
+//! Our reader compared with another one (the crate pcap-parser) over every capture of the corpus:
+//! the same frames, lengths and times.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ fn ours(bytes: &[u8]) -> Vec<Seen> {
     seen
 }
 
-/// What the other reader sees; none if it does not take the file.
+/// The frames of the other reader; `None` if it does not accept the file.
 fn theirs(bytes: &[u8]) -> Option<Vec<Seen>> {
     let mut reader = create_reader(1 << 22, std::io::Cursor::new(bytes.to_vec())).ok()?;
     let (mut seen, mut interfaces) = (Vec::new(), Vec::new());
@@ -46,7 +46,7 @@ fn theirs(bytes: &[u8]) -> Option<Vec<Seen>> {
                     PcapBlockOwned::Legacy(b) => {
                         let ns = u64::from(b.ts_sec) * 1_000_000_000;
                         let ns = ns + u64::from(b.ts_usec) * unit;
-                        // The other one does not cut to the file's snap length; the peer does.
+                        // The other reader does not cut to the file's snap length; libpcap does.
                         let data = b.data.get(..snaplen).unwrap_or(b.data);
                         seen.push((ns, b.origlen, link, data.to_vec()));
                     }
@@ -76,7 +76,7 @@ fn theirs(bytes: &[u8]) -> Option<Vec<Seen>> {
                 reader.refill().ok()?;
                 continue;
             }
-            // The torn end of a file, for one.
+            // For example the truncated end of a file.
             Err(_) => return Some(seen),
         };
         reader.consume(consumed);
@@ -104,7 +104,7 @@ fn two_readers_see_the_same_frames() {
                 not_theirs.push(path);
                 continue;
             };
-            // The other one does not know the swapped lengths of versions before 2.4; the peer
+            // The other reader does not know the swapped lengths of versions before 2.4; libpcap
             // does.
             if path.ends_with("ndpi/fuzz-2021-10-13.pcap") {
                 continue;
@@ -118,6 +118,6 @@ fn two_readers_see_the_same_frames() {
             }
         }
     }
-    eprintln!("{files} files, {frames} frames equal; not taken by the other: {not_theirs:?}");
+    eprintln!("{files} files, {frames} frames equal; not accepted by the other: {not_theirs:?}");
     assert!(files > 1000);
 }

@@ -1,6 +1,5 @@
-//! Every variant of the formats, what they mean, and what happens where they lie. Expected values
-//! are derived from the drafts (draft-ietf-opsawg-pcap, -pcapng); where files contradict
-//! themselves, from libpcap's behavior.
+//! Every variant of the formats, valid and invalid. Expected values are derived from the drafts
+//! (draft-ietf-opsawg-pcap, -pcapng), and for contradictory files from libpcap's behavior.
 
 mod build;
 
@@ -30,7 +29,7 @@ fn drain(source: &mut Source, frames_max: usize) -> Vec<Seen> {
     seen
 }
 
-/// Reads whole; checks on the way that reading in pieces gives the same.
+/// Reads whole, and checks that reading in pieces has the same result.
 fn read(bytes: &[u8]) -> (Vec<Seen>, Source) {
     fuzz_entry(bytes).unwrap();
     let mut source = Source::from_bytes(CaptureBytes::from_vec(bytes.to_vec())).unwrap();
@@ -54,7 +53,7 @@ fn pcap_in_all_variants() {
             (MODIFIED, Format::PcapModified, 1000),
         ] {
             let mut b = Bytes::new(order);
-            // The upper half of the link field tells of check sequences.
+            // The upper half of the link field describes frame check sequences.
             b.pcap_header(magic, (2, 4), 65535, 0x2400_0000 | 113);
             for (n, data) in [&b"one"[..], b"", b"three"].iter().enumerate() {
                 b.u32(n as u32 + 1).u32(7).u32(data.len() as u32).u32(60);
@@ -76,7 +75,7 @@ fn pcap_in_all_variants() {
     }
 }
 
-/// libpcap: before 2.3 the wire length stood first; in 2.3 both orders occur.
+/// libpcap: before 2.3 the wire length came first; in 2.3 both orders occur.
 #[test]
 fn pcap_of_old_versions_has_its_lengths_swapped() {
     for (version, first, second) in
@@ -102,7 +101,7 @@ fn pcap_records_beyond_the_snap_length_are_cut_to_it() {
     let (seen, source) = read(&b.out);
     assert_eq!(seen, [(0, 6, 1, 0, b"abcd".to_vec()), (S, 2, 1, 0, b"gh".to_vec())]);
     assert_eq!(source.ledger().shed_for(ShedReason::SnapCut), Tally::new(0, 2));
-    // No snap length, or one that is negative as a signed number: none.
+    // A snap length of 0, or one that is negative as a signed number, means none.
     for snaplen in [0, u32::MAX] {
         let mut b = Bytes::new(Order::Little);
         b.pcap_header(US, (2, 4), snaplen, 1).record(0, 0, 6, b"abcdef");
@@ -111,13 +110,13 @@ fn pcap_records_beyond_the_snap_length_are_cut_to_it() {
 }
 
 #[test]
-fn what_does_not_fit_ends_the_reading_and_is_counted() {
+fn invalid_records_end_the_reading_and_are_counted() {
     let start = || {
         let mut b = Bytes::new(Order::Little);
         b.pcap_header(US, (2, 4), 65535, 1).record(0, 0, 3, b"abc");
         b
     };
-    // Torn in the record's header, in its data, and not at all.
+    // Truncated in the record's header, in its data, and not at all.
     for (cut, torn) in [(5, 5), (16, 16), (17, 17), (0, 0)] {
         let mut b = start();
         let mut record = Bytes::new(Order::Little);
@@ -129,7 +128,7 @@ fn what_does_not_fit_ends_the_reading_and_is_counted() {
         assert_eq!(source.ledger().shed_for(ShedReason::TornFile), want);
         assert_eq!(source.notes().len(), usize::from(torn > 0));
     }
-    // Absurd lengths: one more than is allowed, and the most that 32 bits hold.
+    // Lengths that are too large: one more than is allowed, and the most that 32 bits hold.
     for len in [262_145, u32::MAX] {
         let mut b = start();
         b.u32(0).u32(0).u32(len).u32(len).raw(&[0; 100]);
@@ -139,17 +138,17 @@ fn what_does_not_fit_ends_the_reading_and_is_counted() {
         assert_eq!(source.notes()[0].offset, 43);
         assert_eq!(
             source.notes()[0].text,
-            "bad record: its captured length is absurd; the rest is not read"
+            "bad record: its captured length is too large; the rest is not read"
         );
     }
-    // USB links may have it: here the file is only torn.
+    // USB links allow this length: here the file is only truncated.
     let mut b = Bytes::new(Order::Little);
     b.pcap_header(US, (2, 4), 0, 249).u32(0).u32(0).u32(262_145).u32(262_145);
     assert_eq!(read(&b.out).1.ledger().shed_for(ShedReason::TornFile), Tally::new(1, 16));
 }
 
 #[test]
-fn captures_without_frames_are_good() {
+fn captures_without_frames_are_valid() {
     let mut pcap = Bytes::new(Order::Little);
     pcap.pcap_header(US, (2, 4), 65535, 1);
     let mut section = Bytes::new(Order::Big);
@@ -164,24 +163,30 @@ fn captures_without_frames_are_good() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused_in_one_line() {
+fn other_files_are_refused_in_one_line() {
     let cases: &[(&[u8], &str)] = &[
-        (b"", "empty file: not even a capture's header"),
+        (b"", "empty file: no capture header"),
         (b"ab", "not a capture: only 2 bytes"),
         (b"{\"ts\":1}\n", "not a capture: it looks like text"),
         (
             b"\x00\x01\x02\x03",
             "not a capture: it begins with 00 01 02 03, which is neither pcap nor pcapng",
         ),
-        (b"\xd4\xc3\xb2\xa1\x02\x00", "unreadable: the capture's header is torn after 6 bytes"),
-        (b"\x0a\x0d\x0d\x0a\x1c\0\0\0", "unreadable: the capture's header is torn after 8 bytes"),
+        (
+            b"\xd4\xc3\xb2\xa1\x02\x00",
+            "unreadable: the capture's header is truncated after 6 bytes",
+        ),
+        (
+            b"\x0a\x0d\x0d\x0a\x1c\0\0\0",
+            "unreadable: the capture's header is truncated after 8 bytes",
+        ),
         (
             b"\x0a\x0d\x0d\x0a\x1c\0\0\0....",
             "not a capture: a pcapng section without a byte-order mark",
         ),
         (
             b"snoop\0\0\0\0\0\0\x02",
-            "not a capture: a snoop capture, which is not read: convert it with editcap -F pcap",
+            "not a capture: a snoop capture, which is not supported: convert it with editcap -F pcap",
         ),
         (b"PK\x03\x04....", "not a capture: a zip file: unpack it first"),
     ];
@@ -199,7 +204,7 @@ fn what_is_no_capture_is_refused_in_one_line() {
 
 #[test]
 fn pcapng_times_follow_resolution_and_offset() {
-    // if_tsresol, time stamp, if_tsoffset, nanoseconds.
+    // if_tsresol, timestamp, if_tsoffset, nanoseconds.
     let cases: &[(Option<u8>, u64, Option<i64>, u64)] = &[
         (None, 1_500_000, None, S * 3 / 2),
         (Some(6), 1_500_000, None, S * 3 / 2),
@@ -265,12 +270,12 @@ fn pcapng_blocks_interfaces_and_sections() {
     assert_eq!(bad, Tally::new(1, 36));
     assert_eq!(
         source.notes()[0].text,
-        "bad record: its interface was not described; it is passed over"
+        "bad record: its interface was not described; it is skipped"
     );
 }
 
 #[test]
-fn pcapng_statistics_tell_of_drops() {
+fn pcapng_statistics_report_drops() {
     let mut b = Bytes::new(Order::Little);
     b.section().interface(1, 0, &[]).interface(1, 0, &[]);
     // Statistics are totals: the last one of an interface counts.
@@ -280,14 +285,11 @@ fn pcapng_statistics_tell_of_drops() {
     let (seen, source) = read(&b.out);
     assert_eq!(seen.len(), 1);
     assert_eq!(source.ledger().shed_for(ShedReason::KernelDrop), Tally::new(117, 0));
-    assert_eq!(
-        source.notes()[0].text,
-        "its statistics report 117 frames dropped while it was taken"
-    );
+    assert_eq!(source.notes()[0].text, "its statistics report 117 frames dropped while capturing");
 }
 
 #[test]
-fn pcapng_blocks_that_lie() {
+fn pcapng_blocks_that_contradict_themselves() {
     let start = || {
         let mut b = Bytes::new(Order::Little);
         b.section().interface(1, 0, &[]).enhanced(0, 0, 1, b"a");
@@ -300,7 +302,7 @@ fn pcapng_blocks_that_lie() {
             }
         }
     };
-    // (block, what is said, whether what follows is still read)
+    // (block, its note, whether the following block is still read)
     type Case = (Box<dyn Fn(&mut Bytes)>, &'static str, bool);
     let mut cases: Vec<Case> = vec![
         (
@@ -314,7 +316,7 @@ fn pcapng_blocks_that_lie() {
             Box::new(move |b| {
                 b.block(6, &packet(&[0, 0, 0, u32::MAX, 5, 0]));
             }),
-            "its captured length is absurd",
+            "its captured length is too large",
             true,
         ),
         (
@@ -349,7 +351,7 @@ fn pcapng_blocks_that_lie() {
             Box::new(|b| {
                 b.u32(6).u32(u32::MAX - 3).raw(&[0; 40]);
             }),
-            "its block length is absurd",
+            "its block length is too large",
             false,
         ),
     ];
@@ -362,19 +364,19 @@ fn pcapng_blocks_that_lie() {
             false,
         ));
     }
-    for (block, why, goes_on) in &cases {
+    for (block, why, continues) in &cases {
         let mut b = start();
         block(&mut b);
         b.enhanced(0, 0, 1, b"b");
         let (seen, source) = read(&b.out);
-        assert_eq!(seen.len(), if *goes_on { 2 } else { 1 }, "{why}");
+        assert_eq!(seen.len(), if *continues { 2 } else { 1 }, "{why}");
         assert_eq!(source.ledger().shed_for(ShedReason::UnreadableRecord).items, 1, "{why}");
-        let what = if *goes_on { "it is passed over" } else { "the rest is not read" };
+        let what = if *continues { "it is skipped" } else { "the rest is not read" };
         assert_eq!(source.notes()[0].text, format!("bad record: {why}; {what}"));
     }
 }
 
-/// Gives two pieces, then fails or ends.
+/// Returns two pieces, then fails or ends.
 struct Split {
     pieces: Vec<Vec<u8>>,
     fails: bool,
@@ -399,7 +401,7 @@ impl Read for Split {
 }
 
 #[test]
-fn any_split_of_the_input_gives_the_same_frames() {
+fn any_split_of_the_input_returns_the_same_frames() {
     for (name, bytes) in build::samples() {
         let (want, whole) = read(&bytes);
         for at in 0..=bytes.len() {
@@ -416,9 +418,10 @@ fn any_split_of_the_input_gives_the_same_frames() {
     }
 }
 
-/// A capture cut anywhere gives the frames before the cut, or is refused inside its header.
+/// A capture cut at any offset returns the frames before the cut, or is refused if its header is
+/// cut.
 #[test]
-fn any_cut_gives_a_prefix_of_the_frames() {
+fn any_cut_returns_a_prefix_of_the_frames() {
     for (name, bytes) in build::samples() {
         let (want, _) = read(&bytes);
         for at in 0..bytes.len() {
@@ -439,7 +442,7 @@ fn a_stream_that_breaks_is_noted_and_counted() {
     let reader = Box::new(Split { pieces: vec![bytes], fails: true });
     let mut source = Source::from_reader_with(reader, true, OpenOptions::default()).unwrap();
     assert_eq!(drain(&mut source, 100).len(), 3);
-    assert_eq!(source.notes()[0].text, "unreadable from here on: the cable is out");
+    assert_eq!(source.notes()[0].text, "unreadable from this offset on: the cable is out");
     assert_eq!(source.ledger().shed_for(ShedReason::TornFile), Tally::new(1, 0));
 }
 
@@ -463,9 +466,9 @@ fn packed_captures_are_read_transparently() {
     }
 }
 
-/// A packed file that is itself torn gives what could be unpacked.
+/// A truncated packed file returns the frames that could be unpacked.
 #[test]
-fn a_torn_packed_capture_gives_its_beginning() {
+fn a_truncated_packed_capture_returns_its_beginning() {
     let mut b = Bytes::new(Order::Little);
     b.pcap_header(US, (2, 4), 65535, 1);
     for n in 0..20_000_u32 {
@@ -477,11 +480,11 @@ fn a_torn_packed_capture_gives_its_beginning() {
         let seen = drain(&mut source, 1000);
         assert!(seen.len() > 1000 && seen.len() < 20_000, "{}", seen.len());
         assert_eq!(source.ledger().shed_for(ShedReason::TornFile).items, 1);
-        assert!(source.notes()[0].text.starts_with("unreadable from here on: "));
+        assert!(source.notes()[0].text.starts_with("unreadable from this offset on: "));
     }
 }
 
-/// Blocks stay what they were while somebody holds them, and are reused otherwise.
+/// Blocks do not change while a consumer holds them, and are reused otherwise.
 #[test]
 fn blocks_that_are_held_do_not_change() {
     let mut b = Bytes::new(Order::Little);
@@ -507,7 +510,7 @@ fn blocks_that_are_held_do_not_change() {
     assert_eq!(n, 500);
 }
 
-/// Two threads walk one capture on their own.
+/// Two threads walk one capture independently.
 #[test]
 fn threads_walk_shared_bytes_with_their_own_cursors() {
     let (_, bytes) = build::samples().swap_remove(0);

@@ -1,5 +1,5 @@
 //! Captures changed at random: no panic, no difference between whole and split reading, and the
-//! ledger balances (all checked inside the fuzzers' entry).
+//! ledger balances (all checked in the fuzzers' entry point).
 
 mod build;
 
@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_behind_a_header_never_panics(
+    fn garbage_after_a_header_never_panics(
         magic in prop::sample::select(vec![0xa1b2_c3d4_u32, 0xa1b2_3c4d, 0xa1b2_cd34]),
         garbage in prop::collection::vec(any::<u8>(), 0..300),
     ) {

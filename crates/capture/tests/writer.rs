@@ -1,4 +1,4 @@
-//! What is written is read back; bounds of files and folders hold.
+//! Written files are read back; the limits of files and folders hold.
 
 use gabion_capture::{
     CaptureBytes, Error, FileNames, FrameRef, PcapWriter, Resolution, RotatingPcap, Source, Written,
@@ -19,7 +19,7 @@ fn read(bytes: Vec<u8>) -> Result<Vec<Seen>, Error> {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_frames_are_read_back() {
     let ts = 1_700_000_000_123_456_789;
     for (resolution, back) in [(Resolution::Nano, ts), (Resolution::Micro, ts / 1000 * 1000)] {
         let mut w = PcapWriter::new(Vec::new(), 113, resolution, 4, u64::MAX).unwrap();
@@ -40,7 +40,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn a_file_stays_under_its_bound() {
+fn a_file_stays_under_its_limit() {
     let mut w = PcapWriter::new(Vec::new(), 1, Resolution::Micro, 0, 24 + 20 + 20).unwrap();
     assert_eq!(w.write(0, 1, 4, b"1234").unwrap(), Written::Whole);
     assert_eq!(w.write(0, 1, 5, b"12345").unwrap(), Written::Full);
@@ -72,7 +72,7 @@ fn the_packet_log_rotates_and_removes_the_oldest() {
     let frames = |name: &str| read(std::fs::read(dir.path().join(name)).unwrap()).unwrap();
     let firsts: Vec<u8> = names.iter().flat_map(|n| frames(n)).map(|f| f.3[0]).collect();
     assert_eq!(firsts, [6, 7, 8, 9]);
-    // Another link type takes a new file; a name that exists is never written over.
+    // Another link type needs a new file; an existing file is never overwritten.
     assert_eq!(log.write(3_700_000_000, 113, 1, b"x").unwrap(), Written::Whole);
     log.flush().unwrap();
     assert_eq!(frames("log.pcap.3.1"), [(3_700_000_000, 1, 113, b"x".to_vec())]);

@@ -1,4 +1,4 @@
-//! The headers of a frame as filters see them: only as deep as libpcap looks.
+//! The headers of a frame for filters: parsed as deep as in libpcap.
 
 use super::Layer;
 
@@ -8,11 +8,11 @@ const ETHER_ARP: u16 = 0x0806;
 const ETHER_RARP: u16 = 0x8035;
 const ETHER_TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
-/// Places in a frame.
+/// Offsets of the layers in a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headers<'a> {
     frame: &'a [u8],
-    /// What the link layer says follows (tags passed over as asked); 0: unknown.
+    /// Ethertype after the skipped tags; 0 if unknown.
     pub(super) ether_type: u16,
     /// Start of the network layer.
     net: usize,
@@ -20,7 +20,7 @@ pub(super) struct Headers<'a> {
     transport: usize,
     /// Transport protocol: of IPv4, or of IPv6 without extension headers.
     pub(super) protocol: Option<u8>,
-    /// Behind an IPv6 fragment header.
+    /// Protocol after an IPv6 fragment header.
     fragmented_protocol: Option<u8>,
     is_later_fragment: bool,
 }
@@ -29,7 +29,7 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
     frame.get(at..)?.first_chunk::<2>().map(|b| u16::from_be_bytes(*b))
 }
 
-/// Start of the network layer and its ethertype, tags not passed over.
+/// Start of the network layer and its ethertype, without skipping tags.
 fn network(link: u16, frame: &[u8]) -> Option<(usize, u16)> {
     let by_version = |at: usize| match frame.get(at)? >> 4 {
         4 => Some((at, ETHER_IP)),
@@ -56,14 +56,14 @@ fn network(link: u16, frame: &[u8]) -> Option<(usize, u16)> {
     }
 }
 
-/// The id of the tag behind so many others.
+/// The id of the tag after the first `tags`.
 pub(super) fn vlan_tag(link: u16, frame: &[u8], tags: u8) -> Option<u16> {
-    let (at, kind) = behind_tags(link, frame, tags)?;
+    let (at, kind) = after_tags(link, frame, tags)?;
     ETHER_TAGS.contains(&kind).then_some(())?;
     word(frame, at).map(|tag| tag & 0x0fff)
 }
 
-fn behind_tags(link: u16, frame: &[u8], tags: u8) -> Option<(usize, u16)> {
+fn after_tags(link: u16, frame: &[u8], tags: u8) -> Option<(usize, u16)> {
     let (mut at, mut kind) = network(link, frame)?;
     for _ in 0..tags {
         ETHER_TAGS.contains(&kind).then_some(())?;
@@ -74,9 +74,9 @@ fn behind_tags(link: u16, frame: &[u8], tags: u8) -> Option<(usize, u16)> {
 }
 
 impl<'a> Headers<'a> {
-    /// The headers of a frame behind so many tags; `None` when it has fewer.
-    pub(super) fn of(link: u16, frame: &'a [u8], tags: u8) -> Option<Headers<'a>> {
-        let (net, ether_type) = behind_tags(link, frame, tags)?;
+    /// The headers of a frame after the first `tags` tags; `None` if it has fewer.
+    pub(super) fn parse(link: u16, frame: &'a [u8], tags: u8) -> Option<Headers<'a>> {
+        let (net, ether_type) = after_tags(link, frame, tags)?;
         let mut h = Headers {
             frame,
             ether_type,
@@ -112,7 +112,7 @@ impl<'a> Headers<'a> {
             Layer::Arp => self.ether_type == ETHER_ARP,
             Layer::Rarp => self.ether_type == ETHER_RARP,
             Layer::Transport(p) => {
-                // ICMP is of one version of IP each.
+                // Each version of ICMP belongs to one version of IP.
                 let version = match p {
                     1 | 2 => self.ether_type == ETHER_IP,
                     58 => self.ether_type == ETHER_IP6,
@@ -155,7 +155,7 @@ impl<'a> Headers<'a> {
         self.frame.get(at..at.checked_add(len)?)
     }
 
-    /// Bytes of a layer, if it is there.
+    /// Bytes of a layer, if it is present.
     pub(super) fn layer_bytes(&self, layer: Layer, at: usize, len: usize) -> Option<&'a [u8]> {
         let start = match layer {
             Layer::Link => 0,

@@ -1,11 +1,11 @@
-//! Capture filters in the language of pcap-filter(7): which frames are read at all, and which go
-//! into a packet log.
+//! Capture filters in the language of pcap-filter(7): they select the frames that are read at all,
+//! and those for the packet log.
 //!
-//! An expression becomes a tree that is evaluated over the headers of a frame, with the meaning
-//! libpcap gives it: `and` and `or` bind equally and group to the left, a word without qualifiers
-//! takes those before it, `vlan` moves everything behind it past one tag, ports are looked at in the
-//! first fragment only. Names that must be looked up (hosts, services) and link-layer specialities
-//! are refused with a line that says so.
+//! An expression is compiled to a tree that is evaluated over the headers of a frame, with
+//! libpcap's meaning: `and` and `or` have equal precedence and group to the left, a word without
+//! qualifiers repeats those before it, `vlan` moves the offsets of all later tests past one tag,
+//! and ports are compared in the first fragment only. Names that need a lookup (hosts, services)
+//! and special tests of link layers are refused with a message.
 
 mod headers;
 mod parse;
@@ -13,12 +13,12 @@ mod parse;
 use headers::Headers;
 use std::fmt;
 
-/// Why an expression is not understood.
+/// Why an expression is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     /// What is wrong, in one line.
     pub message: String,
-    /// Where in the expression, in bytes.
+    /// Offset in the expression, in bytes.
     pub at: usize,
 }
 
@@ -37,12 +37,13 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Compiles an expression; an empty one takes every frame.
+    /// Compiles an expression; an empty one matches every frame.
     pub fn compile(text: &str) -> Result<Filter, FilterError> {
         parse::parse(text).map(|root| Filter { root })
     }
 
-    /// Whether a frame of that LINKTYPE passes. `wire_len` is its length before a snap length cut it.
+    /// Whether a frame of this LINKTYPE matches. `wire_len` is its length before a snap length cut
+    /// it.
     pub fn matches(&self, link: u16, wire_len: u32, frame: &[u8]) -> bool {
         match &self.root {
             None => true,
@@ -59,21 +60,21 @@ struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     fn headers(&self, tags: u8) -> Option<Headers<'a>> {
-        Headers::of(self.link, self.frame, tags)
+        Headers::parse(self.link, self.frame, tags)
     }
 }
 
-/// One condition, or several joined.
+/// A condition, or a combination of conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Node {
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
     Not(Box<Node>),
-    /// A header test behind so many VLAN tags.
+    /// A header test after this many VLAN tags.
     Test(u8, Test),
 }
 
-/// Which side an address or port belongs to.
+/// The side that an address or port is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Side {
     Source,
@@ -94,7 +95,7 @@ impl Side {
     }
 }
 
-/// Layers whose bytes and presence are asked for.
+/// Layers whose bytes or presence can be tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layer {
     Link,
@@ -108,7 +109,7 @@ enum Layer {
 /// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Test {
-    /// The layer is there.
+    /// The layer is present.
     Layer(Layer),
     EtherType(u16),
     /// IP protocol number, over one version of IP or any.
@@ -117,7 +118,7 @@ enum Test {
     MacGroup {
         broadcast_only: bool,
     },
-    /// Address and prefix length, over IP only or ARP only when said so.
+    /// Address and prefix length, in IP only or in ARP only if `over` says so.
     Net {
         side: Side,
         over: Option<Layer>,
@@ -180,7 +181,7 @@ impl Node {
 }
 
 impl Test {
-    /// `None`: a byte that is asked for is not there, which fails the test as in libpcap.
+    /// `None` if a byte is beyond the frame, which fails the test as in libpcap.
     fn holds(&self, s: &Subject<'_>, tags: u8) -> Option<bool> {
         let h = || s.headers(tags);
         Some(match self {
@@ -222,7 +223,7 @@ impl Test {
                 id.is_none_or(|id| id == tag)
             }
             Test::Compare(a, relation, b) => {
-                let (a, b) = (a.of(s, tags)?, b.of(s, tags)?);
+                let (a, b) = (a.evaluate(s, tags)?, b.evaluate(s, tags)?);
                 match relation {
                     Relation::Less => a < b,
                     Relation::LessOrEqual => a <= b,
@@ -237,17 +238,17 @@ impl Test {
 }
 
 impl Value {
-    fn of(&self, s: &Subject<'_>, tags: u8) -> Option<u32> {
+    fn evaluate(&self, s: &Subject<'_>, tags: u8) -> Option<u32> {
         Some(match self {
             Value::Number(n) => *n,
             Value::Length => s.wire_len.max(u32::try_from(s.frame.len()).unwrap_or(u32::MAX)),
             Value::Bytes { layer, at, size } => {
-                let at = usize::try_from(at.of(s, tags)?).ok()?;
+                let at = usize::try_from(at.evaluate(s, tags)?).ok()?;
                 let bytes = s.headers(tags)?.layer_bytes(*layer, at, usize::from(*size))?;
                 bytes.iter().fold(0, |n, b| n << 8 | u32::from(*b))
             }
             Value::Binary(a, operator, b) => {
-                let (a, b) = (a.of(s, tags)?, b.of(s, tags)?);
+                let (a, b) = (a.evaluate(s, tags)?, b.evaluate(s, tags)?);
                 match operator {
                     Operator::Add => a.wrapping_add(b),
                     Operator::Subtract => a.wrapping_sub(b),
@@ -301,7 +302,7 @@ mod tests {
         f.matches(1, frame.len() as u32, frame)
     }
 
-    // Outcomes as `tcpdump -r` (libpcap 1.10) gives for the same frames.
+    // The results are those of `tcpdump -r` (libpcap 1.10) for the same frames.
     #[test]
     fn a_tcp_frame() {
         let f = frame(6, [10, 0, 0, 1], [192, 168, 1, 2], (40000, 80), &[]);
@@ -341,9 +342,9 @@ mod tests {
             ("ip proto \\tcp", true),
             ("proto 17", false),
             ("vlan", false),
-            // Even then what follows is looked for behind a tag.
+            // Even then the following tests apply after a tag.
             ("not vlan and tcp", false),
-            // `and` and `or` bind equally: (udp and port 80) or tcp.
+            // `and` and `or` have equal precedence: (udp and port 80) or tcp.
             ("udp and port 80 or tcp", true),
             ("tcp or udp and port 81", false),
             ("tcp or (udp and port 81)", true),
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_move_what_stands_behind_them() {
+    fn tags_move_the_tests_after_them() {
         let f = frame(17, [10, 0, 0, 1], [192, 168, 1, 2], (53, 53), &[100, 200]);
         for (filter, is) in [
             ("udp", false),
@@ -379,10 +380,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unsupported_expressions_are_refused() {
         for (filter, part) in [
-            ("host example.org", "names are not looked up"),
-            ("port nosuch", "names are not looked up"),
+            ("host example.org", "names are not resolved"),
+            ("port nosuch", "names are not resolved"),
             ("wlan type mgt", "`wlan` is not supported"),
             ("mpls 5", "`mpls` is not supported"),
             ("port", "port number is missing"),
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_and_no_frame_is_too_odd() {
+    fn any_text_and_any_frame_are_handled() {
         let deep = "(".repeat(5000);
         assert!(Filter::compile(&deep).is_err());
         assert!(Filter::compile(&"not ".repeat(5000)).is_err());

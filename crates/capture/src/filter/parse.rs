@@ -1,4 +1,4 @@
-//! Text of a filter to its tree.
+//! Parses the text of a filter to its tree.
 
 use super::{FilterError, Layer, Node, Operator, Relation, Side, Test, Value};
 use crate::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX};
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 type Parsed<T> = Result<T, FilterError>;
 
-/// Words that stand for numbers inside of comparisons.
+/// Names of numbers inside of comparisons.
 const NUMBERS: &[(&str, u32)] = &[
     ("tcpflags", 13),
     ("tcp-fin", 1),
@@ -30,7 +30,7 @@ const NUMBERS: &[(&str, u32)] = &[
     ("icmp6-echoreply", 129),
 ];
 
-/// Services whose names are known without looking anywhere.
+/// Services whose names are known without a lookup.
 const PORTS: &[(&str, u16)] = &[
     ("ftp-data", 20),
     ("ftp", 21),
@@ -66,7 +66,7 @@ const PROTOCOLS: &[(&str, u8)] = &[
 const ETHER_TYPES: &[(&str, u16)] =
     &[("ip", 0x0800), ("arp", 0x0806), ("rarp", 0x8035), ("ip6", 0x86dd)];
 
-/// Words of pcap-filter that are not done here.
+/// Words of pcap-filter that are not supported.
 const UNSUPPORTED: &[&str] = &[
     "wlan",
     "mpls",
@@ -129,7 +129,7 @@ enum Token<'a> {
     Sign(&'static str),
 }
 
-/// What a word without qualifiers takes over from those before it.
+/// The qualifiers that a word without its own repeats from those before it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Qualifiers {
     layer: Option<Layer>,
@@ -173,7 +173,7 @@ pub(super) fn parse(text: &str) -> Parsed<Option<Node>> {
     let root = r.expression()?;
     match r.peek() {
         None => Ok(Some(root)),
-        Some(Token::Sign(")")) => r.fail("nothing opens this `)`"),
+        Some(Token::Sign(")")) => r.fail("this `)` has no `(`"),
         Some(_) => r.fail("`and` or `or` is missing before this"),
     }
 }
@@ -213,7 +213,7 @@ fn tokens(text: &str) -> Parsed<Vec<(Token<'_>, usize)>> {
             continue;
         }
         let Some(sign) = SIGNS.iter().find(|s| rest.starts_with(**s)) else {
-            return Err(FilterError { message: format!("`{first}` is not understood"), at });
+            return Err(FilterError { message: format!("unexpected character `{first}`"), at });
         };
         in_brackets = match *sign {
             "[" => in_brackets + 1,
@@ -231,12 +231,12 @@ impl<'a> Reader<'a> {
         self.tokens.get(self.at).map(|t| t.0.clone())
     }
 
-    fn place(&self) -> usize {
+    fn offset(&self) -> usize {
         self.tokens.get(self.at).map_or(self.end, |t| t.1)
     }
 
     fn fail<T>(&self, message: impl Into<String>) -> Parsed<T> {
-        Err(FilterError { message: message.into(), at: self.place() })
+        Err(FilterError { message: message.into(), at: self.offset() })
     }
 
     fn word(&self) -> Option<&'a str> {
@@ -314,8 +314,8 @@ impl<'a> Reader<'a> {
         self.primitive()
     }
 
-    /// Whether a comparison of numbers begins here: a relation comes before the next connective outside
-    /// of brackets.
+    /// Whether a comparison of numbers begins here: a relation comes before the next connective
+    /// outside of brackets.
     fn is_arithmetic(&self) -> bool {
         let mut depth = 0i32;
         for (token, _) in self.tokens.get(self.at..).unwrap_or(&[]) {
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
-        // An open bracket that never ends is told of as arithmetic.
+        // An open bracket without its end is reported as arithmetic.
         matches!(self.tokens.get(self.at + 1), Some((Token::Sign("["), _)))
     }
 
@@ -347,14 +347,14 @@ impl<'a> Reader<'a> {
             Some(Token::Sign("!=")) => Relation::Differs,
             Some(Token::Sign(">=")) => Relation::GreaterOrEqual,
             Some(Token::Sign(">")) => Relation::Greater,
-            _ => return self.fail("a comparison is missing"),
+            _ => return self.fail("a comparison operator is missing"),
         };
         self.at += 1;
         let right = self.value(0)?;
         self.test(Test::Compare(left, relation, right))
     }
 
-    /// A value whose operators bind at least so strongly.
+    /// Parses a value with operators above the precedence `least`.
     fn value(&mut self, least: u8) -> Parsed<Value> {
         let mut left = self.deeper(Self::factor)?;
         loop {
@@ -418,7 +418,7 @@ impl<'a> Reader<'a> {
         if self.takes(&[":"]) {
             size = match self.word().and_then(number) {
                 Some(n @ (1 | 2 | 4)) => n as u8,
-                _ => return self.fail("so many bytes can't be compared: 1, 2 or 4 can"),
+                _ => return self.fail("a comparison needs 1, 2 or 4 bytes"),
             };
             self.at += 1;
         }
@@ -447,11 +447,11 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 let id = self.word().and_then(number);
                 if id.is_some_and(|n| n > 4095) {
-                    return self.fail("no VLAN has such an id: 0 to 4095");
+                    return self.fail("the VLAN id is not in 0 to 4095");
                 }
                 self.at += usize::from(id.is_some());
                 let node = self.test(Test::Vlan(id.map(|n| n as u16)))?;
-                // What stands behind it is looked for behind the tag.
+                // The tests after it apply after the tag.
                 self.tags = self.tags.saturating_add(1);
                 return Ok(node);
             }
@@ -487,9 +487,10 @@ impl<'a> Reader<'a> {
             if !is_id {
                 let layer = q.layer.unwrap_or(Layer::Link);
                 return match layer {
-                    Layer::Link => {
-                        self.fail(format!("what of `{}` is missing", layer_word.unwrap_or("ether")))
-                    }
+                    Layer::Link => self.fail(format!(
+                        "a qualifier is missing after `{}`",
+                        layer_word.unwrap_or("ether")
+                    )),
                     layer => self.test(Test::Layer(layer)),
                 };
             }
@@ -510,7 +511,7 @@ impl<'a> Reader<'a> {
         let (addr, is_v6, prefix) = match (layer, word) {
             (Some(Layer::Ip), Some("multicast")) => (224, false, 4),
             (Some(Layer::Ip6), Some("multicast")) => (255, true, 8),
-            _ => return self.fail("the network's broadcast address is not known"),
+            _ => return self.fail("the network's broadcast address is unknown"),
         };
         self.at += 1;
         let mut net = [0; 16];
@@ -556,7 +557,7 @@ impl<'a> Reader<'a> {
             }
             Some(Kind::PortRange) => {
                 let Some((from, to)) = word.split_once('-') else {
-                    return self.fail("a range of ports is written first-last");
+                    return self.fail("write a range of ports as FIRST-LAST");
                 };
                 let (from, to) = (self.port(from)?, self.port(to)?);
                 let proto = self.transport(q)?;
@@ -581,7 +582,7 @@ impl<'a> Reader<'a> {
     fn masked(&mut self, q: Qualifiers, side: Side, addr: [u8; 16]) -> Parsed<Node> {
         let mask = self.word().and_then(|w| w.parse::<Ipv4Addr>().ok()).map(u32::from);
         let Some(mask) = mask.filter(|m| m.leading_ones() + m.trailing_zeros() >= 32) else {
-            return self.fail("a mask is missing, or has holes");
+            return self.fail("the mask is missing or not contiguous");
         };
         self.at += 1;
         let prefix = mask.leading_ones() as u8;
@@ -604,9 +605,9 @@ impl<'a> Reader<'a> {
         match number(word) {
             Some(n) => match u16::try_from(n) {
                 Ok(port) => Ok(port),
-                Err(_) => self.fail(format!("{n} is no port")),
+                Err(_) => self.fail(format!("{n} is not a port")),
             },
-            None => self.fail(format!("`{word}`: names are not looked up: write the number")),
+            None => self.fail(format!("`{word}`: names are not resolved: write the number")),
         }
     }
 
@@ -615,14 +616,14 @@ impl<'a> Reader<'a> {
         if q.layer == Some(Layer::Link) {
             let named = ETHER_TYPES.iter().find(|(n, _)| *n == word).map(|(_, t)| *t);
             let Some(t) = named.or_else(|| number(word).and_then(|n| u16::try_from(n).ok())) else {
-                return self.fail(format!("`{word}` is no ether type"));
+                return self.fail(format!("`{word}` is not an Ethernet type"));
             };
             return Ok(Test::EtherType(t));
         }
         let named = PROTOCOLS.iter().find(|(n, _)| *n == word).map(|(_, p)| *p);
         match named.or_else(|| number(word).and_then(|n| u8::try_from(n).ok())) {
             Some(p) => Ok(Test::IpProto(q.layer, p)),
-            None => self.fail(format!("`{word}` is no IP protocol")),
+            None => self.fail(format!("`{word}` is not an IP protocol")),
         }
     }
 
@@ -630,12 +631,12 @@ impl<'a> Reader<'a> {
         if let Some(mac) = mac(word) {
             return Ok(Test::Mac(side, mac));
         }
-        // A network in the place of a host is libpcap's `net`.
+        // libpcap treats a network instead of a host as `net`.
         if q.kind.is_none() && (word.contains('/') || is_short(word)) {
             return self.net(q, side, word);
         }
         let Some((addr, is_v6)) = address(word) else {
-            return self.fail(format!("`{word}`: names are not looked up: write the address"));
+            return self.fail(format!("`{word}`: names are not resolved: write the address"));
         };
         let prefix = if is_v6 { 128 } else { 32 };
         Ok(Test::Net { side, over: over(q), addr, is_v6, prefix })
@@ -648,13 +649,13 @@ impl<'a> Reader<'a> {
         };
         let short = short_address(text);
         let Some((addr, is_v6)) = short.map(|(a, _)| (a, false)).or_else(|| address(text)) else {
-            return self.fail(format!("`{text}`: names are not looked up: write the address"));
+            return self.fail(format!("`{text}`: names are not resolved: write the address"));
         };
         let most: u8 = if is_v6 { 128 } else { 32 };
         let prefix = match prefix {
             Some(p) => match p.parse::<u8>().ok().filter(|p| *p <= most) {
                 Some(p) => p,
-                None => return self.fail(format!("`{p}` is no prefix length")),
+                None => return self.fail(format!("`{p}` is not a prefix length")),
             },
             None => short.map_or(most, |(_, bytes)| bytes * 8),
         };
@@ -662,7 +663,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The layer an address must belong to, where one was said that has addresses.
+/// The layer that an address must belong to, if the qualifier names one that has addresses.
 fn over(q: Qualifiers) -> Option<Layer> {
     q.layer.filter(|l| *l != Layer::Link)
 }

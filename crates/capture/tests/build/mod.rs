@@ -89,7 +89,7 @@ impl Bytes {
         })
     }
 
-    /// An interface description with options given as (code, value).
+    /// An interface description with options as (code, value).
     pub fn interface(&mut self, link: u16, snaplen: u32, options: &[(u16, &[u8])]) -> &mut Self {
         self.block(1, &|b| {
             b.u16(link).u16(0).u32(snaplen);
