@@ -1,4 +1,4 @@
-//! libFuzzer's entry point of `gabion_fuzz::beside::files`.
+//! libFuzzer's entry point of `gabion_fuzz::rule_files::files`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| gabion_fuzz::beside::files(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gabion_fuzz::rule_files::files(data));

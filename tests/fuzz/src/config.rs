@@ -1,20 +1,21 @@
-//! Configurations: any text as YAML of Suricata's kind.
+//! Configurations: reads any text as a YAML file of Suricata or Slips.
 
 use crate::seeds::Seeds;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// Where the text lies as a file.
+/// Folder of the file with the text.
 static FOLDER: OnceLock<TempDir> = OnceLock::new();
 
-/// Reads the text as a configuration file, and all that engines read out of one.
+/// Reads the text as a configuration file, with all settings of the engines.
 pub fn yaml(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     // Includes would read files of the machine.
     if text.contains("include") {
         return;
     }
-    let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("there is a temporary folder"));
+    let folder =
+        FOLDER.get_or_init(|| tempfile::tempdir().expect("a temporary folder can be created"));
     let file = folder.path().join("any.yaml");
     std::fs::write(&file, text.as_bytes()).expect("the temporary folder can be written");
     let read = gabion_settings::read_yaml_file(&file, &mut |_| ());
@@ -33,7 +34,7 @@ pub fn yaml(data: &[u8]) {
     }
 }
 
-/// Small configurations of the kinds there are, and the corpus' own.
+/// Small configurations of each kind, and those of the corpus.
 pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = [
         "%YAML 1.1\n---\n",

@@ -1,4 +1,4 @@
-//! The whole engine: frames through a worker with the demonstration's rules into EVE lines.
+//! The whole engine: a worker with the demonstration's rules turns frames into EVE lines.
 
 use crate::script::{Script, put_text};
 use crate::seeds::{Seeds, repository};
@@ -48,7 +48,7 @@ pub fn frames(data: &[u8]) {
     worker.finish(&mut sink);
 }
 
-/// The tables are small, so that the fuzzer reaches their limits, and quick to make.
+/// The tables are small, so that the fuzzer reaches their limits and they are created quickly.
 pub(crate) fn configuration() -> Tree {
     let mut config = Tree::default();
     for (key, value) in [
@@ -77,13 +77,13 @@ fn engine() -> Engine {
     let source = RuleSource { name: "gabion.rules", text: &rules, is_firewall: false };
     let options = LoadOptions::default();
     let (set, _) = Ruleset::load(&[source], &catalog, &crate::rules::vars(), &options);
-    assert!(!set.signatures.is_empty(), "the demonstration's rules are there");
+    assert!(!set.signatures.is_empty(), "the demonstration has rules");
     assemble(&config, set, catalog)
 }
 
-/// What the program's own wiring does, for a configuration that is known to be good.
+/// Assembles the engine as the program does, for a configuration that is known to be valid.
 pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine {
-    const GOOD: &str = "the configuration is good";
+    const GOOD: &str = "the configuration is valid";
     let good = ExceptionPolicy::Ignore;
     let (expressions, _) = Expressions::compile(&set, Limits::default(), true);
     let mut datasets = Datasets::default();
@@ -130,7 +130,7 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
     }
 }
 
-/// Rules that look at everything, so that whatever a parser offers is inspected.
+/// Rules that inspect every buffer of a parser.
 const ANY_RULES: &str = r#"
 alert ip any any -> any any (msg:"payload"; content:"e"; pcre:"/e.{1,40}t/s"; sid:1;)
 alert tcp any any -> any any (msg:"numbers"; byte_extract:2,0,n,relative; byte_test:1,<,n,1; isdataat:4; sid:2;)
@@ -139,7 +139,7 @@ alert http any any -> any any (msg:"body"; file.data; content:"a"; to_lowercase;
 alert dns any any -> any any (msg:"name"; dns.query; content:"."; sid:5;)
 "#;
 
-/// Everything EVE can write.
+/// Settings with every record of EVE.
 fn settings() -> EveSettings {
     let mut node = Tree::default();
     for (at, name) in [
@@ -158,7 +158,7 @@ fn settings() -> EveSettings {
     EveSettings::read(&node, None)
 }
 
-/// Writes each record as a line and looks whether it is JSON.
+/// Writes each record as a line and checks that it is JSON.
 pub(crate) struct Lines {
     eve: EveWriter,
     lines: u64,

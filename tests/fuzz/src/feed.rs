@@ -1,5 +1,5 @@
-//! Logs of flows as files and as streams that grow, and what a user says beside them: what is not to be
-//! told, what an organization is, which ports have a service.
+//! Flow logs as files and as streams that grow, and the operator's lists: the whitelist, the
+//! networks of organizations, the ports of services.
 
 use crate::flowlog::{NAMES, line_seeds};
 use crate::seeds::Seeds;
@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, OnceLock};
 use tempfile::TempDir;
 
-/// Where logs lie as files.
+/// Folder of the log files.
 static FOLDER: OnceLock<TempDir> = OnceLock::new();
 
-/// A file that grows: it gives pieces of a size, and between them says that there is no more yet.
+/// A file that grows: it returns pieces of one size, and between them that there is no more data
+/// yet.
 struct Growing {
     text: Vec<u8>,
     given: usize,
@@ -40,7 +41,7 @@ impl Read for Growing {
     }
 }
 
-/// Reads a log while it grows, and gives its report and how many records it had.
+/// Reads a log while it grows; returns its report and number of records.
 fn grow(name: &str, text: &[u8], piece: usize) -> (InputReport, u64) {
     let growing = Growing { text: text.to_vec(), given: 0, piece: piece.max(1), is_pausing: true };
     let mut lines = Lines::new(Box::new(growing));
@@ -61,22 +62,23 @@ fn grow(name: &str, text: &[u8], piece: usize) -> (InputReport, u64) {
             }
             LineRead::Pending => {
                 pauses += 1;
-                assert!(pauses <= text.len() + 1, "a log that grows is read on");
+                assert!(pauses <= text.len() + 1, "reading of a log that grows continues");
                 continue;
             }
             LineRead::End => break,
         };
     }
-    assert_eq!(lines.bytes(), text.len() as u64, "every byte is given out or passed over");
+    assert_eq!(lines.bytes(), text.len() as u64, "every byte is returned or skipped");
     let _ = intake.finish(&mut each);
     (intake.report().clone(), records)
 }
 
-/// Any bytes as two logs, plain or packed, of any name: read as files they come in order of time and
-/// their books balance; read while they grow they have as many records and skips.
+/// Reads any bytes as two logs, plain or packed, of any name: as files their records are in order
+/// of time and their ledgers balance; as logs that grow they have as many records and skips.
 pub fn files(data: &[u8]) {
     let [first, second, cut, piece, text @ ..] = data else { return };
-    let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("there is a temporary folder"));
+    let folder =
+        FOLDER.get_or_init(|| tempfile::tempdir().expect("a temporary folder can be created"));
     let cut = text.len() * usize::from(*cut) / 256;
     let (a, b) = text.split_at(cut);
     let logs = [(*first, a), (*second, b)].map(|(name, text)| {
@@ -99,9 +101,9 @@ pub fn files(data: &[u8]) {
     let mut last: Option<TimeNs> = None;
     feed.run(&mut |records| {
         for record in records {
-            assert!(start.is_some_and(|s| record.ts >= s), "a record before the first");
+            assert!(start.is_some_and(|s| record.ts >= s), "a record is earlier than the first");
             if !record.is_late {
-                assert!(last.is_none_or(|l| record.ts >= l), "records in order of time");
+                assert!(last.is_none_or(|l| record.ts >= l), "records are not in order of time");
                 last = Some(record.ts);
             }
         }
@@ -120,7 +122,7 @@ pub fn files(data: &[u8]) {
     }
 }
 
-/// Each format beside another, one of them packed, and one line behind the other in time.
+/// Pairs of formats, one of them packed, with the lines of one later than those of the other.
 pub fn file_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let lines = line_seeds(seeds);
     let mut all = Vec::new();
@@ -149,16 +151,17 @@ fn parts(text: &[u8]) -> [String; 4] {
     std::array::from_fn(|_| parts.next().unwrap_or_default())
 }
 
-/// Any bytes as a whitelist, the lists of an organization, services and a log, divided by `0xff`: every
-/// line is an entry or told of, the log is read to evidence under them, and sources balance.
-pub fn beside(data: &[u8]) {
+/// Reads any bytes as a whitelist, the lists of an organization, services and a log, separated by
+/// `0xff`: every line is an entry or reported, the log becomes evidence under these lists, and
+/// sources balance.
+pub fn lists(data: &[u8]) {
     let [name, text @ ..] = data else { return };
     let name = NAMES.get(usize::from(*name) % NAMES.len()).copied().unwrap_or("x");
     let [list, organization, services, log] = parts(text);
     let (whitelist, wrong) = Whitelist::read(&list, &|_| Some(organization.clone()));
     assert!(whitelist.entries().len() <= list.lines().count(), "an entry has a line");
-    assert!(wrong.iter().all(|w| w.line >= 1), "what is wrong says where");
-    // Making settings takes longer than what is tried here.
+    assert!(wrong.iter().all(|w| w.line >= 1), "an error names its line");
+    // Creating settings would take longer than the tested code.
     static SETTINGS: LazyLock<Settings> = LazyLock::new(Settings::default);
     let mut settings = Settings { whitelist: Arc::new(whitelist), ..SETTINGS.clone() };
     let unread = settings.services.add(&services);
@@ -175,12 +178,12 @@ pub fn beside(data: &[u8]) {
     engine.finish(&mut |_| {});
     engine.ledger().balance().expect("sources balance");
     for hidden in engine.whitelisted() {
-        assert!(hidden.records + hidden.evidence > 0, "an entry that hid nothing is not told of");
+        assert!(hidden.records + hidden.evidence > 0, "an entry without effect is not reported");
     }
 }
 
 /// Entries of each kind over each format.
-pub fn beside_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
+pub fn list_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let list: &[u8] = b"\"IoCType\",\"IoCValue\",\"Direction\",\"IgnoreType\"\n; c\n#ip,1.1.1.1,both,both\n\
         ip,10.0.0.9,src,flows\nip,10.0.1.0/24,dst,alerts\ndomain,a.example,both,both\nasn,AS1,dst,both\n\
         mac,00:11:22:33:44:55,src,both\norganization,google,both,alerts\nip,x,both,both\n";

@@ -1,15 +1,14 @@
-//! Capture filters: any text as a filter, held against any frames.
+//! Capture filters: compiles any text as a filter and applies it to any frames.
 
 use crate::script::{Script, put_text};
 use crate::seeds::Seeds;
 use gabion_capture::filter::Filter;
 
-/// LINKTYPE numbers a frame can have here.
+/// LINKTYPE numbers of the frames.
 const LINKS: &[u16] = &[1, 101, 113, 0, 276, 12, 147];
 
-/// Compiles the text and asks it of each frame. What is no filter is refused with a place in the
-/// text; the same in brackets answers the same, and a test that no frame can stop answers the
-/// opposite when turned round twice.
+/// Compiles the text and applies it to each frame. An invalid filter is refused with an offset in
+/// the text; brackets do not change the result, and neither does a double negation.
 pub fn compile(data: &[u8]) {
     let mut script = Script::new(data);
     let text = String::from_utf8_lossy(script.text()).into_owned();
@@ -21,7 +20,7 @@ pub fn compile(data: &[u8]) {
             return;
         }
     };
-    // Depth is limited, so brackets may be two too many.
+    // The depth is limited, so two more brackets may be refused.
     let same = Filter::compile(&format!("({text})")).ok().filter(|_| !text.trim().is_empty());
     let twice = Filter::compile(&format!("not (not ({text}))")).ok();
     while !script.is_done() {
@@ -35,7 +34,7 @@ pub fn compile(data: &[u8]) {
     }
 }
 
-/// Filters of each kind, and every frame that is a kind of its own.
+/// Filters of each kind with a few frames.
 pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     const TEXTS: &[&str] = &[
         "tcp port 80",

@@ -1,8 +1,8 @@
-//! Streams and fragments: TCP segments and IP fragments in any order, of any length, over each other.
+//! Streams and fragments: TCP segments and IP fragments in any order, of any length, with overlaps.
 //!
-//! In the honest mode the bytes are a function of their place, so whatever order, overlap or loss
-//! there is, a byte that is handed on must be the byte of its place. In the other mode segments carry
-//! what the input says, and only what holds for liars is checked.
+//! In the honest mode each byte is a function of its offset: whatever the order, overlaps or
+//! losses, a delivered byte must be the byte of its offset. In the other mode segments have
+//! arbitrary content, and only general properties are checked.
 
 use crate::script::Script;
 use crate::seeds::Seeds;
@@ -14,7 +14,7 @@ use gabion_flow::{
 use gabion_record::budget::Budget;
 use gabion_record::{Addr, Direction};
 
-/// The byte that an honest sender has at a place.
+/// The byte of an honest sender at an offset.
 fn honest(side: usize, place: u32) -> u8 {
     let mixed = place.wrapping_mul(0x9e37_79b1) ^ (side as u32 + 1).wrapping_mul(0x85eb_ca6b);
     (mixed >> 13) as u8
@@ -30,11 +30,11 @@ struct Wire {
     next: [u32; 2],
     ts_ns: u64,
     is_honest: bool,
-    /// Sequence numbers mean what the honest mode takes them to mean.
+    /// Whether the sequence numbers are still those of the honest mode.
     is_checked: bool,
 }
 
-/// One connection of segments made by the script.
+/// One connection with segments from the script.
 pub fn streams(data: &[u8]) {
     let mut script = Script::new(data);
     let mode = script.u8();
@@ -44,8 +44,8 @@ pub fn streams(data: &[u8]) {
         async_oneside: mode & 8 != 0,
         ..StreamConfig::default()
     };
-    let room = if mode & 16 != 0 { 2_000 } else { 1 << 20 };
-    let budget = |name| Budget::standalone(name, room);
+    let budget_bytes = if mode & 16 != 0 { 2_000 } else { 1 << 20 };
+    let budget = |name| Budget::standalone(name, budget_bytes);
     let mut wire = Wire {
         tracker: TcpTracker::new(config, budget("session"), budget("data")),
         slot: None,
@@ -89,8 +89,8 @@ impl Wire {
             _ => script.u8(),
         };
         if self.is_honest {
-            // A second SYN begins a new numbering, and RST is believed or not: both are fine, but
-            // only one numbering can be checked.
+            // A second SYN begins a new numbering, and a RST may be accepted or not: both are fine,
+            // but only one numbering can be checked.
             flags &= !SYN;
         }
         let window = if head & 32 != 0 { script.u16() } else { 8192 };
@@ -142,7 +142,7 @@ impl Wire {
             self.next[side] = end;
         }
         if flags & (RST | FIN) != 0 {
-            // Behind a FIN a byte is no longer at the place that its number says.
+            // After a FIN the offset of a byte no longer follows from its number.
             self.is_checked = false;
         }
         for direction in Direction::BOTH {
@@ -155,7 +155,7 @@ impl Wire {
         }
     }
 
-    /// What the application layer and payload rules would see.
+    /// Reads the stream as the application layer and payload rules do.
     fn read(&mut self, direction: Direction) {
         let side = direction.index();
         let is_checked = self.is_checked;
@@ -164,7 +164,7 @@ impl Wire {
         let from = stream.app_offset();
         let consumed = match stream.app_next() {
             AppChunk::Data(bytes) => {
-                assert!(!bytes.is_empty(), "data is some");
+                assert!(!bytes.is_empty(), "data is not empty");
                 if is_checked {
                     check(side, from, bytes);
                 }
@@ -192,8 +192,8 @@ impl Wire {
         }
         self.tracker.recycle(self.slot.take());
         let counters = self.tracker.counters();
-        assert_eq!(counters.reassembly_memuse, 0, "stream bytes are given back");
-        assert_eq!(counters.active_sessions, 0, "the session is given back");
+        assert_eq!(counters.reassembly_memuse, 0, "stream bytes are released");
+        assert_eq!(counters.active_sessions, 0, "the session is released");
     }
 }
 
@@ -227,8 +227,9 @@ pub fn fragments(data: &[u8]) {
     let mut script = Script::new(data);
     let mode = script.u8();
     let is_honest = mode & 1 != 0;
-    let room = if mode & 2 != 0 { 4_000 } else { 1 << 20 };
-    let mut defrag = Defragmenter::new(DefragConfig::default(), Budget::standalone("defrag", room));
+    let budget_bytes = if mode & 2 != 0 { 4_000 } else { 1 << 20 };
+    let mut defrag =
+        Defragmenter::new(DefragConfig::default(), Budget::standalone("defrag", budget_bytes));
     let header = ipv4_header();
     let mut ts_ns = 1_000_000_000;
     for number in 1..=400 {
@@ -260,14 +261,14 @@ pub fn fragments(data: &[u8]) {
         if outcome.is_complete {
             check_datagram(defrag.datagram(), header.len(), is_honest);
         }
-        assert!(defrag.counters().memuse <= room, "the budget holds");
+        assert!(defrag.counters().memuse <= budget_bytes, "the budget holds");
     }
 }
 
 fn check_datagram(datagram: &[u8], header: usize, is_honest: bool) {
     assert!(datagram.len() >= header && datagram.len() <= 65_535, "{} bytes", datagram.len());
     let total = datagram.get(2..4).map(|b| usize::from(u16::from_be_bytes([b[0], b[1]])));
-    assert_eq!(total, Some(datagram.len()), "the header's length is the datagram's");
+    assert_eq!(total, Some(datagram.len()), "the header has the datagram's length");
     if is_honest {
         for (place, byte) in datagram.iter().skip(header).enumerate() {
             assert_eq!(*byte, honest(0, place as u32), "byte {place}");
@@ -279,7 +280,7 @@ fn ipv4_header() -> [u8; 20] {
     [0x45, 0, 0, 60, 0, 1, 0x20, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]
 }
 
-/// Datagrams cut in order, in reverse and over each other.
+/// Datagrams with fragments in order, in reverse and with overlaps.
 pub fn fragment_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for mode in 0u8..4 {

@@ -1,4 +1,4 @@
-//! Logs of flows, in every format, the encoding of profiles, and lists of threat intelligence.
+//! Flow logs in every format, the encoding of profiles, and lists of threat intelligence.
 
 use crate::seeds::Seeds;
 use gabion_behavior::Profile;
@@ -13,7 +13,7 @@ use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::TimeNs;
 use std::sync::{Arc, LazyLock};
 
-/// Names that a log may come by.
+/// File names of logs.
 pub(crate) const NAMES: [&str; 20] = [
     "conn.log",
     "dns.log",
@@ -37,8 +37,8 @@ pub(crate) const NAMES: [&str; 20] = [
     "nfcapd.txt",
 ];
 
-/// Any bytes as the lines of a log: every line has a verdict, and a record has the moment that the
-/// first look at its line gave.
+/// Reads any bytes as the lines of a log: every line has a verdict, and a record has the time that
+/// the first pass over its line found.
 pub fn lines(data: &[u8]) {
     let Some((first, text)) = data.split_first() else { return };
     let name = NAMES.get(usize::from(*first) % NAMES.len()).copied().unwrap_or("x");
@@ -47,7 +47,7 @@ pub fn lines(data: &[u8]) {
     for line in text.split(|b| *b == b'\n') {
         let Line::Record(ts, layout) = reader.line(line) else { continue };
         if let Ok(record) = reader.record(layout, line, &mut scratch) {
-            assert_eq!(record.ts, ts, "two looks at a line give two moments");
+            assert_eq!(record.ts, ts, "two passes over a line find different times");
         }
     }
 }
@@ -84,7 +84,7 @@ pub fn line_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     ]
     .map(|(name, text)| [&[name], text.as_bytes()].concat())
     .to_vec();
-    // What each of Zeek's logs has beside times and addresses.
+    // The fields of each of Zeek's logs in addition to times and addresses.
     for (name, more) in [
         (
             0u8,
@@ -141,8 +141,8 @@ pub fn line_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     all
 }
 
-/// Any bytes as datagrams of an exporter, each behind its length: templates stay bounded, and every
-/// flow has two addresses and a count.
+/// Reads any bytes as datagrams of an exporter, each after its length: templates stay bounded, and
+/// every flow is counted.
 pub fn netflow(data: &[u8]) {
     let mut collector = Collector::default();
     let mut rest = data;
@@ -170,16 +170,17 @@ pub fn netflow_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     [five, nine, ipfix].into_iter().map(|d| [words(&[d.len() as u16]), d].concat()).collect()
 }
 
-/// Any bytes as parcels on their way to a shard: what is taken is taken up, whatever it says.
+/// Reads any bytes as parcels on their way to a shard: every decoded parcel is processed, whatever
+/// it contains.
 pub fn parcel(data: &[u8]) {
-    // Making settings takes longer than what is tried here.
+    // Creating settings would take longer than the tested code.
     static SETTINGS: LazyLock<Arc<gabion_behavior::Settings>> = LazyLock::new(Arc::default);
     let mut shards = gabion_behavior::stages::Shards::new(Arc::clone(&SETTINGS), 1 << 20);
     let mut found = Vec::new();
     let mut rest = data;
     while let Some((parcel, behind)) = stages::take_parcel(rest) {
         if let Some((ahead, same)) = stages::ahead(rest) {
-            assert_eq!(same.len(), behind.len(), "a look ahead ends where the parcel does");
+            assert_eq!(same.len(), behind.len(), "the prefetch ends at the end of the parcel");
             shards.prefetch(ahead.into_iter());
         }
         rest = behind;
@@ -195,7 +196,7 @@ pub fn parcel(data: &[u8]) {
     shards.ledger().balance().expect("sources balance");
 }
 
-/// A record of each kind of log among the seeds of lines.
+/// Parcels of a record of each kind of log, from the seeds of lines.
 pub fn parcel_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let mut batch = Vec::new();
     let mut scratch = Vec::new();
@@ -221,19 +222,21 @@ pub fn parcel_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     vec![batch]
 }
 
-/// Any bytes as an encoded profile: what is taken encodes and decodes to the same.
+/// Reads any bytes as an encoded profile: a decoded profile encodes to the same bytes.
 pub fn profile(data: &[u8]) {
     let Some(profile) = Profile::decode(data) else { return };
     let mut bytes = Vec::new();
     profile.encode(&mut bytes);
-    let Some(mut again) = Profile::decode(&bytes) else { panic!("an encoding is no encoding") };
+    let Some(mut again) = Profile::decode(&bytes) else {
+        panic!("an encoded profile can't be decoded")
+    };
     let mut second = Vec::new();
     again.encode(&mut second);
-    assert!(bytes == second, "an encoding changes");
+    assert!(bytes == second, "an encoding is not stable");
     again.merge(profile);
 }
 
-/// Profiles that have seen something.
+/// Profiles with some records.
 pub fn profile_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let mut engine = gabion_behavior::Engine::new(gabion_behavior::Settings::default(), None);
     let mut scratch = Vec::new();
@@ -257,7 +260,7 @@ pub fn profile_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     engine.profiles().map(encode).collect()
 }
 
-/// What a list was read from, to be asked again when evidence is written.
+/// The text of a list, which is read again when evidence is written.
 struct Held(Vec<u8>);
 
 impl Texts for Held {
@@ -268,7 +271,7 @@ impl Texts for Held {
     }
 }
 
-/// A file of a purpose, read in pieces of a size.
+/// A list for a purpose, read in pieces of the given size.
 fn list(purpose: Purpose, text: &[u8], piece: usize) -> Intel {
     let mut builder = Builder::default();
     assert!(builder.file("x", ThreatLevel::Medium, purpose));
@@ -276,8 +279,8 @@ fn list(purpose: Purpose, text: &[u8], piece: usize) -> Intel {
     builder.finish(Some(Box::new(Held(text.to_vec()))))
 }
 
-/// Any bytes as a list of what is bad, of any purpose: the same entries in whatever pieces it comes, and
-/// each word of it can be asked for and told about.
+/// Reads any bytes as a list of threat intelligence for any purpose: the entries do not depend on
+/// the pieces, and each word can be looked up and described.
 pub fn intel(data: &[u8]) {
     let [purpose, piece, text @ ..] = data else { return };
     let purpose = match purpose % 8 {
@@ -291,8 +294,8 @@ pub fn intel(data: &[u8]) {
     let whole = list(purpose, text, usize::MAX);
     let parts = list(purpose, text, usize::from(*piece));
     let counts = |intel: &Intel| intel.sources().first().map(|s| s.counts.clone());
-    assert_eq!(counts(&whole), counts(&parts), "a split changes what is read");
-    assert_eq!(whole.len(), parts.len(), "a split changes what is listed");
+    assert_eq!(counts(&whole), counts(&parts), "a split changes the counts");
+    assert_eq!(whole.len(), parts.len(), "a split changes the entries");
     let is_end = |b: &u8| b.is_ascii_whitespace() || matches!(b, b',' | b';' | b'\'' | b'"' | b'#');
     for word in text.split(is_end).filter(|w| !w.is_empty()).take(64) {
         let asked = [

@@ -1,17 +1,16 @@
-//! The doors of the sensor through which bytes from outside come in, each as a function that takes
-//! any bytes and panics when something is wrong.
+//! The entry points of the sensor for bytes from outside, each as a function that takes any bytes
+//! and panics if something is wrong.
 //!
-//! A target turns its bytes into what its door takes (a script of segments, a rule file, frames),
-//! gives it that, and then checks what must hold whatever came in: nothing panics, offsets lie
-//! within what they point into, two ways to the same answer agree (whole and in pieces, fast and
-//! naive), budgets are given back, what is written is JSON. Time is event time out of the bytes, so
-//! that an input that fails once fails always.
+//! A target converts its bytes to the input of its entry point (a script of segments, a rule file,
+//! frames), calls it, and then checks what must always hold: nothing panics, offsets are in bounds,
+//! two ways to the same result agree (whole and in pieces, fast and naive), budgets are released,
+//! and output is JSON. Time is event time from the bytes, so that an input that fails once fails
+//! always.
 //!
-//! `targets` is the table of all; protocols are in it as the registry has them, so a new protocol is
-//! fuzzed without a line here.
+//! `targets` is the table of all targets. It takes protocols from the registry, so that a new
+//! protocol is fuzzed without a new line here.
 #![forbid(unsafe_code)]
 
-pub mod beside;
 pub mod capture;
 pub mod config;
 pub mod engine;
@@ -26,6 +25,7 @@ pub mod mutate;
 pub mod nfcapd;
 pub mod packet;
 pub mod proto;
+pub mod rule_files;
 pub mod rules;
 pub mod script;
 pub mod seal;
@@ -33,20 +33,20 @@ pub mod seeds;
 
 use seeds::Seeds;
 
-/// Takes an input; panics when something is wrong.
-pub type Door = Box<dyn Fn(&[u8]) + Send + Sync>;
+/// The function of a target: it takes an input and panics if something is wrong.
+pub type Entry = Box<dyn Fn(&[u8]) + Send + Sync>;
 
-/// Makes inputs of what is at hand.
+/// Creates first inputs from the seeds.
 pub type FirstInputs = Box<dyn Fn(&Seeds) -> Vec<Vec<u8>> + Send + Sync>;
 
-/// A door and where its first inputs come from.
+/// An entry point with its first inputs.
 pub struct Target {
-    /// `CRATE_WHAT`, as its program is called.
+    /// The name of the target and its program: `CRATE_NAME`.
     pub name: String,
     /// Longest input worth trying, bytes.
     pub len_max: usize,
-    /// Gives the door an input; panics when something is wrong.
-    pub run: Door,
+    /// Passes an input to the entry point; panics if something is wrong.
+    pub run: Entry,
     /// Real inputs to begin from.
     pub seeds: FirstInputs,
 }
@@ -69,7 +69,7 @@ pub fn targets() -> Vec<Target> {
         target("flowlog_nfcapd", 1 << 13, nfcapd::file, nfcapd::seeds),
         target("flowlog_netflow", 1 << 12, flowlog::netflow, flowlog::netflow_seeds),
         target("flowlog_feed", 1 << 13, feed::files, feed::file_seeds),
-        target("behavior_beside", 1 << 13, feed::beside, feed::beside_seeds),
+        target("behavior_lists", 1 << 13, feed::lists, feed::list_seeds),
         target("behavior_intel", 1 << 12, flowlog::intel, flowlog::intel_seeds),
         target("behavior_parcel", 1 << 12, flowlog::parcel, flowlog::parcel_seeds),
         target("behavior_profile", 1 << 13, flowlog::profile, flowlog::profile_seeds),
@@ -78,7 +78,7 @@ pub fn targets() -> Vec<Target> {
         target("net_engine", 1 << 15, engine::frames, engine::seeds),
         target("net_script", 1 << 13, lua::script, lua::seeds),
         target("packet_decode", 1 << 11, packet::decode, packet::seeds),
-        target("rules_beside", 1 << 13, beside::files, beside::seeds),
+        target("rules_files", 1 << 13, rule_files::files, rule_files::seeds),
         target("rules_parse", 1 << 13, rules::parse, rules::seeds),
         target("seal_checkpoint", 1 << 14, seal::checkpoint, seal::checkpoint_seeds),
         target("seal_chunk", 1 << 12, seal::chunk, seal::chunk_seeds),
@@ -104,9 +104,9 @@ fn target(name: &str, len_max: usize, run: fn(&[u8]), seeds: fn(&Seeds) -> Vec<V
 mod tests {
     use super::*;
 
-    /// Inputs that broke something once, a folder for each target.
+    /// Replays inputs that once failed, from one folder per target.
     #[test]
-    fn what_broke_once_breaks_no_more() {
+    fn inputs_that_once_failed_pass() {
         let folder = seeds::repository().join("tests/fuzz/regressions");
         let mut tried = 0;
         for target in targets() {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_target_takes_nothing_and_its_own_seeds() {
+    fn every_target_accepts_empty_input_and_its_seeds() {
         let seeds = Seeds::new(None);
         for target in targets() {
             (target.run)(&[]);

@@ -1,4 +1,4 @@
-//! Log intake: streams cut into messages, RELP, slog's envelopes, what a syslog message says.
+//! Log intake: the framing of streams, RELP, slog's envelopes, the fields of syslog messages.
 
 use crate::seeds::Seeds;
 use gabion_logs::envelope::{self, EnvelopeKey};
@@ -19,18 +19,21 @@ fn cut(framing: Framing, input: &[u8], step: usize) -> (Vec<Kept>, FramingCounts
     let mut frames = Vec::new();
     let mut take = |f: Frame<'_>| {
         assert!(f.bytes.len() <= framing.message_bytes_max, "a message is longer than its limit");
-        assert!(f.len_sent >= f.bytes.len() as u64, "more was kept than sent");
+        assert!(f.len_sent >= f.bytes.len() as u64, "more bytes were kept than sent");
         frames.push((f.bytes.to_vec(), f.len_sent, f.is_incomplete, f.is_frame_error));
     };
     for piece in input.chunks(step.max(1)) {
         framer.feed(piece, &mut take);
-        assert!(framer.held_bytes() <= framing.message_bytes_max + 16, "more is held than may be");
+        assert!(
+            framer.held_bytes() <= framing.message_bytes_max + 16,
+            "more bytes are held than the limit allows"
+        );
     }
     framer.finish(&mut take);
     (frames, framer.counts())
 }
 
-/// The first byte says how; any split gives the same frames.
+/// The first byte selects the framing; any split returns the same messages.
 pub fn framing(data: &[u8]) {
     let Some((&how, input)) = data.split_first() else { return };
     let message_bytes_max = if how & 2 == 0 { 64 } else { 64 * 1024 };
@@ -41,7 +44,7 @@ pub fn framing(data: &[u8]) {
     }
 }
 
-/// Streams as senders write them.
+/// Streams as in the output of senders.
 pub fn framing_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     [
         &b"\0<13>Oct 11 22:14:15 h a: one\n<13>Oct 11 22:14:15 h a: two\r\n"[..],
@@ -62,9 +65,12 @@ fn session(input: &[u8], step: usize) -> (Vec<Vec<u8>>, Vec<u8>, Option<Violatio
         if let Err(e) = server.feed(piece, &mut |m| messages.push(m.to_vec())) {
             return (messages, Vec::new(), Some(e));
         }
-        assert!(server.held_bytes() <= 128 * 1024 + 64 + piece.len(), "more is held than may be");
+        assert!(
+            server.held_bytes() <= 128 * 1024 + 64 + piece.len(),
+            "more bytes are held than the limit allows"
+        );
     }
-    // Not one answer to a message before it is durable.
+    // No response to a message before it is durable.
     let early = server.replies().windows(6).filter(|w| w == b"200 OK").count();
     assert!(early <= 1, "answered before it was durable");
     server.durable(messages.len() as u64);
@@ -72,7 +78,7 @@ fn session(input: &[u8], step: usize) -> (Vec<Vec<u8>>, Vec<u8>, Option<Violatio
     (messages, replies, None)
 }
 
-/// A client's side of a session; any split gives the same.
+/// The client's side of a session; any split has the same result.
 pub fn relp(data: &[u8]) {
     let whole = session(data, usize::MAX);
     for step in [1, 3, 50] {
@@ -80,7 +86,7 @@ pub fn relp(data: &[u8]) {
     }
 }
 
-/// Sessions, good and broken.
+/// Valid and broken sessions.
 pub fn relp_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     let open = b"1 open 53 relp_version=0\nrelp_software=librelp\ncommands=syslog,x\n";
     let mut all = vec![open.to_vec()];
@@ -96,8 +102,8 @@ pub fn relp_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     all
 }
 
-/// A stream of the journal's entries: any split gives the same, no entry is too large, and fields that are read and
-/// written again are the same fields.
+/// A stream of the journal's entries: any split has the same result, no entry is too large, and
+/// fields that are written again are the same.
 pub fn journal(data: &[u8]) {
     let read = |step: usize| {
         let mut entries = Entries::default();
@@ -128,7 +134,7 @@ pub fn journal(data: &[u8]) {
     }
 }
 
-/// Streams, good and broken.
+/// Valid and broken streams.
 pub fn journal_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     let binary = b"MESSAGE\n\x03\0\0\0\0\0\0\0a\nb\n_PID=2\n\n";
     [
@@ -143,7 +149,7 @@ pub fn journal_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// Any message gives fields that lie within it.
+/// The fields of any message lie within it.
 pub fn syslog(data: &[u8]) {
     let received = Received { time_ns: 1_795_212_000_000_000_000, zone_seconds: 3_600 };
     let bytes = unpacked(data);
@@ -153,7 +159,10 @@ pub fn syslog(data: &[u8]) {
     let fields = [message.host, message.app, message.pid, message.msgid, message.sd];
     for field in fields.into_iter().flatten().filter(|f| !f.is_empty()) {
         let field = field.as_ptr_range();
-        assert!(within.start <= field.start && field.end <= within.end, "a field out of nowhere");
+        assert!(
+            within.start <= field.start && field.end <= within.end,
+            "a field outside of the message"
+        );
     }
     if let Some(sd) = message.sd {
         let params: usize = elements(sd).map(|e| e.params().count()).sum();
@@ -163,7 +172,7 @@ pub fn syslog(data: &[u8]) {
     assert!(message.time.is_none_or(|t| t.nanos < 1_000_000_000));
 }
 
-/// Messages of both standards and of the wild.
+/// Messages of both standards and of real devices.
 pub fn syslog_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = [
         &b"<34>1 2003-10-11T22:14:15.003Z mymachine su - ID47 - \xef\xbb\xbf'su root' failed"[..],
@@ -189,8 +198,8 @@ pub fn syslog_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
 
 static KEY: OnceLock<Option<EnvelopeKey>> = OnceLock::new();
 
-/// An envelope off the wire: what opens is whole, what does not says why. A blob is tried with a known
-/// password too, so that what lies behind the RSA is reached.
+/// An envelope from the network: it opens completely or fails with a reason. A blob is tried with a
+/// known password too, so that the code after the RSA decryption is reached.
 pub fn envelope(data: &[u8]) {
     let key = KEY.get_or_init(|| {
         let corpus = std::env::var_os("GABION_CORPUS").map(std::path::PathBuf::from);
@@ -201,7 +210,7 @@ pub fn envelope(data: &[u8]) {
     if let Some(key) = key
         && let Ok(opened) = key.open(data)
     {
-        envelope::inner(&opened.inner).expect("what opens has its fields");
+        envelope::inner(&opened.inner).expect("an opened envelope has its fields");
         let first = ReplayWindow::default().first_seen(&opened.id, 0, Duration::ZERO);
         assert_eq!(first, None);
     }

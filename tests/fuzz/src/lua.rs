@@ -1,4 +1,4 @@
-//! Lua scripts of rules: any text as a script, run as rules run it on a short talk over HTTP.
+//! Lua scripts of rules: runs any text as a rule's script on a short HTTP connection.
 
 use crate::engine::Lines;
 use crate::seeds::{Seeds, repository};
@@ -7,10 +7,10 @@ use gabion_net::{Engine, FrameIn, Worker, WorkerBudgets};
 use gabion_rules::{LoadOptions, RuleSource, Ruleset};
 use std::sync::{Arc, OnceLock};
 
-/// Frames of the demonstration that scripts see: more would only repeat.
+/// Frames of the demonstration for scripts: more would only repeat.
 const FRAMES_MAX: usize = 14;
 
-/// The script in each place that a rule has for one; small limits, so that they are reached.
+/// The script in each place of a rule that takes one; small limits, so that they are reached.
 const RULES: &str = r#"
 alert tcp any any -> any any (msg:"packet"; lua:any.lua; sid:1;)
 alert http any any -> any any (msg:"buffer"; http.uri; content:"/"; lua:any.lua; sid:2;)
@@ -18,7 +18,7 @@ alert http1:request_complete any any -> any any (msg:"hook"; lua:any.lua; sid:3;
 alert http any any -> any any (msg:"transform"; http.uri; luaxform:any.lua, a, b; content:"a"; sid:4;)
 "#;
 
-/// Loads the text and runs it wherever it loads. Whatever it does, the run ends.
+/// Loads the text and runs it if it loads. Whatever it does, the run ends.
 pub fn script(data: &[u8]) {
     let setup = ScriptSetup {
         limits: ScriptLimits {
@@ -31,7 +31,10 @@ pub fn script(data: &[u8]) {
     let source = data.strip_prefix(b"!").unwrap_or(data).to_vec();
     let look = |path: &str, is_transform: bool| {
         let facts = inspect(path, Ok(source.clone()), is_transform, &setup);
-        assert!(facts.as_ref().err().is_none_or(|said| !said.is_empty()), "a reason is given");
+        assert!(
+            facts.as_ref().err().is_none_or(|reason| !reason.is_empty()),
+            "an error has a reason"
+        );
         Ok(facts?)
     };
     let catalog = gabion_proto::registry::catalog();
@@ -46,7 +49,7 @@ pub fn script(data: &[u8]) {
     let engine = Arc::new(engine);
     let mut worker = Worker::new(Arc::clone(&engine), WorkerBudgets::standalone(&engine));
     let mut sink = Lines::new();
-    for (number, (ts_ns, frame)) in (1..).zip(talk()) {
+    for (number, (ts_ns, frame)) in (1..).zip(http_frames()) {
         let frame = FrameIn {
             ts_ns: *ts_ns,
             clock_ns: *ts_ns,
@@ -64,7 +67,7 @@ pub fn script(data: &[u8]) {
 }
 
 /// The first frames to and from a web server in the demonstration.
-fn talk() -> &'static [(u64, Vec<u8>)] {
+fn http_frames() -> &'static [(u64, Vec<u8>)] {
     static TALK: OnceLock<Vec<(u64, Vec<u8>)>> = OnceLock::new();
     TALK.get_or_init(|| {
         let seeds = Seeds::new(None);
@@ -79,7 +82,7 @@ fn talk() -> &'static [(u64, Vec<u8>)] {
     })
 }
 
-/// Scripts of the corpus' tests, and some that want too much.
+/// Scripts of the corpus's tests, and some that exceed limits.
 pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     const BODIES: &[&str] = &[
         "while true do end",

@@ -1,15 +1,15 @@
-//! Runs targets without libFuzzer: a plain loop that changes real inputs at random. It needs nothing
-//! but the pinned toolchain, so it is what a gate can always run; it does not know what it covers.
+//! Runs targets without libFuzzer: a plain loop that changes real inputs at random. It needs only
+//! the pinned toolchain, so that a gate can always run it; it does not measure coverage.
 //!
 //!     gabion-fuzz list
 //!     gabion-fuzz seeds FOLDER               write first inputs, a folder for each target
 //!     gabion-fuzz run [--seconds N] [--seed N] [TARGET…]
 //!     gabion-fuzz replay TARGET FILE…
 //!
-//! A panic is caught, its input kept in `fuzz/artifacts/TARGET-…`, and the loop goes on; the same place
-//! is told once. An input that takes longer than ten seconds ends the program.
-//! Exit codes: 0 nothing found, 1 something found, 2 usage.
-#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
+//! A panic is caught, its input kept in `fuzz/artifacts/TARGET-…`, and the loop continues; the same
+//! place is reported once. An input that takes longer than ten seconds ends the program. Exit
+//! codes: 0 nothing found, 1 something found, 2 usage.
+#![allow(clippy::print_stdout, reason = "the results are printed to a terminal")]
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods)] // the loop runs for a given time
 
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// Seconds an input may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Resident memory that an input may not push the process over, KiB.
+/// Resident memory of the process that no input may exceed, KiB.
 const MEMORY_KIB_MAX: u64 = 2 << 20;
 
 fn main() -> ExitCode {
@@ -133,7 +133,7 @@ fn run(options: &Options<'_>) -> ExitCode {
     ExitCode::from(u8::from(found > 0))
 }
 
-/// Runs one target for its time and gives the number of places where it failed.
+/// Runs one target for its time and returns the number of places where it failed.
 fn run_target(target: &Target, seeds: &Seeds, options: &Options<'_>, watch: &Watch) -> usize {
     let mut dice = Dice::new(options.seed);
     let own = (target.seeds)(seeds);
@@ -158,7 +158,7 @@ fn run_target(target: &Target, seeds: &Seeds, options: &Options<'_>, watch: &Wat
                 println!("{}: {line}\n  input kept in {}", target.name, file.display());
             }
         } else if dice.below(400) == 0 && pool.len() < 20_000 {
-            // Some changes stay, so that changes add up.
+            // Some changed inputs are kept, so that changes accumulate.
             pool.push(data);
         }
     }
@@ -180,13 +180,13 @@ fn keep(name: &str, data: &[u8]) -> PathBuf {
     file
 }
 
-/// What is running now: since when, which target, which input.
+/// The current input: its start, target and bytes.
 type Running = Arc<Mutex<Option<(Instant, String, Vec<u8>)>>>;
 
-/// File and line of a panic, and what it said.
+/// File and line of a panic, and its message.
 type Place = (String, String);
 
-/// Watches over inputs: where they panic, how long they take, how much memory they want.
+/// Watches inputs: where they panic, how long they take, how much memory they use.
 struct Watch {
     running: Running,
     place: Arc<Mutex<Place>>,
@@ -196,12 +196,12 @@ impl Watch {
     fn start() -> Watch {
         let running: Running = Arc::default();
         let place: Arc<Mutex<Place>> = Arc::default();
-        let told = Arc::clone(&place);
+        let fault_place = Arc::clone(&place);
         std::panic::set_hook(Box::new(move |info| {
             let place = info.location().map(|l| format!("{}:{}", l.file(), l.line()));
             let line: String = info.to_string().replace('\n', " ").chars().take(400).collect();
-            if let Ok(mut told) = told.lock() {
-                *told = (place.unwrap_or_default(), line);
+            if let Ok(mut fault_place) = fault_place.lock() {
+                *fault_place = (place.unwrap_or_default(), line);
             }
         }));
         let seen = Arc::clone(&running);
@@ -222,7 +222,7 @@ impl Watch {
         Watch { running, place }
     }
 
-    /// Runs `work`; where it panicked and what it said, if it did.
+    /// Runs `work`; returns place and message of its panic, if any.
     fn over(&self, name: &str, data: &[u8], work: impl FnOnce()) -> Option<Place> {
         if let Ok(mut running) = self.running.lock() {
             *running = Some((Instant::now(), name.to_owned(), data.to_vec()));

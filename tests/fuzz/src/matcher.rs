@@ -1,4 +1,4 @@
-//! Literals and regular expressions: the fast answer against the plain one.
+//! Literals and regular expressions: the fast result compared with the naive one.
 
 use crate::script::{Script, put_text};
 use crate::seeds::Seeds;
@@ -6,10 +6,11 @@ use gabion_matcher::regex::{Flags, Limits, Regex, RegexScratch};
 use gabion_matcher::{Anchor, BufferMatcher, Matcher, Pattern, Scratch};
 use std::collections::BTreeSet;
 
-/// Patterns in a set at most.
+/// Most patterns in a set.
 const PATTERNS_MAX: usize = 200;
 
-/// A set of patterns and a buffer: what the matcher reports is what `Pattern::matches_at` says.
+/// A set of patterns and a buffer: the matcher reports the patterns that `Pattern::matches_at`
+/// finds.
 pub fn naive(data: &[u8]) {
     let mut script = Script::new(data);
     let count = usize::from(script.u8()) % PATTERNS_MAX;
@@ -36,13 +37,13 @@ pub fn naive(data: &[u8]) {
     }
     let matcher = BufferMatcher::new(&patterns);
     let mut scratch = Scratch::new();
-    // Two buffers one after the other: what the first leaves in the scratch must not show.
+    // Two buffers in turn: the state that the first leaves in the scratch must have no effect.
     for hay in [script.text(), script.all()] {
         let mut found = Vec::new();
         let scan = matcher.scan(hay, &mut scratch, &mut |id| found.push(id));
         let unique: BTreeSet<u32> = found.iter().copied().collect();
-        assert_eq!(unique.len(), found.len(), "each pattern is told once");
-        assert_eq!(scan.hits as usize, found.len(), "the count of hits is right");
+        assert_eq!(unique.len(), found.len(), "each pattern is reported once");
+        assert_eq!(scan.hits as usize, found.len(), "the count of hits is correct");
         let expected: BTreeSet<u32> = patterns
             .iter()
             .filter(|pattern| (0..=hay.len()).any(|start| pattern.matches_at(hay, start)))
@@ -95,8 +96,8 @@ pub fn naive_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// An expression and a buffer under the peer's limits: it ends, groups lie within the buffer, and
-/// with and without compiled code it says the same where neither reaches a limit.
+/// An expression and a buffer under Suricata's limits: the search ends, groups lie within the
+/// buffer, and the results with and without compiled code agree unless a limit is reached.
 pub fn regex(data: &[u8]) {
     let mut script = Script::new(data);
     let head = script.u8();
@@ -117,7 +118,7 @@ pub fn regex(data: &[u8]) {
     let hay = script.all();
     let Ok(compiled) = Regex::new(pattern, flags, Limits::default()) else { return };
     let plain = Regex::new(pattern, Flags { jit: false, ..flags }, Limits::default())
-        .expect("what compiles with machine code compiles without");
+        .expect("an expression that compiles with machine code compiles without");
     let (mut one, mut two) = (RegexScratch::new(), RegexScratch::new());
     let found = compiled.find(hay, &mut one);
     let second = plain.find(hay, &mut two);
@@ -136,7 +137,7 @@ pub fn regex(data: &[u8]) {
     }
 }
 
-/// Expressions of the kind rules have, and some that are made to take long.
+/// Expressions as in rules, and some that are designed to take long.
 pub fn regex_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     let pairs: &[(&str, &str)] = &[
         ("^/[a-z]{5,10}\\.php\\?id=\\d+$", "/gatexx.php?id=1234"),

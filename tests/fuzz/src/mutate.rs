@@ -1,12 +1,12 @@
-//! Changes inputs at random: the plain runner's way to new ones. Knows nothing of what it covers;
+//! Changes inputs at random to get new ones for the plain runner. It does not measure coverage;
 //! libFuzzer does that better where it can be built.
 
-/// A small generator of numbers (splitmix64), so that a run can be repeated by its seed.
+/// A small random number generator (splitmix64), so that a run can be repeated by its seed.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice that always fall the same way for the same seed.
+    /// A generator that always returns the same numbers for the same seed.
     #[must_use]
     pub fn new(seed: u64) -> Dice {
         Dice(seed)
@@ -31,11 +31,11 @@ impl Dice {
     }
 }
 
-/// Bytes at which parsers decide.
+/// Bytes that parsers treat specially.
 const TURNS: &[u8] =
     &[0, 1, 0x7f, 0x80, 0xff, b'\r', b'\n', b' ', b'"', b'%', b':', b';', b'(', b'{'];
 
-/// A new input out of one (and parts of another), at most `len_max` long.
+/// A new input from one (and parts of another), at most `len_max` long.
 pub fn mutate(dice: &mut Dice, from: &[u8], other: &[u8], len_max: usize) -> Vec<u8> {
     let mut data = from.to_vec();
     for _ in 0..=dice.below(6) {
@@ -111,6 +111,9 @@ mod tests {
         };
         assert_eq!(run(1), run(1));
         assert_ne!(run(1), run(2));
-        assert!(mutate(&mut Dice::new(0), &[], &[], 8).len() <= 8, "nothing can be changed too");
+        assert!(
+            mutate(&mut Dice::new(0), &[], &[], 8).len() <= 8,
+            "an empty input can be changed too"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! nfdump's binary files: layouts, packings of blocks, parts of records.
+//! nfdump's binary files: layouts, compression of blocks, parts of records.
 
 use crate::seeds::Seeds;
 use gabion_flowlog::Line;
@@ -6,7 +6,7 @@ use gabion_flowlog::Reader;
 use gabion_flowlog::source::{LineRead, Lines};
 use std::io::{self, Read};
 
-/// A stream that gives a few bytes at a time, and between them says that there are no more yet.
+/// A stream that returns a few bytes at a time, and between them that there is no more data yet.
 struct Slow {
     bytes: Vec<u8>,
     given: usize,
@@ -28,7 +28,7 @@ impl Read for Slow {
     }
 }
 
-/// Records and skips of a file that comes in pieces, what ended it, and how many bytes its rows had.
+/// Records and skips of a file that arrives in pieces, why it ended, and the size of its rows.
 fn read(bytes: &[u8], piece: usize) -> (Vec<String>, Option<String>, u64) {
     let from = Slow { bytes: bytes.to_vec(), given: 0, piece, is_pausing: false };
     let mut lines = Lines::unpacked(Box::new(from));
@@ -45,7 +45,7 @@ fn read(bytes: &[u8], piece: usize) -> (Vec<String>, Option<String>, u64) {
         match reader.line(line) {
             Line::Record(ts, layout) => {
                 if let Ok(record) = reader.record(layout, line, &mut scratch) {
-                    assert_eq!(record.ts, ts, "two looks at a row give two moments");
+                    assert_eq!(record.ts, ts, "two passes over a row find different times");
                 }
                 all.push(String::from_utf8_lossy(line).into_owned());
             }
@@ -56,21 +56,21 @@ fn read(bytes: &[u8], piece: usize) -> (Vec<String>, Option<String>, u64) {
     (all, lines.error().map(ToString::to_string), lines.bytes())
 }
 
-/// Any bytes as a file, behind one that says how many bytes come at a time: whole or in pieces it holds the same, and its
-/// rows are no more than what a packed log may become.
+/// Reads any bytes after the first as a file, in pieces of the size in the first byte: whole and in
+/// pieces have the same result, and its rows are no larger than a packed log may become.
 pub fn file(data: &[u8]) {
     let [piece, bytes @ ..] = data else { return };
-    // Others are for `flowlog_feed`.
+    // Other files are for `flowlog_feed`.
     if !matches!(bytes, [0x0c, 0xa5, ..] | [0xa5, 0x0c, ..]) {
         return;
     }
     let whole = read(bytes, usize::MAX);
-    assert_eq!(whole, read(bytes, usize::from(*piece).max(1)), "pieces change what is read");
+    assert_eq!(whole, read(bytes, usize::from(*piece).max(1)), "pieces change the result");
     let most = gabion_flowlog::limits::EXPANSION_MAX * bytes.len() as u64 + (2 << 20);
     assert!(whole.2 <= most, "{} bytes of rows", whole.2);
 }
 
-/// A file of each layout, with blocks of each packing.
+/// A file of each layout, with blocks of each compression.
 pub fn seeds(_: &Seeds) -> Vec<Vec<u8>> {
     let words = |words: &[u16]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
     let block = |kind: u16, flags: u16, body: &[u8]| {

@@ -1,4 +1,4 @@
-//! Frames: any bytes under any link type.
+//! Frames: decodes any bytes with any link type.
 
 use crate::seeds::Seeds;
 use gabion_packet::{DecodeCounters, Link, PacketSet};
@@ -12,15 +12,15 @@ thread_local! {
         RefCell::new((PacketSet::new(), DecodeCounters::default()));
 }
 
-/// The first byte picks the link, the rest is the frame. The set is used again and again, so that
-/// what one frame leaves behind shows in the next.
+/// The first byte selects the link, the rest is the frame. The set is reused, so that any state
+/// that one frame leaves would show in the next.
 pub fn decode(data: &[u8]) {
     let Some((first, frame)) = data.split_first() else { return };
     let number = LINKS.get(usize::from(*first) % LINKS.len()).copied().unwrap_or(1);
     let Some(link) = Link::from_linktype(number.into()) else { return };
     ROOM.with_borrow_mut(|(set, counters)| {
         let checked = gabion_packet::fuzz_entry(set, counters, link, frame);
-        assert_eq!(checked, Ok(()), "what decoding leaves lies within the frame");
+        assert_eq!(checked, Ok(()), "decoded offsets are within the frame");
     });
 }
 

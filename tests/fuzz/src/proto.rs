@@ -1,9 +1,9 @@
-//! Application protocols: what two ends say, cut anywhere.
+//! Application protocols: the bytes of two ends, cut anywhere.
 //!
-//! A script says who speaks, how much, and where bytes are lost. The parser is given that piece by
-//! piece as the engine would give it; a second parser is given the same with the pieces of one
-//! speaker joined, and must come to the same transactions. Every buffer, number and record that a
-//! transaction offers is taken, and records must be JSON.
+//! A script determines which end sends, how much, and where bytes are lost. One parser gets this
+//! piece by piece, as from the engine; a second parser gets the same with consecutive pieces of one
+//! end joined, and must find the same transactions. Every buffer, number and record of a
+//! transaction is read, and records must be JSON.
 
 use crate::script::{Script, put_text};
 use crate::seeds::Seeds;
@@ -16,21 +16,21 @@ use gabion_record::json::Json;
 use gabion_record::{Addr, Direction};
 use std::sync::OnceLock;
 
-/// Pieces of one input at most.
+/// Most pieces of one input.
 const PIECES_MAX: usize = 600;
-/// Bytes the engine keeps for a parser that waits for more; beyond, it gives up on the direction.
+/// Bytes that the engine keeps for a parser that waits for more; beyond that it ends the direction.
 const PENDING_MAX: usize = 1 << 20;
-/// Instances of a buffer that are taken.
+/// Instances of a buffer that are read.
 const INSTANCES_MAX: usize = 64;
 
-/// The protocol that GABION_FUZZ_PROTO names, else the one the first byte picks.
+/// The protocol that GABION_FUZZ_PROTO names, else the one that the first byte selects.
 pub fn chosen(data: &[u8]) {
     static NAME: OnceLock<Option<String>> = OnceLock::new();
     let name = NAME.get_or_init(|| std::env::var("GABION_FUZZ_PROTO").ok());
     match name {
         Some(name) => {
             let found = registry().iter().find(|p| p.table.name == name);
-            parse(found.unwrap_or_else(|| panic!("no protocol is called {name}")), data);
+            parse(found.unwrap_or_else(|| panic!("there is no protocol {name}")), data);
         }
         None => {
             let Some((first, rest)) = data.split_first() else { return };
@@ -42,14 +42,14 @@ pub fn chosen(data: &[u8]) {
     }
 }
 
-/// One piece of what is said.
+/// One piece of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Said(Direction, Vec<u8>),
     Lost(Direction, u64),
 }
 
-/// Gives a protocol's parser a script.
+/// Runs a protocol's parser on a script.
 pub fn parse(protocol: &'static Protocol, data: &[u8]) {
     let mut script = Script::new(data);
     let mode = script.u8();
@@ -63,17 +63,18 @@ pub fn parse(protocol: &'static Protocol, data: &[u8]) {
     let needs = if mode & 2 != 0 { everything() } else { Requirements::default() };
     let frees = mode & 4 != 0;
     let as_cut = Run::new(protocol, transport, needs, frees).over(&pieces);
-    // What is freed early can't be told of what comes later, so where the cuts are makes a difference.
+    // A transaction that was freed early does not see later data, so the cuts make a difference.
     if is_stream && !frees {
         let joined = Run::new(protocol, transport, needs, frees).over(&join(&pieces));
         let mut all = [&as_cut, &joined].into_iter().flatten();
-        if all
-            .any(|told| hangs_on_pieces(protocol, told) || has_bare_answer(protocol, told, &pieces))
-        {
+        if all.any(|text| {
+            depends_on_pieces(protocol, text) || has_bare_response(protocol, text, &pieces)
+        }) {
             return;
         }
-        if hangs_on_an_open_line(protocol, &pieces) {
-            let is_like = |(one, other): (&String, &String)| bare(one) == bare(other);
+        if depends_on_an_open_line(protocol, &pieces) {
+            let is_like =
+                |(one, other): (&String, &String)| without_events(one) == without_events(other);
             assert!(
                 as_cut.len().abs_diff(joined.len()) == 1
                     || as_cut.iter().zip(&joined).all(is_like) && as_cut.len() == joined.len(),
@@ -87,33 +88,35 @@ pub fn parse(protocol: &'static Protocol, data: &[u8]) {
     }
 }
 
-/// The one known exception, which is the peer's: what stands behind a whole HTTP/1 message in the same
-/// segment, and is no further message, is taken for more of its body and told so; in a segment of its
-/// own it begins a message.
-fn hangs_on_pieces(protocol: &Protocol, told: &str) -> bool {
+/// The one known exception, as in Suricata: bytes after a complete HTTP/1 message in the same
+/// segment that are not another message count as more of its body, with an event; in a segment of
+/// their own they begin a message.
+fn depends_on_pieces(protocol: &Protocol, text: &str) -> bool {
     let table = &protocol.table;
     let behind = ["request_body_unexpected", "response_body_unexpected"];
     let mut codes = table.events.iter().filter(|e| behind.contains(&e.name)).map(|e| e.code);
-    let events = told.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let events = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     let has =
         |code: u16| events.is_some_and(|(list, _)| list.split(", ").any(|n| n == code.to_string()));
     table.name == "http1" && codes.any(has)
 }
 
-/// A further exception of the peer's: an answer without a status line ends with its segment. What then
-/// comes from the server is unasked for, where in one segment it is the rest of that answer.
-fn has_bare_answer(protocol: &Protocol, told: &str, pieces: &[Piece]) -> bool {
+/// Another exception, as in Suricata: a response without a status line ends with its segment. Later
+/// bytes from the server are then unexpected, while in one segment they are the rest of that
+/// response.
+fn has_bare_response(protocol: &Protocol, text: &str, pieces: &[Piece]) -> bool {
     let is_bare = |piece: &Piece| match piece {
         Piece::Said(Direction::ToClient, bytes) => !bytes.trim_ascii_start().starts_with(b"HTTP/"),
         _ => false,
     };
-    protocol.table.name == "http1" && !told.contains("\"status\":") && pieces.iter().any(is_bare)
+    protocol.table.name == "http1" && !text.contains("\"status\":") && pieces.iter().any(is_bare)
 }
 
-/// The same exception where nothing is told of it: a line that never ends, behind a whole HTTP/1 message
-/// in the same segment, is left, and the message is over only with the stream, when events are no longer told
-/// (the peer's way, 8.0.7, seen); in a segment of its own it ends that one and begins another.
-fn hangs_on_an_open_line(protocol: &Protocol, pieces: &[Piece]) -> bool {
+/// The same exception without an event: an unterminated line after a complete HTTP/1 message in the
+/// same segment stays unparsed, and the message is complete only at the end of the stream, when
+/// events are no longer reported (as observed in Suricata 8.0.7); in a segment of its own it ends
+/// the message and begins another.
+fn depends_on_an_open_line(protocol: &Protocol, pieces: &[Piece]) -> bool {
     let last = |side| {
         pieces.iter().rev().find_map(|piece| match piece {
             Piece::Said(by, bytes) if *by == side && !bytes.is_empty() => Some(bytes),
@@ -124,9 +127,9 @@ fn hangs_on_an_open_line(protocol: &Protocol, pieces: &[Piece]) -> bool {
         && Direction::BOTH.into_iter().filter_map(last).any(|bytes| !bytes.ends_with(b"\n"))
 }
 
-/// What is told without the events.
-fn bare(told: &str) -> (&str, &str) {
-    let (head, rest) = told.split_once('[').unwrap_or((told, ""));
+/// A transaction's text without its events.
+fn without_events(text: &str) -> (&str, &str) {
+    let (head, rest) = text.split_once('[').unwrap_or((text, ""));
     (head, rest.split_once(']').map_or(rest, |(_, record)| record))
 }
 
@@ -157,7 +160,7 @@ fn join(pieces: &[Piece]) -> Vec<Piece> {
     all
 }
 
-/// All that a parser can be asked for.
+/// Requirements with everything that a parser can provide.
 #[must_use]
 pub fn everything() -> Requirements {
     Requirements {
@@ -172,19 +175,19 @@ pub fn everything() -> Requirements {
     }
 }
 
-/// A parser and how far each direction of it is.
+/// A parser with the progress of each direction.
 struct Run {
     protocol: &'static Protocol,
     parser: Box<dyn Parser>,
     needs: Requirements,
     is_stream: bool,
-    /// Transactions are freed as soon as they are complete, as the engine does.
+    /// Whether transactions are freed as soon as they are complete, as in the engine.
     frees: bool,
     ends: Endpoints,
     pending: [Vec<u8>; 2],
     needed: [usize; 2],
     is_dead: [bool; 2],
-    told: Vec<String>,
+    texts: Vec<String>,
 }
 
 impl Run {
@@ -194,7 +197,7 @@ impl Run {
         needs: Requirements,
         frees: bool,
     ) -> Run {
-        let settings = (protocol.configure)(None).expect("the defaults are good settings");
+        let settings = (protocol.configure)(None).expect("the defaults are valid settings");
         let is_tcp = matches!(transport, Transport::Tcp);
         Run {
             protocol,
@@ -213,11 +216,11 @@ impl Run {
             pending: [Vec::new(), Vec::new()],
             needed: [0; 2],
             is_dead: [false; 2],
-            told: Vec::new(),
+            texts: Vec::new(),
         }
     }
 
-    /// What the transactions tell, in order of their numbers.
+    /// The texts of the transactions, in order of their numbers.
     fn over(mut self, pieces: &[Piece]) -> Vec<String> {
         for piece in pieces {
             match piece {
@@ -232,8 +235,8 @@ impl Run {
             self.parser.finish(side);
         }
         self.settle(true);
-        self.told.sort();
-        self.told
+        self.texts.sort();
+        self.texts
     }
 
     fn say(&mut self, side: Direction, bytes: &[u8], eof: bool) {
@@ -273,7 +276,7 @@ impl Run {
         if self.is_dead[i] {
             return;
         }
-        // Bytes that wait are lost with what follows them.
+        // Waiting bytes are lost together with the bytes after them.
         let waiting = std::mem::take(&mut self.pending[i]).len() as u64;
         self.needed[i] = 0;
         if self.give(side, Input::Gap { len: len + waiting }) == Outcome::Error {
@@ -287,39 +290,39 @@ impl Run {
         cx.requirements = self.needs;
         let outcome = self.parser.parse(&mut cx, input);
         if cx.change.is_some() || cx.stop_reassembly {
-            // Another protocol's parser would be given the rest, or none.
+            // Another protocol's parser, or none, would get the rest.
             self.is_dead = [true; 2];
         }
         self.settle(false);
         outcome
     }
 
-    /// Takes all that transactions offer; tells of those that are complete and frees them.
+    /// Reads all data of the transactions; keeps the text of complete ones and frees them.
     fn settle(&mut self, at_end: bool) {
         let (first, next) = (self.parser.first_tx_id(), self.parser.next_tx_id());
         assert!(first <= next, "transactions {first} to {next}");
         for id in first..next {
-            self.look(id);
+            self.read_transaction(id);
             let Some(tx) = self.parser.tx(id) else { continue };
             let table = &self.protocol.table;
             let is_complete = Direction::BOTH.into_iter().all(|d| {
                 tx.only().is_some_and(|only| only != d) || tx.progress(d) >= table.last_state(d)
             });
             if is_complete && self.frees || at_end {
-                let mut told = format!("{id} {:?}", tx.events());
+                let mut text = format!("{id} {:?}", tx.events());
                 let mut how = LogOptions::default();
                 for part in 0..tx.log_parts(how) {
                     how.part = part;
-                    told.push_str(&record(tx, how));
+                    text.push_str(&record(tx, how));
                 }
-                self.told.push(told);
+                self.texts.push(text);
                 self.parser.free(id);
             }
         }
     }
 
-    /// Takes every buffer, number and file of a transaction, and its record as an alert would.
-    fn look(&self, id: u64) {
+    /// Reads every buffer, number and file of a transaction, and its record as for an alert.
+    fn read_transaction(&self, id: u64) {
         let Some(tx) = self.parser.tx(id) else { return };
         for def in self.protocol.table.buffers {
             for hook in def.hooks {
@@ -360,8 +363,7 @@ fn record(tx: &dyn gabion_proto::Transaction, how: LogOptions<'_>) -> String {
     text
 }
 
-/// Conversations of captures on the ports the protocol is looked for, and those that begin with one
-/// of its literals.
+/// Connections of captures on the protocol's ports, and those that begin with one of its literals.
 pub fn seeds(protocol: &'static Protocol, seeds: &Seeds) -> Vec<Vec<u8>> {
     let is_tcp = |t: &Transport| matches!(t, Transport::Tcp);
     let fits = |talk: &&crate::seeds::Talk| {

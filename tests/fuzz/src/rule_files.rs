@@ -1,4 +1,4 @@
-//! Files that stand beside rules: thresholds, classes, references, values of datasets.
+//! Files that rules use: thresholds, classes, references, values of datasets.
 
 use crate::seeds::Seeds;
 use gabion_net::Datasets;
@@ -13,7 +13,7 @@ const TYPES: &[DatasetType] = &[
     DatasetType::Ip,
 ];
 
-/// The first byte says which file the rest is.
+/// The first byte selects the kind of file, the rest is its text.
 pub fn files(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let text = || String::from_utf8_lossy(rest);
@@ -39,7 +39,7 @@ pub fn files(data: &[u8]) {
     }
 }
 
-/// Values of a set; what was taken is given back when the set is saved.
+/// Values of a set; a saved set has all values that were added.
 fn dataset(mode: u8, text: &[u8]) {
     let kind = TYPES.get(usize::from(mode) % TYPES.len()).copied().unwrap_or(DatasetType::String);
     let format = match mode / 8 % 3 {
@@ -65,11 +65,11 @@ fn dataset(mode: u8, text: &[u8]) {
     };
     let (mut sets, mut notes) = (Datasets::default(), Vec::new());
     if !sets.open(&def, Some(("any.lst", text)), &mut notes) {
-        assert!(!notes.is_empty(), "a reason is given");
+        assert!(!notes.is_empty(), "an error has a reason");
         return;
     }
     let saved = sets.saves();
-    // Sets of both versions of IP write IPv4 as such and want it mapped, as the peer's do.
+    // Sets of both versions of IP write IPv4 unmapped and read it mapped, as in Suricata.
     if format == DatasetFormat::Csv && kind != DatasetType::Ip {
         for (_, written) in &saved {
             let (mut again, mut notes) = (Datasets::default(), Vec::new());
@@ -77,14 +77,14 @@ fn dataset(mode: u8, text: &[u8]) {
             assert_eq!(
                 &again.saves(),
                 &saved,
-                "what is saved is read again: {}",
+                "a saved set can be read again: {}",
                 text.escape_ascii()
             );
         }
     }
 }
 
-/// Files of each kind: those of the corpus, and a few lines.
+/// Files of each kind: those of the corpus, and a few short ones.
 pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let with = |mode: u8, text: &[u8]| [&[mode], text].concat();
     let mut all = vec![

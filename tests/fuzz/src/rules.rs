@@ -1,11 +1,11 @@
-//! Rules: any text as a rule file, its rules compiled and told about.
+//! Rules: parses any text as a rule file, and compiles and describes its rules.
 
 use crate::seeds::{Seeds, repository};
 use gabion_record::applayer::Catalog;
 use gabion_rules::{LoadOptions, RuleSource, RuleVars, Ruleset};
 use std::sync::OnceLock;
 
-/// Loads the text with the protocols there are. Files that rules name are all the same short one.
+/// Loads the text with all protocols. Every file that a rule names is the same short one.
 pub fn parse(data: &[u8]) {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();
     let catalog = CATALOG.get_or_init(gabion_proto::registry::catalog);
@@ -22,7 +22,7 @@ pub fn parse(data: &[u8]) {
     }
 }
 
-/// The variables of the peer's default configuration.
+/// The variables of Suricata's default configuration.
 #[must_use]
 pub fn vars() -> RuleVars {
     let pairs = |list: &[(&str, &str)]| {
@@ -46,7 +46,7 @@ pub fn vars() -> RuleVars {
     }
 }
 
-/// Rules of the demonstration, one each, and of the corpus' tests.
+/// Single rules of the demonstration and of the corpus's tests.
 pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let mut texts = vec![read(&repository().join("demo/gabion.rules"))];
     if let Some(corpus) = &seeds.corpus {
@@ -63,7 +63,7 @@ pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let rules =
         rules.filter(|line| !line.starts_with('#') && line.len() > 10 && line.len() < 4_000);
     let all: Vec<Vec<u8>> = rules.map(|line| line.as_bytes().to_vec()).collect();
-    // Neighbours are alike; some thousands are enough.
+    // Neighboring rules are similar; some thousands are enough.
     let step = (all.len() / 3_000).max(1);
     all.into_iter().step_by(step).collect()
 }

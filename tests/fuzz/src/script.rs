@@ -1,7 +1,7 @@
 //! Reads an input as a script: numbers and byte strings, one after the other, until it is used up.
 //! Past its end every number is 0 and every string empty, so that any input is a script.
 
-/// What is left of an input.
+/// The rest of an input.
 #[derive(Clone, Copy, Debug)]
 pub struct Script<'a> {
     rest: &'a [u8],
@@ -14,7 +14,7 @@ impl<'a> Script<'a> {
         Script { rest: data }
     }
 
-    /// Nothing is left.
+    /// Whether nothing is left.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.rest.is_empty()
@@ -42,7 +42,7 @@ impl<'a> Script<'a> {
         u32::from(self.u16()) | u32::from(self.u16()) << 16
     }
 
-    /// A length and so many bytes.
+    /// A length and that many bytes.
     pub fn text(&mut self) -> &'a [u8] {
         let len = self.u16();
         self.bytes(usize::from(len))
@@ -54,7 +54,7 @@ impl<'a> Script<'a> {
     }
 }
 
-/// Adds what [`Script::text`] reads. Longer texts are cut.
+/// Appends a text in the form that [`Script::text`] reads. Longer texts are cut.
 pub fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     let len = u16::try_from(text.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&len.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The sealed log's readers: whatever stands on the disk, in a note, in a proof, in a file of slog.
+//! The sealed log's readers: any bytes as a segment, a note, a proof, or a file of slog.
 
 use crate::seeds::Seeds;
 use gabion_seal::chunk::{BOUND_LEN, FLAG_COMPRESSED, Header, NONCE_LEN, Opener, TAG_LEN};
@@ -67,8 +67,8 @@ impl Sink for Nothing {
     fn unreadable(&mut self, _: &str) {}
 }
 
-/// Bytes laid over a segment at a place: verified and read, with and without key. Only what was there
-/// before is ever good.
+/// Overwrites a segment with bytes at an offset, then verifies and reads it with and without key.
+/// Only the original records may ever be valid.
 pub fn segment(data: &[u8]) {
     let small = small();
     let Some((at, data)) = data.split_first_chunk::<2>() else { return };
@@ -81,13 +81,13 @@ pub fn segment(data: &[u8]) {
     log.put(&small.segment, &bytes);
     for keys in [&small.keys[..], &[]] {
         let options = Options { keys, jobs: 1, is_deep: true, ..Options::default() };
-        let report = verify(&log, &options, &mut |_, _| {}).expect("memory does not fail");
+        let report = verify(&log, &options, &mut |_, _| {}).expect("the log is in memory");
         let is_index = bytes.len() >= before.len() && at > before.len() / 2;
         if bytes != before && !is_index {
             assert_ne!(report.verdict(), Verdict::Ok);
         }
         let _ = report.to_json(0.0);
-        let mut reader = Reader::open(&log, keys).expect("log.id is good");
+        let mut reader = Reader::open(&log, keys).expect("log.id is valid");
         for source in [None, Some(b"192.0.2.1".to_vec())] {
             let _ = reader.scan(
                 Cursor::default(),
@@ -102,18 +102,18 @@ pub fn segment(data: &[u8]) {
     let _ = Stanza::parse_all(data);
 }
 
-/// Bytes as the inside of an index that opens, because whoever can read the log made it: what is signed
-/// stays good, and reading by it ends.
+/// Uses bytes as the content of a forged index that decrypts, as a recipient of the log could
+/// create it: signed records stay valid, and reading by the index ends.
 fn forged_index(small: &Small, data: &[u8]) {
     let mut bytes = small.log.get(&small.segment).unwrap_or_default();
-    let mut walk = Walk::new(&small.log, &small.segment).expect("memory does not fail");
+    let mut walk = Walk::new(&small.log, &small.segment).expect("the log is in memory");
     let mut index = None;
     while let Ok(Some((at, item))) = walk.step() {
         if matches!(item, Item::Index(_)) {
             index = Some(at);
         }
     }
-    let at = index.expect("it ended in order");
+    let at = index.expect("the segment ended properly");
     let Ok((Parsed::Known(header), hash)) = read_header(&small.log, &small.segment) else { return };
     let stanzas = small.log.get(&small.segment.replace(".gsl", ".keys")).unwrap_or_default();
     let stanzas = Stanza::parse_all(&stanzas).expect("its own");
@@ -132,14 +132,15 @@ fn forged_index(small: &Small, data: &[u8]) {
     let log = small.log.snapshot();
     log.put(&small.segment, &bytes);
     let options = Options { keys: &small.keys, jobs: 1, ..Options::default() };
-    let report = verify(&log, &options, &mut |_, _| {}).expect("memory does not fail");
+    let report = verify(&log, &options, &mut |_, _| {}).expect("the log is in memory");
     assert_eq!(report.verdict(), Verdict::Unanchored, "{:?}", report.places);
-    let mut reader = Reader::open(&log, &small.keys).expect("log.id is good");
+    let mut reader = Reader::open(&log, &small.keys).expect("log.id is valid");
     let selection = Selection { records: Some((3, 9)), ..Selection::default() };
     let _ = reader.scan(Cursor::default(), &selection, &mut Nothing);
 }
 
-/// Bytes as what a chunk holds, under its own key: compressed or not. What comes out, goes in again.
+/// Uses bytes as the content of a chunk with a valid key, compressed or not. Decoded content can be
+/// encoded again.
 pub fn chunk(data: &[u8]) {
     static KEYS: OnceLock<ClassKeys> = OnceLock::new();
     let keys = KEYS.get_or_init(|| {
@@ -170,7 +171,7 @@ pub fn chunk(data: &[u8]) {
     let Ok(decoded) = Decoded::read(data, records, 5) else { return };
     let mut builder = Builder::new();
     for (record, source) in &decoded.records {
-        let view = decoded.source(*source).expect("checked when read");
+        let view = decoded.source(*source).expect("checked while decoding");
         if view.transport.is_none() || view.peer.len() + view.identity.len() > 300 {
             return;
         }
@@ -186,16 +187,16 @@ pub fn chunk(data: &[u8]) {
     }
     let mut plain = Vec::new();
     builder.write_plain(5, &mut plain);
-    let again = Decoded::read(&plain, records, 5).expect("what was written is read");
+    let again = Decoded::read(&plain, records, 5).expect("written bytes can be read");
     let texts =
         |d: &Decoded<'_>| d.records.iter().map(|(r, _)| r.bytes.to_vec()).collect::<Vec<_>>();
     assert_eq!(texts(&again), texts(&decoded));
 }
 
-/// Text as a note, a checkpoint, a key, a proof, an anchor file, a statement.
+/// Parses text as a note, a checkpoint, a key, a proof, an anchor file and a statement.
 pub fn checkpoint(data: &[u8]) {
     if let Ok(note) = Note::parse(data) {
-        let again = Note::parse(note.to_string().as_bytes()).expect("what was written is read");
+        let again = Note::parse(note.to_string().as_bytes()).expect("written bytes can be read");
         assert_eq!(again, note);
         if let Ok(checkpoint) = Checkpoint::parse(&note.text) {
             assert!(note.text.starts_with(&checkpoint.text()));
@@ -212,12 +213,12 @@ pub fn checkpoint(data: &[u8]) {
     let _ = Statement::parse(data);
     let _ = gabion_seal::identity::Identity::parse(data);
     if let Ok(key) = Vkey::parse(&String::from_utf8_lossy(data)) {
-        assert_eq!(Vkey::parse(&key.to_string()).expect("what was written is read"), key);
+        assert_eq!(Vkey::parse(&key.to_string()).expect("written bytes can be read"), key);
     }
 }
 
-/// Bytes as lines of slog's file. Without its RSA key nothing opens; every step
-/// before that is gone through.
+/// Reads bytes as lines of slog's file. Without its RSA key nothing opens, but every step before
+/// that is tested.
 pub fn slog_file(data: &[u8]) {
     let keys = &small().keys;
     let mut import = Import::new(&keys[0], None, false);
@@ -244,7 +245,7 @@ pub fn segment_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     all
 }
 
-/// Plain bytes of records, packed and not.
+/// Plain bytes of records, compressed and not.
 pub fn chunk_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     let mut builder = Builder::new();
     let source = Source::new(Transport::Tls, 1, "192.0.2.1:514", "client.example");

@@ -1,4 +1,5 @@
-//! Real inputs to begin from: the demonstration capture always, captures of the corpus where it is.
+//! Real inputs to begin with: the demonstration's capture, and captures of the corpus if it is
+//! present.
 
 use gabion_capture::{CaptureBytes, Source};
 use gabion_packet::{DecodeConfig, DecodeCounters, Link, PacketSet, Transport};
@@ -6,9 +7,9 @@ use gabion_record::{Addr, Direction};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Captures longer than this are no seeds.
+/// Longer captures are not used as seeds.
 const CAPTURE_BYTES_MAX: u64 = 60_000;
-/// Captures taken.
+/// Most captures to use.
 const CAPTURES_MAX: usize = 1_500;
 
 /// A frame of a capture.
@@ -22,10 +23,10 @@ pub struct Frame {
     pub data: Vec<u8>,
 }
 
-/// What two ends said to each other, in the order of packets; who spoke first is the client.
+/// The payloads of a connection in the order of packets; the end that sent first is the client.
 #[derive(Clone, Debug, Default)]
 pub struct Talk {
-    /// Over TCP (else UDP).
+    /// Whether the transport is TCP (else UDP).
     pub is_tcp: bool,
     /// The client's and the server's port.
     pub ports: [u16; 2],
@@ -33,19 +34,19 @@ pub struct Talk {
     pub parts: Vec<(Direction, Vec<u8>)>,
 }
 
-/// Captures and what is in them.
+/// Captures and their content.
 pub struct Seeds {
     captures: Vec<Vec<u8>>,
     /// Frames of each capture.
     pub frames: Vec<Vec<Frame>>,
-    /// Conversations of all captures.
+    /// Connections of all captures.
     pub talks: Vec<Talk>,
     /// Folder of the corpus.
     pub corpus: Option<PathBuf>,
 }
 
 impl Seeds {
-    /// The demonstration's, and those of a corpus.
+    /// Seeds from the demonstration and from a corpus.
     #[must_use]
     pub fn new(corpus: Option<&Path>) -> Seeds {
         let mut seeds =
@@ -80,7 +81,8 @@ impl Seeds {
         self.captures.push(bytes);
     }
 
-    /// Captures as they are. The demonstration is longer than others and only its start is taken.
+    /// The captures' bytes. The demonstration is longer than the others, and only its start is
+    /// used.
     #[must_use]
     pub fn captures(&self) -> Vec<Vec<u8>> {
         let cut = |c: &Vec<u8>| c.get(..CAPTURE_BYTES_MAX as usize).unwrap_or(c).to_vec();
@@ -107,8 +109,8 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Conversations over TCP and UDP. Segments count in the order they came, overlaps included: seeds
-/// need not be tidy.
+/// Connections over TCP and UDP. Segments are used in the order of arrival, with overlaps: seeds
+/// need not be exact.
 fn talks(frames: &[Frame]) -> Vec<Talk> {
     type End = (Addr, u16);
     let mut order: Vec<Talk> = Vec::new();
