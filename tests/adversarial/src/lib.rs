@@ -1,8 +1,8 @@
-//! Gives a parser what an adversary says, as the engine would, and keeps account of what that costs.
+//! Passes an adversary's bytes to a parser as the engine does, and measures their cost.
 //!
-//! The account is of work and memory, never of time: bytes handed to the parser (those it leaves and
-//! sees again count again, which is what quadratic parsers are made of), bytes it holds, transactions
-//! alive. The tests bound them; `docs/adversarial.md` lists which input is which test.
+//! The cost is work and memory, never time: bytes passed to the parser (bytes that it does not
+//! consume and sees again count again, which shows quadratic parsers), bytes it holds, live
+//! transactions. The tests set bounds to them; `docs/adversarial.md` lists the test for each input.
 #![forbid(unsafe_code)]
 
 use gabion_proto::{
@@ -14,29 +14,29 @@ use gabion_record::json::Json;
 use gabion_record::{Addr, Direction};
 use std::collections::BTreeSet;
 
-/// What a conversation cost.
+/// The cost of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
-    /// Bytes said.
+    /// Bytes sent.
     pub said: u64,
-    /// Bytes handed to the parser, again where it left them.
+    /// Bytes passed to the parser, counted again if it did not consume them.
     pub offered: u64,
     /// Most bytes held by the parser at any time.
     pub held_max: usize,
     /// Most bytes that waited before the parser.
     pub waiting_max: usize,
-    /// Most transactions alive.
+    /// Most live transactions.
     pub alive_max: u64,
-    /// Transactions made.
+    /// Transactions created.
     pub made: u64,
     /// Names of the events raised.
     pub events: BTreeSet<&'static str>,
-    /// Directions that were given up.
+    /// Directions that ended with an error.
     pub errors: u32,
 }
 
-/// A conversation with a parser.
-pub struct Talk {
+/// A connection whose bytes go to a parser.
+pub struct Connection {
     protocol: &'static Protocol,
     parser: Box<dyn Parser>,
     ends: Endpoints,
@@ -45,21 +45,21 @@ pub struct Talk {
     needed: [usize; 2],
     is_dead: [bool; 2],
     is_freed: bool,
-    /// What it cost so far.
+    /// The cost so far.
     pub account: Account,
 }
 
-impl Talk {
-    /// With a protocol's parser by its defaults.
+impl Connection {
+    /// Creates a connection with a protocol's parser and default settings.
     ///
     /// # Panics
-    /// When there is no such protocol.
+    /// If there is no such protocol.
     #[must_use]
-    pub fn over(name: &str, transport: Transport) -> Talk {
+    pub fn over(name: &str, transport: Transport) -> Connection {
         let protocol = registry().iter().find(|p| p.table.name == name);
-        let protocol = protocol.unwrap_or_else(|| panic!("no protocol is called {name}"));
-        let settings = (protocol.configure)(None).expect("the defaults are good settings");
-        Talk {
+        let protocol = protocol.unwrap_or_else(|| panic!("there is no protocol {name}"));
+        let settings = (protocol.configure)(None).expect("the defaults are valid settings");
+        Connection {
             protocol,
             parser: (protocol.open)(&settings, transport),
             ends: Endpoints {
@@ -79,32 +79,32 @@ impl Talk {
         }
     }
 
-    /// Complete transactions are freed, as the engine does.
+    /// Frees complete transactions, as the engine does.
     #[must_use]
-    pub fn freeing(mut self) -> Talk {
+    pub fn freeing(mut self) -> Connection {
         self.is_freed = true;
         self
     }
 
-    /// The client says something.
+    /// The client sends bytes.
     pub fn client(&mut self, bytes: &[u8]) {
-        self.say(Direction::ToServer, bytes);
+        self.send(Direction::ToServer, bytes);
     }
 
-    /// The server says something.
+    /// The server sends bytes.
     pub fn server(&mut self, bytes: &[u8]) {
-        self.say(Direction::ToClient, bytes);
+        self.send(Direction::ToClient, bytes);
     }
 
-    /// The same in pieces of so many bytes.
+    /// Sends bytes in pieces of `piece` bytes.
     pub fn in_pieces(&mut self, side: Direction, bytes: &[u8], piece: usize) {
         for part in bytes.chunks(piece.max(1)) {
-            self.say(side, part);
+            self.send(side, part);
         }
     }
 
-    /// Says bytes in one segment or datagram.
-    pub fn say(&mut self, side: Direction, bytes: &[u8]) {
+    /// Sends bytes in one segment or datagram.
+    pub fn send(&mut self, side: Direction, bytes: &[u8]) {
         let i = side.index();
         if self.is_dead[i] {
             return;
@@ -134,7 +134,7 @@ impl Talk {
         }
     }
 
-    /// Both sides end.
+    /// Ends both sides.
     pub fn end(&mut self) {
         for side in Direction::BOTH {
             let all = std::mem::take(&mut self.waiting[side.index()]);
@@ -143,7 +143,7 @@ impl Talk {
             }
             self.parser.finish(side);
         }
-        self.look();
+        self.measure();
     }
 
     fn give(&mut self, side: Direction, bytes: &[u8], eof: bool) -> Outcome {
@@ -161,17 +161,17 @@ impl Talk {
             ..Requirements::default()
         };
         let outcome = self.parser.parse(&mut cx, Input::Data { bytes, eof });
-        self.look();
+        self.measure();
         outcome
     }
 
-    fn look(&mut self) {
+    fn measure(&mut self) {
         let (first, next) = (self.parser.first_tx_id(), self.parser.next_tx_id());
         let a = &mut self.account;
         a.held_max = a.held_max.max(self.parser.bytes_held());
         a.made = a.made.max(next);
         a.alive_max = a.alive_max.max(next - first);
-        // Only the youngest change; looking at all each time would be this test's own worst case.
+        // Only the youngest change; checking all of them each time would be quadratic in this test.
         for id in first.max(next.saturating_sub(4))..next {
             self.note(id);
         }
@@ -199,7 +199,7 @@ impl Talk {
         }
     }
 
-    /// The transactions that are there.
+    /// The live transactions.
     pub fn transactions(&self) -> impl Iterator<Item = &dyn Transaction> {
         (self.parser.first_tx_id()..self.parser.next_tx_id()).filter_map(|id| self.parser.tx(id))
     }

@@ -1,7 +1,7 @@
-//! MQTT, SIP, SNMP, NTP, TFTP, DHCP and multicast DNS: floods of messages that nobody answers, lengths
-//! that lie, lists without end.
+//! MQTT, SIP, SNMP, NTP, TFTP, DHCP and multicast DNS: floods of messages without answers, false
+//! lengths, endless lists.
 
-use gabion_adversarial::Talk;
+use gabion_adversarial::Connection;
 use gabion_proto::{dns, mqtt, sip};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
@@ -11,8 +11,8 @@ const DATAGRAM_TXS_MAX: u64 = 1_024;
 /// Bytes a flow's parser may hold in the worst of these cases.
 const HELD_MAX: usize = 16 << 20;
 
-fn udp(name: &str) -> Talk {
-    Talk::over(name, Transport::Udp)
+fn udp(name: &str) -> Connection {
+    Connection::over(name, Transport::Udp)
 }
 
 /// A message with its length in the form of MQTT (seven bits a byte).
@@ -31,16 +31,16 @@ fn mqtt_message(first: u8, contents: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A session that was introduced.
-fn mqtt_session() -> Talk {
-    let mut talk = Talk::over("mqtt", Transport::Tcp);
+/// A session after CONNECT.
+fn mqtt_session() -> Connection {
+    let mut talk = Connection::over("mqtt", Transport::Tcp);
     talk.client(&mqtt_message(0x10, b"\0\x04MQTT\x04\x02\0\x3c\0\x01a"));
     talk.server(&mqtt_message(0x20, &[0, 0]));
     talk
 }
 
-/// Messages that all belong to one transaction, in a thousand transactions: each keeps 1,024, and a flow
-/// no more than its own limit.
+/// Many messages for one transaction, in a thousand transactions: each keeps 1,024, and a flow no
+/// more than its own limit.
 #[test]
 fn mqtt_messages_of_transactions_are_limited() {
     let mut talk = mqtt_session();
@@ -61,8 +61,8 @@ fn mqtt_messages_of_transactions_are_limited() {
     assert_eq!(talk.account.errors, 0);
 }
 
-/// Messages that wait for an answer which never comes: the oldest is closed, and no more than the limit
-/// are alive even when nothing is freed.
+/// Messages whose answer never arrives: the oldest is closed, and no more transactions than the
+/// limit are alive even if none is freed.
 #[test]
 fn mqtt_without_answers_is_limited() {
     let mut talk = mqtt_session().freeing();
@@ -80,9 +80,9 @@ fn mqtt_without_answers_is_limited() {
     assert!(talk.account.events.contains("too_many_transactions"), "{:?}", talk.account.events);
 }
 
-/// A session that publishes for long, and is answered, is no flood: what is over takes no room.
+/// A long session with answers is not a flood: completed transactions take no memory.
 #[test]
-fn mqtt_sessions_that_last_are_no_floods() {
+fn long_mqtt_sessions_are_not_floods() {
     let mut talk = mqtt_session().freeing();
     for id in 1..=400u16 {
         let [hi, lo] = id.to_be_bytes();
@@ -94,10 +94,10 @@ fn mqtt_sessions_that_last_are_no_floods() {
     assert!(talk.account.events.is_empty(), "{:?}", talk.account.events);
 }
 
-/// A message of 256 MiB by its length is passed over as it comes; one of a length that can't be ends the
-/// session; one of a megabyte is handed over once, however it is cut.
+/// A message with a length of 256 MiB is skipped as it arrives; one with an impossible length ends
+/// the session; one of a megabyte is passed to the parser once, however it is cut.
 #[test]
-fn mqtt_lengths_that_lie() {
+fn mqtt_with_false_lengths() {
     let mut talk = mqtt_session();
     talk.client(&[0x30, 0xff, 0xff, 0xff, 0x7f]);
     talk.in_pieces(Direction::ToServer, &[0x10; 1 << 20], 1_400);
@@ -112,43 +112,43 @@ fn mqtt_lengths_that_lie() {
     assert!(talk.account.offered < 2 * talk.account.said, "{:?}", talk.account);
 }
 
-/// A third of a million topics in a message: some are kept.
+/// A third of a million topics in a message, of which some are kept.
 #[test]
-fn mqtt_topics_without_end() {
+fn mqtt_with_endless_topics() {
     let mut talk = mqtt_session();
     let contents = [&b"\0\x01"[..], &b"\0\0\0".repeat(340_000)].concat();
     talk.client(&mqtt_message(0x82, &contents));
     assert!(talk.account.held_max < HELD_MAX, "{}", talk.account.held_max);
-    talk.transactions().for_each(|tx| assert!(Talk::record(tx).len() < 4 << 20));
+    talk.transactions().for_each(|tx| assert!(Connection::record(tx).len() < 4 << 20));
 }
 
 fn sip_message(length: usize) -> Vec<u8> {
     format!("MESSAGE sip:a@b SIP/2.0\r\nVia: x\r\nContent-Length: {length}\r\n\r\n").into_bytes()
 }
 
-/// A body of more than 65,535 bytes, whose length cut to 16 bits would be 5: the message behind it is
-/// seen where it stands.
+/// A body of more than 65,535 bytes, whose length cut to 16 bits would be 5: the message after it
+/// is found at the correct offset.
 #[test]
-fn sip_behind_a_long_body_is_seen() {
+fn sip_after_a_long_body_is_parsed() {
     let mut said = sip_message(65_541);
     said.extend_from_slice(&[b'x'; 65_541]);
     said.extend(sip_message(0));
     for piece in [1_400, said.len()] {
-        let mut talk = Talk::over("sip", Transport::Tcp);
+        let mut talk = Connection::over("sip", Transport::Tcp);
         talk.in_pieces(Direction::ToServer, &said, piece);
         assert_eq!((talk.account.made, talk.account.errors), (2, 0), "pieces of {piece}");
     }
-    let mut talk = Talk::over("sip", Transport::Tcp);
+    let mut talk = Connection::over("sip", Transport::Tcp);
     talk.client(&sip_message(usize::MAX));
     talk.in_pieces(Direction::ToServer, &[b'x'; 4 << 20], 1_400);
     assert!(talk.account.waiting_max <= sip::limits::BODY_BYTES_MAX + (4 << 10));
 }
 
-/// A head without end is given up; headers by the ten thousand are not all kept; messages without
+/// An endless header ends the direction; of ten thousand headers some are kept; messages without
 /// answers are limited.
 #[test]
 fn sip_heads_and_floods_are_limited() {
-    let mut talk = Talk::over("sip", Transport::Tcp);
+    let mut talk = Connection::over("sip", Transport::Tcp);
     talk.client(b"MESSAGE sip:a@b SIP/2.0\r\n");
     talk.in_pieces(Direction::ToServer, &b"A: b\r\n".repeat(60_000), 1_400);
     assert_eq!(talk.account.errors, 1);
@@ -157,7 +157,7 @@ fn sip_heads_and_floods_are_limited() {
     let many = [b"MESSAGE sip:a@b SIP/2.0\r\n", &b"v:x\r\n".repeat(12_000)[..], b"\r\n"].concat();
     talk.client(&many);
     assert!(talk.account.held_max < 256 << 10, "{}", talk.account.held_max);
-    let mut talk = Talk::over("sip", Transport::Tcp);
+    let mut talk = Connection::over("sip", Transport::Tcp);
     for _ in 0..100 {
         talk.client(&sip_message(0).repeat(200));
     }
@@ -165,7 +165,7 @@ fn sip_heads_and_floods_are_limited() {
     let lines: Vec<u8> = (0..9_000).flat_map(|_| *b"a=b\r\nm=\r\n").collect();
     let mut talk = udp("sip");
     talk.client(&[&sip_message(lines.len())[..], b"v=0\r\no=a\r\ns=b\r\n", &lines].concat());
-    talk.transactions().for_each(|tx| assert!(Talk::record(tx).len() < 1 << 20));
+    talk.transactions().for_each(|tx| assert!(Connection::record(tx).len() < 1 << 20));
     assert!(talk.account.held_max < 1 << 20, "{}", talk.account.held_max);
 }
 
@@ -177,8 +177,8 @@ fn dhcp_header() -> Vec<u8> {
     m
 }
 
-/// Requests that nobody answers, and options to the end of the largest datagram: none stay, and options
-/// take a few times what they came in.
+/// Requests without answers, and options that fill the largest datagram: no request stays, and
+/// options take a few times the size of the datagram.
 #[test]
 fn dhcp_one_way_is_limited() {
     let request = [&dhcp_header()[..], &[53, 1, 1, 255]].concat();
@@ -193,7 +193,7 @@ fn dhcp_one_way_is_limited() {
     talk.client(&[&dhcp_header()[..], &[12, 200, 0]].concat());
     assert!(talk.account.held_max < 256 << 10, "{}", talk.account.held_max);
     assert!(talk.account.events.contains("truncated_options"), "{:?}", talk.account.events);
-    talk.transactions().for_each(|tx| assert!(Talk::record(tx).len() < 64 << 10));
+    talk.transactions().for_each(|tx| assert!(Connection::record(tx).len() < 64 << 10));
 }
 
 /// An element of BER.
@@ -204,7 +204,7 @@ fn ber(tag: u8, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Lengths beyond the datagram, an identifier that fills one, variables by the thousand.
+/// Lengths beyond the datagram, an identifier that fills one, thousands of variables.
 #[test]
 fn snmp_lengths_and_lists_are_limited() {
     let message = |variables: &[u8]| {
@@ -224,7 +224,7 @@ fn snmp_lengths_and_lists_are_limited() {
         talk.server(&said);
     }
     assert!(talk.account.held_max < 1 << 20, "{}", talk.account.held_max);
-    talk.transactions().for_each(|tx| assert!(Talk::record(tx).len() < 1 << 20));
+    talk.transactions().for_each(|tx| assert!(Connection::record(tx).len() < 1 << 20));
     let mut talk = udp("snmp");
     (0..20_000).for_each(|_| talk.client(&message(&ber(0x30, &[6, 1, 0x2b, 5, 0]))));
     assert!(talk.account.alive_max <= DATAGRAM_TXS_MAX && talk.account.made > 0);
@@ -243,13 +243,13 @@ fn ntp_and_tftp_floods_are_limited() {
         (0..1_200).for_each(|_| talk.client(&said));
         assert!(talk.account.alive_max <= DATAGRAM_TXS_MAX, "{name}");
         assert!(talk.account.held_max < bytes, "{name}: {}", talk.account.held_max);
-        talk.transactions().take(3).for_each(|tx| assert!(Talk::record(tx).len() < 1 << 20));
+        talk.transactions().take(3).for_each(|tx| assert!(Connection::record(tx).len() < 1 << 20));
     }
 }
 
-/// Names in circles and names that blow up, as with DNS.
+/// Names in circles and names that expand, as with DNS.
 #[test]
-fn mdns_names_that_point_in_circles_or_blow_up() {
+fn mdns_names_that_point_in_circles_or_expand() {
     let head =
         |answers: u16| [&[0, 0, 0x84, 0, 0, 0][..], &answers.to_be_bytes(), &[0, 0, 0, 0]].concat();
     let circle = [&head(1)[..], &[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 0]].concat();
@@ -268,7 +268,7 @@ fn mdns_names_that_point_in_circles_or_blow_up() {
         talk.end();
         let bound = 2 * dns::limits::ARENA_BYTES_MAX + (1 << 20);
         assert!(talk.account.held_max < bound, "{}", talk.account.held_max);
-        talk.transactions().for_each(|tx| assert!(Talk::record(tx).len() < 4 << 20));
+        talk.transactions().for_each(|tx| assert!(Connection::record(tx).len() < 4 << 20));
     }
     let mut talk = udp("mdns");
     let question = [&[0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x01a\0\0\x0c\0\x01"].concat();

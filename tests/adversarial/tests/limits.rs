@@ -1,22 +1,22 @@
-//! Every limit of a protocol that loses something: an input that reaches it, and that it is counted.
+//! Every limit of a protocol that loses something has an input that reaches it here, and is
+//! counted.
 //!
-//! Limits of protocols whose name stands here in a string are those that the rule about limits in
-//! `tests/tidy` looks for.
+//! The rule about limits in `tests/tidy` searches the strings of this file for the names of limits.
 
-use gabion_adversarial::Talk;
+use gabion_adversarial::Connection;
 use gabion_proto::limits::tables;
 use gabion_record::applayer::Transport;
 use gabion_record::limits::take;
 
-fn tcp(name: &str) -> Talk {
-    Talk::over(name, Transport::Tcp)
+fn tcp(name: &str) -> Connection {
+    Connection::over(name, Transport::Tcp)
 }
 
-fn udp(name: &str) -> Talk {
-    Talk::over(name, Transport::Udp)
+fn udp(name: &str) -> Connection {
+    Connection::over(name, Transport::Udp)
 }
 
-/// The limit of that name was reached since it was asked last.
+/// Asserts that the limit with this name was reached since the last call.
 #[track_caller]
 fn assert_reached(name: &str) {
     let limit = tables().into_iter().flatten().find(|l| l.full_name() == name);
@@ -39,7 +39,7 @@ fn of_dns() {
     }
     name.push(0);
     name.extend_from_slice(&[0, 1, 0, 1]);
-    // Two further names of each of 3,500 answers, each a letter before that name.
+    // Two further names in each of 3,500 answers, each a letter before that name.
     for _ in 0..3_500 {
         let answer = [1, b'x', 0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 9, 0, 4, 1, b'y', 0xc0, 12];
         name.extend_from_slice(&answer);
@@ -137,8 +137,8 @@ fn of_sip() {
     assert_reached("proto.sip.txs_per_flow_max");
 }
 
-/// A session as far as its mail.
-fn mail() -> Talk {
+/// A session up to its mail.
+fn mail() -> Connection {
     let mut talk = tcp("smtp");
     talk.server(b"220 x ESMTP\r\n");
     for (said, answer) in [("EHLO a", "250 ok"), ("MAIL FROM:<a@b>", "250 ok")] {
@@ -148,9 +148,9 @@ fn mail() -> Talk {
     talk
 }
 
-fn data(mut talk: Talk, lines: &[u8]) -> Talk {
+fn data(mut talk: Connection, lines: &[u8]) -> Connection {
     talk.client(b"DATA\r\n");
-    talk.server(b"354 go on\r\n");
+    talk.server(b"354 continue\r\n");
     talk.client(lines);
     talk
 }

@@ -1,5 +1,5 @@
-//! Captures whose lengths lie, headers in headers, fragments over fragments, segments over segments, and
-//! floods of flows.
+//! Captures with false lengths, nested headers, overlapping fragments and segments, and floods of
+//! flows.
 
 use gabion_capture::{CaptureBytes, Source};
 use gabion_flow::limits::{FRAGMENTS_PER_DATAGRAM, ISLANDS_MAX, SEGMENTS_MAX};
@@ -16,7 +16,7 @@ use gabion_record::{Addr, Direction};
 const PCAP: [u8; 24] =
     [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0];
 
-/// Reads a capture to its end: frames, notes kept, most bytes of a frame.
+/// Reads a capture to its end; returns the frames, the notes kept, and the most bytes of a frame.
 fn read(mut source: Source) -> (u64, usize, usize) {
     let (mut frames, mut longest) = (Vec::new(), 0);
     while let Some(block) = source.next_block(64, &mut frames) {
@@ -28,9 +28,9 @@ fn read(mut source: Source) -> (u64, usize, usize) {
     (source.frames_total(), source.notes().len(), longest)
 }
 
-/// Records that claim gigabytes, mapped or from a pipe: nothing of that size is ever asked for.
+/// Records that claim gigabytes, mapped or from a pipe: no memory of that size is ever allocated.
 #[test]
-fn captures_whose_lengths_lie() {
+fn captures_with_false_lengths() {
     let mut lying = PCAP.to_vec();
     for len in [u32::MAX, 1 << 30, 0x7fff_ffff] {
         lying.extend_from_slice(&[0; 8]);
@@ -90,10 +90,10 @@ fn ipv4(proto: u8, fragment: u16, payload: &[u8]) -> Vec<u8> {
     p
 }
 
-/// IP in IP in IP ..., tags on tags, labels on labels, extension headers without end: decoding stops at
-/// a depth that is an event, and the packets and events of one frame are limited.
+/// IP in IP in IP, nested tags and labels, endless extension headers: decoding stops at a depth
+/// with an event, and the packets and events of one frame are limited.
 #[test]
-fn headers_in_headers_stop_at_a_depth() {
+fn nested_headers_stop_at_a_depth() {
     let nested =
         (0..1_000).fold(Vec::new(), |inner, _| ipv4(4, 0, &inner[..inner.len().min(60_000)]));
     let mut tags = vec![0u8; 12];
@@ -120,8 +120,8 @@ fn headers_in_headers_stop_at_a_depth() {
     }
     let deep = (0..64).fold(Vec::new(), |inner, _| ipv4(4, 0, &inner));
     let set = decode(Link::Raw, &deep);
-    let told = set.iter().any(|p| p.events.contains(DecoderEvent::TooManyLayers));
-    assert!(told || set.root().events.contains(DecoderEvent::TooManyLayers));
+    let too_deep = set.iter().any(|p| p.events.contains(DecoderEvent::TooManyLayers));
+    assert!(too_deep || set.root().events.contains(DecoderEvent::TooManyLayers));
 }
 
 fn fragment(id: u32, recursion: u8, offset: u32, more: bool, payload: &[u8]) -> Fragment<'_> {
@@ -143,10 +143,10 @@ fn fragment(id: u32, recursion: u8, offset: u32, more: bool, payload: &[u8]) -> 
     }
 }
 
-/// Fragments of a tunnel inside fragments never meet those outside, and a number that is used again
-/// begins a datagram of its own.
+/// Fragments in a tunnel are never mixed with those of the tunnel, and a reused identification
+/// begins a new datagram.
 #[test]
-fn fragments_in_fragments_and_numbers_used_again() {
+fn fragments_in_fragments_and_reused_identifications() {
     let mut d = Defragmenter::new(DefragConfig::default(), Budget::standalone("defrag", 1 << 20));
     assert!(!d.fragment(&fragment(7, 0, 0, true, b"outside.")).is_complete);
     assert!(!d.fragment(&fragment(7, 1, 8, false, b"inside")).is_complete);
@@ -159,20 +159,22 @@ fn fragments_in_fragments_and_numbers_used_again() {
     }
 }
 
-/// Floods of fragments that never become datagrams, and of small ones over each other: the budget
+/// Floods of fragments that never become datagrams, and of small overlapping ones: the budget
 /// holds, and one datagram keeps a limited number.
 #[test]
 fn floods_of_fragments_stay_within_the_budget() {
-    let room = 1 << 20;
-    let mut d = Defragmenter::new(DefragConfig::default(), Budget::standalone("defrag", room));
+    let budget_bytes = 1 << 20;
+    let mut d =
+        Defragmenter::new(DefragConfig::default(), Budget::standalone("defrag", budget_bytes));
     for id in 0..50_000 {
         d.fragment(&fragment(id, 0, 0, true, &[1; 64]));
-        assert!(d.counters().memuse <= room);
+        assert!(d.counters().memuse <= budget_bytes);
     }
-    let mut d = Defragmenter::new(DefragConfig::default(), Budget::standalone("defrag", room));
+    let mut d =
+        Defragmenter::new(DefragConfig::default(), Budget::standalone("defrag", budget_bytes));
     for n in 0..3 * FRAGMENTS_PER_DATAGRAM as u32 {
         d.fragment(&fragment(1, 0, (n % 4_000) * 8, true, &[n as u8; 16]));
-        assert!(d.counters().memuse <= room);
+        assert!(d.counters().memuse <= budget_bytes);
     }
     let counts = gabion_record::limits::take();
     let reached = counts.iter().find(|(l, _)| l.full_name() == "flow.fragments_per_datagram");
@@ -185,9 +187,9 @@ struct Wire {
 }
 
 impl Wire {
-    /// After the handshake; stream data has so much room.
-    fn open(room: u64) -> Wire {
-        let budget = |name| Budget::standalone(name, room);
+    /// A session after the handshake; `bytes` is the budget of stream data.
+    fn open(bytes: u64) -> Wire {
+        let budget = |name| Budget::standalone(name, bytes);
         let tracker = TcpTracker::new(StreamConfig::default(), budget("session"), budget("data"));
         let mut wire = Wire { tracker, slot: None };
         wire.send(Direction::ToServer, SYN, 0, &[]);
@@ -216,22 +218,23 @@ impl Wire {
     }
 }
 
-/// Many tiny segments in the wrong order, and the same place over and over with other bytes: what one
-/// stream remembers is limited, bytes stay within the budget, and lies are counted.
+/// Many tiny segments in the wrong order, and the same offset again and again with different bytes:
+/// the memory of one stream is limited, bytes stay within the budget, and contradictions are
+/// counted.
 #[test]
-fn tiny_segments_out_of_order_and_over_each_other() {
-    let room = 4 << 20;
-    let mut wire = Wire::open(room);
+fn tiny_segments_out_of_order_and_overlapping() {
+    let budget_bytes = 4 << 20;
+    let mut wire = Wire::open(budget_bytes);
     for n in (1..30_000u32).rev() {
         wire.send(Direction::ToServer, ACK, 1 + 2 * (n % 32_000), &[n as u8]);
     }
     let c = wire.tracker.counters();
-    assert!(c.reassembly_memuse <= room, "{}", c.reassembly_memuse);
+    assert!(c.reassembly_memuse <= budget_bytes, "{}", c.reassembly_memuse);
     let kept = ISLANDS_MAX as u64 * 64 + SEGMENTS_MAX as u64 * gabion_flow::limits::SEGMENT_COST;
     assert!(c.reassembly_memuse <= kept + (1 << 20), "{}", c.reassembly_memuse);
     assert!(c.insert_data_normal_fail > 0, "holes beyond the limit are counted");
 
-    let mut wire = Wire::open(room);
+    let mut wire = Wire::open(budget_bytes);
     wire.send(Direction::ToServer, ACK, 1_001, &[0; 64]);
     for n in 0..20_000u32 {
         wire.send(Direction::ToServer, ACK, 1_001 + n % 50, &[n as u8 | 1; 16]);
@@ -241,21 +244,21 @@ fn tiny_segments_out_of_order_and_over_each_other() {
     assert!(c.reassembly_memuse <= kept + (1 << 20), "{}", c.reassembly_memuse);
 }
 
-/// A stream that never is acknowledged, and a window that never ends: depth and budget end it.
+/// A stream that is never acknowledged, and an endless window: depth and budget end it.
 #[test]
-fn streams_without_end_stay_within_the_budget() {
-    let room = 1 << 20;
-    let mut wire = Wire::open(room);
+fn endless_streams_stay_within_the_budget() {
+    let budget_bytes = 1 << 20;
+    let mut wire = Wire::open(budget_bytes);
     for n in 0..10_000u32 {
         wire.send(Direction::ToServer, ACK, 1 + n * 1_400, &[7; 1_400]);
-        assert!(wire.tracker.counters().reassembly_memuse <= room);
+        assert!(wire.tracker.counters().reassembly_memuse <= budget_bytes);
     }
 }
 
-/// Flows whose numbers are the same but for the version of IP, or for the place of the zeros in the
-/// address, are flows of their own; a flood of flows stays within the budget.
+/// Flows that differ only in the version of IP, or in the position of zeros in the address, are
+/// distinct; a flood of flows stays within the budget.
 #[test]
-fn flows_do_not_meet_by_chance_and_floods_are_bounded() {
+fn similar_flows_are_distinct_and_floods_are_bounded() {
     let table = |bytes| {
         FlowTable::<u32>::new(FlowConfig::default(), Budget::standalone("flow", bytes), 42, false)
     };
@@ -284,18 +287,18 @@ fn flows_do_not_meet_by_chance_and_floods_are_bounded() {
     t.packet(&key(wide(a)[1], wide(b)[1], 6, 1), &facts);
     assert_eq!(t.len(), 3);
 
-    let room = 8 << 20;
-    let mut t = table(room);
+    let budget_bytes = 8 << 20;
+    let mut t = table(budget_bytes);
     for n in 0..200_000u32 {
         let [_, x, y, z] = n.to_be_bytes();
         t.packet(&key(Addr::v4([10, x, y, z]), Addr::v4(b), 4, 9), &facts);
         while t.pop_displaced().is_some() {}
-        assert!(t.counters().memuse <= room);
+        assert!(t.counters().memuse <= budget_bytes);
     }
     let c = t.counters();
     assert_eq!(
         c.total,
         c.active + c.get_used,
-        "each flow is in the table or was given up, counted"
+        "each flow is in the table or was evicted and counted"
     );
 }

@@ -1,5 +1,5 @@
-//! The matcher and expressions under traffic made from the rules themselves, and rules that are made to
-//! take long.
+//! The matcher and regular expressions with traffic crafted from the rules, and rules that are
+//! designed to take long.
 
 use gabion_matcher::limits::{REGEX_MATCH_LIMIT, VERIFY_BASE, VERIFY_BYTES_EACH};
 use gabion_matcher::regex::{Flags, Found, Limits, Regex, RegexScratch};
@@ -7,7 +7,7 @@ use gabion_matcher::{BufferMatcher, Matcher, Pattern, Scratch};
 use gabion_rules::limits::{LIST_DEPTH_MAX, RULE_BYTES_MAX, TRANSFORMS_MAX};
 use gabion_rules::{LoadOptions, RuleSource, RuleVars, Ruleset};
 
-/// 2,000 patterns of URIs, many of them alike in front or behind.
+/// 2,000 patterns of URIs, many of which share a start or an end.
 fn patterns() -> Vec<Vec<u8>> {
     let words = ["index", "admin", "upload", "gate", "shell", "update", "config", "login"];
     (0..2_000u32)
@@ -25,16 +25,17 @@ fn matcher(all: &[Vec<u8>]) -> BufferMatcher {
     )
 }
 
-/// URIs strung together from the rules' own patterns: every pattern is compared and told at most once
-/// for each place, and the buffer is named as overloaded, so that the flow can be marked.
+/// URIs that consist of the rules' own patterns: every pattern is compared at most once for each
+/// position and reported at most once, and the buffer is reported as overloaded, so that the flow
+/// can be marked.
 #[test]
-fn a_flood_of_the_rules_own_patterns_is_linear_and_named() {
+fn a_flood_of_the_rules_own_patterns_is_linear_and_reported() {
     let all = patterns();
     let (set, mut scratch) = (matcher(&all), Scratch::new());
     let flood: Vec<u8> = all.iter().step_by(7).flatten().copied().collect();
-    let mut told = 0u32;
-    let scan = set.scan(&flood, &mut scratch, &mut |_| told += 1);
-    assert_eq!(told, scan.hits);
+    let mut reported = 0u32;
+    let scan = set.scan(&flood, &mut scratch, &mut |_| reported += 1);
+    assert_eq!(reported, scan.hits);
     assert!(scan.hits as usize <= all.len());
     assert!(scan.verified as usize <= flood.len(), "{} of {}", scan.verified, flood.len());
     let allowance = VERIFY_BASE + flood.len() as u32 / VERIFY_BYTES_EACH;
@@ -42,12 +43,12 @@ fn a_flood_of_the_rules_own_patterns_is_linear_and_named() {
     // Twice the flood costs twice the comparisons, not four times.
     let twice = set.scan(&[&flood[..], &flood[..]].concat(), &mut scratch, &mut |_| {});
     assert!(twice.verified <= 2 * scan.verified + 16, "{} {}", twice.verified, scan.verified);
-    // Common URIs cost next to nothing.
+    // Common URIs cost nearly nothing.
     let plain = set.scan(b"/images/logo.png?v=3", &mut scratch, &mut |_| {});
     assert!(!plain.overload && plain.verified <= VERIFY_BASE, "{}", plain.verified);
 }
 
-/// Patterns that are the beginnings of each other, over a buffer of nothing but their byte.
+/// Patterns that are prefixes of each other, on a buffer of only their byte.
 #[test]
 fn patterns_within_patterns_stay_linear() {
     let all: Vec<Vec<u8>> = (4..260).map(|n| vec![b'a'; n]).collect();
@@ -58,10 +59,10 @@ fn patterns_within_patterns_stay_linear() {
     assert!(long <= 2 * short + 1_024, "{short} {long}");
 }
 
-/// Expressions that take time without end in a naive engine stop at the peer's limit, which is counted;
-/// where the linear net knows the expression, the answer is right all the same.
+/// Expressions that never end in a naive engine stop at Suricata's limit, which is counted; if the
+/// linear fallback supports the expression, the result is still correct.
 #[test]
-fn expressions_that_backtrack_without_end_are_stopped_and_counted() {
+fn expressions_with_endless_backtracking_are_stopped_and_counted() {
     let cases: [(&str, Vec<u8>); 5] = [
         ("(a+)+$", vec![b'a'; 3_000]),
         ("(a|aa)+$", vec![b'a'; 3_000]),
@@ -93,9 +94,9 @@ fn load(text: &str) -> (usize, usize) {
     (set.signatures.len(), said.len())
 }
 
-/// Rules that are made to take long or much: refused at a limit, with a word.
+/// Rules that are designed to take much time or memory are refused at a limit, with a message.
 #[test]
-fn rules_without_end_are_refused() {
+fn endless_rules_are_refused() {
     let head = "alert tcp any any -> any any (msg:\"x\"; ";
     let long = format!("{head}content:\"{}\"; sid:1;)", "a".repeat(2 * RULE_BYTES_MAX));
     let deep = format!(
@@ -112,7 +113,7 @@ fn rules_without_end_are_refused() {
         let (loaded, said) = load(&text);
         assert!(loaded == 0 && said >= 1, "{what}: {loaded} loaded, {said} said");
     }
-    // Rules that are nothing but faults: what is said of them has a limit too.
+    // Rules full of errors: the number of messages has a limit too.
     let (loaded, said) = load(&"alert\n".repeat(60_000));
     assert_eq!(loaded, 0);
     assert!(said <= gabion_rules::limits::DIAGNOSTICS_MAX, "{said}");

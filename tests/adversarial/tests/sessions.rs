@@ -1,7 +1,7 @@
-//! DNS, TLS, SSH, SMTP and FTP: floods of small messages, lengths that lie, names that blow up, and the
-//! tricks by which a session hides the rest of itself.
+//! DNS, TLS, SSH, SMTP and FTP: floods of small messages, false lengths, names that expand, and
+//! tricks to hide the rest of a session.
 
-use gabion_adversarial::Talk;
+use gabion_adversarial::Connection;
 use gabion_proto::{dns, ftp, smtp, ssh, tls};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
@@ -9,8 +9,8 @@ use gabion_record::applayer::Transport;
 /// Bytes a flow's parser may hold in the worst of these cases.
 const HELD_MAX: usize = 8 << 20;
 
-fn tcp(name: &str) -> Talk {
-    Talk::over(name, Transport::Tcp)
+fn tcp(name: &str) -> Connection {
+    Connection::over(name, Transport::Tcp)
 }
 
 fn dns_message(flags: u16, counts: [u16; 4], body: &[u8]) -> Vec<u8> {
@@ -21,14 +21,14 @@ fn dns_message(flags: u16, counts: [u16; 4], body: &[u8]) -> Vec<u8> {
     m
 }
 
-/// Names that point at themselves, at each other, and at names that are as long as names can be: the
-/// steps of a name are limited, and so are the bytes of a message's names.
+/// Names that point at themselves, at each other, and at names of the maximum length: the steps of
+/// a name are limited, and so are the bytes of a message's names.
 #[test]
-fn dns_names_that_point_in_circles_or_blow_up() {
+fn dns_names_that_point_in_circles_or_expand() {
     let circle = dns_message(0x0100, [1, 0, 0, 0], &[0xc0, 12, 0, 1, 0, 1]);
     let pair = dns_message(0x0100, [2, 0, 0, 0], &[0xc0, 18, 0, 1, 0, 1, 0xc0, 12, 0, 1, 0, 1]);
-    // One name of 255 bytes, and 5,000 answers whose names are that name, which takes 60 KiB of message
-    // and would take 1.3 MB of names.
+    // One name of 255 bytes, and 5,000 answers whose names are that name, which takes 60 KiB of
+    // message and would take 1.3 MB of names.
     let mut name = Vec::new();
     for _ in 0..4 {
         name.push(60);
@@ -41,19 +41,20 @@ fn dns_names_that_point_in_circles_or_blow_up() {
     }
     let blown = dns_message(0x8180, [1, 5_000, 0, 0], &name);
     for message in [circle, pair, blown] {
-        let mut talk = Talk::over("dns", Transport::Udp);
+        let mut talk = Connection::over("dns", Transport::Udp);
         talk.client(&message);
         talk.server(&message);
         talk.end();
         let bound = 2 * dns::limits::ARENA_BYTES_MAX + (1 << 20);
         assert!(talk.account.held_max < bound, "{}", talk.account.held_max);
-        talk.transactions().for_each(|tx| assert!(Talk::record(tx).len() < 4 << 20));
+        talk.transactions().for_each(|tx| assert!(Connection::record(tx).len() < 4 << 20));
     }
 }
 
-/// Small messages over TCP, in crumbs: read once more than they are long, and limited in number.
+/// Small messages over TCP in tiny pieces: each byte is read at most twice, and the number is
+/// limited.
 #[test]
-fn dns_over_tcp_in_crumbs() {
+fn dns_over_tcp_in_tiny_pieces() {
     let message = dns_message(0x0100, [1, 0, 0, 0], &[1, b'a', 0, 0, 1, 0, 1]);
     let mut framed = (message.len() as u16).to_be_bytes().to_vec();
     framed.extend_from_slice(&message);
@@ -82,10 +83,10 @@ fn handshake(kind: u8, len: u32, body: &[u8]) -> Vec<u8> {
     h
 }
 
-/// A handshake message in records of one byte each, and one that claims 16 MiB: put together up to the
-/// limit, then skipped.
+/// A handshake message in records of one byte each, and one that claims 16 MiB: reassembled up to
+/// the limit, then skipped.
 #[test]
-fn tls_handshakes_in_crumbs_and_of_any_length() {
+fn tls_handshakes_in_tiny_pieces_and_of_any_length() {
     let hello = handshake(1, 60_000, &[3; 60_000]);
     let crumbs: Vec<u8> = hello.iter().flat_map(|b| record(22, &[*b])).collect();
     let mut talk = tcp("tls");
@@ -103,9 +104,9 @@ fn tls_handshakes_in_crumbs_and_of_any_length() {
     assert!(talk.account.held_max < bound, "{}", talk.account.held_max);
 }
 
-/// Hellos over and over, each with lists as long as a record holds: what is kept has a limit.
+/// Repeated hellos, each with the longest lists that fit a record: the kept bytes have a limit.
 #[test]
-fn tls_hellos_without_end() {
+fn endless_tls_hellos() {
     let mut body = vec![3, 3];
     body.extend_from_slice(&[7; 32]);
     body.push(0);
@@ -121,15 +122,16 @@ fn tls_hellos_without_end() {
     assert!(talk.account.held_max < HELD_MAX, "{}", talk.account.held_max);
 }
 
-/// A banner without end in crumbs, and key exchanges over and over.
+/// An endless banner in tiny pieces, and repeated key exchanges.
 #[test]
-fn ssh_banners_and_key_exchanges_without_end() {
+fn endless_ssh_banners_and_key_exchanges() {
     let mut talk = tcp("ssh");
     talk.in_pieces(Direction::ToServer, b"SSH-2.0-", 1);
     talk.in_pieces(Direction::ToServer, &[b'x'; 100_000], 1);
     talk.end();
     let banner = ssh::limits::LONG_BANNER_BYTES_MAX as u64;
-    // Each byte of a banner shows it once more from its start; behind the limit nothing waits.
+    // With each byte of a banner the parser sees it again from its start; beyond the limit nothing
+    // waits.
     assert!(talk.account.offered <= banner * (banner + 1) / 2 + talk.account.said);
     assert!(talk.account.waiting_max <= ssh::limits::LONG_BANNER_BYTES_MAX);
     assert!(talk.account.events.contains("long_banner"), "{:?}", talk.account.events);
@@ -154,7 +156,7 @@ fn ssh_banners_and_key_exchanges_without_end() {
     assert!(talk.account.offered <= 2 * talk.account.said, "{:?}", talk.account);
 }
 
-fn mail(talk: &mut Talk) {
+fn mail(talk: &mut Connection) {
     talk.server(b"220 mx\r\n");
     talk.client(b"EHLO a\r\n");
     talk.server(b"250 mx\r\n");
@@ -166,7 +168,7 @@ fn mail(talk: &mut Talk) {
     talk.server(b"354 go\r\n");
 }
 
-/// URLs, boundaries, parameters and header lines without end: each has its limit.
+/// Endless URLs, boundaries, parameters and header lines: each has its limit.
 #[test]
 fn mail_of_urls_boundaries_and_headers() {
     let parts: [Vec<u8>; 5] = [
@@ -187,7 +189,7 @@ fn mail_of_urls_boundaries_and_headers() {
         talk.in_pieces(Direction::ToServer, part, 997);
         talk.client(b"\r\n.\r\n");
         talk.end();
-        // A line that has no end yet is seen again with each piece, up to the limit of a line.
+        // An incomplete line is seen again with each piece, up to the limit of a line.
         let again = (smtp::limits::LINE_BYTES_MAX / 997 + 2) as u64;
         assert!(talk.account.offered <= again * talk.account.said, "{at}: {:?}", talk.account);
         assert!(talk.account.held_max < HELD_MAX, "{at}: {}", talk.account.held_max);
@@ -219,9 +221,9 @@ fn commands_without_answers_are_limited() {
     assert!(talk.account.held_max < HELD_MAX, "{}", talk.account.held_max);
 }
 
-/// What is left of one mail, or of one given up by RSET, must not hide the next one.
+/// The rest of one mail, or of one that RSET aborted, must not hide the next one.
 #[test]
-fn a_mail_behind_a_reset_is_seen() {
+fn a_mail_after_a_reset_is_parsed() {
     let mut talk = tcp("smtp");
     mail(&mut talk);
     talk.client(b"Content-Transfer-Encoding: base64\r\n\r\nAAAA\r\n.\r\n");
@@ -235,11 +237,11 @@ fn a_mail_behind_a_reset_is_seen() {
     talk.client(b"Subject: s\r\n\r\nhttp://second.example/\r\n.\r\n");
     talk.server(b"250 ok\r\n");
     talk.end();
-    let records: Vec<String> = talk.transactions().map(Talk::record).collect();
+    let records: Vec<String> = talk.transactions().map(Connection::record).collect();
     assert!(records.iter().any(|r| r.contains("second@mail")), "{records:?}");
 }
 
-/// A transfer without PORT or PASV before it is odd, but no reason to stop looking.
+/// A transfer without PORT or PASV before it is unusual, but parsing continues.
 #[test]
 fn a_transfer_without_a_port_hides_nothing() {
     let mut talk = tcp("ftp");
@@ -250,6 +252,6 @@ fn a_transfer_without_a_port_hides_nothing() {
     talk.server(b"331 more\r\n");
     talk.end();
     assert_eq!(talk.account.errors, 0);
-    let records: Vec<String> = talk.transactions().map(Talk::record).collect();
+    let records: Vec<String> = talk.transactions().map(Connection::record).collect();
     assert!(records.iter().any(|r| r.contains("USER")), "{records:?}");
 }

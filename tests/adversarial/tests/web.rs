@@ -1,18 +1,18 @@
-//! HTTP/1: header blocks in crumbs, bombs, encodings in encodings, long headers.
+//! HTTP/1: header blocks in tiny pieces, bombs, nested encodings, long headers.
 
-use gabion_adversarial::Talk;
+use gabion_adversarial::Connection;
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use std::io::Write;
 
-/// Bytes a flow's parser may hold when nothing asks for more: header block, body window, decoder.
+/// Bytes a flow's parser may hold by default: header block, body window, decoder.
 const HELD_MAX: usize = 8 << 20;
 
-fn talk() -> Talk {
-    Talk::over("http1", Transport::Tcp)
+fn talk() -> Connection {
+    Connection::over("http1", Transport::Tcp)
 }
 
-fn request(talk: &mut Talk) {
+fn request(talk: &mut Connection) {
     talk.client(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
 }
 
@@ -32,9 +32,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     e.finish().unwrap()
 }
 
-/// Header blocks over many small packets: every byte is seen by the parser once, whatever the pieces.
+/// Header blocks over many small packets: the parser sees every byte once, whatever the pieces.
 #[test]
-fn headers_in_crumbs_are_read_once() {
+fn headers_in_tiny_pieces_are_read_once() {
     let mut head = b"GET / HTTP/1.1\r\n".to_vec();
     for n in 0..1_000 {
         head.extend_from_slice(format!("X-{n}: {}\r\n", "v".repeat(40)).as_bytes());
@@ -48,8 +48,8 @@ fn headers_in_crumbs_are_read_once() {
     assert_eq!(talk.account.waiting_max, 1);
 }
 
-/// A header block that never ends, of short lines or of one: given up at a limit that is an event or
-/// a bound on what is kept.
+/// An endless header block, of short lines or of one line: it ends at a limit with an event, or at
+/// a bound on the kept bytes.
 #[test]
 fn endless_headers_are_bounded() {
     for line in [&b"A: b\r\n"[..], b" folded\r\n", b"x"] {
@@ -64,8 +64,8 @@ fn endless_headers_are_bounded() {
     }
 }
 
-/// Bombs of gzip, deflate, lzma and brotli, several in a flow: what is unpacked stays within the window that
-/// rules look at, and a flow's third bomb is its last.
+/// Bombs of gzip, deflate, lzma and brotli, several in a flow: the decompressed bytes stay within
+/// the window for rules, and a flow's third bomb is its last.
 #[test]
 fn bombs_unpack_to_no_more_than_the_window() {
     let zeros = vec![0u8; 24 << 20];
@@ -90,9 +90,9 @@ fn bombs_unpack_to_no_more_than_the_window() {
     }
 }
 
-/// Encodings in encodings without end: two layers are followed (the peer's default), the rest is told.
+/// Endlessly nested encodings: two layers are decoded (Suricata's default), the rest has an event.
 #[test]
-fn encodings_in_encodings_are_followed_to_a_depth() {
+fn nested_encodings_are_decoded_to_a_depth() {
     let mut body = vec![b'a'; 100_000];
     for _ in 0..12 {
         body = gzip(&body);
@@ -117,10 +117,10 @@ fn requests_without_answers_are_limited() {
     assert_eq!(talk.account.errors, 1, "one more ends the direction");
 }
 
-/// Transactions of a flow that is passed or ignored are freed one by one as they are complete: the
-/// list never grows.
+/// Transactions of a flow that is passed or ignored are freed one by one when they are complete:
+/// the list never grows.
 #[test]
-fn answered_requests_leave_nothing_behind() {
+fn answered_requests_are_freed() {
     let mut talk = talk().freeing();
     for _ in 0..5_000 {
         request(&mut talk);
@@ -131,7 +131,7 @@ fn answered_requests_leave_nothing_behind() {
     assert_eq!(talk.account.made, 5_000);
 }
 
-/// Content-Disposition of nothing but separators and half names, and boundaries that never come.
+/// Content-Disposition with only separators and half names, and boundaries that never arrive.
 #[test]
 fn multipart_headers_of_separators_are_bounded() {
     let mut body = b"--b\r\nContent-Disposition: form-data".to_vec();

@@ -1,16 +1,17 @@
-//! Runners of the peers' own tests: what comes in is a folder of tests or captures with what the
-//! peer answered, and a program to try; what goes out is which of its answers are the same.
+//! Runners of the tests of Suricata and Slips. The input is a folder of tests or captures with the
+//! results of Suricata or Slips, and a program to test; the output is which of its results are the
+//! same.
 //!
-//! The runners know the program only from outside, by its command line and what it writes, so that
-//! the peer itself can be put in our place: a runner is right when the peer passes exactly the tests
-//! it is known to pass. They know nothing of any single test.
+//! The runners use only the command line and the output of the program, so that Suricata can be run
+//! instead of Gabion: a runner is correct if Suricata passes exactly the tests that it is known to
+//! pass. They contain no special case for any single test.
 //!
 //! - [`verify`]: the tests of suricata-verify, one folder each, described by a `test.yaml`.
-//! - [`flows`]: what is to be found in logs of flows, row by row.
-//! - [`captures`]: which rules fire how often on which capture, pair by pair.
-//! - [`whole`]: every capture read to its end or refused, the ledger added up.
+//! - [`flows`]: expected findings in flow logs, row by row.
+//! - [`captures`]: alert counts of rules on captures, pair by pair.
+//! - [`whole`]: every capture is read to its end or refused, and the ledger balances.
 #![forbid(unsafe_code)]
-#![allow(clippy::disallowed_methods)] // programs that do not end are ended by the clock
+#![allow(clippy::disallowed_methods)] // programs that do not end are killed after a time limit
 
 use std::path::PathBuf;
 
@@ -21,7 +22,7 @@ pub mod schema;
 pub mod verify;
 pub mod whole;
 
-/// The folder of shared tests and captures: `GABION_CORPUS`, else `../shared/corpus` beside the
+/// The folder of shared tests and captures: `GABION_CORPUS`, else `../shared/corpus` next to the
 /// repository.
 #[must_use]
 pub fn corpus() -> PathBuf {

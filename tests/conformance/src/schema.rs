@@ -1,4 +1,5 @@
-//! EVE records against the peer's JSON schema, and what a schema can't say: that no key stands twice.
+//! Validates EVE records against Suricata's JSON schema, and checks what a schema can't express:
+//! that no key occurs twice.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,16 +20,16 @@ pub struct Schema {
     own: Vec<Vec<String>>,
 }
 
-/// What was found in the files looked at.
+/// The results for the checked files.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Files read.
     pub files: u64,
     /// Records read.
     pub records: u64,
-    /// Records that break the schema or hold a key twice.
+    /// Records that violate the schema or have a key twice.
     pub broken: u64,
-    /// What is broken (indices left out), how often, and where first (file, line).
+    /// Each violation (without indices), with its count and first place (file, line).
     pub kinds: BTreeMap<String, (u64, PathBuf, u64)>,
 }
 
@@ -56,7 +57,7 @@ impl Schema {
         Ok(Schema { schemas, root, own })
     }
 
-    /// What is wrong with one record; none: nothing.
+    /// The fault of a record; `None` if it is valid.
     #[must_use]
     pub fn fault(&self, line: &[u8]) -> Option<String> {
         let mut value = match serde_json::from_slice::<Unique>(line) {
@@ -69,7 +70,7 @@ impl Schema {
         self.schemas.validate(&value, self.root).err().map(|fault| innermost(&fault))
     }
 
-    /// Looks at every line of a file.
+    /// Checks every line of a file.
     ///
     /// # Errors
     /// It can't be read.
@@ -161,7 +162,7 @@ fn without_place(message: &str) -> String {
     message.split(" at line ").next().unwrap_or(message).to_owned()
 }
 
-/// A JSON value none of whose objects holds a key twice.
+/// A JSON value whose objects have no key twice.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {
@@ -208,7 +209,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         while let Some(key) = members.next_key::<String>()? {
             let Unique(value) = members.next_value()?;
             if all.contains_key(&key) {
-                return Err(A::Error::custom(format!("key {key} stands twice in one object")));
+                return Err(A::Error::custom(format!("key {key} occurs twice in one object")));
             }
             all.insert(key, value);
         }
@@ -259,7 +260,7 @@ mod tests {
             (r#"{"a":1,"list":[{}]}"#, None),
             (r#"{"a":1,"list":[{},{"x":1}]}"#, Some("list.[]: unknown member x")),
             (r#"{"a":1,"b":2}"#, Some(": unknown member b")),
-            (r#"{"a":1,"a":2}"#, Some("key a stands twice in one object")),
+            (r#"{"a":1,"a":2}"#, Some("key a occurs twice in one object")),
             (r#"{"a":1"#, Some("EOF while parsing an object")),
         ] {
             assert_eq!(schema.fault(line.as_bytes()).as_deref(), want, "{line}");

@@ -1,8 +1,8 @@
-//! Whether a program reads any capture to its end, or refuses it with one line: no crash, no hang,
-//! the ledger balanced, the exit code that goes with it.
+//! Checks that a program reads any capture to its end, or refuses it with one line: no crash, no
+//! hang, a balanced ledger, and the matching exit code.
 //!
-//! What the ledger says is added up here again, from the JSON of `read --json`: a program that
-//! called itself balanced would not be believed.
+//! The sums of the ledger are computed here again from the JSON of `read --json`, and do not rely
+//! on the program's own check.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::verify::process::{Ending, run};
 
-/// Exit code of `read` when something could not be read.
+/// Exit code of `read` if something could not be read.
 const UNREADABLE: i32 = 3;
 
 /// How captures are read.
@@ -26,11 +26,11 @@ pub struct How {
     pub rules: Option<PathBuf>,
     /// `--workers`.
     pub workers: u32,
-    /// What one run may take.
+    /// Time limit of one run.
     pub limit: Duration,
 }
 
-/// What became of one run.
+/// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// Captures that were refused.
@@ -39,16 +39,16 @@ pub struct Run {
     pub packets: u64,
     /// Alerts.
     pub alerts: u64,
-    /// The findings, as the program's JSON has them.
+    /// The findings in the program's JSON.
     pub findings: String,
-    /// What is wrong, a line each.
+    /// The faults, one line each.
     pub faults: Vec<String>,
 }
 
 /// Reads these captures in one run.
 ///
 /// # Errors
-/// The program can't be started, or there is no room for what it says.
+/// The program can't be started, or its output can't be stored.
 pub fn read(how: &How, captures: &[PathBuf]) -> io::Result<Run> {
     let (mut out, mut err): (File, File) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let mut command = Command::new(&how.program);
@@ -65,16 +65,16 @@ pub fn read(how: &How, captures: &[PathBuf]) -> io::Result<Run> {
         file.read_to_end(&mut bytes)?;
         *text = String::from_utf8_lossy(&bytes).into_owned();
     }
-    let [said, errors] = &texts;
-    Ok(judge(ending, said, errors, captures))
+    let [output, errors] = &texts;
+    Ok(judge(ending, output, errors, captures))
 }
 
-/// What a run's ending, its JSON and its messages say together.
+/// Judges a run by its ending, its JSON and its messages.
 #[must_use]
-pub fn judge(ending: Ending, said: &str, errors: &str, captures: &[PathBuf]) -> Run {
+pub fn judge(ending: Ending, output: &str, errors: &str, captures: &[PathBuf]) -> Run {
     let mut run = Run::default();
-    let Ok(json) = serde_json::from_str::<Value>(said) else {
-        let first = errors.lines().next().unwrap_or("nothing said");
+    let Ok(json) = serde_json::from_str::<Value>(output) else {
+        let first = errors.lines().next().unwrap_or("no message");
         run.faults.push(format!("{ending}, no JSON: {first}"));
         return run;
     };
@@ -85,13 +85,13 @@ pub fn judge(ending: Ending, said: &str, errors: &str, captures: &[PathBuf]) -> 
     run.findings = json["findings"].to_string();
     let due = if run.refused > 0 { UNREADABLE } else { 0 };
     if ending != Ending::Exit(due) {
-        run.faults.push(format!("{ending}, {due} was due"));
+        run.faults.push(format!("{ending}, {due} was expected"));
     }
     if inputs.len() != captures.len() {
-        run.faults.push(format!("{} captures told of, {} given", inputs.len(), captures.len()));
+        run.faults.push(format!("{} captures reported, {} given", inputs.len(), captures.len()));
     }
     for line in errors.lines().filter(|line| !line.starts_with("gabion: ")) {
-        run.faults.push(format!("said besides messages: {line}"));
+        run.faults.push(format!("output other than messages: {line}"));
     }
     for input in inputs.iter().filter(|input| input["error"].is_string()) {
         let path = input["path"].as_str().unwrap_or_default();
@@ -104,8 +104,8 @@ pub fn judge(ending: Ending, said: &str, errors: &str, captures: &[PathBuf]) -> 
     run
 }
 
-/// Stages whose sums don't hold: received = passed + shed + in flight, and nothing in flight at the
-/// end.
+/// Stages whose sums do not hold: received = passed + shed + in flight, and nothing in flight at
+/// the end.
 fn unbalanced(ledger: &Value) -> Vec<String> {
     let Some(stages) = ledger.as_array().filter(|stages| !stages.is_empty()) else {
         return vec!["no ledger".to_owned()];
@@ -129,7 +129,7 @@ fn unbalanced(ledger: &Value) -> Vec<String> {
     faults
 }
 
-/// Every capture below these folders, by name or by what a file begins with.
+/// Every capture below these folders, by name or by the first bytes of a file.
 ///
 /// # Errors
 /// A folder can't be read.
@@ -171,12 +171,12 @@ mod tests {
         "ledger":[{"stage":"reader","received":{"items":2,"bytes":9},"passed":{"items":1,"bytes":5},
         "in_flight":{"items":0,"bytes":0},"shed":{"torn":{"items":1,"bytes":4}}}]}"#;
 
-    fn faults(ending: Ending, said: &str, errors: &str) -> Vec<String> {
-        judge(ending, said, errors, &[PathBuf::from("a.pcap")]).faults
+    fn faults(ending: Ending, output: &str, errors: &str) -> Vec<String> {
+        judge(ending, output, errors, &[PathBuf::from("a.pcap")]).faults
     }
 
     #[test]
-    fn a_run_is_good_when_all_of_it_is() {
+    fn a_run_passes_if_all_checks_hold() {
         assert_eq!(faults(Ending::Exit(0), GOOD, ""), Vec::<String>::new());
         let refused = GOOD.replace(r#""a.pcap""#, r#""a.pcap","error":"no capture""#);
         let line = "gabion: a.pcap: no capture: name one\n";
@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn faults_are_named() {
         assert_eq!(faults(Ending::Signal(6), "", "boom").len(), 1);
-        assert_eq!(faults(Ending::TimedOut, GOOD, ""), ["timeout, 0 was due"]);
-        assert_eq!(faults(Ending::Exit(3), GOOD, ""), ["exit code 3, 0 was due"]);
+        assert_eq!(faults(Ending::TimedOut, GOOD, ""), ["timeout, 0 was expected"]);
+        assert_eq!(faults(Ending::Exit(3), GOOD, ""), ["exit code 3, 0 was expected"]);
         assert_eq!(
             faults(Ending::Exit(0), GOOD, "thread panicked"),
-            ["said besides messages: thread panicked"]
+            ["output other than messages: thread panicked"]
         );
         let refused = GOOD.replace(r#""a.pcap""#, r#""a.pcap","error":"no capture""#);
         assert_eq!(faults(Ending::Exit(3), &refused, ""), ["a.pcap: refused with 0 lines"]);

@@ -1,5 +1,5 @@
-//! The demonstration holds together: every rule has a sid of its own in order and an expected count,
-//! and the capture is whole.
+//! The demonstration is consistent: every rule has its own sid, in order, and an expected count,
+//! and the capture is complete.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn the_capture_of_the_demonstration_is_whole() {
         let field =
             |at: usize| u32::from_le_bytes(head.get(at..at + 4).unwrap().try_into().unwrap());
         assert_eq!(field(8), field(12), "packet {packets} is cut off");
-        rest = rest.get(16 + field(8) as usize..).expect("a packet ends behind the file");
+        rest = rest.get(16 + field(8) as usize..).expect("a packet ends after the file");
         packets += 1;
     }
     assert!(rest.is_empty());

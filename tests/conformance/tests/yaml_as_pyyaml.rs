@@ -1,5 +1,5 @@
-//! Differential test: every test description and configuration of the shared tests reads as PyYAML's
-//! safe loader reads it. Passes by name only where Python, PyYAML or the tests are absent.
+//! Differential test: every test description and configuration of the shared tests is parsed as by
+//! PyYAML's safe loader. The test is skipped if Python, PyYAML or the tests are absent.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +9,7 @@ use gabion_conformance::verify::case::find_all;
 use gabion_conformance::verify::yaml::Node;
 use serde_json::{Map, Value};
 
-/// Prints one JSON value a file; dates as text, keys as text.
+/// Prints one JSON value per file; dates as text, keys as text.
 const LOADER: &str = r#"
 import json, sys, yaml, datetime
 def plain(v):
@@ -48,7 +48,7 @@ fn descriptions_read_as_in_pyyaml() {
         return;
     }
     let Ok(tests) = find_all(&corpus().join("suricata-verify/tests")) else {
-        eprintln!("skipped: no shared tests here");
+        eprintln!("skipped: no shared tests");
         return;
     };
     let paths: Vec<PathBuf> = tests

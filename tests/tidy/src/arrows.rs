@@ -1,16 +1,17 @@
-//! Who may use whom: the table in `ARCHITECTURE.md` against the manifests, as cargo reads them.
+//! Which crate may use which: the table in `ARCHITECTURE.md` compared with the manifests, as parsed
+//! by cargo.
 //!
-//! The table is exact in both directions. An arrow that no crate has is as wrong as one that the
-//! table does not show: it would be read as a promise. Arrows of tests alone are not in the table.
+//! The table is exact in both directions. A dependency in the table that no crate has is as wrong
+//! as one that the table lacks. Dependencies of tests only are not in the table.
 
 use crate::Fault;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the table stands.
+/// The page with the table.
 pub const PAGE: &str = "ARCHITECTURE.md";
 
-/// What the table says of a crate.
+/// The row of a crate in the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Crates it uses.
@@ -19,10 +20,10 @@ pub struct Row {
     pub unsafe_files: BTreeSet<String>,
 }
 
-/// Rows by name of crate (the folder's name in `crates`).
+/// Rows by the name of the crate (its folder in `crates`).
 pub type Table = BTreeMap<String, Row>;
 
-/// Reads the table whose head is `| crate | holds | uses | unsafe |`.
+/// Parses the table with the head `| crate | holds | uses | unsafe |`.
 #[must_use]
 pub fn read_table(page: &str) -> Table {
     let rows =
@@ -45,24 +46,24 @@ fn plain(cell: &str) -> String {
     cell.trim().trim_matches('`').to_owned()
 }
 
-/// The arrows there are, by the output of `cargo metadata --no-deps`.
+/// The dependencies of each crate, from the output of `cargo metadata --no-deps`.
 #[must_use]
 pub fn read_metadata(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let mut arrows = BTreeMap::new();
     for package in list(metadata, "packages") {
-        let Some(name) = room(text(package, "manifest_path")) else { continue };
+        let Some(name) = crate_name(text(package, "manifest_path")) else { continue };
         let uses = list(package, "dependencies")
             .iter()
             .filter(|dependency| dependency.get("kind").is_none_or(Value::is_null))
-            .filter_map(|dependency| room(text(dependency, "path")))
+            .filter_map(|dependency| crate_name(text(dependency, "path")))
             .collect();
         arrows.insert(name, uses);
     }
     arrows
 }
 
-/// The name of a crate by a path in `crates/NAME`.
-fn room(path: &str) -> Option<String> {
+/// The name of the crate of a path in `crates/NAME`.
+fn crate_name(path: &str) -> Option<String> {
     let (_, below) = path.rsplit_once("/crates/")?;
     below.split('/').next().map(str::to_owned)
 }
@@ -75,7 +76,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Compares both.
+/// Compares table and dependencies.
 #[must_use]
 pub fn check(table: &Table, arrows: &BTreeMap<String, BTreeSet<String>>) -> Vec<Fault> {
     let fault = |what: String| Fault::new(PAGE, 0, what);
@@ -135,18 +136,18 @@ mod tests {
     }
 
     #[test]
-    fn tells_arrows_too_many_and_too_few() {
-        let told = |uses: &[&str]| {
+    fn finds_extra_and_missing_dependencies() {
+        let faults = |uses: &[&str]| {
             let faults = check(&read_table(TABLE), &read_metadata(&metadata(uses)));
             faults.into_iter().map(|f| f.what).collect::<Vec<_>>()
         };
-        assert_eq!(told(&["record"]), Vec::<String>::new());
-        assert_eq!(told(&[]), ["flow does not use record, which its row has"]);
-        assert_eq!(told(&["record", "net"]), ["flow uses net, which its row does not have"]);
+        assert_eq!(faults(&["record"]), Vec::<String>::new());
+        assert_eq!(faults(&[]), ["flow does not use record, which its row has"]);
+        assert_eq!(faults(&["record", "net"]), ["flow uses net, which its row does not have"]);
     }
 
     #[test]
-    fn tells_crates_without_row_and_rows_without_crate() {
+    fn finds_crates_without_row_and_rows_without_crate() {
         let all = read_table(TABLE);
         let arrows = BTreeMap::from([("flow".to_owned(), BTreeSet::from(["record".to_owned()]))]);
         assert_eq!(

@@ -1,13 +1,13 @@
-//! Counts that may only fall: how large the binary is, circles of files, open fields, long lists of
-//! parameters, errors that are plain text. `tests/tidy/counts.tsv` keeps what was reached.
+//! Counts that may only fall: the size of the binary, circles of files, open fields, long lists of
+//! parameters, errors that are plain text. `tests/tidy/counts.tsv` has the lowest counts so far.
 //!
-//! A count says where the structure is worst; it is not a goal of its own. `UPDATE=1` lowers the kept
-//! counts to those of today and never raises one.
+//! A count shows where the structure is worst; it is not a goal in itself. `UPDATE=1` lowers the
+//! kept counts to the current ones and never raises one.
 
 use crate::tree::File;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the counts are kept.
+/// The file with the kept counts.
 pub const PATH: &str = "tests/tidy/counts.tsv";
 
 /// Files that use each other in a circle, at least three of them, by crate.
@@ -56,7 +56,7 @@ pub fn kept(text: &str) -> BTreeMap<String, usize> {
         .collect()
 }
 
-/// Counts above what is kept, each as a line.
+/// Counts above the kept ones, one line each.
 #[must_use]
 pub fn risen(kept: &BTreeMap<String, usize>, now: &BTreeMap<String, usize>) -> Vec<String> {
     now.iter()
@@ -140,7 +140,7 @@ fn long_parameter_lists(text: &str) -> Vec<String> {
     found
 }
 
-/// Where the parenthesis of the parameters opens, after the generics.
+/// The offset of the parameters' opening parenthesis, after the generics.
 fn parameters_start(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut last = ' ';
@@ -157,7 +157,7 @@ fn parameters_start(text: &str) -> Option<usize> {
     None
 }
 
-/// How many parameters the list at the start of the text has.
+/// Number of parameters of the list at the start of the text.
 fn parameters(text: &str) -> usize {
     let (mut depth, mut count, mut is_empty, mut last) = (0usize, 0usize, true, ' ');
     for c in text.chars() {
@@ -244,7 +244,7 @@ fn module(path: &str) -> Vec<&str> {
     }
 }
 
-/// The files that a text reaches by path.
+/// The files that a text refers to by path.
 fn uses<'a>(
     own: &[&'a str],
     text: &'a str,
@@ -286,7 +286,7 @@ fn deepest<'a>(path: &[&str], modules: &BTreeMap<Vec<&'a str>, &'a str>) -> Opti
     (0..=path.len()).rev().find_map(|n| modules.get(path.get(..n)?).copied())
 }
 
-/// Lines of code without comments; those of a `use` statement are one.
+/// Lines of code without comments; a `use` statement counts as one.
 fn statements(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut at = 0;

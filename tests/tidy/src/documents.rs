@@ -1,11 +1,11 @@
-//! Rules about documents: what they point to is there.
+//! Rules about documents: the targets of their links exist.
 
 use crate::Fault;
 use crate::tree::File;
 use std::path::Path;
 
-/// Links to files of the repository that are not there. Links to pages elsewhere and to places in
-/// the same page are not looked at.
+/// Links to missing files of the repository. Links to other sites and to anchors in the same page
+/// are not checked.
 #[must_use]
 pub fn dead_links(file: &File, exists: &dyn Fn(&Path) -> bool) -> Vec<Fault> {
     let folder = Path::new(&file.path).parent().unwrap_or(Path::new(""));
@@ -20,7 +20,7 @@ pub fn dead_links(file: &File, exists: &dyn Fn(&Path) -> bool) -> Vec<Fault> {
                 faults.push(Fault::new(
                     &file.path,
                     at + 1,
-                    format!("a link to {path}, which is not there"),
+                    format!("a link to {path}, which is missing"),
                 ));
             }
         }
@@ -28,7 +28,7 @@ pub fn dead_links(file: &File, exists: &dyn Fn(&Path) -> bool) -> Vec<Fault> {
     faults
 }
 
-/// What stands in `](…)`.
+/// The targets in `](…)`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
@@ -38,17 +38,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_links_to_nothing() {
+    fn finds_dead_links() {
         let text =
             "see [a](a.md), [b](sub/b.md#part), [c](https://x.example/c)\n[d](#d) [e](../e.md)\n";
         let file = File { path: "docs/x.md".to_owned(), text: text.to_owned() };
         let there = |path: &Path| path == Path::new("docs/a.md");
-        let told: Vec<String> = dead_links(&file, &there).iter().map(ToString::to_string).collect();
+        let found: Vec<String> =
+            dead_links(&file, &there).iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            found,
             [
-                "docs/x.md:1: a link to sub/b.md, which is not there",
-                "docs/x.md:2: a link to ../e.md, which is not there"
+                "docs/x.md:1: a link to sub/b.md, which is missing",
+                "docs/x.md:2: a link to ../e.md, which is missing"
             ]
         );
     }

@@ -1,10 +1,10 @@
-//! The rules of the house that a program can check: what comes in is the repository's folder, what
-//! goes out is a list of places that break a rule, each as `file:line: what is wrong`.
+//! The project's rules that a program can check: the input is the repository's folder, the output
+//! is a list of places that break a rule, each as `file:line: what is wrong`.
 //!
-//! Every check is a function over text, so that its own test can show it finding something; the
-//! tests in `tests/repository.rs` run them over the repository. Rules that the compiler or clippy
-//! knows are left to them. Words that are forbidden in sources are put together from halves here,
-//! because this crate is checked too.
+//! Every check is a function of text, so that its own test can show that it finds something; the
+//! tests in `tests/repository.rs` run all checks over the repository. Rules that the compiler or
+//! clippy has are left to them. Words that are forbidden in sources are concatenated from halves
+//! here, because this crate is checked too.
 #![forbid(unsafe_code)]
 
 pub mod arrows;
@@ -25,7 +25,7 @@ pub struct Fault {
     pub path: String,
     /// Line from 1; 0 means the file as a whole.
     pub line: usize,
-    /// What is wrong, and what to do where that is not plain.
+    /// What is wrong, and what to do if that is not obvious.
     pub what: String,
 }
 

@@ -1,12 +1,13 @@
-//! Limits stand in the tables of `limits.rs`; one that loses something is counted and reached by a test.
+//! Limits are in the tables of `limits.rs`; a limit that loses something is counted, and a test
+//! reaches it.
 //!
-//! A constant counts as a limit by its name: what holds, keeps or allows so many at most. Names that only
-//! look like it stand in `NO_LIMITS` with the reason.
+//! A constant is recognized as a limit by its name. Constants that only have such a name are in
+//! `NO_LIMITS` with the reason.
 
 use crate::Fault;
 use crate::tree::File;
 
-/// Crates whose limits all stand in their tables.
+/// Crates whose limits are all in their tables.
 const CRATES: &[&str] = &[
     "behavior", "capture", "cli", "flow", "flowlog", "intake", "logs", "matcher", "net", "outputs",
     "packet", "proto", "record", "rules", "runtime", "seal", "sensor", "settings",
@@ -18,20 +19,20 @@ const WORDS: &[&str] = &[
     "BUDGET", "SPARE", "SPARES", "STEPS",
 ];
 
-/// Types of numbers.
+/// Number types.
 const NUMBERS: &[&str] =
     &["usize", "u8", "u16", "u32", "u64", "u128", "i32", "i64", "Duration", "f64"];
 
-/// Constants that bound nothing: file, name, what they are.
+/// Constants that are not limits: file, name, reason.
 const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("crates/record/src/applayer.rs", "FRAME_KINDS_MAX", "a check of tables at compile time"),
-    ("crates/record/src/budget.rs", "CHUNK_MAX", "how much of a budget moves at a time"),
-    ("crates/record/src/ip.rs", "V4_TEXT_MAX", "the longest text that an address has"),
+    ("crates/record/src/budget.rs", "CHUNK_MAX", "the part of a budget that moves at a time"),
+    ("crates/record/src/ip.rs", "V4_TEXT_MAX", "the longest text of an address"),
     ("crates/rules/src/keywords/content.rs", "ANCHOR_MAX", "a range of the rule language"),
     ("crates/rules/src/keywords/content.rs", "VALUE_MAX", "a range of the rule language"),
-    ("crates/net/src/script/pattern.rs", "STEPS_PER_INSTRUCTION", "what is charged at a time"),
+    ("crates/net/src/script/pattern.rs", "STEPS_PER_INSTRUCTION", "the charge at a time"),
     ("crates/behavior/src/goes_on.rs", "ROOM", "the budget of a test"),
-    ("crates/behavior/src/rita.rs", "REASONS_MAX", "how many reasons there are"),
+    ("crates/behavior/src/rita.rs", "REASONS_MAX", "the number of reasons"),
     ("crates/behavior/src/hostile.rs", "ROOM", "the budget of a test"),
     ("crates/behavior/src/step_floods.rs", "ROOM", "the budget of a test"),
     (
@@ -42,10 +43,10 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("crates/net/src/datasets.rs", "ROOM", "what the memory account of a dataset starts with"),
 ];
 
-/// What a limit of a table means when it is reached, by the word in its line.
+/// The words for the effect of reaching a limit of a table.
 const LOSES: &str = "Loses(";
 
-/// Constants outside of `limits.rs` that bound something.
+/// Limits outside of `limits.rs`.
 #[must_use]
 pub fn outside(files: &[File]) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -54,7 +55,7 @@ pub fn outside(files: &[File]) -> Vec<Fault> {
             let Some(name) = constant(line).filter(|name| is_limit(name)) else { continue };
             let is_known = NO_LIMITS.iter().any(|(path, n, _)| *path == file.path && *n == name);
             if !is_known {
-                let what = format!("{name} bounds something: put it into the table of limits.rs");
+                let what = format!("{name} is a limit: move it to the table of limits.rs");
                 faults.push(Fault::new(&file.path, number + 1, what));
             }
         }
@@ -62,17 +63,17 @@ pub fn outside(files: &[File]) -> Vec<Fault> {
     faults
 }
 
-/// Limits of tables that lose something and are counted nowhere, or reached by no test.
+/// Limits of tables that lose something and are not counted, or not reached by a test.
 #[must_use]
 pub fn uncounted(files: &[File]) -> Vec<Fault> {
     let mut faults = Vec::new();
     for table in files.iter().filter(|f| is_source(&f.path) && f.path.ends_with("/limits.rs")) {
         let folder = table.path.trim_end_matches("limits.rs");
         let lines = work(table);
-        let room = room_of(lines).unwrap_or_default();
+        let name_of_table = table_name(lines).unwrap_or_default();
         for (number, name) in losing(lines) {
             let counts = format!("reached::{name}");
-            let full = format!("{room}.{}", name.to_lowercase());
+            let full = format!("{name_of_table}.{}", name.to_lowercase());
             let is_counted = files.iter().any(|f| {
                 f.path.starts_with(folder) && f.path != table.path && has(work(f), &counts)
             });
@@ -85,7 +86,7 @@ pub fn uncounted(files: &[File]) -> Vec<Fault> {
                 faults.push(Fault::new(&table.path, number, format!("{name} {what}")));
             };
             if !is_counted {
-                fault("loses something and is counted nowhere (reached::NAME.count())");
+                fault("loses something and is not counted (reached::NAME.count())");
             }
             if !is_tested {
                 fault("loses something and no test reaches it");
@@ -99,7 +100,7 @@ fn is_source(path: &str) -> bool {
     CRATES.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")))
 }
 
-/// Whether the word stands there whole.
+/// Whether the text contains the word as a whole word.
 fn has(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let next = text.get(at + word.len()..).and_then(|rest| rest.chars().next());
@@ -107,12 +108,12 @@ fn has(text: &str, word: &str) -> bool {
     })
 }
 
-/// The part of a file that is no test.
+/// The part of a file before its tests.
 fn work(file: &File) -> &str {
     if is_test(&file.path) { "" } else { split(&file.text).0 }
 }
 
-/// The part of a file that is a test.
+/// The tests of a file.
 fn tests_of(file: &File) -> &str {
     match is_test(&file.path) {
         true => &file.text,
@@ -121,20 +122,20 @@ fn tests_of(file: &File) -> &str {
     }
 }
 
-/// Files of nothing but tests.
+/// Whether the file has only tests.
 fn is_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     path.contains("/tests/") || matches!(name, "tests.rs" | "model.rs")
 }
 
-/// A file at its tests, which stand at its end.
+/// Splits a file at its tests, which are at its end.
 fn split(text: &str) -> (&str, &str) {
     let forms = ["#[cfg(test)]\nmod ", "#[cfg(test)]\npub(crate) mod "];
     let at = forms.iter().filter_map(|form| text.find(form)).min();
     at.map_or((text, ""), |at| text.split_at(at))
 }
 
-/// The name of a constant that is a number, declared in a line.
+/// The name of the number constant that a line declares.
 fn constant(line: &str) -> Option<&str> {
     let mut line = line.trim_start();
     for before in ["pub(crate) ", "pub(super) ", "pub "] {
@@ -150,12 +151,12 @@ fn is_limit(name: &str) -> bool {
 }
 
 /// The name under which a table's limits are counted.
-fn room_of(text: &str) -> Option<&str> {
+fn table_name(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("limits! { \"")?;
-    rest.split_once('"').map(|(room, _)| room)
+    rest.split_once('"').map(|(name, _)| name)
 }
 
-/// Line and name of the limits that lose something.
+/// Lines and names of the limits that lose something.
 fn losing(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut last = None;
@@ -176,7 +177,7 @@ mod tests {
         File { path: path.to_owned(), text: text.to_owned() }
     }
 
-    fn said(faults: &[Fault]) -> Vec<String> {
+    fn texts(faults: &[Fault]) -> Vec<String> {
         faults.iter().map(ToString::to_string).collect()
     }
 
@@ -190,14 +191,14 @@ mod tests {
             file("crates/net/src/limits.rs", text),
             file("crates/record/src/ip.rs", "const V4_TEXT_MAX: usize = 15;\n"),
         ];
-        let found = said(&outside(&files));
+        let found = texts(&outside(&files));
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("crates/net/src/a.rs:2: PIECES_MAX"), "{found:?}");
         assert!(found[1].starts_with("crates/net/src/a.rs:5: WAIT_MOST"), "{found:?}");
     }
 
     #[test]
-    fn what_is_lost_must_be_counted_and_reached() {
+    fn losing_limits_must_be_counted_and_reached() {
         let table = "limits! { \"net\";\n    pub const A_MAX: usize = 1,\n        Loses(\"a\");\n    \
                      pub const B_MAX: usize = 1, Spares(\"b\");\n    pub const C_MAX: usize = 1, \
                      Loses(\"c\");\n}\n";
@@ -205,10 +206,10 @@ mod tests {
                       #[cfg(test)]\nmod tests { fn t() { of(&reached::C_MAX) } }\n";
         let mut files =
             vec![file("crates/net/src/limits.rs", table), file("crates/net/src/a.rs", source)];
-        let found = said(&uncounted(&files));
+        let found = texts(&uncounted(&files));
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("crates/net/src/limits.rs:2: A_MAX loses"), "{found:?}");
-        assert!(found[1].contains("C_MAX loses something and is counted nowhere"), "{found:?}");
+        assert!(found[1].contains("C_MAX loses something and is not counted"), "{found:?}");
         files.push(file("crates/cli/tests/limits.rs", "times(&report, \"net.a_max\")"));
         assert_eq!(uncounted(&files).len(), 1);
     }

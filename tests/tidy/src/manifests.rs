@@ -1,5 +1,5 @@
-//! Rules about manifests: versions stand in the root's table only, each with its reason; every crate
-//! takes the lints of the workspace and forbids unsafe code, but those that the table in
+//! Rules about manifests: versions are only in the root's table, each with its reason; every crate
+//! uses the lints of the workspace and forbids unsafe code, except those that the table in
 //! `ARCHITECTURE.md` names.
 
 use crate::Fault;
@@ -7,7 +7,7 @@ use crate::arrows::Table;
 use crate::sources::is_unsafe;
 use crate::tree::File;
 
-/// Every dependency in the root's table is ours or says why it is here.
+/// Every dependency in the root's table is our own or has a reason.
 #[must_use]
 pub fn reasons(root: &File) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -26,7 +26,7 @@ pub fn reasons(root: &File) -> Vec<Fault> {
     faults
 }
 
-/// A member's manifest takes versions, lints and edition from the workspace.
+/// A member's manifest inherits versions, lints and edition from the workspace.
 #[must_use]
 pub fn member(file: &File) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -39,12 +39,12 @@ pub fn member(file: &File) -> Vec<Fault> {
         }
     }
     if !file.text.contains("[lints]\nworkspace = true") {
-        faults.push(Fault::new(&file.path, 0, "the lints of the workspace are not taken"));
+        faults.push(Fault::new(&file.path, 0, "the lints of the workspace are not used"));
     }
     faults
 }
 
-/// Unsafe code stands only in the files that the table names, and all other crates forbid it.
+/// Unsafe code is only in the files that the table names, and all other crates forbid it.
 #[must_use]
 pub fn unsafe_code(files: &[File], table: &Table) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -69,7 +69,7 @@ pub fn unsafe_code(files: &[File], table: &Table) -> Vec<Fault> {
             let path = format!("crates/{name}/src/{below}");
             let found = files.iter().find(|file| file.path == path);
             if !found.is_some_and(|file| file.text.lines().any(is_unsafe)) {
-                faults.push(Fault::new(&path, 0, "named for unsafe code and has none"));
+                faults.push(Fault::new(&path, 0, "named for unsafe code but has none"));
             }
         }
     }
@@ -83,7 +83,7 @@ fn place(path: &str) -> (&str, &str) {
     (name, rest.strip_prefix("src/").unwrap_or(rest))
 }
 
-/// The root of a library or program of a member.
+/// Whether the file is the root of a library or program of a member.
 fn is_root(path: &str) -> bool {
     path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs")
 }
@@ -105,31 +105,31 @@ mod tests {
     fn a_dependency_needs_its_reason() {
         let text = "[workspace.dependencies]\ngabion-x = { path = \"crates/x\" }\n\
             a = \"1\" # it is needed\nb = \"1\"\n[profile.dev]\ndebug = false\n";
-        let told = whats(&reasons(&file("Cargo.toml", text)));
-        assert_eq!(told, ["Cargo.toml:4: a dependency without its reason (# …)"]);
+        let found = whats(&reasons(&file("Cargo.toml", text)));
+        assert_eq!(found, ["Cargo.toml:4: a dependency without its reason (# …)"]);
     }
 
     #[test]
     fn a_member_takes_versions_and_lints_from_the_root() {
         let text = "[package]\nname = \"x\"\n[dependencies]\na = \"1\"\nb = { workspace = true }\n";
-        let told = whats(&member(&file("crates/x/Cargo.toml", text)));
+        let found = whats(&member(&file("crates/x/Cargo.toml", text)));
         assert_eq!(
-            told,
+            found,
             [
                 "crates/x/Cargo.toml:4: a version outside the root's table",
-                "crates/x/Cargo.toml: the lints of the workspace are not taken"
+                "crates/x/Cargo.toml: the lints of the workspace are not used"
             ]
         );
     }
 
     #[test]
-    fn unsafe_code_stands_where_the_table_says() {
+    fn unsafe_code_is_only_in_files_of_the_table() {
         let table = read_table(
             "| crate | holds | uses | unsafe |\n|---|---|---|---|\n| `a` | x | – | `m.rs`, `n.rs` |\n",
         );
         let code = format!("{} {{ f() }};\n", concat!("un", "safe"));
         let code = code.as_str();
-        let told = whats(&unsafe_code(
+        let found = whats(&unsafe_code(
             &[
                 file("crates/a/src/m.rs", code),
                 file("crates/a/src/n.rs", ""),
@@ -141,11 +141,11 @@ mod tests {
             &table,
         ));
         assert_eq!(
-            told,
+            found,
             [
                 "crates/a/src/o.rs:1: unsafe code in a file that the table of crates does not name for it",
                 "crates/b/src/lib.rs: the crate does not forbid unsafe code",
-                "crates/a/src/n.rs: named for unsafe code and has none"
+                "crates/a/src/n.rs: named for unsafe code but has none"
             ]
         );
     }

@@ -1,10 +1,10 @@
-//! The test of the layout: a protocol is one folder in `proto` and one line of `protocols!` in its
-//! `lib.rs`.
+//! Checks the layout of protocols: a protocol is one folder in `proto` and one line of `protocols!`
+//! in its `lib.rs`.
 //!
-//! Counts the places that name a protocol's folder from outside it. There may be one: the line of
-//! `protocols!`, which declares the module too. Tests may name what they test, and a
-//! protocol may lean on another by name (mail bodies are MIME wherever they travel). The library of
-//! scripts has a file a protocol, as scripts ask for objects of protocols by the peer's names.
+//! Counts the lines outside of a protocol's folder that name it. There may be one: the line of
+//! `protocols!`, which declares the module too. Tests may name the protocols they test, and a
+//! protocol may use another by name (mail bodies are MIME in every protocol). The library of
+//! scripts has one file per protocol, as scripts use objects of protocols by Suricata's names.
 
 use crate::Fault;
 use crate::tree::File;
@@ -23,7 +23,7 @@ pub fn folders(files: &[File]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Each protocol has exactly one line in the registry, and no room outside `proto` names it.
+/// Each protocol has exactly one line in the registry, and no crate other than `proto` names it.
 #[must_use]
 pub fn check(files: &[File]) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -38,7 +38,7 @@ pub fn check(files: &[File]) -> Vec<Fault> {
             .filter(|line| line.trim() == entry)
             .count();
         if lines != 1 {
-            let what = format!("`{entry}` stands {lines} times, once is right");
+            let what = format!("`{entry}` occurs {lines} times instead of once");
             faults.push(Fault::new(&registry, 0, what));
         }
     }
@@ -53,7 +53,7 @@ pub fn check(files: &[File]) -> Vec<Fault> {
     faults
 }
 
-/// Sources of other rooms, and those of `proto` that belong to no protocol.
+/// Whether a file is a source of another crate, or one of `proto` outside of the protocols.
 fn is_elsewhere(path: &str) -> bool {
     let is_source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
     let is_source = is_source && !path.starts_with(SCRIPT_LIBRARY);
@@ -62,7 +62,7 @@ fn is_elsewhere(path: &str) -> bool {
     is_source && is_shared
 }
 
-/// Whether a line of code goes by path into the protocol's folder.
+/// Whether a line of code has a path into the protocol's folder.
 fn names(line: &str, name: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     [
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_protocol_stands_in_its_folder_and_once_in_the_registry() {
+    fn a_protocol_is_in_its_folder_and_once_in_the_registry() {
         let mut files = vec![
             file("crates/proto/src/dns/mod.rs", "pub const PROTOCOL: &Protocol = …"),
             file("crates/proto/src/mime/mod.rs", "pub fn decode() {}"),
@@ -93,11 +93,11 @@ mod tests {
         assert_eq!(check(&files), []);
         files.push(file("crates/net/src/worker.rs", "use gabion_proto::dns::Parser;"));
         files.push(file("crates/proto/src/ssh/mod.rs", "pub const PROTOCOL: &Protocol = …"));
-        let told: Vec<String> = check(&files).iter().map(ToString::to_string).collect();
+        let found: Vec<String> = check(&files).iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            found,
             [
-                "crates/proto/src/lib.rs: `ssh: PROTOCOL;` stands 0 times, once is right",
+                "crates/proto/src/lib.rs: `ssh: PROTOCOL;` occurs 0 times instead of once",
                 "crates/net/src/worker.rs:1: names the protocol dns outside its folder and the registry"
             ]
         );

@@ -1,12 +1,12 @@
-//! Rules about single files: how they open, how long they are, what must not stand in them.
+//! Rules about single files: their first lines, their length, and forbidden content.
 
 use crate::Fault;
 use crate::tree::File;
 
-/// Lines of a source file at most; a longer one holds more than one thing.
+/// Most lines of a source file; a longer one has more than one subject.
 pub const LINES_MAX: usize = 1_000;
 
-/// Runs every check of this file over one file.
+/// Runs every check of this module over one file.
 #[must_use]
 pub fn check(file: &File) -> Vec<Fault> {
     let mut faults = places_of_work(file);
@@ -22,17 +22,16 @@ pub fn check(file: &File) -> Vec<Fault> {
     faults
 }
 
-/// A Rust file opens with what it holds.
+/// A Rust file begins with a description of its content.
 fn opening(file: &File) -> Option<Fault> {
     let first = file.text.lines().next().unwrap_or_default();
     let says = first.strip_prefix("//!").is_some_and(|rest| rest.trim().len() > 3);
-    (!says)
-        .then(|| Fault::new(&file.path, 1, "the first line does not say what the file holds (//!)"))
+    (!says).then(|| Fault::new(&file.path, 1, "the first line does not describe the file (//!)"))
 }
 
 fn length(file: &File) -> Option<Fault> {
     let lines = file.text.lines().count();
-    let what = format!("{lines} lines, {LINES_MAX} at most: split it where it holds two things");
+    let what = format!("{lines} lines, more than {LINES_MAX}: split the file by subject");
     (lines > LINES_MAX).then(|| Fault::new(&file.path, 0, what))
 }
 
@@ -50,9 +49,9 @@ fn words(file: &File) -> Vec<Fault> {
     let words: Vec<String> = HALVES.iter().map(|(a, b)| format!("{a}{b}")).collect();
     let mut faults = Vec::new();
     for (number, line) in numbered(file) {
-        for word in words.iter().filter(|word| stands_alone(line, word)) {
+        for word in words.iter().filter(|word| has_word(line, word)) {
             if line.contains("reason = ") {
-                continue; // an attribute that says why is no unfinished work
+                continue; // an attribute with a reason is not unfinished work
             }
             faults.push(Fault::new(&file.path, number, format!("{word} marks unfinished work")));
         }
@@ -60,20 +59,20 @@ fn words(file: &File) -> Vec<Fault> {
     faults
 }
 
-/// Whether `word` stands in `line` and not as the end of a longer word.
-fn stands_alone(line: &str, word: &str) -> bool {
+/// Whether `line` contains `word`, and not only as the end of a longer word.
+fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line.get(..at).and_then(|b| b.chars().next_back());
         !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
     })
 }
 
-/// Every unsafe block, impl and trait says why it is sound, on the lines above it.
+/// Every unsafe block, impl and trait has a comment above it that explains why it is sound.
 fn safety(file: &File) -> Vec<Fault> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut faults = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        if is_unsafe(line) && !says_why(&lines, at) {
+        if is_unsafe(line) && !is_explained(&lines, at) {
             let what = "no // SAFETY: comment above it naming the invariant and who keeps it";
             faults.push(Fault::new(&file.path, at + 1, what));
         }
@@ -81,14 +80,14 @@ fn safety(file: &File) -> Vec<Fault> {
     faults
 }
 
-/// Whether the line has an unsafe block or implementation (a comment is none).
+/// Whether the line has an unsafe block or implementation (comments do not count).
 #[must_use]
 pub fn is_unsafe(line: &str) -> bool {
     let code = code_of(line);
-    ["unsafe {", "unsafe impl", "unsafe extern"].iter().any(|form| stands_alone(&code, form))
+    ["unsafe {", "unsafe impl", "unsafe extern"].iter().any(|form| has_word(&code, form))
 }
 
-/// A line without its comment and without what stands in its strings.
+/// A line without its comment and without the text in its strings.
 fn code_of(line: &str) -> String {
     let mut code = String::new();
     let (mut is_text, mut is_escaped) = (false, false);
@@ -107,10 +106,10 @@ fn code_of(line: &str) -> String {
     code
 }
 
-/// A statement may stand between the comment and the word: looks up to the comment's end over lines
-/// of the same statement.
-fn says_why(lines: &[&str], at: usize) -> bool {
-    /// Lines a statement may take before its unsafe block.
+/// Whether a comment explains the unsafe code in a line. Lines of the same statement may be between
+/// the comment and the line.
+fn is_explained(lines: &[&str], at: usize) -> bool {
+    /// Lines that a statement may have before its unsafe block.
     const REACH: usize = 6;
     let mut above = lines.iter().take(at).rev().map(|line| line.trim());
     for _ in 0..REACH {
@@ -127,7 +126,7 @@ fn says_why(lines: &[&str], at: usize) -> bool {
     false
 }
 
-/// Names that say nothing.
+/// File names without meaning.
 fn name(file: &File) -> Option<Fault> {
     const EMPTY: &[&str] =
         &["util", "utils", "helper", "helpers", "manager", "common", "misc", "data", "info"];
@@ -136,14 +135,14 @@ fn name(file: &File) -> Option<Fault> {
         "mod" => file.path.rsplit('/').nth(1).unwrap_or_default(),
         other => other,
     };
-    EMPTY.contains(&stem).then(|| Fault::new(&file.path, 0, "the name does not say what it holds"))
+    EMPTY.contains(&stem).then(|| Fault::new(&file.path, 0, "the name does not describe the file"))
 }
 
-/// A script says in its second line what it does, and stops at the first error.
+/// A script describes itself in its second line and stops at the first error.
 fn script(file: &File) -> Vec<Fault> {
     let mut faults = Vec::new();
     if !file.text.lines().nth(1).is_some_and(|line| line.starts_with("# ")) {
-        faults.push(Fault::new(&file.path, 2, "the second line does not say what the script does"));
+        faults.push(Fault::new(&file.path, 2, "the second line does not describe the script"));
     }
     if file.text.starts_with("#!/usr/bin/env bash") && !file.text.contains("\nset -euo pipefail") {
         faults.push(Fault::new(&file.path, 0, "no `set -euo pipefail`"));
@@ -151,11 +150,11 @@ fn script(file: &File) -> Vec<Fault> {
     faults
 }
 
-/// Absolute paths of a person's or a machine's folders: they hold nowhere else.
+/// Absolute paths of a person's or a machine's folders, which exist only there.
 fn places_of_work(file: &File) -> Vec<Fault> {
     const HALVES: &[(&str, &str)] =
         &[("/ho", "me/"), ("/ro", "ot/"), ("/wo", "rk/"), ("/tm", "p/g/"), ("/Us", "ers/")];
-    // Rules and their tests name paths that attackers use.
+    // Rules and their tests contain paths that attackers use.
     if file.path.ends_with(".rules") {
         return Vec::new();
     }
@@ -175,7 +174,7 @@ fn places_of_work(file: &File) -> Vec<Fault> {
     faults
 }
 
-/// Whether a path in `line` starts with `place`, so not as the later part of a URL or path.
+/// Whether a path in `line` starts with `place`, and not only a later part of a URL or path.
 fn starts_a_path(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line.get(..at).and_then(|b| b.chars().next_back());
@@ -198,12 +197,12 @@ mod tests {
 
     #[test]
     fn a_good_file_has_no_faults() {
-        let text = "//! Holds what is good.\n\n// SAFETY: nobody else has the pointer.\nlet x = unsafe { f() };\n";
+        let text = "//! Holds an example.\n\n// SAFETY: nobody else has the pointer.\nlet x = unsafe { f() };\n";
         assert_eq!(faults("a/good.rs", text), Vec::<String>::new());
     }
 
     #[test]
-    fn each_rule_finds_what_breaks_it() {
+    fn each_rule_finds_its_violation() {
         let opening = "//! Holds something.\n";
         let cases: &[(&str, String, &str)] = &[
             ("a.rs", "use std::fs;\n".to_owned(), "a.rs:1: the first line"),
@@ -217,8 +216,8 @@ mod tests {
                 format!("{opening}// SAFETY: one.\nlet x = 1;\nunsafe {{ f() }};\n"),
                 "a.rs:4: no",
             ),
-            ("a/utils.rs", opening.to_owned(), "the name does not say"),
-            ("a/helper/mod.rs", opening.to_owned(), "the name does not say"),
+            ("a/utils.rs", opening.to_owned(), "the name does not describe"),
+            ("a/helper/mod.rs", opening.to_owned(), "the name does not describe"),
             ("x.sh", "#!/usr/bin/env bash\nset -e\n".to_owned(), "x.sh:2: the second line"),
             ("x.md", format!("see `{}me/x`\n", "/ho"), "x.md:1: names a folder"),
         ];
@@ -229,20 +228,20 @@ mod tests {
     }
 
     #[test]
-    fn words_inside_others_are_no_fault() {
+    fn words_inside_others_are_allowed() {
         let text =
             format!("//! Holds something.\nlet mastodon = x.{}(1); // a/{}me/b\n", "autodo", "ho");
         assert_eq!(faults("a.rs", &text), Vec::<String>::new());
     }
 
     #[test]
-    fn a_safety_comment_may_stand_before_the_statement() {
+    fn a_safety_comment_may_be_before_the_statement() {
         let text = "//! Holds something.\n// SAFETY: the map is ours,\n// and stays.\nlet x =\n    unsafe { f() };\n";
         assert_eq!(faults("a.rs", text), Vec::<String>::new());
     }
 
     #[test]
-    fn words_in_strings_and_comments_are_no_code() {
+    fn words_in_strings_and_comments_are_not_code() {
         assert_eq!(code_of(r#"f("a // \" b", '"') // c"#), r#"f(", '"') "#);
         let word = concat!("un", "safe");
         assert!(!is_unsafe(&format!("let x = \"{word} {{ f() }}\"; // {word} {{ g() }}")));

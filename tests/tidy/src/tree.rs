@@ -1,6 +1,6 @@
-//! The files of the repository: every text file that a person wrote, with its path and text.
+//! The files of the repository: every text file written by a person, with its path and text.
 //!
-//! Folders are walked rather than asked of git, so that the checks hold in an unpacked archive too.
+//! The folders are walked without git, so that the checks work in an unpacked archive too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,27 +14,27 @@ pub struct File {
     pub text: String,
 }
 
-/// Folders that are made, fetched or kept for machines.
+/// Folders with generated or downloaded files.
 const SKIPPED: &[&str] =
     &[".git", "target", "out", "dist", "fuzz/target", "fuzz/corpus", "fuzz/artifacts"];
 
-/// Kinds of file that people write and read.
+/// Endings of files that people write.
 const TEXT: &[&str] = &["rs", "md", "toml", "sh", "yaml", "yml", "rules", "py", "c", "h"];
 
-/// Files without such an ending that count as well.
+/// Further files without such an ending.
 const TEXT_NAMES: &[&str] = &["Makefile", ".ci/run"];
 
 /// The repository's root.
 #[must_use]
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).expect("invariant: the crate stands two folders deep").to_path_buf()
+    here.ancestors().nth(2).expect("invariant: the crate is two folders deep").to_path_buf()
 }
 
-/// All files of people below `root`, in order of their paths.
+/// All files written by people below `root`, in order of their paths.
 ///
 /// # Panics
-/// A folder or file can't be read: the checks would be silent about it.
+/// If a folder or file can't be read, as the checks would silently skip it.
 #[must_use]
 pub fn files(root: &Path) -> Vec<File> {
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! Words that the glossary replaces: the table "Replaced words" of `docs/glossary.md`, refused in code,
-//! comments, messages and documents.
+//! Words that the glossary replaces: the table "Replaced words" of `docs/glossary.md`, refused in
+//! code, comments, messages and documents.
 //!
 //! Names in code count too: `fn told` and `ToldOnce` are found by the word in them.
 
@@ -9,12 +9,12 @@ use crate::tree::File;
 /// The page that holds the table.
 pub const PAGE: &str = "docs/glossary.md";
 
-/// Files that have to name the words: the page, this file, changes of releases past, and words of
-/// others that are quoted. With the reason.
+/// Files that must contain the words, with the reason: the page, this file, the changes of earlier
+/// releases, and quotations.
 const LEFT_OUT: &[(&str, &str)] = &[
     (PAGE, "the table itself"),
     ("tests/tidy/src/words.rs", "its tests"),
-    ("CHANGELOG.md", "what earlier releases said"),
+    ("CHANGELOG.md", "the text of earlier releases"),
 ];
 
 /// A word and what replaces it.
@@ -43,7 +43,7 @@ pub fn read_table(page: &str) -> Vec<Word> {
     words
 }
 
-/// Every place of a file with such a word.
+/// Every line of a file with such a word.
 #[must_use]
 pub fn check(file: &File, words: &[Word]) -> Vec<Fault> {
     let endings = [".rs", ".md", ".py", ".sh", ".tsv", ".yaml", ".toml", ".service", ".txt"];
@@ -62,7 +62,7 @@ pub fn check(file: &File, words: &[Word]) -> Vec<Fault> {
     faults
 }
 
-/// The line in lower case, with names taken apart: `ToldOnce` and `told_once` are `told once`.
+/// The line in lower case, with names split into words: `ToldOnce` and `told_once` are `told once`.
 fn plain(line: &str) -> String {
     let mut plain = String::with_capacity(line.len() + 8);
     let mut last = ' ';
@@ -79,7 +79,7 @@ fn plain(line: &str) -> String {
     plain
 }
 
-/// Whether the word stands there whole.
+/// Whether the text contains the word as a whole word.
 fn has(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text.get(..at).and_then(|b| b.chars().next_back());

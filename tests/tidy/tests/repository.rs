@@ -1,4 +1,5 @@
-//! The rules of the house over this repository: one test a rule, so that each fails by its name.
+//! Runs the project's rules over this repository: one test per rule, so that a failure shows the
+//! rule.
 
 use gabion_tidy::{
     Fault, arrows, counts, documents, limits, listing, manifests, protocols, sources, threads,
@@ -6,7 +7,7 @@ use gabion_tidy::{
 };
 use std::process::Command;
 
-/// Fails with every place that breaks the rule.
+/// Fails with the list of all places that break the rule.
 fn hold(faults: Vec<Fault>) {
     let count = faults.len();
     assert!(faults.is_empty(), "{count} places break the rule:\n{}", listing(faults));
@@ -17,12 +18,12 @@ fn page() -> String {
 }
 
 #[test]
-fn files_open_with_what_they_hold_and_have_no_forbidden_words() {
+fn files_begin_with_a_description_and_have_no_forbidden_words() {
     hold(tree::files(&tree::root()).iter().flat_map(sources::check).collect());
 }
 
 #[test]
-fn crates_use_whom_the_architecture_says() {
+fn crates_use_only_the_crates_of_the_architecture() {
     let out = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(tree::root())
@@ -36,7 +37,7 @@ fn crates_use_whom_the_architecture_says() {
 }
 
 #[test]
-fn dependencies_have_reasons_and_one_place_for_versions() {
+fn dependencies_have_reasons_and_versions_in_one_place() {
     let files = tree::files(&tree::root());
     let mut faults = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with("Cargo.toml")) {
@@ -50,7 +51,7 @@ fn dependencies_have_reasons_and_one_place_for_versions() {
 }
 
 #[test]
-fn unsafe_code_stands_where_the_architecture_says() {
+fn unsafe_code_is_only_where_the_architecture_allows_it() {
     hold(manifests::unsafe_code(&tree::files(&tree::root()), &arrows::read_table(&page())));
 }
 
@@ -77,7 +78,7 @@ fn limits_that_lose_something_are_counted_and_reached() {
 }
 
 #[test]
-fn documents_point_to_what_is_there() {
+fn documents_have_no_dead_links() {
     let root = tree::root();
     let files = tree::files(&root);
     let documents = files.iter().filter(|file| file.path.ends_with(".md"));
@@ -88,9 +89,9 @@ fn documents_point_to_what_is_there() {
     );
 }
 
-/// Places with words of the table "Replaced words" of the glossary.
+/// Lines with words of the table "Replaced words" of the glossary.
 fn replaced_words(files: &[tree::File]) -> Vec<Fault> {
-    let page = files.iter().find(|f| f.path == words::PAGE).expect("invariant: the page is there");
+    let page = files.iter().find(|f| f.path == words::PAGE).expect("invariant: the page exists");
     let table = words::read_table(&page.text);
     assert!(table.len() > 10, "words are found: {table:?}");
     files.iter().flat_map(|f| words::check(f, &table)).collect()
@@ -117,9 +118,10 @@ fn counts_only_fall() {
     }
 }
 
-/// What is installed, and what is packed, has all that its documents link to and its units name.
+/// Installed and packaged files include all targets of the documents' links and all files that
+/// units name.
 #[test]
-fn what_is_installed_has_all_it_names() {
+fn installed_files_include_all_they_name() {
     let root = tree::root();
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
     let _ = std::fs::remove_dir_all(&folder);

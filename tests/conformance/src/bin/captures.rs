@@ -1,5 +1,5 @@
-//! `captures`: runs a sensor over captures with rules and compares which rules fired how often with
-//! what the peer said.
+//! `captures`: runs a sensor over captures with rules and compares the alerts of each rule with
+//! Suricata's.
 //!
 //! Exit codes: 0 done (and no suite below its floor), 1 a suite fell below its floor, 2 usage,
 //! 3 captures, rules, the program or a file can't be read or written.
@@ -16,50 +16,50 @@ use gabion_conformance::captures::sensor::{Found, Sensor, observe};
 use gabion_conformance::captures::suites::{self, Suite};
 use gabion_conformance::captures::{floors, names, report};
 
-/// Compares which rules fire how often on captures with what the peer said
+/// Compares the alerts of rules on captures with Suricata's
 #[derive(Parser)]
 #[command(name = "captures")]
 struct Options {
-    /// The sensor: a program that knows `rules test -S RULES -k none CAPTURES --tsv`
+    /// The sensor: a program that supports `rules test -S RULES -k none CAPTURES --tsv`
     #[arg(long, value_name = "PATH", required_unless_present_any = ["peer", "observed"])]
     binary: Option<PathBuf>,
-    /// Try the peer instead: this suricata, once for each capture
+    /// Run this suricata instead, once for each capture
     #[arg(long, value_name = "PATH", conflicts_with = "binary")]
     peer: Option<PathBuf>,
-    /// Run nothing; take lines of file, signature id and count from this file
+    /// Run nothing; read lines of file, signature id and count from this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["binary", "peer"])]
     observed: Option<PathBuf>,
-    /// Kept comparisons to make: demo, alerts, events, tests-alerts, bench [default: all but bench]
+    /// Comparisons to run: demo, alerts, events, tests-alerts, bench [default: all but bench]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rules", "captures"])]
     suite: Vec<String>,
-    /// Rules of a comparison of one's own: a file, or a folder of which all *.rules count
+    /// Rules of a comparison of your own: a file, or a folder with *.rules
     #[arg(long, value_name = "PATH", requires = "captures")]
     rules: Option<PathBuf>,
-    /// Captures of a comparison of one's own: a folder or a file
+    /// Captures of a comparison of your own: a folder or a file
     #[arg(long, value_name = "PATH", requires = "rules")]
     captures: Option<PathBuf>,
-    /// What is expected of a comparison of one's own
+    /// Expected counts of a comparison of your own
     #[arg(long, value_name = "FILE", requires = "rules")]
     expected: Option<PathBuf>,
-    /// An argument more for the sensor, before the captures (repeatable)
+    /// A further argument for the sensor, before the captures (repeatable)
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     arguments: Vec<String>,
     /// One run for each capture: slower, but a crash costs only one file
     #[arg(long)]
     per_file: bool,
-    /// Runs at the same time where each capture is a run [default: number of processors]
+    /// Parallel runs if each capture is a run [default: number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Seconds that one run may take
+    /// Time limit of one run in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     timeout: u64,
-    /// Least right and greatest extra pairs of each suite
+    /// File with the fewest right and the most extra pairs of each suite
     #[arg(long, value_name = "FILE")]
     floors: Option<PathBuf>,
-    /// Raise the floors to what was reached
+    /// Raise the floors to the results of this run
     #[arg(long, requires = "floors")]
     raise: bool,
-    /// Write what fired, as lines of file, signature id and count
+    /// Write the alerts as lines of file, signature id and count
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// List every wrong pair
@@ -188,7 +188,7 @@ fn one_suite(
     let names = names::of_rules(&rules);
     let mut seen = found.counts;
     if !suite.is_single() {
-        // Files that are no captures by their name have no expected answer either.
+        // Files without the name of a capture have no expected result either.
         seen.retain(|(file, _), _| suites::is_capture(Path::new(file)));
     }
     let comparison = pairs::compare(&suite.expected()?, &seen, &suite.unknown()?);

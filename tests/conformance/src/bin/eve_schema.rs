@@ -1,4 +1,4 @@
-//! `eve-schema`: validates EVE files against the peer's JSON schema.
+//! `eve-schema`: validates EVE files against Suricata's JSON schema.
 //!
 //! Exit codes: 0 all records are valid, 1 some are not, 2 usage, 3 a file can't be read.
 #![allow(clippy::print_stdout, reason = "its results are for a terminal")]
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use gabion_conformance::schema::{Findings, Schema};
 
-/// Validates EVE files against the peer's JSON schema
+/// Validates EVE files against Suricata's JSON schema
 #[derive(Parser)]
 #[command(name = "eve-schema")]
 struct Options {

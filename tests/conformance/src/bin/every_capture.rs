@@ -1,9 +1,9 @@
-//! `every-capture`: every capture there is, read to its end or refused with one line.
+//! `every-capture`: reads every capture to its end, or it is refused with one line.
 //!
-//! First each capture by itself, without rules. Then, with `--rules`, many in a run, by one worker and
-//! by `--workers`, which must find the same.
+//! First each capture by itself, without rules. Then, with `--rules`, many in a run, by one worker
+//! and by `--workers`, which must have the same findings.
 //!
-//! Exit codes: 0 all good, 1 some are not, 2 usage, 3 the program or a folder can't be read.
+//! Exit codes: 0 all passed, 1 some failed, 2 usage, 3 the program or a folder can't be read.
 #![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use std::path::PathBuf;
@@ -16,29 +16,29 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use gabion_conformance::whole::{How, Run, captures_below, read};
 
-/// Captures of one run with rules: loading them is dearer than reading these.
+/// Captures of one run with rules: loading rules costs more than reading captures.
 const TOGETHER: usize = 400;
 
-/// Reads every capture and sees that each run ends as it should
+/// Reads every capture and checks that each run ends as it should
 #[derive(Parser)]
 #[command(name = "every-capture")]
 struct Options {
-    /// The program: one that knows `read --json`
+    /// The program: it supports `read --json`
     #[arg(long, value_name = "PATH")]
     binary: PathBuf,
-    /// Read all again with these rules, by one worker and by several
+    /// Read all again with these rules, with one worker and with several
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Workers of the last reading with rules
+    /// Workers of the last run with rules
     #[arg(long, value_name = "N", default_value_t = 2)]
     workers: u32,
     /// Captures in one run without rules
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     together: u32,
-    /// Runs at the same time [default: number of processors]
+    /// Parallel runs [default: number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Seconds that one capture may take
+    /// Time limit of one capture in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
     /// Folders of captures [default: captures and suricata-verify of the corpus]
@@ -74,13 +74,13 @@ fn run(options: &Options) -> Result<bool> {
     };
     let together = options.together as usize;
     let alone = all(options, &how(None, 1, together as u64), &captures, together)?;
-    let mut is_good = told("without rules", &alone, captures.len());
+    let mut is_good = print_summary("without rules", &alone, captures.len());
     if let Some(rules) = &options.rules {
         let one = all(options, &how(Some(rules), 1, 20), &captures, TOGETHER)?;
-        is_good &= told("with rules, one worker", &one, captures.len());
+        is_good &= print_summary("with rules, one worker", &one, captures.len());
         let several = all(options, &how(Some(rules), options.workers, 20), &captures, TOGETHER)?;
         let name = format!("with rules, {} workers", options.workers);
-        is_good &= told(&name, &several, captures.len());
+        is_good &= print_summary(&name, &several, captures.len());
         for (at, (a, b)) in one.iter().zip(&several).enumerate() {
             if (a.packets, a.alerts, &a.findings) != (b.packets, b.alerts, &b.findings) {
                 let first = captures.get(at * TOGETHER).map(|p| p.display().to_string());
@@ -92,7 +92,8 @@ fn run(options: &Options) -> Result<bool> {
     Ok(is_good)
 }
 
-/// Reads all captures, so many in a run, some runs at the same time; in order.
+/// Reads all captures, `together` of them in each run, with parallel runs; the results are in
+/// order.
 fn all(options: &Options, how: &How, captures: &[PathBuf], together: usize) -> Result<Vec<Run>> {
     let parts: Vec<&[PathBuf]> = captures.chunks(together.max(1)).collect();
     let jobs =
@@ -124,8 +125,8 @@ fn all(options: &Options, how: &How, captures: &[PathBuf], together: usize) -> R
     Ok(runs)
 }
 
-/// Prints the faults and the sums; whether there were none.
-fn told(name: &str, runs: &[Run], captures: usize) -> bool {
+/// Prints the faults and the sums. Returns whether there were no faults.
+fn print_summary(name: &str, runs: &[Run], captures: usize) -> bool {
     let faults: Vec<_> = runs.iter().flat_map(|run| &run.faults).collect();
     faults.iter().for_each(|fault| println!("{fault}"));
     let refused: usize = runs.iter().map(|run| run.refused).sum();

@@ -1,4 +1,4 @@
-//! `flows`: runs a program over logs of flows and compares what it finds with what is to be found.
+//! `flows`: runs a program over flow logs and compares its findings with the expected ones.
 //!
 //! Exit codes: 0 done (and not below the floor), 1 below the floor, 2 usage, 3 something cannot be
 //! read or run.
@@ -12,20 +12,20 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Compares what is found in logs of flows with what is to be found
+/// Compares the findings in flow logs with the expected ones
 #[derive(Parser)]
 #[command(name = "flows")]
 struct Options {
-    /// The program: it knows `read --behavior --json -q -l FOLDER INPUT --intel LIST`
+    /// The program: it supports `read --behavior --json -q -l FOLDER INPUT --intel LIST`
     #[arg(long, value_name = "PATH")]
     binary: PathBuf,
     /// Folder of inputs with their expected.tsv
     #[arg(long, value_name = "FOLDER")]
     inputs: Option<PathBuf>,
-    /// Least number of rows met, by source of rows
+    /// File with the fewest matching rows, by source of rows
     #[arg(long, value_name = "FILE")]
     floors: Option<PathBuf>,
-    /// Raise the floors to what was reached
+    /// Raise the floors to the results of this run
     #[arg(long, requires = "floors")]
     raise: bool,
 }
@@ -48,13 +48,13 @@ fn run(o: &Options) -> Result<bool> {
     let mut sums: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
     for (input, rows) in flows::by_input(rows) {
         let Some(place) = flows::place(&folder, &input) else {
-            println!("{input}\tis not there");
+            println!("{input}\tis missing");
             continue;
         };
-        let scratch = tempfile::tempdir().context("no room for outputs")?;
-        let said = flows::run(&o.binary, &place, scratch.path(), &lists)?;
+        let scratch = tempfile::tempdir().context("cannot create a folder for outputs")?;
+        let output = flows::run(&o.binary, &place, scratch.path(), &lists)?;
         for row in rows {
-            let (verdict, there) = flows::judge(&row, &said);
+            let (verdict, there) = flows::judge(&row, &output);
             let sum = sums.entry(row.source.clone()).or_default();
             match verdict {
                 Verdict::Met => sum.0 += 1,

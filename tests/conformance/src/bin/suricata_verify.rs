@@ -1,4 +1,4 @@
-//! `suricata-verify`: runs the tests of suricata-verify against a program and says which pass.
+//! `suricata-verify`: runs the tests of suricata-verify against a program and reports which pass.
 //!
 //! Exit codes: 0 the tests ran (and none of the baseline failed), 1 a test of the baseline failed,
 //! 2 usage, 3 the tests, the program or a file can't be read or written.
@@ -17,36 +17,36 @@ use gabion_conformance::verify::family::family;
 use gabion_conformance::verify::subject::Subject;
 use gabion_conformance::verify::{report, results};
 
-/// Runs the tests of suricata-verify against a program and says which pass
+/// Runs the tests of suricata-verify against a program and reports which pass
 #[derive(Parser)]
 #[command(name = "suricata-verify")]
 struct Options {
-    /// The program under test; it is called by the name `suricata`
+    /// The program under test; it is run under the name `suricata`
     #[arg(long, value_name = "PATH", required_unless_present = "from")]
     binary: Option<PathBuf>,
-    /// Folder of the tests; the peer's configuration files stand beside it [default:
+    /// Folder of the tests, next to Suricata's configuration files [default:
     /// $GABION_CORPUS/suricata-verify/tests, ../shared/corpus without the variable]
     #[arg(long, value_name = "DIR")]
     tests: Option<PathBuf>,
-    /// A further argument for every call of the program, behind those of the test (repeatable)
+    /// A further argument for every call of the program, after those of the test (repeatable)
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     args: Vec<String>,
-    /// Tests that run at the same time [default: number of processors]
+    /// Parallel tests [default: number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Only tests whose name contains this
+    /// Only tests whose name contains this text
     #[arg(long, value_name = "SUBSTR")]
     filter: Option<String>,
     /// Only tests of this family
     #[arg(long, value_name = "F")]
     family: Option<String>,
-    /// Seconds that one command may take
+    /// Time limit of one command in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
     /// Write test, result and cause as tab-separated lines
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
-    /// Run nothing; take the results of an earlier run
+    /// Run nothing; use the results of an earlier run
     #[arg(long, value_name = "FILE", conflicts_with = "binary")]
     from: Option<PathBuf>,
     /// Names of tests that must pass
@@ -120,10 +120,10 @@ fn against_baseline(
     } else {
         results::read_baseline(path)?
     };
-    let fallen = results::fallen(results, &baseline);
+    let fallen = results::below_baseline(results, &baseline);
     for result in &fallen {
         if let results::Outcome::Failed(cause) = &result.outcome {
-            writeln!(out, "fallen below the baseline: {}: {}", result.name, cause.line)?;
+            writeln!(out, "below the baseline: {}: {}", result.name, cause.line)?;
         }
     }
     if raise {

@@ -1,5 +1,5 @@
-//! What was reached and may not be lost again: for each suite the least number of right pairs and the
-//! greatest number of extra ones.
+//! Floors, which results must not fall below: for each suite the fewest right pairs and the most
+//! extra ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ impl Floor {
 /// The floors of a file, by suite.
 pub type Floors = BTreeMap<String, Floor>;
 
-/// Reads lines of suite, right pairs and extra pairs; a file that is not there has none.
+/// Reads lines of suite, right pairs and extra pairs; an absent file has none.
 ///
 /// # Errors
 /// The file can't be read or a line is not a floor.
@@ -51,7 +51,7 @@ pub fn read(path: &Path) -> Result<Floors> {
     Ok(floors)
 }
 
-/// Raises the floor of a suite to what was reached where that is better, and writes the file.
+/// Raises the floor of a suite to the new result if that is better, and writes the file.
 ///
 /// # Errors
 /// The file can't be written.

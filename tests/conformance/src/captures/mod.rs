@@ -1,8 +1,8 @@
-//! Which rules fire how often on which capture: what a sensor says against what the peer said, pair
-//! by pair of file and signature.
+//! Alert counts of rules on captures: a sensor's compared with Suricata's, for each pair of file
+//! and signature.
 //!
-//! [`pairs`] reads and compares, [`suites`] names the comparisons that are kept, [`sensor`] runs the
-//! program, [`names`] finds what a signature is about, [`floors`] keeps what was reached.
+//! [`pairs`] reads and compares, [`suites`] lists the comparisons, [`sensor`] runs the program,
+//! [`names`] names signatures, [`floors`] stores the required results.
 
 pub mod floors;
 pub mod names;

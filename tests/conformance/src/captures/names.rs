@@ -1,4 +1,4 @@
-//! What a signature is about, for tables: the event it waits for, else its message.
+//! Names of signatures for tables: the event of a signature, else its message.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_go_before_messages() {
+    fn events_are_preferred_to_messages() {
         let names = of_rules(
             "alert pkthdr any any -> any any (msg:\"too small\"; decode-event:ipv4.pkt_too_small; sid:1; rev:2;)\n\
              alert tcp any any -> any any (msg:\"a \\\"b\\\" c\"; content:\"sid:9\"; sid: 2;)\n\

@@ -1,4 +1,5 @@
-//! Pairs of file and signature with their counts, read from tab-separated lines, and their comparison.
+//! Pairs of file and signature with their counts, read from tab-separated lines, and their
+//! comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +8,11 @@ use anyhow::{Context, Result, bail};
 /// Alerts by file and signature id.
 pub type Counts = BTreeMap<(String, u64), u64>;
 
-/// Reads lines of file, signature id and count; `#` begins a comment. Lines of two fields have no
-/// file: it is taken as empty. Counts of the same pair are added up.
+/// Reads lines of file, signature id and count; `#` begins a comment. Lines of two fields have an
+/// empty file name. Counts of the same pair are added.
 ///
 /// # Errors
-/// A line that is neither.
+/// A line that is neither a comment nor a count.
 pub fn read(text: &str) -> Result<Counts> {
     let mut counts = Counts::new();
     for (at, line) in text.lines().enumerate() {
@@ -32,7 +33,7 @@ pub fn read(text: &str) -> Result<Counts> {
     Ok(counts)
 }
 
-/// The same counts with all files taken as one.
+/// The sums of the counts over all files.
 #[must_use]
 pub fn without_files(counts: &Counts) -> Counts {
     let mut merged = Counts::new();
@@ -42,34 +43,34 @@ pub fn without_files(counts: &Counts) -> Counts {
     merged
 }
 
-/// How one pair stands.
+/// The result of one pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Both say this count.
+    /// Both have this count.
     Right(u64),
-    /// Expected so often, not seen.
+    /// Expected with this count, not found.
     Missing(u64),
-    /// Seen so often, not expected.
+    /// Found with this count, not expected.
     Extra(u64),
-    /// Both have it, with other counts.
+    /// Both have the pair with different counts.
     Different {
-        /// Count of the peer.
+        /// Suricata's count.
         expected: u64,
-        /// Count of the sensor.
+        /// The sensor's count.
         found: u64,
     },
 }
 
-/// Every pair that either side has, and how it stands.
+/// Every pair that either side has, with its result.
 #[derive(Debug, Default)]
 pub struct Comparison {
     /// By file and signature id.
     pub pairs: Vec<(String, u64, Standing)>,
-    /// Pairs seen in files of which nothing is known; they count neither way.
+    /// Pairs found in files without an expected result; they are ignored.
     pub unjudged: usize,
 }
 
-/// Compares what was found with what is expected. Files in `unknown` are left out.
+/// Compares the found with the expected counts. Files in `unknown` are left out.
 #[must_use]
 pub fn compare(expected: &Counts, found: &Counts, unknown: &BTreeSet<String>) -> Comparison {
     let mut comparison = Comparison::default();
@@ -91,14 +92,14 @@ pub fn compare(expected: &Counts, found: &Counts, unknown: &BTreeSet<String>) ->
     comparison
 }
 
-/// Numbers of pairs by standing.
+/// Numbers of pairs by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Pairs with the right count.
     pub right: usize,
-    /// Pairs not seen.
+    /// Pairs expected but not found.
     pub missing: usize,
-    /// Pairs not expected.
+    /// Pairs found but not expected.
     pub extra: usize,
     /// Pairs with another count.
     pub different: usize,
@@ -125,19 +126,19 @@ impl Sums {
         sums
     }
 
-    /// Pairs the peer has.
+    /// Pairs that Suricata has.
     #[must_use]
     pub fn expected(self) -> usize {
         self.right + self.missing + self.different
     }
 
-    /// Percent of the peer's pairs that have the right count.
+    /// Percent of Suricata's pairs that have the right count.
     #[must_use]
     pub fn right_percent(self) -> f64 {
         percent(self.right, self.expected(), 100.0)
     }
 
-    /// Pairs not expected, in percent of the peer's pairs.
+    /// Pairs not expected, in percent of Suricata's pairs.
     #[must_use]
     pub fn extra_percent(self) -> f64 {
         percent(self.extra, self.expected(), 0.0)

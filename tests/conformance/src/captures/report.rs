@@ -1,4 +1,4 @@
-//! What a comparison says to people: sums, tables by folder and by signature, and the wrong pairs.
+//! Prints a comparison: sums, tables by folder and by signature, and the wrong pairs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ pub fn line(suite: &str, comparison: &Comparison) -> String {
         sums.extra_percent()
     );
     if comparison.unjudged > 0 {
-        let _ = write!(text, ", {} in files the peer gave no answer for", comparison.unjudged);
+        let _ = write!(text, ", {} in files without an expected result", comparison.unjudged);
     }
     text
 }
@@ -36,7 +36,7 @@ pub fn by_folder(comparison: &Comparison) -> String {
     table("folder", groups.into_iter().map(|(folder, sums)| (folder.to_owned(), sums)).collect())
 }
 
-/// Kinds of the peer's event rules by the thousand their ids begin with.
+/// Kinds of Suricata's event rules by the thousands of their ids.
 const KINDS: [(u64, &str); 14] = [
     (2_200_000, "decoder events"),
     (2_210_000, "stream events"),
@@ -54,7 +54,7 @@ const KINDS: [(u64, &str); 14] = [
     (2_260_000, "protocol detection events"),
 ];
 
-/// The table by kind of event, empty when no pair is of a rule for events.
+/// The table by kind of event, empty if no pair belongs to an event rule.
 #[must_use]
 pub fn by_kind(comparison: &Comparison) -> String {
     let kind_of = |sid: u64| KINDS.iter().position(|(first, _)| sid / 1000 == first / 1000);
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(
             line("events", &comparison),
             "events: 1 of 3 pairs right (33.3 %), 1 missing, 1 with another count, 1 extra (33.3 %), \
-             5 in files the peer gave no answer for"
+             5 in files without an expected result"
         );
         let folders = by_folder(&comparison);
         assert!(folders.lines().nth(1).unwrap().starts_with("ndpi "), "{folders}");

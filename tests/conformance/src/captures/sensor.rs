@@ -1,5 +1,5 @@
-//! Runs a sensor over captures and gives what fired: Gabion by its `rules test`, or the peer, once
-//! for each capture so that no state goes from one to the next.
+//! Runs a sensor over captures and returns its alerts: Gabion with `rules test`, or Suricata, once
+//! for each capture so that no state is carried over.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,14 +17,14 @@ use super::pairs::{self, Counts};
 use super::suites::Suite;
 use crate::verify::process::{Ending, run};
 
-/// Which program is run, and how it is spoken to.
+/// The program to run, and its command line.
 #[derive(Clone, Debug)]
 pub enum Sensor {
     /// `PROGRAM rules test -S RULES -k none CAPTURES --tsv`.
     Gabion {
         /// The program.
         program: PathBuf,
-        /// Arguments put before the captures.
+        /// Arguments before the captures.
         arguments: Vec<String>,
         /// One run for each capture instead of one for the folder: a crash costs one file.
         is_per_file: bool,
@@ -40,19 +40,19 @@ pub enum Sensor {
     },
 }
 
-/// What a sensor found.
+/// The result of a sensor.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Alerts by file and signature.
     pub counts: Counts,
-    /// Runs that did not end well: the file (empty for the whole folder) and how it ended.
+    /// Runs that failed: the file (empty for the whole folder) and how the run ended.
     pub faults: Vec<(String, String)>,
 }
 
 /// Runs `sensor` with the rules in `rules` over the captures of `suite`.
 ///
 /// # Errors
-/// A program can't be started, or what it wrote can't be understood.
+/// A program can't be started, or its output can't be parsed.
 pub fn observe(
     sensor: &Sensor,
     suite: &Suite,
@@ -85,7 +85,7 @@ fn each_file(
 ) -> Result<Found> {
     let mut files = suite.capture_files()?;
     if matches!(sensor, Sensor::Suricata { .. }) {
-        // The peer has no answer for these, and looks for one for a minute each.
+        // Suricata has no result for these and would run for a minute on each.
         let unknown = suite.unknown()?;
         files.retain(|(name, _)| !unknown.contains(name));
     }
@@ -106,7 +106,7 @@ fn each_file(
         let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
         workers.into_iter().try_for_each(|worker| match worker.join() {
             Ok(result) => result,
-            Err(_) => bail!("a worker ended by a panic"),
+            Err(_) => bail!("a worker panicked"),
         })
     })?;
     let mut found = all.into_inner().unwrap_or_else(|lost| lost.into_inner());
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A program that writes what `gabion rules test` would: one line for each capture it is given.
+    /// A program with the output of `gabion rules test`: one line for each capture.
     fn fake(folder: &Path) -> PathBuf {
         let path = folder.join("gabion");
         let script = "#!/bin/sh\n[ \"$1 $2 $3 $5 $6\" = 'rules test -S -k none' ] || exit 2\n\

@@ -1,4 +1,4 @@
-//! The comparisons that are kept: which rules on which captures, and where the peer's answer stands.
+//! The comparisons: their rules, captures, and the file with Suricata's result.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,18 +13,18 @@ use super::pairs::{self, Counts};
 pub struct Suite {
     /// Its name on the command line and in the floors file.
     pub name: String,
-    /// A rule file, plain or zstd, or a folder of which all `*.rules` count.
+    /// A rule file, plain or zstd, or a folder with `*.rules`.
     pub rules: PathBuf,
     /// A capture, or a folder of captures.
     pub captures: PathBuf,
-    /// The peer's answer.
+    /// Suricata's result.
     pub expected: PathBuf,
-    /// Files for which the peer has no answer: first field of each line.
+    /// Files without a result of Suricata: the first field of each line.
     pub unknown: Option<PathBuf>,
 }
 
-/// Name, rules, captures, the peer's answer, files without one; paths below the corpus, those of the
-/// demonstration below the repository.
+/// Name, rules, captures, Suricata's result, files without one. Paths are relative to the corpus,
+/// those of the demonstration to the repository.
 const KEPT: [(&str, &str, &str, &str, Option<&str>); 5] = [
     ("demo", "demo/gabion.rules", "demo/demo.pcap", "demo/expected-alerts.tsv", None),
     (
@@ -57,20 +57,20 @@ const KEPT: [(&str, &str, &str, &str, Option<&str>); 5] = [
     ),
 ];
 
-/// The names of the kept suites.
+/// The names of the suites.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     KEPT.iter().map(|kept| kept.0).collect()
 }
 
-/// The kept suite of this name in `corpus`.
+/// The suite with this name in `corpus`.
 ///
 /// # Errors
 /// No suite has the name.
 pub fn kept(name: &str, corpus: &Path) -> Result<Suite> {
     let Some((_, rules, captures, expected, unknown)) = KEPT.iter().find(|kept| kept.0 == name)
     else {
-        bail!("no suite {name}: there are {}", names().join(", "));
+        bail!("no suite {name}: available are {}", names().join(", "));
     };
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = if name == "demo" { &repository } else { corpus };
@@ -110,23 +110,23 @@ impl Suite {
         Ok(text)
     }
 
-    /// Whether the captures are a single one, whose name plays no part in the answer.
+    /// Whether there is a single capture, whose name is not part of the result.
     #[must_use]
     pub fn is_single(&self) -> bool {
         !self.captures.is_dir()
     }
 
-    /// The peer's answer.
+    /// Suricata's result.
     ///
     /// # Errors
-    /// The file can't be read or understood.
+    /// The file can't be read or parsed.
     pub fn expected(&self) -> Result<Counts> {
         let fault = || format!("cannot read {}", self.expected.display());
         let counts = pairs::read(&fs::read_to_string(&self.expected).with_context(fault)?)?;
         Ok(if self.is_single() { pairs::without_files(&counts) } else { counts })
     }
 
-    /// The files without an answer of the peer.
+    /// The files without a result of Suricata.
     ///
     /// # Errors
     /// The file that lists them can't be read.
@@ -191,10 +191,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_suites_are_complete_where_the_corpus_is() {
+    fn suites_are_complete_if_the_corpus_is_present() {
         let corpus = crate::corpus();
         if !corpus.is_dir() {
-            eprintln!("skipped: no corpus here");
+            eprintln!("skipped: no corpus");
             return;
         }
         for name in names() {

@@ -1,10 +1,10 @@
-//! Logs of flows with what is to be found in them, row by row.
+//! Flow logs with expected findings, row by row.
 //!
 //! A table has five columns: input, source, key, value or level, count. Rows of source
-//! `rule-derived` were counted by an independent script from the peer's rules and are to be met
-//! exactly; `peer-test` rows are what the peer's own integration tests demand; of `peer-run` rows
-//! (what the peer gave) the types are to be there. The runner knows the program only from outside:
-//! `read --behavior --json -q -l FOLDER INPUT --intel LIST`.
+//! `rule-derived` were counted by an independent script from Slips' rules and must match exactly;
+//! `peer-test` rows are required by Slips' own integration tests; of `peer-run` rows (the output of
+//! Slips) the types must be present. The runner uses only the command line of the program: `read
+//! --behavior --json -q -l FOLDER INPUT --intel LIST`.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -20,18 +20,18 @@ pub struct Row {
     pub input: String,
     /// Where the row comes from.
     pub source: String,
-    /// What is counted or demanded.
+    /// The count or requirement.
     pub key: String,
-    /// Level, or text that must be there.
+    /// Level, or text that must be present.
     pub value: String,
-    /// How many; several runs of the peer are separated by `/`.
+    /// The number; several runs of Slips are separated by `/`.
     pub count: String,
 }
 
 /// Reads the table.
 ///
 /// # Errors
-/// The file cannot be read or a line has not five columns.
+/// The file cannot be read or a line does not have five columns.
 pub fn rows(path: &Path) -> Result<Vec<Row>> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -54,9 +54,9 @@ pub fn rows(path: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What a program said of one input.
+/// The output of a program for one input.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct ProgramOutput {
     /// The JSON summary.
     pub summary: Value,
     /// `alerts.log`.
@@ -65,7 +65,7 @@ pub struct Said {
     pub findings: Vec<Value>,
 }
 
-/// The lists that the peer had when it ran: its own, which stand beside the inputs.
+/// The lists that Slips used in its runs: its own, which are next to the inputs.
 pub fn lists(folder: &Path) -> Vec<PathBuf> {
     let own = ["own_malicious_iocs.csv", "own_malicious_JA3.csv"];
     let paths = own.iter().map(|name| folder.join("slips-data").join(name));
@@ -75,8 +75,8 @@ pub fn lists(folder: &Path) -> Vec<PathBuf> {
 /// Runs the program on an input.
 ///
 /// # Errors
-/// It cannot be run, or what it says is no JSON.
-pub fn run(binary: &Path, input: &Path, folder: &Path, lists: &[PathBuf]) -> Result<Said> {
+/// It cannot be run, or its output is not JSON.
+pub fn run(binary: &Path, input: &Path, folder: &Path, lists: &[PathBuf]) -> Result<ProgramOutput> {
     let mut command = Command::new(binary);
     command.args(["read", "--behavior", "--json", "-q", "-l"]).arg(folder).arg(input);
     for list in lists {
@@ -92,58 +92,60 @@ pub fn run(binary: &Path, input: &Path, folder: &Path, lists: &[PathBuf]) -> Res
         .map(serde_json::from_str)
         .collect::<Result<Vec<Value>, _>>()
         .context("alerts.json")?;
-    Ok(Said { summary, log: read("alerts.log"), findings })
+    Ok(ProgramOutput { summary, log: read("alerts.log"), findings })
 }
 
-/// Whether a row is met.
+/// Whether a row matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// As demanded.
+    /// The row matches.
     Met,
-    /// Otherwise.
+    /// The row does not match.
     Missed,
-    /// Needs what the program does not read or say yet.
+    /// The row needs something that the program does not read or report yet.
     NotAsked,
 }
 
-/// Judges a row; also what was there instead.
+/// Judges a row; also returns what was found instead.
 #[must_use]
-pub fn judge(row: &Row, said: &Said) -> (Verdict, String) {
+pub fn judge(row: &Row, output: &ProgramOutput) -> (Verdict, String) {
     let met = |is: bool, there: String| (if is { Verdict::Met } else { Verdict::Missed }, there);
     match (row.source.as_str(), row.key.as_str()) {
         ("peer-test", "must contain") => {
-            let (text, uid) = demanded(&row.value);
-            let is = said.log.contains(text)
-                && uid.is_none_or(|uid| said.findings.iter().any(|f| has_uid(f, text, uid)));
+            let (text, uid) = required_text(&row.value);
+            let is = output.log.contains(text)
+                && uid.is_none_or(|uid| output.findings.iter().any(|f| has_uid(f, text, uid)));
             met(is, String::new())
         }
         ("peer-test", "profiles") => {
             let least =
                 row.value.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(u64::MAX);
-            let there = count(said, "profiles");
+            let there = count(output, "profiles");
             met(there > least, there.to_string())
         }
-        ("peer-run" | "peer-run-incomplete", "ALERTS") => (Verdict::NotAsked, alerts(said)),
+        ("peer-run" | "peer-run-incomplete", "ALERTS") => (Verdict::NotAsked, alerts(output)),
         ("peer-run" | "peer-run-incomplete", kind) => {
-            let there = of_type(said, kind);
+            let there = of_type(output, kind);
             met(there > 0, there.to_string())
         }
-        ("peer-test", key) if key.starts_with("beacon ") => met(beacon(row, said), beacons(said)),
-        ("rule-derived", "ts/ds/cv/bimodal/duration") => met(parts(row, said), beacons(said)),
+        ("peer-test", key) if key.starts_with("beacon ") => {
+            met(beacon(row, output), beacons(output))
+        }
+        ("rule-derived", "ts/ds/cv/bimodal/duration") => met(parts(row, output), beacons(output)),
         ("rule-derived", key) => {
             let there = match key {
-                "flows" => count(said, "flows"),
-                "est" => count(said, "established"),
-                "notest" => count(said, "not_established"),
-                "private_to_private_flows" => count(said, "private_to_private"),
-                "sources" => count(said, "sources"),
-                "windows" => count(said, "windows"),
-                "skipped_rows" => skipped(said),
+                "flows" => count(output, "flows"),
+                "est" => count(output, "established"),
+                "notest" => count(output, "not_established"),
+                "private_to_private_flows" => count(output, "private_to_private"),
+                "sources" => count(output, "sources"),
+                "windows" => count(output, "windows"),
+                "skipped_rows" => skipped(output),
                 _ if key.starts_with("V:") || key.starts_with("H:") => {
-                    return met(scan(key, said), String::new());
+                    return met(scan(key, output), String::new());
                 }
                 _ if key.contains('/') => return (Verdict::NotAsked, String::new()),
-                kind => of_type(said, kind),
+                kind => of_type(output, kind),
             };
             met(there.to_string() == row.count, there.to_string())
         }
@@ -151,8 +153,8 @@ pub fn judge(row: &Row, said: &Said) -> (Verdict, String) {
     }
 }
 
-/// The text a row demands, and the flow it must be said of.
-fn demanded(value: &str) -> (&str, Option<&str>) {
+/// The text that a row requires, and the flow of the finding.
+fn required_text(value: &str) -> (&str, Option<&str>) {
     let text = value.strip_prefix("conn.log alone: ").unwrap_or(value);
     match text.split_once(" (flow uid ") {
         Some((text, uid)) => (text, Some(uid.trim_end_matches(')'))),
@@ -167,19 +169,19 @@ fn has_uid(finding: &Value, text: &str, uid: &str) -> bool {
     says("Description", text) && says("Note", uid)
 }
 
-fn count(said: &Said, name: &str) -> u64 {
-    said.summary["counts"][name].as_u64().unwrap_or(0)
+fn count(output: &ProgramOutput, name: &str) -> u64 {
+    output.summary["counts"][name].as_u64().unwrap_or(0)
 }
 
-fn of_type(said: &Said, kind: &str) -> u64 {
-    let list = said.summary["evidence"].as_array();
+fn of_type(output: &ProgramOutput, kind: &str) -> u64 {
+    let list = output.summary["evidence"].as_array();
     let of = |e: &&Value| e["type"] == kind;
     list.into_iter().flatten().filter(of).filter_map(|e| e["count"].as_u64()).sum()
 }
 
-/// Rows of flows that gave no record: of Zeek's logs only those of conn.log.
-fn skipped(said: &Said) -> u64 {
-    let inputs = said.summary["inputs"].as_array();
+/// Rows of flows without a record; of Zeek's logs only those of conn.log.
+fn skipped(output: &ProgramOutput) -> u64 {
+    let inputs = output.summary["inputs"].as_array();
     let is_flows = |i: &&Value| i["kind"].as_str().is_none_or(|k| k == "conn");
     inputs
         .into_iter()
@@ -191,8 +193,8 @@ fn skipped(said: &Said) -> u64 {
         .sum()
 }
 
-fn alerts(said: &Said) -> String {
-    let list = said.summary["alerts"].as_array();
+fn alerts(output: &ProgramOutput) -> String {
+    let list = output.summary["alerts"].as_array();
     let mut by: BTreeMap<String, u64> = BTreeMap::new();
     for a in list.into_iter().flatten() {
         let profile = a["profile"].as_str().unwrap_or_default();
@@ -201,23 +203,23 @@ fn alerts(said: &Said) -> String {
     by.iter().map(|(k, n)| format!("{k} {n}")).collect::<Vec<_>>().join(", ")
 }
 
-/// `V:source->destination/proto …` and `H:source:port/proto`: that scan is told.
-fn scan(key: &str, said: &Said) -> bool {
+/// `V:source->destination/proto …` and `H:source:port/proto`: whether that scan is reported.
+fn scan(key: &str, output: &ProgramOutput) -> bool {
     let rest = key.get(2..).unwrap_or_default();
     if let Some((source, target)) = rest.split_once("->") {
         let target = target.split('/').next().unwrap_or_default();
         let text = format!("new vertical port scan to IP {target} from {source}.");
-        return said.log.contains(&text);
+        return output.log.contains(&text);
     }
     let Some((source, port)) = rest.rsplit_once(':') else { return false };
-    said.log.lines().any(|line| {
+    output.log.lines().any(|line| {
         line.contains("Horizontal port scan to port ")
             && line.contains(&format!(" {port}. From {source} to "))
     })
 }
 
 /// `beacon source->destination`, with `score S; …; count N`.
-fn beacon(row: &Row, said: &Said) -> bool {
+fn beacon(row: &Row, output: &ProgramOutput) -> bool {
     let pair = row.key.trim_start_matches("beacon ");
     let Some((source, destination)) = pair.split_once("->") else { return false };
     let value = |name: &str| {
@@ -227,11 +229,11 @@ fn beacon(row: &Row, said: &Said) -> bool {
     let (Some(score), Some(count)) = (value("score"), value("count")) else { return false };
     let text =
         format!("Beacon from {source} to {destination}, {count} connections. Score: {score} ");
-    said.log.contains(&text)
+    output.log.contains(&text)
 }
 
 /// The parts of a score: intervals, sizes, evenness, two heights, coverage.
-fn parts(row: &Row, said: &Said) -> bool {
+fn parts(row: &Row, output: &ProgramOutput) -> bool {
     let parts: Vec<f64> = row.value.split('/').filter_map(|p| p.parse().ok()).collect();
     let [intervals, sizes, evenness, bimodal, coverage] = parts.as_slice() else { return false };
     let text = format!(
@@ -239,11 +241,11 @@ fn parts(row: &Row, said: &Said) -> bool {
          {bimodal:.3}, coverage {coverage:.3})",
         evenness.max(*bimodal)
     );
-    said.log.contains(&text)
+    output.log.contains(&text)
 }
 
-fn beacons(said: &Said) -> String {
-    let lines = said.log.lines().filter_map(|l| l.split("Detected Beacon ").nth(1));
+fn beacons(output: &ProgramOutput) -> String {
+    let lines = output.log.lines().filter_map(|l| l.split("Detected Beacon ").nth(1));
     lines.take(5).collect::<Vec<_>>().join(" | ")
 }
 
@@ -257,7 +259,7 @@ pub fn by_input(rows: Vec<Row>) -> BTreeMap<String, Vec<Row>> {
     all
 }
 
-/// Where an input is: itself, packed, or the folder of logs inside it.
+/// The path of an input: itself, packed, or the folder of logs inside it.
 #[must_use]
 pub fn place(folder: &Path, input: &str) -> Option<PathBuf> {
     let plain = folder.join(input);
@@ -283,7 +285,7 @@ mod tests {
 
     #[test]
     fn rows_are_judged() {
-        let said = Said {
+        let output = ProgramOutput {
             summary: json!({
                 "counts": {"flows": 5, "profiles": 3},
                 "evidence": [{"type": "A", "level": "high", "count": 2}],
@@ -314,7 +316,7 @@ mod tests {
                 Verdict::Missed,
             ),
         ] {
-            assert_eq!(judge(&row, &said).0, verdict, "{row:?}");
+            assert_eq!(judge(&row, &output).0, verdict, "{row:?}");
         }
     }
 }

@@ -46,7 +46,7 @@ impl Case {
         }
     }
 
-    /// The environment a test's programs see beside the runner's own.
+    /// The environment of a test's programs in addition to the runner's.
     #[must_use]
     pub fn env(&self, subject: &Subject, output: &Path) -> Vec<(String, String)> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -62,7 +62,7 @@ impl Case {
         env
     }
 
-    /// The shell line that replaces the command line, if the test brings one.
+    /// The shell line that replaces the command line, if the test has one.
     #[must_use]
     pub fn command(&self, env: &[(String, String)]) -> Option<String> {
         self.description.get("command").map(|line| substitute(&line.python_str(), env))
@@ -155,7 +155,7 @@ fn rules_option(path: &Path) -> Vec<String> {
     vec![option.to_owned(), path.to_string_lossy().into_owned()]
 }
 
-/// The version that a rule file named `minX.rules` asks for.
+/// The version that a rule file named `minX.rules` requires.
 fn least_version(path: &Path) -> Option<Version> {
     let number = file_name(path).strip_prefix("min")?.strip_suffix(".rules")?;
     number.starts_with(|c: char| c.is_ascii_digit()).then(|| Version::find(number))?
@@ -174,7 +174,7 @@ fn files_ending(folder: &Path, endings: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Puts the values of `$NAME` and `${NAME}` into `text`; `$$` is `$`, an unknown name stays.
+/// Replaces `$NAME` and `${NAME}` in `text` by their values; `$$` is `$`, an unknown name stays.
 #[must_use]
 pub fn substitute(text: &str, env: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
@@ -199,7 +199,7 @@ pub fn substitute(text: &str, env: &[(String, String)]) -> String {
                 (after.get(..len), len)
             }
         };
-        // The last value counts: a test's own environment comes after the runner's.
+        // The last value wins: a test's own environment comes after the runner's.
         let value = name.and_then(|name| env.iter().rev().find(|(known, _)| known == name));
         match value {
             Some((_, value)) => {

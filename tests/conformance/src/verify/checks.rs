@@ -15,8 +15,8 @@ use super::requires;
 use super::subject::Subject;
 use super::yaml::Node;
 
-/// Why a test failed: a line for people, and the same with what differs from test to test left out,
-/// so that failures of one cause fall together.
+/// Why a test failed: one readable line, and the same line without the parts that differ from test
+/// to test, so that failures of one cause form a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// One line, values included.
@@ -79,7 +79,7 @@ pub struct Tally {
     pub first: Option<Cause>,
 }
 
-/// What checks look at.
+/// The input of checks.
 pub struct Scene<'a> {
     /// The program under test.
     pub subject: &'a Subject,
@@ -93,13 +93,13 @@ pub struct Scene<'a> {
     pub limit: Duration,
 }
 
-/// The records of each file that a check has looked at, or why they can't be read.
+/// The records of each file that a check has read, or why they can't be read.
 type Records = HashMap<String, Result<Vec<Value>, String>>;
 
 /// Judges every entry of `checks`.
 ///
 /// # Errors
-/// A check that is not understood.
+/// An unknown check.
 pub fn judge(checks: &Node, scene: &Scene<'_>) -> Result<Tally> {
     let mut tally = Tally::default();
     let mut records = Records::new();
@@ -244,8 +244,8 @@ enum Nearest {
     Differs(Vec<Mismatch>),
 }
 
-/// The record of the wanted type that misses the fewest conditions. Where a signature is named, a
-/// record of another signature is far away however much else agrees.
+/// The record of the wanted type that misses the fewest conditions. If the check names a signature,
+/// a record of another signature is not near, however much else agrees.
 fn nearest(conditions: &Node, records: &[Value]) -> Nearest {
     let mut of_kind = false;
     let mut best: Option<(usize, Vec<Mismatch>)> = None;
@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_one_cause_fall_together() {
+    fn lines_of_one_cause_form_a_group() {
         assert_eq!(
             generalize(
                 "E: detect: error parsing \"alert tcp any\" from file /a/b.rules at line 12"
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_names_what_the_nearest_record_lacks() {
+    fn a_cause_names_the_difference_of_the_nearest_record() {
         let conditions = Node::parse("{event_type: http, http.status: 200, src_port: 1}").unwrap();
         let record = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         let records = [

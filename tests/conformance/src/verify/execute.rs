@@ -23,14 +23,14 @@ pub struct Plan<'a> {
     pub subject: &'a Subject,
     /// The time one command may take.
     pub limit: Duration,
-    /// Where outputs are kept; none: they are removed after each test.
+    /// Where outputs are kept; `None` if they are removed after each test.
     pub keep: Option<PathBuf>,
-    /// Tests that run at the same time.
+    /// Number of parallel tests.
     pub jobs: usize,
 }
 
-/// Runs `tests` (name and folder) and gives their results in the same order. `each` sees every
-/// result as it comes.
+/// Runs `tests` (name and folder) and gives their results in the same order. `each` is called with
+/// every result when it is ready.
 pub fn run_all(
     tests: &[(String, PathBuf)],
     plan: &Plan<'_>,
@@ -54,7 +54,7 @@ pub fn run_all(
     results
 }
 
-/// Runs one test. Whatever goes wrong is a failure of that test.
+/// Runs one test. Any error is a failure of that test.
 #[must_use]
 pub fn run_one(name: &str, folder: &Path, plan: &Plan<'_>) -> TestResult {
     let start = Instant::now();
@@ -82,7 +82,7 @@ fn attempt_all(name: &str, folder: &Path, plan: &Plan<'_>) -> Result<(Outcome, T
         return Ok((Outcome::Skipped(reason), Tally::default()));
     }
     let (runs, tries) = (case.number("count", 1)?, case.number("retry", 1)?);
-    let mut last = (Outcome::Skipped("runs no time".to_owned()), Tally::default());
+    let mut last = (Outcome::Skipped("runs zero times".to_owned()), Tally::default());
     for _ in 0..tries.max(1) {
         for _ in 0..runs.max(1) {
             last = attempt(&case, plan)?;
@@ -97,7 +97,7 @@ fn attempt_all(name: &str, folder: &Path, plan: &Plan<'_>) -> Result<(Outcome, T
     Ok(last)
 }
 
-/// The output folder of a test, empty; removed again with the guard unless it is kept.
+/// The empty output folder of a test; the guard removes it unless it is kept.
 fn output_folder(case: &Case, plan: &Plan<'_>) -> Result<(PathBuf, Option<tempfile::TempDir>)> {
     match &plan.keep {
         Some(keep) => {
@@ -156,7 +156,7 @@ fn attempt(case: &Case, plan: &Plan<'_>) -> Result<(Outcome, Tally)> {
     Ok((outcome, tally))
 }
 
-/// Runs the program under test; a cause when it does not end as the test wants.
+/// Runs the program under test; returns a cause if it does not end as the test requires.
 fn run_program(
     case: &Case,
     plan: &Plan<'_>,
@@ -183,18 +183,18 @@ fn run_program(
     let ending = run(&mut command, plan.limit).context("cannot start the program")?;
     let stdout = fs::read(output.join("stdout"))?;
     let stderr = fs::read(output.join("stderr"))?;
-    // Python gives the end by a signal as a negative exit code.
+    // Python represents the end by a signal as a negative exit code.
     let code = match ending {
         Ending::Exit(code) => i64::from(code),
         Ending::Signal(signal) => -i64::from(signal),
         Ending::TimedOut => return Ok(Some(Cause::plain("timeout"))),
     };
     if code != wanted {
-        let said = telling_line(&String::from_utf8_lossy(&stderr));
+        let said = main_error_line(&String::from_utf8_lossy(&stderr));
         let said =
             if said.is_empty() { last_line(&String::from_utf8_lossy(&stdout)) } else { said };
         let mut cause = Cause::plain(format!("{ending} != {wanted}: {said}"));
-        // Exit codes are few and telling: they stay in the name of the group.
+        // There are few exit codes, so they stay in the name of the group.
         cause.cluster = format!("{ending} != {wanted}: {}", generalize(&said));
         return Ok(Some(cause));
     }
@@ -210,8 +210,8 @@ fn last_line(text: &str) -> String {
     text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_owned()
 }
 
-/// The line of standard error that tells most: a panic, else the first error, else the last line.
-fn telling_line(text: &str) -> String {
+/// The most informative line of standard error: a panic, else the first error, else the last line.
+fn main_error_line(text: &str) -> String {
     let is_panic = |line: &&str| line.contains("panicked at");
     if let Some(at) = text.lines().position(|line| is_panic(&line)) {
         let lines: Vec<_> = text.lines().skip(at).take(2).map(str::trim).collect();
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_telling_line_is_found() {
+    fn the_main_error_line_is_found() {
         let table = [
             ("i: start\nE: detect: first\nE: suricata: last\n\n", "E: detect: first"),
             ("a\nb\n\n", "b"),
@@ -237,7 +237,7 @@ mod tests {
             ("", ""),
         ];
         for (text, expected) in table {
-            assert_eq!(telling_line(text), expected);
+            assert_eq!(main_error_line(text), expected);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The family of a test, for tables: the first folder of a nested test, else the first word of its
 //! name; words that mean one subject are one family, and rare words are "other".
 
-/// First words that are told under another name. A word ending in `*` stands for all that begin so.
+/// First words that belong to a family with another name. A word ending in `*` matches all words
+/// that begin with it.
 const SAME: [(&str, &str); 34] = [
     ("mqtt*", "mqtt"),
     ("smb*", "smb"),
@@ -39,7 +40,7 @@ const SAME: [(&str, &str); 34] = [
     ("streamsize", "stream"),
 ];
 
-/// Words of fewer tests than this in the shared tests, and of no family of their own.
+/// Words with few tests in the shared tests, which have no family of their own.
 const RARE: [&str; 35] = [
     "util",
     "telnet",
@@ -83,7 +84,7 @@ const RARE: [&str; 35] = [
 pub fn family(test: &str) -> &str {
     let word = match test.split_once('/') {
         Some((folder, _)) => match folder.split_once('-') {
-            // Folders of one regression each would make families of their own.
+            // Folders of single regressions would otherwise be families of their own.
             Some((word @ ("bug" | "issue"), _)) if !folder.contains("exception") => word,
             _ => folder,
         },
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_fall_into_families() {
+    fn tests_belong_to_families() {
         let table = [
             ("http-evader/http-evader-001", "http-evader"),
             ("dns/v2/bug-856", "dns"),

@@ -1,6 +1,6 @@
-//! Does a JSON record match the keys of a check? Paths, operators and Python's typed equality.
+//! Matches a JSON record with the keys of a check: paths, operators and Python's typed equality.
 //!
-//! A missing path gives null, which equals null only. `1 == 1.0 == True`, but `1 != "1"`.
+//! A missing path is null, which equals only null. `1 == 1.0 == True`, but `1 != "1"`.
 
 use std::cmp::Ordering;
 
@@ -13,13 +13,13 @@ use super::yaml::Node;
 pub struct Mismatch {
     /// The key of the condition as written.
     pub key: String,
-    /// What the test wants, as JSON-like text.
+    /// The value that the test requires, as JSON-like text.
     pub wanted: String,
-    /// What the record holds, as JSON text.
+    /// The value of the record, as JSON text.
     pub found: String,
 }
 
-/// Compares all conditions of `wanted` with `record`; gives those that do not hold, in order.
+/// Compares all conditions of `wanted` with `record`; returns those that do not hold, in order.
 #[must_use]
 pub fn mismatches(wanted: &Node, record: &Value) -> Vec<Mismatch> {
     wanted.entries().iter().filter_map(|(key, value)| mismatch(key, value, record)).collect()
@@ -60,7 +60,7 @@ fn mismatch(key: &Node, wanted: &Node, record: &Value) -> Option<Mismatch> {
     }
 }
 
-/// At most this many characters of a value are shown in a cause.
+/// Most characters of a value in a cause.
 const SHOWN_MAX: usize = 80;
 
 fn brief(text: &str) -> String {
@@ -195,7 +195,8 @@ pub fn equal(wanted: &Node, found: &Value) -> bool {
     }
 }
 
-/// The value at `path` (`a.b[0].c`); none when a step is missing. The empty path is the whole.
+/// The value at `path` (`a.b[0].c`); `None` if a step is missing. The empty path is the whole
+/// record.
 #[must_use]
 pub fn find<'a>(path: &str, record: &'a Value) -> Option<&'a Value> {
     let mut here = record;
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Expected values: Python 3.11 `==`, and the operators as the tests' description states them.
+    /// Expected values: Python 3.11 `==`, and the operators as documented for the tests.
     #[test]
     fn conditions_hold_as_in_python() {
         let record = json!({

@@ -1,5 +1,5 @@
 //! Runs one command to its end or to a time limit, in a process group of its own so that a command
-//! that is given up takes its children with it.
+//! is killed together with its children.
 
 use std::fmt;
 use std::fs::File;
@@ -32,7 +32,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// The name of a signal that ends programs, else its number.
+/// The name of a signal that kills programs, else its number.
 #[must_use]
 pub fn signal_name(signal: i32) -> String {
     match signal {
@@ -48,10 +48,10 @@ pub fn signal_name(signal: i32) -> String {
     }
 }
 
-/// The longest pause between two looks at a running command.
+/// The longest pause between two checks of a running command.
 const LOOK_EVERY_MAX: Duration = Duration::from_millis(20);
 
-/// Runs `command` with nothing on its standard input.
+/// Runs `command` with an empty standard input.
 ///
 /// # Errors
 /// The command can't be started or waited for.
@@ -78,11 +78,11 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<Ending> {
     }
 }
 
-/// Runs shell lines in `folder`; gives the ending and what they wrote to standard output and, when
+/// Runs shell lines in `folder`; returns how they ended and their standard output and, if
 /// `with_errors`, standard error.
 ///
 /// # Errors
-/// The shell can't be started, or there is no room for its output.
+/// The shell can't be started, or its output can't be stored.
 pub fn shell(
     lines: &str,
     folder: &Path,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_are_told_apart() {
+    fn endings_are_distinguished() {
         let limit = Duration::from_secs(20);
         let run = |lines| shell(lines, Path::new("/"), &[], limit, true).unwrap();
         assert_eq!(run("echo out; echo err >&2; exit 3"), (Ending::Exit(3), b"out\nerr\n".into()));

@@ -1,5 +1,5 @@
-//! What a run says to people: the table by family on the terminal, the clusters of causes, and the
-//! page `docs/conformance.md`.
+//! Prints a run: the table by family on the terminal, the groups of causes, and the page
+//! `docs/conformance.md`.
 
 use std::fmt::Write as _;
 
@@ -70,7 +70,7 @@ pub fn failures(results: &[TestResult]) -> String {
     text
 }
 
-/// The page: what was run, the table by family, the causes of failures, what is skipped.
+/// The page: the tests that were run, the table by family, the causes of failures, skipped tests.
 #[must_use]
 pub fn page(results: &[TestResult], version: &str) -> String {
     let sums = Sums::of(results);
@@ -129,7 +129,7 @@ pub fn page(results: &[TestResult], version: &str) -> String {
     text
 }
 
-/// Text that can stand in a cell of a table.
+/// Text for a cell of a table.
 fn cell(text: &str) -> String {
     format!("`{}`", text.replace('|', "\\|").replace('`', "'"))
 }

@@ -12,13 +12,13 @@ use super::subject::Subject;
 use super::version::Version;
 use super::yaml::Node;
 
-/// The time a `script` or `lambda` condition may take.
+/// Time limit of a `script` or `lambda` condition.
 const CONDITION_LIMIT: Duration = Duration::from_secs(30);
 
 /// The first condition of `requires` that is not met, as a reason to skip.
 ///
 /// # Errors
-/// A condition that is not known or can't be understood: the test would be judged wrongly.
+/// An unknown or invalid condition, with which the test would be judged wrongly.
 pub fn unmet(requires: &Node, subject: &Subject, folder: &Path) -> Result<Option<String>> {
     for (key, value) in requires.entries() {
         let key = key.python_str();
@@ -81,13 +81,13 @@ fn unmet_condition(
             value.python_str() == std::env::consts::ARCH,
             format!("requires machine {}", value.python_str()),
         ),
-        // Says that a test needs no capture; heeded where the command line is made.
+        // Means that a test needs no capture; used where the command line is built.
         "pcap" => Ok(None),
         other => bail!("requires {other}: unknown condition"),
     }
 }
 
-/// Evaluates a Python expression; a function is called.
+/// Evaluates a Python expression, or calls it if it is a function.
 const EVALUATE: &str = "import sys, os, platform\nv = eval(sys.argv[1])\n\
                         sys.exit(0 if (v() if callable(v) else v) else 9)";
 
@@ -103,10 +103,10 @@ fn lambda(expression: &str) -> Result<bool> {
     }
 }
 
-/// The reason why the test's own `skip` leaves it out, if it does.
+/// The reason why the test's own `skip` applies, if it does.
 ///
 /// # Errors
-/// An entry that is not known.
+/// An unknown entry.
 pub fn skipped(description: &Node, subject: &Subject) -> Result<Option<String>> {
     let entries = match description.get("skip") {
         None | Some(Node::Bool(false) | Node::Null) => return Ok(None),

@@ -15,11 +15,11 @@ use super::family::family;
 /// How a test ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All that applies holds.
+    /// All checks that apply hold.
     Passed,
-    /// Something does not hold.
+    /// A check does not hold.
     Failed(Cause),
-    /// It does not apply here, for this reason.
+    /// The test does not apply here, for this reason.
     Skipped(String),
 }
 
@@ -64,7 +64,7 @@ impl Sums {
         sums
     }
 
-    /// Percent passed of those that ran.
+    /// Percentage of the run tests that passed.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of tests are small")]
     pub fn percent(self) -> f64 {
@@ -159,7 +159,7 @@ fn parse(line: &str) -> Result<TestResult> {
     })
 }
 
-/// The tests that must pass: one name a line, `#` begins a comment.
+/// The tests that must pass: one name per line, `#` begins a comment.
 ///
 /// # Errors
 /// The file can't be read.
@@ -171,14 +171,17 @@ pub fn read_baseline(path: &Path) -> Result<BTreeSet<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// The tests of the baseline that failed; a test that did not run or is skipped is not among them.
+/// The tests of the baseline that failed; tests that were not run or skipped are not included.
 #[must_use]
-pub fn fallen<'a>(results: &'a [TestResult], baseline: &BTreeSet<String>) -> Vec<&'a TestResult> {
+pub fn below_baseline<'a>(
+    results: &'a [TestResult],
+    baseline: &BTreeSet<String>,
+) -> Vec<&'a TestResult> {
     let failed = |result: &&TestResult| matches!(result.outcome, Outcome::Failed(_));
     results.iter().filter(failed).filter(|result| baseline.contains(&result.name)).collect()
 }
 
-/// Adds the tests that pass now; nothing is ever taken out. Gives how many are new.
+/// Adds the tests that pass now; none is ever removed. Returns the number of new tests.
 ///
 /// # Errors
 /// The file can't be written.
@@ -187,7 +190,7 @@ pub fn raise_baseline(path: &Path, results: &[TestResult]) -> Result<usize> {
     let before = names.len();
     let passed = results.iter().filter(|result| result.outcome == Outcome::Passed);
     names.extend(passed.map(|result| result.name.clone()));
-    let mut text = "# Tests of suricata-verify that pass and must go on passing.\n".to_owned();
+    let mut text = "# Tests of suricata-verify that pass and must continue to pass.\n".to_owned();
     for name in &names {
         text.push_str(name);
         text.push('\n');
@@ -247,7 +250,8 @@ mod tests {
         assert_eq!(raise_baseline(&path, &results).unwrap(), 1);
         let baseline = read_baseline(&path).unwrap();
         assert_eq!(baseline.len(), 2);
-        let fallen: Vec<_> = fallen(&results, &baseline).iter().map(|r| r.name.as_str()).collect();
+        let fallen: Vec<_> =
+            below_baseline(&results, &baseline).iter().map(|r| r.name.as_str()).collect();
         assert_eq!(fallen, ["dns-a"]);
     }
 }

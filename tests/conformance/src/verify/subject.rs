@@ -1,5 +1,5 @@
-//! The program under test: where it is, what it says of itself, and the folder laid out as the
-//! peer's source tree in which tests expect to find it (`SRCDIR`).
+//! The program under test: its path, version and features, and the folder with the layout of
+//! Suricata's source tree in which tests expect to find it (`SRCDIR`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use super::version::Version;
 
 /// The program under test and its surroundings.
 pub struct Subject {
-    /// What `-V` says.
+    /// The version that `-V` prints.
     pub version: Version,
     features: BTreeSet<String>,
     srcdir: TempDir,
@@ -23,11 +23,13 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Lays out the source folder around `binary` with the configuration files of `corpus`, and asks
-    /// the binary for its version and features. Every call of it gets `args` behind its own.
+    /// Creates the source folder for `binary` with the configuration files of `corpus`, and runs
+    /// the binary to get its version and features. Every call of it gets `args` after its own
+    /// arguments.
     ///
     /// # Errors
-    /// The binary is missing, does not run or does not name its version; the folder can't be made.
+    /// The binary is missing, does not run or does not name its version; the folder can't be
+    /// created.
     pub fn new(binary: &Path, corpus: &Path, args: &[String]) -> Result<Self> {
         let binary = fs::canonicalize(binary)
             .with_context(|| format!("cannot find the program {}", binary.display()))?;
@@ -42,19 +44,19 @@ impl Subject {
         Ok(Self { version, features, srcdir, config: OnceLock::new() })
     }
 
-    /// The folder laid out as the peer's source tree.
+    /// The folder with the layout of Suricata's source tree.
     #[must_use]
     pub fn srcdir(&self) -> &Path {
         self.srcdir.path()
     }
 
-    /// The path by which the program is called, so that it sees itself named `suricata`.
+    /// The path under which the program is run, so that its name is `suricata`.
     #[must_use]
     pub fn program(&self) -> PathBuf {
         self.srcdir().join("src/suricata")
     }
 
-    /// Whether the program was built with a feature, by the names `--build-info` uses.
+    /// Whether the program was built with a feature, by its name in `--build-info`.
     #[must_use]
     pub fn has_feature(&self, name: &str) -> bool {
         self.features.contains(name)
@@ -72,11 +74,11 @@ impl Subject {
     }
 }
 
-/// Entries of the corpus that are not part of the source tree; `etc` is made from both places.
+/// Entries of the corpus that are not part of the source tree; `etc` is built from both places.
 const NOT_SOURCE: [&str; 5] = ["tests", "peer", "pcaps", "src", "etc"];
 
-/// Links the corpus's files at the top of the tree and below `etc`, where the peer keeps its
-/// `*.config` and schema; what only the corpus's own `etc` holds is linked there too.
+/// Links the corpus's files at the top of the tree and below `etc`, where Suricata has its
+/// `*.config` and schema; files that are only in the corpus's own `etc` are linked there too.
 fn lay_out(srcdir: &Path, binary: &Path, corpus: &Path, args: &[String]) -> Result<()> {
     fs::create_dir(srcdir.join("src"))?;
     let program = srcdir.join("src/suricata");
@@ -113,14 +115,14 @@ fn lay_out(srcdir: &Path, binary: &Path, corpus: &Path, args: &[String]) -> Resu
     Ok(())
 }
 
-/// A shell script that calls a program with further arguments behind its own.
+/// A shell script that runs a program with further arguments after its own.
 fn call_with(program: &Path, args: &[String]) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let args: Vec<String> = args.iter().map(|a| quoted(a)).collect();
     format!("#!/bin/sh\nexec {} \"$@\" {}\n", quoted(&program.to_string_lossy()), args.join(" "))
 }
 
-/// The absolute paths of what a folder holds.
+/// The absolute paths of a folder's entries.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let fault = || format!("cannot read {}", folder.display());
     let folder = fs::canonicalize(folder).with_context(fault)?;

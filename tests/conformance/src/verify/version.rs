@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// `major.minor.patch`; suffixes such as `-dev` do not count.
+/// `major.minor.patch`; suffixes such as `-dev` are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub [u32; 3]);
 
 impl Version {
-    /// Reads the version out of the line that `-V` prints, or out of a bare number.
+    /// Parses the version in the output of `-V`, or a bare number.
     #[must_use]
     pub fn find(text: &str) -> Option<Self> {
         let number = match text.find("Suricata version ") {
@@ -17,7 +17,7 @@ impl Version {
         Self::parts(number).map(|parts| Self(parts.map(|part| part.unwrap_or(0))))
     }
 
-    /// Whether `wanted` is this version as far as it is written: `8` holds for every 8.x.
+    /// Whether `wanted` is a prefix of this version: `8` matches every 8.x.
     #[must_use]
     pub fn begins_with(self, wanted: &str) -> bool {
         Self::parts(wanted).is_some_and(|parts| {

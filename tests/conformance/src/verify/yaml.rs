@@ -1,5 +1,5 @@
-//! YAML as PyYAML's safe loader reads it: the parser's events made into a small tree, plain scalars
-//! resolved by the rules of YAML 1.1.
+//! YAML as in PyYAML's safe loader: builds a small tree from the parser's events and resolves plain
+//! scalars by the rules of YAML 1.1.
 //!
 //! The tests were written against that loader, so `yes` is a boolean, `010` is eight and `8.0` is a
 //! float here too. A YAML 1.2 loader would read some tests differently and pass or fail wrongly.
@@ -31,7 +31,7 @@ pub enum Node {
     Time(String),
     /// `list`.
     List(Vec<Node>),
-    /// `dict`, in the order written; a key occurs once, its last value counts.
+    /// `dict`, in the order written; a key occurs once, its last value wins.
     Map(Vec<(Node, Node)>),
 }
 
@@ -116,7 +116,8 @@ impl Node {
     }
 }
 
-/// Python's `repr` of a float: the shortest digits that read back, exponents below -4 and from 16 on.
+/// Python's `repr` of a float: the shortest digits that read back, exponents below -4 and from 16
+/// on.
 fn python_float(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
@@ -172,7 +173,7 @@ impl Builder {
                 Some(Open::Map { entries, merged, anchor, .. }) => {
                     self.place(Node::Map(merge(entries, &merged)), anchor)
                 }
-                None => bail!("a collection ends that never began"),
+                None => bail!("the end of a collection without its start"),
             },
             Event::Alias(anchor) => {
                 let node = self.anchors.get(&anchor).cloned().context("unknown alias")?;
@@ -211,7 +212,7 @@ impl Builder {
     }
 }
 
-/// Puts `value` under `name`, in place of an earlier one.
+/// Sets `value` under `name` and replaces an earlier one.
 fn set(entries: &mut Vec<(Node, Node)>, name: Node, value: Node) {
     match entries.iter_mut().find(|(present, _)| *present == name) {
         Some(entry) => entry.1 = value,
@@ -219,7 +220,7 @@ fn set(entries: &mut Vec<(Node, Node)>, name: Node, value: Node) {
     }
 }
 
-/// The merge key `<<`: entries of the merged maps come first and yield to those written.
+/// The merge key `<<`: entries of the merged maps come first, and explicit entries override them.
 fn merge(entries: Vec<(Node, Node)>, merged: &[Node]) -> Vec<(Node, Node)> {
     if merged.is_empty() {
         return entries;
@@ -236,7 +237,7 @@ fn merge(entries: Vec<(Node, Node)>, merged: &[Node]) -> Vec<(Node, Node)> {
     all
 }
 
-/// The implicit resolvers of YAML 1.1 as PyYAML states them.
+/// The implicit resolvers of YAML 1.1 as in PyYAML.
 static INT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)$",
@@ -384,7 +385,7 @@ mod tests {
 
     /// Expected values: Python 3.11 `str()`.
     #[test]
-    fn text_is_pythons() {
+    fn text_is_that_of_python() {
         let table = [
             ("1.0", "1.0"),
             ("true", "True"),
