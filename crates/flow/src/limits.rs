@@ -34,7 +34,7 @@ pub const WHEEL_SLOTS: usize = 1_024;
 /// Existing flows that get the short timeouts of emergency mode for each flow created in it: all of
 /// them soon, but never all at once. With two, a flood of new flows costs at most twice as much as
 /// outside of emergency mode.
-pub const REFILE_PER_FLOW: usize = 2;
+pub const SHORTEN_PER_FLOW: usize = 2;
 
 limits! { "flow";
     /// Segments whose boundaries one stream remembers. Boundaries only decide overlaps; above this

@@ -19,7 +19,7 @@ impl TunnelPorts {
     pub const ANY: TunnelPorts = TunnelPorts { ports: [0; MAX_TUNNEL_PORTS], count: 0, any: true };
 
     /// These ports; those beyond [`MAX_TUNNEL_PORTS`] are left out.
-    pub const fn of(list: &[u16]) -> TunnelPorts {
+    pub const fn from_list(list: &[u16]) -> TunnelPorts {
         let mut ports = TunnelPorts::NONE;
         while (ports.count as usize) < MAX_TUNNEL_PORTS && (ports.count as usize) < list.len() {
             ports.ports[ports.count as usize] = list[ports.count as usize];
@@ -46,7 +46,7 @@ impl TunnelPorts {
                 count += 1;
             }
         }
-        TunnelPorts::of(list.get(..count).unwrap_or(&[]))
+        TunnelPorts::from_list(list.get(..count).unwrap_or(&[]))
     }
 
     /// Whether the tunnel is decoded on this port.
@@ -75,9 +75,9 @@ pub struct DecodeConfig {
 impl DecodeConfig {
     /// Suricata's defaults: VXLAN 4789, Geneve 6081, Teredo 3544, 16 layers.
     pub const DEFAULT: DecodeConfig = DecodeConfig {
-        vxlan: TunnelPorts::of(&[4789]),
-        geneve: TunnelPorts::of(&[6081]),
-        teredo: TunnelPorts::of(&[3544]),
+        vxlan: TunnelPorts::from_list(&[4789]),
+        geneve: TunnelPorts::from_list(&[6081]),
+        teredo: TunnelPorts::from_list(&[3544]),
         max_layers: MAX_LAYERS,
     };
 
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn port_lists_are_read_as_rules_write_them() {
-        assert_eq!(TunnelPorts::parse("4789"), TunnelPorts::of(&[4789]));
-        assert_eq!(TunnelPorts::parse("[8472, 4789]"), TunnelPorts::of(&[8472, 4789]));
+        assert_eq!(TunnelPorts::parse("4789"), TunnelPorts::from_list(&[4789]));
+        assert_eq!(TunnelPorts::parse("[8472, 4789]"), TunnelPorts::from_list(&[8472, 4789]));
         assert_eq!(TunnelPorts::parse("[!3544]"), TunnelPorts::NONE);
         assert!(TunnelPorts::parse("any").has(1));
         assert!(!TunnelPorts::NONE.has(0));

@@ -3,7 +3,7 @@
 //! Contract of the hot path: no allocation, no lock, no log, no `dyn`; every layer reads only its
 //! own header; checksums are computed only on request ([`crate::checksum`]). Recursion is bounded
 //! by [`DecodeConfig::max_layers`]: each header that can contain another of its kind passes
-//! [`Run::enter`].
+//! [`Run::enter_layer`].
 //!
 //! Each decoder returns `Ok` or [`Reject`]. It returns `Reject` if its own header cannot be used: a
 //! packet in a tunnel is then discarded with its events (as in Suricata), while the root stays and
@@ -51,7 +51,7 @@ pub(crate) struct Run<'r> {
 impl Run<'_> {
     /// Counts one more layer; fails (with an event) when there are too many.
     #[inline]
-    pub(crate) fn enter(&mut self, p: &mut Decoded) -> Outcome {
+    pub(crate) fn enter_layer(&mut self, p: &mut Decoded) -> Outcome {
         p.layers = p.layers.saturating_add(1);
         if p.layers >= self.config.max_layers {
             p.invalid(DecoderEvent::TooManyLayers);

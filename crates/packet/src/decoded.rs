@@ -200,7 +200,7 @@ impl ExtHeaders {
     }
 
     #[inline]
-    pub(crate) fn note(&mut self, kind: u8) {
+    pub(crate) fn add(&mut self, kind: u8) {
         self.bits |= kind;
     }
 }

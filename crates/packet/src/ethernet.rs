@@ -46,7 +46,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
         p.invalid(DecoderEvent::EthernetPacketTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     p.l2 = layer.at;
     p.flags.set(Flags::ETHERNET);
     decode_ethertype(run, p, layer.be16(12), layer.after(ETHERNET_LEN));
@@ -101,7 +101,7 @@ pub(crate) fn decode_vlan(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) 
         p.invalid(DecoderEvent::VlanHeaderTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     if !push_vlan(p, layer.be16(0) & 0x0fff) {
         p.event(DecoderEvent::VlanTooManyLayers);
         return Err(Reject);
@@ -131,7 +131,7 @@ fn decode_backbone(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outc
         p.invalid(DecoderEvent::Ieee8021ahHeaderTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     decode_ethertype(run, p, layer.be16(16), layer.after(LEN));
     Ok(())
 }
@@ -154,7 +154,7 @@ fn decode_vntag(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome
         p.invalid(DecoderEvent::VntagHeaderTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     if decode_ethertype(run, p, layer.be16(4), layer.after(LEN)) {
         return Ok(());
     }
@@ -170,7 +170,7 @@ pub(crate) fn decode_linux_cooked(run: &mut Run<'_>, p: &mut Decoded, layer: Lay
         p.invalid(DecoderEvent::SllPacketTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     decode_ethertype(run, p, layer.be16(14), layer.after(LEN));
     Ok(())
 }
@@ -187,7 +187,7 @@ pub(crate) fn decode_linux_cooked2(
         p.invalid(DecoderEvent::Sll2PacketTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     decode_ethertype(run, p, layer.be16(0), layer.after(LEN));
     Ok(())
 }
@@ -200,7 +200,7 @@ pub(crate) fn decode_cisco_hdlc(run: &mut Run<'_>, p: &mut Decoded, layer: Layer
         p.invalid(DecoderEvent::ChdlcPacketTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     decode_ethertype(run, p, layer.be16(2), layer.after(LEN));
     Ok(())
 }
@@ -213,7 +213,7 @@ pub(crate) fn decode_null(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) 
         p.invalid(DecoderEvent::NullPacketTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     let written = layer.be32(0).swap_bytes();
     let family = if written > 0xffff { written.swap_bytes() } else { written };
     let inside = layer.after(LEN);
@@ -235,7 +235,7 @@ pub(crate) fn decode_raw(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -
         p.invalid(DecoderEvent::Ipv4PacketTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     match layer.u8(0) >> 4 {
         4 => ipv4::decode(run, p, layer),
         6 => ipv6::decode(run, p, layer),
@@ -298,7 +298,7 @@ impl Arp {
     const LEN: usize = 28;
 
     /// The ARP fields of a packet; `None` if the packet is not ARP.
-    pub fn of(p: &Decoded, frame: &[u8]) -> Option<Arp> {
+    pub fn parse(p: &Decoded, frame: &[u8]) -> Option<Arp> {
         if p.network != Network::Arp {
             return None;
         }
@@ -451,7 +451,7 @@ mod tests {
             target_mac: [2; 6],
             target_ip: [10, 0, 0, 2],
         };
-        assert_eq!(Arp::of(set.root(), &frame), Some(expected));
+        assert_eq!(Arp::parse(set.root(), &frame), Some(expected));
         let cases = [
             (0, 9, "arp.unsupported_hardware"),
             (2, 9, "arp.unsupported_protocol"),
@@ -465,7 +465,7 @@ mod tests {
             let frame = build::ethernet(0x0806, &broken);
             let (set, _) = build::run(Link::Ethernet, &frame);
             assert_eq!(events(set.root()), [event]);
-            assert_eq!(Arp::of(set.root(), &frame), None);
+            assert_eq!(Arp::parse(set.root(), &frame), None);
         }
         let (set, _) = build::run(Link::Ethernet, &build::ethernet(0x0806, &arp[..27]));
         assert_eq!(events(set.root()), ["arp.pkt_too_small"]);

@@ -40,7 +40,7 @@ fn check(p: &Decoded, frame: &[u8]) -> bool {
     let len = frame.len() as u64;
     let end = |from: u32, len: u32| u64::from(from) + u64::from(len);
     let _ = (checksum::ipv4_ok(p, frame), checksum::transport_ok(p, frame));
-    let _ = (p.src_mac(frame), p.dst_mac(frame), Arp::of(p, frame), p.sctp_chunk_count(frame));
+    let _ = (p.src_mac(frame), p.dst_mac(frame), Arp::parse(p, frame), p.sctp_chunk_count(frame));
     end(p.start, p.len) <= len
         && end(p.payload, p.payload_len) <= len
         && u64::from(p.l3) <= len

@@ -32,7 +32,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         p.invalid(DecoderEvent::GrePacketTooSmall);
         return;
     }
-    if run.enter(p).is_err() {
+    if run.enter_layer(p).is_err() {
         return;
     }
     let mut gre = Gre { flags: layer.be16(0), protocol: layer.be16(2), key: 0 };

@@ -38,7 +38,7 @@ pub(crate) mod protocol {
 #[inline]
 pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
     run.counters.count(Counter::Ipv4);
-    run.enter(p)?;
+    run.enter_layer(p)?;
     let inside = decode_header(p, layer)?;
     if p.flags.has(Flags::FRAGMENT) {
         return Ok(());
@@ -115,7 +115,7 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
         note_fragment(p, fragment);
     }
     if header_len > MIN_LEN {
-        let options = layer.take(header_len).after(MIN_LEN);
+        let options = layer.first(header_len).after(MIN_LEN);
         if decode_options(p, options.data).is_err() {
             // A second event for the header as a whole, as in Suricata.
             p.invalid(DecoderEvent::Ipv4OptInvalidLen);
@@ -124,7 +124,7 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
     }
     p.network = Network::Ipv4;
     p.l3 = layer.at;
-    let inside = layer.take(total).after(header_len);
+    let inside = layer.first(total).after(header_len);
     p.payload = inside.at;
     p.payload_len = inside.len() as u32;
     Ok(inside)

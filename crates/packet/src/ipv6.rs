@@ -17,7 +17,7 @@ pub(crate) const HEADER_LEN: usize = 40;
 #[inline]
 pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
     run.counters.count(Counter::Ipv6);
-    run.enter(p)?;
+    run.enter_layer(p)?;
     let inside = decode_header(p, layer)?;
     match p.proto {
         protocol::TCP => tcp::decode(run, p, inside),
@@ -60,7 +60,7 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
         return Err(Reject);
     }
     let is_jumbo = payload_len == 0 && inside.len() > MAX_IP_LEN;
-    let inside = if is_jumbo { inside } else { inside.take(usize::from(payload_len)) };
+    let inside = if is_jumbo { inside } else { inside.first(usize::from(payload_len)) };
     let (src, dst) = header[8..].split_at(16);
     p.network = Network::Ipv6;
     p.l3 = layer.at;
@@ -139,7 +139,7 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
             p.invalid(DecoderEvent::Ipv6ExtTruncated);
             return;
         }
-        let header = rest.take(len);
+        let header = rest.first(len);
         let follows = header.u8(0);
         match next {
             protocol::ROUTING => note_routing(p, header, &mut seen),
@@ -148,7 +148,7 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
                     p.event(DecoderEvent::Ipv6DuplHopByHop);
                 } else {
                     seen.hop_by_hop = true;
-                    p.ext.note(ExtHeaders::HOP_BY_HOP);
+                    p.ext.add(ExtHeaders::HOP_BY_HOP);
                     walk_options(p, header, true);
                 }
             }
@@ -157,7 +157,7 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
                     p.event(DecoderEvent::Ipv6DuplDestination);
                 } else {
                     seen.destination += 1;
-                    p.ext.note(ExtHeaders::DESTINATION);
+                    p.ext.add(ExtHeaders::DESTINATION);
                     walk_options(p, header, false);
                 }
             }
@@ -168,10 +168,10 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
             }
             protocol::AUTH => note_auth(p, header),
             protocol::ESP => {
-                p.ext.note(ExtHeaders::ESP);
+                p.ext.add(ExtHeaders::ESP);
                 return udp::decode_esp(run, p, rest);
             }
-            _ => p.ext.note(ExtHeaders::OTHER),
+            _ => p.ext.add(ExtHeaders::OTHER),
         }
         next = follows;
         next_at = rest.at;
@@ -206,7 +206,7 @@ fn note_routing(p: &mut Decoded, header: Layer<'_>, _seen: &mut Seen) {
         p.event(DecoderEvent::Ipv6DuplRouting);
         return;
     }
-    p.ext.note(ExtHeaders::ROUTING);
+    p.ext.add(ExtHeaders::ROUTING);
     p.ext.routing_type = header.u8(2);
     if header.u8(2) == 0 {
         p.event(DecoderEvent::Ipv6RoutingType0);
@@ -220,7 +220,7 @@ fn note_auth(p: &mut Decoded, header: Layer<'_>) {
     if p.ext.has(ExtHeaders::AUTH) {
         p.event(DecoderEvent::Ipv6DuplAuth);
     }
-    p.ext.note(ExtHeaders::AUTH);
+    p.ext.add(ExtHeaders::AUTH);
 }
 
 /// Returns true if the packet is a fragment: the walk then ends. A fragment header on an
@@ -233,7 +233,7 @@ fn note_fragment(p: &mut Decoded, header: Layer<'_>, next_at: u32, rest: Layer<'
         p.event(DecoderEvent::Ipv6DuplFragment);
         return false;
     }
-    p.ext.note(ExtHeaders::FRAGMENT);
+    p.ext.add(ExtHeaders::FRAGMENT);
     let field = header.be16(2);
     p.fragment_offset = field & 0xfff8;
     p.ip_id = header.be32(4);

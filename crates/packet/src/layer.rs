@@ -58,7 +58,7 @@ impl<'a> Layer<'a> {
 
     /// The first `n` bytes, or all when there are fewer.
     #[inline]
-    pub(crate) fn take(&self, n: usize) -> Layer<'a> {
+    pub(crate) fn first(&self, n: usize) -> Layer<'a> {
         Layer { data: self.data.get(..n).unwrap_or(self.data), at: self.at }
     }
 }

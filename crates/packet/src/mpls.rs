@@ -14,7 +14,7 @@ const LABEL_LEN: usize = 4;
 /// label (0 and 2 are reserved for it) or the first nibble decides.
 pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
     run.counters.count(Counter::Mpls);
-    run.enter(p)?;
+    run.enter_layer(p)?;
     p.flags.set(Flags::MPLS);
     let mut rest = layer;
     let label = loop {

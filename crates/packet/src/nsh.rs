@@ -17,7 +17,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
         p.invalid(DecoderEvent::NshHeaderTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     let first = layer.be16(0);
     let len = usize::from(first & 0x3f) * 4;
     if len >= layer.len() {

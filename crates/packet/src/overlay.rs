@@ -50,7 +50,7 @@ pub(crate) fn decode_geneve(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>
         return false;
     }
     let len = MIN_LEN + usize::from(layer.u8(0) & 0x3f) * 4;
-    if len > layer.len() || !geneve_options_fit(layer.take(len).after(MIN_LEN)) {
+    if len > layer.len() || !geneve_options_fit(layer.first(len).after(MIN_LEN)) {
         return false;
     }
     run.counters.count(Counter::Geneve);
@@ -122,7 +122,7 @@ pub(crate) fn decode_erspan_ii(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<
         p.invalid(DecoderEvent::ErspanHeaderTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     let first = layer.be16(0);
     if first >> 12 != 1 {
         p.invalid(DecoderEvent::ErspanUnsupportedVersion);

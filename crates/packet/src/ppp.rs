@@ -61,7 +61,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
         p.invalid(DecoderEvent::PppPacketTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     match (layer.u8(0), layer.u8(1)) {
         (0xff, 0x03) => decode_protocol(run, p, layer.after(2)),
         // Another control byte: frames of a kind that is not decoded (RFC 1662 section 3.1).
@@ -142,7 +142,7 @@ pub(crate) fn decode_pppoe_session(
         p.invalid(DecoderEvent::PppoePacketTooSmall);
         return Err(Reject);
     }
-    run.enter(p)?;
+    run.enter_layer(p)?;
     if layer.be16(4) == 0 {
         return Ok(());
     }

@@ -32,7 +32,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         p.invalid(DecoderEvent::UdpLenInvalid);
         return;
     }
-    let inside = layer.take(total).after(UDP_LEN);
+    let inside = layer.first(total).after(UDP_LEN);
     p.sp = u16::from_be_bytes([header[0], header[1]]);
     p.dp = u16::from_be_bytes([header[2], header[3]]);
     p.l4 = layer.at;

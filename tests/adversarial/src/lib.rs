@@ -55,7 +55,7 @@ impl Connection {
     /// # Panics
     /// If there is no such protocol.
     #[must_use]
-    pub fn over(name: &str, transport: Transport) -> Connection {
+    pub fn with_protocol(name: &str, transport: Transport) -> Connection {
         let protocol = registry().iter().find(|p| p.table.name == name);
         let protocol = protocol.unwrap_or_else(|| panic!("there is no protocol {name}"));
         let settings = (protocol.configure)(None).expect("the defaults are valid settings");
@@ -111,7 +111,7 @@ impl Connection {
         }
         self.account.said += bytes.len() as u64;
         if self.transport != Transport::Tcp {
-            self.give(side, bytes, false);
+            self.feed(side, bytes, false);
             return;
         }
         self.waiting[i].extend_from_slice(bytes);
@@ -121,7 +121,7 @@ impl Connection {
         }
         let all = std::mem::take(&mut self.waiting[i]);
         self.needed[i] = 0;
-        match self.give(side, &all, false) {
+        match self.feed(side, &all, false) {
             Outcome::Done => {}
             Outcome::Incomplete { consumed, needed } => {
                 self.needed[i] = needed;
@@ -139,14 +139,14 @@ impl Connection {
         for side in Direction::BOTH {
             let all = std::mem::take(&mut self.waiting[side.index()]);
             if !self.is_dead[side.index()] && self.transport == Transport::Tcp {
-                self.give(side, &all, true);
+                self.feed(side, &all, true);
             }
             self.parser.finish(side);
         }
         self.measure();
     }
 
-    fn give(&mut self, side: Direction, bytes: &[u8], eof: bool) -> Outcome {
+    fn feed(&mut self, side: Direction, bytes: &[u8], eof: bool) -> Outcome {
         self.account.offered += bytes.len() as u64;
         let ends = self.ends;
         let mut cx = ParseContext::new(1_700_000_000_000_000_000, side, &ends);

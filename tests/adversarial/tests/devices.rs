@@ -12,7 +12,7 @@ const DATAGRAM_TXS_MAX: u64 = 1_024;
 const HELD_MAX: usize = 16 << 20;
 
 fn udp(name: &str) -> Connection {
-    Connection::over(name, Transport::Udp)
+    Connection::with_protocol(name, Transport::Udp)
 }
 
 /// A message with its length in the form of MQTT (seven bits a byte).
@@ -33,7 +33,7 @@ fn mqtt_message(first: u8, contents: &[u8]) -> Vec<u8> {
 
 /// A session after CONNECT.
 fn mqtt_session() -> Connection {
-    let mut talk = Connection::over("mqtt", Transport::Tcp);
+    let mut talk = Connection::with_protocol("mqtt", Transport::Tcp);
     talk.client(&mqtt_message(0x10, b"\0\x04MQTT\x04\x02\0\x3c\0\x01a"));
     talk.server(&mqtt_message(0x20, &[0, 0]));
     talk
@@ -134,11 +134,11 @@ fn sip_after_a_long_body_is_parsed() {
     said.extend_from_slice(&[b'x'; 65_541]);
     said.extend(sip_message(0));
     for piece in [1_400, said.len()] {
-        let mut talk = Connection::over("sip", Transport::Tcp);
+        let mut talk = Connection::with_protocol("sip", Transport::Tcp);
         talk.in_pieces(Direction::ToServer, &said, piece);
         assert_eq!((talk.account.made, talk.account.errors), (2, 0), "pieces of {piece}");
     }
-    let mut talk = Connection::over("sip", Transport::Tcp);
+    let mut talk = Connection::with_protocol("sip", Transport::Tcp);
     talk.client(&sip_message(usize::MAX));
     talk.in_pieces(Direction::ToServer, &[b'x'; 4 << 20], 1_400);
     assert!(talk.account.waiting_max <= sip::limits::BODY_BYTES_MAX + (4 << 10));
@@ -148,7 +148,7 @@ fn sip_after_a_long_body_is_parsed() {
 /// answers are limited.
 #[test]
 fn sip_heads_and_floods_are_limited() {
-    let mut talk = Connection::over("sip", Transport::Tcp);
+    let mut talk = Connection::with_protocol("sip", Transport::Tcp);
     talk.client(b"MESSAGE sip:a@b SIP/2.0\r\n");
     talk.in_pieces(Direction::ToServer, &b"A: b\r\n".repeat(60_000), 1_400);
     assert_eq!(talk.account.errors, 1);
@@ -157,7 +157,7 @@ fn sip_heads_and_floods_are_limited() {
     let many = [b"MESSAGE sip:a@b SIP/2.0\r\n", &b"v:x\r\n".repeat(12_000)[..], b"\r\n"].concat();
     talk.client(&many);
     assert!(talk.account.held_max < 256 << 10, "{}", talk.account.held_max);
-    let mut talk = Connection::over("sip", Transport::Tcp);
+    let mut talk = Connection::with_protocol("sip", Transport::Tcp);
     for _ in 0..100 {
         talk.client(&sip_message(0).repeat(200));
     }

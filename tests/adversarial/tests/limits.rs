@@ -9,11 +9,11 @@ use gabion_record::applayer::Transport;
 use gabion_record::limits::take;
 
 fn tcp(name: &str) -> Connection {
-    Connection::over(name, Transport::Tcp)
+    Connection::with_protocol(name, Transport::Tcp)
 }
 
 fn udp(name: &str) -> Connection {
-    Connection::over(name, Transport::Udp)
+    Connection::with_protocol(name, Transport::Udp)
 }
 
 /// Asserts that the limit with this name was reached since the last call.

@@ -10,7 +10,7 @@ use gabion_record::applayer::Transport;
 const HELD_MAX: usize = 8 << 20;
 
 fn tcp(name: &str) -> Connection {
-    Connection::over(name, Transport::Tcp)
+    Connection::with_protocol(name, Transport::Tcp)
 }
 
 fn dns_message(flags: u16, counts: [u16; 4], body: &[u8]) -> Vec<u8> {
@@ -41,7 +41,7 @@ fn dns_names_that_point_in_circles_or_expand() {
     }
     let blown = dns_message(0x8180, [1, 5_000, 0, 0], &name);
     for message in [circle, pair, blown] {
-        let mut talk = Connection::over("dns", Transport::Udp);
+        let mut talk = Connection::with_protocol("dns", Transport::Udp);
         talk.client(&message);
         talk.server(&message);
         talk.end();

@@ -9,7 +9,7 @@ use std::io::Write;
 const HELD_MAX: usize = 8 << 20;
 
 fn talk() -> Connection {
-    Connection::over("http1", Transport::Tcp)
+    Connection::with_protocol("http1", Transport::Tcp)
 }
 
 fn request(talk: &mut Connection) {

@@ -152,7 +152,7 @@ fn run_target(target: &Target, seeds: &Seeds, options: &Options<'_>, watch: &Wat
             }
         };
         tried += 1;
-        if let Some((place, line)) = watch.over(&target.name, &data, || (target.run)(&data)) {
+        if let Some((place, line)) = watch.run(&target.name, &data, || (target.run)(&data)) {
             if places.insert(place) {
                 let file = keep(&target.name, &data);
                 println!("{}: {line}\n  input kept in {}", target.name, file.display());
@@ -223,7 +223,7 @@ impl Watch {
     }
 
     /// Runs `work`; returns place and message of its panic, if any.
-    fn over(&self, name: &str, data: &[u8], work: impl FnOnce()) -> Option<Place> {
+    fn run(&self, name: &str, data: &[u8], work: impl FnOnce()) -> Option<Place> {
         if let Ok(mut running) = self.running.lock() {
             *running = Some((Instant::now(), name.to_owned(), data.to_vec()));
         }

@@ -62,10 +62,10 @@ pub fn parse(protocol: &'static Protocol, data: &[u8]) {
     let pieces = pieces(&mut script, is_stream && protocol.accepts_gaps);
     let needs = if mode & 2 != 0 { everything() } else { Requirements::default() };
     let frees = mode & 4 != 0;
-    let as_cut = Run::new(protocol, transport, needs, frees).over(&pieces);
+    let as_cut = Run::new(protocol, transport, needs, frees).run(&pieces);
     // A transaction that was freed early does not see later data, so the cuts make a difference.
     if is_stream && !frees {
-        let joined = Run::new(protocol, transport, needs, frees).over(&join(&pieces));
+        let joined = Run::new(protocol, transport, needs, frees).run(&join(&pieces));
         let mut all = [&as_cut, &joined].into_iter().flatten();
         if all.any(|text| {
             depends_on_pieces(protocol, text) || has_bare_response(protocol, text, &pieces)
@@ -221,31 +221,31 @@ impl Run {
     }
 
     /// The texts of the transactions, in order of their numbers.
-    fn over(mut self, pieces: &[Piece]) -> Vec<String> {
+    fn run(mut self, pieces: &[Piece]) -> Vec<String> {
         for piece in pieces {
             match piece {
-                Piece::Said(side, bytes) => self.say(*side, bytes, false),
+                Piece::Said(side, bytes) => self.send(*side, bytes, false),
                 Piece::Lost(side, len) => self.lose(*side, *len),
             }
         }
         for side in Direction::BOTH {
             if self.is_stream {
-                self.say(side, &[], true);
+                self.send(side, &[], true);
             }
             self.parser.finish(side);
         }
-        self.settle(true);
+        self.collect_transactions(true);
         self.texts.sort();
         self.texts
     }
 
-    fn say(&mut self, side: Direction, bytes: &[u8], eof: bool) {
+    fn send(&mut self, side: Direction, bytes: &[u8], eof: bool) {
         let i = side.index();
         if self.is_dead[i] {
             return;
         }
         if !self.is_stream {
-            let _ = self.give(side, Input::Data { bytes, eof: false });
+            let _ = self.feed(side, Input::Data { bytes, eof: false });
             return;
         }
         self.pending[i].extend_from_slice(bytes);
@@ -256,7 +256,7 @@ impl Run {
             return;
         }
         self.needed[i] = 0;
-        match self.give(side, Input::Data { bytes: &all, eof }) {
+        match self.feed(side, Input::Data { bytes: &all, eof }) {
             Outcome::Done => {}
             Outcome::Incomplete { consumed, needed } => {
                 assert!(consumed <= all.len(), "used {consumed} of {}", all.len());
@@ -279,12 +279,12 @@ impl Run {
         // Waiting bytes are lost together with the bytes after them.
         let waiting = std::mem::take(&mut self.pending[i]).len() as u64;
         self.needed[i] = 0;
-        if self.give(side, Input::Gap { len: len + waiting }) == Outcome::Error {
+        if self.feed(side, Input::Gap { len: len + waiting }) == Outcome::Error {
             self.is_dead[i] = true;
         }
     }
 
-    fn give(&mut self, side: Direction, input: Input<'_>) -> Outcome {
+    fn feed(&mut self, side: Direction, input: Input<'_>) -> Outcome {
         let ends = self.ends;
         let mut cx = ParseContext::new(1_700_000_000_000_000_000, side, &ends);
         cx.requirements = self.needs;
@@ -293,12 +293,12 @@ impl Run {
             // Another protocol's parser, or none, would get the rest.
             self.is_dead = [true; 2];
         }
-        self.settle(false);
+        self.collect_transactions(false);
         outcome
     }
 
     /// Reads all data of the transactions; keeps the text of complete ones and frees them.
-    fn settle(&mut self, at_end: bool) {
+    fn collect_transactions(&mut self, at_end: bool) {
         let (first, next) = (self.parser.first_tx_id(), self.parser.next_tx_id());
         assert!(first <= next, "transactions {first} to {next}");
         for id in first..next {

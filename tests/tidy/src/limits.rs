@@ -30,7 +30,7 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("crates/record/src/ip.rs", "V4_TEXT_MAX", "the longest text of an address"),
     ("crates/rules/src/keywords/content.rs", "ANCHOR_MAX", "a range of the rule language"),
     ("crates/rules/src/keywords/content.rs", "VALUE_MAX", "a range of the rule language"),
-    ("crates/net/src/script/pattern.rs", "STEPS_PER_INSTRUCTION", "the charge at a time"),
+    ("crates/net/src/script/pattern.rs", "STEPS_PER_INSTRUCTION", "the charge of one step"),
     ("crates/behavior/src/goes_on.rs", "ROOM", "the budget of a test"),
     ("crates/behavior/src/rita.rs", "REASONS_MAX", "the number of reasons"),
     ("crates/behavior/src/hostile.rs", "ROOM", "the budget of a test"),

@@ -79,7 +79,7 @@ impl Pieces {
             self.list.push(new);
             return false;
         }
-        let (overlap, keep) = self.settle(&mut new, family(policy));
+        let (overlap, keep) = self.resolve_conflicts(&mut new, family(policy));
         if keep && new.cut < new.bytes.len() as u32 {
             let at = self.list.partition_point(|p| p.from() <= new.from());
             self.list.insert(at, new);
@@ -89,7 +89,7 @@ impl Pieces {
 
     /// Resolves conflicts with the fragments before it, up to the first that trims the new one.
     /// Returns whether there were any, and whether the new one stays.
-    fn settle(&mut self, new: &mut Piece, family: Family) -> (bool, bool) {
+    fn resolve_conflicts(&mut self, new: &mut Piece, family: Family) -> (bool, bool) {
         let (mut overlap, mut moved) = (false, false);
         let mut at = 0;
         while let Some(old) = self.list.get_mut(at) {

@@ -73,7 +73,7 @@ impl Islands {
 
     /// Writes bytes over any that are stored there and merges islands that touch. Returns how many
     /// were examined.
-    pub(super) fn put(&mut self, start: u64, bytes: &[u8]) -> usize {
+    pub(super) fn write(&mut self, start: u64, bytes: &[u8]) -> usize {
         let end = start + bytes.len() as u64;
         let first = self.first_ending_after(start, true);
         let last = self.list.partition_point(|i| i.start <= end);
@@ -158,7 +158,7 @@ mod tests {
                 }
                 _ => {
                     let (start, len) = (random(40 * REGION_GAP / 8), 1 + random(REGION_GAP / 8));
-                    islands.put(start, &vec![1; len as usize]);
+                    islands.write(start, &vec![1; len as usize]);
                 }
             }
             let bytes: usize = islands.list.iter().map(|i| i.bytes.len()).sum();

@@ -35,13 +35,13 @@ impl BufferPool {
 
 impl BufferPool {
     #[inline]
-    pub(super) fn take(&mut self) -> Option<Buffers> {
+    pub(super) fn acquire(&mut self) -> Option<Buffers> {
         self.free.pop()
     }
 
     /// Keeps the buffers, unless there are enough or they are large.
     #[inline]
-    pub(super) fn give(&mut self, buffers: Buffers) {
+    pub(super) fn release(&mut self, buffers: Buffers) {
         let is_usual = buffers.run.capacity() <= BUFFER_CAPACITY_KEPT
             && buffers.run.capacity() > 0
             && buffers.segments.capacity() <= SEGMENT_CAPACITY_KEPT;

@@ -159,7 +159,7 @@ impl Store {
     ) -> Stored {
         let end = start + bytes.len() as u64;
         if self.run.capacity() == 0
-            && let Some(buffers) = pool.take()
+            && let Some(buffers) = pool.acquire()
         {
             self.run = buffers.run;
             if self.segments.is_empty() {
@@ -318,7 +318,7 @@ impl Store {
             self.append_run(rest);
             return self.absorb_islands();
         }
-        self.islands.put(start, bytes)
+        self.islands.write(start, bytes)
     }
 
     /// Appends the islands the front run has reached. Returns how many.
@@ -416,7 +416,7 @@ impl Store {
 
     /// Returns the buffers, which must be empty, to the pool.
     fn return_buffers(&mut self, pool: &mut BufferPool) {
-        pool.give(Buffers {
+        pool.release(Buffers {
             run: std::mem::take(&mut self.run),
             segments: std::mem::take(&mut self.segments),
         });

@@ -30,7 +30,7 @@ pub use key::PacketKey;
 
 use crate::config::{FlowConfig, Timeouts};
 use crate::counters::FlowCounters;
-use crate::limits::{EVICT_PER_PACKET, REFILE_PER_FLOW};
+use crate::limits::{EVICT_PER_PACKET, SHORTEN_PER_FLOW};
 use crate::policy::ExceptionTrigger;
 use crate::tcp::{TcpState, flags};
 use gabion_record::Direction;
@@ -106,7 +106,7 @@ pub struct FlowTable<T> {
     seed: [u64; 4],
     in_emergency: bool,
     /// In emergency mode: flows before this position have its timeouts in the wheel.
-    refiled: usize,
+    shortened: usize,
     /// Work done to find, create and end flows; the wheel counts its insertions itself.
     steps: u64,
     /// Whether a SYN/ACK may open a connection too (midstream, async).
@@ -138,7 +138,7 @@ impl<T: Default> FlowTable<T> {
             budget,
             seed: words,
             in_emergency: false,
-            refiled: 0,
+            shortened: 0,
             steps: 0,
             synack_opens,
             counters: FlowCounters::default(),
@@ -168,7 +168,7 @@ impl<T: Default> FlowTable<T> {
     /// Work done so far: lookups, flows examined, insertions into the wheel and removals. Tests set
     /// a bound to it instead of measuring time.
     pub fn steps(&self) -> u64 {
-        self.steps + self.wheel.filings()
+        self.steps + self.wheel.insertions()
     }
 
     /// The counters as of now.
@@ -252,8 +252,8 @@ impl<T: Default> FlowTable<T> {
         }
         flow.state = state;
         let due = deadline_ns(flow, &self.cfg, self.in_emergency) / SECOND;
-        if self.wheel.filed_under(idx.0).is_none_or(|filed| due < filed) {
-            self.wheel.file(idx.0, due);
+        if self.wheel.due_second(idx.0).is_none_or(|old| due < old) {
+            self.wheel.insert(idx.0, due);
         }
     }
 
@@ -377,10 +377,10 @@ impl<T: Default> FlowTable<T> {
         if self.len * 2 > self.index.len() {
             self.grow();
         } else {
-            self.enter(hash, idx);
+            self.enter_index(hash, idx);
         }
         self.wheel.begin(packet.clock_ns / SECOND);
-        self.wheel.file(idx, due);
+        self.wheel.insert(idx, due);
         Lookup::Flow { idx: FlowIdx(idx), dir: Direction::ToServer, is_new: true }
     }
 
@@ -400,21 +400,21 @@ impl<T: Default> FlowTable<T> {
     fn reserve_flow(&mut self) -> bool {
         let cost = self.flow_cost();
         if self.in_emergency {
-            self.refile_some();
+            self.shorten_some_timeouts();
         }
         if self.budget.try_reserve(cost) {
             return true;
         }
         if !self.in_emergency {
             self.in_emergency = true;
-            self.refiled = 0;
+            self.shortened = 0;
             self.counters.emerg_mode_entered += 1;
         }
-        for look in 1..=EVICT_PER_PACKET {
+        for attempt in 1..=EVICT_PER_PACKET {
             self.steps += 1;
             self.counters.get_used_eval += 1;
             let Some(idx) = self.wheel.first() else { return false };
-            if look < EVICT_PER_PACKET && self.file_later(idx) {
+            if attempt < EVICT_PER_PACKET && self.refresh_deadline(idx) {
                 continue;
             }
             self.counters.get_used += 1;
@@ -427,12 +427,12 @@ impl<T: Default> FlowTable<T> {
     }
 
     /// Inserts a flow into the wheel again if packets have moved its deadline since the last time.
-    fn file_later(&mut self, idx: u32) -> bool {
+    fn refresh_deadline(&mut self, idx: u32) -> bool {
         let Some(flow) = self.slab.get(idx as usize).and_then(Option::as_ref) else { return false };
         let due = deadline_ns(flow, &self.cfg, self.in_emergency) / SECOND;
-        let is_later = self.wheel.filed_under(idx).is_some_and(|filed| due > filed);
+        let is_later = self.wheel.due_second(idx).is_some_and(|old| due > old);
         if is_later {
-            self.wheel.file(idx, due);
+            self.wheel.insert(idx, due);
         }
         is_later
     }
@@ -443,17 +443,17 @@ impl<T: Default> FlowTable<T> {
     }
 
     /// Gives some more flows the timeouts of emergency mode.
-    fn refile_some(&mut self) {
-        let to = self.slab.len().min(self.refiled + REFILE_PER_FLOW);
-        for at in self.refiled..to {
+    fn shorten_some_timeouts(&mut self) {
+        let to = self.slab.len().min(self.shortened + SHORTEN_PER_FLOW);
+        for at in self.shortened..to {
             self.steps += 1;
             let Some(flow) = &self.slab[at] else { continue };
             let due = deadline_ns(flow, &self.cfg, true) / SECOND;
-            if self.wheel.filed_under(at as u32).is_none_or(|filed| due < filed) {
-                self.wheel.file(at as u32, due);
+            if self.wheel.due_second(at as u32).is_none_or(|old| due < old) {
+                self.wheel.insert(at as u32, due);
             }
         }
-        self.refiled = to;
+        self.shortened = to;
     }
 
     /// Collects the flows past their timeout.
@@ -473,7 +473,7 @@ impl<T: Default> FlowTable<T> {
                 self.due.push((flow.first_number, flow.id, idx));
             } else {
                 self.counters.mgr_flows_notimeout += 1;
-                self.wheel.file(idx, due / SECOND);
+                self.wheel.insert(idx, due / SECOND);
             }
         }
         if self.due.len() > 1 {
@@ -565,7 +565,7 @@ impl<T: Default> FlowTable<T> {
         }
     }
 
-    fn enter(&mut self, hash: u64, idx: u32) {
+    fn enter_index(&mut self, hash: u64, idx: u32) {
         let mask = self.index.len() - 1;
         let mut at = hash as usize & mask;
         while self.index[at] != 0 {
@@ -604,7 +604,7 @@ impl<T: Default> FlowTable<T> {
         self.index.resize(size, 0);
         for at in 0..self.slab.len() {
             if let Some(hash) = self.slab[at].as_ref().map(|w| w.hash) {
-                self.enter(hash, at as u32);
+                self.enter_index(hash, at as u32);
             }
         }
     }

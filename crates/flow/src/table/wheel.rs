@@ -34,7 +34,7 @@ pub(crate) struct Wheel {
     filled: [u64; WORDS],
     links: Vec<Link>,
     /// Number of insertions.
-    filings: u64,
+    insertions: u64,
     /// Slots up to here (this second excluded) have been visited.
     cursor_s: u64,
     /// See `begin`.
@@ -48,7 +48,7 @@ impl Wheel {
             tails: vec![NONE; WHEEL_SLOTS],
             filled: [0; WORDS],
             links: Vec::new(),
-            filings: 0,
+            insertions: 0,
             cursor_s: 0,
             started: false,
         }
@@ -65,13 +65,13 @@ impl Wheel {
 
     /// Inserts `idx` at `due_s` after removing it from its old slot. An index that is due in the
     /// past goes into the next slot to be visited.
-    pub(crate) fn file(&mut self, idx: u32, due_s: u64) {
+    pub(crate) fn insert(&mut self, idx: u32, due_s: u64) {
         let at = idx as usize;
         if at >= self.links.len() {
             self.links.resize(at + 1, UNFILED);
         }
         self.remove(idx);
-        self.filings += 1;
+        self.insertions += 1;
         let due_s = due_s.max(self.cursor_s);
         // Beyond one turn: the last slot of this turn; it will be inserted again from there.
         let visit_s = due_s.min(self.cursor_s + WHEEL_SLOTS as u64 - 1);
@@ -89,7 +89,7 @@ impl Wheel {
     }
 
     /// The second that `idx` was inserted for.
-    pub(crate) fn filed_under(&self, idx: u32) -> Option<u64> {
+    pub(crate) fn due_second(&self, idx: u32) -> Option<u64> {
         self.links.get(idx as usize).filter(|l| l.slot != NONE).map(|l| l.due_s)
     }
 
@@ -114,8 +114,8 @@ impl Wheel {
     }
 
     /// Number of insertions so far.
-    pub(crate) fn filings(&self) -> u64 {
-        self.filings
+    pub(crate) fn insertions(&self) -> u64 {
+        self.insertions
     }
 
     /// Removes the next index whose slot is before `now_s`. The caller inserts it again if its true
@@ -188,7 +188,7 @@ mod tests {
                         let (_, due) = model.swap_remove(at);
                         if due >= now {
                             model.push((idx, due));
-                            wheel.file(idx, due);
+                            wheel.insert(idx, due);
                             assert!(due >= now);
                         }
                     }
@@ -198,8 +198,8 @@ mod tests {
                     let due = now + (seed >> 40) % 3_000;
                     model.retain(|m| m.0 != idx);
                     model.push((idx, due));
-                    wheel.file(idx, due);
-                    assert_eq!(wheel.filed_under(idx), Some(due));
+                    wheel.insert(idx, due);
+                    assert_eq!(wheel.due_second(idx), Some(due));
                 }
             }
             assert_eq!(wheel.first().is_some(), !model.is_empty());

@@ -618,7 +618,7 @@ impl TcpSession {
     }
 
     /// The directions that are due for packets after the FIN and repeated ones: see `Update`.
-    pub(crate) fn due(&self, step: &Step<'_>) -> Update {
+    pub(crate) fn due_directions(&self, step: &Step<'_>) -> Update {
         if step.cfg.inline {
             return Update::Packet;
         }

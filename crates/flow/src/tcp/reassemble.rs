@@ -12,7 +12,7 @@ impl TcpSession {
     /// due.
     #[inline]
     pub(crate) fn take_data(&mut self, step: &mut Step<'_>) {
-        step.verdict.update = self.due(step);
+        step.verdict.update = self.due_directions(step);
         self.note_ends(step);
         // The payload of a reset is a message about it, not part of the stream.
         if !step.seg.is_empty() && !step.seg.has(flags::RST) {

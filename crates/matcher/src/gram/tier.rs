@@ -92,7 +92,7 @@ impl<const Q: usize> Tier<Q> {
             let mut entries: Vec<Entry> = Vec::with_capacity(chosen.len());
             for &(index, choice, near) in &chosen {
                 let pattern = sources.pattern(index);
-                let hash = enter(&mut sieve, &pattern.bytes, choice);
+                let hash = enter_gram(&mut sieve, &pattern.bytes, choice);
                 entries.push(entry_of::<Q>(pattern, choice, near, hash, index));
             }
             entries.sort_unstable_by_key(|entry| (entry.hash, entry.pattern, entry.offset));
@@ -318,7 +318,7 @@ fn end_of_run(hay: &[u8], at: usize) -> usize {
 }
 
 /// Sets the bits of a choice and returns the hash under which it is looked up.
-fn enter<const Q: usize>(sieve: &mut Sieve<Q>, bytes: &[u8], choice: Choice) -> u32 {
+fn enter_gram<const Q: usize>(sieve: &mut Sieve<Q>, bytes: &[u8], choice: Choice) -> u32 {
     let (key, any_at) = match choice {
         Choice::Gram(offset) => (key_at::<Q>(bytes, offset), None),
         Choice::AnyThenFirst => (part_key::<Q>(bytes, 1), Some(0)),

@@ -195,7 +195,7 @@ impl Space {
     }
 
     /// Allocates space for the groups of `code`.
-    fn fit(&mut self, code: &Code) -> bool {
+    fn reserve_groups(&mut self, code: &Code) -> bool {
         let pairs = code.groups.saturating_add(1);
         if pairs <= self.pairs {
             return true;
@@ -237,7 +237,7 @@ impl Space {
         anchored: bool,
     ) -> Answer {
         self.valid = 0;
-        if start > hay.len() || !self.fit(code) {
+        if start > hay.len() || !self.reserve_groups(code) {
             return Answer::NoMatch;
         }
         self.set_limits(limits);

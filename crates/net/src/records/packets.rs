@@ -139,7 +139,7 @@ impl RecordStage {
         if !cx.engine.options.wants.arp {
             return;
         }
-        if let Some(arp) = Arp::of(view.headers, view.frame) {
+        if let Some(arp) = Arp::parse(view.headers, view.frame) {
             let mut h = header(view, None, None);
             h.ether = None;
             cx.sink.arp(&h, &ArpObject(arp));
