@@ -1,6 +1,7 @@
 //! Configuration of this crate, read from the resolved tree. The keys are Suricata's, and the
 //! defaults are the built-in values of Suricata 8.0, not those of the YAML file it ships.
 
+use crate::error::{Result, refused};
 use crate::policy::{ExceptionPolicy, HostOsPolicy};
 use crate::tcp::UrgentPolicy;
 use gabion_record::{Addr, Tree};
@@ -73,7 +74,7 @@ impl FlowConfig {
     ///
     /// # Errors
     /// The key whose value cannot be used.
-    pub fn from_tree(tree: &Tree) -> Result<FlowConfig, String> {
+    pub fn from_tree(tree: &Tree) -> Result<FlowConfig> {
         let mut c = FlowConfig::default();
         let get = Reader(tree);
         get.size("flow.memcap", &mut c.memcap)?;
@@ -209,7 +210,7 @@ impl StreamConfig {
     ///
     /// # Errors
     /// The key whose value cannot be used.
-    pub fn from_tree(tree: &Tree, ips: bool) -> Result<StreamConfig, String> {
+    pub fn from_tree(tree: &Tree, ips: bool) -> Result<StreamConfig> {
         let get = Reader(tree);
         let mut c = StreamConfig { inline: ips, ..StreamConfig::default() };
         get.size("stream.memcap", &mut c.memcap)?;
@@ -298,7 +299,7 @@ impl DefragConfig {
     ///
     /// # Errors
     /// The key whose value cannot be used.
-    pub fn from_tree(tree: &Tree) -> Result<DefragConfig, String> {
+    pub fn from_tree(tree: &Tree) -> Result<DefragConfig> {
         let get = Reader(tree);
         let mut c = DefragConfig::default();
         get.flag("defrag.enabled", &mut c.enabled)?;
@@ -318,7 +319,7 @@ impl DefragConfig {
     }
 
     /// `host-config: - name: timeout: 30, address: [10.0.0.0/8]`.
-    fn read_host_timeouts(&mut self, list: &Tree) -> Result<(), String> {
+    fn read_host_timeouts(&mut self, list: &Tree) -> Result<()> {
         const KEY: &str = "defrag.host-config";
         let entries = list.children.iter().flat_map(|(_, item)| &item.children);
         for (_, entry) in entries {
@@ -347,21 +348,21 @@ impl Reader<'_> {
         self.0.text(key).map(str::trim)
     }
 
-    fn size(&self, key: &str, to: &mut u64) -> Result<(), String> {
+    fn size(&self, key: &str, to: &mut u64) -> Result<()> {
         if let Some(text) = self.text(key) {
             *to = gabion_record::config::parse_size(text).ok_or_else(|| refused(key, text))?;
         }
         Ok(())
     }
 
-    fn size32(&self, key: &str, to: &mut u32) -> Result<(), String> {
+    fn size32(&self, key: &str, to: &mut u32) -> Result<()> {
         let mut wide = u64::from(*to);
         self.size(key, &mut wide)?;
         *to = u32::try_from(wide).map_err(|_| refused(key, "more than 4 GiB"))?;
         Ok(())
     }
 
-    fn number<T: TryFrom<u64>>(&self, key: &str, to: &mut T) -> Result<(), String> {
+    fn number<T: TryFrom<u64>>(&self, key: &str, to: &mut T) -> Result<()> {
         if let Some(text) = self.text(key) {
             *to = self
                 .0
@@ -372,7 +373,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn flag(&self, key: &str, to: &mut bool) -> Result<(), String> {
+    fn flag(&self, key: &str, to: &mut bool) -> Result<()> {
         if let Some(text) = self.text(key) {
             *to = self.0.flag(key).ok_or_else(|| refused(key, text))?;
         }
@@ -380,7 +381,7 @@ impl Reader<'_> {
     }
 
     /// The policy at `key`, else the master switch `exception-policy`, else auto.
-    fn exception(&self, key: &str) -> Result<ExceptionPolicy, String> {
+    fn exception(&self, key: &str) -> Result<ExceptionPolicy> {
         for key in [key, "exception-policy"] {
             if let Some(text) = self.text(key) {
                 return ExceptionPolicy::from_name(text).ok_or_else(|| refused(key, text));
@@ -388,10 +389,6 @@ impl Reader<'_> {
         }
         Ok(ExceptionPolicy::Auto)
     }
-}
-
-fn refused(key: &str, value: &str) -> String {
-    format!("{key}: \"{value}\" cannot be used here")
 }
 
 #[cfg(test)]
@@ -435,7 +432,7 @@ mod tests {
             let mut t = Tree::default();
             t.set(key, value);
             let message = StreamConfig::from_tree(&t, false).unwrap_err();
-            assert_eq!(message, format!("{key}: \"{value}\" cannot be used here"));
+            assert_eq!(message.to_string(), format!("{key}: \"{value}\" cannot be used here"));
         }
     }
 }

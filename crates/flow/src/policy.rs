@@ -4,6 +4,7 @@
 //! This crate only reports that a limit was reached ([`ExceptionTrigger`]); the engine decides what
 //! happens to the packet or flow, by the [`ExceptionPolicy`] of the configuration.
 
+use crate::error::{ConfigError, Result};
 use gabion_record::{Addr, Tree};
 use std::net::IpAddr;
 
@@ -85,17 +86,18 @@ impl HostOsPolicy {
     ///
     /// # Errors
     /// The key with what is wrong: an unknown name or an invalid address.
-    pub fn from_tree(node: Option<&Tree>) -> Result<HostOsPolicy, String> {
+    pub fn from_tree(node: Option<&Tree>) -> Result<HostOsPolicy> {
         let mut table = HostOsPolicy::new();
         for (name, list) in node.map(|n| n.children.as_slice()).unwrap_or_default() {
             let policy = OsPolicy::from_name(name)
-                .ok_or_else(|| format!("host-os-policy.{name}: no such policy"))?;
+                .ok_or_else(|| ConfigError::UnknownPolicy(name.clone()))?;
             let one = list.value.iter().map(String::as_str);
             let many = list.children.iter().filter_map(|(_, t)| t.value.as_deref());
             for text in one.chain(many).filter(|t| !t.trim().is_empty()) {
-                table
-                    .add(text, policy)
-                    .ok_or_else(|| format!("host-os-policy.{name}: \"{text}\" is not a network"))?;
+                table.add(text, policy).ok_or_else(|| ConfigError::NotANetwork {
+                    policy: name.clone(),
+                    text: text.to_owned(),
+                })?;
             }
         }
         Ok(table)
@@ -307,7 +309,7 @@ mod tests {
         ] {
             let mut t = Tree::default();
             t.set(key, value);
-            assert_eq!(HostOsPolicy::from_tree(Some(&t)).unwrap_err(), want);
+            assert_eq!(HostOsPolicy::from_tree(Some(&t)).unwrap_err().to_string(), want);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Tests of the defragmenter: headers of the datagrams, timeouts, limits.
 
 use gabion_flow::{DefragConfig, Defragmenter, ExceptionTrigger, FragEvent, Fragment};
-use gabion_record::Addr;
 use gabion_record::budget::Budget;
+use gabion_record::{Addr, IpProto};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -14,7 +14,7 @@ fn fragment(offset: u32, more: bool, payload: &[u8], ts_ns: u64) -> Fragment<'_>
         src: Addr::v4([10, 0, 0, 1]),
         dst: Addr::v4([10, 0, 0, 2]),
         ip_version: 4,
-        proto: 17,
+        proto: IpProto::UDP,
         id: 7,
         vlan: [0; 3],
         recursion: 0,
@@ -55,7 +55,7 @@ fn an_ipv6_datagram_names_what_follows() {
     header.resize(40, 1);
     let part = |offset, more, payload| Fragment {
         ip_version: 6,
-        proto: 58,
+        proto: IpProto::ICMPV6,
         header: &header,
         next_header_at: 6,
         ..fragment(offset, more, payload, 0)
@@ -72,7 +72,7 @@ fn fragments_of_different_datagrams_are_kept_apart() {
     let base = fragment(8, false, b"tail", 0);
     let others = [
         Fragment { id: 8, ..base },
-        Fragment { proto: 6, ..base },
+        Fragment { proto: IpProto::TCP, ..base },
         Fragment { vlan: [1, 0, 0], ..base },
         Fragment { recursion: 1, ..base },
         Fragment { src: Addr::v4([10, 0, 0, 3]), ..base },

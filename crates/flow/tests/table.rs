@@ -3,7 +3,7 @@
 use gabion_flow::tcp::flags::{ACK, FIN, SYN};
 use gabion_flow::*;
 use gabion_record::budget::Budget;
-use gabion_record::{Addr, Direction};
+use gabion_record::{Addr, Direction, IpProto};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -17,7 +17,7 @@ fn udp(client: u8, sport: u16) -> PacketKey {
         dst: Addr::v4([192, 0, 2, 1]),
         sport,
         dport: 53,
-        proto: 17,
+        proto: IpProto::UDP,
         ip_version: 4,
         ..PacketKey::default()
     }
@@ -136,7 +136,7 @@ fn a_new_connection_replaces_one_that_has_ended() {
     let mut table = table(FlowConfig::default(), 1 << 20);
     let budget = || Budget::standalone("tcp", 1 << 20);
     let mut tracker = TcpTracker::new(StreamConfig::default(), budget(), budget());
-    let key = PacketKey { proto: 6, ..udp(1, 4000) };
+    let key = PacketKey { proto: IpProto::TCP, ..udp(1, 4000) };
     let (mut seq, mut ts) = ([1000_u32, 9000], SECOND);
     let mut send = |table: &mut FlowTable<u32>, from_client: bool, flags: u8| {
         ts += 1_000_000;
@@ -178,7 +178,8 @@ fn a_new_connection_replaces_one_that_has_ended() {
 fn icmp_errors_join_the_flow_they_quote() {
     let mut table = table(FlowConfig::default(), 1 << 20);
     let key = udp(1, 4000);
-    let error = PacketKey { proto: 1, src: key.dst, dst: key.src, ..key }.with_icmp(3, 3);
+    let error =
+        PacketKey { proto: IpProto::ICMP, src: key.dst, dst: key.src, ..key }.with_icmp(3, 3);
     let facts = PacketFacts { quoted: Some(key), ..at(SECOND) };
     assert_eq!(table.packet(&error, &facts), Lookup::None, "no flow of its own");
     table.packet(&key, &at(SECOND));
@@ -187,8 +188,9 @@ fn icmp_errors_join_the_flow_they_quote() {
     let flow = table.get(idx).unwrap();
     assert_eq!(flow.seen[1].pkts, 1);
     assert_eq!(flow.state, FlowState::New, "an error does not show that the host is active");
-    let echo = PacketKey { proto: 1, ..key }.with_icmp(8, 0);
-    let reply = PacketKey { proto: 1, src: key.dst, dst: key.src, ..key }.with_icmp(0, 0);
+    let echo = PacketKey { proto: IpProto::ICMP, ..key }.with_icmp(8, 0);
+    let reply =
+        PacketKey { proto: IpProto::ICMP, src: key.dst, dst: key.src, ..key }.with_icmp(0, 0);
     table.packet(&echo, &at(SECOND));
     let Lookup::Flow { idx, .. } = table.packet(&reply, &at(SECOND)) else { panic!() };
     let flow = table.get(idx).unwrap();
@@ -200,13 +202,13 @@ fn icmp_errors_join_the_flow_they_quote() {
 #[test]
 fn protocols_without_ports_have_one_direction_and_esp_two_flows() {
     let mut table = table(FlowConfig::default(), 1 << 20);
-    let gre = PacketKey { proto: 47, sport: 0, dport: 0, ..udp(1, 0) };
+    let gre = PacketKey { proto: IpProto::GRE, sport: 0, dport: 0, ..udp(1, 0) };
     for key in [gre, back(&gre)] {
         let Lookup::Flow { dir, .. } = table.packet(&key, &at(SECOND)) else { panic!() };
         assert_eq!(dir, Direction::ToServer);
     }
     assert_eq!(table.len(), 1);
-    let esp = PacketKey { proto: 50, ..gre };
+    let esp = PacketKey { proto: IpProto::ESP, ..gre };
     table.packet(&esp.with_spi(0x1234_5678), &at(SECOND));
     table.packet(&back(&esp).with_spi(0x9abc_def0), &at(SECOND));
     assert_eq!(table.len(), 3);

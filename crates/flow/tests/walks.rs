@@ -4,7 +4,7 @@
 use gabion_flow::tcp::flags;
 use gabion_flow::*;
 use gabion_record::budget::Budget;
-use gabion_record::{Addr, Direction, Tree};
+use gabion_record::{Addr, Direction, IpProto, Tree};
 use std::collections::BTreeSet;
 
 const HOSTS: [(Addr, u16, u32); 2] = [
@@ -98,7 +98,7 @@ impl Hosts {
             dst: dst.0,
             sport: src.1,
             dport: dst.1,
-            proto: 6,
+            proto: IpProto::TCP,
             ip_version: 4,
             ..PacketKey::default()
         };

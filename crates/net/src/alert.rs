@@ -26,7 +26,7 @@ use gabion_proto::registry::protocol;
 use gabion_proto::{Protocol, Transaction};
 use gabion_record::eve::*;
 use gabion_record::ledger::ShedReason;
-use gabion_record::{Addr, Direction};
+use gabion_record::{Addr, Direction, IpProto};
 use gabion_rules::post::{
     ConfigKind, ConfigScope, ConfigSubsystem, FilestoreDirection, FilestoreScope, PostMatch, Target,
 };
@@ -370,7 +370,7 @@ impl<'a> AlertTx<'a> {
         };
         // A datagram is its own transaction, also for what looks at it as a packet.
         let of_datagram = flow
-            .filter(|f| hit.tx.is_none() && f.proto == 17 && !s.header.apps.is_empty())
+            .filter(|f| hit.tx.is_none() && f.proto == IpProto::UDP && !s.header.apps.is_empty())
             .and_then(|f| f.ext.app.newest_tx(view.direction?));
         let id = hit.tx.or(of_datagram).or(guessed);
         AlertTx {

@@ -7,8 +7,7 @@ use crate::context::{Common, PacketOutcome};
 use crate::engine::Engine;
 use crate::exception::Exception;
 use crate::expectation::Expectations;
-use crate::flow_state::NetFlow;
-use crate::keys::endpoints;
+use crate::flow_state::{NetFlow, endpoints};
 use crate::ordered::Ordered;
 use crate::ranges::{Joined, Ranges};
 use crate::view::PacketView;
@@ -36,6 +35,7 @@ pub(crate) struct Moment {
 }
 
 /// How one side's data ended.
+#[derive(Clone, Copy)]
 enum Fed {
     /// All that is due was given.
     Done,
@@ -94,7 +94,9 @@ impl ApplicationStage {
         (d, at): (Direction, Moment),
         effects: &mut Effects,
     ) -> Fed {
-        let Some(mut ssn) = flow.tcp.take() else { return Fed::Done };
+        let Some(mut ssn) = flow.tcp.take() else {
+            return Fed::Done;
+        };
         let ends = endpoints(flow);
         let app = &mut flow.ext.app;
         app.is_midstream = ssn.is_midstream();
@@ -102,70 +104,29 @@ impl ApplicationStage {
         let Account { counters, ledgers, costs, .. } = account;
         let (protocols, transport) = (&engine.protocols, Transport::Tcp);
         let counters = &mut counters.app;
-        let mut input =
+        let input =
             AppInput { protocols, endpoints: &ends, ts_ns: at.ts_ns, transport, effects, counters };
-        let (mut unparsed, mut is_refused) = (0, false);
-        let mut fed = Fed::Done;
+        let mut side = SideFeed {
+            d,
+            ssn: &mut ssn,
+            app,
+            input,
+            budget: &self.budget,
+            ledger: &mut ledgers.app,
+            fed: Fed::Done,
+            is_refused: false,
+            unparsed: 0,
+        };
         loop {
-            if !protocols.frames.is_empty() {
-                app.note_offsets(Direction::BOTH.map(|d| ssn.stream(d).app_offset()));
-            }
+            side.note_offsets();
             let since = costs.now();
-            let stream = ssn.stream_mut(d);
-            match stream.app_next() {
-                AppChunk::Data(bytes) => {
-                    let taken = app.stream(&mut input, d, bytes, false);
-                    stream.app_consume(taken.used);
-                    if taken.then == Then::Reversed {
-                        fed = Fed::Reversed;
-                        break;
-                    }
-                    is_refused |= taken.is_overflowing;
-                    is_refused |= !app.charge(taken.used, &self.budget, input.counters, transport);
-                    if taken.used > 0 {
-                        input.effects.fed[d.index()] = true;
-                        unparsed += count_piece(&mut ledgers.app, taken.used, &mut is_refused);
-                    }
-                    match next_piece(&mut ssn, app, d, &taken) {
-                        Next::Piece => {}
-                        Next::OtherSide => {
-                            fed = Fed::OtherFirst;
-                            break;
-                        }
-                        Next::None => break,
-                    }
-                }
-                AppChunk::Gap(len) => {
-                    input.effects.gaps += 1;
-                    if !app.gap(&mut input, d, len) {
-                        stream.disable_app();
-                    }
-                }
-                AppChunk::Eof => {
-                    input.effects.fed[d.index()] = true;
-                    let taken = app.stream(&mut input, d, stream.app_peek(), true);
-                    stream.app_consume(taken.used);
-                    is_refused |= taken.is_overflowing;
-                    if taken.then == Then::Reversed {
-                        fed = Fed::Reversed;
-                    }
-                }
-                AppChunk::None => break,
+            if !side.give_piece() {
+                break;
             }
-            costs.add_parser(app.proto.0, since);
+            costs.add_parser(side.app.proto.0, since);
         }
-        match fed {
-            Fed::Reversed => {
-                app.swap_directions();
-                ssn.stream_mut(d).app_again();
-                ssn.swap_directions();
-            }
-            Fed::OtherFirst => {
-                stop_what_is_of_no_use(&mut ssn, app, effects);
-                ssn.stream_mut(d.opposite()).app_again();
-            }
-            Fed::Done => stop_what_is_of_no_use(&mut ssn, app, effects),
-        }
+        side.settle();
+        let SideFeed { fed, unparsed, .. } = side;
         flow.tcp = Some(ssn);
         if unparsed > 0 {
             flow.ext.lose(ShedReason::AppMemcap, 1, unparsed);
@@ -286,55 +247,127 @@ impl ApplicationStage {
     }
 }
 
-/// What a side's data goes on with.
-enum Next {
-    Piece,
-    OtherSide,
-    None,
+/// One side's data on its way into the application layer.
+struct SideFeed<'a> {
+    d: Direction,
+    ssn: &'a mut TcpSession,
+    app: &'a mut AppLayer,
+    input: AppInput<'a>,
+    budget: &'a Budget,
+    ledger: &'a mut Ledger,
+    /// How it ends, as far as is known.
+    fed: Fed,
+    /// There was no room for what the parser holds.
+    is_refused: bool,
+    /// Bytes that were not parsed for want of room.
+    unparsed: u64,
 }
 
-/// What comes after a piece of this side's data.
-fn next_piece(ssn: &mut TcpSession, app: &AppLayer, d: Direction, taken: &Taken) -> Next {
-    if let Some(depth) = taken.depth {
-        ssn.set_depth(depth);
-    }
-    if taken.then == Then::OtherFirst {
-        ssn.stream_mut(d).app_again();
-        return Next::OtherSide;
-    }
-    if app.is_changing() {
-        ssn.stream_mut(d).app_again();
-        ssn.stream_mut(d.opposite()).app_again();
-        if taken.used == 0 {
-            return Next::None;
+impl SideFeed<'_> {
+    /// Notes where in the streams frames begin, where frames are wanted.
+    fn note_offsets(&mut self) {
+        if !self.input.protocols.frames.is_empty() {
+            self.app.note_offsets(Direction::BOTH.map(|d| self.ssn.stream(d).app_offset()));
         }
     }
-    Next::Piece
-}
 
-/// Enters a piece of stream in the ledger. Returns the bytes that were not parsed for want of room.
-fn count_piece(ledger: &mut Ledger, used: usize, is_refused: &mut bool) -> u64 {
-    let used = used as u64;
-    ledger.receive(1, used);
-    if std::mem::take(is_refused) {
-        ledger.shed(ShedReason::AppMemcap, 1, used);
-        return used;
-    }
-    ledger.pass(1, used);
-    0
-}
-
-/// Stops what is of no use to the application layer any more, and inspection where it is due.
-fn stop_what_is_of_no_use(ssn: &mut TcpSession, app: &AppLayer, effects: &mut Effects) {
-    if app.is_all_off() || effects.parser_error {
-        ssn.disable_app();
-    }
-    for d in Direction::BOTH {
-        if effects.stop_reassembly {
-            ssn.stream_mut(d).stop_reassembly();
+    /// Gives the next piece. False: there is none, or another side goes on.
+    fn give_piece(&mut self) -> bool {
+        let d = self.d;
+        let stream = self.ssn.stream_mut(d);
+        match stream.app_next() {
+            AppChunk::Data(bytes) => {
+                let taken = self.app.stream(&mut self.input, d, bytes, false);
+                stream.app_consume(taken.used);
+                if taken.then == Then::Reversed {
+                    self.fed = Fed::Reversed;
+                    return false;
+                }
+                self.count(&taken);
+                self.goes_on(&taken)
+            }
+            AppChunk::Gap(len) => {
+                self.input.effects.gaps += 1;
+                if !self.app.gap(&mut self.input, d, len) {
+                    stream.disable_app();
+                }
+                true
+            }
+            AppChunk::Eof => {
+                self.input.effects.fed[d.index()] = true;
+                let taken = self.app.stream(&mut self.input, d, stream.app_peek(), true);
+                stream.app_consume(taken.used);
+                self.is_refused |= taken.is_overflowing;
+                if taken.then == Then::Reversed {
+                    self.fed = Fed::Reversed;
+                }
+                true
+            }
+            AppChunk::None => false,
         }
-        if std::mem::take(&mut effects.trigger_raw[d.index()]) {
-            ssn.stream_mut(d).trigger_raw();
+    }
+
+    /// Charges the flow for what its parser holds now, and enters the piece in the ledger.
+    fn count(&mut self, taken: &Taken) {
+        let (used, counters) = (taken.used as u64, &mut *self.input.counters);
+        let has_room = self.app.charge(taken.used, self.budget, counters, Transport::Tcp);
+        self.is_refused |= taken.is_overflowing || !has_room;
+        if used == 0 {
+            return;
+        }
+        self.input.effects.fed[self.d.index()] = true;
+        self.ledger.receive(1, used);
+        if std::mem::take(&mut self.is_refused) {
+            self.ledger.shed(ShedReason::AppMemcap, 1, used);
+            self.unparsed += used;
+        } else {
+            self.ledger.pass(1, used);
+        }
+    }
+
+    /// Whether this side's data goes on after this piece.
+    fn goes_on(&mut self, taken: &Taken) -> bool {
+        let d = self.d;
+        if let Some(depth) = taken.depth {
+            self.ssn.set_depth(depth);
+        }
+        if taken.then == Then::OtherFirst {
+            self.ssn.stream_mut(d).app_again();
+            self.fed = Fed::OtherFirst;
+            return false;
+        }
+        if self.app.is_changing() {
+            self.ssn.stream_mut(d).app_again();
+            self.ssn.stream_mut(d.opposite()).app_again();
+            return taken.used > 0;
+        }
+        true
+    }
+
+    /// Leaves the session as the next side or packet is to find it.
+    fn settle(&mut self) {
+        let (ssn, d) = (&mut *self.ssn, self.d);
+        match self.fed {
+            Fed::Reversed => {
+                self.app.swap_directions();
+                ssn.stream_mut(d).app_again();
+                ssn.swap_directions();
+                return;
+            }
+            Fed::OtherFirst => ssn.stream_mut(d.opposite()).app_again(),
+            Fed::Done => {}
+        }
+        let effects = &mut *self.input.effects;
+        if self.app.is_all_off() || effects.parser_error {
+            ssn.disable_app();
+        }
+        for d in Direction::BOTH {
+            if effects.stop_reassembly {
+                ssn.stream_mut(d).stop_reassembly();
+            }
+            if std::mem::take(&mut effects.trigger_raw[d.index()]) {
+                ssn.stream_mut(d).trigger_raw();
+            }
         }
     }
 }

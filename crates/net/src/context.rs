@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::flow_state::NetFlow;
 use crate::view::PacketView;
 use gabion_flow::{Flow, StreamEvent, TcpVerdict};
+use gabion_record::applayer::DetectionEvent;
 use gabion_record::eve::NetSink;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -62,7 +63,7 @@ pub(crate) struct PacketOutcome {
     /// No detection on it.
     pub(crate) skip_detection: bool,
     pub(crate) events: SmallVec<[StreamEvent; 4]>,
-    pub(crate) detection_events: SmallVec<[&'static str; 2]>,
+    pub(crate) detection_events: SmallVec<[DetectionEvent; 2]>,
     /// It opens a connection with the ports of one before.
     pub(crate) reuses_ports: bool,
     /// The parser took bytes, by direction.

@@ -1,5 +1,6 @@
 //! Countries of addresses, out of a database in MaxMind's format (version 2.0 of its description).
 
+use crate::error::CountriesError;
 use gabion_record::Addr;
 use maxminddb::{PathElement, Reader};
 use std::net::IpAddr;
@@ -17,9 +18,8 @@ impl std::fmt::Debug for Countries {
 
 impl Countries {
     /// Takes a database file's bytes; an error says what is wrong with them.
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Countries, String> {
-        let reader = Reader::from_source(bytes).map_err(|e| e.to_string())?;
-        Ok(Countries { reader })
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Countries, CountriesError> {
+        Ok(Countries { reader: Reader::from_source(bytes)? })
     }
 
     /// ISO code of an address's country (`country.iso_code`), if it is in the database.

@@ -20,6 +20,19 @@ const ROW_BYTES: u64 = 64;
 /// Values that the peer's table makes room for at its start.
 const ROOM: u64 = 1000;
 
+/// Why a set's `memcap` is too small, in Suricata's words.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+enum MemcapTooSmall {
+    #[error(
+        "allocating hash failed: max hash memcap is smaller than projected hash size. \
+         Memcap: {cap}, Hash table size {rows}. Calculate total hash size by multiplying \
+         \"hash-size\" with {ROW_BYTES}, which is the hash bucket size."
+    )]
+    Table { cap: u64, rows: u64 },
+    #[error("preallocating data failed: max thash memcap reached. Memcap {cap}, Memuse {used}.")]
+    Values { cap: u64, used: u64 },
+}
+
 /// Values with the memory the peer would count for them, so that a rule's `memcap` means the same.
 #[derive(Debug)]
 struct Values {
@@ -34,7 +47,7 @@ struct Values {
 
 impl Values {
     /// Room for a set. An error is what the peer says of a `memcap` that is too small.
-    fn new(def: &DatasetDef) -> Result<Values, String> {
+    fn new(def: &DatasetDef) -> Result<Values, MemcapTooSmall> {
         let each = match def.kind {
             DatasetType::String | DatasetType::Md5 | DatasetType::Ip => 104,
             DatasetType::Sha256 => 120,
@@ -43,18 +56,12 @@ impl Values {
         let rows = u64::from(rows(def)) * ROW_BYTES;
         let cap = def.memcap;
         if cap > 0 && rows > cap {
-            return Err(format!(
-                "allocating hash failed: max hash memcap is smaller than projected hash size. \
-                 Memcap: {cap}, Hash table size {rows}. Calculate total hash size by multiplying \
-                 \"hash-size\" with {ROW_BYTES}, which is the hash bucket size."
-            ));
+            return Err(MemcapTooSmall::Table { cap, rows });
         }
         let used = rows + ROOM * each;
         if cap > 0 && used > cap {
             let at = rows + ((cap - rows) / each + 1) * each;
-            return Err(format!(
-                "preallocating data failed: max thash memcap reached. Memcap {cap}, Memuse {at}."
-            ));
+            return Err(MemcapTooSmall::Values { cap, used: at });
         }
         Ok(Values { map: HashMap::default(), used, cap, each })
     }
@@ -120,7 +127,7 @@ impl Datasets {
         let mut values = match Values::new(def) {
             Ok(v) => v,
             Err(said) => {
-                notes.push(DatasetNote::new(DatasetFault::Set, "thash", said));
+                notes.push(DatasetNote::new(DatasetFault::Set, "thash", said.to_string()));
                 return false;
             }
         };

@@ -15,7 +15,7 @@ use gabion_flow::{
 use gabion_proto::{Endpoints, FilePiece, Requirements};
 use gabion_record::applayer::Transport;
 use gabion_record::budget::{Budget, BudgetPool};
-use gabion_record::{Addr, Direction, Tree};
+use gabion_record::{Addr, Direction, IpProto, Tree};
 use gabion_rules::post::{Threshold, ThresholdKind, ThresholdTrack};
 
 const SECOND: u64 = 1_000_000_000;
@@ -69,7 +69,7 @@ fn flows() {
                 let key = PacketKey {
                     src: stranger(n),
                     dst: Addr::v4([192, 0, 2, 1]),
-                    proto: 17,
+                    proto: IpProto::UDP,
                     ip_version: 4,
                     ..PacketKey::default()
                 };
@@ -93,7 +93,7 @@ fn fragments() {
                     src: stranger(n),
                     dst: Addr::v4([192, 0, 2, 1]),
                     ip_version: 4,
-                    proto: 17,
+                    proto: IpProto::UDP,
                     id: n as u32,
                     vlan: [0; 3],
                     recursion: 0,

@@ -11,10 +11,10 @@ use crate::limits::{END_PIECES_MAX, reached};
 use crate::view::PacketView;
 use crate::worker::Stages;
 use gabion_flow::{EndReason, Flow};
-use gabion_packet::{Decoded, Network, Transport};
-use gabion_record::Direction;
+use gabion_packet::{Decoded, Network, TransportHeader};
 use gabion_record::eve::NetSink;
 use gabion_record::ledger::ShedReason;
+use gabion_record::{Direction, PacketSource};
 use smallvec::SmallVec;
 
 impl Stages {
@@ -99,7 +99,7 @@ impl Stages {
             let view = PacketView {
                 ts_ns: by.ts_ns,
                 number: by.number,
-                pkt_src: "stream (detect/log)",
+                pkt_src: PacketSource::StreamFlush,
                 ..pseudo_view(&headers, flow, d, place)
             };
             let skip_detection = flow.ext.flags.passed;
@@ -156,7 +156,7 @@ fn pseudo_headers(flow: &Flow<NetFlow>, d: Direction) -> Decoded {
     h.network = if flow.ip_version == 6 { Network::Ipv6 } else { Network::Ipv4 };
     h.vlans = flow.vlan;
     h.vlan_count = flow.vlan.iter().filter(|v| **v != 0).count() as u8;
-    h.transport = Transport::Tcp(gabion_packet::Tcp { flags: 0x10, ..Default::default() });
+    h.transport = TransportHeader::Tcp(gabion_packet::Tcp { flags: 0x10, ..Default::default() });
     h
 }
 
@@ -186,7 +186,7 @@ fn pseudo_view<'a>(
             .is_some_and(|t| t.state() >= gabion_flow::TcpState::Established),
         stream_events: &[],
         detection_events: &[],
-        pkt_src: "stream (flow timeout)",
+        pkt_src: PacketSource::FlowEnd,
         no_payload: flow.ext.flags.no_payload,
         prefix: &[],
         outer: None,

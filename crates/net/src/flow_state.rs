@@ -4,6 +4,9 @@ use crate::app::AppLayer;
 use crate::bits::Bits;
 use crate::detect::FlowDetect;
 use crate::ledgers::ShedSoFar;
+use gabion_flow::Flow;
+use gabion_proto::Endpoints;
+use gabion_record::IpProto;
 use gabion_record::budget::Budget;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_rules::packet::{FlowintOp, FlowintTest, FlowintValue};
@@ -42,6 +45,18 @@ impl NetFlow {
 impl std::fmt::Debug for NetFlow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NetFlow").field("vars", &self.vars).finish_non_exhaustive()
+    }
+}
+
+/// The ends of a flow as parsers know them.
+pub(crate) fn endpoints(flow: &Flow<NetFlow>) -> Endpoints {
+    Endpoints {
+        ip_version: flow.ip_version,
+        client: flow.client.addr,
+        server: flow.server.addr,
+        client_port: flow.client.port,
+        server_port: flow.server.port,
+        is_tcp: flow.proto == IpProto::TCP,
     }
 }
 

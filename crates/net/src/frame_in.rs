@@ -2,6 +2,7 @@
 
 use gabion_flow::{DefragOutcome, Fragment};
 use gabion_packet::{Decoded, Flags, Network, PacketSet};
+use gabion_record::IpProto;
 
 /// One frame of a capture.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +48,7 @@ pub(crate) fn fragment_of<'a>(d: &Decoded, bytes: &'a [u8], f: &FrameIn<'_>) -> 
         src: d.src,
         dst: d.dst,
         ip_version: d.ip_version(),
-        proto: if v6 { d.ext.fragment_next } else { d.proto },
+        proto: if v6 { IpProto(d.ext.fragment_next) } else { d.proto },
         id: d.ip_id,
         vlan: d.vlans,
         recursion: d.depth,

@@ -6,11 +6,11 @@ use crate::engine::Engine;
 use crate::exception::Exception;
 use crate::flow_state::NetFlow;
 use crate::frame_in::FrameIn;
-use crate::keys::{packet_key, quoted_key, segment};
+use crate::tcp_segment::tcp_segment;
 use crate::view::PacketView;
 use gabion_flow::{
     EndReason, ExceptionTrigger, Flow, FlowTable, Lookup, PacketFacts, Stream, TcpState,
-    TcpTracker, TcpVerdict,
+    TcpTracker, TcpVerdict, packet_key, quoted_key,
 };
 use gabion_record::ledger::ShedReason;
 use gabion_record::{Direction, budget::Budget};
@@ -98,7 +98,7 @@ impl StreamStage {
         flow: &mut Flow<NetFlow>,
         dir: Direction,
     ) -> Option<TcpVerdict> {
-        let seg = segment(view, engine.options.checksums)?;
+        let seg = tcp_segment(view, engine.options.checksums)?;
         // A packet that completes the handshake and carries nothing is not yet one of an
         // established connection.
         let established = |flow: &Flow<NetFlow>| {

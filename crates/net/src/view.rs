@@ -2,7 +2,8 @@
 
 use gabion_flow::StreamEvent;
 use gabion_packet::Decoded;
-use gabion_record::Direction;
+use gabion_record::applayer::DetectionEvent;
+use gabion_record::{Direction, PacketSource};
 
 /// The packet at hand, as the stages see it.
 #[derive(Clone, Copy)]
@@ -34,9 +35,9 @@ pub(crate) struct PacketView<'a> {
     /// Stream events of this packet.
     pub(crate) stream_events: &'a [StreamEvent],
     /// Protocol detection events of this packet.
-    pub(crate) detection_events: &'a [&'static str],
-    /// `pkt_src` where it is not that of the headers.
-    pub(crate) pkt_src: &'static str,
+    pub(crate) detection_events: &'a [DetectionEvent],
+    /// Where it comes from.
+    pub(crate) pkt_src: PacketSource,
     /// Its payload is not to be inspected (encrypted flow).
     pub(crate) no_payload: bool,
     /// Link layer in front of a reassembled datagram, for records that carry the packet.

@@ -30,8 +30,8 @@ use crate::tracking::{FlowStage, StreamStage, carry_out, count_lookup, count_seg
 use crate::view::PacketView;
 use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict};
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network};
-use gabion_record::Direction;
 use gabion_record::eve::{NetSink, WireRecord};
+use gabion_record::{Direction, IpProto};
 use std::sync::Arc;
 
 /// A worker of the network engine.
@@ -382,7 +382,7 @@ fn view_of<'a>(
         is_established: false,
         stream_events: &[],
         detection_events: &[],
-        pkt_src: d.source.name(),
+        pkt_src: d.source,
         no_payload: d.flags.has(Flags::HAS_INNER),
         prefix: &[],
         outer,
@@ -444,7 +444,7 @@ impl Stages {
             }
         } else {
             view.is_established = flow.is_two_way();
-            if view.headers.proto == 17 && !view.payload.is_empty() {
+            if view.headers.proto == IpProto::UDP && !view.payload.is_empty() {
                 let mut effects = Effects::default();
                 let Common { engine, account, .. } = &mut *common;
                 dir = self.app.datagram(engine, account, flow, &view, &mut effects);
@@ -476,7 +476,7 @@ impl Stages {
             outcome.drop = Some(flow.ext.flags.drop_reason.unwrap_or("flow drop"));
             outcome.skip_detection = true;
         }
-        if options.firewall && view.headers.proto == 6 {
+        if options.firewall && view.headers.proto == IpProto::TCP {
             let mut cx = common.context(view, Some(flow), outcome, sink);
             self.inspection.before_stream(&mut cx, &self.app.budget);
         }

@@ -6,6 +6,7 @@ use crate::counters::DecodeCounters;
 use crate::decode::decode;
 use crate::decoded::{Decoded, PacketSet};
 use crate::link::Link;
+use gabion_record::IpProto;
 
 /// Decodes one frame with the default settings.
 pub(crate) fn run(link: Link, frame: &[u8]) -> (PacketSet, DecodeCounters) {
@@ -34,19 +35,24 @@ pub(crate) fn ethernet(kind: u16, inside: &[u8]) -> Vec<u8> {
 }
 
 /// A packet from 10.0.0.1 to 10.0.0.2 with a correct checksum; the caller pads the options.
-pub(crate) fn ipv4(proto: u8, options: &[u8], inside: &[u8]) -> Vec<u8> {
+pub(crate) fn ipv4(proto: impl Into<IpProto>, options: &[u8], inside: &[u8]) -> Vec<u8> {
     ipv4_fragment(proto, options, 0, inside)
 }
 
 /// The same packet with the given fragment field.
-pub(crate) fn ipv4_fragment(proto: u8, options: &[u8], field: u16, inside: &[u8]) -> Vec<u8> {
+pub(crate) fn ipv4_fragment(
+    proto: impl Into<IpProto>,
+    options: &[u8],
+    field: u16,
+    inside: &[u8],
+) -> Vec<u8> {
     let header_len = 20 + options.len();
     let total = (header_len + inside.len()) as u16;
     let mut packet = vec![0x40 | (header_len / 4) as u8, 0];
     packet.extend(total.to_be_bytes());
     packet.extend([0x12, 0x34]);
     packet.extend(field.to_be_bytes());
-    packet.extend([64, proto, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    packet.extend([64, proto.into().0, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     packet.extend(options);
     let sum = checksum(&[&packet]);
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
@@ -55,15 +61,15 @@ pub(crate) fn ipv4_fragment(proto: u8, options: &[u8], field: u16, inside: &[u8]
 }
 
 /// A packet from fd00::1 to fd00::2.
-pub(crate) fn ipv6(next: u8, inside: &[u8]) -> Vec<u8> {
+pub(crate) fn ipv6(next: impl Into<IpProto>, inside: &[u8]) -> Vec<u8> {
     ipv6_with(next, 64, inside)
 }
 
 /// The same packet with the given hop limit.
-pub(crate) fn ipv6_with(next: u8, hop_limit: u8, inside: &[u8]) -> Vec<u8> {
+pub(crate) fn ipv6_with(next: impl Into<IpProto>, hop_limit: u8, inside: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0];
     packet.extend((inside.len() as u16).to_be_bytes());
-    packet.extend([next, hop_limit]);
+    packet.extend([next.into().0, hop_limit]);
     for last in [1, 2] {
         packet.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
     }

@@ -5,9 +5,9 @@
 //! checksum out.
 
 use crate::decoded::{Decoded, Flags, Network};
-use crate::ipv4::protocol;
 use crate::limits::MAX_IP_LEN;
-use crate::transport::Transport;
+use crate::transport::TransportHeader;
+use gabion_record::IpProto;
 
 /// Whether the checksum of the IPv4 header is correct.
 pub fn ipv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
@@ -20,7 +20,7 @@ pub fn ipv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
 /// Whether the TCP checksum is correct.
 pub fn tcp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
-        Transport::Tcp(_) => pseudo_ok(p, frame, protocol::TCP),
+        TransportHeader::Tcp(_) => pseudo_ok(p, frame, IpProto::TCP),
         _ => None,
     }
 }
@@ -28,8 +28,8 @@ pub fn tcp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
 /// Whether the UDP checksum is correct; `None` where IPv4 carries none (a checksum of zero).
 pub fn udp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
-        Transport::Udp(udp) if udp.checksum == 0 && p.network == Network::Ipv4 => None,
-        Transport::Udp(_) => pseudo_ok(p, frame, protocol::UDP),
+        TransportHeader::Udp(udp) if udp.checksum == 0 && p.network == Network::Ipv4 => None,
+        TransportHeader::Udp(_) => pseudo_ok(p, frame, IpProto::UDP),
         _ => None,
     }
 }
@@ -37,7 +37,7 @@ pub fn udp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
 /// Whether the checksum of ICMP in IPv4 is correct.
 pub fn icmpv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
-        Transport::Icmpv4(_) if !p.flags.has(Flags::FRAGMENT) => {
+        TransportHeader::Icmpv4(_) if !p.flags.has(Flags::FRAGMENT) => {
             Some(fold(sum(p.segment(frame))) == 0xffff)
         }
         _ => None,
@@ -47,7 +47,7 @@ pub fn icmpv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
 /// Whether the ICMPv6 checksum is correct.
 pub fn icmpv6_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
-        Transport::Icmpv6(_) => pseudo_ok(p, frame, protocol::ICMPV6),
+        TransportHeader::Icmpv6(_) => pseudo_ok(p, frame, IpProto::ICMPV6),
         _ => None,
     }
 }
@@ -55,11 +55,14 @@ pub fn icmpv6_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
 /// Whether the checksum of the transport layer is correct, whichever protocol it is.
 pub fn transport_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
-        Transport::Tcp(_) => tcp_ok(p, frame),
-        Transport::Udp(_) => udp_ok(p, frame),
-        Transport::Icmpv4(_) => icmpv4_ok(p, frame),
-        Transport::Icmpv6(_) => icmpv6_ok(p, frame),
-        Transport::Sctp(_) | Transport::Esp(_) | Transport::Gre(_) | Transport::None => None,
+        TransportHeader::Tcp(_) => tcp_ok(p, frame),
+        TransportHeader::Udp(_) => udp_ok(p, frame),
+        TransportHeader::Icmpv4(_) => icmpv4_ok(p, frame),
+        TransportHeader::Icmpv6(_) => icmpv6_ok(p, frame),
+        TransportHeader::Sctp(_)
+        | TransportHeader::Esp(_)
+        | TransportHeader::Gre(_)
+        | TransportHeader::None => None,
     }
 }
 
@@ -68,19 +71,19 @@ pub fn seal_tcp(p: &Decoded, frame: &mut [u8]) -> bool {
     let at = p.l4 as usize + 16;
     let Some(field) = frame.get_mut(at..at + 2) else { return false };
     field.copy_from_slice(&[0, 0]);
-    let Some(total) = pseudo_sum(p, frame, protocol::TCP) else { return false };
+    let Some(total) = pseudo_sum(p, frame, IpProto::TCP) else { return false };
     if let Some(field) = frame.get_mut(at..at + 2) {
         field.copy_from_slice(&(!fold(total)).to_ne_bytes());
     }
     true
 }
 
-fn pseudo_ok(p: &Decoded, frame: &[u8], proto: u8) -> Option<bool> {
+fn pseudo_ok(p: &Decoded, frame: &[u8], proto: IpProto) -> Option<bool> {
     pseudo_sum(p, frame, proto).map(|total| fold(total) == 0xffff)
 }
 
 /// The sum over segment and pseudo header: addresses, protocol, length.
-fn pseudo_sum(p: &Decoded, frame: &[u8], proto: u8) -> Option<u64> {
+fn pseudo_sum(p: &Decoded, frame: &[u8], proto: IpProto) -> Option<u64> {
     let segment = p.segment(frame);
     // A packet that hardware offload merged was never on the wire and carries no checksum.
     if p.ip_version() == 0 || p.flags.has(Flags::FRAGMENT) || segment.len() > MAX_IP_LEN {
@@ -89,7 +92,7 @@ fn pseudo_sum(p: &Decoded, frame: &[u8], proto: u8) -> Option<u64> {
     // The twelve zero bytes after an IPv4 address add nothing.
     let total = sum(&p.src.0)
         .wrapping_add(sum(&p.dst.0))
-        .wrapping_add(sum(&[0, proto]))
+        .wrapping_add(sum(&[0, proto.0]))
         .wrapping_add(sum(&(segment.len() as u32).to_be_bytes()))
         .wrapping_add(sum(segment));
     Some(total)
@@ -125,7 +128,7 @@ mod tests {
 
     /// Puts a correct checksum at `at` of the segment (computed the slow way) and returns the
     /// packet.
-    fn with_checksum(proto: u8, v6: bool, segment: &[u8], at: usize) -> Vec<u8> {
+    fn with_checksum(proto: IpProto, v6: bool, segment: &[u8], at: usize) -> Vec<u8> {
         let mut segment = segment.to_vec();
         segment[at..at + 2].copy_from_slice(&[0, 0]);
         let len = (segment.len() as u32).to_be_bytes();
@@ -135,8 +138,8 @@ mod tests {
         let packet = bare(&segment);
         let pair = if v6 { &packet[8..40] } else { &packet[12..20] };
         let sum = match (proto, v6) {
-            (protocol::ICMP, _) => build::checksum(&[&segment]),
-            _ => build::checksum(&[pair, &len, &[0, proto], &segment]),
+            (IpProto::ICMP, _) => build::checksum(&[&segment]),
+            _ => build::checksum(&[pair, &len, &[0, proto.0], &segment]),
         };
         segment[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         bare(&segment)
@@ -148,12 +151,12 @@ mod tests {
         let echo = build::join(&[&[8, 0, 0, 0, 0, 1, 0, 2], &content]);
         let echo6 = build::join(&[&[128, 0, 0, 0, 0, 1, 0, 2], &content]);
         let cases = [
-            with_checksum(6, false, &build::tcp(&[], &content), 16),
-            with_checksum(6, true, &build::tcp(&[], &content), 16),
-            with_checksum(17, false, &build::udp(1, 2, &content), 6),
-            with_checksum(17, true, &build::udp(1, 2, &content), 6),
-            with_checksum(protocol::ICMP, false, &echo, 2),
-            with_checksum(protocol::ICMPV6, true, &echo6, 2),
+            with_checksum(IpProto::TCP, false, &build::tcp(&[], &content), 16),
+            with_checksum(IpProto::TCP, true, &build::tcp(&[], &content), 16),
+            with_checksum(IpProto::UDP, false, &build::udp(1, 2, &content), 6),
+            with_checksum(IpProto::UDP, true, &build::udp(1, 2, &content), 6),
+            with_checksum(IpProto::ICMP, false, &echo, 2),
+            with_checksum(IpProto::ICMPV6, true, &echo6, 2),
         ];
         for packet in cases {
             let p = build::raw(&packet);
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn a_changed_packet_gets_a_correct_sum_again() {
         for v6 in [false, true] {
-            let mut packet = with_checksum(6, v6, &build::tcp(&[], b"EVIL"), 16);
+            let mut packet = with_checksum(IpProto::TCP, v6, &build::tcp(&[], b"EVIL"), 16);
             let p = build::raw(&packet);
             packet[p.payload as usize..].copy_from_slice(b"GOOD");
             assert_eq!(tcp_ok(&p, &packet), Some(false));

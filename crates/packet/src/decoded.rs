@@ -7,45 +7,9 @@
 
 use crate::event::{DecoderEvent, EventList};
 use crate::limits::{MAX_INNER, MAX_VLANS};
-use crate::transport::Transport;
-use gabion_record::Addr;
-
-/// Where a packet came from, as records name it (`pkt_src`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PacketSource {
-    /// The frame itself.
-    Wire,
-    /// Found inside GRE (ERSPAN too).
-    Gre,
-    /// Found inside IPv4.
-    Ipv4,
-    /// Found inside IPv6.
-    Ipv6,
-    /// Found inside Teredo.
-    Teredo,
-    /// Found inside Geneve.
-    Geneve,
-    /// Found inside VXLAN.
-    Vxlan,
-    /// Reassembled from IP fragments.
-    Defrag,
-}
-
-impl PacketSource {
-    /// The text of `pkt_src`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PacketSource::Wire => "wire/pcap",
-            PacketSource::Gre => "gre tunnel",
-            PacketSource::Ipv4 => "ipv4 tunnel",
-            PacketSource::Ipv6 => "ipv6 tunnel",
-            PacketSource::Teredo => "teredo tunnel",
-            PacketSource::Geneve => "geneve encapsulation",
-            PacketSource::Vxlan => "vxlan encapsulation",
-            PacketSource::Defrag => "defrag",
-        }
-    }
-}
+use crate::transport::TransportHeader;
+pub use gabion_record::PacketSource;
+use gabion_record::{Addr, IpProto};
 
 /// The network layer that was decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -255,7 +219,7 @@ pub struct Decoded {
     pub network: Network,
     /// IP protocol number of the transport that was found after any extension headers. If none was
     /// found, the number in the IP header (44 for an IPv6 fragment, as in Suricata's records).
-    pub proto: u8,
+    pub proto: IpProto,
     /// Time to live or hop limit.
     pub ttl: u8,
     /// Type of service or traffic class.
@@ -267,7 +231,7 @@ pub struct Decoded {
     /// Where the packet came from.
     pub source: PacketSource,
     /// The transport header.
-    pub transport: Transport,
+    pub transport: TransportHeader,
     /// Irregularities in the order in which they were found.
     pub events: EventList,
 }
@@ -304,13 +268,13 @@ impl Decoded {
             dp: 0,
             vlan_count: 0,
             network: Network::None,
-            proto: 0,
+            proto: IpProto(0),
             ttl: 0,
             tos: 0,
             depth: 0,
             layers: 0,
             source: PacketSource::Wire,
-            transport: Transport::None,
+            transport: TransportHeader::None,
             events: EventList::new(),
         }
     }
@@ -381,7 +345,7 @@ impl Decoded {
 
     /// Chunks of an SCTP packet, counted as far as their lengths hold (RFC 9260 section 3.2).
     pub fn sctp_chunk_count(&self, frame: &[u8]) -> u32 {
-        if !matches!(self.transport, Transport::Sctp(_)) {
+        if !matches!(self.transport, TransportHeader::Sctp(_)) {
             return 0;
         }
         let mut rest = self.payload(frame);

@@ -9,6 +9,18 @@ use crate::ethernet::Arp;
 use crate::link::Link;
 use crate::partition::{decoded_key, shortcut_agrees};
 
+/// What is wrong with a decoded frame.
+#[derive(Clone, Debug)]
+#[doc(hidden)]
+pub enum DecodeFault {
+    /// A packet's offsets do not fit the frame.
+    DoesNotFit(Box<Decoded>),
+    /// A packet reaches out of the one around it.
+    ReachesOut(Box<Decoded>),
+    /// The key of the frame is not that of its packets.
+    OtherKey,
+}
+
 /// Decodes `frame` into `set` and returns the first violation: an offset beyond the frame, a view
 /// that can't be taken, a packet that is not within the one around it.
 pub(crate) fn decode_and_check(
@@ -16,22 +28,22 @@ pub(crate) fn decode_and_check(
     counters: &mut DecodeCounters,
     link: Link,
     frame: &[u8],
-) -> Result<(), String> {
+) -> Result<(), DecodeFault> {
     decode(set, counters, &DecodeConfig::DEFAULT, link, frame);
     let mut around = 0..frame.len() as u64;
     for p in set.iter() {
         if !check(p, frame) {
-            return Err(format!("{p:?} does not fit a frame of {} bytes", frame.len()));
+            return Err(DecodeFault::DoesNotFit(Box::new(*p)));
         }
         let own = u64::from(p.start)..u64::from(p.start) + u64::from(p.len);
         if own.start < around.start || own.end > around.end {
-            return Err(format!("{p:?} reaches out of {around:?}"));
+            return Err(DecodeFault::ReachesOut(Box::new(*p)));
         }
         around = own;
     }
     let _ = decoded_key(&DecodeConfig::DEFAULT, set);
     if !shortcut_agrees(&DecodeConfig::DEFAULT, link, frame, set) {
-        return Err("the key of the frame is not that of its packets".to_string());
+        return Err(DecodeFault::OtherKey);
     }
     Ok(())
 }

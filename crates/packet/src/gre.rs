@@ -5,9 +5,9 @@ use crate::decode::{Payload, Run};
 use crate::decoded::{Decoded, PacketSource};
 use crate::ethernet::ethertype;
 use crate::event::DecoderEvent;
-use crate::ipv4::protocol;
 use crate::layer::Layer;
-use crate::transport::{Gre, Transport};
+use crate::transport::{Gre, TransportHeader};
+use gabion_record::IpProto;
 
 const MIN_LEN: usize = 4;
 const PPP: u16 = 0x880b;
@@ -27,7 +27,7 @@ mod flag {
 
 pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     run.counters.count(Counter::Gre);
-    p.proto = protocol::GRE;
+    p.proto = IpProto::GRE;
     if layer.len() < MIN_LEN {
         p.invalid(DecoderEvent::GrePacketTooSmall);
         return;
@@ -48,7 +48,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     let len = match len {
         Ok(len) => len,
         Err(event) => {
-            p.transport = Transport::Gre(gre);
+            p.transport = TransportHeader::Gre(gre);
             p.invalid(event);
             return;
         }
@@ -60,7 +60,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     let inside = layer.after(len);
     p.payload = inside.at;
     p.payload_len = inside.len() as u32;
-    p.transport = Transport::Gre(gre);
+    p.transport = TransportHeader::Gre(gre);
     let payload = match gre.protocol {
         ethertype::IPV4 => Payload::Ipv4,
         ethertype::IPV6 => Payload::Ipv6,
@@ -183,7 +183,7 @@ mod tests {
             let [inner] = set.inner() else { panic!("{flags:x} {kind:x}: one packet inside") };
             assert_eq!(inner.payload(&packet), b"x", "{flags:x} {kind:x}");
             assert_eq!((inner.source.name(), inner.vlan_ids()), ("gre tunnel", vlans));
-            assert!(matches!(set.root().transport, Transport::Gre(_)));
+            assert!(matches!(set.root().transport, TransportHeader::Gre(_)));
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
         for (packet, event) in cases {
             let p = build::raw(&packet);
             assert_eq!(events(&p), [event]);
-            assert_eq!(p.proto, 47);
+            assert_eq!(p.proto, IpProto::GRE);
         }
     }
 }

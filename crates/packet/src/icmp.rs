@@ -4,11 +4,11 @@ use crate::counters::Counter;
 use crate::decode::Run;
 use crate::decoded::{Decoded, Flags, Network};
 use crate::event::DecoderEvent;
-use crate::ipv4::{self, protocol};
+use crate::ipv4;
 use crate::ipv6;
 use crate::layer::Layer;
-use crate::transport::{Icmp, Quoted, Transport};
-use gabion_record::Addr;
+use crate::transport::{Icmp, Quoted, TransportHeader};
+use gabion_record::{Addr, IpProto};
 
 /// Bytes of the header with the word that depends on the type.
 const HEADER_LEN: usize = 8;
@@ -81,13 +81,13 @@ pub(crate) fn decode_v4(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
             }
         }
     }
-    p.transport = Transport::Icmpv4(icmp);
+    p.transport = TransportHeader::Icmpv4(icmp);
 }
 
 /// ICMPv6.
 pub(crate) fn decode_v6(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     run.counters.count(Counter::Icmpv6);
-    p.proto = protocol::ICMPV6;
+    p.proto = IpProto::ICMPV6;
     let Some(mut icmp) = header(p, layer) else {
         p.invalid(DecoderEvent::Icmpv6PacketTooSmall);
         return;
@@ -133,7 +133,7 @@ pub(crate) fn decode_v6(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         p.payload = inside.at;
         p.payload_len = inside.len() as u32;
     }
-    p.transport = Transport::Icmpv6(icmp);
+    p.transport = TransportHeader::Icmpv6(icmp);
 }
 
 /// Begins the message's payload after the header, whose length is that of Suricata 8.0.7.
@@ -208,10 +208,10 @@ fn quoted_v4(p: &mut Decoded, quote: Layer<'_>) -> Option<Quoted> {
         dst: Addr::v4([header[16], header[17], header[18], header[19]]),
         at: quote.at,
         version: 4,
-        proto: header[9],
+        proto: IpProto(header[9]),
         ..Quoted::default()
     };
-    quoted_ports(&mut quoted, quote.after(header_len.max(ipv4::MIN_LEN)), protocol::ICMP);
+    quoted_ports(&mut quoted, quote.after(header_len.max(ipv4::MIN_LEN)), IpProto::ICMP);
     Some(quoted)
 }
 
@@ -235,20 +235,20 @@ fn quoted_v6(p: &mut Decoded, quote: Layer<'_>) -> Option<Quoted> {
         dst: address(24),
         at: quote.at,
         version: 6,
-        proto: header[6],
+        proto: IpProto(header[6]),
         ..Quoted::default()
     };
-    quoted_ports(&mut quoted, quote.after(ipv6::HEADER_LEN), protocol::ICMPV6);
+    quoted_ports(&mut quoted, quote.after(ipv6::HEADER_LEN), IpProto::ICMPV6);
     Some(quoted)
 }
 
 /// The first four bytes after the quoted IP header.
-fn quoted_ports(quoted: &mut Quoted, inside: Layer<'_>, icmp: u8) {
+fn quoted_ports(quoted: &mut Quoted, inside: Layer<'_>, icmp: IpProto) {
     if inside.len() < 4 {
         return;
     }
     match quoted.proto {
-        protocol::TCP | protocol::UDP | protocol::SCTP => {
+        IpProto::TCP | IpProto::UDP | IpProto::SCTP => {
             quoted.has_ports = true;
             quoted.sp = inside.be16(0);
             quoted.dp = inside.be16(2);
@@ -357,12 +357,12 @@ mod tests {
             (quoted.src.text(4), quoted.dst.text(4)),
             ("10.0.0.1".into(), "10.0.0.2".into())
         );
-        assert_eq!((quoted.sp, quoted.dp, quoted.proto, quoted.version), (53, 4000, 17, 4));
+        assert_eq!((quoted.sp, quoted.dp, quoted.proto.0, quoted.version), (53, 4000, 17, 4));
         assert!(quoted.has_ports && quoted.at == 28 && icmp.mtu == 9);
 
         let p = v6(64, 2, 0, &build::ipv6(17, &udp));
         let quoted = p.transport.icmp().and_then(|icmp| icmp.quoted).expect("a quoted packet");
-        assert_eq!((quoted.sp, quoted.dp, quoted.proto, quoted.version), (53, 4000, 17, 6));
+        assert_eq!((quoted.sp, quoted.dp, quoted.proto.0, quoted.version), (53, 4000, 17, 6));
 
         let p = v4(11, 0, &build::ipv4(1, &[], &[8, 0, 0, 0, 0, 0, 0, 0]));
         let quoted = p.transport.icmp().and_then(|icmp| icmp.quoted).expect("a quoted packet");

@@ -7,32 +7,10 @@ use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::limits::MAX_IP_LEN;
 use crate::{gre, icmp, tcp, udp};
-use gabion_record::Addr;
+use gabion_record::{Addr, IpProto};
 
 /// Bytes of a header without options.
 pub(crate) const MIN_LEN: usize = 20;
-
-/// IP protocol numbers that are decoded (IANA).
-pub(crate) mod protocol {
-    pub(crate) const HOP_BY_HOP: u8 = 0;
-    pub(crate) const ICMP: u8 = 1;
-    pub(crate) const IPV4: u8 = 4;
-    pub(crate) const TCP: u8 = 6;
-    pub(crate) const UDP: u8 = 17;
-    pub(crate) const IPV6: u8 = 41;
-    pub(crate) const ROUTING: u8 = 43;
-    pub(crate) const FRAGMENT: u8 = 44;
-    pub(crate) const GRE: u8 = 47;
-    pub(crate) const ESP: u8 = 50;
-    pub(crate) const AUTH: u8 = 51;
-    pub(crate) const ICMPV6: u8 = 58;
-    pub(crate) const NONE: u8 = 59;
-    pub(crate) const DESTINATION: u8 = 60;
-    pub(crate) const SCTP: u8 = 132;
-    pub(crate) const MOBILITY: u8 = 135;
-    pub(crate) const HIP: u8 = 139;
-    pub(crate) const SHIM6: u8 = 140;
-}
 
 /// The header, then what it carries; a fragment ends here.
 #[inline]
@@ -44,34 +22,34 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
         return Ok(());
     }
     match p.proto {
-        protocol::TCP => tcp::decode(run, p, inside),
-        protocol::UDP => udp::decode(run, p, inside),
-        protocol::ICMP => icmp::decode_v4(run, p, inside),
+        IpProto::TCP => tcp::decode(run, p, inside),
+        IpProto::UDP => udp::decode(run, p, inside),
+        IpProto::ICMP => icmp::decode_v4(run, p, inside),
         other => decode_rare(run, p, inside, other),
     }
     Ok(())
 }
 
 /// Decodes rare protocols, out of line so that the common ones stay fast.
-fn decode_rare(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>, proto: u8) {
+fn decode_rare(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>, proto: IpProto) {
     match proto {
-        protocol::GRE => gre::decode(run, p, inside),
-        protocol::SCTP => udp::decode_sctp(run, p, inside),
-        protocol::ESP => udp::decode_esp(run, p, inside),
-        protocol::IPV4 => {
+        IpProto::GRE => gre::decode(run, p, inside),
+        IpProto::SCTP => udp::decode_sctp(run, p, inside),
+        IpProto::ESP => udp::decode_esp(run, p, inside),
+        IpProto::IPV4 => {
             p.flags.set(Flags::WANTS_FLOW);
             if run.tunnel(p, inside, Payload::Ipv4, PacketSource::Ipv4) {
                 run.counters.count(Counter::Ipv4InIpv4);
             }
         }
-        protocol::IPV6 => {
+        IpProto::IPV6 => {
             p.flags.set(Flags::WANTS_FLOW);
             if run.tunnel(p, inside, Payload::Ipv6, PacketSource::Ipv4) {
                 run.counters.count(Counter::Ipv6InIpv4);
             }
         }
-        protocol::HOP_BY_HOP if p.flags.has(Flags::VJ_UNCOMPRESSED) => tcp::decode(run, p, inside),
-        protocol::ICMPV6 => p.invalid(DecoderEvent::Ipv4Icmpv6),
+        IpProto::HOP_BY_HOP if p.flags.has(Flags::VJ_UNCOMPRESSED) => tcp::decode(run, p, inside),
+        IpProto::ICMPV6 => p.invalid(DecoderEvent::Ipv4Icmpv6),
         _ => {}
     }
 }
@@ -107,7 +85,7 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
     p.ip_header_len = header_len as u16;
     p.ip_id = u32::from(u16::from_be_bytes([header[4], header[5]]));
     p.ttl = header[8];
-    p.proto = header[9];
+    p.proto = IpProto(header[9]);
     p.src = Addr::v4([header[12], header[13], header[14], header[15]]);
     p.dst = Addr::v4([header[16], header[17], header[18], header[19]]);
     let fragment = u16::from_be_bytes([header[6], header[7]]);
@@ -279,7 +257,7 @@ fn check_cipso(option: &[u8]) -> Result<(), DecoderEvent> {
 mod tests {
     use super::*;
     use crate::build::{self, events};
-    use crate::transport::Transport;
+    use crate::transport::TransportHeader;
 
     /// Decodes a UDP packet with these IP options.
     fn with(options: &[u8]) -> Decoded {
@@ -292,7 +270,10 @@ mod tests {
         let padded = [packet.as_slice(), &[0; 6]].concat();
         let p = build::raw(&padded);
         assert_eq!((p.src.text(4), p.dst.text(4)), ("10.0.0.1".into(), "10.0.0.2".into()));
-        assert_eq!((p.ip_len, p.ip_header_len, p.ttl, p.proto, p.ip_id), (33, 20, 64, 17, 0x1234));
+        assert_eq!(
+            (p.ip_len, p.ip_header_len, p.ttl, p.proto.0, p.ip_id),
+            (33, 20, 64, 17, 0x1234)
+        );
         assert_eq!((p.sp, p.dp, p.payload(&padded)), (53, 4000, b"hello".as_slice()));
         assert_eq!(p.segment(&padded).len(), 13, "padding of the link is left out");
         assert!(p.events.is_empty());
@@ -359,7 +340,7 @@ mod tests {
             let p = with(options);
             assert!(p.ip_options.any_of(bit), "{options:?}");
             assert_eq!(events(&p), [""; 0], "{options:?}");
-            assert!(matches!(p.transport, Transport::Udp(_)));
+            assert!(matches!(p.transport, TransportHeader::Udp(_)));
         }
     }
 

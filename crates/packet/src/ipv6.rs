@@ -4,11 +4,11 @@ use crate::counters::Counter;
 use crate::decode::{Outcome, Payload, Reject, Run};
 use crate::decoded::{Decoded, ExtHeaders, Flags, Network, PacketSource};
 use crate::event::DecoderEvent;
-use crate::ipv4::{self, protocol};
+use crate::ipv4;
 use crate::layer::Layer;
 use crate::limits::MAX_IP_LEN;
 use crate::{gre, icmp, tcp, udp};
-use gabion_record::Addr;
+use gabion_record::{Addr, IpProto};
 
 /// Bytes of the fixed header.
 pub(crate) const HEADER_LEN: usize = 40;
@@ -20,24 +20,24 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
     run.enter_layer(p)?;
     let inside = decode_header(p, layer)?;
     match p.proto {
-        protocol::TCP => tcp::decode(run, p, inside),
-        protocol::UDP => udp::decode(run, p, inside),
-        protocol::ICMPV6 => icmp::decode_v6(run, p, inside),
-        protocol::SCTP => udp::decode_sctp(run, p, inside),
-        protocol::GRE => gre::decode(run, p, inside),
-        protocol::IPV4 => decode_ipv4_inside(run, p, inside),
-        protocol::IPV6 => decode_ipv6_inside(run, p, inside),
-        protocol::ICMP => p.event(DecoderEvent::Ipv6Icmpv4),
-        protocol::HOP_BY_HOP
-        | protocol::ROUTING
-        | protocol::FRAGMENT
-        | protocol::NONE
-        | protocol::DESTINATION
-        | protocol::AUTH
-        | protocol::ESP
-        | protocol::MOBILITY
-        | protocol::HIP
-        | protocol::SHIM6 => decode_extensions(run, p, inside),
+        IpProto::TCP => tcp::decode(run, p, inside),
+        IpProto::UDP => udp::decode(run, p, inside),
+        IpProto::ICMPV6 => icmp::decode_v6(run, p, inside),
+        IpProto::SCTP => udp::decode_sctp(run, p, inside),
+        IpProto::GRE => gre::decode(run, p, inside),
+        IpProto::IPV4 => decode_ipv4_inside(run, p, inside),
+        IpProto::IPV6 => decode_ipv6_inside(run, p, inside),
+        IpProto::ICMP => p.event(DecoderEvent::Ipv6Icmpv4),
+        IpProto::HOP_BY_HOP
+        | IpProto::ROUTING
+        | IpProto::FRAGMENT
+        | IpProto::NONE
+        | IpProto::DESTINATION
+        | IpProto::AUTH
+        | IpProto::ESP
+        | IpProto::MOBILITY
+        | IpProto::HIP
+        | IpProto::SHIM6 => decode_extensions(run, p, inside),
         _ => p.event(DecoderEvent::Ipv6UnknownNextHeader),
     }
     Ok(())
@@ -67,7 +67,7 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
     p.tos = header[0] << 4 | header[1] >> 4;
     p.ip_len = payload_len;
     p.ip_header_len = HEADER_LEN as u16;
-    p.proto = header[6];
+    p.proto = IpProto(header[6]);
     p.ttl = header[7];
     p.src = address(src);
     p.dst = address(dst);
@@ -116,7 +116,7 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
         p.ip_header_len = (HEADER_LEN + (inside.len() - rest.len())) as u16;
         p.payload = rest.at;
         p.payload_len = rest.len() as u32;
-        if next == protocol::NONE {
+        if next == IpProto::NONE {
             if rest.len() > 0 {
                 p.event(DecoderEvent::Ipv6DataAfterNone);
             }
@@ -127,12 +127,12 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
             return;
         }
         let len = match next {
-            protocol::ROUTING | protocol::MOBILITY | protocol::HIP | protocol::SHIM6 => {
+            IpProto::ROUTING | IpProto::MOBILITY | IpProto::HIP | IpProto::SHIM6 => {
                 8 + usize::from(rest.u8(1)) * 8
             }
-            protocol::HOP_BY_HOP | protocol::DESTINATION => (usize::from(rest.u8(1)) + 1) * 8,
-            protocol::FRAGMENT | protocol::ESP => 8,
-            protocol::AUTH => 12 + usize::from(rest.u8(1)).saturating_sub(1) * 4,
+            IpProto::HOP_BY_HOP | IpProto::DESTINATION => (usize::from(rest.u8(1)) + 1) * 8,
+            IpProto::FRAGMENT | IpProto::ESP => 8,
+            IpProto::AUTH => 12 + usize::from(rest.u8(1)).saturating_sub(1) * 4,
             other => return decode_after_extensions(run, p, rest, other),
         };
         if len > rest.len() {
@@ -142,8 +142,8 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
         let header = rest.first(len);
         let follows = header.u8(0);
         match next {
-            protocol::ROUTING => note_routing(p, header, &mut seen),
-            protocol::HOP_BY_HOP => {
+            IpProto::ROUTING => note_routing(p, header, &mut seen),
+            IpProto::HOP_BY_HOP => {
                 if seen.hop_by_hop {
                     p.event(DecoderEvent::Ipv6DuplHopByHop);
                 } else {
@@ -152,7 +152,7 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
                     walk_options(p, header, true);
                 }
             }
-            protocol::DESTINATION => {
+            IpProto::DESTINATION => {
                 if seen.destination >= 2 {
                     p.event(DecoderEvent::Ipv6DuplDestination);
                 } else {
@@ -161,19 +161,19 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
                     walk_options(p, header, false);
                 }
             }
-            protocol::FRAGMENT => {
+            IpProto::FRAGMENT => {
                 if note_fragment(p, header, next_at, rest) {
                     return;
                 }
             }
-            protocol::AUTH => note_auth(p, header),
-            protocol::ESP => {
+            IpProto::AUTH => note_auth(p, header),
+            IpProto::ESP => {
                 p.ext.add(ExtHeaders::ESP);
                 return udp::decode_esp(run, p, rest);
             }
             _ => p.ext.add(ExtHeaders::OTHER),
         }
-        next = follows;
+        next = IpProto(follows);
         next_at = rest.at;
         rest = rest.after(len);
     }
@@ -187,16 +187,16 @@ struct Seen {
 }
 
 /// Decodes what follows the extension headers: a transport, a tunnel, or nothing that is decoded.
-fn decode_after_extensions(run: &mut Run<'_>, p: &mut Decoded, rest: Layer<'_>, next: u8) {
+fn decode_after_extensions(run: &mut Run<'_>, p: &mut Decoded, rest: Layer<'_>, next: IpProto) {
     match next {
-        protocol::TCP => tcp::decode(run, p, rest),
-        protocol::UDP => udp::decode(run, p, rest),
-        protocol::ICMPV6 => icmp::decode_v6(run, p, rest),
-        protocol::SCTP => udp::decode_sctp(run, p, rest),
-        protocol::IPV4 => decode_ipv4_inside(run, p, rest),
-        protocol::IPV6 => decode_ipv6_inside(run, p, rest),
-        protocol::GRE => gre::decode(run, p, rest),
-        protocol::ICMP => p.event(DecoderEvent::Ipv6Icmpv4),
+        IpProto::TCP => tcp::decode(run, p, rest),
+        IpProto::UDP => udp::decode(run, p, rest),
+        IpProto::ICMPV6 => icmp::decode_v6(run, p, rest),
+        IpProto::SCTP => udp::decode_sctp(run, p, rest),
+        IpProto::IPV4 => decode_ipv4_inside(run, p, rest),
+        IpProto::IPV6 => decode_ipv6_inside(run, p, rest),
+        IpProto::GRE => gre::decode(run, p, rest),
+        IpProto::ICMP => p.event(DecoderEvent::Ipv6Icmpv4),
         _ => p.event(DecoderEvent::Ipv6UnknownNextHeader),
     }
 }
@@ -322,7 +322,7 @@ fn walk_options(p: &mut Decoded, header: Layer<'_>, hop_by_hop: bool) {
 mod tests {
     use super::*;
     use crate::build::{self, events, join};
-    use crate::transport::Transport;
+    use crate::transport::TransportHeader;
 
     const UDP: u8 = 17;
     const PAD: [u8; 8] = [0; 8];
@@ -336,7 +336,7 @@ mod tests {
         let packet = build::ipv6(UDP, &udp());
         let p = build::raw(&packet);
         assert_eq!(p.src.text(6), "fd00:0000:0000:0000:0000:0000:0000:0001");
-        assert_eq!((p.ip_len, p.ip_header_len, p.ttl, p.proto), (13, 40, 64, UDP));
+        assert_eq!((p.ip_len, p.ip_header_len, p.ttl, p.proto.0), (13, 40, 64, UDP));
         assert_eq!((p.sp, p.dp, p.payload(&packet)), (53, 4000, b"hello".as_slice()));
     }
 
@@ -404,7 +404,11 @@ mod tests {
         for (first, inside, expected, has_udp) in cases {
             let p = build::raw(&build::ipv6(first, &inside));
             assert_eq!(events(&p), expected, "{first} {inside:?}");
-            assert_eq!(matches!(p.transport, Transport::Udp(_)), has_udp, "{first} {inside:?}");
+            assert_eq!(
+                matches!(p.transport, TransportHeader::Udp(_)),
+                has_udp,
+                "{first} {inside:?}"
+            );
         }
     }
 
@@ -442,7 +446,7 @@ mod tests {
         let packet = build::ipv6(0, &join(&[&hop, &fragment, &PAD]));
         let p = build::raw(&packet);
         assert!(p.flags.has(Flags::FRAGMENT) && p.flags.has(Flags::MORE_FRAGMENTS));
-        assert_eq!((p.fragment_offset, p.ip_id, p.proto), (16, 0x1234, 0));
+        assert_eq!((p.fragment_offset, p.ip_id, p.proto.0), (16, 0x1234, 0));
         assert_eq!((p.ext.fragment_prev, p.ext.fragment_at, p.ext.fragment_next), (40, 48, UDP));
         assert_eq!((p.payload, p.payload_len, p.ip_header_len), (56, 8, 56));
         assert!(!p.transport.is_some());

@@ -41,9 +41,11 @@ pub use decode::{decode, decode_ip_reassembled};
 pub use decoded::{Decoded, ExtHeaders, Flags, IpOptions, Network, PacketSet, PacketSource};
 pub use ethernet::Arp;
 pub use event::{DecoderEvent, EventList};
+#[doc(hidden)]
+pub use fuzz::DecodeFault;
 pub use link::Link;
 pub use partition::{TUNNELS, decoded_key, ordinary_key};
-pub use transport::{Esp, Gre, Icmp, Quoted, Sctp, Tcp, TcpOptions, Transport, Udp};
+pub use transport::{Esp, Gre, Icmp, Quoted, Sctp, Tcp, TcpOptions, TransportHeader, Udp};
 
 /// Decodes arbitrary bytes as a frame of `link` and returns what is wrong with the result, if
 /// anything. For fuzzers and tests.
@@ -53,6 +55,6 @@ pub fn fuzz_entry(
     counters: &mut DecodeCounters,
     link: Link,
     frame: &[u8],
-) -> Result<(), String> {
+) -> Result<(), DecodeFault> {
     fuzz::decode_and_check(set, counters, link, frame)
 }

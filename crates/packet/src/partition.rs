@@ -17,11 +17,10 @@
 use crate::config::DecodeConfig;
 use crate::decoded::{Decoded, Flags, Network, PacketSet};
 use crate::ethernet::ethertype;
-use crate::ipv4::protocol;
 use crate::limits::MAX_VLANS;
 use crate::link::Link;
-use crate::transport::Transport;
-use gabion_record::Addr;
+use crate::transport::TransportHeader;
+use gabion_record::{Addr, IpProto};
 
 /// The key of all tunnels that are decoded, and of frames without IP.
 pub const TUNNELS: u32 = 0;
@@ -41,10 +40,10 @@ pub fn ordinary_key(config: &DecodeConfig, link: Link, frame: &[u8]) -> Option<u
                 return None;
             }
             let rest = || ip.get(usize::from(header[0] & 15) * 4..).unwrap_or(&[]);
-            match header[9] {
-                protocol::TCP => {}
-                protocol::UDP if !may_be_tunnel(config, be16(rest(), 0)?, be16(rest(), 2)?) => {}
-                protocol::ICMP if *rest().first()? != UNREACHABLE => {}
+            match IpProto(header[9]) {
+                IpProto::TCP => {}
+                IpProto::UDP if !may_be_tunnel(config, be16(rest(), 0)?, be16(rest(), 2)?) => {}
+                IpProto::ICMP if *rest().first()? != UNREACHABLE => {}
                 _ => return None,
             }
             let src = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
@@ -53,9 +52,9 @@ pub fn ordinary_key(config: &DecodeConfig, link: Link, frame: &[u8]) -> Option<u
         }
         6 => {
             let header = ip.first_chunk::<40>()?;
-            match header[6] {
-                protocol::TCP | protocol::ICMPV6 => {}
-                protocol::UDP if !may_be_tunnel(config, be16(ip, 40)?, be16(ip, 42)?) => {}
+            match IpProto(header[6]) {
+                IpProto::TCP | IpProto::ICMPV6 => {}
+                IpProto::UDP if !may_be_tunnel(config, be16(ip, 40)?, be16(ip, 42)?) => {}
                 _ => return None,
             }
             let (src, dst) = header[8..].split_at(16);
@@ -73,8 +72,8 @@ pub fn decoded_key(config: &DecodeConfig, set: &PacketSet) -> u32 {
         return TUNNELS;
     }
     let key = |proto, version, src: Addr, dst: Addr, sp, dp| match proto {
-        protocol::IPV4 | protocol::IPV6 => TUNNELS,
-        protocol::UDP if may_be_tunnel(config, sp, dp) => TUNNELS,
+        IpProto::IPV4 | IpProto::IPV6 => TUNNELS,
+        IpProto::UDP if may_be_tunnel(config, sp, dp) => TUNNELS,
         _ => pair(version, src, dst),
     };
     if !root.flags.has(Flags::WANTS_FLOW) {
@@ -96,7 +95,7 @@ pub fn decoded_key(config: &DecodeConfig, set: &PacketSet) -> u32 {
 /// The packet whose flow an ICMP error counts for. (ICMPv6 errors have flows of their own.)
 fn quoted(p: &Decoded) -> Option<&crate::transport::Quoted> {
     match &p.transport {
-        Transport::Icmpv4(icmp) if icmp.kind == UNREACHABLE => icmp.quoted.as_ref(),
+        TransportHeader::Icmpv4(icmp) if icmp.kind == UNREACHABLE => icmp.quoted.as_ref(),
         _ => None,
     }
 }

@@ -205,7 +205,7 @@ mod tests {
     fn uncompressed_vj_is_tcp() {
         let frame = join(&[&[0xff, 3, 0, 0x2f], &build::ipv4(0, &[], &build::tcp(&[], b"x"))]);
         let (set, _) = build::run(Link::Ppp, &frame);
-        assert_eq!((set.root().dp, set.root().proto), (80, 6));
+        assert_eq!((set.root().dp, set.root().proto.0), (80, 6));
     }
 
     #[test]

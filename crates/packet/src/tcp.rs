@@ -5,7 +5,8 @@ use crate::decode::Run;
 use crate::decoded::{Decoded, Flags};
 use crate::event::DecoderEvent;
 use crate::layer::Layer;
-use crate::transport::{Tcp, TcpOptions, Transport};
+use crate::transport::{Tcp, TcpOptions, TransportHeader};
+use gabion_record::IpProto;
 
 /// Bytes of a header without options.
 const MIN_LEN: usize = 20;
@@ -17,7 +18,7 @@ const FAST_OPEN_MAGIC: [u8; 2] = [0xf9, 0x89];
 pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     run.counters.count(Counter::Tcp);
     // Suricata calls it TCP from here on, even if the header is broken.
-    p.proto = crate::ipv4::protocol::TCP;
+    p.proto = IpProto::TCP;
     let Some(header) = layer.data.first_chunk::<MIN_LEN>() else {
         p.invalid(DecoderEvent::TcpPacketTooSmall);
         return;
@@ -54,7 +55,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     {
         decode_options(p, &mut tcp.options, options);
     }
-    p.transport = Transport::Tcp(tcp);
+    p.transport = TransportHeader::Tcp(tcp);
 }
 
 /// Walks the options. An impossible length ends the walk and makes the packet invalid; an option

@@ -1,10 +1,10 @@
 //! The transport header of a packet as plain numbers.
 
-use gabion_record::Addr;
+use gabion_record::{Addr, IpProto};
 
 /// The transport layer of a packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Transport {
+pub enum TransportHeader {
     /// None decoded: a fragment, a protocol that is not decoded, or a header that is broken.
     #[default]
     None,
@@ -24,18 +24,18 @@ pub enum Transport {
     Gre(Gre),
 }
 
-impl Transport {
+impl TransportHeader {
     /// Whether a transport header was decoded.
     #[inline]
     pub const fn is_some(&self) -> bool {
-        !matches!(self, Transport::None)
+        !matches!(self, TransportHeader::None)
     }
 
     /// The TCP header, if the transport is TCP.
     #[inline]
     pub const fn tcp(&self) -> Option<&Tcp> {
         match self {
-            Transport::Tcp(tcp) => Some(tcp),
+            TransportHeader::Tcp(tcp) => Some(tcp),
             _ => None,
         }
     }
@@ -44,7 +44,7 @@ impl Transport {
     #[inline]
     pub const fn icmp(&self) -> Option<&Icmp> {
         match self {
-            Transport::Icmpv4(icmp) | Transport::Icmpv6(icmp) => Some(icmp),
+            TransportHeader::Icmpv4(icmp) | TransportHeader::Icmpv6(icmp) => Some(icmp),
             _ => None,
         }
     }
@@ -193,7 +193,7 @@ pub struct Quoted {
     /// IP version: 4 or 6.
     pub version: u8,
     /// IP protocol.
-    pub proto: u8,
+    pub proto: IpProto,
     /// Whether ports (or ICMP type and code) were quoted.
     pub has_ports: bool,
     /// Type and code, if the quoted packet is ICMP itself.

@@ -4,11 +4,11 @@ use crate::counters::Counter;
 use crate::decode::Run;
 use crate::decoded::{Decoded, Flags};
 use crate::event::DecoderEvent;
-use crate::ipv4::protocol;
 use crate::layer::Layer;
 use crate::limits::MAX_IP_LEN;
 use crate::overlay;
-use crate::transport::{Esp, Sctp, Transport, Udp};
+use crate::transport::{Esp, Sctp, TransportHeader, Udp};
+use gabion_record::IpProto;
 
 /// Bytes of a UDP header.
 const UDP_LEN: usize = 8;
@@ -16,7 +16,7 @@ const UDP_LEN: usize = 8;
 #[inline]
 pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     run.counters.count(Counter::Udp);
-    p.proto = protocol::UDP;
+    p.proto = IpProto::UDP;
     let Some(header) = layer.data.first_chunk::<UDP_LEN>() else {
         p.invalid(DecoderEvent::UdpHeaderTooSmall);
         return;
@@ -38,7 +38,8 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     p.l4 = layer.at;
     p.payload = inside.at;
     p.payload_len = inside.len() as u32;
-    p.transport = Transport::Udp(Udp { len, checksum: u16::from_be_bytes([header[6], header[7]]) });
+    p.transport =
+        TransportHeader::Udp(Udp { len, checksum: u16::from_be_bytes([header[6], header[7]]) });
     p.flags.set(Flags::WANTS_FLOW);
     let config = run.config;
     if (config.teredo.has(p.sp) || config.teredo.has(p.dp))
@@ -59,7 +60,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
 pub(crate) fn decode_sctp(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     const LEN: usize = 12;
     run.counters.count(Counter::Sctp);
-    p.proto = protocol::SCTP;
+    p.proto = IpProto::SCTP;
     if layer.len() < LEN {
         p.invalid(DecoderEvent::SctpPacketTooSmall);
         return;
@@ -70,14 +71,14 @@ pub(crate) fn decode_sctp(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) 
     p.l4 = layer.at;
     p.payload = inside.at;
     p.payload_len = inside.len() as u32;
-    p.transport = Transport::Sctp(Sctp { tag: layer.be32(4), checksum: layer.be32(8) });
+    p.transport = TransportHeader::Sctp(Sctp { tag: layer.be32(4), checksum: layer.be32(8) });
     p.flags.set(Flags::WANTS_FLOW);
 }
 
 pub(crate) fn decode_esp(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     const LEN: usize = 8;
     run.counters.count(Counter::Esp);
-    p.proto = protocol::ESP;
+    p.proto = IpProto::ESP;
     if layer.len() < LEN {
         p.invalid(DecoderEvent::EspPacketTooSmall);
         return;
@@ -86,7 +87,7 @@ pub(crate) fn decode_esp(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     p.l4 = layer.at;
     p.payload = inside.at;
     p.payload_len = inside.len() as u32;
-    p.transport = Transport::Esp(Esp { spi: layer.be32(0), seq: layer.be32(4) });
+    p.transport = TransportHeader::Esp(Esp { spi: layer.be32(0), seq: layer.be32(4) });
     p.flags.set(Flags::WANTS_FLOW);
 }
 
@@ -94,7 +95,7 @@ pub(crate) fn decode_esp(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
 mod tests {
     use crate::build::{self, events, join};
     use crate::decoded::Flags;
-    use crate::transport::Transport;
+    use crate::transport::TransportHeader;
 
     #[test]
     fn lengths_are_checked() {
@@ -113,7 +114,7 @@ mod tests {
             assert_eq!(p.transport.is_some(), expected.is_empty());
             assert_eq!(p.flags.has(Flags::INVALID), !expected.is_empty());
             // Suricata names the protocol in records even if the header is broken.
-            assert_eq!(p.proto, 17);
+            assert_eq!(p.proto, gabion_record::IpProto::UDP);
         }
         assert_eq!(build::raw(&build::ipv4(17, &[], &with_len(10))).payload_len, 2);
     }
@@ -122,7 +123,7 @@ mod tests {
     fn sctp_and_esp_are_read() {
         let sctp = [0, 1, 0, 2, 0, 0, 0, 9, 0, 0, 0, 7, 1, 2, 3];
         let p = build::raw(&build::ipv4(132, &[], &sctp));
-        let Transport::Sctp(header) = p.transport else { panic!("sctp") };
+        let TransportHeader::Sctp(header) = p.transport else { panic!("sctp") };
         assert_eq!((p.sp, p.dp, header.tag, header.checksum, p.payload_len), (1, 2, 9, 7, 3));
         assert_eq!(
             events(&build::raw(&build::ipv4(132, &[], &sctp[..11]))),
@@ -136,7 +137,7 @@ mod tests {
         let esp = [0, 0, 0, 5, 0, 0, 0, 6, 1, 2];
         for packet in [build::ipv4(50, &[], &esp), build::ipv6(50, &esp)] {
             let p = build::raw(&packet);
-            let Transport::Esp(header) = p.transport else { panic!("esp") };
+            let TransportHeader::Esp(header) = p.transport else { panic!("esp") };
             assert_eq!((header.spi, header.seq, p.payload_len), (5, 6, 2));
         }
         assert_eq!(events(&build::raw(&build::ipv4(50, &[], &esp[..7]))), ["esp.pkt_too_small"]);

@@ -263,6 +263,52 @@ pub struct EventDef {
     pub code: u16,
 }
 
+/// An event of protocol detection: of no protocol, so that rules look at it with the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DetectionEvent {
+    /// Each side speaks another protocol.
+    MismatchBothDirections,
+    /// The side that must not spoke first.
+    WrongDirectionFirstData,
+    /// The protocol shows in one direction only.
+    OnlyOneDirection,
+    /// Detection was left out.
+    Skipped,
+    /// A session that announced encryption goes on without it.
+    NoTlsAfterStarttls,
+    /// A change of protocol led to another than was announced.
+    UnexpectedProtocol,
+}
+
+impl DetectionEvent {
+    /// All events.
+    pub const ALL: [DetectionEvent; 6] = [
+        DetectionEvent::MismatchBothDirections,
+        DetectionEvent::WrongDirectionFirstData,
+        DetectionEvent::OnlyOneDirection,
+        DetectionEvent::Skipped,
+        DetectionEvent::NoTlsAfterStarttls,
+        DetectionEvent::UnexpectedProtocol,
+    ];
+
+    /// The name after `app-layer-event:` in a rule, and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DetectionEvent::MismatchBothDirections => "applayer_mismatch_protocol_both_directions",
+            DetectionEvent::WrongDirectionFirstData => "applayer_wrong_direction_first_data",
+            DetectionEvent::OnlyOneDirection => "applayer_detect_protocol_only_one_direction",
+            DetectionEvent::Skipped => "applayer_proto_detection_skipped",
+            DetectionEvent::NoTlsAfterStarttls => "applayer_no_tls_after_starttls",
+            DetectionEvent::UnexpectedProtocol => "applayer_unexpected_protocol",
+        }
+    }
+
+    /// The event of this name.
+    pub fn from_name(name: &str) -> Option<DetectionEvent> {
+        DetectionEvent::ALL.into_iter().find(|e| e.name() == name)
+    }
+}
+
 /// Transports a protocol may run over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {

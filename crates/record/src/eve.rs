@@ -7,7 +7,7 @@
 
 use crate::json::{self, Json};
 use crate::ledger::Ledger;
-use crate::{Addr, Direction, Tree};
+use crate::{Addr, Direction, PacketSource, Tree};
 
 /// Something that writes the members of a JSON object somebody else has opened.
 pub trait WriteObject {
@@ -45,8 +45,8 @@ pub struct Header<'a> {
     pub icmp: Option<(u8, u8)>,
     /// Security parameter index of ESP.
     pub spi: Option<u32>,
-    /// Where the packet came from (`wire/pcap`, `gre tunnel`, `stream (flow timeout)`).
-    pub pkt_src: &'static str,
+    /// Where the packet came from; none in records of flows.
+    pub pkt_src: Option<PacketSource>,
     /// Flow bits, integers and variables: writes its own keys (`traffic`, `metadata`).
     pub metadata: Option<&'a dyn WriteObject>,
     /// Link layer, for records that log it (`ether`).
@@ -151,7 +151,7 @@ pub struct Tunnel {
     /// Number of the outer packet.
     pub pcap_cnt: Option<u64>,
     /// Where the outer packet came from.
-    pub pkt_src: &'static str,
+    pub pkt_src: PacketSource,
 }
 
 /// Names of the protocols of a flow.

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::packet::{FlowTest, PacketCondition};
 use crate::port::PortId;
 use crate::post::{PostMatch, Target, Threshold};
-use crate::signature::{BufferRef, FirewallPart, IpProtos, Network, RuleHook};
+use crate::signature::{BufferRef, FirewallPart, IpProtos, RuleHook, RuleNetwork};
 use crate::transform::Transform;
 use crate::{address::AddressId, signature::PacketBuffer};
 use gabion_record::applayer::{Hook, ProtoId, TxCondition};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub(crate) struct DraftHeader {
     pub(crate) action: Action,
     pub(crate) protos: IpProtos,
-    pub(crate) network: Network,
+    pub(crate) network: RuleNetwork,
     pub(crate) pkthdr: bool,
     pub(crate) packets_only: bool,
     pub(crate) stream_only: bool,

@@ -2,7 +2,7 @@
 
 use crate::integer::IntegerMatch;
 use crate::text::Text;
-use gabion_record::applayer::ProtoId;
+use gabion_record::applayer::{DetectionEvent, ProtoId};
 
 /// One condition that is decided from the packet and what hangs on it, in the order written.
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ pub enum PacketCondition {
     /// `stream-event`: name without `stream.` (`pkt_invalid_ack`).
     StreamEvent(&'static str),
     /// `app-layer-event` of no protocol (`applayer_mismatch_protocol_both_directions`).
-    DetectionEvent(&'static str),
+    DetectionEvent(DetectionEvent),
     /// `ipv4-csum` and its like.
     Checksum {
         /// Whose checksum.

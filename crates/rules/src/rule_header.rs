@@ -5,7 +5,7 @@ use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftHeader, List};
 use crate::lexer::{Parts, Piece};
-use crate::signature::{ActionScope, FirewallPart, IpProtos, Network, RuleHook};
+use crate::signature::{ActionScope, FirewallPart, IpProtos, RuleHook, RuleNetwork};
 use gabion_record::Direction;
 use gabion_record::applayer::{ProtoId, ProtoTable, Transport};
 
@@ -283,7 +283,7 @@ fn action_scope(word: &str) -> Option<ActionScope> {
 struct ProtoPart {
     name: String,
     protos: IpProtos,
-    network: Network,
+    network: RuleNetwork,
     pkthdr: bool,
     packets_only: bool,
     stream_only: bool,
@@ -302,7 +302,7 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
     let mut part = ProtoPart {
         name: name.clone(),
         protos: IpProtos::default(),
-        network: Network::Any,
+        network: RuleNetwork::Any,
         pkthdr: false,
         packets_only: false,
         stream_only: false,
@@ -332,11 +332,11 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
         "ip" => part.protos = IpProtos::ALL,
         "ipv4" | "ip4" => {
             part.protos = IpProtos::ALL;
-            part.network = Network::Ipv4;
+            part.network = RuleNetwork::Ipv4;
         }
         "ipv6" | "ip6" => {
             part.protos = IpProtos::ALL;
-            part.network = Network::Ipv6;
+            part.network = RuleNetwork::Ipv6;
         }
         "pkthdr" => {
             part.protos = IpProtos::ALL;

@@ -114,7 +114,7 @@ impl IpProtos {
 
 /// Network layer a rule is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Network {
+pub enum RuleNetwork {
     /// Both versions of IP.
     #[default]
     Any,
@@ -134,7 +134,7 @@ pub struct Header {
     /// IP protocols.
     pub protos: IpProtos,
     /// Network layer.
-    pub network: Network,
+    pub network: RuleNetwork,
     /// Application protocols the flow must have one of; empty: any.
     pub apps: Box<[ProtoId]>,
     /// `pkthdr`: packets that could not be decoded too.

@@ -15,7 +15,7 @@ pub fn load_countries(config: &Tree) -> Result<Option<Countries>> {
     let Some(path) = config.text("geoip-database") else { return Ok(None) };
     let bytes =
         operator_file::bytes(Path::new(path), COUNTRIES_BYTES_MAX).map_err(|e| e.to_string());
-    let read = bytes.and_then(Countries::from_bytes);
+    let read = bytes.and_then(|b| Countries::from_bytes(b).map_err(|e| e.to_string()));
     read.map(Some).map_err(|why| Error::Countries { path: path.to_owned(), why })
 }
 

@@ -58,7 +58,8 @@ fn outputs(config: &Tree, setup: &ScriptSetup) -> Vec<OutputScript> {
         let path = folder.join(name).display().to_string();
         let source = operator_file::bytes(Path::new(&path), NAMED_FILE_BYTES_MAX)
             .map_err(|e| format!("couldn't load file: {e}"));
-        match source.and_then(|source| OutputScript::load(&path, source, setup)) {
+        let load = |source| OutputScript::load(&path, source, setup).map_err(|e| e.to_string());
+        match source.and_then(load) {
             Ok(script) => out.push(script),
             Err(e) => setup.voice.say(Severity::Error, "lua-output", &format!("{path}: {e}")),
         }

@@ -13,8 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use gabion_capture::Source;
-use gabion_flow::{FlowConfig, FlowTable, PacketFacts};
-use gabion_net::packet_key;
+use gabion_flow::{FlowConfig, FlowTable, PacketFacts, packet_key};
 use gabion_packet::{DecodeConfig, DecodeCounters, Link, PacketSet};
 use gabion_record::budget::Budget;
 

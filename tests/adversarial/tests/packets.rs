@@ -11,7 +11,7 @@ use gabion_flow::{
 use gabion_packet::limits::{MAX_EVENTS, MAX_INNER, MAX_LAYERS};
 use gabion_packet::{DecodeConfig, DecodeCounters, DecoderEvent, Link, PacketSet};
 use gabion_record::budget::Budget;
-use gabion_record::{Addr, Direction};
+use gabion_record::{Addr, Direction, IpProto};
 
 const PCAP: [u8; 24] =
     [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0];
@@ -129,7 +129,7 @@ fn fragment(id: u32, recursion: u8, offset: u32, more: bool, payload: &[u8]) -> 
         src: Addr::v4([10, 0, 0, 1]),
         dst: Addr::v4([10, 0, 0, 2]),
         ip_version: 4,
-        proto: 17,
+        proto: IpProto::UDP,
         id,
         vlan: [0; 3],
         recursion,
@@ -267,7 +267,7 @@ fn similar_flows_are_distinct_and_floods_are_bounded() {
         dst,
         sport,
         dport: 53,
-        proto: 17,
+        proto: IpProto::UDP,
         ip_version,
         ..PacketKey::default()
     };

@@ -12,7 +12,7 @@ use gabion_flow::{
     TcpSession, TcpTracker,
 };
 use gabion_record::budget::Budget;
-use gabion_record::{Addr, Direction};
+use gabion_record::{Addr, Direction, IpProto};
 
 /// The byte of an honest sender at an offset.
 fn honest(side: usize, place: u32) -> u8 {
@@ -245,7 +245,7 @@ pub fn fragments(data: &[u8]) {
             src: ENDS[0],
             dst: ENDS[1],
             ip_version: 4,
-            proto: 17,
+            proto: IpProto::UDP,
             id: u32::from(head & 7),
             vlan: [0; 3],
             recursion: 0,

@@ -2,7 +2,7 @@
 //! present.
 
 use gabion_capture::{CaptureBytes, Source};
-use gabion_packet::{DecodeConfig, DecodeCounters, Link, PacketSet, Transport};
+use gabion_packet::{DecodeConfig, DecodeCounters, Link, PacketSet, TransportHeader};
 use gabion_record::{Addr, Direction};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ fn talks(frames: &[Frame]) -> Vec<Talk> {
         for p in set.iter() {
             let payload = p.payload(&frame.data);
             let is_tcp = p.transport.tcp().is_some();
-            if payload.is_empty() || !(is_tcp || matches!(p.transport, Transport::Udp(_))) {
+            if payload.is_empty() || !(is_tcp || matches!(p.transport, TransportHeader::Udp(_))) {
                 continue;
             }
             let (from, to) = ((p.src, p.sp), (p.dst, p.dp));

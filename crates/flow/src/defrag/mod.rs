@@ -16,8 +16,8 @@ use crate::counters::DefragCounters;
 use crate::limits::{DATAGRAM_MAX, reached};
 use crate::policy::{ExceptionTrigger, OsPolicy};
 use foldhash::fast::RandomState;
-use gabion_record::Addr;
 use gabion_record::budget::Budget;
+use gabion_record::{Addr, IpProto};
 use pieces::Pieces;
 use std::collections::{HashMap, VecDeque};
 
@@ -31,7 +31,7 @@ pub struct Fragment<'a> {
     /// 4 or 6.
     pub ip_version: u8,
     /// IPv4 protocol, or the next header of the IPv6 fragment header.
-    pub proto: u8,
+    pub proto: IpProto,
     /// Identification.
     pub id: u32,
     /// VLAN ids.
@@ -95,7 +95,7 @@ struct Key {
     dst: Addr,
     id: u32,
     vlan: [u16; 3],
-    proto: u8,
+    proto: IpProto,
     ip_version: u8,
     recursion: u8,
 }
@@ -249,7 +249,7 @@ impl Defragmenter {
                 has_last: false,
                 header: Vec::new(),
                 next_header_at: 0,
-                next_header: f.proto,
+                next_header: f.proto.0,
                 serial: self.serial,
                 charged: 0,
             };
@@ -297,7 +297,7 @@ impl Defragmenter {
             t.header.clear();
             t.header.extend_from_slice(f.header);
             t.next_header_at = f.next_header_at;
-            t.next_header = f.proto;
+            t.next_header = f.proto.0;
         }
         t.has_last |= !f.more;
         if !t.has_last || t.header.is_empty() || !t.pieces.is_complete() {

@@ -1,9 +1,9 @@
 //! One flow: its two sides, times, tallies, state, and the state that other crates attach to it.
 
-use super::key::{FlowKey, PacketKey, TCP};
+use super::key::{FlowKey, PacketKey};
 use crate::policy::ExceptionTrigger;
 use crate::tcp::TcpSession;
-use gabion_record::{Addr, Direction};
+use gabion_record::{Addr, Direction, IpProto};
 
 /// State of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -98,7 +98,7 @@ pub struct Flow<T> {
     /// The other side.
     pub server: Side,
     /// IP protocol.
-    pub proto: u8,
+    pub proto: IpProto,
     /// 4 or 6.
     pub ip_version: u8,
     /// Layers of encapsulation.
@@ -154,7 +154,7 @@ impl<T> Flow<T> {
 
     /// The security parameter index of an ESP flow.
     pub fn spi(&self) -> Option<u32> {
-        (self.proto == super::key::ESP).then(|| self.key.spi(self.client_is_high))
+        (self.proto == IpProto::ESP).then(|| self.key.spi(self.client_is_high))
     }
 
     /// The sending side of a direction.
@@ -202,7 +202,7 @@ impl<T> Flow<T> {
         ext: T,
     ) -> Flow<T> {
         let (flow_key, swapped) = canonical;
-        let is_icmp = matches!(key.proto, super::key::ICMP | super::key::ICMPV6);
+        let is_icmp = matches!(key.proto, IpProto::ICMP | IpProto::ICMPV6);
         let port = |p: u16| if key.has_ports() { p } else { 0 };
         Flow {
             id: flow_key.id(first.ts_ns, swapped, salt),
@@ -254,7 +254,7 @@ impl<T> Flow<T> {
             self.icmp_response = Some(icmp_kind(key));
         }
         self.alive[dir.index()] = true;
-        if self.state == FlowState::New && self.proto != TCP && self.is_two_way() {
+        if self.state == FlowState::New && self.proto != IpProto::TCP && self.is_two_way() {
             self.state = FlowState::Established;
         }
     }

@@ -7,20 +7,7 @@
 //! the reply, so that a reply finds the flow of its request. ICMP errors are looked up by the key
 //! of the packet they quote.
 
-use gabion_record::Addr;
-
-/// TCP's protocol number.
-pub const TCP: u8 = 6;
-/// UDP's protocol number.
-pub const UDP: u8 = 17;
-/// ICMP's protocol number.
-pub const ICMP: u8 = 1;
-/// ICMPv6's protocol number.
-pub const ICMPV6: u8 = 58;
-/// ESP's protocol number.
-pub const ESP: u8 = 50;
-/// SCTP's protocol number.
-pub const SCTP: u8 = 132;
+use gabion_record::{Addr, IpProto};
 
 /// The key of one packet, from source to destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -34,7 +21,7 @@ pub struct PacketKey {
     /// Destination port.
     pub dport: u16,
     /// IP protocol.
-    pub proto: u8,
+    pub proto: IpProto,
     /// 4 or 6.
     pub ip_version: u8,
     /// VLAN ids, outermost first, 0 = none. All 0 when they are not used for tracking.
@@ -47,7 +34,7 @@ impl PacketKey {
     /// Sets the "ports" of an ICMP packet; `proto` and `ip_version` must be set.
     #[must_use]
     pub fn with_icmp(mut self, icmp_type: u8, code: u8) -> PacketKey {
-        let answer = if self.proto == ICMPV6 {
+        let answer = if self.proto == IpProto::ICMPV6 {
             icmpv6_counterpart(icmp_type)
         } else {
             icmpv4_counterpart(icmp_type)
@@ -69,13 +56,13 @@ impl PacketKey {
     /// Whether the protocol has ports.
     #[inline]
     pub fn has_ports(&self) -> bool {
-        matches!(self.proto, TCP | UDP | SCTP)
+        self.proto.has_ports()
     }
 
     /// Whether the two directions can be distinguished: with ports, and for ICMP.
     #[inline]
     pub(crate) fn is_directed(&self) -> bool {
-        self.has_ports() || matches!(self.proto, ICMP | ICMPV6)
+        self.has_ports() || matches!(self.proto, IpProto::ICMP | IpProto::ICMPV6)
     }
 
     /// The type of an ICMP packet.
@@ -90,7 +77,7 @@ impl PacketKey {
 
     /// An ICMPv4 message about another packet: it never makes a flow of its own.
     pub fn is_icmp_error(&self) -> bool {
-        self.proto == ICMP && matches!(self.icmp_type(), 3 | 4 | 5 | 11 | 12)
+        self.proto == IpProto::ICMP && matches!(self.icmp_type(), 3 | 4 | 5 | 11 | 12)
     }
 
     /// The canonical key, and whether the packet's source is its second side.
@@ -120,7 +107,7 @@ pub(crate) struct FlowKey {
     low_port: u16,
     high_port: u16,
     vlan: [u16; 3],
-    proto: u8,
+    proto: IpProto,
     ip_version: u8,
     recursion: u8,
 }
@@ -145,7 +132,7 @@ impl FlowKey {
             | u64::from(v0) << 16
             | u64::from(v1);
         let rest = u64::from(v2) << 24
-            | u64::from(self.proto) << 16
+            | u64::from(self.proto.0) << 16
             | u64::from(self.ip_version) << 8
             | u64::from(self.recursion);
         [a, b, c, d, ports, rest]
@@ -215,7 +202,7 @@ mod tests {
             dst: Addr::v4(dst),
             sport,
             dport,
-            proto: TCP,
+            proto: IpProto::TCP,
             ip_version: 4,
             ..PacketKey::default()
         }
@@ -238,7 +225,7 @@ mod tests {
     fn every_field_distinguishes_flows() {
         let base = key([10, 0, 0, 1], 4000, [10, 0, 0, 2], 80);
         let others = [
-            PacketKey { proto: UDP, ..base },
+            PacketKey { proto: IpProto::UDP, ..base },
             PacketKey { ip_version: 6, ..base },
             PacketKey { vlan: [7, 0, 0], ..base },
             PacketKey { vlan: [0, 7, 0], ..base },
@@ -256,13 +243,13 @@ mod tests {
 
     #[test]
     fn icmp_replies_find_the_flow_of_their_requests() {
-        let request =
-            PacketKey { proto: ICMP, ..key([1, 1, 1, 1], 0, [2, 2, 2, 2], 0) }.with_icmp(8, 0);
-        let reply =
-            PacketKey { proto: ICMP, ..key([2, 2, 2, 2], 0, [1, 1, 1, 1], 0) }.with_icmp(0, 0);
+        let request = PacketKey { proto: IpProto::ICMP, ..key([1, 1, 1, 1], 0, [2, 2, 2, 2], 0) }
+            .with_icmp(8, 0);
+        let reply = PacketKey { proto: IpProto::ICMP, ..key([2, 2, 2, 2], 0, [1, 1, 1, 1], 0) }
+            .with_icmp(0, 0);
         assert_eq!(request.canonical().0, reply.canonical().0);
-        let other =
-            PacketKey { proto: ICMP, ..key([2, 2, 2, 2], 0, [1, 1, 1, 1], 0) }.with_icmp(14, 0);
+        let other = PacketKey { proto: IpProto::ICMP, ..key([2, 2, 2, 2], 0, [1, 1, 1, 1], 0) }
+            .with_icmp(14, 0);
         assert_ne!(request.canonical().0, other.canonical().0);
         assert!(!request.is_icmp_error());
         for t in 0..=255 {

@@ -33,9 +33,9 @@ use crate::counters::FlowCounters;
 use crate::limits::{EVICT_PER_PACKET, SHORTEN_PER_FLOW};
 use crate::policy::ExceptionTrigger;
 use crate::tcp::{TcpState, flags};
-use gabion_record::Direction;
 use gabion_record::budget::Budget;
-use key::{FlowKey, ICMP, ICMPV6, TCP, UDP};
+use gabion_record::{Direction, IpProto};
+use key::FlowKey;
 use std::collections::VecDeque;
 use wheel::Wheel;
 
@@ -387,10 +387,10 @@ impl<T: Default> FlowTable<T> {
     fn count_opened(&mut self, key: &PacketKey) {
         self.counters.total += 1;
         match key.proto {
-            TCP => self.counters.tcp += 1,
-            UDP => self.counters.udp += 1,
-            ICMP => self.counters.icmpv4 += 1,
-            ICMPV6 => self.counters.icmpv6 += 1,
+            IpProto::TCP => self.counters.tcp += 1,
+            IpProto::UDP => self.counters.udp += 1,
+            IpProto::ICMP => self.counters.icmpv4 += 1,
+            IpProto::ICMPV6 => self.counters.icmpv6 += 1,
             _ => {}
         }
     }
@@ -657,9 +657,9 @@ fn end_before<T>(
 #[inline]
 fn deadline_ns<T>(flow: &Flow<T>, cfg: &FlowConfig, in_emergency: bool) -> u64 {
     let row = match flow.proto {
-        TCP => 1,
-        UDP => 2,
-        ICMP | ICMPV6 => 3,
+        IpProto::TCP => 1,
+        IpProto::UDP => 2,
+        IpProto::ICMP | IpProto::ICMPV6 => 3,
         _ => 0,
     };
     let t: &Timeouts = if in_emergency {

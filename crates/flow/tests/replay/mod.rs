@@ -4,8 +4,8 @@
 use gabion_capture::Source;
 use gabion_flow::*;
 use gabion_packet::{
-    DecodeConfig, DecodeCounters, Decoded, Flags, Link, Network, PacketSet, Tcp, Transport,
-    checksum, decode, decode_ip_reassembled,
+    DecodeConfig, DecodeCounters, Decoded, Flags, Link, Network, PacketSet, Tcp, checksum, decode,
+    decode_ip_reassembled,
 };
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
@@ -144,7 +144,7 @@ impl Engine {
             src: p.src,
             dst: p.dst,
             ip_version: p.ip_version(),
-            proto: if v6 { p.ext.fragment_next } else { p.proto },
+            proto: if v6 { p.ext.fragment_next.into() } else { p.proto },
             id: p.ip_id,
             vlan,
             recursion: p.depth,
@@ -175,36 +175,8 @@ impl Engine {
         if !p.flags.has(Flags::WANTS_FLOW) {
             return;
         }
-        let mut key = PacketKey {
-            src: p.src,
-            dst: p.dst,
-            sport: p.sp,
-            dport: p.dp,
-            proto: p.proto,
-            ip_version: p.ip_version(),
-            vlan: [0; 3],
-            recursion: p.depth,
-        };
-        for (to, from) in key.vlan.iter_mut().zip(p.vlan_ids()) {
-            *to = *from;
-        }
         let tcp = p.transport.tcp();
-        let mut quoted = None;
-        if let Some(icmp) = p.transport.icmp() {
-            key = key.with_icmp(icmp.kind, icmp.code);
-            quoted = icmp.quoted.filter(|q| q.has_ports).map(|q| PacketKey {
-                src: q.src,
-                dst: q.dst,
-                sport: q.sp,
-                dport: q.dp,
-                proto: q.proto,
-                ip_version: q.version,
-                ..key
-            });
-        }
-        if let Transport::Esp(esp) = &p.transport {
-            key = key.with_spi(esp.spi);
-        }
+        let quoted = p.transport.icmp().and_then(|icmp| icmp.quoted).map(|q| quoted_key(p, &q));
         let facts = PacketFacts {
             ts_ns,
             clock_ns: ts_ns,
@@ -214,7 +186,7 @@ impl Engine {
             quoted,
             number,
         };
-        let looked = self.table.packet(&key, &facts);
+        let looked = self.table.packet(&packet_key(p), &facts);
         while let Some((flow, reason)) = self.table.pop_ended(ts_ns) {
             self.end(flow, reason, seen);
         }

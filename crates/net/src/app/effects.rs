@@ -3,7 +3,7 @@
 use super::counters::AppCounters;
 use super::protocols::Protocols;
 use gabion_proto::{Endpoints, Expectation, FilePiece};
-use gabion_record::applayer::Transport;
+use gabion_record::applayer::{DetectionEvent, Transport};
 use smallvec::SmallVec;
 
 /// What the application layer of a flow works with while it takes input.
@@ -51,7 +51,7 @@ pub(crate) enum Then {
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     /// Events of protocol detection.
-    pub(crate) events: SmallVec<[&'static str; 2]>,
+    pub(crate) events: SmallVec<[DetectionEvent; 2]>,
     /// Flows announced.
     pub(crate) expectations: Vec<Expectation>,
     /// Ranges of files that ended.

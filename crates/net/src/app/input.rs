@@ -10,7 +10,7 @@ use gabion_proto::registry::protocol;
 use gabion_proto::tx_list::{TxList, YOUNGEST_KEPT};
 use gabion_proto::{Endpoints, Input, Outcome, ParseContext, Transaction};
 use gabion_record::Direction;
-use gabion_record::applayer::{ProtoId, STREAM_FRAME, Transport};
+use gabion_record::applayer::{DetectionEvent, ProtoId, STREAM_FRAME, Transport};
 
 /// How far the protocol of a side's data is known.
 enum Detected {
@@ -141,7 +141,7 @@ impl AppLayer {
                         return Detected::Reversed;
                     }
                     if other != ProtoId::UNKNOWN && other != proto {
-                        input.effects.events.push("applayer_mismatch_protocol_both_directions");
+                        input.effects.events.push(DetectionEvent::MismatchBothDirections);
                         // Before anything was parsed the client's word counts.
                         if !self.is_fed && d == Direction::ToServer {
                             self.proto = ProtoId::UNKNOWN;
@@ -167,7 +167,7 @@ impl AppLayer {
         }
         if eof && bytes.is_empty() && !self.sides.iter().any(|s| s.is_seen) {
             // An announced flow in which nothing came.
-            input.effects.events.push("applayer_wrong_direction_first_data");
+            input.effects.events.push(DetectionEvent::WrongDirectionFirstData);
             self.settle(input, ProtoId::FAILED);
             return Detected::Unknown;
         }
@@ -177,7 +177,7 @@ impl AppLayer {
             && !self.sides[o].is_seen
             && protocol(proto).is_some_and(|p| p.first_direction == Some(Direction::ToServer))
         {
-            input.effects.events.push("applayer_wrong_direction_first_data");
+            input.effects.events.push(DetectionEvent::WrongDirectionFirstData);
         }
         Detected::Known { depth: protocol(proto).and_then(|p| p.stream_depth) }
     }
@@ -190,7 +190,7 @@ impl AppLayer {
             self.sides[i].proto = ProtoId::FAILED;
             if !self.only_one_direction_raised {
                 self.only_one_direction_raised = true;
-                input.effects.events.push("applayer_detect_protocol_only_one_direction");
+                input.effects.events.push(DetectionEvent::OnlyOneDirection);
             }
             return true;
         }
@@ -214,9 +214,9 @@ impl AppLayer {
         if !self.original.is_known() || !self.expected.is_known() || self.proto == self.expected {
             return;
         }
-        input.effects.events.push("applayer_unexpected_protocol");
+        input.effects.events.push(DetectionEvent::UnexpectedProtocol);
         if protocol(self.expected).is_some_and(|p| p.is_encryption) {
-            input.effects.events.push("applayer_no_tls_after_starttls");
+            input.effects.events.push(DetectionEvent::NoTlsAfterStarttls);
         }
     }
 
@@ -250,7 +250,7 @@ impl AppLayer {
         };
         match found {
             Some(proto) if other.is_known() && other != proto => {
-                input.effects.events.push("applayer_mismatch_protocol_both_directions");
+                input.effects.events.push(DetectionEvent::MismatchBothDirections);
             }
             Some(proto) if self.proto != proto => {
                 self.open(proto, Transport::Udp, input.protocols);

@@ -2,6 +2,7 @@
 
 use super::allowance::RecordAllowance;
 use super::detection::{Detection, is_parsed};
+use crate::error::ConfigError;
 use gabion_proto::registry::protocol;
 use gabion_proto::{Parser, Protocol, Requirements, Settings, Sparing};
 use gabion_record::applayer::{ProtoId, Transport};
@@ -23,7 +24,7 @@ pub struct Protocols {
 
 impl Protocols {
     /// Reads every protocol's part of the configuration.
-    pub fn new(config: &Tree, requirements: Requirements) -> Result<Protocols, String> {
+    pub fn new(config: &Tree, requirements: Requirements) -> Result<Protocols, ConfigError> {
         let registry: Vec<&'static Protocol> = gabion_proto::registry().to_vec();
         let detection = Detection::new(&registry, config);
         let mut settings = Vec::with_capacity(registry.len());
@@ -32,7 +33,7 @@ impl Protocols {
             settings.push(match parsed {
                 true => {
                     let node = config.get(&format!("app-layer.protocols.{}", p.config_name));
-                    Some((p.configure)(node).map_err(|e| e.to_string())?)
+                    Some((p.configure)(node).map_err(|e| ConfigError::Protocol(e.to_string()))?)
                 }
                 false => None,
             });

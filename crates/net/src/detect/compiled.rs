@@ -17,12 +17,12 @@ use foldhash::fast::FixedState;
 use gabion_flow::StreamEvent;
 use gabion_matcher::{Anchor, BufferMatcher, Pattern};
 use gabion_packet::DecoderEvent;
-use gabion_record::Direction;
-use gabion_record::applayer::{Catalog, ProtoId};
+use gabion_record::applayer::{Catalog, DetectionEvent, ProtoId};
+use gabion_record::{Direction, IpProto};
 use gabion_rules::content::{BufferCondition, Content, ContentFlags, Operand};
 use gabion_rules::packet::PacketCondition;
 use gabion_rules::signature::{
-    BufferRef, EngineRun, IpProtos, Network, RuleHook, RuleType, TxTest,
+    BufferRef, EngineRun, IpProtos, RuleHook, RuleNetwork, RuleType, TxTest,
 };
 use gabion_rules::transform::{ChainId, Transform};
 use gabion_rules::{AddressId, PortId, Ruleset, Signature, SignatureFlags};
@@ -40,7 +40,7 @@ pub(crate) struct Hot {
     pub(crate) dp: PortId,
     /// Index in [`Detector::protos`].
     pub(crate) protos: u16,
-    pub(crate) network: Network,
+    pub(crate) network: RuleNetwork,
     pub(crate) flags: SignatureFlags,
     pub(crate) pkthdr: bool,
     /// Application protocols, one bit an id; 0: any.
@@ -251,20 +251,20 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    pub(crate) fn of(proto: u8) -> Class {
+    pub(crate) fn of(proto: IpProto) -> Class {
         match proto {
-            6 => Class::Tcp,
-            17 => Class::Udp,
-            1 | 58 => Class::Icmp,
+            IpProto::TCP => Class::Tcp,
+            IpProto::UDP => Class::Udp,
+            IpProto::ICMP | IpProto::ICMPV6 => Class::Icmp,
             _ => Class::Other,
         }
     }
 
     fn holds(self, protos: &IpProtos) -> bool {
         match self {
-            Class::Tcp => protos.contains(6),
-            Class::Udp => protos.contains(17),
-            Class::Icmp => protos.contains(1) || protos.contains(58),
+            Class::Tcp => protos.contains(IpProto::TCP.0),
+            Class::Udp => protos.contains(IpProto::UDP.0),
+            Class::Icmp => protos.contains(IpProto::ICMP.0) || protos.contains(IpProto::ICMPV6.0),
             Class::Other => protos.0.iter().map(|w| w.count_ones()).sum::<u32>() > 4,
         }
     }
@@ -293,7 +293,7 @@ pub struct Detector {
     pub(crate) ip_only: [Box<[Group]>; 4],
     pub(crate) decoder_events: HashMap<DecoderEvent, Vec<u32>, FixedState>,
     pub(crate) stream_events: HashMap<StreamEvent, Vec<u32>, FixedState>,
-    pub(crate) detection_events: HashMap<&'static str, Vec<u32>, FixedState>,
+    pub(crate) detection_events: HashMap<DetectionEvent, Vec<u32>, FixedState>,
     /// Rules on the flow's protocol alone, by protocol (0: any protocol).
     pub(crate) app_only: Vec<Vec<u32>>,
     /// Rules of `app-layer-protocol` alone.
@@ -506,8 +506,8 @@ impl Detector {
                     }
                     by_event = true;
                 }
-                PacketCondition::DetectionEvent(name) => {
-                    self.detection_events.entry(name).or_default().push(at);
+                PacketCondition::DetectionEvent(event) => {
+                    self.detection_events.entry(*event).or_default().push(at);
                     by_event = true;
                 }
                 _ => {}
@@ -549,7 +549,7 @@ impl Detector {
         let needs_stream = s.flags.has(SignatureFlags::NEED_STREAM);
         let needs_packet = s.flags.has(SignatureFlags::NEED_PACKET);
         for d in Direction::BOTH.into_iter().filter(|d| direction_allowed(s, *d)) {
-            if needs_stream && s.header.protos.contains(6) {
+            if needs_stream && s.header.protos.contains(IpProto::TCP.0) {
                 c.stream[d.index()].push((pattern_of(content, conditions, &[], false), at));
             }
             for class in Class::ALL.into_iter().filter(|k| k.holds(&s.header.protos)) {
@@ -568,10 +568,10 @@ impl Detector {
         if self.place_payload(set, at, s, c) {
             return;
         }
-        if s.header.pkthdr || matches!(s.header.network, Network::Ether | Network::Arp) {
+        if s.header.pkthdr || matches!(s.header.network, RuleNetwork::Ether | RuleNetwork::Arp) {
             self.headless.push(at);
         }
-        if matches!(s.header.network, Network::Ether | Network::Arp) {
+        if matches!(s.header.network, RuleNetwork::Ether | RuleNetwork::Arp) {
             return;
         }
         self.costly.push(at);

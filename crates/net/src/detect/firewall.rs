@@ -6,6 +6,7 @@
 //! `app:filter`. Threat detection (all other rules) follows the packet's table and each transaction.
 //! Within a table rules stand as their files have them.
 
+use crate::error::{ConfigError, scope_name};
 use gabion_record::applayer::{Catalog, ProtoId, ProtoTable};
 use gabion_record::{Direction, Tree};
 use gabion_rules::signature::{ActionScope, FirewallPart, RuleHook};
@@ -46,7 +47,7 @@ impl FirewallPolicies {
     /// Reads them: `packet.pre-flow`, `packet.pre-stream`, `packet.filter` and for protocols
     /// `app.PROTOCOL.STATE`; each with a `default-policy` one and two levels up. A policy is a list:
     /// an action with its scope, then secondary actions.
-    pub fn from_tree(config: &Tree, catalog: &Catalog) -> Result<FirewallPolicies, String> {
+    pub fn from_tree(config: &Tree, catalog: &Catalog) -> Result<FirewallPolicies, ConfigError> {
         use ActionScope::{Flow, Hook, Packet, Transaction};
         let packet = |name: &str, otherwise: Policy| {
             let paths = [format!("packet.{name}"), "packet.default-policy".to_string()];
@@ -55,7 +56,7 @@ impl FirewallPolicies {
         let mut app = vec![Default::default()];
         for table in &catalog.protocols {
             let name = table.name;
-            let both = Direction::BOTH.map(|d| -> Result<Vec<Policy>, String> {
+            let both = Direction::BOTH.map(|d| -> Result<Vec<Policy>, ConfigError> {
                 let of = |state: &&str| {
                     let state = state.replace('_', "-");
                     let paths = [
@@ -89,41 +90,27 @@ fn policy(
     config: &Tree,
     paths: &[String],
     scopes: &[ActionScope],
-) -> Result<Option<Policy>, String> {
+) -> Result<Option<Policy>, ConfigError> {
     for path in paths {
         let path = format!("{POLICIES}.{path}");
         let Some(node) = config.get(&path) else { continue };
         let items: Vec<&str> =
             node.children.iter().filter_map(|(_, item)| item.value.as_deref()).collect();
         if items.is_empty() {
-            return Err(format!("{path}: policy is set but empty"));
+            return Err(ConfigError::EmptyPolicy { path });
         }
         let (action, part) =
-            gabion_rules::firewall_action(&items.join(",")).map_err(|e| e.to_string())?;
+            gabion_rules::firewall_action(&items.join(",")).map_err(|e| ConfigError::Policy(e.to_string()))?;
         if action == Action::Config {
-            return Err(format!("{path}: 'config' is not a valid default policy action"));
+            return Err(ConfigError::ConfigPolicy { path });
         }
         if !scopes.contains(&part.scope) {
-            let valid: Vec<&str> = scopes.iter().map(|s| scope_name(*s)).collect();
-            return Err(format!(
-                "{path}: action scope (\"{}\") is not valid. Valid scopes: {}",
-                scope_name(part.scope),
-                valid.join("/")
-            ));
+            let (scope, valid) = (part.scope, scopes.to_vec());
+            return Err(ConfigError::PolicyScope { path, scope, valid });
         }
         return Ok(Some(Policy { action, part }));
     }
     Ok(None)
-}
-
-/// A scope as rules write it.
-pub(crate) fn scope_name(scope: ActionScope) -> &'static str {
-    match scope {
-        ActionScope::Packet => "packet",
-        ActionScope::Flow | ActionScope::FlowIfStateful => "flow",
-        ActionScope::Hook => "hook",
-        ActionScope::Transaction => "tx",
-    }
 }
 
 fn action_name(action: Action) -> &'static str {
@@ -286,16 +273,16 @@ mod tests {
         let p = read(&["accept:flow", "pass:flow", "alert"]).unwrap().unwrap();
         assert_eq!(policy_text(p.action, &p.part, p.part.alerts), "accept:flow,pass:flow,alert");
         assert_eq!(
-            read(&["drop:packet"]).unwrap_err(),
+            read(&["drop:packet"]).unwrap_err().to_string(),
             "firewall.policies.app.http1.request-line: action scope (\"packet\") is not valid. \
              Valid scopes: flow/tx/hook"
         );
         assert_eq!(
-            read(&["accept:hook", "pass:flow"]).unwrap_err(),
+            read(&["accept:hook", "pass:flow"]).unwrap_err().to_string(),
             "multi-action rules cannot use different action scopes"
         );
         assert_eq!(
-            read(&["accept:foo"]).unwrap_err(),
+            read(&["accept:foo"]).unwrap_err().to_string(),
             "invalid action scope 'foo' in action 'accept:foo': only 'packet', 'flow', 'tx' and \
              'hook' allowed"
         );

@@ -5,7 +5,7 @@ use crate::state::SharedState;
 use crate::view::PacketView;
 use gabion_flow::{Flow, TcpSession};
 use gabion_packet::{
-    Decoded, DecoderEvent, Flags, IpOptions, Network, TcpOptions, Transport, checksum,
+    Decoded, DecoderEvent, Flags, IpOptions, Network, TcpOptions, TransportHeader, checksum,
 };
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
@@ -59,11 +59,11 @@ pub(crate) fn matches(
 ) -> bool {
     let h = p.headers;
     let tcp = || match &h.transport {
-        Transport::Tcp(t) => Some(t),
+        TransportHeader::Tcp(t) => Some(t),
         _ => None,
     };
     let icmp = || match &h.transport {
-        Transport::Icmpv4(i) | Transport::Icmpv6(i) => Some(i),
+        TransportHeader::Icmpv4(i) | TransportHeader::Icmpv6(i) => Some(i),
         _ => None,
     };
     match c {
@@ -114,10 +114,10 @@ pub(crate) fn matches(
         PacketCondition::IpProto { op, proto } => {
             h.is_ip()
                 && match op {
-                    IpProtoOp::Equal => h.proto == *proto,
-                    IpProtoOp::Differs => h.proto != *proto,
-                    IpProtoOp::Less => h.proto < *proto,
-                    IpProtoOp::Greater => h.proto > *proto,
+                    IpProtoOp::Equal => h.proto.0 == *proto,
+                    IpProtoOp::Differs => h.proto.0 != *proto,
+                    IpProtoOp::Less => h.proto.0 < *proto,
+                    IpProtoOp::Greater => h.proto.0 > *proto,
                 }
         }
         PacketCondition::L3Proto(l) => match l {
@@ -130,7 +130,7 @@ pub(crate) fn matches(
         PacketCondition::IcmpId(n) => icmp().is_some_and(|i| i.has_id && i.id == *n),
         PacketCondition::IcmpSeq(n) => icmp().is_some_and(|i| i.has_id && i.seq == *n),
         PacketCondition::Icmpv6Mtu(m) => match &h.transport {
-            Transport::Icmpv6(i) => i.kind == PACKET_TOO_BIG && m.matches(u64::from(i.mtu)),
+            TransportHeader::Icmpv6(i) => i.kind == PACKET_TOO_BIG && m.matches(u64::from(i.mtu)),
             _ => false,
         },
         // Another size than this one is asked of packets with a payload.
@@ -161,7 +161,9 @@ pub(crate) fn matches(
         }
         PacketCondition::StreamEvent(name) => p.stream_events.iter().any(|e| e.name() == *name),
         // The peer does not look at those of the packets it makes itself.
-        PacketCondition::DetectionEvent(name) => !p.is_pseudo && p.detection_events.contains(name),
+        PacketCondition::DetectionEvent(event) => {
+            !p.is_pseudo && p.detection_events.contains(event)
+        }
         PacketCondition::Checksum { of, valid } => !p.is_pseudo && checksum_matches(*of, *valid, p),
         PacketCondition::FtpBounce => ftp_bounce(h, p.payload),
         PacketCondition::GeoIp(t) => shared.country_matches(t, h),
@@ -243,7 +245,7 @@ fn sided(side: FlowSide, m: gabion_rules::integer::IntegerMatch, v: [u64; 2]) ->
 /// `rpc`: program, version and procedure of an ONC RPC call (RFC 5531) in the payload.
 fn rpc(t: &RpcTest, h: &Decoded, payload: &[u8]) -> bool {
     // Over TCP a record mark of four bytes stands before the message.
-    let at = if matches!(h.transport, Transport::Tcp(_)) { 4 } else { 0 };
+    let at = if matches!(h.transport, TransportHeader::Tcp(_)) { 4 } else { 0 };
     let word = |i: usize| -> Option<u32> {
         payload.get(at + 4 * i..)?.first_chunk::<4>().map(|b| u32::from_be_bytes(*b))
     };

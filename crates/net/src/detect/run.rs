@@ -21,12 +21,12 @@ use crate::view::PacketView;
 use gabion_flow::{Flow, TcpSession};
 use gabion_packet::{Decoded, Flags, Network};
 use gabion_proto::Parser;
-use gabion_record::Direction;
 use gabion_record::budget::Budget;
+use gabion_record::{Direction, IpProto};
 use gabion_rules::content::{BufferCondition, CaptureTarget};
 use gabion_rules::packet::{PacketCondition, XbitsTrack};
 use gabion_rules::post::PostMatch;
-use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook};
+use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook, RuleNetwork};
 use gabion_rules::transform::ChainId;
 use gabion_rules::{Action, AddressId, PortId, Signature, SignatureFlags};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const IP_ONLY: u8 = 8;
 
 /// Whether rules may look at the packet's ports.
 fn has_ports(h: &Decoded) -> bool {
-    !h.flags.has(Flags::FRAGMENT) && matches!(h.proto, 6 | 17 | 132)
+    !h.flags.has(Flags::FRAGMENT) && h.proto.has_ports()
 }
 
 /// A rule that matched.
@@ -387,16 +387,16 @@ impl Run<'_> {
             return true;
         }
         match hot.network {
-            Network_::Ether => return !h.is_ip() || self.p.headers.flags.has(Flags::ETHERNET),
-            Network_::Arp => return h.network == Network::Arp,
-            Network_::Ipv4 if h.network != Network::Ipv4 => return false,
-            Network_::Ipv6 if h.network != Network::Ipv6 => return false,
+            RuleNetwork::Ether => return !h.is_ip() || self.p.headers.flags.has(Flags::ETHERNET),
+            RuleNetwork::Arp => return h.network == Network::Arp,
+            RuleNetwork::Ipv4 if h.network != Network::Ipv4 => return false,
+            RuleNetwork::Ipv6 if h.network != Network::Ipv6 => return false,
             _ => {}
         }
         if !h.is_ip() {
             return false;
         }
-        if !self.det.protos[usize::from(hot.protos)].contains(h.proto) {
+        if !self.det.protos[usize::from(hot.protos)].contains(h.proto.0) {
             return false;
         }
         if let Some(d) = self.p.direction {
@@ -504,7 +504,7 @@ impl Run<'_> {
     pub(crate) fn payload(&mut self, s: &Signature, b: &BufferInspection) -> Option<bool> {
         let needs_stream = s.flags.has(SignatureFlags::NEED_STREAM);
         let needs_packet = s.flags.has(SignatureFlags::NEED_PACKET);
-        let is_tcp = self.p.headers.proto == 6;
+        let is_tcp = self.p.headers.proto == IpProto::TCP;
         if is_tcp && needs_stream {
             if let Some(stream) = self.stream {
                 // Stream data is at hand from its first byte only while nothing was dropped.
@@ -551,10 +551,10 @@ impl Run<'_> {
                 let at = h.l3 as usize;
                 frame.get(at..at + usize::from(h.ip_header_len).max(40)).unwrap_or(&[])
             }
-            PacketBuffer::TcpHeader if h.proto == 6 => h.transport_header(frame),
-            PacketBuffer::UdpHeader if h.proto == 17 => h.transport_header(frame),
-            PacketBuffer::Icmpv4Header if h.proto == 1 => h.transport_header(frame),
-            PacketBuffer::Icmpv6Header if h.proto == 58 => {
+            PacketBuffer::TcpHeader if h.proto == IpProto::TCP => h.transport_header(frame),
+            PacketBuffer::UdpHeader if h.proto == IpProto::UDP => h.transport_header(frame),
+            PacketBuffer::Icmpv4Header if h.proto == IpProto::ICMP => h.transport_header(frame),
+            PacketBuffer::Icmpv6Header if h.proto == IpProto::ICMPV6 => {
                 // Eight bytes of any type, as the peer has it.
                 let segment = h.segment(frame);
                 segment.get(..8).unwrap_or(segment)
@@ -746,5 +746,3 @@ impl Run<'_> {
         self.app().is_some_and(|app| app.reserve(bytes, budget))
     }
 }
-
-use gabion_rules::signature::Network as Network_;

@@ -5,8 +5,8 @@ use super::header::{app_names, metadata, summary};
 use crate::engine::Engine;
 use crate::flow_state::NetFlow;
 use gabion_flow::{EndReason, Flow};
-use gabion_record::Direction;
 use gabion_record::eve::*;
+use gabion_record::{Direction, IpProto};
 
 impl RecordStage {
     /// A flow that ended.
@@ -25,7 +25,7 @@ impl RecordStage {
         }
         let meta = metadata(engine, flow, &[]);
         let vlans: usize = flow.vlan.iter().filter(|v| **v != 0).count();
-        let tcp = (flow.proto == 6).then(|| match &flow.tcp {
+        let tcp = (flow.proto == IpProto::TCP).then(|| match &flow.tcp {
             Some(t) => FlowTcp {
                 flags: t.tcp_flags(),
                 flags_by_direction: [
@@ -68,12 +68,11 @@ impl RecordStage {
                 ip_version: flow.ip_version,
                 src: flow.client.addr,
                 dst: flow.server.addr,
-                ports: matches!(flow.proto, 6 | 17 | 132)
-                    .then_some((flow.client.port, flow.server.port)),
-                ip_proto: flow.proto,
+                ports: flow.proto.has_ports().then_some((flow.client.port, flow.server.port)),
+                ip_proto: flow.proto.0,
                 icmp: flow.icmp_request.map(|k| (k.icmp_type, k.code)),
                 spi: flow.spi(),
-                pkt_src: "",
+                pkt_src: None,
                 metadata: Some(&meta),
                 ether: None,
             },

@@ -8,7 +8,7 @@ use crate::firewall::is_of_firewall;
 use crate::flow_state::{FlowVars, NetFlow};
 use crate::view::PacketView;
 use gabion_flow::Flow;
-use gabion_packet::{Decoded, Flags, Transport};
+use gabion_packet::{Decoded, Flags, TransportHeader};
 use gabion_record::applayer::{Catalog, ProtoId};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
@@ -22,7 +22,7 @@ pub(crate) fn header<'a>(
     metadata: Option<&'a dyn WriteObject>,
 ) -> Header<'a> {
     let h = view.headers;
-    let has_ports = matches!(h.proto, 6 | 17 | 132) && (h.transport.is_some() || view.is_pseudo);
+    let has_ports = h.proto.has_ports() && (h.transport.is_some() || view.is_pseudo);
     Header {
         ts_ns: view.ts_ns,
         flow_id: flow.map(|f| f.id),
@@ -34,13 +34,13 @@ pub(crate) fn header<'a>(
         src: h.src,
         dst: h.dst,
         ports: has_ports.then_some((h.sp, h.dp)),
-        ip_proto: h.proto,
+        ip_proto: h.proto.0,
         icmp: h.transport.icmp().map(|i| (i.kind, i.code)),
         spi: match &h.transport {
-            Transport::Esp(esp) => Some(esp.spi),
+            TransportHeader::Esp(esp) => Some(esp.spi),
             _ => None,
         },
-        pkt_src: view.pkt_src,
+        pkt_src: Some(view.pkt_src),
         metadata,
         ether: match (h.src_mac(view.frame), h.dst_mac(view.frame)) {
             (Some(src), Some(dst)) => Some(EtherHeader { ether_type: h.ethertype, src, dst }),
@@ -59,7 +59,7 @@ pub(crate) fn flow_header<'a>(
     let (src, dst) = (flow.source(from), flow.source(from.opposite()));
     h.src = src.addr;
     h.dst = dst.addr;
-    if matches!(flow.proto, 6 | 17 | 132) {
+    if flow.proto.has_ports() {
         h.ports = Some((src.port, dst.port));
     }
     h
@@ -72,7 +72,7 @@ pub(crate) fn summary(flow: &Flow<NetFlow>) -> FlowSummary {
         start_ns: flow.start_ns,
         client: flow.client.addr,
         server: flow.server.addr,
-        ports: matches!(flow.proto, 6 | 17 | 132).then_some((flow.client.port, flow.server.port)),
+        ports: flow.proto.has_ports().then_some((flow.client.port, flow.server.port)),
         ip_version: flow.ip_version,
     }
 }
@@ -130,10 +130,10 @@ pub(crate) fn tunnel(view: &PacketView<'_>) -> Option<Tunnel> {
         src: o.src,
         dst: o.dst,
         ports: (o.sp, o.dp),
-        ip_proto: o.proto,
+        ip_proto: o.proto.0,
         depth: view.headers.depth,
         pcap_cnt: Some(view.frame_number),
-        pkt_src: view.root.source.name(),
+        pkt_src: view.root.source,
     })
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn verdict(outcome: &PacketOutcome, view: &PacketView<'_>) -> Verdict
     } else {
         Verdict::Alert
     };
-    let is_tcp = matches!(view.headers.transport, Transport::Tcp(_));
+    let is_tcp = matches!(view.headers.transport, TransportHeader::Tcp(_));
     let reject_target = outcome.reject.map(|a| match a {
         Action::RejectDestination => "to_server",
         Action::RejectBoth => "both",

@@ -6,7 +6,7 @@ use crate::context::PacketContext;
 use crate::counters::is_of_firewall;
 use crate::flow_state::NetFlow;
 use gabion_flow::Flow;
-use gabion_packet::{Arp, Transport};
+use gabion_packet::{Arp, TransportHeader};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
@@ -51,7 +51,7 @@ impl RecordStage {
         if w.anomaly_app {
             let app = flow.and_then(|f| app_names(&cx.engine.catalog, &f.ext.app).app_proto);
             for e in view.detection_events {
-                emit(AnomalyKind::Detection, e, app);
+                emit(AnomalyKind::Detection, e.name(), app);
             }
         }
     }
@@ -121,7 +121,7 @@ impl RecordStage {
             reason,
             ip: ip_facts(h),
             udp_len: match &h.transport {
-                Transport::Udp(_) => u16::try_from(view.payload.len() + 8).ok(),
+                TransportHeader::Udp(_) => u16::try_from(view.payload.len() + 8).ok(),
                 _ => None,
             },
             // The peer writes both as they lie in the packet.

@@ -4,9 +4,9 @@ use super::RecordStage;
 use super::header::{header, ip_facts, metadata};
 use crate::app::AppLayer;
 use crate::context::PacketContext;
-use crate::keys::segment;
+use crate::tcp_segment::tcp_segment;
 use gabion_flow::{StreamEvent, TcpSession, TcpState};
-use gabion_packet::Transport;
+use gabion_packet::TransportHeader;
 use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Direction, Tree};
@@ -22,7 +22,7 @@ impl RecordStage {
         let (view, verdict) = (cx.view, cx.tcp);
         let Some(flow) = cx.flow.as_deref() else { return };
         let (h, Some(direction)) = (view.headers, view.direction) else { return };
-        if !matches!(h.transport, Transport::Tcp(_)) {
+        if !matches!(h.transport, TransportHeader::Tcp(_)) {
             return;
         }
         let session = flow.tcp.as_deref();
@@ -64,8 +64,8 @@ fn notes(cx: &PacketContext<'_>, session: Option<&TcpSession>, has_events: bool)
         (has(StreamEvent::PktSpuriousRetransmission), "spurious_retransmission"),
         (cx.outcome.reuses_ports, "tcp_session_reuse"),
     ];
-    if let (Some(v), Transport::Tcp(t)) = (cx.tcp, &view.headers.transport) {
-        let sack = segment(view, false).map_or(&[][..], |s| s.options.sack);
+    if let (Some(v), TransportHeader::Tcp(t)) = (cx.tcp, &view.headers.transport) {
+        let sack = tcp_segment(view, false).map_or(&[][..], |s| s.options.sack);
         let is_dsack = sack.get(4..8).is_some_and(|right| {
             let right = u32::from_be_bytes([right[0], right[1], right[2], right[3]]);
             !is_behind(right, t.ack)

@@ -5,6 +5,7 @@ use super::call::with_scene;
 use super::sandbox::Failure;
 use super::scene::Scene;
 use super::voice::ScriptSetup;
+use crate::error::ScriptError;
 use gabion_rules::ScriptFacts;
 use mlua::{Function, Table, Value};
 use std::cell::RefCell;
@@ -28,19 +29,23 @@ pub fn inspect(
     source: Result<Vec<u8>, String>,
     is_transform: bool,
     setup: &ScriptSetup,
-) -> Result<ScriptFacts, String> {
-    let source = source.map_err(|e| format!("couldn't load file: cannot open {path}: {e}"))?;
-    let (lua, allowance) = super::load(path, &source, setup).map_err(|(_, what)| what)?;
+) -> Result<ScriptFacts, ScriptError> {
+    let source = source.map_err(|e| ScriptError::Step {
+        step: "load file",
+        why: format!("cannot open {path}: {e}"),
+    })?;
+    let (lua, allowance) =
+        super::load(path, &source, setup).map_err(|(_, what)| ScriptError::Load(what))?;
     let globals = lua.globals();
     let is_there = |name: &str| globals.get::<Function>(name).ok();
     let mut needs_payload = false;
     let registered = Rc::new(Registered::default());
     if is_transform {
         if is_there("transform").is_none() {
-            return Err("no transform function in script".into());
+            return Err(ScriptError::NoFunction("transform"));
         }
     } else {
-        let init = is_there("init").ok_or("no init function in script")?;
+        let init = is_there("init").ok_or(ScriptError::NoFunction("init"))?;
         lua.set_app_data(Rc::clone(&registered));
         allowance.renew();
         let run = with_scene(&lua, Scene::default(), || {
@@ -48,10 +53,11 @@ pub fn inspect(
         });
         let answer = run.map_err(|e| {
             let failure = Failure::of(&e, Some(&allowance));
-            format!("couldn't run script 'init' function: {}", failure.message())
+            let why = failure.message().to_owned();
+            ScriptError::Step { step: "run script 'init' function", why }
         })?;
         let Value::Table(needs) = answer else {
-            return Err("init function in script should return table, returned is not table".into());
+            return Err(ScriptError::InitWithoutTable);
         };
         needs_payload = read_needs(&needs)?;
     }
@@ -62,7 +68,7 @@ pub fn inspect(
 }
 
 /// Whether the script needs payload; an error when it needs what is not there.
-fn read_needs(needs: &Table) -> Result<bool, String> {
+fn read_needs(needs: &Table) -> Result<bool, ScriptError> {
     let mut payload = false;
     for pair in needs.pairs::<Value, Value>() {
         let Ok((Value::String(key), value)) = pair else { continue };
@@ -73,9 +79,9 @@ fn read_needs(needs: &Table) -> Result<bool, String> {
             "payload" => payload |= is_true,
             "packet" | "buffer" | "stream" | "ja3" => {}
             _ if OLD_NEEDS.contains(&family) => {
-                return Err(format!("data type {key} no longer supported, use rule hooks"));
+                return Err(ScriptError::OldNeed(key));
             }
-            _ => return Err(format!("unsupported data type {key}")),
+            _ => return Err(ScriptError::UnknownNeed(key)),
         }
     }
     Ok(payload)

@@ -11,6 +11,7 @@ use super::library;
 use super::sandbox::Failure;
 use super::scene::Scene;
 use super::voice::{ScriptSetup, Severity};
+use crate::error::ScriptError;
 use gabion_record::eve::Wants;
 use mlua::{Function, Lua, StdLib, Table, Value};
 
@@ -29,14 +30,17 @@ pub struct OutputScript {
 
 impl OutputScript {
     /// Loads a script and asks its `init` what it logs.
-    pub fn load(path: &str, source: Vec<u8>, setup: &ScriptSetup) -> Result<OutputScript, String> {
+    pub fn load(
+        path: &str,
+        source: Vec<u8>,
+        setup: &ScriptSetup,
+    ) -> Result<OutputScript, ScriptError> {
         let lua = open(path, &source, setup)?;
         let init: Function =
-            lua.globals().get("init").map_err(|_| "no init function in script".to_string())?;
+            lua.globals().get("init").map_err(|_| ScriptError::NoFunction("init"))?;
         let run = with_scene(&lua, Scene::default(), || init.call::<Value>(Value::Nil));
-        let Value::Table(needs) = run.map_err(|e| said("run script 'init' function", &e))? else {
-            let said = "init function in script should return table, returned is not table";
-            return Err(said.into());
+        let Value::Table(needs) = run.map_err(|e| failed("run script 'init' function", &e))? else {
+            return Err(ScriptError::InitWithoutTable);
         };
         Ok(OutputScript { path: path.to_string(), source, kind: kind(&needs)? })
     }
@@ -200,48 +204,49 @@ pub(crate) struct StreamPiece<'a> {
     pub(crate) to_server: bool,
 }
 
-fn said(step: &str, e: &mlua::Error) -> String {
-    format!("couldn't {step}: {}", Failure::of(e, None).message())
+/// A step that failed.
+fn failed(step: &'static str, e: &mlua::Error) -> ScriptError {
+    ScriptError::Step { step, why: Failure::of(e, None).message().to_owned() }
 }
 
 /// A state with a script's functions in it.
-fn open(path: &str, source: &[u8], setup: &ScriptSetup) -> Result<Lua, String> {
+fn open(path: &str, source: &[u8], setup: &ScriptSetup) -> Result<Lua, ScriptError> {
     let lua = Lua::new_with(StdLib::ALL_SAFE, mlua::LuaOptions::new())
-        .map_err(|e| said("make a state", &e))?;
-    call::install(&lua, setup, library::LIBRARIES).map_err(|e| said("make libraries", &e))?;
-    super::sandbox::catching(&lua, None).map_err(|e| said("make libraries", &e))?;
+        .map_err(|e| failed("make a state", &e))?;
+    call::install(&lua, setup, library::LIBRARIES).map_err(|e| failed("make libraries", &e))?;
+    super::sandbox::catching(&lua, None).map_err(|e| failed("make libraries", &e))?;
     if let Ok(package) = lua.globals().get::<Table>("package") {
         let set = package.set("path", setup.module_path.as_str());
-        set.and_then(|()| package.set("cpath", "")).map_err(|e| said("set up modules", &e))?;
+        set.and_then(|()| package.set("cpath", "")).map_err(|e| failed("set up modules", &e))?;
     }
-    lua.load(source).set_name(format!("@{path}")).exec().map_err(|e| said("load file", &e))?;
+    lua.load(source).set_name(format!("@{path}")).exec().map_err(|e| failed("load file", &e))?;
     Ok(lua)
 }
 
-fn start(script: &OutputScript, setup: &ScriptSetup) -> Result<Output, String> {
+fn start(script: &OutputScript, setup: &ScriptSetup) -> Result<Output, ScriptError> {
     let lua = open(&script.path, &script.source, setup)?;
     let globals = lua.globals();
     if let Ok(f) = globals.get::<Function>("setup") {
         let run = with_scene(&lua, Scene::default(), || f.call::<()>(Value::Nil));
-        run.map_err(|e| said("run script 'setup' function", &e))?;
+        run.map_err(|e| failed("run script 'setup' function", &e))?;
     }
-    let log: Function = globals.get("log").map_err(|_| "no log function in script")?;
+    let log: Function = globals.get("log").map_err(|_| ScriptError::NoFunction("log"))?;
     Ok(Output { lua, kind: script.kind, log, path: script.path.clone() })
 }
 
-fn kind(needs: &Table) -> Result<OutputKind, String> {
+fn kind(needs: &Table) -> Result<OutputKind, ScriptError> {
     let text = |key: &str| needs.get::<Option<String>>(key).ok().flatten();
     match text("streaming").as_deref() {
         Some("tcp") => return Ok(OutputKind::TcpStream),
         Some("http") => return Ok(OutputKind::HttpBody),
-        Some(other) => return Err(format!("unknown streaming: {other}")),
+        Some(other) => return Err(ScriptError::UnknownStream(other.to_owned())),
         None => {}
     }
     if let Some(name) = text("protocol") {
         let known = PROTOCOLS.iter().find(|(n, _)| *n == name);
         return match known {
             Some((_, eve)) => Ok(OutputKind::Transaction(eve)),
-            None => Err(format!("unsupported protocol {name}")),
+            None => Err(ScriptError::UnknownProtocol(name)),
         };
     }
     match (text("type").as_deref(), text("filter").as_deref()) {
@@ -251,7 +256,7 @@ fn kind(needs: &Table) -> Result<OutputKind, String> {
         (Some("flow"), _) => Ok(OutputKind::Flow),
         (Some("stats"), _) => Ok(OutputKind::Stats),
         (Some("streaming"), _) => Ok(OutputKind::TcpStream),
-        (Some(other), _) => Err(format!("unknown type: {other}")),
-        (None, _) => Err("init function does not say what the script logs".into()),
+        (Some(other), _) => Err(ScriptError::UnknownType(other.to_owned())),
+        (None, _) => Err(ScriptError::NoType),
     }
 }

@@ -379,7 +379,8 @@ fn transforms() {
 fn inspection() {
     let look = |source: &str, is_transform: bool| {
         let setup = ScriptSetup::default();
-        inspect("t.lua", Ok(source.as_bytes().to_vec()), is_transform, &setup)
+        let inspected = inspect("t.lua", Ok(source.as_bytes().to_vec()), is_transform, &setup);
+        inspected.map_err(|e| e.to_string())
     };
     for (source, said) in [
         ("function match() end", "no init function in script"),
@@ -404,6 +405,7 @@ fn inspection() {
     }
     assert_eq!(look("x = 1", true), Err("no transform function in script".into()));
     let missing = inspect("t.lua", Err("No such file".into()), false, &ScriptSetup::default());
+    let missing = missing.map_err(|e| e.to_string());
     assert_eq!(missing, Err("couldn't load file: cannot open t.lua: No such file".into()));
     let facts = look(
         "local b, f = require('suricata.bytevar'), require('suricata.flowint')

@@ -2,8 +2,8 @@
 
 use super::writer::{EveWriter, endpoints, ether, ids, proto, spi, timestamp, vlans};
 use crate::{VERSION, community};
-use gabion_record::Addr;
 use gabion_record::eve::Header;
+use gabion_record::{Addr, PacketSource};
 
 /// Tags of a packet by which its beginning is known; what has more is written anew.
 const VLANS_KEPT: usize = 4;
@@ -19,7 +19,7 @@ struct HeaderKey {
     ports: Option<(u16, u16)>,
     icmp: Option<(u8, u8)>,
     spi: Option<u32>,
-    pkt_src: &'static str,
+    pkt_src: Option<PacketSource>,
 }
 
 impl HeaderKey {
@@ -124,7 +124,7 @@ impl EveWriter {
             j.number("icmp_code", c);
         }
         spi(j, h);
-        j.field_plain("pkt_src", h.pkt_src);
+        j.field_plain("pkt_src", h.pkt_src.map_or("", PacketSource::name));
         if self.settings.version {
             j.field_plain("suricata_version", VERSION);
         }
@@ -169,7 +169,7 @@ mod tests {
             ip_proto: 6,
             icmp: None,
             spi: None,
-            pkt_src: "wire/pcap",
+            pkt_src: Some(PacketSource::Wire),
             metadata: None,
             ether: None,
         }

@@ -763,7 +763,7 @@ fn tunnel(j: &mut Json, scratch: &mut Vec<u8>, t: &Tunnel) {
     if let Some(n) = t.pcap_cnt {
         j.number("pcap_cnt", n);
     }
-    j.field_plain("pkt_src", t.pkt_src);
+    j.field_plain("pkt_src", t.pkt_src.name());
     j.close();
 }
 

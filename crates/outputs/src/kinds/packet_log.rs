@@ -10,9 +10,9 @@ use crate::event_counts::EventCounts;
 use crate::limits::reached;
 use crate::output::{Destination, Format, FrameHead, Output, Piece, PieceKind, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
-use gabion_record::Tree;
 use gabion_record::eve::{Wants, WireRecord};
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::{PacketSource, Tree};
 use std::collections::{HashMap, VecDeque};
 
 /// Bytes of the ring, unless configured.
@@ -287,7 +287,7 @@ impl Format for PacketLog {
     fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         match record {
             Record::Wire(r) => self.take_frame(r, to),
-            Record::Alert(r) if r.header.pkt_src.ends_with("(flow timeout)") => {
+            Record::Alert(r) if r.header.pkt_src == Some(PacketSource::FlowEnd) => {
                 self.take_late_alert(r.header.flow_id, to);
             }
             Record::Alert(_)

@@ -8,7 +8,9 @@ use crate::keyword::{Setup, Value};
 use crate::packet::{AppProtocolMode, AppProtocolTest, PacketCondition};
 use crate::post::PostMatch;
 use gabion_record::Direction;
-use gabion_record::applayer::{ConditionDef, Hook, IntegerDef, ProtoId, ProtoTable};
+use gabion_record::applayer::{
+    ConditionDef, DetectionEvent, Hook, IntegerDef, ProtoId, ProtoTable,
+};
 
 /// Keywords of this file.
 pub(super) const KEYWORDS: &[(&str, Setup)] = &[
@@ -143,21 +145,11 @@ pub(super) fn condition(
     Ok(())
 }
 
-/// Events of protocol detection: of no protocol, so looked at with the packet.
-const DETECTION_EVENTS: &[&str] = &[
-    "applayer_mismatch_protocol_both_directions",
-    "applayer_wrong_direction_first_data",
-    "applayer_detect_protocol_only_one_direction",
-    "applayer_proto_detection_skipped",
-    "applayer_no_tls_after_starttls",
-    "applayer_unexpected_protocol",
-];
-
 fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     const WHO: &str = "detect-app-layer-event";
     let name = v.text;
     let Some((proto, event)) = name.split_once('.') else {
-        let Some(event) = DETECTION_EVENTS.iter().find(|e| **e == name) else {
+        let Some(event) = DetectionEvent::from_name(name) else {
             let said = format!("app-layer-event keyword supplied with unknown event \"{name}\"");
             return Err(Refusal::new(WHO, said));
         };

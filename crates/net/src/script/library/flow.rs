@@ -5,6 +5,7 @@ use crate::flow_state::NetFlow;
 use crate::script::call::{Answer, Call, Held, Member};
 use gabion_flow::Flow;
 use gabion_record::Direction;
+use gabion_record::IpProto;
 use gabion_record::applayer::ProtoId;
 
 pub(super) const LIBRARY: Library = Library {
@@ -80,10 +81,12 @@ fn tuple(c: &mut Call<'_, '_>) -> Answer {
     with(c, |c, f| {
         let v = f.ip_version;
         let (sp, dp) = match (f.proto, &f.icmp_request) {
-            (1 | 58, Some(k)) => (u16::from(k.icmp_type), u16::from(k.code)),
+            (IpProto::ICMP | IpProto::ICMPV6, Some(k)) => {
+                (u16::from(k.icmp_type), u16::from(k.code))
+            }
             _ => (f.client.port, f.server.port),
         };
         let (src, dst) = (f.client.addr.text(v), f.server.addr.text(v));
-        c.give((v, src, dst, f.proto, sp, dp))
+        c.give((v, src, dst, f.proto.0, sp, dp))
     })
 }

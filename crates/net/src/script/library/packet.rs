@@ -3,7 +3,8 @@
 use super::{Library, member};
 use crate::script::call::{Answer, Call, Held, Member};
 use crate::view::PacketView;
-use gabion_packet::Transport;
+use gabion_packet::TransportHeader;
+use gabion_record::IpProto;
 use mlua::Value;
 
 pub(super) const LIBRARY: Library = Library {
@@ -41,7 +42,7 @@ fn with(c: &mut Call<'_, '_>, f: impl FnOnce(&Call<'_, '_>, &PacketView<'_>) -> 
 
 fn port(c: &mut Call<'_, '_>, name: &str, of: fn(&PacketView<'_>) -> u16) -> Answer {
     with(c, |c, p| match p.headers.proto {
-        6 | 17 | 132 => c.give(of(p)),
+        IpProto::TCP | IpProto::UDP | IpProto::SCTP => c.give(of(p)),
         _ => c.nil(&format!("{name} only available for tcp, udp and sctp")),
     })
 }
@@ -57,9 +58,11 @@ fn tuple(c: &mut Call<'_, '_>) -> Answer {
         let text = |a: gabion_record::Addr| c.lua.create_string(a.text(v)).map(Value::String);
         let (src, dst) = (text(h.src)?, text(h.dst)?);
         let (sp, dp) = match &h.transport {
-            Transport::Icmpv4(i) | Transport::Icmpv6(i) => (u16::from(i.kind), u16::from(i.code)),
+            TransportHeader::Icmpv4(i) | TransportHeader::Icmpv6(i) => {
+                (u16::from(i.kind), u16::from(i.code))
+            }
             _ => (h.sp, h.dp),
         };
-        c.give((v, src, dst, h.proto, sp, dp))
+        c.give((v, src, dst, h.proto.0, sp, dp))
     })
 }

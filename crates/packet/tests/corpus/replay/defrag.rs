@@ -26,7 +26,7 @@ impl Defrag {
         if !p.flags.has(Flags::FRAGMENT) {
             return None;
         }
-        let key = (p.src, p.dst, p.ip_id, if p.ip_version() == 4 { p.proto } else { 0 }, p.depth);
+        let key = (p.src, p.dst, p.ip_id, if p.ip_version() == 4 { p.proto.0 } else { 0 }, p.depth);
         let pieces = self.waiting.entry(key).or_default();
         let at = usize::from(p.fragment_offset);
         let data = p.payload(bytes);

@@ -1,0 +1,50 @@
+//! The key by which a decoded packet is looked up.
+
+use crate::PacketKey;
+use gabion_packet::{Decoded, Quoted, TransportHeader};
+use gabion_record::IpProto;
+
+/// What a packet is looked up by.
+#[inline]
+#[must_use]
+pub fn packet_key(d: &Decoded) -> PacketKey {
+    let key = PacketKey {
+        src: d.src,
+        dst: d.dst,
+        sport: d.sp,
+        dport: d.dp,
+        proto: d.proto,
+        ip_version: d.ip_version(),
+        vlan: d.vlans,
+        recursion: d.depth,
+    };
+    match &d.transport {
+        TransportHeader::Icmpv4(i) | TransportHeader::Icmpv6(i) => key.with_icmp(i.kind, i.code),
+        TransportHeader::Esp(esp) => key.with_spi(esp.spi),
+        TransportHeader::None
+        | TransportHeader::Tcp(_)
+        | TransportHeader::Udp(_)
+        | TransportHeader::Sctp(_)
+        | TransportHeader::Gre(_) => key,
+    }
+}
+
+/// What the packet that an ICMP error quotes is looked up by.
+#[must_use]
+pub fn quoted_key(d: &Decoded, q: &Quoted) -> PacketKey {
+    let key = PacketKey {
+        src: q.src,
+        dst: q.dst,
+        sport: q.sp,
+        dport: q.dp,
+        proto: q.proto,
+        ip_version: q.version,
+        vlan: d.vlans,
+        recursion: d.depth,
+    };
+    if matches!(q.proto, IpProto::ICMP | IpProto::ICMPV6) {
+        key.with_icmp(q.icmp[0], q.icmp[1])
+    } else {
+        key
+    }
+}
