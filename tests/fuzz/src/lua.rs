@@ -32,7 +32,7 @@ pub fn script(data: &[u8]) {
     let look = |path: &str, is_transform: bool| {
         let facts = inspect(path, Ok(source.clone()), is_transform, &setup);
         assert!(
-            facts.as_ref().err().is_none_or(|reason| !reason.is_empty()),
+            facts.as_ref().err().is_none_or(|reason| !reason.to_string().is_empty()),
             "an error has a reason"
         );
         Ok(facts?)
