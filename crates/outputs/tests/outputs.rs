@@ -27,7 +27,7 @@ fn header(flow: u64) -> Header<'static> {
         ip_proto: 6,
         icmp: None,
         spi: None,
-        pkt_src: Some(gabion_record::eve::PacketSource::Wire),
+        pkt_src: Some(gabion_record::PacketSource::Wire),
         metadata: None,
         ether: None,
     }
