@@ -1,5 +1,5 @@
 //! What moves from listeners to the sealer: batches of messages, through a queue bounded in bytes with
-//! a share for each side. Sources that can wait wait for room in theirs; those that can't are told
+//! a share for each side. Sources that can wait wait for space in theirs; those that can't are informed
 //! that there is none and keep what they hold in their own fair queue.
 
 use crate::limits::SPARE_BATCHES_MAX;
@@ -21,7 +21,7 @@ struct Entry {
     len: usize,
 }
 
-/// Whom to tell when the messages of a batch are durable.
+/// Where to report that the messages of a batch are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Receipt {
     /// The connection.
@@ -68,7 +68,7 @@ impl Batch {
         self.push(source, Record { time_ns, kind, flags, bytes: &text });
     }
 
-    /// The connection wants to be told of the message just added.
+    /// The connection wants to be informed when the message just added is durable.
     pub(crate) fn wants_receipt(&mut self, connection: u64) {
         match self.receipts.last_mut() {
             Some(last) if last.connection == connection => last.messages += 1,
@@ -85,7 +85,7 @@ impl Batch {
         })
     }
 
-    /// Whom to tell.
+    /// Where to report.
     pub(crate) fn receipts(&self) -> &[Receipt] {
         &self.receipts
     }
@@ -105,7 +105,7 @@ impl Batch {
         self.message_bytes
     }
 
-    /// Memory filled, by which it is decided when a batch goes on.
+    /// Memory filled, by which it is decided when a batch is sent.
     pub(crate) fn weight(&self) -> usize {
         self.bytes.len() + self.entries.len() * size_of::<Entry>() + self.sources.len() * 8
     }
@@ -175,7 +175,7 @@ pub(crate) enum Taken {
 }
 
 impl Queue {
-    /// A queue of so many bytes a side, ended when so many producers are done.
+    /// A queue of n bytes a side, ended when all its producers are done.
     pub(crate) fn new(share: usize, producers: usize) -> Queue {
         Queue {
             state: Mutex::new(State::default()),
@@ -190,7 +190,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a batch in, waiting for room; gives back an empty one. `None` when the sealer is gone:
+    /// Puts a batch in, waiting for space; returns an empty one. `None` when the sealer is gone:
     /// the batch is lost and its messages with it.
     pub(crate) fn put(&self, side: Side, batch: Batch) -> Option<Batch> {
         let mut state = self.lock();

@@ -24,7 +24,7 @@ pub(crate) enum ReadStatus {
     Drained,
     /// As much as fits was read; there may be more.
     More,
-    /// The peer has sent its last byte.
+    /// The sender has sent its last byte.
     Eof,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Connection {
     pub(crate) held_counted: usize,
     /// Answers not yet sent.
     pub(crate) out: Vec<u8>,
-    /// The peer has sent its last byte; answers may be due.
+    /// The sender has sent its last byte; answers may be due.
     pub(crate) is_ended: bool,
     /// What is waited for: that it can be read, that it can be written.
     pub(crate) wants: (bool, bool),
@@ -169,7 +169,7 @@ impl Connection {
                 Err(e) => return Err(e),
             }
             if let Err(e) = tls.process_new_packets() {
-                // The alert tells the peer why.
+                // The alert gives the client the reason.
                 let _ = tls.write_tls(&mut self.stream);
                 if got > 0 {
                     return Ok((got, ReadStatus::More));
@@ -196,7 +196,7 @@ impl Connection {
         Ok((got, status))
     }
 
-    /// Sends what is to be sent, as far as the peer takes it.
+    /// Sends what is to be sent, as far as the other side takes it.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         self.session.take_replies(&mut self.out);
         if let Some(tls) = self.tls.as_mut() {
@@ -325,7 +325,7 @@ impl Connection {
         self.wants_output() || self.session.unanswered() > 0
     }
 
-    /// Whether nothing is left to do: the peer is done, and so are the answers. A peer that has gone waits for
+    /// Whether nothing is left to do: the sender is done, and so are the answers. A sender that has gone waits for
     /// none, but where it was to go before its answer.
     pub(crate) fn is_done(&self) -> bool {
         let is_over = self.session.is_over() || self.is_ended && !self.session.awaits_last_answer();

@@ -1,5 +1,5 @@
 //! Datagrams of all dialects that come in some: UDP, the local socket, slog's envelopes. One thread drains all of them by the
-//! batch, because whoever sends does not wait: what is not read in time is lost in the kernel.
+//! batch, because senders do not wait: what is not read in time is lost in the kernel.
 //!
 //! When the sealer is behind, messages wait here by sources (`gabion_logs::fairness`), and it is the
 //! longest line that loses. What the kernel dropped is read with each datagram and, when none comes,
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// holds as many again and more.
 const WAITING_BYTES: usize = 4 << 20;
 
-/// Bytes at which a batch goes on.
+/// Bytes at which a batch is sent.
 const BATCH_BYTES: usize = 64 << 10;
 
 /// Silence after which the kernel's table is read.
@@ -60,7 +60,7 @@ pub(crate) struct DatagramListener {
     pub(crate) number: u16,
     pub(crate) name: Arc<str>,
     pub(crate) stage: Stage,
-    /// Drops that the kernel has told of so far.
+    /// Drops that the kernel has reported so far.
     dropped: u32,
     inode: u64,
     /// Messages and bytes that wait because the sealer is behind.
@@ -100,7 +100,7 @@ impl DatagramListener {
     }
 
     /// What comes from now on is not for this process: the kernel drops and counts it, a local sender is
-    /// told, and the next process reads what comes to a socket that outlives this one.
+    /// informed, and the next process reads what comes to a socket that outlives this one.
     fn refuse_further(&mut self) -> io::Result<()> {
         if self.is_inherited {
             self.is_left = true;
@@ -121,14 +121,14 @@ impl DatagramListener {
             if change > 0 { self.waiting.1 + bytes } else { self.waiting.1.saturating_sub(bytes) };
     }
 
-    /// The kernel says that it has dropped so many in all.
-    fn count_drops(&mut self, told: u32, losses: &Losses) {
-        let new = told.wrapping_sub(self.dropped);
-        // An older number, told late.
+    /// The kernel reports its count of drops in all.
+    fn count_drops(&mut self, reported: u32, losses: &Losses) {
+        let new = reported.wrapping_sub(self.dropped);
+        // An older number, reported late.
         if new == 0 || new > u32::MAX / 2 {
             return;
         }
-        self.dropped = told;
+        self.dropped = reported;
         self.stage.ledger.receive(u64::from(new), 0);
         self.stage.ledger.shed(ShedReason::KernelDrop, u64::from(new), 0);
         losses.add(now_ns(), &self.name, "", ShedReason::KernelDrop.name(), u64::from(new));
@@ -190,7 +190,7 @@ impl Datagrams {
         }
     }
 
-    /// Works until told to stop, then reads what is there, and ends.
+    /// Works until it is asked to stop, then reads what is there, and ends.
     pub(crate) fn run(mut self, stop: &StopFlag) -> io::Result<()> {
         let poll = Poll::new()?;
         for (i, listener) in self.listeners.iter().enumerate() {
@@ -295,8 +295,8 @@ impl Datagrams {
 
     fn take(&mut self, at: usize, datagram: &Datagram<'_>, time_ns: u64) {
         let Some(listener) = self.listeners.get_mut(at) else { return };
-        if let Some(told) = datagram.dropped {
-            listener.count_drops(told, &self.losses);
+        if let Some(reported) = datagram.dropped {
+            listener.count_drops(reported, &self.losses);
         }
         let len = datagram.bytes.len() as u64;
         listener.stage.ledger.receive(1, len);
@@ -455,9 +455,9 @@ impl Datagrams {
     fn look_for_drops(&mut self) {
         for listener in &mut self.listeners {
             // A kernel without the option has a table of UDP's sockets.
-            let told = datagrams::drops(listener.socket.as_fd());
-            if let Some(told) = told.or_else(|| udp_drops(listener.inode)) {
-                listener.count_drops(told, &self.losses);
+            let reported = datagrams::drops(listener.socket.as_fd());
+            if let Some(reported) = reported.or_else(|| udp_drops(listener.inode)) {
+                listener.count_drops(reported, &self.losses);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Why a log server, a push of checkpoints or the load generator can't begin or go on.
+//! Why a log server, a push of checkpoints or the load generator can't begin or continue.
 
 use gabion_record::ledger::Imbalance;
 use gabion_seal::durable::DurableError;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Short form used in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why it can't begin or go on.
+/// Why it can't begin or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -79,7 +79,7 @@ pub enum Error {
     /// Sockets of the service manager are none.
     #[error("sockets of the service manager: {0}")]
     Inherited(io::Error),
-    /// A part of the server, a socket or a thread, can't begin or go on.
+    /// A part of the server, a socket or a thread, can't begin or continue.
     #[error("{what}: {source}")]
     Io {
         /// Which.
@@ -107,7 +107,7 @@ pub enum Error {
         /// The log.
         log: PathBuf,
     },
-    /// A sink of the embedding program's own can't go on.
+    /// A sink of the embedding program's own can't continue.
     #[error("{0}")]
     Sink(String),
     /// A thread panicked.
@@ -148,13 +148,13 @@ pub enum Error {
 /// Who can do something about an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Whoever asked for something that can't be.
+    /// The operator asked for something that can't be.
     Settings,
-    /// Whoever made the files that were named.
+    /// The files that were named are at fault.
     Input,
-    /// Whoever runs the machine: disks, addresses, privileges.
+    /// The machine is at fault: disks, addresses, privileges.
     Environment,
-    /// Whoever wrote this.
+    /// The program is at fault.
     Internal,
 }
 
@@ -198,7 +198,7 @@ impl Error {
         Error::File { path: path.to_owned(), why: why.to_string(), advice }
     }
 
-    /// A part can't begin or go on.
+    /// A part can't begin or continue.
     pub(crate) fn io(what: impl Into<String>, source: io::Error) -> Error {
         Error::Io { what: what.into(), source }
     }

@@ -22,7 +22,7 @@ const TURN: usize = 64;
 /// How long nothing may come before it is asked whether to stop.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// Answers until told to stop.
+/// Answers until it is asked to stop.
 pub(crate) fn serve(listener: &TcpListener, metrics: &Metrics, stop: &StopFlag) {
     if listener.set_nonblocking(true).is_err() {
         return;
@@ -42,7 +42,7 @@ pub(crate) fn serve(listener: &TcpListener, metrics: &Metrics, stop: &StopFlag) 
         clients.retain_mut(|client| {
             at += 1;
             let is_ready = ready.get(at).copied().unwrap_or(false);
-            client.began.elapsed() <= PATIENCE && (!is_ready || client.go_on(metrics))
+            client.began.elapsed() <= PATIENCE && (!is_ready || client.advance(metrics))
         });
         if ready.first() == Some(&true) {
             take_in(listener, &mut clients);
@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// Does what can be done without waiting; whether there is more to come.
-    fn go_on(&mut self, metrics: &Metrics) -> bool {
+    fn advance(&mut self, metrics: &Metrics) -> bool {
         let mut piece = [0; 1024];
         while self.answer.is_empty() {
             match self.stream.read(&mut piece) {

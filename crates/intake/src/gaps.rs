@@ -1,6 +1,6 @@
 //! What senders lost before it came here: those that number their messages (RFC 5424's `meta sequenceId`)
 //! let gaps be counted, which nothing on this machine can see otherwise. A message that was overtaken on
-//! its way counts as missing too: its number came late, and by then it was told.
+//! its way counts as missing too: its number came late, and by then it was reported.
 
 use crate::losses::Losses;
 use gabion_logs::sequence::Sequences;
@@ -55,7 +55,7 @@ impl Gaps {
     }
 }
 
-/// Few senders number: the rest is told apart by a look at the head and one search.
+/// Few senders number: the rest is recognized by a look at the head and one search.
 fn may_be_numbered(bytes: &[u8]) -> bool {
     let head = bytes.get(..5).unwrap_or(bytes);
     let Some(end) = head.iter().position(|b| *b == b'>') else { return false };

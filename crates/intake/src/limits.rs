@@ -40,7 +40,7 @@ limits! { "intake";
     /// Empty batches of a listener kept for use again: as many as are under way at full speed. One that is thrown
     /// away was grown step by step in one thread and is freed in another, which costs time and leaves holes.
     pub const SPARE_BATCHES_MAX: usize = 8,
-        Spares("further ones are made anew");
+        Spares("further ones are allocated again");
 
     /// Bytes of a scraper's request.
     pub const REQUEST_BYTES_MAX: usize = 8 * 1024,
@@ -48,12 +48,12 @@ limits! { "intake";
 
     /// Scrapers at once: some ask at the same time, and each takes a descriptor and little more.
     pub const SCRAPERS_MAX: usize = 128,
-        Loses("the request that has waited longest: whoever sent it asks again");
+        Loses("the request that has waited longest: its client asks again");
 
     /// Rows of losses between two writings: a flood from forged addresses must not become a flood of loss
     /// records.
     pub const LOSS_ROWS_MAX: usize = 1024,
-        Spares("the losses of further sources of that second are told together");
+        Spares("the losses of further sources of that second are reported together");
 
     /// Senders of datagrams whose names are kept ready.
     pub const DATAGRAM_SENDERS_MAX: usize = 4096,

@@ -1,4 +1,4 @@
-//! What a server reports while it runs, for people: values here, text by `Display`, printed by whoever embeds it.
+//! What a server reports while it runs, for people: values here, text by `Display`, printed by the embedding program.
 
 use crate::push::PushError;
 use gabion_seal::durable::DurableEvent;
@@ -15,9 +15,9 @@ pub type Report = Arc<dyn Fn(&Notice) + Send + Sync>;
 pub enum Notice {
     /// The server listens on these sockets.
     Listening(Vec<String>),
-    /// What came and what became of it so far.
+    /// What came and what happened to it so far.
     Progress(String),
-    /// What came and what became of it in all.
+    /// What came and what happened to it in all.
     Summary(String),
     /// A limit was reached.
     LimitReached {
@@ -130,7 +130,7 @@ impl fmt::Display for Notice {
                 write!(f, "{listener}: {error} ({times} times)")
             }
             Notice::NotRefused { listener, error } => {
-                write!(f, "{listener}: can't be told to refuse: {error}")
+                write!(f, "{listener}: can't be made to refuse: {error}")
             }
             Notice::Log(event) => event.fmt(f),
             Notice::Push(error) => error.fmt(f),

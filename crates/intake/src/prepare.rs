@@ -21,7 +21,7 @@ use std::time::Duration;
 /// library opens.
 const DESCRIPTORS_RESERVED: u64 = 64;
 
-/// Connections that wait to be accepted: a burst of them is not refused while a round goes on.
+/// Connections that wait to be accepted: a burst of them is not refused while a round continues.
 const BACKLOG: i32 = 4096;
 
 /// Listeners of both sides.

@@ -1,4 +1,4 @@
-//! The sink of a log server: a sealed log that goes on when its disk is full or fails, and the wait for room.
+//! The sink of a log server: a sealed log that continues when its disk is full or fails, and the wait for space.
 
 use crate::error::{Error, Result};
 use crate::notice::{Notice, Report};
@@ -45,7 +45,7 @@ impl SealedLog {
         Ok(SealedLog { log, stop, next_try: Instant::now() })
     }
 
-    /// Tries to go on where it is time for that; whether the log does.
+    /// Tries to continue where it is time for that; whether the log continues.
     fn retry_if_due(&mut self) -> bool {
         let is_due = Instant::now() >= self.next_try;
         if is_due {
@@ -76,7 +76,7 @@ impl Sink for SealedLog {
         if self.log.is_full() {
             self.wait_for_room()?;
         }
-        // Where there is still none, it is counted and given up.
+        // Where there is still none, it is counted and shed.
         Ok(self.log.append(record, source, now_ns())?)
     }
 

@@ -145,7 +145,7 @@ impl<S: Sink> Sealer<S> {
                     open.1.saturating_sub(dropped.bytes),
                 );
                 if dropped != Dropped::default() {
-                    // Whoever waits for an answer gets none, and sends again.
+                    // A sender that waits for an answer gets none, and sends again.
                     receipts.clear();
                 }
                 open = (0, 0);

@@ -30,7 +30,7 @@ pub trait Sink {
     /// The same.
     fn close(&mut self) -> Result<()>;
 
-    /// Messages taken since this was last asked, and given up because nothing could store them.
+    /// Messages taken since the last call, and shed because nothing could store them.
     fn take_dropped(&mut self) -> Dropped {
         Dropped::default()
     }

@@ -1,5 +1,5 @@
 //! Sockets to listen on: tried, bound, taken over from a service manager. What is open is handed to the server as
-//! descriptors, so that whoever opens them may be another user, or another process, than the one that reads.
+//! descriptors, so that they may be opened by another user, or another process, than the one that reads.
 
 use crate::error::{Error, Result};
 use gabion_logs::dialect::{Carrier, Dialect};
@@ -168,7 +168,7 @@ fn bind_local(path: &Path) -> Result<UnixDatagram> {
         }
     }
     let socket = UnixDatagram::bind(path).map_err(failed)?;
-    // Whoever logs is not the user that listens.
+    // The programs that log do not run as the user that listens.
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).map_err(failed)?;
     Ok(socket)

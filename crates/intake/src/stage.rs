@@ -1,4 +1,4 @@
-//! The ledger that each stage of the server keeps of what came and what became of it, and the time of day.
+//! The ledger that each stage of the server keeps of what came and what happened to it, and the time of day.
 
 use gabion_record::ledger::Ledger;
 use gabion_runtime::metrics::{LedgerSlot, Metrics};

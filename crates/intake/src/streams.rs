@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 /// What a connection is read at a time, its turn.
 const TURN_BYTES: usize = 64 << 10;
 
-/// Bytes at which a batch goes on within a round.
+/// Bytes at which a batch is sent within a round.
 const BATCH_BYTES: usize = 64 << 10;
 
 /// Connections accepted of one listener in a round.
@@ -91,7 +91,7 @@ pub(crate) struct StreamListener {
     pub(crate) pause: Duration,
 }
 
-/// What is counted beside messages.
+/// What is counted in addition to messages.
 pub(crate) struct Counts {
     open: Gauge,
     accepted: Counter,
@@ -164,7 +164,7 @@ pub(crate) struct Streams {
     next_key: u64,
     batch: Batch,
     buffer: Vec<u8>,
-    /// Given up to accept and close one connection when descriptors run out.
+    /// Closed in order to accept and close one connection when descriptors run out.
     spare: Option<File>,
     /// Bytes of unfinished frames of all connections.
     held: usize,
@@ -197,7 +197,7 @@ impl Streams {
         })
     }
 
-    /// Works until told to stop; then takes no more connections, reads what is there, waits until it
+    /// Works until it is asked to stop; then takes no more connections, reads what is there, waits until it
     /// is durable, answers, and ends.
     pub(crate) fn run(mut self, stop: &StopFlag) -> io::Result<()> {
         self.poll.add(&self.to.waker, KEY_WAKER, Interest::READ)?;
@@ -293,7 +293,7 @@ impl Streams {
                     io::ErrorKind::WouldBlock => return false,
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
                     _ => {
-                        // No descriptor, mostly. The peer of a failed accept does not exist.
+                        // No descriptor, mostly. The client of a failed accept does not exist.
                         self.counts.accept_errors.add(1);
                         if self.spare.take().is_some() {
                             drop(listener.socket.accept());
@@ -429,7 +429,7 @@ impl Streams {
         self.settle(key);
     }
 
-    /// Counts what a connection that is there has brought; an envelope goes on its way.
+    /// Counts what a connection that is there has brought; an envelope is passed on.
     fn count_taken(&mut self, key: u64, taken: Taken) {
         let Some(connection) = self.connections.get(&key) else { return };
         let (listener, peer) = (connection.listener, connection.peer);
@@ -514,7 +514,7 @@ impl Streams {
     fn close(&mut self, key: u64, why: Closed) {
         let Some(mut connection) = self.connections.remove(&key) else { return };
         self.held = self.held.saturating_sub(connection.held_counted);
-        let taken = connection.finish(Finish::GivenUp, now_ns(), &mut self.batch);
+        let taken = connection.finish(Finish::Abandoned, now_ns(), &mut self.batch);
         self.count_messages(connection.listener, &taken);
         self.counts.closed(why);
         if let Some(tls) = connection.tls.as_mut() {

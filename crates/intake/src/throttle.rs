@@ -1,4 +1,4 @@
-//! How often something that goes on happening is reported.
+//! How often something that keeps happening is reported.
 
 use std::time::{Duration, Instant};
 

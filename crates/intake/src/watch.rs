@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often the service manager is told that all is well.
+/// How often the service manager is notified that all is well.
 const BEAT: Duration = Duration::from_secs(5);
 
 /// Reports now and then how it goes.

@@ -83,7 +83,7 @@ pub enum KeyError {
 pub struct Opened {
     /// The whole inside.
     pub inner: Vec<u8>,
-    /// Nonce and tag: what tells this envelope from every other.
+    /// Nonce and tag, which no two envelopes share.
     pub id: EnvelopeId,
 }
 

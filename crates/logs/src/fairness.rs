@@ -5,7 +5,7 @@
 //! sources beyond it (forged addresses cost nothing) share one line, which is as long as they make it.
 //!
 //! While the queue is full, lines stand in order of their length, so that the longest is found without a look at
-//! all; once half of it is free the order is given up, and as long as there is room it costs nothing.
+//! all; once half of it is free the order is dropped, and as long as there is space it costs nothing.
 
 use crate::limits::{QUEUE_QUANTUM, QUEUE_SOURCES_MAX};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -22,7 +22,7 @@ struct Line<K, T> {
     has_turn: bool,
 }
 
-/// The queue. `K` tells sources apart.
+/// The queue. `K` is the key of a source.
 #[derive(Debug)]
 pub struct FairQueue<K, T> {
     lines: Vec<Line<K, T>>,
@@ -41,7 +41,7 @@ pub struct FairQueue<K, T> {
 }
 
 impl<K: Hash + Eq + Clone, T> FairQueue<K, T> {
-    /// Holds at most so many bytes.
+    /// Holds at most this many bytes.
     pub fn new(bytes_max: usize) -> FairQueue<K, T> {
         FairQueue {
             lines: Vec::new(),
@@ -113,7 +113,7 @@ impl<K: Hash + Eq + Clone, T> FairQueue<K, T> {
         by_length.last().map_or(0, |(_, place)| *place)
     }
 
-    /// An item of so many bytes has come to a line, or gone from it.
+    /// An item of this many bytes was added to a line, or removed from it.
     fn weigh(&mut self, place: usize, bytes: usize, is_more: bool) {
         let line = &mut self.lines[place];
         let before = line.bytes;
@@ -246,7 +246,7 @@ mod tests {
         assert!((7..=9).contains(&large), "{first:?}");
     }
 
-    /// Whoever floods, from however many addresses, and however little room there is: looks for the longest line
+    /// A flood from however many addresses, with however little space there is: looks for the longest line
     /// stay below two an item. What is held is what a queue without an order would hold.
     #[test]
     fn a_flood_costs_no_more_looks_than_messages() {

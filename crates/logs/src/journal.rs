@@ -3,7 +3,7 @@
 //!
 //! An entry is a run of fields that an empty line ends. A field is `NAME=value` and a line end; one whose value is no
 //! plain line is its name, a line end, eight bytes of length (lowest first), the value, and a line end. Entries are kept
-//! as they came, so that they can be given back byte for byte, and are read anew each time.
+//! as they came, so that they can be returned byte for byte, and are parsed again each time.
 
 use crate::limits::{JOURNAL_ENTRY_MAX, reached};
 
@@ -15,9 +15,9 @@ enum Expects {
     Name,
     /// The rest of a line behind `=`.
     Text,
-    /// So many bytes of a length that was begun.
+    /// This many bytes of a length that was begun.
     Length(usize, [u8; 8]),
-    /// So many bytes of a value, and its line end.
+    /// This many bytes of a value, and its line end.
     Value(u64),
 }
 
@@ -53,7 +53,7 @@ type Each<'a, E> = dyn FnMut(&[u8], u32) -> Result<(), E> + 'a;
 pub enum Failed<E> {
     /// The stream is none of the journal.
     NoEntry(NoEntry),
-    /// What whoever takes entries said.
+    /// The answer of the function that takes entries.
     Taken(E),
 }
 
@@ -142,8 +142,8 @@ impl Entries {
 
     /// Takes a part of a name.
     fn name<E>(&mut self, part: &[u8]) -> Result<(), Failed<E>> {
-        // Letter by letter: what is wrong first is said, whatever pieces it comes in. A name alone is never too much for
-        // an entry: what is passed over begins behind it.
+        // Letter by letter: the first error is reported, however the bytes are split. A name alone is never too
+        // much for an entry: what is skipped begins after it.
         for byte in part {
             if !(byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_') {
                 return Err(self.wrong("a name with other letters than A to Z, 0 to 9 and _"));
@@ -222,7 +222,7 @@ impl<'a> Entry<'a> {
         self.fields().find(|(n, _)| *n == name.as_bytes()).map(|(_, value)| value)
     }
 
-    /// All of it, read once for whoever asks several things.
+    /// All of its fields, read once for a caller that needs several of them.
     #[must_use]
     pub fn read(self) -> Fields<'a> {
         let mut all = Vec::with_capacity(32);

@@ -73,7 +73,7 @@ limits! { "logs";
     pub const JOURNAL_NAME_MAX: usize = 64,
         Refuses("the stream, which is none of the journal");
 
-    /// Sources that a fair queue tells apart; further ones share one place.
+    /// Sources that a fair queue tracks apart; further ones share one place.
     pub const QUEUE_SOURCES_MAX: usize = 4096,
         Spares("further ones share one line of the queue");
 
@@ -82,7 +82,7 @@ limits! { "logs";
     pub const SEQUENCES_MAX: usize = 4096,
         Loses("the last number of the sender heard of longest ago: a gap in its numbers is missed");
 
-    /// Numbers skipped up to which they are messages lost: a sender that begins anew skips more, or goes back.
+    /// Numbers skipped up to which they are messages lost: a sender that restarts skips more, or goes back.
     pub const SEQUENCE_GAP_MAX: u32 = 1 << 20,
-        Spares("the sender has begun anew");
+        Spares("the sender has restarted");
 }

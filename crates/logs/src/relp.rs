@@ -140,7 +140,7 @@ enum State {
     Open,
     /// `close` came; answers may yet go out.
     Closing,
-    /// Everything was said.
+    /// Everything was sent.
     Closed,
 }
 
@@ -211,7 +211,7 @@ impl RelpServer {
         Ok(())
     }
 
-    /// So many further messages, in their order, are durable.
+    /// This many further messages, in their order, are durable.
     pub fn durable(&mut self, messages: u64) {
         self.durable += messages;
         self.answer();
@@ -252,7 +252,7 @@ impl RelpServer {
         self.held.len()
     }
 
-    /// The server goes: tells the client, which then repeats elsewhere what was not answered.
+    /// The server stops: it informs the client, which then repeats elsewhere what was not answered.
     pub fn shut(&mut self) {
         if self.state == State::Open {
             self.replies.extend_from_slice(b"0 serverclose 0\n");

@@ -1,4 +1,4 @@
-//! Remembers envelopes, so that one sent again is told: nonce and tag of the last million, or of the
+//! Remembers envelopes, so that one sent again is recognized: nonce and tag of the last million, or of the
 //! last day, whichever is less.
 //!
 //! Only envelopes that were opened are remembered. Anybody could send millions that can't be, and so
@@ -48,7 +48,7 @@ impl Default for ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// A window of so many envelopes (at least one) and so many seconds.
+    /// A window of n envelopes (at least one) and a number of seconds.
     pub fn new(envelopes_max: usize, age_s: u32) -> ReplayWindow {
         let max = envelopes_max.clamp(1, EMPTY as usize / 2);
         // Other values than zero, which the system would take as leave to give memory later.
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(counts.of(&reached::REPLAY_ENVELOPES_MAX), 2);
     }
 
-    /// The calendar of a host is set: by hand, by time servers, by whoever can lie to them.
+    /// The calendar of a host is set: by hand, by time servers, by anybody who can lie to them.
     #[test]
     fn a_calendar_that_leaps_makes_nothing_old_and_keeps_nothing_for_ever() {
         let day = 24 * 3600;

@@ -11,7 +11,7 @@ const LAST: u32 = i32::MAX as u32;
 #[derive(Debug, Default)]
 pub struct Sequences {
     last: HashMap<Vec<u8>, (u32, u64)>,
-    /// Originators, each with what `heard` was when it was put here: whoever was heard of since goes to
+    /// Originators, each with the `heard` it had when it was put here: one that was heard of since goes to
     /// the end again before it makes room. So a flood of new ones walks no table.
     queue: VecDeque<(Vec<u8>, u64)>,
     heard: u64,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_told_and_restarts_are_none() {
+    fn gaps_are_reported_and_restarts_are_none() {
         let mut sequences = Sequences::default();
         let steps = [(1, 0), (2, 0), (5, 2), (6, 0), (1, 0), (2, 0), (LAST, 0), (1, 0), (3, 1)];
         for (number, missing) in steps {

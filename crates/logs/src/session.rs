@@ -42,7 +42,7 @@ pub enum Finish {
     /// The sender has sent its last byte.
     EndOfStream,
     /// The receiver closes the connection: its sender was silent, slow, or had to make room.
-    GivenUp,
+    Abandoned,
 }
 
 /// How sessions are begun.

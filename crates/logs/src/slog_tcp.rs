@@ -79,7 +79,7 @@ impl Session for SlogSession {
         match why {
             Finish::EndOfStream if !self.held.is_empty() => self.hand_out(take),
             // Half an envelope can't be opened, and its sender knows that it was not answered.
-            Finish::EndOfStream | Finish::GivenUp => {}
+            Finish::EndOfStream | Finish::Abandoned => {}
         }
     }
 
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn an_envelope_ends_by_its_length_a_line_end_or_the_end_of_the_stream() {
         let answered = |text: &[u8]| (vec![text.to_vec()], b"OK".to_vec());
-        assert_eq!(run(&[b"ab,cd", b"ef"], Finish::GivenUp), answered(b"ab,cdef"));
-        assert_eq!(run(&[b"ab,c\n"], Finish::GivenUp), answered(b"ab,c\n"));
+        assert_eq!(run(&[b"ab,cd", b"ef"], Finish::Abandoned), answered(b"ab,cdef"));
+        assert_eq!(run(&[b"ab,c\n"], Finish::Abandoned), answered(b"ab,c\n"));
         assert_eq!(run(&[b"ab,", b"c"], Finish::EndOfStream), answered(b"ab,c"));
-        assert_eq!(run(&[b"ab,c"], Finish::GivenUp), (vec![], vec![]));
+        assert_eq!(run(&[b"ab,c"], Finish::Abandoned), (vec![], vec![]));
         assert_eq!(run(&[], Finish::EndOfStream), (vec![], vec![]));
     }
 

@@ -1,14 +1,14 @@
-//! The 258 messages of the corpus beside what rsyslog and syslog-ng agree on. Every difference stands in
+//! The 258 messages of the corpus compared with what rsyslog and syslog-ng agree on. Every difference is listed in
 //! a table here with its reason, and no other may be; at least 97 % of the fields agree. Without the
 //! corpus it is skipped by name.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+#![allow(clippy::print_stdout, reason = "a test prints what it found on standard output")]
 
 use gabion_logs::syslog::{Received, read, unpacked};
 use gabion_seal::text::unbase64;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// 2026-11-20T22:00:00Z, when the peers received them.
+/// 2026-11-20T22:00:00Z, when rsyslog and syslog-ng received them.
 const RECEIVED: Received = Received { time_ns: 1_795_212_000_000_000_000, zone_seconds: 0 };
 
 /// Message, field, why we differ.
@@ -16,11 +16,15 @@ const DIFFERENCES: &[(u64, &str, &str)] = &[
     (
         135,
         "host",
-        "the message names `localhost`; the peers' output can't tell that from the sender's own name",
+        "the message names `localhost`; the recorded output can't distinguish that from the sender's own name",
     ),
     (332, "host", "an IPv6 address in brackets is a host"),
     (332, "program", "the word behind that host is the program, as behind any host"),
-    (332, "msg", "the peers cut the address at its first colon and keep the rest as text"),
+    (
+        332,
+        "msg",
+        "rsyslog and syslog-ng cut the address at its first colon and keep the rest as text",
+    ),
 ];
 
 fn seconds(time: &str) -> i64 {
@@ -38,13 +42,13 @@ fn whole(line: &str) -> String {
 }
 
 #[test]
-fn consensus_of_the_peers() {
+fn consensus_of_rsyslog_and_syslog_ng() {
     let root = std::env::var_os("GABION_CORPUS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
         PathBuf::from,
     );
     let Ok(text) = std::fs::read_to_string(root.join("sealed/messages/messages.jsonl")) else {
-        eprintln!("consensus_of_the_peers: skipped: no corpus");
+        eprintln!("consensus_of_rsyslog_and_syslog_ng: skipped: no corpus");
         return;
     };
     let (mut fields, mut agree) = (0, 0);

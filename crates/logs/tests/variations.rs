@@ -1,4 +1,4 @@
-//! Random variations of real syslog messages beside the fields on which rsyslog 8.2302 and syslog-ng 3.38 agree,
+//! Random variations of real syslog messages compared with the fields on which rsyslog 8.2302 and syslog-ng 3.38 agree,
 //! recorded from runs of both by `lab/log/variations.py --own --peers-only --save FILE`. Another table, of the corpus's
 //! messages say, is read with `GABION_VARIATIONS=FILE`.
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Of a thousand fields on which both agree, so many are read in the same way: of all messages, and of those that are
+/// Of a thousand fields on which both agree, this many are read in the same way: of all messages, and of those that are
 /// not read otherwise on purpose. They are only ever raised.
 const FLOORS_PER_MILLE: [usize; 2] = [989, 998];
 
-/// So many differences of each kind are told.
+/// The number of differences of each kind that are printed.
 const EXAMPLES: usize = 6;
 
 /// Why a message is read otherwise on purpose, where it is: rows of the table in `docs/syslog-reading.md`.
@@ -69,7 +69,7 @@ fn fields_on_which_rsyslog_and_syslog_ng_agree() {
         let time_ns = case["received"].as_u64().expect("when it came") * 1_000_000_000;
         let message = read(&bytes, &Received { time_ns, zone_seconds: 0 });
         let (mine, purpose) = (ours(&message), on_purpose(&bytes, &message));
-        let (mut kind, mut told) = (String::new(), String::new());
+        let (mut kind, mut shown) = (String::new(), String::new());
         for (field, theirs) in case["agreed"].as_object().expect("fields") {
             let counts = fields.entry(field.clone()).or_default();
             let mine = mine.get(field.as_str()).expect("a field");
@@ -81,13 +81,13 @@ fn fields_on_which_rsyslog_and_syslog_ng_agree() {
             if mine != theirs {
                 kind += field;
                 kind += " ";
-                told += &format!("    {field}: both {theirs:.60}, ours {mine:.60}\n");
+                shown += &format!("    {field}: both {theirs:.60}, ours {mine:.60}\n");
             }
         }
         if !kind.is_empty() {
             let kind = purpose.map_or(kind, str::to_owned);
             let head = raw[..raw.len().min(140)].escape_ascii();
-            different.entry(kind).or_default().push(format!("  {head}\n{told}"));
+            different.entry(kind).or_default().push(format!("  {head}\n{shown}"));
         }
     }
     let mut report = String::new();

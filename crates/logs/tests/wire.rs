@@ -131,7 +131,7 @@ fn envelopes_open_or_say_why_not() {
     assert_eq!(cases.len(), 26);
     // Both forms in which the key lies there: PKCS#1 under the label of PKCS#8, as slog writes, and PKCS#8.
     for file in ["slog/comms_rsa.slogpem", "slog/comms_rsa.pkcs8.pem"] {
-        let pem = read(test, file).expect("beside the envelopes");
+        let pem = read(test, file).expect("next to the envelopes");
         envelopes_by(&EnvelopeKey::from_pem(&pem).expect("a private key"), cases);
     }
 }
@@ -180,7 +180,7 @@ fn envelopes_by(key: &EnvelopeKey, cases: &[Value]) {
 fn what_we_seal_opens() {
     let test = "what_we_seal_opens";
     let Some(public) = read(test, "slog/comms_rsa.pub") else { return };
-    let private = read(test, "slog/comms_rsa.pkcs8.pem").expect("beside the public key");
+    let private = read(test, "slog/comms_rsa.pkcs8.pem").expect("next to the public key");
     let sealer = EnvelopeSealer::from_pem(&public).expect("a public key");
     let key = EnvelopeKey::from_pem(&private).expect("a private key");
     let line = b"a line, with commas";

@@ -268,7 +268,7 @@ impl<T: Load> Sender<T> {
         }
     }
 
-    /// Waits until a message of this load would be taken, with fewer than so many messages before
+    /// Waits until a message of this load would be taken, with fewer than n messages before
     /// it, but not longer than that. False: there is no room yet. For the only sender of a channel,
     /// who has to look after other things too while it waits.
     pub fn await_room(&self, items: u64, bytes: u64, messages: u64, longest: Duration) -> bool {

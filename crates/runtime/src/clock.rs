@@ -48,7 +48,7 @@ impl EventClock {
     }
 }
 
-/// The time it is now, by the clock of the machine: for waiting and for telling how long a run took,
+/// The current time, by the clock of the machine: for waiting and for reporting how long a run took,
 /// never for what is found. The one place that asks for it.
 #[allow(clippy::disallowed_methods)] // here is where it is allowed
 pub fn now() -> Instant {

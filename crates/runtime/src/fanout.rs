@@ -66,7 +66,7 @@ impl Losses {
         self.0.len()
     }
 
-    /// Waits for room on the way to a worker, at most so many messages there; false when the worker is lost.
+    /// Waits for space on the way to a worker, with at most n messages there; false when the worker is lost.
     pub fn await_room<T: Load>(
         &self,
         worker: usize,
@@ -213,7 +213,7 @@ impl<T: Send + 'static> Fanout<T> {
         Ok(())
     }
 
-    /// Starts a thread beside the workers, which is watched too: what happens to it comes from
+    /// Starts a thread in addition to the workers, which is watched too: what happens to it comes from
     /// [`Fanout::take_others`].
     ///
     /// # Errors

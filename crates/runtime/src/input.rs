@@ -81,7 +81,7 @@ impl<R: Read + AsFd> Read for Unwaiting<R> {
     }
 }
 
-/// Opens what can be read only once, without waiting for whoever writes into it; `-` is standard input.
+/// Opens what can be read only once, without waiting for its writer; `-` is standard input.
 ///
 /// # Errors
 /// What the system says.
@@ -127,7 +127,7 @@ mod tests {
     }
     /// A pipe without a writer is not at its end before there was one.
     #[test]
-    fn who_never_waits_is_told_that_nothing_came() {
+    fn a_reader_that_never_waits_learns_that_nothing_came() {
         let dir = tempfile::tempdir().unwrap();
         let path = fifo(dir.path());
         let mut reader = Unwaiting::new(open_once(&path).unwrap());

@@ -1,7 +1,7 @@
 //! Work in parts that a caller waits for: engines hand it over, so that they know no threads.
 
 /// Works jobs off at once: the last one here, the others on a thread each, until all are done. A job is lost where
-/// no thread can be made for it; whoever made the jobs sees by their results.
+/// no thread can be made for it; the caller that made the jobs sees it in their results.
 pub fn run_at_once(mut jobs: Vec<Box<dyn FnOnce() + Send + '_>>) {
     let own = jobs.pop();
     std::thread::scope(|scope| {

@@ -27,7 +27,7 @@ pub const PIPE_ROOM_BYTES: usize = 4096;
 /// cache, for compiled rules (which are not under budget) and for a neighbor.
 pub const BUDGET_SHARE: u64 = 4;
 
-/// The budget when neither a cgroup nor the system tells how much memory there is.
+/// The budget when neither a cgroup nor the system reports how much memory there is.
 pub const BUDGET_UNKNOWN: u64 = 512 << 20;
 
 /// A limit of version 1 from here on is none: it stands as the largest number of whole pages.
@@ -42,8 +42,8 @@ pub const RECEIVE_BUFFER_ENOUGH: usize = 4 * 1024 * 1024;
 /// Milliseconds after which pages that are free go back to the system where several threads take memory.
 pub const FREE_PAGES_KEPT_MS: i64 = 50;
 
-/// Descriptors told of in one call; further ready ones are told of in the next.
-pub const EVENTS_TOLD: usize = 256;
+/// Descriptors reported in one call; further ready ones are reported in the next.
+pub const EVENTS_PER_CALL: usize = 256;
 
 limits! { "runtime";
     /// Most messages of one channel, whatever its items and bytes allow: the queue's slots are
@@ -51,7 +51,7 @@ limits! { "runtime";
     pub const CHANNEL_MESSAGES_MAX: u64 = 4096,
         Spares("who sends waits");
 
-    /// How many such looks a writer goes on waiting for a reader once it was asked to stop: with the last
+    /// How many such looks a writer keeps waiting for a reader once it was asked to stop: with the last
     /// look before, a second and a bit, so that a reader that is only slow gets the end of the results and
     /// the process ends within two.
     pub const LOOKS_AFTER_STOP: u32 = 5,
@@ -59,7 +59,7 @@ limits! { "runtime";
 
     /// Most bytes of a panic's message that are kept.
     pub const PANIC_MESSAGE_MAX: usize = 1024,
-        Spares("the end of a longer message is left out; the panic and its place are told");
+        Spares("the end of a longer message is left out; the panic and its place are reported");
 
     /// Most bytes of a file under `/proc` or `/sys` that are read: `/proc/self/cgroup` is the longest.
     pub const SYSTEM_FILE_MAX: u64 = 64 * 1024,

@@ -50,7 +50,7 @@ pub struct MemoryState {
     pub levels: Vec<MemoryLevel>,
 }
 
-/// One cgroup's account of memory. What its kernel does not tell is none.
+/// One cgroup's account of memory. A value that its kernel does not report is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryLevel {
     /// Its folder.
@@ -63,7 +63,7 @@ pub struct MemoryLevel {
     pub current: Option<u64>,
     /// Most bytes in use at once, page cache included.
     pub peak: Option<u64>,
-    /// Bytes that processes hold, and bytes of page cache, which is given back when need be.
+    /// Bytes that processes hold, and bytes of page cache, which is returned when need be.
     pub anonymous: Option<u64>,
     /// See above.
     pub cache: Option<u64>,
@@ -292,7 +292,7 @@ mod tests {
                 2 * GIB,
             ),
             (
-                "v1 beside v2, unlimited group below a limited one",
+                "v1 next to v2, unlimited group below a limited one",
                 vec![
                     MEMINFO,
                     ("proc/self/cgroup", "9:cpu,cpuacct:/x\n4:memory:/x/y\n0::/z\n"),
@@ -323,13 +323,14 @@ mod tests {
         assert_eq!((state.current, state.peak, state.oom_kills), (Some(5), Some(6), Some(2)));
         assert_eq!(state.origin, LimitOrigin::Machine);
         let all = [("low", 0), ("high", 0), ("max", 3), ("oom", 1), ("oom_kill", 2)];
-        let told: Vec<_> = state.levels[0].events.iter().map(|(n, c)| (n.as_str(), *c)).collect();
-        assert_eq!(told, all);
+        let reported: Vec<_> =
+            state.levels[0].events.iter().map(|(n, c)| (n.as_str(), *c)).collect();
+        assert_eq!(reported, all);
     }
 
-    /// Version 1 beside an empty version 2, as many machines still have it.
+    /// Version 1 next to an empty version 2, as many machines still have it.
     #[test]
-    fn version_1_is_told_like_version_2() {
+    fn version_1_is_reported_like_version_2() {
         let own = "sys/fs/cgroup/memory/x/y";
         let files = [
             ("memory.limit_in_bytes", "9223372036854771712\n"),

@@ -164,7 +164,7 @@ impl Metrics {
     /// Counts what a lost worker took with it: what it received by its edge but did not enter into
     /// its last published ledger, and what that ledger held, are shed as `worker_lost`. Gives
     /// the items and bytes written off. What it finished after its last copy is taken for lost
-    /// too: nobody can tell.
+    /// too: nobody can know.
     pub fn write_off(&self, stage: &str, worker: Option<u16>, input: &Edge) -> Tally {
         let registered = self.lock();
         let mut lost = Tally::default();
@@ -234,8 +234,18 @@ fn write_stages(out: &mut String, ledgers: &StageLedgers) {
         ("gabion_stage_received_bytes_total", "Bytes that entered a stage", "counter", |l| {
             l.received().bytes
         }),
-        ("gabion_stage_passed_items_total", "Items that went on", "counter", |l| l.passed().items),
-        ("gabion_stage_passed_bytes_total", "Bytes that went on", "counter", |l| l.passed().bytes),
+        (
+            "gabion_stage_passed_items_total",
+            "Items that were passed to the next stage",
+            "counter",
+            |l| l.passed().items,
+        ),
+        (
+            "gabion_stage_passed_bytes_total",
+            "Bytes that were passed to the next stage",
+            "counter",
+            |l| l.passed().bytes,
+        ),
         ("gabion_stage_in_flight_items", "Items held", "gauge", |l| l.in_flight().items),
         ("gabion_stage_in_flight_bytes", "Bytes held", "gauge", |l| l.in_flight().bytes),
     ];
@@ -255,8 +265,8 @@ fn write_stages(out: &mut String, ledgers: &StageLedgers) {
         }
     }
     for (name, help, is_items) in [
-        ("gabion_stage_shed_items_total", "Items given up, by reason", true),
-        ("gabion_stage_shed_bytes_total", "Bytes given up, by reason", false),
+        ("gabion_stage_shed_items_total", "Items shed, by reason", true),
+        ("gabion_stage_shed_bytes_total", "Bytes shed, by reason", false),
     ] {
         head(out, name, help, "counter");
         for entry in ledgers.entries() {

@@ -20,7 +20,7 @@ pub struct Opened {
     pub is_stream: bool,
 }
 
-/// Opens a file or a pipe, without waiting for whoever writes into it.
+/// Opens a file or a pipe, without waiting for its writer.
 ///
 /// # Errors
 /// What the system says; that it is a device or a folder.
@@ -41,7 +41,7 @@ pub fn open(path: &Path) -> Result<Opened> {
     Ok(Opened { file, is_stream: !kind.is_file() })
 }
 
-/// Whether a file could be read. A pipe is not opened for it: whoever writes into it would take the end
+/// Whether a file could be read. A pipe is not opened for it: its writer would take the end
 /// of the look for the end of its reader.
 ///
 /// # Errors

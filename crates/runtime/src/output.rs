@@ -104,10 +104,10 @@ impl Write for OutputFile {
     }
 }
 
-/// Whole files written so far, by which the names that they have meanwhile are told apart.
+/// Whole files written so far, by which their temporary names are kept distinct.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
-/// Writes a whole file so that what is there under its name is always whole: into a file beside it,
+/// Writes a whole file so that what is there under its name is always whole: into a file next to it,
 /// which then takes its name. What is no file of its own (a pipe, a device, a link that may be
 /// followed) is written as it is.
 ///
@@ -126,7 +126,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // Two threads may write the same file at the same time: the later one's stays.
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let end = format!(".{}.{number}.new", std::process::id());
-    let fresh = match Replacement::beside(place, &end, NEW_FILE) {
+    let fresh = match Replacement::next_to(place, &end, NEW_FILE) {
         Ok(fresh) => fresh,
         // The file may be written, the folder not.
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return write_in_place(path, bytes),
@@ -143,7 +143,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A file that is written beside the one whose place it takes once it is whole.
+/// A file that is written next to the one whose place it takes once it is whole.
 #[derive(Debug)]
 pub struct Replacement {
     place: Place,
@@ -159,10 +159,10 @@ impl Replacement {
     pub fn begin(path: &Path) -> io::Result<Replacement> {
         let place = Place::of(path)?;
         place.look()?;
-        Ok(Replacement::beside(place, ".new", Mode::RUSR | Mode::WUSR)?)
+        Ok(Replacement::next_to(place, ".new", Mode::RUSR | Mode::WUSR)?)
     }
 
-    fn beside(place: Place, end: &str, mode: Mode) -> Result<Replacement, Errno> {
+    fn next_to(place: Place, end: &str, mode: Mode) -> Result<Replacement, Errno> {
         let mut fresh = place.name.clone();
         fresh.push(end);
         // Made new, so that it is no link that somebody put there.
@@ -237,7 +237,7 @@ pub fn clear(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens an output of an earlier run to read it, and to cut it where `is_cut`. Nothing is made anew.
+/// Opens an output of an earlier run to read it, and to cut it where `is_cut`. Nothing is created again.
 ///
 /// # Errors
 /// What the system says, also that it is not there; that it is a link in a folder that others may write; that it is
@@ -543,7 +543,7 @@ mod tests {
         assert!(read_earlier(&shared.join("none")).unwrap().is_none());
     }
 
-    /// Two workers store the same file: both have written it, and nothing is left beside it.
+    /// Two workers store the same file: both have written it, and nothing is left next to it.
     #[test]
     fn threads_that_write_the_same_file_do_not_disturb_each_other() {
         let dir = tempfile::tempdir().unwrap();

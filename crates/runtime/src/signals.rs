@@ -3,7 +3,7 @@
 //! SIGINT and SIGTERM ask to stop: the first sets the [`StopFlag`], work is finished and flushed;
 //! the second ends the process at once with 130. A run that ends for another reason sets the flag too: the first
 //! signal that comes then is a first one, and takes no exit code from it. SIGHUP asks to reopen outputs, SIGUSR2 to reload
-//! rules (as with the peer). A system call under way is restarted: whoever waits for input or for room
+//! rules (as with Suricata). A system call under way is restarted: code that waits for input or for space
 //! looks at the flag now and then.
 //!
 //! While a run is still being prepared there is nothing to finish: then a request to stop ends the
@@ -114,7 +114,7 @@ impl Signals {
         self.preparing.store(false, SeqCst);
     }
 
-    /// The run goes on being prepared, behind something that it had to wait for.
+    /// The run continues its preparation, after something that it had to wait for.
     pub fn prepare_on(&self) {
         self.preparing.store(true, SeqCst);
     }

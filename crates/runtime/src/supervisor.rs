@@ -47,7 +47,7 @@ pub enum EventKind {
 /// What happened, as the owner hears it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// To whom.
+    /// The receiver of the message.
     pub worker: WorkerId,
     /// Its name.
     pub name: String,
@@ -112,7 +112,7 @@ impl Pulse {
         result
     }
 
-    /// Does work that may panic; then gives the panic's message and place. For who can go on without
+    /// Does work that may panic; then returns the panic's message and place. For callers that can continue without
     /// what was being worked on.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl Watched {
     }
 }
 
-/// Starts workers and tells what happens to them.
+/// Starts workers and reports what happens to them.
 pub struct Supervisor {
     watched: Arc<Mutex<Vec<Watched>>>,
     report: queue::Sender<Event>,
@@ -221,12 +221,12 @@ impl Supervisor {
         let watched: Arc<Mutex<Vec<Watched>>> = Arc::default();
         let (report, events) = queue::unbounded();
         let (stop, stopped) = queue::bounded::<()>(0);
-        let (list, tell) = (Arc::clone(&watched), report.clone());
+        let (list, reports) = (Arc::clone(&watched), report.clone());
         let watch = thread::Builder::new().name("supervisor".to_owned()).spawn(move || {
             while stopped.recv_timeout(patience.check_every)
                 == Err(queue::RecvTimeoutError::Timeout)
             {
-                look_around(&list, now(), patience.stall_after, &tell);
+                look_around(&list, now(), patience.stall_after, &reports);
             }
         })?;
         let watch = Some((stop, watch));
@@ -349,13 +349,13 @@ fn look_around(
     list: &Mutex<Vec<Watched>>,
     now: Instant,
     stall_after: Duration,
-    tell: &queue::Sender<Event>,
+    reports: &queue::Sender<Event>,
 ) {
     let mut watched = list.lock().unwrap_or_else(PoisonError::into_inner);
     watched.retain(|w| w.beats.state.load(Relaxed) != GONE);
     for event in watched.iter_mut().filter_map(|w| w.look(now, stall_after)) {
         // Nobody may be listening any more.
-        let _ = tell.send(event);
+        let _ = reports.send(event);
     }
 }
 

@@ -36,7 +36,7 @@ fn work(pulse: &Pulse, input: &Receiver<Batch>, slot: &LedgerSlot) -> u64 {
 }
 
 #[test]
-fn a_killed_worker_is_noticed_and_counted_and_the_rest_goes_on() {
+fn a_killed_worker_is_noticed_and_counted_and_the_rest_continues() {
     const BATCHES: u64 = 400;
     let supervisor = Supervisor::start().unwrap();
     let metrics = Metrics::new();

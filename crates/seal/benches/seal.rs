@@ -1,6 +1,6 @@
-//! Speed of the sealed log beside the limits of this machine, measured in the same run.
+//! Speed of the sealed log compared with the limits of this machine, measured in the same run.
 //!
-//! Records are lines of real logs (the corpus' `sealed/text`), each once a pass, with times that go on, and
+//! Records are lines of real logs (the corpus' `sealed/text`), each once a pass, with times that advance, and
 //! padded to nothing: 166 bytes is what such a record weighs with its time, number and source. Time is
 //! the process' CPU time, so that a loaded machine changes little; the median of five rounds.
 #![allow(clippy::print_stdout, reason = "its results are for a terminal")]
@@ -52,7 +52,7 @@ fn median(work: impl FnMut()) -> f64 {
     median_of(cpu, work)
 }
 
-/// A figure beside what it must be; whether it is.
+/// A figure and what it must be; whether it is.
 fn row(what: &str, figure: f64, unit: &str, must: Option<f64>, more: &str) {
     let is_time_or_size = unit == "ms" || unit.starts_with("bytes");
     let judged = must.map_or(String::new(), |must| {
@@ -149,7 +149,7 @@ fn limits(lines: &[Vec<u8>]) {
     row("limit: write and fdatasync of 1 MiB", syncs[7] * 1e3, "ms", None, &slow);
 }
 
-/// Bytes that a record takes in all files of a log, where so many come a second and chunks are forced
+/// Bytes that a record takes in all files of a log, where n records come a second and chunks are forced
 /// this often.
 fn stored(lines: &[Vec<u8>], key: &SecretKey, rate: u64, every_ns: Option<u64>) -> f64 {
     let (mut log, state) = (Memory::new(), Memory::new());
@@ -331,7 +331,7 @@ fn main() {
                 .expect("verifies");
         })
     });
-    let beside = median_of(wall, || {
+    let pair = median_of(wall, || {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
@@ -345,7 +345,7 @@ fn main() {
             }
         });
     });
-    row("limit: two verifications side by side", 2.0 * by_clock[0] / beside, "times", None, "");
+    row("limit: two verifications at once", 2.0 * by_clock[0] / pair, "times", None, "");
     let more = format!("{:.2} s and {:.2} s by the clock", by_clock[0], by_clock[1]);
     row(
         "verify with key, 2 threads against 1",

@@ -218,14 +218,14 @@ const FIELDS: &[(usize, &str)] = &[
 /// Which field a single flipped bit is in; its check value finds it.
 #[must_use]
 pub fn flipped_field(head: &[u8]) -> Option<&'static str> {
-    let mended = mend(head)?;
-    let at = head.iter().zip(&mended).position(|(a, b)| a != b)?;
+    let corrected = correct_bit(head)?;
+    let at = head.iter().zip(&corrected).position(|(a, b)| a != b)?;
     FIELDS.iter().find(|(end, _)| at < *end).map(|(_, name)| *name)
 }
 
 /// The head with the one bit turned back that makes its check value right.
 #[must_use]
-pub fn mend(head: &[u8]) -> Option<[u8; HEADER_LEN]> {
+pub fn correct_bit(head: &[u8]) -> Option<[u8; HEADER_LEN]> {
     let mut head: [u8; HEADER_LEN] = head.get(..HEADER_LEN)?.try_into().ok()?;
     for bit in 0..BOUND_LEN * 8 {
         head[bit / 8] ^= 1 << (bit % 8);
@@ -277,7 +277,7 @@ impl Mark {
     }
 }
 
-/// How many bytes a padded chunk of this length takes: at most 12 % more, and a length that tells only
+/// How many bytes a padded chunk of this length takes: at most 12 % more, and a length that reveals only
 /// a few bits (Padmé).
 #[must_use]
 pub fn padded_len(len: usize) -> usize {

@@ -2,7 +2,7 @@
 //! and the commitment that makes a data key the only one that fits.
 //!
 //! Nonces are synthetic: a hash over everything that is encrypted. A counter would be used twice when a
-//! machine goes on from a snapshot or a torn chunk is written again, and AES-GCM breaks at the second
+//! machine continues from a snapshot or a torn chunk is written again, and AES-GCM breaks at the second
 //! use. AES-GCM alone would also let a chunk be made that opens differently under two keys; the
 //! commitment rules that out.
 

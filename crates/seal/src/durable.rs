@@ -1,12 +1,12 @@
-//! A writer that goes on when its disk is full or fails.
+//! A writer that continues when its disk is full or fails.
 //!
 //! A [`Writer`] whose disk refused it has no second try: a sync that failed once says yes the next time, whatever
-//! the disk holds. So it is dropped, and gives back what is not synced; the log is opened again, which finds out
-//! what is really there, and what was given back is sealed again. A record whose first copy had reached the disk
+//! the disk holds. So it is dropped, and returns what is not synced; the log is opened again, which finds out
+//! what is really there, and what was returned is sealed again. A record whose first copy had reached the disk
 //! after all then stands there twice.
 //!
-//! On a full disk the room kept in reserve is given back first: what is held is sealed in it, and that the disk is
-//! full is stated. After that, by choice: the caller waits ([`OnFull::Block`]), records are counted and given up
+//! On a full disk the space kept in reserve is freed first: what is held is sealed in it, and that the disk is
+//! full is stated. After that, by choice: the caller waits ([`OnFull::Block`]), records are counted and shed
 //! ([`OnFull::Drop`]), or a second log elsewhere takes over, whose end is stated in the first log when that goes
 //! on. Nothing that was acknowledged depends on any of this: it was durable before.
 //!
@@ -14,7 +14,7 @@
 
 use crate::checkpoints;
 use crate::error::Error;
-use crate::limits::GIVEN_UP_SOURCES_MAX;
+use crate::limits::SHED_SOURCES_MAX;
 use crate::recipient::Recipient;
 use crate::record::{Flags, Kind, Record, Source, Transport};
 use crate::statement::statement;
@@ -36,7 +36,7 @@ const RESERVE_BYTES: usize = 1 << 20;
 pub enum OnFull {
     /// The caller waits until there is room.
     Block,
-    /// Records are counted by source and given up; none of them is acknowledged.
+    /// Records are counted by source and shed; none of them is acknowledged.
     Drop,
 }
 
@@ -83,7 +83,7 @@ pub enum DurableEvent {
     },
     /// Another log takes over.
     Spilled {
-        /// The log that can't go on.
+        /// The log that can't continue.
         from: PathBuf,
         /// The one that does.
         to: PathBuf,
@@ -95,7 +95,7 @@ pub enum DurableEvent {
         /// What is done meanwhile.
         on_full: OnFull,
     },
-    /// The log goes on.
+    /// The log continues.
     RoomAgain {
         /// The log.
         log: PathBuf,
@@ -117,15 +117,15 @@ impl fmt::Display for DurableEvent {
             ),
             DurableEvent::Refused { log, error } => write!(f, "{}: {error}", log.display()),
             DurableEvent::NewSegment { log } => {
-                write!(f, "{}: goes on in a new segment", log.display())
+                write!(f, "{}: continues in a new segment", log.display())
             }
             DurableEvent::Spilled { from, to } => {
-                write!(f, "{}: goes on in {}", from.display(), to.display())
+                write!(f, "{}: continues in {}", from.display(), to.display())
             }
             DurableEvent::Full { log, on_full } => {
                 let does = match on_full {
                     OnFull::Block => "senders wait until it has room",
-                    OnFull::Drop => "messages are counted and given up until it has room",
+                    OnFull::Drop => "messages are counted and dropped until it has room",
                 };
                 write!(f, "{}: the disk is full: {does}", log.display())
             }
@@ -149,7 +149,7 @@ pub enum DurableError {
         /// Why not.
         source: Error,
     },
-    /// No way to go on was found.
+    /// No way to continue was found.
     #[error("{}: {source}: nothing more is acknowledged", log.display())]
     Failed {
         /// The log.
@@ -168,7 +168,7 @@ pub enum DurableError {
     Closed,
 }
 
-/// Messages that were given up, and their bytes.
+/// Messages that were shed, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Messages.
@@ -177,9 +177,9 @@ pub struct Dropped {
     pub bytes: u64,
 }
 
-/// Messages of one peer that were given up.
+/// Messages of one sender that were shed.
 #[derive(Clone, Copy, Debug)]
-struct GivenUp {
+struct ShedMessages {
     messages: u64,
     first_second: u64,
     last_second: u64,
@@ -206,10 +206,10 @@ pub struct DurableWriter {
     writer: Option<Writer<Files>>,
     /// What a writer gave back, until another one has made it durable.
     unsynced: Unsynced,
-    /// Given up since this was last asked.
+    /// Shed since the last call.
     dropped: Dropped,
-    /// Given up since the disk was full, by peer.
-    given_up: BTreeMap<String, GivenUp>,
+    /// Shed since the disk was full, by sender.
+    shed_by_sender: BTreeMap<String, ShedMessages>,
     full_since_ns: u64,
 }
 
@@ -309,16 +309,16 @@ impl DurableWriter {
             writer: Some(writer),
             unsynced: Unsynced::default(),
             dropped: Dropped::default(),
-            given_up: BTreeMap::new(),
+            shed_by_sender: BTreeMap::new(),
             full_since_ns: 0,
         })
     }
 
     /// Takes a record. While the disk is full and no other log takes over ([`DurableWriter::is_full`]), a record is
-    /// given up and counted: who would rather wait asks before.
+    /// shed and counted: a caller that would rather wait asks before.
     ///
     /// # Errors
-    /// When no way to go on is found.
+    /// When no way to continue is found.
     pub fn append(
         &mut self,
         record: &Record<'_>,
@@ -340,7 +340,7 @@ impl DurableWriter {
     /// see [`DurableWriter::holds_unsynced`].
     ///
     /// # Errors
-    /// When no way to go on is found.
+    /// When no way to continue is found.
     pub fn commit(&mut self, now_ns: u64) -> Result<(), DurableError> {
         while let Some(writer) = &mut self.writer {
             match writer.commit(now_ns) {
@@ -357,7 +357,7 @@ impl DurableWriter {
     /// Does what is due by time: checkpoints, epochs.
     ///
     /// # Errors
-    /// When no way to go on is found.
+    /// When no way to continue is found.
     pub fn tick(&mut self, now_ns: u64) -> Result<(), DurableError> {
         match self.writer.as_mut().map(|w| w.tick(now_ns)) {
             Some(Err(e)) => self.endure(e, None, now_ns),
@@ -385,7 +385,7 @@ impl DurableWriter {
         self.route == Route::Full
     }
 
-    /// Whether it is to be tried now and then if the log can go on: its disk is full, or another log took over.
+    /// Whether it is to be tried now and then if the log can continue: its disk is full, or another log took over.
     #[must_use]
     pub fn is_away(&self) -> bool {
         self.route != Route::Log
@@ -409,7 +409,7 @@ impl DurableWriter {
         self.on_full
     }
 
-    /// Messages given up since this was last asked.
+    /// Messages shed since the last call.
     pub fn take_dropped(&mut self) -> Dropped {
         std::mem::take(&mut self.dropped)
     }
@@ -455,12 +455,12 @@ impl DurableWriter {
                 self.writer = Some(writer);
                 return Ok(());
             }
-            let goes_on = match (&self.spill, self.on_full) {
+            let policy = match (&self.spill, self.on_full) {
                 (Some(_), _) => "spill",
                 (None, OnFull::Block) => "block",
                 (None, OnFull::Drop) => "drop",
             };
-            let full = statement("full", |json| json.field("policy", goes_on));
+            let full = statement("full", |json| json.field("policy", policy));
             let stated = writer
                 .state(&[full], 0)
                 .and_then(|()| writer.commit(now_ns))
@@ -533,32 +533,32 @@ impl DurableWriter {
         };
         self.report(&DurableEvent::RoomAgain { log: folder.log });
         self.writer = Some(writer);
-        self.given_up.clear();
+        self.shed_by_sender.clear();
         self.route = Route::Log;
         true
     }
 
-    /// States what was given up or sealed elsewhere. Who sent it is for readers alone.
+    /// States what was shed or sealed elsewhere. The sender is named for readers alone.
     fn state_pause(
         &self,
         writer: &mut Writer<Files>,
         spilled: Option<Vec<u8>>,
         now_ns: u64,
     ) -> Result<(), Error> {
-        let messages: u64 = self.given_up.values().map(|g| g.messages).sum();
+        let messages: u64 = self.shed_by_sender.values().map(|g| g.messages).sum();
         let room = statement("room", |json| {
             json.number("full_since", self.full_since_ns);
             json.number("given_up", messages);
         });
         writer.state(&[Some(room), spilled].into_iter().flatten().collect::<Vec<_>>(), 0)?;
         let own = Source::new(Transport::Internal, 0, "", "");
-        for (peer, given_up) in &self.given_up {
+        for (peer, shed) in &self.shed_by_sender {
             let loss = statement("loss", |json| {
                 json.field("peer", peer);
                 json.field("reason", "disk_full");
-                json.number("second", given_up.first_second);
-                json.number("last_second", given_up.last_second);
-                json.number("messages", given_up.messages);
+                json.number("second", shed.first_second);
+                json.number("last_second", shed.last_second);
+                json.number("messages", shed.messages);
             });
             let (kind, flags) = (Kind::System, Flags::default());
             writer.append(&Record { time_ns: now_ns, kind, flags, bytes: &loss }, &own)?;
@@ -566,7 +566,7 @@ impl DurableWriter {
         writer.commit(now_ns)
     }
 
-    /// Counts a message that is given up. What the owner of the log states is no message.
+    /// Counts a message that is shed. What the owner of the log states is no message.
     fn give_up(&mut self, record: &Record<'_>, source: &Source) {
         if record.kind != Kind::Message {
             return;
@@ -575,10 +575,10 @@ impl DurableWriter {
         self.dropped.bytes += record.bytes.len() as u64;
         let peer = source.peer().rsplit_once(':').map_or_else(|| source.peer(), |(host, _)| host);
         let is_counted_apart =
-            self.given_up.len() < GIVEN_UP_SOURCES_MAX || self.given_up.contains_key(peer);
+            self.shed_by_sender.len() < SHED_SOURCES_MAX || self.shed_by_sender.contains_key(peer);
         let peer = if is_counted_apart { peer } else { "others" };
         let second = record.time_ns / 1_000_000_000;
-        let row = self.given_up.entry(peer.to_owned()).or_insert(GivenUp {
+        let row = self.shed_by_sender.entry(peer.to_owned()).or_insert(ShedMessages {
             messages: 0,
             first_second: second,
             last_second: second,

@@ -1,7 +1,7 @@
 //! Epoch keys: the log is signed by a key that lives for an hour or so, and the next one's public half is
 //! announced inside the tree before the old secret is erased.
 //!
-//! Who steals the host's secret can sign only what the current epoch may hold. A seed goes on by a hash
+//! A thief of the host's secret can sign only what the current epoch may hold. A seed advances by a hash
 //! with fresh random bytes, so that a seed out of an old backup does not yield the keys that were really
 //! announced after it.
 
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn epochs_go_on_and_never_the_same_way_twice() {
+    fn epochs_advance_and_never_the_same_way_twice() {
         let first = EpochKey::generate().unwrap();
         let (a, b) = (first.next().unwrap(), first.next().unwrap());
         assert_eq!((a.number(), b.number()), (1, 1));

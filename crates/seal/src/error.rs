@@ -58,7 +58,7 @@ pub enum Error {
     Crypto(&'static str),
 }
 
-/// How a log and its signer differ when a writer opens them. Going on would make the host itself sign
+/// How a log and its signer differ when a writer opens them. To continue would make the host itself sign
 /// the fork.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

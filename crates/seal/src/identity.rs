@@ -28,9 +28,9 @@ pub struct Identity {
     pub created_ns: u64,
     /// Key of epoch 0.
     pub vkey: Vkey,
-    /// A checkpoint is signed after so many chunks at the latest,
+    /// A checkpoint is signed after this many chunks at the latest,
     pub checkpoint_chunks: u64,
-    /// and after so many seconds.
+    /// and after this many seconds.
     pub checkpoint_seconds: u64,
 }
 

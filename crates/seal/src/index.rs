@@ -122,14 +122,14 @@ pub fn encode(
     Ok(out)
 }
 
-/// Whether bytes that stand at this offset have the form of an index. Of its content only a key tells.
+/// Whether bytes that stand at this offset have the form of an index. Its content can be checked with a key only.
 #[must_use]
 pub fn is_formed(bytes: &[u8], at: u64) -> bool {
     let end = bytes.len().checked_sub(END_LEN).and_then(|n| bytes.get(n..)).map(Take::new);
     end.is_some_and(|mut end| end.u64() == Some(at) && end.rest() == END_MAGIC)
 }
 
-/// Bytes of an index of so many chunks.
+/// Bytes of an index of this many chunks.
 #[must_use]
 pub const fn len(chunks: usize) -> u64 {
     (HEAD_LEN + 4 + chunks * ENTRY_LEN + TAG_LEN + END_LEN) as u64

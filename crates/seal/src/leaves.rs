@@ -34,7 +34,7 @@ pub fn extend(log: &dyn Storage, all: &mut Vec<Hash>, size: u64) -> Result<()> {
         if all.len() as u64 >= size {
             break;
         }
-        // The next begins at what is known already. (A stub beside its segment, which a crash in the middle
+        // The next begins at what is known already. (A stub next to its segment, which a crash in the middle
         // of pruning leaves, has the same beginning.)
         let next = segments.get(at + 1).map_or(u64::MAX, |s| s.0);
         if next <= all.len() as u64 {

@@ -28,8 +28,8 @@
 //! # Ok(()) }
 //! ```
 //! The writer is one thread's; errors of the storage stop it for good (`Error::Stopped`), and
-//! `Writer::into_unsynced` gives back what is not durable, to be offered again to a writer opened anew;
-//! `durable::DurableWriter` does that, and goes on when a disk is full. `Writer::state` adds the log's own
+//! `Writer::into_unsynced` returns what is not durable, to be offered again to a writer that is opened again;
+//! `durable::DurableWriter` does that, and continues when a disk is full. `Writer::state` adds the log's own
 //! statements in clear; what names sources (losses) is a record of kind `System` like any other.
 //!
 //! ## Verifying, reading

@@ -1,5 +1,5 @@
 //! Every bound of this crate, each with its reason. What comes out of a log is as hostile as what comes
-//! from the wire: whoever writes to the disk chooses it.
+//! from the wire: anybody who writes to the disk chooses it.
 
 use gabion_record::limits;
 
@@ -62,7 +62,7 @@ limits! { "seal";
 
     /// Notes of `checkpoints` that bring nothing new (a size signed before, or a signature that is wrong) whose
     /// signatures are checked. Crashes leave one such note each; checking costs 50 µs, so that a file of
-    /// repeated notes would keep a verifier busy for seconds a megabyte. The rest is counted and told.
+    /// repeated notes would keep a verifier busy for seconds a megabyte. The rest is counted and reported.
     pub const NOTES_AGAIN_MAX: u32 = 64,
         Counts("checks of further ones, by a warning with their number");
 
@@ -88,7 +88,7 @@ limits! { "seal";
     pub const PROOF_HASHES_MAX: usize = 64,
         Refuses("the proof");
 
-    /// Bytes of a proof file: one record in base64 beside two paths.
+    /// Bytes of a proof file: one record in base64 with two paths.
     pub const PROOF_FILE_MAX: usize = 4 << 20,
         Refuses("the proof");
 
@@ -121,8 +121,8 @@ limits! { "seal";
     pub const LOOKS: u32 = 20,
         Counts("what went away while it was read, by a warning");
 
-    /// Sources whose messages that were given up are counted apart.
-    pub const GIVEN_UP_SOURCES_MAX: usize = 4096,
+    /// Sources whose shed messages are counted apart.
+    pub const SHED_SOURCES_MAX: usize = 4096,
         Spares("those of further sources are counted together");
 
     /// Bytes of a file of anchors.

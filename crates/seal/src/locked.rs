@@ -41,7 +41,7 @@ pub fn is_lockable() -> bool {
 }
 
 /// Locks the pages of these bytes. They stay locked when the bytes are gone: the allocator may have put
-/// another seed beside them.
+/// another seed next to them.
 #[allow(unsafe_code, reason = "named in ARCHITECTURE.md")]
 fn lock(bytes: &[u8]) -> bool {
     // SAFETY: the range is a live borrowed slice, and locking changes no byte of it.

@@ -60,7 +60,7 @@ pub struct Found<'a> {
     pub source: &'a SourceView<'a>,
 }
 
-/// How far a reader came, to go on from there.
+/// How far a reader came, to continue from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// First chunk of the segment.
@@ -196,9 +196,9 @@ impl<'a> Reader<'a> {
             if is_before {
                 continue;
             }
-            let (end, goes_on) = self.segment(first, offset, selection, sink)?;
+            let (end, is_to_continue) = self.segment(first, offset, selection, sink)?;
             cursor = Cursor { segment: first, offset: end };
-            if !goes_on {
+            if !is_to_continue {
                 break;
             }
         }
@@ -292,7 +292,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a segment from an offset (0: its beginning); where it ended, and whether to go on.
+    /// Reads a segment from an offset (0: its beginning); where it ended, and whether to continue.
     fn segment(
         &mut self,
         first: u64,
@@ -403,7 +403,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Opens a chunk and gives what is selected; whether to go on.
+    /// Opens a chunk and gives what is selected; whether to continue.
     fn chunk(
         &mut self,
         open: &Open,

@@ -3,7 +3,7 @@
 //! A `.keys` file is `"GABKEYS1"` and stanzas: type (1), class (1), key id (8), length (2), body. Type 1
 //! is HPKE in base mode (X25519, HKDF-SHA256, AES-256-GCM), body = encapsulated key (32) and sealed data
 //! key (48). Type 2 is RSA-OAEP with SHA-256. Both are bound to log, segment, class and the segment's
-//! header. The file stands beside the segment and outside the tree: adding, removing and destroying
+//! header. The file lies next to the segment and outside the tree: adding, removing and destroying
 //! readers changes no hash. What keeps it honest is the commitment inside the tree.
 
 use crate::data_key::DataKey;
@@ -261,13 +261,13 @@ pub struct Stanza {
     pub kind: u8,
     /// Which class of records it opens.
     pub class: u8,
-    /// For whom.
+    /// The recipient.
     pub id: [u8; 8],
     /// The wrapped key.
     pub body: Vec<u8>,
 }
 
-/// What both kinds of wrapping are bound to beside the header.
+/// What both kinds of wrapping are bound to in addition to the header.
 fn info(log_id: &[u8; 16], segment: u64, class: u8) -> Vec<u8> {
     [b"gabion/seal/v1 data key\0".as_slice(), log_id, &segment.to_be_bytes(), &[class]].concat()
 }

@@ -87,7 +87,7 @@ impl Kind {
 
 macro_rules! flags {
     ($($name:ident = $bit:literal, $text:literal, $meaning:literal;)+) => {
-        /// What is to be known of a record beside its bytes: a set of bits.
+        /// Facts about a record in addition to its bytes: a set of bits.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Flags(pub u16);
 
@@ -107,7 +107,7 @@ flags! {
     TRUNCATED = 0, "truncated", "Cut at the receiver's limit.";
     INCOMPLETE = 1, "incomplete", "The connection ended inside the frame.";
     NOT_UTF8 = 2, "not-utf8", "The bytes are not UTF-8.";
-    AUTHENTICATED = 3, "authenticated", "The transport vouches for the peer that the source names.";
+    AUTHENTICATED = 3, "authenticated", "The transport vouches for the sender that the source names.";
     OPENED = 4, "opened", "Came in an envelope that was opened; these are the inner bytes.";
     SUSPICIOUS = 5, "suspicious", "Came in an envelope that could not be opened; these are its bytes.";
     REPLAYED = 6, "replayed", "The same envelope was seen before.";
@@ -132,7 +132,7 @@ impl Flags {
 /// Where records come from, in the form that stands in chunks and is hashed into each record's leaf:
 /// transport (1), listener (2), peer (length, text), identity (length, text).
 ///
-/// The peer is an address as text; the identity is what the transport vouches for (the name in a TLS
+/// The sender is an address as text; the identity is what the transport vouches for (the name in a TLS
 /// client's certificate, `pid=… uid=… gid=…` of a local socket) and empty where it vouches for nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
@@ -159,7 +159,7 @@ impl Source {
         Source { entry: entry.to_vec() }
     }
 
-    /// Address of the peer.
+    /// Address of the sender.
     #[must_use]
     pub fn peer(&self) -> &str {
         let view = SourceView::read(&mut Take::new(&self.entry));
@@ -180,7 +180,7 @@ pub struct SourceView<'a> {
     pub transport: Option<Transport>,
     /// Which listener took it in.
     pub listener: u16,
-    /// Address of the peer.
+    /// Address of the sender.
     pub peer: &'a [u8],
     /// What the transport vouches for.
     pub identity: &'a [u8],

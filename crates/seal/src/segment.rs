@@ -241,7 +241,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn other_versions_with_a_mended_hash_are_refused_by_name() {
+    fn other_versions_with_a_corrected_hash_are_refused_by_name() {
         for (at, value) in [(9, 2), (12, 0x80), (96, 3), (97, 2), (99, 1)] {
             let mut bytes = sample().encode();
             bytes[at] = value;

@@ -2,7 +2,7 @@
 //!
 //! Two slots by turns hold an epoch's seed, two by turns the last checkpoint with the subtree roots at
 //! its size. A seed is overwritten with zeros only after the next is durable. From the second pair a
-//! start goes on without hashing the whole log again, and sees when the log is not the one it signed.
+//! start continues without hashing the whole log again, and sees when the log is not the one it signed.
 
 use crate::epoch::EpochKey;
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ const HEAD_MAGIC: &[u8; 8] = b"GABHEAD1";
 pub struct SignerKey {
     /// The key.
     pub key: EpochKey,
-    /// Size after which it signs: its epoch begins behind so many chunks.
+    /// Size after which it signs: its epoch begins after this many chunks.
     pub start: u64,
     /// When it was made, nanoseconds since 1970.
     pub since_ns: u64,
@@ -116,7 +116,7 @@ impl<S: Storage> SignerState<S> {
         self.storage.is_there().map_err(|e| Error::storage("the signer's state", e))
     }
 
-    /// Makes the next epoch's key durable beside the current one.
+    /// Makes the next epoch's key durable next to the current one.
     pub fn prepare(&mut self, start: u64, now_ns: u64) -> Result<()> {
         let next = match self.keys.last() {
             Some(last) => SignerKey { key: last.key.next()?, start, since_ns: now_ns },
@@ -223,7 +223,7 @@ mod tests {
     use crate::tree::leaf_hash;
 
     #[test]
-    fn keys_go_on_and_the_old_one_is_gone() {
+    fn keys_advance_and_the_old_one_is_gone() {
         let memory = Memory::new();
         let first = EpochKey::generate().unwrap();
         let old_seed = *first.seed();

@@ -1,6 +1,6 @@
 //! What a log says of itself: system records, JSON objects with a `type`.
 //!
-//! Those that matter to whoever verifies without a key stand in clear chunks. `loss` and `shed` name
+//! Those that matter to verifiers without a key stand in clear chunks. `loss` and `shed` name
 //! sources and are encrypted as messages are.
 
 use crate::text::{hex, unbase64, unhex};
@@ -55,7 +55,7 @@ pub enum Statement {
         /// Commitments of classes above 0.
         classes: Vec<(u8, [u8; 32])>,
     },
-    /// What was cut off after a crash, or given up.
+    /// What was cut off after a crash, or shed.
     Recovery {
         /// Bytes cut off.
         bytes: u64,

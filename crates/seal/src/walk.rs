@@ -41,7 +41,7 @@ impl Item {
         self.len() == 0
     }
 
-    /// What these bytes begin with, where so many are left in the file. Of a chunk and a mark the bytes
+    /// What these bytes begin with, where `left` bytes are left in the file. Of a chunk and a mark the bytes
     /// given must hold the head.
     #[must_use]
     pub fn parse(bytes: &[u8], left: u64) -> Item {

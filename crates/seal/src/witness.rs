@@ -2,7 +2,7 @@
 //! says, and whether an anchor agrees with a checkpoint.
 //!
 //! In: the newest checkpoint of a log, answers and anchors as they came. Out: requests as text, cosigned notes, and
-//! faults that tell a log that was cut back from a witness that may answer better next time.
+//! faults that distinguish a log that was cut back from a witness that may answer better next time.
 //!
 //! ```
 //! use gabion_seal::witness::Answer;
@@ -68,7 +68,7 @@ pub enum WitnessFault {
     #[error("it names no size")]
     NoSize,
     /// The witness names another size each time.
-    #[error("its size goes on changing")]
+    #[error("its size keeps changing")]
     SizeChanges,
     /// The witness answers without a cosignature.
     #[error("it answers without a cosignature")]
@@ -94,7 +94,7 @@ pub enum WitnessFault {
 }
 
 impl WitnessFault {
-    /// Whether two signed states exclude each other, which another try does not mend.
+    /// Whether two signed states exclude each other, which another try does not fix.
     #[must_use]
     pub const fn is_fork(&self) -> bool {
         matches!(

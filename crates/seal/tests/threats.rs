@@ -2,14 +2,14 @@
 //!
 //! The first part of `docs/threats.md` is written from this table (`UPDATE=1 cargo test -p gabion-seal --test threats`).
 
-#[path = "threats/beside.rs"]
-mod beside;
 #[path = "threats/crashes.rs"]
 mod crashes;
 #[path = "threats/disk.rs"]
 mod disk;
 #[path = "threats/ends.rs"]
 mod ends;
+#[path = "threats/harmless.rs"]
+mod harmless;
 #[path = "threats/keys.rs"]
 mod keys;
 #[path = "threats/signers.rs"]
@@ -21,7 +21,7 @@ use gabion_seal::verify::{Report, Verdict};
 /// A row of the table.
 struct Threat {
     number: u32,
-    /// What is done, and by whom: D writes to the disk, P holds a reader's private key too, S is root on
+    /// The attack and the attacker: D writes to the disk, P holds a reader's private key too, S is root on
     /// the logging host now, S0 has an old signer state, N the network, C a crash, O an operator's error.
     attack: &'static str,
     by: &'static str,
@@ -56,7 +56,7 @@ fn table() -> Vec<Threat> {
     all.extend(signers::rows());
     all.extend(keys::rows());
     all.extend(crashes::rows());
-    all.extend(beside::rows());
+    all.extend(harmless::rows());
     all.sort_by_key(|t| t.number);
     all
 }

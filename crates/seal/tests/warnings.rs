@@ -36,7 +36,7 @@ impl Storage for Changing {
         self.log.read_at(name, offset, buffer)
     }
     fn list(&self) -> Result<Vec<String>> {
-        // Each look at the whole begins anew.
+        // Each look at the whole starts again.
         self.was_looked_at.store(false, Ordering::Relaxed);
         self.log.list()
     }
@@ -74,7 +74,7 @@ impl Storage for Changing {
 
 /// A segment that goes away, or grows, at every look is named with the reason, and is no tampering.
 #[test]
-fn a_log_that_changes_while_it_is_read_is_said() {
+fn a_log_that_changes_while_it_is_read_is_reported() {
     let log = Log::filled();
     let names = log.segments();
     for (segment, is_gone) in [(&names[0], true), (names.last().unwrap(), false)] {

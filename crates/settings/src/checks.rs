@@ -31,7 +31,7 @@ fn ftp(config: &Tree, log: &mut Messages<'_>) {
     }
 }
 
-/// Privileges are not dropped here; a configuration that asks for it must say for whom.
+/// Privileges are not dropped here; a configuration that asks for it must name a user.
 fn has_user(config: &Tree, log: &mut Messages<'_>) -> bool {
     let Some(node) = config.get("run-as").filter(|n| !n.children.is_empty()) else { return true };
     if node.text("user").is_some_and(|u| !u.is_empty()) {
@@ -78,7 +78,7 @@ pub fn check_rule_variables(config: &Tree, file: &str, log: &mut Messages<'_>) -
     false
 }
 
-/// Outputs that Suricata knows and that are not written here, beside kinds of files of EVE: a
+/// Outputs that Suricata knows and that are not written here, in addition to kinds of files of EVE: a
 /// configuration with them is right.
 const KNOWN_OUTPUTS: [&str; 9] = [
     "tls-log",

@@ -69,7 +69,7 @@ mod tests {
 
     /// What is set here is set as in Suricata's listing of its own defaults (`--dump-config`).
     #[test]
-    fn the_built_in_configuration_means_what_the_peers_means() {
+    fn the_built_in_configuration_means_what_the_one_of_suricata_means() {
         let corpus = std::env::var("GABION_CORPUS").map_or_else(
             |_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
             Into::into,

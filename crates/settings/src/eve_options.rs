@@ -35,7 +35,7 @@ const TYPES: &[&str] = &[
     "vars",
 ];
 
-/// What is said of a type of records that nobody knows, before its name.
+/// The words before the name of a type of records that is unknown.
 pub(crate) const NO_TYPE: &str = "No output module named eve-log.";
 
 /// Kinds of files that Suricata writes records into.
@@ -71,7 +71,7 @@ const TLS_MEMBERS: &[&str] = &[
 /// Why a run ends: the part of the program that says so, and what.
 type Fatal = Vec<(&'static str, String)>;
 
-/// Is told what is wrong and goes on: the part of the program, and what.
+/// Receives what is wrong and continues: the part of the program, and the message.
 type Say<'s> = &'s mut dyn FnMut(&'static str, &str);
 
 /// Checks the options of EVE outputs: `say` takes the module and the text of what is passed over.
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::yaml::read_yaml_text;
 
-    /// What ends the run, and how often something else is said.
+    /// The error that ends the run, and how often another warning is reported.
     fn checked(types: &str) -> (Fatal, usize) {
         let text =
             format!("%YAML 1.1\n---\noutputs: [{{eve-log: {{enabled: yes, types: [{types}]}}}}]\n");
@@ -252,7 +252,7 @@ mod tests {
         (check_eve_options(&config, &mut |_, _| said += 1).err().unwrap_or_default(), said)
     }
 
-    /// What Suricata 8.0.7 ends with, and with what it goes on.
+    /// The settings with which Suricata 8.0.7 ends, and those with which it continues.
     #[test]
     fn some_options_end_the_run() {
         for (types, modules, others) in [

@@ -27,11 +27,11 @@ limits! { "settings";
 
     /// Keys of a configuration without effect that are named: a file of another kind would be nothing else.
     pub const UNKNOWN_KEYS_NAMED_MAX: usize = 20,
-        Spares("the number of the others is said");
+        Spares("the number of the others is reported");
 
-    /// Lines of `--disable-conf`, `--enable-conf` and `--modify-conf` without effect that are said one by one.
+    /// Lines of `--disable-conf`, `--enable-conf` and `--modify-conf` without effect that are reported one by one.
     pub const IDLE_LINES_SAID: usize = 5,
-        Spares("the number of the others is said; -v and `rules check` name all");
+        Spares("the number of the others is reported; -v and `rules check` name all");
 
     /// Processors that a list of affinities may name: Suricata's bound.
     pub const PROCESSORS_MAX: usize = 1024,

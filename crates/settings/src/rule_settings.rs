@@ -208,7 +208,7 @@ struct Defaults {
 }
 
 impl Defaults {
-    /// Reads them; what can't be read is said in Suricata's words.
+    /// Reads them; what can't be read is reported in Suricata's words.
     fn read(config: &Tree, warned: &mut Vec<String>) -> Defaults {
         let mut size = |key: &str, otherwise: u64, meant: &str| {
             let text = config.text(key)?;
@@ -249,14 +249,15 @@ impl DatasetMaker {
     }
 
     /// A file that is written too is in the data folder and need not be there yet; others are
-    /// beside the rule file or in the folder of rules.
+    /// next to the rule file or in the folder of rules.
     fn path(&self, def: &DatasetDef, name: &str) -> PathBuf {
         if def.save.as_deref() == Some(name) {
             return self.data_folder.join(name);
         }
         let folder = if def.rule_folder.is_empty() { "." } else { &def.rule_folder };
-        let beside = if name.starts_with('/') { name.into() } else { Path::new(folder).join(name) };
-        if beside.exists() { beside } else { self.rule_path.join(name) }
+        let sibling =
+            if name.starts_with('/') { name.into() } else { Path::new(folder).join(name) };
+        if sibling.exists() { sibling } else { self.rule_path.join(name) }
     }
 
     /// Makes one set.

@@ -24,12 +24,12 @@ pub struct LoadedRules {
     pub counts: Counts,
 }
 
-/// Which rules a run loads beside those that the configuration names, and what is demanded of them.
+/// Which rules a run loads in addition to those of the configuration, and what is demanded of them.
 #[derive(Clone, Debug, Default)]
 pub struct RuleRequest {
     /// A file in the place of those that the configuration names (`-S`).
     pub only: Option<PathBuf>,
-    /// Files beside those (`-s`).
+    /// Files in addition to those (`-s`).
     pub also: Vec<PathBuf>,
     /// A file of firewall rules in the place of those that the configuration names.
     pub firewall_only: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub struct CompiledRules {
     pub is_broken: bool,
 }
 
-/// Names of missing things that are said of rules that can never match.
+/// Names of missing things that are reported for rules that can never match.
 const MISSING_SAID: usize = 5;
 
 /// A line about rules that can never match here, if there are any.
@@ -134,7 +134,7 @@ pub struct UnreadableFile {
     pub effect: &'static str,
 }
 
-/// The files beside rules that the configuration names and that can't be read. Rules load without
+/// The files next to rules that the configuration names and that can't be read. Rules load without
 /// them, as in Suricata, but mean less.
 pub fn unreadable_files(config: &Tree) -> Vec<UnreadableFile> {
     let files = [

@@ -1,6 +1,6 @@
 //! Which threads Suricata's configuration asks for: run modes, processor sets, packets under way.
 //!
-//! Suricata reads captures with as many threads as there are processors unless told otherwise, and
+//! Suricata reads captures with as many threads as there are processors unless configured otherwise, and
 //! then answers differently from run to run. Here the answer is the same with any number, but a
 //! single worker is the one that costs least in all; so there is one unless a run mode is named. A
 //! run mode of several threads takes their number from the configuration as Suricata does: `threads`
@@ -24,7 +24,7 @@ pub struct WorkerPlan {
 }
 
 impl WorkerPlan {
-    /// So many workers, wherever the system lets them run.
+    /// This many workers, wherever the system lets them run.
     pub fn of(workers: usize) -> WorkerPlan {
         WorkerPlan { workers, ..WorkerPlan::default() }
     }

@@ -157,7 +157,7 @@ impl<'t> Reader<'t, '_> {
                 self.includes(into, depth)?;
                 continue;
             }
-            // What an included file has set may be set anew; twice in one mapping is a slip.
+            // What an included file has set may be set again; twice in one mapping is a slip.
             if !own.insert(key.clone()) && self.taken.twice.len() < TWICE_NAMED_MAX {
                 let said = format!(
                     "{}:{line}: Configuration node '{key}' redefined: the values are joined, of two the later one \
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_in_a_mapping_is_told() {
+    fn a_key_that_stands_twice_in_a_mapping_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.yaml");
         std::fs::write(dir.path().join("b.yaml"), "%YAML 1.1\n---\nx: 3\n").unwrap();

@@ -109,7 +109,7 @@ pub fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>> {
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
-/// A connection that is given up when its time is over, however slowly bytes go and come.
+/// A connection that is closed when its time is over, however slowly bytes go and come.
 struct Bounded {
     stream: TcpStream,
     end: Instant,

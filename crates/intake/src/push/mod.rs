@@ -7,7 +7,7 @@
 //!
 //! Each place is served by a thread of its own, so that one that is silent keeps no other waiting, and so that the
 //! end of a run can be bounded: names are looked up, connections made and disks written by system calls that
-//! nothing else can cut short. What is not carried by then is said, and carried by the next run.
+//! nothing else can cut short. What is not carried by then is reported, and carried by the next run.
 
 pub(crate) mod http;
 
@@ -143,7 +143,7 @@ pub enum CarryFault {
 }
 
 impl CarryFault {
-    /// Whether two signed states exclude each other, which another try does not mend.
+    /// Whether two signed states exclude each other, which another try does not fix.
     #[must_use]
     pub const fn is_fork(&self) -> bool {
         matches!(self, CarryFault::Witness(fault) if fault.is_fork())
@@ -378,7 +378,7 @@ impl Carrier {
 
 /// Appends to a file of anchors, once.
 fn append_anchor(path: &Path, last: &Entry) -> Carry {
-    // Whoever reads a pipe waits for a writer.
+    // The reader of a pipe waits for a writer.
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         return Err(CarryFault::NotRegularFile);
     }
@@ -498,7 +498,7 @@ mod tests {
     }
 
     /// A witness that takes the connection and says nothing, a command that does not end, a file in a folder that is
-    /// not there: when the run ends, each is named, with what becomes of it, and nothing waits for them.
+    /// not there: when the run ends, each is named, with the outcome, and nothing waits for them.
     #[test]
     fn the_end_of_a_run_waits_for_no_place_and_says_what_was_not_carried() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 //! The messages that are sent: lines of a file or made up, each with its number, so that what arrives
-//! can be told apart and compresses as real logs do, not as one line repeated.
+//! can be recognized and compresses as real logs do, not as one line repeated.
 
 use crate::error::{Error, Result};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
@@ -43,7 +43,7 @@ impl Messages {
         Ok(Messages { lines, is_raw, size, began: now })
     }
 
-    /// Writes message `number` behind what `out` holds. `tag` tells transports apart.
+    /// Writes message `number` after what `out` holds. `tag` distinguishes transports.
     pub(crate) fn write(&self, tag: &str, number: u64, out: &mut Vec<u8>) {
         let from = out.len();
         let at = usize::try_from(number).unwrap_or(usize::MAX) % self.lines.len().max(1);

@@ -307,7 +307,7 @@ impl Load {
             let mut given = from;
             let all = self.stream(tag, &mut stream, from, until, &mut given);
             let fault = all.and_then(|()| stream.finish()).err();
-            // What a broken connection swallowed before it broke, nobody can tell.
+            // Nobody knows what a broken connection swallowed before it broke.
             let sent = given - from;
             let failed = if fault.is_some() { until - given } else { 0 };
             Ok(Done { sent, failed, fault, ..Done::default() })
@@ -489,7 +489,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Reads until so many good answers came.
+    /// Reads until n good answers came.
     fn wait(&mut self, stream: &mut TcpStream, wanted: u64) -> io::Result<()> {
         let mut piece = [0; 16 << 10];
         while self.good < wanted {

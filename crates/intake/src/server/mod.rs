@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 const QUEUE_SHARE: usize = 1 << 20;
 
 /// Bytes of unfinished frames of all connections: 16 KiB for each of a thousand, while honest ones hold part
-/// of a line. Small enough that intake as a whole stays within its 64 MiB whoever sends what.
+/// of a line. Small enough that intake as a whole stays within its 64 MiB whatever anybody sends.
 const HELD_BYTES: usize = 16 << 20;
 
 /// How a server takes in logs.
@@ -148,7 +148,7 @@ impl<S: Sink + Send + 'static> Server<S> {
     /// Takes in logs until the flag is set, or until nothing can be kept any more.
     ///
     /// # Errors
-    /// When it could not go on, or when the account of what came does not balance.
+    /// When it could not continue, or when the account of what came does not balance.
     pub fn run(self, stop: &StopFlag) -> Result<()> {
         let Server { settings, listeners, exposition, metrics, bounds, sink, report } = self;
         let workers = if listeners.take_envelopes { settings.workers() } else { 0 };

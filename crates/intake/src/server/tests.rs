@@ -1,6 +1,6 @@
 //! The whole server with a sink that is slow, stuck or broken: which sender loses messages, and which is answered.
 //!
-//! Sources are told apart on one machine by the loopback's other addresses (127.0.0.2, 127.0.0.3).
+//! On one machine, sources are distinguished by the loopback's other addresses (127.0.0.2, 127.0.0.3).
 
 use super::*;
 use crate::error::ErrorKind;
@@ -128,7 +128,11 @@ fn a_flood_loses_its_own_messages_and_the_log_says_whose() {
     let lost: u64 = losses.iter().map(|s| field(s, "messages").parse::<u64>().unwrap()).sum();
     let stored = |peer: &str| kept.messages.get(peer).copied().unwrap_or(0);
     assert_eq!(stored("127.0.0.3"), quiets, "the quiet one lost nothing: {losses:?}");
-    assert_eq!(stored("127.0.0.2") + lost, floods, "sent is stored and told: {losses:?}");
+    assert_eq!(
+        stored("127.0.0.2") + lost,
+        floods,
+        "sent is stored or reported as lost: {losses:?}"
+    );
     assert!(lost > 0, "the flood was more than there is room for");
     for loss in &losses {
         let reason = field(loss, "reason");
@@ -203,7 +207,7 @@ fn a_broken_sink_ends_it_though_answers_are_owed() {
 }
 
 #[test]
-fn gaps_in_a_senders_numbers_are_told() {
+fn gaps_in_a_senders_numbers_are_reported() {
     use std::io::Write;
     let sink = Slow::default();
     let kept = Arc::clone(&sink.kept);

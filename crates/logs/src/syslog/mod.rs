@@ -1,7 +1,7 @@
 //! What a syslog message says: RFC 5424, RFC 3164, and what senders really send.
 //!
 //! A reader is lenient: every message gives fields, and what could not be understood stays in the text
-//! and is noted. Nothing here decides what is stored; the bytes are, and are read anew each time, so a
+//! and is noted. Nothing here decides what is stored; the bytes are, and are parsed again each time, so a
 //! better reader applies to old logs. Where rsyslog 8.2302 and syslog-ng 3.38 agree, so do we, but for
 //! the cases named in `docs/syslog-reading.md`; where they differ, that table says why.
 
@@ -67,7 +67,7 @@ notes! {
     CUT_SHORT = 7, "cut-short", "The header ends early.";
     UNPACKED = 8, "unpacked", "The body was packed.";
     CEE = 9, "cee", "The text is JSON behind @cee:.";
-    REPEATED = 10, "repeated", "Tells how often the message before came.";
+    REPEATED = 10, "repeated", "States how often the message before came.";
     EMPTY_PRI = 11, "empty-pri", "`<>` for a priority; 0 is taken, as rsyslog and syslog-ng do.";
 }
 
@@ -150,7 +150,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What the reader needs to know beside the bytes.
+/// What the reader needs to know in addition to the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// When, ns since 1970: gives the year of messages without one.

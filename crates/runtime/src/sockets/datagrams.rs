@@ -3,7 +3,7 @@
 //! [`DatagramBatch::LEN`] datagrams.
 //!
 //! The kernel shortens the lengths of address and control data on every call, so all headers are
-//! written anew each time; that also keeps the pointers in them from outliving what they point to.
+//! written again each time; that also keeps the pointers in them from outliving what they point to.
 //!
 //! `unsafe` stands here because neither std nor rustix have these calls.
 #![allow(unsafe_code)]
@@ -37,7 +37,7 @@ pub struct Datagram<'a> {
     pub len_sent: usize,
     /// Its sender on the network; none on a local socket.
     pub peer: Option<SocketAddr>,
-    /// Datagrams dropped on this socket since it was opened, of which the kernel tells with this one.
+    /// Datagrams dropped on this socket since it was opened, which the kernel reports with this one.
     pub dropped: Option<u32>,
     /// The sending process on a local socket.
     pub credentials: Option<Credentials>,
@@ -210,7 +210,7 @@ fn read_control(mut control: &[u8]) -> (Option<u32>, Option<Credentials>) {
 /// An option that is switched on.
 const ON: libc::c_int = 1;
 
-/// Asks the kernel to tell with each datagram how many it has dropped on this socket.
+/// Asks the kernel to report with each datagram how many it has dropped on this socket.
 ///
 /// # Errors
 /// What the system says.
@@ -219,7 +219,7 @@ pub fn count_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Datagrams that the kernel has dropped on this socket since it was opened, of whatever family; the counter
-/// that is told with the next datagram, but there when none comes. 32 bits that turn over.
+/// that is reported with the next datagram, but there when none comes. 32 bits that turn over.
 #[must_use]
 pub fn drops(socket: BorrowedFd<'_>) -> Option<u32> {
     // `struct sk_meminfo` (linux/sock_diag.h): nine numbers, the last of which are drops.
@@ -239,7 +239,7 @@ pub fn drops(socket: BorrowedFd<'_>) -> Option<u32> {
     (done == 0 && len as usize == size_of_val(&numbers)).then_some(numbers[DROPS])
 }
 
-/// Has a listening socket ask its peers for segments of at most so many bytes of payload.
+/// Makes a listening socket ask its peers for segments of at most n bytes of payload.
 ///
 /// # Errors
 /// What the system says.
@@ -248,7 +248,7 @@ pub fn limit_segments(socket: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
 }
 
 /// From now on the kernel drops each datagram that comes to this UDP socket, and counts it among the socket's
-/// drops; what it holds can still be read, and is finite. For the end of a listener: whoever sends at full
+/// drops; what it holds can still be read, and is finite. For the end of a listener: a sender at full
 /// speed can neither keep it reading for ever nor lose what nobody counts.
 ///
 /// # Errors
@@ -268,7 +268,7 @@ fn set_option<T>(
     value: T,
 ) -> io::Result<()> {
     // SAFETY: the option's value, and what it points to, live until the call returns; the kernel reads as
-    // many bytes as are said.
+    // as many bytes as the length says.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -310,7 +310,7 @@ pub fn send_batch(socket: BorrowedFd<'_>, datagrams: &[&[u8]]) -> io::Result<usi
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Takes over a descriptor that whoever started this process left open for it.
+/// Takes over a descriptor that the starter of this process left open for it.
 ///
 /// # Errors
 /// When there is no such descriptor.
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_told_with_the_next_datagram() {
+    fn drops_are_reported_with_the_next_datagram() {
         let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         rustix::net::sockopt::set_socket_recv_buffer_size(&server, 4096).expect("an option");
         count_drops(server.as_fd()).expect("an option of every kernel");

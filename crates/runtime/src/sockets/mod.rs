@@ -2,7 +2,7 @@
 //! waited for in one place, drained by the batch, and asked what the kernel dropped.
 //!
 //! * [`datagrams`]: batches of datagrams (`unsafe` stands there).
-//! * [`poll`]: waiting for many descriptors, and waking whoever waits.
+//! * [`poll`]: waiting for many descriptors, and waking a waiting thread.
 
 pub mod datagrams;
 pub mod poll;
@@ -35,7 +35,7 @@ pub fn enlarge_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usi
     Ok(sockopt::socket_recv_buffer_size(&socket)?)
 }
 
-/// Tells the service manager how it goes (`READY=1`, `WATCHDOG=1`, `STOPPING=1`), if there is one that
+/// Reports the state to the service manager (`READY=1`, `WATCHDOG=1`, `STOPPING=1`), if there is one that
 /// wants to know.
 pub fn notify(state: &str) {
     use std::os::linux::net::SocketAddrExt;
@@ -45,7 +45,7 @@ pub fn notify(state: &str) {
         Some(name) => SocketAddr::from_abstract_name(name),
         None => SocketAddr::from_pathname(&place),
     };
-    // Nobody there to be told is no fault of ours.
+    // It is no fault of ours when nobody listens.
     if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
         let _ = socket.send_to_addr(state.as_bytes(), &address);
     }
@@ -97,7 +97,7 @@ pub fn inherited() -> io::Result<Vec<(OwnedFd, Inherited, String)>> {
 }
 
 /// Datagrams that the kernel dropped on the UDP socket of this inode, by its table; the same counter
-/// as the one told with datagrams, but there when none comes any more.
+/// as the one reported with datagrams, but there when none comes any more.
 pub fn udp_drops(inode: u64) -> Option<u32> {
     ["/proc/net/udp", "/proc/net/udp6"].iter().find_map(|path| {
         let table = std::fs::read_to_string(path).ok()?;

@@ -1,6 +1,6 @@
-//! Waiting for many descriptors at once, level-triggered, and a waker for whoever waits.
+//! Waiting for many descriptors at once, level-triggered, and a waker for the thread that waits.
 
-use crate::limits::EVENTS_TOLD;
+use crate::limits::EVENTS_PER_CALL;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use std::io;
 use std::mem::MaybeUninit;
@@ -34,7 +34,7 @@ impl Interest {
 pub struct Ready {
     /// What it was added under.
     pub key: u64,
-    /// Something to read, the end, or a fault that reading tells of.
+    /// Something to read, the end, or a fault that reading reports.
     pub read: bool,
     /// Room to write.
     pub write: bool,
@@ -90,17 +90,17 @@ impl Poll {
     /// What the system says; an interruption by a signal is none.
     pub fn wait(&self, longest: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
-        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_TOLD];
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_PER_CALL];
         let longest = Timespec {
             tv_sec: longest.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: longest.subsec_nanos().into(),
         };
-        let told = match epoll::wait(&self.epoll, &mut events, Some(&longest)) {
-            Ok((told, _)) => told,
+        let filled = match epoll::wait(&self.epoll, &mut events, Some(&longest)) {
+            Ok((filled, _)) => filled,
             Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(e) => return Err(e.into()),
         };
-        for event in told {
+        for event in filled {
             let flags = event.flags;
             let fault = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
             ready.push(Ready {
@@ -113,7 +113,7 @@ impl Poll {
     }
 }
 
-/// Wakes whoever waits in a [`Poll`] that it was added to; clones wake the same one.
+/// Wakes the thread that waits in a [`Poll`] that it was added to; clones wake the same one.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<OwnedFd>);
 

@@ -2,7 +2,7 @@
 //!
 //! `ts,version,compress,bloblen,crc,wrap,blob`: time in clear, "1", whether the blob is packed, its length,
 //! CRC-32 of what is encrypted, the storage password under RSA, and the encrypted record. slog starts its
-//! chain anew wherever a line says it is the first; ours counts that as spliced. A cut end shows in no
+//! chain again wherever a line says it is the first; ours counts that as spliced. A cut end shows in no
 //! line, only against a number of lines or a last hash known from elsewhere.
 //!
 //! slog opens the password of every line with RSA, though all are the same; ours tries the last one

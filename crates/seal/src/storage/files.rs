@@ -83,7 +83,7 @@ impl Files {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(NotRegularFile { name: name.to_owned() }.into());
         }
-        // Whoever can write into the folder could have given a file of somebody else's this name, too.
+        // Anybody who can write into the folder could have given a file of somebody else's this name, too.
         let is_written = flags.intersects(OFlags::RDWR | OFlags::WRONLY);
         if is_written && stat.st_nlink > 1 && self.is_shared()? {
             let text = format!("{name} is a link in a folder that others may write");
@@ -149,7 +149,7 @@ impl Storage for Files {
             return Ok(true);
         }
         let file = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
-        // Whoever asks whether the folder is locked holds it shared for a moment.
+        // A program that asks whether the folder is locked holds it shared for a moment.
         let mut tries = 0;
         while let Err(e) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
             tries += 1;

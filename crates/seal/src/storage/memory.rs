@@ -1,7 +1,7 @@
 //! A folder in memory that knows what a crash would leave of it.
 //!
 //! Each file has what was written and what was synced; names likewise. Operations are counted, and one
-//! of them can be told to fail, after doing nothing, half or all of its work. After that every
+//! of them can be made to fail, after doing nothing, half or all of its work. After that every
 //! operation fails, as on a machine that is gone, and `after_crash` gives the folder found when it is
 //! back: with the writes that were not synced lost, kept, cut short, zero-filled or out of order.
 

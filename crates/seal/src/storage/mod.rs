@@ -1,5 +1,5 @@
 //! What a log lies on: one folder of flat names, with the few operations the format needs and nothing
-//! that can't be said about durability.
+//! that lacks a clear meaning for durability.
 //!
 //! `Files` is a folder of the machine. `Memory` holds everything in memory, knows what was synced and
 //! what was not, and can fail at a chosen operation and then show what a crash may leave: every

@@ -221,7 +221,7 @@ impl Judge<'_> {
             }
             if bytes.as_deref().map(sha256) != readers.keys {
                 self.report
-                    .warn(format!("{keys_name} differs from the record that tells who can read"));
+                    .warn(format!("{keys_name} differs from the record that names who can read"));
             }
             for stanza in stanzas.iter().filter(|s| !readers.ids.contains(&s.id)) {
                 let id = hex(&stanza.id);

@@ -39,7 +39,7 @@ pub(super) struct ChunkFacts {
     pub(super) statements: Vec<(u64, Statement)>,
 }
 
-/// What can be said of an index by itself.
+/// What is known of an index by itself.
 #[derive(Debug)]
 pub(super) enum IndexFacts {
     /// Its form is not that of an index.

@@ -10,7 +10,7 @@ use super::report::{Place, Report, Verdict};
 use super::state::{Damage, Epoch, Extent, Position, Segments, Signed, Unknown};
 use super::{Anchor, Options};
 use crate::checkpoints::{self, Entry, Next, Tail};
-use crate::chunk::{Header, Mark, mend};
+use crate::chunk::{Header, Mark, correct_bit};
 use crate::data_key::ClassKeys;
 use crate::epoch::mark_text;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub(super) struct Judge<'a> {
     pub(super) signed: Signed<'a>,
     pub(super) extent: Extent,
     pub(super) segments: Segments,
-    /// What must be there beside chunks.
+    /// What must be there in addition to chunks.
     pub(super) expected: Expected,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Judge<'a> {
         Ok(Some(facts))
     }
 
-    /// Whether a segment goes on where the one before ended.
+    /// Whether a segment continues where the one before ended.
     fn follows(&mut self, name: &str, header: &segment::Header) {
         let expected = if self.position.current.is_some() || !self.segments.stubs.is_empty() {
             self.position.segment_number + 1
@@ -396,7 +396,7 @@ impl<'a> Judge<'a> {
             return Ok(());
         }
         // One flipped bit: its check value gives the head back, and with it the records it is about.
-        if let Some(header) = mend(head).and_then(|m| Header::parse(&m).ok()) {
+        if let Some(header) = correct_bit(head).and_then(|m| Header::parse(&m).ok()) {
             place.records = records_of(&header);
         }
         self.damage(self.position.chunk, place);
@@ -430,7 +430,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// A segment went away, or went on, while it was read.
+    /// A segment went away, or grew, while it was read.
     pub(super) fn vanished(&mut self, name: &str, error: &Error) {
         self.report.warn(format!("{name} changed while it was read: {error}"));
         self.report.has_vanished = true;

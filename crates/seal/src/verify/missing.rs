@@ -1,4 +1,4 @@
-//! What a log shows of itself beside its records: checkpoints that chunks name, the index of a segment that
+//! What a log shows of itself in addition to its records: checkpoints that chunks name, the index of a segment that
 //! ended in order, each note and mark once, and no segment but its own.
 //!
 //! No record is altered or hidden by what is found here, so each finding is a warning with its place. The
@@ -27,8 +27,8 @@ const SECOND: u64 = 1_000_000_000;
 pub(super) struct Expected {
     /// Size of the newest note met, good or not.
     newest: Option<u64>,
-    /// Size of the last checkpoint that was told as missing.
-    told_missing: Option<u64>,
+    /// Size of the last checkpoint that was reported as missing.
+    reported_missing: Option<u64>,
     /// First chunk of the last run of stubs, and the one behind it.
     stubs: (u64, u64),
     /// Earliest and latest time of chunks behind the newest note.
@@ -53,7 +53,7 @@ pub(super) struct Expected {
     strange: Vec<String>,
     /// Files of keys and stubs by first chunk whose segment is not there, or is.
     keys_alone: Vec<u64>,
-    stubs_beside: Vec<u64>,
+    stubs_next_to_segment: Vec<u64>,
 }
 
 impl Expected {
@@ -67,7 +67,9 @@ impl Expected {
                 Some((_, "gsl")) => {}
                 Some((first, "keys")) if has(first, "gsl") || has(first, "pruned") => {}
                 Some((first, "keys")) => self.keys_alone.push(first),
-                Some((first, "pruned")) if has(first, "gsl") => self.stubs_beside.push(first),
+                Some((first, "pruned")) if has(first, "gsl") => {
+                    self.stubs_next_to_segment.push(first)
+                }
                 Some((_, "pruned")) => {}
                 _ => self.strange.push(name.clone()),
             }
@@ -128,11 +130,11 @@ impl Judge<'_> {
         if is_there
             || self.position.range.is_none()
             || named > self.signed.signed_file_size
-            || self.expected.told_missing == Some(named)
+            || self.expected.reported_missing == Some(named)
         {
             return;
         }
-        self.expected.told_missing = Some(named);
+        self.expected.reported_missing = Some(named);
         let reason = format!(
             "the checkpoint of {named} chunks is missing: chunk {} names it ({name} at byte {at})",
             header.index
@@ -304,9 +306,9 @@ impl Judge<'_> {
                 self.report.warn(Place::file(&file_name(first, "keys"), what).describe());
             }
         }
-        for first in std::mem::take(&mut self.expected.stubs_beside) {
+        for first in std::mem::take(&mut self.expected.stubs_next_to_segment) {
             if !is_live && !self.segments.prunes.iter().any(|(_, p)| p.first_chunk == first) {
-                let what = "a stub beside its segment, and no prune record covers it: it was not looked at";
+                let what = "a stub next to its segment, and no prune record covers it: it was not looked at";
                 self.report.warn(Place::file(&file_name(first, "pruned"), what).describe());
             }
         }

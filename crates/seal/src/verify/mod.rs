@@ -1,4 +1,4 @@
-//! Verification: what a log's files prove, to whom, and where they contradict each other.
+//! Verification: what a log's files prove, to which reader, and where they contradict each other.
 //!
 //! Without any private key: every head, every hash, both trees' roots as far as they are public, every
 //! signature, the chain of epochs, the statements in clear. With a recipient's key also every record.
@@ -26,7 +26,7 @@ use crate::segment::parse_file_name;
 use crate::storage::Storage;
 use judge::Judge;
 
-/// A note from outside, kept by whoever verifies.
+/// A note from outside, kept by the verifier.
 #[derive(Clone, Debug)]
 pub struct Anchor {
     /// Where it is from, for messages.
@@ -80,7 +80,7 @@ pub struct Options<'a> {
     pub jobs: usize,
 }
 
-/// Verifies a log, which may be written, rotated and pruned meanwhile. `progress` is told the bytes read so far and in all.
+/// Verifies a log, which may be written, rotated and pruned meanwhile. `progress` receives the bytes read and in all.
 pub fn verify(
     log: &dyn Storage,
     options: &Options<'_>,

@@ -27,7 +27,7 @@ struct Looked {
     segment: Arc<SegmentFacts>,
     end: u64,
     items: Vec<(u64, Item, Facts)>,
-    /// Head bytes of the damage that ends the batch, to mend one flipped bit.
+    /// Head bytes of the damage that ends the batch, to correct one flipped bit.
     head: Vec<u8>,
     data: Vec<u8>,
 }
@@ -53,7 +53,7 @@ pub(super) fn run(
             scope.spawn(move || {
                 let Ok(mut opener) = Opener::new() else { return };
                 while let Some((batch, answer)) = next_job(&from) {
-                    // Nobody wants the answer any more: the verification was given up.
+                    // Nobody wants the answer any more: the verification was abandoned.
                     if answer.send(open_batch(batch, &mut opener)).is_err() {
                         return;
                     }
@@ -114,7 +114,7 @@ pub(super) fn run(
 /// A batch, and where what is found in it is to go.
 type Job = (Batch, mpsc::SyncSender<Looked>);
 
-/// The end of the queue that whoever is free takes from.
+/// The end of the queue from which any free thread takes.
 type Jobs = Arc<Mutex<mpsc::Receiver<Job>>>;
 
 /// The next batch for whichever worker is free.
@@ -126,7 +126,7 @@ fn next_job(from: &Jobs) -> Option<Job> {
 /// judges.
 const BATCHES_EACH: usize = 3;
 
-/// Whoever is free takes the next batch, the reader too when it has read far enough ahead: so as many threads
+/// Any free thread takes the next batch, the reader too when it has read far enough ahead: so as many threads
 /// work as were asked for, and none of them takes another's processor. Results are taken in the order in
 /// which work was given. One job is no worker's: then all is done where it is read.
 struct Pool {
@@ -238,7 +238,7 @@ fn read_batch(
     }
 }
 
-/// What can be said of the items by themselves.
+/// What is known of the items by themselves.
 fn open_batch(batch: Batch, opener: &mut Opener) -> Looked {
     let Batch { segment, base, data, items } = batch;
     let mut out = Vec::with_capacity(items.len());

@@ -193,7 +193,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a place to a verdict; long lists are cut, the verdict stays, and it is said by how much.
+    /// Adds a place to a verdict; long lists are cut, the verdict stays, and the number left out is reported.
     pub(crate) fn place(&mut self, verdict: Verdict, place: Place) {
         if !self.verdicts.contains(&verdict) {
             self.verdicts.push(verdict);
@@ -205,7 +205,7 @@ impl Report {
         }
     }
 
-    /// Adds a warning; long lists are cut, and it is said by how much.
+    /// Adds a warning; long lists are cut, and the number left out is reported.
     pub(crate) fn warn(&mut self, warning: String) {
         if self.warnings.len() < REPORT_LINES_MAX {
             self.warnings.push(warning);

@@ -6,8 +6,8 @@
 //! marks, checkpoints, epochs, segments. Time comes from the caller and from nowhere else.
 //!
 //! An error of the storage stops the writer for good: after a failed sync nobody knows what the disk
-//! holds, and asking again gives a false yes. [`Writer::into_unsynced`] gives back what was not made durable,
-//! to be offered again to a writer opened anew, whose recovery says what the disk really has.
+//! holds, and asking again gives a false yes. [`Writer::into_unsynced`] returns what was not made durable,
+//! to be offered again to a writer that is opened again, whose recovery shows what the disk really has.
 
 mod open;
 mod retention;
@@ -52,7 +52,7 @@ pub struct Policy {
     pub segment_bytes: u64,
     /// or age, ns.
     pub segment_after_ns: u64,
-    /// An epoch ends after so many chunks,
+    /// An epoch ends after this many chunks,
     pub epoch_chunks: u64,
     /// or ns.
     pub epoch_after_ns: u64,
@@ -181,7 +181,7 @@ impl<S: Storage> Writer<S> {
             if self.pending.len() >= self.policy.commit_bytes {
                 self.flush()?;
             }
-            // Whoever appends without a pause between keeps the promise of `log.id` too: a verifier
+            // A caller that appends without a pause between keeps the promise of `log.id` too: a verifier
             // takes twice as many chunks without a checkpoint for a sign that one was taken away.
             let behind = self.range.size().saturating_sub(self.checkpoint_size);
             if behind >= self.identity.checkpoint_chunks.saturating_mul(2) {
@@ -413,7 +413,7 @@ impl<S: Storage> Writer<S> {
         Ok(())
     }
 
-    /// Nothing is durable in a folder that was deleted, and a log without its signer's state can't go on.
+    /// Nothing is durable in a folder that was deleted, and a log without its signer's state can't continue.
     fn is_there(&mut self) -> Result<()> {
         self.looked_ns = self.now_ns;
         let log = self.log.is_there().map_err(|e| Error::storage("log", e));

@@ -1,9 +1,9 @@
 //! Making a log, and opening one again: recovery.
 //!
-//! The host can't read its own log, so after a crash it can't tell by decrypting what is whole. It keeps
+//! The host can't read its own log, so after a crash it can't find out by decrypting what is whole. It keeps
 //! what a commit mark signed by the current epoch covers and cuts what follows, be it intact: else
-//! whoever can write to the disk would append a chunk and have the next start sign it. Where the log
-//! contradicts what the signer remembers, it refuses to go on, because going on would make the host
+//! anybody who can write to the disk would append a chunk and have the next start sign it. Where the log
+//! contradicts what the signer remembers, it refuses to continue, because that would make the host
 //! itself sign the fork.
 
 use super::{Policy, Tally, Waiting, Writer};
@@ -29,9 +29,9 @@ use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 pub struct Init {
     /// Its name in checkpoints: `host.example/log`.
     pub origin: String,
-    /// A checkpoint is signed after so many chunks at the latest,
+    /// A checkpoint is signed after this many chunks at the latest,
     pub checkpoint_chunks: u64,
-    /// and after so many seconds.
+    /// and after this many seconds.
     pub checkpoint_seconds: u64,
     /// When it is made, nanoseconds since 1970.
     pub now_ns: u64,
@@ -104,7 +104,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Whether a crash left something to mend.
+    /// Whether a crash left something to repair.
     #[must_use]
     pub const fn was_torn(&self) -> bool {
         self.cut_bytes > 0 || self.cut_note_bytes > 0
@@ -132,8 +132,8 @@ impl<S: Storage> Writer<S> {
         Writer::open_telling(log, state, recipients, policy, now_ns, &mut |_, _| Ok(()))
     }
 
-    /// The same; `found` is told the log's id and what was found when the log is recovered and before a chunk is
-    /// added: who keeps account of chunks beside the log knows then which of them it holds.
+    /// The same; `found` receives the log's id and what was found when the log is recovered and before a chunk is
+    /// added: a caller that keeps account of the log's chunks then knows which of them it holds.
     ///
     /// # Errors
     /// Also those of `found`; then nothing was added.
@@ -161,7 +161,7 @@ impl<S: Storage> Writer<S> {
         let log_id = identity.log_id();
         let mut signer = SignerState::open(state, log_id)?;
         let mut opened = Opened::default();
-        let checkpoint = mend_checkpoints(&mut log, &signer.head, &mut opened)?;
+        let checkpoint = repair_checkpoints(&mut log, &signer.head, &mut opened)?;
         let good = find_good(&log, &log_id, &mut signer, checkpoint.size)?;
         cut(&mut log, &good, &mut opened)?;
         opened.chunks = good.range.size();
@@ -243,7 +243,7 @@ impl<S: Storage> Writer<S> {
 }
 
 /// The last checkpoint of the file, whose torn end is cut off.
-fn mend_checkpoints<S: Storage>(
+fn repair_checkpoints<S: Storage>(
     log: &mut S,
     head: &SignedHead,
     opened: &mut Opened,
@@ -455,7 +455,7 @@ impl<S: Storage> Scan<'_, S> {
     /// Valid commit marks above a size, behind a place.
     fn marks(&self, name: &str, at: u64, size: u64) -> Result<usize> {
         let behind = marks_behind(self.log, name, self.log_id, at)?;
-        // Two say all there is to say: whoever can write to the disk can repeat one without end.
+        // Two contain all there is to say: anybody who can write to the disk can repeat one without end.
         let signed = behind.iter().filter(|m| m.size > size && self.is_signed(m));
         Ok(signed.take(2).count())
     }

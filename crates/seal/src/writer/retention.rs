@@ -171,8 +171,8 @@ impl<S: Storage> Writer<S> {
             }
             stanzas.sort_by_key(|s| s.class);
             let bytes = Stanza::encode_all(&stanzas);
-            let told = self.readers(*first, &name, &header, &stanzas, &bytes);
-            self.signed(told)?;
+            let record = self.readers(*first, &name, &header, &stanzas, &bytes);
+            self.signed(record)?;
             let replaced =
                 self.log.replace(&keys_name, &bytes).map_err(|e| Error::storage(&keys_name, e));
             self.stopping(replaced)?;
@@ -203,8 +203,8 @@ impl<S: Storage> Writer<S> {
                 let (Parsed::Known(header), _) = read_header(&self.log, &name)? else {
                     return Err(Error::Unsupported { what: name });
                 };
-                let told = self.readers(*first, &name, &header, &kept, &bytes);
-                self.signed(told)?;
+                let record = self.readers(*first, &name, &header, &kept, &bytes);
+                self.signed(record)?;
             }
             let erased = self.erase(&keys_name, if kept.is_empty() { None } else { Some(&bytes) });
             self.stopping(erased)?;
@@ -212,7 +212,7 @@ impl<S: Storage> Writer<S> {
         Ok(())
     }
 
-    /// Overwrites a file of stanzas in place, then puts what is to remain. That is durable beside it
+    /// Overwrites a file of stanzas in place, then puts what is to remain. That is durable next to it
     /// before the overwriting begins; a start finishes what a crash interrupts.
     fn erase(&mut self, name: &str, remaining: Option<&[u8]>) -> Result<()> {
         let failed = |e| Error::storage(name, e);
@@ -246,13 +246,13 @@ impl<S: Storage> Writer<S> {
             all.extend_from_slice(first_chunks);
         }
         all.sort_unstable();
-        let told = statement("hold", |json| {
+        let record = statement("hold", |json| {
             json.boolean("held", is_held);
             json.open_array_key("segments");
             first_chunks.iter().for_each(|f| json.item_number(*f));
             json.close_array();
         });
-        self.signed(told)?;
+        self.signed(record)?;
         let text: String = all.iter().map(|s| format!("{s}\n")).collect();
         let put =
             self.log.replace(HOLD_FILE, text.as_bytes()).map_err(|e| Error::storage(HOLD_FILE, e));

@@ -36,7 +36,7 @@ impl<S: Storage> Writer<S> {
         self.checkpoint(false)
     }
 
-    /// Goes on to a new epoch key and erases the old one.
+    /// Advances to a new epoch key and erases the old one.
     pub fn switch_epoch_now(&mut self, now_ns: u64) -> Result<()> {
         self.alive()?;
         self.now_ns = now_ns;

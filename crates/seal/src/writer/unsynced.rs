@@ -1,4 +1,4 @@
-//! What a writer holds that is not synced, given back when its storage refused it: chunks that were sealed
+//! What a writer holds that is not synced, returned when its storage refused it: chunks that were sealed
 //! and not written are opened again with the keys that the writer still has.
 
 use super::Writer;
@@ -78,8 +78,8 @@ impl Unsynced {
 }
 
 impl<S: Storage> Writer<S> {
-    /// Ends the writer without a word in the log, and gives back the records that are not durable. The log's own
-    /// statements are not among them: a writer opened anew makes its own.
+    /// Ends the writer without a word in the log, and returns the records that are not durable. The log's own
+    /// statements are not among them: a writer that is opened again makes its own.
     ///
     /// # Errors
     /// When what was sealed can't be opened again, which no storage can cause.

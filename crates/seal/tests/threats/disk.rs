@@ -1,4 +1,4 @@
-//! Attacks on the files, by whoever can write to the disk.
+//! Attacks on the files, by anybody who can write to the disk.
 
 use super::support::{Log, SECOND};
 use super::{Threat, judged};
@@ -37,9 +37,9 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 3,
-            attack: "flip any bit of a segment's header, with and without mending its own hash",
+            attack: "flip any bit of a segment's header, with and without correcting its own hash",
             by: "D",
-            verdict: "TAMPERED; another version with its hash mended: UNSUPPORTED",
+            verdict: "TAMPERED; another version with its hash corrected: UNSUPPORTED",
             place: "segment",
             exit: "20 (25)",
             residual: "",
@@ -206,18 +206,18 @@ fn flipped_header() {
     let name = log.segments()[0].clone();
     let bytes = log.get(&name);
     for at in 0..200 {
-        for is_mended in [false, true] {
+        for is_corrected in [false, true] {
             let log = log.copy();
             let mut bytes = bytes.clone();
             bytes[at] ^= 0x20;
-            if is_mended {
+            if is_corrected {
                 let own = sha256(&bytes[..168]);
                 bytes[168..200].copy_from_slice(&own);
             }
             log.put(&name, &bytes);
             let report = log.verify();
-            let is_choice = is_mended && matches!(at, 8 | 9 | 12..=15 | 96..=103);
-            if is_mended && at >= 168 {
+            let is_choice = is_corrected && matches!(at, 8 | 9 | 12..=15 | 96..=103);
+            if is_corrected && at >= 168 {
                 judged(&report, Unanchored, 10, &[]);
             } else if is_choice {
                 let verdict =
@@ -228,7 +228,7 @@ fn flipped_header() {
             }
         }
     }
-    // A major version with its hash mended is another format, not damage.
+    // A major version with its hash corrected is another format, not damage.
     let log = log.copy();
     log.change(&name, |b| {
         b[9] = 2;

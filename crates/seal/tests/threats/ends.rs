@@ -29,7 +29,7 @@ pub(crate) fn rows() -> Vec<Threat> {
             verdict: "OK-UNANCHORED → ROLLBACK",
             place: "anchor's size, log's size",
             exit: "10 → 21",
-            residual: "without an anchor only `--max-age`; the host's own signer refuses to go on",
+            residual: "without an anchor only `--max-age`; the host's own signer refuses to continue",
             run: newest_deleted_to_fit,
         },
         Threat {
@@ -282,7 +282,7 @@ fn pruned_in_order() {
     assert_eq!((report.pruned.len(), report.pruned[0].first, report.epochs), (2, 0, 3));
     options.keys = &log.keys;
     judged(&log.verify_with(&options), Ok, 0, &[]);
-    // A stub that was altered is seen, also with its own hash mended.
+    // A stub that was altered is seen, also with its own hash corrected.
     let name = "seg-00000000000000000000.pruned";
     for at in [20, 240, 300] {
         let log = log.copy();
@@ -363,11 +363,11 @@ fn while_written() {
     let report = log.verify_anchored(&log.copy());
     judged(&report, Ok, 0, &[]);
     assert!(looks == 80 && report.epochs > 1 && report.pruned.len() == 1, "{report:?}");
-    beside_a_writer();
+    looks_during_writing();
 }
 
 /// The same with a writer that nobody stops while it is looked at: 40 looks, 1,000 when all are asked for.
-fn beside_a_writer() {
+fn looks_during_writing() {
     use gabion_seal::storage::Files;
     use gabion_seal::verify::{Options, verify};
     use gabion_seal::{Init, Policy, SecretKey, Writer};
@@ -375,7 +375,7 @@ fn beside_a_writer() {
     let folder = tempfile::tempdir().unwrap();
     let (path, state) = (folder.path().join("log"), folder.path().join("state"));
     let open = |path: &std::path::Path| Files::create_folder(path).unwrap();
-    Init::new("log.example/beside", NOW).create(&mut open(&path), open(&state)).unwrap();
+    Init::new("log.example/writing", NOW).create(&mut open(&path), open(&state)).unwrap();
     let keys = [SecretKey::generate().unwrap()];
     let policy = Policy { segment_bytes: 6_000, epoch_chunks: 60, ..Policy::default() };
     let readers = vec![keys[0].recipient().clone()];
@@ -436,7 +436,7 @@ fn beside_a_writer() {
     });
     writer.close(NOW + 1_000_000 * SECOND).unwrap();
     assert!(rotations > 0 && prunes > 0, "{rotations} {prunes}");
-    eprintln!("  {wanted} looks beside a writer, {prunes} prunes");
+    eprintln!("  {wanted} looks during writing, {prunes} prunes");
 }
 
 fn altered_marks() {

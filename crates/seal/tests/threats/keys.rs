@@ -19,7 +19,7 @@ pub(crate) fn rows() -> Vec<Threat> {
             number: 25,
             attack: "a wrong reader's key, or none that fits",
             by: "O",
-            verdict: "KEY-ERROR; the verdict on integrity beside it",
+            verdict: "KEY-ERROR; the verdict on integrity in addition",
             place: "ids it is wrapped for",
             exit: "24",
             residual: "",
@@ -37,7 +37,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 27,
-            attack: "a stanza replaced so that another data key comes out; a stanza added that no record tells of",
+            attack: "a stanza replaced so that another data key comes out; a stanza added that no record names",
             by: "D; P",
             verdict: "KEY-ERROR, and a warning without key; a warning",
             place: "segment, reader",
@@ -122,7 +122,7 @@ fn stanzas() {
         report.warnings
     );
     judged(&replaced.verify_open(), KeyError, 24, &["commitment"]);
-    // P adds himself a friend: the data key is real, no record tells of him.
+    // P adds a friend: the data key is real, no record names that friend.
     let friend = SecretKey::generate().unwrap();
     let stanza =
         Stanza::wrap(friend.recipient(), &log.header(&name), 0, &log.data_key(&name)).unwrap();

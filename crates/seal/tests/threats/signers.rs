@@ -35,7 +35,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 19,
-            attack: "cut back to an older epoch and go on under the current key (CVE-2023-31438)",
+            attack: "cut back to an older epoch and continue under the current key (CVE-2023-31438)",
             by: "S",
             verdict: "TAMPERED",
             place: "epoch",
@@ -55,7 +55,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 21,
-            attack: "go on from an old signer state: another, valid future",
+            attack: "continue from an old signer state: another, valid future",
             by: "S0",
             verdict: "OK-UNANCHORED → FORK",
             place: "first differing size",
@@ -75,7 +75,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 23,
-            attack: "go on from a machine's snapshot, or from a restored backup",
+            attack: "continue from a machine's snapshot, or from a restored backup",
             by: "O",
             verdict: "OK-UNANCHORED → FORK; no nonce is used twice",
             place: "first differing size",
@@ -191,7 +191,7 @@ fn old_epoch_rewritten() {
     assert_eq!(key.number(), 1);
     let name = log.segments()[0].clone();
     rewrite_chunk(&log, &name, 2);
-    // The segment that follows is bound to the old root; S mends that too.
+    // The segment that follows is bound to the old root; S corrects that too.
     let bad = log.copy();
     sign_again(&bad, &key, |_| true);
     judged(&bad.verify(), Tampered, 20, &["key of epoch 1 on size", "of epoch 0"]);
@@ -237,7 +237,7 @@ fn other_future() {
     let mut writer = log.open();
     log.fill(&mut writer, 100);
     writer.close(log.now).unwrap();
-    // Whoever has the old state and the old folder writes another future, as long as the real one.
+    // An attacker with the old state and the old folder writes another future, as long as the real one.
     let mut writer = old.open();
     old.fill(&mut writer, 100);
     writer.close(old.now).unwrap();

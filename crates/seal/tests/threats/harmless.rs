@@ -1,5 +1,5 @@
 //! Changes that alter and hide no record: to the file of checkpoints, to indexes and commit marks, and files
-//! put beside a log's own. Each is a warning with its place, and none costs more work than it is long.
+//! put next to a log's own. Each is a warning with its place, and none costs more work than it is long.
 
 use super::support::{Log, SECOND};
 use super::{Threat, judged};
@@ -43,7 +43,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 56,
-            attack: "put files beside the log: a segment's name that none can have, keys of no segment, a stub beside its segment",
+            attack: "put files into the log's folder: a segment's name that none can have, keys of no segment, a stub next to its segment",
             by: "D",
             verdict: "OK and a warning",
             place: "file",
@@ -209,7 +209,7 @@ fn checkpoints_repeated() {
     }
 }
 
-/// Notes by keys that nobody knows: the first are named, and that there are more is said once.
+/// Notes by keys that nobody knows: the first are named, and that there are more is reported once.
 fn checkpoints_of_nobody() {
     let (log, anchor) = log();
     let last = log.notes().last().unwrap().0.clone();
