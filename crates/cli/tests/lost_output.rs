@@ -319,7 +319,10 @@ fn a_database_that_is_locked_in_a_run_is_said_and_findings_go_on() {
                 break line;
             }
         };
-        assert!(first.contains("profiles.sqlite: database is locked: the run goes on"), "{first}");
+        assert!(
+            first.contains("profiles.sqlite: database is locked: the run continues"),
+            "{first}"
+        );
         drop(held);
         drop(writer);
         let code = child.wait().unwrap().code();

@@ -122,7 +122,7 @@ pub enum Error {
     /// The reader of flows failed.
     #[error("reader: failed: {0}: report it")]
     Reader(String),
-    /// The only worker failed or does not go on.
+    /// The only worker failed or makes no progress.
     #[error("{0}")]
     Lost(String),
     /// The ledger of a run does not balance.

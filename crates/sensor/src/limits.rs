@@ -6,7 +6,7 @@ use gabion_record::limits;
 limits! { "sensor";
     /// Frames under way to one worker that a configuration may ask for: Suricata's bound.
     pub const PENDING_FRAMES_MAX: u64 = 65_534,
-        Spares("a configuration that asks for more gets so many");
+        Spares("a configuration that asks for more gets this many");
 
     /// Batches under way to one worker of the network engine: some have no frame of its own.
     pub const FRAME_BATCHES_MAX: u64 = 256,
@@ -14,7 +14,7 @@ limits! { "sensor";
 
     /// Emptied batches of lines kept.
     pub const SPARE_LINES_MAX: usize = 16,
-        Spares("further ones are made anew");
+        Spares("further ones are allocated again");
 
     /// The largest of them, bytes.
     pub const SPARE_LINES_BYTES_MAX: usize = 512 << 10,
@@ -25,18 +25,18 @@ limits! { "sensor";
         Spares("the reader waits, or sheds and counts in a live run");
 
     /// Bytes for seeds and profiles where nobody says otherwise: half a million sources seen once, and some fifteen
-    /// thousand hosts that do something. The allocator needs up to as much again under a flood of ever new
+    /// thousand hosts that do something. The allocator needs up to as much again under a flood of constantly new
     /// sources, and each worker some 15 MiB; the whole program then stays below 256 MiB with up to four workers.
     pub const DEFAULT_BUDGET_MAX: usize = 80 << 20,
         Counts("profiles, as `profile_folded`: a larger site names a larger `--budget`");
 
-    /// Bytes of records of a capture that wait for earlier ones: flows are told when they end.
+    /// Bytes of records of a capture that wait for earlier ones: flows are reported when they end.
     pub const CAPTURE_WAITING_MAX: usize = 64 << 20,
-        Counts("order: the earliest records go on early, as `reorder_cut` and, behind others, as late");
+        Counts("order: the earliest records are passed on early, as `reorder_cut` and, behind others, as late");
 
     /// Bytes of lines of a pipe that wait for earlier ones.
     pub const PIPE_WAITING_MAX: usize = 16 << 20,
-        Counts("order: the earliest lines go on early, as `reorder_cut` and, behind others, as late");
+        Counts("order: the earliest lines are passed on early, as `reorder_cut` and, behind others, as late");
 
     /// Most bytes of a list of indicators in a file: larger than all that is known to be bad by a factor of
     /// ten, so that a file without an end is one that is cut off and said.
@@ -51,7 +51,7 @@ limits! { "sensor";
     /// Lists of indicators kept open to read entries again: half of the 1,024 descriptors that a process has by
     /// default.
     pub const OPEN_LISTS_MAX: usize = 512,
-        Counts("what entries of further lists say beside their level, by a warning");
+        Counts("what entries of further lists say in addition to their level, by a warning");
 
     /// Nesting of folders that lists are looked for in.
     pub const LIST_FOLDERS_MAX: usize = 8,
@@ -61,19 +61,19 @@ limits! { "sensor";
     pub const SCORED_HOSTS_MAX: usize = 1 << 16,
         Loses("scores of a further host on the page");
 
-    /// Alerts of hosts that are told in `run.json` and on the page.
-    pub const TOLD_ALERTS_MAX: usize = 1 << 16,
+    /// Alerts of hosts that are reported in `run.json` and on the page.
+    pub const REPORTED_ALERTS_MAX: usize = 1 << 16,
         Loses("further alerts there: all are in the files");
 
     /// Findings in `--json`, the weightiest.
-    pub const TOLD_FINDINGS_MAX: usize = 1_000,
+    pub const REPORTED_FINDINGS_MAX: usize = 1_000,
         Counts("further findings, by `findings_left`: all are in the files");
 
-    /// Rows of evidence that are held for the page before the least telling go.
+    /// Rows of evidence that are held for the page before the least informative go.
     pub const EVIDENCE_ROWS_MAX: usize = 4_000,
-        Counts("the least telling rows of the page, which says how many there are");
+        Counts("the least informative rows of the page, which says how many there are");
 
-    /// Minutes of a run that the page's chart tells apart: 45 days.
+    /// Minutes of a run that the page's chart distinguishes: 45 days.
     pub const CHARTED_MINUTES_MAX: usize = 1 << 16,
         Loses("evidence of a further minute in the chart of the page");
 

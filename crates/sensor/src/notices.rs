@@ -1,4 +1,4 @@
-//! What a person should know while a run goes on: a profile that can't be kept, lists that were read again,
+//! What a person should know during a run: a profile that can't be kept, lists that were read again,
 //! a worker that stalls. Who makes the run decides where such lines go.
 
 use crate::Error;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub enum Notice<'a> {
     /// A line.
     Line(&'a str),
-    /// Something failed and the run goes on: with what effect.
+    /// Something failed and the run continues: with what effect.
     Failed(&'a Error, &'a str),
 }
 

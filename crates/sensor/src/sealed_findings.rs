@@ -138,7 +138,7 @@ impl Destination for Sealer {
 }
 
 impl State {
-    /// Reported at once: a run that follows logs may go on for months.
+    /// Reported at once: a run that follows logs may last for months.
     fn fail(&mut self, e: gabion_seal::Error, lost: u64) {
         self.notices.report(&format!("seal: {e}: findings are not sealed from now on"));
         self.lost += lost;

@@ -1,7 +1,7 @@
 //! Captures into the behaviour engine: the network engine's flows and what protocols said become
 //! records without a file between.
 //!
-//! The engine is given one more output, whose lines stay in memory. A flow is told when it ends and
+//! The engine gets one more output, whose lines stay in memory. A flow is reported when it ends and
 //! stamped with its begin, so lines wait for earlier ones, up to an hour of event time and a bound of
 //! bytes. With several workers the network engine merges their lines by packet first; what comes here
 //! is always in the same order.
@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the engine is asked to tell.
+/// What the engine is asked to report.
 const EVENTS: &str = "\
 ethernet: yes
 metadata: no
@@ -42,7 +42,7 @@ types:
       enabled: yes
 ";
 
-/// The longest that a record waits for earlier ones: captures are finite, and a flow is told when it
+/// The longest that a record waits for earlier ones: captures are finite, and a flow is reported when it
 /// ends.
 const HORIZON_NS: i64 = 3600 * SECOND;
 
@@ -86,7 +86,7 @@ fn is_capture_input(path: &Path) -> bool {
     !has_logs && files.iter().any(|f| is_capture(f))
 }
 
-/// By the first bytes of what is in it. What can be read only once is not opened for it: whoever writes there may be
+/// By the first bytes of what is in it. What can be read only once is not opened for it: its writer may be
 /// gone, and another look would wait for ever.
 pub fn is_capture(path: &Path) -> bool {
     !is_read_once(path) && source::magic(path).is_some_and(source::is_capture)
@@ -112,7 +112,7 @@ pub struct TappedDone {
 }
 
 impl CaptureTap {
-    /// Takes all that outputs write from now on. The engine has so many bytes for profiles; `name` stands for
+    /// Takes all that outputs write from now on. The engine has `bytes` bytes for profiles; `name` stands for
     /// the captures in its report.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
-//! The checkpoint of `--follow`: all that a run is, in a file from which the next one goes on.
+//! The checkpoint of `--follow`: all that a run is, in a file from which the next one continues.
 //!
 //! It holds where each log was read up to and what waits of it, the site, every shard of profiles, the sums
-//! that alerts are made of, what the summary counts, and how long the outputs were. It is written beside the
+//! that alerts are made of, what the summary counts, and how long the outputs were. It is written next to the
 //! one before it, flushed to the disk and then put in its place, so that there is always a whole one. Its
 //! form: eight bytes that name it, a version, sections (a tag, a number, a length, bytes), and a SHA-256 over
 //! all of it. The form changes with the program; a checkpoint of another version is refused and said.
@@ -114,15 +114,15 @@ impl Writing {
     }
 }
 
-/// What is said of one whose checksum is wrong.
-const DAMAGED: &str = "it is damaged: begin anew with --overwrite, or in another folder (-l)";
+/// The message about one whose checksum is wrong.
+const DAMAGED: &str = "it is damaged: start again with --overwrite, or in another folder (-l)";
 
-/// What is said of a whole one of another form.
+/// The message about a whole one of another form.
 fn of_version(version: u32) -> String {
     let which = if version < VERSION { "an older" } else { "a newer" };
     format!(
-        "it was written by {which} version of Gabion (form {version}, this version reads {VERSION}): go on from it \
-         with that version, or begin anew with --overwrite, or in another folder (-l)"
+        "it was written by {which} version of Gabion (form {version}, this version reads {VERSION}): continue from it \
+         with that version, or start again with --overwrite, or in another folder (-l)"
     )
 }
 
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    /// One of another form is not damaged: it is said which version wrote it, and what can be done.
+    /// One of another form is not damaged: the message names the version that wrote it, and what can be done.
     #[test]
     fn a_checkpoint_of_another_version_is_refused_as_such() {
         let folder = tempfile::tempdir().unwrap();

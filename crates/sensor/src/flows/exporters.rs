@@ -1,7 +1,7 @@
 //! The socket that exporters of NetFlow and IPFIX send to, and the account of it: what came, what was read,
 //! what the kernel dropped before it was seen, and what exporters' own numbers say is missing.
 //!
-//! The kernel's count is asked for at every look and at the end, because it is told with a datagram only when
+//! The kernel's count is asked for at every look and at the end, because it comes with a datagram only when
 //! one comes after the loss.
 
 use crate::Notices;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// How long one turn takes datagrams before what was found is written, and waits for the first.
 const TURN: Duration = Duration::from_millis(20);
-/// How long what the kernel holds is still read when the run is told to stop. The rest is counted.
+/// How long what the kernel holds is still read when the run is asked to stop. The rest is counted.
 const AT_END: Duration = Duration::from_secs(1);
 
 /// What takes records.
@@ -37,11 +37,11 @@ pub(super) struct Exporters {
     collector: Collector,
     /// What was counted in the ledger so far.
     counted: Counts,
-    /// What the kernel said last that it dropped: 32 bits that turn over.
-    told: u32,
+    /// What the kernel reported last that it dropped: 32 bits that turn over.
+    reported: u32,
     /// Datagrams it dropped.
     dropped: u64,
-    /// Of what exporters miss, so many were not dropped here.
+    /// The number of records missed by exporters that were not dropped here.
     gaps: u64,
     report: InputReport,
 }
@@ -64,7 +64,7 @@ impl Exporters {
             batch: DatagramBatch::new(),
             collector: Collector::default(),
             counted: Counts::default(),
-            told: datagrams::drops(socket.as_fd()).unwrap_or(0),
+            reported: datagrams::drops(socket.as_fd()).unwrap_or(0),
             dropped: 0,
             gaps: 0,
             report: InputReport::new(Path::new(&format!("netflow {address}"))),
@@ -146,9 +146,9 @@ impl Exporters {
     fn account(&mut self) {
         let ledger = &mut self.report.ledger;
         // Asked before gaps are looked at: whatever the kernel dropped before the last datagram is in it.
-        if let Some(told) = datagrams::drops(self.socket.as_fd()) {
-            let new = u64::from(told.wrapping_sub(self.told));
-            self.told = told;
+        if let Some(reported) = datagrams::drops(self.socket.as_fd()) {
+            let new = u64::from(reported.wrapping_sub(self.reported));
+            self.reported = reported;
             self.dropped += new;
             ledger.receive(new, 0);
             ledger.shed(ShedReason::KernelDrop, new, 0);
@@ -213,7 +213,7 @@ mod tests {
         exporters.report().ledger.balance().unwrap();
     }
 
-    /// What the kernel dropped is told though nothing comes after it, exactly, and what exporters miss beyond
+    /// What the kernel dropped is reported though nothing comes after it, exactly, and what exporters miss beyond
     /// that.
     #[test]
     fn what_the_kernel_dropped_is_in_the_ledger_at_the_end_too() {

@@ -180,7 +180,7 @@ impl ListFiles {
         let closed = open.iter().filter(|list| list.is_none()).count();
         if closed > 0 {
             notes.push(format!(
-                "{closed} lists beyond {OPEN_LISTS_MAX}: of their entries only the list and the level are told"
+                "{closed} lists beyond {OPEN_LISTS_MAX}: of their entries only the list and the level are reported"
             ));
         }
         let intel = builder.finish(Some(Box::new(Files(open))));
@@ -212,7 +212,7 @@ impl ListFiles {
         Ok(Opened::Piped(bytes))
     }
 
-    /// What tells one state of the files from another.
+    /// What distinguishes one state of the files from another.
     fn stamp(&self) -> Vec<(PathBuf, Option<SystemTime>, u64)> {
         let stamp = |(path, ..): (PathBuf, Purpose, Must)| {
             let m = std::fs::metadata(&path).ok();
@@ -325,7 +325,7 @@ impl Texts for Files {
     }
 }
 
-/// Reads lists again beside the run: when they change, or when asked to.
+/// Reads lists again during the run: when they change, or when asked to.
 struct Reload {
     ask: Option<Sender<()>>,
     ready: Arc<Mutex<Option<Arc<Intel>>>>,
@@ -357,7 +357,7 @@ impl Reload {
         }
     }
 
-    /// Lists that were read anew.
+    /// Lists that were read again.
     fn take(&self) -> Option<Arc<Intel>> {
         self.ready.lock().ok()?.take()
     }
@@ -404,7 +404,7 @@ fn watch(
     }
 }
 
-/// Lists of what is bad, read again while a run goes on.
+/// Lists of what is bad, read again while a run continues.
 pub struct Lists {
     signals: Option<Signals>,
     reload: Reload,

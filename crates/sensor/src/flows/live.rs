@@ -3,7 +3,7 @@
 //! Logs are read from their beginning and then as they grow ([`Follow`]); what is older than what was given
 //! out is late. What can be read only once (a pipe) is read until its writer closes it; when nothing else was
 //! named, the run ends with it. At each window's end, when a log was rotated, and when the run is stopped, a
-//! checkpoint is asked for, from which the next run goes on.
+//! checkpoint is asked for, from which the next run continues.
 
 use super::exporters::Exporters;
 use super::lists::Lists;
@@ -130,7 +130,7 @@ impl LiveSource {
         })
     }
 
-    /// Has all saved at each end of a window of so many nanoseconds, when somebody asks, and when it is
+    /// Has all saved at each end of a window of this many nanoseconds, when somebody asks, and when it is
     /// stopped.
     pub(crate) fn save_windows(&mut self, window_ns: i64, is_asked: Arc<AtomicBool>) {
         self.saving = Some(Saving { window_ns, is_asked, ..Saving::default() });
@@ -147,7 +147,7 @@ impl LiveSource {
         out
     }
 
-    /// Goes on from what [`LiveSource::save`] gave; `None` when it is none.
+    /// Continues from what [`LiveSource::save`] gave; `None` when it is none.
     pub(crate) fn restore(&mut self, saved: &[u8]) -> Option<()> {
         let from = &mut { saved };
         self.follow.restore(from)?;
@@ -349,7 +349,7 @@ impl Source for LiveSource {
                 wait = (wait * 2).min(LOOK);
             }
         }
-        // Who goes on from here decides what waits.
+        // The run that continues from here decides what waits.
         if self.saving.is_some() && !self.is_over() && !is_broken {
             let _ = each(Seen::Checkpoint(self.save(), true));
             return;
@@ -396,9 +396,9 @@ mod tests {
         file.write_all(text.as_bytes()).unwrap();
     }
 
-    /// What evidence says of the input follows what was skipped, and is told when it changes.
+    /// Evidence's notes about the input follow what was skipped, and are reported when they change.
     #[test]
-    fn what_was_skipped_is_said() {
+    fn what_was_skipped_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("conn.log");
         fs::write(&path, line(1) + &line(2)).unwrap();

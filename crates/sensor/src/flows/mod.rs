@@ -1,4 +1,4 @@
-//! Runs over flows: logs, exporters and what captures tell go through the behaviour engine.
+//! Runs over flows: logs, exporters and what captures report go through the behaviour engine.
 
 mod captured;
 mod checkpoint;

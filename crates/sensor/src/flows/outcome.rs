@@ -58,13 +58,13 @@ impl Ran {
         self.team.as_ref().map_or(0, |t| t.lost)
     }
 
-    /// Whether of so many workers nobody was left to go on.
+    /// Whether none of this number of workers was left to continue.
     pub fn is_cut(&self, workers: usize) -> bool {
         self.failed.is_some() || (self.lost() > 0 && self.lost() >= workers)
     }
 }
 
-/// What is to be said of the workers themselves.
+/// What is to be reported about the workers themselves.
 pub struct TeamEnd {
     /// Records between the reader and the workers.
     pub parcels: Ledger,
@@ -72,7 +72,7 @@ pub struct TeamEnd {
     pub lost: usize,
     /// Records that they were working on then.
     pub lost_records: u64,
-    /// Shards of theirs that began anew with another worker.
+    /// Shards of theirs that started again with another worker.
     pub restarted: u64,
     /// How often the number of workers changed.
     pub changes: u64,

@@ -19,27 +19,27 @@ struct Shown {
     host: Ip,
     weight: f64,
     threat: f64,
-    /// Who calls whom, where it says that.
+    /// The caller and the address it calls, where the finding has them.
     call: Option<(Ip, String)>,
 }
 
-/// What the page about a run needs beside what was found.
+/// What the page about a run needs in addition to what was found.
 #[derive(Default)]
 pub(crate) struct Paged {
-    /// The most telling findings, each as it was told last.
+    /// The most informative findings, each as it was reported last.
     findings: HashMap<FindingId, Shown>,
     /// Evidence by minute and level.
     minutes: BTreeMap<(i64, u8), u64>,
     scans: BTreeMap<(String, String), u64>,
     /// Evidence by level and type: technique, how much.
     sorts: BTreeMap<(Reverse<ThreatLevel>, &'static str), (&'static str, u64)>,
-    /// Who was told to call whom again and again.
+    /// Hosts that were reported to call an address again and again.
     beacons: BTreeSet<(Ip, String)>,
     pairs: BTreeMap<(Ip, String), Vec<u32>>,
 }
 
 impl Paged {
-    /// Findings that are left when there are [`EVIDENCE_ROWS_MAX`]; of each host so many before others of it.
+    /// Findings that are left when there are [`EVIDENCE_ROWS_MAX`]; of each host up to `OF_HOST` before others of it.
     const FINDINGS_KEPT: usize = 1_500;
     const OF_HOST: usize = 10;
     /// Findings that a page shows, and hosts and calls whose findings come first.
@@ -62,7 +62,7 @@ impl Paged {
         *sort = (e.kind.technique, sort.1 + 1);
     }
 
-    /// Takes a telling.
+    /// Takes a reported finding.
     pub(super) fn finding(&mut self, e: &Evidence) {
         let scanned = match e.kind.name {
             "VERTICAL_PORT_SCAN" | "SLOW_VERTICAL_PORT_SCAN" => {
@@ -106,7 +106,7 @@ impl Paged {
         }
     }
 
-    /// Lets the least telling findings go: of each host the weightiest stay, and of calls those of the largest
+    /// Lets the least informative findings go: of each host the weightiest stay, and of calls those of the largest
     /// threat.
     fn thin(&mut self) {
         let all = std::mem::take(&mut self.findings);
@@ -126,12 +126,12 @@ impl Paged {
         self.findings = all.into_iter().map(|(id, shown, _)| (id, shown)).collect();
     }
 
-    /// Two hosts of a profile that was told to call again and again.
+    /// Two hosts of a profile that was reported to call again and again.
     pub(super) fn keep(&mut self, kept: &[Kept]) {
         let beacons = &self.beacons;
-        let is_told =
+        let is_reported =
             |ip: Ip| beacons.range((ip, String::new())..).next().is_some_and(|b| b.0 == ip);
-        for kept in kept.iter().filter(|k| is_told(k.ip)) {
+        for kept in kept.iter().filter(|k| is_reported(k.ip)) {
             let Some(profile) = Profile::decode(&kept.bytes) else { continue };
             for calls in profile.pairs().filter(|p| p.flows.len() >= Self::FLOWS_LEAST) {
                 let ends = (kept.ip, callee_name(&calls));
@@ -226,7 +226,7 @@ fn shown(
     }
 }
 
-/// Whose flow to whom: `10.0.0.1 → 192.0.2.1:443 tcp`.
+/// The two ends of a flow: `10.0.0.1 → 192.0.2.1:443 tcp`.
 fn ends(e: &Evidence) -> String {
     let (Some(src), Some(dst)) = (e.party(Role::Source), e.party(Role::Destination)) else {
         return String::new();
@@ -239,7 +239,7 @@ fn ends(e: &Evidence) -> String {
     format!("{} → {port}", src.what)
 }
 
-/// What a finding measured when it was told.
+/// What a finding measured when it was reported.
 fn measured(m: &Measures) -> String {
     let number = gabion_outputs::table::thousands;
     let mut parts = Vec::new();
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn what_has_no_room_in_summary_and_page_is_counted() {
         use crate::limits::{
-            CHARTED_BEACONS_MAX, CHARTED_SCANS_MAX, SCORED_HOSTS_MAX, TOLD_ALERTS_MAX,
+            CHARTED_BEACONS_MAX, CHARTED_SCANS_MAX, REPORTED_ALERTS_MAX, SCORED_HOSTS_MAX,
         };
         let first = scan();
         gabion_record::limits::take();
@@ -449,7 +449,7 @@ mod tests {
                 paged.finding(&e);
             }
         }
-        for n in 0..=TOLD_ALERTS_MAX {
+        for n in 0..=REPORTED_ALERTS_MAX {
             let (start, end) = (TimeNs(0), TimeNs(1));
             let alert = Alert {
                 id: FindingId::default(),
@@ -474,11 +474,11 @@ mod tests {
         assert_eq!(counts.of(&reached::SCORED_HOSTS_MAX), 2);
         assert_eq!(counts.of(&reached::CHARTED_MINUTES_MAX), 2);
         assert_eq!(counts.of(&reached::CHARTED_SCANS_MAX), 2);
-        assert_eq!(counts.of(&reached::TOLD_ALERTS_MAX), 1);
+        assert_eq!(counts.of(&reached::REPORTED_ALERTS_MAX), 1);
         assert_eq!(counts.of(&reached::CHARTED_BEACONS_MAX), 2);
     }
 
-    /// A scan of a thousand hosts, as it was told last.
+    /// A scan of a thousand hosts, as it was reported last.
     fn scan() -> Evidence {
         scans().pop().unwrap()
     }

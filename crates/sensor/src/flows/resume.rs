@@ -1,4 +1,4 @@
-//! What a run over logs that grow goes on from: the checkpoint of its folder, and what was written and sealed
+//! What a run over logs that grow continues from: the checkpoint of its folder, and what was written and sealed
 //! after it.
 
 use super::checkpoint::{Checkpoint, Tag, Writing, path_in};
@@ -11,12 +11,12 @@ use gabion_runtime::output::{clear, make_folder, refuse_link};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Whether a checkpoint lies in a folder, from which a run goes on.
+/// Whether a checkpoint lies in a folder, from which a run continues.
 pub fn has_checkpoint(folder: &Path) -> bool {
     std::fs::symlink_metadata(path_in(folder)).is_ok()
 }
 
-/// What a run goes on from.
+/// What a run continues from.
 pub struct Resumed {
     folder: PathBuf,
     earlier: Option<Checkpoint>,
@@ -36,7 +36,7 @@ impl Resumed {
         Ok(Resumed { folder: folder.to_owned(), earlier, before })
     }
 
-    /// Has a sink go on with what was written and sealed before; gives the checkpoint, if it holds anything.
+    /// Has a sink continue with what was written and sealed before; gives the checkpoint, if it holds anything.
     ///
     /// # Errors
     /// When the file about sealed findings can't be read or written.
@@ -47,14 +47,14 @@ impl Resumed {
         notices: &Notices,
     ) -> Result<Option<Checkpoint>, Error> {
         let Resumed { folder, earlier, before } = self;
-        sink.outputs.resume(&before.told);
+        sink.outputs.resume(&before.already_written);
         if let Some(log) = sealed {
-            let goes_on = earlier.is_some();
-            let ids = SealedIds::open(&folder, log, before.sealed, goes_on, notices.clone())?;
+            let continues = earlier.is_some();
+            let ids = SealedIds::open(&folder, log, before.sealed, continues, notices.clone())?;
             *lock_ids(&sink.sealed_ids) = Some(ids);
         }
         sink.folder = Some(folder);
-        // One that was killed before it had read anything begins anew.
+        // One that was killed before it had read anything starts again.
         Ok(earlier.filter(|e| e.sections().next().is_some()))
     }
 }
@@ -90,8 +90,8 @@ fn before(folder: &Path, earlier: Option<&Checkpoint>) -> Result<Before, Error> 
         None => Some(Before::default()),
     };
     let Some(before) = saved else { return Ok(Before::default()) };
-    let mut told =
+    let mut already_written =
         AlreadyWritten::read(folder, before.marks).map_err(|e| Error::Output(e.to_string()))?;
-    told.join(before.told);
-    Ok(Before { told, ..before })
+    already_written.join(before.already_written);
+    Ok(Before { already_written, ..before })
 }

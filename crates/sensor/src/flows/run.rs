@@ -1,5 +1,5 @@
 //! A run over logs of flows, from its sources to its outputs: logs that have an end, or logs that grow and
-//! exporters that go on sending.
+//! exporters that keep sending.
 
 use super::checkpoint::{self, Checkpoint, Tag};
 use super::lists::Lists;
@@ -52,7 +52,7 @@ pub struct FlowRun {
     pub format: Option<Format>,
     /// What the engine looks for.
     pub settings: Settings,
-    /// Lists of what is bad, read again while the run goes on.
+    /// Lists of what is bad, read again while the run continues.
     pub lists: Lists,
     /// The request to stop.
     pub stop: StopFlag,
@@ -60,7 +60,7 @@ pub struct FlowRun {
     pub workers: usize,
     /// Bytes for seeds and profiles.
     pub budget: usize,
-    /// What a run over live inputs goes on from.
+    /// What a run over live inputs continues from.
     pub earlier: Option<Checkpoint>,
     /// What happens to workers is reported here.
     pub notices: Notices,
@@ -114,7 +114,7 @@ impl FlowRun {
     /// Reads all inputs to their end, or until somebody asks to stop; findings go to the sink.
     ///
     /// # Errors
-    /// When inputs, a checkpoint or threads can't be had, or the engine's only thread does not go on.
+    /// When inputs, a checkpoint or threads can't be had, or the engine's only thread makes no progress.
     pub fn read(self, sink: &mut Sink) -> Result<FlowsDone, Error> {
         let FlowRun {
             inputs,
@@ -175,7 +175,7 @@ impl FlowRun {
                         return Err(unfit(sink.folder.as_deref(), RestoreError::OtherVersion));
                     }
                     let folder = sink.folder.as_deref().unwrap_or(Path::new("")).display();
-                    news.report(&format!("{folder}: goes on from its checkpoint"));
+                    news.report(&format!("{folder}: continues from its checkpoint"));
                 }
                 let begun =
                     Begun { start: None, state: "live".to_owned(), is_finite: false, earlier };
@@ -193,7 +193,7 @@ struct Begun {
     /// What evidence says of the input.
     state: String,
     is_finite: bool,
-    /// What the run goes on from.
+    /// What the run continues from.
     earlier: Option<Checkpoint>,
 }
 
@@ -219,7 +219,7 @@ impl EngineRun {
         sink: &mut Sink,
     ) -> Result<(S, Ran), Error> {
         let EngineRun { settings, workers, budget, notices } = self;
-        // Limits that were reached while the run was prepared are no part of what a checkpoint holds: who goes on from it
+        // Limits that were reached while the run was prepared are no part of a checkpoint: a run that continues from it
         // is prepared again.
         gabion_record::limits::publish();
         let Begun { start, state, is_finite, earlier } = begun;

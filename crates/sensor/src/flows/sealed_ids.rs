@@ -1,12 +1,12 @@
-//! Which findings a run that follows logs has sealed since its last checkpoint, so that the run that goes on
+//! Which findings a run that follows logs has sealed since its last checkpoint, so that the run that continues
 //! after a kill seals each of the rest once.
 //!
-//! The sealed log can't be asked: what it holds is encrypted to its readers. So a file beside the checkpoint
+//! The sealed log can't be asked: what it holds is encrypted to its readers. So a file next to the checkpoint
 //! says of each finding that was given to the log which chunk of the log it is in. A chunk is durable as a
 //! whole or not at all, and the log says how many it holds when it is opened again: findings of those are
 //! sealed, findings of later ones are not. The entry is written before its chunk is, and entries of chunks that
 //! were lost are taken out before the log grows again ([`settle_sealed_ids`]), so that after a kill at any moment each entry
-//! tells the truth. (The machine's own fall may lose entries; such findings are sealed twice, with the same ID.)
+//! is true. (The machine's own fall may lose entries; such findings are sealed twice, with the same ID.)
 //! If another program wrote into the log between the kill and the next run, its chunks are taken for the ones
 //! that were lost.
 //!
@@ -34,7 +34,7 @@ const ENTRY: usize = 16 + 8;
 pub(crate) struct SealedIds {
     path: PathBuf,
     log_id: [u8; 16],
-    /// Gone after a failure, which is said once.
+    /// Gone after a failure, which is reported once.
     file: Option<File>,
     known: HashSet<FindingId>,
     notices: Notices,
@@ -59,7 +59,7 @@ pub fn settle_sealed_ids(folder: &Path, log: OpenedLog) -> gabion_seal::Result<(
 }
 
 impl SealedIds {
-    /// Goes on with the file of a folder, which was settled, or begins it. `left` is what the checkpoint says of
+    /// Continues with the file of a folder, which was settled, or begins it. `left` is what the checkpoint holds of
     /// runs before.
     ///
     /// # Errors
@@ -68,14 +68,14 @@ impl SealedIds {
         folder: &Path,
         log: OpenedLog,
         left: Vec<FindingId>,
-        goes_on: bool,
+        continues: bool,
         notices: Notices,
     ) -> Result<SealedIds, Error> {
         let path = folder.join(NAME);
         let failed = |e: io::Error| Error::Output(format!("{}: {e}", path.display()));
-        let before = if goes_on { entries(&path, &log.log_id).map_err(failed)? } else { None };
+        let before = if continues { entries(&path, &log.log_id).map_err(failed)? } else { None };
         let before = before.unwrap_or_default();
-        // Written anew: what a kill left of a last entry is gone, and it is open for more.
+        // Written again: what a kill left of a last entry is gone, and it is open for more.
         let file = write(&path, &log.log_id, &before).map_err(failed)?;
         let known = before.into_iter().map(|(id, _)| id).chain(left).collect();
         Ok(SealedIds { path, log_id: log.log_id, file: Some(file), known, notices })
@@ -103,7 +103,7 @@ impl SealedIds {
     }
 
     /// A checkpoint is in place, and all that was sealed before it is durable.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn start_again(&mut self) {
         match write(&self.path, &self.log_id, &[]) {
             Ok(file) => self.file = Some(file),
             // The entries of before stay; they are of findings that are not found again.
@@ -128,7 +128,7 @@ fn entry(id: FindingId, chunk: u64) -> [u8; ENTRY] {
     bytes
 }
 
-/// Writes the file beside the one before it and puts it in its place; it is open for more.
+/// Writes the file next to the one before it and puts it in its place; it is open for more.
 fn write(path: &Path, log_id: &[u8; 16], entries: &[(FindingId, u64)]) -> io::Result<File> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(log_id);
@@ -203,9 +203,9 @@ mod tests {
         OpenedLog { log_id: [9; 16], chunks }
     }
 
-    fn reopened(folder: &Path, log: OpenedLog, left: Vec<FindingId>, goes_on: bool) -> SealedIds {
+    fn reopened(folder: &Path, log: OpenedLog, left: Vec<FindingId>, continues: bool) -> SealedIds {
         settle_sealed_ids(folder, log).unwrap();
-        SealedIds::open(folder, log, left, goes_on, Notices::default()).unwrap()
+        SealedIds::open(folder, log, left, continues, Notices::default()).unwrap()
     }
 
     #[test]
@@ -231,15 +231,15 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_or_another_log_begins_it_anew() {
+    fn a_checkpoint_or_another_log_starts_it_again() {
         let folder = tempfile::tempdir().unwrap();
         let mut ids = reopened(folder.path(), at(0), vec![], true);
         ids.add(id(1), 0);
-        ids.begin_anew();
+        ids.start_again();
         ids.add(id(2), 1);
         drop(ids);
         let other = OpenedLog { log_id: [8; 16], chunks: 9 };
-        let known = |log, goes_on| reopened(folder.path(), log, vec![], goes_on).left();
+        let known = |log, continues| reopened(folder.path(), log, vec![], continues).left();
         assert_eq!(known(at(9), true), [id(2)]);
         assert_eq!(known(other, true), []);
         assert_eq!(known(at(9), true), []);
@@ -247,7 +247,7 @@ mod tests {
 
     const NOW: u64 = 1_700_000_000_000_000_000;
 
-    /// A run over a log in memory, beside a folder: its files, and the numbers of findings that are in the log.
+    /// A run over a log in memory, and a folder: its files, and the numbers of findings that are in the log.
     struct Run<'a> {
         log: &'a Memory,
         state: &'a Memory,

@@ -1,7 +1,7 @@
-//! The behaviour engine on one thread, and somebody beside who sees whether it goes on.
+//! The behaviour engine on one thread, and a second thread that watches whether it makes progress.
 //!
-//! Waiting for input or for a disk is no stall, however long it takes; working on what has come is one after
-//! less than two seconds without an end, and is said. Who does not go on for a while longer is given up:
+//! Waiting for input or for a disk is no stall, however long it takes; no progress for two seconds while there is
+//! work is a stall, and is reported. A worker without progress for a while longer is abandoned:
 //! what was found until then is written, and the run ends with an error.
 
 use super::checkpoint::Tag;
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Runs an engine over a source. When it fails, what was found until then stays.
 ///
 /// # Errors
-/// When its thread can't be started, or does not go on.
+/// When its thread can't be started, or makes no progress.
 pub(super) fn run<S: Source + 'static>(
     source: S,
     mut engine: Engine,
@@ -44,7 +44,7 @@ pub(super) fn run<S: Source + 'static>(
         .spawn(NAME, None, move |pulse| work(source, engine, budget, &theirs, pulse))
         .map_err(fault)?;
     let done = watched(&supervisor, worker, say);
-    // Who was given up may hold it for ever: then what is in it can't be had.
+    // A worker that was abandoned may hold it for ever: then what is in it can't be had.
     match shared.try_lock() {
         Ok(mut shared) => *sink = std::mem::take(&mut shared),
         Err(TryLockError::Poisoned(shared)) => *sink = std::mem::take(&mut shared.into_inner()),
@@ -76,7 +76,7 @@ fn work<S: Source>(
                 pulse.busy(|| take(seen, &mut engine, sink, pulse))
             });
         });
-        // What waits is decided by whoever goes on from the checkpoint.
+        // What waits is decided by the run that continues from the checkpoint.
         if !is_saved {
             engine.finish(&mut |finding| pulse.rest(|| lock(sink).take(finding)));
             engine.keep_rest(&mut |kept| pulse.rest(|| lock(sink).keep(kept)));
@@ -119,7 +119,7 @@ fn lock(sink: &Mutex<Sink>) -> MutexGuard<'_, Sink> {
     sink.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for a worker's end and says when it does not go on; why there is no end.
+/// Waits for a worker's end and reports when it makes no progress; why there is no end.
 fn watched<T>(
     supervisor: &Supervisor,
     worker: Worker<T>,
@@ -144,7 +144,7 @@ fn watched<T>(
         }
         if stalls.is_overdue(0) {
             return Err(Error::Lost(format!(
-                "{NAME}: given up: it did not go on: what was found before is written, what was read is \
+                "{NAME}: abandoned: it made no progress: what was found before is written, what was read is \
                  not known: report it"
             )));
         }
@@ -171,9 +171,9 @@ mod tests {
         .unwrap()
     }
 
-    /// Waiting is no stall; working without an end is one, and is over when it goes on.
+    /// Waiting is no stall; working without an end is one, and is over when it continues.
     #[test]
-    fn a_stall_is_said_and_its_end_too() {
+    fn a_stall_is_reported_and_its_end_too() {
         let supervisor = quick();
         let (go, wait) = mpsc::channel::<()>();
         let worker = supervisor.spawn(NAME, None, move |pulse| {
@@ -194,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn who_never_goes_on_is_given_up() {
+    fn a_worker_without_progress_is_abandoned() {
         let supervisor = quick();
         let (go, wait) = mpsc::channel::<()>();
         let worker = supervisor.spawn(NAME, None, move |_| wait.recv().is_ok()).unwrap();
         let mut said = Vec::new();
         let done = watched(&supervisor, worker, &mut |line| said.push(line));
-        assert!(done.is_err_and(|e| e.to_string().contains("given up")));
+        assert!(done.is_err_and(|e| e.to_string().contains("abandoned")));
         assert_eq!(said.len(), 1, "{said:?}");
         drop(go);
     }
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// An engine that fails is said with its reason, and what was found until then is not lost.
+    /// An engine that fails is reported with its reason, and what was found until then is not lost.
     #[test]
     fn an_engine_that_fails_ends_with_what_it_found() {
         let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@ use super::checkpoint::{self, Tag, Writing};
 use super::paged::Paged;
 use super::places::AddressBook;
 use super::sealed_ids::{SealedIds, SharedIds, lock_ids, sealing_output};
-use crate::limits::{TOLD_FINDINGS_MAX, reached};
+use crate::limits::{REPORTED_FINDINGS_MAX, reached};
 use crate::sealed_findings::Sealer;
 use crate::{Error, Notices};
 use foldhash::fast::RandomState;
@@ -50,7 +50,7 @@ pub struct Found {
     pub alerts: Vec<(Ip, i64, f64)>,
     /// Hosts with evidence above info.
     pub hosts: HashMap<Ip, Shown, RandomState>,
-    /// Whom hosts call, and which host is the worst.
+    /// The addresses that hosts call, and which host is the worst.
     pub rank: Rank,
     /// The weightiest findings with the last line of each, where somebody wants them in JSON.
     pub lines: Option<Lines>,
@@ -110,8 +110,8 @@ impl Found {
         }
     }
 
-    /// A finding as it is told: with its final numbers at its window's end.
-    fn told(&mut self, e: &Evidence) {
+    /// A finding as it is reported: with its final numbers at its window's end.
+    fn take_finding(&mut self, e: &Evidence) {
         self.rank(e);
         if let Some(lines) = &mut self.lines {
             lines.take(e);
@@ -120,7 +120,7 @@ impl Found {
 
     fn rank(&mut self, e: &Evidence) {
         let is_call = triage::is_call(e.kind.name);
-        let whom = e.party(Role::Destination).filter(|_| is_call);
+        let callee = e.party(Role::Destination).filter(|_| is_call);
         let m = &e.measures;
         self.rank.take(&triage::Seen {
             kind: e.kind.name,
@@ -129,7 +129,7 @@ impl Found {
             confidence: idmef::round(e.confidence),
             host: e.profile,
             src: e.party(Role::Source).and_then(Party::ip),
-            dst: whom.map(|party| match &party.what {
+            dst: callee.map(|party| match &party.what {
                 Indicator::Ip(ip) => Whom::Ip(*ip),
                 Indicator::Domain(text) | Indicator::Url(text) | Indicator::Md5(text) => {
                     Whom::of(text)
@@ -145,7 +145,7 @@ impl Found {
     }
 
     pub(super) fn alert(&mut self, a: &Alert) {
-        if reached::TOLD_ALERTS_MAX.has_room(self.alerts.len()) {
+        if reached::REPORTED_ALERTS_MAX.has_room(self.alerts.len()) {
             self.alerts.push((a.profile, a.window, a.accumulated));
         }
     }
@@ -154,7 +154,7 @@ impl Found {
 /// How much a finding weighs, when it was found, and its line.
 type Line = (f64, TimeNs, Vec<u8>);
 
-/// Findings of a run for JSON: the weightiest, each as it was told last.
+/// Findings of a run for JSON: the weightiest, each as it was reported last.
 #[derive(Default)]
 pub struct Lines {
     by_id: BTreeMap<FindingId, Line>,
@@ -165,11 +165,13 @@ impl Lines {
         let mut line = Vec::new();
         idmef::evidence(e, 0.0, None, &mut line);
         self.by_id.insert(e.id, (e.level.weight() * e.confidence, e.ts, line));
-        if self.by_id.len() >= 2 * TOLD_FINDINGS_MAX {
+        if self.by_id.len() >= 2 * REPORTED_FINDINGS_MAX {
             let all = std::mem::take(self);
             let kept = all.sorted();
-            let kept =
-                kept.into_iter().take(TOLD_FINDINGS_MAX).map(|(id, found)| (*id, found.clone()));
+            let kept = kept
+                .into_iter()
+                .take(REPORTED_FINDINGS_MAX)
+                .map(|(id, found)| (*id, found.clone()));
             self.by_id = kept.collect();
         }
     }
@@ -182,7 +184,10 @@ impl Lines {
 
     /// The weightiest first, an object each.
     pub fn objects(&self) -> impl Iterator<Item = &[u8]> {
-        self.sorted().into_iter().take(TOLD_FINDINGS_MAX).map(|(_, found)| found.2.trim_ascii_end())
+        self.sorted()
+            .into_iter()
+            .take(REPORTED_FINDINGS_MAX)
+            .map(|(_, found)| found.2.trim_ascii_end())
     }
 }
 
@@ -222,20 +227,20 @@ pub struct Sink {
     pub(crate) known: AddressBook,
     /// The log that findings are sealed in.
     pub(crate) sealed: Option<Sealer>,
-    /// Which findings are sealed, of a run that another one may go on from.
+    /// Which findings are sealed, of a run that another one may continue from.
     pub(crate) sealed_ids: SharedIds,
     /// Requests from outside, when this is who answers them.
     pub(crate) signals: Option<Signals>,
-    /// Where checkpoints go, of a run that another one may go on from.
+    /// Where checkpoints go, of a run that another one may continue from.
     pub(crate) folder: Option<PathBuf>,
     /// Files were opened by their names again: a checkpoint is to say how long those are.
     pub(crate) is_asked: Arc<AtomicBool>,
     /// The one that is being written.
     pub(crate) saving: Option<Writing>,
-    /// Why a checkpoint could not be written, when it was said.
+    /// Why a checkpoint could not be written, when it was reported.
     pub(crate) unsaved: Option<String>,
-    /// Limits that were reached in what was found up to now, as far as whoever counts them has said so. With those
-    /// of the runs that this one goes on from.
+    /// Limits that were reached in what was found up to now, as far as the threads that count them have reported. With
+    /// those of the runs that this one continues from.
     pub(crate) limits: Reached,
     /// Where what a person should know is reported.
     pub(crate) notices: Notices,
@@ -246,7 +251,7 @@ pub struct Sink {
 pub struct FindingOutputs<'a> {
     /// The folder of `alerts.json`, `alerts.log` and the database of profiles.
     pub folder: Option<&'a Path>,
-    /// What becomes of files that an earlier run left there.
+    /// What happens to files that an earlier run left there.
     pub existing: Existing,
     /// The weightiest findings are kept as lines of JSON.
     pub keeps_lines: bool,
@@ -273,7 +278,7 @@ pub struct FindingsDone {
 /// What a checkpoint has to say of where findings go.
 struct SavedSink {
     marks: [u64; 2],
-    told: AlreadyWritten,
+    already_written: AlreadyWritten,
     evidence: Vec<(String, ThreatLevel, u64)>,
     alerts: Vec<(Ip, (i64, f64))>,
     hosts: BTreeMap<Ip, Shown>,
@@ -286,7 +291,7 @@ struct SavedSink {
 
 saved! {
     Shown { score, levels }
-    SavedSink { marks, told, evidence, alerts, hosts, rank, sealed, limits }
+    SavedSink { marks, already_written, evidence, alerts, hosts, rank, sealed, limits }
 }
 
 /// What a run that was cut off had written and sealed.
@@ -295,15 +300,15 @@ pub(crate) struct Before {
     /// Bytes of `alerts.json` and `alerts.log` at the checkpoint.
     pub(crate) marks: [u64; 2],
     /// What of them was not found again by then.
-    pub(crate) told: AlreadyWritten,
+    pub(crate) already_written: AlreadyWritten,
     /// The same of what is sealed.
     pub(crate) sealed: Vec<FindingId>,
 }
 
 /// What a checkpoint says of that.
 pub(crate) fn before(saved: &[u8]) -> Option<Before> {
-    let SavedSink { marks, told, sealed, .. } = SavedSink::load(&mut { saved })?;
-    Some(Before { marks, told, sealed })
+    let SavedSink { marks, already_written, sealed, .. } = SavedSink::load(&mut { saved })?;
+    Some(Before { marks, already_written, sealed })
 }
 
 /// The limit of that name, of whatever counts in a run over flows.
@@ -320,7 +325,7 @@ fn limit_named(name: &str) -> Option<&'static Limit> {
 }
 
 impl Found {
-    /// Goes on with what was found up to a checkpoint.
+    /// Continues with what was found up to a checkpoint.
     fn restore(&mut self, sink: SavedSink) {
         let types = ALL.iter().flat_map(|(_, about)| about.types);
         let names: BTreeSet<&'static str> = types.map(|kind| kind.name).collect();
@@ -399,7 +404,7 @@ impl Sink {
         }
     }
 
-    /// Goes on with what was found up to a checkpoint, and with the limits that were reached by then.
+    /// Continues with what was found up to a checkpoint, and with the limits that were reached by then.
     pub(crate) fn restore(&mut self, saved: &[u8]) -> Option<()> {
         let mut saved = SavedSink::load(&mut { saved })?;
         for (name, times) in std::mem::take(&mut saved.limits) {
@@ -423,7 +428,7 @@ impl Sink {
                 }
             }
             Output::Telling(e, sum) => {
-                self.found.told(e);
+                self.found.take_finding(e);
                 if let Some(paged) = &mut self.paged {
                     paged.finding(e);
                 }
@@ -462,11 +467,11 @@ impl Sink {
         self.say_unkept();
     }
 
-    /// Says that profiles can't be kept, when it happens; how many is said at the end.
+    /// Reports that profiles can't be kept, when it happens; their number is reported at the end.
     fn say_unkept(&self) {
         if let Some(trouble) = self.profiles.as_ref().and_then(ProfileWriter::trouble) {
             self.notices.report(&format!(
-                "{trouble}: the run goes on, profiles that can't be kept are counted"
+                "{trouble}: the run continues, profiles that can't be kept are counted"
             ));
         }
     }
@@ -503,19 +508,19 @@ impl Sink {
         if let Some(profiles) = &self.profiles {
             profiles.settle();
         }
-        // Outputs that can't be written are said at the end; what they hold is all that can be told of them.
+        // Outputs that can't be written are reported at the end; what they hold is all that can be saved of them.
         let marks = match self.outputs.sync_findings() {
             Ok(marks) => <[u64; 2]>::try_from(marks).unwrap_or_default(),
             Err(e) => return self.not_saved(&e.to_string()),
         };
         // What this thread counted belongs to what was found up to here; others give theirs with what they find.
         self.limits.merge(&limits::take());
-        // Lines for JSON are those that this run tells.
+        // Lines for JSON are those that this run reports.
         let Found { evidence, alerts, hosts, rank, lines: _ } = &self.found;
-        let told = self.outputs.already_written();
+        let already_written = self.outputs.already_written();
         let saved = SavedSink {
             marks,
-            told,
+            already_written,
             evidence: evidence.each().map(|(kind, level, n)| (kind.to_owned(), level, n)).collect(),
             alerts: alerts.iter().map(|(ip, window, sum)| (*ip, (*window, *sum))).collect(),
             hosts: hosts.iter().map(|(ip, shown)| (*ip, *shown)).collect(),
@@ -530,7 +535,7 @@ impl Sink {
             Some(Err(e)) => self.not_saved(&e.to_string()),
             Some(Ok(_)) => {
                 if let Some(ids) = &mut *lock_ids(&self.sealed_ids) {
-                    ids.begin_anew();
+                    ids.start_again();
                 }
             }
             None => {}
@@ -545,7 +550,7 @@ impl Sink {
         {
             let path = checkpoint::path_in(folder).display().to_string();
             self.notices.report(&format!(
-                "{path}: {why}: a run that goes on from here reads again what came since the last \
+                "{path}: {why}: a run that continues from here reads again what came since the last \
                  checkpoint: make room"
             ));
             self.unsaved = Some(format!("{path}: {why}"));

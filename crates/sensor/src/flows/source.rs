@@ -28,7 +28,7 @@ pub(crate) enum Seen<'a, 'r> {
     /// Nothing at the moment.
     Idle,
     /// All of the run is to be saved as it is now; with that of the source. With `true` nothing follows: what
-    /// waits is decided by whoever goes on from there.
+    /// waits is decided by the run that continues from there.
     Checkpoint(Vec<u8>, bool),
 }
 

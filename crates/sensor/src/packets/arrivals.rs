@@ -1,9 +1,9 @@
 //! Captures that come into a folder while it is read: the folder is looked into again and again until
-//! the run is told to stop.
+//! the run is asked to stop.
 //!
 //! What was read is known by its time of change, so that a folder of any size takes no memory; a
 //! capture that is written on is read again. A file is left alone until it was not changed for a while:
-//! whoever writes it may not be done.
+//! its writer may not be done.
 
 use super::input::{Input, InputDone};
 use gabion_runtime::{Pulse, StopFlag, clock};
@@ -74,12 +74,12 @@ impl Queue {
         }
     }
 
-    /// Whether the run was told to stop before all there is was read.
+    /// Whether the run was asked to stop before all there is was read.
     pub(crate) fn is_cut(&self, stop: &StopFlag) -> bool {
         stop.is_set() && (self.arrivals.is_some() || !self.listed.is_empty())
     }
 
-    /// An input was read: it is kept for the report, or told at once where there is no end to them.
+    /// An input was read: it is kept for the report, or reported at once where there is no end to them.
     pub(crate) fn done(&self, input: InputDone, all: &mut Vec<InputDone>) {
         match &self.arrivals {
             Some(arrivals) => (arrivals.on_read)(&input),
@@ -144,9 +144,9 @@ mod tests {
         };
         put("b.pcap", 10);
         put("a.pcap", 20);
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let reported = Arc::new(Mutex::new(Vec::new()));
         let (stop, pulse) = (StopFlag::new(), Pulse::unwatched());
-        let listens = Arc::clone(&told);
+        let listens = Arc::clone(&reported);
         let arrivals = Arrivals {
             folder: dir.path().to_path_buf(),
             recursive: false,
@@ -171,7 +171,7 @@ mod tests {
         let mut all = Vec::new();
         queue.done(InputDone { path: "c.pcap".into(), ..InputDone::default() }, &mut all);
         assert!(all.is_empty());
-        assert_eq!(*told.lock().unwrap(), [PathBuf::from("c.pcap")]);
+        assert_eq!(*reported.lock().unwrap(), [PathBuf::from("c.pcap")]);
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub(crate) type OnFrame<'t> = &'t mut dyn FnMut(&FrameRef, Entry);
 
 impl OneInput<'_> {
     /// Reads one capture to its end, or until it is asked to stop (then true). `take` is given each
-    /// block and tells what happened to its frames by calling what it is given.
+    /// block and reports what happened to its frames by calling what it is given.
     pub(crate) fn read(
         &mut self,
         input: &Input,

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_averages_of_nothing_are_said_so() {
+    fn shares_and_averages_of_nothing_are_printed_so() {
         assert_eq!(share(0, 0), "0.0 %");
         assert_eq!(share(1, 3), "33.3 %");
         assert_eq!(average(10, 0), "-");

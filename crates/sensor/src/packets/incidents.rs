@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// What happened to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It has work and does not go on.
+    /// It has work and makes no progress.
     Stalled,
-    /// It goes on again.
+    /// It makes progress again.
     Recovered,
     /// It panicked.
     Failed,
-    /// It did not go on for too long.
+    /// It made no progress for too long.
     GivenUp,
 }
 
@@ -22,7 +22,7 @@ impl Trouble {
             Trouble::Stalled => "stalled",
             Trouble::Recovered => "recovered",
             Trouble::Failed => "failed",
-            Trouble::GivenUp => "given up",
+            Trouble::GivenUp => "abandoned",
         }
     }
 }
@@ -52,7 +52,7 @@ impl Incident {
     }
 }
 
-/// Is told how a run goes while it goes.
+/// Receives the state of a run while it lasts.
 pub trait Watch {
     /// Frames were read: bytes of this capture so far, all of its bytes if known.
     fn position(&mut self, _input: usize, _position: u64, _len: Option<u64>) {}

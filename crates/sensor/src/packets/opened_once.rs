@@ -1,5 +1,5 @@
 //! A pipe that was looked into to see what comes through it. Its first bytes can't be read again, so they
-//! are kept for whoever reads it in earnest.
+//! are kept for the real reader.
 
 use gabion_flowlog::source;
 use gabion_runtime::StopFlag;

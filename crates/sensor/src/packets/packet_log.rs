@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of one file of a packet log, unless configured (the peer's).
+/// Bytes of one file of a packet log, unless configured (Suricata's).
 const FILE_BYTES: u64 = 1000 << 20;
 
 /// What the packet logs of a run have written.
@@ -83,7 +83,7 @@ pub fn open_alert_packet_log(
     alert_pcap(path.to_path_buf(), node, counts)
 }
 
-/// Counts what becomes of the frames of one output. A frame is written when it has left all buffers:
+/// Counts the outcome of the frames of one output. A frame is written when it has left all buffers:
 /// when the disk is full, what waited there is lost with it.
 struct Account {
     counts: Arc<PacketLogCounts>,
@@ -120,7 +120,7 @@ impl Account {
         done.is_ok()
     }
 
-    /// So many more frames are lost, beside those that wait.
+    /// This many more frames are lost, in addition to those that wait.
     fn fail(&mut self, more: u64, e: &io::Error) {
         let waiting = std::mem::take(&mut self.waiting);
         self.counts.written.fetch_sub(waiting, Relaxed);
@@ -245,7 +245,7 @@ fn pcap_log(
     };
     let name = node.text("filename").unwrap_or("log.pcap");
     let names = FileNames::new(name, matches!(node.text("ts-format"), Some("usec")));
-    // A file may be as small as the peer lets it be: one mebibyte.
+    // A file may be as small as Suricata lets it be: one mebibyte.
     let bytes = node.size("limit").unwrap_or(FILE_BYTES).max(1 << 20);
     let files = node.number("max-files").and_then(|n| usize::try_from(n).ok());
     let files = files.filter(|n| *n > 0).unwrap_or(usize::MAX);

@@ -1,15 +1,15 @@
 //! Captures through several workers.
 //!
 //! A reader thread cuts the captures into batches of frames, puts fragments together while they are
-//! in order, and tells which worker each frame belongs to (see `gabion_net::Dealer`), and what the clock
+//! in order, and decides which worker each frame belongs to (see `gabion_net::Dealer`), and what the clock
 //! shows at it (`AgreedClock`). Every worker walks every batch: its own frames go through its
 //! engine, of the others' it only takes the time, so that flows end at the same packet as with one
 //! worker. Lines come back a batch at a time and are written by this thread in packet order. State
 //! that rules keep across flows is used in packet order too (see `gabion_net::WorkerGroup`), so the answer
 //! does not depend on the number of workers.
 //!
-//! A worker that panics is given up: its share of the frames is shed as `worker_lost`, the others go
-//! on. So is one that stalls, after it was waited for a while.
+//! A worker that panics is abandoned: its share of the frames is shed as `worker_lost`, the others
+//! continue. So is one that stalls, after it was waited for a while.
 
 use super::arrivals::Queue;
 use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in};
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Frames and bytes under way to one worker: some tens of batches. The bytes stay in the capture's
-/// pages, which are given back to the system not far behind the reader: what lies further back would
+/// pages, which are returned to the system not far behind the reader: what lies further back would
 /// be read again.
 const TO_WORKER: Capacity = Capacity { items: 8_192, bytes: 2 << 20 };
 /// Batches after which workers hand their lines over: each time two threads are woken.
@@ -81,7 +81,7 @@ impl Batch {
     /// What happened to the fragments of the frame at this place.
     fn fragments_of(&self, place: usize) -> Option<&[FragmentOutcome]> {
         let at = self.fragments.binary_search_by_key(&place, |(place, _)| *place).ok()?;
-        self.fragments.get(at).map(|(_, fates)| &**fates)
+        self.fragments.get(at).map(|(_, outcomes)| &**outcomes)
     }
 }
 
@@ -148,7 +148,7 @@ struct Member {
 type End = (WorkerEnd, EventCounts);
 
 /// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
-/// have to ask for, and scripts keep what they like from one packet to another. Where a flow may go on
+/// have to ask for, and scripts keep what they like from one packet to another. Where a flow may continue
 /// outside of its tunnel, no key of a frame keeps its packets together.
 pub fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
     if !engine.options.flow.recursion_tracking {
@@ -416,7 +416,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
             let rest = batch.owners.get(at..).unwrap_or_default();
             match rest.iter().position(|owner| usize::from(*owner) == n) {
                 Some(ahead) => at += ahead,
-                // The others wait for whoever does not say how far it has come.
+                // The others wait for a worker that does not report how far it has come.
                 None => {
                     let last = batch.frames.len().saturating_sub(1);
                     if let Some(r) = batch.frames.get(last) {
@@ -522,7 +522,7 @@ fn hand_out(
         let number = block.first + place as u64;
         let dealt = dealer.deal(&frame_in(r, block.bytes, number, *agreed, block.ignored_from));
         let owner = dealt.map(|dealt| {
-            fragments.extend(dealt.fragments.map(|fates| (place, fates)));
+            fragments.extend(dealt.fragments.map(|outcomes| (place, outcomes)));
             owner(dealt.key, workers.len())
         });
         if owner.is_some() && r.ts_ns <= agreed.ns {
@@ -617,7 +617,7 @@ impl Writer<'_> {
     }
 
     /// The next lines of a worker, while events are looked after; none when it is through or was
-    /// given up.
+    /// abandoned.
     fn next(&mut self, n: usize, watch: &mut dyn Watch) -> Option<LineBatch> {
         loop {
             let lines = self.members.get(n)?.lines.as_ref()?;
@@ -646,7 +646,7 @@ impl Writer<'_> {
         self.incidents.push(incident);
     }
 
-    /// Gives up the worker that does not go on. Those that only wait for it are stalled too, but not
+    /// Abandons the worker that makes no progress. Those that only wait for it are stalled too, but not
     /// furthest behind.
     fn give_up_stalled(&mut self, watch: &mut dyn Watch) {
         let Some(n) = self.group.furthest_behind() else { return };
@@ -658,7 +658,7 @@ impl Writer<'_> {
         }
         self.lose(n);
         self.fanout.begin_again();
-        let message = format!("did not go on for {} s", STALL_GRACE.as_secs());
+        let message = format!("no progress for {} s", STALL_GRACE.as_secs());
         self.report(watch, n, Trouble::GivenUp, message);
     }
 
@@ -784,7 +784,7 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
     }
 
     #[test]
-    fn a_worker_that_panics_is_shed_and_the_others_go_on() {
+    fn a_worker_that_panics_is_shed_and_the_others_continue() {
         let fault = ActedFault::Panic { worker: 1, from: 300 };
         let ran = run(&demo(), ACROSS, 2, Some(fault));
         assert_eq!(ran.done.lost_workers, 1);

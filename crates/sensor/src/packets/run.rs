@@ -71,7 +71,7 @@ pub(crate) struct WorkerEnd {
     /// Processor time of its thread so far.
     pub(crate) cpu: Duration,
     pub(crate) stats: WorkerStats,
-    pub(crate) books: WorkerLedgers,
+    pub(crate) ledgers: WorkerLedgers,
     pub(crate) costs: RuleCosts,
 }
 
@@ -82,7 +82,7 @@ impl WorkerEnd {
         WorkerEnd {
             cpu: clock::thread_cpu(),
             stats: WorkerStats::of(worker),
-            books: worker.ledgers().clone(),
+            ledgers: worker.ledgers().clone(),
             costs,
         }
     }
@@ -92,7 +92,7 @@ impl Done {
     /// Enters what the workers left behind, each with its number.
     pub(crate) fn enter(&mut self, ends: &[(u16, WorkerEnd)], run: &Run<'_>, outputs: &Outputs) {
         for (n, end) in ends {
-            end.books.each(&mut |stage, ledger| self.ledgers.add(stage, Some(*n), ledger));
+            end.ledgers.each(&mut |stage, ledger| self.ledgers.add(stage, Some(*n), ledger));
             self.counters.merge(&end.stats.net);
             self.wrong_checksums += end.stats.wrong_checksums();
             if self.costs.rules.is_empty() {
@@ -135,13 +135,13 @@ pub struct Run<'a> {
     pub arrivals: Option<Arrivals>,
     /// A pipe that was looked into.
     pub opened: Arc<OpenedOnce>,
-    /// Requests from outside beside that to stop.
+    /// Requests from outside in addition to that to stop.
     pub signals: Option<Signals>,
-    /// Outputs were opened anew, and whoever watches does not know yet.
+    /// Outputs were opened again, and the watcher does not know yet.
     reopened: AtomicBool,
     /// What packet logs count.
     pub logged: Option<Arc<PacketLogCounts>>,
-    /// The exit code when the only worker does not go on.
+    /// The exit code when the only worker makes no progress.
     pub lost_code: u8,
     /// A fault to act out.
     #[cfg(test)]
@@ -192,7 +192,7 @@ impl<'a> Run<'a> {
         Ok(done)
     }
 
-    /// Whether somebody asked for outputs to be opened anew (SIGHUP).
+    /// Whether somebody asked for outputs to be opened again (SIGHUP).
     pub(crate) fn reopen_asked(&self) -> bool {
         let is_asked = self.signals.as_ref().is_some_and(Signals::take_reopen);
         if is_asked {
@@ -201,7 +201,7 @@ impl<'a> Run<'a> {
         is_asked
     }
 
-    /// Answers who asked for other rules, and passes on that outputs were opened anew.
+    /// Answers a request for other rules, and passes on that outputs were opened again.
     pub(crate) fn answer_reload(&self, watch: &mut dyn Watch) {
         if self.reopened.swap(false, Relaxed) {
             watch.reopen();

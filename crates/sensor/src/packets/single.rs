@@ -1,7 +1,7 @@
 //! Captures through one worker, which reads, inspects and writes; the calling thread watches over it.
 //!
 //! A panic of the engine costs what is left to read: it is shed as `worker_lost`, as with several
-//! workers. A worker that stalls is said; nobody could go on in its place, so the run ends when it
+//! workers. A worker that stalls is reported; nobody could continue in its place, so the run ends when it
 //! does not come back for long.
 
 use super::arrivals::Queue;
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// How long one look for an event waits.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a stalled worker is waited for. Nothing else could go on, so it is long.
+/// How long a stalled worker is waited for. Nothing else could continue, so it is long.
 const STALL_END: Duration = Duration::from_secs(60);
 /// The worker's name.
 const NAME: &str = "worker 0";
@@ -39,7 +39,7 @@ fn worker_budgets(pool: &BudgetPool, engine: &Engine) -> WorkerBudgets {
     }
 }
 
-/// What the worker tells of while it works.
+/// What the worker reports while it works.
 #[derive(Default)]
 struct Shared {
     position: Position,
@@ -72,7 +72,7 @@ impl Watching<'_> {
         let was_stalled = self.stalls.take(0, event.kind);
         match event.kind {
             EventKind::Finished => {
-                // It went on and was through before anybody looked again.
+                // It continued and was through before anybody looked again.
                 if was_stalled {
                     self.report(Trouble::Recovered, "came to its end".to_string());
                 }
@@ -114,10 +114,10 @@ impl Run<'_> {
                 processors::bind(self.plan.processors(0));
                 self.read_single(inputs, outputs, shared, pulse)
             })?;
-            let mut goes_on = true;
-            while goes_on {
+            let mut is_running = true;
+            while is_running {
                 if let Some(event) = supervisor.next_event(LOOK) {
-                    goes_on = watching.event(event);
+                    is_running = watching.event(event);
                 }
                 self.tick(shared, &mut watching);
             }
@@ -141,7 +141,7 @@ impl Run<'_> {
         shared.position.report_to(watching.watch);
         if watching.stalls.is_overdue(0) {
             let message = format!(
-                "did not go on for {} s, nobody else can; what is not yet in the outputs is lost",
+                "no progress for {} s, and no other worker is left; what is not yet in the outputs is lost",
                 STALL_END.as_secs()
             );
             watching.report(Trouble::GivenUp, message);
@@ -173,7 +173,7 @@ impl Run<'_> {
                     if self.reopen_asked() {
                         outputs.reopen();
                     }
-                    let mut told = 0;
+                    let mut recorded = 0;
                     if !is_lost {
                         #[cfg(test)]
                         let (fault, first) = (self.fault, block.first);
@@ -181,7 +181,7 @@ impl Run<'_> {
                             #[cfg(test)]
                             super::acted_fault::act(fault, 0, first);
                             inspect(&block, &mut worker, outputs, pulse, &mut |r, what| {
-                                told += 1;
+                                recorded += 1;
                                 record_outcome(r, what);
                             });
                         });
@@ -190,7 +190,7 @@ impl Run<'_> {
                             shared.failed(message);
                         }
                     }
-                    for r in block.frames.get(told..).unwrap_or_default() {
+                    for r in block.frames.get(recorded..).unwrap_or_default() {
                         record_outcome(r, Entry::Lost);
                     }
                     if block.is_last_for_now {

@@ -222,7 +222,7 @@ fn decoders(n: &mut Node, d: &DecodeCounters) {
     }
 }
 
-/// Packets accepted and dropped (inline), with the reasons in the peer's order.
+/// Packets accepted and dropped (inline), with the reasons in Suricata's order.
 fn inline(n: &mut Node, c: &NetCounters) {
     const REASONS: [&str; 17] = [
         "decode_error",
@@ -258,7 +258,7 @@ fn inline(n: &mut Node, c: &NetCounters) {
     }
 }
 
-/// Packets that the firewall accepted and dropped, with the reasons in the peer's order.
+/// Packets that the firewall accepted and dropped, with the reasons in Suricata's order.
 fn firewall(n: &mut Node, c: &NetCounters) {
     const REASONS: [&str; 6] = [
         "rules",
@@ -283,7 +283,7 @@ fn firewall(n: &mut Node, c: &NetCounters) {
 }
 
 /// Times each exception policy was carried out. A trigger whose policy is `ignore` is left out, as
-/// the peer does.
+/// Suricata does.
 fn exception_policies(n: &mut Node, c: &NetCounters, p: &Policies, streams: &StreamConfig) {
     const WHOLE_FLOW: [&str; 5] = ["pass_flow", "bypass", "drop_flow", "reject", "reject_both"];
     const PACKET: [&str; 5] = ["pass_packet", "bypass", "drop_packet", "reject", "reject_both"];
@@ -302,7 +302,7 @@ fn exception_policies(n: &mut Node, c: &NetCounters, p: &Policies, streams: &Str
         }
         let midstream = trigger == "stream_midstream";
         for policy in policies {
-            // What the peer does not offer: a pick-up can only pass, a sensor cannot drop.
+            // What Suricata does not offer: a pick-up can only pass, a sensor cannot drop.
             if midstream
                 && (streams.midstream && *policy != "pass_flow"
                     || !streams.inline && *policy == "drop_flow")

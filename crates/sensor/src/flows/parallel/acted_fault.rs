@@ -13,19 +13,19 @@ pub(crate) struct Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaultKind {
     Panics,
-    /// Until it is given up.
+    /// Until it is abandoned.
     Stalls,
-    /// Each batch up to this one takes so many milliseconds longer.
+    /// Each batch up to this one takes this many milliseconds longer.
     IsSlow(u64),
 }
 
 /// Acts a fault out.
-pub(crate) fn act(fault: Option<Fault>, batch: u64, is_given_up: impl Fn() -> bool) {
+pub(crate) fn act(fault: Option<Fault>, batch: u64, is_abandoned: impl Fn() -> bool) {
     let Some(fault) = fault else { return };
     match fault.kind {
         FaultKind::Panics if batch == fault.batch => panic!("acted fault"),
         FaultKind::Stalls if batch == fault.batch => {
-            while !is_given_up() {
+            while !is_abandoned() {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }

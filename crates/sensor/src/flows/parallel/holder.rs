@@ -1,4 +1,4 @@
-//! A worker: the shards it holds, what comes to it, and what it gives back.
+//! A worker: the shards it holds, what comes to it, and what it returns.
 
 use super::messages::{BATCH_BYTES, Given, LOOK, Moved, Part, Spare, SpareFound, Work, Workers};
 use gabion_behavior::Kept;
@@ -28,13 +28,13 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// Works until the end of the run, or until it is given up.
+    /// Works until the end of the run, or until it is abandoned.
     pub(super) fn run(mut self, pulse: &Pulse) -> Given {
         while let Some(work) = pulse.await_input(|| self.inbox.recv()) {
             let is_end = matches!(work, Work::End { .. });
             self.work(work, pulse);
             self.account();
-            if self.is_given_up() {
+            if self.is_abandoned() {
                 // Its shards are held elsewhere by now. What still waits for it is counted as lost at the
                 // end of the run, so it must not vanish before.
                 if let Some(known) = self.known.get(self.worker) {
@@ -58,7 +58,7 @@ impl Holder {
                     known.held.store(records, Relaxed);
                 }
                 #[cfg(test)]
-                super::acted_fault::act(self.fault, number, || self.is_given_up());
+                super::acted_fault::act(self.fault, number, || self.is_abandoned());
                 let mut found = self.spare_found();
                 let mut placed = Vec::new();
                 let mut rest = bytes.as_slice();
@@ -122,7 +122,7 @@ impl Holder {
                 let mut found = self.spare_found();
                 self.shards.finish(watermark, &mut |placed| found.put(&placed));
                 self.give(number, start, found, pulse);
-                // Each shard's profiles go as a batch of their own, the same one whoever holds it.
+                // Each shard's profiles go as a batch of their own, the same one whatever worker holds it.
                 let mut next = number;
                 for shard in 0..self.shards.count() {
                     next += 1;
@@ -149,13 +149,13 @@ impl Holder {
         parcels
     }
 
-    fn is_given_up(&self) -> bool {
+    fn is_abandoned(&self) -> bool {
         self.known.is_lost(self.worker)
     }
 
     /// Leaves word of what it holds, for the case that it is lost.
     fn account(&self) {
-        if !self.is_given_up()
+        if !self.is_abandoned()
             && let Some(known) = self.known.get(self.worker)
         {
             known.held.store(0, Relaxed);

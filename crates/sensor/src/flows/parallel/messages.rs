@@ -37,7 +37,7 @@ pub(crate) struct Plan {
     pub(crate) keeps_windows: bool,
     /// Profiles of an earlier run, for the first worker; of a run without an end.
     pub(crate) shards: Option<Shards>,
-    /// So many workers from these batches on, whatever the judgement.
+    /// This many workers from these batches on, whatever the judgement.
     #[cfg(test)]
     pub(crate) changes: Vec<(u64, usize)>,
     /// A fault to act out.
@@ -74,7 +74,7 @@ pub(super) struct Save {
 
 pub(super) type SharedSide = Arc<Mutex<SideChannel>>;
 
-/// Room of batches that were worked on, to be filled again: room that is let go and asked for anew costs
+/// Memory of batches that were worked on, to be filled again: memory that is freed and allocated again costs
 /// a reader more than what it puts there.
 pub(super) type Spare = Spares<Vec<u8>>;
 
@@ -186,7 +186,7 @@ pub(super) struct Known {
     pub(super) held: AtomicU64,
     /// What it had counted behind its last batch.
     pub(super) given: Mutex<Given>,
-    /// What waited for it when it found itself given up.
+    /// What waited for it when it found itself abandoned.
     pub(super) left: Mutex<Option<Receiver<Work>>>,
 }
 

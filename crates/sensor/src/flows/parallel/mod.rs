@@ -7,9 +7,9 @@
 //! workers hold shards follows how much the reader has to wait for them; a shard moves between two
 //! batches, and its new holder waits for it.
 //!
-//! A worker that panics is said at once, one that stalls within two seconds; when it does not come
-//! back it is given up. What it was working on and what waited for it is shed as `worker_lost`, and so
-//! are the sources it held: a profile is nowhere else, so it can't be restored, only begun anew. Its
+//! A worker that panics is reported at once, one that stalls within two seconds; when it does not come
+//! back it is abandoned. What it was working on and what waited for it is shed as `worker_lost`, and so
+//! are the sources it held: a profile is nowhere else, so it can't be restored, only started again. Its
 //! shards go to the workers that are left, evidence says from then on that a worker was lost, and the run
 //! ends with an error.
 
@@ -64,7 +64,7 @@ pub(crate) struct Done<S> {
     pub(crate) whitelisted: Vec<Whitelisted>,
 }
 
-/// Runs a source through so many workers.
+/// Runs a source through this many workers.
 ///
 /// # Errors
 /// If threads can't be started, or the reader fails.
@@ -97,7 +97,7 @@ pub(crate) fn run<S: Source + 'static>(
         Writer::new(Arc::clone(&known), (plan.workers, count), Arc::clone(&past), spare_found);
     let mut watch = Watch { fanout, failed_reader: None, say };
     write(&found, &past, &mut writer, &mut watch, &mut back, sink);
-    // What waits is told by whoever goes on from the checkpoint.
+    // What waits is reported by the run that continues from the checkpoint.
     if !past.lock().unwrap_or_else(PoisonError::into_inner).is_saved {
         back.finish(&mut |finding| sink.take(finding));
     }
@@ -301,14 +301,14 @@ impl Watch<'_> {
         for at in &all {
             self.fanout.lose(*at);
             let who = self.fanout.name_of(*at);
-            (self.say)(format!("{who}: given up: it did not go on: {LOST}"));
+            (self.say)(format!("{who}: abandoned: it made no progress: {LOST}"));
         }
         all
     }
 }
 
 /// What follows from the loss of a worker.
-const LOST: &str = "its records are shed and its hosts begin anew with the others, report this";
+const LOST: &str = "its records are shed and its hosts start again with the others, report this";
 
 #[cfg(test)]
 mod tests {
@@ -477,12 +477,12 @@ mod tests {
         })
     }
 
-    /// A worker that panics, and one that does not go on: said, counted, its shards begin anew with the
-    /// other, what comes behind is found, and the run ends.
+    /// A worker that panics, and one that makes no progress: reported, counted, its shards start again with the
+    /// other, what comes after it is found, and the run ends.
     #[test]
-    fn a_lost_worker_is_said_and_counted_and_its_shards_begin_anew() {
+    fn a_lost_worker_is_reported_and_counted_and_its_shards_start_again() {
         const RECORDS: u32 = 200_000;
-        let kinds = [(FaultKind::Panics, "failed: acted fault"), (FaultKind::Stalls, "given up")];
+        let kinds = [(FaultKind::Panics, "failed: acted fault"), (FaultKind::Stalls, "abandoned")];
         for (kind, word) in kinds {
             let mut said = Vec::new();
             let mut sink = Sink::default();
@@ -511,7 +511,7 @@ mod tests {
             let shards = Shards::new(Arc::new(Settings::default()), BUDGET).count() as u64;
             assert_eq!(restarted, shards / 2);
             assert!(done.sources.shed_for(ShedReason::WorkerLost).items > 0);
-            // Each of the hosts that do something is found by those that go on, wherever its shard was.
+            // Each of the hosts that do something is found by those that continue, wherever its shard was.
             let all: Vec<Ip> = sink.found.hosts.keys().copied().collect();
             for host in [0x0a00_0001, 0x0a00_0002] {
                 assert!(all.contains(&Ip::v4(host)), "{kind:?}: {host:x}");

@@ -2,7 +2,7 @@
 //! workers it takes.
 //!
 //! Shards move between two batches: their holder is asked to let go, their next one waits for them. A
-//! lost worker's shards begin anew with those that are left.
+//! lost worker's shards start again with those that are left.
 
 use super::messages::{
     BATCH_BYTES, BATCH_RECORDS, Plan, Save, SharedSide, SideChannel, Spare, Work, Workers,
@@ -31,7 +31,7 @@ const JUDGE_EVERY: Duration = Duration::from_millis(20);
 /// more.
 const BEHIND: f64 = 0.25;
 const BEHIND_JUDGEMENTS: u32 = 2;
-/// Share of the time below which it hardly waited. After so many such judgements, each with empty
+/// Share of the time below which it hardly waited. After `IDLE_JUDGEMENTS` such judgements, each with empty
 /// queues, one worker is sent home: some seconds, so that a pause between two bursts moves nothing.
 const AT_EASE: f64 = 0.01;
 const IDLE_JUDGEMENTS: u32 = 10;
@@ -78,7 +78,7 @@ pub(super) struct Reader {
     scale: Scale,
     judged: Instant,
     waited: Duration,
-    /// What the writer is to know beside what workers find.
+    /// What the writer is to know in addition to what workers find.
     past: SharedSide,
     spare: Spare,
     changes: u64,
@@ -95,7 +95,7 @@ pub(super) struct Reading {
     pub(super) front: Front,
     /// How often the number of workers changed.
     pub(super) changes: u64,
-    /// Shards of lost workers that began anew elsewhere.
+    /// Shards of lost workers that started again elsewhere.
     pub(super) restarted: u64,
 }
 
@@ -254,7 +254,7 @@ impl Reader {
         }
     }
 
-    /// Parts shards among so many workers.
+    /// Parts shards among this many workers.
     fn change(&mut self, active: usize, pulse: &Pulse) {
         let active = active.clamp(1, self.live.len().max(1));
         if active != self.active {
@@ -265,7 +265,7 @@ impl Reader {
     }
 
     /// Hands over, between two batches, the shards that are to be held by others. Those of a lost
-    /// worker begin anew.
+    /// worker start again.
     fn assign(&mut self, pulse: &Pulse) {
         for shard in 0..self.holders.len() {
             let to = shard.checked_rem(self.active).and_then(|at| self.live.get(at)).copied();
@@ -340,7 +340,7 @@ pub(super) fn read<S: Source>(mut source: S, mut reader: Reader, pulse: &Pulse) 
                 reader.judge(pulse);
             }
         }
-        // Without workers there is no sense in going on.
+        // Without workers it makes no sense to continue.
         match reader.live.is_empty() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

@@ -49,7 +49,7 @@ impl Writer {
         }
     }
 
-    /// Takes a worker's part of a batch. What comes of one that was given up is left out: its shards are
+    /// Takes a worker's part of a batch. What comes of one that was abandoned is left out: its shards are
     /// held by others since, and its batches are written.
     pub(super) fn take(&mut self, part: Part, back: &mut Back, sink: &mut Sink) {
         if self.is_lost(part.worker) {
@@ -151,7 +151,7 @@ impl Writer {
         sink.save(Tag::Engine(Section::Front), &save.front);
     }
 
-    /// Tells what batches up to the next one taught the whitelist, and which windows began in them.
+    /// Reports what batches up to the next one taught the whitelist, and which windows began in them.
     fn learn(&self, back: &mut Back) {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((_, learned)) = past.learned.pop_front_if(|(batch, _)| *batch <= self.next) {
