@@ -58,7 +58,7 @@ impl Batch {
         }
     }
 
-    /// States behind a message that was cut how long it was.
+    /// States after a message that was cut how long it was.
     pub(crate) fn note_cut(&mut self, source: &Arc<Source>, time_ns: u64, sent: u64, kept: usize) {
         let text = statement("truncated", |json| {
             json.number("sent", sent);

@@ -364,8 +364,8 @@ mod tests {
         assert_eq!(taken.violation, None);
     }
 
-    /// Who sends more than fits into the window is read no further until something is durable: no more waits than the
-    /// window and what one turn brought.
+    /// A client that sends more than fits into the window is read no further until something is durable: no more
+    /// waits than the window and what one turn brought.
     #[test]
     fn a_client_that_sends_more_than_the_window_is_read_no_further() {
         let (mut connection, _client) = relp();
@@ -386,7 +386,7 @@ mod tests {
         assert!(connection.wants_input() && connection.session.unanswered() == 0);
     }
 
-    /// Who reads no answers is read no further when some of them wait, and its connection holds no more than those.
+    /// A client that reads no answers is read no further when some of them wait, and its connection holds only those.
     #[test]
     fn a_client_that_reads_no_answers_is_read_no_further() {
         let (mut connection, client) = relp();

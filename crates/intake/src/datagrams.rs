@@ -27,7 +27,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that wait here while the sealer is behind: 20,000 short messages, behind which the kernel's buffer
+/// Bytes that wait here while the sealer is behind: 20,000 short messages, after which the kernel's buffer
 /// holds as many again and more.
 const WAITING_BYTES: usize = 4 << 20;
 
@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// it holds is read to its end.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Who sent a datagram, as far as the kernel knows.
+/// The sender of a datagram, as far as the kernel knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Peer {
     Ip(IpAddr),

@@ -126,7 +126,7 @@ impl Envelopes {
         state.stage.publish_last();
     }
 
-    /// What waits when the time is over: counted as stopped. Who sent it over a connection gets no answer, and knows.
+    /// What waits when the time is over: counted as stopped. Its sender over a connection gets no answer, and knows.
     fn shed_waiting(state: &mut State, losses: &Losses) {
         let listener: Arc<str> = "envelopes".into();
         while let Some((peer, _, envelope)) = state.waiting.pop() {

@@ -145,7 +145,7 @@ pub enum Error {
     },
 }
 
-/// Who can do something about an [`Error`].
+/// Where the cause of an [`Error`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The operator asked for something that can't be.
@@ -159,7 +159,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Who can do something about it.
+    /// Where its cause is.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {

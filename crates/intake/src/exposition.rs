@@ -50,7 +50,7 @@ pub(crate) fn serve(listener: &TcpListener, metrics: &Metrics, stop: &StopFlag) 
     }
 }
 
-/// Takes in who has come. The oldest of too many goes: who means it has been answered by then.
+/// Accepts the clients that wait. The oldest of too many is closed: an honest one has been answered by then.
 fn take_in(listener: &TcpListener, clients: &mut VecDeque<Client>) {
     for _ in 0..TURN {
         let stream = match listener.accept() {

@@ -40,7 +40,7 @@ impl Durable {
         Durable { receipts: Arc::default(), is_over: Arc::default(), waker }
     }
 
-    /// Whether the sealer has ended: who waits for more waits for nothing.
+    /// Whether the sealer has ended: a thread that waits for more waits for nothing.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Where messages end up: the door behind which the sealed log stands, and in tests something slow, stuck or broken.
+//! Where messages end up: a trait that the sealed log implements, and in tests something slow, stuck or broken.
 
 use crate::error::Result;
 use gabion_seal::durable::Dropped;

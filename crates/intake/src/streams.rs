@@ -273,7 +273,7 @@ impl Streams {
             let is_behind = self.is_behind();
             let Some(listener) = self.listeners.get_mut(at) else { return false };
             if is_behind && listener.dialect.is_enveloped {
-                // Every place is taken by an envelope that waits for us: who comes waits in the kernel.
+                // Every place is taken by an envelope that waits for us: a new connection waits in the kernel.
                 listener.paused = Some(Instant::now() + BEHIND);
                 let none = Interest { read: false, write: false };
                 let _ = self.poll.change(&listener.socket, 1 + at as u64, none);
@@ -609,8 +609,8 @@ impl Streams {
         for listener in &self.listeners {
             let _ = self.poll.remove(&listener.socket);
         }
-        // Nothing more is read; answers go out as soon as their messages are durable. Who does not take them is not
-        // waited for long.
+        // Nothing more is read; answers go out as soon as their messages are durable. A client that does not take them
+        // is not waited for long.
         let mut given = None;
         while self.connections.values().any(Connection::owes_an_answer)
             && !self.to.durable.is_over()

@@ -28,7 +28,7 @@ macro_rules! suspicions {
             /// All in the order of their numbers.
             pub const ALL: &'static [Suspicion] = &[$(Suspicion::$name,)+];
 
-            /// The word in outputs, behind `suspicious:`.
+            /// The word in outputs, after `suspicious:`.
             pub const fn name(self) -> &'static str {
                 match self { $(Suspicion::$name => $text,)+ }
             }
@@ -173,7 +173,7 @@ fn split(wire: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Suspicion> {
     Ok((blob, unbase64(&wrapped).ok_or(Suspicion::Base64)?))
 }
 
-/// The bits behind the last byte say nothing: Go passes over them, and so does this.
+/// The bits after the last byte say nothing: Go passes over them, and so does this.
 fn clear_spare_bits(text: &mut [u8]) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mask = match text {

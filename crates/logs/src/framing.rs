@@ -70,7 +70,7 @@ enum State {
     Between { after_space: bool },
     /// In the digits of what may be a count; they are held.
     Count,
-    /// Behind a count and its space.
+    /// After a count and its space.
     AfterCount,
     /// In a line.
     Line,
@@ -194,7 +194,7 @@ impl Framer {
             return rest;
         }
         if self.is_line_end(first) {
-            // The line end behind a counted frame belongs to it.
+            // The line end after a counted frame belongs to it.
             self.counts.empty += u64::from(!self.is_after_octets);
             self.is_after_octets = false;
             return behind;

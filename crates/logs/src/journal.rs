@@ -13,7 +13,7 @@ enum Expects {
     /// A name, or the empty line at an entry's end.
     #[default]
     Name,
-    /// The rest of a line behind `=`.
+    /// The rest of a line after `=`.
     Text,
     /// This many bytes of a length that was begun.
     Length(usize, [u8; 8]),
@@ -104,7 +104,7 @@ impl Entries {
                     self.expects = Expects::Length(have + 1, length);
                     if have + 1 == length.len() {
                         self.keep(&length);
-                        // With the line end behind the value.
+                        // With the line end after the value.
                         let value = u64::from_le_bytes(length).checked_add(1);
                         let value = value.ok_or_else(|| self.wrong("a length that can't be"))?;
                         self.expects = Expects::Value(value);
@@ -281,7 +281,7 @@ impl<'a> Fields<'a> {
         self.number("SYSLOG_FACILITY").and_then(|n| u8::try_from(n).ok()).filter(|n| *n < 24)
     }
 
-    /// When it was written, microseconds since 1970: by the journal, else as the sender said.
+    /// When it was written, microseconds since 1970: by the journal, else by the sender's own stamp.
     #[must_use]
     pub fn time_us(&self) -> Option<u64> {
         self.number("__REALTIME_TIMESTAMP").or_else(|| self.number("_SOURCE_REALTIME_TIMESTAMP"))

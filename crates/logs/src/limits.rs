@@ -39,7 +39,7 @@ limits! { "logs";
     pub const RELP_TXNR_MAX: u32 = 999_999_999,
         Spares("the next number is 1, as RELP says");
 
-    /// Unanswered RELP frames behind which a connection is not read any more. librelp's clients stop
+    /// Unanswered RELP frames after which a connection is not read any more. librelp's clients stop
     /// at 128 on their own.
     pub const RELP_WINDOW: usize = 1024,
         Spares("the connection is read on when frames were answered");

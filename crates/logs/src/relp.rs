@@ -1,7 +1,7 @@
 //! The server's side of RELP, the protocol in which a sender keeps a message until the receiver says
 //! that it has it: `TXNR SP COMMAND SP DATALEN [SP DATA] LF`, answered by `TXNR rsp …` in order.
 //!
-//! The one promise: a message is answered only when its owner has said that it is durable
+//! The one promise: a message is answered only when its owner has reported that it is durable
 //! ([`RelpServer::durable`]). Any violation of the framing ends the connection at once without an
 //! answer; the sender repeats what was not answered, so a message may be stored twice and is never
 //! lost. Cases: librelp 1.11 as it behaves on the wire; its document speaks of version 1, its
@@ -29,7 +29,7 @@ pub enum Violation {
     NoTrailer,
     /// A transaction number that does not follow the one before.
     Gap,
-    /// A message before `open`, or anything behind `close`.
+    /// A message before `open`, or anything after `close`.
     OutOfPlace,
     /// An `open` that lacks a version or the command `syslog`.
     BadOffer,
@@ -99,7 +99,7 @@ pub fn read_frame(input: &[u8]) -> Result<Option<RelpFrame<'_>>, Violation> {
     }
     let from = match input.get(at) {
         None => return Ok(None),
-        // librelp sends a space behind a length of 0 too, at times.
+        // librelp sends a space after a length of 0 too, at times.
         Some(b' ') => at + 1,
         Some(b'\n') if data_len == 0 => at,
         Some(_) => return Err(Violation::BadLength),
@@ -232,7 +232,7 @@ impl RelpServer {
         self.state != State::AwaitOpen
     }
 
-    /// Whether to read on: not behind too many unanswered frames.
+    /// Whether to read on: not after too many unanswered frames.
     pub fn wants_input(&self) -> bool {
         self.waiting.len() < RELP_WINDOW && self.replies.len() < 64 * 1024
     }

@@ -117,7 +117,7 @@ impl ReplayWindow {
 
     fn forget_oldest(&mut self) {
         let mut hole = self.slot(self.ring[self.oldest].hash);
-        // What stands behind the hole and may stand in it moves up, so that no search ends too early
+        // What stands after the hole and may stand in it moves up, so that no search ends too early
         // (Knuth, The Art of Computer Programming 3, 6.4, algorithm R).
         let mut next = hole;
         loop {

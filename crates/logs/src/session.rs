@@ -94,7 +94,7 @@ pub trait Session: fmt::Debug + Send {
         false
     }
 
-    /// Moves bytes that are to be sent behind those in `out`.
+    /// Moves bytes that are to be sent after those in `out`.
     fn take_replies(&mut self, _out: &mut Vec<u8>) {}
 
     /// Whether to read on.

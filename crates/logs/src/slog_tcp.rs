@@ -1,6 +1,6 @@
 //! slog's envelopes over TCP: one a connection, answered `OK` when it is durable.
 //!
-//! Its end is known by its length (a comma, and the wrapped password behind it), by a line end, or by the end of the
+//! Its end is known by its length (a comma, and the wrapped password after it), by a line end, or by the end of the
 //! stream.
 
 use crate::limits::ENVELOPE_BYTES_MAX;

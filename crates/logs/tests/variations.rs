@@ -39,7 +39,7 @@ fn ours(m: &Message<'_>) -> BTreeMap<&'static str, Value> {
     let text = |f: Option<&[u8]>| {
         f.map(String::from_utf8_lossy).map_or(Value::Null, |t| t.as_ref().into())
     };
-    // Spaces before it come and go with the programs' templates, line ends behind it with the transport.
+    // Spaces before it come and go with the programs' templates, line ends after it with the transport.
     let msg = String::from_utf8_lossy(m.msg);
     BTreeMap::from([
         ("facility", m.facility().into()),

@@ -377,7 +377,7 @@ impl<T: Load> Drop for Receiver<T> {
         let mut left = Vec::new();
         let mut book = self.edge.lock();
         book.end = Some(reason);
-        // Senders put in under the lock, so nothing comes behind this.
+        // Senders put in under the lock, so nothing comes after this.
         while let Ok(message) = self.take.try_recv() {
             let (items, bytes) = (message.items(), message.bytes());
             book.ledger.shed(reason, items, bytes);

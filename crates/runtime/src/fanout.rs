@@ -3,8 +3,8 @@
 //!
 //! A [`Fanout`] starts workers and names them. Its owner asks it what happened ([`Fanout::poll`]) and which
 //! workers have stalled for too long ([`Fanout::overdue`]), and decides what follows; a worker that it loses
-//! ([`Fanout::lose`]) is never joined. Who feeds the workers shares [`Losses`] and waits for none that is lost
-//! ([`Losses::await_room`]).
+//! ([`Fanout::lose`]) is never joined. The thread that feeds the workers shares [`Losses`] and waits for none that
+//! is lost ([`Losses::await_room`]).
 //!
 //! ```
 //! use gabion_runtime::fanout::{Change, Fanout, Losses};

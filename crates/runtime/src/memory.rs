@@ -208,7 +208,7 @@ fn machine_memory(root: &Path) -> Option<u64> {
     field(&root.join("proc/meminfo"), "MemTotal:").map(|kib| kib.saturating_mul(1024))
 }
 
-/// The number behind a word at the beginning of a line.
+/// The number after a word at the beginning of a line.
 fn field(path: &Path, name: &str) -> Option<u64> {
     let text = text(path)?;
     text.lines().find_map(|line| {

@@ -328,7 +328,7 @@ fn is_link(stat: &Stat) -> bool {
 /// # Errors
 /// What the system says.
 pub fn write_stdout(bytes: &[u8]) -> io::Result<usize> {
-    // Who has not taken over the signals is ended by them wherever it waits.
+    // A program that has not taken over the signals is ended by them wherever it waits.
     match signals::are_installed() {
         true => write_stream(rustix::stdio::stdout(), bytes),
         false => Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?),

@@ -554,7 +554,7 @@ mod tests {
             let looks = pulse.busy(|| [look(), look(), look()]);
             assert_eq!(looks, [None, None, Some(EventKind::Stalled)]);
             assert_eq!(look(), Some(EventKind::Recovered));
-            // Who waits for something in the middle of its work does not stall there.
+            // A worker that waits for something in the middle of its work does not stall there.
             assert_eq!(pulse.busy(|| pulse.rest(|| [look(), look(), look()])), [None, None, None]);
         });
     }

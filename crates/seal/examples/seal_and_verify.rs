@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The caller has the clock: nanoseconds since 1970.
     let now_ns = 1_700_000_000_000_000_000;
 
-    // Who may read the log. A host that only writes needs the recipient alone.
+    // The reader of the log. A host that only writes needs the recipient alone.
     let secret = SecretKey::generate()?;
     let recipients = vec![secret.recipient().clone()];
 

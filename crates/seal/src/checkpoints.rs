@@ -1,4 +1,4 @@
-//! The file of checkpoints: signed notes one after the other, each behind its length in eight hex digits
+//! The file of checkpoints: signed notes one after the other, each after its length in eight hex digits
 //! and a space.
 
 use crate::error::{Error, Result};
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
             if is_last || rest.iter().all(|b| *b == 0) {
                 return Ok(self.torn(offset));
             }
-            // Without a length nothing behind it can be found.
+            // Without a length nothing after it can be found.
             self.at = self.len;
             return Ok(Next::Damaged {
                 number: self.number,

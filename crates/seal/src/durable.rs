@@ -47,7 +47,7 @@ pub struct LogFolder {
     pub log: PathBuf,
     /// The folder of its signer's state.
     pub state: PathBuf,
-    /// Who may read what is written.
+    /// The recipients that may read what is written.
     pub recipients: Vec<Recipient>,
     /// When what is done.
     pub policy: Policy,
@@ -73,7 +73,7 @@ pub enum DurableEvent {
     Refused {
         /// The log.
         log: PathBuf,
-        /// What it said.
+        /// Its error.
         error: String,
     },
     /// The log was opened again and all is in it.
@@ -258,7 +258,7 @@ impl LogFolder {
         made.is_ok()
     }
 
-    /// Gives the room back; whether there was any.
+    /// Frees the reserved space; whether there was any.
     fn release(&self) -> bool {
         let Ok(mut files) = Files::open(&self.log) else { return false };
         let is_there = files.len(RESERVE).is_ok_and(|l| l.is_some());
@@ -587,7 +587,7 @@ impl DurableWriter {
         row.last_second = row.last_second.max(second);
     }
 
-    /// Gives up what a writer gave back, where nobody waits for room.
+    /// Sheds what a writer returned, where nobody waits for space.
     pub fn give_up_unsynced(&mut self) {
         let unsynced = std::mem::take(&mut self.unsynced);
         unsynced.iter().for_each(|(record, source)| self.give_up(&record, source));

@@ -11,7 +11,7 @@ pub enum Error {
     Storage {
         /// File.
         name: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The folder holds no log.

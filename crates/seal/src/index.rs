@@ -22,7 +22,7 @@ use crate::wire::Take;
 
 /// Last bytes of a segment that has an index.
 const END_MAGIC: &[u8; 8] = b"GSEAEND1";
-/// Bytes behind the ciphertext.
+/// Bytes after the ciphertext.
 const END_LEN: usize = 16;
 const HEAD_LEN: usize = 20;
 const ENTRY_LEN: usize = 64;

@@ -66,7 +66,7 @@ limits! { "seal";
     pub const NOTES_AGAIN_MAX: u32 = 64,
         Counts("checks of further ones, by a warning with their number");
 
-    /// Commit marks behind damage whose signatures are checked, from the end of the segment on. The last two good
+    /// Commit marks after damage whose signatures are checked, from the end of the segment on. The last two good
     /// ones decide; an attacker can put eight thousand false ones into a megabyte.
     pub const MARKS_BEHIND_MAX: usize = 1024,
         Counts("further marks, by a warning");

@@ -18,7 +18,7 @@ use crate::tree::{Hash, sha256};
 use crate::unlock::{commitments, open_classes};
 use crate::walk::{Item, Walk, read_body, read_header};
 
-/// Which records are wanted; what is not said is not asked.
+/// Which records are wanted; a field that is `None` selects all.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Received at or after, ns.
@@ -65,7 +65,7 @@ pub struct Found<'a> {
 pub struct Cursor {
     /// First chunk of the segment.
     pub segment: u64,
-    /// Behind the last item that was read.
+    /// After the last item that was read.
     pub offset: u64,
 }
 
@@ -378,7 +378,7 @@ impl<'a> Reader<'a> {
         Ok((end, true))
     }
 
-    /// Where the next chunk with a good head begins behind damage.
+    /// Where the next chunk with a good head begins after damage.
     fn resume(&self, name: &str, at: u64, next_chunk: u64) -> Result<Option<u64>> {
         const WINDOW: usize = 1 << 20;
         let finder = memchr::memmem::Finder::new(chunk::MAGIC);

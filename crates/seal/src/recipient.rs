@@ -1,4 +1,4 @@
-//! Who can read a segment: recipients' keys, and the stanzas in which a data key is wrapped for each.
+//! The readers of a segment: recipients' keys, and the stanzas in which a data key is wrapped for each.
 //!
 //! A `.keys` file is `"GABKEYS1"` and stanzas: type (1), class (1), key id (8), length (2), body. Type 1
 //! is HPKE in base mode (X25519, HKDF-SHA256, AES-256-GCM), body = encapsulated key (32) and sealed data

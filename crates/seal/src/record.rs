@@ -210,7 +210,7 @@ impl<'a> SourceView<'a> {
     }
 }
 
-/// One record, as it is given to a writer and as a reader gives it back.
+/// One record, as it is given to a writer and as a reader returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// When it was received, nanoseconds since 1970.

@@ -39,7 +39,7 @@ pub struct SignedHead {
     pub time_ns: u64,
     /// Subtree roots of the tree that was signed.
     pub range: Range,
-    /// Number of the first record behind it.
+    /// Number of the first record after it.
     pub next_record: u64,
 }
 

@@ -26,7 +26,7 @@ pub struct PrunedSegment {
 /// A system record that verification looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
-    /// The key of the next epoch, which begins behind `end` chunks.
+    /// The key of the next epoch, which begins after `end` chunks.
     Epoch {
         /// Number of the next epoch.
         epoch: u64,
@@ -44,7 +44,7 @@ pub enum Statement {
         /// The class, or all of them.
         class: Option<u8>,
     },
-    /// Who can read a segment.
+    /// The readers of a segment.
     Recipients {
         /// First chunk of the segment.
         segment: u64,

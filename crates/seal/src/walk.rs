@@ -80,7 +80,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Behind the segment's header.
+    /// After the segment's header.
     pub fn new(storage: &'a dyn Storage, name: &'a str) -> Result<Walk<'a>> {
         let len = storage.len(name).map_err(|e| Error::storage(name, e))?.unwrap_or(0);
         Ok(Walk { storage, name, len, at: segment::HEADER_LEN as u64 })
@@ -137,7 +137,7 @@ pub fn read_header(
     Ok((parsed, crate::tree::sha256(&bytes)))
 }
 
-/// Offsets behind `from` at which this log's commit marks may stand, in order.
+/// Offsets after `from` at which this log's commit marks may stand, in order.
 pub fn marks_behind(
     storage: &dyn Storage,
     name: &str,

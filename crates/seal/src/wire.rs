@@ -1,4 +1,4 @@
-//! Integers and runs of bytes of the format: big-endian, each read behind a length check.
+//! Integers and runs of bytes of the format: big-endian, each read after a length check.
 
 /// Reads from the front of bytes; every step fails when too few are left.
 #[derive(Clone, Copy, Debug)]

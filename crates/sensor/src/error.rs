@@ -12,7 +12,7 @@ pub enum Error {
     NoInput {
         /// The input.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A folder of captures can't be listed.
@@ -20,7 +20,7 @@ pub enum Error {
     UnreadableFolder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: gabion_capture::Error,
     },
     /// A folder of logs can't be listed.
@@ -28,7 +28,7 @@ pub enum Error {
     UnreadableLogs {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A folder of captures is empty.
@@ -58,7 +58,7 @@ pub enum Error {
     /// A list of what is bad is not there.
     #[error("lists: {what}: name a file or folder of lists")]
     NoList {
-        /// The path, and what the system said.
+        /// The path, and the error of the operating system.
         what: String,
     },
     /// A list of what is bad can't be read.
@@ -72,7 +72,7 @@ pub enum Error {
     Whitelist {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The database of countries can't be read.
@@ -95,7 +95,7 @@ pub enum Error {
     /// Findings can't be sealed.
     #[error("{source}{}", unsealed(*.lost))]
     Seal {
-        /// What the log said.
+        /// The error of the log.
         source: gabion_seal::Error,
         /// Findings that are not sealed.
         lost: u64,
@@ -105,7 +105,7 @@ pub enum Error {
     Listen {
         /// The address.
         address: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The thread of the only worker can't be started.
@@ -113,7 +113,7 @@ pub enum Error {
     Thread {
         /// Its name.
         name: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The threads of several workers can't be started.

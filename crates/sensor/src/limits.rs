@@ -39,7 +39,7 @@ limits! { "sensor";
         Counts("order: the earliest lines are passed on early, as `reorder_cut` and, behind others, as late");
 
     /// Most bytes of a list of indicators in a file: larger than all that is known to be bad by a factor of
-    /// ten, so that a file without an end is one that is cut off and said.
+    /// ten, so that a file without an end is one that is cut off and reported.
     pub const LIST_BYTES_MAX: u64 = 16 << 30,
         Counts("the rest of the list, by a warning");
 

@@ -1,5 +1,5 @@
 //! What a person should know during a run: a profile that can't be kept, lists that were read again,
-//! a worker that stalls. Who makes the run decides where such lines go.
+//! a worker that stalls. The caller that makes the run decides where such lines go.
 
 use crate::Error;
 use std::fmt;

@@ -13,7 +13,7 @@ pub enum Error {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
         /// Bytes that were included before.
         included_bytes: u64,
@@ -55,7 +55,7 @@ pub enum Error {
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What the parser said.
+        /// The error of the parser.
         why: String,
     },
     /// Mappings and lists are nested further than is allowed.
@@ -98,7 +98,7 @@ pub enum Error {
     Reputation {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A rule file can't be opened or read.
@@ -106,7 +106,7 @@ pub enum Error {
     RuleFile {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A packed rule file can't be unpacked.
@@ -140,7 +140,7 @@ pub enum Error {
         kind: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -1,5 +1,5 @@
 //! What is reported while a configuration and its rules are read: each message has a severity and the
-//! module of Suricata that reports it there. Who reads the configuration decides where messages go.
+//! module of Suricata that reports it there. The caller that reads the configuration decides where messages go.
 
 use gabion_net::Severity;
 

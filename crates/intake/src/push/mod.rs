@@ -3,7 +3,7 @@
 //!
 //! What is carried is read out of the log's folder as any reader would, by a thread or process of its
 //! own: sealing knows nothing of it and waits for nobody. What could not be carried is tried again,
-//! ever less often; the next checkpoint says all that the one before said.
+//! ever less often; the next checkpoint contains all that the one before contained.
 //!
 //! Each place is served by a thread of its own, so that one that is silent keeps no other waiting, and so that the
 //! end of a run can be bounded: names are looked up, connections made and disks written by system calls that
@@ -305,7 +305,7 @@ impl Pusher {
             let Ok(carried) = self.done.1.recv_timeout(CARRY_LOOK) else { continue };
             let Some(way) = self.ways.get_mut(carried.way) else { continue };
             way.target = carried.target;
-            // A thread of an earlier look may come late, behind one that carries more.
+            // A thread of an earlier look may come late, after one that carries more.
             let is_newest = way.busy == Some(carried.size);
             match carried.result {
                 Ok(()) => {

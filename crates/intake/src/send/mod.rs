@@ -393,7 +393,7 @@ impl Load {
         })
     }
 
-    /// One RELP session's messages behind its opening; `number` is the next to be sent.
+    /// One RELP session's messages after its opening; `number` is the next to be sent.
     fn session(
         &self,
         stream: &mut TcpStream,
@@ -524,7 +524,7 @@ enum Wire {
 impl Wire {
     /// Says that this is the end, and waits until the server says so too: closing a connection on
     /// which something lies unread resets it, and what was on its way is lost. A server that turns a
-    /// client away says so only now: its alert comes behind the client's own handshake.
+    /// client away says so only now: its alert comes after the client's own handshake.
     fn finish(&mut self) -> io::Result<()> {
         let mut rest = [0; 4096];
         match self {

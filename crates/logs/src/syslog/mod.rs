@@ -195,7 +195,7 @@ pub fn read<'a>(bytes: &'a [u8], received: &Received) -> Message<'a> {
 }
 
 /// The bytes to read: unpacked when they are packed as rsyslog packs (`z`, then zlib, at the beginning
-/// or behind the priority). What does not unpack within bounds stays as it is.
+/// or after the priority). What does not unpack within bounds stays as it is.
 pub fn unpacked(bytes: &[u8]) -> Cow<'_, [u8]> {
     let head = match memchr::memchr(b'>', bytes.get(..5.min(bytes.len())).unwrap_or_default()) {
         Some(end) if bytes.first() == Some(&b'<') => end + 1,
@@ -320,7 +320,7 @@ mod tests {
         // The last word is the program where no host can have that name.
         check("<13>Oct 11 22:14:15 a,1", (13, None, Some("a,1"), None, ""));
         check("<13>Oct 11 22:14:15 h", (13, Some("h"), None, None, ""));
-        // A version without a time behind it, and with one that is none.
+        // A version without a time after it, and with one that is none.
         check("<13>1 Oct 11 22:14:15 h a: x", (13, None, None, None, "Oct 11 22:14:15 h a: x"));
         check("<13>1 2020-01-01T24:00:00Z h a p m - x", (13, Some("h"), Some("a"), Some("p"), "x"));
         check(

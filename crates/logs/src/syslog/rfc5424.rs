@@ -1,4 +1,4 @@
-//! RFC 5424 behind its version. A field that is no good costs that field: a wrong time (hour 24) is noted and the
+//! RFC 5424 after its version. A field that is no good costs that field: a wrong time (hour 24) is noted and the
 //! others are read on, structured data that is none stays in the text. Where no time stands at all, nothing else is
 //! taken for a field: all is text.
 
@@ -61,7 +61,7 @@ pub(super) fn read<'a>(rest: &'a [u8], message: &mut Message<'a>) {
     message.msg = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
 }
 
-/// The next field; the rest begins behind its space.
+/// The next field; the rest begins after its space.
 fn field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     if rest.is_empty() {
         return None;

@@ -128,8 +128,8 @@ fn iso_date(cursor: &mut Cursor<'_>) -> Option<i64> {
     days(year, month, day)
 }
 
-/// `Oct 11 22:14:15`, with one space or two before the day, a year in the middle or behind, a fraction. No
-/// stamp where the month has no such day: the time is none then, and what follows it stands where it does behind any.
+/// `Oct 11 22:14:15`, with one space or two before the day, a year in the middle or at the end, a fraction. No
+/// stamp where the month has no such day: the time is none then, and what follows it stands where it does after any.
 pub(super) fn bsd(text: &[u8], received: &Received) -> Option<(Option<Stamp>, usize)> {
     let name: [u8; 3] = text.get(..3)?.to_ascii_lowercase().try_into().ok()?;
     let month = MONTHS.iter().position(|m| **m == name)? as i64 + 1;

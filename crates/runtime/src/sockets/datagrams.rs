@@ -17,7 +17,7 @@ pub use crate::limits::DATAGRAM_MAX;
 /// Room for control data of one datagram: a counter and credentials, with headers and padding.
 const CONTROL: usize = 128;
 
-/// Who sent on a local socket, as the kernel vouches for it.
+/// The sender on a local socket, as the kernel vouches for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Credentials {
     /// Process.

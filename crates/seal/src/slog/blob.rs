@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 /// Nonce of AES-GCM, in front.
 pub const NONCE_LEN: usize = 12;
-/// Tag of AES-GCM, behind.
+/// Tag of AES-GCM, at the end.
 pub const TAG_LEN: usize = 16;
 
 fn cipher(password: &[u8]) -> Option<LessSafeKey> {

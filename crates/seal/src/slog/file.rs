@@ -94,7 +94,7 @@ pub struct Summary {
     pub suspicious: u64,
     /// Records that slog had flagged when they came.
     pub suspicious_in: u64,
-    /// Starts of the chain behind the first line.
+    /// Starts of the chain after the first line.
     pub spliced: u64,
     /// Passwords opened with RSA.
     pub unwrapped: u64,

@@ -63,7 +63,7 @@ impl Judge<'_> {
         Ok(self.report.finished(options))
     }
 
-    /// Damage behind everything signed: what a crash leaves, or a writer that is at it.
+    /// Damage after everything signed: what a crash leaves, or a writer that is at it.
     fn torn(&mut self, place: Place, is_live: bool) {
         if is_live {
             self.report.notes.push(format!("being written: {}", place.describe()));
@@ -130,7 +130,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Chunks behind the last checkpoint: how many there may be, and what they say of it.
+    /// Chunks after the last checkpoint: how many there may be, and what they say of it.
     fn unsigned_tail(&mut self, covered: u64) -> Result<()> {
         self.report.unsigned_chunks = self.position.chunk.saturating_sub(self.report.signed_size);
         self.report.unsigned_records =

@@ -2,7 +2,7 @@
 //!
 //! It holds the tree's subtree roots, the epochs announced so far, the next checkpoint of the file, and
 //! the damage seen. What damage means is decided at the end: below a checkpoint or a valid commit mark
-//! it is tampering, behind all of them it is what a crash leaves.
+//! it is tampering, after all of them it is what a crash leaves.
 
 use super::facts::{ChunkFacts, Facts, SegmentFacts, is_padded};
 use super::missing::Expected;
@@ -84,7 +84,7 @@ impl<'a> Judge<'a> {
     pub(super) fn segment(&mut self, first: u64) -> Result<Option<SegmentFacts>> {
         let name = file_name(first, "gsl");
         if self.position.is_cut {
-            // Behind damage that ended the log: a segment is begun when the one before is durable, so
+            // After damage that ended the log: a segment is begun when the one before is durable, so
             // whatever was committed here shows that no crash made the damage.
             if self.look_for_marks(&name, 0)? {
                 self.extent.settled = self.extent.settled.max(first);
@@ -406,7 +406,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Valid marks behind damage show that what is damaged was signed.
+    /// Valid marks after damage show that what is damaged was signed.
     fn look_for_marks(&mut self, name: &str, at: u64) -> Result<bool> {
         let behind = marks_behind(self.log, name, &self.log_id, at)?;
         // The last two say how far what was signed goes, and how far without the last group.

@@ -3,7 +3,7 @@
 //!
 //! No record is altered or hidden by what is found here, so each finding is a warning with its place. The
 //! head of every chunk states the size of the checkpoint before it, and heads are in the signed tree: a
-//! checkpoint that was taken out of the middle is therefore named by the chunks behind it. Behind the last
+//! checkpoint that was taken out of the middle is therefore named by the chunks after it. After the last
 //! checkpoint, and where only a pruned segment's stub is left, the promise in `log.id` decides: one is signed
 //! after N chunks or T seconds at the latest.
 
@@ -29,9 +29,9 @@ pub(super) struct Expected {
     newest: Option<u64>,
     /// Size of the last checkpoint that was reported as missing.
     reported_missing: Option<u64>,
-    /// First chunk of the last run of stubs, and the one behind it.
+    /// First chunk of the last run of stubs, and the one after it.
     stubs: (u64, u64),
-    /// Earliest and latest time of chunks behind the newest note.
+    /// Earliest and latest time of chunks after the newest note.
     since_note: Option<(u64, u64)>,
     /// Chunks of the current segment, whether the last one says that it ends there, and its index.
     chunks: usize,
@@ -68,7 +68,7 @@ impl Expected {
                 Some((first, "keys")) if has(first, "gsl") || has(first, "pruned") => {}
                 Some((first, "keys")) => self.keys_alone.push(first),
                 Some((first, "pruned")) if has(first, "gsl") => {
-                    self.stubs_next_to_segment.push(first)
+                    self.stubs_next_to_segment.push(first);
                 }
                 Some((_, "pruned")) => {}
                 _ => self.strange.push(name.clone()),
@@ -122,7 +122,7 @@ impl Judge<'_> {
         self.expected.sort(names);
     }
 
-    /// The head of a chunk names the checkpoint before it. Those behind the file's last are for the end to
+    /// The head of a chunk names the checkpoint before it. Those after the file's last are for the end to
     /// judge.
     pub(super) fn named_checkpoint(&mut self, name: &str, at: u64, header: &Header) {
         let named = header.checkpoint;
@@ -239,7 +239,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A good note behind a stub, in which heads can't be asked: how far the note before it may be away.
+    /// A good note after a stub, in which heads can't be asked: how far the note before it may be away.
     pub(super) fn gap_in_pruned(&mut self, entry: &Entry) {
         let (first, end) = self.expected.stubs;
         let size = entry.checkpoint.size;
@@ -264,7 +264,7 @@ impl Judge<'_> {
         self.identity.checkpoint_chunks.saturating_mul(2).saturating_add(2)
     }
 
-    /// Chunks behind the last checkpoint that came so far apart that one was due between them.
+    /// Chunks after the last checkpoint that came so far apart that one was due between them.
     pub(super) fn late_tail(&mut self) {
         let Some((earliest, latest)) = self.expected.since_note else { return };
         let span = latest.saturating_sub(earliest) / SECOND;
@@ -300,7 +300,7 @@ impl Judge<'_> {
             self.report.warn(Place::file(&name, what).describe());
         }
         for first in std::mem::take(&mut self.expected.keys_alone) {
-            // Behind the end a crash left them, before their segment was begun.
+            // After the end a crash left them, before their segment was begun.
             if first < self.position.chunk {
                 let what = "keys of no segment of this log";
                 self.report.warn(Place::file(&file_name(first, "keys"), what).describe());

@@ -160,9 +160,9 @@ pub struct Report {
     pub signed_size: u64,
     /// and when it was signed, seconds since 1970.
     pub signed_time: u64,
-    /// Chunks and records behind it.
+    /// Chunks and records after it.
     pub unsigned_chunks: u64,
-    /// Records behind it.
+    /// Records after it.
     pub unsigned_records: u64,
     /// Epochs there were.
     pub epochs: u64,

@@ -10,7 +10,7 @@ use crate::statement::PrunedSegment;
 use crate::tree::{Hash, Range};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An epoch: who signs sizes above `start` up to `end`.
+/// An epoch: the key that signs sizes above `start` up to `end`.
 #[derive(Debug)]
 pub(super) struct Epoch {
     pub(super) number: u64,
@@ -34,7 +34,7 @@ pub(super) struct Unknown {
     pub(super) epoch: u64,
 }
 
-/// Who can read a segment, by the last statement about it.
+/// The readers of a segment, by the last statement about it.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
     pub(super) keys: Option<Hash>,
@@ -98,7 +98,7 @@ pub(super) struct Extent {
     pub(super) has_clock: bool,
     /// Records below the last checkpoint.
     pub(super) records_signed: u64,
-    /// The writer has said that it stopped.
+    /// The writer has stated that it stopped.
     pub(super) has_stop: bool,
 }
 

@@ -290,7 +290,7 @@ impl<S: Storage> Writer<S> {
         self.next_record
     }
 
-    /// Adds statements in clear, in a chunk of their own behind everything that waits. They are durable
+    /// Adds statements in clear, in a chunk of their own after everything that waits. They are durable
     /// after the next commit.
     pub fn state(&mut self, statements: &[Vec<u8>], flags: u8) -> Result<()> {
         self.alive()?;

@@ -87,7 +87,7 @@ impl Init {
 /// What opening found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
-    /// Bytes cut off behind the last commit mark.
+    /// Bytes cut off after the last commit mark.
     pub cut_bytes: u64,
     /// The segment they were cut from.
     pub cut_segment: String,
@@ -97,7 +97,7 @@ pub struct Opened {
     pub cut_note_bytes: u64,
     /// Chunks that the log holds.
     pub chunks: u64,
-    /// Chunks behind the last checkpoint that commit marks cover; the first checkpoint signs them.
+    /// Chunks after the last checkpoint that commit marks cover; the first checkpoint signs them.
     pub unsigned_chunks: u64,
     /// An epoch switch that a crash had interrupted was finished.
     pub finished_epoch: bool,
@@ -338,7 +338,7 @@ struct Scan<'a, S> {
     signer: &'a SignerState<S>,
     range: Range,
     next_record: u64,
-    /// A valid mark at or behind the last signed size was seen.
+    /// A valid mark at or after the last signed size was seen.
     is_sure: bool,
 }
 
@@ -452,7 +452,7 @@ impl<S: Storage> Scan<'_, S> {
         UnparsedPublicKey::new(&ED25519, key.key.public()).verify(&text, &mark.signature).is_ok()
     }
 
-    /// Valid commit marks above a size, behind a place.
+    /// Valid commit marks above a size, after a place.
     fn marks(&self, name: &str, at: u64, size: u64) -> Result<usize> {
         let behind = marks_behind(self.log, name, self.log_id, at)?;
         // Two contain all there is to say: anybody who can write to the disk can repeat one without end.
@@ -460,7 +460,7 @@ impl<S: Storage> Scan<'_, S> {
         Ok(signed.take(2).count())
     }
 
-    /// Damage behind everything signed is what a crash leaves; before it, an attack.
+    /// Damage after everything signed is what a crash leaves; before it, an attack.
     fn refuse_or_cut(&self, name: &str, at: u64, chunk: u64, checkpoint_size: u64) -> Result<bool> {
         if chunk < checkpoint_size {
             return Err(damage(name, at, "damage below a checkpoint"));
@@ -477,7 +477,7 @@ fn damage(name: &str, at: u64, what: &str) -> Error {
     Error::Mismatch(Mismatch::Damage { what: format!("{name} at {at}: {what}") })
 }
 
-/// Removes everything behind the good part: the rest of its segment, segments without good chunks, and
+/// Removes everything after the good part: the rest of its segment, segments without good chunks, and
 /// files that a crash left half made.
 fn cut<S: Storage>(log: &mut S, good: &Good, opened: &mut Opened) -> Result<()> {
     let names = log.list().map_err(|e| Error::storage("log", e))?;
@@ -499,7 +499,7 @@ fn cut<S: Storage>(log: &mut S, good: &Good, opened: &mut Opened) -> Result<()> 
             continue;
         }
         let is_empty = match parse_file_name(name) {
-            // Nothing at or behind the good size was ever committed.
+            // Nothing at or after the good size was ever committed.
             Some((first, "gsl" | "keys")) => first >= good.range.size(),
             _ => false,
         };

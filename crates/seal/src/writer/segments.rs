@@ -117,7 +117,7 @@ impl<S: Storage> Writer<S> {
         Ok(statement)
     }
 
-    /// Writes the index behind the last chunk. It is a help for readers and nothing rests on it.
+    /// Writes the index after the last chunk. It is a help for readers and nothing rests on it.
     pub(super) fn write_index(&mut self) -> Result<()> {
         let Some(current) = &self.current else { return Err(Error::Stopped) };
         let Some(keys) = current.keys.first() else { return Err(Error::Stopped) };

@@ -81,7 +81,7 @@ impl<S: Storage> Writer<S> {
         Ok(())
     }
 
-    /// Time went back behind what was signed: says so, in a segment of its own.
+    /// Time went back after what was signed: says so, in a segment of its own.
     fn state_clock(&mut self) -> Result<()> {
         let (from, to) = (self.checkpoint_ns, self.now_ns);
         self.checkpoint_ns = self.now_ns;

@@ -201,7 +201,7 @@ impl Log {
         all
     }
 
-    /// Cuts `checkpoints` behind the last note of at most this size.
+    /// Cuts `checkpoints` after the last note of at most this size.
     pub(crate) fn cut_checkpoints(&self, size: u64) {
         let end = self
             .notes()

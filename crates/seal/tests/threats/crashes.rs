@@ -52,7 +52,7 @@ pub(crate) fn rows() -> Vec<Threat> {
     ]
 }
 
-/// A log whose writer was killed behind a commit; where its last group begins.
+/// A log whose writer was killed after a commit; where its last group begins.
 fn killed() -> (Log, String, usize) {
     let mut log = Log::new();
     let mut writer = log.open();

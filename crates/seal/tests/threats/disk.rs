@@ -382,7 +382,7 @@ fn edited() {
         ..Place::default()
     };
     let mut chunk = forged(&log, &name, &place, b"edited");
-    // The head says what the old one said of its records, as far as it can.
+    // The head repeats what the old one held about its records, as far as it can.
     assert!(chunk.len() < range.len());
     log.change(&name, |b| drop(b.splice(range, chunk.drain(..))));
     let chunk = format!("chunk {}", header.index);

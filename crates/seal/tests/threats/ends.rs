@@ -187,7 +187,7 @@ fn restored() {
     judged(&backup.verify_anchored(&log), Rollback, 21, &[]);
 }
 
-/// A log whose writer was killed, with groups of chunks behind its last checkpoint.
+/// A log whose writer was killed, with groups of chunks after its last checkpoint.
 fn unsigned_tail() -> Log {
     let mut log = Log::new();
     let mut writer = log.open();
@@ -451,7 +451,7 @@ fn altered_marks() {
     let said = format!("{name} at byte {at}");
     assert!(json.contains(&said) && json.contains("commit mark with a wrong signature"), "{json}");
     judged(&log.verify(), Unanchored, 10, &[]);
-    // Behind the last checkpoint: in the last group as a crash leaves it, before it as no crash does.
+    // After the last checkpoint: in the last group as a crash leaves it, before it as no crash does.
     let mut log = Log::new();
     let mut writer = log.open();
     for _ in 0..3 {

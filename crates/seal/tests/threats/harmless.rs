@@ -176,7 +176,7 @@ fn checkpoints_repeated() {
     });
     let report = warned(&many, &anchor, &["again, 5000 times more"]);
     assert_eq!(report.checked_signatures, before);
-    // One in the middle, behind itself.
+    // One in the middle, after itself.
     let once = log.copy();
     let middle = notes[notes.len() - 3].0.clone();
     let copy = bytes[middle.clone()].to_vec();
@@ -243,7 +243,7 @@ fn indexes() {
         log.change(name, |b| b.truncate(at));
         warned(&log, &anchor, &[name, &format!("at byte {at}"), "the index is missing"]);
     }
-    // A second one, and one behind another chunk. Its end says where it begins: its form is right.
+    // A second one, and one after another chunk. Its end says where it begins: its form is right.
     let at = index(&names[1]);
     let bytes = log.get(&names[1])[at..].to_vec();
     let put = |log: &Log, to: usize| {
@@ -308,7 +308,7 @@ fn marks_repeated() {
         assert!(index.contains("the index is damaged"), "{index}");
         assert_eq!(report.checked_signatures, deep);
     }
-    // False marks behind damage: the last of the segment are looked at, and no more.
+    // False marks after damage: the last of the segment are looked at, and no more.
     let cut = log.copy();
     let start = log.chunks(&name)[1].0.start;
     let false_mark = [&mark[..60], &[7; 64]].concat();
@@ -368,7 +368,7 @@ fn late_tail() {
     drop(writer);
     assert!(log.log.is_locked().is_ok_and(|l| !l));
     assert!(log.verify().warnings.is_empty());
-    // The chunks behind the cut name the checkpoints; a log whose chunks name none is made by dropping ticks.
+    // The chunks after the cut name the checkpoints; a log whose chunks name none is made by dropping ticks.
     let mut quiet = Log::filled();
     let mut writer = quiet.open();
     for _ in 0..4 {

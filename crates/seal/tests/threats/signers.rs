@@ -200,7 +200,7 @@ fn old_epoch_rewritten() {
 fn epoch_gap() {
     let log = Log::filled();
     let key = current(&log);
-    // Everything behind the first checkpoints of epoch 0 is cut; the current key signs on from there.
+    // Everything after the first checkpoints of epoch 0 is cut; the current key signs on from there.
     let name = log.segments()[0].clone();
     let marks = log.marks(&name);
     let size = marks[2].1.size;

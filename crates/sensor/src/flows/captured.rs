@@ -1,5 +1,5 @@
-//! Captures into the behaviour engine: the network engine's flows and what protocols said become
-//! records without a file between.
+//! Captures into the behaviour engine: the network engine's flows and the records of protocols become
+//! flow records without a file between.
 //!
 //! The engine gets one more output, whose lines stay in memory. A flow is reported when it ends and
 //! stamped with its begin, so lines wait for earlier ones, up to an hour of event time and a bound of

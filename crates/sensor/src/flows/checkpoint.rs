@@ -4,7 +4,7 @@
 //! that alerts are made of, what the summary counts, and how long the outputs were. It is written next to the
 //! one before it, flushed to the disk and then put in its place, so that there is always a whole one. Its
 //! form: eight bytes that name it, a version, sections (a tag, a number, a length, bytes), and a SHA-256 over
-//! all of it. The form changes with the program; a checkpoint of another version is refused and said.
+//! all of it. The form changes with the program; a checkpoint of another version is refused with a message.
 
 use crate::Error;
 use aws_lc_rs::digest::{Context, SHA256, digest};

@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(drain(&mut exporters), 1);
         assert_eq!(shed(&exporters, ShedReason::KernelDrop), 500 - first);
         assert_eq!(shed(&exporters, ShedReason::SequenceGap), 10);
-        // What comes behind the end is refused, and counted.
+        // What comes after the end is refused, and counted.
         sender.send(&five(511)).unwrap();
         exporters.finish(&mut None, &mut |_| ControlFlow::Continue(()));
         sender.send(&five(512)).unwrap();

@@ -367,7 +367,7 @@ impl Drop for Reload {
     fn drop(&mut self) {
         self.ask = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so itself.
+            // A thread that panicked has reported that itself.
             let _ = thread.join();
         }
     }

@@ -191,7 +191,7 @@ impl Lines {
     }
 }
 
-/// Who is called: the name, where there is one, else the address.
+/// The name of the called host, where there is one, else its address.
 pub fn callee_name(calls: &Calls<'_>) -> String {
     match calls.name {
         "" => calls.to.to_string(),

@@ -124,7 +124,7 @@ impl OneInput<'_> {
         };
         let mut unsupported: Option<(u16, u64)> = None;
         let mut is_stopped = false;
-        // Blocks behind the one at hand, read to see whether a time far off is agreed with.
+        // Blocks after the one at hand, read to see whether a time far off is agreed with.
         let mut ahead: VecDeque<(Arc<CaptureBytes>, Vec<FrameRef>)> = VecDeque::new();
         let (mut spare, mut agreed) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
         let mut is_all = false;

@@ -140,7 +140,7 @@ fn alert_pcap(
     counts: &Arc<PacketLogCounts>,
 ) -> Result<Box<dyn Destination>, Error> {
     let bytes_max = node.size("limit").unwrap_or(u64::MAX);
-    // What would be wrong then is better said before the run.
+    // An error of that kind is better reported before the run.
     check(&path).map_err(|e| Error::Output(format!("{}: {e}", path.display())))?;
     let account = Account { counts: Arc::clone(counts), path, waiting: 0 };
     Ok(Box::new(AlertFrames { file: AlertPcap::NotYet, account, bytes_max }))

@@ -71,7 +71,7 @@ struct Batch {
     latest_ns: u64,
     /// The capture, when it is another than before.
     capture: Option<String>,
-    /// Lines are handed over behind it.
+    /// Lines are handed over after it.
     is_written: bool,
     /// More must be waited for: what was found so far is to be seen meanwhile.
     is_last_for_now: bool,

@@ -43,7 +43,7 @@ fn worker_budgets(pool: &BudgetPool, engine: &Engine) -> WorkerBudgets {
 #[derive(Default)]
 struct Shared {
     position: Position,
-    /// Panics that are not yet said.
+    /// Panics that are not yet reported.
     failed: Mutex<Vec<String>>,
 }
 

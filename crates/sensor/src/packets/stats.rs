@@ -43,7 +43,7 @@ impl Node {
         self.children.retain(|(_, c)| !c.children.is_empty() || c.value.is_some_and(|v| v != 0));
     }
 
-    /// With `deltas`, each counter's growth stands behind it: all of it, as there is one record a run.
+    /// With `deltas`, each counter's growth stands after it: all of it, as there is one record a run.
     fn write(&self, j: &mut Json, deltas: bool) {
         for (k, c) in &self.children {
             if c.children.is_empty() {

@@ -91,7 +91,7 @@ impl Holder {
             }
             Work::Lists(intel) => self.shards.set_intel(intel),
             Work::Release(shard, to) => {
-                // Who asked for it may be gone with the whole run.
+                // The thread that asked for it may be gone with the whole run.
                 let _ = to.send(self.shards.release(shard));
             }
             Work::Adopt { shard, holder, from } => {

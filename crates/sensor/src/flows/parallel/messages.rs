@@ -68,7 +68,7 @@ pub(super) struct Save {
     pub(super) batch: u64,
     pub(super) source: Vec<u8>,
     pub(super) front: Vec<u8>,
-    /// Limits that the reader reached since it said so last.
+    /// Limits that the reader reached since its last report.
     pub(super) limits: Reached,
 }
 
@@ -184,7 +184,7 @@ impl Workers {
 pub(super) struct Known {
     /// Records it is working on.
     pub(super) held: AtomicU64,
-    /// What it had counted behind its last batch.
+    /// What it had counted after its last batch.
     pub(super) given: Mutex<Given>,
     /// What waited for it when it found itself abandoned.
     pub(super) left: Mutex<Option<Receiver<Work>>>,

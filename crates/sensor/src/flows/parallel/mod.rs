@@ -227,7 +227,7 @@ fn write(
             break;
         }
     }
-    // Who failed at the very end is heard of only now: its thread speaks when it has let all go.
+    // A worker that failed at the very end is heard of only now: its thread reports when it has let all go.
     for at in writer.unfinished() {
         loop {
             match watch.fanout.next(LAST_WORD) {
@@ -507,7 +507,7 @@ mod tests {
             let shed = parcels.shed_for(ShedReason::WorkerLost).items;
             assert!(shed <= (crate::limits::RECORD_BATCHES_MAX + 2) * BATCH_RECORDS, "{shed}");
             assert_eq!(parcels.received().items, u64::from(RECORDS));
-            // Half of the shards, with the sources they held behind two batches.
+            // Half of the shards, with the sources they held after two batches.
             let shards = Shards::new(Arc::new(Settings::default()), BUDGET).count() as u64;
             assert_eq!(restarted, shards / 2);
             assert!(done.sources.shed_for(ShedReason::WorkerLost).items > 0);

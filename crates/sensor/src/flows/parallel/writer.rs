@@ -1,5 +1,5 @@
 //! The writer's side: what workers found, merged batch by batch by place, so that it is what one worker
-//! alone would have said.
+//! alone would have found.
 
 use super::messages::{BATCH_BYTES, Part, SharedSide, SpareFound, Workers};
 use crate::flows::checkpoint::Tag;
