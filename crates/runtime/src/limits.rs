@@ -49,7 +49,7 @@ limits! { "runtime";
     /// Most messages of one channel, whatever its items and bytes allow: the queue's slots are
     /// allocated at its beginning. Batches hold 64 to 256 frames, so this is more than enough.
     pub const CHANNEL_MESSAGES_MAX: u64 = 4096,
-        Spares("who sends waits");
+        Spares("the sender waits");
 
     /// How many such looks a writer keeps waiting for a reader once it was asked to stop: with the last
     /// look before, a second and a bit, so that a reader that is only slow gets the end of the results and
