@@ -1,5 +1,5 @@
 //! Evidence and alerts as IDMEFv2 lines (`alerts.json`) and as lines for people (`alerts.log`), in
-//! the peer's forms, with what its JSON leaves out: the type of evidence, its technique, how often
+//! Slips' forms, with what its JSON leaves out: the type of evidence, its technique, how often
 //! it was seen, and the state of the input.
 
 use crate::triage;
@@ -234,7 +234,7 @@ fn severity(level: ThreatLevel) -> &'static str {
     }
 }
 
-/// The peer's words, in its spelling.
+/// Slips' words, in its spelling.
 fn confidence(c: f64) -> &'static str {
     match c {
         _ if c >= 0.8 => "High",
@@ -316,9 +316,9 @@ mod tests {
         }
     }
 
-    /// Beside it the peer's own line (its version 1.1.21), whose fields these are.
+    /// Beside it Slips' own line (its version 1.1.21), whose fields these are.
     #[test]
-    fn a_line_has_the_peers_fields() {
+    fn a_line_has_the_fields_of_slips() {
         let mut out = Vec::new();
         evidence(&sample(), 0.0, Some(TimeNs(0)), &mut out);
         let text = String::from_utf8(out).unwrap();

@@ -1,6 +1,6 @@
-//! Names of numbers as the peer's outputs write them: IP protocols, link types, TCP flags.
+//! Names of numbers as Suricata's outputs write them: IP protocols, link types, TCP flags.
 
-/// Names of IP protocols by number: the keywords of IANA's registry, with the peer's words for 4 and
+/// Names of IP protocols by number: the keywords of IANA's registry, with Suricata's words for 4 and
 /// 89 and for the private ranges.
 #[rustfmt::skip]
 const IP_PROTOCOLS: [&str; 144] = [

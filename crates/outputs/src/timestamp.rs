@@ -1,4 +1,4 @@
-//! Time stamps as the peer's outputs write them, in local time.
+//! Time stamps as Suricata's outputs write them, in local time.
 //!
 //! Records of one packet share a second, records of a flow's end come from few; so the texts of some
 //! seconds are kept. The zone is asked for its offset only when a second is new, and the rest is

@@ -2,7 +2,7 @@
 //!
 //! Detection looks at the first bytes of each direction. A pattern is a literal at a fixed place; a
 //! probe is a small function that looks at the bytes and answers yes, no or not enough. Probes run
-//! for flows to or from their ports only (the peer's rule), patterns everywhere.
+//! for flows to or from their ports only (Suricata's rule), patterns everywhere.
 
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
@@ -75,7 +75,7 @@ pub enum Probe {
 pub struct PortProbe {
     /// Transport.
     pub transport: Transport,
-    /// Default ports in the peer's notation (`53`, `[443,8443]`); the configuration may change them.
+    /// Default ports in Suricata's notation (`53`, `[443,8443]`); the configuration may change them.
     pub ports: &'static str,
     /// Least and most bytes the probe looks at (0: no limit).
     pub min_bytes: u16,

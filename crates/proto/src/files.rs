@@ -213,7 +213,7 @@ impl File {
         }
     }
 
-    /// Notes lost bytes: they count into the size, hashes go on without them (the peer names a
+    /// Notes lost bytes: they count into the size, hashes go on without them (Suricata names a
     /// stored file by the SHA-256 of what was there).
     pub fn gap(&mut self, len: u64) {
         if self.state == FileState::Open {
@@ -225,7 +225,7 @@ impl File {
     }
 
     /// Ends the file. MD5 and SHA-1 exist only for files that ended as announced, SHA-256 also for
-    /// those that were cut (the peer's rule: stored files are named by it).
+    /// those that were cut (Suricata's rule: stored files are named by it).
     pub fn close(&mut self, state: FileState) {
         if self.state != FileState::Open {
             return;

@@ -41,7 +41,7 @@ pub enum Outcome {
         needed: usize,
     },
     /// A stream can't be followed any more: no further input will be given in either direction. A
-    /// datagram flow goes on with its next datagram (both as in the peer).
+    /// datagram flow goes on with its next datagram (both as in Suricata).
     Error,
 }
 

@@ -1,4 +1,4 @@
-//! The parser over the peer's own captures: what the peer's tests expect of file data, files and
+//! The parser over Suricata's own captures: what Suricata's tests expect of file data, files and
 //! URIs must come out of the transactions.
 //!
 //! Rules are not run here: a content of a rule is looked for in the windows and buffers that the
@@ -235,8 +235,8 @@ fn disguised_bodies_are_seen_through() {
 
 /// The same transactions come out whatever pieces the bytes come in. Left out are captures with
 /// bytes behind the announced end of a body: what comes with the end counts as part of it (browsers
-/// and the peer do so), what comes later can't; and those with something else where a status line is
-/// due, which the peer takes for a body that ends with its segment.
+/// and Suricata do so), what comes later can't; and those with something else where a status line is
+/// due, which Suricata takes for a body that ends with its segment.
 #[test]
 fn pieces_make_no_difference() {
     let Some(tests) = tests() else { return };

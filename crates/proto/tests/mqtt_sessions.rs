@@ -1,4 +1,4 @@
-//! MQTT sessions made by hand. What each comes to was measured with the peer 8.0.7.
+//! MQTT sessions made by hand. What each comes to was measured with Suricata 8.0.7.
 
 mod play;
 

@@ -1,4 +1,4 @@
-//! Records of DNS, TLS and SSH against those the peer wrote for the same captures.
+//! Records of DNS, TLS and SSH against those Suricata wrote for the same captures.
 #![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
 
 mod drive;
@@ -31,7 +31,7 @@ fn object_of(line: &str, key: &str) -> Option<String> {
     None
 }
 
-/// `grouped` stands in the order of a hash table in the peer: sorted for comparing.
+/// `grouped` stands in the order of a hash table in Suricata: sorted for comparing.
 fn in_order(object: &str) -> String {
     let Some(from) = object.find("\"grouped\":{") else { return object.to_string() };
     let Some(grouped) = object_of(&object[from..], "grouped") else { return object.to_string() };
@@ -47,7 +47,7 @@ fn count(items: impl Iterator<Item = String>) -> BTreeMap<String, i64> {
     out
 }
 
-/// Lines of one kind: what the peer wrote and what we wrote, as multisets of objects.
+/// Lines of one kind: what Suricata wrote and what we wrote, as multisets of objects.
 fn differences(ours: &drive::Run, eve: &str, kind: &str) -> (usize, Vec<String>) {
     let is_kind = format!("\"event_type\":\"{kind}\"");
     let lines = eve.lines().filter(|l| l.contains(&is_kind));
@@ -146,16 +146,16 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// Records of all tests of the peer's suite that have any of DNS, TLS or SSH.
+/// Records of all tests of Suricata's suite that have any of DNS, TLS or SSH.
 #[test]
-fn output_of_the_peers_tests() {
+fn output_of_suricata_tests() {
     let Some(corpus) = drive::corpus() else {
         println!("skipped: no corpus");
         return;
     };
     let root = corpus.join("suricata-verify");
     let Ok(archive) = std::fs::File::open(root.join("peer/output-of-tests.tar.zst")) else {
-        println!("skipped: no output of the peer");
+        println!("skipped: no output of Suricata");
         return;
     };
     let tar = zstd::decode_all(archive).expect("archive");

@@ -1,5 +1,5 @@
-//! SIP sessions made by hand. Records and refusals of datagrams are the peer's (8.0.7); on streams
-//! bodies end where their `Content-Length` says (RFC 3261 18.3), which the peer does only for bodies
+//! SIP sessions made by hand. Records and refusals of datagrams are Suricata's (8.0.7); on streams
+//! bodies end where their `Content-Length` says (RFC 3261 18.3), which Suricata does only for bodies
 //! it can read.
 
 mod play;

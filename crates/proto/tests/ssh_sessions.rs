@@ -1,4 +1,4 @@
-//! SSH sessions made by hand. What each comes to was measured with the peer 8.0.7.
+//! SSH sessions made by hand. What each comes to was measured with Suricata 8.0.7.
 
 mod play;
 

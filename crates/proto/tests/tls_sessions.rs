@@ -1,4 +1,4 @@
-//! TLS sessions made by hand, most of them broken. What each comes to was measured with the peer
+//! TLS sessions made by hand, most of them broken. What each comes to was measured with Suricata
 //! 8.0.7: its events, its record, and how far both sides get.
 
 mod play;
@@ -267,7 +267,7 @@ fn how_far_both_sides_get() {
         (vec![c(&cut(&hello())), s(&cut(&server_flight()))], [3, 4]),
         (vec![c(&cut(&hello_13)), s(&cut(&[server_13, application()].concat()))], [1, 4]),
         (vec![c(&cut(&[hello(), record(21, 0x0303, b"\x02\x28")].concat()))], [4, 5]),
-        // The end of one direction is that direction's alone (the peer's rules on states).
+        // The end of one direction is that direction's alone (Suricata's rules on states).
         (vec![c(&hello()), s(&cut(&server_hello(0x0303, &[])))], [4, 1]),
     ];
     for (session, progress) in cases {

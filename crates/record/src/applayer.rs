@@ -71,9 +71,9 @@ pub enum LiteralForm {
 pub struct BufferDef {
     /// The keyword that selects it (`http.uri`).
     pub name: &'static str,
-    /// The name the peer uses inside its reports and messages (`http_uri`).
+    /// The name Suricata uses inside its reports and messages (`http_uri`).
     pub internal: &'static str,
-    /// How the peer's reports describe it (`http request uri`), empty when unknown.
+    /// How Suricata's reports describe it (`http request uri`), empty when unknown.
     pub description: &'static str,
     /// Further sticky keywords for the same buffer (`dns_query`).
     pub aliases: &'static [&'static str],
@@ -81,7 +81,7 @@ pub struct BufferDef {
     pub modifier: Option<&'static str>,
     /// The pcre flag letter that selects it (`U`), if there is one.
     pub pcre_flag: Option<u8>,
-    /// Fast-pattern priority: lower is preferred (the peer's: nearly all 2, methods 4).
+    /// Fast-pattern priority: lower is preferred (Suricata's: nearly all 2, methods 4).
     pub priority: u8,
     /// A transaction may have several instances, each inspected on its own.
     pub multi: bool,
@@ -329,7 +329,7 @@ pub struct ProtoTable {
     pub rule_names: &'static [&'static str],
     /// Transports.
     pub transports: &'static [Transport],
-    /// The peer counts it by transport (`dcerpc_tcp`) although it is looked for over one here.
+    /// Suricata counts it by transport (`dcerpc_tcp`) although it is looked for over one here.
     pub is_counted_by_transport: bool,
     /// Names of the progress states to the server, in order of progress: hooks and `ts_progress`.
     pub states_to_server: &'static [&'static str],
@@ -343,7 +343,7 @@ pub struct ProtoTable {
     pub conditions: &'static [ConditionDef],
     /// Events.
     pub events: &'static [EventDef],
-    /// EVE's anomaly records write the events' names in capitals (the peer's older protocols: http,
+    /// EVE's anomaly records write the events' names in capitals (Suricata's older protocols: http,
     /// smtp, tls, modbus, dnp3), else as rules write them.
     pub events_in_capitals: bool,
     /// Names of its frames without the protocol's (`pdu`), see [`STREAM_FRAME`]; position is the

@@ -7,7 +7,7 @@
 //! * [`Budget`] is the leaf that a table owns: plain cells. It takes from its pool in chunks, so
 //!   that a reservation on the packet path is a compare and an add in the owner's own memory.
 //!
-//! A leaf has its own limit too (the peer's `memcap`), kept exactly; only what it holds from its
+//! A leaf has its own limit too (Suricata's `memcap`), kept exactly; only what it holds from its
 //! pool is rounded up to chunks. When the pool has no whole chunk left, the exact lack is asked
 //! for before the reservation is refused, so that small budgets work to their last byte.
 //!
@@ -347,7 +347,7 @@ impl fmt::Display for BudgetReport {
 
 /// A size in bytes as configuration writes it and people read it.
 ///
-/// Parsing follows the peer (Suricata): a number, perhaps with a fraction, perhaps a blank, and
+/// Parsing follows Suricata: a number, perhaps with a fraction, perhaps a blank, and
 /// `kb`/`KiB`, `mb`/`MiB`, `gb`/`GiB` in any case, all powers of 1,024; no unit means bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_the_peer_reads_them() {
+    fn sizes_are_read_as_suricata_reads_them() {
         let cases: &[(&str, Option<u64>)] = &[
             ("64MiB", Some(64 << 20)),
             ("32mb", Some(32 << 20)),

@@ -73,7 +73,7 @@ impl Tree {
         }
     }
 
-    /// The size in bytes at a path: `10mb`, `64 KiB`, `1gb`, or a plain number; the peer's units are
+    /// The size in bytes at a path: `10mb`, `64 KiB`, `1gb`, or a plain number; Suricata's units are
     /// all powers of 1,024.
     pub fn size(&self, path: &str) -> Option<u64> {
         parse_size(self.text(path)?)
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_as_the_peer_reads_them() {
+    fn sizes_as_suricata_reads_them() {
         for (text, bytes) in
             [("10mb", 10 << 20), ("64 KiB", 64 << 10), ("1gb", 1 << 30), ("100", 100)]
         {

@@ -2,7 +2,7 @@
 //!
 //! They borrow: a record lives for one call of [`NetSink`]. Objects only the engine can write (a
 //! protocol's transaction, flow bits, files) come as [`WriteObject`], so that outputs need no
-//! knowledge of protocols, and the engine none of formats. Field meanings follow the peer's EVE
+//! knowledge of protocols, and the engine none of formats. Field meanings follow Suricata's EVE
 //! schema (8.0.x).
 
 use crate::json::{self, Json};
@@ -565,7 +565,7 @@ pub const PACKET_NOTES: &[&str] = &[
     "ack_unseen_data",
 ];
 
-/// The settings of a `stream` type that choose packets by a note, as the peer has them; beside them
+/// The settings of a `stream` type that choose packets by a note, as Suricata has them; beside them
 /// there is `all`.
 pub const PACKET_NOTES_CHOSEN: &[&str] =
     &["spurious_retransmission", "event_set", "state_update", "tcp_session_reuse"];

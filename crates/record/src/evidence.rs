@@ -34,7 +34,7 @@ impl ThreatLevel {
         ThreatLevel::Critical,
     ];
 
-    /// Its weight in sums, after the peer.
+    /// Its weight in sums, after Slips.
     pub const fn weight(self) -> f64 {
         match self {
             ThreatLevel::Info => 0.0,
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_and_ids_have_the_peers_forms() {
+    fn levels_and_ids_have_the_forms_of_slips() {
         assert_eq!(ThreatLevel::of_score(0.3), ThreatLevel::Medium);
         assert_eq!(ThreatLevel::of_score(0.0), ThreatLevel::Info);
         assert_eq!(ThreatLevel::from_name(b" high"), Some(ThreatLevel::High));

@@ -3,7 +3,7 @@
 //! it. The packet path has [`crate::Addr`] instead, whose version stands in the packet.
 //!
 //! The questions asked of an address (private, multicast, …) answer as Python's `ipaddress` does,
-//! which decides them for the peer whose detections these types serve.
+//! which decides them for Slips, whose detections these types serve.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

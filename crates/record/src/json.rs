@@ -319,7 +319,7 @@ impl Json {
     }
 
     /// `"key":"printable"`: bytes outside the printable ASCII range become `.`, but CR and LF are
-    /// kept, as the peer's `payload_printable`.
+    /// kept, as Suricata's `payload_printable`.
     pub fn printable(&mut self, key: &str, bytes: &[u8]) {
         self.key(key);
         self.out.push(b'"');
@@ -337,7 +337,7 @@ impl Json {
     }
 
     /// Writes a quoted string: valid UTF-8 passes with control characters escaped; of text that is
-    /// not UTF-8 every byte above ASCII becomes the text `\xhh`, as the peer's JSON builder does
+    /// not UTF-8 every byte above ASCII becomes the text `\xhh`, as Suricata's JSON builder does
     /// (observed in EVE of 8.0.7: `ff 61 c3 a9` is written `\\xffa\\xc3\\xa9`).
     pub fn quoted(&mut self, text: &[u8]) {
         self.out.push(b'"');

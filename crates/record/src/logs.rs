@@ -501,7 +501,7 @@ pub struct Ssl<'a> {
     pub ja3s: &'a [u8],
     /// Fingerprints of the server's certificates.
     pub cert_fps: List<'a>,
-    /// DNS over HTTPS, by a script of the peer.
+    /// DNS over HTTPS, by a script of Slips.
     pub is_doh: bool,
     /// Whether the handshake ended well.
     pub is_established: bool,
@@ -659,7 +659,7 @@ mod tests {
 
     #[test]
     fn moments_are_written_as_iso() {
-        // The second is a line of the peer's alerts.json.
+        // The second is a line of Slips' alerts.json.
         for (ns, text) in [
             (0, "1970-01-01T00:00:00.000000+00:00"),
             (26_457_743_000, "1970-01-01T00:00:26.457743+00:00"),

@@ -1,6 +1,6 @@
 //! Address sets of rule headers: sorted ranges, negation resolved, shared between rules.
 //!
-//! The two versions of IP are worked out each on its own, as the peer does: `!10.0.0.0/8` is every
+//! The two versions of IP are worked out each on its own, as Suricata does: `!10.0.0.0/8` is every
 //! other IPv4 address and no IPv6 address at all, since no item said anything about IPv6.
 
 use crate::diagnostic::{Checked, Refusal};
@@ -214,7 +214,7 @@ mod tests {
     }
 
     // What is refused, and that a negation says nothing of the other version, was measured with
-    // the peer, 8.0.7.
+    // Suricata 8.0.7.
     #[test]
     fn lists_negation_and_variables() {
         for (text, address, wanted) in [

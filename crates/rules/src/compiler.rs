@@ -168,7 +168,7 @@ impl<'c> Compiler<'c> {
         self.warnings.push(warning);
     }
 
-    /// The name the peer's reports give a set of protocols.
+    /// The name Suricata's reports give a set of protocols.
     pub(crate) fn proto_name(&self, id: ProtoId) -> &'static str {
         self.catalog.table(id).map_or("unknown", |t| t.eve_name)
     }

@@ -1,7 +1,7 @@
 //! What a rule demands of a buffer: contents, regular expressions, byte arithmetic.
 //!
 //! All of these are tried left to right in one buffer (or one packet payload or stream piece),
-//! sharing a position, the end of the last match. Their exact meaning is that of the peer, 8.0.x.
+//! sharing a position, the end of the last match. Their exact meaning is that of Suricata 8.0.x.
 
 use crate::integer::IntegerMatch;
 use crate::text::Text;
@@ -58,7 +58,7 @@ pub enum BufferCondition {
         /// `!` before its name.
         negated: bool,
     },
-    /// `rpc`-like keywords that the payload list of the peer holds and we do not run yet.
+    /// `rpc`-like keywords that the payload list of Suricata holds and we do not run yet.
     Inert(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a rule, said twice: in the peer's words, which its users' scripts look for,
+//! What is wrong with a rule, said twice: in Suricata's words, which its users' scripts look for,
 //! and in ours, with the place marked in the rule.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -28,9 +28,9 @@ pub struct Diagnostic {
     pub len: u32,
     /// How bad it is.
     pub severity: Severity,
-    /// The part of the peer that says it (`detect-parse`).
+    /// The part of Suricata that says it (`detect-parse`).
     pub subsystem: &'static str,
-    /// The peer's words, where known.
+    /// Suricata's words, where known.
     pub message: String,
     /// What we have to add: the reason, or what to do.
     pub reason: Option<String>,
@@ -116,22 +116,22 @@ impl fmt::Display for Diagnostic {
 /// Why a keyword is refused, before it is known which rule of which file it concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// The part of the peer that says it.
+    /// The part of Suricata that says it.
     pub(crate) subsystem: &'static str,
-    /// The peer's words; empty when it says nothing of its own.
+    /// Suricata's words; empty when it says nothing of its own.
     pub(crate) message: String,
     /// Ours.
     pub(crate) reason: Option<String>,
     /// Start and length of the place in the rule, when nearer than the option.
     pub(crate) span: Option<(usize, usize)>,
-    /// The rule is left out, but the peer does not count it as failed.
+    /// The rule is left out, but Suricata does not count it as failed.
     pub(crate) is_left_out: bool,
     /// It is no fault, only told.
     pub(crate) is_note: bool,
 }
 
 impl Refusal {
-    /// In the peer's words.
+    /// In Suricata's words.
     pub(crate) fn new(subsystem: &'static str, message: impl Into<String>) -> Refusal {
         Refusal {
             subsystem,
@@ -143,7 +143,7 @@ impl Refusal {
         }
     }
 
-    /// The peer only says that the rule failed; the reason is ours.
+    /// Suricata only says that the rule failed; the reason is ours.
     pub(crate) fn silent(reason: impl Into<String>) -> Refusal {
         Refusal {
             subsystem: "detect",

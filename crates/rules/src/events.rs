@@ -1,7 +1,7 @@
 //! Names of decoder and stream events that rules may ask for (`decode-event`, `stream-event`).
 //!
 //! They are known here by name so that a misspelt one is refused at load; whoever raises events maps
-//! the names to its own. Taken from what the peer, 8.0.7, accepts.
+//! the names to its own. Taken from what Suricata 8.0.7 accepts.
 
 /// Names behind `decode-event:`, sorted.
 pub const DECODER_EVENTS: &[&str] = &[
@@ -226,7 +226,7 @@ pub(crate) fn stream_event(name: &str) -> Option<&'static str> {
     find(STREAM_EVENTS, name)
 }
 
-/// Events of earlier versions that the peer refuses with words of their own.
+/// Events of earlier versions that Suricata refuses with words of their own.
 pub(crate) fn is_retired(name: &str) -> bool {
     name == "udp.hlen_invalid"
 }

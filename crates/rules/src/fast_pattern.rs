@@ -2,7 +2,7 @@
 //!
 //! `fast_pattern` decides; else the buffer with the best priority, in it the longest content, then
 //! the strongest, then the buffer that comes first in the order of ties, then the leftmost. The
-//! order of ties is the peer's (measured there pair by pair), so that both choose the same.
+//! order of ties is Suricata's (measured there pair by pair), so that both choose the same.
 
 use crate::compiler::Compiler;
 use crate::content::{BufferCondition, Content, ContentFlags};
@@ -15,7 +15,7 @@ const PAYLOAD_PRIORITY: u8 = 3;
 /// Priority of packet headers and frames.
 const PACKET_PRIORITY: u8 = 2;
 
-/// Buffers whose contents are equal in all else: earlier ones win. Names are the peer's internal
+/// Buffers whose contents are equal in all else: earlier ones win. Names are Suricata's internal
 /// ones; those that don't stand here come after, in the catalog's order from its end.
 const TIE_ORDER: &[&str] = &[
     "http_uri",

@@ -1,7 +1,7 @@
 //! From a draft to signatures: what only the whole rule decides.
 //!
 //! In this order: every buffer was used; directions agree; literals can match their buffers; packet
-//! and stream keywords don't mix; type; flags; fast pattern; engines. The order is the peer's,
+//! and stream keywords don't mix; type; flags; fast pattern; engines. The order is Suricata's,
 //! since of several faults the first one is reported.
 
 use crate::compiler::Compiler;

@@ -108,7 +108,7 @@ impl IntegerMatch {
     /// Reads the text behind a keyword whose value is a set of flags: a comparison of the number, or
     /// flags by name with commas between them, each with `!` before it when it must not be set.
     ///
-    /// What follows a list without a comma is left alone, as by the peer (8.0.7).
+    /// What follows a list without a comma is left alone, as by Suricata (8.0.7).
     pub fn parse_flags(
         text: &str,
         width: IntegerWidth,
@@ -190,7 +190,7 @@ pub fn number_with_unit(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    // The forms are those of the peer's flow.age test (rules/flow_age) and its documentation.
+    // The forms are those of Suricata's flow.age test (rules/flow_age) and its documentation.
     #[test]
     fn every_written_form_is_read() {
         use IntegerMatch::*;
@@ -227,7 +227,7 @@ mod tests {
     fn flags_are_listed_by_name() {
         use IntegerMatch::*;
         let bits = [("dup", 8), ("retain", 1)];
-        // Each as the peer 8.0.7 takes or refuses it for mqtt.flags.
+        // Each as Suricata 8.0.7 takes or refuses it for mqtt.flags.
         for (text, wanted) in [
             ("dup", Some(Mask { mask: 8, wanted: 8 })),
             (" !dup", Some(Mask { mask: 8, wanted: 0 })),

@@ -45,7 +45,7 @@ pub(crate) enum Keyword {
     Integer(&'static IntegerDef),
     /// A condition of a protocol.
     Condition(&'static ConditionDef),
-    /// Known to the peer, not to this sensor.
+    /// Known to Suricata, not to this sensor.
     Inert(&'static KnownKeyword),
 }
 

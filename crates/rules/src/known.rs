@@ -44,7 +44,7 @@ pub enum Quotes {
     Mandatory,
 }
 
-/// A keyword as the peer lists it.
+/// A keyword as Suricata lists it.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownKeyword {
     /// Name.
@@ -63,7 +63,7 @@ pub struct KnownKeyword {
     pub uses: KeywordUses,
     /// Features as the listing shows them (`supports firewall:prefilter`): nothing follows from them.
     pub features: &'static str,
-    /// Page of the peer's documents, relative.
+    /// Page of Suricata's documents, relative.
     pub page: &'static str,
     /// What it does.
     pub description: &'static str,

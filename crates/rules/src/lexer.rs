@@ -13,7 +13,7 @@ pub struct RuleText<'t> {
     pub line: u32,
     /// The rule, lines joined, without its line end.
     pub text: Cow<'t, str>,
-    /// The line begins with white space: the peer skips such lines without a word.
+    /// The line begins with white space: Suricata skips such lines without a word.
     pub is_indented: bool,
 }
 

@@ -4,7 +4,7 @@
 use gabion_record::limits;
 
 limits! { "rules";
-    /// Nesting of lists and variables in addresses and ports: the peer allows 64 variables in a chain;
+    /// Nesting of lists and variables in addresses and ports: Suricata allows 64 variables in a chain;
     /// a chain that names itself must end.
     pub const LIST_DEPTH_MAX: usize = 64,
         Refuses("the rule");
@@ -14,7 +14,7 @@ limits! { "rules";
     pub const LIST_ITEMS_MAX: usize = 1 << 20,
         Refuses("the rule");
 
-    /// Bytes of one rule, lines joined. The peer cuts at 8,191 and refuses the pieces; longer rules
+    /// Bytes of one rule, lines joined. Suricata cuts at 8,191 and refuses the pieces; longer rules
     /// are accepted here, but not without end.
     pub const RULE_BYTES_MAX: usize = 64 << 10,
         Refuses("the rule");
@@ -28,19 +28,19 @@ limits! { "rules";
     pub const BUFFERS_PER_RULE_MAX: usize = 255,
         Refuses("the rule");
 
-    /// Countries of one `geoip`: the peer's limit.
+    /// Countries of one `geoip`: Suricata's limit.
     pub const COUNTRIES_PER_RULE_MAX: usize = 64,
         Refuses("the rule");
 
-    /// Byte variables of one rule: the peer's own limit is of the same order.
+    /// Byte variables of one rule: Suricata's own limit is of the same order.
     pub const BYTE_VARIABLES_MAX: u8 = 64,
         Refuses("the rule");
 
-    /// Transforms on one buffer: the peer's limit.
+    /// Transforms on one buffer: Suricata's limit.
     pub const TRANSFORMS_MAX: usize = 16,
         Refuses("the rule");
 
-    /// Capture groups kept by one `pcre`: the peer's limit.
+    /// Capture groups kept by one `pcre`: Suricata's limit.
     pub const CAPTURES_MAX: usize = 8,
         Refuses("the rule");
 

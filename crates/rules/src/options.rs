@@ -15,7 +15,7 @@ pub type FileReader<'o> = &'o dyn Fn(&str) -> Result<Vec<u8>, HostError>;
 pub type DatasetOpener<'o> = &'o dyn Fn(u32, &DatasetDef) -> Result<(), HostError>;
 
 /// Looks into a script (path, whether it is a transform) for what it holds and registers; an error
-/// is what is wrong with it, in the peer's words.
+/// is what is wrong with it, in Suricata's words.
 pub type ScriptInspector<'o> = &'o dyn Fn(&str, bool) -> Result<ScriptFacts, HostError>;
 
 /// Settings of a load.

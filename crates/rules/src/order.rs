@@ -3,7 +3,7 @@
 //!
 //! By action; then for each kind of shared state those that write it before those that read it;
 //! then priority, then sid. For hostbits only writers count and for xbits only readers: measured
-//! with the peer, 8.0.7.
+//! with Suricata 8.0.7.
 
 use crate::action::Action;
 use crate::content::{BufferCondition, CaptureTarget};
@@ -36,7 +36,7 @@ fn permute<T>(items: &mut [T], place: &mut [usize]) {
     }
 }
 
-/// Rank by action, then by each kind of state in the peer's order of comparisons.
+/// Rank by action, then by each kind of state in Suricata's order of comparisons.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     /// Firewall rules come first, as their files have them.

@@ -538,7 +538,7 @@ pub enum ReputationTest {
     Score(IntegerMatch),
 }
 
-/// `geoip`: an address without a country never matches, negated or not (the peer's rule).
+/// `geoip`: an address without a country never matches, negated or not (Suricata's rule).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeoIpTest {
     /// Whose country.

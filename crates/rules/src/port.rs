@@ -123,7 +123,7 @@ mod tests {
         RuleVars { addresses: vec![], ports: vec![("HTTP_PORTS".into(), "[80,8080]".into())] }
     }
 
-    // Accepted and refused forms were measured with the peer, 8.0.7.
+    // Accepted and refused forms were measured with Suricata 8.0.7.
     #[test]
     fn lists_ranges_and_variables() {
         for (text, port, wanted) in [

@@ -351,7 +351,7 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
     Ok(part)
 }
 
-/// Protocols of the peer's own listing, by name and transports (bit 0 TCP, bit 1 UDP): rules for
+/// Protocols of Suricata's own listing, by name and transports (bit 0 TCP, bit 1 UDP): rules for
 /// those that the catalog does not have load and are inert.
 const KNOWN_PROTOCOLS: &[(&str, u8)] = &[
     ("http", 1),
@@ -569,7 +569,7 @@ fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
     }
 }
 
-/// Whether the peer has a protocol of that name.
+/// Whether Suricata has a protocol of that name.
 pub(crate) fn is_known_protocol(name: &str) -> bool {
     KNOWN_PROTOCOLS.iter().any(|(n, _)| *n == name)
 }

@@ -1,4 +1,4 @@
-//! Type of a rule, its flags and requirements, as the peer decides them.
+//! Type of a rule, its flags and requirements, as Suricata decides them.
 
 use crate::action::Action;
 use crate::compiler::Compiler;

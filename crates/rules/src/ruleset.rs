@@ -214,7 +214,7 @@ impl Ruleset {
     }
 
     /// Key and value of each metadata entry, in the order written. An entry without a value is
-    /// left out, as the peer does.
+    /// left out, as Suricata does.
     pub fn metadata<'a>(&'a self, s: &'a Signature) -> impl Iterator<Item = (&'a str, &'a str)> {
         s.metadata.iter().flat_map(|t| self.texts.get(*t).split(',')).filter_map(|entry| {
             let (key, value) = entry.trim().split_once(char::is_whitespace)?;

@@ -34,7 +34,7 @@ pub enum ActionScope {
 /// Type of a rule: when it is inspected and how far its action reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RuleType {
-    /// Type not set (the peer's `unset`).
+    /// Type not set (Suricata's `unset`).
     NotSet,
     /// Addresses and IP protocol only: once per flow and direction.
     IpOnly,
@@ -57,7 +57,7 @@ pub enum RuleType {
 }
 
 impl RuleType {
-    /// As the peer's reports name it.
+    /// As Suricata's reports name it.
     pub const fn name(self) -> &'static str {
         match self {
             RuleType::NotSet => "unset",
@@ -295,7 +295,7 @@ pub enum PacketBuffer {
 }
 
 impl PacketBuffer {
-    /// The keyword, which is also the name in the peer's reports.
+    /// The keyword, which is also the name in Suricata's reports.
     pub const fn name(self) -> &'static str {
         match self {
             PacketBuffer::IpSource => "ip.src",

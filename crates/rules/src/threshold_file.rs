@@ -270,7 +270,7 @@ fn apply(entry: &Entry, addresses: Option<AddressId>, s: &mut Signature) {
 mod tests {
     use super::*;
 
-    // The forms are those of the peer's own threshold.config.
+    // The forms are those of Suricata's own threshold.config.
     #[test]
     fn entries_are_read() {
         let text = "\

@@ -12,7 +12,7 @@ use crate::signature::{BufferRef, IpProtos};
 use crate::transform::Transform;
 use gabion_record::applayer::LiteralForm;
 
-/// Name of a buffer in the peer's words.
+/// Name of a buffer in Suricata's words.
 pub(crate) fn buffer_name(c: &Compiler<'_>, b: BufferRef) -> String {
     match b {
         BufferRef::Payload => "payload".to_string(),
@@ -185,7 +185,7 @@ fn required_len(b: &DraftBuffer, most: u64) -> u64 {
         end = if content.is_relative() {
             end.saturating_add(number(content.distance)).max(0).saturating_add(len)
         } else {
-            // only the first content's offset counts with the peer
+            // only the first content's offset counts with Suricata
             let offset = if longest == 0 { number(content.offset) } else { 0 };
             offset.max(0).saturating_add(len)
         };
@@ -194,7 +194,7 @@ fn required_len(b: &DraftBuffer, most: u64) -> u64 {
     u64::try_from(longest).unwrap_or(0)
 }
 
-/// The number that a comparison of sizes is held against. The peer looks at these forms only, and
+/// The number that a comparison of sizes is held against. Suricata looks at these forms only, and
 /// takes the bound itself for `<` too.
 fn largest(m: IntegerMatch) -> Option<u64> {
     match m {

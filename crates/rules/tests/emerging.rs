@@ -1,4 +1,4 @@
-//! The big rule set loads, but for the four rules that the peer refuses too.
+//! The big rule set loads, but for the four rules that Suricata refuses too.
 //!
 //! Needs the corpus (`GABION_CORPUS`); skips by name without it.
 

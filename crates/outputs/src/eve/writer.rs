@@ -14,7 +14,7 @@ use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
 use std::net::IpAddr;
 
-/// Bytes of a packet shown with an anomaly (`packethdr`), as many as the peer shows.
+/// Bytes of a packet shown with an anomaly (`packethdr`), as many as Suricata shows.
 const PACKET_HEADER_BYTES: usize = 32;
 
 /// Writes EVE lines according to the settings of one output.
@@ -901,6 +901,6 @@ fn tcp_members(j: &mut Json, t: &FlowTcp) {
 }
 
 fn age_seconds(start_ns: u64, end_ns: u64) -> u64 {
-    // Whole seconds of the two stamps are subtracted, as the peer does.
+    // Whole seconds of the two stamps are subtracted, as Suricata does.
     (end_ns / 1_000_000_000).saturating_sub(start_ns / 1_000_000_000)
 }

@@ -72,7 +72,7 @@ mod tests {
 
     /// Lines as Suricata 8.0.7 writes them.
     #[test]
-    fn the_table_is_the_peers() {
+    fn the_table_is_that_of_suricata() {
         let counters = [("decoder.pkts".to_string(), 1264), ("decoder.invalid".to_string(), 0)];
         let mut out = String::new();
         let mut take = |line: &[u8]| out.push_str(&String::from_utf8_lossy(line));

@@ -3,12 +3,12 @@
 use gabion_record::limits;
 
 limits! { "proto.dns";
-    /// Bytes of an assembled name; longer ones are cut and flagged (the peer's and dnsmasq's figure;
+    /// Bytes of an assembled name; longer ones are cut and flagged (Suricata's and dnsmasq's figure;
     /// the standard allows 255).
     pub const NAME_BYTES_MAX: usize = 1025,
         Counts("names, cut and flagged in the record as Suricata does");
 
-    /// Labels and pointers followed in one name (the peer's figure).
+    /// Labels and pointers followed in one name (Suricata's figure).
     pub const NAME_STEPS_MAX: usize = 255,
         Counts("names, cut and flagged in the record as Suricata does");
 

@@ -1,7 +1,7 @@
 //! EVE records of DNS: format 3 (all of a message in one record) and format 2 (one record a query).
 //!
-//! The order of members is the peer's 8.0.7, cut marks stand where it puts them. `grouped` is
-//! written in the order types first appear; the peer's order is that of a hash table.
+//! The order of members is that of Suricata 8.0.7, cut marks stand where it puts them. `grouped` is
+//! written in the order types first appear; Suricata's order is that of a hash table.
 
 use super::message::{Message, Rdata, Record, Section};
 use super::name::{Name, Span};
@@ -345,7 +345,7 @@ fn write_object(m: &Message, r: &Record, json: &mut Json) {
     json.close();
 }
 
-/// An address as the peer prints it: four bytes dotted, sixteen as full groups, else nothing.
+/// An address as Suricata prints it: four bytes dotted, sixteen as full groups, else nothing.
 fn write_address(bytes: &[u8], json: &mut Json) {
     json.push(b"\"");
     match bytes.len() {

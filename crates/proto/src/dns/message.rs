@@ -3,7 +3,7 @@
 //!
 //! Questions and answers must be right or the message is malformed. Authorities and additionals that
 //! are not are left out and flagged, because a sensor must see the answers of a message whose tail
-//! was spoilt on purpose (the peer's choice since 7.0.7).
+//! was spoilt on purpose (Suricata's choice since 7.0.7).
 
 use super::limits::reached;
 use super::name::{Malformed, Name, NameFlags, Names, Span};
@@ -46,7 +46,7 @@ impl Header {
         (self.flags >> 11) as u8 & 0xf
     }
 
-    /// The response code (four bits: the extension in OPT is not added, as in the peer).
+    /// The response code (four bits: the extension in OPT is not added, as in Suricata).
     pub fn rcode(&self) -> u8 {
         self.flags as u8 & 0xf
     }
@@ -293,7 +293,7 @@ impl Message {
 
     fn parse_options(&mut self, mut rest: &[u8]) -> Result<Rdata, Malformed> {
         let first = self.options.len() as u32;
-        // Less than an option's head behind them is passed over (as in the peer).
+        // Less than an option's head behind them is passed over (as in Suricata).
         while rest.len() >= 4 {
             let (code, len) = (u16_at(rest, 0)?, usize::from(u16_at(rest, 2)?));
             let data = rest.get(4..4 + len).ok_or(Malformed)?;
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_query_of_the_wild() {
-        // First packet of the peer's test dns-udp-junkrequest-first that is DNS.
+        // First packet of Suricata's test dns-udp-junkrequest-first that is DNS.
         let m = b"\xc5\x8e\x01\x20\0\x01\0\0\0\0\0\x01\x0bcatenacyber\x02Fr\0\0\x01\0\x01\
                   \0\0\x29\x10\0\0\0\0\0\0\0";
         let m = Message::parse(m).unwrap();

@@ -1,7 +1,7 @@
 //! Domain names on the wire (RFC 1035 4.1.4): labels, pointers and what hostile ones do.
 //!
 //! A name is assembled into the message's arena, labels joined with dots, letters as sent. Limits
-//! and their outcomes follow the peer: a name past 1,025 bytes is cut but parsed to its end, a
+//! and their outcomes follow Suricata: a name past 1,025 bytes is cut but parsed to its end, a
 //! chain of more than 255 labels and pointers ends the name where it stands if a pointer was
 //! followed (so that parsing goes on behind the first pointer) and breaks the message if not, and a
 //! pointer to itself likewise.
@@ -199,14 +199,14 @@ mod tests {
         let m = b"\x03www\x04test\0\x01a\xc0\x04zz";
         assert_eq!(read(m, 0), Ok((b"www.test".to_vec(), false, 10, NONE)));
         assert_eq!(read(m, 10), Ok((b"a.test".to_vec(), false, 14, NONE)));
-        // Without a terminating zero the name ends with the bytes (the peer's reading).
+        // Without a terminating zero the name ends with the bytes (Suricata's reading).
         assert_eq!(read(b"\x03abc", 0), Ok((b"abc".to_vec(), false, 4, NONE)));
         assert_eq!(read(b"", 0), Ok((Vec::new(), false, 0, NONE)));
     }
 
     #[test]
     fn pointers_that_lead_nowhere() {
-        // Observed in the peer 8.0.7, each as the only question of a response.
+        // Observed in Suricata 8.0.7, each as the only question of a response.
         assert_eq!(read(b"\xc0\x09", 0), Err(Malformed));
         assert_eq!(read(b"\xc0", 0), Err(Malformed));
         assert_eq!(read(b"\x41a\0", 0), Err(Malformed));

@@ -1,6 +1,6 @@
 //! One DNS flow: messages become transactions, one each.
 //!
-//! A query and its response are transactions of their own, as in the peer: a response must be
+//! A query and its response are transactions of their own, as in Suricata: a response must be
 //! inspected and logged whether or not its query was seen. Over TCP messages carry two bytes of
 //! length; an announced length of zero is skipped. A message that does not parse ends the direction
 //! and leaves its event on the youngest transaction, if there is one.
@@ -39,7 +39,7 @@ impl DnsTx {
         let mut events = EventList::default();
         let (header, names) = (message.header, message.name_flags());
         let is_answer = direction == Direction::ToClient;
-        // In the order in which the peer raises them.
+        // In the order in which Suricata raises them.
         for (is_set, code) in [
             (message.has_invalid_additionals, event::INVALID_ADDITIONALS),
             (message.has_invalid_authorities, event::INVALID_AUTHORITIES),
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn what_breaks_a_direction_marks_the_youngest_transaction() {
-        // Each in one segment behind a good message; events as the peer 8.0.7 raised them.
+        // Each in one segment behind a good message; events as Suricata 8.0.7 raised them.
         let loop_ = [&QUERY[..12], b"\xc0\x0c\0\x01\0\x01"].concat();
         let count = [&QUERY[..6], b"\0\x14\0\0\0\0", &QUERY[12..]].concat();
         for (message, events) in [

@@ -22,7 +22,7 @@ pub mod rrtype {
     pub const SSHFP: u16 = 44;
 }
 
-/// Names of types: exactly those the peer 8.0.7 names (measured with one question of each type from
+/// Names of types: exactly those Suricata 8.0.7 names (measured with one question of each type from
 /// 0 to 299); all others are written as numbers.
 pub const RRTYPES: &[(&str, u64)] = &[
     ("A", 1),

@@ -148,7 +148,7 @@ const COMMANDS: &[Command] = &[
 ];
 
 /// The command of a line: the known word that ends first, in any case of letters and wherever it
-/// stands, for servers skip what Telnet puts before it (the peer's behaviour).
+/// stands, for servers skip what Telnet puts before it (Suricata's behaviour).
 pub fn find(line: &[u8]) -> Option<Command> {
     (3..=line.len()).find_map(|end| {
         [4, 3, 5].into_iter().find_map(|len| {
@@ -249,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn commands_as_the_peer_finds_them() {
-        // Line and `ftp.command` of the peer 8.0.7.
+    fn commands_as_suricata_finds_them() {
+        // Line and `ftp.command` of Suricata 8.0.7.
         for (line, name) in [
             ("user bob", Some("USER")),
             ("XYZZY foo", None),
@@ -275,8 +275,8 @@ mod tests {
     }
 
     #[test]
-    fn ports_as_the_peer_reads_them() {
-        // `ftp.dynamic_port` of the peer 8.0.7; it reads `port` in lower case for no port.
+    fn ports_as_suricata_reads_them() {
+        // `ftp.dynamic_port` of Suricata 8.0.7; it reads `port` in lower case for no port.
         for (line, n) in [
             ("PORT 10,0,0,1,4,1", Some(1025)),
             ("port 10,0,0,1,4,1", Some(1025)),

@@ -8,7 +8,7 @@ limits! { "proto.ftp";
     pub const LINE_BYTES_MAX: usize = 4096,
         Counts("lines, cut and marked so in the record as Suricata does");
 
-    /// Live transactions of a flow, unless configured; one more ends the flow's parsing (the peer's
+    /// Live transactions of a flow, unless configured; one more ends the flow's parsing (Suricata's
     /// figure).
     pub const TXS_PER_FLOW_MAX: u64 = 1024,
         Counts("commands without a transaction, as event `too_many_transactions`");

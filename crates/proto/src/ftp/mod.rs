@@ -1,7 +1,7 @@
 //! FTP (RFC 959, 2428, 3659): commands, replies, and the data connections they announce.
 //!
 //! Each command is a transaction that ends with the first reply line that is not preliminary, as in
-//! the peer: further lines belong to it while it is still there. `parser` follows the control
+//! Suricata: further lines belong to it while it is still there. `parser` follows the control
 //! connection, `command` knows commands and ports, `tx` is the transaction. The connections it
 //! announces are a protocol of their own, [`crate::ftp_data`].
 

@@ -86,7 +86,7 @@ impl FtpParser {
     }
 
     /// A transaction more. Beyond the limit there is none: the oldest that waits for its reply says so
-    /// and counts as replied, and the connection is followed on (the peer's way).
+    /// and counts as replied, and the connection is followed on (Suricata's way).
     fn open(&mut self) -> Option<&mut FtpTx> {
         if self.txs.next_id() - self.txs.first_id() > self.settings.txs_max {
             // What was replied to stays so: nothing before it is looked at again.
@@ -173,7 +173,7 @@ impl FtpParser {
             self.agreed = Some((port, is_active));
         }
         let code = reply_code(line.text);
-        // The peer drops the reply to a port it could not read.
+        // Suricata drops the reply to a port it could not read.
         let is_dropped = agreement == Agreement::Unreadable;
         if !line.text.is_empty() && !is_dropped {
             tx.is_reply_cut |= line.is_cut;

@@ -19,7 +19,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads `app-layer.protocols.ftp`; what is missing or wrong keeps the peer's default.
+    /// Reads `app-layer.protocols.ftp`; what is missing or wrong keeps Suricata's default.
     /// `memcap` is of no use here: transactions and lines have limits of their own.
     pub fn read(config: Option<&Tree>) -> Settings {
         let mut s = Settings::default();

@@ -65,7 +65,7 @@ impl FtpTx {
     }
 
     /// What stands behind the command's name, counted from the beginning of the line whatever stood
-    /// before the name (the peer's behaviour).
+    /// before the name (Suricata's behaviour).
     pub fn command_data(&self) -> Option<&[u8]> {
         let from = self.command?.name.len() + 1;
         self.request.get(from..).filter(|d| !d.is_empty())

@@ -25,7 +25,7 @@ impl TxCondition for DataCommand {
     }
 }
 
-/// Names in lower case only, as in the peer.
+/// Names in lower case only, as in Suricata.
 fn data_command(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     let text = value.unwrap_or_default();
     let is_it = |t: &Transfer| t.name().to_ascii_lowercase() == text;

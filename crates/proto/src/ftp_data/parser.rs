@@ -9,10 +9,10 @@ use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::json::Json;
 use std::any::Any;
 
-/// When file data is due: the peer has no settings for these connections.
+/// When file data is due: Suricata has no settings for these connections.
 const WINDOWS: Windows = Windows { content_limit: 100_000, min_size: 32_768, window: 4_096 };
 
-/// Name of a file that the server names itself (the peer's word).
+/// Name of a file that the server names itself (Suricata's word).
 const UNNAMED: &[u8] = b"<stou>";
 
 /// What the control connection tells of a connection to come.
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_file_as_announced() {
-        // Objects as the peer 8.0.7 wrote them.
+        // Objects as Suricata 8.0.7 wrote them.
         for (transfer, name, object) in [
             (Transfer::Retr, "f", r#"{"filename":"f","command":"RETR"}"#),
             (Transfer::Stou, "", r#"{"filename":"<stou>","command":"STOU"}"#),

@@ -144,7 +144,7 @@ mod tests {
     const LIMITS: BodyLimits =
         BodyLimits { limit: 1000, inspect_min: 100, window: 40, inline: Some(false) };
 
-    /// The windows of the peer (documented in its user guide): first at the least size, then with
+    /// The windows of Suricata (documented in its user guide): first at the least size, then with
     /// the window's size around what is new, at the limit whatever is there.
     #[test]
     fn windows_follow_the_body() {

@@ -1,6 +1,6 @@
 //! What rules can ask of a transaction: the table of buffers, and the buffers.
 //!
-//! The definitions stand in the order in which the peer registers its keywords, because rules
+//! The definitions stand in the order in which Suricata registers its keywords, because rules
 //! whose best patterns are equally good prefer the buffer registered last.
 
 use super::message::{Message, Tx, UNSEEN_TARGET, progress};
@@ -126,7 +126,7 @@ pub(crate) const BUFFERS: &[BufferDef] = &[
         ..BufferDef::PLAIN
     },
     BufferDef {
-        // Listed with priority 3 by the peer, but it behaves as 2 (measured).
+        // Listed with priority 3 by Suricata, but it behaves as 2 (measured).
         name: "http.stat_msg",
         internal: "http_stat_msg",
         description: "http response status message",

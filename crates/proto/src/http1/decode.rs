@@ -3,7 +3,7 @@
 //! A rule should see the path that the server acts on, whatever the client wrote. Which escapes
 //! are decoded, whether `\` separates and how UTF-8 is read differs between servers; the default
 //! personality (IDS) decodes as much as any of them. Paths and other parts (query, user, host,
-//! fragment) are decoded by slightly different rules, as the peer does.
+//! fragment) are decoded by slightly different rules, as Suricata does.
 
 use super::bestfit::{REPLACEMENT, best_fit};
 
@@ -244,7 +244,7 @@ fn utf8_to_bytes(text: &mut Vec<u8>, from: usize, replacement: u8) {
     }
 }
 
-/// RFC 3986 5.2.4 on the text from `from` on, with the peer's reading of paths that do not begin
+/// RFC 3986 5.2.4 on the text from `from` on, with Suricata's reading of paths that do not begin
 /// with `/` (a leading `./` or `../` goes) and no slash left where a last segment went.
 fn remove_dot_segments(text: &mut Vec<u8>, from: usize) {
     if memchr::memchr(b'.', &text[from..]).is_none() {
@@ -308,7 +308,7 @@ mod tests {
         out
     }
 
-    /// RFC 3986 5.2.4 and the peer's HTTP library (its own test vectors).
+    /// RFC 3986 5.2.4 and Suricata's HTTP library (its own test vectors).
     #[test]
     fn dot_segments_are_removed() {
         for (text, expected) in [
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    /// The peer's HTTP library, its own test vectors: (input, process, keep, drop).
+    /// Suricata's HTTP library, its own test vectors: (input, process, keep, drop).
     #[test]
     fn escapes_are_decoded_by_setting() {
         let u = Decoding { u_escapes: true, ..Decoding::default() };
@@ -376,7 +376,7 @@ mod tests {
             (b"/%uff0fx", b"/x"),
             (b"/a/%2e%2e/b", b"/b"),
             (b"/%c0%afx", b"//x"),
-            // Broken UTF-8, the peer's library's vectors.
+            // Broken UTF-8, Suricata's library's vectors.
             (b"\xf1.\xf1\xef\xbd\x9dabcd", b"?.?}abcd"),
             (b"\xf0\x90\x8d\xff", b"??"),
             (b"\xe2\x82", b"?"),

@@ -141,7 +141,7 @@ fn take_entity(
     let taken = tx.message_mut(direction).body.append(piece, &limits);
     let kept = piece.get(..taken).unwrap_or_default();
     if kept.is_empty() {
-        // A file that ends with the piece that reached the limit counts as closed, as the peer
+        // A file that ends with the piece that reached the limit counts as closed, as Suricata
         // has it: only a further piece tells that something is missing.
         tx.message_mut(direction).close_file(FileState::Truncated);
         return;
@@ -311,7 +311,7 @@ pub(crate) fn gap_entity(http: &mut Http1, direction: Direction, len: u64) {
             m.decoder = Some(Box::new(over));
         } else {
             m.entity_len = m.entity_len.saturating_add(len);
-            // Rules see the body as if nothing were missing (as in the peer); the file knows.
+            // Rules see the body as if nothing were missing (as in Suricata); the file knows.
             let limits = limits(tx, direction, &files);
             let room = usize::try_from(len).unwrap_or(usize::MAX);
             let taken = tx.message(direction).body.room(room, &limits) as u64;

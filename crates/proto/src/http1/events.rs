@@ -1,6 +1,6 @@
 //! Irregularities of HTTP/1: names as rules and EVE have them (in EVE in upper case).
 //!
-//! The names are the peer's (8.0.7), which took most of them from the HTTP library it uses; a few
+//! The names are Suricata's (8.0.7), which took most of them from the HTTP library it uses; a few
 //! can't occur in this parser (it has no such state) and are here so that rules naming them load.
 
 use gabion_record::applayer::EventDef;
@@ -114,9 +114,9 @@ events! {
 mod tests {
     use super::*;
 
-    /// Every event the peer's own rules name is there (its `http-events.rules`, 8.0.7).
+    /// Every event Suricata's own rules name is there (its `http-events.rules`, 8.0.7).
     #[test]
-    fn events_of_the_peers_rules_are_known() {
+    fn events_of_suricata_rules_are_known() {
         for name in [
             "unknown_error",
             "gzip_decompression_failed",

@@ -170,7 +170,7 @@ fn add_field(http: &mut Http1, side: Side, field: &Field) -> Result<(), Halt> {
     tell(odd.space_after_name, told::FIELD_INVALID, kinds.space_after_name);
     tell(odd.space_before_name, told::INVALID_FOLDING, kinds.folding);
     tell(odd.name_not_token, told::FIELD_INVALID, kinds.not_token);
-    // The peer tells a field without a name as one without a colon.
+    // Suricata tells a field without a name as one without a colon.
     let no_name = odd.missing_colon || odd.empty_name;
     tell(no_name, told::FIELD_UNPARSEABLE, kinds.missing_colon);
     if odd.deformed_eol && side == Side::Response {

@@ -7,7 +7,7 @@
 //!
 //! Line ends are where evasions live. Servers take `\n` and `\r\n`, browsers also `\r` and `\n\r`;
 //! both have habits with broken mixtures. The two sides are therefore read by different rules,
-//! which are those of the peer's HTTP library (they were found by trying browsers, see the
+//! which are those of Suricata's HTTP library (they were found by trying browsers, see the
 //! "http-evader" captures).
 
 use super::limits::{FOLDS_MAX, reached};
@@ -532,9 +532,9 @@ mod tests {
         }
     }
 
-    /// Vectors of the peer's HTTP library: block, as request, as response.
+    /// Vectors of Suricata's HTTP library: block, as request, as response.
     #[test]
-    fn blocks_are_read_as_the_peer_reads_them() {
+    fn blocks_are_read_as_suricata_reads_them() {
         for (block, request, response) in [
             (
                 &b"k1:v1\r\nk2:v2 before\0v2 after\r\n\r\n"[..],

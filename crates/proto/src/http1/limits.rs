@@ -49,12 +49,12 @@ limits! { "proto.http1";
         Counts("the message, as events `request_field_too_long` and `response_field_too_long`");
 
     /// Lines a field value may be folded over. A line more is read as the next field, so that a block
-    /// of nothing but folds costs linear time (the peer's number).
+    /// of nothing but folds costs linear time (Suricata's number).
     pub(crate) const FOLDS_MAX: usize = 128,
         Spares("a line more is read as the next field, as Suricata does");
 
     /// Repetitions of fields that are joined to the first one of their name in one message; further
-    /// ones are ignored (the peer's number), which bounds the copying.
+    /// ones are ignored (Suricata's number), which bounds the copying.
     pub(crate) const REPETITIONS_MAX: u16 = 64,
         Loses("repeated fields that are joined");
 
@@ -62,7 +62,7 @@ limits! { "proto.http1";
     pub(crate) const HTTP09_SPACE_MAX: usize = 16,
         Spares("the line is read as one of a later version, as Suricata does");
 
-    /// Largest chunk of a chunked body that is believed (31 bits, as the peer).
+    /// Largest chunk of a chunked body that is believed (31 bits, as Suricata).
     pub(crate) const CHUNK_BYTES_MAX: u64 = i32::MAX as u64,
         Counts("the length of a chunk, as events `invalid_request_chunk_len` and `invalid_response_chunk_len`");
 
@@ -71,7 +71,7 @@ limits! { "proto.http1";
     pub(crate) const UNREAD_BODY_BYTES_MAX: usize = 256 * 1024,
         Spares("what no rule has asked for by then is given back");
 
-    /// Bytes of a file's name that are kept (the peer's limit; beyond it an event).
+    /// Bytes of a file's name that are kept (Suricata's limit; beyond it an event).
     pub(crate) const FILE_NAME_BYTES_MAX: usize = 65535,
         Counts("the end of a file name, as event `file_name_too_long`");
 
@@ -96,7 +96,7 @@ limits! { "proto.http1";
     pub(crate) const PART_HEADER_BYTES_MAX: usize = 16 * 1024,
         Counts("the header of a part, as event `multipart_invalid_header`");
 
-    /// Warnings of a flow after which one more is raised and no further recorded (the peer's number).
+    /// Warnings of a flow after which one more is raised and no further recorded (Suricata's number).
     pub(crate) const WARNINGS_MAX: u32 = 512,
         Counts("events of a flow, as event `too_many_warnings`");
 

@@ -1,4 +1,4 @@
-//! The EVE record of a transaction (object `http`), keys in the peer's order.
+//! The EVE record of a transaction (object `http`), keys in Suricata's order.
 
 use super::message::Tx;
 use super::text::{split_prefix, trim_end};
@@ -7,8 +7,8 @@ use gabion_record::json::Json;
 use gabion_record::{Direction, Tree};
 
 /// Fields that `custom:` may name: name in the configuration, key in EVE, header, side.
-/// The list is the peer's (`outputs.eve-log.types.http.custom`) without `content-range`, which is always
-/// written as an object: the peer writes that key twice then.
+/// The list is Suricata's (`outputs.eve-log.types.http.custom`) without `content-range`, which is always
+/// written as an object: Suricata writes that key twice then.
 const CUSTOM: &[(&str, &str, &[u8], Direction)] = &[
     ("accept", "accept", b"accept", Direction::ToServer),
     ("accept-charset", "accept_charset", b"accept-charset", Direction::ToServer),

@@ -216,7 +216,7 @@ pub(crate) struct Tx {
     pub(crate) told: u16,
 }
 
-/// Stand-in for the target of a request that was not seen (the peer's words: rules match them).
+/// Stand-in for the target of a request that was not seen (Suricata's words: rules match them).
 pub(crate) const UNSEEN_TARGET: &[u8] = b"/libhtp::request_uri_not_seen";
 
 impl Tx {

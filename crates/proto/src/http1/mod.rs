@@ -3,11 +3,11 @@
 //! What rules see of a request must be what the server acts on, and what they see of a response
 //! what the browser shows, whatever tricks the sender plays with line ends, encodings, lengths and
 //! folding. The parser therefore reads requests as servers and responses as browsers do, by the
-//! rules that the peer's HTTP library collected over the years (behaviour only; this is a parser of
+//! rules that Suricata's HTTP library collected over the years (behaviour only; this is a parser of
 //! its own: that library's Rust interface is closed and reads the clock, so that the same capture
 //! may give different findings).
 //!
-//! Pieces of any size give the same, but in one case, which is the peer's and decides what its users'
+//! Pieces of any size give the same, but in one case, which is Suricata's and decides what its users'
 //! rules see: what stands behind a whole message in the same segment, and is no further message, is
 //! more of its body (`request_body_unexpected`, `response_body_unexpected`), or, when its line never
 //! ends, left; alone it begins one.
@@ -104,7 +104,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
 
 macro_rules! patterns {
     ($($method:literal)*) => {
-        /// Methods with the blank behind them, versions of responses (the peer's list).
+        /// Methods with the blank behind them, versions of responses (Suricata's list).
         const PATTERNS: &[ProbePattern] = &[
             $(
                 pattern(Direction::ToServer, concat!($method, " ").as_bytes()),

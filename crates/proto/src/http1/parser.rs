@@ -84,7 +84,7 @@ pub(crate) struct Stream {
     /// Not HTTP/1 any more.
     pub(crate) is_tunnel: bool,
     /// Bytes so far of a line that is no chunk size: it counts twice into the message's length, as
-    /// framing and as body (as the peer has it).
+    /// framing and as body (as Suricata has it).
     pub(crate) counts_twice: Option<u64>,
     /// A CR that comes next belongs to the line end before it.
     pub(crate) skips_cr: bool,
@@ -148,7 +148,7 @@ pub(crate) struct Http1 {
     /// Responses that are over.
     pub(crate) responses: u64,
     warnings: u32,
-    /// What is found out when a direction ends is not told, as the peer doesn't.
+    /// What is found out when a direction ends is not told, as Suricata doesn't.
     is_closing: bool,
 }
 

@@ -483,7 +483,7 @@ impl Http1 {
         let has_body =
             matches!(self.tx_at(ToServer)?.request.coding, Coding::Identity | Coding::Chunked);
         if is_empty_line(&line) && !has_body {
-            // A line end too many (RFC 9112 2.2). Behind a body the peer takes it for a part of it.
+            // A line end too many (RFC 9112 2.2). Behind a body Suricata takes it for a part of it.
             return Ok(());
         }
         let (method, _) = split_prefix(split_prefix(&line, is_space).1, |b| !is_space(b));
@@ -510,7 +510,7 @@ impl Http1 {
             super::entity::close_entity(self, ToServer);
             let tx = self.tx_at(ToServer)?;
             tx.request.progress = progress::COMPLETE;
-            // The peer tells these when the request is over: never of a CONNECT that is accepted.
+            // Suricata tells these when the request is over: never of a CONNECT that is accepted.
             for event in std::mem::take(&mut tx.at_end) {
                 self.warn(ToServer, event);
             }
@@ -661,7 +661,7 @@ pub(crate) fn parse_version(text: &[u8]) -> (Version, bool) {
     if !rest.is_empty() {
         return (Version::Invalid, false);
     }
-    // The peer takes the zero of "0.9" for a leading one too.
+    // Suricata takes the zero of "0.9" for a leading one too.
     (version.0, !before.is_empty() || !after.is_empty())
 }
 

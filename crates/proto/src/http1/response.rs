@@ -154,7 +154,7 @@ impl Http1 {
             return Err(Halt::More);
         }
         let (line, behind) = all.split_at(end);
-        // What is no status line is a body that ends with the segment: the peer does not wait for
+        // What is no status line is a body that ends with the segment: Suricata does not wait for
         // what follows, so here a split changes the result. One byte behind it decides nothing.
         let is_status = is_empty_line(line) || !is_body_line(line);
         if !is_status && behind.len() == 1 && !closed {
@@ -674,7 +674,7 @@ fn status_number(text: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// The peer's HTTP library's own vectors.
+    /// Suricata's HTTP library's own vectors.
     #[test]
     fn what_a_browser_takes_for_a_status_line() {
         for (line, is_body) in [

@@ -1,8 +1,8 @@
-//! Settings of HTTP/1, as the peer's configuration has them under `app-layer.protocols.http.libhtp`.
+//! Settings of HTTP/1, as Suricata's configuration has them under `app-layer.protocols.http.libhtp`.
 //!
 //! There is a default set and any number of further ones that hold for servers at certain
-//! addresses. Keys, defaults and units are the peer's (8.0.7); what is not set in a file has the
-//! value the peer gives it, which for the body limits is far less than what its shipped file says.
+//! addresses. Keys, defaults and units are Suricata's (8.0.7); what is not set in a file has the
+//! value Suricata gives it, which for the body limits is far less than what its shipped file says.
 //! Randomized inspection sizes are read and not done: the same input must give the same findings.
 
 use super::decode::{Decoding, InvalidEscape};
@@ -154,7 +154,7 @@ impl Config {
                 "iis_6_0" => self.set_personality(Personality::Iis6),
                 "iis_7_0" | "iis_7_5" => self.set_personality(Personality::Iis7),
                 "apache_2" | "apache" => self.set_personality(Personality::Apache2),
-                // The peer has no rules for the rest either: they leave things as they are.
+                // Suricata has no rules for the rest either: they leave things as they are.
                 _ => {}
             },
             "request-body-limit" => self.request.limit = size()?,
@@ -194,7 +194,7 @@ impl Config {
             }
             "lzma-enabled" => match truth(value) {
                 Some(true) => self.lzma_layers_max = Some(1),
-                // "no" changes nothing in the peer (measured), a number is a count of layers.
+                // "no" changes nothing in Suricata (measured), a number is a count of layers.
                 Some(false) => {}
                 None => self.lzma_layers_max = Some(number()?).filter(|n| *n > 0),
             },

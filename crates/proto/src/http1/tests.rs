@@ -102,7 +102,7 @@ impl Flow {
 const GET: &str = "GET /a/%2e%2e/b?x=%41 HTTP/1.1\r\nHost: Foo.COM:81\r\nUser-Agent: ua\r\n\
     Cookie: c=1\r\nX-A: 1\r\nx-a: 2\r\n\r\n";
 
-/// Buffers as the peer's documentation (rules/http-keywords) and measurements have them.
+/// Buffers as Suricata's documentation (rules/http-keywords) and measurements have them.
 #[test]
 fn buffers_of_an_exchange() {
     let mut f = Flow::new();
@@ -372,7 +372,7 @@ fn limits_hold() {
     assert!(f.parser.bytes_held() < 2 << 20);
 }
 
-/// What is no status line is a body that ends with its segment (the peer's behaviour, measured with a
+/// What is no status line is a body that ends with its segment (Suricata's behaviour, measured with a
 /// server of SSH that is asked in HTTP).
 #[test]
 fn a_response_without_status_line_ends_with_its_segment() {
@@ -388,7 +388,7 @@ fn a_response_without_status_line_ends_with_its_segment() {
 
 /// Any split of both directions gives the same transactions. (But for a line end too many behind a
 /// body: what comes with the end is taken for a part of it; and for what is no status line, see above:
-/// both as in the peer.)
+/// both as in Suricata.)
 #[test]
 fn any_split_gives_the_same() {
     let client = b"POST /p?q=%41 HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\nTransfer-Encoding: chunked\r\n\r\n\

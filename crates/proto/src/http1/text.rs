@@ -180,7 +180,7 @@ pub(crate) fn chunk_size(line: &[u8]) -> ChunkSize {
 mod tests {
     use super::*;
 
-    /// Lengths and sizes as the peer's HTTP library reads them (its own test vectors).
+    /// Lengths and sizes as Suricata's HTTP library reads them (its own test vectors).
     #[test]
     fn lengths_are_read_leniently() {
         for (text, value) in [

@@ -162,7 +162,7 @@ pub(crate) fn is_valid_host(host: &[u8]) -> bool {
         return false;
     }
     host.split(|b| *b == b'.').all(|label| {
-        // Latin-1 letters pass, as in the peer.
+        // Latin-1 letters pass, as in Suricata.
         let fits = |b: &u8| *b == b'_' || *b == b'-' || (*b as char).is_alphanumeric();
         label.len() <= 63 && label.iter().all(fits)
     })
@@ -269,7 +269,7 @@ mod tests {
         o.map_or("-", |b| std::str::from_utf8(b).unwrap())
     }
 
-    /// RFC 3986 and the peer's HTTP library's own vectors.
+    /// RFC 3986 and Suricata's HTTP library's own vectors.
     #[test]
     fn uris_are_taken_apart() {
         for (text, parts) in [
@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// The peer's HTTP library's own vectors.
+    /// Suricata's HTTP library's own vectors.
     #[test]
     fn hosts_with_ports() {
         for (text, host, port, valid) in [

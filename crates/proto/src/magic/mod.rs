@@ -1,4 +1,4 @@
-//! What a file is by its first bytes, in the words of libmagic 5.4x, which the peer asks.
+//! What a file is by its first bytes, in the words of libmagic 5.4x, which Suricata asks.
 //!
 //! An own table of what rules ask for and what travels most: programs, documents, images, archives,
 //! media, scripts and text. What it does not know is `data`, as there; details that libmagic reads
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// Bytes at the front of a file that are looked at: headers of programs lie within.
 pub const HEAD_BYTES: usize = 1024;
 
-/// Bytes of an open file from which on it is looked at: the peer's own.
+/// Bytes of an open file from which on it is looked at: Suricata's own.
 pub const MIN_BYTES: u64 = 512;
 
 /// A literal at an offset, and what it shows.
@@ -251,7 +251,7 @@ fn media(head: &[u8]) -> Option<Cow<'static, str>> {
 mod tests {
     use super::*;
 
-    /// Texts as `file` 5.46 and the peer's records have them.
+    /// Texts as `file` 5.46 and Suricata's records have them.
     #[test]
     fn files_are_known_by_their_beginning() {
         let cases: &[(&[u8], &str)] = &[

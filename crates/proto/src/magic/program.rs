@@ -129,7 +129,7 @@ fn mach(head: &[u8], bits: u32) -> Option<Cow<'static, str>> {
 mod tests {
     use super::*;
 
-    /// The peer's own words for the programs in its tests.
+    /// Suricata's own words for the programs in its tests.
     #[test]
     fn programs_for_windows() {
         let mut head = vec![0u8; 256];

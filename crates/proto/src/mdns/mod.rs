@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_as_the_peer_logs_it() {
+    fn a_response_as_suricata_logs_it() {
         let bytes =
             b"\0\0\x84\0\0\0\0\x02\0\0\0\0\x01a\x05local\0\0\x10\x80\x01\0\0\0\x0a\0\x04\x03x=1\
             \x01b\xc0\x0e\0\x0c\0\x01\0\0\0\x0a\0\x02\xc0\x0c";

@@ -18,7 +18,7 @@ pub(super) const CONDITIONS: &[ConditionDef] = &[
     },
 ];
 
-/// Some message has the value: the peer takes a plain number here, no comparison.
+/// Some message has the value: Suricata takes a plain number here, no comparison.
 #[derive(Debug)]
 struct SomeValue {
     local: u16,

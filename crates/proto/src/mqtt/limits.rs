@@ -3,12 +3,12 @@
 use gabion_record::limits;
 
 limits! { "proto.mqtt";
-    /// Bytes of a message's contents that are read; longer ones are passed over (the peer's default,
+    /// Bytes of a message's contents that are read; longer ones are passed over (Suricata's default,
     /// `max-msg-length`).
     pub const MESSAGE_BYTES_MAX: u64 = 1024 * 1024,
         Counts("messages passed over, marked `truncated` in the record as Suricata does");
 
-    /// Live transactions of a flow before open ones are closed (the peer's default, `max-tx`).
+    /// Live transactions of a flow before open ones are closed (Suricata's default, `max-tx`).
     pub const OPEN_TXS_MAX: u64 = 4096,
         Counts("open transactions closed, as event `too_many_transactions`");
 
@@ -17,7 +17,7 @@ limits! { "proto.mqtt";
     pub const TXS_PER_FLOW_MAX: usize = 32 * 1024,
         Loses("the oldest transaction of a flow");
 
-    /// Messages of a transaction (the peer's default, `max-messages`).
+    /// Messages of a transaction (Suricata's default, `max-messages`).
     pub const MESSAGES_PER_TX_MAX: u64 = 1024,
         Counts("answers, as event `too_many_messages`");
 
@@ -27,7 +27,7 @@ limits! { "proto.mqtt";
     pub const HELD_BYTES_MAX: usize = 8 * 1024 * 1024,
         Counts("open transactions closed and answers, as events `too_many_transactions` and `too_many_messages`");
 
-    /// Topics of a SUBSCRIBE or UNSUBSCRIBE that rules look at (the peer's defaults,
+    /// Topics of a SUBSCRIBE or UNSUBSCRIBE that rules look at (Suricata's defaults,
     /// `subscribe-topic-match-limit` and `unsubscribe-topic-match-limit`).
     pub const TOPICS_MATCHED_MAX: u64 = 100,
         Spares("rules look at the first ones only, as the configuration says");
@@ -41,7 +41,7 @@ limits! { "proto.mqtt";
     pub const PROPERTIES_KEPT_MAX: usize = 64 * 1024,
         Loses("properties of a message");
 
-    /// Bytes of a text that are logged (the peer's default, `string-log-limit`).
+    /// Bytes of a text that are logged (Suricata's default, `string-log-limit`).
     pub const LOGGED_BYTES_MAX: u64 = 1024,
         Counts("the end of a text, said in the record as Suricata does");
 }

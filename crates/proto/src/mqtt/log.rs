@@ -106,7 +106,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Topics share the limit, in the peer's way of counting: each costs its length, at most the
+    /// Topics share the limit, in Suricata's way of counting: each costs its length, at most the
     /// limit, and the first behind what was spent is still named.
     fn topics(&self, topics: &[(Span, u8)], json: &mut Json) {
         let max = self.options.max;

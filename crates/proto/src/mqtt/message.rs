@@ -2,7 +2,7 @@
 //!
 //! A message owns a copy of its contents; what was read from them are places in it. Texts must be
 //! UTF-8: where they are not, a copy with replacement characters stands behind the contents, as
-//! rules and logs of the peer see it.
+//! rules and logs of Suricata see it.
 
 use super::limits::reached;
 use super::property::{self, Property};
@@ -353,7 +353,7 @@ fn read_body(header: Header, c: &mut Cursor<'_>, version: u8) -> Result<Body, Ma
             let (id, properties) = (c.two()?, properties(c, is_5)?);
             Body::SubscribeAnswer { id, codes: is_5.then(|| c.rest()), properties }
         }
-        // Without a code the standard means 0 (3.14.2.1); the peer takes a code without properties
+        // Without a code the standard means 0 (3.14.2.1); Suricata takes a code without properties
         // for that too.
         kind::DISCONNECT if !is_5 => Body::Reason { code: None, properties: None },
         kind::DISCONNECT if len < 2 => Body::Reason { code: Some(0), properties: None },
@@ -392,7 +392,7 @@ fn read_connect(c: &mut Cursor<'_>) -> Result<Connect, Malformed> {
     })
 }
 
-/// One item at least; what follows the last whole one is left alone, as by the peer.
+/// One item at least; what follows the last whole one is left alone, as by Suricata.
 fn many<T>(
     c: &mut Cursor<'_>,
     mut one: impl FnMut(&mut Cursor<'_>) -> Result<T, Malformed>,
@@ -533,8 +533,8 @@ mod tests {
     }
 
     #[test]
-    fn probes_as_the_peer() {
-        // What the peer 8.0.7 took for MQTT on port 1883.
+    fn probes_as_suricata_does() {
+        // What Suricata 8.0.7 took for MQTT on port 1883.
         for (bytes, answer) in [
             (&b"\x10\0"[..], Probe::Yes),
             (b"\x00\0", Probe::No),
@@ -554,8 +554,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_calls_malformed() {
-        // As the peer 8.0.7 decided for each.
+    fn what_suricata_calls_malformed() {
+        // As Suricata 8.0.7 decided for each.
         for (bytes, version, is_good) in [
             (&b"\xf0\0"[..], 5, false),
             (b"\xf0\x01\x18", 5, false),

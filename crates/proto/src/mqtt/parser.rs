@@ -157,7 +157,7 @@ impl MqttParser {
         live as u64 > self.settings.txs_max || self.held > HELD_BYTES_MAX
     }
 
-    /// The peer closes the oldest that is open; closed ones are about to go anyway.
+    /// Suricata closes the oldest that is open; closed ones are about to go anyway.
     fn close_oldest(&mut self, sparing: Option<&mut Sparing>) {
         let next_id = self.txs.next_id();
         while let Some(oldest) = self.open.pop_oldest() {
@@ -367,7 +367,7 @@ impl MqttParser {
     fn note_frames(&self, cx: &mut ParseContext<'_>, header: Header, at: usize) {
         let (d, header_len) = (cx.direction, usize::from(header.header_len));
         cx.frames.add(d, frame::PDU, at, header.total_len(), None);
-        // The peer places these two at the input's first message, whichever message they are of.
+        // Suricata places these two at the input's first message, whichever message they are of.
         cx.frames.add(d, frame::HEADER, 0, header_len as u64, None);
         cx.frames.add(d, frame::DATA, header_len, header.len.into(), None);
     }

@@ -35,7 +35,7 @@ enum Form {
     Pair,
 }
 
-/// What an identifier stands for. Others are passed over byte by byte, as the peer does.
+/// What an identifier stands for. Others are passed over byte by byte, as Suricata does.
 fn form_of(id: u8) -> Option<(Form, &'static str)> {
     Some(match id {
         1 => (Form::Byte, "payload_format_indicator"),

@@ -31,7 +31,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads `app-layer.protocols.mqtt`; what is missing or wrong keeps the peer's default.
+    /// Reads `app-layer.protocols.mqtt`; what is missing or wrong keeps Suricata's default.
     pub fn read(config: Option<&Tree>) -> Settings {
         let mut s = Settings::default();
         let Some(c) = config else { return s };

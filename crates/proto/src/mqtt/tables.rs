@@ -131,7 +131,7 @@ const INTEGERS: &[IntegerDef] = &[
         ..IntegerDef::PLAIN
     },
     IntegerDef {
-        // By the standard's bits; the peer 8.0.7 has those of `will` and `will_retain` exchanged.
+        // By the standard's bits; Suricata 8.0.7 has those of `will` and `will_retain` exchanged.
         name: "mqtt.connect.flags",
         bits: &[
             ("username", connect_flag::USERNAME as u64),

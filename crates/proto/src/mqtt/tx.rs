@@ -123,7 +123,7 @@ impl Transaction for MqttTx {
             (buffer::PUBLISH_MESSAGE, _) => self.of_publish(false)?,
             _ => return None,
         };
-        // What is empty is not there, for the peer.
+        // What is empty is not there, for Suricata.
         (!data.is_empty()).then(|| Buffer::whole(data))
     }
 

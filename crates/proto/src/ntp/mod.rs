@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_as_the_peer_logs_it() {
+    fn a_request_as_suricata_logs_it() {
         let mut bytes = [0u8; HEADER_LEN];
         (bytes[0], bytes[1], bytes[12], bytes[15]) = (0x23, 2, 0x4c, 0xff);
         let tx = NtpTx::read(0, Direction::ToServer, &bytes).unwrap();

@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn start_lines() {
-        // As the peer 8.0.7 took or refused each.
+        // As Suricata 8.0.7 took or refused each.
         for (line, is_response, is_good) in [
             (&b"INVITE sip:a SIP/2.0"[..], false, true),
             (b"INVITE sip:a SIP/3.0", false, true),
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn values_of_headers() {
-        // Lengths as the peer's bsize had them, but names are found in any case.
+        // Lengths as Suricata's bsize had them, but names are found in any case.
         for (text, kind, expected) in [
             ("Via:   a \t", HeaderKind::Via, &["a"][..]),
             ("v: bb\r\nVia : a, b", HeaderKind::Via, &["bb", "a, b"]),

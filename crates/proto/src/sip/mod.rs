@@ -1,6 +1,6 @@
 //! SIP over UDP and TCP (RFC 3261) with the session descriptions it carries (SDP, RFC 4566).
 //!
-//! Every message is a transaction of its own, as in the peer. [`message`] reads messages, [`sdp`]
+//! Every message is a transaction of its own, as in Suricata. [`message`] reads messages, [`sdp`]
 //! descriptions, [`parser`] makes transactions, [`tables`] says what rules may ask for, [`log`]
 //! writes EVE.
 

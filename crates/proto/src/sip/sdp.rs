@@ -1,6 +1,6 @@
 //! Session descriptions (SDP, RFC 4566).
 //!
-//! Version, origin and session name must stand first. What follows is taken as it comes: the peer
+//! Version, origin and session name must stand first. What follows is taken as it comes: Suricata
 //! demands the standard's order and narrow alphabets, and drops descriptions whose session name is
 //! `-`, the one most telephones send. Lines of unknown kinds are passed over.
 

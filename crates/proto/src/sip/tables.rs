@@ -123,7 +123,7 @@ const BUFFERS: &[BufferDef] = &[
     multi("sdp.repeat_time", &both(buffer::SDP_REPEAT_TIME)),
     def("sdp.timezone", &both(buffer::SDP_TIMEZONE)),
     BufferDef {
-        // So it is spelled in the peer's reports.
+        // So it is spelled in Suricata's reports.
         description: "sdp.encription_key",
         ..def("sdp.encryption_key", &both(buffer::SDP_ENCRYPTION_KEY))
     },

@@ -4,7 +4,7 @@ use gabion_record::limits;
 
 limits! { "proto.smtp";
     /// Bytes of a command, a reply or a header line; what is longer is cut and raises `truncated_line`
-    /// (the peer's figure; RFC 5321 allows 512, RFC 5322 998). Body lines are not cut but taken in
+    /// (Suricata's figure; RFC 5321 allows 512, RFC 5322 998). Body lines are not cut but taken in
     /// pieces of this size.
     pub const LINE_BYTES_MAX: usize = 4096,
         Counts("the end of a line, as event `truncated_line`");
@@ -30,19 +30,19 @@ limits! { "proto.smtp";
         Loses("header fields of a message");
 
     /// Bytes of a header value that folded lines may add up to. The configured depth bounds each line
-    /// only, as in the peer.
+    /// only, as in Suricata.
     pub const HEADER_VALUE_BYTES_MAX: usize = 64 * 1024,
         Loses("the end of a folded header value");
 
-    /// Bytes of a header name from which on it raises an event (the peer's figure).
+    /// Bytes of a header name from which on it raises an event (Suricata's figure).
     pub const HEADER_NAME_BYTES_MAX: usize = 75,
         Counts("event `mime_long_header_name`; nothing is cut");
 
-    /// Bytes of a file name kept (the peer's figure).
+    /// Bytes of a file name kept (Suricata's figure).
     pub const FILE_NAME_BYTES_MAX: usize = 255,
         Counts("the end of a file name, as event `mime_long_filename`");
 
-    /// Bytes of a boundary kept (the peer's figure; RFC 2046 allows 70).
+    /// Bytes of a boundary kept (Suricata's figure; RFC 2046 allows 70).
     pub const BOUNDARY_BYTES_MAX: usize = 254,
         Counts("the end of a boundary, as event `mime_long_boundary`");
 

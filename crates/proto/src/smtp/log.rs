@@ -1,6 +1,6 @@
 //! EVE's `smtp` object and its companion `email`.
 //!
-//! The order of members is the peer's 8.0.7. Text that is not UTF-8 is left out of `smtp`, and
+//! The order of members is that of Suricata 8.0.7. Text that is not UTF-8 is left out of `smtp`, and
 //! written with replacement characters in `email`, as there.
 
 use super::mime::Mime;
@@ -82,7 +82,7 @@ enum Shape {
     All,
 }
 
-/// Name in the configuration and in the mail, key, shape: in the order of the peer's records.
+/// Name in the configuration and in the mail, key, shape: in the order of Suricata's records.
 const CUSTOM: &[(&str, &str, Shape)] = &[
     ("reply-to", "reply_to", Shape::Text),
     ("bcc", "bcc", Shape::Addresses),
@@ -102,7 +102,7 @@ const CUSTOM: &[(&str, &str, Shape)] = &[
     ("date", "date", Shape::Text),
 ];
 
-/// Fields listed under `custom`. `extended` alone adds nothing in the peer either.
+/// Fields listed under `custom`. `extended` alone adds nothing in Suricata either.
 fn write_custom(mime: &Mime, json: &mut Json, config: &Tree) {
     for (name, key, shape) in CUSTOM {
         if !lists(config, "custom", name) {

@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn greetings() {
-        // What the peer 8.0.7 took for SMTP on port 25 with no client heard, and with one.
+        // What Suricata 8.0.7 took for SMTP on port 25 with no client heard, and with one.
         for (text, answer) in [
             ("220 mx.a.b ESMTP\r\n", Probe::Yes),
             ("220 hi\r\n", Probe::YesIfOther),

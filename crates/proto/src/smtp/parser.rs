@@ -275,7 +275,7 @@ impl SmtpParser {
         let settings = self.settings.clone();
         let has_pipelining = self.has_pipelining;
         let tx = self.tx_now()?;
-        // The peer does not follow DATA that comes again, whether or not it was refused before; we
+        // Suricata does not follow DATA that comes again, whether or not it was refused before; we
         // do behind a refusal.
         if tx.is_data || tx.mime.is_some() {
             tx.events.add(event::UNPARSABLE_CONTENT);
@@ -519,7 +519,7 @@ fn chunk_size(text: &[u8]) -> Option<(u32, bool)> {
     Some((number.parse().ok()?, is_last))
 }
 
-/// Codes the peer 8.0.7 takes for replies: measured with all from 000 to 999.
+/// Codes Suricata 8.0.7 takes for replies: measured with all from 000 to 999.
 const REPLY_CODES: &[u16] = &[
     211, 214, 220, 221, 235, 250, 251, 252, 334, 354, 401, 402, 421, 435, 450, 451, 452, 454, 455,
     500, 501, 502, 503, 504, 511, 521, 522, 525, 530, 534, 535, 541, 543, 550, 551, 552, 553, 554,

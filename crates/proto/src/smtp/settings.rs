@@ -55,7 +55,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads `app-layer.protocols.smtp`; what is missing or wrong keeps the peer's default.
+    /// Reads `app-layer.protocols.smtp`; what is missing or wrong keeps Suricata's default.
     pub fn read(config: Option<&Tree>) -> Settings {
         let mut s = Settings::default();
         let Some(c) = config else { return s };
@@ -67,7 +67,7 @@ impl Settings {
         set(&mut s.mime.extract_urls, "mime.extract-urls");
         set(&mut s.mime.log_scheme, "mime.log-url-scheme");
         set(&mut s.mime.body_md5, "mime.body-md5");
-        // Both at once is a mistake which the peer answers by decoding.
+        // Both at once is a mistake which Suricata answers by decoding.
         s.raw_extraction &= !s.decode_mime;
         if let Some(n) = c.number("mime.header-value-depth") {
             s.mime.header_value_depth = usize::try_from(n).unwrap_or(usize::MAX);
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peers_defaults_and_changes() {
+    fn suricata_defaults_and_changes() {
         let s = Settings::read(None);
         assert!(s.decode_mime && !s.raw_extraction);
         let mut t = Tree::default();

@@ -48,7 +48,7 @@ macro_rules! events {
 events! {
     /// A reply code nobody knows, or a greeting other than 220.
     INVALID_REPLY "invalid_reply" 0,
-    /// Never raised: the peer has the name only.
+    /// Never raised: Suricata has the name only.
     UNABLE_TO_MATCH_REPLY_WITH_REQUEST "unable_to_match_reply_with_request" 1,
     /// Never raised: see [`TRUNCATED_LINE`].
     MAX_COMMAND_LINE_LEN_EXCEEDED "max_command_line_len_exceeded" 2,
@@ -64,7 +64,7 @@ events! {
     TLS_REJECTED "tls_rejected" 7,
     /// The server did not accept DATA.
     DATA_COMMAND_REJECTED "data_command_rejected" 8,
-    /// Raised by the engine's change of protocol in the peer.
+    /// Raised by the engine's change of protocol in Suricata.
     FAILED_PROTOCOL_CHANGE "failed_protocol_change" 9,
     /// Never raised.
     MIME_PARSE_FAILED "mime_parse_failed" 10,
@@ -136,7 +136,7 @@ const BUFFERS: &[BufferDef] = &[
 /// Frames, in the order of their numbers.
 pub(super) mod frame {
     /// A line from the client that is a command: each is there twice, with its line end and without
-    /// (as the peer has it).
+    /// (as Suricata has it).
     pub(crate) const COMMAND_LINE: u8 = 0;
     /// A mail behind DATA, without the dot that ends it.
     pub(crate) const DATA: u8 = 1;

@@ -9,7 +9,7 @@ use gabion_record::json::Json;
 pub(super) fn write(tx: &SnmpTx, json: &mut Json) {
     json.number("version", tx.version);
     match tx.pdu {
-        // The peer says no more of these, not even the user.
+        // Suricata says no more of these, not even the user.
         None => return json.field_plain("pdu_type", "encrypted"),
         Some(pdu) => match PDU_NAMES.get(usize::from(pdu)) {
             Some(name) => json.field_plain("pdu_type", name),

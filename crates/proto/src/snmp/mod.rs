@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn messages() {
-        // In the shape of the peer's records.
+        // In the shape of Suricata's records.
         assert_eq!(
             logged(GET).as_deref(),
             Some(

@@ -56,7 +56,7 @@ mod tests {
         body.extend(b"comp-s2c");
         body.extend([0; 8 + 5]);
         let kex = KeyExchange::parse(&body).unwrap();
-        // The peer's record of a session with these lists.
+        // Suricata's record of a session with these lists.
         assert_eq!(kex.hassh_text(false), b"kex1,kex2;enc-c2s;mac-c2s;comp-c2s");
         assert_eq!(&hassh(&kex.hassh_text(false)), b"dea653a10197542c2341a499315aa340");
         assert_eq!(&hassh(&kex.hassh_text(true)), b"4a99e00abcd121e55dd9dd577e1f0d97");

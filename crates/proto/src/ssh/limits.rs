@@ -13,7 +13,7 @@ limits! { "proto.ssh";
     pub const LONG_BANNER_BYTES_MAX: usize = 2048,
         Counts("the end of an identification line, as event `long_banner`");
 
-    /// Largest key exchange record put together for hassh (the peer's figure).
+    /// Largest key exchange record put together for hassh (Suricata's figure).
     pub const KEX_BYTES_MAX: usize = 65_535,
         Counts("a key exchange without hassh, as event `long_kex_record`");
 

@@ -285,7 +285,7 @@ fn read_banner(side: &mut Side, text: &[u8]) -> bool {
     let (proto, software) = (rest.get(..dash), rest.get(dash + 1..));
     side.proto = proto.unwrap_or_default().to_vec();
     let software = software.unwrap_or_default();
-    // Up to the first space, unless it begins with one (the peer's reading).
+    // Up to the first space, unless it begins with one (Suricata's reading).
     let end = memchr::memchr3(b' ', b'\r', b'\n', software).filter(|at| *at > 0);
     side.software = software.get(..end.unwrap_or(software.len())).unwrap_or_default().to_vec();
     true

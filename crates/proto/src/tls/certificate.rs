@@ -1,6 +1,6 @@
 //! X.509 certificates of a handshake: what rules and EVE take from the first of a chain.
 //!
-//! Names are written as the `x509-parser` crate writes them, which is also what the peer uses, so
+//! Names are written as the `x509-parser` crate writes them, which is also what Suricata uses, so
 //! that subject and issuer compare byte for byte (`C=US, ST=…, CN=…`).
 
 use super::limits::reached;
@@ -70,7 +70,7 @@ fn colon_hex(bytes: &[u8], digits: &[u8; 16], out: &mut Vec<u8>) {
 }
 
 /// Host names and URIs as they are, addresses as a list of bytes, all else as the crate names it
-/// (measured with the peer 8.0.7).
+/// (measured with Suricata 8.0.7).
 fn alt_name(name: &GeneralName<'_>) -> Vec<u8> {
     let mut text = String::new();
     let written = match name {

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_refuses() {
+    fn what_suricata_refuses() {
         for text in ["0.2", "1.4", "!1.2", "abc"] {
             assert!(tls_version(Some(text)).is_err(), "{text}");
         }

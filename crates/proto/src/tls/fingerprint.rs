@@ -1,6 +1,6 @@
 //! JA3, JA3S and JA4: what a hello says about the software that sent it. QUIC uses them too.
 //!
-//! JA4 follows its publication (FoxIO, 2023) with the peer's readings: lists add up over repeated
+//! JA4 follows its publication (FoxIO, 2023) with Suricata's readings: lists add up over repeated
 //! hellos, an empty list is hashed as an empty text, and the last part always has its underscore.
 
 use super::limits::reached;
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn ja4_as_the_peer_writes_it() {
+    fn ja4_as_suricata_writes_it() {
         // From records of 8.0.7: no hello at all (SSL 2.0 form), and a hello with nothing but
         // ciphers c02f and 1301.
         let mut h = Hello::default();
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn ja3_text_and_hash() {
-        // Published with JA3S in the peer's record of its test bug-8336-01.
+        // Published with JA3S in Suricata's record of its test bug-8336-01.
         let mut j = Ja3::begin(771);
         j.field(&[4866]);
         j.field(&[51, 43]);

@@ -3,7 +3,7 @@
 //! A hello that breaks off raises an event and leaves what was read before; the session goes on.
 //! A bad server name, ALPN, algorithm or version list ends the reading of extensions, but counts as
 //! their proper end for JA3; a bad group or format list, or lengths that do not add up, leave the
-//! JA3 text without its hash. All of that is the peer's behaviour, measured with crafted hellos.
+//! JA3 text without its hash. All of that is Suricata's behaviour, measured with crafted hellos.
 
 use super::fingerprint::{Hello, Ja3};
 use super::limits::reached;
@@ -76,7 +76,7 @@ impl Reading<'_> {
                 self.side.session_id = id.into();
             }
         }
-        // A text that an earlier hello left without hash goes on, as it does in the peer.
+        // A text that an earlier hello left without hash goes on, as it does in Suricata.
         let earlier = self.side.ja3.take();
         let is_wanted = self.wants_ja3 && earlier.as_ref().is_none_or(|j| j.hash.is_none());
         if !is_wanted {
@@ -164,7 +164,7 @@ impl Reading<'_> {
             extension::SERVER_NAME if self.is_client && !body.is_empty() => self.read_name(body)?,
             extension::GROUPS if !body.is_empty() => {
                 let groups = vector_16(&mut &*body).map_err(broken)?;
-                // Only who needs the values looks at them (so does the peer).
+                // Only who needs the values looks at them (so does Suricata).
                 if self.wants_ja3 {
                     if groups.len() % 2 != 0 {
                         return Err(End::Broken);

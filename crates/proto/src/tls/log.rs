@@ -1,4 +1,4 @@
-//! EVE records of TLS: the basic, extended and custom lists of members, in the peer's order.
+//! EVE records of TLS: the basic, extended and custom lists of members, in Suricata's order.
 
 use super::certificate::{Certificate, iso_time};
 use super::fingerprint::{Hello, Ja3};

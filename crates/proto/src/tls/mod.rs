@@ -26,7 +26,7 @@ use gabion_record::Direction;
 use gabion_record::applayer::{ProtoTable, Transport};
 use std::sync::Arc;
 
-/// The hello of SSL 2.0, whichever version it asks for (the peer's probe).
+/// The hello of SSL 2.0, whichever version it asks for (Suricata's probe).
 fn probe(bytes: &[u8], direction: Direction) -> Probe {
     match bytes {
         [0x80, _, 0x01, ..] if direction == Direction::ToServer => Probe::Yes,

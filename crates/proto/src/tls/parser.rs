@@ -1,7 +1,7 @@
 //! One TLS flow: records, handshake messages over records, and the state of both sides.
 //!
 //! Records of handshake, alerts and cipher changes are taken whole; application data is passed over
-//! as it comes. What ends a direction and what is only an event follows the peer 8.0.7, measured
+//! as it comes. What ends a direction and what is only an event follows Suricata 8.0.7, measured
 //! with crafted sessions (the unit tests name them). Once a cipher change was seen, handshake
 //! records are encrypted and passed over, except for the second client hello of TLS 1.3.
 

@@ -11,7 +11,7 @@ pub const TLS13_EARLY: u16 = 0x7f0f;
 /// TLS 1.3.
 pub const TLS13: u16 = 0x0304;
 
-/// Versions the peer 8.0.7 knows, with the names EVE writes.
+/// Versions Suricata 8.0.7 knows, with the names EVE writes.
 const NAMES: &[(u16, &str)] = &[
     (0x0200, "SSLv2"),
     (0x0300, "SSLv3"),

@@ -1,7 +1,7 @@
 //! A small driver for parsers: captures in, log records out.
 //!
 //! It stands in for the sensor's own packet, flow and detection engines so that parsers are tested on
-//! their own against what the peer logged for the same capture: Ethernet, IP, UDP, TCP in order, no
+//! their own against what Suricata logged for the same capture: Ethernet, IP, UDP, TCP in order, no
 //! fragments, no tunnels, no overlaps.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
@@ -110,7 +110,7 @@ pub fn drive(capture: &[u8], how: How<'_>) -> Run {
         if is_client {
             index.entry((p.dst, p.dport, p.src, p.sport, p.is_tcp)).or_insert((at, false));
         }
-        // The peer's UDP timeouts: 30 s before an answer, 300 s after.
+        // Suricata's UDP timeouts: 30 s before an answer, 300 s after.
         let (last, is_both) = flows[at].last;
         let limit = if is_both { 300 } else { 30 } * 1_000_000_000;
         if !p.is_tcp && last != 0 && ts > last.saturating_add(limit) {
@@ -248,7 +248,7 @@ impl Flow {
             for probe in protocol.probes {
                 let list = probe.ports.trim_matches(['[', ']']);
                 let ports = list.split(',').filter_map(|t| t.parse::<u16>().ok());
-                // Without midstream pick-up the peer probes by the server's port only.
+                // Without midstream pick-up Suricata probes by the server's port only.
                 let mut ports = ports.filter(|p| *p == self.ends.server_port);
                 if probe.transport == transport && ports.next().is_some() && answer == Probe::No {
                     answer = (probe.probe)(bytes, d);

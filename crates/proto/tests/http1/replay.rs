@@ -11,7 +11,7 @@ use gabion_record::{Direction, Tree};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Settings as the peer's shipped configuration has them.
+/// Settings as Suricata's shipped configuration has them.
 pub(crate) fn shipped() -> Tree {
     let mut t = Tree::default();
     for (key, value) in [

@@ -1,4 +1,4 @@
-//! FTP sessions; all expected values are what the peer 8.0.7 wrote for the same session, unless a
+//! FTP sessions; all expected values are what Suricata 8.0.7 wrote for the same session, unless a
 //! comment says otherwise.
 
 use super::Says::{C, S};
@@ -176,7 +176,7 @@ fn endless_preliminary_replies_are_bounded() {
 
 #[test]
 fn tls_follows() {
-    // The peer does not know AUTH and reads on.
+    // Suricata does not know AUTH and reads on.
     for (command, reply, expected) in [
         ("AUTH TLS", "234 ok", vec![Some("tls")]),
         ("auth ssl", "234 ok", vec![Some("tls")]),

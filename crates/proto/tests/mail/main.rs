@@ -1,4 +1,4 @@
-//! SMTP and FTP sessions: records, events and files against the peer's, in any split.
+//! SMTP and FTP sessions: records, events and files against Suricata's, in any split.
 
 mod ftp;
 mod smtp;

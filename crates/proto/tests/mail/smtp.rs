@@ -1,4 +1,4 @@
-//! SMTP sessions; all expected values are what the peer 8.0.7 wrote for the same session, unless a
+//! SMTP sessions; all expected values are what Suricata 8.0.7 wrote for the same session, unless a
 //! comment says otherwise.
 
 use super::Says::{C, S};
@@ -200,7 +200,7 @@ fn events_of_mails() {
     for (text, events) in [
         (format!("X: y\n\n{}\n", line(998)), &[][..]),
         (format!("X: y\n\n{}\n", line(999)), &["mime_long_line"]),
-        // Raised once a line; the peer raises it for each segment of a line.
+        // Raised once a line; Suricata raises it for each segment of a line.
         (format!("X: y\n\n{}\n", line(9000)), &["mime_long_line"]),
         (format!("{head} base64\n\n{}\n", line(76)), &[]),
         (format!("{head} base64\n\n{}\n", line(80)), &["mime_long_enc_line"]),
@@ -293,7 +293,7 @@ fn long_lines_are_cut() {
     let long = [b"NOOP ", &[b'x'; 5000][..], b"\r\nRCPT TO:<q>\r\n"].concat();
     let reply = [b"250 ", &[b'x'; 5000][..], b"\r\n250 ok\r\n"].concat();
     let heard = session(&[C(&long), S(&reply)]);
-    // The peer gives up behind a long reply.
+    // Suricata gives up behind a long reply.
     assert_eq!(heard.events, [(0, "truncated_line"), (0, "truncated_line")]);
     assert_eq!(heard.records, [r#"{"helo":"a.b","mail_from":"<a@b>","rcpt_to":["<c@d>","<q>"]}"#]);
 }

@@ -79,7 +79,7 @@ impl Flowbits {
         out
     }
 
-    /// The peer's warning about such a bit.
+    /// Suricata's warning about such a bit.
     pub fn warning(set: &Ruleset, n: &NeverSet) -> String {
         format!(
             "flowbit '{}' is checked but not set. Checked in {} and {} other sigs",

@@ -1,9 +1,9 @@
-//! `rule_group.json`: which rules are looked at for packets of which ports, as the peer groups them.
+//! `rule_group.json`: which rules are looked at for packets of which ports, as Suricata groups them.
 //!
 //! The ports that rules of one IP protocol and direction name are cut where the set of rules
 //! changes. What costs most comes first: groups with ports of high priority or with rules that
 //! are tried often, then those with many rules. Ranges with the same rules share a number. This
-//! sensor finds its rules in another way; the report is what the peer's users compare.
+//! sensor finds its rules in another way; the report is what Suricata's users compare.
 
 use super::{Report, app_proto_name};
 use crate::content::{BufferCondition, ContentFlags};
@@ -27,7 +27,7 @@ pub struct GroupOptions {
 }
 
 impl Default for GroupOptions {
-    /// As the peer's (8.0) with its medium profile.
+    /// As Suricata's (8.0) with its medium profile.
     fn default() -> GroupOptions {
         GroupOptions {
             tcp_ports: vec![53, 80, 139, 443, 445, 1433, 3306, 3389, 6666, 6667, 8080],
@@ -38,7 +38,7 @@ impl Default for GroupOptions {
     }
 }
 
-/// The peer's worth of a group with a port of high priority.
+/// Suricata's worth of a group with a port of high priority.
 const PRIORITY: u32 = 111;
 
 const ICMP: u8 = 1;

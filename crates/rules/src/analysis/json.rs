@@ -1,5 +1,5 @@
-//! `rules.json` and `patterns.json` as the peer's engine analysis writes them: one object a rule
-//! and line, in internal order, keys in the peer's order.
+//! `rules.json` and `patterns.json` as Suricata's engine analysis writes them: one object a rule
+//! and line, in internal order, keys in Suricata's order.
 
 use super::{Report, app_proto_name, buffer_name};
 use crate::action::Action;
@@ -213,7 +213,7 @@ fn packet_engine(j: &mut Json, name: &str, is_mpm: bool, rest: impl FnOnce(&mut 
     j.close();
 }
 
-/// Conditions that the peer keeps among those on the packet.
+/// Conditions that Suricata keeps among those on the packet.
 fn is_listed(p: &PacketCondition) -> bool {
     !matches!(p, PacketCondition::L3Proto(_) | PacketCondition::IpProto { .. })
 }
@@ -704,7 +704,7 @@ fn number<T: Copy + Into<i64>>(o: Operand<T>) -> i64 {
     }
 }
 
-/// Offset, depth, distance and within as the peer shows them: without a match before it, distance
+/// Offset, depth, distance and within as Suricata shows them: without a match before it, distance
 /// and within are shown as offset and depth.
 fn bounds(c: &Content, is_first: bool) -> [Option<i64>; 4] {
     let of = |o: Option<Operand<i32>>| o.map(number);
@@ -839,7 +839,7 @@ fn fast_pattern(r: &Report<'_>, s: &Signature, j: &mut Json) {
     }
 }
 
-/// What the peer remarks on a rule.
+/// What Suricata remarks on a rule.
 fn notes(r: &Report<'_>, s: &Signature) -> Vec<String> {
     let mut out = Vec::new();
     for b in &s.buffers {

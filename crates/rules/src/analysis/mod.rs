@@ -1,4 +1,4 @@
-//! Reports on a rule set: the peer's engine analysis, flowbits that nobody sets, rules that cost
+//! Reports on a rule set: Suricata's engine analysis, flowbits that nobody sets, rules that cost
 //! more than others, rules that can never match here.
 
 pub mod flowbits;
@@ -67,7 +67,7 @@ pub(crate) fn buffer_name<'r>(r: &Report<'r>, buffer: BufferRef) -> &'r str {
     }
 }
 
-/// The name the peer's reports give the rule's application protocol.
+/// The name Suricata's reports give the rule's application protocol.
 pub(crate) fn app_proto_name(r: &Report<'_>, s: &Signature) -> &'static str {
     let apps = &s.header.apps;
     let table = |n: usize| apps.get(n).and_then(|p| r.catalog.table(*p));

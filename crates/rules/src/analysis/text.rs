@@ -1,4 +1,4 @@
-//! `rules_analysis.txt` and `rules_fast_pattern.txt` in the peer's words.
+//! `rules_analysis.txt` and `rules_fast_pattern.txt` in Suricata's words.
 
 use super::{Report, app_proto_name, buffer_name};
 use crate::content::{BufferCondition, Content, ContentFlags};

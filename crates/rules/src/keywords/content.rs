@@ -25,9 +25,9 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
     ("replace", replace),
 ];
 
-/// Offsets and distances go from minus to plus this: the peer's bound.
+/// Offsets and distances go from minus to plus this: Suricata's bound.
 const VALUE_MAX: i64 = 1024 * 1024;
-/// Offsets and depths end at this: the peer's bound.
+/// Offsets and depths end at this: Suricata's bound.
 const ANCHOR_MAX: i64 = 65_535;
 
 fn content(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {

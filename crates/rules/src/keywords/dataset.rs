@@ -141,7 +141,7 @@ fn settings(
             "array_key" => def.array_key = Some(value.to_string()),
             "context_key" => def.context_key = Some(value.to_string()),
             "remove_key" => def.remove_key = true,
-            // unknown keys are passed over, as the peer does
+            // unknown keys are passed over, as Suricata does
             _ => {}
         }
     }

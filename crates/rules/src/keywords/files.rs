@@ -112,7 +112,7 @@ fn filestore(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<(
             _ if !word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
                 return Err(bad());
             }
-            // the peer ignores words it does not know here
+            // Suricata ignores words it does not know here
             _ => {}
         }
     }

@@ -59,7 +59,7 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
     ("udpv6-csum", |_, d, v| checksum(d, v, "udpv6-csum", ChecksumOf::UdpV6)),
     ("icmpv4-csum", |_, d, v| checksum(d, v, "icmpv4-csum", ChecksumOf::IcmpV4)),
     ("icmpv6-csum", |_, d, v| checksum(d, v, "icmpv6-csum", ChecksumOf::IcmpV6)),
-    // The peer's model of a keyword looks at the time to live.
+    // Suricata's model of a keyword looks at the time to live.
     ("template2", |_, d, v| integer(d, v, "template2", IntegerWidth::U8, PacketCondition::Ttl)),
 ];
 
@@ -251,7 +251,7 @@ fn fragoffset(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<
     Ok(())
 }
 
-/// Names that the peer's system knows, in lower case as written there, and their numbers.
+/// Names that Suricata's system knows, in lower case as written there, and their numbers.
 const IP_PROTOCOLS: &[(&str, u8)] = &[
     ("ip", 0),
     ("hopopt", 0),
@@ -339,7 +339,7 @@ fn ip_proto(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
     Ok(())
 }
 
-/// Combinations that can't hold or say nothing, which the peer refuses.
+/// Combinations that can't hold or say nothing, which Suricata refuses.
 fn check_ip_proto(d: &Draft<'_>, op: IpProtoOp, proto: u8) -> Checked<()> {
     const WHO: &str = "detect-ipproto";
     let others: Vec<(IpProtoOp, u8)> = d

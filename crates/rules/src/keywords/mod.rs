@@ -1,6 +1,6 @@
 //! Reading of options: one function a keyword, found by one table.
 //!
-//! [`apply`] prepares the value as the peer does (presence, quotes, negation), then hands it to the
+//! [`apply`] prepares the value as Suricata does (presence, quotes, negation), then hands it to the
 //! keyword's own function. Keywords of protocols come from the catalog; those of protocols that the
 //! catalog does not have make the rule inert.
 
@@ -191,7 +191,7 @@ fn raw_value<'t>(option: RuleOption<'t>) -> Value<'t> {
     }
 }
 
-/// Checks presence and quotes of the value, in the peer's order and words.
+/// Checks presence and quotes of the value, in Suricata's order and words.
 fn prepare<'t>(known: &KnownKeyword, option: RuleOption<'t>) -> Checked<Value<'t>> {
     let name = option.keyword.text;
     let refuse = |said: String| Err(Refusal::new("detect-parse", said));

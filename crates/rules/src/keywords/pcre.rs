@@ -144,7 +144,7 @@ fn in_letter_buffer(
 ) -> Checked<()> {
     let before = d.list;
     if matches!(before, List::Buffer(_)) {
-        // the sticky buffer wins over the letter, as with the peer
+        // the sticky buffer wins over the letter, as with Suricata
         return push(c, d, v, e, captures);
     }
     if letter == b'W' && !e.options.caseless && has_capital(e.pattern.text) {

@@ -158,7 +158,7 @@ fn is_name_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-')
 }
 
-/// `flowvar` and `pktvar`: name and what its captured text must hold, quoted or not. The peer has
+/// `flowvar` and `pktvar`: name and what its captured text must hold, quoted or not. Suricata has
 /// neither white space nor negation here.
 fn variable(
     c: &mut Compiler<'_>,
@@ -181,7 +181,7 @@ fn variable(
     Ok(())
 }
 
-/// Seconds an xbit lives unless written: the peer's default.
+/// Seconds an xbit lives unless written: Suricata's default.
 const XBIT_EXPIRE_S: u32 = 30;
 
 fn xbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
@@ -234,7 +234,7 @@ fn xbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     Ok(())
 }
 
-/// Seconds a hostbit lives unless written: the peer's default.
+/// Seconds a hostbit lives unless written: Suricata's default.
 const HOSTBIT_EXPIRE_S: u32 = 300;
 
 fn hostbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
@@ -350,7 +350,7 @@ fn tag(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     };
     let count = match rest.first() {
         Some(n) => n.parse().map_err(|_| bad())?,
-        // the peer's default: ten packets
+        // Suricata's default: ten packets
         None => 10,
     };
     let metric = match rest.get(1) {

@@ -147,7 +147,7 @@ fn from_base64(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked
     add(d, Transform::FromBase64 { bytes, offset, mode })
 }
 
-/// Bytes of output at most unless written: the peer's default.
+/// Bytes of output at most unless written: Suricata's default.
 const DECOMPRESSED_DEFAULT: u32 = 1024;
 
 fn decompress(d: &mut Draft<'_>, v: Value<'_>, make: fn(u32) -> Transform) -> Checked<()> {

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a catalog as the peer's own tables describe it, the default
+//! What the tests of this crate share: a catalog as Suricata's own tables describe it, the default
 //! variables, and where the corpus is.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
@@ -28,7 +28,7 @@ pub fn emerging() -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Variables of the peer's default configuration.
+/// Variables of Suricata's default configuration.
 pub fn vars() -> RuleVars {
     let home = "$HOME_NET";
     let address = |n: &str, v: &str| (n.to_string(), v.to_string());

@@ -12,7 +12,7 @@ pub struct Base64 {
 
 impl Base64 {
     /// Decodes a piece behind the bytes already in `out`. False when the encoding is broken: then
-    /// nothing of this piece is given, nor of any later one (the peer's behaviour).
+    /// nothing of this piece is given, nor of any later one (Suricata's behaviour).
     pub fn decode(&mut self, text: &[u8], out: &mut Vec<u8>) -> bool {
         if self.is_broken {
             return false;
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_as_the_peer_decodes_it() {
-        // Lines, and the file the peer 8.0.7 made of them; it raised `mime_invalid_base64` for the
+    fn base64_as_suricata_decodes_it() {
+        // Lines, and the file Suricata 8.0.7 made of them; it raised `mime_invalid_base64` for the
         // broken ones.
         for (lines, bytes, broken) in [
             (&["aGVsbG8="][..], &b"hello"[..], 0),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_printable_as_the_peer_decodes_it() {
+    fn quoted_printable_as_suricata_decodes_it() {
         // A line, its text with the line end when it has one, and whether it was fine.
         for (line, text, fine) in [
             ("a=41b", &b"aAb\n"[..], true),

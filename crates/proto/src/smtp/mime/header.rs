@@ -1,6 +1,6 @@
 //! Header values: parameters, addresses.
 //!
-//! Read as the peer 8.0.7 reads them (measured), not as the standards would have it: names of
+//! Read as Suricata 8.0.7 reads them (measured), not as the standards would have it: names of
 //! parameters are matched in lower case only, nothing is unescaped, comments are text.
 
 use super::super::limits::{PARAMETERS_MAX, reached};
@@ -124,8 +124,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_as_the_peer_reads_them() {
-        // File names the peer 8.0.7 logged for these values of Content-Disposition.
+    fn parameters_as_suricata_reads_them() {
+        // File names Suricata 8.0.7 logged for these values of Content-Disposition.
         for (value, name) in [
             ("attachment; filename=a.b", "a.b"),
             ("attachment; filename=\"a b;c.d\"", "a b;c.d"),
@@ -159,8 +159,8 @@ mod tests {
     }
 
     #[test]
-    fn addresses_as_the_peer_splits_them() {
-        // `email.to` of the peer 8.0.7.
+    fn addresses_as_suricata_splits_them() {
+        // `email.to` of Suricata 8.0.7.
         for (value, list) in [
             ("a,b", &["a", "b"][..]),
             ("a ,b , c", &["a ", "b ", "c"]),

@@ -11,7 +11,7 @@ pub struct Urls {
 }
 
 impl Urls {
-    /// The URLs, latest first: the order in which the peer lists them.
+    /// The URLs, latest first: the order in which Suricata lists them.
     pub fn latest_first(&self) -> impl Iterator<Item = &[u8]> {
         self.list.iter().rev().map(Vec::as_slice)
     }
@@ -36,7 +36,7 @@ impl Urls {
         self.bytes + self.list.capacity() * size_of::<Vec<u8>>()
     }
 
-    /// Looks for URLs in a line (with its line end, which the peer takes for a part of a URL). What
+    /// Looks for URLs in a line (with its line end, which Suricata takes for a part of a URL). What
     /// follows a scheme up to a blank, quote or bracket is a URL, even when nothing does; one pass a
     /// scheme.
     pub fn search(&mut self, line: &[u8], settings: &MimeSettings) {
@@ -83,9 +83,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_as_the_peer_finds_them() {
+    fn urls_as_suricata_finds_them() {
         let mut s = Settings::default().mime;
-        // `email.url` of the peer 8.0.7, which lists the latest first.
+        // `email.url` of Suricata 8.0.7, which lists the latest first.
         for (line, urls) in [
             (
                 "xhttp://a.b http:///c http:/d http://e http://f.g\r\n",
