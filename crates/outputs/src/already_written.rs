@@ -1,7 +1,7 @@
-//! What stands in the files of a run that was cut off, behind its last checkpoint.
+//! What the files of a run that was cut off hold after its last checkpoint.
 //!
-//! Whoever goes on from a checkpoint finds again what was found after it. Of that, what stands in
-//! `alerts.json` is known by its ID, and what stands in `alerts.log` by its text; it is not written again. A
+//! A run that continues from a checkpoint finds again what was found after it. It does not write again the events
+//! whose ID is in `alerts.json`, nor the lines whose text is in `alerts.log`. A
 //! last line without an end, which the cut has left, is taken away.
 
 use crate::error::OutputError;
@@ -28,7 +28,7 @@ pub(crate) enum LinesKnownBy {
     Text,
 }
 
-/// A run that goes on may be stopped before it has found all of it again: what is left goes into its checkpoint.
+/// A run that continues may be stopped before it has found all of it again: the rest goes into its checkpoint.
 impl Saved for AlreadyWritten {
     fn save(&self, out: &mut Vec<u8>) {
         self.ids.iter().cloned().collect::<Vec<_>>().save(out);
@@ -45,23 +45,23 @@ impl Saved for AlreadyWritten {
 const ID: &[u8] = b"\"ID\":\"";
 
 impl AlreadyWritten {
-    /// Reads what stands in `alerts.json` and `alerts.log` of a folder behind so many bytes. A file that is
-    /// shorter was moved away meanwhile: all of the new one is looked at.
+    /// Reads `alerts.json` and `alerts.log` of a folder from these offsets on. A file that is
+    /// shorter was moved away meanwhile: all of the new one is read.
     ///
     /// # Errors
     /// What can't be read, or cut.
     pub fn read(folder: &Path, marks: [u64; 2]) -> Result<AlreadyWritten, OutputError> {
         let [json, log] = marks;
-        let mut told = AlreadyWritten::default();
+        let mut written = AlreadyWritten::default();
         for line in behind(&folder.join("alerts.json"), json)?.split(|b| *b == b'\n') {
-            told.ids.extend(id_of(line).map(<[u8]>::to_vec));
+            written.ids.extend(id_of(line).map(<[u8]>::to_vec));
         }
         for line in behind(&folder.join("alerts.log"), log)?.split(|b| *b == b'\n') {
             if !line.is_empty() {
-                *told.lines.entry(line.to_vec()).or_default() += 1;
+                *written.lines.entry(line.to_vec()).or_default() += 1;
             }
         }
-        Ok(told)
+        Ok(written)
     }
 
     /// Adds what an earlier run had not found again when it was stopped.
@@ -148,27 +148,27 @@ mod tests {
         std::fs::write(&json, "{\"ID\":\"a\"}\n{\"ID\":\"b\"}\n{\"ID\":\"c\"}\n{\"ID\":\"d")
             .unwrap();
         std::fs::write(&log, "one\ntwo\ntwo\nthr").unwrap();
-        let mut told = AlreadyWritten::read(folder.path(), [11, 4]).unwrap();
+        let mut written = AlreadyWritten::read(folder.path(), [11, 4]).unwrap();
         let asked = ["a", "b", "b", "c", "d"].map(|id| {
-            told.has_event(format!("{{\"Version\":\"2\",\"ID\":\"{id}\",\"x\":1}}\n").as_bytes())
+            written.has_event(format!("{{\"Version\":\"2\",\"ID\":\"{id}\",\"x\":1}}\n").as_bytes())
         });
         assert_eq!(asked, [false, true, false, true, false]);
-        let asked = ["one\n", "two\n", "two\n", "two\n"].map(|l| told.has_line(l.as_bytes()));
+        let asked = ["one\n", "two\n", "two\n", "two\n"].map(|l| written.has_line(l.as_bytes()));
         assert_eq!(asked, [false, true, true, false]);
         assert!(std::fs::read_to_string(&json).unwrap().ends_with("\"c\"}\n"));
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\ntwo\n");
         // What was not found again yet is known to the run after the next, too.
-        let mut told = AlreadyWritten::read(folder.path(), [22, 8]).unwrap();
-        assert!(told.has_line(b"two\n"));
+        let mut written = AlreadyWritten::read(folder.path(), [22, 8]).unwrap();
+        assert!(written.has_line(b"two\n"));
         let mut saved = Vec::new();
-        told.save(&mut saved);
+        written.save(&mut saved);
         let mut next = AlreadyWritten::read(folder.path(), [33, 12]).unwrap();
         assert!(!next.clone().has_event(b"{\"ID\":\"c\"}"));
         next.join(AlreadyWritten::load(&mut saved.as_slice()).unwrap());
         assert!(next.has_event(b"{\"ID\":\"c\"}") && !next.has_line(b"two\n"));
         // A file that was moved away is looked at whole.
-        let mut told = AlreadyWritten::read(folder.path(), [1 << 20, 1 << 20]).unwrap();
-        assert!(told.has_event(b"{\"ID\":\"a\"}") && told.has_line(b"one\n"));
+        let mut written = AlreadyWritten::read(folder.path(), [1 << 20, 1 << 20]).unwrap();
+        assert!(written.has_event(b"{\"ID\":\"a\"}") && written.has_line(b"one\n"));
         let empty = tempfile::tempdir().unwrap();
         assert!(!AlreadyWritten::read(empty.path(), [5, 5]).unwrap().has_line(b"one\n"));
     }

@@ -15,9 +15,9 @@ pub struct EventCounts {
     pub alerts: Vec<AlertTally>,
     /// Records by event type.
     pub records: Vec<(String, u64)>,
-    /// What became of the files for the file store, and of certificates.
+    /// The outcomes of the files for the file store, and of certificates.
     pub store: Ledger,
-    /// What became of the frames that packet logs were given.
+    /// The outcomes of the frames that packet logs were given.
     pub packet_log: Ledger,
     /// Frames of flows with an alert that had left the ring before.
     pub packet_log_missing: u64,
@@ -48,7 +48,7 @@ pub struct HostAlerts {
     pub rules: Vec<(u32, u32, u64)>,
 }
 
-/// An alert, as far as a page tells of it.
+/// An alert, as far as a page shows it.
 #[derive(Clone, Debug)]
 pub struct AlertSeen {
     /// Event time, nanoseconds since 1970.

@@ -72,7 +72,7 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     *out = j.take();
 }
 
-/// Whom a host calls: the ends of the flow, whichever of them is the attacker.
+/// The other end of a call: the ends of the flow, whichever of them is the attacker.
 fn calls(j: &mut Json, e: &Evidence) {
     let (Some(src), Some(dst)) = (e.party(Role::Source), e.party(Role::Destination)) else {
         return;
@@ -316,7 +316,7 @@ mod tests {
         }
     }
 
-    /// Beside it Slips' own line (its version 1.1.21), whose fields these are.
+    /// The line below has the fields that Slips writes (version 1.1.21).
     #[test]
     fn a_line_has_the_fields_of_slips() {
         let mut out = Vec::new();

@@ -34,13 +34,13 @@ limits! { "outputs";
 
     /// Bytes of profiles kept: some weeks of a large site.
     pub const STORE_BYTES_MAX: u64 = 2 << 30,
-        Counts("the oldest windows, told at the end of the run");
+        Counts("the oldest windows, reported at the end of the run");
 
     /// Rows of each table of who is to be looked at first that are left when a run has found twice as many.
     pub const RANK_ROWS_MAX: usize = 1 << 13,
         Counts("the rows that stand last, counted under the tables; all findings are in the files");
 
-    /// Kinds of findings of a host that are told apart: there are some seventy.
+    /// Kinds of findings of a host that are counted apart: there are some seventy.
     pub const RANKED_KINDS_MAX: usize = 128,
         Spares("there are fewer kinds than that");
 }

@@ -50,11 +50,11 @@ pub struct LineFile {
     prefix: Vec<u8>,
     /// Who may read it, where its output says so.
     mode: Option<u32>,
-    /// When it is opened anew by the clock, where its output says so.
+    /// When the clock makes it be opened again, where its output says so.
     rotation: Option<Rotation>,
 }
 
-/// What the node of an output says of who may read its file, and of when that is opened anew.
+/// What the node of an output says about who may read its file, and about when the file is opened again.
 ///
 /// # Errors
 /// The value that can't be one.
@@ -96,7 +96,7 @@ impl LineFile {
     }
 
     /// The same file, with what the node of its output says: `prefix` before each line, who may read it
-    /// (`filemode`, octal), and when it is opened anew (`rotate-interval`).
+    /// (`filemode`, octal), and when it is opened again (`rotate-interval`).
     ///
     /// # Errors
     /// The value that can't be one.
@@ -164,8 +164,8 @@ impl LineFile {
         self.lines = 0;
     }
 
-    /// Writes what is buffered and opens the file by its name again: whoever moved it away gets what
-    /// was written so far, a new one what comes. One that nobody moved stays open (of a pipe the reader
+    /// Writes what is buffered and opens the file by its name again: a file that was moved away keeps what
+    /// was written so far, and a new file gets the rest. One that nobody moved stays open (of a pipe the reader
     /// would see the end); a file that failed gets another chance.
     pub fn reopen(&mut self) {
         self.flush();

@@ -64,7 +64,7 @@ pub struct StatsTexts {
     pub all: Vec<u8>,
     /// Without those at zero.
     pub without_zeros: Vec<u8>,
-    /// With all counters, and beside each by how much it grew since the last record.
+    /// With all counters, and with each how much it grew since the last record.
     pub deltas: Vec<u8>,
     /// The same without those at zero.
     pub deltas_without_zeros: Vec<u8>,
@@ -72,7 +72,7 @@ pub struct StatsTexts {
     pub counters: Vec<(String, u64)>,
 }
 
-/// Evidence with what its outputs need beside it.
+/// Evidence, and what its outputs need in addition.
 #[derive(Clone, Copy, Debug)]
 pub struct EvidenceRecord<'a> {
     /// The evidence.
@@ -85,7 +85,7 @@ pub struct EvidenceRecord<'a> {
     pub json: &'a [u8],
 }
 
-/// An alert about a host with what its outputs need beside it.
+/// An alert about a host, and what its outputs need in addition.
 #[derive(Clone, Copy, Debug)]
 pub struct HostAlertRecord<'a> {
     /// The alert.
@@ -223,7 +223,7 @@ pub trait Destination: Send {
     /// Writes whole lines that are buffered, while more may come.
     fn flush_lines(&mut self) {}
 
-    /// Opens files by their names again, for whoever rotates logs.
+    /// Opens files by their names again, after a program has rotated logs.
     fn reopen(&mut self) {}
 
     /// Writes what is buffered to the disk; how many bytes of the file of lines are there then.
@@ -239,7 +239,7 @@ pub trait Destination: Send {
         None
     }
 
-    /// Goes on where a run was cut off: what that run wrote is not written again.
+    /// Continues where a run was cut off: what that run wrote is not written again.
     fn resume(&mut self, earlier: &AlreadyWritten) {
         let _ = earlier;
     }

@@ -249,7 +249,7 @@ impl Outputs {
         &self.to.unsupported
     }
 
-    /// All that was counted, by workers too, with what became of stored files and logged frames.
+    /// All that was counted, by workers too, with the outcomes of stored files and logged frames.
     pub fn sum(&self) -> EventCounts {
         let mut sum = self.counts.clone();
         for Output { format, to } in &self.to.outputs {
@@ -333,12 +333,12 @@ impl Outputs {
         self.to.outputs.iter_mut().for_each(|output| output.to.flush_lines());
     }
 
-    /// Opens all files by their names again, for whoever rotates logs.
+    /// Opens all files by their names again, after a program has rotated logs.
     pub fn reopen(&mut self) {
         self.to.outputs.iter_mut().for_each(|output| output.to.reopen());
     }
 
-    /// Writes what is buffered to the disk; how many bytes then stand in each file that a later run can go on with,
+    /// Writes what is buffered to the disk; returns the lengths of the files that a later run can continue,
     /// in their order.
     ///
     /// # Errors
@@ -352,7 +352,7 @@ impl Outputs {
         Ok(marks)
     }
 
-    /// Goes on where a run was cut off: what that run wrote is not written again.
+    /// Continues where a run was cut off: what that run wrote is not written again.
     pub fn resume(&mut self, earlier: &AlreadyWritten) {
         self.to.outputs.iter_mut().for_each(|output| output.to.resume(earlier));
     }

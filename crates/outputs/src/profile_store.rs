@@ -71,7 +71,7 @@ pub struct ProfileWriter {
 }
 
 impl ProfileWriter {
-    /// Makes the database anew in a folder, or goes on with the one that is there, and the thread that
+    /// Makes a new database in a folder, or continues the one that is there, and starts the thread that
     /// writes it.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl ProfileWriter {
             check_form(&database, &path)?;
         }
         let mut held = Held::read(&database, is_there).map_err(OutputError::database(&path))?;
-        // Whoever reads it meanwhile is waited for a moment, no longer: the run goes on.
+        // A process that reads the database meanwhile is waited for a moment, no longer: the run continues.
         database.busy_timeout(BUSY).map_err(OutputError::database(&path))?;
         // What a run that is cut off loses is its last batch; the journal is a file, or a cut in the middle of
         // a batch would leave half of it. Rows stand in the order they come in, each
@@ -175,7 +175,7 @@ impl ProfileWriter {
             bytes += row.bytes.len();
             batch.push(row);
             if bytes >= BATCH_BYTES {
-                // Without the thread there was a failure, which the end tells.
+                // Without the thread there was a failure, which the end reports.
                 let _ = rows.send(Work::Rows(std::mem::take(&mut batch)));
                 bytes = 0;
             }
@@ -185,7 +185,7 @@ impl ProfileWriter {
         }
     }
 
-    /// What could not be written, once, when it happens: the rows are lost and counted, the run goes on.
+    /// What could not be written, once, when it happens: the rows are lost and counted, and the run continues.
     pub fn trouble(&self) -> Option<OutputError> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -195,7 +195,7 @@ impl ProfileWriter {
         let Some(rows) = &self.rows else { return };
         let (done, all) = sync_channel(1);
         if rows.send(Work::Settle(done)).is_ok() {
-            // Without an answer there was a failure, which the end tells.
+            // Without an answer there was a failure, which the end reports.
             let _ = all.recv();
         }
     }
@@ -356,7 +356,7 @@ mod tests {
         let found = windows_of(folder.path(), [7; 16]).unwrap();
         assert_eq!(found, [row(7, 1, &[7, 1]), row(7, 2, b"later")]);
         assert_eq!(windows_of(folder.path(), [201; 16]).unwrap(), []);
-        // A run goes on with what is there, or begins anew.
+        // A run continues with what is there, or begins again.
         let writer = ProfileWriter::create(folder.path(), Existing::Append).unwrap();
         writer.put([row(7, 3, b"more")]);
         writer.finish().unwrap();
@@ -368,10 +368,10 @@ mod tests {
         assert!(windows_of(&folder.path().join("none"), [7; 16]).is_err());
     }
 
-    /// A database that somebody holds for long, or that can be written no more: said, counted, and the run
-    /// goes on; what comes later is written.
+    /// A database that another process holds for long, or that can be written no more: this is reported and counted,
+    /// and the run continues; what comes later is written.
     #[test]
-    fn a_locked_database_is_said_and_counted() {
+    fn a_locked_database_is_reported_and_counted() {
         let folder = tempfile::tempdir().unwrap();
         let writer = ProfileWriter::create(folder.path(), Existing::Truncate).unwrap();
         let row = |window| StoredProfile { ip: [7; 16], window, bytes: vec![1] };

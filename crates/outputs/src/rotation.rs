@@ -1,4 +1,4 @@
-//! When a file of lines is opened anew by the clock: Suricata's `rotate-interval`.
+//! When the clock makes a file of lines be opened again: Suricata's `rotate-interval`.
 //!
 //! As in Suricata it is the machine's clock that counts, not the time of packets: also a capture that is read from a
 //! file is written into the file of the moment at which it is read. `minute`, `hour` and `day` end where they end in
@@ -17,11 +17,11 @@ enum Interval {
     Hour,
     /// To the end of the local day.
     Day,
-    /// So many seconds.
+    /// A number of seconds.
     Seconds(u64),
 }
 
-/// The moments at which a file is opened anew.
+/// The moments at which a file is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotation {
     interval: Interval,
@@ -47,7 +47,7 @@ impl Rotation {
         Ok(Rotation { interval, next: interval.end(now) })
     }
 
-    /// Whether the file is to be opened anew before more is written. The next time is then an interval later.
+    /// Whether the file is to be opened again before more is written. The next time is then an interval later.
     pub fn is_due(&mut self, now: u64) -> bool {
         if now < self.next {
             return false;

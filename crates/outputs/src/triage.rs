@@ -1,6 +1,6 @@
 //! Who to look at first: findings of a run put into two tables.
 //!
-//! *Calls out* has a row for each pair of a host and whom it calls: beacons, command-and-control channels, long
+//! *Calls out* has a row for each pair of a host and a destination: beacons, command-and-control channels, long
 //! connections, uploads, tunnels. They stand in order of RITA's threat, which knows more than the level does: how
 //! regular, how long, how many of the site's hosts talk with the other end, since when, and what lists say. *Hosts*
 //! has a row for each host: the worst that was found about it by level times confidence, then how many kinds of things
@@ -21,7 +21,7 @@ use std::cmp::Ordering;
 /// fewer flows than that have letters that look like anything (a hundredth of a letter each).
 pub const CHANNEL_SURE: f64 = 0.15;
 
-/// Types that say whom a host calls, with the word for each.
+/// Types about a host's calls to a destination, with the word for each.
 const CALLS: &[(&str, &str)] = &[
     ("BEACON", "beacon"),
     ("COMMAND_AND_CONTROL_CHANNEL", "C&C"),
@@ -38,13 +38,13 @@ pub fn is_faint(kind: &str, confidence: f64) -> bool {
     kind == "COMMAND_AND_CONTROL_CHANNEL" && confidence < CHANNEL_SURE
 }
 
-/// Whether a type says whom a host calls.
+/// Whether a type is about a host's calls to a destination.
 #[must_use]
 pub fn is_call(kind: &str) -> bool {
     CALLS.iter().any(|(name, _)| *name == kind)
 }
 
-/// Whom a host calls.
+/// The destination that a host calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom<'a> {
     /// An address.
@@ -125,22 +125,22 @@ pub fn call_word(word: &str) -> Option<&'static str> {
     CALLS.iter().map(|(_, known)| *known).find(|known| *known == word)
 }
 
-/// A host and whom it calls.
+/// A host and a destination that it calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
     /// Who calls.
     pub src: Ip,
-    /// Whom: a name or an address.
+    /// The destination: a name or an address.
     pub dst: String,
     /// Its port, 0 for none.
     pub port: u16,
-    /// RITA's threat, the largest that was told.
+    /// RITA's threat, the largest that was reported.
     pub threat: f64,
     /// What it does: `beacon`, `long` …
     pub kinds: Vec<&'static str>,
     /// The worst level.
     pub level: ThreatLevel,
-    /// Flows, the largest count that was told.
+    /// Flows, the largest count that was reported.
     pub count: u64,
     /// Bytes sent.
     pub bytes: u64,
@@ -167,7 +167,7 @@ pub struct Ranked {
     pub level: ThreatLevel,
     /// Kinds of findings above info.
     pub kinds: usize,
-    /// Findings by level, from info to critical, each kind of a level once for every telling.
+    /// Findings by level, from info to critical, each kind of a level once for every report.
     pub levels: [u64; 5],
     /// Sum of the worst of each kind: between hosts with equal kinds.
     pub sum: f64,
@@ -189,7 +189,7 @@ pub struct Rank {
 
 saved! { Ranked { host, worst, kind, level, kinds, levels, sum, by_kind } }
 
-/// Rows in order of whom they are of, so that the same tables are the same bytes.
+/// Rows in order of their hosts, so that the same tables are the same bytes.
 impl Saved for Rank {
     fn save(&self, out: &mut Vec<u8>) {
         let Rank { calls, hosts, names, dropped } = self;
@@ -416,7 +416,7 @@ impl Rank {
         self.dropped += (before - self.hosts.len()) as u64;
     }
 
-    /// The place of a kind's name; none when there are more than can be told apart.
+    /// The place of a kind's name; none when there are more kinds than can be counted apart.
     fn place_of(&mut self, kind: &str) -> Option<u16> {
         let known = self.names.iter().position(|name| name == kind);
         let place = known.or_else(|| {
@@ -476,7 +476,7 @@ mod tests {
         }
     }
 
-    /// One pair is one row however often and by how many kinds it was told, and the threat says where.
+    /// One pair is one row however often and by however many kinds it was reported, and the threat decides where.
     #[test]
     fn calls_stand_by_threat_a_row_a_pair() {
         let mut rank = Rank::default();
@@ -534,9 +534,9 @@ mod tests {
         assert_eq!((rank.calls().len(), rank.hosts().len()), (1, 1));
     }
 
-    /// What is kept of a run and taken up again goes on as it was: the same rows, whether called by name or address.
+    /// Tables that are saved and loaded continue as they were: the same rows, whether called by name or address.
     #[test]
-    fn tables_go_on_where_they_were_kept() {
+    fn tables_continue_where_they_were_kept() {
         let mut rank = Rank::default();
         let give = |rank: &mut Rank| {
             for (host, dst) in

@@ -286,7 +286,7 @@ fn what_cannot_be_opened_says_why() {
     assert!(error.ends_with("version 1 is gone: say version: 2"), "{error}");
 }
 
-/// Lines, for whoever is not a file.
+/// Lines of an output that is not a file.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 

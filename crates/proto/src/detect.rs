@@ -66,7 +66,7 @@ pub enum Probe {
     YesIfOther,
     /// It is not.
     No,
-    /// More bytes are needed to tell.
+    /// More bytes are needed to decide.
     More,
 }
 

@@ -213,7 +213,7 @@ impl File {
         }
     }
 
-    /// Notes lost bytes: they count into the size, hashes go on without them (Suricata names a
+    /// Notes lost bytes: they count into the size, hashes continue without them (Suricata names a
     /// stored file by the SHA-256 of what was there).
     pub fn gap(&mut self, len: u64) {
         if self.state == FileState::Open {

@@ -1,7 +1,7 @@
 //! Frames: parts of a protocol's stream as it lies on the wire (a record, a request, a command
 //! line), which rules inspect and EVE logs.
 //!
-//! A parser tells where frames begin and end, in offsets of the stream; the engine keeps them until
+//! A parser reports where frames begin and end, in offsets of the stream; the engine keeps them until
 //! they are inspected and logged. Frames nobody wants cost a test of a bit.
 
 use gabion_record::Direction;

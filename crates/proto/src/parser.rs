@@ -27,7 +27,7 @@ pub enum Input<'a> {
     },
 }
 
-/// What became of a piece of input.
+/// The outcome of a piece of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All of it was used.
@@ -41,7 +41,7 @@ pub enum Outcome {
         needed: usize,
     },
     /// A stream can't be followed any more: no further input will be given in either direction. A
-    /// datagram flow goes on with its next datagram (both as in Suricata).
+    /// datagram flow continues with its next datagram (both as in Suricata).
     Error,
 }
 
@@ -99,13 +99,13 @@ pub struct FilePiece {
 /// A change of protocol in mid-flow (STARTTLS, CONNECT, upgrade).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolChange {
-    /// Registry name of the protocol to expect, or `None` to detect anew.
+    /// Registry name of the protocol to expect, or `None` to detect it again.
     pub expected: Option<&'static str>,
     /// Port to use for probing, when another than the flow's.
     pub port: Option<u16>,
 }
 
-/// What a parser is given beside the bytes, and where it leaves what concerns the flow.
+/// What a parser is given in addition to the bytes, and where it leaves what concerns the flow.
 #[derive(Debug)]
 pub struct ParseContext<'a> {
     /// Event time, nanoseconds since 1970.
@@ -208,7 +208,7 @@ pub trait Parser: Send {
     /// Bytes held, for the budget.
     fn bytes_held(&self) -> usize;
 
-    /// Bytes that it has made beside those it was given: what bodies were unpacked to, and what that
+    /// Bytes that it has made in addition to those it was given: what bodies were unpacked to, and what that
     /// takes. Only grows: where it has grown, the parser may hold as much more.
     fn bytes_made(&self) -> u64 {
         0
@@ -225,7 +225,7 @@ pub trait Parser: Send {
         let _ = (piece, content);
     }
 
-    /// What this parser was told by an expectation, see [`Expectation::payload`].
+    /// What an expectation hands to this parser, see [`Expectation::payload`].
     fn expect(&mut self, payload: &[u8]) {
         let _ = payload;
     }

@@ -27,7 +27,7 @@ pub struct Protocol {
     pub patterns: &'static [ProbePattern],
     /// Probes by port.
     pub probes: &'static [PortProbe],
-    /// The parser goes on behind a gap.
+    /// The parser continues after a gap.
     pub accepts_gaps: bool,
     /// Bytes a direction is reassembled at most, when it is not the stream's default (0: no limit).
     pub stream_depth: Option<u64>,
@@ -45,7 +45,7 @@ pub struct Protocol {
     pub eve_defaults: &'static [(&'static str, &'static str)],
     /// EVE writes a transaction's number at the top of its record, else inside its object.
     pub tx_id_on_top: bool,
-    /// It is what a session that asks for encryption goes on with (STARTTLS).
+    /// It is the protocol with which a session continues after it asked for encryption (STARTTLS).
     pub is_encryption: bool,
     /// Reads its settings out of its own part of the configuration (`None`: all defaults).
     pub configure: fn(Option<&Tree>) -> Result<Settings, SettingsError>,

@@ -11,7 +11,7 @@ pub enum SettingsError {
         /// The value.
         value: String,
     },
-    /// A way to go on with encrypted sessions that there is not.
+    /// An unknown way to continue with encrypted sessions.
     #[error("encryption-handling: '{value}' is not known")]
     Encryption {
         /// The value.

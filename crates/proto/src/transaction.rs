@@ -192,7 +192,7 @@ pub struct CertificateChain<'a> {
 }
 
 /// What need not be kept of a flow whose transactions no rule looks at: one that is over before
-/// another two have come is known by its records alone, and of those a flow has only so many.
+/// another two have come is known by its records alone, and a flow has a bounded number of those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sparing {
     /// Progress to server and to client at which a transaction is over.
@@ -221,12 +221,12 @@ impl Sparing {
         keeps
     }
 
-    /// Records of a transaction that is over with so many events.
+    /// Records of a transaction that is over with this many events.
     fn records(&self, events: u64) -> u64 {
         u64::from(self.has_records) + if self.has_event_records { events } else { 0 }
     }
 
-    /// Whether nobody sees a transaction that is over with so many events: its records are refused.
+    /// Whether nobody sees a transaction that is over with this many events: its records are refused.
     pub fn refuses(&mut self, events: u64) -> bool {
         let records = self.records(events);
         let is_seen = records > 0 && records <= self.left;

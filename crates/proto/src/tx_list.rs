@@ -29,12 +29,12 @@ pub struct TxList<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
     ids: Vec<u64>,
-    /// So many that they were not noted one by one.
+    /// There are too many of them to note each.
     is_all: bool,
 }
 
 impl Changed {
-    /// Notes one of so many that live.
+    /// Notes one of the `live` transactions.
     pub(crate) fn add(&mut self, id: u64, live: usize) {
         if self.is_all || self.ids.last() == Some(&id) {
             return;

@@ -12,7 +12,10 @@ const CONNACK: &[u8] = b"\x20\x02\0\0";
 const CONNACK_5: &[u8] = b"\x20\x03\0\0\0";
 
 /// Events and records, without what most records have in common.
-fn told(settings: Option<&Tree>, session: &[(gabion_record::Direction, Vec<u8>)]) -> Vec<String> {
+fn outcomes(
+    settings: Option<&Tree>,
+    session: &[(gabion_record::Direction, Vec<u8>)],
+) -> Vec<String> {
     let out = play_all(PROTOCOL, settings, session);
     let short = |record: &str| record.replace("\"qos\":0,\"retain\":false,\"dup\":false", "-");
     let line = |(events, record): &(Vec<&str>, String)| match events.as_slice() {
@@ -45,7 +48,7 @@ fn answers_join_their_requests() {
         c(b"\xe0\0"),
     ];
     assert_eq!(
-        told(None, &session),
+        outcomes(None, &session),
         [
             CONNECTED,
             "{\"publish\":{-,\"topic\":\"a\",\"message\":\"bc\"}}",
@@ -91,7 +94,7 @@ fn events() {
         ),
     ];
     for (session, expected) in cases {
-        assert_eq!(told(None, session), *expected);
+        assert_eq!(outcomes(None, session), *expected);
     }
 }
 
@@ -111,7 +114,7 @@ fn limits() {
     };
     let session = [c(CONNECT), s(CONNACK), publish(1), publish(2), publish(3), c(&too_long)];
     assert_eq!(
-        told(Some(&t), &session),
+        outcomes(Some(&t), &session),
         [
             CONNECTED.to_string(),
             format!("too_many_transactions {}", published(1)),
@@ -124,7 +127,7 @@ fn limits() {
     let session = [publish(1), again.clone(), again.clone(), again, s(b"\x70\x02\0\x01")];
     let published = published(1).replace("}}", "}");
     assert_eq!(
-        told(Some(&t), &session),
+        outcomes(Some(&t), &session),
         [format!(
             "unintroduced_message too_many_messages too_many_messages {published},\
              \"pubrec\":{{-,\"message_id\":1}},\"pubcomp\":{{-,\"message_id\":1}}}}"
@@ -143,7 +146,7 @@ fn properties_and_codes_of_mqtt_5() {
         s(b"\x40\x02\0\x09"),
         c(b"\xe0\0"),
     ];
-    let all = told(None, &session);
+    let all = outcomes(None, &session);
     assert_eq!(
         all[1..],
         ["malformed_traffic {}", "error",],
@@ -152,7 +155,7 @@ fn properties_and_codes_of_mqtt_5() {
     let mut session = session.to_vec();
     session[2] = c(b"\x30\x0b\0\x01t\x06\x01\x02\x23\0\x05\x7fx");
     assert_eq!(
-        told(None, &session)[1..],
+        outcomes(None, &session)[1..],
         [
             "{\"publish\":{-,\"topic\":\"t\",\"message\":\"x\",\"properties\":{\
              \"payload_format_indicator\":2,\"topic_alias\":5}}}",

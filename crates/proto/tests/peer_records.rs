@@ -1,5 +1,5 @@
 //! Records of DNS, TLS and SSH against those Suricata wrote for the same captures.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+#![allow(clippy::print_stdout, reason = "a test prints on standard output what it found")]
 
 mod drive;
 
@@ -79,13 +79,13 @@ fn list(key: &str, values: &[&str]) -> Tree {
 
 /// Tests whose records differ for a reason that lies outside the parsers: what this driver does not
 /// do (tunnels, fragments, changes of protocol, waiting for acknowledgements), or options of the
-/// test that cannot be told from its output.
+/// test that its output does not show.
 const NOT_COMPARED: &[(&str, &str)] = &[
     ("bug-2430", "TLS behind HTTP CONNECT"),
     ("ldap-starttls", "TLS behind LDAP"),
     ("dns-over-http2-progress", "DNS in HTTP/2"),
     ("http2-doh2-tx-log", "DNS in HTTP/2"),
-    ("dns-udp-junkrequest-first", "detection that begins anew"),
+    ("dns-udp-junkrequest-first", "detection that begins again"),
     ("dns-reversed-udp-1", "probing by source port under midstream pick-up"),
     ("dns/dns-incomplete", "detection port set by an option"),
     ("dns/dns-query/dns-detect-query-03", "detection port set by an option"),
@@ -93,7 +93,7 @@ const NOT_COMPARED: &[(&str, &str)] = &[
     ("firewall/ruletype-firewall-110-dns-lte", "flow dropped by a rule"),
 ];
 
-/// Options of record types that tests set (and that their records don't tell): `test: type: path=value`.
+/// Options of record types that tests set (and that their records don't show): `test: type: path=value`.
 const OPTIONS: &[(&str, &str, &[&str])] = &[
     ("dns/dns-udp-eve-log-aaaa-only", "dns", &["types.0=aaaa"]),
     ("dns/dns-udp-eve-log-mx-only", "dns", &["types.0=mx"]),
@@ -194,7 +194,7 @@ fn output_of_suricata_tests() {
     assert!(same_total > 0, "no record was compared");
 }
 
-/// Options under which the records were written: listed, or told from the records.
+/// Options under which the records were written: listed, or inferred from the records.
 fn guess<'a>(test: &str, eve: &str, config: &'a mut Config) -> How<'a> {
     let listed = |kind: &str| {
         let (.., options) = OPTIONS.iter().find(|(t, k, _)| *t == test && *k == kind)?;

@@ -24,11 +24,11 @@ fn datagrams(all: &[(Direction, Vec<u8>)]) -> Vec<String> {
     let settings = (PROTOCOL.configure)(None).expect("settings");
     let mut parser = (PROTOCOL.open)(&settings, Transport::Udp);
     let ends = Endpoints::default();
-    let mut told = Vec::new();
+    let mut records = Vec::new();
     for (d, bytes) in all {
         let mut cx = ParseContext::new(0, *d, &ends);
         if parser.parse(&mut cx, Input::Data { bytes, eof: false }) == Outcome::Error {
-            told.push("error".to_string());
+            records.push("error".to_string());
             continue;
         }
         let tx = parser.tx(parser.next_tx_id() - 1).expect("a transaction");
@@ -36,9 +36,9 @@ fn datagrams(all: &[(Direction, Vec<u8>)]) -> Vec<String> {
         json.open();
         tx.log(&mut json, LogOptions::default());
         json.close();
-        told.push(String::from_utf8(json.take()).expect("text"));
+        records.push(String::from_utf8(json.take()).expect("text"));
     }
-    told
+    records
 }
 
 #[test]

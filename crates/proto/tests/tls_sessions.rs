@@ -163,7 +163,7 @@ fn hellos_that_are_broken() {
         assert!(out.record.contains(&format!("\"string\":\"{ja3}\"}},\"ja3s\"")), "{}", out.record);
         let ja4 = out.record.split("\"ja4\":\"t12").nth(1).expect("JA4");
         assert_eq!(&ja4[3..5], *count, "{extensions:?}");
-        // The session goes on all the same.
+        // The session continues all the same.
         assert_eq!((out.progress, out.is_error), ([4, 5], false));
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An IP address in network byte order. An IPv4 address stands in the first four bytes with twelve
-/// zero bytes behind it; which version it is stands beside it (packets, flows and rules know), so
+/// An IP address in network byte order. An IPv4 address is in the first four bytes, followed by twelve
+/// zero bytes; its version is kept next to it (packets, flows and rules know it), so
 /// that comparing and hashing are one 16-byte operation.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Addr(pub [u8; 16]);

@@ -1,4 +1,4 @@
-//! What an application protocol tells the rest of the sensor about itself: tables only.
+//! What an application protocol declares about itself for the rest of the sensor: tables only.
 //!
 //! The rule language must know which buffers, integer keywords and events exist without depending
 //! on any parser; parsers must not know rules. They meet here: each protocol folder carries constant
@@ -354,7 +354,7 @@ pub struct ProtoTable {
 /// Frame that is a whole direction of a TCP stream: every protocol over TCP that has frames has it.
 pub const STREAM_FRAME: u8 = 31;
 
-/// Kinds of frames of one protocol beside its stream: kinds are kept as bits of a word.
+/// Kinds of app-layer frames of one protocol, in addition to its stream: kinds are kept as bits of a word.
 pub const FRAME_KINDS_MAX: usize = 31;
 
 impl ProtoTable {

@@ -25,7 +25,7 @@ const CHUNK_MAX: u64 = 256 * 1024;
 /// The least a leaf takes at once.
 const CHUNK_MIN: u64 = 4 * 1024;
 
-/// What pools and leaves tell about themselves.
+/// What pools and leaves report about themselves.
 #[derive(Debug)]
 struct Node {
     name: String,
@@ -33,7 +33,7 @@ struct Node {
     used: AtomicU64,
     peak: AtomicU64,
     refused: AtomicU64,
-    /// Times bytes were taken or given back: what a shared node costs those that share it.
+    /// Times bytes were taken or returned: what a shared node costs those that share it.
     moves: AtomicU64,
     parent: Option<Arc<Node>>,
     children: Mutex<Vec<Weak<Node>>>,
@@ -202,7 +202,7 @@ impl Budget {
         true
     }
 
-    /// Gives back what was reserved. Giving back more than is reserved gives back all.
+    /// Returns what was reserved. To return more than is reserved returns all.
     #[inline]
     pub fn release(&self, bytes: u64) {
         let used = self.used.get().saturating_sub(bytes);
@@ -318,7 +318,7 @@ pub struct BudgetReport {
     pub peak: u64,
     /// How often it had not enough.
     pub refused: u64,
-    /// Times bytes were taken or given back.
+    /// Times bytes were taken or returned.
     pub moves: u64,
     /// The budgets below it.
     pub children: Vec<BudgetReport>,

@@ -12,7 +12,7 @@ use crate::{Addr, Direction, PacketSource, Tree};
 /// Something that writes the members of a JSON object somebody else has opened.
 pub trait WriteObject {
     /// Writes the members and says whether there were any. `config` is the configuration node of
-    /// the record type at the output that asks; `in_alert` tells that the object goes into an alert.
+    /// the record type at the output that asks; `in_alert` means that the object goes into an alert.
     fn write(&self, json: &mut Json, config: Option<&Tree>, in_alert: bool) -> bool;
 }
 
@@ -218,7 +218,7 @@ pub struct AlertRecord<'a> {
     pub tunnel: Option<Tunnel>,
     /// Frame of the protocol that matched: complete JSON object text.
     pub frame_json: &'a [u8],
-    /// What became of the packet, where it is logged.
+    /// The outcome of the packet, where it is logged.
     pub verdict: Option<VerdictRecord>,
     /// The client behind a proxy, in HTTP.
     pub forwarded_for: Option<ForwardedFor<'a>>,
@@ -493,11 +493,11 @@ pub struct DropRecord<'a> {
     pub icmp: Option<(u16, u16)>,
     /// Direction.
     pub direction: Option<Direction>,
-    /// Firewall mode, in which the verdict is always told.
+    /// Firewall mode, in which the verdict is always logged.
     pub is_firewalled: bool,
     /// Signatures with drop action that struck.
     pub alerts: &'a [(AlertSignature<'a>, bool)],
-    /// What became of the packet.
+    /// The outcome of the packet.
     pub verdict: Option<VerdictRecord>,
 }
 
@@ -565,7 +565,7 @@ pub const PACKET_NOTES: &[&str] = &[
     "ack_unseen_data",
 ];
 
-/// The settings of a `stream` type that choose packets by a note, as Suricata has them; beside them
+/// The settings of a `stream` type that choose packets by a note, as Suricata has them; in addition
 /// there is `all`.
 pub const PACKET_NOTES_CHOSEN: &[&str] =
     &["spurious_retransmission", "event_set", "state_update", "tcp_session_reuse"];
@@ -627,7 +627,7 @@ pub struct CertificateRecord<'a> {
     pub fingerprint: &'a [u8],
 }
 
-/// Tells the client that a proxy forwarded for: by the header of that name, its last address instead
+/// Names the client that a proxy forwarded for: by the header of that name, its last address instead
 /// of its first.
 pub type ForwardedFor<'a> = &'a dyn Fn(&str, bool) -> Option<std::net::IpAddr>;
 
@@ -646,7 +646,7 @@ pub struct WireRecord<'a> {
     pub facts: WireFacts,
 }
 
-/// What became of a frame and its flow; of a tunnel's frame the innermost packet's.
+/// The outcome of a frame and its flow; of a tunnel's frame that of the innermost packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireFacts {
     /// Flow.

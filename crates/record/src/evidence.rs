@@ -100,7 +100,7 @@ impl EvidenceType {
 pub enum Role {
     /// Who began the flow
     Source,
-    /// With whom
+    /// The host it talked with
     Destination,
 }
 
@@ -155,7 +155,7 @@ impl Party {
     }
 }
 
-/// An id that is a function of what is said: the same finding twice has the same id.
+/// An id that is a function of the content: the same finding twice has the same id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FindingId(pub [u8; 16]);
 
@@ -208,7 +208,7 @@ pub struct Measures {
     pub duration_ns: i64,
     /// A score, 0 to 1.
     pub score: f64,
-    /// RITA's threat of a host and whom it calls, 0 to 1: what tables are put in order by.
+    /// RITA's threat of a host and its destination, 0 to 1: the order of tables.
     pub threat: f64,
     /// When what was found began.
     pub first: TimeNs,
@@ -243,16 +243,16 @@ impl Measures {
     }
 }
 
-/// Why a finding is told.
+/// Why a finding is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Telling {
     /// It reached a threshold.
     #[default]
     Threshold,
-    /// Its window is over and it has grown since it was told. What goes on over a day is told again later.
+    /// Its window is over and it has grown since it was reported. What continues over a day is reported again later.
     Final,
-    /// It is not told by itself, but counted in a finding that stands for many. It has no [`Evidence::id`], no
+    /// It is not reported by itself, but counted in a finding that stands for many. It has no [`Evidence::id`], no
     /// [`Evidence::words`] and no [`Evidence::uids`].
     Counted,
     /// As [`Telling::Final`], and nothing will follow: what it is about is let go of.
@@ -271,31 +271,31 @@ impl Telling {
     }
 }
 
-/// One observation about a host, as it is told once. A finding may be told several times while it grows:
+/// One observation about a host, as it is reported once. A finding may be reported several times while it grows:
 /// [`Evidence::id`] stays the same, [`Evidence::telling`] is another one each time.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// The finding: a function of its type, profile, window and what it is about, not of numbers or words.
     pub id: FindingId,
-    /// This telling of it: a function of all that it says.
+    /// This report of it: a function of all that it says.
     pub telling: FindingId,
-    /// Why it is told.
+    /// Why it is reported.
     pub why: Telling,
     /// What was seen.
     pub kind: &'static EvidenceType,
     /// The sentence, with places for what is measured: see [`Evidence::description`].
     pub says: Cow<'static, str>,
-    /// Names and the like that the sentence has beside its numbers: `{0}`, `{1}` …
+    /// Names and the like that the sentence has in addition to its numbers: `{0}`, `{1}` …
     pub words: Vec<String>,
-    /// The numbers at the moment of the telling.
+    /// The numbers at the moment of the report.
     pub measures: Measures,
-    /// What tells one thing from another of the same type beside parties and port: a hash, 0 for nothing.
+    /// What distinguishes things of the same type with the same parties and port: a hash, 0 for nothing.
     pub about: u64,
     /// Where the profile counts how often this was seen: a hash, 0 where it does not.
     pub repeat: u64,
     /// Who did it.
     pub attacker: Party,
-    /// To whom.
+    /// The host it was done to.
     pub victim: Option<Party>,
     /// How bad.
     pub level: ThreatLevel,

@@ -38,8 +38,8 @@ impl Json {
         Json::default()
     }
 
-    /// A writer that goes on behind what stands in `out`, whose room it takes; [`Json::take`] gives it
-    /// back.
+    /// A writer that appends to what is in `out`, whose memory it takes; [`Json::take`] returns
+    /// it.
     pub fn behind(out: Vec<u8>) -> Json {
         Json { out, later: Vec::new() }
     }

@@ -1,5 +1,5 @@
-//! The ledger: what entered a stage, what went on, what was given up and why, and what is still
-//! held. It is the type through which data moves, not a metric beside it.
+//! The ledger: what entered a stage, what passed it, what was shed and why, and what is still
+//! held. It is the type through which data moves, not a metric next to it.
 //!
 //! One [`Ledger`] belongs to one stage (an arrow between two rooms) of one worker. Its counters
 //! are plain integers on cache lines of their own, so counting costs an add and never a shared
@@ -8,10 +8,10 @@
 //! The rule, in items and in bytes: `received = passed + Σ shed + in_flight`. `in_flight` is not
 //! derived from the other three: its owner states what it really holds (the length of its queue,
 //! the frames in its table), so that [`Ledger::balance`] finds what was forgotten. Nothing may be
-//! given up without a [`ShedReason`].
+//! shed without a [`ShedReason`].
 //!
 //! Some losses cut an item without losing it: a frame that the capturing program cut at its snap
-//! length still goes on. Such a loss sheds bytes and no items.
+//! length still passes. Such a loss sheds bytes and no items.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::thousands::thousands;
 
 macro_rules! shed_reasons {
     ($($variant:ident, $name:literal, $why:literal;)+) => {
-        /// Why something was given up. Appendable: the names are part of the output formats and
+        /// Why something was shed. Appendable: the names are part of the output formats and
         /// never change their meaning.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
@@ -55,19 +55,19 @@ shed_reasons! {
     UnsupportedLink, "unsupported_link", "a frame of a link type that is not decoded";
     DecodeInvalid, "decode_invalid", "a packet whose headers contradict themselves";
     BadChecksum, "bad_checksum", "TCP packets whose checksum is wrong: they are not inspected as part of a stream (`-k none` ignores checksums)";
-    DefragMemcap, "defrag_memcap", "fragments given up because the defragmentation budget is used up";
+    DefragMemcap, "defrag_memcap", "fragments shed because the defragmentation budget is used up";
     FlowMemcap, "flow_memcap", "packets without a flow because the flow table's budget is used up";
     StreamMemcap, "stream_memcap", "packets of TCP flows without a stream state because its budget is used up";
     ReassemblyMemcap, "reassembly_memcap", "segments not reassembled because the reassembly budget is used up";
     StreamDepth, "stream_depth", "stream bytes beyond the configured reassembly depth";
-    StreamGap, "stream_gap", "stream bytes that the capture does not hold, in gaps behind which the stream went on";
+    StreamGap, "stream_gap", "stream bytes that the capture does not hold, in gaps after which the stream continued";
     AppMemcap, "app_memcap", "stream bytes not parsed because the application layer's budget is used up";
     MatcherOverload, "matcher_overload", "buffers not searched to their end because a matching limit was reached";
     AlertQueue, "alert_queue", "alerts beyond the number that one packet may raise";
     OutputFailed, "output_failed", "records that could not be written";
     WorkerLost, "worker_lost", "work held by a worker that panicked or stalled";
     RingFull, "ring_full", "the queue before a worker was full and its source could not wait";
-    Stopped, "stopped", "work still held when the program was told to stop";
+    Stopped, "stopped", "work still held when the program was asked to stop";
     Filtered, "filtered", "frames that the capture filter leaves out";
     RingEvicted, "ring_evicted", "frames that left the ring for alerts' flows, whose budget was used up, before an alert came";
     NoAlert, "no_alert", "frames in the ring for alerts' flows whose flow had no alert";
@@ -107,7 +107,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A tally of so many items with so many bytes in all.
+    /// A tally of this many items with this many bytes in all.
     pub const fn new(items: u64, bytes: u64) -> Tally {
         Tally { items, bytes }
     }
@@ -167,13 +167,13 @@ impl Ledger {
         self.received.add(items, bytes);
     }
 
-    /// Counts what went on to the next room.
+    /// Counts what passed to the next stage.
     #[inline]
     pub fn pass(&mut self, items: u64, bytes: u64) {
         self.passed.add(items, bytes);
     }
 
-    /// Counts what was given up.
+    /// Counts what was shed.
     #[inline]
     pub fn shed(&mut self, reason: ShedReason, items: u64, bytes: u64) {
         self.shed[reason.index()].add(items, bytes);
@@ -190,7 +190,7 @@ impl Ledger {
         self.received
     }
 
-    /// What went on.
+    /// What passed.
     pub const fn passed(&self) -> Tally {
         self.passed
     }
@@ -200,12 +200,12 @@ impl Ledger {
         self.in_flight
     }
 
-    /// What was given up for one reason.
+    /// What was shed for one reason.
     pub const fn shed_for(&self, reason: ShedReason) -> Tally {
         self.shed[reason.index()]
     }
 
-    /// What was given up for any reason.
+    /// What was shed for any reason.
     pub fn shed_total(&self) -> Tally {
         self.shed.iter().fold(Tally::default(), |sum, t| sum.plus(*t))
     }
@@ -250,7 +250,7 @@ impl Ledger {
         }
     }
 
-    /// Whether nothing was given up.
+    /// Whether nothing was shed.
     pub fn is_complete(&self) -> bool {
         self.shed.iter().all(|t| t.is_zero())
     }
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn books_check_each_line_not_only_sums() {
+    fn ledgers_check_each_line_not_only_sums() {
         let (mut a, mut b) = (Ledger::new(), Ledger::new());
         a.receive(1, 1);
         b.pass(1, 1);

@@ -17,18 +17,18 @@ use std::sync::Mutex;
 /// What it means that a limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// Something is given up: what. It is counted by [`Limit::count`] and shed as `limit_reached`.
+    /// Something is shed: what. It is counted by [`Limit::count`] and shed as `limit_reached`.
     Loses(&'static str),
-    /// Something is given up and counted under another name: by which counter, event or reason.
+    /// Something is shed and counted under another name: by which counter, event or reason.
     Counts(&'static str),
     /// The input is refused as a whole and the error says why: what is refused.
     Refuses(&'static str),
-    /// Nothing is given up: what happens instead.
+    /// Nothing is shed: what happens instead.
     Spares(&'static str),
 }
 
 impl Meaning {
-    /// What is given up, or what happens instead.
+    /// What is shed, or what happens instead.
     pub const fn text(self) -> &'static str {
         match self {
             Meaning::Loses(what)
@@ -61,17 +61,17 @@ impl Limit {
         self.count_times(1);
     }
 
-    /// Counts that it was reached so many times: so many items were given up.
+    /// Counts that it was reached `times` times: as many items were shed.
     #[cold]
     pub fn count_times(&'static self, times: u64) {
         if times > 0 {
-            // A thread that is just ending has nobody left to tell.
+            // A thread that is just ending has no counts left to add to.
             let _ = COUNTS.try_with(|counts| counts.borrow_mut().0.add(self, times));
             let _ = IS_REACHED.try_with(|is| is.set(true));
         }
     }
 
-    /// Whether one more has room beside so many; counted where not.
+    /// Whether there is space for one more in addition to `held`; counted where not.
     #[inline]
     pub fn has_room(&'static self, held: usize) -> bool {
         let has_room = (held as u64) < self.value;
@@ -81,7 +81,7 @@ impl Limit {
         has_room
     }
 
-    /// Whether so many are within it; counted where not.
+    /// Whether `wanted` is within it; counted where not.
     #[inline]
     pub fn holds(&'static self, wanted: usize) -> bool {
         let holds = wanted as u64 <= self.value;

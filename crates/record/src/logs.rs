@@ -16,7 +16,7 @@ pub struct TimeNs(pub i64);
 pub const SECOND: i64 = 1_000_000_000;
 
 impl TimeNs {
-    /// The moment so many nanoseconds later (earlier when negative).
+    /// The moment that is this number of nanoseconds later (earlier when negative).
     #[inline]
     pub const fn plus(self, ns: i64) -> TimeNs {
         TimeNs(self.0.saturating_add(ns))
@@ -194,7 +194,7 @@ pub struct Record<'a> {
     pub ts: TimeNs,
     /// Who began it.
     pub src: Ip,
-    /// With whom; equal to `src` where a log names only one.
+    /// The other end; equal to `src` where a log names only one.
     pub dst: Ip,
     /// Source port; for ICMP what the log has in its place.
     pub src_port: u16,
@@ -402,7 +402,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// A flow, as Zeek's `conn.log` and every flow format tells it.
+/// A flow, as Zeek's `conn.log` and every flow format describes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conn<'a> {
     /// The application protocol; empty when unknown.
@@ -416,9 +416,9 @@ pub struct Conn<'a> {
     pub orig_bytes: u64,
     /// Payload bytes of the responder.
     pub resp_bytes: u64,
-    /// Bytes of the originator with headers, 0 when not told.
+    /// Bytes of the originator with headers, 0 when not reported.
     pub orig_ip_bytes: u64,
-    /// Bytes of the responder with headers, 0 when not told.
+    /// Bytes of the responder with headers, 0 when not reported.
     pub resp_ip_bytes: u64,
     /// Packets of the originator.
     pub orig_pkts: u64,
@@ -546,7 +546,7 @@ pub struct Notice<'a> {
     pub sub: &'a [u8],
 }
 
-/// An alert of a rule, as EVE's `alert` tells it.
+/// An alert of a rule, as EVE's `alert` describes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RuleAlert<'a> {
     /// The rule's message.
@@ -647,7 +647,7 @@ pub struct Login<'a> {
     pub service: &'a [u8],
     /// Whether it succeeded.
     pub is_success: bool,
-    /// Whether Zeek could not tell.
+    /// Whether Zeek could not decide.
     pub is_confused: bool,
     /// Who logged in.
     pub user: &'a [u8],

@@ -1,9 +1,9 @@
 //! Values that a checkpoint holds: written as bytes, and read back as they were.
 //!
-//! A run that goes on where another one ended needs all of that one's state. [`saved!`](crate::saved!) writes a struct
+//! A run that continues where another one ended needs all of that one's state. [`saved!`](crate::saved!) writes a struct
 //! field by field and names every field of it, so that a new field that nobody saves does not compile.
-//! The form is little-endian and without names; whoever writes a whole checkpoint puts a version before it
-//! and a checksum behind it. Reading ends in `None` rather than in wrong values, and a count is compared
+//! The form is little-endian and without names; the caller that writes a whole checkpoint puts a version before it
+//! and a checksum after it. Reading ends in `None` rather than in wrong values, and a count is compared
 //! with the bytes that are left before memory is asked for.
 
 use crate::evidence::{FindingId, Indicator, Measures, Party, Role, ThreatLevel};
@@ -177,7 +177,7 @@ impl<K: Saved + Ord, V: Saved> Saved for BTreeMap<K, V> {
     }
 }
 
-// The entries stand in no order: who reads them may not depend on one, as whoever uses such a table.
+// The entries have no order: a reader may not depend on one, nor may any user of such a table.
 impl<K: Saved + Eq + Hash, V: Saved, S: BuildHasher + Default> Saved for HashMap<K, V, S> {
     fn save(&self, out: &mut Vec<u8>) {
         (self.len() as u64).save(out);
@@ -392,7 +392,7 @@ impl Saved for Ledger {
 }
 
 /// Structs whose fields are all saved, in the order they are named. One that is left out does not compile;
-/// a field behind `=` is not saved and begins anew with that value.
+/// a field with `=` is not saved and begins again with that value.
 #[macro_export]
 macro_rules! saved {
     ($($name:ident { $($field:ident),* $(,)? $(; $($fresh:ident = $value:expr),+ $(,)?)? })+) => {$(

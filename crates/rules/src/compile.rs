@@ -9,7 +9,7 @@ use crate::limits::{BUFFERS_PER_RULE_MAX, RULE_BYTES_MAX};
 use crate::signature::Signature;
 use crate::{finish, keywords, rule_header};
 
-/// What became of one rule.
+/// The outcome of one rule.
 pub(crate) enum Outcome {
     /// Signatures: one, or two for `<>`.
     Loaded(Vec<Signature>),

@@ -150,7 +150,7 @@ impl<'c> Compiler<'c> {
         id
     }
 
-    /// Path of a file that a rule names: beside the rule file, unless it is absolute.
+    /// Path of a file that a rule names: next to the rule file, unless it is absolute.
     pub(crate) fn path_of(&self, name: &str) -> String {
         if name.starts_with('/') {
             return name.to_string();

@@ -239,7 +239,7 @@ pub struct Pcre {
     pub override_limits: bool,
     /// `/B`: without effect, reports say so.
     pub rawbytes: bool,
-    /// What becomes of capture groups.
+    /// What happens to capture groups.
     pub captures: Box<[Capture]>,
 }
 

@@ -126,7 +126,7 @@ pub(crate) struct Refusal {
     pub(crate) span: Option<(usize, usize)>,
     /// The rule is left out, but Suricata does not count it as failed.
     pub(crate) is_left_out: bool,
-    /// It is no fault, only told.
+    /// It is no fault, only reported.
     pub(crate) is_note: bool,
 }
 
@@ -155,7 +155,7 @@ impl Refusal {
         }
     }
 
-    /// Only told, no fault.
+    /// Only reported, no fault.
     pub(crate) fn into_note(mut self) -> Refusal {
         self.is_note = true;
         self

@@ -233,8 +233,8 @@ impl<'t> Draft<'t> {
         best.map_or(List::NotSet, |(_, list)| list)
     }
 
-    /// Adds a condition to the list that a relative keyword belongs to, and tells the match before
-    /// it that something depends on it.
+    /// Adds a condition to the list that a relative keyword belongs to, and marks the match before
+    /// it as one that something depends on.
     pub(crate) fn push_relative(&mut self, condition: BufferCondition) -> Checked<()> {
         let list = self.relative_list();
         let before = std::mem::replace(&mut self.list, list);

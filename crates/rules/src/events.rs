@@ -1,6 +1,6 @@
 //! Names of decoder and stream events that rules may ask for (`decode-event`, `stream-event`).
 //!
-//! They are known here by name so that a misspelt one is refused at load; whoever raises events maps
+//! They are known here by name so that a misspelt one is refused at load; the code that raises events maps
 //! the names to its own. Taken from what Suricata 8.0.7 accepts.
 
 /// Names behind `decode-event:`, sorted.

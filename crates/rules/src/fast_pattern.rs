@@ -178,7 +178,7 @@ fn rank(c: &Compiler<'_>, b: &DraftBuffer) -> (u8, usize) {
     }
 }
 
-/// How telling a pattern is: rare bytes count more, repeated ones little.
+/// How selective a pattern is: rare bytes count more, repeated ones little.
 pub fn strength(pattern: &[u8]) -> u32 {
     let mut seen = [false; 256];
     let mut sum: u32 = 0;

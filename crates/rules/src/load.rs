@@ -26,7 +26,7 @@ pub struct RuleSource<'s> {
 }
 
 impl Ruleset {
-    /// Reads rule files. What is wrong with single rules is told and counted; the rest is loaded.
+    /// Reads rule files. Faults of single rules are reported and counted; the rest is loaded.
     pub fn load(
         sources: &[RuleSource<'_>],
         catalog: &Catalog,
@@ -85,7 +85,7 @@ impl Loader<'_> {
     fn rule(&mut self, source: &RuleSource<'_>, file: u16, rule: &RuleText<'_>) {
         if rule.is_indented {
             let warning = Refusal::silent("a line that begins with white space is not read");
-            self.tell(source, rule, warning, Severity::Warning, None);
+            self.report(source, rule, warning, Severity::Warning, None);
             return;
         }
         let outcome = self.compiler.compile(&rule.text, file, rule.line);
@@ -97,15 +97,15 @@ impl Loader<'_> {
                 warning.message = warning.message.replacen("signature sid:0 uses", &named, 1);
             }
             let severity = if warning.is_note { Severity::Note } else { Severity::Warning };
-            self.tell(source, rule, warning, severity, sid);
+            self.report(source, rule, warning, severity, sid);
         }
         match outcome {
             Outcome::Loaded(signatures) => self.add(source, rule, signatures),
             Outcome::Skipped => self.compiler.set.counts.skipped += 1,
-            Outcome::LeftOut(refusal) => self.tell(source, rule, refusal, Severity::Error, sid),
+            Outcome::LeftOut(refusal) => self.report(source, rule, refusal, Severity::Error, sid),
             Outcome::Refused(refusal) => {
                 self.compiler.set.counts.failed += 1;
-                self.tell(source, rule, refusal, Severity::Error, sid);
+                self.report(source, rule, refusal, Severity::Error, sid);
             }
         }
     }
@@ -121,7 +121,7 @@ impl Loader<'_> {
                 let said = format!("Duplicate signature \"{}\"", rule.text);
                 let refusal = Refusal::new("detect-parse", said)
                     .because(format!("gid {} sid {sid} was loaded before", key.0));
-                self.tell(source, rule, refusal, Severity::Error, Some(sid));
+                self.report(source, rule, refusal, Severity::Error, Some(sid));
                 return;
             }
             for slot in self.signatures.iter_mut().skip(known.first).take(known.count) {
@@ -134,7 +134,7 @@ impl Loader<'_> {
             let said =
                 format!("signature with newer revision, so the older signature {sid} is replaced");
             let warning = Refusal::new("detect-parse", said);
-            self.tell(source, rule, warning, Severity::Warning, Some(sid));
+            self.report(source, rule, warning, Severity::Warning, Some(sid));
         }
         let counts = &mut self.compiler.set.counts;
         counts.loaded += 1;
@@ -144,7 +144,7 @@ impl Loader<'_> {
         self.signatures.extend(new.into_iter().map(Some));
     }
 
-    fn tell(
+    fn report(
         &mut self,
         source: &RuleSource<'_>,
         rule: &RuleText<'_>,

@@ -1,4 +1,4 @@
-//! What a load needs beside rules and catalog.
+//! What a load needs in addition to rules and catalog.
 
 use crate::action::Action;
 use crate::ruleset::{Classification, DatasetDef, ScriptFacts};

@@ -457,7 +457,7 @@ pub enum FlowintValue {
     Variable(u32),
 }
 
-/// Whom an `xbits` belongs to.
+/// The host, pair or transaction that an `xbits` belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XbitsTrack {
     /// `track ip_src`
@@ -481,7 +481,7 @@ pub struct XbitsTest {
     pub track: XbitsTrack,
 }
 
-/// Whom a `hostbits` belongs to.
+/// The host or pair that a `hostbits` belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostbitsTrack {
     /// `src`

@@ -5,7 +5,7 @@ use crate::packet::{FlowintValue, HostbitsTrack, XbitsTrack};
 use crate::text::Text;
 use gabion_record::Addr;
 
-/// What a match does beside alerting, in the order written.
+/// What a match does in addition to alerting, in the order written.
 #[derive(Clone, Debug)]
 pub enum PostMatch {
     /// `flowbits:set|unset|toggle`.

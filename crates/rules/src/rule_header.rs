@@ -54,7 +54,7 @@ pub(crate) fn read<'t>(
     Ok(draft)
 }
 
-/// What firewall rules must have beside an action with a scope.
+/// What firewall rules must have in addition to an action with a scope.
 fn check_firewall(c: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
     if !c.firewall_rules || d.inert.is_some() {
         return Ok(());

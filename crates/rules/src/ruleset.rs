@@ -47,11 +47,11 @@ pub struct Ruleset {
     pub hash_lists: Vec<HashList>,
     /// Classes.
     pub classes: Vec<Classification>,
-    /// What became of the rules.
+    /// The outcomes of the rules.
     pub counts: Counts,
 }
 
-/// What became of the rules of a load.
+/// The outcomes of the rules of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Rule files read.

@@ -398,7 +398,7 @@ pub struct FastPattern {
     pub condition: u16,
 }
 
-/// What firewall rules have beside the rest.
+/// What firewall rules have in addition to the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirewallPart {
     /// Scope of the action.

@@ -2,7 +2,7 @@
 //!
 //! A large rule set is mostly text (raw rules, messages, metadata). Each rule's line is kept once;
 //! whatever is needed later (message, metadata, references) is a span of eight bytes into it, and
-//! only texts that differ from what is written (escapes resolved, lines joined) are appended anew.
+//! only texts that differ from what is written (escapes resolved, lines joined) are appended.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl TextArena {
         Some(Text { start, len })
     }
 
-    /// Makes room for texts of so many bytes in all, so that they are not moved as more come.
+    /// Reserves space for texts of this many bytes in all, so that they are not moved as more come.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.text.reserve_exact(bytes);
     }

@@ -65,12 +65,12 @@ pub enum Transform {
         /// Arguments as written.
         arguments: Box<[Box<str>]>,
     },
-    /// gzip decoded, at most so many bytes.
+    /// gzip decoded, at most this many bytes.
     Gunzip {
         /// Bytes of output at most.
         max_size: u32,
     },
-    /// zlib decoded, at most so many bytes.
+    /// zlib decoded, at most this many bytes.
     ZlibDeflate {
         /// Bytes of output at most.
         max_size: u32,

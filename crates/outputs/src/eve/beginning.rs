@@ -5,7 +5,7 @@ use crate::{VERSION, community};
 use gabion_record::eve::Header;
 use gabion_record::{Addr, PacketSource};
 
-/// Tags of a packet by which its beginning is known; what has more is written anew.
+/// VLAN tags of a packet by which its beginning is known; the beginning of a packet with more is written again.
 const VLANS_KEPT: usize = 4;
 
 /// All of a record's common part that its beginning is made of.

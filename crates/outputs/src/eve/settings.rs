@@ -4,7 +4,7 @@ use gabion_record::Tree;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// How the client behind a proxy is told.
+/// How records name the client of a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Xff {
     /// Header that names it.

@@ -1,6 +1,6 @@
 //! Records as lines of EVE, in Suricata's order of keys (8.0.x).
 //!
-//! The writer turns a record into a line in its own buffer and hands the line to whoever gave it a
+//! The writer turns a record into a line in its own buffer and returns the line to the caller that gave it the
 //! record; where lines go (file, folder of workers' buffers) is not its business.
 
 use super::beginning::Beginnings;

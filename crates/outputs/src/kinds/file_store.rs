@@ -1,4 +1,4 @@
-//! The file store: content of files in a folder, by its hash, and the record of each beside it.
+//! The file store: content of files in a folder, by its hash, and the record of each next to it.
 
 use crate::error::OutputError;
 use crate::eve::{EveSettings, EveWriter};
@@ -63,7 +63,7 @@ impl FileStore {
         FileStore { folder, record, wants, ledger: Ledger::default() }
     }
 
-    /// Writes one file: `ab/abcdef…` of its SHA-256. Its record goes on: its number is known only in the order
+    /// Writes one file: `ab/abcdef…` of its SHA-256. Its record is passed on: its number is known only in the order
     /// of all records.
     fn store(&mut self, r: &FileChunk<'_>, to: &mut dyn Pieces) -> std::io::Result<()> {
         let file = &r.record.file;
@@ -124,7 +124,7 @@ impl Format for FileStore {
     }
 }
 
-/// Writes the record of each stored file into a file beside it: `abcdef….SECONDS.NUMBER.json`.
+/// Writes the record of each stored file into a file next to it: `abcdef….SECONDS.NUMBER.json`.
 struct FileRecords {
     folder: PathBuf,
     failed: u64,

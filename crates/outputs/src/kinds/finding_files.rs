@@ -87,7 +87,7 @@ fn put(kind: PieceKind, bytes: &[u8], to: &mut dyn Pieces) {
     to.put(Piece { kind, bytes, later: &[] });
 }
 
-/// A file that goes on where a run was cut off: what that run wrote is not written again.
+/// A file that continues where a run was cut off: what that run wrote is not written again.
 struct ResumedFile {
     file: LineFile,
     earlier: AlreadyWritten,

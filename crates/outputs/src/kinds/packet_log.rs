@@ -1,7 +1,7 @@
 //! Packet logs: which frames go into a capture file, and the ring that keeps those that may yet be
 //! wanted.
 //!
-//! An alert is told of a packet; what led to it came before. A ring of the last frames, bounded in
+//! An alert is about one packet; the packets that led to it came before. A ring of the last frames, bounded in
 //! bytes, is searched for the alert's flow, and what follows of the flow is written too. What falls
 //! out of the ring unseen is counted as evicted.
 
@@ -38,7 +38,7 @@ fn open(settings: PacketLogSettings, o: &mut Opening<'_>) -> Opened {
     Ok(Some(Output { format: Box::new(format), to }))
 }
 
-/// A packet log beside those of the configuration. Of alerts it knows what other outputs have written.
+/// A packet log in addition to those of the configuration. It knows the alerts that other outputs have written.
 pub fn output(settings: PacketLogSettings, to: Box<dyn Destination>) -> Output {
     let wants = Wants { wire: true, ..Wants::default() };
     Output { format: Box::new(PacketLog::new(settings, wants)), to }
@@ -54,7 +54,7 @@ pub enum PacketChoice {
     Alerts,
     /// Those that rules tag, and the TCP segments before (Suricata's `conditional: tag`).
     Tagged,
-    /// All of a flow with an alert: what the ring holds of it, and so many packets after.
+    /// All of a flow with an alert: the frames in the ring, and a number of packets after the alert.
     Flows {
         /// Packets after the last alert.
         after: u32,
@@ -103,7 +103,7 @@ impl PacketLogSettings {
     }
 }
 
-/// Bytes of the ring that a frame takes beside its own.
+/// Bytes of the ring that a frame takes in addition to its own.
 const HEAD: u64 = 14;
 
 /// A frame in the ring.
@@ -154,7 +154,7 @@ impl PacketLog {
         }
     }
 
-    /// What became of the frames. At rest those still in the ring had no alert.
+    /// The outcomes of the frames. At the end, those still in the ring had no alert.
     fn ledger(&self) -> Ledger {
         let mut ledger = self.ledger.clone();
         let (received, passed, shed) = (ledger.received(), ledger.passed(), ledger.shed_total());

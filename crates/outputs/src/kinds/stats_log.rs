@@ -26,7 +26,7 @@ impl StatsLog {
         StatsLog { zeros: node.flag("null-values") == Some(true) }
     }
 
-    /// Gives the lines of the table. There is one at the end of a run, so it has no uptime to tell.
+    /// Gives the lines of the table. There is one table at the end of a run, so it shows no uptime.
     fn table(&self, ts_ns: u64, counters: &[(String, u64)], take: &mut dyn FnMut(&[u8])) {
         let mut at = Vec::new();
         Stamp::new().fast(ts_ns, &mut at);

@@ -1,4 +1,4 @@
-//! What the behaviour engine found: whom hosts call, hosts, when, how much of what, and each finding with its
+//! What the behaviour engine found: calls of hosts, hosts, when, how much of what, and each finding with its
 //! flows, host by host.
 
 use super::{
@@ -73,7 +73,7 @@ impl Page {
             ("Sent", "n"),
             ("Level", "d"),
         ];
-        h.push_str("<h2 id=\"calls\">Calls out: whom hosts call, by threat</h2>");
+        h.push_str("<h2 id=\"calls\">Calls out: hosts and their destinations, by threat</h2>");
         table(&COLUMNS, h);
         for call in self.calls.iter().take(ROWS) {
             let to = match call.port {

@@ -1,6 +1,6 @@
 //! Charts that fit any width: bars as HTML, a timeline and intervals as SVG that is stretched, with their
-//! labels as HTML beside it so that no letter is. The matrix of scans needs room; where there is little, a list
-//! of the same stands in its place.
+//! labels as HTML next to it so that no letter is stretched. The matrix of scans needs space; a narrow screen shows
+//! a list of the same in its place.
 
 use super::{LEVELS, Pair, colour, escaped, grouped};
 use gabion_record::evidence::ThreatLevel;
@@ -92,13 +92,13 @@ fn bar_list(rows: &[(String, f64, u64)], fill: &str) -> String {
     h
 }
 
-/// Evidence over time, stacked by level; heights are logarithmic, so that one critical finding stands
-/// beside a thousand small ones.
+/// Evidence over time, stacked by level; heights are logarithmic, so that one critical finding is visible
+/// next to a thousand small ones.
 pub(super) fn timeline(moments: &[(i64, ThreatLevel, u64)]) -> String {
     let first = moments.iter().map(|m| m.0).min().unwrap_or(0);
     let last = moments.iter().map(|m| m.0).max().unwrap_or(0);
     let span = last.saturating_sub(first).max(1) as f64 + 1.0;
-    // Minutes are told apart: a short run has fewer bars, of more width.
+    // Minutes have a bar each: a short run has fewer bars, of more width.
     let count = usize::try_from(last.saturating_sub(first) / 60 + 1).unwrap_or(BINS).min(BINS);
     let mut bins = vec![[0u64; 5]; count];
     for (second, level, times) in moments {
@@ -245,14 +245,14 @@ pub(super) fn intervals(pair: &Pair, id: usize) -> String {
     let y = |gap: f64| 144.0 - (gap / top).min(1.0) * 138.0;
     // Nothing, the median and the top of the scale.
     for (gap, is_median) in [(0.0, false), (f64::from(median), true), (top, false)] {
-        let is_beside = !is_median && (y(gap) - y(f64::from(median))).abs() < 18.0;
+        let is_close = !is_median && (y(gap) - y(f64::from(median))).abs() < 18.0;
         let strength = if is_median { 0.5 } else { 0.15 };
         let _ = write!(
             body,
             "<path d=\"M0 {:.1}H{WIDTH}\" class=\"g\" stroke-opacity=\"{strength}\"/>",
             y(gap)
         );
-        if !is_beside {
+        if !is_close {
             let _ = write!(
                 labels,
                 "<span style=\"top:{:.1}%\">{gap:.0} s</span>",

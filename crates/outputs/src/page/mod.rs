@@ -1,7 +1,7 @@
 //! One page about a run, for people: who, when, how bad, why.
 //!
 //! A single file without scripts and without anything from elsewhere, which fits a telephone and a wide screen.
-//! It shows whichever engines ran: whom hosts call, hosts, findings and alerts of the behaviour engine; alerts,
+//! It shows whichever engines ran: calls of hosts, hosts, findings and alerts of the behaviour engine; alerts,
 //! hosts and records of the network engine; and the ledger of both. Links lead from a host to its findings and
 //! from there to the flows they are about. All texts from outside are escaped, and the page's own policy lets
 //! nothing be loaded.
@@ -40,12 +40,12 @@ pub struct Host {
     pub levels: [u64; 5],
 }
 
-/// A host and whom it calls.
+/// A host and a destination that it calls.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
     /// Who calls.
     pub from: String,
-    /// Whom: a name or an address.
+    /// The destination: a name or an address.
     pub to: String,
     /// Its port, 0 for none.
     pub port: u16,
@@ -63,12 +63,12 @@ pub struct Call {
     pub finding: Option<String>,
 }
 
-/// A finding as it was told last.
+/// A finding as it was reported last.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// Its id.
     pub id: String,
-    /// When it was told last.
+    /// When it was reported last.
     pub ts: TimeNs,
     /// The first and the last moment of what was found.
     pub span: (TimeNs, TimeNs),
@@ -94,7 +94,7 @@ pub struct Finding {
     pub count: u64,
     /// Ids of flows, the first few, as the log has them.
     pub uids: Vec<String>,
-    /// When it was told, and what it measured then.
+    /// When it was reported, and what it measured then.
     pub tellings: Vec<(TimeNs, String)>,
     /// The pair whose chart shows it.
     pub pair: Option<(String, String)>,
@@ -105,7 +105,7 @@ pub struct Finding {
 pub struct Pair {
     /// Who begins.
     pub from: String,
-    /// With whom.
+    /// The other host.
     pub to: String,
     /// Seconds of its flows, in order.
     pub seconds: Vec<u32>,
@@ -176,13 +176,13 @@ pub struct Page {
     pub named: Vec<String>,
     /// The first and the last moment of what was read.
     pub span: Option<(TimeNs, TimeNs)>,
-    /// Inputs, each with what became of it.
+    /// Inputs, each with its outcome.
     pub inputs: Vec<(String, String)>,
     /// What was counted: name and number.
     pub counts: Vec<(String, u64)>,
     /// What is known of addresses: autonomous system and country.
     pub places: BTreeMap<String, String>,
-    /// Whom hosts call, the worst first; and how many there are.
+    /// Destinations that hosts call, the worst first; and how many there are.
     pub calls: Vec<Call>,
     /// See above.
     pub calls_total: u64,
@@ -277,7 +277,7 @@ impl Page {
         if self.has_network {
             self.network(&mut sections);
         }
-        self.books(&mut sections);
+        self.ledgers(&mut sections);
         contents(&sections, &mut h);
         h.push_str(&sections);
         h.push_str("</body></html>\n");
@@ -290,14 +290,14 @@ impl Page {
 
     /// What the page is about: inputs, and the time between their first and their last moment.
     fn origin(&self, h: &mut String) {
-        let mut told: Vec<String> =
+        let mut shown: Vec<String> =
             self.named.iter().take(INPUTS_SHOWN).map(|name| escaped(name)).collect();
-        let more = self.named.len().saturating_sub(told.len());
+        let more = self.named.len().saturating_sub(shown.len());
         if more > 0 {
-            told.push(format!("{more} more"));
+            shown.push(format!("{more} more"));
         }
         let of =
-            if told.is_empty() { String::new() } else { format!("of {} · ", told.join(", ")) };
+            if shown.is_empty() { String::new() } else { format!("of {} · ", shown.join(", ")) };
         let minute = |t: TimeNs| chart::time(t.seconds());
         let when = match self.span {
             Some((a, b)) if a.seconds() / 60 == b.seconds() / 60 => format!("{} UTC · ", minute(a)),
@@ -326,7 +326,7 @@ impl Page {
         }
     }
 
-    fn books(&self, h: &mut String) {
+    fn ledgers(&self, h: &mut String) {
         h.push_str("<h2 id=\"ledger\">What was read, and what was not</h2><table><tbody>");
         for (name, text) in self.ledger.iter().chain(&self.inputs).take(PAGE_ROWS_MAX) {
             let (name, text) = (escaped(name), escaped(text));

@@ -95,7 +95,7 @@ impl Page {
         more(self.rules.len(), h);
     }
 
-    /// When, between whom, in which flow and capture.
+    /// When, between which addresses, in which flow and capture.
     fn flow(&self, f: &AlertFlow) -> String {
         let (from, to) = (self.end(&f.ends.0), self.end(&f.ends.1));
         let mut h = format!("{} {from} → {to}", second(f.ts));

@@ -3,7 +3,7 @@
 //! A name is assembled into the message's arena, labels joined with dots, letters as sent. Limits
 //! and their outcomes follow Suricata: a name past 1,025 bytes is cut but parsed to its end, a
 //! chain of more than 255 labels and pointers ends the name where it stands if a pointer was
-//! followed (so that parsing goes on behind the first pointer) and breaks the message if not, and a
+//! followed (so that parsing continues after the first pointer) and breaks the message if not, and a
 //! pointer to itself likewise.
 
 use super::limits::{ARENA_BYTES_MAX, NAME_BYTES_MAX, NAME_STEPS_MAX, reached};

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_tell_direction() {
+    fn probes_find_the_direction() {
         use Probe::{More, No, Yes, YesReversed};
         let server = Direction::ToServer;
         assert_eq!(probe_datagram(QUERY, server), Yes);

@@ -94,8 +94,8 @@ const fn transfer(t: Transfer) -> Command {
     Command { name: t.name(), kind: Kind::Transfer(t) }
 }
 
-/// Commands known by name: measured with all of the RFCs 959, 2228, 2389, 2428, 3659 against the
-/// peer 8.0.7. Sorted by name.
+/// Commands known by name: measured with all of the RFCs 959, 2228, 2389, 2428, 3659 against
+/// Suricata 8.0.7. Sorted by name.
 const COMMANDS: &[Command] = &[
     plain("ABOR"),
     plain("ACCT"),

@@ -3,8 +3,8 @@
 use gabion_record::limits;
 
 limits! { "proto.ftp";
-    /// Bytes of a command or reply line, line end included, unless configured; longer ones are cut (the
-    /// peer's figure).
+    /// Bytes of a command or reply line, line end included, unless configured; longer ones are cut
+    /// (Suricata's figure).
     pub const LINE_BYTES_MAX: usize = 4096,
         Counts("lines, cut and marked so in the record as Suricata does");
 

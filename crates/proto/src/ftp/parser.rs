@@ -22,7 +22,7 @@ pub struct FtpParser {
     /// Transactions before this one have their replies.
     first_open: u64,
     /// Transactions before this one have their replies, or count as replied.
-    given_up: u64,
+    first_unreplied: u64,
     /// Port agreed upon for the next transfer, and whether the client listens on it.
     agreed: Option<(u16, bool)>,
     /// Transaction of the `AUTH` command that waits for its reply.
@@ -50,7 +50,7 @@ impl FtpParser {
             settings,
             txs: TxList::default(),
             first_open: 0,
-            given_up: 0,
+            first_unreplied: 0,
             agreed: None,
             auth: None,
             is_cut: [false; 2],
@@ -91,8 +91,8 @@ impl FtpParser {
         if self.txs.next_id() - self.txs.first_id() > self.settings.txs_max {
             // What was replied to stays so: nothing before it is looked at again.
             let open = |(_, tx): &(u64, &FtpTx)| !tx.is_replied;
-            let oldest = self.txs.entries_from(self.given_up).find(open).map(|(id, _)| id);
-            self.given_up = oldest.map_or(self.txs.next_id(), |id| id + 1);
+            let oldest = self.txs.entries_from(self.first_unreplied).find(open).map(|(id, _)| id);
+            self.first_unreplied = oldest.map_or(self.txs.next_id(), |id| id + 1);
             if let Some(oldest) = oldest.and_then(|id| self.txs.get_mut(id)) {
                 oldest.events.add(event::TOO_MANY_TRANSACTIONS);
                 oldest.is_replied = true;

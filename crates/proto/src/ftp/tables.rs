@@ -91,7 +91,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     ..ProtoTable::of_requests("ftp", &[Transport::Tcp])
 };
 
-/// The mode EVE writes beside a command that chooses one.
+/// The mode that EVE writes with a command that chooses one.
 pub(super) fn mode_name(kind: Kind, is_active: bool) -> Option<&'static str> {
     match kind {
         Kind::Port | Kind::Eprt | Kind::Pasv | Kind::Epsv => {

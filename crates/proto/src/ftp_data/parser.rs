@@ -15,7 +15,7 @@ const WINDOWS: Windows = Windows { content_limit: 100_000, min_size: 32_768, win
 /// Name of a file that the server names itself (Suricata's word).
 const UNNAMED: &[u8] = b"<stou>";
 
-/// What the control connection tells of a connection to come.
+/// What the control connection announces about a connection to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Announcement {
     pub(crate) transfer: Transfer,

@@ -2,7 +2,7 @@
 //!
 //! A body is first looked at when enough of it is there (or it has ended), then each time more
 //! comes, with some of what was seen before in front, so that patterns across the border are
-//! found. What no window can reach any more is given back.
+//! found. Bytes that no window can reach any more are released.
 
 use super::limits::UNREAD_BODY_BYTES_MAX;
 use super::settings::BodyLimits;
@@ -104,7 +104,7 @@ impl Body {
         Some(Buffer { data, start: from, is_complete })
     }
 
-    /// Gives back what no window will reach.
+    /// Releases what no window will reach.
     fn prune(&mut self, limits: &BodyLimits) {
         let read = self.readers.iter().map(Cell::get).filter(|r| *r != u64::MAX).min();
         let keep_from = match read {

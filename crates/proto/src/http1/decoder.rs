@@ -3,8 +3,8 @@
 //!
 //! What a server says and what it sends often differ, and browsers try what works; so an encoding
 //! that fails before it gave anything is tried as the others, and if none fits the body is taken
-//! as it is. Check sums aren't verified, because browsers don't. Everything is handed on in small
-//! pieces, so that whoever takes them can call a halt to a bomb; what all layers of a flow give is
+//! as it is. Checksums aren't verified, because browsers don't. Everything is handed on in small
+//! pieces, so that the caller can stop a bomb; what all layers of a flow give is
 //! bounded by what the flow has sent (see [`Unpacking`]), never by a clock.
 
 use super::limits::{
@@ -32,7 +32,7 @@ pub(crate) enum Encoding {
 pub(crate) type Sink<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 
 /// What a flow has sent packed, and what was made of it. A flow may be given some bytes for nothing,
-/// and so many for each byte sent: no answer, and no number of answers, costs more than that.
+/// and n more for each byte sent: no answer, and no number of answers, costs more than that.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unpacking {
     sent: u64,
@@ -47,7 +47,7 @@ impl Unpacking {
         self.sent = self.sent.saturating_add(bytes as u64);
     }
 
-    /// A decoder was made that takes so many bytes.
+    /// A decoder was made that takes this many bytes.
     pub(crate) fn hold(&mut self, bytes: usize) {
         self.held = self.held.saturating_add(bytes as u64);
     }
@@ -183,7 +183,7 @@ enum Step {
     Broken,
     /// The sink called a halt.
     Halt,
-    /// It goes on, but nobody wants more.
+    /// The stream continues, but nobody wants more.
     Cut,
 }
 
@@ -534,7 +534,7 @@ impl GzipHead {
 }
 
 /// Brotli. The library may decode a whole window before it hands anything on, and the stream chooses
-/// the window, up to 16 MiB: so many bytes a stream of a dozen would cost. Up to the window's size
+/// the window, up to 16 MiB: a stream of a dozen bytes would cost as much. Up to the window's size
 /// the stream reads the same with a smaller window. So the window is made as small as what is wanted, where
 /// less than the stream's is looked at, and the stream ends with it; and it is made no larger than what the flow
 /// may have unpacked at the moment. Then what came is kept, and read again with a larger one when the flow has
@@ -589,7 +589,7 @@ impl Brotli {
         window - self.handed % window
     }
 
-    /// Decodes a further piece, where so many bytes may be made.
+    /// Decodes a further piece, of which at most `room` bytes may be made.
     fn decode(&mut self, data: &[u8], room: u64, out: &mut Sink<'_>) -> Step {
         let Some(&first) = data.first() else { return Step::More };
         if self.is_started {
@@ -597,7 +597,7 @@ impl Brotli {
                 kept.extend_from_slice(data);
                 let is_much = kept.len() > BROTLI_KEPT_BYTES_MAX;
                 if (self.is_waiting || is_much) && largest_window(room) > self.window_bits {
-                    // Whoever asked makes the window larger and reads all of it again.
+                    // The caller makes the window larger and reads all of it again.
                     return Step::Cut;
                 }
                 if is_much {
@@ -621,7 +621,7 @@ impl Brotli {
         self.decode_first(data, out)
     }
 
-    /// Makes a window of at most so many bits.
+    /// Makes a window of at most this many bits.
     fn set_window(&mut self, most: u8) {
         self.window_bits = self.stream_bits.min(self.bits).min(most);
         self.is_cut = self.window_bits < self.stream_bits;
@@ -659,7 +659,7 @@ impl Brotli {
         Some(self.again)
     }
 
-    /// The window is full: whether the stream may go on when the flow has sent more.
+    /// The window is full: whether the stream may continue when the flow has sent more.
     fn may_wait(&mut self) -> bool {
         self.is_waiting = self.kept.is_some();
         self.is_waiting
@@ -725,7 +725,7 @@ fn largest_window(bytes: u64) -> u8 {
     found.unwrap_or(BROTLI_WINDOW_BITS_MIN)
 }
 
-/// Bytes that a window of so many bits holds (RFC 7932 9.1).
+/// Bytes that a window of this many bits holds (RFC 7932 9.1).
 fn brotli_window(bits: u8) -> usize {
     (1usize << bits) - 16
 }

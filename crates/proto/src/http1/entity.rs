@@ -1,4 +1,4 @@
-//! What becomes of body bytes: decoded, kept for rules, written into files.
+//! What happens to body bytes: they are decoded, kept for rules, written into files.
 
 use super::decoder::Fed;
 use super::events::Event;
@@ -83,11 +83,11 @@ fn take_decoded(
     take_entity(tx, direction, piece, files, events);
     let is_bomb = made > sent.saturating_mul(BOMB_RATIO_MAX);
     if made <= limit {
-        // It may become a bomb yet, which is told.
+        // It may become a bomb yet, which is then reported.
         return is_bomb || !tx.message(direction).body.is_cut();
     }
     if is_bomb {
-        tell_bomb(tx, bombs, events);
+        report_bomb(tx, bombs, events);
         return false;
     }
     is_seen(tx, direction, files)
@@ -99,7 +99,7 @@ fn is_seen(tx: &Tx, direction: Direction, files: &FileContext) -> bool {
     body_limit == 0 || tx.message(direction).body.total() < body_limit
 }
 
-fn tell_bomb(tx: &Tx, bombs: &mut u8, events: &mut Vec<Event>) {
+fn report_bomb(tx: &Tx, bombs: &mut u8, events: &mut Vec<Event>) {
     events.push(Event::CompressionBomb);
     *bombs = bombs.saturating_add(1);
     if *bombs == tx.config.bombs_max {
@@ -107,8 +107,8 @@ fn tell_bomb(tx: &Tx, bombs: &mut u8, events: &mut Vec<Event>) {
     }
 }
 
-/// The flow may have no more unpacked: what was made of so little is a bomb even before its limit,
-/// and what somebody would have looked at is given up.
+/// The flow may have no more unpacked: what was made of so few bytes is a bomb even before its limit,
+/// and content that rules or outputs would have inspected is shed.
 fn exhausted(
     tx: &mut Tx,
     direction: Direction,
@@ -118,7 +118,7 @@ fn exhausted(
 ) {
     let m = tx.message(direction);
     if m.entity_len > m.message_len.saturating_mul(BOMB_RATIO_MAX) {
-        tell_bomb(tx, bombs, events);
+        report_bomb(tx, bombs, events);
     }
     if is_seen(tx, direction, files) {
         reached::UNPACKED_BYTES_MAX.count();
@@ -142,7 +142,7 @@ fn take_entity(
     let kept = piece.get(..taken).unwrap_or_default();
     if kept.is_empty() {
         // A file that ends with the piece that reached the limit counts as closed, as Suricata
-        // has it: only a further piece tells that something is missing.
+        // has it: only a further piece shows that something is missing.
         tx.message_mut(direction).close_file(FileState::Truncated);
         return;
     }

@@ -5,7 +5,7 @@ use super::events::Event;
 use super::headers::{Added, Field, Scan, Side, scan};
 use super::limits::{self, ENCODING_LAYERS_MAX};
 use super::parser::{Cursor, Halt, Http1};
-use super::request::told;
+use super::request::oddity;
 use super::text::{contains_nocase, eq_nocase_nozero};
 use gabion_record::Direction;
 
@@ -132,7 +132,7 @@ pub(crate) fn read_head(
     }
 }
 
-/// Gives back what was read behind the block's end.
+/// Returns to the input what was read after the block's end.
 fn give_back(http: &mut Http1, direction: Direction, end: usize, input: &mut Cursor<'_>) {
     let Some(tx) = http.current(direction) else { return };
     let raw = tx.message_mut(direction).headers.raw_mut();
@@ -146,7 +146,7 @@ fn give_back(http: &mut Http1, direction: Direction, end: usize, input: &mut Cur
     }
 }
 
-/// Adds a field to the message and tells what is odd about it.
+/// Adds a field to the message and reports what is odd about it.
 fn add_field(http: &mut Http1, side: Side, field: &Field) -> Result<(), Halt> {
     let direction = side.direction();
     let kinds = kinds(side);
@@ -161,18 +161,18 @@ fn add_field(http: &mut Http1, side: Side, field: &Field) -> Result<(), Halt> {
     }
     let (added, lengths_differ) = m.headers.add(base, field);
     let odd = field.odd;
-    let mut tell = |is: bool, kind: u16, event: Event| {
-        // Each kind is told once a transaction.
+    let mut report = |is: bool, kind: u16, event: Event| {
+        // Each kind is reported once a transaction.
         if is && http.current(direction).is_some_and(|tx| tx.first_time(kind)) {
             http.warn(direction, event);
         }
     };
-    tell(odd.space_after_name, told::FIELD_INVALID, kinds.space_after_name);
-    tell(odd.space_before_name, told::INVALID_FOLDING, kinds.folding);
-    tell(odd.name_not_token, told::FIELD_INVALID, kinds.not_token);
-    // Suricata tells a field without a name as one without a colon.
+    report(odd.space_after_name, oddity::FIELD_INVALID, kinds.space_after_name);
+    report(odd.space_before_name, oddity::INVALID_FOLDING, kinds.folding);
+    report(odd.name_not_token, oddity::FIELD_INVALID, kinds.not_token);
+    // Suricata reports a field without a name as one without a colon.
     let no_name = odd.missing_colon || odd.empty_name;
-    tell(no_name, told::FIELD_UNPARSEABLE, kinds.missing_colon);
+    report(no_name, oddity::FIELD_UNPARSEABLE, kinds.missing_colon);
     if odd.deformed_eol && side == Side::Response {
         http.warn(direction, Event::DeformedEol);
     }

@@ -75,7 +75,7 @@ pub(crate) enum Scan {
     Field(Field),
     /// The end of the block, that many bytes long.
     End(usize),
-    /// It takes more bytes to tell.
+    /// More bytes are needed to decide.
     More,
 }
 
@@ -236,7 +236,7 @@ struct LineEnd {
     /// Position behind the line end (and behind the one byte of folding space).
     end: usize,
     eol_len: usize,
-    /// The space byte behind it: the value goes on.
+    /// The space byte after it: the value continues.
     fold: Option<u8>,
     is_deformed: bool,
 }
@@ -351,14 +351,14 @@ fn trim_range(data: &[u8], range: Range<usize>) -> Range<usize> {
 /// A field of the table: ranges into its text.
 #[derive(Clone, Debug)]
 struct Entry {
-    /// Of the name in lower case: most others are told apart by it.
+    /// Of the name in lower case: it distinguishes most names.
     hash: u32,
     name: Range<u32>,
     value: Range<u32>,
     is_repeated: bool,
 }
 
-/// What became of a field given to the table.
+/// The outcome of a field given to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
     /// It is new.
@@ -634,7 +634,7 @@ mod tests {
         assert_eq!(h.len(), 2);
     }
 
-    /// A block of so many fields, each of a name of its own: taken up, and each asked for once.
+    /// A block of this many fields, each of a name of its own: they are added, and each is asked for once.
     fn steps_of_names(count: usize) -> u64 {
         let mut h = Headers::default();
         for n in 0..count {

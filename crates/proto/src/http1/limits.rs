@@ -6,7 +6,7 @@ use gabion_record::limits;
 /// Output of a decoder handed on at a time: small enough that a bomb is noticed early.
 pub(crate) const DECODED_PIECE_BYTES: usize = 8 * 1024;
 
-/// Bytes that a flow may have unpacked for each packed byte that it sent, all layers together, beside
+/// Bytes that a flow may have unpacked for each packed byte that it sent, all layers together, in addition to
 /// [`UNPACKED_BYTES_MAX`]. Text gives up to some tens; a full packet then costs no more than thirty
 /// ordinary ones.
 pub(crate) const UNPACKED_BYTES_FROM_ONE: u64 = 64;
@@ -23,11 +23,11 @@ pub(crate) const BROTLI_KEPT_BYTES_MAX: usize = 256 << 10;
 /// Bytes that a decoder of deflate data takes: its window of 32 KiB, and tables.
 pub(crate) const INFLATE_BYTES: usize = 44 << 10;
 
-/// Bytes that a decoder of brotli takes beside its window, tables of codes above all.
+/// Bytes that a decoder of brotli takes in addition to its window, for tables of codes above all.
 pub(crate) const BROTLI_STATE_BYTES: usize = 64 << 10;
 
 limits! { "proto.http1";
-    /// Bytes that a flow may have unpacked beside 64 for each packed byte that it sent: more than the
+    /// Bytes that a flow may have unpacked in addition to 64 for each packed byte that it sent: more than the
     /// default limits of bodies let anybody see. (A window of brotli holds 16 bytes less than a power of
     /// two.)
     pub(crate) const UNPACKED_BYTES_MAX: u64 = (256 << 10) - 16,
@@ -69,7 +69,7 @@ limits! { "proto.http1";
     /// Bytes of body a message keeps that no rule has asked for, when its body limit is "unlimited":
     /// enough for the first inspection window of a rule that asks late.
     pub(crate) const UNREAD_BODY_BYTES_MAX: usize = 256 * 1024,
-        Spares("what no rule has asked for by then is given back");
+        Spares("what no rule has asked for by then is released");
 
     /// Bytes of a file's name that are kept (Suricata's limit; beyond it an event).
     pub(crate) const FILE_NAME_BYTES_MAX: usize = 65535,
@@ -102,11 +102,11 @@ limits! { "proto.http1";
 
     /// Transactions of a flow kept to be used again.
     pub(crate) const SPARE_MAX: usize = 4,
-        Spares("further ones are made anew");
+        Spares("further ones are allocated");
 
     /// Bytes that such a transaction may hold.
     pub(crate) const SPARE_BYTES_MAX: usize = 64 * 1024,
-        Spares("a larger one is made anew");
+        Spares("a larger one is freed, and a new one allocated");
 
     /// Bytes made of a Flash file, whatever it says and the configuration allows.
     pub(crate) const FLASH_BYTES_MAX: usize = 16 << 20,

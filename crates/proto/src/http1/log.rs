@@ -64,7 +64,7 @@ const CUSTOM: &[(&str, &str, &[u8], Direction)] = &[
     ("x-requested-with", "x_requested_with", b"x-requested-with", Direction::ToServer),
 ];
 
-/// Writes the members of the record. False: there is nothing to tell.
+/// Writes the members of the record. False: there is nothing to write.
 pub(crate) fn write(tx: &Tx, json: &mut Json, how: LogOptions<'_>) -> bool {
     let before = json.mark();
     basic(tx, json);

@@ -1,8 +1,8 @@
 //! LZMA as browsers and servers send it ("LZMA alone": 13 bytes of header, one stream).
 //!
 //! Written from the LZMA specification (I. Pavlov, 2015). What is decoded is handed on as it comes,
-//! so that whoever takes it can call a halt before a bomb has cost anything, and of a stream that is
-//! cut off what came is seen. Memory grows with what is decoded, up to the dictionary's limit.
+//! so that the caller can stop a bomb before it has cost anything, and sees the beginning of a stream that is
+//! cut off. Memory grows with what is decoded, up to the dictionary's limit.
 
 use super::limits::DECODED_PIECE_BYTES;
 
@@ -256,7 +256,7 @@ pub(crate) struct Lzma {
     coder: Coder,
     state: usize,
     reps: [u32; 4],
-    /// Bits of the place and of the byte before that tell literals' contexts apart.
+    /// Bits of the place and of the byte before that distinguish the contexts of literals.
     place_mask: usize,
     literal_place_mask: usize,
     literal_bits: u32,
@@ -272,7 +272,7 @@ pub(crate) struct Lzma {
 }
 
 impl Lzma {
-    /// A decoder whose dictionary may take so many bytes.
+    /// A decoder whose dictionary may take this many bytes.
     pub(crate) fn new(memlimit: usize) -> Lzma {
         Lzma {
             head: Vec::new(),
@@ -339,9 +339,9 @@ impl Lzma {
     }
 
     fn hand_on(&mut self, out: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        let go_on = self.is_garbled || self.piece.is_empty() || out(&self.piece);
+        let continues = self.is_garbled || self.piece.is_empty() || out(&self.piece);
         self.piece.clear();
-        go_on
+        continues
     }
 
     fn start(&mut self) -> bool {

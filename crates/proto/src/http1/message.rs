@@ -139,7 +139,7 @@ impl Message {
         self.views = Views::default();
     }
 
-    /// The header block is followed by another one, or has grown: views are made anew.
+    /// The header block is followed by another one, or has grown: views are made again.
     pub(crate) fn forget_views(&mut self) {
         self.views = Views::default();
     }
@@ -210,10 +210,10 @@ pub(crate) struct Tx {
     pub(crate) status: Option<u16>,
     pub(crate) status_message: Option<Range<usize>>,
     pub(crate) seen_continue: bool,
-    /// Irregularities of the request to be told when it is over.
+    /// Irregularities of the request that are reported when it is over.
     pub(crate) at_end: Vec<Event>,
-    /// Kinds of oddities already told, one bit each.
-    pub(crate) told: u16,
+    /// Kinds of oddities already reported, one bit each.
+    pub(crate) reported: u16,
 }
 
 /// Stand-in for the target of a request that was not seen (Suricata's words: rules match them).
@@ -242,7 +242,7 @@ impl Tx {
             status_message: None,
             seen_continue: false,
             at_end: Vec::new(),
-            told: 0,
+            reported: 0,
         };
         tx.request.body.clear();
         tx.response.body.clear();
@@ -290,8 +290,8 @@ impl Tx {
 
     /// True the first time it is asked for `kind` (a bit).
     pub(crate) fn first_time(&mut self, kind: u16) -> bool {
-        let first = self.told & kind == 0;
-        self.told |= kind;
+        let first = self.reported & kind == 0;
+        self.reported |= kind;
         first
     }
 

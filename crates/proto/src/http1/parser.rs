@@ -1,7 +1,7 @@
 //! The parser of a flow: both directions, their transactions and what passes between them.
 //!
 //! Each direction is a small state machine (`super::request`, `super::response`) over the bytes
-//! that arrive; a step either goes on, asks for more bytes or fails. Requests and responses are
+//! that arrive; a step either continues, asks for more bytes or fails. Requests and responses are
 //! matched by order. A server may answer before the request is over, clients may send many requests
 //! before the first answer, and either direction may begin in the middle: all of that is counted
 //! as events, not as errors, as long as the direction can be followed.
@@ -45,7 +45,7 @@ pub(crate) enum State {
     Version,
     /// In the header block.
     Headers,
-    /// Behind a CONNECT: the server decides how it goes on.
+    /// After a CONNECT: the server decides how the flow continues.
     ConnectWait,
     /// Behind an accepted CONNECT.
     ConnectProbe,
@@ -75,7 +75,7 @@ pub(crate) struct Stream {
     pub(crate) id: u64,
     /// Beginning of a line whose end has not come.
     pub(crate) line: Vec<u8>,
-    /// Bytes read ahead and given back, or waiting for the other direction.
+    /// Bytes read ahead and returned, or waiting for the other direction.
     pub(crate) carry: Vec<u8>,
     /// Bytes of the body or chunk still to come.
     pub(crate) left: u64,
@@ -148,7 +148,7 @@ pub(crate) struct Http1 {
     /// Responses that are over.
     pub(crate) responses: u64,
     warnings: u32,
-    /// What is found out when a direction ends is not told, as Suricata doesn't.
+    /// What is found out when a direction ends is not reported, as in Suricata.
     is_closing: bool,
 }
 
@@ -218,7 +218,7 @@ impl Http1 {
         if self.alive >= config.max_tx {
             return Err(Halt::Fail);
         }
-        // One that was freed too early can't come back: go on with the next.
+        // One that was freed too early can't come back: continue with the next.
         let next = self.first + self.txs.len() as u64;
         let id = id.max(next);
         self.stream(direction).id = id;
@@ -306,11 +306,11 @@ impl Http1 {
             match halt {
                 Halt::More => {
                     if is_carry {
-                        let given_back = std::mem::take(&mut self.stream(direction).carry);
+                        let read_ahead = std::mem::take(&mut self.stream(direction).carry);
                         let unread = carry.get(at..).unwrap_or_default();
-                        let is_stuck = given_back.is_empty() && at == 0;
+                        let is_stuck = read_ahead.is_empty() && at == 0;
                         let stream = self.stream(direction);
-                        stream.carry = given_back;
+                        stream.carry = read_ahead;
                         if is_stuck {
                             stream.carry.extend_from_slice(unread);
                             stream.carry.extend_from_slice(bytes.get(used..).unwrap_or_default());
@@ -397,7 +397,7 @@ impl Http1 {
         if stream.is_tunnel {
             return Outcome::Done;
         }
-        // Nothing was seen before it: the message's beginning is lost, what follows is read anew.
+        // Nothing was seen before it: the message's beginning is lost, and the rest is read as a new one.
         if stream.id == 0 && stream.state == State::Idle && self.txs.is_empty() {
             return Outcome::Done;
         }

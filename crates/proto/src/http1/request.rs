@@ -420,7 +420,7 @@ impl Http1 {
         match chunk_size(&line) {
             ChunkSize::Blank => {}
             ChunkSize::Size(size, has_extension) => {
-                if has_extension && tx.first_time(told::REQUEST_CHUNK_EXTENSION) {
+                if has_extension && tx.first_time(oddity::REQUEST_CHUNK_EXTENSION) {
                     self.warn(ToServer, Event::RequestChunkExtension);
                 }
                 self.request.left = size;
@@ -510,7 +510,7 @@ impl Http1 {
             super::entity::close_entity(self, ToServer);
             let tx = self.tx_at(ToServer)?;
             tx.request.progress = progress::COMPLETE;
-            // Suricata tells these when the request is over: never of a CONNECT that is accepted.
+            // Suricata reports these when the request is over: never of a CONNECT that is accepted.
             for event in std::mem::take(&mut tx.at_end) {
                 self.warn(ToServer, event);
             }
@@ -546,8 +546,8 @@ impl Http1 {
     }
 }
 
-/// Kinds of oddities told once a transaction.
-pub(crate) mod told {
+/// Kinds of oddities that are reported once a transaction.
+pub(crate) mod oddity {
     pub(crate) const REQUEST_CHUNK_EXTENSION: u16 = 1;
     pub(crate) const RESPONSE_CHUNK_EXTENSION: u16 = 2;
     pub(crate) const FIELD_INVALID: u16 = 4;

@@ -1,7 +1,7 @@
 //! The server's direction: status line, header block, body, one step at a time.
 //!
 //! Read as browsers read, which is more lenient than servers: what doesn't look like a status line
-//! is a body, a body of broken chunks goes on as it is, a length that lies is made up for.
+//! is a body, a body of broken chunks continues as it is, a length that lies is made up for.
 
 use super::entity::{close_entity, decode_entity, gap_entity};
 use super::events::Event;
@@ -9,7 +9,7 @@ use super::head::{HeadStep, content_encodings, read_head};
 use super::headers::Side;
 use super::message::{Coding, Version, progress};
 use super::parser::{Cursor, Halt, Http1, State};
-use super::request::{parse_version, told};
+use super::request::{oddity, parse_version};
 use super::text::{
     ChunkSize, chomp, chunk_size, contains_nocase, content_length, decimal, find_digits,
     is_bad_chunk_start, is_chunk_control, is_empty_line, is_space, prefix, split_prefix,
@@ -389,7 +389,7 @@ impl Http1 {
     /// A 100 Continue: the real response follows.
     fn response_continue(&mut self) -> Result<(), Halt> {
         let tx = self.tx_at(ToClient)?;
-        let again = tx.seen_continue && tx.first_time(told::CONTINUE_SEEN);
+        let again = tx.seen_continue && tx.first_time(oddity::CONTINUE_SEEN);
         tx.seen_continue = true;
         tx.response.headers.clear();
         tx.response.scanned = 0;
@@ -495,7 +495,7 @@ impl Http1 {
         match size {
             ChunkSize::Blank | ChunkSize::TooLarge => {}
             ChunkSize::Size(size, has_extension) => {
-                if has_extension && tx.first_time(told::RESPONSE_CHUNK_EXTENSION) {
+                if has_extension && tx.first_time(oddity::RESPONSE_CHUNK_EXTENSION) {
                     self.warn(ToClient, Event::ResponseChunkExtension);
                 }
                 self.response.left = size;
@@ -615,7 +615,7 @@ impl Http1 {
         Ok(())
     }
 
-    /// Lets the request direction go on when it only waited for this one.
+    /// Lets the request direction continue when it only waited for this one.
     fn request_resume(&mut self, cx: &mut ParseContext<'_>) {
         let waits = matches!(self.request.state, State::Finalize | State::ConnectWait);
         if waits && self.request.carry.is_empty() && self.request.line.is_empty() {

@@ -240,7 +240,7 @@ fn body_limits_cut_files() {
     assert_eq!(f.buffer(0, "file.data", ToClient).as_deref(), Some("abcd"));
 }
 
-/// Lost bytes inside of a body count, elsewhere they are an event; either way the flow goes on.
+/// Lost bytes inside of a body count, elsewhere they are an event; either way the flow continues.
 #[test]
 fn gaps() {
     let mut f = Flow::new();
@@ -484,8 +484,8 @@ fn nonsense_is_survived() {
     }
 }
 
-/// What a flow has unpacked is bounded by what it sent; what somebody would have looked at is counted
-/// when it is given up.
+/// What a flow has unpacked is bounded by what it sent; content that would have been inspected is counted
+/// when it is shed.
 #[test]
 fn bodies_beyond_what_a_flow_may_have_unpacked_are_counted() {
     use std::io::Write;

@@ -49,13 +49,13 @@ fn write_name(m: &Message, name: Name, json: &mut Json) {
 }
 
 fn write_section(key: &str, m: &Message, records: &[Record], has_data: bool, json: &mut Json) {
-    // Options of the transport have no name to tell.
-    let mut told = records.iter().filter(|r| r.rrtype != rrtype::OPT).peekable();
-    if told.peek().is_none() {
+    // Options of the transport have no name to write.
+    let mut written = records.iter().filter(|r| r.rrtype != rrtype::OPT).peekable();
+    if written.peek().is_none() {
         return;
     }
     json.open_array_key(key);
-    for r in told {
+    for r in written {
         json.open();
         write_name(m, r.name, json);
         match r.data {

@@ -157,8 +157,8 @@ impl Writer<'_> {
         self.properties(&connect.properties, json);
     }
 
-    /// Properties in the order in which they stand; user properties under keys of their own (the
-    /// peer up to 8.0.6; 8.0.7 has an array of them).
+    /// Properties in the order in which they stand; user properties under keys of their own
+    /// (Suricata up to 8.0.6; 8.0.7 has an array of them).
     fn properties(&self, properties: &Option<Box<[Property]>>, json: &mut Json) {
         let Some(properties) = properties else { return };
         json.open_key("properties");

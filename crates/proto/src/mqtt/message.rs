@@ -288,7 +288,7 @@ impl Message {
         size_of::<Message>() + self.bytes_held()
     }
 
-    /// Bytes held beside the message itself.
+    /// Bytes held in addition to the message itself.
     pub fn bytes_held(&self) -> usize {
         let of =
             |p: &Option<Box<[Property]>>| p.as_ref().map_or(0, |p| p.len() * size_of::<Property>());
@@ -433,7 +433,7 @@ impl Cursor<'_> {
         self.at >= self.end
     }
 
-    /// Ends reading behind so many bytes; gives back where it ended before.
+    /// Ends reading after this many bytes; returns where it ended before.
     pub fn narrow(&mut self, len: usize) -> Result<usize, Malformed> {
         let end = self.at.checked_add(len).filter(|end| *end <= self.end).ok_or(Malformed)?;
         Ok(std::mem::replace(&mut self.end, end))

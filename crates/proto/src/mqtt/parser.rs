@@ -1,7 +1,7 @@
 //! One MQTT session: messages become transactions.
 //!
-//! What answers a request is found by the number it carries, whatever its kind and direction (the
-//! peer's behaviour); a CONNACK by a number no message can carry. A message that can't be read ends
+//! What answers a request is found by the number it carries, whatever its kind and direction
+//! (Suricata's behaviour); a CONNACK by a number no message can carry. A message that can't be read ends
 //! the flow.
 
 use super::limits::{HELD_BYTES_MAX, TXS_PER_FLOW_MAX, reached};
@@ -151,7 +151,7 @@ impl MqttParser {
         }
     }
 
-    /// There are so many that an open one is closed for the next.
+    /// There are as many as may be open: an open one is closed for the next.
     fn is_crowded(&self) -> bool {
         let live = self.txs.len() + self.spared;
         live as u64 > self.settings.txs_max || self.held > HELD_BYTES_MAX
@@ -472,41 +472,41 @@ mod tests {
         Sparing { last: [1; 2], has_records: true, has_event_records, left, refused: 0 }
     }
 
-    /// What the engine does behind a piece of input: those that are over, but the youngest two, are told
-    /// of as far as may be, and go. Returns how many were told of.
+    /// What the engine does after a piece of input: transactions that are over, but for the youngest two, are reported
+    /// as far as the records left allow, and freed. Returns how many were reported.
     fn settle(parser: &mut MqttParser, sparing: &mut Sparing) -> u64 {
-        let mut told = 0;
+        let mut reported = 0;
         for id in parser.first_tx_id()..parser.next_tx_id().saturating_sub(2) {
             let Some(is) = parser.tx(id).map(Transaction::standing) else { continue };
             if is.has_reached([1; 2], None) {
-                told += u64::from(sparing.keeps(&is));
+                reported += u64::from(sparing.keeps(&is));
                 parser.free(id);
             }
         }
-        told
+        reported
     }
 
     /// What is left of a session in these pieces: ids and events, how many transactions there were, how
-    /// many were told of, and how many were not.
+    /// many were reported, and how many were not.
     fn run(pieces: &[Vec<u8>], spares: bool) -> (Vec<(u64, Vec<u16>)>, [u64; 3]) {
         let mut parser = MqttParser::new(Settings { txs_max: 20, ..Settings::default() });
         let ends = Endpoints::default();
-        let (mut told, mut refused) = (0, 0);
+        let (mut reported, mut refused) = (0, 0);
         for piece in pieces {
             let mut cx = ParseContext::new(0, Direction::ToServer, &ends);
             cx.sparing = spares.then(|| sparing(5, false));
             parser.parse(&mut cx, Input::Data { bytes: piece, eof: false });
             refused += cx.sparing.map_or(0, |s| s.refused);
             let mut left = sparing(5, false);
-            told += settle(&mut parser, &mut left);
+            reported += settle(&mut parser, &mut left);
             refused += left.refused;
         }
         let kept = parser.txs.iter().map(|tx| (tx.id, tx.events().to_vec())).collect();
-        (kept, [parser.next_tx_id(), told, refused])
+        (kept, [parser.next_tx_id(), reported, refused])
     }
 
-    /// What a parser spares itself is what the engine would free behind it: what is left is the same,
-    /// and as many are told of.
+    /// What a parser spares itself is what the engine would free after it: what is left is the same,
+    /// and as many are reported.
     #[test]
     fn what_is_spared_is_what_nobody_sees() {
         let messages: [&[u8]; 9] = [

@@ -163,7 +163,7 @@ impl Message {
         self.bytes(version)
     }
 
-    /// Bytes held beside the message itself.
+    /// Bytes held in addition to the message itself.
     pub fn bytes_held(&self) -> usize {
         self.bytes.len() + self.headers.capacity() * size_of::<(HeaderKind, Span)>()
     }

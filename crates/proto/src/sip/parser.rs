@@ -150,7 +150,7 @@ struct Begun {
 
 impl Begun {
     /// Whether the end is there of what has begun: of the first line, then of the head.
-    fn goes_on(&mut self, bytes: &[u8]) -> bool {
+    fn is_complete(&mut self, bytes: &[u8]) -> bool {
         let end: &[u8] = if self.has_line { b"\r\n\r\n" } else { b"\r\n" };
         let from = self.looked.saturating_sub(end.len() - 1);
         let unseen = bytes.get(from..).unwrap_or_default();
@@ -254,7 +254,7 @@ impl SipParser {
             return Step::Used(bytes.len() - rest.len());
         }
         let begun = &mut self.begun[cx.direction.index()];
-        let found = match begun.goes_on(bytes) {
+        let found = match begun.is_complete(bytes) {
             // A line or head that is whole is read from its first byte.
             true => Message::read(bytes, cx.direction == Direction::ToClient),
             false => Found::More,
@@ -339,8 +339,8 @@ impl Parser for SipParser {
     }
 }
 
-/// Whether a version of SIP stands anywhere: methods that other protocols have too prove little (the
-/// peer's test).
+/// Whether a version of SIP stands anywhere: methods that other protocols have too prove little
+/// (Suricata's test).
 pub fn names_sip(bytes: &[u8], _: Direction) -> Probe {
     if memchr::memmem::find(bytes, b"SIP/").is_some() { Probe::Yes } else { Probe::No }
 }
@@ -350,7 +350,7 @@ mod tests {
     use super::*;
     use crate::Endpoints;
 
-    /// Bytes looked at for each byte of a stream of messages with so many headers, in such pieces.
+    /// Bytes examined for each byte of a stream of messages with this many headers, in such pieces.
     fn steps(headers: usize, piece: usize) -> f64 {
         let mut message = b"INVITE sip:a@b SIP/2.0\r\n".to_vec();
         (0..headers).for_each(|n| message.extend_from_slice(format!("h{n}: {n}\r\n").as_bytes()));

@@ -121,7 +121,7 @@ impl Description {
         self.bytes.get(span.from as usize..span.to as usize).unwrap_or_default()
     }
 
-    /// Bytes held beside the description itself.
+    /// Bytes held in addition to the description itself.
     pub fn bytes_held(&self) -> usize {
         self.bytes.len()
             + self.times.capacity() * size_of::<(Span, Option<Span>)>()

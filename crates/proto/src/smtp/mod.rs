@@ -1,6 +1,6 @@
 //! SMTP (RFC 5321): commands, replies, and the mails they carry.
 //!
-//! A transaction is a mail with its envelope, or what was said instead of one. `parser` follows the
+//! A transaction is a mail with its envelope, or the commands that came instead of one. `parser` follows the
 //! two directions, `tx` is the transaction, [`mime`] takes mails apart, `tables` says what rules may
 //! ask for, `log` writes EVE's `smtp` and `email`, `settings` and `limits` are what they say.
 //!

@@ -49,9 +49,9 @@ enum Mode {
     },
 }
 
-/// What became of the bytes at hand.
+/// The outcome of the bytes at hand.
 enum Step {
-    /// So many were used.
+    /// This many were used.
     Used(usize),
     /// More are needed.
     Wait,
@@ -481,7 +481,7 @@ impl SmtpParser {
                 self.complete(cx, id);
             }
             (Command::Greeting, 250) => {
-                // A new greeting resets what was said of a mail (RFC 5321 4.1.4).
+                // A new greeting resets what is known of a mail (RFC 5321 4.1.4).
                 let has_mail = |tx: &SmtpTx| tx.mail_from.is_some() || !tx.rcpt_to.is_empty();
                 if self.txs.get(id).is_some_and(has_mail) {
                     self.complete(cx, id);

@@ -12,7 +12,7 @@ use gabion_record::json::Json;
 use std::any::Any;
 use std::sync::Arc;
 
-/// What was said between two greetings, resets or mails.
+/// The commands and replies between two greetings, resets or mails.
 #[derive(Debug)]
 pub struct SmtpTx {
     /// Number in its flow.

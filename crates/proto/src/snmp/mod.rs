@@ -16,7 +16,7 @@ use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
 use tables::{buffer, event, integer};
 
-/// What a notification of version 1 says beside its variables.
+/// What a notification of version 1 holds in addition to its variables.
 #[derive(Debug)]
 pub struct Trap {
     /// Generic trap: 0 is a cold start, 6 one of the enterprise.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Settings below `app-layer.protocols.ssh`.
 #[derive(Clone, Debug, Default)]
 pub struct SshSettings {
-    /// What becomes of a flow once it is encrypted.
+    /// What happens to a flow once it is encrypted.
     pub encryption: Encryption,
     /// Hassh is computed whether or not a rule asks for it.
     pub hassh: bool,

@@ -1,6 +1,6 @@
 //! Client and server hello (RFC 8446 4.1, RFC 5246 7.4.1, older forms and drafts).
 //!
-//! A hello that breaks off raises an event and leaves what was read before; the session goes on.
+//! A hello that breaks off raises an event and leaves what was read before; the session continues.
 //! A bad server name, ALPN, algorithm or version list ends the reading of extensions, but counts as
 //! their proper end for JA3; a bad group or format list, or lengths that do not add up, leave the
 //! JA3 text without its hash. All of that is Suricata's behaviour, measured with crafted hellos.
@@ -12,7 +12,7 @@ use super::tx::Side;
 use super::version;
 use crate::transaction::EventList;
 
-/// What a hello is read into, beside the side's own fields.
+/// What a hello is read into, in addition to the side's own fields.
 pub(super) struct Reading<'a> {
     pub(super) side: &'a mut Side,
     pub(super) events: &'a mut EventList,
@@ -76,7 +76,7 @@ impl Reading<'_> {
                 self.side.session_id = id.into();
             }
         }
-        // A text that an earlier hello left without hash goes on, as it does in Suricata.
+        // A text that an earlier hello left without hash continues, as it does in Suricata.
         let earlier = self.side.ja3.take();
         let is_wanted = self.wants_ja3 && earlier.as_ref().is_none_or(|j| j.hash.is_none());
         if !is_wanted {

@@ -3,8 +3,8 @@
 use gabion_record::limits;
 
 limits! { "proto.tls";
-    /// Largest record taken: 2^14 and the 1,024 that compression may add in SSL 3.0 to TLS 1.1 (the
-    /// peer's limit; longer ones end the direction).
+    /// Largest record taken: 2^14 and the 1,024 that compression may add in SSL 3.0 to TLS 1.1
+    /// (Suricata's limit; longer ones end the direction).
     pub const RECORD_BYTES_MAX: usize = (1 << 14) + 1024,
         Counts("the rest of a direction, as event `invalid_record_length`");
 

@@ -39,7 +39,7 @@ struct Half {
 enum Heartbeat {
     #[default]
     None,
-    /// A request went that way; its record had so many bytes, 0 when it was not encrypted.
+    /// A request went that way; its record had `len` bytes, 0 when it was not encrypted.
     Request { direction: Direction, len: usize },
 }
 
@@ -69,7 +69,7 @@ mod record {
 /// Bytes of a record's header.
 const HEADER_LEN: usize = 5;
 
-/// What became of one record.
+/// The outcome of one record.
 enum Step {
     Used(usize),
     Wait(usize),

@@ -3,10 +3,10 @@
 use crate::settings_error::SettingsError;
 use gabion_record::Tree;
 
-/// What becomes of a flow once it is encrypted (`encryption-handling`).
+/// What happens to a flow once it is encrypted (`encryption-handling`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
-    /// Go on, but without payload inspection: `track-only`.
+    /// Continue, but without payload inspection: `track-only`.
     #[default]
     TrackOnly,
     /// Leave the flow alone: `bypass`.

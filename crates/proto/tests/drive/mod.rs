@@ -55,7 +55,7 @@ pub struct How<'a> {
     pub config: &'a [(&'static str, Tree)],
     /// What parsers must compute.
     pub requirements: Requirements,
-    /// Stream data is handed over in pieces of at most so many bytes (0: as it comes).
+    /// Stream data is handed over in pieces of at most this many bytes (0: as it comes).
     pub piece: usize,
     /// Settings by protocol.
     pub settings: &'a [(&'static str, Tree)],

@@ -169,7 +169,7 @@ fn too_many_commands() {
 
 #[test]
 fn endless_preliminary_replies_are_bounded() {
-    let replies = b"150 go on and on\r\n".repeat(20_000);
+    let replies = b"150 more to come\r\n".repeat(20_000);
     let heard = session(&[S(b"220 x\r\n"), C(b"LIST\r\n"), S(&replies)]);
     assert!(heard.records[1].len() < 20_000);
 }

@@ -18,7 +18,7 @@ pub(crate) enum Says<'a> {
     S(&'a [u8]),
 }
 
-/// What became of a session.
+/// The outcome of a session.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// Objects of the transactions, companions behind them.

@@ -1,4 +1,4 @@
-//! Plays made-up sessions to a parser and tells what it made of them.
+//! Plays made-up sessions to a parser and returns what it made of them.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use gabion_proto::{Endpoints, Input, LogOptions, Outcome, ParseContext, Protocol, Requirements};

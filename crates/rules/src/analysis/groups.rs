@@ -192,7 +192,7 @@ fn grouped(
     join(groups, most)
 }
 
-/// Lets what is beyond so many different lists share one group.
+/// Lets the lists beyond this number of different ones share one group.
 fn join(groups: Vec<Group>, most: usize) -> Vec<Group> {
     let mut lists: Vec<Vec<usize>> = Vec::new();
     let mut kept: Vec<Group> = Vec::new();

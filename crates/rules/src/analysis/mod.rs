@@ -14,7 +14,7 @@ pub use groups::{GroupOptions, rule_groups};
 pub use json::{patterns_json, rule_json};
 pub use text::{fast_pattern_report, rule_report};
 
-/// What reports need beside the rule.
+/// What reports need in addition to the rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'r> {
     /// The set.

@@ -359,7 +359,7 @@ fn check_relative(content: &Content, who: &'static str) -> Checked<()> {
     check_fast_pattern(content, who)
 }
 
-/// Tells the match before that the last content depends on it. The first content of a buffer is
+/// Notes in the match before that the last content depends on it. The first content of a buffer is
 /// relative to its start.
 fn relative_to_previous(d: &mut Draft<'_>, who: &'static str) -> Checked<()> {
     let Some(place) = d.last_content_place() else { return Ok(()) };

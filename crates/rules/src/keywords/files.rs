@@ -144,9 +144,10 @@ fn hash_list(
                 return Ok(());
             };
             let path = c.path_of(name);
-            let beside = if c.folder.is_empty() { name } else { &format!("{}/{name}", c.folder) };
+            let next_to_rules =
+                if c.folder.is_empty() { name } else { &format!("{}/{name}", c.folder) };
             let bytes = read(&path)
-                .or_else(|_| read(beside))
+                .or_else(|_| read(next_to_rules))
                 .map_err(|e| Refusal::new(WHO, format!("opening hash file {path}: {e}")))?;
             let hashes = hashes(&bytes, kind, WHO)?;
             c.set.hash_lists.push(HashList { kind, name: name.to_string(), hashes });

@@ -62,7 +62,7 @@ pub struct Selection {
     modify: Vec<Entry<Change>>,
 }
 
-/// What became of the rules.
+/// The outcomes of the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selected {
     /// Rules that were on and are off.

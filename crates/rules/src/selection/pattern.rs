@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// Which rules are meant.
 pub(super) enum Which {
     All,
-    /// Generator, signature, and revision where it is said.
+    /// Generator, signature, and revision where one is given.
     Ids(HashSet<(u32, u32, Option<u32>)>),
     Text(Box<Regex>),
     /// A pattern of the file's path.

@@ -1,6 +1,6 @@
 //! Mails (RFC 5322) and their parts (RFC 2045, 2046), line by line.
 //!
-//! [`Mime`] is told lines, or pieces of lines too long to be held, and turns them into header
+//! [`Mime`] is given lines, or pieces of lines too long to be held, and turns them into header
 //! fields, attachments, URLs and events. Nothing is held but what is asked for later: the message's
 //! own header fields, names, URLs, one line of decoded text.
 //!

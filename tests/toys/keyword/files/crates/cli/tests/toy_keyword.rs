@@ -32,6 +32,6 @@ fn a_value_is_refused_and_the_keyword_is_listed() {
     assert!(ran.code != 0 && (ran.out + &ran.err).contains("udp.len_odd"));
     let listed = gabion(&["suricata", "--list-keywords"]).out;
     assert!(listed.lines().any(|line| line == "- udp.len_odd"), "{listed}");
-    let told = gabion(&["suricata", "--list-keywords=udp.len_odd"]).out;
-    assert!(told.contains("datagrams of an odd length"), "{told}");
+    let listed = gabion(&["suricata", "--list-keywords=udp.len_odd"]).out;
+    assert!(listed.contains("datagrams of an odd length"), "{listed}");
 }

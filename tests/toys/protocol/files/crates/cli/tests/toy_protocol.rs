@@ -81,6 +81,6 @@ fn its_words_are_listed() {
     let listed = |option| gabion(&["suricata", option]).out;
     assert!(listed("--list-app-layer-protos").lines().any(|line| line == "echo7"));
     assert!(listed("--list-keywords").lines().any(|line| line == "- echo7.text"));
-    let told = listed("--list-keywords=echo7.text");
-    assert!(told.contains("text of an echo"), "{told}");
+    let described = listed("--list-keywords=echo7.text");
+    assert!(described.contains("text of an echo"), "{described}");
 }
