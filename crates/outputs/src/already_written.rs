@@ -116,7 +116,7 @@ fn id_of(line: &[u8]) -> Option<&[u8]> {
     rest.get(..rest.iter().position(|b| *b == b'"')?)
 }
 
-/// What stands in a file behind an offset; a last line without its end is cut off.
+/// What a file holds after an offset; a last line without its end is cut off.
 fn behind(path: &Path, mark: u64) -> Result<Vec<u8>, OutputError> {
     let failed = OutputError::io(path);
     let mut file = match open_earlier(path, true) {
@@ -166,7 +166,7 @@ mod tests {
         assert!(!next.clone().has_event(b"{\"ID\":\"c\"}"));
         next.join(AlreadyWritten::load(&mut saved.as_slice()).unwrap());
         assert!(next.has_event(b"{\"ID\":\"c\"}") && !next.has_line(b"two\n"));
-        // A file that was moved away is looked at whole.
+        // A file that was moved away is read whole.
         let mut written = AlreadyWritten::read(folder.path(), [1 << 20, 1 << 20]).unwrap();
         assert!(written.has_event(b"{\"ID\":\"a\"}") && written.has_line(b"one\n"));
         let empty = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Hands each record to all outputs and counts it.
 //!
 //! The engine's sink is a [`Dispatcher`]: of a run, whose pieces are written at once ([`crate::Outputs`]), or of
-//! one of several workers, whose pieces are kept until they stand in packet order
+//! one of several workers, whose pieces are kept until they are in packet order
 //! ([`crate::WorkerOutputs`]).
 //!
 //! Hot: once for each record. No allocation but what an output's format needs; three virtual calls a line.

@@ -13,7 +13,7 @@ pub enum OutputError {
     Io {
         /// Which.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
     /// A file that can't be opened for writing.
@@ -21,7 +21,7 @@ pub enum OutputError {
     NotWritable {
         /// Which.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
     /// A file that could be written until now.
@@ -29,7 +29,7 @@ pub enum OutputError {
     Lost {
         /// Which.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
     /// A folder that can't be made.
@@ -37,7 +37,7 @@ pub enum OutputError {
     NotMade {
         /// Which.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
     /// Permissions of a file that can't be set.
@@ -47,7 +47,7 @@ pub enum OutputError {
         path: PathBuf,
         /// What was asked for.
         mode: u32,
-        /// What the system says.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
     /// A setting of the output that writes this file.
@@ -69,7 +69,7 @@ pub enum OutputError {
     Database {
         /// Its file.
         path: PathBuf,
-        /// What the database says.
+        /// The error of the database.
         source: Arc<rusqlite::Error>,
     },
     /// A database of profiles in another form than this program's.

@@ -1,6 +1,6 @@
 //! A file of lines: buffered, counted, and never left with half a line.
 //!
-//! A line that can't be written (disk full) is counted, said once, and never ends in half a line
+//! A line that can't be written (disk full) is counted, reported once, and never ends in half a line
 //! followed by another: the file is cut back to its last whole line.
 
 use crate::error::{OutputError, SettingError};
@@ -209,7 +209,7 @@ impl LineFile {
         self.file = None;
     }
 
-    /// What was written stands on the disk; its bytes.
+    /// What was written is on the disk; its bytes.
     ///
     /// # Errors
     /// When the system says otherwise.

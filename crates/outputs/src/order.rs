@@ -1,4 +1,4 @@
-//! Where a piece stands among those of all workers, and on what it depends.
+//! The place of a piece among those of all workers, and what it depends on.
 
 /// A place in the order of pieces: twice the number of the frame and one more at the frame itself;
 /// then the first packet of a flow that ends.

@@ -85,7 +85,7 @@ impl Take for Written {
 }
 
 impl Written {
-    /// Takes the next step of a merge of workers' pieces; `decide` answers whether an alert is written.
+    /// Takes the next step of a merge of workers' pieces; `decide` returns whether an alert is written.
     fn take_in_order(
         &mut self,
         step: InOrder<'_>,

@@ -13,7 +13,7 @@ use gabion_record::Tree;
 use gabion_record::eve::Question;
 use gabion_record::json::Later;
 
-/// What stands in a batch.
+/// What a batch holds.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A line of this output.

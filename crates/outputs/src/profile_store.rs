@@ -113,8 +113,8 @@ impl ProfileWriter {
         // A process that reads the database meanwhile is waited for a moment, no longer: the run continues.
         database.busy_timeout(BUSY).map_err(OutputError::database(&path))?;
         // What a run that is cut off loses is its last batch; the journal is a file, or a cut in the middle of
-        // a batch would leave half of it. Rows stand in the order they come in, each
-        // behind the one before it, and only the small index is written here and there.
+        // a batch would leave half of it. Rows are in the order they come in, each
+        // after the one before it, and only the small index is written here and there.
         database
             .execute_batch(&format!(
                 "PRAGMA page_size = {PAGE_BYTES}; PRAGMA cache_size = -{CACHE_KIB};

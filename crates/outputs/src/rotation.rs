@@ -30,11 +30,11 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// From the value of `rotate-interval`: `minute`, `hour`, `day`, or a number with `s`, `m`, `h`, `d` or `w` behind
+    /// From the value of `rotate-interval`: `minute`, `hour`, `day`, or a number with `s`, `m`, `h`, `d` or `w` after
     /// it (seconds without). `now` is when the file is opened, in seconds since the epoch.
     ///
     /// # Errors
-    /// What may stand there.
+    /// Texts that are allowed there.
     pub fn parse(text: &str, now: u64) -> Result<Rotation, SettingError> {
         let interval = match text {
             "minute" => Interval::Minute,

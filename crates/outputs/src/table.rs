@@ -6,7 +6,7 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 pub use gabion_record::thousands::thousands;
 
-/// Where the text of a column stands.
+/// The alignment of the text of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Texts.

@@ -18,7 +18,7 @@ struct Second {
     iso: [u8; 20],
     /// `07/13/2016-22:42:07.`
     fast: [u8; 20],
-    /// `+0000`, and for zones of long ago the seconds behind it.
+    /// `+0000`, and for zones of long ago the seconds after it.
     zone: [u8; 7],
     zone_len: u8,
 }

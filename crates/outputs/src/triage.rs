@@ -1,12 +1,12 @@
 //! Who to look at first: findings of a run put into two tables.
 //!
 //! *Calls out* has a row for each pair of a host and a destination: beacons, command-and-control channels, long
-//! connections, uploads, tunnels. They stand in order of RITA's threat, which knows more than the level does: how
+//! connections, uploads, tunnels. They are in order of RITA's threat, which knows more than the level does: how
 //! regular, how long, how many of the site's hosts talk with the other end, since when, and what lists say. *Hosts*
 //! has a row for each host: the worst that was found about it by level times confidence, then how many kinds of things
 //! were. What is found again is found once.
 //!
-//! The same tables stand on the terminal at the end of a run, on the page, and in `gabion behavior list`.
+//! The same tables are on the terminal at the end of a run, on the page, and in `gabion behavior list`.
 
 use crate::idmef::round;
 use crate::limits::{RANK_ROWS_MAX, RANKED_KINDS_MAX};
@@ -183,7 +183,7 @@ pub struct Rank {
     hosts: HashMap<Ip, Ranked, RandomState>,
     /// Kinds of findings met.
     names: Vec<String>,
-    /// Rows that had to go for want of room, the last of their table.
+    /// Rows that were dropped for lack of space, the last of their table.
     pub dropped: u64,
 }
 
@@ -213,7 +213,7 @@ impl Saved for Rank {
 }
 
 impl Ranked {
-    /// Its place among hosts: the least stands first.
+    /// Its place among hosts: the least is first.
     fn order(&self, other: &Ranked) -> Ordering {
         let (a, b) = (self, other);
         b.worst
@@ -225,7 +225,7 @@ impl Ranked {
 }
 
 impl Call {
-    /// Its place among calls: the least stands first.
+    /// Its place among calls: the least is first.
     fn order(&self, other: &Call) -> Ordering {
         let (a, b) = (self, other);
         b.threat
@@ -394,7 +394,7 @@ impl Rank {
         host.sum = host.sum.max(row.sum);
     }
 
-    /// Lets calls go that stand last. The others stay where they are: a flood makes this happen again and again.
+    /// Drops the calls that are last. The others stay where they are: a flood makes this happen again and again.
     #[cold]
     fn thin_calls(&mut self) {
         let mut listed: Vec<&Call> = self.calls.values().filter(|c| !c.is_faint).collect();

@@ -15,7 +15,7 @@ use gabion_record::applayer::ProtoTable;
 pub enum Refused {
     /// It is not the protocol's.
     Wrong,
-    /// It carries nothing that is looked at.
+    /// It carries nothing that is examined.
     Ignored,
 }
 

@@ -10,7 +10,7 @@ use gabion_record::applayer::Transport;
 /// A literal that gives a protocol away.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbePattern {
-    /// Direction in which it stands.
+    /// Direction in which it occurs.
     pub direction: Direction,
     /// The bytes.
     pub bytes: &'static [u8],

@@ -308,7 +308,7 @@ impl File {
 pub struct Windows {
     /// From that size on data is due whenever there is new one; 0: never for this reason.
     pub content_limit: u64,
-    /// Least size at which an open file is looked at.
+    /// Least size at which an open file is examined.
     pub min_size: u64,
     /// Bytes already inspected that are given again, for what lies across the seam.
     pub window: u64,

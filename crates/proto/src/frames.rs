@@ -28,7 +28,7 @@ pub enum FrameNote {
         direction: Direction,
         /// Position in the protocol's list of frames.
         kind: u8,
-        /// Stream offset behind its last byte.
+        /// Stream offset after its last byte.
         end: u64,
     },
 }
@@ -51,7 +51,7 @@ impl FrameNotes {
         self.wanted.checked_shr(u32::from(kind)).unwrap_or(0) & 1 != 0
     }
 
-    /// Notes a frame `at` bytes behind the start of the input.
+    /// Notes a frame `at` bytes after the start of the input.
     #[inline]
     pub fn add(&mut self, direction: Direction, kind: u8, at: usize, len: u64, tx: Option<u64>) {
         if self.wants(kind) {

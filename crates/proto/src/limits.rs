@@ -1,4 +1,4 @@
-//! Limits that several protocols share; each protocol's own stand in its folder.
+//! Limits that several protocols share; each protocol's own are in its folder.
 
 use gabion_record::limits;
 

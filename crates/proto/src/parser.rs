@@ -133,7 +133,7 @@ pub struct ParseContext<'a> {
     pub stop_reassembly: bool,
     /// The rest of the flow is not to be inspected by payload rules (encrypted).
     pub stop_payload_inspection: bool,
-    /// Nothing will be inspected behind this input: what is left of both directions is due now.
+    /// Nothing will be inspected after this input: what is left of both directions is due now.
     pub flush: bool,
     /// Frames that begin or end in this input.
     pub frames: FrameNotes,

@@ -1,5 +1,5 @@
 //! What the engine knows of a protocol: one constant of this type in each protocol's folder, which
-//! the [registry](mod@crate::registry) lists. It stands apart from the list, so that a protocol
+//! the [registry](mod@crate::registry) lists. It is separate from the list, so that a protocol
 //! needs to know only what a protocol is, not which there are.
 
 use crate::Parser;

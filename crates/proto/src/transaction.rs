@@ -78,7 +78,7 @@ pub trait Transaction: Any + Send {
     /// says otherwise.
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool;
 
-    /// Key of a second object that stands behind the transaction's own (`email` behind `smtp`).
+    /// Key of a second object that follows the transaction's own (`email` after `smtp`).
     fn companion(&self) -> Option<&'static str> {
         None
     }
@@ -208,7 +208,7 @@ pub struct Sparing {
 }
 
 impl Sparing {
-    /// Whether a transaction is kept of which another two have come behind. Its records are taken from
+    /// Whether a transaction is kept of which another two have come after it. Its records are taken from
     /// those left.
     pub fn keeps(&mut self, is: &Standing) -> bool {
         if !is.has_reached(self.last, None) || is.has_files {

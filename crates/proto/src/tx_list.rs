@@ -1,7 +1,7 @@
 //! The transactions of one flow: ids count up, freeing one leaves the others alone.
 //!
 //! Flows hold one to a few live transactions, so a deque that stays sorted by id is enough: the
-//! engine asks for them in order and frees mostly from the front. One that is freed behind others
+//! engine asks for them in order and frees mostly from the front. One that is freed after others
 //! leaves a hole, and holes are closed when they are more than what lives: a step each, however long
 //! an old transaction stays.
 
@@ -247,7 +247,7 @@ impl<T> TxList<T> {
 pub const YOUNGEST_KEPT: usize = 2;
 
 impl<T: Transaction> TxList<T> {
-    /// As [`TxList::push`]. Where transactions need not be kept, the youngest but two is looked at, and
+    /// As [`TxList::push`]. Where transactions need not be kept, the youngest but two is examined, and
     /// handed out if it is over and nobody sees it: so they take no memory, however many a packet
     /// brings.
     pub fn push_sparing(

@@ -155,7 +155,7 @@ fn filters(yaml: &str) -> Vec<Filter> {
     out
 }
 
-/// How many records of the transactions match a filter; `None`: it asks for what isn't looked at.
+/// How many records of the transactions match a filter; `None`: it asks for what isn't examined.
 fn matching(filter: &Filter, seen: &[Seen], rules: &[Rule]) -> Option<usize> {
     let get = |key: &str| filter.keys.iter().find(|k| k.0 == key).map(|k| k.1.as_str());
     let others = |allowed: &[&str]| filter.keys.iter().all(|k| allowed.contains(&k.0.as_str()));
@@ -198,7 +198,7 @@ fn matching(filter: &Filter, seen: &[Seen], rules: &[Rule]) -> Option<usize> {
     }
 }
 
-/// Runs the tests of a family: (tests whose checks all hold, tests looked at, names of the others).
+/// Runs the tests of a family: (tests whose checks all hold, tests examined, names of the others).
 fn run(family: &Path, piece: usize) -> (usize, usize, Vec<String>) {
     let (mut good, mut all, mut bad) = (0, 0, Vec::new());
     for dir in folders(family) {
@@ -234,7 +234,7 @@ fn disguised_bodies_are_seen_through() {
 }
 
 /// The same transactions come out whatever pieces the bytes come in. Left out are captures with
-/// bytes behind the announced end of a body: what comes with the end counts as part of it (browsers
+/// bytes after the announced end of a body: what comes with the end counts as part of it (browsers
 /// and Suricata do so), what comes later can't; and those with something else where a status line is
 /// due, which Suricata takes for a body that ends with its segment.
 #[test]

@@ -31,7 +31,7 @@ fn object_of(line: &str, key: &str) -> Option<String> {
     None
 }
 
-/// `grouped` stands in the order of a hash table in Suricata: sorted for comparing.
+/// `grouped` is in the order of a hash table in Suricata: sorted for comparing.
 fn in_order(object: &str) -> String {
     let Some(from) = object.find("\"grouped\":{") else { return object.to_string() };
     let Some(grouped) = object_of(&object[from..], "grouped") else { return object.to_string() };

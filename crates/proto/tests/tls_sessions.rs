@@ -93,7 +93,7 @@ fn after_hello(bytes: &[u8]) -> Session {
     vec![c(&[&hello()[..], bytes].concat()), s(&server_flight()), c(&application())]
 }
 
-/// A good session with `bytes` of the client behind the server's flight.
+/// A good session with `bytes` of the client after the server's flight.
 fn after_flight(bytes: &[u8]) -> Session {
     vec![c(&hello()), s(&server_flight()), c(bytes)]
 }

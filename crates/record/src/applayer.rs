@@ -33,7 +33,7 @@ pub struct BufferId(pub u16);
 
 /// Where a buffer, integer or condition of a protocol can be had: direction, from which progress on,
 /// and under which number the protocol's transaction knows it. The protocol is the one whose table the
-/// hook stands in.
+/// hook is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hook {
     /// Direction in which it is inspected.
@@ -140,7 +140,7 @@ pub struct IntegerDef {
     /// Names that may stand for values.
     pub names: &'static [(&'static str, u64)],
     /// Names of its bits, for those whose value is a set of flags: a rule may list some, each to be
-    /// set or, behind `!`, not to be set.
+    /// set or, after `!`, not to be set.
     pub bits: &'static [(&'static str, u64)],
     /// Where it can be had.
     pub hooks: &'static [Hook],
@@ -231,7 +231,7 @@ pub enum ConditionError {
     },
 }
 
-/// Turns the text behind a keyword's colon into a condition.
+/// Turns the text after a keyword's colon into a condition.
 pub type ConditionParser = fn(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError>;
 
 /// A keyword whose condition the protocol itself defines.

@@ -276,7 +276,7 @@ pub struct AppRecord<'a> {
     pub event_type: &'a str,
     /// Transaction.
     pub tx_id: u64,
-    /// `tx_id` stands at the top rather than inside the object.
+    /// `tx_id` is at the top rather than inside the object.
     pub tx_id_on_top: bool,
     /// Writes the members of the object.
     pub object: &'a dyn WriteObject,

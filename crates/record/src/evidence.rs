@@ -255,7 +255,7 @@ pub enum Telling {
     /// It is not reported by itself, but counted in a finding that stands for many. It has no [`Evidence::id`], no
     /// [`Evidence::words`] and no [`Evidence::uids`].
     Counted,
-    /// As [`Telling::Final`], and nothing will follow: what it is about is let go of.
+    /// As [`Telling::Final`], and nothing will follow: what it is about is freed.
     Ended,
 }
 
@@ -307,7 +307,7 @@ pub struct Evidence {
     pub window: i64,
     /// When it was found.
     pub ts: TimeNs,
-    /// Ids of the flows, the first few; how many there were in all stands in [`Measures::count`].
+    /// Ids of the flows, the first few; how many there were in all is in [`Measures::count`].
     pub uids: Vec<String>,
     /// Protocol.
     pub proto: Proto,
@@ -320,7 +320,7 @@ pub struct Evidence {
     /// Tellings of other evidence of the same observation.
     pub related: Vec<FindingId>,
     /// How often the same was seen in this window, this time included; between 1, 10, 100 … it
-    /// is not said again before the window's end.
+    /// is not reported again before the window's end.
     pub times: u64,
     /// Other hosts that did the same, the weightiest first, where one finding stands for many.
     pub others: Vec<Ip>,
@@ -428,7 +428,7 @@ pub struct Alert {
 mod tests {
     use super::*;
 
-    /// Each place of a sentence is filled once; what a word holds is not looked at again.
+    /// Each place of a sentence is filled once; what a word holds is not examined again.
     #[test]
     fn a_sentence_is_made_of_its_numbers_and_words() {
         static KIND: EvidenceType = EvidenceType::new("A", "T1");

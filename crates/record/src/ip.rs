@@ -1,6 +1,6 @@
 //! IP addresses and networks as logs and profiles carry them: one key of sixteen bytes for both
 //! versions, IPv4 mapped into IPv6 (`::ffff:a.b.c.d`), so that keyed state needs no version next to
-//! it. The packet path has [`crate::Addr`] instead, whose version stands in the packet.
+//! it. The packet path has [`crate::Addr`] instead, whose version is in the packet.
 //!
 //! The questions asked of an address (private, multicast, …) answer as Python's `ipaddress` does,
 //! which decides them for Slips, whose detections these types serve.

@@ -22,7 +22,7 @@ pub struct Json {
 /// A number that is known only when the text is written out: see [`Json::number_later`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Later {
-    /// Where in the text it stands: a single `0` is there until then.
+    /// Where in the text it is: a single `0` is there until then.
     pub at: usize,
     /// Whose number it is.
     pub key: u64,
@@ -44,7 +44,7 @@ impl Json {
         Json { out, later: Vec::new() }
     }
 
-    /// An empty writer with room for `n` bytes.
+    /// An empty writer with space for `n` bytes.
     pub fn with_capacity(n: usize) -> Json {
         Json { out: Vec::with_capacity(n), later: Vec::new() }
     }
@@ -68,7 +68,7 @@ impl Json {
         String::from_utf8_lossy(&self.out).into_owned()
     }
 
-    /// Forgets what was written and keeps the room.
+    /// Forgets what was written and keeps the memory.
     #[inline]
     pub fn clear(&mut self) {
         self.out.clear();
@@ -224,7 +224,7 @@ impl Json {
         self.out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
     }
 
-    /// A member whose number is known only when all texts stand in order: `0` until then.
+    /// A member whose number is known only when all texts are in order: `0` until then.
     pub fn number_later(&mut self, key: &str, of: u64) {
         self.key(key);
         self.later.push(Later { at: self.out.len(), key: of });
@@ -391,7 +391,7 @@ impl Json {
 /// characters.
 #[inline]
 pub fn is_plain(text: &[u8]) -> bool {
-    // All are looked at, so that many are at once.
+    // All are examined, so that many are at once.
     text.iter().fold(true, |is, b| is & matches!(b, 0x20..0x80) & (*b != b'"') & (*b != b'\\'))
 }
 

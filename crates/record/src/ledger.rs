@@ -1,7 +1,7 @@
 //! The ledger: what entered a stage, what passed it, what was shed and why, and what is still
 //! held. It is the type through which data moves, not a metric next to it.
 //!
-//! One [`Ledger`] belongs to one stage (an arrow between two rooms) of one worker. Its counters
+//! One [`Ledger`] belongs to one stage (an arrow between two parts of the program) of one worker. Its counters
 //! are plain integers on cache lines of their own, so counting costs an add and never a shared
 //! write; a reader sums the ledgers of all workers with [`Ledger::merge`].
 //!

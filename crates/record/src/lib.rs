@@ -1,6 +1,6 @@
-//! # record: the plain types that pass between the rooms of the sensor
+//! # record: the plain types that pass between the crates of the sensor
 //!
-//! Every engine, reader and output depends on this crate and on no other room to speak to its
+//! Every engine, reader and output depends on this crate and on no other crate to exchange data with its
 //! neighbours: addresses, directions, the ledger, budgets, the tables by which protocols declare to the
 //! rule language what they offer, the resolved configuration tree, the append-only JSON writer,
 //! the records an engine hands to outputs, the records of flow logs, evidence and alerts. Types only, with the arithmetic and formatting that

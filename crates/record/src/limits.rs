@@ -3,7 +3,7 @@
 //! A crate writes its table once, in its `limits.rs`, with [`limits!`](crate::limits!): a line gives
 //! name, reason, value and what reaching it means. From it come the constant, the row of
 //! `docs/limits.md` and the counter. Code that reaches a limit which loses something says
-//! `reached::NAME.count()`; `tests/tidy` fails where a limit stands elsewhere, is not counted, or is
+//! `reached::NAME.count()`; `tests/tidy` fails where a limit is defined elsewhere, is not counted, or is
 //! reached by no test.
 //!
 //! Counting writes to the thread that counts and to nothing shared. A worker of the network engine

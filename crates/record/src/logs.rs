@@ -226,7 +226,7 @@ pub enum Proto {
     IcmpV6,
     /// IGMP
     Igmp,
-    /// ARP, which is not above IP but stands in flow logs
+    /// ARP, which is not above IP but occurs in flow logs
     Arp,
     /// SCTP
     Sctp,
@@ -351,7 +351,7 @@ impl fmt::Display for Mac {
     }
 }
 
-/// Several values of one field, as they stand in the line.
+/// Several values of one field, as they are in the line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct List<'a> {
     /// The text: values separated by commas, or the inside of a JSON array of strings.
@@ -361,7 +361,7 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Its values. In JSON, a value with escapes is given as it stands.
+    /// Its values. In JSON, a value with escapes is given as it is in the line.
     pub fn iter(self) -> impl Iterator<Item = &'a [u8]> {
         let mut rest = self.raw;
         std::iter::from_fn(move || {
@@ -438,7 +438,7 @@ pub struct Conn<'a> {
     pub has_no_ports: bool,
 }
 
-/// A flow that has not ended yet, as it stood when `open_conn.log` was written; the same one stands there
+/// A flow that has not ended yet, as it was when `open_conn.log` was written; the same one is there
 /// again until it ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenConn<'a> {

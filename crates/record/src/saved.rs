@@ -21,7 +21,7 @@ use std::path::PathBuf;
 pub trait Saved: Sized {
     /// Appends its bytes.
     fn save(&self, out: &mut Vec<u8>);
-    /// Reads it back; `from` stands behind it then. `None` when the bytes are none of its.
+    /// Reads it back; `from` is after it then. `None` when the bytes are none of its.
     fn load(from: &mut &[u8]) -> Option<Self>;
 }
 

@@ -42,7 +42,7 @@ impl Compiler<'_> {
         };
         self.base = raw.start;
         let parts = lexer::split(rule);
-        // what the rule requires is looked at before anything else of it
+        // what the rule requires is examined before anything else of it
         match keywords::requires(self, parts.options) {
             Ok(true) => {}
             Ok(false) => return Outcome::Skipped,

@@ -21,7 +21,7 @@ pub(crate) struct Compiler<'c> {
     pub(crate) options: &'c LoadOptions<'c>,
     /// The set as it grows.
     pub(crate) set: Ruleset,
-    /// Where the rule at hand stands in the arena.
+    /// Where the rule at hand is in the arena.
     pub(crate) base: u32,
     /// Folder of the rule file at hand.
     pub(crate) folder: String,

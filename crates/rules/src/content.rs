@@ -34,7 +34,7 @@ pub enum BufferCondition {
     IsDataAt(IsDataAt),
     /// `bsize`.
     Bsize(IntegerMatch),
-    /// `urilen`; `raw` measures the raw URI (it then stands in that buffer).
+    /// `urilen`; `raw` measures the raw URI (it is then in that buffer).
     Urilen(IntegerMatch),
     /// `dataset`.
     Dataset(DatasetTest),
@@ -63,7 +63,7 @@ pub enum BufferCondition {
 }
 
 impl BufferCondition {
-    /// Whether keywords behind it may be relative to it.
+    /// Whether keywords after it may be relative to it.
     pub(crate) fn moves_position(&self) -> bool {
         matches!(
             self,
@@ -349,7 +349,7 @@ pub struct ByteTest {
     pub text: Option<TextBase>,
     /// Counted from the last match.
     pub relative: bool,
-    /// Bits looked at, with how far the result is shifted right.
+    /// Bits examined, with how far the result is shifted right.
     pub bitmask: Option<(u32, u8)>,
 }
 
@@ -385,9 +385,9 @@ pub struct ByteJump {
     pub align: bool,
     /// Where the jump counts from.
     pub from: JumpFrom,
-    /// Added behind the jump.
+    /// Added after the jump.
     pub post_offset: Operand<i32>,
-    /// Bits looked at, with how far the result is shifted right.
+    /// Bits examined, with how far the result is shifted right.
     pub bitmask: Option<(u32, u8)>,
 }
 
@@ -446,7 +446,7 @@ pub struct ByteMath {
     pub text: Option<TextBase>,
     /// Counted from the last match.
     pub relative: bool,
-    /// Bits looked at, with how far the result is shifted right.
+    /// Bits examined, with how far the result is shifted right.
     pub bitmask: Option<(u32, u8)>,
     /// The variable it fills.
     pub variable: u8,
@@ -508,7 +508,7 @@ pub struct Base64Decode {
 /// `entropy`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntropyTest {
-    /// Bytes looked at (0: all).
+    /// Bytes examined (0: all).
     pub bytes: u32,
     /// From where.
     pub offset: i32,

@@ -1,4 +1,4 @@
-//! What is wrong with a rule, said twice: in Suricata's words, which its users' scripts look for,
+//! What is wrong with a rule, in two wordings: in Suricata's words, which its users' scripts look for,
 //! and in ours, with the place marked in the rule.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};

@@ -283,7 +283,7 @@ impl<'t> Draft<'t> {
         self.last_content_place()?.content_mut(self)
     }
 
-    /// Where the last content stands.
+    /// Where the last content is.
     pub(crate) fn last_content_place(&self) -> Option<Place> {
         let mut best: Option<(u32, Place)> = None;
         let mut look = |list: &[DraftCondition], buffer: Option<usize>| {
@@ -332,7 +332,7 @@ impl<'t> Draft<'t> {
     }
 }
 
-/// Where a condition stands: buffer (`None`: `base64_data`) and index.
+/// Where a condition is: buffer (`None`: `base64_data`) and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) buffer: Option<usize>,
@@ -340,7 +340,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The list it stands in.
+    /// The list it is in.
     pub(crate) fn list<'d>(self, d: &'d mut Draft<'_>) -> Option<&'d mut Vec<DraftCondition>> {
         match self.buffer {
             Some(n) => d.buffers.get_mut(n).map(|b| &mut b.conditions),

@@ -3,7 +3,7 @@
 //! They are known here by name so that a misspelt one is refused at load; the code that raises events maps
 //! the names to its own. Taken from what Suricata 8.0.7 accepts.
 
-/// Names behind `decode-event:`, sorted.
+/// Names after `decode-event:`, sorted.
 pub const DECODER_EVENTS: &[&str] = &[
     "afpacket.trunc_pkt",
     "arp.invalid_hardware_size",
@@ -142,7 +142,7 @@ pub const DECODER_EVENTS: &[&str] = &[
     "vxlan.unknown_payload_type",
 ];
 
-/// Names behind `stream-event:`, sorted.
+/// Names after `stream-event:`, sorted.
 pub const STREAM_EVENTS: &[&str] = &[
     "3whs_ack_data_inject",
     "3whs_ack_in_wrong_dir",

@@ -16,7 +16,7 @@ const PAYLOAD_PRIORITY: u8 = 3;
 const PACKET_PRIORITY: u8 = 2;
 
 /// Buffers whose contents are equal in all else: earlier ones win. Names are Suricata's internal
-/// ones; those that don't stand here come after, in the catalog's order from its end.
+/// ones; those that are not here come after, in the catalog's order from its end.
 const TIE_ORDER: &[&str] = &[
     "http_uri",
     "http_raw_uri",
@@ -54,7 +54,7 @@ pub(crate) fn select(c: &Compiler<'_>, d: &mut Draft<'_>) -> Option<FastPattern>
     if d.prefilter.is_some() {
         return None;
     }
-    // a hook up to a state is looked at in each of them, buffer there or not
+    // a hook up to a state is examined in each of them, buffer there or not
     if matches!(d.hook, Some(RuleHook::App { up_to: true, .. })) {
         return None;
     }

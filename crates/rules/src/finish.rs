@@ -20,7 +20,7 @@ use crate::validate;
 use gabion_record::Direction;
 use gabion_record::applayer::{Hook, ProtoId};
 
-/// Where a rule stands.
+/// Where a rule is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) raw: Text,
@@ -423,7 +423,7 @@ fn shares_fast_pattern(d: &Draft<'_>, holder: usize, other: usize) -> bool {
     }
 }
 
-/// Files are looked at where the protocol has its file buffers.
+/// Files are examined where the protocol has its file buffers.
 fn file_hooks(c: &Compiler<'_>, d: &Draft<'_>) -> Vec<(ProtoId, Hook)> {
     let files = c
         .catalog

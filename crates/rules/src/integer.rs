@@ -26,14 +26,14 @@ pub enum IntegerMatch {
     Outside(u64, u64),
     /// `value & mask == wanted`.
     Mask {
-        /// Bits looked at.
+        /// Bits examined.
         mask: u64,
         /// What they must be.
         wanted: u64,
     },
     /// `value & mask != unwanted`.
     NotMask {
-        /// Bits looked at.
+        /// Bits examined.
         mask: u64,
         /// What they must not be.
         unwanted: u64,
@@ -58,7 +58,7 @@ impl IntegerMatch {
         }
     }
 
-    /// Reads the text behind an integer keyword. `names` may stand for values.
+    /// Reads the text after an integer keyword. `names` may stand for values.
     ///
     /// `None` when it is no comparison, when a number does not fit the width, when a range holds
     /// nothing (`5-6`), or when it can never hold (`<0`).
@@ -105,7 +105,7 @@ impl IntegerMatch {
 }
 
 impl IntegerMatch {
-    /// Reads the text behind a keyword whose value is a set of flags: a comparison of the number, or
+    /// Reads the text after a keyword whose value is a set of flags: a comparison of the number, or
     /// flags by name with commas between them, each with `!` before it when it must not be set.
     ///
     /// What follows a list without a comma is left alone, as by Suricata (8.0.7).

@@ -15,7 +15,7 @@ pub(crate) struct Value<'t> {
     pub(crate) text: &'t str,
     /// Its position in the rule.
     pub(crate) at: usize,
-    /// `!` stood before the quotes.
+    /// `!` was before the quotes.
     pub(crate) negated: bool,
     /// There is one.
     pub(crate) is_some: bool,

@@ -3,7 +3,7 @@
 //! rules and `--list-keywords` share them.
 //!
 //! Keywords of protocols that the catalog does not have are known by the tables alone: rules that
-//! use them load and are listed as inert. What stands nowhere is refused, as Suricata does.
+//! use them load and are listed as inert. A word that is nowhere is refused, as Suricata does.
 
 use gabion_record::applayer::Catalog;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// What kind of keyword it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeywordKind {
-    /// Takes a value or stands alone.
+    /// Takes a value or is used alone.
     Plain,
     /// Selects the buffer for what follows.
     Sticky,
@@ -33,7 +33,7 @@ pub enum ValueUse {
     Required,
 }
 
-/// Whether the value stands in quotes.
+/// Whether the value is in quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quotes {
     /// Never.

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-/// A rule as it stands in its file.
+/// A rule as it is in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleText<'t> {
     /// Line of its first character, from 1.
@@ -78,7 +78,7 @@ pub struct Parts<'t> {
     pub dst: Piece<'t>,
     /// Destination ports.
     pub dst_ports: Piece<'t>,
-    /// Everything behind, parentheses taken off.
+    /// Everything after it, parentheses taken off.
     pub options: Piece<'t>,
     /// Something followed the header, were it only parentheses.
     pub has_options: bool,
@@ -146,7 +146,7 @@ fn list<'t>(rule: &'t str, at: &mut usize) -> Piece<'t> {
     Piece { text: rule.get(start..*at).unwrap_or(""), at: start }
 }
 
-/// An option: keyword and the text behind its colon, white space around both taken off.
+/// An option: keyword and the text after its colon, white space around both taken off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleOption<'t> {
     /// Keyword.

@@ -1,6 +1,6 @@
 //! The list syntax that addresses and ports share: `[a,!b,[c,$D]]` with variables.
 //!
-//! A nested list that is not negated is as if its items stood in the outer list; one that is
+//! A nested list that is not negated is as if its items were in the outer list; one that is
 //! negated is worked out first and its result taken away. The union of the positive items (or
 //! everything, when there are only negative ones) less the negative ones is the result.
 
@@ -38,7 +38,7 @@ impl<'i, I: Items> ListReader<'i, I> {
     /// Reads the text of a header's address or port part.
     pub(crate) fn read(&mut self, text: &str) -> Checked<I::Set> {
         let (mut positive, mut negative) = (I::Set::default(), I::Set::default());
-        // a list may stand without its brackets
+        // a list may come without its brackets
         self.list(text.trim(), 0, &mut positive, &mut negative)?;
         self.items.resolve(positive, &negative)
     }

@@ -91,7 +91,7 @@ impl Loader<'_> {
         let outcome = self.compiler.compile(&rule.text, file, rule.line);
         let sid = sid_of(&outcome);
         for mut warning in std::mem::take(&mut self.compiler.warnings) {
-            // Said when the class was read, which in most rules stands before the id.
+            // Reported when the class was read, which in most rules comes before the id.
             if let Some(sid) = sid {
                 let named = format!("signature sid:{sid} uses");
                 warning.message = warning.message.replacen("signature sid:0 uses", &named, 1);

@@ -37,7 +37,7 @@ pub struct LoadOptions<'o> {
     pub datasets: Vec<DatasetDef>,
     /// Short names of the reputation categories.
     pub reputation_categories: Vec<String>,
-    /// Why there is no database of countries: rules with `geoip` are refused, and this said.
+    /// Why there is no database of countries: rules with `geoip` are refused, and this is reported.
     pub no_geoip: Option<String>,
     /// Folder that rule-named files are relative to, when the rule file's own does not have them.
     pub rule_path: String,

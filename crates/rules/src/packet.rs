@@ -7,7 +7,7 @@ use gabion_record::applayer::{DetectionEvent, ProtoId};
 /// One condition that is decided from the packet and what hangs on it, in the order written.
 #[derive(Clone, Debug)]
 pub enum PacketCondition {
-    /// `flow`: state and direction (the direction stands in the header too).
+    /// `flow`: state and direction (the direction is in the header too).
     Flow(FlowTest),
     /// `tcp.flags`.
     TcpFlags(TcpFlagsTest),
@@ -255,7 +255,7 @@ pub struct TcpFlagsTest {
     pub flags: u8,
     /// Comparison.
     pub op: BitsOp,
-    /// Flags left out of the comparison (behind the comma).
+    /// Flags left out of the comparison (after the comma).
     pub ignored: u8,
 }
 
@@ -606,7 +606,7 @@ pub struct AppProtocolTest {
     pub name: Text,
     /// Must be none of them.
     pub negated: bool,
-    /// Which protocol is looked at.
+    /// Which protocol is examined.
     pub mode: AppProtocolMode,
 }
 

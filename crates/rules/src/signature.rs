@@ -151,7 +151,7 @@ pub struct Header {
     pub dst: AddressId,
     /// Destination ports.
     pub dst_ports: PortId,
-    /// `<>` was written; the rule stands in the set twice, sides swapped in the second.
+    /// `<>` was written; the rule is in the set twice, sides swapped in the second.
     pub bidirectional: bool,
     /// This is the swapped one.
     pub swapped: bool,
@@ -389,7 +389,7 @@ pub enum EngineRun {
     Tx(u16),
 }
 
-/// Where the fast pattern stands.
+/// Where the fast pattern is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastPattern {
     /// Index in [`Signature::buffers`].

@@ -51,7 +51,7 @@ pub enum Transform {
     Tld,
     /// Base64 decoded.
     FromBase64 {
-        /// Bytes looked at (0: all).
+        /// Bytes examined (0: all).
         bytes: u32,
         /// From where.
         offset: u32,

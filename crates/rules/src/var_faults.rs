@@ -21,7 +21,7 @@ pub struct VarFault {
 }
 
 impl VarFault {
-    /// Where the variable stands in the configuration.
+    /// Where the variable is in the configuration.
     pub fn key(&self) -> String {
         format!("vars.{}-groups.{}", self.kind, self.name)
     }

@@ -11,7 +11,7 @@ pub struct Xff {
     pub header: String,
     /// Its last address counts (a reverse proxy), not its first.
     pub takes_last: bool,
-    /// It stands in the place of the client's own address.
+    /// It replaces the client's own address.
     pub overwrites: bool,
 }
 
@@ -102,7 +102,7 @@ impl EveSettings {
         settings
     }
 
-    /// Reads the node of an `eve-log` output. `sensor_name` stands at the top of the configuration.
+    /// Reads the node of an `eve-log` output. `sensor_name` is at the top of the configuration.
     pub fn read(node: &Tree, sensor_name: Option<&str>) -> EveSettings {
         let (mut types, mut only_named) = (Vec::new(), Vec::new());
         if let Some(list) = node.child("types") {

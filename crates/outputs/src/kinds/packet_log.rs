@@ -68,7 +68,7 @@ pub struct PacketLogSettings {
     pub choice: PacketChoice,
     /// Bytes of frames kept for alerts to come.
     pub ring_bytes: u64,
-    /// Packets of flows that a pass rule let go are left out.
+    /// Packets of flows that a pass rule passed are left out.
     pub honor_pass: bool,
     /// Packets beyond the reassembly depth are left out.
     pub use_depth: bool,
@@ -227,7 +227,7 @@ impl PacketLog {
         }
     }
 
-    /// Keeps a frame; the oldest ones make room.
+    /// Keeps a frame; the oldest ones are evicted.
     fn hold(&mut self, flow: u64, head: FrameHead, data: &[u8]) {
         let len = data.len() as u64;
         if len + HEAD > self.settings.ring_bytes {

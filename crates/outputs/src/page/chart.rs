@@ -25,7 +25,7 @@ fn figure(attributes: &str, caption: &str, body: &str) -> String {
     format!("<figure{attributes}>{body}<figcaption>{}</figcaption></figure>", escaped(caption))
 }
 
-/// A drawing that is stretched to the room there is.
+/// A drawing that is stretched to the space there is.
 fn drawing(height: f64, caption: &str, body: &str) -> String {
     let caption = escaped(caption);
     format!(
@@ -136,7 +136,7 @@ pub(super) fn timeline(moments: &[(i64, ThreatLevel, u64)]) -> String {
     figure("", caption, &(drawn + &moments_below(first, last)))
 }
 
-/// Who scanned which port or host, and how much of it: a matrix where there is room, a list where there is not.
+/// Who scanned which port or host, and how much of it: a matrix where there is space, a list where there is not.
 pub(super) fn scans(scans: &[(String, String, u64)]) -> String {
     let mut cells: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let (mut sources, mut targets): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) = Default::default();

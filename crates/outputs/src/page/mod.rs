@@ -318,7 +318,7 @@ impl Page {
         h.push_str("</div>");
     }
 
-    /// What is known of an address, behind it.
+    /// What is known of an address, after it.
     fn place(&self, ip: &str) -> String {
         match self.places.get(ip) {
             Some(place) => format!(" <small>{}</small>", escaped(place)),

@@ -24,7 +24,7 @@ const fn detected(
 
 use Direction::{ToClient, ToServer};
 
-/// SMB: the four bytes of each dialect behind the NetBIOS session header (MS-SMB2 2.2.1).
+/// SMB: the four bytes of each dialect after the NetBIOS session header (MS-SMB2 2.2.1).
 pub const SMB: &Protocol = &detected(
     ProtoTable { rule_names: &["smb"], ..ProtoTable::of_requests("smb", &[Transport::Tcp]) },
     &[

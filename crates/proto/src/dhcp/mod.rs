@@ -44,7 +44,7 @@ pub struct DhcpTx {
 }
 
 impl DhcpTx {
-    /// Options as they stand, found as they are asked for: a list of them would be several times as large
+    /// Options as they came, found as they are asked for: a list of them would be several times as large
     /// as the message.
     fn options(&self) -> impl Iterator<Item = (u8, &[u8])> {
         let options = self.read_options().map_while(Result::ok);
@@ -166,7 +166,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     )
 };
 
-/// The magic cookie behind the header (RFC 2131 3).
+/// The magic cookie after the header (RFC 2131 3).
 fn probe(bytes: &[u8], _: Direction) -> Probe {
     if bytes.get(236..HEADER_LEN) == Some(&[0x63, 0x82, 0x53, 0x63]) {
         Probe::Yes

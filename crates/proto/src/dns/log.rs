@@ -1,6 +1,6 @@
 //! EVE records of DNS: format 3 (all of a message in one record) and format 2 (one record a query).
 //!
-//! The order of members is that of Suricata 8.0.7, cut marks stand where it puts them. `grouped` is
+//! The order of members is that of Suricata 8.0.7, cut marks are where it puts them. `grouped` is
 //! written in the order types first appear; Suricata's order is that of a hash table.
 
 use super::message::{Message, Rdata, Record, Section};
@@ -35,7 +35,7 @@ pub fn write(tx: &DnsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
     true
 }
 
-/// Members of a whole message behind `version` and `type`; mDNS and DNS over HTTPS log them too.
+/// Members of a whole message after `version` and `type`; mDNS and DNS over HTTPS log them too.
 pub fn write_message(m: &Message, tx_id: Option<u64>, json: &mut Json, formats: Formats) {
     if let Some(id) = tx_id {
         json.number("tx_id", id);
@@ -107,7 +107,7 @@ fn is_format_2(config: Option<&Tree>) -> bool {
     config.and_then(|c| c.number("version")) == Some(2)
 }
 
-/// The kind of message is switched on, and a question of a type that is listed stands in it.
+/// The kind of message is switched on, and it has a question of a type that is listed.
 fn is_wanted(tx: &DnsTx, config: Option<&Tree>) -> bool {
     let switch = match tx.direction {
         Direction::ToServer => "requests",

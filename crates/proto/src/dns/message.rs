@@ -69,7 +69,7 @@ pub struct Query {
 /// Data of a record, as far as it is looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rdata {
-    /// A or AAAA (what stands there need not have the right length).
+    /// A or AAAA (the data need not have the right length).
     Address(Span),
     /// CNAME, NS, PTR or the name of an MX.
     Name(Name),
@@ -144,7 +144,7 @@ pub struct Record {
     pub data: Rdata,
 }
 
-/// Sections behind the questions.
+/// Sections after the questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// Answers.
@@ -179,7 +179,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Parses a whole message. Bytes behind its last record are ignored.
+    /// Parses a whole message. Bytes after its last record are ignored.
     pub fn parse(bytes: &[u8]) -> Result<Message, ParseError> {
         let header = Header::parse(bytes)
             .filter(|h| h.is_plausible(bytes.len()))
@@ -293,7 +293,7 @@ impl Message {
 
     fn parse_options(&mut self, mut rest: &[u8]) -> Result<Rdata, Malformed> {
         let first = self.options.len() as u32;
-        // Less than an option's head behind them is passed over (as in Suricata).
+        // Less than an option's head after them is passed over (as in Suricata).
         while rest.len() >= 4 {
             let (code, len) = (u16_at(rest, 0)?, usize::from(u16_at(rest, 2)?));
             let data = rest.get(4..4 + len).ok_or(Malformed)?;

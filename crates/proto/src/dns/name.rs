@@ -2,7 +2,7 @@
 //!
 //! A name is assembled into the message's arena, labels joined with dots, letters as sent. Limits
 //! and their outcomes follow Suricata: a name past 1,025 bytes is cut but parsed to its end, a
-//! chain of more than 255 labels and pointers ends the name where it stands if a pointer was
+//! chain of more than 255 labels and pointers ends the name at that place if a pointer was
 //! followed (so that parsing continues after the first pointer) and breaks the message if not, and a
 //! pointer to itself likewise.
 
@@ -49,7 +49,7 @@ pub struct NameFlags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Names assembled so far, with a short memory of where they stood: most names of a message are a
+/// Names assembled so far, with a short memory of where they were: most names of a message are a
 /// pointer to an earlier one and cost no bytes.
 #[derive(Debug, Default)]
 pub struct Names {
@@ -63,7 +63,7 @@ pub struct Names {
 
 impl Names {
     /// Reads the name at `pos` of `message`; its own bytes end before `end` (pointers may lead
-    /// anywhere). Answers the name and the position behind it.
+    /// anywhere). Returns the name and the position after it.
     pub fn read(
         &mut self,
         message: &[u8],
@@ -184,7 +184,7 @@ impl Names {
 mod tests {
     use super::*;
 
-    /// Reads the name at `pos`, answers its text, whether cut, the position behind, the flags.
+    /// Reads the name at `pos`, returns its text, whether cut, the position after it, the flags.
     fn read(m: &[u8], pos: usize) -> Result<(Vec<u8>, bool, usize, NameFlags), Malformed> {
         let mut n = Names::default();
         let (name, behind) = n.read(m, pos, m.len())?;

@@ -193,7 +193,7 @@ impl DnsParser {
         false
     }
 
-    /// Takes a message that begins `at` bytes behind the start of the input.
+    /// Takes a message that begins `at` bytes after the start of the input.
     fn framed_message(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize) -> bool {
         let id = self.txs.next_id();
         let is_good = self.message(bytes, cx.direction);
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn what_breaks_a_direction_marks_the_youngest_transaction() {
-        // Each in one segment behind a good message; events as Suricata 8.0.7 raised them.
+        // Each in one segment after a good message; events as Suricata 8.0.7 raised them.
         let loop_ = [&QUERY[..12], b"\xc0\x0c\0\x01\0\x01"].concat();
         let count = [&QUERY[..6], b"\0\x14\0\0\0\0", &QUERY[12..]].concat();
         for (message, events) in [

@@ -89,7 +89,7 @@ impl FtpParser {
     /// and counts as replied, and the connection is followed on (Suricata's way).
     fn open(&mut self) -> Option<&mut FtpTx> {
         if self.txs.next_id() - self.txs.first_id() > self.settings.txs_max {
-            // What was replied to stays so: nothing before it is looked at again.
+            // What was replied to stays so: nothing before it is examined again.
             let open = |(_, tx): &(u64, &FtpTx)| !tx.is_replied;
             let oldest = self.txs.entries_from(self.first_unreplied).find(open).map(|(id, _)| id);
             self.first_unreplied = oldest.map_or(self.txs.next_id(), |id| id + 1);

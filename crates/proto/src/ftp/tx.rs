@@ -13,7 +13,7 @@ use std::any::Any;
 pub struct Reply {
     /// Its code, when a blank follows it.
     pub code: Option<[u8; 3]>,
-    /// What stands behind the code, or all of it.
+    /// What follows the code, or all of it.
     pub text: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl FtpTx {
         }
     }
 
-    /// What stands behind the command's name, counted from the beginning of the line whatever stood
+    /// What follows the command's name, counted from the beginning of the line whatever was
     /// before the name (Suricata's behaviour).
     pub fn command_data(&self) -> Option<&[u8]> {
         let from = self.command?.name.len() + 1;

@@ -1,6 +1,6 @@
 //! A message body as rules inspect it: in windows, while it passes.
 //!
-//! A body is first looked at when enough of it is there (or it has ended), then each time more
+//! A body is first examined when enough of it is there (or it has ended), then each time more
 //! comes, with some of what was seen before in front, so that patterns across the border are
 //! found. Bytes that no window can reach any more are released.
 
@@ -29,7 +29,7 @@ pub(crate) struct Body {
 pub(crate) const READERS: usize = 2;
 
 impl Body {
-    /// Empties it and keeps the room.
+    /// Empties it and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
         (self.start, self.total, self.limit, self.is_cut) = (0, 0, 0, false);
@@ -57,7 +57,7 @@ impl Body {
         usize::try_from(left).unwrap_or(usize::MAX).min(len)
     }
 
-    /// Appends what there is room for and gives its length.
+    /// Appends what there is space for and gives its length.
     pub(crate) fn append(&mut self, bytes: &[u8], limits: &BodyLimits) -> usize {
         let n = self.room(bytes.len(), limits);
         self.limit = limits.limit;

@@ -1,6 +1,6 @@
 //! What rules can ask of a transaction: the table of buffers, and the buffers.
 //!
-//! The definitions stand in the order in which Suricata registers its keywords, because rules
+//! The definitions are in the order in which Suricata registers its keywords, because rules
 //! whose best patterns are equally good prefer the buffer registered last.
 
 use super::message::{Message, Tx, UNSEEN_TARGET, progress};

@@ -7,7 +7,7 @@
 
 use super::bestfit::{REPLACEMENT, best_fit};
 
-/// What to do with `%` that no two (or, behind `u`, four) hex digits follow.
+/// What to do with `%` that no two (or, after `u`, four) hex digits follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InvalidEscape {
     /// Keep the `%`.
@@ -77,11 +77,11 @@ enum Escape {
     Byte(u8, usize),
     /// The `%` disappears, what follows stays.
     Nothing,
-    /// The `%` stands for itself.
+    /// The `%` is kept as it is.
     Literal,
 }
 
-/// Reads what stands behind a `%`.
+/// Reads what follows a `%`.
 fn escape(after: &[u8], how: &Decoding) -> Escape {
     let invalid = |digits: Option<&[u8]>, consumed: usize| match how.invalid_escape {
         InvalidEscape::Keep => Escape::Literal,

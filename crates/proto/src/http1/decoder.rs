@@ -63,7 +63,7 @@ impl Unpacking {
         free.max(UNPACKED_BYTES_MAX).saturating_add(earned).saturating_sub(self.made.get())
     }
 
-    /// Takes a piece into account and says how much of it there is room for.
+    /// Takes a piece into account and returns how much of it there is space for.
     fn take(&self, free: u64, bytes: usize) -> usize {
         let room = usize::try_from(self.left(free)).unwrap_or(usize::MAX).min(bytes);
         self.made.set(self.made.get().saturating_add(bytes as u64));
@@ -140,7 +140,7 @@ impl Decoder {
 
     fn run(&mut self, budget: &Unpacking, run: &mut dyn FnMut(&mut [Layer]) -> bool) -> Fed {
         let free = self.layers.first().map_or(0, |l| l.bounds.free);
-        // Not one more is begun with unless there is room for what it makes at a time.
+        // Not one more is begun with unless there is space for what it makes at a time.
         let needed = self.layers.iter().map(|l| l.codec.makes_at_once()).max();
         let has_room = needed.is_none_or(|needed| budget.left(free) >= needed);
         if has_room && run(&mut self.layers) {
@@ -172,7 +172,7 @@ pub(crate) struct Bounds {
     pub(crate) wanted: u64,
 }
 
-/// How a decoder stands after a piece.
+/// The state of a decoder after a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// It takes more.
@@ -367,7 +367,7 @@ impl Layer {
                     step = Step::More;
                 }
                 if step == Step::Halt {
-                    // What stands in the window was made, though nobody took it.
+                    // What is in the window was made, though nobody took it.
                     budget.take(free, brotli.untaken());
                 }
                 step
@@ -397,7 +397,7 @@ impl Layer {
                 };
                 unlzma(&mut lzma, &[], true, &mut out) != Step::Halt
             }
-            // It waited for room to the end.
+            // It waited for space to the end.
             Codec::Brotli(brotli) if brotli.is_waiting => {
                 self.is_exhausted = true;
                 false
@@ -456,7 +456,7 @@ enum GzipPart {
 }
 
 impl GzipHead {
-    /// Reads header bytes and gives the position behind them; `None`: it is no gzip header.
+    /// Reads header bytes and gives the position after them; `None`: it is no gzip header.
     fn skip(&mut self, data: &[u8]) -> Option<usize> {
         const FIXED_BYTES: u16 = 10;
         let mut at = 0;
@@ -536,7 +536,7 @@ impl GzipHead {
 /// Brotli. The library may decode a whole window before it hands anything on, and the stream chooses
 /// the window, up to 16 MiB: a stream of a dozen bytes would cost as much. Up to the window's size
 /// the stream reads the same with a smaller window. So the window is made as small as what is wanted, where
-/// less than the stream's is looked at, and the stream ends with it; and it is made no larger than what the flow
+/// less than the stream's is examined, and the stream ends with it; and it is made no larger than what the flow
 /// may have unpacked at the moment. Then what came is kept, and read again with a larger one when the flow has
 /// sent enough for that.
 struct Brotli {
@@ -553,7 +553,7 @@ struct Brotli {
     again: usize,
     /// The window was made smaller: the stream ends with it.
     is_cut: bool,
-    /// What came, where a larger window is wanted than there was room for.
+    /// What came, where a larger window is wanted than there was space for.
     kept: Option<Vec<u8>>,
     /// The window is full, and the flow has not sent enough for a larger one yet.
     is_waiting: bool,
@@ -627,7 +627,7 @@ impl Brotli {
         self.is_cut = self.window_bits < self.stream_bits;
     }
 
-    /// Whether there was no room for the window that is wanted.
+    /// Whether there was no space for the window that is wanted.
     fn wants_more(&self) -> bool {
         self.window_bits < self.stream_bits.min(self.bits)
     }
@@ -645,7 +645,7 @@ impl Brotli {
         }
     }
 
-    /// Makes the window larger where there is room for it by now; how many bytes are made again for that.
+    /// Makes the window larger where there is space for it by now; how many bytes are made again for that.
     fn grow(&mut self, room: u64) -> Option<usize> {
         let before = self.window_bits;
         let most = largest_window(room);
@@ -894,8 +894,8 @@ mod tests {
         }
     }
 
-    /// Where bodies are looked at whole, the stream says the window: none is made that the flow may not have unpacked,
-    /// neither its bytes nor its memory, and what the flow sends later makes room for it.
+    /// Where bodies are examined whole, the stream says the window: none is made that the flow may not have unpacked,
+    /// neither its bytes nor its memory, and what the flow sends later makes space for it.
     #[test]
     fn a_window_is_weighed_before_it_is_made() {
         let bounds = Bounds { free: 1 << 20, ..Bounds::default() };
@@ -940,7 +940,7 @@ mod tests {
     fn a_larger_window_reads_on_where_a_smaller_one_ended() {
         // Uncompressed meta-blocks of 64 KiB, by RFC 7932 9.2; the window has 24 bits.
         let block: Vec<u8> = (0..1u32 << 16).map(|i| ((i * i) >> 7) as u8).collect();
-        // Before the head of the first stand four bits of the window.
+        // The head of the first comes after four bits of the window.
         let (text, mut stream) = (block.repeat(40), vec![0x8f, 0xff, 0xff]);
         stream.extend_from_slice(&block);
         for _ in 1..40 {

@@ -78,7 +78,7 @@ impl Write for Bounded {
     }
 }
 
-/// The packed length and five bytes of properties stand before the lzma stream, which has no
+/// The packed length and five bytes of properties precede the lzma stream, which has no
 /// length of its own.
 fn unlzma(packed: &[u8], room: usize) -> Vec<u8> {
     const LENGTH_BYTES: usize = 4;

@@ -99,7 +99,7 @@ pub(crate) fn read_head(
             Scan::End(n) => {
                 let end = m.scanned + n;
                 m.scanned = end;
-                // Browsers take LF CR for a line end: a CR behind a lone LF is no body.
+                // Browsers take LF CR for a line end: a CR after a lone LF is no body.
                 let lone_lf = n == 1 && unread.first() == Some(&b'\n');
                 give_back(http, direction, end, input);
                 http.stream(direction).skips_cr = lone_lf && side == Side::Response;

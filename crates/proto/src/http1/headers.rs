@@ -1,7 +1,7 @@
 //! Header blocks: where fields begin and end, and the table of them.
 //!
 //! A block is kept once, as sent; a field is a pair of ranges into it. Only values that are folded
-//! over lines or joined from repetitions are copied, behind the block's own bytes. The scanner
+//! over lines or joined from repetitions are copied, after the block's own bytes. The scanner
 //! reads one field at a time and says when it needs more bytes, so that a block may arrive in any
 //! pieces.
 //!
@@ -17,11 +17,11 @@ use std::ops::Range;
 
 #[cfg(test)]
 thread_local! {
-    /// Bytes of blocks that were looked at.
+    /// Bytes of blocks that were examined.
     pub(crate) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Bytes of a block are looked at.
+/// Bytes of a block are examined.
 fn count_steps(bytes: usize) {
     #[cfg(test)]
     STEPS.set(STEPS.get() + bytes);
@@ -49,10 +49,10 @@ pub(crate) struct Oddities {
     pub(crate) deformed_eol: bool,
 }
 
-/// A value: as it stands in the block, or put together from its lines.
+/// A value: as it is in the block, or put together from its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// It stands there.
+    /// It is in the block.
     At(Range<usize>),
     /// It was folded.
     Folded(Vec<u8>),
@@ -126,7 +126,7 @@ enum Step {
     More,
 }
 
-/// The empty line that ends the block. A lone LF ends it at once: a CR behind it (browsers take
+/// The empty line that ends the block. A lone LF ends it at once: a CR after it (browsers take
 /// LF CR for a line end) is left to the caller.
 fn end_of_block(side: Side, data: &[u8], is_last: bool) -> Step {
     match (data, side) {
@@ -139,8 +139,8 @@ fn end_of_block(side: Side, data: &[u8], is_last: bool) -> Step {
     }
 }
 
-/// Position of the colon behind the name, or `No` when the line ends before one. A line end with a
-/// space behind it does not end the line.
+/// Position of the colon after the name, or `No` when the line ends before one. A line end with a
+/// space after it does not end the line.
 fn find_name(side: Side, data: &[u8], looked: &mut usize) -> Step {
     let mut at = *looked;
     loop {
@@ -187,7 +187,7 @@ fn describe_name(data: &[u8], colon: usize) -> (Range<usize>, Oddities) {
     (start..end.max(start), odd)
 }
 
-/// Reads a value at `from`: the value, the position behind its line end, and whether that was
+/// Reads a value at `from`: the value, the position after its line end, and whether that was
 /// deformed. `None`: more bytes are needed.
 fn scan_value(side: Side, data: &[u8], from: usize, is_last: bool) -> Option<(Value, usize, bool)> {
     let (text, mut line) = scan_line(side, data, from, is_last)?;
@@ -233,7 +233,7 @@ fn scan_value(side: Side, data: &[u8], from: usize, is_last: bool) -> Option<(Va
 
 /// How a line of a value ended.
 struct LineEnd {
-    /// Position behind the line end (and behind the one byte of folding space).
+    /// Position after the line end (and after the one byte of folding space).
     end: usize,
     eol_len: usize,
     /// The space byte after it: the value continues.
@@ -265,7 +265,7 @@ fn scan_line(
         Some(b @ (b' ' | b'\t' | 0)) => Some(Some(*b)),
         Some(_) => Some(None),
     };
-    // A fold: behind any line end in requests, behind a regular one in responses.
+    // A fold: after any line end in requests, after a regular one in responses.
     let before_fold = if side == Side::Request && deformed > 0 { deformed } else { regular };
     let is_open = data.len() <= stop + before_fold && !is_last;
     if is_open {
@@ -326,7 +326,7 @@ fn deformed_eol(side: Side, data: &[u8], is_last: bool) -> Option<usize> {
     }
 }
 
-/// Whether a `name:` stands at `from`, blanks around the name allowed.
+/// Whether a `name:` is at `from`, blanks around the name allowed.
 fn is_field_start(data: &[u8], from: usize) -> Step {
     let Some(text) = data.get(from..) else { return Step::More };
     let blank = |b: u8| b == b' ' || b == b'\t';
@@ -377,7 +377,7 @@ pub(crate) struct Headers {
     /// Folded and joined values.
     joined: Vec<u8>,
     list: Vec<Entry>,
-    /// Where they stand, by name.
+    /// Where they are, by name.
     names: Names,
     repetitions: u16,
 }
@@ -407,7 +407,7 @@ impl Headers {
         self.list.len()
     }
 
-    /// Forgets everything, the block as well, and keeps the room.
+    /// Forgets everything, the block as well, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.list.clear();
         self.names.clear();
@@ -449,7 +449,7 @@ impl Headers {
         })
     }
 
-    /// Where a field of that very name (case aside) stands.
+    /// Where a field of that very name (case aside) is.
     fn position(&self, hash: u32, name: &[u8]) -> Option<usize> {
         self.find(hash, name, |text| text.eq_ignore_ascii_case(name))
     }
@@ -511,7 +511,7 @@ impl Headers {
 mod tests {
     use super::*;
 
-    /// All fields of a block as `name=value`, what is behind its end, or "more".
+    /// All fields of a block as `name=value`, what is after its end, or "more".
     fn read(side: Side, data: &[u8]) -> String {
         let mut at = 0;
         let mut out = String::new();

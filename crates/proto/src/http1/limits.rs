@@ -1,4 +1,4 @@
-//! Limits of the HTTP/1 parser, each with its reason. Those the configuration may change stand in
+//! Limits of the HTTP/1 parser, each with its reason. Those that the configuration may change are in
 //! `settings`; these are the ones it may not.
 
 use gabion_record::limits;
@@ -37,10 +37,10 @@ limits! { "proto.http1";
     pub(crate) const BOMB_RATIO_MAX: u64 = 2048,
         Counts("the end of a body, as event `compression_bomb`");
 
-    /// Lines of a header block taken before it is looked at again: a folded field is walked again each
-    /// time, and what is behind the block's end is copied for nothing.
+    /// Lines of a header block taken before it is examined again: a folded field is walked again each
+    /// time, and what is after the block's end is copied for nothing.
     pub(crate) const LINES_AT_ONCE_MAX: usize = 64,
-        Spares("the lines behind are taken with the next look");
+        Spares("the further lines are taken with the next examination");
 
     /// Bytes of a header block (request or response, trailers included) that are kept. Single fields
     /// are bound by the configurable field limit and their number by the headers limit; this bounds

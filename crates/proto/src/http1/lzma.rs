@@ -8,7 +8,7 @@ use super::limits::DECODED_PIECE_BYTES;
 
 /// Properties, dictionary size, length.
 const HEADER_BYTES: usize = 13;
-/// The range decoder's first bytes behind the header.
+/// The range decoder's first bytes after the header.
 const RANGE_BYTES: usize = 5;
 /// Input one symbol takes at most, rounded up: with less at hand the next bytes are waited for.
 const SYMBOL_BYTES: usize = 32;
@@ -19,7 +19,7 @@ const LITERAL_PROBABILITIES: usize = 0x300;
 /// Where probabilities begin: as likely as not.
 const HALF: u16 = 1024;
 
-/// How the stream stands.
+/// The state of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LzmaStep {
     /// It takes more.
@@ -200,7 +200,7 @@ impl Dictionary {
         self.bytes.get(at).copied().unwrap_or(0)
     }
 
-    /// False when there is no room.
+    /// False when there is no space.
     fn put(&mut self, byte: u8, piece: &mut Vec<u8>) -> bool {
         if self.bytes.len() < self.size {
             if self.bytes.len() >= self.room {

@@ -2,7 +2,7 @@
 //!
 //! Everything a rule may ask for is kept as sent, once; what has to be put together (normalized
 //! headers, the list of names) is made when first asked for. A transaction is recycled with all
-//! its room when it is freed.
+//! its memory when it is freed.
 
 use super::body::Body;
 use super::decoder::Decoder;
@@ -52,7 +52,7 @@ pub(crate) enum Version {
 /// What a request body is taken for.
 #[derive(Debug, Default)]
 pub(crate) enum RequestBody {
-    /// Not looked at yet.
+    /// Not examined yet.
     #[default]
     Unknown,
     /// Not a file.
@@ -102,7 +102,7 @@ pub(crate) struct Message {
     pub(crate) headers: Headers,
     /// Bytes of the header block that were read.
     pub(crate) scanned: usize,
-    /// Before this place of the block no colon or end of line stands that was not read yet.
+    /// Before this place of the block there is no unread colon or end of line.
     pub(crate) looked: usize,
     pub(crate) coding: Coding,
     pub(crate) content_length: Option<u64>,

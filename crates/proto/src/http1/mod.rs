@@ -8,7 +8,7 @@
 //! may give different findings).
 //!
 //! Pieces of any size give the same, but in one case, which is Suricata's and decides what its users'
-//! rules see: what stands behind a whole message in the same segment, and is no further message, is
+//! rules see: what follows a whole message in the same segment, and is no further message, is
 //! more of its body (`request_body_unexpected`, `response_body_unexpected`), or, when its line never
 //! ends, left; alone it begins one.
 //!
@@ -104,7 +104,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
 
 macro_rules! patterns {
     ($($method:literal)*) => {
-        /// Methods with the blank behind them, versions of responses (Suricata's list).
+        /// Methods with the blank after them, versions of responses (Suricata's list).
         const PATTERNS: &[ProbePattern] = &[
             $(
                 pattern(Direction::ToServer, concat!($method, " ").as_bytes()),

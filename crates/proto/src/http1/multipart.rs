@@ -22,7 +22,7 @@ pub(crate) enum Part<'a> {
     NoData,
 }
 
-/// Where the parser stands.
+/// The state of the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Before the first boundary.
@@ -66,7 +66,7 @@ impl Multipart {
         Some(Multipart {
             delimiter,
             state: State::Preamble,
-            // The first boundary may stand at the very beginning.
+            // The first boundary may be at the very beginning.
             held: b"\r\n".to_vec(),
             name: Vec::new(),
             is_file: false,
@@ -136,7 +136,7 @@ impl Multipart {
                         self.state = State::Epilogue;
                         continue;
                     }
-                    // White space may stand before the line end.
+                    // White space may precede the line end.
                     let Some(lf) = memchr::memchr(b'\n', rest) else {
                         return at + rest.len().saturating_sub(1);
                     };

@@ -1,4 +1,4 @@
-//! Where the fields of a large header block stand, by their names.
+//! The places of the fields of a large header block, by their names.
 //!
 //! A block of a thousand fields fits into three packets. Looking through all of them for each field
 //! that is added, and for each field that a rule asks for, would cost a hundred times as much as
@@ -20,7 +20,7 @@ const PIECE: usize = 32;
 pub(super) struct Names {
     /// Place of a field, from 1; 0 is free. A power of two of them, or none.
     slots: Vec<u32>,
-    /// Fields looked at so far.
+    /// Fields examined so far.
     steps: Cell<u64>,
 }
 
@@ -45,7 +45,7 @@ fn keyed(name: &[u8]) -> u64 {
 }
 
 impl Names {
-    /// Forgets all and keeps the room.
+    /// Forgets all and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.slots.clear();
     }
@@ -54,7 +54,7 @@ impl Names {
         self.slots.capacity() * size_of::<u32>()
     }
 
-    /// Fields looked at so far.
+    /// Fields examined so far.
     #[cfg(test)]
     pub(super) fn steps(&self) -> u64 {
         self.steps.get()
@@ -77,7 +77,7 @@ impl Names {
         self.chain(name).map_while(|(_, at)| at).find(is_it)
     }
 
-    /// Slots from that of a name on, each with the field that stands there.
+    /// Slots from that of a name on, each with the field that is there.
     fn chain(&self, name: &[u8]) -> impl Iterator<Item = (usize, Option<usize>)> {
         let mask = self.slots.len().wrapping_sub(1);
         let first = keyed(name) as usize & mask;

@@ -33,7 +33,7 @@ pub(crate) enum Halt {
     Fail,
 }
 
-/// Where a direction stands between messages and inside of one.
+/// The state of a direction, between messages and inside of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
     /// Between messages.
@@ -255,7 +255,7 @@ impl Http1 {
         }
     }
 
-    /// Where a direction stands: its state, its transaction and the stream offset of the first byte
+    /// The position of a direction: its state, its transaction and the stream offset of the first byte
     /// that belongs to nothing yet. `used` bytes of input and carry were read.
     fn standing(
         &mut self,

@@ -468,7 +468,7 @@ impl Http1 {
         Ok(())
     }
 
-    /// What stands behind a request in the same piece: the next one, or more of this one's body.
+    /// What follows a request in the same piece: the next one, or more of this one's body.
     fn request_finalize(
         &mut self,
         cx: &mut ParseContext<'_>,
@@ -521,7 +521,7 @@ impl Http1 {
         Ok(())
     }
 
-    /// Bytes of the client are lost. Gives how many of them stood where none may be missing.
+    /// Bytes of the client are lost. Gives how many of them were where none may be missing.
     pub(super) fn request_gap(&mut self, cx: &mut ParseContext<'_>, len: u64) -> u64 {
         let mut left = len;
         if self.request.state == State::BodyLength {
@@ -634,7 +634,7 @@ fn request_host(tx: &mut Tx) -> Vec<Event> {
     events
 }
 
-/// Where a part of `line` stands in it.
+/// Where a part of `line` is in it.
 fn range_in(line: &[u8], part: &[u8]) -> Option<Range<usize>> {
     let from = (part.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
     (from + part.len() <= line.len()).then_some(from..from + part.len())

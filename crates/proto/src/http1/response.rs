@@ -85,7 +85,7 @@ impl Http1 {
         }
         let is_unseen = self.current(ToClient).is_none();
         if is_unseen && self.response.line.is_empty() {
-            // Line ends behind the last response are no response.
+            // Line ends after the last response are no response.
             let blank = prefix(input.rest(), |b| matches!(b, b'\r' | b'\n'));
             if blank > 0 {
                 input.take(blank);
@@ -155,13 +155,13 @@ impl Http1 {
         }
         let (line, behind) = all.split_at(end);
         // What is no status line is a body that ends with the segment: Suricata does not wait for
-        // what follows, so here a split changes the result. One byte behind it decides nothing.
+        // what follows, so here a split changes the result. One byte after it decides nothing.
         let is_status = is_empty_line(line) || !is_body_line(line);
         if !is_status && behind.len() == 1 && !closed {
             self.response_keep(&all)?;
             return Err(Halt::More);
         }
-        // Give back what stands behind the line: it is in the cursor, or was kept before it.
+        // Return what follows the line: it is in the cursor, or was kept before it.
         let from_input = behind.len().min(rest.len());
         input.at -= from_input;
         if behind.len() > from_input {
@@ -552,7 +552,7 @@ impl Http1 {
         Ok(())
     }
 
-    /// What stands behind a response in the same piece: the next one, or more of this one's body.
+    /// What follows a response in the same piece: the next one, or more of this one's body.
     fn response_finalize(
         &mut self,
         cx: &mut ParseContext<'_>,
@@ -627,7 +627,7 @@ impl Http1 {
         }
     }
 
-    /// Bytes of the server are lost. Gives how many of them stood where none may be missing.
+    /// Bytes of the server are lost. Gives how many of them were where none may be missing.
     pub(super) fn response_gap(&mut self, cx: &mut ParseContext<'_>, len: u64) -> u64 {
         let mut left = len;
         match self.response.state {

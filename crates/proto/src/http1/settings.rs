@@ -13,7 +13,7 @@ use gabion_record::config::truth;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// How much of a body is kept and when it is looked at.
+/// How much of a body is kept and when it is examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BodyLimits {
     /// Bytes that are inspected and stored; 0: all.

@@ -386,7 +386,7 @@ fn a_response_without_status_line_ends_with_its_segment() {
     assert!(f.log(0).contains("\"length\":23") && f.log(1).contains("\"length\":36"));
 }
 
-/// Any split of both directions gives the same transactions. (But for a line end too many behind a
+/// Any split of both directions gives the same transactions. (But for a line end too many after a
 /// body: what comes with the end is taken for a part of it; and for what is no status line, see above:
 /// both as in Suricata.)
 #[test]
@@ -559,7 +559,7 @@ fn encodings_over_one_another_are_bounded_whatever_is_configured() {
     assert_eq!(f.files(0, ToClient)[0].1, 4, "what is packed in no way passes through all layers");
 }
 
-/// Bytes of header blocks looked at for each byte of a request with these lines, in pieces.
+/// Bytes of header blocks examined for each byte of a request with these lines, in pieces.
 fn steps_of_head(lines: &str, piece: usize) -> f64 {
     let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
     let mut f = Flow::new();
@@ -602,7 +602,7 @@ fn folds_and_headers_are_read_in_a_line_of_steps() {
 }
 
 /// A packet of a flow with many open requests changes one of them, and says so: the others are not
-/// looked at.
+/// examined.
 #[test]
 fn of_many_open_requests_those_that_changed_are_known() {
     let mut f = Flow::new();

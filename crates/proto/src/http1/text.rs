@@ -102,7 +102,7 @@ pub(crate) fn is_empty_line(line: &[u8]) -> bool {
     matches!(line, b"\r" | b"\n" | b"\r\n")
 }
 
-/// Decimal digits behind white space and whatever else: `(junk before, digits, rest after white
+/// Decimal digits after white space and whatever else: `(junk before, digits, rest after white
 /// space)`, as browsers read lengths and status codes.
 pub(crate) fn find_digits(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let blank = |b| b == b' ' || b == b'\t';
@@ -138,7 +138,7 @@ pub(crate) const fn is_chunk_control(b: u8) -> bool {
 }
 
 /// Whether a chunk-size line that has begun like this can't be one: something other than a hex
-/// digit stands behind the leading white space.
+/// digit follows the leading white space.
 pub(crate) fn is_bad_chunk_start(text: &[u8]) -> bool {
     let at = prefix(text, is_chunk_control);
     text.get(at).is_some_and(|b| !b.is_ascii_hexdigit())
@@ -149,7 +149,7 @@ pub(crate) fn is_bad_chunk_start(text: &[u8]) -> bool {
 pub(crate) enum ChunkSize {
     /// Nothing but white space.
     Blank,
-    /// A size, and whether an extension (`;`) stands behind it.
+    /// A size, and whether an extension (`;`) follows it.
     Size(u64, bool),
     /// More than [`super::limits::CHUNK_BYTES_MAX`].
     TooLarge,
@@ -157,7 +157,7 @@ pub(crate) enum ChunkSize {
     Invalid,
 }
 
-/// Reads a chunk-size line (RFC 9112 7.1), junk behind the number allowed as browsers do.
+/// Reads a chunk-size line (RFC 9112 7.1), junk after the number allowed as browsers do.
 pub(crate) fn chunk_size(line: &[u8]) -> ChunkSize {
     let (_, rest) = split_prefix(line, is_chunk_control);
     let (digits, rest) = split_prefix(rest, |b| b.is_ascii_hexdigit());

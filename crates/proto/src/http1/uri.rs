@@ -44,7 +44,7 @@ pub(crate) fn split(text: &[u8]) -> Uri<'_> {
     uri
 }
 
-/// Reads `[//[user[:password]@]host[:port]]` and gives what stands behind it.
+/// Reads `[//[user[:password]@]host[:port]]` and gives what follows it.
 fn authority<'a>(text: &'a [u8], uri: &mut Uri<'a>) -> &'a [u8] {
     let mut rest = text;
     let begins = rest.starts_with(b"//");
@@ -74,7 +74,7 @@ fn authority<'a>(text: &'a [u8], uri: &mut Uri<'a>) -> &'a [u8] {
     rest
 }
 
-/// Reads a host (`//` before it allowed) and gives it with what stands behind it.
+/// Reads a host (`//` before it allowed) and gives it with what follows it.
 fn host(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b"//").unwrap_or(text);
     if text.first() == Some(&b'/') {
@@ -252,8 +252,8 @@ pub(crate) fn normalize(uri: &Uri<'_>, how: &Decoding) -> Normalized {
     n
 }
 
-/// Splits the rest of a request line behind the method into target and protocol. Targets may hold
-/// spaces: the protocol is what stands behind the last one, if anything does.
+/// Splits the rest of a request line after the method into target and protocol. Targets may hold
+/// spaces: the protocol is what follows the last one, if anything does.
 pub(crate) fn split_target(rest: &[u8], is_delimiter: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     match rest.iter().rposition(|b| is_delimiter(*b)) {
         Some(at) => (super::text::trim(&rest[..at]), super::text::trim(&rest[at + 1..])),
@@ -282,7 +282,7 @@ mod tests {
             ("/path", "- - - - - /path - -"),
             ("http://user@host.com", "http user - host.com - - - -"),
             ("/p?u=http://x/", "- - - - - /p u=http://x/ -"),
-            // An "@" behind the authority is no credential.
+            // An "@" after the authority is no credential.
             ("http://host.com/a?m=b@c", "http - - host.com - /a m=b@c -"),
             ("http://[::1]:80/x", "http - - [::1] 80 /x - -"),
         ] {

@@ -9,10 +9,10 @@ mod text;
 
 use std::borrow::Cow;
 
-/// Bytes at the front of a file that are looked at: headers of programs lie within.
+/// Bytes at the front of a file that are examined: headers of programs lie within.
 pub const HEAD_BYTES: usize = 1024;
 
-/// Bytes of an open file from which on it is looked at: Suricata's own.
+/// Bytes of an open file from which on it is examined: Suricata's own.
 pub const MIN_BYTES: u64 = 512;
 
 /// A literal at an offset, and what it shows.

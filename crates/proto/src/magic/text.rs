@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// How a text of a language begins, after white space and in any case; what is put before its
-/// encoding, and behind it.
+/// encoding, and after it.
 const LANGUAGES: &[(&str, &str, &str)] = &[
     ("<?xml", "XML 1.0 document, ", ""),
     ("<!doctype html", "HTML document, ", ""),
@@ -47,7 +47,7 @@ fn encoding(head: &[u8], is_whole: bool) -> Option<&'static str> {
     }
     let is_utf8 = match std::str::from_utf8(head) {
         Ok(_) => true,
-        // A character cut by the end of what is looked at.
+        // A character cut by the end of what is examined.
         Err(e) => e.error_len().is_none() && !is_whole,
     };
     if is_utf8 {

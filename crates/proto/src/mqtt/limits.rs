@@ -12,7 +12,7 @@ limits! { "proto.mqtt";
     pub const OPEN_TXS_MAX: u64 = 4096,
         Counts("open transactions closed, as event `too_many_transactions`");
 
-    /// Live transactions of a flow, open or not: the engine frees closed ones only behind the piece of
+    /// Live transactions of a flow, open or not: the engine frees closed ones only after the piece of
     /// input they came with, and a segment of 64 KiB can hold half as many messages.
     pub const TXS_PER_FLOW_MAX: usize = 32 * 1024,
         Loses("the oldest transaction of a flow");

@@ -107,7 +107,7 @@ impl Writer<'_> {
     }
 
     /// Topics share the limit, in Suricata's way of counting: each costs its length, at most the
-    /// limit, and the first behind what was spent is still named.
+    /// limit, and the first after what was spent is still named.
     fn topics(&self, topics: &[(Span, u8)], json: &mut Json) {
         let max = self.options.max;
         let mut spent = 0usize;
@@ -157,7 +157,7 @@ impl Writer<'_> {
         self.properties(&connect.properties, json);
     }
 
-    /// Properties in the order in which they stand; user properties under keys of their own
+    /// Properties in the order in which they came; user properties under keys of their own
     /// (Suricata up to 8.0.6; 8.0.7 has an array of them).
     fn properties(&self, properties: &Option<Box<[Property]>>, json: &mut Json) {
         let Some(properties) = properties else { return };

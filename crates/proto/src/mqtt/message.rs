@@ -1,7 +1,7 @@
 //! Messages ("control packets") of MQTT: header, contents, and whether bytes begin with one.
 //!
 //! A message owns a copy of its contents; what was read from them are places in it. Texts must be
-//! UTF-8: where they are not, a copy with replacement characters stands behind the contents, as
+//! UTF-8: where they are not, a copy with replacement characters follows the contents, as
 //! rules and logs of Suricata see it.
 
 use super::limits::reached;
@@ -146,7 +146,7 @@ pub struct Message {
 /// What a message says.
 #[derive(Debug)]
 pub enum Body {
-    /// No contents, or none that are looked at (PINGREQ, types that are not assigned).
+    /// No contents, or none that are examined (PINGREQ, types that are not assigned).
     Plain,
     /// Too long to be read: bytes passed over, the header's among them.
     Skipped(u64),
@@ -422,7 +422,7 @@ pub struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     end: usize,
-    /// Texts that were not UTF-8, as they are after replacement; places in them begin behind the
+    /// Texts that were not UTF-8, as they are after replacement; places in them begin after the
     /// contents.
     replaced: Vec<u8>,
 }
@@ -485,13 +485,13 @@ impl Cursor<'_> {
         Err(Malformed)
     }
 
-    /// Bytes behind their length.
+    /// Bytes after their length.
     pub fn bytes(&mut self) -> Result<Span, Malformed> {
         let len = self.two()?;
         self.take(len.into())
     }
 
-    /// Text behind its length.
+    /// Text after its length.
     pub fn text(&mut self) -> Result<Span, Malformed> {
         let span = self.bytes()?;
         let bytes = self.bytes.get(span.from as usize..span.to as usize).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! MQTT over TCP: 3.1, 3.1.1 and 5 (OASIS mqtt-v3.1.1, mqtt-v5.0).
 //!
-//! A request with what answers it (CONNECT and CONNACK, PUBLISH and its acknowledgements, SUBSCRIBE
+//! A request with its answers (CONNECT and CONNACK, PUBLISH and its acknowledgements, SUBSCRIBE
 //! and SUBACK) is one transaction of the direction in which it began; all other messages are each a
 //! transaction of their own. [`message`] reads messages, [`property`] the properties of MQTT 5,
 //! [`parser`] joins messages into transactions, [`tables`] says what rules may ask for, [`log`]

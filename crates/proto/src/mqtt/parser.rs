@@ -1,6 +1,6 @@
 //! One MQTT session: messages become transactions.
 //!
-//! What answers a request is found by the number it carries, whatever its kind and direction
+//! The answer to a request is found by the number it carries, whatever its kind and direction
 //! (Suricata's behaviour); a CONNACK by a number no message can carry. A message that can't be read ends
 //! the flow.
 
@@ -340,7 +340,7 @@ impl MqttParser {
     }
 
     /// Passes over messages that become transactions which are over at once and nobody sees, as long as
-    /// two such ones stand behind (the youngest are kept). Returns the bytes they take.
+    /// two such ones follow (the youngest are kept). Returns the bytes they take.
     fn pass_over(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize) -> usize {
         let mut used = 0;
         let single = |parser: &MqttParser, from: usize| {
@@ -372,7 +372,7 @@ impl MqttParser {
         cx.frames.add(d, frame::DATA, header_len, header.len.into(), None);
     }
 
-    /// Takes what stands at the beginning of `bytes`, which is so far into the input. `Ok`: bytes
+    /// Takes what is at the beginning of `bytes`, which is at this offset of the input. `Ok`: bytes
     /// used, or how many it takes.
     fn one(
         &mut self,

@@ -1,4 +1,4 @@
-//! A transaction: a request with what answers it, or a message that is not answered.
+//! A transaction: a request with its answers, or a message that is not answered.
 
 use super::log;
 use super::message::{Body, Connect, Message, Span};

@@ -28,7 +28,7 @@ limits! { "proto.sip";
         Loses("media of a description");
 
     /// Live transactions of a flow; the oldest goes when there are more. The smallest message takes 18
-    /// bytes, and the engine frees transactions only behind the piece of input they came with.
+    /// bytes, and the engine frees transactions only after the piece of input they came with.
     pub const TXS_PER_FLOW_MAX: usize = 4096,
         Loses("the oldest transaction of a flow");
 }

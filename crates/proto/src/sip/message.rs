@@ -99,11 +99,11 @@ pub struct Message {
     pub line_len: usize,
     /// Bytes up to and with the empty line.
     pub head_len: usize,
-    /// Values of headers, as they stand, in order.
+    /// Values of headers, as they came, in order.
     headers: Vec<(HeaderKind, Span)>,
 }
 
-/// What stands at the beginning of some bytes.
+/// What is at the beginning of some bytes.
 #[derive(Debug)]
 pub enum Found {
     /// A message's head.
@@ -234,7 +234,7 @@ fn headers(head: &[u8], from: usize) -> Option<Vec<(HeaderKind, Span)>> {
     Some(all)
 }
 
-/// Bytes of a header line without its end, with the lines folded behind it.
+/// Bytes of a header line without its end, with the lines folded after it.
 fn line_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {

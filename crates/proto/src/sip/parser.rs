@@ -168,11 +168,11 @@ impl Begun {
 
 #[cfg(test)]
 thread_local! {
-    /// Bytes that were looked at.
+    /// Bytes that were examined.
     static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Bytes are looked at.
+/// Bytes are examined.
 fn count_steps(bytes: usize) {
     #[cfg(test)]
     STEPS.set(STEPS.get() + bytes);
@@ -180,7 +180,7 @@ fn count_steps(bytes: usize) {
     let _ = bytes;
 }
 
-/// What stood at the beginning of the input.
+/// What was at the beginning of the input.
 enum Step {
     Used(usize),
     Needs(usize),
@@ -248,7 +248,7 @@ impl SipParser {
         }
     }
 
-    /// Takes a message at the beginning of `bytes`, which is so far into the input.
+    /// Takes a message at the beginning of `bytes`, which is at the offset `at` of the input.
     fn one(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize, eof: bool) -> Step {
         if let Some(rest) = bytes.strip_prefix(b"\r\n") {
             return Step::Used(bytes.len() - rest.len());
@@ -339,7 +339,7 @@ impl Parser for SipParser {
     }
 }
 
-/// Whether a version of SIP stands anywhere: methods that other protocols have too prove little
+/// Whether a version of SIP is found anywhere: methods that other protocols have too prove little
 /// (Suricata's test).
 pub fn names_sip(bytes: &[u8], _: Direction) -> Probe {
     if memchr::memmem::find(bytes, b"SIP/").is_some() { Probe::Yes } else { Probe::No }

@@ -1,6 +1,6 @@
 //! Session descriptions (SDP, RFC 4566).
 //!
-//! Version, origin and session name must stand first. What follows is taken as it comes: Suricata
+//! Version, origin and session name must come first. What follows is taken as it comes: Suricata
 //! demands the standard's order and narrow alphabets, and drops descriptions whose session name is
 //! `-`, the one most telephones send. Lines of unknown kinds are passed over.
 
@@ -31,7 +31,7 @@ pub struct Description {
     pub media: Vec<(Span, Section)>,
 }
 
-/// What may stand for the session and for each of its media.
+/// What may be given for the session and for each of its media.
 #[derive(Debug, Default)]
 pub struct Section {
     /// `i=`

@@ -69,7 +69,7 @@ pub struct SmtpParser {
     helo: Option<Arc<[u8]>>,
     waiting: VecDeque<(Command, u64)>,
     mode: Mode,
-    /// The mail's lines come at once behind DATA, unless it is refused.
+    /// The mail's lines come at once after DATA, unless it is refused.
     is_data_asked: bool,
     has_greeting: bool,
     in_multiline: bool,
@@ -276,7 +276,7 @@ impl SmtpParser {
         let has_pipelining = self.has_pipelining;
         let tx = self.tx_now()?;
         // Suricata does not follow DATA that comes again, whether or not it was refused before; we
-        // do behind a refusal.
+        // do after a refusal.
         if tx.is_data || tx.mime.is_some() {
             tx.events.add(event::UNPARSABLE_CONTENT);
             if tx.is_data {
@@ -500,7 +500,7 @@ impl SmtpParser {
     }
 }
 
-/// What stands behind a command's name and the character that follows it, up to a blank.
+/// What follows a command's name and the character that follows it, up to a blank.
 fn argument(line: &[u8], name: usize) -> &[u8] {
     let text = line.get(name + 1..).unwrap_or_default();
     let from = text.iter().position(|b| *b != b' ').unwrap_or(text.len());
@@ -509,7 +509,7 @@ fn argument(line: &[u8], name: usize) -> &[u8] {
     &text[..end]
 }
 
-/// Length of a chunk and whether it is the last one, from what stands behind `BDAT`.
+/// Length of a chunk and whether it is the last one, from what follows `BDAT`.
 fn chunk_size(text: &[u8]) -> Option<(u32, bool)> {
     let text = std::str::from_utf8(text).ok()?.strip_prefix(' ')?.trim_matches(' ');
     let (number, rest) = text.split_once(' ').unwrap_or((text, ""));

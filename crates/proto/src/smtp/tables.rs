@@ -54,7 +54,7 @@ events! {
     MAX_COMMAND_LINE_LEN_EXCEEDED "max_command_line_len_exceeded" 2,
     /// Never raised: see [`TRUNCATED_LINE`].
     MAX_REPLY_LINE_LEN_EXCEEDED "max_reply_line_len_exceeded" 3,
-    /// A command behind one that has to be the last of its group.
+    /// A command after one that has to be the last of its group.
     INVALID_PIPELINED_SEQUENCE "invalid_pipelined_sequence" 4,
     /// Never raised: chunks are counted out exactly.
     BDAT_CHUNK_LEN_EXCEEDED "bdat_chunk_len_exceeded" 5,
@@ -92,7 +92,7 @@ events! {
     UNPARSABLE_CONTENT "unparsable_content" 21,
     /// A line over the limit was cut.
     TRUNCATED_LINE "truncated_line" 22,
-    /// BDAT without a number, or with something else behind it.
+    /// BDAT without a number, or with something else after it.
     INVALID_BDAT "invalid_bdat" 23,
 }
 
@@ -138,7 +138,7 @@ pub(super) mod frame {
     /// A line from the client that is a command: each is there twice, with its line end and without
     /// (as Suricata has it).
     pub(crate) const COMMAND_LINE: u8 = 0;
-    /// A mail behind DATA, without the dot that ends it.
+    /// A mail after DATA, without the dot that ends it.
     pub(crate) const DATA: u8 = 1;
     /// A line from the server.
     pub(crate) const RESPONSE_LINE: u8 = 2;

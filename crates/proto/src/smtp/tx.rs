@@ -19,9 +19,9 @@ pub struct SmtpTx {
     pub id: u64,
     /// What the client called itself, in this transaction or before.
     pub helo: Option<Arc<[u8]>>,
-    /// Sender, as given behind `MAIL FROM:`.
+    /// Sender, as given after `MAIL FROM:`.
     pub mail_from: Option<Vec<u8>>,
-    /// Recipients, as given behind `RCPT TO:`.
+    /// Recipients, as given after `RCPT TO:`.
     pub rcpt_to: Vec<Vec<u8>>,
     /// The mail.
     pub mime: Option<Box<Mime>>,

@@ -246,7 +246,7 @@ fn add_hassh(side: &mut Side, body: &[u8], is_server: bool) {
     let Some(kex) = KeyExchange::parse(body) else { return };
     let text = kex.hassh_text(is_server);
     if reached::HASSH_BYTES_MAX.holds(side.hassh_string.len() + text.len()) {
-        // A further exchange lengthens the text, and its hash stands behind the earlier ones.
+        // A further exchange lengthens the text, and its hash follows the earlier ones.
         side.hassh_string.extend_from_slice(&text);
         let hash = kex::hassh(&side.hassh_string);
         side.hassh.extend_from_slice(&hash);

@@ -139,7 +139,7 @@ fn hash_start(text: &[u8], out: &mut [u8]) {
     write_hex(&digest, out);
 }
 
-/// Lower-case hex of as many bytes as `out` has room for.
+/// Lower-case hex of as many bytes as `out` has space for.
 pub fn write_hex(bytes: &[u8], out: &mut [u8]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     for (pair, b) in out.chunks_exact_mut(2).zip(bytes) {

@@ -96,7 +96,7 @@ impl Reading<'_> {
         &mut self.side.hello
     }
 
-    /// Cipher suites of a client, or a server's choice, with the compression behind them.
+    /// Cipher suites of a client, or a server's choice, with the compression after them.
     fn read_ciphers(&mut self, rest: &mut &[u8], ja3: &mut Option<Ja3>) -> Result<(), Short> {
         let mut ciphers = Vec::new();
         if self.is_client {
@@ -285,19 +285,19 @@ fn u16_of(rest: &mut &[u8]) -> Result<u16, Short> {
     Ok(u16::from_be_bytes([pair[0], pair[1]]))
 }
 
-/// Bytes behind a length of one byte.
+/// Bytes after a length of one byte.
 fn vector_8<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Short> {
     let n = take(rest, 1)?[0];
     take(rest, n.into())
 }
 
-/// Bytes behind a length of two bytes.
+/// Bytes after a length of two bytes.
 fn vector_16<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Short> {
     let n = u16_of(rest)?;
     take(rest, n.into())
 }
 
-/// A list of two-byte values behind its length.
+/// A list of two-byte values after its length.
 fn list_16(body: &[u8]) -> Result<&[u8], Short> {
     let list = vector_16(&mut &*body)?;
     if list.len() % 2 == 0 { Ok(list) } else { Err(Short) }

@@ -101,7 +101,7 @@ fn members(how: LogOptions<'_>) -> u32 {
 }
 
 /// Resumed sessions, which show no certificate, are logged unless switched off, or when the type
-/// stands in the list without any options.
+/// is in the list without any options.
 fn is_resumption_logged(config: Option<&Tree>) -> bool {
     config.is_some_and(|c| !c.children.is_empty() && c.flag("session-resumption") != Some(false))
 }

@@ -285,7 +285,7 @@ impl TlsParser {
         is_too_long
     }
 
-    /// Handles the messages that are whole; answers the bytes they took.
+    /// Handles the messages that are whole; returns how many bytes they took.
     fn messages(&mut self, cx: &mut ParseContext<'_>, tx: &mut TlsTx, bytes: &[u8]) -> usize {
         let mut at = 0;
         while let Some([kind, a, b, c]) = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
@@ -348,7 +348,7 @@ impl TlsParser {
         }
     }
 
-    /// A chain: three bytes of length, then each certificate behind three bytes of its own.
+    /// A chain: three bytes of length, then each certificate after three bytes of its own.
     fn certificates(&mut self, d: Direction, tx: &mut TlsTx, body: &[u8]) {
         let Some((mut rest, _)) = split_24(body) else { return };
         let side = &mut tx.sides[d.index()];
@@ -495,7 +495,7 @@ impl TlsParser {
     }
 }
 
-/// Bytes behind a length of three bytes, and what follows them.
+/// Bytes after a length of three bytes, and what follows them.
 fn split_24(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<3>()?;
     let [a, b, c] = *head;

@@ -43,7 +43,7 @@ pub fn name(version: u16) -> Option<&'static str> {
     NAMES.iter().find(|(v, _)| *v == version).map(|(_, name)| *name)
 }
 
-/// A version that may stand in the list of supported ones.
+/// A version that may be in the list of supported ones.
 pub fn is_known(version: u16) -> bool {
     version != TLS13_EARLY && name(version).is_some()
 }

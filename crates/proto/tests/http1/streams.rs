@@ -179,7 +179,7 @@ impl Reader {
         }
     }
 
-    /// Hands on what is in order, with gaps before what stands below `acked` (`None`: all of it).
+    /// Hands on what is in order, with gaps before what is below `acked` (`None`: all of it).
     fn deliver(&mut self, flow: usize, side: usize, acked: Option<u32>) {
         let direction = Direction::BOTH[side];
         let half = &mut self.halves[flow][side];

@@ -21,7 +21,7 @@ pub(crate) enum Says<'a> {
 /// The outcome of a session.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// Objects of the transactions, companions behind them.
+    /// Objects of the transactions, companions after them.
     pub(crate) records: Vec<String>,
     /// Names of events in the order raised, with their transactions.
     pub(crate) events: Vec<(u64, &'static str)>,

@@ -1,4 +1,4 @@
-//! `rule_group.json`: which rules are looked at for packets of which ports, as Suricata groups them.
+//! `rule_group.json`: which rules are examined for packets of which ports, as Suricata groups them.
 //!
 //! The ports that rules of one IP protocol and direction name are cut where the set of rules
 //! changes. What costs most comes first: groups with ports of high priority or with rules that
@@ -22,7 +22,7 @@ pub struct GroupOptions {
     pub udp_ports: Vec<u16>,
     /// Groups at most: to servers, to clients. What is beyond them shares one.
     pub most: [usize; 2],
-    /// The ids of the rules stand in their groups.
+    /// The ids of the rules are in their groups.
     pub include_rules: bool,
 }
 
@@ -46,7 +46,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 
-/// A range of ports and the rules (places in the set) looked at for it.
+/// A range of ports and the rules (places in the set) examined for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Group {
     first: u16,

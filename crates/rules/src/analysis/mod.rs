@@ -71,7 +71,7 @@ pub(crate) fn buffer_name<'r>(r: &Report<'r>, buffer: BufferRef) -> &'r str {
 pub(crate) fn app_proto_name(r: &Report<'_>, s: &Signature) -> &'static str {
     let apps = &s.header.apps;
     let table = |n: usize| apps.get(n).and_then(|p| r.catalog.table(*p));
-    // What is written stands for all versions, also where only one is parsed.
+    // What is written is meant for all versions, also where only one is parsed.
     if r.set.text(s.raw).split_whitespace().nth(1) == Some("http") {
         return "http_any";
     }

@@ -160,7 +160,7 @@ fn plain(bytes: &[u8]) -> String {
     out
 }
 
-/// Contents and expressions by where they stand.
+/// Contents and expressions by their buffers.
 struct Counts {
     raw_contents: usize,
     raw_pcres: usize,

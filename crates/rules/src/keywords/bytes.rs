@@ -108,7 +108,7 @@ fn as_i32(n: i64) -> Option<i32> {
     i32::try_from(n).ok()
 }
 
-/// What `dce` must not stand with, and that it needs the protocol.
+/// What `dce` must not be combined with, and that it needs the protocol.
 fn check_dce(
     c: &Compiler<'_>,
     d: &mut Draft<'_>,

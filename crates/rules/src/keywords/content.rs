@@ -1,4 +1,4 @@
-//! `content` and the modifiers behind it.
+//! `content` and the modifiers after it.
 
 use super::sticky;
 use crate::compiler::Compiler;
@@ -271,7 +271,7 @@ fn depth(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     Ok(())
 }
 
-/// A position and a fast pattern, as far as they stand against each other.
+/// A position and a fast pattern, as far as they exclude each other.
 fn check_fast_pattern(content: &Content, who: &'static str) -> Checked<()> {
     if content.is_negated() && content.flags.has(ContentFlags::FAST_PATTERN) {
         let said = "can't have a relative negated keyword set along with 'fast_pattern'.";

@@ -131,7 +131,7 @@ fn settings(
                     "json" => DatasetFormat::Json,
                     "ndjson" | "jsonline" => DatasetFormat::NdJson,
                     _ => {
-                        // said, but the rule is taken
+                        // reported, but the rule is loaded
                         c.warn(Refusal::new(who, format!("unknown format {value}")));
                         DatasetFormat::Csv
                     }

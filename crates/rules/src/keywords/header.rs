@@ -464,7 +464,7 @@ fn rpc(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     Ok(())
 }
 
-/// `geoip:[src|dst|any|both,][!]CC,CC…`: codes are compared as they stand, with their white space.
+/// `geoip:[src|dst|any|both,][!]CC,CC…`: codes are compared as they are written, with their white space.
 fn geoip(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     if let Some(missing) = &c.options.no_geoip {
         c.warn(Refusal::new("detect-geoip", missing.clone()));

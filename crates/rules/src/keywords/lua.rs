@@ -1,7 +1,7 @@
 //! `lua` and the script of `luaxform`.
 //!
 //! Without a hook or a sticky buffer a script is run on packets, after everything else of the rule;
-//! with a hook it is run when the transaction reaches that state; behind a sticky buffer when the
+//! with a hook it is run when the transaction reaches that state; after a sticky buffer when the
 //! conditions on the buffer before it hold. It never sees the buffer itself.
 
 use crate::compiler::Compiler;

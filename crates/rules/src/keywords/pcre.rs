@@ -208,7 +208,7 @@ pub(crate) fn flags(o: PcreOptions) -> Flags {
     }
 }
 
-/// Named captures: behind the letters (`,flow:a,pkt:b` for groups 1 and 2), or in the expression
+/// Named captures: after the letters (`,flow:a,pkt:b` for groups 1 and 2), or in the expression
 /// (`(?P<flow_a>…)`).
 fn captures(c: &mut Compiler<'_>, pattern: &str, names: &str) -> Checked<Box<[Capture]>> {
     let mut out = Vec::new();

@@ -46,7 +46,7 @@ fn add(d: &mut Draft<'_>, transform: Transform) -> Checked<()> {
     let at = if buffer.conditions.is_empty() {
         at
     } else {
-        // a chain behind contents, or behind a second naming: another buffer
+        // a chain after contents, or after a second naming: another buffer
         let (buffer, is_multi) = (buffer.buffer, buffer.is_multi);
         d.buffers.push(DraftBuffer {
             buffer,

@@ -2,7 +2,7 @@
 
 use gabion_matcher::regex::CompileError;
 
-/// What may stand where rules are selected.
+/// What is allowed where rules are selected.
 const FORMS: &str = "say SID, GID:SID, a list of them with commas, re:EXPRESSION, group:FILE, filename:PATH, \
                      metadata:KEY VALUE or *";
 

@@ -28,9 +28,9 @@ pub(super) struct RuleLine {
     pub(super) gid: u32,
     pub(super) sid: u32,
     pub(super) rev: u32,
-    /// `key value` as they stand in `metadata`.
+    /// `key value` as they are in `metadata`.
     pub(super) metadata: Vec<String>,
-    /// `command,name` as they stand in `flowbits`.
+    /// `command,name` as they are in `flowbits`.
     pub(super) flowbits: Vec<String>,
     /// It is not to alert.
     pub(super) is_silent: bool,
@@ -82,7 +82,7 @@ impl RuleLine {
         (rule.sid > 0).then_some(rule)
     }
 
-    /// As it stands in a file: `noalert` is written where it is not to alert, and a sign before it where it is off.
+    /// As it is in a file: `noalert` is written where it is not to alert, and a sign before it where it is off.
     pub(super) fn text(&self) -> String {
         let sign = if self.is_enabled { "" } else { "# " };
         if !self.is_silent || self.raw.contains("noalert;") {
@@ -115,7 +115,7 @@ fn header_words(mut rest: &str) -> Option<Vec<&str>> {
     let mut words = Vec::new();
     while !rest.is_empty() && words.len() < 8 {
         let end = if rest.starts_with('[') {
-            // Lists stand in lists.
+            // Lists contain lists.
             let mut depth = 0;
             let closing = rest.char_indices().find(|(_, c)| {
                 depth += match c {
@@ -136,7 +136,7 @@ fn header_words(mut rest: &str) -> Option<Vec<&str>> {
     Some(words)
 }
 
-/// Options, each without its semicolon; one behind a backslash ends nothing.
+/// Options, each without its semicolon; one after a backslash ends nothing.
 fn split_options(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

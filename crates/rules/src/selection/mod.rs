@@ -4,7 +4,7 @@
 //! A rule that is commented out in its file is off. Lines of `disable.conf` turn rules off, those of `enable.conf` on
 //! again, those of `modify.conf` change their text. Then, as in suricata-update, a rule that is off and sets a flowbit
 //! that a rule asks for which is on, is turned on without alert. What comes out is the files' text, in which every
-//! rule stands at the line that it stood at.
+//! rule stays at the line that it was at.
 //!
 //! Source: suricata-update 1.3.3.
 
@@ -77,7 +77,7 @@ pub struct Selected {
     pub said: Vec<Diagnostic>,
 }
 
-/// Where a rule stands.
+/// Where a rule is.
 struct Place {
     file: usize,
     line: usize,
@@ -256,7 +256,7 @@ fn read(file: usize, text: &str, rules: &mut Vec<(Place, RuleLine)>) {
     }
 }
 
-/// A file's text with these rules where they stood, in the order of their lines.
+/// A file's text with these rules where they were, in the order of their lines.
 fn rewritten(text: &str, changed: &[(&Place, &RuleLine)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut changed = changed.iter().peekable();

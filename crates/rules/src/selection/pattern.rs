@@ -103,7 +103,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
-    // Where the last star stands, and up to where it has taken.
+    // Where the last star is, and up to where it has taken.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         let step = match pattern.get(p) {

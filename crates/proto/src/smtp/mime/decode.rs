@@ -6,12 +6,12 @@ pub struct Base64 {
     group: [u8; 4],
     len: u8,
     padding: u8,
-    /// A padding character stood where none can: nothing that follows means anything.
+    /// A padding character was where none can be: nothing that follows means anything.
     is_broken: bool,
 }
 
 impl Base64 {
-    /// Decodes a piece behind the bytes already in `out`. False when the encoding is broken: then
+    /// Decodes a piece after the bytes already in `out`. False when the encoding is broken: then
     /// nothing of this piece is given, nor of any later one (Suricata's behaviour).
     pub fn decode(&mut self, text: &[u8], out: &mut Vec<u8>) -> bool {
         if self.is_broken {
@@ -66,7 +66,7 @@ pub enum QuotedPrintable {
 }
 
 impl QuotedPrintable {
-    /// Decodes a piece of a line behind the bytes already in `out`; false when an escape was wrong
+    /// Decodes a piece of a line after the bytes already in `out`; false when an escape was wrong
     /// (it is left out).
     pub fn decode(&mut self, text: &[u8], out: &mut Vec<u8>) -> bool {
         let mut is_fine = true;

@@ -37,7 +37,7 @@ fn piece_number(text: &[u8]) -> Option<usize> {
     std::str::from_utf8(text).ok()?.parse().ok().filter(|n| *n < PARAMETERS_MAX)
 }
 
-/// What stands behind the first semicolon, in pairs.
+/// What follows the first semicolon, in pairs.
 fn parameters(value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = memchr::memchr(b';', value).map(|at| &value[at + 1..]);
     let mut count = 0;
@@ -97,7 +97,7 @@ fn unquoted(value: &[u8]) -> &[u8] {
     }
 }
 
-/// What stands before the first semicolon.
+/// What precedes the first semicolon.
 pub fn main_value(value: &[u8]) -> &[u8] {
     memchr::memchr(b';', value).map_or(value, |at| &value[..at])
 }

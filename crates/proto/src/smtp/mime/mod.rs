@@ -4,8 +4,8 @@
 //! fields, attachments, URLs and events. Nothing is held but what is asked for later: the message's
 //! own header fields, names, URLs, one line of decoded text.
 //!
-//! Where standards leave room, or are not kept by anybody, it does what Suricata 8.0.7 was seen to
-//! do: only the innermost boundary counts, what follows a boundary is a header block even behind the
+//! Where standards leave a choice, or are not kept by anybody, it does what Suricata 8.0.7 was observed to
+//! do: only the innermost boundary counts, what follows a boundary is a header block even after the
 //! last one, a part with a file name is an attachment whatever its disposition.
 
 pub mod decode;
@@ -120,7 +120,7 @@ pub struct Mime {
     /// Line end that belongs to the file if another line follows.
     pending_eol: [u8; 2],
     pending_eol_len: u8,
-    /// Decoded text of the present line, or behind the last line end of decoded text.
+    /// Decoded text of the present line, or after the last line end of decoded text.
     text: Vec<u8>,
     decoded: Vec<u8>,
     /// Bytes of the present line so far, for its length events.

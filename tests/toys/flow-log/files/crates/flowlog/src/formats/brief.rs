@@ -13,7 +13,7 @@ use gabion_record::saved::Saved;
 const NAMES: [&str; 8] =
     ["begin", "seconds", "from", "to", "port", "protocol", "sent", "received"];
 
-/// The format: where the columns stand.
+/// The format: the places of the columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Brief {
     columns: Columns,
