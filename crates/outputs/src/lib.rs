@@ -1,4 +1,4 @@
-//! # outputs: what people and machines are given
+//! # outputs: what people and programs read
 //!
 //! **In**: findings as the plain records of `record::eve` and `record::evidence`. **Out**: EVE lines,
 //! `fast.log` lines, IDMEFv2 lines, tables. **Holds**: the formats and nothing else; no engine is known here.

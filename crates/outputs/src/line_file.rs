@@ -165,7 +165,7 @@ impl LineFile {
     }
 
     /// Writes what is buffered and opens the file by its name again: a file that was moved away keeps what
-    /// was written so far, and a new file gets the rest. One that nobody moved stays open (of a pipe the reader
+    /// was written so far, and a new file gets the rest. A file that was not moved stays open (else the reader of a pipe
     /// would see the end); a file that failed gets another chance.
     pub fn reopen(&mut self) {
         self.flush();
@@ -214,7 +214,7 @@ impl LineFile {
     /// # Errors
     /// When the system says otherwise.
     pub fn sync_data(&self) -> Result<u64, OutputError> {
-        // By another descriptor: it is the file that is flushed, not who writes it.
+        // By another descriptor: the file is flushed, not its writer.
         let synced = std::fs::File::open(&self.path).and_then(|file| file.sync_data());
         synced.map_err(OutputError::io(&self.path))?;
         Ok(self.written)

@@ -118,7 +118,7 @@ pub enum PieceKind {
     Frame(FrameHead),
     /// The record of a stored file.
     FileRecord(FileRecordHead),
-    /// A chain of certificates: a PEM text, then the text that says whose it is.
+    /// A chain of certificates: a PEM text, then the text that names the flow and the certificate.
     Certificates(CertificatesHead),
 }
 

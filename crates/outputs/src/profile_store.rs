@@ -2,7 +2,7 @@
 //!
 //! One row a profile and window, with the profile's own encoding; nothing here looks into it. Rows come
 //! in batches through a bounded queue and are written by a thread of their own, a transaction a batch,
-//! so that nobody waits for a disk but the queue.
+//! so that only the queue waits for a disk.
 
 use crate::error::OutputError;
 use crate::limits::{STORE_BATCHES_MAX, STORE_BYTES_MAX};
@@ -50,7 +50,7 @@ pub fn path_in(folder: &Path) -> PathBuf {
 pub struct Written {
     /// Rows written.
     pub rows: u64,
-    /// Windows that had to go because the database was full.
+    /// Windows that were removed because the database was full.
     pub windows_gone: u64,
 }
 
@@ -65,7 +65,7 @@ enum Work {
 #[derive(Debug)]
 pub struct ProfileWriter {
     rows: Option<SyncSender<Work>>,
-    /// What went wrong first, until somebody asked.
+    /// The first error, until the caller asks for it.
     trouble: Arc<Mutex<Option<OutputError>>>,
     thread: Option<JoinHandle<Result<Written, OutputError>>>,
 }
@@ -100,7 +100,7 @@ impl ProfileWriter {
                 }
                 _ => {}
             }
-            // Made here, so that what the database opens is no link that somebody put there meanwhile.
+            // Made here, so that what the database opens is no link that another process put there meanwhile.
             create_empty(&path).map_err(OutputError::io(&path))?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -135,7 +135,7 @@ impl ProfileWriter {
                     let batch = match work {
                         Work::Rows(batch) => batch,
                         Work::Settle(done) => {
-                            // Who asked may be gone, and what can't be flushed is as it was before.
+                            // The caller may be gone, and what can't be flushed is as it was before.
                             let _ = std::fs::File::open(&path).and_then(|file| file.sync_all());
                             let _ = done.send(());
                             continue;
@@ -217,7 +217,7 @@ impl Drop for ProfileWriter {
     fn drop(&mut self) {
         self.rows = None;
         if let Some(thread) = self.thread.take() {
-            // Its result is for who asks by finishing.
+            // Its result is for the caller that finishes.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Who to look at first: findings of a run put into two tables.
+//! Which hosts to inspect first: findings of a run in two tables.
 //!
 //! *Calls out* has a row for each pair of a host and a destination: beacons, command-and-control channels, long
 //! connections, uploads, tunnels. They are in order of RITA's threat, which knows more than the level does: how
@@ -128,7 +128,7 @@ pub fn call_word(word: &str) -> Option<&'static str> {
 /// A host and a destination that it calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
-    /// Who calls.
+    /// The host that calls.
     pub src: Ip,
     /// The destination: a name or an address.
     pub dst: String,
@@ -558,7 +558,7 @@ mod tests {
         assert_eq!((back.calls().len(), back.hosts()[0].kinds), (3, 2));
     }
 
-    /// However often rows had to go, those that are left are the first of all.
+    /// However often rows were dropped, those that are left are the first of all.
     #[test]
     fn rows_that_are_left_are_the_first_of_all() {
         let mut rank = Rank::default();

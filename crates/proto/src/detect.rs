@@ -7,7 +7,7 @@
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 
-/// A literal that gives a protocol away.
+/// A literal that identifies a protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbePattern {
     /// Direction in which it occurs.

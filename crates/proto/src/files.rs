@@ -1,7 +1,7 @@
 //! Files carried by a transaction: state, hashes and the content still wanted.
 //!
 //! A protocol opens a file, appends what passes and closes it; the engine reads what is due for
-//! inspection or storage and marks what it has logged. Content is kept only while somebody needs it
+//! inspection or storage and marks what it has logged. Content is kept only while an output or rule needs it
 //! ([`File::keep_content`]); size and hashes cover all of it either way.
 
 use crate::buffer::{Buffer, Inspect};
@@ -255,7 +255,7 @@ impl File {
     }
 
     /// What it is by its first bytes, in libmagic's words; nothing while too few have come, or when
-    /// nobody asked.
+    /// it is not wanted.
     pub fn magic(&self) -> Option<&str> {
         match &self.magic {
             Magic::Known(what) => Some(what),

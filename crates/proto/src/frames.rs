@@ -2,7 +2,7 @@
 //! line), which rules inspect and EVE logs.
 //!
 //! A parser reports where frames begin and end, in offsets of the stream; the engine keeps them until
-//! they are inspected and logged. Frames nobody wants cost a test of a bit.
+//! they are inspected and logged. App-layer frames that no rule or output wants cost a test of a bit.
 
 use gabion_record::Direction;
 
@@ -36,7 +36,7 @@ pub enum FrameNote {
 /// Where a parser leaves its notes on frames.
 #[derive(Clone, Debug, Default)]
 pub struct FrameNotes {
-    /// Kinds that somebody wants, one bit each.
+    /// Kinds that a rule or output wants, one bit each.
     pub wanted: u32,
     /// Stream offsets of the first byte that was not consumed, by direction: where the input begins.
     pub at: [u64; 2],

@@ -6,7 +6,7 @@
 //!
 //! A protocol is one folder (`mod.rs`, parser, buffers, log) and its line below (`protocols!`). It knows
 //! nothing of rules, flows or outputs: rules reach its buffers by the tables in
-//! `record::applayer`, and its log record is written into a JSON object somebody else has opened.
+//! `record::applayer`, and its log record is written into a JSON object that the caller has opened.
 //!
 //! Parsers are incremental (any split of the input gives the same transactions), bounded (every
 //! table has a limit in [`limits`]) and never panic on input.

@@ -55,7 +55,7 @@ pub struct Protocol {
 
 impl Protocol {
     /// A protocol of that table to be refined with struct update syntax: its names in the
-    /// configuration and in EVE are its own, it is on and logged by default, nothing gives it away,
+    /// configuration and in EVE are its own, it is on and logged by default, nothing identifies it,
     /// it has no settings, and its flows are recognized without being parsed.
     pub const fn plain(table: ProtoTable) -> Protocol {
         Protocol {

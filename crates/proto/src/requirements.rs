@@ -1,6 +1,6 @@
-//! What is asked of parsers beyond transactions: work that nobody needs is left out.
+//! What is asked of parsers beyond transactions: work that is not needed is left out.
 
-/// What somebody downstream needs; parsers skip work that nobody asked for.
+/// What rules and outputs need; parsers skip all other work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
     /// JA3 and JA3S.

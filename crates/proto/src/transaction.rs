@@ -226,7 +226,7 @@ impl Sparing {
         u64::from(self.has_records) + if self.has_event_records { events } else { 0 }
     }
 
-    /// Whether nobody sees a transaction that is over with this many events: its records are refused.
+    /// Whether nothing inspects a transaction that is over with this many events: its records are refused.
     pub fn refuses(&mut self, events: u64) -> bool {
         let records = self.records(events);
         let is_seen = records > 0 && records <= self.left;

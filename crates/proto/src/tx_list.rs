@@ -25,7 +25,7 @@ pub struct TxList<T> {
     changed: Changed,
 }
 
-/// Transactions that were changed since somebody asked.
+/// Transactions that were changed since the last question.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
     ids: Vec<u64>,
@@ -67,7 +67,7 @@ impl<T> Default for TxList<T> {
 
 impl<T> TxList<T> {
     /// Adds what `make` builds for the next id. The oldest goes when there are as many already as the
-    /// limit says, which is counted. True when nothing had to go.
+    /// limit says, which is counted. True when nothing was dropped.
     pub fn push(&mut self, limit: Option<&'static Limit>, make: impl FnOnce(u64) -> T) -> bool {
         let has_room = limit.is_none_or(|limit| limit.has_room(self.live));
         if !has_room {
@@ -95,7 +95,7 @@ impl<T> TxList<T> {
         self.next_id
     }
 
-    /// One that nobody sees has come and gone: its id is used.
+    /// A transaction that nothing inspects has come and gone: its id is used.
     pub fn skip(&mut self) {
         self.next_id += 1;
     }
@@ -242,13 +242,13 @@ impl<T> TxList<T> {
     }
 }
 
-/// Youngest transactions of a flow that are kept though nobody looks at them, since an alert of the
+/// Youngest transactions of a flow that are kept though nothing inspects them, since an alert of the
 /// packet that brought them may name one.
 pub const YOUNGEST_KEPT: usize = 2;
 
 impl<T: Transaction> TxList<T> {
     /// As [`TxList::push`]. Where transactions need not be kept, the youngest but two is examined, and
-    /// handed out if it is over and nobody sees it: so they take no memory, however many a packet
+    /// handed out if it is over and nothing inspects it: so they take no memory, however many a packet
     /// brings.
     pub fn push_sparing(
         &mut self,

@@ -422,7 +422,7 @@ pub struct Catalog {
 /// A buffer with the hooks of all protocols that have it.
 #[derive(Clone, Debug)]
 pub struct CatalogBuffer {
-    /// The definition, as the first protocol that has it gives it (its own `hooks` are in
+    /// The definition, as the first protocol that has it defines it (its own `hooks` are in
     /// [`CatalogBuffer::hooks`] too); `multi` when any protocol says so.
     pub def: BufferDef,
     /// Hooks of all protocols.

@@ -9,7 +9,7 @@ use crate::json::{self, Json};
 use crate::ledger::Ledger;
 use crate::{Addr, Direction, PacketSource, Tree};
 
-/// Something that writes the members of a JSON object somebody else has opened.
+/// Something that writes the members of a JSON object that the caller has opened.
 pub trait WriteObject {
     /// Writes the members and says whether there were any. `config` is the configuration node of
     /// the record type at the output that asks; `in_alert` means that the object goes into an alert.
@@ -432,7 +432,7 @@ pub struct FlowRecord<'a> {
     pub action: Option<&'static str>,
     /// Transactions, where a parser counted them.
     pub tx_count: Option<u64>,
-    /// Exception policies that struck: target and policy.
+    /// Exception policies that applied: target and policy.
     pub exception_policies: &'a [(&'static str, &'static str)],
     /// TCP.
     pub tcp: Option<FlowTcp>,
@@ -495,7 +495,7 @@ pub struct DropRecord<'a> {
     pub direction: Option<Direction>,
     /// Firewall mode, in which the verdict is always logged.
     pub is_firewalled: bool,
-    /// Signatures with drop action that struck.
+    /// Signatures with drop action that matched.
     pub alerts: &'a [(AlertSignature<'a>, bool)],
     /// The outcome of the packet.
     pub verdict: Option<VerdictRecord>,

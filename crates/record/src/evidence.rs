@@ -98,7 +98,7 @@ impl EvidenceType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Role {
-    /// Who began the flow
+    /// The host that began the flow
     Source,
     /// The host it talked with
     Destination,
@@ -228,7 +228,7 @@ impl Measures {
             || self.score > before.score
     }
 
-    /// Takes over what was larger before, for who looks at a finding again after part of it was forgotten: what was
+    /// Keeps what was larger before, for a reader that sees a finding again after part of it was forgotten: what was
     /// seen once stays seen. The score is that of now, since the sentence says how it came about.
     pub fn keep_most(&mut self, before: &Measures) {
         self.count = self.count.max(before.count);
@@ -293,7 +293,7 @@ pub struct Evidence {
     pub about: u64,
     /// Where the profile counts how often this was seen: a hash, 0 where it does not.
     pub repeat: u64,
-    /// Who did it.
+    /// The host that did it.
     pub attacker: Party,
     /// The host it was done to.
     pub victim: Option<Party>,

@@ -1,5 +1,5 @@
 //! FNV-1a of 64 bits (Fowler, Noll, Vo): a hash that is the same in every process and version. It is no defence
-//! against who chooses what is hashed.
+//! against a sender that chooses what is hashed.
 
 /// Where a hash begins.
 pub const BASIS: u64 = 0xcbf2_9ce4_8422_2325;

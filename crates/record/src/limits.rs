@@ -160,7 +160,7 @@ thread_local! {
     static IS_REACHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What threads counted that nobody asked.
+/// Counts of threads that were not taken yet.
 static PROCESS: Mutex<Reached> = Mutex::new(Reached::new());
 
 fn add_to_process(counts: &Reached) {
@@ -169,7 +169,7 @@ fn add_to_process(counts: &Reached) {
     }
 }
 
-/// Whether this thread has reached a limit since its counts were taken up.
+/// Whether this thread has reached a limit since its counts were taken.
 #[inline]
 pub fn is_any() -> bool {
     IS_REACHED.get()

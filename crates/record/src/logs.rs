@@ -192,7 +192,7 @@ impl LogKind {
 pub struct Record<'a> {
     /// When it began.
     pub ts: TimeNs,
-    /// Who began it.
+    /// The host that began it.
     pub src: Ip,
     /// The other end; equal to `src` where a log names only one.
     pub dst: Ip,
@@ -520,7 +520,7 @@ pub struct Ssh<'a> {
     pub server: &'a [u8],
 }
 
-/// A file that passed; the record's source is who sent it.
+/// A file that passed; the record's source sent it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files<'a> {
     /// Protocol it came by.
@@ -553,7 +553,7 @@ pub struct RuleAlert<'a> {
     pub signature: &'a [u8],
     /// The rule's class of attack in words.
     pub category: &'a [u8],
-    /// The rule's `gid`; 1 where nobody says otherwise.
+    /// The rule's `gid`; 1 where it is not given.
     pub gid: u32,
     /// The rule's `sid`.
     pub sid: u32,
@@ -617,9 +617,9 @@ pub struct Ftp<'a> {
 pub struct Dhcp<'a> {
     /// The address asked for.
     pub requested: Option<Ip>,
-    /// Hardware address of who asks.
+    /// Hardware address of the host that asks.
     pub mac: Option<Mac>,
-    /// Name of who asks.
+    /// Name of the host that asks.
     pub host_name: &'a [u8],
     /// The server's address.
     pub server: Option<Ip>,
@@ -649,7 +649,7 @@ pub struct Login<'a> {
     pub is_success: bool,
     /// Whether Zeek could not decide.
     pub is_confused: bool,
-    /// Who logged in.
+    /// The user who logged in.
     pub user: &'a [u8],
 }
 

@@ -1,7 +1,7 @@
 //! Values that a checkpoint holds: written as bytes, and read back as they were.
 //!
 //! A run that continues where another one ended needs all of that one's state. [`saved!`](crate::saved!) writes a struct
-//! field by field and names every field of it, so that a new field that nobody saves does not compile.
+//! field by field and names every field of it, so that a new field that is not saved does not compile.
 //! The form is little-endian and without names; the caller that writes a whole checkpoint puts a version before it
 //! and a checksum after it. Reading ends in `None` rather than in wrong values, and a count is compared
 //! with the bytes that are left before memory is asked for.

@@ -1,7 +1,7 @@
 //! Splits rule files into rules, and a rule into header words and options.
 //!
 //! All of it works on borrowed text: an option's keyword and value are slices of the rule, so that
-//! diagnostics can point at the column and nothing is copied. Only a rule that goes over several
+//! diagnostics can point at the column and nothing is copied. Only a rule that covers several
 //! lines is joined first.
 
 use std::borrow::Cow;

@@ -62,7 +62,7 @@ struct Use {
 }
 
 impl Use {
-    /// Writers, then who reads and writes, then readers, then the rest.
+    /// Writers, then rules that read and write, then readers, then the rest.
     fn rank(&self) -> u8 {
         match (self.reads, self.writes) {
             (false, true) => 0,

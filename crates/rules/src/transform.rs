@@ -88,6 +88,6 @@ pub enum Base64Mode {
     Rfc4648,
     /// Skips white space and other characters.
     Rfc2045,
-    /// Anything odd gives nothing.
+    /// Anything odd yields nothing.
     Strict,
 }

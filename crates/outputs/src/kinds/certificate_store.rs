@@ -1,4 +1,4 @@
-//! The certificate store: a PEM file with the chain, and a text file that says whose it is.
+//! The certificate store: a PEM file with the chain, and a text file that names the flow and the certificate.
 
 use crate::error::OutputError;
 use crate::event_counts::EventCounts;

@@ -136,7 +136,7 @@ pub(super) fn timeline(moments: &[(i64, ThreatLevel, u64)]) -> String {
     figure("", caption, &(drawn + &moments_below(first, last)))
 }
 
-/// Who scanned which port or host, and how much of it: a matrix where there is space, a list where there is not.
+/// Scans by source, with ports or hosts and how much of each: a matrix where there is space, else a list.
 pub(super) fn scans(scans: &[(String, String, u64)]) -> String {
     let mut cells: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let (mut sources, mut targets): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) = Default::default();

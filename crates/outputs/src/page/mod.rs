@@ -1,4 +1,4 @@
-//! One page about a run, for people: who, when, how bad, why.
+//! One page about a run, for people: which hosts, when, how bad, why.
 //!
 //! A single file without scripts and without anything from elsewhere, which fits a telephone and a wide screen.
 //! It shows whichever engines ran: calls of hosts, hosts, findings and alerts of the behaviour engine; alerts,
@@ -43,7 +43,7 @@ pub struct Host {
 /// A host and a destination that it calls.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// Who calls.
+    /// The host that calls.
     pub from: String,
     /// The destination: a name or an address.
     pub to: String,
@@ -103,7 +103,7 @@ pub struct Finding {
 /// Two hosts that talk again and again.
 #[derive(Clone, Debug, Default)]
 pub struct Pair {
-    /// Who begins.
+    /// The host that begins.
     pub from: String,
     /// The other host.
     pub to: String,
@@ -198,7 +198,7 @@ pub struct Page {
     pub findings_total: u64,
     /// All evidence over time: second, level, how many.
     pub moments: Vec<(i64, ThreatLevel, u64)>,
-    /// Who scanned how much: source, port or host scanned, how many.
+    /// Scans: source, port or host scanned, how many.
     pub scans: Vec<(String, String, u64)>,
     /// Beacons.
     pub pairs: Vec<Pair>,

@@ -27,7 +27,7 @@ pub struct FtpParser {
     agreed: Option<(u16, bool)>,
     /// Transaction of the `AUTH` command that waits for its reply.
     auth: Option<u64>,
-    /// A line was cut: what is left of it goes.
+    /// A line was cut: the rest of it is dropped.
     is_cut: [bool; 2],
     /// Bytes at the front of the input known to hold no line end.
     scanned: [usize; 2],

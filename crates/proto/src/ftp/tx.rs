@@ -1,4 +1,4 @@
-//! A transaction: a command with its replies, or replies nobody asked for.
+//! A transaction: a command with its replies, or replies without a command.
 
 use super::command::Command;
 use super::tables::{buffer, mode_name};

@@ -57,7 +57,7 @@ impl Body {
         usize::try_from(left).unwrap_or(usize::MAX).min(len)
     }
 
-    /// Appends what there is space for and gives its length.
+    /// Appends what there is space for and returns its length.
     pub(crate) fn append(&mut self, bytes: &[u8], limits: &BodyLimits) -> usize {
         let n = self.room(bytes.len(), limits);
         self.limit = limits.limit;

@@ -168,7 +168,7 @@ pub(crate) struct Bounds {
     pub(crate) lzma_memlimit: usize,
     /// Bytes that a flow may unpack for nothing, where its limits say more than the least.
     pub(crate) free: u64,
-    /// Bytes of the body that anybody looks at; 0: all.
+    /// Bytes of the body that are inspected; 0: all.
     pub(crate) wanted: u64,
 }
 
@@ -183,7 +183,7 @@ enum Step {
     Broken,
     /// The sink called a halt.
     Halt,
-    /// The stream continues, but nobody wants more.
+    /// The stream continues, but no more of it is wanted.
     Cut,
 }
 
@@ -207,7 +207,7 @@ enum Codec {
     Inflate(Box<Decompress>),
     Brotli(Box<Brotli>),
     Lzma(Box<Lzma>),
-    /// What comes goes.
+    /// Input is dropped.
     Pass,
     /// What comes is dropped.
     Over,
@@ -227,7 +227,7 @@ impl Codec {
 }
 
 impl Codec {
-    /// Bytes that are made before anybody can call a halt; 0 where nothing is made.
+    /// Bytes that are made before the caller can stop the decoder; 0 where nothing is made.
     fn makes_at_once(&self) -> u64 {
         match self {
             Codec::Pass | Codec::Over => 0,
@@ -367,7 +367,7 @@ impl Layer {
                     step = Step::More;
                 }
                 if step == Step::Halt {
-                    // What is in the window was made, though nobody took it.
+                    // What is in the window was made, though it was not handed on.
                     budget.take(free, brotli.untaken());
                 }
                 step
@@ -456,7 +456,7 @@ enum GzipPart {
 }
 
 impl GzipHead {
-    /// Reads header bytes and gives the position after them; `None`: it is no gzip header.
+    /// Reads header bytes and returns the position after them; `None`: it is no gzip header.
     fn skip(&mut self, data: &[u8]) -> Option<usize> {
         const FIXED_BYTES: u16 = 10;
         let mut at = 0;

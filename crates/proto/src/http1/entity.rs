@@ -93,7 +93,7 @@ fn take_decoded(
     is_seen(tx, direction, files)
 }
 
-/// Whether anybody sees what comes: past the body's limit decoding would be work for nothing.
+/// Whether what comes is inspected or stored: past the body's limit decoding would be work for nothing.
 fn is_seen(tx: &Tx, direction: Direction, files: &FileContext) -> bool {
     let body_limit = limits(tx, direction, files).limit;
     body_limit == 0 || tx.message(direction).body.total() < body_limit

@@ -52,7 +52,7 @@ pub(crate) fn unpack(data: &[u8], depths: &SwfDepths) -> Option<Vec<u8>> {
 
 fn inflate(packed: &[u8], room: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(room);
-    // A broken stream gives what came before the break.
+    // A broken stream yields what came before the break.
     let _ = Decompress::new(true).decompress_vec(packed, &mut out, FlushDecompress::Finish);
     out
 }

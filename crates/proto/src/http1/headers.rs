@@ -29,7 +29,7 @@ fn count_steps(bytes: usize) {
     let _ = bytes;
 }
 
-/// Who wrote the block.
+/// The side that wrote the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// The client: read as servers do.
@@ -663,7 +663,7 @@ mod tests {
         }
     }
 
-    /// Names that differ in NUL bytes and case alone are of one field for who asks, the first one.
+    /// Names that differ in NUL bytes and case alone are of one field for a caller, the first one.
     #[test]
     fn of_equal_names_the_first_is_found() {
         for others in [0, 1_000] {

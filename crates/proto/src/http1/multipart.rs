@@ -106,7 +106,7 @@ impl Multipart {
         self.state = State::Epilogue;
     }
 
-    /// Works through `data` and gives how much of it is done with.
+    /// Works through `data` and returns how much of it is done.
     fn run(&mut self, data: &[u8], out: &mut dyn FnMut(Part<'_>)) -> usize {
         let mut at = 0;
         loop {

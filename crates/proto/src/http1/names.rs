@@ -24,8 +24,8 @@ pub(super) struct Names {
     steps: Cell<u64>,
 }
 
-/// Hash of a name in lower case without NUL bytes, by a key of this process: who writes the names
-/// can't make them meet.
+/// Hash of a name in lower case without NUL bytes, by a key of this process: the sender of the names
+/// can't make them collide.
 fn keyed(name: &[u8]) -> u64 {
     static KEY: OnceLock<RandomState> = OnceLock::new();
     let mut hasher = KEY.get_or_init(RandomState::new).build_hasher();
@@ -88,7 +88,7 @@ impl Names {
         })
     }
 
-    /// Takes up the last of `count` fields; `name` gives the name of each.
+    /// Adds the last of `count` fields; `name` gives the name of each.
     pub(super) fn add<'n>(&mut self, count: usize, name: impl Fn(usize) -> &'n [u8]) {
         if count <= FEW {
             return;

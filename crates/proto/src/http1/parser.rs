@@ -238,7 +238,7 @@ impl Http1 {
         Ok(())
     }
 
-    /// Notes an irregularity of the transaction a direction is at, or of the one before.
+    /// Notes an irregularity of the present transaction of a direction, or of the previous one.
     pub(crate) fn warn(&mut self, direction: Direction, event: Event) {
         self.warnings = self.warnings.saturating_add(1);
         if self.warnings > WARNINGS_MAX || self.is_closing {

@@ -206,7 +206,7 @@ impl Http1 {
         }
         let is_continue = self.parse_response_line(line)?;
         self.response.state = State::Headers;
-        // Behind a 100 Continue comes another status line: progress never goes back.
+        // After a 100 Continue comes another status line: progress never goes back.
         if !is_continue {
             self.tx_at(ToClient)?.response.progress = progress::HEADERS;
         }

@@ -44,7 +44,7 @@ pub(crate) fn split(text: &[u8]) -> Uri<'_> {
     uri
 }
 
-/// Reads `[//[user[:password]@]host[:port]]` and gives what follows it.
+/// Reads `[//[user[:password]@]host[:port]]` and returns what follows it.
 fn authority<'a>(text: &'a [u8], uri: &mut Uri<'a>) -> &'a [u8] {
     let mut rest = text;
     let begins = rest.starts_with(b"//");
@@ -74,7 +74,7 @@ fn authority<'a>(text: &'a [u8], uri: &mut Uri<'a>) -> &'a [u8] {
     rest
 }
 
-/// Reads a host (`//` before it allowed) and gives it with what follows it.
+/// Reads a host (`//` before it allowed) and returns it with what follows it.
 fn host(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b"//").unwrap_or(text);
     if text.first() == Some(&b'/') {

@@ -339,7 +339,7 @@ impl MqttParser {
         Some((header, events))
     }
 
-    /// Passes over messages that become transactions which are over at once and nobody sees, as long as
+    /// Passes over messages that become transactions which are over at once and which nothing inspects, as long as
     /// two such ones follow (the youngest are kept). Returns the bytes they take.
     fn pass_over(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize) -> usize {
         let mut used = 0;
@@ -536,7 +536,7 @@ mod tests {
         }
     }
 
-    /// However many messages a packet brings that nobody sees, none of them is kept for a moment.
+    /// However many messages a packet brings that nothing inspects, none of them is kept for a moment.
     #[test]
     fn messages_that_nobody_sees_take_no_room() {
         for (message, events) in

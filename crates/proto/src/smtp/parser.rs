@@ -74,7 +74,7 @@ pub struct SmtpParser {
     has_greeting: bool,
     in_multiline: bool,
     has_pipelining: bool,
-    /// A line was cut: what is left of it goes.
+    /// A line was cut: the rest of it is dropped.
     is_cut: [bool; 2],
     /// Bytes at the front of the input known to hold no line end.
     scanned: [usize; 2],
@@ -439,7 +439,7 @@ impl SmtpParser {
         let Some(code) = reply_code(line) else { return false };
         self.in_multiline = line.get(3) == Some(&b'-');
         let Some(&(command, id)) = self.waiting.front() else {
-            // Nobody asked: the greeting, or nothing anybody knows.
+            // There was no command: the greeting, or an unknown reply.
             if !self.has_greeting {
                 self.has_greeting = !self.in_multiline;
                 if code != 220 {

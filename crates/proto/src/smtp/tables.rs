@@ -46,7 +46,7 @@ macro_rules! events {
 }
 
 events! {
-    /// A reply code nobody knows, or a greeting other than 220.
+    /// An unknown reply code, or a greeting other than 220.
     INVALID_REPLY "invalid_reply" 0,
     /// Never raised: Suricata has the name only.
     UNABLE_TO_MATCH_REPLY_WITH_REQUEST "unable_to_match_reply_with_request" 1,

@@ -164,7 +164,7 @@ impl Reading<'_> {
             extension::SERVER_NAME if self.is_client && !body.is_empty() => self.read_name(body)?,
             extension::GROUPS if !body.is_empty() => {
                 let groups = vector_16(&mut &*body).map_err(broken)?;
-                // Only who needs the values looks at them (so does Suricata).
+                // The values are read only where they are needed (as in Suricata).
                 if self.wants_ja3 {
                     if groups.len() % 2 != 0 {
                         return Err(End::Broken);

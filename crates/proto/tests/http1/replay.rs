@@ -1,4 +1,4 @@
-//! Runs the HTTP/1 parser over a capture as an engine would, and collects what it gives.
+//! Runs the HTTP/1 parser over a capture as an engine would, and collects its results.
 
 use super::streams::{self, Event, Flow};
 use gabion_proto::{

@@ -1,4 +1,4 @@
-//! Who sets, clears and asks flowbits: bits that are asked but never set are mistakes, and readers
+//! Rules that set, clear and ask flowbits: bits that are asked but never set are mistakes, and readers
 //! on packets that depend on writers on transactions are inspected after those.
 
 use crate::packet::PacketCondition;

@@ -1,4 +1,4 @@
-//! Reports on a rule set: Suricata's engine analysis, flowbits that nobody sets, rules that cost
+//! Reports on a rule set: Suricata's engine analysis, flowbits that no rule sets, rules that cost
 //! more than others, rules that can never match here.
 
 pub mod flowbits;
@@ -21,7 +21,7 @@ pub struct Report<'r> {
     pub set: &'r Ruleset,
     /// The tables it was compiled with.
     pub catalog: &'r Catalog,
-    /// Who writes the flowbits that rules read.
+    /// The rules that write the flowbits that other rules read.
     pub flowbits: &'r flowbits::Flowbits,
 }
 

@@ -81,7 +81,7 @@ pub struct Selected {
 struct Place {
     file: usize,
     line: usize,
-    /// Lines of the file that it goes over.
+    /// Lines of the file that it covers.
     lines: usize,
 }
 

@@ -4,7 +4,7 @@
 //! fields, attachments, URLs and events. Nothing is held but what is asked for later: the message's
 //! own header fields, names, URLs, one line of decoded text.
 //!
-//! Where standards leave a choice, or are not kept by anybody, it does what Suricata 8.0.7 was observed to
+//! Where standards leave a choice, or no implementation keeps them, it does what Suricata 8.0.7 was observed to
 //! do: only the innermost boundary counts, what follows a boundary is a header block even after the
 //! last one, a part with a file name is an attachment whatever its disposition.
 
