@@ -326,7 +326,7 @@ fn listed_captures() {
                             },
                         ));
                     if theirs != mine {
-                        println!("{capture} events {proto}: peer {theirs:?}, ours {mine:?}");
+                        println!("{capture} events {proto}: Suricata {theirs:?}, ours {mine:?}");
                     }
                 }
             }
