@@ -69,8 +69,8 @@ enum Callee {
 }
 
 impl Callee {
-    fn of(whom: Whom<'_>) -> Callee {
-        match whom {
+    fn of(dst: Whom<'_>) -> Callee {
+        match dst {
             Whom::Ip(ip) => Callee::Ip(ip),
             Whom::Name(name) => Callee::Name(name.to_owned()),
         }

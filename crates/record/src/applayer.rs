@@ -274,7 +274,7 @@ pub enum DetectionEvent {
     OnlyOneDirection,
     /// Detection was left out.
     Skipped,
-    /// A session that announced encryption goes on without it.
+    /// A session that announced encryption continues without it.
     NoTlsAfterStarttls,
     /// A change of protocol led to another than was announced.
     UnexpectedProtocol,
