@@ -30,15 +30,15 @@ limits! { "outputs";
 
     /// Batches of profiles that wait for the disk.
     pub const STORE_BATCHES_MAX: usize = 16,
-        Spares("who gives one waits");
+        Spares("the worker that hands one over waits");
 
     /// Bytes of profiles kept: some weeks of a large site.
     pub const STORE_BYTES_MAX: u64 = 2 << 30,
         Counts("the oldest windows, reported at the end of the run");
 
-    /// Rows of each table of who is to be looked at first that are left when a run has found twice as many.
+    /// Rows of each table of hosts and calls that are left when a run has found twice as many.
     pub const RANK_ROWS_MAX: usize = 1 << 13,
-        Counts("the rows that stand last, counted under the tables; all findings are in the files");
+        Counts("the last rows, counted under the tables; all findings are in the files");
 
     /// Kinds of findings of a host that are counted apart: there are some seventy.
     pub const RANKED_KINDS_MAX: usize = 128,

@@ -47,7 +47,7 @@ limits! { "rules";
     /// Diagnostics kept of one load: a wrong file must not fill the memory with complaints; what is
     /// beyond it is only counted.
     pub const DIAGNOSTICS_MAX: usize = 50_000,
-        Counts("what else is wrong with rules, by number");
+        Counts("further faults of rules, by number");
 
     /// Hashes read from one list of `filemd5` and its like: a gigabyte of them.
     pub const HASHES_PER_LIST_MAX: usize = 32 << 20,

@@ -77,7 +77,7 @@ limits! { "proto.http1";
 
     /// Undecodable input kept at the head of an encoded body while its true encoding is looked for.
     pub(crate) const ENCODING_HEAD_BYTES_MAX: usize = 64 * 1024,
-        Spares("the body is taken for what it is taken for by then");
+        Spares("the body is decoded by the encoding that was chosen by then");
 
     /// Encodings over one another that are undone, whatever the configuration allows: each takes some ten KiB of the
     /// stack while it works, and 44 KiB of memory. Suricata's default is 2.

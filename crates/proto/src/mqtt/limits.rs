@@ -30,7 +30,7 @@ limits! { "proto.mqtt";
     /// Topics of a SUBSCRIBE or UNSUBSCRIBE that rules look at (Suricata's defaults,
     /// `subscribe-topic-match-limit` and `unsubscribe-topic-match-limit`).
     pub const TOPICS_MATCHED_MAX: u64 = 100,
-        Spares("rules look at the first ones only, as the configuration says");
+        Spares("rules inspect the first ones only, as configured");
 
     /// Topics kept of a message, so that its record stays below a megabyte: a message of 1 MiB could
     /// carry a third of a million empty ones.

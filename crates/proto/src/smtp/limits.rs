@@ -51,7 +51,7 @@ limits! { "proto.smtp";
     pub const NESTING_MAX: usize = 256,
         Loses("multiparts inside of others");
 
-    /// Parameters of a header value looked at (`filename*0` to `filename*N`).
+    /// Parameters of a header value that are read (`filename*0` to `filename*N`).
     pub const PARAMETERS_MAX: usize = 4096,
         Loses("parameters of a header value");
 
