@@ -1,7 +1,7 @@
 //! The second keyed stage: evidence of a profile and window adds up to alerts.
 //!
 //! Evidence comes in the order (time, id); one stage decides and resets, so that nothing is lost or
-//! said twice between a look and a reset. A telling whose id was seen in its window before is a repeat
+//! reported twice between a look and a reset. A report whose id was seen in its window before is a repeat
 //! and counts for nothing.
 
 use crate::evidence::short;
@@ -16,7 +16,7 @@ use gabion_record::saved;
 use hashbrown::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 
-/// Sum for an hour at which confidence begins, and at which it is full, after the peer.
+/// Sum for an hour at which confidence begins, and at which it is full, as in Slips.
 const CONFIDENCE: (f64, f64) = (4.8, 26.0);
 
 /// Tellings named last that a further one is compared with.
@@ -79,7 +79,7 @@ impl Accumulator {
         false
     }
 
-    /// Adds evidence up, however it is told: `telling` is what an alert names for it. The sum of its window
+    /// Adds evidence up, however it is reported: `telling` is the id that an alert names. Returns the sum of its window
     /// so far, and an alert when it crossed the threshold.
     pub(crate) fn add(
         &mut self,
@@ -100,7 +100,7 @@ impl Accumulator {
         let add = e.level.weight() * e.confidence;
         sum.level += add;
         sum.total += add;
-        // Several occurrences of a finding are told once.
+        // Several occurrences of a finding are named once.
         let is_named = sum.ids.iter().rev().take(NAMED_LATELY).any(|id| *id == telling);
         if !is_named && reached::CORRELATED_MAX.has_room(sum.ids.len()) {
             sum.ids.push(telling);
@@ -153,7 +153,7 @@ impl Accumulator {
 
     /// Whether the id is new.
     fn remember(&mut self, id: FindingId) -> bool {
-        // A bound over all profiles; beyond it a repeat may be told again.
+        // A bound over all profiles; beyond it a repeat may be reported again.
         if self.seen.len() >= IDS_MAX {
             let is_new = !self.seen.contains(&id);
             reached::IDS_MAX.count_times(u64::from(is_new));

@@ -1,7 +1,7 @@
-//! A bounded memory of who asked whom, so that answers are not taken for attempts.
+//! A bounded memory of which host asked which, so that answers are not taken for attempts.
 //!
-//! Some flows go back to whoever asked for them: a device answers a search by multicast (SSDP), a TFTP server
-//! answers from a port of its own, and exporters of one-way flows tell each half of a conversation by itself.
+//! Some flows answer the host that asked for them: a device answers a search by multicast (SSDP), a TFTP server
+//! answers from a port of its own, and exporters of one-way flows report each half of a conversation by itself.
 //! Taken alone such a flow goes to a port without a service and nobody answers it. The source port is no
 //! evidence of it, since a scanner chooses its own (`nmap -g 53`); that the destination asked before is.
 //!
@@ -21,7 +21,7 @@ use gabion_record::saved;
 const WAYS: usize = 4;
 /// Who asked a group instead of a host.
 const GROUP: u64 = 0x6772_6f75_7021_a5c3;
-/// Tells announced ports from questions.
+/// Distinguishes announced ports from questions.
 const ANNOUNCED: u64 = 0x616e_6e6f_756e_6365;
 
 /// One question: a part of its hash, and the second up to which it may be answered (0: none).

@@ -12,7 +12,7 @@ use gabion_record::logs::Body;
 /// with 111.
 const AS_IP: u8 = 0xe0;
 
-/// Whom a request is for.
+/// The host that a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Called<'a> {
     /// The name, as it was written, without a port and a dot at its end.

@@ -49,7 +49,7 @@ impl Context<'_, '_> {
         finding
     }
 
-    /// Begins the last telling of something that was found in that window, seen last at `last`, and is counted no
+    /// Begins the last report of something that was found in that window, seen last at `last`, and is counted no
     /// further.
     pub(crate) fn find_last(
         &self,
@@ -74,7 +74,7 @@ impl Context<'_, '_> {
         self.out.put(finding, self.record.uid, complete);
     }
 
-    /// Says it at the 1st, 10th, 100th … time in this window; `what` tells one thing from
+    /// Reports it at the 1st, 10th, 100th … time in this window; `what` distinguishes one thing from
     /// another of the same type.
     pub(crate) fn say_damped(&mut self, what: u64, make: impl FnOnce(&Self) -> EvidenceBuilder) {
         let finding = make(self);
@@ -87,8 +87,8 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Counts a repeat; the times so far when it is to be said. Cheaper than making evidence that
-    /// is not said.
+    /// Counts a repeat; returns the times so far when it is to be reported. Cheaper than making evidence that
+    /// is not reported.
     pub(crate) fn is_due(&mut self, kind: &'static EvidenceType, what: u64) -> Option<Times> {
         let (count, key) = self.repeats.count(kind, what)?;
         Some(Times { count, repeat: mix(key ^ hash_ip(self.profile)) })
@@ -96,7 +96,7 @@ impl Context<'_, '_> {
 
     /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
     /// in the profile of `ip`.
-    /// Whether it was made whole: last numbers of what was only counted are told nowhere.
+    /// Whether it was made whole: last numbers of what was only counted are reported nowhere.
     pub(crate) fn say_pair(
         &mut self,
         src: EvidenceBuilder,
@@ -172,7 +172,7 @@ pub(crate) struct Closing<'a> {
 }
 
 impl Closing<'_> {
-    /// Says how often things were seen by now, of which that is all that is known here: who tells them knows the
+    /// Returns how often things were seen by now. Nothing else is known of them here: the stage that reports them has the
     /// rest.
     pub(crate) fn say_repeats(&mut self, repeats: &Repeats) {
         for (key, times) in repeats.grown() {
@@ -182,7 +182,7 @@ impl Closing<'_> {
         }
     }
 
-    /// Begins the last telling of something that was found in that window and seen last at `last`.
+    /// Begins the last report of something that was found in that window and seen last at `last`.
     pub(crate) fn find(
         &self,
         kind: &'static EvidenceType,

@@ -1,8 +1,8 @@
-//! The same evidence of ever new sources: the first few of each shard are said, a thousand in all, then
+//! The same evidence of constantly changing sources: the first few of each shard are reported, a thousand in all, then
 //! the 10th, 100th, 1,000th … of a shard, and each that measures more than all before it.
 //!
-//! Only evidence at a source's very first record passes here. Whoever does anything more is told as
-//! always, so that a flood of spoofed sources hides nobody behind it.
+//! Only evidence at a source's very first record passes here. A source that does anything more is reported as
+//! always, so that a flood of spoofed sources hides nobody.
 
 use crate::limits::{CROWD_MAX, reached};
 use crate::room::Weight;
@@ -26,7 +26,7 @@ pub(crate) struct Crowd {
 saved! { Crowd { window, counts, unsaid } }
 
 impl Crowd {
-    /// Evidence at the first record of a source: how often it was seen, where it is to be said.
+    /// Evidence at the first record of a source: returns how often it was seen, if it is to be reported.
     pub(crate) fn said(&mut self, e: &Evidence) -> Option<u64> {
         if e.window > self.window {
             self.window = e.window;
@@ -50,7 +50,7 @@ impl Crowd {
         let measured = Weight::of(e).measured();
         let is_largest = measured > *most;
         *most = measured.max(*most);
-        // The largest upload of a flood is told, whoever sends it.
+        // The largest upload of a flood is reported, whatever source sends it.
         if *count <= SAID || is_largest {
             return Some(e.times);
         }

@@ -1,7 +1,7 @@
 //! The engine's stages (site, profiles, accumulation), and all of them joined on one thread.
 //!
 //! [`Front`] sees every record in the total order; [`crate::Shards`] hold profiles, on one thread or
-//! several; [`Back`] takes what they find in the order of places, whoever found it.
+//! several; [`Back`] takes what they find in the order of places, whatever thread found it.
 
 use crate::accumulate::Accumulator;
 use crate::ahead::Ahead;
@@ -29,10 +29,10 @@ use std::sync::Arc;
 /// What the engine says.
 #[derive(Debug)]
 pub enum Output<'a> {
-    /// An occurrence, and the sum of its profile's window so far: what counts and adds up. Whether and how
-    /// often it is told is said by [`Output::Telling`].
+    /// An occurrence, and the sum of its profile's window so far: it counts and adds up. Whether and how
+    /// often it is reported is a matter of [`Output::Telling`].
     Evidence(&'a Evidence, f64),
-    /// A finding as it is told now, and the sum of its profile's window so far.
+    /// A finding as it is reported now, and the sum of its profile's window so far.
     Telling(&'a Evidence, f64),
     /// An alert.
     Alert(&'a Alert),
@@ -61,7 +61,7 @@ pub struct Counts {
     pub evidence: u64,
     /// Evidence that was a repeat.
     pub repeats: u64,
-    /// Evidence at first records of ever new sources that was only counted.
+    /// Evidence at first records of constantly changing sources that was only counted.
     pub crowded: u64,
     /// Alerts.
     pub alerts: u64,
@@ -75,7 +75,7 @@ pub struct Counts {
     pub whitelisted: u64,
     /// Evidence that it kept back.
     pub whitelisted_evidence: u64,
-    /// Findings told: one by one, and growing ones that stand for many.
+    /// Reports of findings: of single ones, and of growing ones that stand for many.
     pub findings: u64,
     /// Tellings of them.
     pub tellings: u64,
@@ -306,7 +306,7 @@ pub struct Back {
     input_state: String,
     /// What the whitelist keeps back.
     withheld: Withheld,
-    /// What is told singly, and what is folded.
+    /// The findings that are reported singly, and those that are folded.
     rooms: Rooms,
     /// Windows that have begun, until evidence from behind their begin comes.
     turns: VecDeque<Turn>,
@@ -332,14 +332,14 @@ impl Back {
         self.turns.extend(turns);
     }
 
-    /// All evidence of the records that [`Back::turn`] was told of has been taken.
+    /// All evidence of the records that [`Back::turn`] was called for has been taken.
     pub fn turned(&mut self, sink: &mut dyn FnMut(Output<'_>)) {
         while let Some(turn) = self.turns.pop_front() {
             self.close(turn.window, sink);
         }
     }
 
-    /// All evidence has been taken: what has grown is told with its last numbers.
+    /// All evidence has been taken: findings that have grown are reported with their last numbers.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Output<'_>)) {
         self.turned(sink);
         self.close(i64::MAX, sink);
@@ -358,7 +358,7 @@ impl Back {
         self.withheld.learn(learned);
     }
 
-    /// All evidence of the records that [`Back::learn`] was told of has been taken.
+    /// All evidence of the records that [`Back::learn`] was called for has been taken.
     pub fn catch_up(&mut self) {
         self.withheld.catch_up();
     }
@@ -409,7 +409,7 @@ impl Back {
             Fate::Known(telling) | Fate::Folded(telling, _) => *telling,
         };
         let (sum, alert) = self.accumulator.add(e, telling, start, &self.settings);
-        // An occurrence has its own numbers, what is told those of its finding.
+        // An occurrence has its own numbers, a report those of its finding.
         let of_finding = std::mem::replace(&mut e.measures, measured);
         e.telling = said;
         sink(Output::Evidence(e, sum));
@@ -458,7 +458,7 @@ impl Back {
         if from.is_empty() { Ok(()) } else { Err(RestoreError::OtherVersion) }
     }
 
-    /// Enters what became of evidence so far.
+    /// Enters the outcome of evidence so far.
     pub fn enter(&self, counts: &mut Counts) {
         counts.whitelisted_evidence = self.counts.whitelisted_evidence;
         counts.evidence = self.counts.evidence;
@@ -515,7 +515,7 @@ impl Engine {
         Engine::with_budget(settings, start, BUDGET)
     }
 
-    /// The same with so many bytes for seeds (at most half of it) and profiles.
+    /// The same with this number of bytes for seeds (at most half of it) and profiles.
     pub fn with_budget(settings: Settings, start: Option<TimeNs>, bytes: usize) -> Engine {
         let settings = Arc::new(settings);
         Engine {
@@ -611,7 +611,7 @@ impl Engine {
         }
     }
 
-    /// Gives all that the engine is between two records, part by part, so that another one can go on from
+    /// Returns the whole state of the engine between two records, part by part, so that another one can continue from
     /// there ([`Engine::restore`]) as this one does. Profiles of windows that have ended are handed over
     /// first ([`Engine::take_kept`]).
     pub fn save(&mut self, each: &mut dyn FnMut(Section, Vec<u8>)) {
@@ -693,7 +693,7 @@ mod tests {
         trial.engine.keep_windows();
         for n in 0..400i64 {
             let src = format!("8.8.{}.{}", n / 200, n % 200);
-            // Whoever comes later does more.
+            // Later sources do more.
             for m in 0..2 + n / 10 {
                 trial.give(&conn(n, &src, "1.2.3.4", 123).lasting(m as f64 / 100.0).udp());
             }
@@ -714,7 +714,7 @@ mod tests {
         assert!(again.len() <= 1, "{}", again.len());
     }
 
-    /// Profiles that are handed over while another host goes on from that second on.
+    /// Profiles that are handed over while another host continues from that second on.
     fn later(trial: &mut Trial, second: i64) -> Vec<Kept> {
         let mut kept = Vec::new();
         for n in 0..8000 {
@@ -728,7 +728,7 @@ mod tests {
     }
 
     /// Profiles of a window are handed over a few at a time, and each as it was at the end of its window:
-    /// before it goes on, is folded or goes with its window.
+    /// before it continues, is folded or goes with its window.
     #[test]
     fn profiles_are_handed_over_as_they_were() {
         let mut trial = Trial::with_budget(1 << 20);
@@ -749,7 +749,7 @@ mod tests {
         };
         let before: Vec<(Ip, Vec<u8>)> = trial.engine.profiles().map(encoded).collect();
         assert!((40..400).contains(&before.len()), "{}", before.len());
-        // One goes on at once, others come, for whom some must be folded.
+        // One continues at once; others come, and some must be folded to make space for them.
         let goes_on = before[before.len() / 2].0;
         scan(&mut trial, &goes_on.to_string(), 3600, 12);
         let folded = trial.engine.counts().folded;
@@ -767,7 +767,7 @@ mod tests {
         }
     }
 
-    /// A source that is told of has a profile, with what it sent, though it was seen once.
+    /// A source with reported evidence has a profile, with what it sent, though it was seen once.
     #[test]
     fn a_source_that_is_told_of_is_kept() {
         let mut trial = Trial::new();
@@ -793,8 +793,8 @@ mod tests {
         trial.engine.ledger().balance().unwrap();
     }
 
-    /// Spoofed sources beyond any budget: memory stays, the scanner among them is found, the books
-    /// balance, and evidence of first records is not said a hundred thousand times.
+    /// Spoofed sources beyond any budget: memory stays, the scanner among them is found, the ledgers
+    /// balance, and evidence of first records is not reported a hundred thousand times.
     #[test]
     fn a_flood_of_sources_hides_no_scanner() {
         let mut trial = Trial::with_budget(1 << 20);
@@ -912,8 +912,8 @@ mod tests {
         assert_eq!(trial.of(&horizontal_scan::TYPE).len(), 1);
     }
 
-    /// After one record of the future all others are late and turn no window: the windows that they begin are
-    /// closed nevertheless, and what grew in them is told.
+    /// After one record of the future all others are late and start no later window: the windows that they begin are
+    /// closed nevertheless, and findings that grew in them are reported.
     #[test]
     fn windows_of_late_records_are_closed() {
         let mut trial = Trial::new();
@@ -947,7 +947,7 @@ mod tests {
         assert!(!trial.said.is_empty());
     }
 
-    /// D1 and D2 of the peer: what is read twice is said once, and the same run says the same.
+    /// D1 and D2 of Slips: a record that is read twice is reported once, and the same run reports the same.
     #[test]
     fn the_same_input_says_the_same_and_twice_is_once() {
         let run = |times: usize| {
@@ -967,7 +967,7 @@ mod tests {
         assert!(scans(&twice) <= scans(&once) + 4);
     }
 
-    /// A profile comes back from its encoding and goes on as if it had not been away.
+    /// A profile that is decoded again continues as if it had not been away.
     #[test]
     fn a_profile_survives_its_encoding() {
         let mut trial = Trial::new();

@@ -1,6 +1,6 @@
-//! What can go wrong for whoever calls the engine.
+//! Errors that the engine returns to its caller.
 
-/// Why a run cannot go on from a checkpoint.
+/// Why a run cannot continue from a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// Windows or profiles would mean something else.

@@ -25,10 +25,10 @@ pub(crate) struct Times {
 /// Evidence being made.
 pub(crate) struct EvidenceBuilder(pub Evidence, pub(crate) About);
 
-/// What a finding is about beside its type, profile and window.
+/// What a finding is about in addition to its type, profile and window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
-    /// To whom is part of it.
+    /// Its target is part of it.
     pub(crate) victim: bool,
     /// The port is part of it.
     pub(crate) port: bool,
@@ -104,7 +104,7 @@ impl EvidenceBuilder {
     }
 
     /// The pair of an observation: of `profile` as the source, and of the other end, named by `attacker`, in
-    /// the profile of `ip`. Each names the other's telling.
+    /// the profile of `ip`. Each names the other's report.
     pub(crate) fn pair(
         self,
         profile: Ip,
@@ -176,7 +176,7 @@ impl EvidenceBuilder {
         self
     }
 
-    /// What it is about beside parties and port: a name, say, by its hash.
+    /// What it is about in addition to parties and port: a name, for example, by its hash.
     pub(crate) fn about(mut self, what: u64) -> EvidenceBuilder {
         self.0.about = what;
         self
@@ -224,19 +224,19 @@ impl EvidenceBuilder {
         self
     }
 
-    /// Whom it was done to at this moment; the finding is the same when the next one is another.
+    /// The target at this moment; the finding is the same when the next target is another.
     pub(crate) fn victim_now(mut self, ip: Ip) -> EvidenceBuilder {
         self.1.victim = false;
         self.victim(ip)
     }
 
-    /// To whom: the flow's other end.
+    /// The target: the flow's other end.
     pub(crate) fn victim(mut self, ip: Ip) -> EvidenceBuilder {
         self.0.victim = Some(Party::destination(ip));
         self
     }
 
-    /// To whom: a name.
+    /// The target: a name.
     pub(crate) fn victim_domain(mut self, name: String) -> EvidenceBuilder {
         self.0.victim = Some(Party { role: Role::Destination, what: Indicator::Domain(name) });
         self
@@ -280,7 +280,7 @@ impl EvidenceBuilder {
         self
     }
 
-    /// It began then, and so many were counted since.
+    /// When it began, and the number counted since.
     pub(crate) fn since(mut self, first: TimeNs, count: u64) -> EvidenceBuilder {
         self.0.measures.first = first;
         self.0.measures.count = count;
@@ -303,14 +303,14 @@ impl EvidenceBuilder {
     }
 }
 
-/// Whether whom evidence names can have done it: nobody sends from a broadcast address, a group or 0.0.0.0. What
-/// such an address is said to do (a host that asks for its first address) is nobody's.
+/// Whether the attacker that evidence names can have done it: nobody sends from a broadcast address, a group or 0.0.0.0.
+/// Flows from such an address (a host that asks for its first address) belong to nobody.
 pub(crate) fn can_attack(e: &Evidence) -> bool {
     e.attacker.ip().is_none_or(Ip::can_send)
 }
 
-/// The id of a finding: a hash of its type, profile, window and what it is about. What grows while it goes
-/// on, how bad it is and in which words it is told are no part of it.
+/// The id of a finding: a hash of its type, profile, window and what it is about. Its growing numbers, its
+/// level and the words of its report are no part of it.
 fn id_of(e: &Evidence, about: About) -> FindingId {
     let mut bytes = Vec::with_capacity(160);
     bytes.extend_from_slice(&[ID_VERSION, e.proto as u8]);
@@ -343,7 +343,7 @@ pub(crate) fn put_party(party: Option<&Party>, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The id of a telling: a hash of the finding's id and of all that is said this time.
+/// The id of a report: a hash of the finding's id and of all that this report says.
 pub(crate) fn telling_of(e: &Evidence) -> FindingId {
     let mut bytes = Vec::with_capacity(256);
     bytes.extend_from_slice(&e.id.0);
@@ -395,7 +395,7 @@ mod tests {
     use crate::trial::{Trial, conn};
 
     /// A finding's id is the same while it grows and another for another target, port, source and window;
-    /// each telling has an id of its own.
+    /// each report has an id of its own.
     #[test]
     fn an_id_is_made_of_what_does_not_grow() {
         let mut trial = Trial::new();

@@ -36,7 +36,7 @@ impl Shown {
             + usize::from(self.findings > 0)
     }
 
-    /// Active in so many minutes that it is no source of a flood that passes by.
+    /// A source active in this many minutes is none of a flood that passes by.
     #[inline]
     pub(crate) fn is_lasting(self) -> bool {
         self.active_minutes >= ACTIVE_MINUTES
@@ -121,7 +121,7 @@ saved! { NotableFolded { count, most } }
 saved! { FoldOrder { queues, weights } }
 
 impl FoldOrder {
-    /// Puts a profile of so many bytes behind all others of its tier.
+    /// Puts a profile of `bytes` bytes after all others of its tier.
     pub(crate) fn push(&mut self, tier: usize, ip: Ip, bytes: usize) {
         if let (Some(queue), Some(weight)) = (self.queues.get_mut(tier), self.weights.get_mut(tier))
         {

@@ -1,7 +1,7 @@
-//! An engine that is saved and restored between any two records goes on as if nothing had happened.
+//! An engine that is saved and restored between any two records continues as if nothing had happened.
 //!
-//! The scripts of all detectors ([`crate::hostile`]) are cut somewhere: what was until then is saved, a new
-//! engine takes it in and goes on. Evidence, alerts, counts, the ledger of sources, and every profile at the
+//! The scripts of all detectors ([`crate::hostile`]) are cut somewhere: the state until then is saved, a new
+//! engine loads it and continues. Evidence, alerts, counts, the ledger of sources, and every profile at the
 //! end have to be those of one engine that was never cut. A field of a state that is not encoded, or is not
 //! read back as it was, fails here, because its detector says something else or its profile looks
 //! different.
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 const ROOM: usize = 16 << 20;
 
-/// All that an engine told.
+/// All that an engine reported.
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     said: Vec<String>,

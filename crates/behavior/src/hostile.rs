@@ -1,9 +1,9 @@
 //! Every detector of the registry against time and input that lie.
 //!
 //! Of each detector there is a script: records that make it say its evidence. The script is then given
-//! out of order, with every record twice, behind one early record, before one of the future, again after
-//! fifty years, and amid a flood of spoofed sources in little memory; each time the books have to
-//! balance, and what was said is compared with what the plain script says. A detector without a script
+//! out of order, with every record twice, after one early record, before one of the future, again after
+//! fifty years, and amid a flood of spoofed sources in little memory; each time the ledgers have to
+//! balance, and the evidence is compared with that of the plain script. A detector without a script
 //! fails the test, as does a script that says nothing.
 
 use crate::engine::Counts;
@@ -326,7 +326,7 @@ pub(crate) fn settings() -> Settings {
     Settings { intel: Arc::new(intel(&files, 17)), ..Settings::default() }
 }
 
-/// Runs records and keeps the books; evidence of one type.
+/// Runs records and checks the ledgers; returns evidence of one type.
 struct Run {
     trial: Trial,
     latest: Option<TimeNs>,
@@ -418,7 +418,7 @@ fn out_of_order() {
     });
 }
 
-/// Every record twice: it is said, and not twice as often as before.
+/// Every record twice: it is reported, and not twice as often as before.
 #[test]
 fn repeated() {
     each(|module, kind, script, said| {
@@ -478,7 +478,7 @@ fn one_record_of_the_future() {
     });
 }
 
-/// The same again fifty years later: it is said again, unless once is enough for ever.
+/// The same again fifty years later: it is reported again, unless once is enough for ever.
 #[test]
 fn time_that_jumps_by_fifty_years() {
     each(|module, kind, script, said| {
@@ -499,8 +499,8 @@ fn time_that_jumps_by_fifty_years() {
     });
 }
 
-/// A flood of spoofed sources that has filled little memory and goes on between all records: what happens
-/// in it is still said.
+/// A flood of spoofed sources that has filled little memory and continues between all records: evidence of what
+/// happens in it is still reported.
 #[test]
 fn a_flood_of_spoofed_sources() {
     each(|module, kind, script, said| {

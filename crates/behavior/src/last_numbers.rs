@@ -1,4 +1,4 @@
-//! Every type whose findings grow: however far one grows beyond its thresholds, its last telling has its true total.
+//! Every type whose findings grow: however far one grows beyond its thresholds, its last report has its true total.
 
 use crate::detect::{
     beacon, command_control, data_upload, dga, dhcp_scan, dns_tunnel, horizontal_scan,
@@ -12,7 +12,7 @@ use gabion_record::logs::{Body, Dhcp, Dns, Http, SECOND, Ssh, Ssl};
 
 const HOST: &str = "10.0.0.1";
 
-/// A type: what makes it grow to so many (and what it then comes to), and the number that it measures.
+/// A type: the records that make it grow to `n` (and what it then comes to), and the number that it measures.
 struct Growth {
     kind: &'static EvidenceType,
     /// Least and most that it is grown to.
@@ -268,7 +268,7 @@ impl Random {
     }
 }
 
-/// What was told of a type last, of each profile.
+/// The last report of a type, for each profile.
 fn last<'a>(trial: &'a Trial, kind: &'a EvidenceType) -> Vec<&'a Evidence> {
     let mut last: Vec<&Evidence> = Vec::new();
     for e in trial.told.iter().filter(|e| e.kind == kind) {
@@ -289,7 +289,7 @@ fn the_last_telling_has_the_true_total() {
             let total = (growth.grow)(&mut trial, n);
             match run % 2 {
                 0 => {}
-                // Others go on for hours, and the profile is let go of.
+                // Others continue for hours, and the profile is evicted.
                 _ => {
                     let end = trial.engine.counts().last.seconds();
                     for hour in 1..=6 {
@@ -317,7 +317,7 @@ fn the_last_telling_has_the_true_total() {
     }
 }
 
-/// What is counted for a day and then anew says its last numbers before it begins again.
+/// What is counted day by day reports its last numbers before it begins again.
 #[test]
 fn a_day_that_is_over_says_its_last_numbers() {
     const DAY: i64 = 86_400;
@@ -336,7 +336,7 @@ fn a_day_that_is_over_says_its_last_numbers() {
     assert_eq!(told(&pair_totals::LONG).map(|m| m.duration_ns / SECOND), Some(13 * 3400));
 }
 
-/// A beacon that stops is told with what it came to when it is silent, not when the input ends.
+/// A beacon that stops is reported with its total when it is silent, not when the input ends.
 #[test]
 fn a_beacon_that_stops_says_what_it_came_to() {
     let mut trial = Trial::new();
@@ -351,7 +351,7 @@ fn a_beacon_that_stops_says_what_it_came_to() {
     assert!(told.iter().all(|e| !e.uids.is_empty()));
 }
 
-/// Types that go on growing in later windows are all among those above.
+/// Types that continue to grow in later windows are all among those above.
 #[test]
 fn every_lasting_type_is_grown() {
     for (_, about) in crate::detect::ALL {

@@ -1,13 +1,13 @@
 //! Where the detectors of a shard put what they found, and how much of it is made whole.
 //!
 //! In a flood of findings nearly all are only counted, in findings that stand for many ([`crate::room`]). A
-//! finding that will be told needs ids, texts and ids of flows; one that is only counted needs none of them,
-//! and making them costs more than all else that is done for it. So a shard makes whole what has a chance to be
-//! told one by one: some findings of a type and window, some of each source, whatever is known of them later, and
+//! finding that will be reported needs ids, texts and ids of flows; one that is only counted needs none of them,
+//! and making them costs more than all else that is done for it. So a shard makes whole those that may be
+//! reported one by one: some findings of a type and window, some of each source, whatever is known of them later, and
 //! those that weigh more than nearly all before. The others are [`Telling::Counted`].
 //!
 //! A shard sees its records in the order of all, so what is made whole does not depend on how many workers there
-//! are. It may make more whole than is told: what is told is decided where all shards meet.
+//! are. It may make more whole than are reported: that is decided where all shards meet.
 
 use crate::crowd::Crowd;
 use crate::evidence::{About, EvidenceBuilder, can_attack};
@@ -27,15 +27,15 @@ pub(crate) enum Mode {
     /// All.
     #[default]
     All,
-    /// Those that a crowd of ever new sources leaves: these are of a source's very first record.
+    /// Those that a crowd of constantly changing sources leaves: these are of a source's very first record.
     First,
     /// None: they were said when their record came.
     Muted,
 }
 
-/// What became of a finding, with how often it was seen.
+/// The outcome of a finding, with how often it was seen.
 enum Fate {
-    /// It is not told, and counted by whoever left it out.
+    /// It is not reported; the stage that left it out counts it.
     Dropped,
     /// It is made whole.
     Whole(u64),
@@ -58,13 +58,13 @@ pub struct Outlet {
 saved! { Outlet { crowd, gate; found = Vec::new(), made = 0, mode = Mode::All } }
 
 impl Outlet {
-    /// Of one of so many shards.
+    /// Of one of `shards` shards.
     pub(crate) fn of_shards(shards: usize) -> Outlet {
         let room = WHOLE_LEAST + 2 * SINGLE_MAX / shards.max(1);
         Outlet { gate: Gate { room: Some(room), ..Gate::default() }, ..Outlet::default() }
     }
 
-    /// One that takes nothing: for what was said before.
+    /// One that takes nothing: for findings that were reported before.
     pub(crate) fn muted() -> Outlet {
         Outlet { mode: Mode::Muted, ..Outlet::default() }
     }
@@ -77,7 +77,7 @@ impl Outlet {
     /// A record comes, or a moment that was asked for.
     #[inline]
     pub(crate) fn begin(&mut self, settings: &Settings) {
-        // What a whitelist keeps back behind this must not take the room of what is told.
+        // Findings that a whitelist hides later must not take the space of those that are reported.
         self.gate.is_open = !settings.whitelist.is_empty();
     }
 
@@ -92,7 +92,7 @@ impl Outlet {
         std::mem::take(&mut self.found)
     }
 
-    /// Whether something was made whole behind the first so many.
+    /// Whether something was made whole after the first `before`.
     pub(crate) fn has_whole(&self, before: usize) -> bool {
         let later = self.found.get(before..).unwrap_or_default();
         later.iter().any(|e| e.why != Telling::Counted)
@@ -110,7 +110,7 @@ impl Outlet {
 
     /// Takes a finding, unless it names an address that can't send. `flow` is the id of the flow that it is about;
     /// `complete` adds words to its sentence and is asked only where somebody may read them. Whether it was made
-    /// whole: last numbers of what was only counted are told nowhere.
+    /// whole: last numbers of what was only counted are reported nowhere.
     pub(crate) fn put(
         &mut self,
         finding: EvidenceBuilder,
@@ -120,7 +120,7 @@ impl Outlet {
         if !can_attack(&finding.0) {
             return false;
         }
-        // Last numbers are no occurrence: they are told where their finding was.
+        // Last numbers are no occurrence: they are reported where their finding was.
         if finding.0.why.is_last() {
             if self.mode != Mode::Muted {
                 complete(finding).finish(&mut self.found);
@@ -232,8 +232,8 @@ struct Gate {
 
 saved! { Gate { cells, newest, room, whole; is_open = false } }
 
-/// Where a profile counts repeats of what was made whole, and the window. How often something was seen in all is
-/// told only where it was told at all.
+/// Where a profile counts repeats of what was made whole, and the window. How often something was seen in all is reported
+/// only if it was reported at all.
 #[derive(Debug, Default)]
 pub(crate) struct Whole {
     repeats: HashMap<u64, i64, FixedState>,
@@ -375,7 +375,7 @@ mod tests {
         e.why != Telling::Counted
     }
 
-    /// Sources that each do three loud things: of 9,000 findings and more a shard makes whole what may be told,
+    /// Sources that each do three loud things: of 9,000 findings and more a shard makes whole what may be reported,
     /// and the others have neither ids nor texts; all count and add up.
     #[test]
     fn a_flood_is_counted_and_not_made() {
@@ -413,8 +413,8 @@ mod tests {
         assert!(trial.told.iter().all(|e| !e.kind.name.is_empty() && e.id != FindingId::default()));
     }
 
-    /// What was told grows with all that comes of it, however much else there is; and three sources in one shard
-    /// are told as if each had its own.
+    /// A reported finding grows with all its occurrences, however much else there is; and three sources in one shard
+    /// are reported as if each had its own.
     #[test]
     fn what_is_known_grows_and_small_sites_are_told_whole() {
         let mut trial = Trial::new();
@@ -427,7 +427,7 @@ mod tests {
                 for m in 0..5 {
                     let second = i64::from(n * 5 + m);
                     let dst = format!("9.9.{who}.{n}");
-                    // One that goes on among others that come once.
+                    // One that continues among others that come once.
                     if m == 0 {
                         trial.give(&conn(second, src, "9.9.9.9", 443).lasting(2000.0));
                     }

@@ -1,4 +1,4 @@
-//! Defects of the peer that no single detector is the place to test: each test is named in
+//! Defects of Slips that belong to no single detector: each test is named in
 //! `docs/slips-defects.md`.
 
 use crate::detect::{horizontal_scan, vertical_scan};
@@ -11,7 +11,7 @@ fn ports(trial: &mut Trial, src: &str, from: u16, to: u16) {
     }
 }
 
-/// D11: the counter that a flow touches is looked at, not all of them: a scan of every port is told at
+/// D11: the counter that a flow touches is looked at, not all of them: a scan of every port is reported at
 /// powers of ten, and the profile is no larger for it.
 #[test]
 fn a_scan_of_all_ports_costs_no_more_by_port() {

@@ -6,7 +6,7 @@
 //! registers (a standard error of 13 %: what is asked is whether it is two hosts of a hundred or half of
 //! them). When the table is full, an address that one host talked to and that has been silent for an hour goes,
 //! as far as two looks find one: those taken in first are looked at first, and who stays goes to the end. When
-//! there is none, the new one is not taken in, and nothing is said of it.
+//! there is none, the new one is not taken in, and nothing is reported about it.
 
 use crate::limits::{OUTSIDE_LOOKS, OUTSIDE_MAX, SET_MAX, reached};
 use crate::sketch::{Hosts, hash_ip};
@@ -235,8 +235,8 @@ mod tests {
         assert_eq!(all.see(Ip::v4(0x0a00_0001), Ip::v4(0x0808_0808), TimeNs(SECOND)), rare);
     }
 
-    /// A flood of addresses outside: the table is bounded, what is shared stays, what had no room is
-    /// counted and nothing is said of it.
+    /// A flood of addresses outside: the table is bounded, shared addresses stay, those that did not fit are
+    /// counted and nothing is reported about them.
     #[test]
     fn a_flood_of_addresses_is_bounded() {
         let mut all = Outsides::default();

@@ -435,8 +435,8 @@ fn one(
     profile.timer = (timer != NEVER).then_some(timer);
 }
 
-/// Says the last numbers of what was found in windows that are over and made whole, where it has grown since it
-/// was told.
+/// Reports the last numbers of findings of windows that are over, if they were made whole and have grown since they
+/// were reported.
 pub(crate) fn close(
     profile: &mut Profile,
     (oldest, now): (i64, TimeNs),
@@ -444,7 +444,7 @@ pub(crate) fn close(
     settings: &Settings,
     (whole, out): (&Whole, &mut Vec<Evidence>),
 ) {
-    // One record was told as it is.
+    // One record was reported as it is.
     if profile.records <= 1 {
         return;
     }
@@ -459,7 +459,7 @@ pub(crate) fn close(
             if !whole.has(repeat) {
                 continue;
             }
-            // How often it was seen is all that is known here: who tells it knows the rest.
+            // Only how often it was seen is known here: the stage that reports it has the rest.
             let mut finding = EvidenceBuilder::new(&REPEATED, ip, profile.last, number).at_last();
             (finding.0.times, finding.0.repeat) = (times, repeat);
             finding.finish(closing.out);

@@ -1,4 +1,4 @@
-//! How often things were seen in a window, so that a repeat is told at the 1st, 10th, 100th … time only.
+//! How often things were seen in a window, so that a repeat is reported at the 1st, 10th, 100th … time only.
 
 use crate::limits::{REPEATED_TYPES_MAX, REPEATS_MAX, reached};
 use crate::sketch::{Keyed, mix};
@@ -18,7 +18,7 @@ state! {
 }
 
 impl Repeats {
-    /// Counts one; the times so far when it is to be said now, and the hash under which it is counted.
+    /// Counts one; returns the times so far if it is to be reported now, and the hash under which it is counted.
     #[inline]
     pub(crate) fn count(&mut self, kind: &'static EvidenceType, what: u64) -> Option<(u64, u64)> {
         let by_kind = mix(kind.hash);
@@ -53,7 +53,7 @@ impl Repeats {
         State::prefetch(&self.things)
     }
 
-    /// Things that were seen more often than was said, and how often.
+    /// Things that were seen more often than was reported, and how often.
     pub(crate) fn grown(&self) -> impl Iterator<Item = (u64, u64)> {
         self.things.iter().copied().filter(|(_, times)| !is_power_of_ten(*times))
     }

@@ -1,11 +1,11 @@
-//! RITA's threat score of a pair: where a number stands between its thresholds, and what is added or
-//! taken away for what is known beside it.
+//! RITA's threat score of a pair: where a number lies between its thresholds, and what is added or
+//! taken away for what else is known.
 //!
 //! A number below its base is worth nothing; from there the score rises in three straight pieces,
 //! 0.2 to 0.4 to 0.6 to 0.8, and ends there; an end that lists name is worth 0.8 by itself. Then: talked to
 //! by at most 2 % of the site's hosts +0.15, by half of them or more −0.15; first talked to at most 7 days
 //! ago +0.15, 30 days or more −0.15; requests without a `Host` +0.10; answers whose type does not fit their
-//! path +0.15; a user agent or JA3 that the source uses for this end only, beside others +0.15; 25 MB or
+//! path +0.15; a user agent or JA3 that the source uses for this end only, among others +0.15; 25 MB or
 //! more within a day with an end that lists name +0.15; names below a domain that nothing is connected to
 //! +0.15. All numbers are those of RITA v5 (2026).
 
@@ -62,7 +62,7 @@ pub(crate) fn bucket(value: f64, steps: [f64; 4]) -> f64 {
 enum Why {
     #[default]
     Nothing,
-    /// So many hosts of so many.
+    /// A number of hosts among all of the site.
     Hosts(u32, u32),
     /// Days ago.
     FirstSeen(i64),
@@ -149,7 +149,7 @@ pub(crate) struct Signature {
 }
 
 state! {
-    /// What is known of a pair beside its flows.
+    /// What is known of a pair in addition to its flows.
     pub struct PairModifiers {
         /// As it was last: the site's hosts that talk with the end outside, and all.
         hosts: Most<u32>,
@@ -161,7 +161,7 @@ state! {
         mismatched: u32,
         /// The signature that is for this end only, 0 when there is none.
         signature: Most<u64>,
-        /// Bytes both ways since `day`, which begins anew after a day.
+        /// Bytes both ways since `day`, which begins again after a day.
         bytes: u64,
         day: First,
     }
@@ -261,8 +261,8 @@ pub(crate) fn of_flow(
     modifiers.score(base, dst, now, settings).threat()
 }
 
-/// The score of a domain below which so many names were asked for. `connections` are those to names below
-/// it, `None` where the input has no log that names whom connections are for.
+/// The score of a domain below which `names` names were asked for. `connections` are those to names below
+/// it, `None` if the input has no log that names the destinations of connections.
 pub(crate) fn of_names(
     names: u64,
     connections: Option<u64>,

@@ -1,14 +1,14 @@
-//! Which findings are told one by one, and what becomes of the others.
+//! Which findings are reported one by one, and what happens to the others.
 //!
-//! Whoever sends flows must not be able to fill a disk with evidence, nor hide one finding behind many. So
-//! of a type and window a room of findings is told singly: some of each source, some of each target where
-//! many sources do the same to one, and some in all. What has no room is counted in a finding that grows:
+//! A sender of flows must not be able to fill a disk with evidence, nor to hide one finding among many. So
+//! a bounded number of findings of a type and window is reported singly: some of each source, some of each target where
+//! many sources do the same to one, and some in all. The others are counted in a finding that grows:
 //! how many there were, of how many hosts, and which were the weightiest. Those that weigh more than any
-//! that was told singly are told singly too when their window is over.
+//! that was reported singly are reported singly too when their window is over.
 //!
-//! A finding that was told is told again when what it measures has grown tenfold, when it is worse than it
-//! was, and at the end of its window when it has grown since. One that is worth knowing only waits for that
-//! end, and one that goes on growing over a day is told again when it has doubled, and when nothing follows.
+//! A reported finding is reported again when what it measures has grown tenfold, when it is worse than it
+//! was, and at the end of its window when it has grown since. One of level info waits for that
+//! end, and one that continues to grow over a day is reported again when it has doubled, and when nothing follows.
 //!
 //! All of this is decided where the findings of all shards meet in their order, so that it does not depend
 //! on how many workers there are. Sums of threat levels do not come here: they go by occurrence.
@@ -33,7 +33,7 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Types that tell what comes in: many sources do the same to one target.
+/// Types that report incoming attempts: many sources do the same to one target.
 const INCOMING: [&str; 7] = [
     "VERTICAL_PORT_SCAN",
     "SLOW_VERTICAL_PORT_SCAN",
@@ -44,7 +44,7 @@ const INCOMING: [&str; 7] = [
     "UNKNOWN_PORT",
 ];
 
-/// Types whose findings go on growing in later windows, for as long as a day.
+/// Types whose findings continue to grow in later windows, for as long as a day.
 const LASTING: [&str; 8] = [
     "BEACON",
     "RARE_DESTINATION",
@@ -56,10 +56,10 @@ const LASTING: [&str; 8] = [
     "SLOW_HORIZONTAL_PORT_SCAN",
 ];
 
-/// How often such a finding is told again while its day goes on: when it has doubled.
+/// How often such a finding is reported again while its day continues: when it has doubled.
 const LASTING_GROWTH: u64 = 2;
 
-/// How often the others are, while their window goes on: in steps of ten, as scans and repeats are. The end of
+/// How often the others are, while their window continues: in steps of ten, as scans and repeats are. The end of
 /// the window, with the last numbers, is an hour away.
 const GROWTH: u64 = 10;
 
@@ -87,21 +87,21 @@ impl Weight {
     }
 }
 
-/// What becomes of an occurrence.
+/// The outcome of an occurrence.
 #[derive(Debug)]
 pub(crate) enum Fate {
-    /// It is told as it is now.
+    /// It is reported as it is now.
     Told,
-    /// Its finding was told before and has not grown enough: the telling that stands for it.
+    /// Its finding was reported before and has not grown enough: the report that stands for it.
     Known(FindingId),
-    /// It is counted in a growing finding, which has this id and may be due to be told.
+    /// It is counted in a growing finding, which has this id and may be due to be reported.
     Folded(FindingId, Option<Box<Evidence>>),
 }
 
 /// What the rooms counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RoomCounts {
-    /// Findings told: singly, and growing ones that stand for many.
+    /// Reports of findings: of single ones, and of growing ones that stand for many.
     pub findings: u64,
     /// Tellings of them.
     pub tellings: u64,
@@ -109,12 +109,12 @@ pub(crate) struct RoomCounts {
     pub folded: u64,
 }
 
-/// A finding that is told singly.
+/// A finding that is reported singly.
 #[derive(Debug)]
 pub(crate) struct Single {
     /// As it is by now.
     pub(crate) now: Box<Evidence>,
-    /// What was told of it last.
+    /// The last report of it.
     pub(crate) said: Measures,
     pub(crate) said_times: u64,
     pub(crate) said_level: ThreatLevel,
@@ -153,13 +153,13 @@ pub(crate) enum Scope {
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     pub(crate) singles: HashMap<FindingId, Single, FixedState>,
-    /// Findings told singly, by source and by target.
+    /// Findings reported singly, by source and by target.
     pub(crate) of_source: HashMap<Ip, u32, FixedState>,
     pub(crate) of_target: HashMap<u64, u32, FixedState>,
     /// Findings by where a profile counts their repeats.
     pub(crate) repeats: HashMap<u64, Vec<FindingId>, FixedState>,
     pub(crate) folded: BTreeMap<Scope, Folded>,
-    /// The weightiest that was told singly.
+    /// The weightiest that was reported singly.
     pub(crate) most: Option<Weight>,
 }
 
@@ -170,17 +170,17 @@ pub(crate) type Rank = (&'static str, bool);
 #[derive(Debug, Default)]
 pub(crate) struct Rooms {
     pub(crate) windows: BTreeMap<i64, BTreeMap<Rank, Room>>,
-    /// Findings of windows that are over, which go on growing.
+    /// Findings of windows that are over, which continue to grow.
     pub(crate) lasting: HashMap<FindingId, Measures, FixedState>,
-    /// Windows before this one have been closed: what goes on growing was told then.
+    /// Windows before this one have been closed: findings that continue to grow were reported then.
     pub(crate) closed: i64,
     /// What was counted.
     pub counts: RoomCounts,
 }
 
 impl Rooms {
-    /// Whether evidence of a window begins it while two before it are open. Late records begin windows behind the
-    /// latest, to which nothing turns: whoever is asked this closes those before.
+    /// Whether evidence of a window begins it while two before it are open. Late records begin windows before the
+    /// latest, which no turn closes: the caller closes those before.
     pub(crate) fn is_third(&self, window: i64) -> bool {
         !self.windows.contains_key(&window) && self.windows.range(..window).nth(1).is_some()
     }
@@ -191,7 +191,7 @@ impl Rooms {
         self.windows.len()
     }
 
-    /// Takes an occurrence in. Where it is told, its numbers are those of its finding by now.
+    /// Takes an occurrence in. If it is reported, its numbers are those of its finding by now.
     pub(crate) fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Fate {
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let room = self.windows.entry(e.window).or_default().entry(rank).or_default();
@@ -231,12 +231,12 @@ impl Rooms {
         Fate::Folded(folded.id, told.map(Box::new))
     }
 
-    /// Takes the last numbers of a finding whose window is over, to be told when it is closed. What goes on
-    /// growing is told at once, when it has grown enough or nothing follows.
+    /// Takes the last numbers of a finding whose window is over, to be reported when it is closed. A finding that continues
+    /// to grow is reported at once, when it has grown enough or nothing follows.
     pub(crate) fn last(&mut self, e: &Evidence, is_end: bool, tell: &mut dyn FnMut(Evidence)) {
         if std::ptr::eq(e.kind, &REPEATED) {
             for room in self.windows.get_mut(&e.window).into_iter().flat_map(BTreeMap::values_mut) {
-                // Of several that were counted together those have the number that were told last: one, or the two
+                // Of several that were counted together only the last reported ones have the number: one, or the two
                 // ends of an observation.
                 let Some(ids) = room.repeats.get(&e.repeat) else { continue };
                 steps::add(ids.len());
@@ -258,11 +258,11 @@ impl Rooms {
         let single = self.windows.get_mut(&e.window).and_then(|r| r.get_mut(&rank));
         let is_end = is_end || e.why == Telling::Ended;
         if let Some(single) = single.and_then(|room| room.singles.get_mut(&e.id)) {
-            // Told when the window is closed, with whatever else it has grown by. What last numbers do not name
-            // is as it was.
+            // Reported when the window is closed, with whatever else it has grown by. Fields that last numbers do not name
+            // are as they were.
             let mut before = std::mem::replace(&mut *single.now, e.clone());
             let now = &mut single.now;
-            // What goes on growing is told at its window's end, and then when nothing follows.
+            // A finding that continues to grow is reported at its window's end, and then when nothing follows.
             now.why = if is_end { Telling::Ended } else { Telling::Final };
             now.related = before.related;
             now.measures.keep_most(&before.measures);
@@ -283,7 +283,7 @@ impl Rooms {
         }
     }
 
-    /// A later window has begun: tells what has grown in those before, and forgets all but the one before.
+    /// A later window has begun: reports what has grown in those before, and forgets all but the one before.
     pub(crate) fn close(&mut self, window: i64, tell: &mut dyn FnMut(Evidence)) {
         for (number, rooms) in self.windows.range_mut(..window) {
             let was_closed = *number < self.closed;
@@ -306,7 +306,7 @@ impl Rooms {
         }
     }
 
-    /// Lets the half go that was told longest ago: a run that follows logs for months has room for what it finds
+    /// Evicts the half that was reported longest ago: a run that follows logs for months has space for what it finds
     /// now.
     fn forget_lasting(&mut self) {
         let mut all: Vec<_> = self.lasting.iter().map(|(id, said)| (said.last, *id)).collect();
@@ -321,7 +321,7 @@ impl Rooms {
 }
 
 impl Single {
-    /// Takes an occurrence in; whether it is told, with the numbers that it has by now. One that `waits` is told at
+    /// Takes an occurrence in; returns whether it is reported, with the numbers it has by now. One that `waits` is reported at
     /// its window's end.
     fn take(&mut self, e: &mut Evidence, waits: bool) -> bool {
         let before = &self.now.measures;
@@ -353,7 +353,7 @@ impl Single {
 }
 
 impl Room {
-    /// Where a new finding is to be counted; `None` when it is told singly.
+    /// Where a new finding is to be counted; `None` when it is reported singly.
     fn scope(&self, e: &Evidence, target: Option<u64>) -> Option<Scope> {
         let of_source = self.of_source.get(&e.profile).copied().unwrap_or(0);
         let of_target = target.and_then(|t| self.of_target.get(&t)).copied().unwrap_or(0);
@@ -384,8 +384,8 @@ impl Room {
         self.singles.insert(e.id, single);
     }
 
-    /// Tells what has grown; of what `goes_on` growing, and was told at its window's end, what has doubled since or
-    /// has its last numbers.
+    /// Reports what has grown; of findings that continue to grow and were reported at their window's end, those that have
+    /// doubled since or have their last numbers.
     fn close(
         &mut self,
         (goes_on, was_closed): (bool, bool),
@@ -409,7 +409,7 @@ impl Room {
             counts.tellings += 1;
             tell((*single.now).clone());
         }
-        // What is told singly is told with its last numbers by now.
+        // A finding that is reported singly is reported with its last numbers by now.
         self.most = self.most.max(self.singles.values().map(|s| Weight::of(&s.now)).max());
         let mut heavy = Vec::new();
         for folded in self.folded.values_mut() {
@@ -489,7 +489,7 @@ impl Folded {
         self.heaviest.insert(at, (weight, Box::new(e.clone())));
     }
 
-    /// As it is told now.
+    /// The report as of now.
     fn tell(&mut self, why: Telling) -> Evidence {
         self.said = self.count;
         let heaviest = || self.heaviest.iter().rev().map(|(_, e)| &**e);
@@ -567,7 +567,7 @@ pub(crate) fn id_of(scope: &Scope, first: &Evidence) -> FindingId {
     short(Sha256::new_with_prefix(bytes))
 }
 
-/// Whether one of the numbers is so many times what was said.
+/// Whether one of the numbers is `times` times the reported one.
 fn has_grown(now: &Measures, said: &Measures, times: u64) -> bool {
     let grew = |now: u64, said: u64| now > said && now >= said.saturating_mul(times);
     grew(now.count, said.count)
@@ -586,13 +586,13 @@ pub(crate) fn hash_party(party: &Party) -> u64 {
     }
 }
 
-/// To whom a source did it.
+/// The target of a source.
 fn target_party(e: &Evidence) -> Option<&Party> {
     e.victim.as_ref().filter(|_| e.attacker.role == Role::Source)
 }
 
-/// The target whose sources are bounded: of what is worth knowing only, and of what comes in. Hosts of the
-/// site that do the same to one address outside are each told, however many they are.
+/// The target whose sources are bounded: for findings of level info, and for incoming attempts. Hosts of the
+/// site that do the same to one address outside are each reported, however many they are.
 fn target_of(e: &Evidence, settings: &Settings) -> Option<u64> {
     let target = target_party(e)?;
     let comes_in = || {
@@ -603,7 +603,7 @@ fn target_of(e: &Evidence, settings: &Settings) -> Option<u64> {
     (e.level == ThreatLevel::Info || comes_in()).then(|| hash_party(target))
 }
 
-/// Whether a type is one of those that go on growing in later windows.
+/// Whether a type is one of those that continue to grow in later windows.
 pub(crate) fn is_lasting(kind: &EvidenceType) -> bool {
     LASTING.contains(&kind.name)
 }
@@ -621,8 +621,8 @@ mod tests {
         trial.told.iter().filter(move |e| e.kind == kind)
     }
 
-    /// A scan of 101 ports is told at 10, at 100 and with its 101 when its window is over: one finding, each
-    /// telling with an id of its own, and adds up as often as it crossed a threshold.
+    /// A scan of 101 ports is reported at 10, at 100 and with its 101 when its window is over: one finding, each
+    /// report with an id of its own, and adds up as often as it crossed a threshold.
     #[test]
     fn what_grew_is_told_with_its_last_numbers_at_the_windows_end() {
         for is_live in [true, false] {
@@ -630,7 +630,7 @@ mod tests {
             for port in 1..=101u16 {
                 trial.give(&conn(port.into(), "10.0.0.1", "1.2.3.4", 2000 + port).refused());
             }
-            // Whoever opens the next window, or the end.
+            // The source that opens the next window, or the end.
             match is_live {
                 true => trial.give(&conn(3700, "10.0.0.9", "1.2.3.4", 443)),
                 false => trial.end(),
@@ -650,8 +650,8 @@ mod tests {
         }
     }
 
-    /// What is counted at the 1st, 10th, 100th … time has its last number too; what is worth knowing only is not
-    /// told in between.
+    /// What is counted at the 1st, 10th, 100th … time has its last number too; a finding of level info is not
+    /// reported in between.
     #[test]
     fn repeats_are_told_with_their_last_number() {
         let mut trial = Trial::new();
@@ -667,7 +667,7 @@ mod tests {
         assert_eq!(trial.of(&http_traffic::TRAFFIC).len(), 2);
     }
 
-    /// Refusals at one port, counted at each fifth, are told in steps of ten while the window goes on, and with
+    /// Refusals at one port, counted at each fifth, are reported in steps of ten while the window continues, and with
     /// their last number.
     #[test]
     fn what_grows_in_small_steps_is_told_in_large_ones() {
@@ -683,7 +683,7 @@ mod tests {
         assert_eq!(trial.of(&reconnection::TYPE).len(), 46);
     }
 
-    /// A slow scan is told at the end of the window in which it was found, as it doubles over the day, and with its
+    /// A slow scan is reported at the end of the window in which it was found, as it doubles over the day, and with its
     /// last number; not in each hour by how little it has grown, and not a second time for the next window.
     #[test]
     fn what_goes_on_growing_is_told_as_it_doubles() {
@@ -707,7 +707,7 @@ mod tests {
         }
     }
 
-    /// Of a source with many targets some are told singly, and the rest in one finding that grows.
+    /// Of a source with many targets some are reported singly, and the rest in one finding that grows.
     #[test]
     fn a_source_with_many_targets_is_told_in_bounded_room() {
         let mut trial = Trial::new();
@@ -733,8 +733,8 @@ mod tests {
         assert!(trial.alerts[5].evidence.contains(&last.id));
     }
 
-    /// Many sources that knock at one host are told as some and one that grows, but many hosts of the site
-    /// that talk with one address outside are each told.
+    /// Many sources that knock at one host are reported as some findings and one that grows, but many hosts of the site
+    /// that talk with one address outside are each reported.
     #[test]
     fn many_sources_of_one_target_are_bounded_where_they_come_in() {
         let sources = |inside: bool| {
@@ -758,7 +758,7 @@ mod tests {
         assert_eq!(sources(false), SINGLE_OF_TARGET as usize + 1);
     }
 
-    /// A flood of each type hides nobody: a scanner, a guesser and the largest upload in its middle are told
+    /// A flood of each type hides nobody: a scanner, a guesser and the largest upload in its middle are reported
     /// singly, and the flood itself in bounded room.
     #[test]
     fn a_flood_of_a_type_hides_nobody() {
@@ -803,7 +803,7 @@ mod tests {
         assert!(counts.folded_evidence > 10_000, "{counts:?}");
     }
 
-    /// What comes late into a window that was closed is told with the next.
+    /// Evidence that comes late into a closed window is reported with the next.
     #[test]
     fn late_growth_is_told_with_the_next_window() {
         let mut trial = Trial::new();

@@ -16,7 +16,7 @@ pub(crate) fn kind_of(name: &str) -> Option<&'static EvidenceType> {
     ALL.iter().flat_map(|(_, about)| about.types).copied().find(|kind| kind.name == name)
 }
 
-/// Why a finding is told, by its number.
+/// Why a finding is reported, by its number.
 pub(crate) fn telling_of(number: u8) -> Option<Telling> {
     let all = [Telling::Threshold, Telling::Final, Telling::Counted, Telling::Ended];
     all.into_iter().find(|why| *why as u8 == number)

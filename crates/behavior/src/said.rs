@@ -1,11 +1,11 @@
-//! What was told of something that goes on growing: the number, in which window, and how bad. Its last telling says
+//! The last report of something that continues to grow: the number, the window, and the level. Its final report says
 //! what it has come to since.
 
 use crate::state::{Most, state};
 use gabion_record::evidence::ThreatLevel;
 
 state! {
-    /// What was told last.
+    /// The last reported values.
     #[derive(Clone, Copy)]
     pub struct Said {
         number: Most<u64>,
@@ -15,23 +15,23 @@ state! {
 }
 
 impl Said {
-    /// It is told.
+    /// Remembers a report.
     pub(crate) fn tell(&mut self, number: u64, window: i64, level: ThreatLevel) {
         (self.number, self.window) = (Most(number), Most(window));
         self.level = Most(level as u8);
     }
 
-    /// Whether it was told and has grown since.
+    /// Whether it was reported and has grown since.
     pub(crate) fn is_less(&self, number: u64) -> bool {
         self.number.0 > 0 && number > self.number.0
     }
 
-    /// Whether it was told.
+    /// Whether it was reported.
     pub(crate) fn is_told(&self) -> bool {
         self.number.0 > 0
     }
 
-    /// The window that it was told in last.
+    /// The window of its last report.
     pub(crate) fn window(&self) -> i64 {
         self.window.0
     }

@@ -273,7 +273,7 @@ impl Saved for Seeds {
 }
 
 impl Seeds {
-    /// A table of so many bytes at most.
+    /// A table of this many bytes at most.
     pub(crate) fn new(bytes: usize) -> Seeds {
         let sets_max = 1 << (bytes / (WAYS * size_of::<Seed>())).max(1).ilog2();
         let sets = sets_max.min(SETS_FIRST);

@@ -1,4 +1,4 @@
-//! Every key of a configuration of Slips and of ours, with what becomes of it here: `docs/slips-yaml.md` is made of
+//! Every key of a configuration of Slips and of ours, with its meaning here: `docs/slips-yaml.md` is made of
 //! this, and a run names the keys that it does not know.
 //!
 //! Keys of thresholds are the rows of [`crate::settings`]; the others stand here: those that name files, and those of
@@ -7,7 +7,7 @@
 use crate::settings::{HttpsSettings, Row, Settings};
 use gabion_record::Tree;
 
-/// What becomes of a key; a section ends with a dot and stands for all keys below it.
+/// What Gabion does with a key; a section ends with a dot and stands for all keys below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// It is a threshold, with this default.
@@ -77,13 +77,13 @@ const OTHERS: &[(&str, Use)] = &[
     ("web_interface.", Unused(OTHER)),
 ];
 
-/// All keys with what becomes of them, thresholds first.
+/// All keys with what Gabion does with them, thresholds first.
 pub fn keys() -> impl Iterator<Item = (&'static str, Use)> {
     let rows = Settings::ROWS.iter().chain(HttpsSettings::ROWS);
     rows.map(|row| (row.key, Use::Setting(*row))).chain(OTHERS.iter().copied())
 }
 
-/// What becomes of a key; `None` for one that neither Slips nor we have.
+/// What Gabion does with a key; `None` for one that neither Slips nor we have.
 pub fn use_of(key: &str) -> Option<Use> {
     let exact = keys().find(|(k, _)| *k == key);
     let section = || keys().find(|(k, _)| k.ends_with('.') && key.starts_with(k));

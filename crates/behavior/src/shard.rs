@@ -1,7 +1,7 @@
 //! A virtual shard: the profiles of a fixed part of all addresses, with a budget of its own.
 //!
 //! Budgets belong to shards and not to threads, and a shard sees its records in the order of all, so
-//! what is folded or told does not depend on how many threads hold shards, nor on which shard is
+//! what is folded or reported does not depend on how many threads hold shards, nor on which shard is
 //! where. A shard moves as a whole.
 
 use crate::fold_order::{FoldOrder, Folded, NotableFolded, Shown};
@@ -29,7 +29,7 @@ pub(crate) fn shards_of(bytes: usize) -> usize {
     if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 }
 }
 
-/// The shard of an address among so many.
+/// The shard of an address among `shards`.
 #[inline]
 pub fn shard_of(ip: Ip, shards: usize) -> usize {
     // The high half: seeds take their place by the low one.
@@ -43,7 +43,7 @@ pub struct ShardCounts {
     pub profiles: u64,
     /// Sources of flows.
     pub sources: u64,
-    /// Evidence at first records of ever new sources that was only counted.
+    /// Evidence at first records of constantly changing sources that was only counted.
     pub crowded: u64,
     /// Sources folded into a sketch for want of room.
     pub folded: u64,
@@ -148,7 +148,7 @@ impl Shard {
         }
     }
 
-    /// One of so many shards, of so many bytes for seeds (at most half of it) and profiles, made in a window.
+    /// One of a number of shards, with its bytes for seeds (at most half of them) and profiles, made in a window.
     pub fn new(shards: usize, bytes: usize, window: i64) -> Shard {
         Shard {
             profiles: HashMap::default(),
@@ -202,8 +202,8 @@ impl Shard {
     }
 
     /// A record of an address without a profile: it becomes a seed, or a profile when it has been
-    /// seen before, says more than a seed can hold, or something was found that may be told: whoever reads of the
-    /// source then asks what else it did.
+    /// seen before, says more than a seed can hold, or something was found that may be reported: a reader of
+    /// that report then asks what else the source did.
     fn first(
         &mut self,
         ip: Ip,
@@ -380,8 +380,8 @@ impl Shard {
         (next != NEVER && !is_end).then_some(next)
     }
 
-    /// Windows are over, or the input is: the last numbers of what has grown in them, from the oldest on
-    /// that is still told of. Profiles that were not seen since window `gone` are let go of next
+    /// Windows are over, or the input is: reports the last numbers of what has grown in them, from the oldest window on
+    /// that is still reported. Profiles that were not seen since window `gone` are evicted next
     /// ([`Shard::sweep`]): theirs are the last for good.
     pub fn close(
         &mut self,

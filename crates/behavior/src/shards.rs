@@ -67,7 +67,7 @@ pub struct Placed {
 pub enum Ends {
     /// Who began it.
     Source,
-    /// With whom.
+    /// The other end.
     Destination,
     /// Both.
     Both,
@@ -101,7 +101,7 @@ struct Keeping {
 }
 
 impl Shards {
-    /// All shards of a budget of so many bytes.
+    /// All shards of a budget of this many bytes.
     pub fn new(settings: Arc<Settings>, bytes: usize) -> Shards {
         let count = shards_of(bytes);
         Shards {
@@ -126,7 +126,7 @@ impl Shards {
         self.keeping = Some(Keeping { next, ..Keeping::default() });
     }
 
-    /// Whether there are so many profiles to be taken that it is worth the while, or no more to come.
+    /// Whether enough profiles wait to be worth taking, or no more will come.
     #[inline]
     pub fn has_kept(&self) -> bool {
         self.keeping.as_ref().is_some_and(|keeping| {
@@ -230,9 +230,9 @@ impl Shards {
         self.fire(watermark, out);
     }
 
-    /// A later window has begun, with that record and watermark. What wanted to be asked before it is
-    /// asked first, here as with whoever holds the record's source, so that the same profiles are let go;
-    /// then what has grown in the windows before says its last numbers.
+    /// A later window has begun, with that record and watermark. Profiles that are due before it are
+    /// asked first, here as with the worker that holds the record's source, so that the same profiles are evicted;
+    /// then findings that have grown in the windows before report their last numbers.
     pub fn turn(&mut self, window: i64, number: u64, watermark: TimeNs, out: &mut Vec<Placed>) {
         self.fire(watermark, out);
         // After a checkpoint the window may be the one that was.

@@ -2,8 +2,8 @@
 //! before the profiles are parted.
 //!
 //! It keeps a few bounded tables (where windows begin, the local network, the gateway, which
-//! hardware address belongs to which address, DHCP servers, who asked whom, resolvers, proxies) and
-//! writes what `step` needs beside the record as [`Facts`].
+//! hardware address belongs to which address, DHCP servers, which host asked which, resolvers, proxies) and
+//! writes what `step` needs in addition to the record as [`Facts`].
 
 use crate::ahead::Ahead;
 use crate::asked::Asked;
@@ -72,7 +72,7 @@ fn is_bare_ntp(c: &Conn<'_>) -> bool {
 
 /// Whether a flow polls a clock (NTP, by the application where the input names it) that several of the site's hosts
 /// poll, or that is the site's own, or that is asked and answers by nothing but NTP's own fields. What is regular by its
-/// protocol tells nothing; a channel at that port that is no NTP, or that carries more and few hosts know, is none of
+/// protocol means nothing; a channel at that port that is no NTP, or that carries more and few hosts know, is none of
 /// these.
 fn is_clock(r: &Record<'_>, c: &Conn<'_>, known: &Prevalence, settings: &Settings) -> bool {
     r.dst_port == 123
@@ -117,7 +117,7 @@ pub(crate) struct Site {
     /// Hardware addresses by address, where a table of makers asks for them.
     hardware: Map<Ip, Mac>,
     dhcp_servers: HashSet<Ip, FixedState>,
-    /// Who asked whom, and ports that were announced.
+    /// Which host asked which, and ports that were announced.
     pub(crate) asked: Asked,
     /// Addresses that answer queries, with the registered domains they did it for.
     resolvers: Map<Ip, [u64; RESOLVER_DOMAINS]>,
@@ -278,7 +278,7 @@ impl Site {
 
     /// Counts a request of one of the site's hosts by the name it is for.
     fn call(&mut self, r: &Record<'_>, named: &Called<'_>, settings: &Settings) -> Prevalence {
-        // Whoever scans for proxies makes none: it is one where the site's own hosts got through.
+        // A scan for proxies makes none: an address is one if the site's own hosts got through it.
         let is_open = matches!(&r.body, Body::Http(h) if (200..300).contains(&h.status));
         let is_used = named.is_proxied && is_open && settings.is_own(r.src);
         if is_used
@@ -316,8 +316,8 @@ impl Site {
         }
     }
 
-    /// Whether a flow is DNS to an address that resolves names of several domains. Where there is no log of
-    /// names nobody can tell a resolver from another end, and DNS is taken for what it says it is.
+    /// Whether a flow is DNS to an address that resolves names of several domains. Without a log of
+    /// names a resolver cannot be distinguished from another end, and DNS is taken for what it claims to be.
     fn is_resolving(&self, r: &Record<'_>, c: &Conn<'_>) -> bool {
         if r.dst_port != 53 || !(c.service.is_empty() || c.service == b"dns") {
             return false;
@@ -357,7 +357,7 @@ impl Site {
         self.resolved_order.push_back((ip, ts));
     }
 
-    /// Lets one go that was resolved longest ago. Whoever was resolved again since it was put into the order
+    /// Evicts one that was resolved longest ago. An address that was resolved again since it was put into the order
     /// goes to its end first, so that a look is paid for by an answer, or by one that goes.
     fn forget_resolved(&mut self, ts: TimeNs) {
         while let Some((ip, then)) = self.resolved_order.pop_front() {

@@ -1,4 +1,4 @@
-//! Floods of ever new keys over every budgeted table: the steps that a record costs stay within twice those of
+//! Floods of new keys over every budgeted table: the steps that a record costs stay within twice those of
 //! records whose keys fit, at a sixteenth, a quarter and all of the budget, with one, two and four holders of
 //! profiles. Nothing here measures time.
 
@@ -17,7 +17,7 @@ const RECORDS: u32 = 24_000;
 /// Records between two collections of what was found.
 const BATCH: u32 = 64;
 
-/// Gives the `n`th record of a flood whose keys are numbered: ever new ones, or a few.
+/// Returns the `n`th record of a flood whose keys are numbered: a new one each time, or a few.
 type Make = fn(n: u32, key: u32, each: &mut dyn FnMut(&Record<'_>));
 
 /// Several holders of shards, as threads would be, without the threads.

@@ -87,7 +87,7 @@ pub(crate) fn at(ip: &str) -> Ip {
     Ip::parse(ip.as_bytes()).unwrap()
 }
 
-/// A flow: established TCP, unless it is said otherwise.
+/// A flow: established TCP, unless noted otherwise.
 #[derive(Clone)]
 pub(crate) struct Flow {
     pub(crate) ts: i64,

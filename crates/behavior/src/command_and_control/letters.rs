@@ -1,4 +1,4 @@
-//! Flows as letters, after Stratosphere's alphabet, in which the peer writes them too.
+//! Flows as letters, after Stratosphere's alphabet, which Slips uses too.
 
 use crate::limits::{GAP_HOURS_MAX, LETTERS_MAX};
 use gabion_record::logs::SECOND;
@@ -86,7 +86,7 @@ pub(crate) fn tokens(text: &[u8]) -> Vec<Token> {
 mod tests {
     use super::*;
 
-    /// The peer's table of letters and gaps.
+    /// Slips' table of letters and gaps.
     #[test]
     fn flows_become_the_peers_letters() {
         let s = SECOND;

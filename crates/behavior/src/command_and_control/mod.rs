@@ -1,6 +1,6 @@
 //! Scores how much a pair's flows are like those of a program that calls its controller.
 //!
-//! Flows become letters after the peer's alphabet ([`letters`]), a string of them becomes numbers
+//! Flows become letters of Slips' alphabet ([`letters`]), a string of them becomes numbers
 //! ([`features`]), and boosted trees make a score of those ([`Model`]), with what each group of numbers
 //! added to it. The trees are trained by `scripts/train_c2.py`, whose page says what they are worth.
 
@@ -28,7 +28,7 @@ const LEAF: u16 = u16::MAX;
 #[derive(Clone, Debug)]
 pub struct Model {
     trees: Vec<Vec<Node>>,
-    /// The trees are the sums of so many members, of which the mean counts.
+    /// The trees are the sums of this many members; the mean counts.
     members: f64,
     /// Scores from which on evidence is high, and medium.
     pub levels: [f64; 2],
@@ -140,7 +140,7 @@ fn tree(text: &str) -> Option<Vec<Node>> {
 mod tests {
     use super::*;
 
-    /// The script's scores of some strings, which stand beside the trees.
+    /// The script's scores of some strings, which are stored with the trees.
     #[test]
     fn the_script_and_this_score_alike() {
         let model = Model::default();

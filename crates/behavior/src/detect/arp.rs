@@ -116,7 +116,7 @@ fn scan(r: &Record<'_>, kept: &mut Slot<Asked>, cx: &mut Context<'_, '_>) {
     });
 }
 
-/// D37 of the peer: networks are compared by their bits, not by the text of addresses.
+/// D37 of Slips: networks are compared by their bits, not by the text of addresses.
 fn outside(r: &Record<'_>, cx: &mut Context<'_, '_>) {
     let (Some(src), Some(dst)) = (r.src.as_v4(), r.dst.as_v4()) else { return };
     let is_inside = r.dst.rfc1918().is_some() || src >> 24 == dst >> 24;

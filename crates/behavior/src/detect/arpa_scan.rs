@@ -81,7 +81,7 @@ mod tests {
         trial.record(&r);
     }
 
-    /// D7 of the peer: an early query hides no later scan.
+    /// D7 of Slips: an early query hides no later scan.
     #[test]
     fn a_query_long_before_hides_nothing() {
         let mut trial = Trial::new();

@@ -1,7 +1,7 @@
 //! The same two hosts at regular intervals: a beacon, scored as RITA does, with the parts of the score
 //! in the evidence.
 //!
-//! A pair is a source and whom it calls: a name where a request says one (TLS's server name, HTTP's `Host`, what
+//! A pair is a source and its destination: a name where a request has one (TLS's server name, HTTP's `Host`, what
 //! `CONNECT` asks a proxy for), else an address, as in RITA 5. A connection that is a name's is not counted for its
 //! address.
 //!
@@ -48,19 +48,19 @@ const DAY: i64 = 86_400;
 const HOUR: i64 = 3_600;
 /// Silence up to which a pair is scored on, seconds.
 const SILENT: i64 = 2 * HOUR - 1;
-/// Flows that are told of; fewer are regular by chance.
+/// Flows from which on a pair is reported; fewer are regular by chance.
 const FLOWS_TOLD: usize = 16;
 /// Seconds within which a request names its connection.
 const NAMED_WITHIN: u32 = 1;
-/// Flows from behind which ids are kept, so that there are enough of them where a pair is told of first.
+/// Flows after which ids are kept, so that there are enough of them when a pair is first reported.
 const IDS_FROM: usize = FLOWS_TOLD - UIDS_MAX / 2;
-/// Seconds of the slots that tell who comes again and again from who comes often at once.
+/// Seconds of the slots that distinguish repeated calls from many calls at once.
 const SLOT: u32 = 1_800;
 /// Seconds of the slots that count flows for which there is no room.
 const LATER: u32 = 120;
-/// What a pair's flows cover at least before they are told of while the input goes on.
+/// The least time that a pair's flows cover before they are reported while the input continues.
 const SPAN_LEAST: i64 = 6 * HOUR;
-/// Scores (thousandths) that are told of, and the level from each on: RITA's medium and high.
+/// Scores (thousandths) that are reported, and the level from each on: RITA's medium and high.
 const TOLD: [(u16, ThreatLevel); 2] = [(900, ThreatLevel::High), (800, ThreatLevel::Medium)];
 
 state! {
@@ -104,7 +104,7 @@ state! {
 }
 
 state! {
-    /// What is known of a name, of a proxy, and of a pair that may be told of.
+    /// What is known of a name, of a proxy, and of a pair that may be reported.
     pub struct Rest {
         /// The name, empty where the pair is one of addresses.
         name: String,
@@ -113,15 +113,15 @@ state! {
         is_proxied: bool,
         /// Flows of the day that had no room: second in which a slot of [`LATER`] begins, and how many it has.
         later: Vec<(u32, u32)>,
-        /// The first ids of its flows, from where it may be told of, a line each.
+        /// The first ids of its flows since it may be reported, a line each.
         uids: String,
         /// How many those are.
         ids: u8,
-        /// What was told of it last.
+        /// The last report of it.
         said: Said,
-        /// When the day of what was told is over; 0 where nothing is told.
+        /// When the day of the last report is over; 0 if nothing was reported.
         day_end: Most<u32>,
-        /// Nothing is told before, since the flows until then are those of a day that was told.
+        /// Nothing is reported before, since the flows until then belong to a day that was reported.
         quiet_until: Most<u32>,
     }
 }
@@ -132,7 +132,7 @@ state! {
         uid: u64,
         second: u32,
         bytes: u32,
-        /// A request has said whom it is for.
+        /// A request named its destination.
         is_named: bool,
     }
 }
@@ -150,7 +150,7 @@ pub struct Calls<'a> {
     pub is_proxied: bool,
     /// Second and bytes of each flow.
     pub flows: &'a [(u32, u32)],
-    /// Further flows of the day that had no room there.
+    /// Further flows of the day that did not fit there.
     pub more: u64,
 }
 
@@ -307,7 +307,7 @@ impl Pairs {
 }
 
 impl Pair {
-    /// Who is kept when there is no room: who was told of, who came again and again, who came last.
+    /// What a full table keeps first: reported pairs, then those that came again and again, then the latest.
     fn worth<K>(_: &K, pair: &Pair) -> (u16, u32, u32) {
         (pair.told.0, pair.slots, pair.last.0)
     }
@@ -594,8 +594,8 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
     let (mut window, mut level) = (i64::from(pair.window.0), *level);
     let (count, has_grown) = (pair.count() as u64, pair.has_grown());
     let rest = pair.rest.make();
-    // A day is told once, and again where it is worse than before. Its last numbers follow when it is over, and at
-    // the end of the input; there the last 24 hours are told where they are no such day.
+    // A day is reported once, and again if it is worse than before. Its last numbers follow when it is over, and at
+    // the end of the input; there the last 24 hours are reported if they are no such day.
     let is_known = pair.told.0 >= *step && rest.said.is_told();
     let is_quiet = pair.told.0 >= *step && now < rest.quiet_until.0;
     if (is_known || is_quiet) && !waking.is_end || is_known && !has_grown {
@@ -615,8 +615,8 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
     waking.say(pair.says(finding, dst, &score, waking.settings));
 }
 
-/// The day of what was told is over: says its last numbers. What goes on is told anew when another day of flows is
-/// there.
+/// The day of the last report is over: reports its last numbers. A pair that continues is reported again after another day
+/// of flows.
 fn end_day(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking<'_>) {
     let end = pair.rest.peek().map_or(0, |rest| rest.day_end.0);
     // The end of the input may come before the hour in which the day's end is seen.
@@ -651,17 +651,17 @@ fn fall_silent(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut 
 }
 
 impl Pair {
-    /// Whether it is somebody's who tries one port after the other: that is told as a scan, and calls nobody.
+    /// Whether its source tries one port after the other: that is reported as a scan, and is no beacon.
     fn is_scan(&self) -> bool {
         u64::from(self.probes) * 2 > u64::from(self.connections)
     }
 
-    /// What was told of it last.
+    /// The last report of it.
     fn said(&self) -> Said {
         self.rest.peek().map_or(Said::default(), |rest| rest.said)
     }
 
-    /// Whether it has grown since it was told.
+    /// Whether it has grown since it was reported.
     fn has_grown(&self) -> bool {
         self.rest.peek().is_some_and(|rest| rest.said.is_less(self.count() as u64))
     }

@@ -52,7 +52,7 @@ state! {
 }
 
 state! {
-    /// What was told of a pair, and what the site knew of the other end when it was.
+    /// The last report of a pair, and what the site knew of the other end then.
     pub struct Then {
         said: Said,
         /// The other end is a proxy.
@@ -195,7 +195,7 @@ fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
 }
 
 impl Pair {
-    /// Its last numbers, where it has grown since it was told.
+    /// Its last numbers, if it has grown since it was reported.
     fn last(
         &self,
         (dst, port): (Ip, u32),
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// D9 of the peer: its model never runs for Zeek, whose states are no words.
+    /// D9 of Slips: its model never runs for Zeek, whose states are no words.
     #[test]
     fn a_channel_is_told_whatever_its_state_is_called() {
         let mut trial = Trial::new();

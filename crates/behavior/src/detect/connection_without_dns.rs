@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(trial.of(&TYPE).len(), 1);
     }
 
-    /// D14 of the peer: the fifteen seconds are of event time.
+    /// D14 of Slips: the fifteen seconds are of event time.
     #[test]
     fn an_answer_soon_after_is_soon_enough() {
         let mut trial = Trial::new();
@@ -163,7 +163,7 @@ mod tests {
         assert!(trial.of(&TYPE).is_empty());
     }
 
-    /// D13 of the peer: a day is counted back from now, however long the run.
+    /// D13 of Slips: a day is counted back from now, however long the run.
     #[test]
     fn after_a_day_of_run_answers_still_count() {
         let mut trial = Trial::new();

@@ -23,12 +23,12 @@ pub(crate) struct DataUpload;
 const FLOW_BYTES: u64 = 100_000_000;
 /// Megabytes between which the threat of an upload rises as RITA's threats do: from one great flow to a disk.
 const MUCH: [f64; 4] = [100.0, 500.0, 2_000.0, 10_000.0];
-/// The peer's megabyte.
+/// Slips' megabyte.
 const MEGABYTE: u64 = 1_000_000;
 /// Flows smaller than this join the table only while it has room, and when the window has seen some.
 const SMALL: u64 = 1 << 16;
-/// The part of the limit that small flows of a window may have before they are told apart: most hosts
-/// never send that much and need no table. What is told is a lower bound.
+/// The part of the limit that small flows of a window may have before they are counted by destination: most hosts
+/// never send that much and need no table. The reported number is a lower bound.
 const UNTOLD: u64 = 50;
 
 state! {
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(found[0].related, [found[1].telling]);
     }
 
-    /// D15 of the peer: windows are not added up.
+    /// D15 of Slips: windows are not added up.
     #[test]
     fn a_window_counts_for_itself() {
         let mut trial = Trial::new();

@@ -51,7 +51,7 @@ mod tests {
     use crate::trial::{Trial, conn};
     use gabion_record::logs::Mac;
 
-    /// D26 of the peer: hardware addresses of conn.log are read.
+    /// D26 of Slips: hardware addresses of conn.log are read.
     #[test]
     fn the_second_address_of_a_device_is_told_once() {
         let mac = |n| Some(Mac([2, 0, 0, 0, 0, n]));

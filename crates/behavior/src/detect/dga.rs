@@ -32,7 +32,7 @@ state! {
         first: First,
         last: TimeNs,
         told: Most<u64>,
-        /// Who was asked when it was told last.
+        /// The servers that were asked when it was last reported.
         server: Ip,
     }
 }
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!((found[0].confidence, found[2].confidence), (0.1, 0.2));
     }
 
-    /// D6 of the peer: one name asked for again and again is one name.
+    /// D6 of Slips: one name asked for again and again is one name.
     #[test]
     fn one_name_is_one_name() {
         let mut trial = Trial::new();
@@ -145,7 +145,7 @@ mod tests {
         assert!(trial.of(&TYPE).is_empty());
     }
 
-    /// A mail server asks block lists about ever new addresses: one name a list. As many zones are as many names.
+    /// A mail server asks block lists about a new address each time: one name a list. As many zones are as many names.
     #[test]
     fn look_ups_below_a_block_list_are_one_name() {
         let mut trial = Trial::new();

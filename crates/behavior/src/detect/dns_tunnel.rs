@@ -37,7 +37,7 @@ state! {
     /// Of one source.
     pub struct Asked {
         domains: Keyed<u64, Names, TUNNEL_DOMAINS_MAX>,
-        /// The input has logs that name whom connections are for.
+        /// The input has logs that name the destinations of connections.
         has_named: bool,
     }
 }
@@ -51,7 +51,7 @@ state! {
         told: Most<u64>,
         said: Said,
         proto: Most<u8>,
-        /// The domain, once it was told.
+        /// The domain, once it was reported.
         domain: String,
         /// Connections to names below it since there were `WATCHED`.
         connections: u64,
@@ -197,7 +197,7 @@ mod tests {
         assert!(trial.of(&TYPE)[0].description().contains("below tunnel.co.uk in"));
     }
 
-    /// A tunnel that has no room any more beside domains with more names says how many it had come to.
+    /// A tunnel that domains with more names push out of the table reports its number of names so far.
     #[test]
     fn a_tunnel_that_has_no_room_any_more_says_its_last_number() {
         let mut trial = Trial::new();
@@ -233,7 +233,7 @@ mod tests {
         trial.record(&log(second, "10.0.0.1", "1.2.3.4", Body::Http(h)));
     }
 
-    /// That nothing below the domain is connected to adds, where the input would tell: a connection below
+    /// It adds to the score that nothing below the domain is connected to, if the input would show it: a connection below
     /// it, even one, takes that away, one before a hundred names does not.
     #[test]
     fn a_domain_that_is_only_asked_for_is_worth_more() {

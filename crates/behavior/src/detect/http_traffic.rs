@@ -30,7 +30,7 @@ const AGENTS: [&str; 5] = ["httpsend", "chm_msdn", "pb", "jndi", "tesseract"];
 /// Hosts that are asked for nothing to see whether there is a way out.
 const PROBED: [&str; 6] =
     ["bing.com", "google.com", "yandex.com", "yahoo.com", "duckduckgo.com", "gmail.com"];
-/// Such requests that are told.
+/// Such requests from which on evidence is reported.
 const PROBES: u32 = 4;
 /// Types of programs, behind `application/`.
 const PROGRAMS: [&str; 9] = [
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(trial.of(&MULTIPLE).len(), 1);
     }
 
-    /// D25 of the peer: four of one source are four, four of four sources are none.
+    /// D25 of Slips: four of one source are four, four of four sources are none.
     #[test]
     fn empty_requests_are_counted_by_source() {
         let mut trial = Trial::new();
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(trial.of(&EXECUTABLE).len(), 4);
     }
 
-    /// D28 of the peer: a line of evidence for each request.
+    /// D28 of Slips: a line of evidence for each request.
     #[test]
     fn requests_are_told_with_growing_distance() {
         let mut trial = Trial::new();

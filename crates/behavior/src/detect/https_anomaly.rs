@@ -7,7 +7,7 @@
 //! host that is the same each hour is not odd for one handshake more.
 //!
 //! What is compared with adapts: an hour near the median is taken in, one that is not is set aside; when
-//! so many hours were set aside in a row that their mean differs from the one before beyond chance (the
+//! enough hours were set aside in a row that their mean differs from the one before beyond chance (the
 //! bound of ADWIN, Bifet and Gavaldà 2007), they are what is usual from then on.
 
 use super::{About, Detector, bit};
@@ -241,7 +241,7 @@ impl Odd {
     }
 }
 
-/// How sure, after the peer.
+/// The confidence, as in Slips.
 fn confidence(most: f64, odd_hours: usize, compared: usize, reasons: usize) -> f64 {
     0.45 * (1.0 - (-most / 3.0).exp())
         + 0.25 * (odd_hours as f64 / 3.0).min(1.0)
@@ -364,7 +364,7 @@ mod tests {
     use super::*;
     use crate::trial::{Trial, conn, log};
 
-    /// So many servers an hour, hour by hour; new ones are named by the hour.
+    /// A number of servers for each hour; new ones are named by the hour.
     fn hours(servers: &[(u32, u32)]) -> Vec<gabion_record::evidence::Evidence> {
         let mut trial = Trial::new();
         for (hour, (known, new)) in servers.iter().enumerate() {

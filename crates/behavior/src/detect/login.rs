@@ -76,7 +76,7 @@ mod tests {
         );
     }
 
-    /// D39 of the peer: there is no place for a password in a record.
+    /// D39 of Slips: there is no place for a password in a record.
     #[test]
     fn a_user_of_hostile_text_is_cleaned() {
         let mut trial = Trial::new();

@@ -69,7 +69,7 @@ mod tests {
     use crate::trial::{Trial, conn};
     use gabion_record::logs::OpenConn;
 
-    /// A flow that is still open is told once, and counts as no flow.
+    /// A flow that is still open is reported once, and counts as no flow.
     #[test]
     fn an_open_flow_is_told_before_it_ends() {
         let mut trial = Trial::new();

@@ -20,7 +20,7 @@ pub struct About {
     pub condition: &'static str,
     /// Threat level and confidence.
     pub level: &'static str,
-    /// Settings that change it, under the peer's names.
+    /// Settings that change it, under Slips' names.
     pub settings: &'static [&'static str],
 }
 
@@ -200,7 +200,7 @@ macro_rules! states {
     };
 }
 
-// The one table. Scans come first: who scans is not told of each unknown port. Signatures come before the
+// The one table. Scans come first: a scanner is not reported for each unknown port. Signatures come before the
 // scores of pairs, which ask whether a signature is the pair's own.
 mod scan;
 
@@ -321,7 +321,7 @@ pub(crate) fn after_first(
 mod tests {
     use super::*;
 
-    /// Flows of many kinds that fit a seed: what is said of each, and when it wants to be asked again, is the same
+    /// Flows of many kinds that fit a seed: the evidence of each, and when it wants to be asked again, is the same
     /// whether its profile is made or not.
     #[test]
     fn the_first_flow_says_the_same_without_a_profile() {
@@ -374,7 +374,7 @@ mod tests {
     }
 
     /// What waits is a profile with its first flow packed in it: the flow counts once a second comes, and once
-    /// whoever reads the profile asks for all of it.
+    /// a reader of the profile asks for all of it.
     #[test]
     fn a_packed_first_flow_counts_when_the_second_comes() {
         use crate::profile::Profile;

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::trial::{Trial, conn};
 
-    /// D40 of the peer: a second victim with fewer ports is told too, and ports are in order.
+    /// D40 of Slips: a second victim with fewer ports is reported too, and ports are in order.
     #[test]
     fn every_victim_counts_for_itself() {
         let mut trial = Trial::new();

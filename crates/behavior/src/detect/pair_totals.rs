@@ -61,7 +61,7 @@ state! {
 }
 
 state! {
-    /// What was told of a pair last; few are told of.
+    /// The last report of a pair; few pairs are reported.
     pub struct Then {
         /// The seconds.
         said: Said,
@@ -148,7 +148,7 @@ impl Total {
             .word(score.words())
     }
 
-    /// Last numbers of what was told of it and has grown since.
+    /// The last numbers of a pair that has grown since it was reported.
     fn last(
         &self,
         find: &dyn Fn(&'static EvidenceType, i64, TimeNs) -> EvidenceBuilder,
@@ -256,7 +256,7 @@ impl Detector for PairTotals {
         total.last = total.last.max(r.ts);
         total.nanos = total.nanos.saturating_add(more);
         let (seconds, flows) = (total.seconds(), total.flows);
-        // A day's worst is told of it until the day is over.
+        // Until the day is over only a worse level is reported.
         let long = LONG_S.iter().find(|(least, _)| seconds >= u64::from(*least));
         if let Some((least, level)) = long
             && total.told.0 < *least
@@ -290,7 +290,7 @@ mod tests {
     use gabion_record::evidence::{Evidence, Party};
     use gabion_record::logs::OpenConn;
 
-    /// What was told at twelve hours is told again as it grows, and with its last sum at the end: one
+    /// A pair that was reported at twelve hours is reported again as it grows, and with its last sum at the end: one
     /// finding.
     #[test]
     fn a_sum_that_grows_is_told_with_its_last_number() {
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(trial.of(&LONG).len(), 1);
     }
 
-    /// A pair that has no room any more beside longer ones says what it had come to.
+    /// A pair that longer ones push out of the table reports its sum so far.
     #[test]
     fn a_sum_that_has_no_room_any_more_says_its_last_number() {
         let mut trial = Trial::new();

@@ -206,7 +206,7 @@ mod tests {
         assert_eq!((trial.of(&NON_SSL).len(), trial.of(&NON_HTTP).len()), (1, 2));
     }
 
-    /// D12 of the peer: the newest recognized flow is the one that counts.
+    /// D12 of Slips: the newest recognized flow is the one that counts.
     #[test]
     fn recognized_flows_near_by_excuse() {
         for second in [0, 250, 310, 600] {
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// D47 of the peer: flows of Argus or nfdump have no application and say nothing.
+    /// D47 of Slips: flows of Argus or nfdump have no application and say nothing.
     #[test]
     fn inputs_that_cannot_tell_are_not_asked() {
         let mut trial = Trial::new();

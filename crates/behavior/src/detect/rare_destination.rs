@@ -28,7 +28,7 @@ const WATCHED: i64 = 24 * 3600 * SECOND;
 /// Hosts that make a share mean something, and the share that is rare.
 const HOSTS_LEAST: u32 = 50;
 const SHARE: f64 = 0.02;
-/// Flows before one is told, and the time they cover at least.
+/// Flows before a destination is reported, and the least time that they cover.
 const FLOWS: u32 = 10;
 const SPAN: i64 = 3600 * SECOND;
 
@@ -47,14 +47,14 @@ state! {
         last: TimeNs,
         said: Said,
         proto: Most<u8>,
-        /// The site's hosts that talk with it, and all, as they were told.
+        /// The site's hosts that talk with it, and all its hosts, as last reported.
         hosts: Most<u32>,
         of: Most<u32>,
     }
 }
 
 impl Use {
-    /// Whether it was told and came again since.
+    /// Whether it was reported and came again since.
     fn has_grown(&self) -> bool {
         self.said.is_less(self.flows.into())
     }
@@ -162,7 +162,7 @@ mod tests {
 
     const HOUR: i64 = 3600;
 
-    /// A site of so many hosts that talk with one server, then one host with another, so often.
+    /// A site of `hosts` hosts that talk with one server; then one host talks with another, several times.
     fn site(hosts: i64, flows: i64, every: i64) -> Trial {
         let mut trial = Trial::new();
         for n in 0..hosts {

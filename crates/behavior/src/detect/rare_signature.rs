@@ -1,4 +1,4 @@
-//! A user agent or JA3 that a source uses for one destination only, beside others that it uses more
+//! A user agent or JA3 that a source uses for one destination only, in addition to others that it uses more
 //! widely (RITA's rare signatures): a program of its own that talks to one server.
 
 use super::{About, Detector, bit};
@@ -22,7 +22,7 @@ pub(crate) static TYPE: EvidenceType = EvidenceType::new("RARE_SIGNATURE", "T107
 #[derive(Debug)]
 pub(crate) struct RareSignature;
 
-/// Uses before it is told, and the time they cover at least.
+/// Uses before it is reported, and the least time that they cover.
 const USES: u32 = 10;
 const SPAN: i64 = 3600 * SECOND;
 
@@ -42,7 +42,7 @@ state! {
         first: First,
         last: TimeNs,
         said: Said,
-        /// Once it was told: whom with, whether it is a JA3, and the signature.
+        /// Once it was reported: its destination, whether it is a JA3, and the signature.
         to: Ip,
         proto: Most<u8>,
         is_ja3: bool,
@@ -51,8 +51,8 @@ state! {
 }
 
 impl Signature {
-    /// Whether it was told and used again since. One that went to another destination too is rare no more, and was
-    /// as often as it was told.
+    /// Whether it was reported and used again since. One that went to another destination too is no longer rare, and its
+    /// last report holds its number.
     fn has_grown(&self) -> bool {
         !self.is_wide && self.said.is_less(self.uses.into())
     }

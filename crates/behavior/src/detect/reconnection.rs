@@ -24,7 +24,7 @@ const REFUSALS: u64 = 5;
 const TELNET: u64 = 4;
 /// Stands for "any telnet port" in a key.
 const ANY_TELNET: u32 = 1 << 16;
-/// Tells evidence of telnet from that of a port.
+/// Distinguishes evidence of telnet from that of a port.
 const TELNETS: u64 = 1;
 
 state! {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     /// Late refusals, refusals of spoofed sources and a clock that jumps: those of one source and window
-    /// count, nobody else's, and a jump begins anew.
+    /// count, nobody else's, and counting begins again after a jump.
     #[test]
     fn refusals_of_others_and_other_times_do_not_add_up() {
         let mut trial = Trial::new();

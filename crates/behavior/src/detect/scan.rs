@@ -1,4 +1,4 @@
-//! What both kinds of port scans share: which flows count, when a count is told, how sure it is.
+//! What both kinds of port scans share: which flows count, when a count is reported, and with which confidence.
 
 use crate::site::Facts;
 use gabion_record::logs::{Conn, Proto, Record};
@@ -17,7 +17,7 @@ pub(super) fn counts(r: &Record<'_>, c: &Conn<'_>, facts: &Facts) -> bool {
         && !d.is_reserved()
 }
 
-/// The bucket that a count is in: told when it grows, so at 10, 100, 1,000 … (never at 5 or fewer).
+/// The bucket that a count is in: reported when it grows, so at 10, 100, 1,000 … (never at 5 or fewer).
 #[inline]
 pub(super) fn bucket(count: u64) -> u8 {
     match count {

@@ -1,7 +1,7 @@
 //! Scans that stay below the threshold of every window: the same counts over a day.
 //!
-//! A scanner that tries nine ports an hour is never a scan in a window. What did not answer is counted
-//! here for as long as a day, whatever windows it fell into, and told once where the scan of a window
+//! A scanner that tries nine ports an hour is never a scan in a window. Attempts without an answer are counted
+//! here for as long as a day, whatever windows they fell into, and reported once if the scan of a window
 //! has not been.
 
 use super::scan::counts;
@@ -55,7 +55,7 @@ state! {
         last: TimeNs,
         told: Most<u64>,
         said: Said,
-        /// As it was told.
+        /// Its last report.
         proto: Most<u8>,
     }
 }
@@ -79,7 +79,7 @@ impl OnHost {
         finding.ports(ports).lasting(self.last.since(self.first.0)).says(VERTICAL_SAYS)
     }
 
-    /// Its last numbers, when it has grown since it was told.
+    /// Its last numbers, when it has grown since it was reported.
     fn last(
         &self,
         finding: impl FnOnce(&Said, TimeNs) -> EvidenceBuilder,
@@ -100,7 +100,7 @@ impl OnPort {
         finding.hosts(hosts).lasting(self.last.since(self.first.0)).says(HORIZONTAL_SAYS)
     }
 
-    /// Its last numbers, when it has grown since it was told.
+    /// Its last numbers, when it has grown since it was reported.
     fn last(
         &self,
         finding: impl FnOnce(&Said, TimeNs) -> EvidenceBuilder,
@@ -162,7 +162,7 @@ impl Detector for SlowScan {
     }
 }
 
-/// Whether a count is to be told: at 10, 100 … and after an hour.
+/// Whether a count is to be reported: at 10, 100 … and after an hour.
 fn is_told(count: u64, told: &mut Most<u64>, first: TimeNs, now: TimeNs) -> bool {
     let step = if told.0 == 0 { LEAST } else { told.0.saturating_mul(10) };
     if count < step || now.since(first) < SPAN_LEAST {
@@ -238,7 +238,7 @@ mod tests {
     use crate::trial::{Trial, conn};
     use gabion_record::evidence::{Evidence, Party};
 
-    /// D29 of the peer: nine ports an hour are never a scan there.
+    /// D29 of Slips: nine ports an hour are never a scan there.
     #[test]
     fn a_scan_below_every_windows_threshold_is_seen() {
         let mut trial = Trial::new();
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(hosts.map(|e| e.measures.hosts), Some(15));
     }
 
-    /// A quick scan is told as one and not as a slow one too; late records, repeats and records of
+    /// A quick scan is reported as such and not as a slow one too; late records, repeats and records of
     /// the future make none.
     #[test]
     fn quick_scans_and_odd_times_are_none() {

@@ -109,7 +109,7 @@ mod tests {
         assert!(trial.of(&BRUTEFORCE).is_empty());
     }
 
-    /// D8 of the peer: spans are of event time, and none is negative.
+    /// D8 of Slips: spans are of event time, and none is negative.
     #[test]
     fn late_records_enter_no_span() {
         let mut trial = Trial::new();

@@ -1,7 +1,7 @@
 //! Addresses, names, URLs, networks and files that lists name as bad.
 //!
-//! Every end of every flow, every query, answer, server name, URL and hash is looked up; what is
-//! listed is told by profile, so that a second victim is seen like the first. The text of an entry is
+//! Every end of every flow, every query, answer, server name, URL and hash is looked up; a listed
+//! one is reported by profile, so that a second victim is seen like the first. The text of an entry is
 //! read only when evidence is written.
 
 use super::{About, Detector, bit};
@@ -80,7 +80,7 @@ impl Detector for ThreatIntelligence {
 
     #[inline]
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
-        // The destination's own profile, where it has one, is not told a second time.
+        // The destination's own profile, if it has one, gets no second report.
         if cx.settings.intel.is_empty() || cx.profile != cx.record.src {
             return;
         }
@@ -98,7 +98,7 @@ impl Detector for ThreatIntelligence {
     }
 }
 
-/// Whether this is to be told, and what the list says.
+/// Evidence, if this is to be reported, with what the list says.
 fn told(
     kind: &'static EvidenceType,
     what: u64,
@@ -385,8 +385,8 @@ mod tests {
         Trial::with(Settings { intel: Arc::new(intel(&files, 11)), ..Settings::default() })
     }
 
-    /// D17, D18 and D21 of the peer: the first line counts, a level behind a blank is one, addresses
-    /// of flows are looked up, and a second victim is told as the first was.
+    /// D17, D18 and D21 of Slips: the first line counts, a level after a blank is one, addresses
+    /// of flows are looked up, and a second victim is reported as the first was.
     #[test]
     fn listed_addresses_are_found_for_each_victim() {
         let mut trial = trial();
@@ -411,7 +411,7 @@ mod tests {
         assert!(sources[0].related.len() == 1 && sources[0].level == ThreatLevel::Low);
     }
 
-    /// D22 of the peer: from is not to. And a neighbour of what is listed is not listed.
+    /// D22 of Slips: from is not to. And a neighbour of what is listed is not listed.
     #[test]
     fn a_listed_source_has_its_own_type() {
         let mut trial = trial();
@@ -423,7 +423,7 @@ mod tests {
         assert_eq!(trial.of(&FROM_IP)[0].level, ThreatLevel::High);
     }
 
-    /// D19 of the peer: systems are looked up by the address.
+    /// D19 of Slips: systems are looked up by the address.
     #[test]
     fn systems_and_relays_are_found() {
         let mut trial = trial();
@@ -458,7 +458,7 @@ mod tests {
         assert_eq!(trial.of(&DNS_ANSWER).len(), 4);
     }
 
-    /// D20 of the peer: hashes are looked up.
+    /// D20 of Slips: hashes are looked up.
     #[test]
     fn urls_and_files_are_found() {
         let mut trial = trial();

@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(trial.of(&SELF_SIGNED).len(), 4);
     }
 
-    /// D48 of the peer: one certificate is told once, not for each handshake.
+    /// D48 of Slips: one certificate is reported once, not for each handshake.
     #[test]
     fn a_claimed_name_is_told_once_by_certificate() {
         let mut trial = Trial::new();
@@ -128,7 +128,7 @@ mod tests {
             hello(&mut trial, n, s);
         }
         assert_eq!(trial.of(&INCOMPATIBLE_CN).len(), 1);
-        // D24 of the peer: a name that only contains the organization's is not theirs.
+        // D24 of Slips: a name that only contains the organization's is not theirs.
         hello(
             &mut trial,
             20,
@@ -147,7 +147,7 @@ mod tests {
         assert!(trial.of(&INCOMPATIBLE_CN).is_empty());
     }
 
-    /// D22 of the peer: DNS over HTTPS has a type of its own.
+    /// D22 of Slips: DNS over HTTPS has a type of its own.
     #[test]
     fn dns_over_https_is_itself() {
         let mut trial = Trial::new();

@@ -47,9 +47,9 @@ impl Peers {
     }
 }
 
-/// The half of a conversation that goes back to who began it, in formats that have no field for the application
-/// (NetFlow, nfdump): they tell the two halves in any order, and often of the same moment, so that the answer may
-/// stand before its question. An attempt of TCP is none, whatever port it is made from.
+/// The half of a conversation that goes back to the host that began it, in formats without a field for the application
+/// (NetFlow, nfdump): they report the two halves in any order, and often of the same moment, so that the answer may
+/// come before its question. An attempt of TCP is none, whatever port it is made from.
 fn is_back(r: &Record<'_>, c: &Conn<'_>, settings: &Settings) -> bool {
     let is_one_way = c.resp_pkts == 0 && c.resp_bytes == 0 && c.resp_ip_bytes == 0;
     let is_begun = r.proto == Proto::Udp || c.is_established;
@@ -111,8 +111,8 @@ mod tests {
     use super::*;
     use crate::trial::{Trial, conn};
 
-    /// D9 and D28 of the peer: 90 flows are 90 pieces of evidence there; here they are the 1st and
-    /// the 10th.
+    /// D9 and D28 of Slips: 90 flows are evidence 90 times there; here only the 1st and
+    /// the 10th are.
     #[test]
     fn an_unknown_port_is_told_with_growing_distance() {
         let mut trial = Trial::new();
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(trial.of(&TYPE).len(), 9);
     }
 
-    /// D27 of the peer: what one profile does excuses no other.
+    /// D27 of Slips: what one profile does excuses no other.
     #[test]
     fn peers_are_those_of_one_profile() {
         let mut trial = Trial::new();
@@ -179,8 +179,8 @@ mod tests {
         c
     }
 
-    /// A television set answers a search for devices from ever new ports, and a server of TFTP from one of its
-    /// own; the same without a question is told, from a port with a service too.
+    /// A television set answers a search for devices from a new port each time, and a TFTP server from one of its
+    /// own; the same without a question is reported, from a port with a service too.
     #[test]
     fn who_asked_is_answered() {
         for (is_asked, count) in [(true, 0), (false, 5)] {

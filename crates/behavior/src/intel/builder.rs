@@ -60,7 +60,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Begins a file; `level` is that of entries that tell none. False when there are too many.
+    /// Begins a file; `level` is that of entries without a level. False when there are too many.
     pub fn file(&mut self, name: &str, level: ThreatLevel, purpose: Purpose) -> bool {
         self.end_file();
         if self.made.sources.len() >= LISTS_MAX {

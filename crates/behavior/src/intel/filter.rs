@@ -27,7 +27,7 @@ pub(crate) fn scale(hash: u64, n: usize) -> usize {
 }
 
 impl Filter {
-    /// A filter for so many hashes.
+    /// A filter for this number of hashes.
     pub(crate) fn new(count: usize) -> Filter {
         let words = count * BITS / 64 + 1;
         Filter { memory: Memory::new(words.div_ceil(LINE / 8)), words }

@@ -3,7 +3,7 @@
 //! An indicator is a 64-bit hash and a [`Place`]; its text stays in its file. A small filter answers
 //! nearly all questions for what is not listed. For the rest one cache line is read: fingerprints stand
 //! in their order in lines of twelve, each in the line that its highest bits say or, where that is full,
-//! in one of the next. Of the hash a line keeps 32 bits, beside the level, and where its places begin in
+//! in one of the next. Of the hash a line keeps 32 bits, with the level, and where its places begin in
 //! a list that is read only for evidence. A line is compared as a whole, so that the processor need not
 //! wait for it before it begins the next question.
 
@@ -190,7 +190,7 @@ impl Index {
         }
         let count = self.parts.iter().map(Vec::len).sum::<usize>();
         self.homes = count / FILL + 1;
-        // The last run may go on behind the end.
+        // The last run may continue after the end.
         let mut slots = Slots { homes: self.homes, next: 0 };
         let last = self.parts.iter().flatten().fold(0, |_, e| slots.take(e.0));
         self.lines = Memory::new(self.homes.max(last / WAYS + 1) + 1);
@@ -232,7 +232,7 @@ impl Index {
         let home = scale(hash, self.homes);
         let line = self.lines.pieces::<LINE>().get(home)?;
         match within(line, tag_of(hash)) {
-            // Only a full line goes on in the next.
+            // Only a full line continues in the next.
             None if is_full(line) => self.search_behind(home, hash),
             found => found,
         }

@@ -17,7 +17,7 @@ const DESCRIPTIONS: [&str; 7] =
 pub(crate) enum Line<'a> {
     /// Nothing, a comment or the names of columns
     None,
-    /// An indicator, and its level where it is told
+    /// An indicator, and its level if the line has one
     Entry(Indicator<'a>, Option<ThreatLevel>),
     /// Something that no list of indicators has
     Bad,
@@ -126,7 +126,7 @@ fn is_local_name(line: &[u8]) -> bool {
     ip.is_some_and(|ip| ip.is_loopback() || ip.is_unspecified() || ip.is_multicast())
 }
 
-/// What a line says beside its indicator: a description, and tags.
+/// What a line says in addition to its indicator: a description, and tags.
 pub(crate) fn details(line: &[u8], header: Option<&[u8]>) -> (String, String) {
     let text = |b: &[u8]| crate::text::text(bare(b));
     let all: Vec<&[u8]> = columns(line.trim_ascii()).collect();
@@ -161,7 +161,7 @@ mod tests {
         Indicator::Ip(Ip::parse(text.as_bytes()).unwrap())
     }
 
-    /// Lines of the lists the peer ships and of the feeds it names.
+    /// Lines of the lists that Slips ships and of the feeds that it names.
     #[test]
     fn lines_of_all_forms() {
         let high = Some(ThreatLevel::High);
@@ -169,7 +169,7 @@ mod tests {
             ("# Format of this file:", Line::None),
             ("", Line::None),
             ("23.253.126.58,high,Simda CC", Line::Entry(ip("23.253.126.58"), high)),
-            // D17 of the peer: the blank before the level made it medium.
+            // D17 of Slips: the blank before the level made it medium.
             ("54.192.46.116, high, FusionCore", Line::Entry(ip("54.192.46.116"), high)),
             ("\"1\",\"191.101.31.25\",\"100\",\"NSO IP\"", Line::Entry(ip("191.101.31.25"), None)),
             ("AS39770, high, ELITETEAM", Line::Entry(Indicator::Asn(39_770), high)),

@@ -1,4 +1,4 @@
-//! Memory that is read at places that nothing tells beforehand: on huge pages where the system has them.
+//! Memory that is read at unpredictable places: on huge pages where the system has them.
 //!
 //! With pages of 4 KiB most of such reads first wait for the page table, which is as far away as the
 //! memory itself. One page of 2 MiB stands for 512 of them, so that the processor knows them all.
@@ -29,7 +29,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// So many cache lines of zeros.
+    /// `n` cache lines of zeros.
     pub(crate) fn new(lines: usize) -> Memory {
         let len = lines.saturating_mul(LINE);
         #[cfg(feature = "huge-pages")]

@@ -41,7 +41,7 @@ pub trait Texts: Send + Sync {
 pub struct Source {
     /// Its name, which evidence names as the source.
     pub name: String,
-    /// Level of entries that tell none.
+    /// Level of entries that have none of their own.
     pub level: ThreatLevel,
     /// What was read and what not.
     pub counts: FileCounts,
@@ -351,7 +351,7 @@ pub(crate) mod tests {
         builder.finish(Some(Box::new(Kept(texts))))
     }
 
-    /// The begin of a file tells what it is, in whatever pieces that comes: byte by byte a list of JSON
+    /// The beginning of a file shows what it is, in whatever pieces it arrives: byte by byte a list of JSON
     /// was taken for lines.
     #[test]
     fn pieces_of_any_size_make_the_same_list() {
@@ -384,7 +384,7 @@ pub(crate) mod tests {
         8.8.0.0/16,low,range\nAS64500,high,bad host\nbad line here\n10.0.0.1,high,private\n\
         e7d705a3286e19ea42f587b344ee6865,medium,tor client\nhttp://u.example/a,high,u\nlast.example,low,no end";
 
-    /// However the file is cut, the same is read; the first line counts (D17 of the peer).
+    /// However the file is cut, the same is read; the first line counts (D17 of Slips).
     #[test]
     fn any_pieces_make_the_same() {
         for step in 1..LIST.len() {
@@ -538,7 +538,7 @@ pub(crate) mod tests {
         assert_eq!((intel.domain(b"dyn.example"), intel.domain(b"example")), (None, None));
     }
 
-    /// What stands at a fingerprint's place is read before anything is said of it.
+    /// The entry at a fingerprint's place is read before anything is reported about it.
     #[test]
     fn a_fingerprint_by_chance_is_not_believed() {
         let intel = intel(&[("own", Purpose::Indicators, LIST)], 99);
@@ -562,7 +562,7 @@ pub(crate) mod tests {
             ],
             1000,
         );
-        // D20 of the peer: a hash is looked up, and only what is harmless is not told.
+        // D20 of Slips: a hash is looked up, and only a harmless one is not reported.
         assert!(intel.hash(md5.as_bytes()).is_none() && intel.hash(other.as_bytes()).is_some());
         assert!(intel.is_tor_exit(ip("5.6.7.8")) && !intel.is_tor_exit(ip("5.6.7.9")));
         assert!(intel.ip(ip("5.6.7.8")).is_none());

@@ -74,7 +74,7 @@ impl Ranges {
         }
     }
 
-    /// Ends what is held before `until`; what was wider goes on behind it.
+    /// Ends the range that is held before `until`; a wider one continues after it.
     fn end(&mut self, held: &mut Vec<(u128, u32)>, until: u128) {
         while let Some(&(last, _)) = held.last() {
             if last >= until {

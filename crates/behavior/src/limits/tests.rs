@@ -30,7 +30,7 @@ fn nth(second: i64, n: usize, port: u16) -> Flow {
     conn(second, WHO, &format!("9.9.{}.{}", n / 200, n % 200 + 1), port)
 }
 
-/// So many flows as one is made.
+/// `n` flows, each made by `one`.
 fn flows(count: usize, flow: impl Fn(usize) -> Flow) -> impl Fn(&mut Trial) {
     move |trial| (0..count).for_each(|n| trial.give(&flow(n)))
 }
@@ -44,7 +44,7 @@ fn dns<'a>(query: &'a [u8], answers: &'a [u8]) -> Body<'a> {
     Body::Dns(Dns { query, qtype: b"A", rcode: b"NOERROR", answers, ..Dns::default() })
 }
 
-/// So many addresses, as a log has them.
+/// `n` addresses, as a log has them.
 fn addresses(from: usize, count: usize) -> String {
     (from..from + count).map(|n| format!("9.8.7.{n}")).collect::<Vec<_>>().join(",")
 }
@@ -77,7 +77,7 @@ fn tables_of_scans_count_what_has_no_room() {
     assert_eq!(times(&reached::PAIRS_MAX, refusals), 9);
     let open = flows(VICTIMS_MAX + 9, |n| nth(0, n, 7_777));
     assert_eq!(times(&reached::VICTIMS_MAX, open), 9);
-    // Whoever keeps within them is told that nothing was given up.
+    // An input within the limits gets the report that nothing was lost.
     assert_eq!(times(&reached::TARGETS_MAX, flows(9, |n| nth(0, n, 23).refused())), 0);
 }
 
@@ -223,7 +223,7 @@ fn tables_of_programs_count_what_has_no_room() {
     assert_eq!(times(&reached::TEXT_MAX, |_| drop(crate::text::text(&[b'x'; TEXT_MAX + 1]))), 1);
 }
 
-/// Of the site: a host of it does something with ever new addresses.
+/// Of the site: a host of it does something with a new address each time.
 #[test]
 fn tables_of_the_site_count_what_has_no_room() {
     let settings = Settings::default();
@@ -320,7 +320,7 @@ fn findings_that_last_are_bounded_and_counted() {
     let lost = gabion_record::limits::take().of(&reached::LASTING_MAX);
     assert!(lost >= SINGLE_MAX as u64, "{lost}");
     assert!(rooms.lasting.len() <= LASTING_MAX);
-    // Those that were told last are told again, those that were told first are not.
+    // Those that were reported last are reported again, those that were reported first are not.
     let newest = (windows - 1) as usize * SINGLE_MAX;
     assert!((0..SINGLE_MAX).all(|n| rooms.lasting.contains_key(&id(newest + n))));
     assert!(!rooms.lasting.contains_key(&id(0)));
@@ -357,7 +357,7 @@ fn questions_that_could_still_be_answered_are_counted() {
     assert!(counted > 0 && counted == asked.forgotten, "{counted}");
 }
 
-/// Floods of ever new keys over each table of the site and of profiles, at a sixteenth, a quarter and all of the
+/// Floods of new keys over each table of the site and of profiles, at a sixteenth, a quarter and all of the
 /// budget: entries that are looked at to make room are at most two a record.
 #[test]
 fn a_flood_of_new_keys_costs_no_more_steps_than_records() {

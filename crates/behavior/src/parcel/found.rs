@@ -29,7 +29,7 @@ pub struct Found {
     is_out_of_order: bool,
 }
 
-/// What a finding has beside its texts.
+/// What a finding has in addition to its texts.
 struct FoundHead {
     second: i64,
     record: u64,
@@ -144,7 +144,7 @@ fn text<'a>(from: &mut Decoder<'a>, len: u32) -> Option<&'a str> {
 }
 
 impl Found {
-    /// None yet, with room for so many bytes.
+    /// None yet, with capacity for `bytes` bytes.
     pub fn with_room(bytes: usize) -> Found {
         Found { bytes: Vec::with_capacity(bytes), ..Found::default() }
     }
@@ -357,7 +357,7 @@ impl Opened {
         self.next.as_mut().filter(|_| self.at != END)
     }
 
-    /// Goes on to the one behind it.
+    /// Continues with the next one.
     pub fn advance(&mut self) {
         let room = self.next.take();
         let mut next = room;

@@ -1,4 +1,4 @@
-//! A record with what the site knows at it, as bytes: on its way to whoever holds its shard, on this
+//! A record with what the site knows at it, as bytes: on its way to the worker that holds its shard, on this
 //! machine or in a stream engine.
 //!
 //! A parcel is `[u32 length][bytes]`, little-endian. What has one size stands first, each field at its
@@ -99,7 +99,7 @@ pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
                 2 => Ends::Both,
                 _ => return None,
             };
-            // What tells the ends is a part of the head.
+            // The lengths that give the ends are a part of the head.
             let head = Head::read(bytes.get(..Head::LEN)?)?;
             window(head.facts.window).and(window(head.facts.newest))?;
             from = Decoder(bytes.get(Head::LEN..)?);
@@ -156,7 +156,7 @@ struct Head {
     facts: Facts,
 }
 
-/// What a flow has beside its texts, whose lengths stand here.
+/// What a flow has in addition to its texts; their lengths are here.
 struct ConnHead {
     knows_service: bool,
     duration_ns: i64,
@@ -476,7 +476,7 @@ mod tests {
         let Parcel::Record(8, Ends::Destination, r, f) = parcel else { panic!("{parcel:?}") };
         assert_eq!(show(&r, &f), show(&dns, &facts));
         assert!(take(rest).is_none());
-        // What can be no window is no parcel: its neighbours could not be told.
+        // A number that can be no window makes no parcel: its neighbours could not be computed.
         for odd in [i64::MIN, i64::MAX] {
             let (mut turn, mut at) = (Vec::new(), Vec::new());
             put_turn(odd, 8, TimeNs(11), &mut turn);

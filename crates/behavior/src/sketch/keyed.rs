@@ -34,8 +34,8 @@ impl Key for (gabion_record::Ip, u32) {
     }
 }
 
-/// At most `MAX` values by key. Who is to go when it is full is the owner's decision; whoever adds says which
-/// limit of the crate's table `MAX` is, where it is counted that there was no room.
+/// At most `MAX` values by key. The owner decides which one is evicted from a full table; the caller that adds one names
+/// the limit of the crate's table that `MAX` is; that table counts what did not fit.
 #[derive(Debug)]
 pub(crate) struct Keyed<K, V, const MAX: usize> {
     tags: Vec<u32>,
@@ -133,7 +133,7 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     }
 
     /// The value of a key, made if there is room or if `admit` says that it is worth the entry
-    /// that `least` orders first. Either of the two is given up where there is none, which is counted.
+    /// that `least` orders first. In a full table one of the two is dropped, which is counted.
     #[inline]
     pub(crate) fn get_or_admit<O: Ord>(
         &mut self,

@@ -195,7 +195,7 @@ pub(crate) struct Withheld {
 }
 
 impl Withheld {
-    /// How many pieces of evidence an entry hid.
+    /// How much evidence an entry hid.
     pub(crate) fn hits(&self, entry: usize) -> u64 {
         self.hits.of(entry)
     }

@@ -1,11 +1,11 @@
-//! What a user does not want to hear of: addresses, ranges, names, organizations, hardware addresses
+//! What a user does not want to be reported: addresses, ranges, names, organizations, hardware addresses
 //! and autonomous systems, each with a direction and with what is ignored; and how often each entry
-//! did so, so that a person sees why something was not told.
+//! did so, so that a person sees why something was not reported.
 //!
 //! Names are compared label by label: `sub.example.com` covers itself and what is below it and says
 //! nothing of `example.com`. An organization is what its lists say, and only where a user listed it.
 //!
-//! Beside what Slips knows an entry may be about a type of findings or a pair of hosts, and may be narrowed to a type
+//! Unlike in Slips an entry may also be about a type of findings or a pair of hosts, and may be narrowed to a type
 //! and to the time before a moment. That moment is compared with the time of what is read, never with the clock: the
 //! same input gives the same findings whenever it is read.
 
@@ -173,8 +173,8 @@ impl Whitelist {
         one(from, to, Side::Src).or_else(|| one(to, from, Side::Dst))
     }
 
-    /// Whether evidence of a type is ignored that a source gives at a moment, to a target that is an address or a
-    /// name: what can be said of a finding that was told, without what was learned from records.
+    /// Whether evidence of a type is ignored that a source causes at a moment, with a target that is an address or a
+    /// name: the answer for a reported finding, without what was learned from records.
     pub fn ignores(&self, kind: &str, source: &str, target: &str, ts: TimeNs) -> bool {
         let asked = Asked { side: Side::Both, kind: Some(kind), ts };
         if self.kinds.get(kind).and_then(|n| self.applying(*n, asked)).is_some() {

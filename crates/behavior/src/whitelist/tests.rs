@@ -50,7 +50,7 @@ fn addresses_ranges_systems_and_hardware_are_ignored() {
         ("ip,6.7.0.0/16,dst,alerts", 1),
         ("asn,AS64500,both,both", 0),
         ("asn,64501,both,both", 1),
-        // D23 of the peer: a system's name that has an organization's in it means nothing.
+        // D23 of Slips: a system's name that has an organization's in it means nothing.
         ("organization,apple,both,both", 1),
         (
             "#ip,6.6.6.6,both,both\n; a comment\n\"IoCType\",\"IoCValue\",\"Direction\",\"IgnoreType\"",
@@ -67,7 +67,7 @@ fn addresses_ranges_systems_and_hardware_are_ignored() {
     assert_eq!(told("mac,b1:b1:b1:c1:c2:c4,both,alerts", &[by_mac]), 1);
 }
 
-/// D24 of the peer: label by label, and a name below says nothing of the one above.
+/// D24 of Slips: label by label, and a name below says nothing of the one above.
 #[test]
 fn names_are_compared_by_label() {
     let visit = |host: &str, text: &str| {
@@ -113,7 +113,7 @@ fn an_address_is_known_by_the_name_it_was_answered_for() {
 #[test]
 fn types_pairs_and_ends_narrow_an_entry() {
     let flow = [long("10.0.0.1", "6.6.6.6")];
-    // The flow is of 1970-01-01; it is told when it is over.
+    // The flow is of 1970-01-01; it is reported when it is over.
     for (text, count) in [
         ("evidence,long_connection,both,alerts", 0),
         ("evidence,BEACON,both,alerts", 1),

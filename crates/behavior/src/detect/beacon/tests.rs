@@ -1,4 +1,4 @@
-//! What is a beacon and what is none, what is said of it, and what has no room.
+//! Tests of what is a beacon and what is none, of what is reported of it, and of what does not fit into its tables.
 
 use super::*;
 use crate::limits::REGULAR_MAX;
@@ -15,7 +15,7 @@ fn visits(every: impl Fn(i64) -> i64, count: i64) -> Trial {
     trial
 }
 
-/// D9 of the peer: a regular channel is seen whatever the words of its flows' states.
+/// D9 of Slips: a regular channel is seen whatever the words of its flows' states.
 #[test]
 fn a_day_of_regular_visits_is_a_beacon() {
     let trial = visits(|n| n * 300, 280);
@@ -27,7 +27,7 @@ fn a_day_of_regular_visits_is_a_beacon() {
     assert!(found[0].confidence > 0.95);
 }
 
-/// Who calls for days is told once a day, each time with the number of that day, and at the end of the input with
+/// A host that calls for days is reported once a day, each time with the number of that day, and at the end of the input with
 /// that of the last 24 hours.
 #[test]
 fn each_day_of_a_beacon_is_a_finding_with_its_last_number() {
@@ -51,7 +51,7 @@ fn each_day_of_a_beacon_is_a_finding_with_its_last_number() {
     }
 }
 
-/// The program that calls is the source's own for that server, beside a browser; the browser for both
+/// The source uses the calling program for that server only, in addition to a browser; using the browser for both
 /// takes that away.
 #[test]
 fn what_requests_say_is_in_the_threat() {
@@ -84,7 +84,7 @@ fn irregular_or_few_visits_are_none() {
     assert!(visits(|n| n * 3600, 15).of(&TYPE).is_empty());
 }
 
-/// Ten thousand destinations and a flood to one: room is bounded, and what is left out is said.
+/// Ten thousand destinations and a flood to one: memory is bounded, and what is left out is counted.
 #[test]
 fn room_is_bounded() {
     let mut trial = Trial::new();
@@ -123,7 +123,7 @@ fn one_flow_of_the_future_wakes_once() {
     let mut trial = Trial::new();
     (0..4).for_each(|n| trial.give(&conn(n, "10.0.0.1", "1.2.3.4", 443)));
     trial.give(&conn(AGE, "10.0.0.1", "1.2.3.4", 443));
-    // Two hours later, by another's flow, whoever waits is asked.
+    // Two hours later another host's flow makes the waiting pairs due.
     trial.give(&conn(2 * HOUR, "10.0.0.2", "9.9.9.9", 443));
     let profile = trial.engine.profile(crate::trial::at("10.0.0.1")).unwrap();
     assert!(profile.timer().seconds() >= AGE, "{}", profile.timer().seconds());
@@ -135,7 +135,7 @@ fn a_beacon_without_room_says_its_last_number() {
     let mut trial = Trial::new();
     let mut call =
         |n: i64, dst: i64| trial.give(&conn(n, "10.0.0.1", &format!("9.9.9.{dst}"), 443));
-    // The first ends after eight hours, the others go on, and another one comes.
+    // The first ends after eight hours, the others continue, and another one comes.
     for n in 0..200 {
         (0..REGULAR_MAX as i64)
             .filter(|dst| *dst > 0 || n < 100)
@@ -178,7 +178,7 @@ fn a_name_is_a_pair_whatever_its_addresses() {
     assert!(found.iter().all(|e| !e.description().contains("to 1.2.3.")), "{found:?}");
 }
 
-/// A host behind a proxy, beside browsing through the same: the host is named, and the proxy as such; the
+/// A beacon to a host through a proxy that is also used for browsing: the host is named, and the proxy as such; the
 /// address of the proxy is no beacon, since its connections are those of names.
 #[test]
 fn the_host_behind_a_proxy_is_named() {
@@ -228,7 +228,7 @@ fn dns_to_a_resolver_is_none() {
     assert!(run(1, "dns") > 0 && run(50, "ssl") > 0);
 }
 
-/// Polls of a clock by three hosts are what the protocol makes them; by two, or without being NTP, they are told.
+/// Polls of a clock by three hosts are what the protocol makes them; by two, or without being NTP, they are reported.
 #[test]
 fn polls_of_a_clock_are_none() {
     let run = |hosts: i64, service: &'static str| {
@@ -291,7 +291,7 @@ fn polls_without_extensions_are_none() {
     assert!(run(100) > 0);
 }
 
-/// Twenty-two calls of three seconds each way round, the whole of an input: told, and all counted.
+/// Twenty-two calls of three seconds each way round, the whole of an input: reported, and all counted.
 #[test]
 fn a_short_input_is_told_of_at_its_end() {
     let trial = visits(|n| n * 3, 22);

@@ -173,7 +173,7 @@ pub(crate) fn is_json(begin: &[u8]) -> bool {
     }
 }
 
-/// Whether so many bytes of a file's begin are enough for [`is_json`] to tell.
+/// Whether these first bytes of a file are enough for [`is_json`] to decide.
 pub(crate) fn is_telling(begin: &[u8]) -> bool {
     if begin.len() > BLANK_MAX + LIST_BEGIN {
         return true;
