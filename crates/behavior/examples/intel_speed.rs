@@ -111,8 +111,8 @@ fn main() {
     memory(intel.bytes());
 }
 
-/// What this machine takes for a read of memory at a place that nothing tells beforehand, of as many bytes
-/// as the lists take: each read when the one before it is done, and reads that wait for none.
+/// What this machine takes for a read of memory at an unpredictable place, of as many bytes
+/// as the lists take: reads that wait for the one before, and reads that wait for none.
 fn memory(bytes: usize) {
     let words: Vec<u64> = (0..bytes as u64 / 8).map(mix).collect();
     let at = |n: u64| {

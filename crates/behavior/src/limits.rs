@@ -9,12 +9,13 @@ pub const SIEVE_CELLS: usize = 256;
 /// Members that let a sieve's cell ask for an entry: half of the 10 that make a scan.
 pub const SIEVE_PASS: u32 = 5;
 
-/// Least bytes of a shard: room for eight profiles at their largest beside its seeds. A smaller
+/// Least bytes of a shard: space for its seeds and for eight profiles of the largest size. A smaller
 /// budget has fewer shards.
 pub const SHARD_BYTES_LEAST: usize = 256 << 10;
 
-/// Records to each of which a profile of a window that has ended is handed over: a window of a few
-/// thousand hosts is gone in some ten thousand records, and never stands encoded beside its profiles.
+/// Records to each of which a profile of a window that has ended is handed over: a window of a few thousand
+/// hosts is gone in some ten thousand records, and is never encoded as a whole while its profiles are still
+/// held.
 pub const KEEP_EVERY: u64 = 4;
 
 /// Bytes of profiles that are handed over together.
@@ -38,7 +39,7 @@ pub const OUTSIDE_LOOKS: usize = 2;
 pub const TOGETHER: usize = 8;
 
 /// Seconds after its flow's end in which a question is answered: SSDP spreads answers over two minutes, and
-/// exporters of one-way flows tell a half that goes on anew within five.
+/// exporters of one-way flows report a half that continues again within five.
 pub const ANSWER_S: u32 = 300;
 
 /// Registered domains that an address answers for before it is a resolver: who answers for one or two may be the
@@ -49,8 +50,8 @@ pub const RESOLVER_DOMAINS: usize = 3;
 pub const CLOCK_HOSTS: u32 = 3;
 
 limits! { "behavior";
-    /// Destinations of which a profile counts ports exactly, a window and protocol. A host that a scan
-    /// is to be told from has fewer; beyond it a sieve says which destination is worth an entry.
+    /// Destinations of which a profile counts ports exactly, a window and protocol. A normal host, which is not
+    /// to be taken for a scanner, has fewer; beyond it a sieve says which destination is worth an entry.
     pub const TARGETS_MAX: usize = 64,
         Loses("attempts on the destination that had shown the fewest ports");
 
@@ -65,7 +66,7 @@ limits! { "behavior";
 
     /// Things of which a window counts repeats one by one; what comes after is counted by type alone.
     pub const REPEATS_MAX: usize = 128,
-        Loses("that a further thing is told by itself: it is counted with its type");
+        Loses("that a further thing is reported by itself: it is counted with its type");
 
     /// Destinations of which bytes are summed (space-saving): a destination with a sixteenth of all
     /// bytes is never lost, and what is reported is a lower bound.
@@ -74,36 +75,37 @@ limits! { "behavior";
 
     /// Destinations or names that wait for something to be seen before they become evidence.
     pub const WAITING_MAX: usize = 64,
-        Loses("that a further one waits: nothing is said of it");
+        Loses("that a further one waits: nothing is reported about it");
 
     /// Pairs of which repeated refusals are counted.
     pub const PAIRS_MAX: usize = 64,
         Loses("attempts on the server that was tried least");
 
-    /// Flow ids that evidence carries; how many there were stands beside them.
+    /// Flow ids that evidence carries; the evidence also has their full number.
     pub const UIDS_MAX: usize = 8,
-        Spares("the number of flows stands beside them");
+        Spares("the evidence has the full number of flows");
 
-    /// Findings of a type in a window that are told one by one: what a person looks through. What comes after
-    /// is counted in findings that grow.
+    /// Findings of a type in a window that are reported one by one: as many as a person looks through. Later
+    /// ones are counted in findings that grow.
     pub const SINGLE_MAX: usize = 700,
-        Spares("further ones are told in findings that grow");
+        Spares("further ones are reported in findings that grow");
 
     /// Of these, findings of one source: enough to see what it does.
     pub const SINGLE_OF_SOURCE: u32 = 20,
-        Spares("further ones are told in a finding of that source that grows");
+        Spares("further ones are reported in a finding of that source that grows");
 
     /// Of these, findings about one target, where many sources do the same to it.
     pub const SINGLE_OF_TARGET: u32 = 20,
-        Spares("further ones are told in a finding of that target that grows");
+        Spares("further ones are reported in a finding of that target that grows");
 
     /// Growing findings of a type and window: for single sources and targets; what comes after is counted in
     /// one for all. Some 128 KiB.
     pub const SCOPES_MAX: usize = 32,
         Spares("further ones are counted in one for all");
 
-    /// Findings of a type and window that a shard makes whole, beside twice its share of [`SINGLE_MAX`]: so many that
-    /// three sources of a small site that meet in one shard are told as if each had its own.
+    /// Findings of a type and window that a shard makes whole, in addition to twice its share of
+    /// [`SINGLE_MAX`]: enough that three sources of a small site that meet in one shard are reported as if each
+    /// had its own.
     pub const WHOLE_LEAST: usize = 60,
         Spares("further ones are counted in findings that grow");
 
@@ -119,19 +121,19 @@ limits! { "behavior";
 
     /// The weightiest of what a growing finding stands for, by name.
     pub const HEAVIEST_MAX: usize = 20,
-        Spares("their number stands beside them");
+        Spares("their number is reported with them");
 
-    /// Findings of past windows that go on growing and are told again: 1 MiB. Others end with their window.
+    /// Findings of past windows that continue to grow and are reported again: 1 MiB. Others end with their window.
     pub const LASTING_MAX: usize = 1 << 13,
-        Loses("that the findings of past windows that were told longest ago are told again when they grow");
+        Loses("that the findings of past windows that were reported longest ago are reported again when they grow");
 
-    /// Evidence that one alert names by id; how many there were stands beside them.
+    /// Evidence that one alert names by id; the alert also has the full number.
     pub const CORRELATED_MAX: usize = 4096,
         Loses("further ids of evidence in an alert");
 
     /// Ids of a window that are remembered to know a repeat, over all profiles: 4 MiB.
     pub const IDS_MAX: usize = 1 << 17,
-        Loses("that further evidence of the window was told: it may be told again");
+        Loses("that further evidence of the window was reported: it may be reported again");
 
     /// Sums of profiles and windows that evidence adds up in: some 12 MiB.
     pub const SUMS_MAX: usize = 1 << 16,
@@ -153,7 +155,7 @@ limits! { "behavior";
 
     /// Own addresses and addresses that had lasted that a shard names when they had to be folded.
     pub const NAMED_FOLDED_MAX: usize = 8,
-        Spares("their number stands beside them");
+        Spares("their number is reported with them");
 
     /// Longest text from outside that a description repeats.
     pub const TEXT_MAX: usize = 512,
@@ -174,8 +176,8 @@ limits! { "behavior";
     pub const SEEDS_SAVED_MAX: usize = 1 << 20,
         Refuses("the checkpoint");
 
-    /// Sets of four of the memory of who asked whom: 2^16 questions of 8 bytes, half a mebibyte for the site. A
-    /// question is of use for minutes, so this holds some 200 a second; more are counted as forgotten.
+    /// Sets of four of the memory of which host asked which: 2^16 questions of 8 bytes, half a mebibyte for the
+    /// site. A question is of use for minutes, so this holds some 200 a second; more are counted as forgotten.
     pub const ASKED_SETS: usize = 1 << 14,
         Loses("a question that could still have been answered");
 
@@ -187,8 +189,9 @@ limits! { "behavior";
     pub const PROXIES_MAX: usize = 1 << 10,
         Loses("that a further address is a proxy");
 
-    /// Destinations of a source of which flows are kept exactly, and names: who has come in the most half hours stays, so
-    /// that a program that calls every hour outlives the pages of a day. 120 bytes each, and 8 a flow.
+    /// Destinations of a source of which flows are kept exactly, and names: who has come in the most half hours
+    /// stays, so that a program that calls every hour outlives the pages of a day. 120 bytes each, and 8 a
+    /// flow.
     pub const REGULAR_MAX: usize = 32,
         Loses("flows of the destination that came in the fewest half hours");
 
@@ -209,7 +212,8 @@ limits! { "behavior";
     pub const REPEATED_TYPES_MAX: usize = 128,
         Spares("there are fewer types");
 
-    /// Ports of a type of evidence of which first records of ever new sources are counted apart, by shard.
+    /// Ports of a type of evidence for which first records of constantly changing sources are counted apart, by
+    /// shard.
     pub const CROWD_MAX: usize = 512,
         Loses("the count of the port that was seen least: further ones are counted by type");
 
@@ -243,16 +247,16 @@ limits! { "behavior";
 
     /// Ports that a text names.
     pub const NAMED_PORTS_MAX: usize = 20,
-        Spares("their number stands beside them");
+        Spares("their number is reported with them");
 
     /// Flows to SSH servers, and handshakes, that wait for each other for 15 seconds.
     pub const SSH_JOINS_MAX: usize = 16,
         Loses("that a login worked, where the other record of its flow comes within those seconds");
 
-    /// Destinations of UDP to high ports of which flows are counted, to know programs that talk with their like: five
-    /// are enough to know one.
+    /// Destinations of UDP to high ports of which flows are counted, to know programs that talk with their
+    /// like: five are enough to know one.
     pub const PEERS_MAX: usize = 16,
-        Spares("who has so many is known by their number");
+        Spares("a host with this many is known by their number");
 
     /// Addresses where a source went lately, for names that it asked for before: it is looked back half an hour.
     pub const VISITED_MAX: usize = 256,
@@ -269,10 +273,10 @@ limits! { "behavior";
 
     /// Private resolvers outside of the local network of which answers are counted.
     pub const LOCAL_RESOLVERS_MAX: usize = 16,
-        Loses("that a further resolver answers: queries to it are told");
+        Loses("that a further resolver answers: queries to it are reported");
 
-    /// Registered domains of a source of which names are counted, by how many they are: RITA counts all of a day, and
-    /// 500 names below one are what is told.
+    /// Registered domains of a source of which names are counted, by how many they are: RITA counts all of a
+    /// day, and 500 names below one are reported.
     pub const TUNNEL_DOMAINS_MAX: usize = 8,
         Loses("names below the domain that had the fewest");
 
@@ -280,7 +284,7 @@ limits! { "behavior";
     pub const LETTERED_PAIRS_MAX: usize = 12,
         Loses("letters of the pair that was used least");
 
-    /// Letters of a pair: the model was made with strings of up to so many (Slips cuts there too).
+    /// Letters of a pair: the model was trained with strings of up to this length (Slips cuts there too).
     pub const LETTERS_MAX: usize = 500,
         Spares("a string of that length is scored as it is, as by Slips");
 
@@ -290,9 +294,9 @@ limits! { "behavior";
 
     /// Destinations of a source whose connections of a day are summed, by how long and how often.
     pub const SUMMED_PAIRS_MAX: usize = 8,
-        Loses("time and connections of the pair that had the least: what is told is a lower bound");
+        Loses("time and connections of the pair that had the least: the reported number is a lower bound");
 
-    /// Open flows of such a pair that are told apart.
+    /// Open flows of such a pair that are distinguished.
     pub const OPEN_FLOWS_MAX: usize = 4,
         Loses("how long an open flow had lasted when it was seen: it counts twice");
 
@@ -341,7 +345,7 @@ limits! { "behavior";
     pub const OBJECT_MAX: usize = 256 << 10,
         Counts("the object, among the wrong ones of the list");
 
-    /// Nesting of JSON in a list that is told apart.
+    /// Nesting of JSON in a list that is still read.
     pub const OBJECT_DEPTH_MAX: usize = 64,
         Counts("the object, among the wrong ones of the list");
 
@@ -355,11 +359,11 @@ limits! { "behavior";
 
     /// Numbers of wrong lines that are named of a list.
     pub const WRONG_LINES_MAX: usize = 8,
-        Spares("their number stands beside them");
+        Spares("their number is reported with them");
 
     /// Bytes of a list up to which entries find their text again: what 42 bits can say.
     pub const LIST_OFFSET_MAX: u64 = 1 << 42,
-        Spares("an entry behind it is found, and told without its description");
+        Spares("an entry after it is found, and reported without its description");
 
     /// Lists: what 16 bits can say.
     pub const LISTS_MAX: usize = 1 << 16,

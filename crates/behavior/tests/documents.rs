@@ -1,4 +1,4 @@
-//! `docs/detections.md` is what the detectors say of themselves; `UPDATE=1` writes it anew.
+//! `docs/detections.md` is made of the detectors' own descriptions; `UPDATE=1` writes it again.
 
 use gabion_behavior::catalog::ALL;
 use gabion_behavior::catalog::{Use, keys, use_of};
@@ -52,7 +52,7 @@ fn the_page_of_detections_is_what_the_detectors_say() {
     assert!(kept == page, "docs/detections.md is not what the detectors say: run with UPDATE=1");
 }
 
-/// Every defect of the peer has a row, and every test that a row names is there.
+/// Every defect of Slips has a row, and every test that a row names is there.
 #[test]
 fn the_page_of_defects_names_tests_that_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -74,8 +74,8 @@ fn the_page_of_defects_names_tests_that_are_there() {
     }
 }
 
-/// Each detector has at least three tests of its own, in its file or beside it, where it says its evidence, where it just
-/// does not, and where input lies to it. Beside them each runs through the scripts of `src/hostile.rs`,
+/// Each detector has at least three tests of its own, in its file or next to it: where it reports evidence, where it just
+/// does not, and where input lies to it. In addition each runs through the scripts of `src/hostile.rs`,
 /// which fails for a detector without one.
 #[test]
 fn every_detector_has_its_cases() {
@@ -83,7 +83,7 @@ fn every_detector_has_its_cases() {
     let hostile = std::fs::read_to_string(source.join("hostile.rs")).unwrap();
     for (module, _) in ALL {
         let text = std::fs::read_to_string(source.join(format!("detect/{module}.rs"))).unwrap();
-        // Many tests stand in a file beside it.
+        // Many tests are in a file next to it.
         let beside = std::fs::read_to_string(source.join(format!("detect/{module}/tests.rs")));
         let tests = (text + &beside.unwrap_or_default()).matches("#[test]").count();
         assert!(tests >= 3, "detect/{module}.rs: {tests} tests");

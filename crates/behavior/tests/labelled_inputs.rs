@@ -1,5 +1,5 @@
-//! `docs/labelled-inputs.md`: inputs whose flows somebody labelled, and what is said of each of their
-//! addresses; `UPDATE=1` writes the page anew.
+//! `docs/labelled-inputs.md`: inputs whose flows somebody labelled, and what is reported of each of their
+//! addresses; `UPDATE=1` writes the page again.
 
 mod inputs;
 
@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// An input below `corpus/flows`, and what the peer said of it by source, where that is known.
+/// An input below `corpus/flows`, and what Slips reported of it by source, if that is known.
 const INPUTS: &[(&str, &[Peer])] = &[
     (
         "slips/test5-mixed.binetflow",
@@ -38,7 +38,7 @@ const INPUTS: &[(&str, &[Peer])] = &[
     ("netflowlabeler/nfcapd.sample1.labeled", &[]),
 ];
 
-/// What the peer said of a source.
+/// What Slips reported of a source.
 struct Peer {
     source: &'static str,
     /// Evidence from medium on.

@@ -1,5 +1,5 @@
-//! The same evidence, whoever holds the profiles: one holder, two, and a number that changes all the
-//! time; and whichever file of a folder is named first.
+//! The same evidence, however profiles are spread over holders: one holder, two, and a number that changes all the
+//! time; and whatever file of a folder is named first.
 
 mod inputs;
 
@@ -128,7 +128,7 @@ fn told(finding: &Output<'_>) -> String {
     }
 }
 
-/// Runs over files; what was said, sorted by id, and what profiles were kept.
+/// Runs over files; returns the output, sorted by id, and the profiles that were kept.
 fn run(paths: &[PathBuf], count: usize, is_changing: bool) -> Vec<String> {
     let (mut said, kept) = run_with(Settings::default(), paths, count, is_changing);
     said.extend(kept.into_iter().map(|((ip, window), bytes)| format!("{ip} {window} {bytes:?}")));
@@ -261,7 +261,7 @@ fn lines_out_of_order_within_a_minute_say_the_same() {
     }
 }
 
-/// What names and hardware addresses teach the whitelist on the way hides the same evidence, whoever holds
+/// What names and hardware addresses teach the whitelist on the way hides the same evidence, whatever worker holds
 /// the profiles and however late what they find is looked at.
 #[test]
 fn a_whitelist_hides_the_same() {

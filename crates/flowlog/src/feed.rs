@@ -52,7 +52,7 @@ impl Default for Options {
     }
 }
 
-/// What became of one input.
+/// The outcome of one input.
 #[derive(Clone, Debug)]
 pub struct InputReport {
     /// The file.
@@ -71,7 +71,7 @@ pub struct InputReport {
     pub jumps: u64,
     /// How far the file is out of order, nanoseconds.
     pub lateness_ns: i64,
-    /// Times that a followed log was cut off and begun anew in its place. What was written between the last
+    /// Times that a followed log was truncated and begun again in its place. What was written between the last
     /// look and that is not known, unless a copy of it is followed as well.
     pub restarts: u64,
     /// Times that a followed log was removed while it was not open, so that what was written to it last is not
@@ -166,7 +166,7 @@ type Scratch = [Vec<u8>; TOGETHER];
 /// What takes records, in order, some at a time.
 pub type Taker<'a> = &'a mut dyn FnMut(&[Record<'_>]) -> ControlFlow<()>;
 
-/// What opens inputs that can be read only once. A stream that says it would block is given up there.
+/// Opens inputs that can be read only once. A stream that would block is abandoned there.
 pub type OpenOnce = Box<dyn Fn(&Path) -> io::Result<Box<dyn Read + Send>> + Send>;
 
 /// All inputs of a run.
@@ -224,7 +224,7 @@ impl Feed {
         ledger
     }
 
-    /// What became of each input.
+    /// The outcome of each input.
     pub fn reports(&self) -> impl Iterator<Item = &InputReport> {
         self.inputs.iter().map(|i| &i.report)
     }
@@ -237,7 +237,7 @@ impl Feed {
             let Some((at, rival)) = self.least_two() else { return };
             let until = self.next_opening();
             let Some(input) = self.inputs.get_mut(at) else { return };
-            // As long as no other head is due, the same input goes on.
+            // As long as no other head is due, the same input continues.
             let is_next = |ts| rival.is_none_or(|r| ts < r) && until.is_none_or(|u| ts < u);
             loop {
                 if input.give(&mut self.given, &is_next, &mut scratch, each).is_break() {

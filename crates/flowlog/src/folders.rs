@@ -11,7 +11,7 @@ use std::fs::{FileType, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How long a folder may change without its time of change telling it: file systems count that in steps.
+/// How long a folder may change without a new time of change: file systems count that in steps.
 const STEP_NS: i64 = 2_000_000_000;
 
 /// Folders that were looked into.

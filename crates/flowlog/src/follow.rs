@@ -4,11 +4,11 @@
 //! cut off in their place or packed. What was there at the look is then given out ([`Follow::take`]), the
 //! least moment of all logs first, before the next look: so what is given out depends on what looks saw, and
 //! not on how fast it was read. A log is known by its device and inode and by what stands before the place
-//! that it was read up to; a copy of it, packed or not, by what it begins with up to its first record. So a
-//! log that is renamed, copied and cut off, or packed loses and doubles nothing; a copy waits until the log
-//! it is a copy of is cut off or gone, and goes on where that one was read up to.
+//! that it was read up to; a copy of it, compressed or not, by its bytes up to its first record. So a
+//! log that is renamed, copied and truncated, or compressed loses and doubles nothing; a copy waits until the log
+//! that it copies is truncated or gone, and continues where that one was read up to.
 //!
-//! All of it is saved in a checkpoint ([`Follow::save`]) and goes on from there.
+//! All of it is saved in a checkpoint ([`Follow::save`]), and a later run continues from there.
 
 use crate::feed::InputReport;
 use crate::folders::{Folders, changed_ns};
@@ -128,7 +128,7 @@ impl Follow {
         std::mem::take(&mut self.is_rotated)
     }
 
-    /// What became of each log so far.
+    /// The outcome of each log so far.
     pub fn reports(&self) -> impl Iterator<Item = &InputReport> {
         let logs = self.logs.values().filter(|l| !l.is_held).map(|l| l.intake.report());
         self.earlier.iter().chain(&self.done).chain(logs)
@@ -193,7 +193,7 @@ impl Follow {
             return;
         }
         if !log.open() {
-            // Not there any more, or not to be read: the next look will tell.
+            // Not there any more, or not readable: the next look decides.
             log.stated = (0, 0);
             return;
         }
@@ -204,7 +204,7 @@ impl Follow {
         self.settle(number);
     }
 
-    /// A log was cut off and begun anew in its place.
+    /// A log was truncated and begun again in its place.
     fn restart(&mut self, number: u64) {
         self.is_rotated = true;
         let Some(log) = self.logs.get_mut(&number) else { return };
@@ -297,7 +297,7 @@ impl Follow {
         self.due.push_back(number);
     }
 
-    /// A log that begins as another one does: goes on where that one was read up to, once that is known.
+    /// A log that begins as another one does: it continues where that one was read up to, once that is known.
     fn look_at_copy(&mut self, number: u64) {
         let Some(head) = self.logs.get(&number).and_then(|l| l.head) else { return };
         if let Some(&other) = self.owners.get(&head) {
@@ -308,7 +308,7 @@ impl Follow {
             return;
         }
         let Some(place) = self.places.get(&head).copied() else {
-            // Whoever it was a copy of is forgotten, or was another copy.
+            // The log that it was a copy of is forgotten, or was another copy.
             return self.release(number);
         };
         let format = self.format;
@@ -330,7 +330,7 @@ impl Follow {
                 self.release(number);
                 self.is_rotated = true;
             }
-            // It goes on otherwise: another log.
+            // It continues with other bytes: another log.
             Some(false) => {
                 log.content = Content::at(Place::default(), 0);
                 log.intake = Intake::new(&log.path, format, horizon_ns, WAITING_MAX);
@@ -384,7 +384,7 @@ impl Follow {
         Some(log)
     }
 
-    /// Gives out what the last look saw, by time; at most about so many lines.
+    /// Returns what the last look saw, by time; at most about this many lines.
     pub fn take(&mut self, most: usize, each: Each<'_>) -> Taken {
         let mut taken = Taken { any: false, is_drained: false };
         let mut group: Vec<u64> = Vec::new();

@@ -5,7 +5,7 @@ use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved::Saved;
 use std::fmt::Debug;
 
-/// A line that does not go on under the columns so far, with what else is known of its log.
+/// A line that does not continue under the columns so far, with what else is known of its log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
     /// The line, without its end.

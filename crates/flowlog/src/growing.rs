@@ -1,8 +1,8 @@
 //! One followed log: where it was read up to, and whole lines from there on.
 //!
-//! What was read is known by its [`Place`]: an offset behind a whole line, and a hash of that line. Before
-//! more is read, that line is looked at first: where it stands there no more, the log was cut off and begun
-//! anew, however long it is by now. Between two looks nothing is held of a log but its place, so that very
+//! What was read is known by its [`Place`]: an offset after a whole line, and a hash of that line. Before
+//! more is read, that line is looked at first: if it is no longer there, the log was truncated and begun
+//! again, however long it is by now. Between two looks nothing is held of a log but its place, so that very
 //! many can be followed; half a line is read again when the log has grown.
 
 use crate::formats::Format;
@@ -104,7 +104,7 @@ pub(crate) struct Packed {
 pub(crate) enum Next {
     /// A line: [`Content::line`].
     Line,
-    /// One of so many bytes, which was too long; passed over.
+    /// One of this many bytes, which was too long; it is skipped.
     TooLong(u64),
     /// Nothing at the moment.
     None,
@@ -174,7 +174,7 @@ impl Content {
         }
     }
 
-    /// The next line, of a log of which so many bytes are there.
+    /// The next line of a log that has this many bytes.
     pub(crate) fn next(&mut self, visible: u64) -> Next {
         match self {
             Content::Plain(plain) => plain.next(visible),
@@ -225,7 +225,7 @@ impl Content {
         }
     }
 
-    /// Goes on in that file, which is not packed.
+    /// Continues in that file, which is not compressed.
     pub(crate) fn reopen(&mut self, file: File) {
         if let Content::Plain(plain) = self {
             plain.file = Some(file);

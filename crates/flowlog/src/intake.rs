@@ -31,7 +31,7 @@ saved! {
 }
 
 impl Intake {
-    /// A log of that name whose lines wait so long, in so many bytes.
+    /// A log of that name whose lines wait for this long, in this many bytes.
     pub fn new(path: &Path, format: Option<Format>, horizon_ns: i64, bytes_max: usize) -> Intake {
         Intake {
             reader: Reader::new(&path.to_string_lossy(), format),
@@ -106,7 +106,7 @@ impl Intake {
         self.sorter.set_horizon(horizon_ns, bytes_max);
     }
 
-    /// The log was cut off and begins anew in its place: lines are counted from its beginning again.
+    /// The log was truncated and begins again in its place: lines are counted from its beginning.
     pub fn restart(&mut self) {
         self.lines = 0;
         self.report.restarts += 1;
@@ -117,7 +117,7 @@ impl Intake {
         self.report.path = path.to_owned();
     }
 
-    /// A line that was longer than lines may be: of so many bytes.
+    /// A line of this many bytes, longer than lines may be.
     pub fn too_long(&mut self, bytes: u64) {
         self.lines += 1;
         self.report.ledger.receive(1, bytes);
@@ -158,7 +158,7 @@ impl Intake {
         ControlFlow::Continue(())
     }
 
-    /// What became of it so far.
+    /// Its outcome so far.
     pub fn report(&self) -> &InputReport {
         &self.report
     }

@@ -26,7 +26,7 @@
 //! `examples/records.rs` reads files.
 //!
 //! - [`Reader`]: the lines of one log. A format is one file and one row of the table in `formats`.
-//! - [`Feed`]: many logs as one stream; opens what it is told to read and nothing else.
+//! - [`Feed`]: many logs as one stream; it opens the inputs that it is given and nothing else.
 //! - [`Follow`]: logs that grow, are rotated and packed.
 //! - [`Intake`]: lines handed over one by one, while they are made.
 //! - [`netflow`]: datagrams of exporters, version 5, version 9 and IPFIX.

@@ -13,8 +13,8 @@ pub const CHUNK: usize = 128 << 10;
 /// Templates that can be held at the most, as each counts as 8 fields at least.
 pub const TEMPLATES_MAX: usize = FIELDS_MAX / 8;
 
-/// Records that are given out together where they stand in order already: so many that who takes them
-/// can look at all their sources before the first is worked on, so few that they stay in the nearest
+/// Records that are returned together if they are in order already: enough that the caller
+/// can look at all their sources before the first is worked on, and few enough to stay in the nearest
 /// cache.
 pub const TOGETHER: usize = 8;
 
@@ -44,7 +44,7 @@ limits! { "flowlog";
     /// Skips of which line numbers are kept per file and reason, so that a person finds them; the rest
     /// is counted.
     pub const SKIP_LINES_KEPT: usize = 3,
-        Spares("their number stands beside them");
+        Spares("their number is reported with them");
 
     /// Bytes that a compressed log may become for each of its own read so far, beyond the first mebibyte;
     /// logs pack 10 to 30 fold, so more is a bomb.
@@ -56,9 +56,9 @@ limits! { "flowlog";
         Refuses("the rest of the file, or the block where only what is unpacked is larger");
 
     /// Records of a block of nfdump's binary files that can't be read, as far as they are counted: their number is
-    /// only claimed then, and is no more than the block has bytes. A block of some megabytes has so many.
+    /// only claimed then, and is no more than the block has bytes. A block of some megabytes has this many.
     pub const UNREAD_RECORDS_MAX: u32 = 1 << 16,
-        Spares("the block counts as so many");
+        Spares("the block counts as this many");
 
     /// Extension maps of one of nfdump's binary files of layout 1: a collector has one for each template it met.
     pub const EXTENSION_MAPS_MAX: usize = 4096,
@@ -66,7 +66,7 @@ limits! { "flowlog";
 
     /// Extensions that a map names, of the 50 there are.
     pub const EXTENSIONS_MAX: usize = 64,
-        Loses("packets and bytes of the other direction, where a map names them behind so many others");
+        Loses("packets and bytes of the other direction, where a map names them after this many others");
 
     /// Addresses that send NetFlow or IPFIX and of which something is kept. A busy collector hears some hundred;
     /// beyond it the one that was used least is let go.
@@ -101,12 +101,12 @@ limits! { "flowlog";
     /// still read to its end: half of the 1,024 descriptors that a process has by default. Of more, each is
     /// opened when it has grown.
     pub const OPEN_MAX: usize = 512,
-        Spares("each is opened when it has grown; one that is removed before is said");
+        Spares("each is opened when it has grown; one that is removed before is reported");
 
     /// Followed logs with something new whose lines are put together by time: each has a buffer of [`CHUNK`]
-    /// then, 8 MiB in all. Of more, so many at a time.
+    /// then, 8 MiB in all. More are taken in turns of this number.
     pub const MERGED_MAX: usize = 64,
-        Spares("the next so many follow");
+        Spares("the next ones follow");
 
     /// Logs that are gone of which it is known up to where they were read, so that a copy or a packed form of one
     /// is not read again. The oldest are forgotten; then their copies count as new logs. Some 4 MiB.
@@ -119,14 +119,14 @@ limits! { "flowlog";
 
     /// Bytes of lines that wait for earlier ones in one followed log.
     pub const WAITING_MAX: usize = 16 << 20,
-        Counts("order: the earliest lines go on early, as `reorder_cut` and, behind others, as late");
+        Counts("order: the earliest lines are passed on early, as `reorder_cut` and, after others, as late");
 
     /// Deepest folders that are looked into.
     pub const FOLDER_DEPTH_MAX: usize = 16,
         Loses("folders below");
 
-    /// Uses of a template, a domain or an address that are remembered: an entry in use outlives so many rounds of
-    /// others being let go.
+    /// Uses of a template, a domain or an address that are remembered: an entry in use outlives this many rounds of
+    /// others being evicted.
     pub const TEMPLATE_USES_MAX: u8 = 200,
         Spares("who was used so often stays as long");
 }

@@ -55,7 +55,7 @@ impl LogClock {
         0
     }
 
-    /// Goes on with what another clock saw next, all of it, without a jump: as if it had come here, first
+    /// Continues with what another clock saw next, all of it, without a jump: as if it had come here, first
     /// and least being the first and the least moment of it. Gives how far that lies behind what was
     /// latest here; none where something of it would have been a jump.
     pub(crate) fn go_on(&mut self, next: &LogClock, first: TimeNs, least: TimeNs) -> Option<i64> {
@@ -148,7 +148,7 @@ pub(crate) struct Leaving<'a> {
 }
 
 impl Sorter {
-    /// A buffer that waits so long and holds so many bytes.
+    /// A buffer that waits for this long and holds this many bytes.
     pub(crate) fn new(horizon_ns: i64, bytes_max: usize) -> Sorter {
         Sorter {
             slices: BTreeMap::new(),
@@ -225,13 +225,13 @@ impl Sorter {
         })
     }
 
-    /// Passes over so many from the head on.
+    /// Skips this many from the head on.
     #[inline]
     pub(crate) fn pop(&mut self, lines: usize) {
         self.next += lines;
     }
 
-    /// Lines wait so long from now on, in so many bytes.
+    /// Lines wait for this long from now on, in this many bytes.
     pub(crate) fn set_horizon(&mut self, horizon_ns: i64, bytes_max: usize) {
         (self.horizon_ns, self.bytes_max) = (horizon_ns, bytes_max.min(1 << 30));
     }
@@ -288,7 +288,7 @@ mod tests {
         times.insert(5, 4_000_000_000);
         let (out, _) = order(&times, 60, 1 << 20);
         assert!(out.is_sorted());
-        // A jump that goes on is believed.
+        // A jump that continues is believed.
         let times: Vec<i64> = (0..100).chain(1_000_000_000..1_000_000_100).collect();
         assert_eq!(order(&times, 60, 1 << 20).0, times);
     }

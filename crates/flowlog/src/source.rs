@@ -29,7 +29,7 @@ pub struct Lines {
 pub enum LineRead {
     /// It stands at these offsets of [`Lines::text`].
     Line(usize, usize),
-    /// One of so many bytes, which is too long; passed over.
+    /// One of this many bytes, which is too long; it is skipped.
     TooLong(u64),
     /// No more yet: the file may grow (its reader said that it would block).
     Pending,
@@ -43,7 +43,7 @@ pub fn is_read_once(path: &Path) -> bool {
     path == Path::new("-") || path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Opens what can be read only once, and waits for whoever writes into it.
+/// Opens what can be read only once, and waits for its writer.
 pub(crate) fn open_once(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     match path == Path::new("-") {
         true => Ok(Box::new(io::stdin())),
@@ -205,7 +205,7 @@ impl Lines {
     }
 }
 
-/// The first four bytes of what is in a file, unpacked; `None` when there are not so many.
+/// The first four bytes of what is in a file, decompressed; `None` when there are fewer.
 pub fn magic(path: &Path) -> Option<[u8; 4]> {
     let mut lines = Lines::open(path).ok()?;
     while lines.end < 4 && !lines.is_at_end && lines.fill() {}

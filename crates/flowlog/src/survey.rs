@@ -43,7 +43,7 @@ pub fn in_turn(jobs: Vec<Job<'_>>) {
     jobs.into_iter().for_each(|job| job());
 }
 
-/// Looks at the times of a file, in at most so many parts at once.
+/// Looks at the times of a file, in at most this many parts at once.
 ///
 /// # Errors
 /// When it cannot be opened.
@@ -84,7 +84,7 @@ fn in_parts(
     jobs.push(Box::new(|| pass.rest(&mut head, reader)));
     run(jobs);
     for (&from, part) in cuts.iter().zip(found) {
-        // When it is no part to go on with, the rest goes the plain way.
+        // When the part cannot be appended, the rest is read line by line.
         if !part.is_some_and(|part| pass.go_on(&part)) {
             pass.rest(&mut lines(path, from, u64::MAX)?, reader);
             break;
@@ -133,7 +133,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Over a part; none where it takes more than its times to tell what it means.
+    /// Surveys a part; `None` if its times alone do not give its meaning.
     fn of_part(
         path: &Path,
         from: u64,
@@ -157,7 +157,7 @@ impl Pass {
         (lines.error().is_none() && pass.clock.jumps == 0).then_some(pass)
     }
 
-    /// Goes on with a part that follows. False when it is to be looked at line by line.
+    /// Continues with a part that follows. False when it is to be looked at line by line.
     fn go_on(&mut self, part: &Pass) -> bool {
         let (Some(first), Some(least)) = (part.survey.first, part.survey.least) else {
             // Nothing stands in it.

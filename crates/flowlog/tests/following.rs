@@ -65,7 +65,7 @@ impl Trial {
         })
     }
 
-    /// The program ends, and another goes on from its checkpoint.
+    /// The program ends, and another continues from its checkpoint.
     fn next(&mut self) {
         let mut saved = Vec::new();
         self.follow.save(&mut saved);
@@ -221,7 +221,7 @@ fn a_log_that_was_packed_while_nobody_looked_goes_on_there() {
     t.are(1..=30);
 }
 
-/// A log that nobody knows and that is packed is read whole, one that begins alike and goes on otherwise too.
+/// An unknown compressed log is read whole, and so is one that begins alike and continues with other bytes.
 #[test]
 fn new_logs_are_read_whole_however_they_begin() {
     both(|t, between| {
@@ -378,7 +378,7 @@ fn very_many_logs_are_followed_with_few_descriptors() {
         fs::write(t.path(&format!("conn.{n}.log")), line(n)).unwrap();
     }
     let open = || fs::read_dir("/proc/self/fd").unwrap().count();
-    // As many as stay open, and those of other tests beside this one.
+    // As many as stay open, and those of other tests that run at the same time.
     t.follow.look(0);
     assert!(open() < 1000, "{}", open());
     t.look();

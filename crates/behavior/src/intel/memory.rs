@@ -29,7 +29,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// `n` cache lines of zeros.
+    /// This many cache lines of zeros.
     pub(crate) fn new(lines: usize) -> Memory {
         let len = lines.saturating_mul(LINE);
         #[cfg(feature = "huge-pages")]

@@ -30,7 +30,7 @@ fn nth(second: i64, n: usize, port: u16) -> Flow {
     conn(second, WHO, &format!("9.9.{}.{}", n / 200, n % 200 + 1), port)
 }
 
-/// `n` flows, each made by `one`.
+/// `count` flows, each made by `flow`.
 fn flows(count: usize, flow: impl Fn(usize) -> Flow) -> impl Fn(&mut Trial) {
     move |trial| (0..count).for_each(|n| trial.give(&flow(n)))
 }
@@ -44,7 +44,7 @@ fn dns<'a>(query: &'a [u8], answers: &'a [u8]) -> Body<'a> {
     Body::Dns(Dns { query, qtype: b"A", rcode: b"NOERROR", answers, ..Dns::default() })
 }
 
-/// `n` addresses, as a log has them.
+/// `count` addresses, as a log has them.
 fn addresses(from: usize, count: usize) -> String {
     (from..from + count).map(|n| format!("9.8.7.{n}")).collect::<Vec<_>>().join(",")
 }

@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(layout.columns.text(b"a\tb\ttcp", Column::Proto as u8), Some(&b"tcp"[..]));
     }
 
-    /// Counted from the peer's rules over its test4 and test5 (facts 1.1): 122 of 394, 283 of 298.
+    /// Counted by Slips' rules over its test4 and test5 (facts 1.1): 122 of 394, 283 of 298.
     #[test]
     fn states_of_argus() {
         for (state, packets, established) in [

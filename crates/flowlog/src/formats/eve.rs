@@ -1,7 +1,7 @@
 //! Suricata's EVE: flows and what the application layer said, out of one file of JSON lines.
 //!
 //! A flow counts as established when TCP's flags or packets of both sides say so, whatever its
-//! `state`: a flow that was closed in order was established before (the peer reads `closed` as not
+//! `state`: a flow that was closed in order was established before (Slips reads `closed` as not
 //! established).
 //!
 //! The same reader takes what our own network engine says of a capture, as lines in memory.
@@ -433,7 +433,7 @@ fn is_array_of_objects(raw: &[u8]) -> bool {
     raw.iter().take(4).any(|b| *b == b'{')
 }
 
-/// What such answers say, as an array of texts; a text of DNS is told as Zeek tells it.
+/// What such answers say, as an array of texts; a TXT record is written as Zeek writes it.
 fn write_answers(raw: &[u8], out: &mut Vec<u8>) {
     let mut rest = raw;
     out.push(b'[');
@@ -622,7 +622,7 @@ fn is_established(is_tcp: bool, flags: (&[u8], &[u8]), packets: (u64, u64), stat
 mod tests {
     use super::*;
 
-    /// D3 of the peer: `closed` is no sign of an unanswered flow.
+    /// D3 of Slips: `closed` is no sign of an unanswered flow.
     #[test]
     fn a_closed_flow_was_established() {
         let flow = |state: &str, tc: &str, back: u32| {
@@ -681,7 +681,7 @@ mod tests {
         }
     }
 
-    /// D36 of the peer: ICMP events have no ports and are none the worse.
+    /// D36 of Slips: ICMP events have no ports and are read all the same.
     #[test]
     fn icmp_has_no_ports() {
         let line = br#"{"timestamp":"2021-06-06T15:59:46.457984+0200","event_type":"flow","src_ip":"10.0.0.1",
@@ -703,7 +703,7 @@ mod tests {
         let Body::Dns(d) = r.body else { panic!("not dns") };
         assert_eq!((d.query, d.answers.iter().count()), (&b"a.b"[..], 2));
         assert_eq!(r.src.to_string(), "10.0.0.2");
-        // Version 3 as our own engine and the peer's 8.0 write it.
+        // Version 3 as our own engine and Suricata 8.0 write it.
         let three = br#"{"timestamp":"2021-06-06T15:59:46+0200","event_type":"dns","src_ip":"10.0.0.2","src_port":5000,
             "dest_ip":"9.9.9.9","dest_port":53,"proto":"UDP","dns":{"version":3,"type":"response","rcode":"NOERROR",
             "queries":[{"rrname":"a.b","rrtype":"TXT"}],"answers":[{"rrname":"a.b","rrtype":"TXT","ttl":5,"rdata":"x]y}z"},

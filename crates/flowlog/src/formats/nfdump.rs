@@ -2,7 +2,7 @@
 //!
 //! Times have no zone and are taken as UTC. A row is one direction unless it has columns for the
 //! other (`opkt`). TCP counts as established when an ACK was among its flags; of other protocols a
-//! one-way row cannot tell, and is not held against its source. In the place of ICMP's port stand type and code: as
+//! one-way row cannot show it, and its source is not blamed. Instead of ICMP's port the row has type and code: as
 //! `8.0`, or as one number. Binary files are in `nfcapd`.
 
 use crate::columns::Columns;
@@ -193,7 +193,7 @@ fn label(text: &[u8]) -> Label {
     build::label(text)
 }
 
-/// By its name or, where nfdump was told not to look up names, its number.
+/// By its name or, if nfdump was set not to look up names, its number.
 fn proto_of(text: &[u8]) -> Proto {
     match field::number(text) {
         Some(n) => u8::try_from(n).map_or(Proto::Other, Proto::from_number),
@@ -312,7 +312,7 @@ mod tests {
         ))
     }
 
-    /// D4 of the peer: packets are numbers, 5 and 0 are 5 and not 50.
+    /// D4 of Slips: packets are numbers, 5 and 0 are 5 and not 50.
     #[test]
     fn csv_counts_are_numbers() {
         let header = b"ts,te,td,sa,da,sp,dp,pr,flg,fwd,stos,ipkt,ibyt,opkt,obyt,in,out";

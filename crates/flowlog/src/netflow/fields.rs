@@ -9,13 +9,13 @@ use gabion_record::logs::{Body, Conn, Label, Mac, Proto, Record, TimeNs};
 pub struct Field {
     /// Its element.
     pub id: u16,
-    /// Its bytes; [`VARIABLE`] when each record tells them.
+    /// Its bytes; [`VARIABLE`] when each record has its own length.
     pub len: u16,
     /// Who numbered it, 0 for the registry.
     pub enterprise: u32,
 }
 
-/// Length that each record tells (RFC 7011, 7).
+/// Length that each record gives (RFC 7011, 7).
 pub const VARIABLE: u16 = 65_535;
 /// Elements of the other direction (RFC 5103).
 const REVERSE: u32 = 29_305;
@@ -136,7 +136,7 @@ impl Flow {
         match field.id {
             1 | 85 => self.bytes[0] = number(value),
             2 | 86 => self.packets[0] = number(value),
-            // Of initiator and responder, where a record tells both.
+            // Of initiator and responder, if a record has both.
             231 => self.bytes[0] = number(value),
             232 => (self.bytes[1], self.has_reverse) = (number(value), true),
             298 => self.packets[0] = number(value),

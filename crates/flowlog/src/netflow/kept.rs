@@ -31,7 +31,7 @@ pub(super) struct Template {
 pub(super) struct Next {
     /// The sequence number.
     pub(super) number: u32,
-    /// Bytes of sets in the last message that had no template: a gap of so many records or fewer is theirs.
+    /// Bytes of sets in the last message that had no template: a gap of this many records or fewer is theirs.
     pub(super) unread: u32,
     /// How many records were counted for those sets, one each.
     pub(super) unread_sets: u32,
@@ -44,8 +44,8 @@ impl Next {
     }
 }
 
-/// Entries of which the least used is let go first: each use counts up to a bound, and whoever is looked at
-/// for letting go has one use less afterwards. So a look is paid for by a use or by an entry that goes.
+/// Entries of which the least used is evicted first: each use counts up to a bound, and an entry that is looked at
+/// for eviction has one use less afterwards. So each look is paid for by a use or by an evicted entry.
 #[derive(Debug)]
 struct Clock<K, V> {
     entries: HashMap<K, (V, u8), FixedState>,
@@ -126,7 +126,7 @@ pub(super) struct Kept {
     pub(super) looks: u64,
 }
 
-/// Fields that a template or a domain takes beside its own.
+/// Fields that a template or a domain takes in addition to its own.
 const APART: usize = 8;
 
 /// Fields of a template, and what else it takes.

@@ -29,7 +29,7 @@ pub struct Counts {
     pub no_flows: u64,
     /// Sets of records whose template has not come yet.
     pub without_template: u64,
-    /// Records in those sets, as far as the exporter tells how many there were; else one a set.
+    /// Records in those sets, as far as the exporter reports their number; else one a set.
     pub records_without_template: u64,
     /// Datagrams that are no NetFlow, or end before they should.
     pub malformed: u64,
@@ -66,7 +66,7 @@ struct Seen {
     unread: u32,
 }
 
-/// Of whom a datagram of sets is, and when and as which it was sent.
+/// The exporter of a datagram of sets, its time, and its sequence number.
 #[derive(Clone, Copy, Debug)]
 struct Datagram {
     exporter: Exporter,
@@ -125,7 +125,7 @@ impl Collector {
     fn sequence(&mut self, exporter: Exporter, number: u32, next: Next) {
         let Some(expected) = self.kept.next(exporter, next) else { return };
         let gap = number.wrapping_sub(expected.number);
-        // Behind what was expected: out of order, or the exporter began anew.
+        // Lower than expected: out of order, or the exporter began again.
         if gap >= 1 << 31 {
             return;
         }
@@ -285,7 +285,7 @@ impl Collector {
         while set.0.len() >= 6 {
             let id = set.u16()?;
             let (a, b) = (usize::from(set.u16()?), usize::from(set.u16()?));
-            // Version 9 tells bytes of scopes and options, IPFIX counts of all and of scopes.
+            // Version 9 has the bytes of scopes and options, IPFIX the counts of all and of scopes.
             let count = if is_ipfix { a } else { (a + b) / 4 };
             if id < 256 {
                 return Some(seen);

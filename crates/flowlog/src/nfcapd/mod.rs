@@ -56,7 +56,7 @@ enum Next {
     Header(u16),
     /// What stands before a block.
     Block,
-    /// A block of so many bytes and records.
+    /// A block of this many bytes and records.
     Body { len: usize, records: u32, kind: u16, is_plain: bool },
     /// Nothing: the file has ended.
     End,
@@ -78,7 +78,7 @@ pub(crate) struct Rows<R> {
     /// Rows that were made and not given out.
     rows: Vec<u8>,
     given: usize,
-    /// What ended the reading, told behind the rows.
+    /// The error that ended the reading, reported after the rows.
     failed: Option<io::Error>,
 }
 
@@ -112,7 +112,7 @@ impl<R: Read> Rows<R> {
         &self.from
     }
 
-    /// Reads until so many bytes are there; false where the stream ends before.
+    /// Reads until this many bytes are there; false if the stream ends before.
     fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         while self.raw.len() < wanted {
             // No room is taken for what a length only claims.
@@ -272,7 +272,7 @@ impl<R: Read> Rows<R> {
         }
     }
 
-    /// A row for each of so many records that can't be read. Their number is only claimed: each takes a byte at least.
+    /// A row for each of `n` records that can't be read. Their number is only claimed: each takes a byte at least.
     fn unread(&mut self, why: Skip, records: u32, bytes: usize) {
         let most = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, UNREAD_RECORDS_MAX);
         for _ in 0..records.clamp(1, most) {
@@ -445,7 +445,7 @@ pub(crate) fn record(row: &[u8]) -> Result<Record<'_>, Skip> {
     let flags = next()?;
     let (orig_pkts, orig_bytes) = (number(next()?)?, number(next()?)?);
     let (resp_pkts, resp_bytes) = (field::number(next()?), field::number(next()?));
-    // A record of one direction can't tell whether somebody answered, and is not held against its source.
+    // A record of one direction can't show whether somebody answered, and its source is not blamed.
     let is_established = match proto {
         Proto::Tcp => flags.contains(&b'A') && !is_refused(flags),
         _ => resp_pkts != Some(0),

@@ -4,7 +4,7 @@ use super::*;
 use crate::source::{LineRead, Lines};
 use std::io::Cursor;
 
-/// Rows of a file that comes in pieces of so many bytes, and what ended the reading.
+/// Rows of a file that comes in pieces of this many bytes, and what ended the reading.
 fn rows(file: &[u8], piece: usize) -> (Vec<String>, Option<String>) {
     struct Pieces(Cursor<Vec<u8>>, usize);
     impl Read for Pieces {
@@ -113,7 +113,7 @@ fn records_of_layout_2_in_any_packing_and_any_pieces() {
         for piece in [1, 7, 100_000] {
             assert_eq!(rows(&file, piece), (wanted.clone(), None), "packing {packing}");
         }
-        // Cut off anywhere: what was whole is there, and the rest is said.
+        // Cut off anywhere: whole records are there, and the rest is reported.
         for cut in 4..file.len() {
             let (found, error) = rows(&file[..cut], 1000);
             let is_between = cut == 40 || cut == 40 + 12 + packed.len();
@@ -173,7 +173,7 @@ fn what_can_not_be_read_is_named() {
         record(0, &[unknown_part, generic(FIRST, 6, [4000, 443], 0x1b, [5, 600]), v4_part()]);
     let (found, _) = rows(&[header(0), block(1, 3, 0, &body)].concat(), 1000);
     assert_eq!(found, [ROWS[0], "!unknown_extension"]);
-    // A record whose length is none leaves nobody to tell where the next begins.
+    // After a record with a length of zero the start of the next one is unknown.
     let body = [three(), vec![11, 0, 2, 0], three()].concat();
     let (found, error) =
         rows(&[header(0), block(7, 3, 0, &body), block(3, 3, 0, &three())].concat(), 99);

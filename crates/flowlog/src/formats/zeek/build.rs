@@ -191,7 +191,7 @@ fn conn<'a>(line: Line, own: &impl Fn(usize) -> &'a [u8]) -> Conn<'a> {
 }
 
 /// Whether a `conn_state` of Zeek means that both sides talked. RSTR (the responder reset what was
-/// established) is among them, which the peer forgot.
+/// established) is among them, which Slips forgot.
 #[inline]
 pub(crate) fn is_established(state: &[u8]) -> bool {
     matches!(state, b"S1" | b"SF" | b"S2" | b"S3" | b"RSTO" | b"RSTP" | b"OTH" | b"RSTR")

@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn states_of_zeek() {
-        // Table 1.1 of the peer's rules, with RSTR mended.
+        // Table 1.1 of Slips' rules, with RSTR fixed.
         for state in ["S1", "SF", "S2", "S3", "RSTO", "RSTP", "OTH", "RSTR"] {
             assert!(build::is_established(state.as_bytes()), "{state}");
         }
