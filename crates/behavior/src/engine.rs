@@ -769,7 +769,7 @@ mod tests {
 
     /// A source with reported evidence has a profile, with what it sent, though it was seen once.
     #[test]
-    fn a_source_that_is_told_of_is_kept() {
+    fn a_source_with_reported_evidence_is_kept() {
         let mut trial = Trial::new();
         trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443).sending(5_000_000_000));
         trial.give(&conn(0, "10.0.0.2", "1.2.3.4", 23).refused());

@@ -113,7 +113,7 @@ fn compare(name: &str, cut: &[usize], whole: &Told, parts: &Told) {
 
 /// Each detector, cut in two anywhere.
 #[test]
-fn every_detector_goes_on_from_any_cut() {
+fn every_detector_continues_from_any_cut() {
     let settings = settings();
     for (module, kind, write) in SCRIPTS {
         let mut script = Script::default();
@@ -159,7 +159,7 @@ fn listed() -> Settings {
 }
 
 #[test]
-fn all_detectors_together_go_on_from_random_cuts() {
+fn all_detectors_together_continue_from_random_cuts() {
     let records = all_together();
     for (name, mut settings) in [("no list", settings()), ("whitelist", listed())] {
         settings.alert_threshold = 0.01;

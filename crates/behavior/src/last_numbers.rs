@@ -279,7 +279,7 @@ fn last<'a>(trial: &'a Trial, kind: &'a EvidenceType) -> Vec<&'a Evidence> {
 }
 
 #[test]
-fn the_last_telling_has_the_true_total() {
+fn the_last_report_has_the_true_total() {
     let mut random = Random(20);
     for growth in GROWTHS {
         let runs = if growth.range.1 > 10_000 { 2 } else { 8 };

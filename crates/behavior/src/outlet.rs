@@ -416,7 +416,7 @@ mod tests {
     /// A reported finding grows with all its occurrences, however much else there is; and three sources in one shard
     /// are reported as if each had its own.
     #[test]
-    fn what_is_known_grows_and_small_sites_are_told_whole() {
+    fn known_findings_grow_and_small_sites_are_reported_whole() {
         let mut trial = Trial::new();
         let shard = |ip: &str| crate::shard::shard_of(at(ip), 256);
         let all: Vec<String> = (0..4000).map(|n| format!("10.0.{}.{}", n / 250, n % 250)).collect();

@@ -77,7 +77,7 @@ fn refusals_of_many_hosts_are_counted_in_bounded_room() {
 /// D41: what a window said is not forgotten when it is over: flows that come late do not make the
 /// same scan again.
 #[test]
-fn late_flows_do_not_tell_a_scan_again() {
+fn late_flows_do_not_report_a_scan_again() {
     let mut trial = Trial::new();
     let sweep = |trial: &mut Trial, is_late: bool| {
         for n in 0..13u16 {

@@ -338,7 +338,7 @@ mod tests {
     /// RITA's own test of `missing_host`: connected for 270,036 s (0.8), the only host of one (−0.15),
     /// first seen three days before (+0.15), 330 requests without a host (+0.10): 0.900.
     #[test]
-    fn what_is_known_beside_adds_and_takes_away() {
+    fn further_knowledge_adds_and_takes_away() {
         let day = |n: i64| TimeNs(n * DAY_NS);
         let mut modifiers = PairModifiers::default();
         modifiers.see(&flow(1), day(3), &Prevalence { hosts: 1, of: 1, first: day(0) });

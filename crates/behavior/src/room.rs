@@ -624,7 +624,7 @@ mod tests {
     /// A scan of 101 ports is reported at 10, at 100 and with its 101 when its window is over: one finding, each
     /// report with an id of its own, and adds up as often as it crossed a threshold.
     #[test]
-    fn what_grew_is_told_with_its_last_numbers_at_the_windows_end() {
+    fn a_finding_that_grew_is_reported_with_its_last_numbers_at_the_windows_end() {
         for is_live in [true, false] {
             let mut trial = Trial::new();
             for port in 1..=101u16 {
@@ -653,7 +653,7 @@ mod tests {
     /// What is counted at the 1st, 10th, 100th … time has its last number too; a finding of level info is not
     /// reported in between.
     #[test]
-    fn repeats_are_told_with_their_last_number() {
+    fn repeats_are_reported_with_their_last_number() {
         let mut trial = Trial::new();
         for n in 0..57 {
             let body = Body::Http(Http { uri: b"/x", ..Http::default() });
@@ -670,7 +670,7 @@ mod tests {
     /// Refusals at one port, counted at each fifth, are reported in steps of ten while the window continues, and with
     /// their last number.
     #[test]
-    fn what_grows_in_small_steps_is_told_in_large_ones() {
+    fn growth_in_small_steps_is_reported_in_large_ones() {
         let mut trial = Trial::new();
         for n in 0..230 {
             let mut flow = conn(n, "10.0.0.1", "1.2.3.4", 443).refused();
@@ -686,7 +686,7 @@ mod tests {
     /// A slow scan is reported at the end of the window in which it was found, as it doubles over the day, and with its
     /// last number; not in each hour by how little it has grown, and not a second time for the next window.
     #[test]
-    fn what_goes_on_growing_is_told_as_it_doubles() {
+    fn a_finding_that_continues_to_grow_is_reported_as_it_doubles() {
         for ports in 60..=70u16 {
             let mut trial = Trial::new();
             for port in 0..ports {
@@ -709,7 +709,7 @@ mod tests {
 
     /// Of a source with many targets some are reported singly, and the rest in one finding that grows.
     #[test]
-    fn a_source_with_many_targets_is_told_in_bounded_room() {
+    fn a_source_with_many_targets_is_reported_in_bounded_memory() {
         let mut trial = Trial::new();
         for n in 0..128u32 {
             trial.give(&conn(n.into(), "10.0.0.1", &format!("1.2.3.{n}"), 31_337));
@@ -805,7 +805,7 @@ mod tests {
 
     /// Evidence that comes late into a closed window is reported with the next.
     #[test]
-    fn late_growth_is_told_with_the_next_window() {
+    fn late_growth_is_reported_with_the_next_window() {
         let mut trial = Trial::new();
         for port in 1..=12u16 {
             trial.give(&conn(port.into(), "10.0.0.1", "1.2.3.4", 2000 + port).refused());

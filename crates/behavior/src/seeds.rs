@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_folds_and_knows_whom() {
+    fn a_full_table_folds_and_knows_which_sources() {
         let mut seeds = Seeds::new(64 << 10);
         for n in 0..4_000u32 {
             let mut flow = conn(n.into(), "10.0.0.1", "1.2.3.4", 23).refused();

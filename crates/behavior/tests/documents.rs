@@ -13,13 +13,11 @@ fn flat(text: &str) -> String {
 fn page() -> String {
     let mut page = String::from(
         "# Detections\n\nWhat `gabion read INPUT… --behavior` finds in logs of flows. This page is \
-         generated from the detectors themselves;\nits types, thresholds and texts follow the peer \
-         (Slips 1.1), where it has them. Where ours decides otherwise, the test that\nsays so is named \
-         after the peer's defect in the detector's file.\n\nA *window* is one hour of event time \
+         generated from the detectors themselves;\nits types, thresholds and texts follow Slips 1.1, where it has them. Where Gabion decides otherwise, a test\nin the detector's file is named after the defect of Slips.\n\nA *window* is one hour of event time \
          (`parameters.time_window_width`). Evidence of a window adds up, threat level by\nconfidence \
          (info 0, low 0.2, medium 0.5, high 0.8, critical 1); at `detection.evidence_detection_threshold` \
          × minutes of the\nwindow (0.25 × 60 = 15) it becomes an alert. *At the 1st, 10th, 100th … time* \
-         means that repeats of the same thing in\na window are said with growing distance.\n\n\
+         means that repeats of the same thing in\na window are reported at growing intervals.\n\n\
          | evidence | ATT&CK | when | level; confidence | settings |\n|---|---|---|---|---|\n",
     );
     for (_, about) in ALL {
@@ -95,8 +93,7 @@ fn every_detector_has_its_cases() {
 #[test]
 fn the_page_of_the_configuration_is_the_table() {
     let mut page = String::from(
-        "# The configuration of Slips\n\nWhat becomes of each key of `slips.yaml` when `gabion read --behavior -c slips.yaml` \
-         reads it. A key that ends with a dot stands\nfor the rest of its section. Keys that are not known are named at \
+        "# The configuration of Slips\n\nWhat Gabion does with each key of `slips.yaml` when `gabion read --behavior -c slips.yaml` reads it. A key that ends with a dot stands\nfor the rest of its section. Keys that are not known are named at \
          the start of a run. This page is generated.\n\n| key | default | use |\n|---|---|---|\n",
     );
     for (key, becomes) in keys() {

@@ -203,51 +203,50 @@ fn page(flows: &Path) -> String {
         "{HEAD}{}{}{}{}{SOURCES}{sources}{OTHERS}{others}{READING}",
         evidence.row("ours, by evidence"),
         alerts.row("ours, by alert"),
-        theirs.row("the peer, by evidence"),
-        their_alerts.row("the peer, by alert"),
+        theirs.row("Slips, by evidence"),
+        their_alerts.row("Slips, by alert"),
     )
 }
 
 const HEAD: &str = "# Labelled inputs\n\n\
-    Inputs whose flows somebody labelled by hand, and what is said of each of their addresses. The tables are written by \
+    Inputs whose flows somebody labelled by hand, and what is reported of each of their addresses. The tables are written by \
     the test\n`labelled_inputs` of `gabion-behavior` with default settings and no lists, and compared with every run of it; the \
     labels stand in the\ninputs (netflowlabeler's and CTU's).\n\n\
     **The rule.** A flow is malicious or benign where its label says so (`Malicious`, `Malware`, `Botnet`; `Benign`, `Normal`); \
     all other\nlabels (`Background`, `Unknown`, `Test-Label`, none) say nothing. A source is bad when at least one flow it began \
-    is malicious, and\ngood when it began benign ones and no malicious one; one without a label is not judged, what is said of it \
-    is *told* or *silent*. *By\nevidence*: at least one piece of evidence of level medium or above names it as attacker. *By \
+    is malicious, and\ngood when it began benign ones and no malicious one; one without a label is not judged: evidence about it \
+    counts as *reported*, none as *silent*. *By\nevidence*: at least one finding of level medium or above names it as attacker. *By \
     alert*: its evidence added up to an alert (15 in\nan hour).\nTP and FN are of bad sources, FP and TN of good ones.\n\n\
-    | | TP | FP | FN | TN | told | silent |\n|---|---|---|---|---|---|---|\n";
+    | | TP | FP | FN | TN | reported | silent |\n|---|---|---|---|---|---|---|\n";
 
 const SOURCES: &str = "\n## Sources\n\n\
     | input | source | malicious flows | benign | unlabelled | evidence that names it | adds up to | alerts | by evidence | by \
-    alert | the peer: what it said; by evidence, by alert |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+    alert | Slips: its evidence; by evidence, by alert |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 const OTHERS: &str = "\n## Ends that begin no flow\n\nDestinations that evidence names as attackers, judged by the flows that \
     others began with them.\n\n\
     | input | destination | malicious flows | benign | unlabelled | evidence that names it | by evidence |\n|---|---|---|---|---|---|---|\n";
 
 const READING: &str = "\n## Reading\n\n\
-    These are few hosts, and whoever labelled them went by addresses: one infected host in each of three inputs, two quiet \
-    neighbours; in the\nfourth no host is known to be either. They say which mistakes there are, not how often.\n\n\
-    **False positives.** None, by evidence or by alert. This page found two kinds, which are mended. A television set (192.168.1.135)
-answers a search for devices (SSDP) from ever new ports to the port that asked: flow by flow that is a flow to a port without a service
-which nobody answers, and Slips' rule tells it. A bounded memory of who asked whom, and from which port, knows it for an answer; the
-source port is no excuse, so a scan from port 53 or 1900 is found as before. And nfdump tells the two halves of a conversation as two
+    These are few hosts, and they were labelled by address: one infected host in each of three inputs, two quiet \
+    neighbours; in the\nfourth no host is known to be either. They show which mistakes there are, not how often.\n\n\
+    **False positives.** None, by evidence or by alert. This page found two kinds, which are fixed. A television set (192.168.1.135)
+answers a search for devices (SSDP) from a new port each time to the port that asked: each is a flow to a port without a service
+which nobody answers, and Slips' rule reports it. A bounded memory of which host asked which, and from which port, knows it for an answer; the
+source port is no excuse, so a scan from port 53 or 1900 is found as before. And nfdump reports the two halves of a conversation as two
 flows of one moment, in any order: of formats that have no field for the application, what comes one-way from a port with a service is
 taken for an answer to an unknown port, unless it is an attempt of TCP.
 
 **False negatives.** None by evidence; two by alert: 10.0.2.15 is found, and seven of its servers are named, \
-    all of them malicious, but\na channel is told when it is found and not again, and the peer's arithmetic, which is kept, wants fifteen in an \
-    hour: nineteen times high\nat full confidence. Of hosts that mostly call home evidence is what to look at, \
-    or `detection.evidence_detection_threshold` is to be\nlowered (the peer's sensitive preset of 0.08 wants 4.8).\n\n\
-    **The peer.** Its counts are of the whole input; where one source began nearly all of it they are that source's. Its model \
-    of letters was\noff in these runs, its rule for a port 80 without HTTP tells every flow of an input that has no field for it \
-    ([D47](slips-defects.md)).\nOf test5.tabs and nfcapd.sample1 no run of it is known.\n";
+    all of them malicious, but\na channel is reported when it is found and not again, and Slips' arithmetic, which is kept, wants fifteen in an hour: nineteen times high\nat full confidence. Of hosts that mostly call home evidence is what to look at, \
+    or `detection.evidence_detection_threshold` is to be\nlowered (Slips' sensitive preset of 0.08 wants 4.8).\n\n\
+    **Slips.** Its counts are of the whole input; where one source began nearly all of it they are that source's. Its model \
+    of letters was\noff in these runs, its rule for a port 80 without HTTP reports every flow of an input that has no field for it \
+    ([D47](slips-defects.md)).\nNo run of Slips on test5.tabs and nfcapd.sample1 is known.\n";
 
 #[test]
-fn the_page_of_labelled_inputs_is_what_is_said_of_them() {
-    let test = "the_page_of_labelled_inputs_is_what_is_said_of_them";
+fn the_page_of_labelled_inputs_is_up_to_date() {
+    let test = "the_page_of_labelled_inputs_is_up_to_date";
     let Some(flows) = inputs::corpus(test) else { return };
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/labelled-inputs.md");
     let page = page(&flows);

@@ -170,7 +170,7 @@ mod tests {
     use gabion_record::logs::SECOND;
 
     #[test]
-    fn lines_come_out_in_order_and_the_books_balance() {
+    fn lines_come_out_in_order_and_the_ledgers_balance() {
         let mut intake = Intake::new(Path::new("eve"), Some(Format::Eve), 60 * SECOND, 1 << 20);
         let mut out = Vec::new();
         let mut each = |r: &Record<'_>| {

@@ -206,7 +206,7 @@ fn a_packed_log_is_not_read_again() {
 
 /// What was written since the last look stands in a packed log alone.
 #[test]
-fn a_log_that_was_packed_while_nobody_looked_goes_on_there() {
+fn a_log_that_was_compressed_unseen_continues_there() {
     let mut t = Trial::new();
     let path = t.path("conn.log");
     fs::write(&path, lines(1..=10)).unwrap();

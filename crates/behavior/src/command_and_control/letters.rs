@@ -88,7 +88,7 @@ mod tests {
 
     /// Slips' table of letters and gaps.
     #[test]
-    fn flows_become_the_peers_letters() {
+    fn flows_become_the_letters_of_slips() {
         let s = SECOND;
         for (gap, before, bytes, duration, letters) in [
             (None, None, 250, s / 10, "1"),

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_is_damped_and_an_address_taken_over_is_told() {
+    fn a_storm_is_damped_and_an_address_taken_over_is_reported() {
         let mut trial = Trial::new();
         for n in 0..60_000i64 {
             request(&mut trial, n / 1000, &format!("192.168.{}.{}", n / 250 % 200, n % 250));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_of_another_organization_is_told_once() {
+    fn a_certificate_of_another_organization_is_reported_once() {
         assert_eq!(told("CN=*.microsoft.com,O=Microsoft", "www.google.com", 9), 2);
     }
 

@@ -277,7 +277,7 @@ mod tests {
 
     /// D9 of Slips: its model never runs for Zeek, whose states are no words.
     #[test]
-    fn a_channel_is_told_whatever_its_state_is_called() {
+    fn a_channel_is_reported_whatever_its_state_is_called() {
         let mut trial = Trial::new();
         for n in 0..40 {
             // Two calls of one size, then five minutes of silence: what Dridex does.

@@ -53,7 +53,7 @@ mod tests {
 
     /// D26 of Slips: hardware addresses of conn.log are read.
     #[test]
-    fn the_second_address_of_a_device_is_told_once() {
+    fn the_second_address_of_a_device_is_reported_once() {
         let mac = |n| Some(Mac([2, 0, 0, 0, 0, n]));
         let mut trial = Trial::new();
         let mut first = conn(0, "10.0.0.1", "1.2.3.4", 80);

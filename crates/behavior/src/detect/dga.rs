@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_names_is_told_seldom_and_takes_little_room() {
+    fn a_flood_of_names_is_reported_seldom_and_takes_little_memory() {
         let mut trial = Trial::new();
         for n in 0..100_000 {
             ask(&mut trial, n / 50, &format!("x{n}.example"));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn starvation_is_told_seldom_and_takes_little_room() {
+    fn starvation_is_reported_seldom_and_takes_little_memory() {
         let mut trial = Trial::new();
         (0..100_000).for_each(|n| ask(&mut trial, i64::from(n / 100), n));
         assert!(trial.of(&TYPE).len() < 120);

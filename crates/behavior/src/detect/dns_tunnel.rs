@@ -101,8 +101,7 @@ impl Detector for DnsTunnel {
         condition: "500, 800, 1,000 distinct names below one registered domain (by the list of public \
             suffixes) asked for within a day; not below arpa or local, nor look-ups \
             at known operators of block lists; the text names RITA's threat score, \
-            which knows whether lists name the domain, and, where the input has logs that tell, whether \
-            anything below it was connected to",
+            which knows whether lists name the domain, and, where the input has logs that show it, whether anything below it was connected to",
         level: "from 1,000 on high, 800 medium, 500 low; 0.8",
         settings: &[],
     };

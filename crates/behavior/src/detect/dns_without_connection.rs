@@ -55,7 +55,7 @@ impl Detector for DnsWithoutConnection {
         condition: "an A or AAAA query is answered by addresses and the source connects to none of \
             them within 30 min before or after; not names below arpa, local or cymru.com, nor what a \
             block list answers (127/8), nor names \
-            without a dot or with a star; a name is told once while it waits",
+            without a dot or with a star; a name is reported once while it waits",
         level: "info; 0.8",
         settings: &[],
     };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_use_is_told_after_half_an_hour_of_event_time() {
+    fn a_name_without_use_is_reported_after_half_an_hour_of_event_time() {
         let mut trial = Trial::new();
         ask(&mut trial, 0, "a.example", "1.2.3.4");
         trial.give(&conn(1700, "10.0.0.1", "9.9.9.9", 443));

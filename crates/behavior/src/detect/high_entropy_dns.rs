@@ -84,7 +84,7 @@ mod tests {
     const RANDOM: &str = "TXT 43 aB3dE5gH7jK9mN1pQrS2tU4vW6xY8zA0cFiLoZbT5wE";
 
     #[test]
-    fn random_text_is_told_of_both_ends() {
+    fn random_text_is_reported_for_both_ends() {
         let mut trial = Trial::new();
         answer(&mut trial, 0, RANDOM);
         let found = trial.of(&TYPE);

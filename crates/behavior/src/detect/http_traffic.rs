@@ -232,7 +232,7 @@ mod tests {
 
     /// D28 of Slips: a line of evidence for each request.
     #[test]
-    fn requests_are_told_with_growing_distance() {
+    fn requests_are_reported_at_growing_intervals() {
         let mut trial = Trial::new();
         for n in 0..512 {
             get(&mut trial, n, "10.0.0.1", Http::default());

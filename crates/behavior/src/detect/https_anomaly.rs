@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_unlike_those_before_is_told() {
+    fn an_hour_unlike_those_before_is_reported() {
         let mut usual = vec![(20, 0); 10];
         usual.push((20, 300));
         usual.push((20, 0));
@@ -432,7 +432,7 @@ mod tests {
 
     /// A flow to a known server that carries far more than flows there do.
     #[test]
-    fn a_flow_unlike_those_to_known_servers_is_told() {
+    fn a_flow_unlike_those_to_known_servers_is_reported() {
         let run = |bytes: u64, before: i64, hour: i64| {
             let mut trial = Trial::new();
             let s = Ssl { server_name: b"a.example", ..Ssl::default() };

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn private_answers_are_told() {
+    fn private_answers_are_reported() {
         assert_eq!(found("a.example", "8.8.4.4,192.168.1.1", 1), 1);
     }
 

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_fingerprints_are_told() {
+    fn listed_fingerprints_are_reported() {
         let mut trial = trial();
         let s = Ssl {
             ja3: TOR,

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_told() {
+    fn outcomes_are_reported() {
         let mut trial = Trial::new();
         see(&mut trial, 0, true);
         see(&mut trial, 1, false);

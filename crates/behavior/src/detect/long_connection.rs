@@ -71,7 +71,7 @@ mod tests {
 
     /// A flow that is still open is reported once, and counts as no flow.
     #[test]
-    fn an_open_flow_is_told_before_it_ends() {
+    fn an_open_flow_is_reported_before_it_ends() {
         let mut trial = Trial::new();
         for n in 0..5 {
             let open = conn(0, "10.0.0.1", "1.2.3.4", 4444).lasting(1000.0 + 400.0 * f64::from(n));

@@ -178,9 +178,7 @@ impl Detector for PairTotals {
     const ABOUT: About = About {
         types: &[&LONG, &STROBE],
         condition: "the connections of a pair within a day, open ones too, last 4, 8, 12 hours in all \
-            (LONG_TOTAL_CONNECTION); 86,400 connections of a pair within a day (STROBE); of a source \
-            the eight pairs that are connected longest and most often are summed, what is told is a \
-            lower bound; the text names RITA's threat score as well",
+            (LONG_TOTAL_CONNECTION); 86,400 connections of a pair within a day (STROBE); of a source the eight pairs that are connected longest and most often are summed, so the reported number is a lower bound; the text names RITA's threat score as well",
         level: "LONG_TOTAL_CONNECTION from 12 h on high, 8 h medium, 4 h low; its share of a day; \
             STROBE high, 0.8",
         settings: &[],
@@ -293,7 +291,7 @@ mod tests {
     /// A pair that was reported at twelve hours is reported again as it grows, and with its last sum at the end: one
     /// finding.
     #[test]
-    fn a_sum_that_grows_is_told_with_its_last_number() {
+    fn a_sum_that_grows_is_reported_with_its_last_number() {
         let mut trial = Trial::new();
         for n in 0..6 {
             trial.give(&conn(n * 3600, "10.0.0.1", "1.2.3.4", 443).lasting(45_000.0));
@@ -330,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_a_days_connections_is_told() {
+    fn the_sum_of_a_days_connections_is_reported() {
         let mut trial = Trial::new();
         for n in 0..14 {
             trial.give(&conn(n * 3600, "10.0.0.1", "1.2.3.4", 443).lasting(3500.0));
@@ -375,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strobe_is_told_once_among_many_destinations() {
+    fn a_strobe_is_reported_once_among_many_destinations() {
         let mut trial = Trial::new();
         for n in 0..87_000i64 {
             let mut flow = conn(0, "10.0.0.1", "1.2.3.4", 443);

@@ -62,8 +62,7 @@ impl Detector for PlainPort {
     const ABOUT: About = About {
         types: &[&NON_SSL, &NON_HTTP],
         condition: "an established TCP flow with bytes to port 443 (80) that is not recognized as TLS \
-            (HTTP), and none between the same hosts is within 5 min before or after; not from inputs \
-            that cannot tell; at the 1st, 10th, 100th … time",
+            (HTTP), and none between the same hosts is within 5 min before or after; not from inputs that do not name the application; at the 1st, 10th, 100th … time",
         level: "443: medium, 0.8; 80: the source low, the destination medium, 0.8",
         settings: &[],
     };
@@ -224,7 +223,7 @@ mod tests {
 
     /// D47 of Slips: flows of Argus or nfdump have no application and say nothing.
     #[test]
-    fn inputs_that_cannot_tell_are_not_asked() {
+    fn inputs_without_an_application_are_not_asked() {
         let mut trial = Trial::new();
         let c = conn(0, "10.0.0.1", "1.2.3.4", 80);
         let mut r = c.record();

@@ -64,7 +64,7 @@ mod tests {
     use crate::trial::{Trial, conn};
 
     #[test]
-    fn private_to_private_is_told_and_damped() {
+    fn private_to_private_is_reported_and_damped() {
         let mut trial = Trial::new();
         for n in 0..15 {
             trial.give(&conn(n, "10.0.0.1", "10.0.0.2", 445));

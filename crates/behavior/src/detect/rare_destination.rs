@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_of_one_host_is_told_once() {
+    fn a_destination_of_one_host_is_reported_once() {
         let found = site(60, 30, 400).of(&RARE);
         assert_eq!(found.len(), 1);
         assert_eq!(
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_first_to_talk_with_an_address_is_told_after_a_day() {
+    fn the_first_host_to_talk_with_an_address_is_reported_after_a_day() {
         let first = |second: i64, change: fn(Flow) -> Flow| {
             let mut trial = Trial::new();
             trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443));

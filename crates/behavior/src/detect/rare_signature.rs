@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn one_agent_for_one_server_is_told_once() {
+    fn one_agent_for_one_server_is_reported_once() {
         let mut trial = Trial::new();
         for n in 0..30 {
             get(&mut trial, n * 400, "Firefox", &format!("1.2.3.{n}"));

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fifth_refusal_is_told() {
+    fn every_fifth_refusal_is_reported() {
         for (count, found) in [(4, 0), (5, 1), (9, 1), (10, 2), (25, 5)] {
             assert_eq!(refused(count, 80), found, "{count}");
         }

@@ -28,8 +28,7 @@ impl Detector for RuleAlert {
     type Kept = ();
     const ABOUT: About = About {
         types: &[&TYPE],
-        condition: "a network rule alerted on a flow of the host: rules that `gabion read` was given beside \
-            --behavior, or `alert` events of an eve.json; at the 1st, 10th, 100th … alert of the same rule about the \
+        condition: "a network rule alerted on a flow of the host: rules that `gabion read` was given with --behavior, or `alert` events of an eve.json; at the 1st, 10th, 100th … alert of the same rule about the \
             same two hosts",
         level: "by the rule's priority: 1 high, 2 medium, 3 low, others info; by the rule's metadata `confidence`: \
             High 1, Medium 0.7, Low 0.4; 0.8 where it says nothing",

@@ -287,7 +287,7 @@ mod tests {
 
     /// 9, 10, 12, 16, 24: the buckets of attempts (facts 2.4).
     #[test]
-    fn guesses_are_told_in_growing_steps() {
+    fn guesses_are_reported_in_growing_steps() {
         let mut trial = Trial::new();
         let failed = SshLog { auth_success: Some(false), auth_attempts: 1, ..SshLog::default() };
         for n in 0..30 {

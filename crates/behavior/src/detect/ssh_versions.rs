@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told() {
+    fn a_change_is_reported() {
         let mut trial = Trial::new();
         see(&mut trial, 0, "SSH::CLIENT", "8");
         see(&mut trial, 1, "SSH::CLIENT", "9");

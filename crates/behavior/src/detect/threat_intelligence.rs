@@ -57,8 +57,8 @@ impl Detector for ThreatIntelligence {
             narrowest range that holds it, or its autonomous system), a name that is asked for, \
             connected to or answered (the name or one above it), an address that is answered, a URL, \
             or a file by its MD5 or SHA-1 unless it is known to be harmless; a flow to an exit of \
-            Tor; each profile is told of each entry at the 1st, 10th, 100th … time in a window",
-        level: "the list's, medium where it tells none, and low for the source that connects; 1 \
+            Tor; each entry is reported for each profile at the 1st, 10th, 100th … time in a window",
+        level: "the list's, medium if it has none, and low for the source that connects; 1 \
             (STIX: the indicator's confidence), an autonomous system 0.8, a name above the one seen \
             0.7; TOR_EXIT_NODE info",
         settings: &[

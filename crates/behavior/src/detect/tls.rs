@@ -120,7 +120,7 @@ mod tests {
 
     /// D48 of Slips: one certificate is reported once, not for each handshake.
     #[test]
-    fn a_claimed_name_is_told_once_by_certificate() {
+    fn a_claimed_name_is_reported_once_by_certificate() {
         let mut trial = Trial::new();
         let s =
             Ssl { subject: b"CN=www.google.com", server_name: b"netflix.com", ..Ssl::default() };

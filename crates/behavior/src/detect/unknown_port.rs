@@ -63,7 +63,7 @@ impl Detector for UnknownPort {
         types: &[&TYPE],
         condition: "a flow to a port without a known service; not of a source found to scan ports \
             in this window, not ICMP, not a port that an application layer announced to these two \
-            (data of FTP), not an answer to whoever asked for it from that port (SSDP, TFTP), not UDP above \
+            (data of FTP), not an answer to a host that asked for it from that port (SSDP, TFTP), not UDP above \
             30,000 of a profile that talks to 5 such peers or 6 times to one; of formats without a field for \
             the application not what comes from a port with a service one-way, unless it is an attempt of \
             TCP; at the 1st, 10th, 100th … time",
@@ -114,7 +114,7 @@ mod tests {
     /// D9 and D28 of Slips: 90 flows are evidence 90 times there; here only the 1st and
     /// the 10th are.
     #[test]
-    fn an_unknown_port_is_told_with_growing_distance() {
+    fn an_unknown_port_is_reported_at_growing_intervals() {
         let mut trial = Trial::new();
         for n in 0..90 {
             trial.give(&conn(n * 20, "10.0.0.1", "1.2.3.4", 9999));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn known_ports_and_scanners_are_not_told() {
+    fn known_ports_and_scanners_are_not_reported() {
         let mut trial = Trial::new();
         trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443));
         assert!(trial.of(&TYPE).is_empty());
@@ -150,7 +150,7 @@ mod tests {
     /// What comes back from a service is no flow to a port of its own where the format has no field for the
     /// application; an attempt from such a port, a conversation, and an answer from nowhere are.
     #[test]
-    fn answers_are_not_told() {
+    fn answers_are_not_reported() {
         for (src_port, is_tcp, is_established, reply_bytes, count) in [
             (53, false, true, 0, 0),
             (1900, false, false, 0, 0),

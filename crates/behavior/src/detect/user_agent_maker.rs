@@ -106,7 +106,7 @@ mod tests {
     const WINDOWS: &str = "Mozilla/5.0 (Windows NT 10.0) Firefox/120";
 
     #[test]
-    fn systems_on_others_hardware_are_told() {
+    fn systems_on_others_hardware_are_reported() {
         assert_eq!(told("00:1b:63:00:00:01", WINDOWS), 1);
         assert_eq!(told("00:15:5d:00:00:01", "curl (Macintosh)"), 1);
         assert_eq!(told("08:00:27:00:00:01", SAFARI), 1);

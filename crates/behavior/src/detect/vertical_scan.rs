@@ -150,7 +150,7 @@ mod tests {
 
     /// Repeats, both directions of time, 65,536 ports, and a thousand other hosts before.
     #[test]
-    fn it_is_found_behind_noise_and_told_at_powers_of_ten() {
+    fn it_is_found_amid_noise_and_reported_at_powers_of_ten() {
         let mut trial = Trial::new();
         for n in 0..1000u32 {
             let dst = format!("9.{}.{}.1", n / 250, n % 250);

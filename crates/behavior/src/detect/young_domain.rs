@@ -115,7 +115,7 @@ mod tests {
     /// Many sources, late and repeated visits, each name at each of its parents: once for each source and
     /// name, in bounded state.
     #[test]
-    fn repeats_late_and_many_are_told_once_each() {
+    fn repeats_late_and_many_are_reported_once_each() {
         let intel = intel(&[("ages", Purpose::Ages, "new.co.uk,1970-04-11\n")], 7);
         let mut trial = Trial::with(Settings { intel: Arc::new(intel), ..Settings::default() });
         for n in 0..3000i64 {

@@ -316,7 +316,7 @@ mod tests {
 
     /// Fingerprints that all want the same line, the last one among them, are found behind it.
     #[test]
-    fn a_line_that_is_full_goes_on_in_the_next() {
+    fn a_full_line_continues_in_the_next() {
         let mut index = Index::default();
         for n in 1..=40 {
             index.add(n, Place::new(1, n, 0));

@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_told_apart() {
+    fn texts_are_distinguished() {
         let ip = |t: &str| Ip::parse(t.as_bytes()).unwrap();
         let md5 = "e7d705a3286e19ea42f587b344ee6865";
         for (text, found) in [

@@ -170,7 +170,7 @@ fn moments_are_read() {
 }
 
 #[test]
-fn what_is_no_entry_is_said() {
+fn a_line_that_is_no_entry_is_reported() {
     let text = "ip,1.2.3,both,both\nip,1.2.3.4,up,both\nip,1.2.3.4,both\nmac,zz,both,both\n\
         organization,nobody,both,both\nthing,x,both,both\nasn,AS,src,flows\n\
         evidence,NOTHING,both,alerts\nevidence,BEACON,both,flows\npair,10.0.0.1,both,alerts\n\

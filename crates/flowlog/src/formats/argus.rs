@@ -187,7 +187,7 @@ mod tests {
         TotPkts,TotBytes,SrcBytes,SrcPkts,Label";
 
     #[test]
-    fn a_row_of_the_peers_data() {
+    fn a_row_of_slips_data() {
         let layout = Layout::from_header(HEADER).unwrap();
         let (mut scratch, mut other) = (Vec::new(), Vec::new());
         let line =

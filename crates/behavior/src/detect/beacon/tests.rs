@@ -99,7 +99,7 @@ fn room_is_bounded() {
 
 /// However fast a beacon is, more flows than are kept hide neither it nor when it ended, and all are counted.
 #[test]
-fn a_beacon_of_more_flows_than_are_kept_is_told() {
+fn a_beacon_of_more_flows_than_are_kept_is_reported() {
     for (every, count) in [(2, 20_000), (5, 10_000), (10, 8_640), (20, 3_000), (25, 3_400)] {
         let trial = visits(|n| n * every, count);
         let last = trial.told.iter().rfind(|e| e.kind.name == TYPE.name);
@@ -293,7 +293,7 @@ fn polls_without_extensions_are_none() {
 
 /// Twenty-two calls of three seconds each way round, the whole of an input: reported, and all counted.
 #[test]
-fn a_short_input_is_told_of_at_its_end() {
+fn a_short_input_is_reported_at_its_end() {
     let trial = visits(|n| n * 3, 22);
     let found = trial.of(&TYPE);
     assert_eq!(found.len(), 1);
