@@ -105,7 +105,7 @@ fn main() {
     let short = made(&|n| format!("h{:x}.org", any(n)));
     time("names of two labels that are not listed", &|n| ask(&short, n));
     let near = made(&|n| format!("n{:x}.example{}.com", mix(!n), any(n) % 1000));
-    time("names that are not listed, beside listed ones", &|n| ask(&near, n));
+    time("names that are not listed, next to listed ones", &|n| ask(&near, n));
     let below = made(&|n| format!("www.{}", name(any(n) / 10 * 10 + 4)));
     time("names of four labels below listed ones", &|n| ask(&below, n));
     memory(intel.bytes());

@@ -79,12 +79,12 @@ impl Accumulator {
         false
     }
 
-    /// Adds evidence up, however it is reported: `telling` is the id that an alert names. Returns the sum of its window
+    /// Adds evidence up, however it is reported: `report_id` is the id that an alert names. Returns the sum of its window
     /// so far, and an alert when it crossed the threshold.
     pub(crate) fn add(
         &mut self,
         e: &Evidence,
-        telling: FindingId,
+        report_id: FindingId,
         start: TimeNs,
         settings: &Settings,
     ) -> (f64, Option<Alert>) {
@@ -101,9 +101,9 @@ impl Accumulator {
         sum.level += add;
         sum.total += add;
         // Several occurrences of a finding are named once.
-        let is_named = sum.ids.iter().rev().take(NAMED_LATELY).any(|id| *id == telling);
+        let is_named = sum.ids.iter().rev().take(NAMED_LATELY).any(|id| *id == report_id);
         if !is_named && reached::CORRELATED_MAX.has_room(sum.ids.len()) {
-            sum.ids.push(telling);
+            sum.ids.push(report_id);
         }
         let hours = settings.window_ns as f64 / 3.6e12;
         let threshold = settings.alert_threshold * hours * 60.0;
@@ -202,8 +202,8 @@ mod tests {
             }
             let adds = 3 * SUMS_MAX as u32;
             for n in 0..adds {
-                let told = add(&mut all, 0x1000_0000 + n, ThreatLevel::High, &settings);
-                assert_eq!(told, is_alerted);
+                let alerted = add(&mut all, 0x1000_0000 + n, ThreatLevel::High, &settings);
+                assert_eq!(alerted, is_alerted);
                 assert!(all.sums.len() <= SUMS_MAX);
             }
             assert!(all.looks <= 4 * u64::from(adds), "{}", all.looks);

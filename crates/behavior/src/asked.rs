@@ -63,8 +63,8 @@ fn is_attempt(c: &Conn<'_>) -> bool {
 }
 
 #[inline]
-fn key(asker: Ip, port: u16, whom: u64, proto: Proto) -> u64 {
-    mix(mix(hash_ip(asker) ^ u64::from(port) << 8 ^ proto as u64).wrapping_add(whom))
+fn key(asker: Ip, port: u16, target: u64, proto: Proto) -> u64 {
+    mix(mix(hash_ip(asker) ^ u64::from(port) << 8 ^ proto as u64).wrapping_add(target))
 }
 
 /// Of TCP the answer comes from the port that was asked, of UDP it may come from any.

@@ -65,8 +65,8 @@ pub(crate) fn called<'a>(body: &Body<'a>) -> Option<Called<'a>> {
     }
     let port = match body {
         Body::Http(h) if is_proxied => {
-            let unsaid = if h.method == b"CONNECT" { 0 } else { 80 };
-            port_of(text).unwrap_or(unsaid)
+            let default_port = if h.method == b"CONNECT" { 0 } else { 80 };
+            port_of(text).unwrap_or(default_port)
         }
         _ => 0,
     };

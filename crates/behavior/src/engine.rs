@@ -385,10 +385,10 @@ impl Back {
         }
         if e.why.is_last() {
             let accumulator = &self.accumulator;
-            let tell = &mut |e: Evidence| {
+            let emit = &mut |e: Evidence| {
                 sink(Output::Telling(&e, accumulator.sum(e.profile, e.window)));
             };
-            return self.rooms.last(e, place.is_end(), tell);
+            return self.rooms.last(e, place.is_end(), emit);
         }
         if self.withheld.hides(e, place.behind(), &self.settings) {
             self.counts.whitelisted_evidence += 1;
@@ -403,18 +403,18 @@ impl Back {
             self.close(e.window, sink);
         }
         let (measured, said) = (e.measures, e.telling);
-        let fate = self.rooms.take(e, &self.settings);
-        let telling = match &fate {
+        let outcome = self.rooms.take(e, &self.settings);
+        let report_id = match &outcome {
             Fate::Told => e.telling,
-            Fate::Known(telling) | Fate::Folded(telling, _) => *telling,
+            Fate::Known(report_id) | Fate::Folded(report_id, _) => *report_id,
         };
-        let (sum, alert) = self.accumulator.add(e, telling, start, &self.settings);
+        let (sum, alert) = self.accumulator.add(e, report_id, start, &self.settings);
         // An occurrence has its own numbers, a report those of its finding.
         let of_finding = std::mem::replace(&mut e.measures, measured);
         e.telling = said;
         sink(Output::Evidence(e, sum));
-        (e.measures, e.telling) = (of_finding, telling);
-        match fate {
+        (e.measures, e.telling) = (of_finding, report_id);
+        match outcome {
             Fate::Told => sink(Output::Telling(e, sum)),
             Fate::Folded(_, Some(mut folded)) => {
                 with_state(&mut folded, &self.input_state);
@@ -750,8 +750,8 @@ mod tests {
         let before: Vec<(Ip, Vec<u8>)> = trial.engine.profiles().map(encoded).collect();
         assert!((40..400).contains(&before.len()), "{}", before.len());
         // One continues at once; others come, and some must be folded to make space for them.
-        let goes_on = before[before.len() / 2].0;
-        scan(&mut trial, &goes_on.to_string(), 3600, 12);
+        let continuing = before[before.len() / 2].0;
+        scan(&mut trial, &continuing.to_string(), 3600, 12);
         let folded = trial.engine.counts().folded;
         (0..7).for_each(|host| scan(&mut trial, &format!("9.9.9.{host}"), 3601, 24));
         assert!(trial.engine.counts().folded > folded);
@@ -763,7 +763,7 @@ mod tests {
         for (ip, bytes) in before {
             let its: Vec<_> = kept.iter().filter(|k| k.ip == ip).collect();
             assert!(its.first().is_some_and(|k| k.bytes == bytes), "{ip}: {}", its.len());
-            assert_eq!(its.len(), if ip == goes_on { 2 } else { 1 }, "{ip}");
+            assert_eq!(its.len(), if ip == continuing { 2 } else { 1 }, "{ip}");
         }
     }
 

@@ -6,12 +6,12 @@ pub enum RestoreError {
     /// Windows or profiles would mean something else.
     #[error(
         "it was written with another time_window_width, only_one_tw, analysis_direction or client_ips: use those \
-         again, or begin anew with --overwrite"
+         again, or begin again with --overwrite"
     )]
     OtherSettings,
     /// It is whole, but not of this form.
     #[error(
-        "it was written by another version of Gabion: go on from it with that version, or begin anew with \
+        "it was written by another version of Gabion: continue from it with that version, or begin again with \
          --overwrite, or in another folder (-l)"
     )]
     OtherVersion,

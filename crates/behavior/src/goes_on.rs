@@ -42,10 +42,10 @@ fn engine(settings: &Settings, bytes: usize) -> Engine {
 }
 
 /// Saves an engine, and gives another one that was restored from it.
-fn moved(mut engine: Engine, settings: &Settings, bytes: usize, told: &mut Told) -> Engine {
+fn moved(mut engine: Engine, settings: &Settings, bytes: usize, output: &mut Told) -> Engine {
     let mut parts: Vec<(Section, Vec<u8>)> = Vec::new();
     engine.save(&mut |section, bytes| parts.push((section, bytes)));
-    told.keep(engine.take_kept());
+    output.keep(engine.take_kept());
     let mut next = self::engine(settings, bytes);
     for (section, bytes) in &parts {
         next.restore(*section, bytes).unwrap();
@@ -55,33 +55,33 @@ fn moved(mut engine: Engine, settings: &Settings, bytes: usize, told: &mut Told)
 
 /// Runs records through one engine, or through one more from each of those records on.
 fn told(records: &[Vec<u8>], settings: &Settings, bytes: usize, cuts: &[usize]) -> Told {
-    let mut told = Told::default();
+    let mut output = Told::default();
     let mut engine = engine(settings, bytes);
     let mut latest: Option<TimeNs> = None;
     for (at, bytes_of) in records.iter().enumerate() {
         if cuts.contains(&at) {
-            engine = moved(engine, settings, bytes, &mut told);
+            engine = moved(engine, settings, bytes, &mut output);
         }
         let mut r: Record<'_> = record(bytes_of);
         r.is_late = latest.is_some_and(|t| r.ts < t);
         if !r.is_late {
             latest = Some(r.ts);
         }
-        engine.record(&r, &mut |f| said(f, &mut told.said));
+        engine.record(&r, &mut |f| said(f, &mut output.said));
         if engine.has_kept() {
-            told.keep(engine.take_kept());
+            output.keep(engine.take_kept());
         }
     }
-    engine.finish(&mut |f| said(f, &mut told.said));
-    engine.keep_rest(&mut |kept| told.keep(kept));
-    (told.counts, told.ledger) = (engine.counts(), engine.ledger());
-    told
+    engine.finish(&mut |f| said(f, &mut output.said));
+    engine.keep_rest(&mut |kept| output.keep(kept));
+    (output.counts, output.ledger) = (engine.counts(), engine.ledger());
+    output
 }
 
 fn said(finding: Output<'_>, said: &mut Vec<String>) {
     said.push(match finding {
         Output::Evidence(e, sum) => format!("{sum} {e:?}"),
-        Output::Telling(e, sum) => format!("told {sum} {e:?}"),
+        Output::Telling(e, sum) => format!("reported {sum} {e:?}"),
         Output::Alert(a) => format!("{a:?}"),
     });
 }
@@ -120,7 +120,7 @@ fn every_detector_continues_from_any_cut() {
         write(&mut script);
         let records = script.0;
         let whole = told(&records, &settings, ROOM, &[]);
-        assert!(whole.said.iter().any(|s| s.contains(kind)), "{module}: {kind} is not said");
+        assert!(whole.said.iter().any(|s| s.contains(kind)), "{module}: {kind} is not reported");
         let all: Vec<usize> = match records.len() {
             n @ ..=32 => (0..n).collect(),
             n => cuts(8, n, n as u64),
@@ -180,7 +180,7 @@ fn another_number_of_shards_takes_all_profiles_in() {
     for other in [1 << 20, 64 << 20] {
         let mut first = engine(&settings, ROOM);
         let half = records.len() / 2;
-        let mut told = Told::default();
+        let mut output = Told::default();
         records[..half].iter().for_each(|b| first.record(&record(b), &mut |_| {}));
         let held = first.ledger().in_flight().items;
         let mut parts = Vec::new();
@@ -193,10 +193,10 @@ fn another_number_of_shards_takes_all_profiles_in() {
         assert_eq!(ledger.in_flight().items + folded, held, "{other}");
         records[half..]
             .iter()
-            .for_each(|b| next.record(&record(b), &mut |f| said(f, &mut told.said)));
-        next.finish(&mut |f| said(f, &mut told.said));
+            .for_each(|b| next.record(&record(b), &mut |f| said(f, &mut output.said)));
+        next.finish(&mut |f| said(f, &mut output.said));
         next.ledger().balance().unwrap();
-        assert!(!told.said.is_empty());
+        assert!(!output.said.is_empty());
     }
 }
 

@@ -428,12 +428,12 @@ fn repeated() {
             run.give(record(bytes));
         }
         let (found, _) = run.end(kind);
-        assert!(!found.is_empty(), "{module}: {kind} is not said");
+        assert!(!found.is_empty(), "{module}: {kind} is not reported");
         assert!(found.len() <= 2 * said.len(), "{module}: {kind}: {}", found.len());
         let mut unique = ids(&found);
         unique.sort_unstable();
         unique.dedup();
-        assert_eq!(unique.len(), found.len(), "{module}: {kind} is said twice");
+        assert_eq!(unique.len(), found.len(), "{module}: {kind} is reported twice");
     });
 }
 
@@ -474,7 +474,7 @@ fn one_record_of_the_future() {
         script.0.iter().for_each(|bytes| run.give(record(bytes)));
         run.give(far.record());
         let found = count(run.end(kind).0);
-        assert!(found > 0, "{module}: {kind} is not said");
+        assert!(found > 0, "{module}: {kind} is not reported");
     });
 }
 

@@ -299,19 +299,22 @@ fn the_last_report_has_the_true_total() {
             }
             trial.end();
             let last = last(&trial, growth.kind);
-            let told: Vec<u64> = trial
+            let reported: Vec<u64> = trial
                 .told
                 .iter()
                 .filter(|e| e.kind == growth.kind)
                 .map(|e| (growth.measure)(e))
                 .collect();
-            assert!(!last.is_empty(), "{} of {n}: not told", growth.kind.name);
+            assert!(!last.is_empty(), "{} of {n}: not reported", growth.kind.name);
             for e in last {
                 let (name, measured) = (growth.kind.name, (growth.measure)(e));
                 // Many names are counted by a sketch, whose error is below 2 %.
                 let is_close =
                     growth.kind == &dns_tunnel::TYPE && measured.abs_diff(total) * 50 < total;
-                assert!(is_close || measured == total, "{name} of {n}, run {run}: told {told:?}");
+                assert!(
+                    is_close || measured == total,
+                    "{name} of {n}, run {run}: reported {reported:?}"
+                );
             }
         }
     }
@@ -331,9 +334,9 @@ fn a_day_that_is_over_says_its_last_numbers() {
             trial.give(&conn(second, HOST, "5.6.7.8", 443).lasting(3400.0));
         }
     }
-    let told = |kind: &EvidenceType| last(&trial, kind).first().map(|e| e.measures);
-    assert_eq!(told(&slow_scan::VERTICAL).map(|m| m.ports), Some(13));
-    assert_eq!(told(&pair_totals::LONG).map(|m| m.duration_ns / SECOND), Some(13 * 3400));
+    let reported = |kind: &EvidenceType| last(&trial, kind).first().map(|e| e.measures);
+    assert_eq!(reported(&slow_scan::VERTICAL).map(|m| m.ports), Some(13));
+    assert_eq!(reported(&pair_totals::LONG).map(|m| m.duration_ns / SECOND), Some(13 * 3400));
 }
 
 /// A beacon that stops is reported with its total when it is silent, not when the input ends.
@@ -346,9 +349,9 @@ fn a_beacon_that_stops_says_what_it_came_to() {
     for n in 100..180 {
         trial.give(&conn(n * 300, "10.0.0.2", &format!("5.6.{}.{}", n / 7, n), 443));
     }
-    let told = last(&trial, &beacon::TYPE);
-    assert_eq!(told.first().map(|e| e.measures.count), Some(100), "{told:?}");
-    assert!(told.iter().all(|e| !e.uids.is_empty()));
+    let reported = last(&trial, &beacon::TYPE);
+    assert_eq!(reported.first().map(|e| e.measures.count), Some(100), "{reported:?}");
+    assert!(reported.iter().all(|e| !e.uids.is_empty()));
 }
 
 /// Types that continue to grow in later windows are all among those above.

@@ -150,7 +150,7 @@ impl Outlet {
         level: ThreatLevel,
     ) -> bool {
         let (src, other) = src.sure().ends(profile, attacker, ip, level);
-        let mut told: Option<usize> = None;
+        let mut reported: Option<usize> = None;
         for finding in [other, src] {
             if !can_attack(&finding.0) {
                 continue;
@@ -162,16 +162,16 @@ impl Outlet {
                     let mut evidence = finding.with_flow(flow).done();
                     evidence.times = times;
                     // Where both are whole each names the other.
-                    if let Some(other) = told.and_then(|at| self.found.get_mut(at)) {
+                    if let Some(other) = reported.and_then(|at| self.found.get_mut(at)) {
                         evidence.related.push(other.telling);
                         other.related.push(evidence.telling);
                     }
-                    told = Some(self.found.len());
+                    reported = Some(self.found.len());
                     self.found.push(evidence);
                 }
             }
         }
-        told.is_some()
+        reported.is_some()
     }
 
     fn fate(&mut self, e: &Evidence, about: About) -> Fate {
@@ -437,8 +437,8 @@ mod tests {
         }
         trial.end();
         for src in sources {
-            let told = trial.told.iter().filter(|e| e.kind == &long_connection::TYPE);
-            let its: Vec<_> = told.filter(|e| e.profile == at(src)).collect();
+            let reported = trial.told.iter().filter(|e| e.kind == &long_connection::TYPE);
+            let its: Vec<_> = reported.filter(|e| e.profile == at(src)).collect();
             let mut single: Vec<_> =
                 its.iter().filter(|e| e.victim.is_some()).map(|e| e.id).collect();
             single.sort_unstable();

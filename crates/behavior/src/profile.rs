@@ -295,7 +295,7 @@ impl Profile {
     #[cold]
     pub fn complete(&mut self, facts: &Facts, settings: &Settings) {
         // What it says has been said when it came.
-        let (mut unsaid, mut timer) = (Outlet::muted(), NEVER);
+        let (mut muted, mut timer) = (Outlet::muted(), NEVER);
         let window = &mut self.current;
         let (number, prevalence) = (window.number.0, Prevalence::default());
         let facts =
@@ -310,7 +310,7 @@ impl Profile {
                 is_scanner: &mut window.is_scanner,
                 signature: None,
                 timer: &mut timer,
-                out: &mut unsaid,
+                out: &mut muted,
             };
             detect::after_first(&mut window.states, &mut self.kept, &mut context);
         }

@@ -200,14 +200,14 @@ impl Rooms {
         let waits = rank.1 && !settings.is_one_window;
         steps::add(1);
         if !is_counted && let Some(single) = room.singles.get_mut(&e.id) {
-            let is_told = single.take(e, waits);
-            let telling = single.now.telling;
-            if is_told {
+            let is_reported = single.take(e, waits);
+            let report_id = single.now.telling;
+            if is_reported {
                 room.most = room.most.max(Some(Weight::of(e)));
                 self.counts.tellings += 1;
                 return Fate::Told;
             }
-            return Fate::Known(telling);
+            return Fate::Known(report_id);
         }
         let target = target_of(e, settings);
         let scope = room.scope(e, target);
@@ -226,14 +226,14 @@ impl Rooms {
         folded.take(e);
         let is_due =
             !waits && folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
-        let told = is_due.then(|| folded.tell(Telling::Threshold));
+        let due = is_due.then(|| folded.tell(Telling::Threshold));
         self.counts.tellings += u64::from(is_due);
-        Fate::Folded(folded.id, told.map(Box::new))
+        Fate::Folded(folded.id, due.map(Box::new))
     }
 
     /// Takes the last numbers of a finding whose window is over, to be reported when it is closed. A finding that continues
     /// to grow is reported at once, when it has grown enough or nothing follows.
-    pub(crate) fn last(&mut self, e: &Evidence, is_end: bool, tell: &mut dyn FnMut(Evidence)) {
+    pub(crate) fn last(&mut self, e: &Evidence, is_end: bool, emit: &mut dyn FnMut(Evidence)) {
         if std::ptr::eq(e.kind, &REPEATED) {
             for room in self.windows.get_mut(&e.window).into_iter().flat_map(BTreeMap::values_mut) {
                 // Of several that were counted together only the last reported ones have the number: one, or the two
@@ -273,23 +273,23 @@ impl Rooms {
             && (has_grown(&e.measures, said, LASTING_GROWTH)
                 || is_end && e.measures.has_grown(said))
         {
-            let mut told = e.clone();
-            told.measures.keep_most(said);
-            *said = told.measures;
+            let mut report = e.clone();
+            report.measures.keep_most(said);
+            *said = report.measures;
             self.counts.tellings += 1;
-            told.why = if is_end { Telling::Ended } else { Telling::Final };
-            told.telling = telling_of(&told);
-            tell(told);
+            report.why = if is_end { Telling::Ended } else { Telling::Final };
+            report.telling = telling_of(&report);
+            emit(report);
         }
     }
 
     /// A later window has begun: reports what has grown in those before, and forgets all but the one before.
-    pub(crate) fn close(&mut self, window: i64, tell: &mut dyn FnMut(Evidence)) {
+    pub(crate) fn close(&mut self, window: i64, emit: &mut dyn FnMut(Evidence)) {
         for (number, rooms) in self.windows.range_mut(..window) {
             let was_closed = *number < self.closed;
             for (rank, room) in rooms {
-                let goes_on = window < i64::MAX && LASTING.contains(&rank.0);
-                room.close((goes_on, was_closed), &mut self.counts, tell);
+                let continues = window < i64::MAX && LASTING.contains(&rank.0);
+                room.close((continues, was_closed), &mut self.counts, emit);
             }
         }
         self.closed = self.closed.max(window);
@@ -332,19 +332,19 @@ impl Single {
             e.measures.duration_ns = e.measures.duration_ns.max(before.duration_ns);
         }
         e.measures.keep_most(before);
-        let is_told = !waits
+        let is_reported = !waits
             && (e.level > self.said_level
                 || e.times > self.said_times
                 || has_grown(&e.measures, &self.said, GROWTH)
                 || has_grown(&e.measures, &self.said, LASTING_GROWTH) && is_lasting(e.kind));
-        if is_told {
+        if is_reported {
             e.telling = telling_of(e);
             (self.said, self.said_times, self.said_level) = (e.measures, e.times, e.level);
         } else {
             e.telling = self.now.telling;
         }
         *self.now = e.clone();
-        is_told
+        is_reported
     }
 
     fn has_grown(&self) -> bool {
@@ -388,14 +388,14 @@ impl Room {
     /// doubled since or have their last numbers.
     fn close(
         &mut self,
-        (goes_on, was_closed): (bool, bool),
+        (continues, was_closed): (bool, bool),
         counts: &mut RoomCounts,
-        tell: &mut dyn FnMut(Evidence),
+        emit: &mut dyn FnMut(Evidence),
     ) {
         steps::add(self.singles.len() + self.folded.len());
         let is_due = |s: &Single| {
             s.has_grown()
-                && (!(goes_on && was_closed)
+                && (!(continues && was_closed)
                     || s.now.why == Telling::Ended
                     || has_grown(&s.now.measures, &s.said, LASTING_GROWTH))
         };
@@ -403,11 +403,11 @@ impl Room {
         grown.sort_unstable_by_key(|(id, _)| **id);
         for (_, single) in grown {
             (single.said, single.said_times) = (single.now.measures, single.now.times);
-            let is_end = !goes_on || single.now.why == Telling::Ended;
+            let is_end = !continues || single.now.why == Telling::Ended;
             single.now.why = if is_end { Telling::Ended } else { Telling::Final };
             single.now.telling = telling_of(&single.now);
             counts.tellings += 1;
-            tell((*single.now).clone());
+            emit((*single.now).clone());
         }
         // A finding that is reported singly is reported with its last numbers by now.
         self.most = self.most.max(self.singles.values().map(|s| Weight::of(&s.now)).max());
@@ -418,14 +418,14 @@ impl Room {
             heavy.extend(folded.heaviest.iter().skip(split).map(|(_, e)| (**e).clone()));
             if folded.count > folded.said {
                 counts.tellings += 1;
-                tell(folded.tell(Telling::Ended));
+                emit(folded.tell(Telling::Ended));
             }
         }
         for e in heavy {
             if !self.singles.contains_key(&e.id) {
                 self.add(&e, None);
                 (counts.findings, counts.tellings) = (counts.findings + 1, counts.tellings + 1);
-                tell(e);
+                emit(e);
             }
         }
     }
@@ -526,7 +526,7 @@ impl Folded {
             false => format!(" Weightiest: {}.", named.join(", ")),
         };
         let about = if self.hosts.is_estimate() { "about " } else { "" };
-        let mut told = Evidence {
+        let mut report = Evidence {
             id: self.id,
             why,
             says: Cow::Borrowed(says),
@@ -548,8 +548,8 @@ impl Folded {
             others,
             ..(*self.first).clone()
         };
-        told.telling = telling_of(&told);
-        told
+        report.telling = telling_of(&report);
+        report
     }
 }
 

@@ -82,8 +82,8 @@ fn every_detector_has_its_cases() {
     for (module, _) in ALL {
         let text = std::fs::read_to_string(source.join(format!("detect/{module}.rs"))).unwrap();
         // Many tests are in a file next to it.
-        let beside = std::fs::read_to_string(source.join(format!("detect/{module}/tests.rs")));
-        let tests = (text + &beside.unwrap_or_default()).matches("#[test]").count();
+        let separate = std::fs::read_to_string(source.join(format!("detect/{module}/tests.rs")));
+        let tests = (text + &separate.unwrap_or_default()).matches("#[test]").count();
         assert!(tests >= 3, "detect/{module}.rs: {tests} tests");
         assert!(hostile.contains(&format!("(\"{module}\", \"")), "{module} has no hostile script");
     }

@@ -103,13 +103,13 @@ impl Host {
     }
 }
 
-fn verdict(is_bad: Option<bool>, is_told: bool) -> &'static str {
-    match (is_bad, is_told) {
+fn verdict(is_bad: Option<bool>, is_reported: bool) -> &'static str {
+    match (is_bad, is_reported) {
         (Some(true), true) => "TP",
         (Some(true), false) => "FN",
         (Some(false), true) => "FP",
         (Some(false), false) => "TN",
-        (None, true) => "told",
+        (None, true) => "reported",
         (None, false) => "silent",
     }
 }
@@ -155,7 +155,7 @@ struct Sums(BTreeMap<&'static str, u32>);
 impl Sums {
     fn row(&self, name: &str) -> String {
         let of = |verdict: &str| self.0.get(verdict).copied().unwrap_or(0);
-        let columns = ["TP", "FP", "FN", "TN", "told", "silent"].map(|v| of(v).to_string());
+        let columns = ["TP", "FP", "FN", "TN", "reported", "silent"].map(|v| of(v).to_string());
         format!("| {name} | {} |\n", columns.join(" | "))
     }
 }
@@ -184,9 +184,9 @@ fn page(flows: &Path) -> String {
             let by_evidence = count(&mut evidence, verdict(is_bad, host.is_told()));
             let by_alert = count(&mut alerts, verdict(is_bad, host.alerts > 0));
             let peer = peers.iter().find(|p| p.source == name).map(|p| {
-                let told = p.told.map(|t| count(&mut theirs, verdict(is_bad, t)));
+                let their_evidence = p.told.map(|t| count(&mut theirs, verdict(is_bad, t)));
                 let alert = p.alerts.map(|n| count(&mut their_alerts, verdict(is_bad, n > 0)));
-                format!("{}; {}, {}", p.said, told.unwrap_or("?"), alert.unwrap_or("?"))
+                format!("{}; {}, {}", p.said, their_evidence.unwrap_or("?"), alert.unwrap_or("?"))
             });
             let _ = writeln!(
                 sources,
@@ -254,5 +254,5 @@ fn the_page_of_labelled_inputs_is_up_to_date() {
         std::fs::write(&path, &page).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == page, "docs/labelled-inputs.md is not what is said: run with UPDATE=1");
+    assert!(kept == page, "docs/labelled-inputs.md is not up to date: run with UPDATE=1");
 }

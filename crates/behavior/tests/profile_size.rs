@@ -3,7 +3,7 @@
 //! What a profile may take is 2 KiB at the median and 16 KiB at the 99th percentile; what is kept of
 //! pairs (flows of beacons, letters) has a budget of its own. The distribution is printed, and stands in
 //! `docs/behavior.md`.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+#![allow(clippy::print_stdout, reason = "a test prints what it found")]
 
 mod inputs;
 

@@ -123,7 +123,7 @@ impl Holders {
 fn told(finding: &Output<'_>) -> String {
     match finding {
         Output::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.telling),
-        Output::Telling(e, sum) => format!("told {} {sum:.6} {e:?}", e.telling),
+        Output::Telling(e, sum) => format!("reported {} {sum:.6} {e:?}", e.telling),
         Output::Alert(a) => format!("{} {a:?}", a.id),
     }
 }

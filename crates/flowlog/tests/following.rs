@@ -292,7 +292,7 @@ fn a_binary_file_of_nfdump_is_read_as_it_grows() {
     let header = &whole[..40];
     let len = u32::from_le_bytes(whole[44..48].try_into().unwrap()) as usize;
     let block = &whole[40..52 + len];
-    both(|trial, go_on| {
+    both(|trial, restart| {
         let (current, done) = (trial.path("nfcapd.current.77"), trial.path("nfcapd.202611211125"));
         fs::write(&current, header).unwrap();
         trial.look();
@@ -302,16 +302,16 @@ fn a_binary_file_of_nfdump_is_read_as_it_grows() {
             let cut = [5, 12, 1000][n];
             file.write_all(&block[..cut]).unwrap();
             trial.look();
-            go_on(trial);
+            restart(trial);
             assert_eq!(trial.seen.len(), 431 * n);
             file.write_all(&block[cut..]).unwrap();
             trial.look();
-            go_on(trial);
+            restart(trial);
             assert_eq!(trial.seen.len(), 431 * (n + 1), "block {n}");
         }
         fs::rename(&current, &done).unwrap();
         trial.look();
-        go_on(trial);
+        restart(trial);
         trial.look();
         assert_eq!(trial.seen.len(), 3 * 431);
     });

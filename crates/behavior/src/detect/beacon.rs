@@ -698,7 +698,7 @@ impl Pair {
             _ => format!(" Intervals and sizes are those of {} of them.", self.flows.len()),
         };
         let count = self.count() as u64;
-        let beside = match (name.is_empty(), is_proxied) {
+        let address = match (name.is_empty(), is_proxied) {
             (true, false) => String::new(),
             (true, true) => " (a proxy)".to_owned(),
             (false, false) => format!(" ({dst})"),
@@ -727,7 +727,7 @@ impl Pair {
             ))
             .word(threat.words())
             .word(more)
-            .word(beside);
+            .word(address);
         finding.0.victim = Some(match name.is_empty() {
             true => Party::destination(dst),
             false => Party { role: Role::Destination, what: Indicator::Domain(name.clone()) },

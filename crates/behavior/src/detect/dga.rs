@@ -70,7 +70,7 @@ impl Detector for Dga {
         let count = missing.names.len();
         let next = match missing.told.0 {
             0 => NAMES,
-            told => told + (told / 10).max(5),
+            reported => reported + (reported / 10).max(5),
         };
         if count < next {
             return;

@@ -52,8 +52,8 @@ impl Detector for DhcpScan {
             return;
         }
         let count = state.addresses.len();
-        let told = state.told.0;
-        if count < told + STEP.max(told / 10) {
+        let reported = state.told.0;
+        if count < reported + STEP.max(reported / 10) {
             return;
         }
         state.told = Most(count);

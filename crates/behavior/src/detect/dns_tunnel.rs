@@ -209,8 +209,8 @@ mod tests {
         ask(&mut trial, 1500, "one.more.last.example");
         trial.end();
         let is_first = |e: &&Evidence| e.description().contains("below first.example");
-        let told = trial.told.iter().rfind(is_first).unwrap();
-        assert!(told.measures.count.abs_diff(600) < 12, "{}", told.measures.count);
+        let reported = trial.told.iter().rfind(is_first).unwrap();
+        assert!(reported.measures.count.abs_diff(600) < 12, "{}", reported.measures.count);
     }
 
     #[test]

@@ -297,13 +297,13 @@ mod tests {
             trial.give(&conn(n * 3600, "10.0.0.1", "1.2.3.4", 443).lasting(45_000.0));
         }
         trial.end();
-        let told: Vec<_> = trial.told.iter().filter(|e| e.kind == &LONG).collect();
-        let last = told.last().unwrap();
+        let reported: Vec<_> = trial.told.iter().filter(|e| e.kind == &LONG).collect();
+        let last = reported.last().unwrap();
         assert!(
             last.description().contains("6 connections from 10.0.0.1 to 1.2.3.4 took 4500 mins")
         );
-        assert!(told.iter().all(|e| e.id == last.id), "{told:?}");
-        assert!((3..=5).contains(&told.len()), "{}", told.len());
+        assert!(reported.iter().all(|e| e.id == last.id), "{reported:?}");
+        assert!((3..=5).contains(&reported.len()), "{}", reported.len());
         // Sums go by what crossed a threshold.
         assert_eq!(trial.of(&LONG).len(), 1);
     }
@@ -323,8 +323,8 @@ mod tests {
         }
         let first = Some(crate::trial::at("1.2.3.0"));
         let of_first = |e: &&Evidence| e.victim.as_ref().and_then(Party::ip) == first;
-        let told = trial.told.iter().filter(|e| e.kind == &LONG).rfind(of_first).unwrap();
-        assert_eq!((told.measures.count, told.measures.duration_ns / SECOND), (6, 21_000));
+        let reported = trial.told.iter().filter(|e| e.kind == &LONG).rfind(of_first).unwrap();
+        assert_eq!((reported.measures.count, reported.measures.duration_ns / SECOND), (6, 21_000));
     }
 
     #[test]

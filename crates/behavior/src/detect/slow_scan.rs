@@ -163,12 +163,12 @@ impl Detector for SlowScan {
 }
 
 /// Whether a count is to be reported: at 10, 100 … and after an hour.
-fn is_told(count: u64, told: &mut Most<u64>, first: TimeNs, now: TimeNs) -> bool {
-    let step = if told.0 == 0 { LEAST } else { told.0.saturating_mul(10) };
+fn is_told(count: u64, reported: &mut Most<u64>, first: TimeNs, now: TimeNs) -> bool {
+    let step = if reported.0 == 0 { LEAST } else { reported.0.saturating_mul(10) };
     if count < step || now.since(first) < SPAN_LEAST {
         return false;
     }
-    told.0 = 10u64.pow(count.ilog10());
+    reported.0 = 10u64.pow(count.ilog10());
     true
 }
 

@@ -199,8 +199,8 @@ mod tests {
                 ));
             }
             trial.give(&udp(1, "10.0.0.3", 53, "10.0.0.1", 50_001));
-            let told = trial.of(&TYPE).iter().filter(|e| e.dst_port != Some(1900)).count();
-            assert_eq!(told, count, "{is_asked}");
+            let reported = trial.of(&TYPE).iter().filter(|e| e.dst_port != Some(1900)).count();
+            assert_eq!(reported, count, "{is_asked}");
         }
     }
 

@@ -161,8 +161,8 @@ mod tests {
             trial.give(&c);
             trial.give(&c);
         }
-        let told: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description()).collect();
-        assert_eq!(told.len(), 4, "{told:?}");
+        let reported: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description()).collect();
+        assert_eq!(reported.len(), 4, "{reported:?}");
         assert!(trial.profile_bytes("10.0.0.1") < 64 << 10);
     }
 

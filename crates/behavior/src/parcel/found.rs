@@ -439,14 +439,14 @@ mod tests {
     #[test]
     fn findings_come_out_as_they_went_in_and_in_order() {
         let placed = placed();
-        let told: Vec<String> = placed.iter().map(|p| format!("{p:?}")).collect();
+        let expected: Vec<String> = placed.iter().map(|p| format!("{p:?}")).collect();
         let mut found = Found::default();
         placed.iter().for_each(|p| found.put(p));
         assert_eq!(found.count(), placed.len() as u64);
-        assert_eq!(read(found), told);
+        assert_eq!(read(found), expected);
         let mut found = Found::default();
         placed.iter().rev().for_each(|p| found.put(p));
-        assert_eq!(read(found), told);
+        assert_eq!(read(found), expected);
         assert!(read(Found::default()).is_empty());
     }
 

@@ -179,8 +179,8 @@ impl Collector {
         let seen = self.sets(datagram, b, each)?;
         // The header counts records and templates; some exporters count sets there, and a record takes a
         // byte at least.
-        let told = count.saturating_sub(seen.records).saturating_sub(seen.templates);
-        let more = told.min(seen.unread).saturating_sub(seen.unread_sets);
+        let claimed = count.saturating_sub(seen.records).saturating_sub(seen.templates);
+        let more = claimed.min(seen.unread).saturating_sub(seen.unread_sets);
         self.counts.records_without_template += u64::from(more);
         Some(())
     }
@@ -602,9 +602,9 @@ mod tests {
         let (template, row) = flow_set();
         let rows = set(300, &row.repeat(20));
         let mut c = Collector::default();
-        let mut told = nine(1, &[rows.clone(), template.clone()]);
-        told[2..4].copy_from_slice(&21u16.to_be_bytes());
-        read(&mut c, &told);
+        let mut miscounted = nine(1, &[rows.clone(), template.clone()]);
+        miscounted[2..4].copy_from_slice(&21u16.to_be_bytes());
+        read(&mut c, &miscounted);
         assert_eq!((c.counts.without_template, c.counts.records_without_template), (1, 20));
         // A header that counts sets says no more than the sets do; one that lies is bounded by bytes.
         let mut c = Collector::default();
