@@ -79,8 +79,8 @@ impl Accumulator {
         false
     }
 
-    /// Adds evidence up, however it is reported: `report_id` is the id that an alert names. Returns the sum of its window
-    /// so far, and an alert when it crossed the threshold.
+    /// Adds evidence up, however it is reported: `report_id` is the id that an alert names. Returns the sum of its
+    /// window so far, and an alert when it crossed the threshold.
     pub(crate) fn add(
         &mut self,
         e: &Evidence,

@@ -172,8 +172,8 @@ pub(crate) struct Closing<'a> {
 }
 
 impl Closing<'_> {
-    /// Returns how often things were seen by now. Nothing else is known of them here: the stage that reports them has the
-    /// rest.
+    /// Returns how often things were seen by now. Nothing else is known of them here: the stage that reports them has
+    /// the rest.
     pub(crate) fn say_repeats(&mut self, repeats: &Repeats) {
         for (key, times) in repeats.grown() {
             let mut finding = self.find(&REPEATED, self.window, self.now).at_last();

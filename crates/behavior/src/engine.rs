@@ -77,7 +77,7 @@ pub struct Counts {
     pub whitelisted_evidence: u64,
     /// Reports of findings: of single ones, and of growing ones that stand for many.
     pub findings: u64,
-    /// Tellings of them.
+    /// Reports of them.
     pub tellings: u64,
     /// Evidence that was counted in growing findings.
     pub folded_evidence: u64,
@@ -824,8 +824,8 @@ mod tests {
     }
 
     /// Each source of a flood does twelve loud things in a second and is never seen again. A beacon, a slow
-    /// scanner, a guesser and an upload of the site last longer, so they are found as without the flood; folding stays constant
-    /// work a record; and what must be folded of the site is named.
+    /// scanner, a guesser and an upload of the site last longer, so they are found as without the flood; folding
+    /// stays constant work a record; and what must be folded of the site is named.
     #[test]
     fn a_flood_of_loud_sources_hides_nobody_of_the_site() {
         let run = |sources: u32, budget: usize| {

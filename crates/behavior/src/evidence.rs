@@ -303,8 +303,8 @@ impl EvidenceBuilder {
     }
 }
 
-/// Whether the attacker that evidence names can have done it: nobody sends from a broadcast address, a group or 0.0.0.0.
-/// Flows from such an address (a host that asks for its first address) belong to nobody.
+/// Whether the attacker that evidence names can have done it: nobody sends from a broadcast address, a group or
+/// 0.0.0.0. Flows from such an address (a host that asks for its first address) belong to nobody.
 pub(crate) fn can_attack(e: &Evidence) -> bool {
     e.attacker.ip().is_none_or(Ip::can_send)
 }

@@ -232,8 +232,8 @@ struct Gate {
 
 saved! { Gate { cells, newest, room, whole; is_open = false } }
 
-/// Where a profile counts repeats of what was made whole, and the window. How often something was seen in all is reported
-/// only if it was reported at all.
+/// Where a profile counts repeats of what was made whole, and the window. How often something was seen in all is
+/// reported only if it was reported at all.
 #[derive(Debug, Default)]
 pub(crate) struct Whole {
     repeats: HashMap<u64, i64, FixedState>,

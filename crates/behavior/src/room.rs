@@ -103,7 +103,7 @@ pub(crate) enum Fate {
 pub(crate) struct RoomCounts {
     /// Reports of findings: of single ones, and of growing ones that stand for many.
     pub findings: u64,
-    /// Tellings of them.
+    /// Reports of them.
     pub tellings: u64,
     /// Occurrences that were counted in growing findings.
     pub folded: u64,
@@ -231,8 +231,8 @@ impl Rooms {
         Fate::Folded(folded.id, due.map(Box::new))
     }
 
-    /// Takes the last numbers of a finding whose window is over, to be reported when it is closed. A finding that continues
-    /// to grow is reported at once, when it has grown enough or nothing follows.
+    /// Takes the last numbers of a finding whose window is over, to be reported when it is closed. A finding that
+    /// continues to grow is reported at once, when it has grown enough or nothing follows.
     pub(crate) fn last(&mut self, e: &Evidence, is_end: bool, emit: &mut dyn FnMut(Evidence)) {
         if std::ptr::eq(e.kind, &REPEATED) {
             for room in self.windows.get_mut(&e.window).into_iter().flat_map(BTreeMap::values_mut) {
@@ -258,8 +258,8 @@ impl Rooms {
         let single = self.windows.get_mut(&e.window).and_then(|r| r.get_mut(&rank));
         let is_end = is_end || e.why == Telling::Ended;
         if let Some(single) = single.and_then(|room| room.singles.get_mut(&e.id)) {
-            // Reported when the window is closed, with whatever else it has grown by. Fields that last numbers do not name
-            // are as they were.
+            // Reported when the window is closed, with whatever else it has grown by. Fields that last numbers do not
+            // name are as they were.
             let mut before = std::mem::replace(&mut *single.now, e.clone());
             let now = &mut single.now;
             // A finding that continues to grow is reported at its window's end, and then when nothing follows.
@@ -321,8 +321,8 @@ impl Rooms {
 }
 
 impl Single {
-    /// Takes an occurrence in; returns whether it is reported, with the numbers it has by now. One that `waits` is reported at
-    /// its window's end.
+    /// Takes an occurrence in; returns whether it is reported, with the numbers it has by now. One that `waits` is
+    /// reported at its window's end.
     fn take(&mut self, e: &mut Evidence, waits: bool) -> bool {
         let before = &self.now.measures;
         if e.measures.count == 1 && e.repeat == 0 {
@@ -384,8 +384,8 @@ impl Room {
         self.singles.insert(e.id, single);
     }
 
-    /// Reports what has grown; of findings that continue to grow and were reported at their window's end, those that have
-    /// doubled since or have their last numbers.
+    /// Reports what has grown; of findings that continue to grow and were reported at their window's end, those that
+    /// have doubled since or have their last numbers.
     fn close(
         &mut self,
         (continues, was_closed): (bool, bool),

@@ -71,9 +71,9 @@ fn is_bare_ntp(c: &Conn<'_>) -> bool {
 }
 
 /// Whether a flow polls a clock (NTP, by the application where the input names it) that several of the site's hosts
-/// poll, or that is the site's own, or that is asked and answers by nothing but NTP's own fields. What is regular by its
-/// protocol means nothing; a channel at that port that is no NTP, or that carries more and few hosts know, is none of
-/// these.
+/// poll, or that is the site's own, or that is asked and answers by nothing but NTP's own fields. What is regular by
+/// its protocol means nothing; a channel at that port that is no NTP, or that carries more and few hosts know, is
+/// none of these.
 fn is_clock(r: &Record<'_>, c: &Conn<'_>, known: &Prevalence, settings: &Settings) -> bool {
     r.dst_port == 123
         && r.proto == Proto::Udp

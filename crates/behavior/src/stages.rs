@@ -1,6 +1,6 @@
-//! The stages of an [`Engine`](crate::Engine) one by one, for those who run them on several threads: records go through a
-//! [`Front`] in order, profiles of their sources are in [`Shards`], and what these find goes through a [`Back`], in the
-//! order of places.
+//! The stages of an [`Engine`](crate::Engine) one by one, for those who run them on several threads: records go
+//! through a [`Front`] in order, profiles of their sources are in [`Shards`], and what these find goes through a
+//! [`Back`], in the order of places.
 
 pub use crate::ahead::Ahead;
 pub use crate::engine::{Back, Front, Section, Turn, whitelisted};

@@ -59,7 +59,7 @@ impl Trial {
         self.said.iter().filter(|e| e.kind == kind).cloned().collect()
     }
 
-    /// All tellings, last numbers too.
+    /// All reports, last numbers too.
     pub(crate) fn told_of(&self, kind: &EvidenceType) -> Vec<Evidence> {
         self.told.iter().filter(|e| e.kind == kind).cloned().collect()
     }

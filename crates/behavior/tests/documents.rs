@@ -72,8 +72,8 @@ fn the_page_of_defects_names_tests_that_are_there() {
     }
 }
 
-/// Each detector has at least three tests of its own, in its file or next to it: where it reports evidence, where it just
-/// does not, and where input lies to it. In addition each runs through the scripts of `src/hostile.rs`,
+/// Each detector has at least three tests of its own, in its file or next to it: where it reports evidence, where it
+/// just does not, and where input lies to it. In addition each runs through the scripts of `src/hostile.rs`,
 /// which fails for a detector without one.
 #[test]
 fn every_detector_has_its_cases() {

@@ -60,8 +60,8 @@ impl Lines {
         Ok(Lines::new(Box::new(Unpacked::new(File::open(path)?))))
     }
 
-    /// Of what can be read only once, by its first bytes gzip, zstd, a binary file of nfdump, or plain. Nothing is read before the
-    /// first line is asked for. A capture is refused ([`InputError::Capture`]).
+    /// Of what can be read only once, by its first bytes gzip, zstd, a binary file of nfdump, or plain. Nothing is
+    /// read before the first line is asked for. A capture is refused ([`InputError::Capture`]).
     pub fn once(from: Box<dyn Read + Send>) -> Lines {
         let from = Unpacked::new(from);
         Lines::new(Box::new(NoCapture { from, first: [0; 4], seen: 0 }))

@@ -282,8 +282,8 @@ fn logs_are_put_together_by_time() {
 type Seen = Vec<(i64, Vec<u8>, bool)>;
 
 /// Columns are known behind a cut too, and lines that wait for earlier ones wait on.
-/// A collector's binary file grows by blocks, and gets its name when it is done; each record is given out once, also where
-/// a look comes in the middle of a block.
+/// A collector's binary file grows by blocks, and gets its name when it is done; each record is given out once, also
+/// where a look comes in the middle of a block.
 #[test]
 fn a_binary_file_of_nfdump_is_read_as_it_grows() {
     let whole =

@@ -615,8 +615,8 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
     waking.say(pair.says(finding, dst, &score, waking.settings));
 }
 
-/// The day of the last report is over: reports its last numbers. A pair that continues is reported again after another day
-/// of flows.
+/// The day of the last report is over: reports its last numbers. A pair that continues is reported again after
+/// another day of flows.
 fn end_day(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking<'_>) {
     let end = pair.rest.peek().map_or(0, |rest| rest.day_end.0);
     // The end of the input may come before the hour in which the day's end is seen.

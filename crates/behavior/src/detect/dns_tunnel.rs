@@ -232,8 +232,8 @@ mod tests {
         trial.record(&log(second, "10.0.0.1", "1.2.3.4", Body::Http(h)));
     }
 
-    /// It adds to the score that nothing below the domain is connected to, if the input would show it: a connection below
-    /// it, even one, takes that away, one before a hundred names does not.
+    /// It adds to the score that nothing below the domain is connected to, if the input would show it: a connection
+    /// below it, even one, takes that away, one before a hundred names does not.
     #[test]
     fn a_domain_that_is_only_asked_for_is_worth_more() {
         let is_more = |elsewhere: &str, at: i64| {

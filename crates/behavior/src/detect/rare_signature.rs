@@ -51,8 +51,8 @@ state! {
 }
 
 impl Signature {
-    /// Whether it was reported and used again since. One that went to another destination too is no longer rare, and its
-    /// last report holds its number.
+    /// Whether it was reported and used again since. One that went to another destination too is no longer rare, and
+    /// its last report is final.
     fn has_grown(&self) -> bool {
         !self.is_wide && self.said.is_less(self.uses.into())
     }

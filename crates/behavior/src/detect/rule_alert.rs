@@ -129,8 +129,8 @@ mod tests {
         assert_eq!((ids.len(), trial.of(&TYPE).len()), (1, 3));
     }
 
-    /// A scan of many ports fills the table in which repeats of all types are counted: what rules alert about the scanner
-    /// is reported all the same, each rule for itself.
+    /// A scan of many ports fills the table in which repeats of all types are counted: what rules alert about the
+    /// scanner is reported all the same, each rule for itself.
     #[test]
     fn a_scan_hides_no_alert_of_a_rule() {
         let mut trial = Trial::new();

@@ -34,8 +34,8 @@ impl Key for (gabion_record::Ip, u32) {
     }
 }
 
-/// At most `MAX` values by key. The owner decides which one is evicted from a full table; the caller that adds one names
-/// the limit of the crate's table that `MAX` is; that table counts what did not fit.
+/// At most `MAX` values by key. The owner decides which one is evicted from a full table; the caller that adds one
+/// names the limit of the crate's table that `MAX` is; that table counts what did not fit.
 #[derive(Debug)]
 pub(crate) struct Keyed<K, V, const MAX: usize> {
     tags: Vec<u32>,

@@ -1,8 +1,8 @@
 //! Blocks compressed by bzip2, as nfdump's `-j` and `-J 2` do: a decoder that writes no more than its caller allows.
 //!
 //! A stream is a row of blocks. A block's bytes were put in the order of what follows each of them (Burrows and
-//! Wheeler), replaced by how recently each was seen, and those numbers by Huffman codes, of which there are up to six that
-//! take turns every fifty symbols. Two checksums, of each block and of all, show whether it came out right.
+//! Wheeler), replaced by how recently each was seen, and those numbers by Huffman codes, of which there are up to six
+//! that take turns every fifty symbols. Two checksums, of each block and of all, show whether it came out right.
 
 use super::lzo::Damaged;
 

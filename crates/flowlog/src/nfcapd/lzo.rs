@@ -1,5 +1,5 @@
-//! Blocks compressed by LZO1X, as nfdump's `-z` and `-J 1` do: a decoder that writes no more than its caller allows, and reads
-//! and copies nothing outside of its input and its output.
+//! Blocks compressed by LZO1X, as nfdump's `-z` and `-J 1` do: a decoder that writes no more than its caller allows,
+//! and reads and copies nothing outside of its input and its output.
 //!
 //! A stream is a row of instructions. Each is a copy of what was written before, whose distance and length stand in
 //! it, and says how many bytes (up to three) follow as they are; longer runs of such bytes have instructions of their

@@ -1,8 +1,8 @@
 //! nfdump's binary files (`nfcapd.*`), of layout 1 (nfdump 1.6) and 2 (1.7), as rows of text.
 //!
 //! A file is a header and blocks; a block is packed (LZO, LZ4, bzip2, Zstandard) or plain, and holds records
-//! ([`mod@record`]). [`Rows`] reads one block at a time and gives a row for each flow, and for each record that can't be
-//! read a row that names why, so that a binary file is read, sorted, followed and counted as a text is. A block that
+//! ([`mod@record`]). [`Rows`] reads one block at a time and gives a row for each flow, and for each record that can't
+//! be read a row that names why, so that a binary file is read, sorted, followed and counted as a text is. A block that
 //! can't be unpacked costs its own records; the next one stands behind it.
 //!
 //! Sources: the layout that nfdump 1.7.1 writes and reads, and the descriptions in its headers.

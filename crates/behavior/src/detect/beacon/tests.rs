@@ -27,8 +27,8 @@ fn a_day_of_regular_visits_is_a_beacon() {
     assert!(found[0].confidence > 0.95);
 }
 
-/// A host that calls for days is reported once a day, each time with the number of that day, and at the end of the input with
-/// that of the last 24 hours.
+/// A host that calls for days is reported once a day, each time with the number of that day, and at the end of the
+/// input with that of the last 24 hours.
 #[test]
 fn each_day_of_a_beacon_is_a_finding_with_its_last_number() {
     let trial = visits(|n| n * 300, 5 * 288);
