@@ -272,7 +272,7 @@ impl<R: Read> Rows<R> {
         }
     }
 
-    /// A row for each of `n` records that can't be read. Their number is only claimed: each takes a byte at least.
+    /// A row for each of `records` records that can't be read. Their number is only claimed: each takes a byte at least.
     fn unread(&mut self, why: Skip, records: u32, bytes: usize) {
         let most = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, UNREAD_RECORDS_MAX);
         for _ in 0..records.clamp(1, most) {
