@@ -189,7 +189,7 @@ mod tests {
     }
 
     /// More sources than there is room for, none of them in alert, then each: the table keeps its size, work does
-    /// not grow, what had to go is counted, and who has gathered most stays.
+    /// not grow, evicted sums are counted, and the profile with the largest sum stays.
     #[test]
     fn sums_are_bounded_in_number_and_work() {
         for is_alerted in [false, true] {

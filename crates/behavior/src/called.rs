@@ -19,7 +19,8 @@ pub(crate) struct Called<'a> {
     pub name: &'a [u8],
     /// It goes through a proxy, so that the destination is not the one that is called.
     pub is_proxied: bool,
-    /// The port behind the proxy, 0 where it is not said. Without a proxy it is the flow's own, and 0 here.
+    /// The port at the destination of a proxied request, 0 if it is not given. Without a proxy
+    /// it is the port of the flow, and 0 here.
     pub port: u16,
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn called<'a>(body: &Body<'a>) -> Option<Called<'a>> {
     (is_proxied || Ip::parse(name).is_none()).then_some(Called { name, is_proxied, port })
 }
 
-/// The port behind a name or an address.
+/// The port after a name or an address.
 fn port_of(text: &[u8]) -> Option<u16> {
     let port = text.strip_prefix(with_brackets(text))?.strip_prefix(b":")?;
     std::str::from_utf8(port).ok()?.parse().ok()
@@ -88,7 +89,7 @@ fn with_brackets(text: &[u8]) -> &[u8] {
 }
 
 fn without_port(text: &[u8]) -> &[u8] {
-    // An address of IPv6 stands in brackets.
+    // An address of IPv6 is in brackets.
     if let Some(rest) = text.strip_prefix(b"[") {
         return rest.split(|b| *b == b']').next().unwrap_or_default();
     }

@@ -159,7 +159,7 @@ impl Waking<'_> {
 pub(crate) struct Closing<'a> {
     /// Event time.
     pub now: TimeNs,
-    /// Nothing will follow: the input is over, or the profile is let go of.
+    /// Nothing will follow: the input is over, or the profile is evicted.
     pub is_end: bool,
     /// The window.
     pub window: i64,

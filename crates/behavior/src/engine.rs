@@ -97,12 +97,12 @@ saved! {
 
 saved! { Turn { window, behind } }
 
-/// A part of what an engine is, in a checkpoint. Parts stand in the order of this table.
+/// A part of an engine's state, in a checkpoint. Parts are in the order of this table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     /// The site stage.
     Front,
-    /// The stage behind profiles.
+    /// The stage after profiles.
     Back,
     /// A shard, by its number.
     Shard(usize),
@@ -142,7 +142,7 @@ pub struct Front {
     counts: Counts,
     /// The latest window with flows.
     latest_flow: Option<i64>,
-    /// What the whitelist's side behind profiles is to know.
+    /// What the whitelist's side after profiles has to know.
     learned: Vec<Learned>,
     /// The latest window that has begun, and those since [`Front::take_turns`].
     newest: i64,
@@ -297,7 +297,7 @@ impl Front {
     }
 }
 
-/// The stage behind profiles: evidence adds up to alerts.
+/// The stage after profiles: evidence adds up to alerts.
 #[derive(Debug)]
 pub struct Back {
     settings: Arc<Settings>,
@@ -308,7 +308,7 @@ pub struct Back {
     withheld: Withheld,
     /// The findings that are reported singly, and those that are folded.
     rooms: Rooms,
-    /// Windows that have begun, until evidence from behind their begin comes.
+    /// Windows that have begun, until evidence from after their beginning comes.
     turns: VecDeque<Turn>,
     counts: Counts,
 }
@@ -542,7 +542,7 @@ impl Engine {
         self.shards.take_kept()
     }
 
-    /// Profiles at the end of the run, behind those of windows that have ended before, some at a time.
+    /// Profiles at the end of the run, after those of windows that have ended before, some at a time.
     pub fn keep_rest(&mut self, keep: &mut dyn FnMut(Vec<Kept>)) {
         keep(self.take_kept());
         for shard in 0..self.shards.count() {
@@ -809,7 +809,7 @@ mod tests {
                 trial.give(&conn(i64::from(n / 50), "9.9.9.9", &dst, 23).refused());
             }
         }
-        // Evidence says what had been let go when it was found.
+        // Evidence says what had been evicted when it was found.
         let first = trial.said.first().unwrap();
         assert!(!first.input_state.contains("folded"), "{}", first.input_state);
         let last = trial.said.last().unwrap();
@@ -882,7 +882,7 @@ mod tests {
         let counts = loud.engine.counts();
         assert!(counts.folded > 4_000 && counts.folded_notable.count == 0, "{counts:?}");
         assert!(counts.fold_looks <= 2 * counts.folded * FOLD_LOOKS as u64, "{counts:?}");
-        // Where even the site has no room, those that had to go are named.
+        // If even the site's own hosts do not fit, those that were evicted are named.
         let mut trial = Trial::with_budget(512 << 10);
         for n in 0..20_000u32 {
             let mut flow = conn(i64::from(n / 50), "10.0.0.1", "5.5.5.5", 4444);

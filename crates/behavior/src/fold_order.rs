@@ -1,6 +1,6 @@
 //! The order in which profiles are folded when a shard's budget is used up.
 //!
-//! Profiles stand in tiers by what they have shown: activity over several minutes, evidence, an address of
+//! Profiles are in tiers by what they have shown: activity over several minutes, evidence, an address of
 //! the site. Sources of a flood come and go within a minute, however loud they are, so they stay in the
 //! lowest tiers and are folded first. Each tier has a share of the budget that no other tier can take: a host
 //! that has only just come is not pushed out by those that have been here for long.
@@ -153,7 +153,7 @@ impl FoldOrder {
         self.queues.get_mut(tier)?.pop_front()
     }
 
-    /// Puts back who was taken and is still of that tier.
+    /// Puts back one that was taken and is still of that tier.
     pub(crate) fn put_back(&mut self, tier: usize, ip: Ip) {
         if let Some(queue) = self.queues.get_mut(tier) {
             queue.push_back(ip);

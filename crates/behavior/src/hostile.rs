@@ -343,7 +343,7 @@ impl Run {
         Run { trial: Trial::of_settings(settings(), start, ROOM), latest: None }
     }
 
-    /// Gives a record as a reader does, which marks what comes behind the time.
+    /// Gives a record as a reader does, which marks what comes late.
     fn give(&mut self, mut r: Record<'_>) {
         r.is_late = self.latest.is_some_and(|t| r.ts < t);
         if !r.is_late {
@@ -449,7 +449,7 @@ fn one_early_record() {
     });
 }
 
-/// One record of the future in the middle: behind it everything is late. Each record is still looked at,
+/// One record of the future in the middle: after it everything is late. Each record is still looked at,
 /// at most once, and one at the end takes nothing away.
 #[test]
 fn one_record_of_the_future() {

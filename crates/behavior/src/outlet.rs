@@ -450,7 +450,7 @@ mod tests {
         }
     }
 
-    /// What a whitelist hides takes no room of what it does not hide.
+    /// Findings that a whitelist hides take no space from those that it does not hide.
     #[test]
     fn what_a_whitelist_hides_takes_no_room() {
         let (list, wrong) = Whitelist::read("ip,9.9.9.0/24,dst,alerts\n", &|_| None);

@@ -5,7 +5,7 @@
 //! fill the table. An address has its hosts exactly up to eight, then a small HyperLogLog of 64
 //! registers (a standard error of 13 %: what is asked is whether it is two hosts of a hundred or half of
 //! them). When the table is full, an address that one host talked to and that has been silent for an hour goes,
-//! as far as two looks find one: those taken in first are looked at first, and who stays goes to the end. When
+//! as far as two looks find one: those taken in first are looked at first, and one that stays goes to the end. When
 //! there is none, the new one is not taken in, and nothing is reported about it.
 
 use crate::limits::{OUTSIDE_LOOKS, OUTSIDE_MAX, SET_MAX, reached};
@@ -149,12 +149,12 @@ fn estimate(registers: &[u8; REGISTERS]) -> u32 {
 #[derive(Debug, Default)]
 pub(crate) struct Outsides {
     all: HashMap<Ip, Outside, FixedState>,
-    /// All of them: who is looked at next for room stands first.
+    /// All of them: the next one to be looked at for eviction is first.
     order: VecDeque<Ip>,
     inside: Hosts,
     /// How many those are.
     of: u32,
-    /// Flows with addresses that had no room.
+    /// Flows with addresses that did not fit.
     pub unknown: u64,
 }
 

@@ -406,7 +406,7 @@ fn one(
     if facts.window > profile.current.number.0 && (is_first || !record.is_late) {
         profile.turn(facts.window);
     }
-    // A record of a window that is gone is still looked at by itself, with no window behind it.
+    // A record of a window that is gone is still looked at by itself, with no window before it.
     let mut gone = None;
     let number = profile.current.number.0;
     let window = match &mut profile.past {

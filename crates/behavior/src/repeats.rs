@@ -12,7 +12,7 @@ state! {
     /// How often each thing was seen in a window, to say it at the 1st, 10th, 100th … time.
     pub struct Repeats {
         things: Keyed<u64, u64, REPEATS_MAX>,
-        /// What came when there was no room for things, by type.
+        /// What came when the table of things was full, by type.
         others: Keyed<u64, u64, REPEATED_TYPES_MAX>,
     }
 }
@@ -35,7 +35,7 @@ impl Repeats {
     }
 
     /// The same of a type that counts its things by itself, so that no other type's take their room; `None` where
-    /// there is no room for this one, which is then said each time.
+    /// there is no space for this one, which is then reported each time.
     pub(crate) fn count_own(
         &mut self,
         kind: &'static EvidenceType,

@@ -109,7 +109,7 @@ impl Score {
         (self.sum.clamp(0.0, 1.0) * 1000.0).round() / 1000.0
     }
 
-    /// The score, and behind it where it comes from.
+    /// The score, and after it where it comes from.
     pub(crate) fn words(&self) -> String {
         format!("{:.3} ({})", self.threat(), self.reasons())
     }

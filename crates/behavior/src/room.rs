@@ -145,7 +145,7 @@ pub(crate) enum Scope {
     Source(Ip),
     /// One target (its hash), many sources.
     Target(u64),
-    /// All that had no room otherwise.
+    /// All that did not fit elsewhere.
     Rest,
 }
 

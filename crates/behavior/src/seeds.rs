@@ -1,8 +1,8 @@
 //! Sources seen once: 48 bytes each, until they show again or are folded.
 //!
 //! A flood of spoofed sources brings millions of addresses with one flow each. Such a source is kept
-//! as a seed: enough of its one flow to make its profile from it when a second comes. Seeds stand in
-//! sets of four places; who is pushed out is folded into a sketch and counted, and gets a profile at
+//! as a seed: enough of its one flow to make its profile from it when a second comes. Seeds are in
+//! sets of four places; an evicted source is folded into a sketch and counted, and gets a profile at
 //! once when it comes again.
 
 use crate::limits::SEEDS_SAVED_MAX;
@@ -99,7 +99,7 @@ impl Seed {
     /// Packs a record; `None` when it says more than a seed can hold.
     pub(crate) fn of(r: &Record<'_>) -> Option<Seed> {
         let Body::Conn(c) = &r.body else { return None };
-        // A flow of SSH waits for its handshake, by an id that a seed has no room for.
+        // A flow of SSH waits for its handshake, by an id that does not fit into a seed.
         let service = SERVICES.iter().position(|s| *s == c.service)? as u64;
         let is_plain = r.dst_port != 22
             && !c.has_no_ports

@@ -247,7 +247,7 @@ fn not_false(given: &mut Given<'_>, into: &mut bool) {
     }
 }
 
-/// What stands in the place of a width.
+/// What may be given instead of a width.
 const ONE_WINDOW: &str = "only_one_tw";
 
 fn only_one_window(given: &mut Given<'_>, into: &mut bool) {

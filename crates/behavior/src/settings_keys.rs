@@ -1,7 +1,7 @@
 //! Every key of a configuration of Slips and of ours, with its meaning here: `docs/slips-yaml.md` is made of
 //! this, and a run names the keys that it does not know.
 //!
-//! Keys of thresholds are the rows of [`crate::settings`]; the others stand here: those that name files, and those of
+//! Keys of thresholds are the rows of [`crate::settings`]; the others are here: those that name files, and those of
 //! Slips that have no use here, with the reason.
 
 use crate::settings::{HttpsSettings, Row, Settings};

@@ -22,7 +22,7 @@ use gabion_record::saved;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 
-/// How many shards a budget is parted into: a power of two, so that each has room for what a profile
+/// How many shards a budget is parted into: a power of two, so that each has space for what a profile
 /// at its largest needs.
 pub(crate) fn shards_of(bytes: usize) -> usize {
     let most = (bytes / SHARD_BYTES_LEAST).clamp(1, SHARDS_MAX);
@@ -57,7 +57,7 @@ pub struct ShardCounts {
 #[derive(Debug)]
 pub struct Shard {
     profiles: HashMap<Ip, Box<Profile>, FixedState>,
-    /// Who goes first when one has to go.
+    /// The order of eviction.
     order: FoldOrder,
     /// Bytes of all profiles, as weighed.
     weight: usize,
@@ -69,7 +69,7 @@ pub struct Shard {
     ledger: Ledger,
     counts: ShardCounts,
     swept: i64,
-    /// Profiles to be handed over as they were at the end of their windows: who is here still.
+    /// Profiles to be handed over as they were at the end of their windows, if they are still here.
     waiting: VecDeque<Ip>,
     /// And who went with its window.
     #[expect(clippy::vec_box, reason = "they leave the table as they stand in it")]
@@ -346,7 +346,7 @@ impl Shard {
         }
     }
 
-    /// Says in what was found how much had been let go by then.
+    /// Notes in the findings how much had been evicted by then.
     fn state(&mut self) {
         if self.counts.folded > 0 {
             let (folded, notable) = (self.counts.folded, self.counts.folded_notable.count);
@@ -398,7 +398,7 @@ impl Shard {
         }
     }
 
-    /// A later window has begun: lets go of profiles that have not been seen in it and the one
+    /// A later window has begun: evicts profiles that have not been seen in it and the one
     /// before. With `keeps`, what profiles are at the end of their windows is to be handed over
     /// ([`Shard::hand_over`]).
     pub fn sweep(&mut self, window: i64, keeps: bool) {
@@ -468,7 +468,7 @@ impl Shard {
     }
 
     /// Hands the next profile over that waits for it; `false` when none does. So few at a time that
-    /// the profiles of a window are never held twice; who is given a record before is handed over first.
+    /// the profiles of a window are never held twice; a profile that gets a record before is handed over first.
     pub fn hand_over(&mut self) -> bool {
         if let Some(mut profile) = self.gone.pop() {
             hand_over(&mut profile, &mut self.kept);

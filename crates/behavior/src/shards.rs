@@ -31,18 +31,18 @@ pub struct Place {
 }
 
 impl Place {
-    /// Of a finding: behind that record, or among what was asked for before that second.
+    /// Of a finding: after that record, or among what was asked for before that second.
     pub(crate) fn of(second: i64, record: u64, e: &Evidence) -> Place {
         let is_found = !e.why.is_last();
         Place { second, record, is_found, ts: e.ts, id: e.telling }
     }
 
-    /// Whether it stands behind the last numbers of windows that ended with that record.
+    /// Whether it comes after the last numbers of windows that ended with that record.
     pub(crate) fn is_behind(&self, record: (i64, u64)) -> bool {
         (self.second, self.record, self.is_found) > (record.0, record.1, false)
     }
 
-    /// Whether nothing comes behind it.
+    /// Whether nothing comes after it.
     pub(crate) fn is_end(&self) -> bool {
         self.second == i64::MAX
     }
@@ -65,7 +65,7 @@ pub struct Placed {
 /// Which ends of a record have their profile here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// Who began it.
+    /// The end that began it.
     Source,
     /// The other end.
     Destination,
@@ -94,7 +94,7 @@ pub struct Shards {
 struct Keeping {
     kept: Vec<Kept>,
     bytes: usize,
-    /// The shard whose profiles are handed over next; behind the last one when none waits.
+    /// The shard whose profiles are handed over next; after the last one when none waits.
     next: usize,
     /// Records since the run began, while profiles waited.
     records: u64,
@@ -294,7 +294,7 @@ impl Shards {
     }
 
     /// Ends: all that waits is decided, and what was found goes to `each`, in order. Nearly every profile has
-    /// last numbers to say now: they are handed over one by one, and never stand here twice.
+    /// last numbers to say now: they are handed over one by one, and are never here twice.
     pub fn finish(&mut self, end: TimeNs, each: &mut dyn FnMut(Placed)) {
         let mut out = Vec::new();
         while let Some((&second, _)) = self.timers.first_key_value() {

@@ -125,7 +125,7 @@ pub(crate) struct Site {
     /// As `outsides`, by name.
     named: Outsides,
     resolved: Map<Ip, TimeNs>,
-    /// All of them with a moment of theirs: who was resolved longest ago stands first, or was resolved again.
+    /// All of them with a moment of theirs: the first one was resolved longest ago, or was resolved again.
     resolved_order: VecDeque<(Ip, TimeNs)>,
     outsides: Outsides,
     logs: u32,
@@ -375,7 +375,7 @@ impl Site {
         }
     }
 
-    /// Learns the gateway and who has which hardware address.
+    /// Learns the gateway and which host has which hardware address.
     fn macs(&mut self, r: &Record<'_>, src: Option<Mac>, dst: Option<Mac>, facts: &mut Facts) {
         if let Some(mac) = dst
             && self.gateway_mac.is_none()

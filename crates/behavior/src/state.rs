@@ -2,7 +2,7 @@
 //!
 //! Every type of a detector's state says how two of its values become one (counts add, first times
 //! take the least, sets unite), so that a profile can be put together from parts wherever it was
-//! kept. The encoding is little-endian, without names; a version stands before a whole profile.
+//! kept. The encoding is little-endian, without names; a version comes before a whole profile.
 
 use gabion_record::Ip;
 use gabion_record::logs::{Proto, TimeNs};
@@ -270,7 +270,7 @@ pub(crate) trait Stored: Sized {
     fn take(place: Self::Place) -> Option<Self>;
 }
 
-/// State that stands in a box of its own.
+/// State in a box of its own.
 pub(crate) trait Boxed: Default + std::fmt::Debug {}
 
 impl<T: Boxed> Stored for T {

@@ -41,7 +41,7 @@ fn the_beacon_of_missing_host_scores_as_in_rita() {
     let beacon = last("BEACON");
     assert!(beacon.contains("331 connections. Score: 0.963 "), "{beacon}");
     assert!(beacon.contains("intervals 0.852, sizes 1.000"), "{beacon}");
-    // 0.963 stands at 0.726 between its thresholds.
+    // 0.963 is at 0.726 between its thresholds.
     assert!(beacon.contains("Threat 0.826 (0.726, 1 of 1 hosts -0.15"), "{beacon}");
     let long = last("LONG_TOTAL_CONNECTION");
     assert!(long.contains("Threat 0.800 (0.800, 1 of 1 hosts -0.15, first seen"), "{long}");

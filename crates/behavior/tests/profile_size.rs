@@ -1,7 +1,7 @@
 //! How large profiles are: over the corpus' logs of flows and over logs made here, in memory and encoded.
 //!
 //! What a profile may take is 2 KiB at the median and 16 KiB at the 99th percentile; what is kept of
-//! pairs (flows of beacons, letters) has a budget of its own. The distribution is printed, and stands in
+//! pairs (flows of beacons, letters) has a budget of its own. The distribution is printed, and is in
 //! `docs/behavior.md`.
 #![allow(clippy::print_stdout, reason = "a test prints what it found")]
 

@@ -449,7 +449,7 @@ impl Input {
         }
     }
 
-    /// Gives out the head, with it those behind it that are next as well, and moves on.
+    /// Returns the head, with those after it that are next as well, and moves on.
     #[inline]
     fn give(
         &mut self,

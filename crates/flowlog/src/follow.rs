@@ -1,9 +1,9 @@
 //! Logs that grow: found in folders, followed through rotation, and given out as records by time.
 //!
 //! A look ([`Follow::look`]) finds out what there is: new logs, logs that have grown, were renamed, removed,
-//! cut off in their place or packed. What was there at the look is then given out ([`Follow::take`]), the
+//! truncated in their place or compressed. What was there at the look is then returned ([`Follow::take`]), the
 //! least moment of all logs first, before the next look: so what is given out depends on what looks saw, and
-//! not on how fast it was read. A log is known by its device and inode and by what stands before the place
+//! not on how fast it was read. A log is known by its device and inode and by the bytes before the place
 //! that it was read up to; a copy of it, compressed or not, by its bytes up to its first record. So a
 //! log that is renamed, copied and truncated, or compressed loses and doubles nothing; a copy waits until the log
 //! that it copies is truncated or gone, and continues where that one was read up to.
@@ -49,7 +49,7 @@ struct Log {
     stated: (u64, i64),
     /// The next line holds a record of that moment.
     next: Option<(TimeNs, LayoutId)>,
-    /// It is nowhere any more: it is read to its end and let go.
+    /// It is nowhere any more: it is read to its end and forgotten.
     is_gone: bool,
     /// It begins as another log does, and is not read before it is known where that one ends.
     is_held: bool,
@@ -70,14 +70,14 @@ pub struct Follow {
     /// Up to where logs were read that are gone, by what they begin with; the oldest are forgotten.
     places: Map<u64, Place>,
     placed: VecDeque<u64>,
-    /// Logs that have more, or are to be let go.
+    /// Logs that have more, or are to be forgotten.
     due: VecDeque<u64>,
     /// Reports of logs that are gone; the oldest are put together.
     done: VecDeque<InputReport>,
     earlier: Option<InputReport>,
-    /// A log was let go, cut off or taken up under another name since somebody asked.
+    /// A log was forgotten, truncated or followed under another name since the last call.
     is_rotated: bool,
-    /// Files that there was no room for.
+    /// Files beyond the limit.
     beyond: u64,
 }
 
@@ -122,7 +122,7 @@ impl Follow {
         self.beyond
     }
 
-    /// Whether a log was let go, cut off or renamed since the last call: what was read of it may be nowhere
+    /// Whether a log was forgotten, truncated or renamed since the last call: what was read of it may be nowhere
     /// else soon, so that it is time for a checkpoint.
     pub fn take_rotated(&mut self) -> bool {
         std::mem::take(&mut self.is_rotated)

@@ -36,7 +36,7 @@ pub(crate) trait LogFormat: Clone + Debug + Eq + Saved {
         None
     }
 
-    /// By a line that is a record though no header stands before it.
+    /// By a line that is a record though there is no header before it.
     fn from_record(seen: Seen<'_>) -> Option<Self> {
         let _ = seen;
         None

@@ -24,7 +24,7 @@ fn trimmed(line: &[u8]) -> &[u8] {
 /// Up to where a log was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Bytes from the beginning, of what is unpacked where it is packed.
+    /// Bytes from the beginning; of a compressed log, bytes after decompression.
     pub(crate) offset: u64,
     /// Bytes of the last line with its end; 0 at the beginning of the log.
     len: u32,
@@ -41,7 +41,7 @@ impl Place {
         Place { offset, len, hash: fnv::add_all(fnv::BASIS, trimmed(line)) }
     }
 
-    /// Whether the line before it stands in a file still.
+    /// Whether the line before it is still in a file.
     pub(crate) fn stands_in(&self, file: &File) -> bool {
         if self.len == 0 {
             // Nothing was read yet.
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-/// What a log begins with up to its first record, as a hash: by it a copy of a log is known, packed or not.
+/// What a log begins with up to its first record, as a hash: by it a copy of a log is known, compressed or not.
 /// None where there is no record yet.
 fn head_of(lines: impl IntoIterator<Item = impl AsRef<[u8]>>, mut reader: Reader) -> Option<u64> {
     let mut hash = fnv::BASIS;
@@ -74,7 +74,7 @@ pub(crate) enum Content {
     Packed(Box<Packed>),
 }
 
-/// A log that is not packed.
+/// A log that is not compressed.
 #[derive(Default)]
 pub(crate) struct Plain {
     file: Option<File>,
@@ -90,7 +90,7 @@ pub(crate) struct Plain {
     is_cut: bool,
 }
 
-/// A packed log.
+/// A compressed log.
 pub(crate) struct Packed {
     lines: Lines,
     place: Place,
@@ -123,7 +123,7 @@ impl Read for Growing {
 }
 
 impl Content {
-    /// Of a file that stands at its beginning.
+    /// Of a file that is at its beginning.
     pub(crate) fn open(file: File, is_packed: bool) -> Content {
         match is_packed {
             false => Content::Plain(Plain { file: Some(file), ..Plain::default() }),
@@ -232,7 +232,7 @@ impl Content {
         }
     }
 
-    /// Whether the line before its place stands there still, and is not beyond the end.
+    /// Whether the line before its place is still there, and is not beyond the end.
     pub(crate) fn stands(&self) -> bool {
         match self {
             Content::Plain(plain) => {
@@ -315,7 +315,7 @@ impl Plain {
         }
     }
 
-    /// Reads on behind what is held of a line; false when there is no more.
+    /// Reads on after what is held of a line; false when there is no more.
     fn fill(&mut self, visible: u64) -> bool {
         let held = self.chunk.len() - self.done;
         if held > LINE_MAX {
@@ -335,7 +335,7 @@ impl Plain {
         let len = read_at(file, fresh, from);
         self.chunk.truncate(held + len);
         if !self.place.stands_in(file) {
-            // It was cut off meanwhile. What was read is of the log as it was, unless it stands there now.
+            // It was cut off meanwhile. What was read is of the log as it was, unless it is there now.
             self.is_cut = true;
             let mut again = vec![0; len];
             let now = read_at(file, &mut again, from);

@@ -95,7 +95,7 @@ impl Intake {
         self.reader.order()
     }
 
-    /// Nothing comes at the moment: room is let go of.
+    /// Nothing comes at the moment: memory is released.
     pub fn rest(&mut self) {
         self.sorter.rest();
         self.scratch = Vec::new();

@@ -6,7 +6,7 @@
 pub use crate::field::number;
 use crate::limits::JSON_DEPTH_MAX;
 
-/// A value as it stands in the line.
+/// A value as it is in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// A text without its quotes; `true` when it has escapes.

@@ -1,6 +1,6 @@
 //! # flowlog: logs of flows, in whatever format, to records in order of time
 //!
-//! What comes in: Zeek's logs (TSV and JSON, plain or packed, single or a folder of them),
+//! What comes in: Zeek's logs (TSV and JSON, plain or compressed, single or a folder of them),
 //! Suricata's EVE, Argus's and nfdump's flows (text, CSV, binary). What goes out: [`gabion_record::logs::Record`]s that
 //! borrow from the line they were read from, in the order (time, kind of log, text), and what was
 //! skipped, why, and in which line. What it holds: the lines that wait for earlier ones, under a
@@ -27,10 +27,10 @@
 //!
 //! - [`Reader`]: the lines of one log. A format is one file and one row of the table in `formats`.
 //! - [`Feed`]: many logs as one stream; it opens the inputs that it is given and nothing else.
-//! - [`Follow`]: logs that grow, are rotated and packed.
+//! - [`Follow`]: logs that grow, are rotated and compressed.
 //! - [`Intake`]: lines handed over one by one, while they are made.
 //! - [`netflow`]: datagrams of exporters, version 5, version 9 and IPFIX.
-//! - [`source`]: files and pipes, plain or packed, as lines; [`json`]: the members of a line of JSON.
+//! - [`source`]: files and pipes, plain or compressed, as lines; [`json`]: the members of a line of JSON.
 //!
 //! No input panics, and nothing is allocated per record once buffers have grown.
 #![forbid(unsafe_code)]

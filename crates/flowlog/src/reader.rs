@@ -140,7 +140,7 @@ impl Reader {
         layout.is_some_and(|layout| self.push(layout).is_ok())
     }
 
-    /// A record that no header stands before.
+    /// A record without a header before it.
     fn first_line(&mut self, line: &[u8], layout: Layout) -> Line {
         let time = layout.time(line);
         match (time, self.push(layout)) {

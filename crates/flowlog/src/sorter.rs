@@ -29,7 +29,7 @@ pub(crate) struct LogClock {
 }
 
 impl LogClock {
-    /// Takes a moment in; gives how far it lies behind the latest one.
+    /// Takes a moment in; returns how far it lies before the latest one.
     #[inline]
     pub(crate) fn take(&mut self, ts: TimeNs) -> i64 {
         let Some(latest) = self.latest else {
@@ -56,8 +56,8 @@ impl LogClock {
     }
 
     /// Continues with what another clock saw next, all of it, without a jump: as if it had come here, first
-    /// and least being the first and the least moment of it. Gives how far that lies behind what was
-    /// latest here; none where something of it would have been a jump.
+    /// and least being the first and the least moment of it. Returns how far that lies before what was
+    /// latest here; `None` if something of it would have been a jump.
     pub(crate) fn go_on(&mut self, next: &LogClock, first: TimeNs, least: TimeNs) -> Option<i64> {
         let latest = self.latest?;
         if next.jumps > 0 || first.since(latest) > JUMP {
@@ -236,7 +236,7 @@ impl Sorter {
         (self.horizon_ns, self.bytes_max) = (horizon_ns, bytes_max.min(1 << 30));
     }
 
-    /// Lets go of room that nothing stands in: the log rests.
+    /// Releases unused memory: the log rests.
     pub(crate) fn rest(&mut self) {
         self.spare = Vec::new();
         if self.next >= self.leaving.entries.len() {

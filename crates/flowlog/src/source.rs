@@ -1,4 +1,4 @@
-//! Files and streams of bytes, plain or packed, to lines.
+//! Files and streams of bytes, plain or compressed, to lines.
 
 use crate::error::InputError;
 use crate::limits::{CHUNK, EXPANSION_MAX, LINE_MAX};
@@ -27,7 +27,7 @@ pub struct Lines {
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineRead {
-    /// It stands at these offsets of [`Lines::text`].
+    /// It is at these offsets of [`Lines::text`].
     Line(usize, usize),
     /// One of this many bytes, which is too long; it is skipped.
     TooLong(u64),
@@ -132,7 +132,7 @@ impl Lines {
         }
     }
 
-    /// The next line when it stands in the buffer already: what was given out before stays where it
+    /// The next line if it is in the buffer already: what was returned before stays where it
     /// is.
     #[inline]
     pub fn line_at_hand(&mut self) -> Option<(usize, usize)> {
@@ -147,7 +147,7 @@ impl Lines {
         Some(self.take_to(self.searched + at))
     }
 
-    /// Gives out what stands before the line end at an offset.
+    /// Returns the text before the line end at an offset.
     #[inline]
     fn take_to(&mut self, line_end: usize) -> (usize, usize) {
         let line = (self.start, trim_return(&self.buffer, self.start, line_end));
@@ -173,7 +173,7 @@ impl Lines {
         LineRead::Line(line.0, line.1)
     }
 
-    /// Reads further bytes behind those kept; false when there are none yet.
+    /// Reads further bytes after those kept; false when there are none yet.
     fn fill(&mut self) -> bool {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -226,7 +226,7 @@ pub fn is_capture(first: [u8; 4]) -> bool {
     )
 }
 
-/// How bytes are packed.
+/// How bytes are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Gzip,
@@ -245,7 +245,7 @@ fn packing(first: &[u8]) -> Option<Packing> {
     }
 }
 
-/// Whether a file begins as packed ones do; it stands at its beginning again.
+/// Whether a file begins as compressed ones do; it is at its beginning again.
 pub(crate) fn is_packed(file: &mut File) -> io::Result<bool> {
     let mut whole = Whole::new(&mut *file);
     whole.look()?;
@@ -310,8 +310,8 @@ impl<R: Read> Read for Whole<R> {
     }
 }
 
-/// A stream, unpacked where it is packed. Nothing is read before it is asked for, so that a stream of which
-/// nothing has come yet can say so at any time. What becomes far larger than packed logs do is refused.
+/// A stream, decompressed if it is compressed. Nothing is read before it is asked for, so that a stream of which
+/// nothing has come yet can say so at any time. A stream that expands far more than compressed logs do is refused.
 struct Unpacked<R: Read> {
     /// The stream until its first bytes are known.
     fresh: Option<Whole<R>>,
@@ -338,7 +338,7 @@ impl<R: Read> Body<R> {
         })
     }
 
-    /// Bytes that came from the stream, where it is packed.
+    /// Bytes that came from the stream, if it is compressed.
     fn packed(&self) -> Option<u64> {
         match self {
             Body::Plain(_) => None,

@@ -1,6 +1,7 @@
 //! The pass over the times of a log before it is read: when it begins, and how far it is out of order.
 //!
-//! A large file that is not packed may be looked at in parts at once, by whatever threads the caller has ([`RunJobs`]).
+//! A large file that is not compressed may be looked at in parts at once, by the threads of
+//! the caller ([`RunJobs`]).
 //! Times are judged by the
 //! latest one before them ([`LogClock`]), so a part counts only where what came before it changes no
 //! judgement in it: every line of it a record of the layout that the file begins with, and no jump. From
@@ -93,7 +94,7 @@ fn in_parts(
     Ok(pass.done())
 }
 
-/// Where parts begin, the first one aside: behind line ends. None where a file is to be read as a whole.
+/// Where parts begin, except the first one: after line ends. None where a file is to be read as a whole.
 fn cuts(path: &Path, parts: usize, least: u64) -> io::Result<Vec<u64>> {
     let mut file = File::open(path)?;
     let about = file.metadata()?;
@@ -160,7 +161,7 @@ impl Pass {
     /// Continues with a part that follows. False when it is to be looked at line by line.
     fn go_on(&mut self, part: &Pass) -> bool {
         let (Some(first), Some(least)) = (part.survey.first, part.survey.least) else {
-            // Nothing stands in it.
+            // It is empty.
             return part.survey == Survey::default();
         };
         let Some(lateness) = self.clock.go_on(&part.clock, first, least) else { return false };
@@ -176,7 +177,7 @@ impl Pass {
         while self.next(lines, reader, &mut None) {}
     }
 
-    /// Takes the next line; false behind the last one. A record says its layout.
+    /// Takes the next line; false after the last one. A record says its layout.
     #[inline]
     fn next(
         &mut self,

@@ -1,4 +1,4 @@
-//! Logs that grow, are renamed, copied and cut off, replaced, packed and removed, while they are followed and
+//! Logs that grow, are renamed, copied and truncated, replaced, compressed and removed, while they are followed and
 //! while nobody follows them: each line once.
 
 use flate2::Compression;
@@ -190,7 +190,7 @@ fn a_packed_log_is_not_read_again() {
         fs::write(&path, lines(11..=12)).unwrap();
         between(t);
         t.look();
-        // While it is packed both are there.
+        // While it is compressed both are there.
         pack(&old);
         between(t);
         t.look();
@@ -204,7 +204,7 @@ fn a_packed_log_is_not_read_again() {
     });
 }
 
-/// What was written since the last look stands in a packed log alone.
+/// What was written since the last look is in a compressed log alone.
 #[test]
 fn a_log_that_was_compressed_unseen_continues_there() {
     let mut t = Trial::new();
@@ -266,7 +266,7 @@ fn a_log_of_a_reused_inode_is_read_from_its_start() {
     });
 }
 
-/// What is there at a look is given out by time, whatever log it stands in.
+/// What is there at a look is returned by time, whatever log it is in.
 #[test]
 fn logs_are_put_together_by_time() {
     let mut t = Trial::new();
@@ -281,7 +281,7 @@ fn logs_are_put_together_by_time() {
 
 type Seen = Vec<(i64, Vec<u8>, bool)>;
 
-/// Columns are known behind a cut too, and lines that wait for earlier ones wait on.
+/// Columns are known after a cut too, and lines that wait for earlier ones wait on.
 /// A collector's binary file grows by blocks, and gets its name when it is done; each record is given out once, also
 /// where a look comes in the middle of a block.
 #[test]

@@ -56,7 +56,7 @@ const NAMED_WITHIN: u32 = 1;
 const IDS_FROM: usize = FLOWS_TOLD - UIDS_MAX / 2;
 /// Seconds of the slots that distinguish repeated calls from many calls at once.
 const SLOT: u32 = 1_800;
-/// Seconds of the slots that count flows for which there is no room.
+/// Seconds of the slots that count flows beyond the table's capacity.
 const LATER: u32 = 120;
 /// The least time that a pair's flows cover before they are reported while the input continues.
 const SPAN_LEAST: i64 = 6 * HOUR;
@@ -87,9 +87,9 @@ state! {
         last: Most<u32>,
         /// Flows before those that are kept.
         before: u32,
-        /// Flows before this second were let go of.
+        /// Flows before this second were dropped.
         forgot: Most<u32>,
-        /// Half hours in which there were flows, and the last of them: who comes again and again stays.
+        /// Half hours in which there were flows, and the last of them: a pair that comes again and again stays.
         slots: u32,
         slot: Most<u32>,
         port: Most<u16>,
@@ -111,7 +111,7 @@ state! {
         /// Where flows of a name went last.
         to: Ip,
         is_proxied: bool,
-        /// Flows of the day that had no room: second in which a slot of [`LATER`] begins, and how many it has.
+        /// Flows of the day that did not fit: second in which a slot of [`LATER`] begins, and how many it has.
         later: Vec<(u32, u32)>,
         /// The first ids of its flows since it may be reported, a line each.
         uids: String,
@@ -146,7 +146,7 @@ pub struct Calls<'a> {
     pub port: u16,
     /// The name that is called, empty where it is not known or the address is called by many names.
     pub name: &'a str,
-    /// The other end is behind the proxy [`Calls::to`].
+    /// The other end is reached through the proxy [`Calls::to`].
     pub is_proxied: bool,
     /// Second and bytes of each flow.
     pub flows: &'a [(u32, u32)],
@@ -381,7 +381,7 @@ impl Pair {
         self.flows.len() + self.before as usize + self.more() as usize
     }
 
-    /// Flows of the day that had no room, by their slots.
+    /// Flows of the day that did not fit, by their slots.
     fn later(&self) -> &[(u32, u32)] {
         self.rest.peek().map_or(&[], |rest| &rest.later)
     }
@@ -399,7 +399,7 @@ impl Pair {
 }
 
 impl Rest {
-    /// Counts a flow for which there is no room.
+    /// Counts a flow that does not fit.
     #[inline]
     fn count_later(&mut self, second: u32) {
         reached::FLOWS_MAX.count();
@@ -517,7 +517,7 @@ impl Detector for Beacon {
         };
         pairs.pairs.retain(|to, pair| is_left(pair, *to));
         pairs.names.retain(|_, pair| is_left(pair, pair.named_at()));
-        // A pair that falls silent is let go of with its profile. One flow of the future is no reason to ask
+        // A pair that falls silent is evicted with its profile. One flow of the future is no reason to ask
         // every hour until then.
         let all = pairs.pairs.iter().map(|p| &p.1).chain(pairs.names.iter().map(|p| &p.1));
         let latest = all.filter_map(Pair::latest).max();
@@ -545,7 +545,7 @@ impl Detector for Beacon {
 }
 
 /// Whether it is a message of ICMP about somebody's packet (RFC 792, RFC 4443): it answers, and calls nobody. Its
-/// type stands in the place of the source's port.
+/// type takes the place of the source's port.
 fn is_complaint(r: &Record<'_>) -> bool {
     match r.proto {
         Proto::Icmp => matches!(r.src_port, 3 | 4 | 5 | 11 | 12),
@@ -666,7 +666,7 @@ impl Pair {
         self.rest.peek().is_some_and(|rest| rest.said.is_less(self.count() as u64))
     }
 
-    /// There is no room for it any more: says what it came to.
+    /// It is evicted: reports what it came to.
     fn let_go(&self, to: Ip, first: u32, cx: &mut Context<'_, '_>) {
         if self.has_grown()
             && let Some((score, ts)) = self.score_of_last(first)

@@ -1,6 +1,6 @@
 //! Pairs whose flows are like those of a program that calls its controller: scored by their letters.
 //!
-//! What the score is made of and what it is worth stands in `docs/command-and-control.md`.
+//! `docs/command-and-control.md` says what the score is made of and what it is worth.
 
 use super::{About, Detector, bit};
 use crate::ahead::Ahead;

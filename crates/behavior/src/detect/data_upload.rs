@@ -25,7 +25,7 @@ const FLOW_BYTES: u64 = 100_000_000;
 const MUCH: [f64; 4] = [100.0, 500.0, 2_000.0, 10_000.0];
 /// Slips' megabyte.
 const MEGABYTE: u64 = 1_000_000;
-/// Flows smaller than this join the table only while it has room, and when the window has seen some.
+/// Flows smaller than this join the table only while it has space, and when the window has seen some.
 const SMALL: u64 = 1 << 16;
 /// The part of the limit that small flows of a window may have before they are counted by destination: most hosts
 /// never send that much and need no table. The reported number is a lower bound.

@@ -137,7 +137,7 @@ impl Detector for DnsTunnel {
         if r.ts.since(names.first.0) > DAY {
             gone = Some(std::mem::take(names));
         }
-        // Its day is over, or it has no room any more.
+        // Its day is over, or it is evicted.
         if let Some(gone) = gone.filter(|gone| gone.said.is_less(gone.names.len())) {
             let finding = cx.find_last(&TYPE, gone.said.window(), gone.last);
             let proto = Proto::from_kept(gone.proto.0).unwrap_or_default();

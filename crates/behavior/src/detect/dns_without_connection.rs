@@ -74,7 +74,7 @@ impl Detector for DnsWithoutConnection {
         }
         match &r.body {
             Body::Conn(_) => {
-                // Only who asks for names needs to be remembered.
+                // Only hosts that ask for names need to be remembered.
                 let Some(asked) = kept.get() else { return };
                 let to = hash_ip(r.dst);
                 let is_lately = |ts: &TimeNs| r.ts.since(*ts) <= PATIENCE;

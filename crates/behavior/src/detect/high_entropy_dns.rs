@@ -1,4 +1,4 @@
-//! A TXT answer that looks like packed data.
+//! A TXT answer that looks like compressed data.
 
 use super::dga::contains;
 use super::{About, Detector, bit};

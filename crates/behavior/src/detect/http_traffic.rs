@@ -32,7 +32,7 @@ const PROBED: [&str; 6] =
     ["bing.com", "google.com", "yandex.com", "yahoo.com", "duckduckgo.com", "gmail.com"];
 /// Such requests from which on evidence is reported.
 const PROBES: u32 = 4;
-/// Types of programs, behind `application/`.
+/// Types of programs, after `application/`.
 const PROGRAMS: [&str; 9] = [
     "x-msdownload",
     "x-ms-dos-executable",

@@ -40,7 +40,7 @@ impl Detector for LongConnection {
         {
             return;
         }
-        // An open one stands in each log until it ends.
+        // An open one is in each log until it ends.
         let times = match is_open {
             false => None,
             true => match cx.is_due(&TYPE, hash_text(r.uid)) {

@@ -216,7 +216,7 @@ impl Detector for PairTotals {
         if cx.profile != r.src || r.dst.is_multicast() || r.dst.is_broadcast() {
             return;
         }
-        // Many short flows to many hosts are no sums; who has one is counted on.
+        // Short flows to many hosts are skipped, unless the pair already has a sum.
         let is_worth = c.duration_ns >= WORTH_NS || mix(r.ts.0 as u64) & 63 == 0;
         if !is_worth && kept.peek().is_none() {
             return;
@@ -234,7 +234,7 @@ impl Detector for PairTotals {
         if r.ts.since(total.first.0) > DAY {
             gone = Some((r.dst, std::mem::take(total)));
         }
-        // Its day is over, or it has no room any more.
+        // Its day is over, or it is evicted.
         if let Some((dst, gone)) = gone {
             let find = |kind, window, last| cx.find_last(kind, window, last);
             for finding in gone.last(&find, dst, cx.settings).into_iter().flatten() {

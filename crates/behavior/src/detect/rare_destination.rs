@@ -230,7 +230,7 @@ mod tests {
                 .contains("10.0.0.1 is the first of 1 hosts to talk with 9.9.9.9")
         );
         assert!(first(24 * HOUR - 10, |f| f).is_empty());
-        // A scan talks with nobody: the flow behind it is the first.
+        // A scan talks with nobody: the flow after it is the first.
         assert_eq!(first(24 * HOUR, Flow::refused).len(), 1);
         assert!(first(24 * HOUR, Flow::refused)[0].ts > found[0].ts);
     }

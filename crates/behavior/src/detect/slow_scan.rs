@@ -271,7 +271,7 @@ mod tests {
         assert!(trial.of(&VERTICAL).is_empty() && trial.of(&HORIZONTAL).is_empty());
     }
 
-    /// Who tries ever more hosts, or ports, so that one has no room any more: it says what it had come to.
+    /// A source that tries more and more hosts, or ports, until one is evicted, which then reports its count so far.
     #[test]
     fn a_scan_that_has_no_room_any_more_says_its_last_number() {
         let mut trial = Trial::new();

@@ -329,7 +329,7 @@ fn url(h: &Http<'_>, cx: &mut Context<'_, '_>) {
     cx.say_pair(finding, party, cx.record.dst, found.level);
 }
 
-/// A file: the record's source is who sent it, its destination who has it now.
+/// A file: the record's source sent it, its destination has it now.
 fn file(f: &Files<'_>, cx: &mut Context<'_, '_>) {
     if f.source == b"SSL" {
         return;
@@ -342,7 +342,7 @@ fn file(f: &Files<'_>, cx: &mut Context<'_, '_>) {
     let r = cx.record;
     let what = hash_text(hex) ^ hash_ip(r.dst);
     let Some((e, times)) = told(&FILE, what, &found, &Listed::Hash(hex), cx) else { return };
-    // Who sent it is where it came from, but who has it now is to be looked after.
+    // The sender is where it came from, but the receiver is the host to look after.
     let mut finding = cx
         .find(&FILE)
         .level(found.level, e.confidence)

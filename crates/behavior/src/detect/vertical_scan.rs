@@ -71,7 +71,7 @@ impl Detector for VerticalScan {
         }
         let targets = window.make();
         let key = (r.dst, r.proto as u32);
-        // Who has shown least goes.
+        // The entry that has shown least is evicted.
         let target = targets.entries.get_or_admit(
             key,
             &reached::TARGETS_MAX,

@@ -15,7 +15,7 @@ pub struct Ages {
 }
 
 impl Ages {
-    /// Takes a line in: `domain,YYYY-MM-DD`, with or without a time behind it.
+    /// Takes a line in: `domain,YYYY-MM-DD`, with or without a time after it.
     pub fn push(&mut self, line: &[u8]) {
         let mut parts = columns(line).map(bare);
         let (Some(name), Some(date)) = (parts.next(), parts.next()) else { return };

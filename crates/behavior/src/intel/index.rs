@@ -14,7 +14,7 @@ use crate::limits::LIST_OFFSET_MAX;
 /// Parts that fingerprints are gathered in, by their highest byte, so that sorting them needs room for
 /// one part only.
 const PARTS: usize = 256;
-/// Entries that a line has room for.
+/// Entries that fit into a line.
 const WAYS: usize = 12;
 /// Entries of a line on average: with six one line in a hundred is full, which costs a second read.
 const FILL: usize = 6;
@@ -56,7 +56,7 @@ pub(crate) struct Found {
     at: u32,
 }
 
-/// A cache line of entries: the lower halves of fingerprints, in their order and 0 behind the last; the
+/// A cache line of entries: the lower halves of fingerprints, in their order and 0 after the last; the
 /// level of each; the number of entries in the lines before.
 type Line = [u8; LINE];
 
@@ -136,7 +136,7 @@ fn write(line: &mut Line, at: usize, number: u32) {
     }
 }
 
-/// Where each entry goes: into its own line, or behind the entry before it.
+/// Where each entry goes: into its own line, or after the entry before it.
 struct Slots {
     homes: usize,
     next: usize,
@@ -168,7 +168,7 @@ impl Index {
             return;
         }
         if self.ends.len() == self.ends.capacity() {
-            // Few ends may stand for many names: room is made only for those that differ.
+            // Few ends may stand for many names: space is reserved only for those that differ.
             self.ends.sort_unstable();
             self.ends.dedup();
             self.ends.reserve_exact(self.ends.len() / 2 + ENDS_MIN);
@@ -238,7 +238,7 @@ impl Index {
         }
     }
 
-    /// Searches in the lines behind one.
+    /// Searches in the lines after one.
     #[cold]
     #[inline(never)]
     fn search_behind(&self, home: usize, hash: u64) -> Option<Found> {
@@ -314,7 +314,7 @@ mod tests {
         assert!(index.bytes() < 10_000);
     }
 
-    /// Fingerprints that all want the same line, the last one among them, are found behind it.
+    /// Fingerprints that all want the same line, the last one among them, are found after it.
     #[test]
     fn a_full_line_continues_in_the_next() {
         let mut index = Index::default();

@@ -5,7 +5,7 @@ use crate::limits::NAME_BYTES_MAX;
 use crate::sketch::mix;
 use gabion_record::{Ip, fnv};
 
-/// One indicator, its text as it stands in its file.
+/// One indicator, its text as it is in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indicator<'a> {
     /// One address
@@ -115,7 +115,7 @@ pub(crate) fn of_name(name: &[u8]) -> u64 {
         }
         text = words(first);
     }
-    // The length goes in behind the text, which could undo it there: sixteens that overlap say too little.
+    // The length is hashed after the text, which could undo it there: sixteens that overlap say too little.
     let factor = 0xbf58_476d_1ce4_e5b9 ^ (name.len() as u64) << 32;
     product(step(state, lower(text)) ^ 0x9e37_79b9_7f4a_7c15, factor)
 }

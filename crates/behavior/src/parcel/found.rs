@@ -293,7 +293,7 @@ impl Found {
             method,
             related,
             times: head.times,
-            // Findings that stand for many are made behind this.
+            // Findings that stand for many are made after this.
             others: Vec::new(),
             input_state,
         };

@@ -4,7 +4,7 @@
 //! A parcel is `[u32 length][bytes]`, little-endian. What has one size stands first, each field at its
 //! place, so that a record is written and read in a few moves rather than field by field; what has many
 //! follows, in the order of its struct. Texts are borrowed from the parcel when it is read. Parcels of one
-//! batch stand behind one another. Who reads them was built with who wrote them ([`VERSION`] is checked
+//! batch follow one another. Their reader and their writer were built together ([`VERSION`] is checked
 //! where that is not so).
 
 mod fixed;
@@ -214,7 +214,7 @@ fixed! {
     }
 }
 
-/// How many there are, as it stands before them.
+/// Their number, as it is written before them.
 #[inline]
 fn len_of<T>(many: &[T]) -> u32 {
     u32::try_from(many.len()).unwrap_or(u32::MAX)

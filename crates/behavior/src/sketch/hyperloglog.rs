@@ -1,6 +1,6 @@
 //! HyperLogLog (Flajolet et al. 2007) with 4,096 registers: a standard error of 1.6 %.
 //!
-//! The sum behind the estimate is kept as an exact integer while registers change, so that asking
+//! The sum for the estimate is kept as an exact integer while registers change, so that asking
 //! after every insertion costs O(1) and gives the same answer for the same set in any order.
 
 use crate::state::{Decoder, State};

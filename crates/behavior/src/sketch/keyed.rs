@@ -100,7 +100,7 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         self.entries.len() >= MAX
     }
 
-    /// Adds a key that is not there; `None` when there is no room, which is counted.
+    /// Adds a key that is not there; `None` when the table is full, which is counted.
     pub(crate) fn add(&mut self, key: K, value: V, limit: &'static Limit) -> Option<&mut V> {
         if self.is_full() {
             count(limit, MAX);
@@ -158,7 +158,7 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         Some(self.replace(key, V::default(), least))
     }
 
-    /// The value of a key, made in the place of the entry that `least` orders first where there is no room, which is
+    /// The value of a key, made in the place of the entry that `least` orders first in a full table, which is
     /// counted; with what went.
     #[inline]
     pub(crate) fn get_or_replace<O: Ord>(
@@ -185,7 +185,7 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         (&mut self.entries[at].1, Some(gone))
     }
 
-    /// The value of a key, made in the place of the entry that `least` orders first where there is no room. What
+    /// The value of a key, made in the place of the entry that `least` orders first in a full table. What
     /// goes is counted if it `is_of_use` still.
     #[inline]
     pub(crate) fn get_or_renew<O: Ord>(
@@ -275,7 +275,7 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     }
 }
 
-/// Counts that a table has no room for one more, where that loses something.
+/// Counts that one more did not fit into a table, if that loses something.
 #[cold]
 fn count(limit: &'static Limit, max: usize) {
     debug_assert_eq!(limit.value, max as u64, "{}", limit.name);

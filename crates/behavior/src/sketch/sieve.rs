@@ -1,4 +1,4 @@
-//! What stands before a full table: says which key has shown enough to be worth an entry.
+//! A filter before a full table: it decides which key has shown enough to be worth an entry.
 //!
 //! A cell of 64 bits is shared by all keys with its hash; a member sets one bit. A scan of one port
 //! over a million hosts sets one bit in each cell and asks for nothing; a host of which many ports

@@ -74,7 +74,7 @@ impl Hits {
 /// An address that an entry covers from a record on, because of a name or hardware address in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learned {
-    /// The watermark's second at the record, and its number: what stands behind them knows it.
+    /// The watermark's second at the record, and its number: records after them know it.
     pub(crate) behind: (i64, u64),
     ip: Ip,
     entry: u32,
@@ -185,12 +185,12 @@ fn name_in<'a>(body: &Body<'a>) -> &'a [u8] {
     }
 }
 
-/// The side behind profiles: evidence that entries hide, by what was learned before its place.
+/// The side after profiles: evidence that entries hide, by what was learned before its place.
 #[derive(Debug, Default)]
 pub(crate) struct Withheld {
     known: Known,
     hits: Hits,
-    /// Learned, but perhaps behind evidence that is still to come.
+    /// Learned, but perhaps after evidence that is still to come.
     waiting: VecDeque<Learned>,
 }
 

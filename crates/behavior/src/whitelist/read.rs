@@ -61,7 +61,7 @@ pub struct WrongLine {
     pub error: EntryError,
 }
 
-/// The columns of a line behind the four that Slips knows.
+/// The columns of a line after the four that Slips knows.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Further {
     kind: Option<String>,
@@ -69,7 +69,7 @@ struct Further {
 }
 
 impl Whitelist {
-    /// Reads Slips' format (`type,value,direction,ignore`) with what is Gabion's own behind it (`type=`, `until=`,
+    /// Reads Slips' format (`type,value,direction,ignore`) with Gabion's own columns after it (`type=`, `until=`,
     /// `because=`); `lists` gives the text of an organization's list by its name (`google_domains`). Also what could
     /// not be used.
     pub fn read(text: &str, lists: &dyn Fn(&str) -> Option<String>) -> (Whitelist, Vec<WrongLine>) {

@@ -132,7 +132,7 @@ fn types_pairs_and_ends_narrow_an_entry() {
         ("ip,6.6.6.6,both,alerts,because=a backup, until=never", 0),
         ("ip,6.6.0.0/16,dst,alerts,type=LONG_CONNECTION", 0),
         ("ip,6.6.0.0/16,src,alerts,type=LONG_CONNECTION", 1),
-        // One that is narrowed does not stand in the way of the one before it, another one does.
+        // A narrowed entry does not override the one before it, another entry does.
         ("ip,6.6.6.6,both,alerts\nip,6.6.6.6,both,alerts,type=BEACON", 0),
         ("ip,6.6.6.6,both,alerts\nip,6.6.6.6,src,alerts", 1),
         ("ip,6.6.6.6,both,alerts,type=LONG_CONNECTION\nip,6.6.6.6,both,alerts,type=BEACON", 0),

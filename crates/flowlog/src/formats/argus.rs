@@ -36,7 +36,7 @@ enum Column {
 const COLUMNS: usize = 16;
 
 /// Name in lower case and the column; the first that the header's name contains counts. Longer
-/// ones stand before those they contain.
+/// ones come before those they contain.
 const NAMES: &[(&str, Column)] = &[
     ("time", Column::Start),
     ("dur", Column::Duration),

@@ -201,7 +201,7 @@ fn proto_of(text: &[u8]) -> Proto {
     }
 }
 
-/// What stands in the place of ICMP's port: `8.0` or 2048.
+/// What takes the place of ICMP's port: `8.0` or 2048.
 fn type_and_code(text: &[u8]) -> (u16, u16) {
     let mut parts = text.splitn(2, |b| *b == b'.');
     match (parts.next(), parts.next()) {
@@ -233,7 +233,7 @@ fn text_row(line: &[u8]) -> Result<Texts<'_>, Skip> {
     if date.len() != 10 || date.get(4) != Some(&b'-') {
         return Err(Skip::NotALog);
     }
-    // Date and time as one text: they stand in one line, a blank or a tab between them.
+    // Date and time as one text: they are in one line, a blank or a tab between them.
     let start = offset(line, date);
     let end = offset(line, time) + time.len();
     let mut set = |column: Column, text| texts[column as usize] = text;
@@ -270,7 +270,7 @@ fn offset(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }
 
-/// `address:port`; of IPv6 the port stands behind a dot.
+/// `address:port`; with IPv6 the port comes after a dot.
 fn endpoint(text: &[u8]) -> (&[u8], &[u8]) {
     let colons = text.iter().filter(|b| **b == b':').count();
     let mark = if colons > 1 { b'.' } else { b':' };
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(read(&layout, row), Ok(("10.0.0.1".into(), 80, 1500, 300, true)));
     }
 
-    /// Type and code of ICMP stand in the place of the port, in each of nfdump's ways.
+    /// Type and code of ICMP take the place of the port, in each of nfdump's ways.
     #[test]
     fn icmp_has_type_and_code() {
         let header = b"ts,te,td,sa,da,sp,dp,pr,flg,ipkt,ibyt";

@@ -172,7 +172,7 @@ impl Flow {
         let ts = start.or(end).unwrap_or(TimeNs(clock.exported_ns));
         let proto = Proto::from_number(self.proto);
         let (src_port, dst_port) = match self.icmp {
-            // Type and code stand in the ports' place, as in Zeek's logs.
+            // Type and code take the ports' place, as in Zeek's logs.
             Some(code) if proto.is_icmp() => (code >> 8, code & 0xff),
             _ => (self.src_port, self.dst_port),
         };

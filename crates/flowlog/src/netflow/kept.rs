@@ -1,9 +1,9 @@
-//! What is kept of those who send: templates and sequence numbers, bounded by sender.
+//! What is kept of senders: templates and sequence numbers, bounded by sender.
 //!
 //! Anybody can send a datagram, from any address. So each address has a room of its own for its templates
 //! and its domains, and only when all rooms together are too large an address has to go: the one that was
 //! used least. A use is a set of records that was read by its templates, so who merely sends templates never
-//! pushes out who sends flows.
+//! evicts senders of flows.
 
 use super::fields::Field;
 use crate::limits::{
@@ -118,11 +118,11 @@ struct Sender {
 pub(super) struct Kept {
     senders: Clock<Ip, Sender>,
     fields: usize,
-    /// Templates let go for want of room.
+    /// Templates evicted from a full table.
     pub(super) templates_dropped: u64,
-    /// Domains whose sequence numbers were let go for want of room: a gap of each may be missed.
+    /// Domains whose sequence numbers were evicted from a full table: a gap of each may be missed.
     pub(super) domains_dropped: u64,
-    /// Entries looked at to find one to let go.
+    /// Entries looked at to find one to evict.
     pub(super) looks: u64,
 }
 

@@ -35,13 +35,13 @@ pub struct Counts {
     pub malformed: u64,
     /// Flows (IPFIX, version 5) or datagrams (version 9) missing by sequence numbers.
     pub lost: u64,
-    /// Templates let go for want of room.
+    /// Templates evicted from a full table.
     pub templates_dropped: u64,
-    /// Domains whose sequence numbers were let go for want of room.
+    /// Domains whose sequence numbers were evicted from a full table.
     pub domains_dropped: u64,
 }
 
-/// Who sends: address, and domain or source id or engine.
+/// A sender: address, and domain or source id or engine.
 type Exporter = (Ip, u32);
 
 /// What takes records.
@@ -121,7 +121,7 @@ impl Collector {
     }
 
     /// Compares an exporter's sequence number with the one that should have come. Records that could not be
-    /// read are not missing: the exporter counts them, and the gap behind them says how many there were.
+    /// read are not missing: the exporter counts them, and the gap after them says how many there were.
     fn sequence(&mut self, exporter: Exporter, number: u32, next: Next) {
         let Some(expected) = self.kept.next(exporter, next) else { return };
         let gap = number.wrapping_sub(expected.number);

@@ -1,11 +1,11 @@
 //! Blocks compressed by LZO1X, as nfdump's `-z` and `-J 1` do: a decoder that writes no more than its caller allows,
 //! and reads and copies nothing outside of its input and its output.
 //!
-//! A stream is a row of instructions. Each is a copy of what was written before, whose distance and length stand in
+//! A stream is a row of instructions. Each is a copy of what was written before, whose distance and length are in
 //! it, and says how many bytes (up to three) follow as they are; longer runs of such bytes have instructions of their
 //! own. What a byte below 16 means depends on how many bytes stood as they are before it.
 
-/// What is wrong with a packed block.
+/// What is wrong with a compressed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
@@ -80,7 +80,7 @@ impl Output<'_> {
 pub(super) fn unpack(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Damaged> {
     let mut input = Input(packed);
     let mut out = Output { bytes: out, most };
-    // How many bytes as they are stand before the next instruction: 4 stands for a run.
+    // The number of literal bytes before the next instruction: 4 stands for a run.
     let mut before = 0;
     if let Some(first) = packed.first().filter(|b| **b > 17) {
         let count = usize::from(*first) - 17;
@@ -154,7 +154,7 @@ mod tests {
         // A run at the beginning, then a copy of three that overlaps itself.
         let short = with_end(&[17 + 4, b'a', b'b', b'c', b'd', 0x40 | (3 << 2), 0]);
         assert_eq!(unpacked(&short, 100).unwrap(), b"abcdabc");
-        // One byte, then a copy of 40 from one back, with two bytes behind it.
+        // One byte, then a copy of 40 from one back, with two bytes after it.
         let long = with_end(&[17 + 1, b'x', 32, 40 - 33, 2, 0, b'y', b'z']);
         assert_eq!(unpacked(&long, 100).unwrap(), [&[b'x'; 41][..], b"yz"].concat());
         // A run by its own instruction, of 18 and 255 and 1 bytes.

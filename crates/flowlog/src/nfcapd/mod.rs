@@ -1,9 +1,9 @@
 //! nfdump's binary files (`nfcapd.*`), of layout 1 (nfdump 1.6) and 2 (1.7), as rows of text.
 //!
-//! A file is a header and blocks; a block is packed (LZO, LZ4, bzip2, Zstandard) or plain, and holds records
+//! A file is a header and blocks; a block is compressed (LZO, LZ4, bzip2, Zstandard) or plain, and holds records
 //! ([`mod@record`]). [`Rows`] reads one block at a time and gives a row for each flow, and for each record that can't
 //! be read a row that names why, so that a binary file is read, sorted, followed and counted as a text is. A block that
-//! can't be unpacked costs its own records; the next one stands behind it.
+//! can't be decompressed costs its own records; the next one follows it.
 //!
 //! Sources: the layout that nfdump 1.7.1 writes and reads, and the descriptions in its headers.
 
@@ -37,7 +37,7 @@ pub(crate) fn is_binary(first: &[u8]) -> bool {
     matches!(first, [0x0c, 0xa5, 0..=15, 0] | [0xa5, 0x0c, 0, 0..=15])
 }
 
-/// How a file's blocks are packed.
+/// How a file's blocks are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Plain,
@@ -54,7 +54,7 @@ enum Next {
     Begin,
     /// The header of layout 1 or 2.
     Header(u16),
-    /// What stands before a block.
+    /// What comes before a block.
     Block,
     /// A block of this many bytes and records.
     Body { len: usize, records: u32, kind: u16, is_plain: bool },

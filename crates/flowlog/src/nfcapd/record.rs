@@ -150,7 +150,7 @@ fn by_parts(record: &[u8]) -> Option<(Found, bool)> {
     Some((Found::Flow(flow), is_odd))
 }
 
-/// Bytes of an extension of layout 1 that may stand before the counts of the other direction, and of these.
+/// Bytes of an extension of layout 1 that may come before the counts of the other direction, and of these.
 fn extension_len(id: u16) -> Option<usize> {
     Some(match id {
         4 | 6 | 8 | 9 | 11 | 13 | 14 | 16 => 4,

@@ -265,7 +265,7 @@ fn records_of_layout_1_by_their_maps() {
     let short_counts = [5, 0, 0, 0, 88, 2, 0, 0];
     for kind in [1, 10] {
         let plain = of_layout_1(kind, 0, &[], &v4, &short_counts, &[]);
-        // Interfaces, numbers of systems and a next hop stand before the counts of the other direction.
+        // Interfaces, numbers of systems and a next hop come before the counts of the other direction.
         let more =
             [&[9; 4 + 8 + 16][..], &7_u32.to_le_bytes(), &(1_u64 << 40).to_le_bytes(), &[9; 16]]
                 .concat();
@@ -299,7 +299,7 @@ fn records_of_layout_1_by_their_maps() {
     assert_eq!(rows(&[&head[..], &block(2, 2, 1, &body)].concat(), 99).0, [ROWS[0]]);
 }
 
-/// Beyond the limits of maps, and of extensions in one, records are skipped or lack what stands behind.
+/// Beyond the limits of maps, and of extensions in one, records are skipped or lack what comes after.
 #[test]
 fn maps_beyond_their_limits_are_counted() {
     use crate::limits::{EXTENSION_MAPS_MAX, EXTENSIONS_MAX, reached};
@@ -319,7 +319,7 @@ fn maps_beyond_their_limits_are_counted() {
     assert_eq!(gabion_record::limits::take().of(&reached::EXTENSIONS_MAX), 1);
 }
 
-/// What nfdump 1.7.1 wrote of the demonstration's capture, packed in each of its ways, is the same.
+/// What nfdump 1.7.1 wrote of the demonstration's capture, compressed in each of its ways, is the same.
 #[test]
 fn files_that_nfdump_packed_hold_the_same() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/nfcapd");

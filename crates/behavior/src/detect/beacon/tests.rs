@@ -158,7 +158,7 @@ fn ask(trial: &mut Trial, second: i64, dst: &str, body: Body<'_>) {
     trial.record(&r);
 }
 
-/// A name behind ever other addresses of a content network: no address is called often, the name is.
+/// A name with a different address of a content network each time: no address is called often, the name is.
 #[test]
 fn a_name_is_a_pair_whatever_its_addresses() {
     let mut trial = Trial::new();
@@ -201,7 +201,7 @@ fn the_host_behind_a_proxy_is_named() {
     let last = found.last().unwrap();
     let said = "to calls.example behind the proxy 10.0.0.250, 397 connections";
     assert!(last.description().contains(said), "{}", last.description());
-    // The port behind the proxy, not the proxy's.
+    // The port at the destination, not the proxy's.
     assert_eq!(last.dst_port, Some(8443));
     assert!(found.iter().all(|e| !e.description().contains("(a proxy)")), "{found:?}");
 }

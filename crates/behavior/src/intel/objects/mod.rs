@@ -151,7 +151,7 @@ pub(crate) fn read(_: &[u8]) -> Option<Object> {
     None
 }
 
-/// Bytes behind a `[` within which an object of a list begins.
+/// Bytes after a `[` within which an object of a list begins.
 const LIST_BEGIN: usize = 64;
 
 fn unmarked(begin: &[u8]) -> &[u8] {

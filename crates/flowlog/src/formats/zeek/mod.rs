@@ -1,9 +1,9 @@
 //! Zeek's logs, as TSV and as JSON.
 //!
 //! A TSV header may change in the middle of a file (rotated parts put together) and its columns may
-//! stand in any order; lines are therefore read by the layout in force where they stood, which
+//! come in any order; lines are therefore read by the layout in force where they were, which
 //! travels with them when they are put into order. Some old logs separate columns by two or more
-//! spaces. JSON lines may stand in a file that begins with a TSV header.
+//! spaces. JSON lines may be in a file that begins with a TSV header.
 
 pub(crate) mod build;
 pub(crate) mod columns;
@@ -39,7 +39,7 @@ pub(crate) struct Layout {
     pub separator: Separator,
     /// The place of each column.
     places: Vec<u8>,
-    /// Columns a line must have; labels behind it may be missing.
+    /// Columns a line must have; labels after them may be missing.
     needed: usize,
     ts_column: usize,
     knows_service: bool,
@@ -143,7 +143,7 @@ impl Saved for Separator {
 saved! { Layout { kind, separator, places, needed, ts_column, knows_service, unset } }
 
 impl Layout {
-    /// From the names behind `#fields`.
+    /// From the names after `#fields`.
     ///
     /// # Errors
     /// When there is no column of times.
@@ -290,7 +290,7 @@ pub(crate) fn leading_time(line: &[u8], byte: u8) -> Option<TimeNs> {
 }
 
 impl Layout {
-    /// The byte between columns when the time stands in the first of them.
+    /// The byte between columns when the time is in the first of them.
     #[inline]
     pub(crate) fn leads_with_time(&self) -> Option<u8> {
         match self.separator {
