@@ -1,9 +1,10 @@
 //! The pass over the times of a log before it is read: when it begins, and how far it is out of order.
 //!
 //! A large file that is not compressed may be looked at in parts at once, by the threads of the caller
-//! ([`RunJobs`]). Times are judged by the latest one before them ([`LogClock`]), so a part counts only where what came before it changes no
-//! judgement in it: every line of it a record of the layout that the file begins with, and no jump. From
-//! the first part on for which that does not hold, the file is looked at line by line, so that what is
+//! ([`RunJobs`]). Times are judged by the latest one before them ([`LogClock`]), so a part counts
+//! only if what came before it changes no judgement in it: every line of it a record of the
+//! layout that the file begins with, and no jump. From the first part on for which that does not hold,
+//! the file is looked at line by line, so that what is
 //! found is the same with any number of parts.
 
 use crate::limits::LINE_ROOM;
