@@ -68,9 +68,9 @@ pub(crate) enum Verb {
 /// What to do with profiles of hosts.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BehaviorVerb {
-    /// Show an address: its windows, its evidence in order of time, whom it talks to again and again
+    /// Show an address: its windows, its evidence in order of time, its repeated connections
     Show(crate::behavior::show::ShowOptions),
-    /// List what was found: whom hosts call, the hosts, and the findings, narrowed and in order
+    /// List what was found: calls out of hosts, the hosts, and the findings, filtered and sorted
     List(crate::behavior::list::ListOptions),
     /// Keep a host, a type of findings or a pair of hosts out of findings for a time: writes a whitelist
     Mute(crate::behavior::mute::MuteOptions),
@@ -217,7 +217,7 @@ pub(crate) struct EngineOptions {
     /// Set a value of the configuration (repeatable)
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = values::setting)]
     pub(crate) sets: Vec<String>,
-    /// Check the checksums of TCP: all, or none. [default: as configured; built in: until more than
+    /// Verify checksums of TCP: all or none. [default: as configured; built in: until more than
     /// 100 of the first 999 packets have wrong ones, as Suricata does]
     #[arg(short = 'k', long = "checksums", value_name = "HOW")]
     pub(crate) checksums: Option<ChecksumChoice>,
@@ -257,21 +257,20 @@ pub(crate) struct ReadOptions {
     /// input; with --behavior logs of flows too; a packed capture is not read from a pipe then
     #[arg(value_name = "INPUT", required_unless_present = "netflow")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Say what hosts do over time, from logs of flows (Zeek, EVE, Argus, nfdump) or from the flows
-    /// of captures
+    /// Analyse host behaviour, from flow logs (Zeek, EVE, Argus, nfdump) or from the flows of captures
     #[arg(long)]
     pub(crate) behavior: bool,
-    /// Take logs for this kind instead of finding it out
+    /// Force the input format [default: detected]
     #[arg(long, value_name = "KIND", requires = "behavior", value_parser = values::log_format())]
     pub(crate) kind: Option<gabion_flowlog::Format>,
-    /// Lists of what is bad: files or folders of CSV, plain and hosts lists, STIX 2.1 bundles
+    /// Threat-intelligence lists: files or folders of CSV, plain and hosts lists, STIX 2.1 bundles
     /// (repeatable); read again when they change and at SIGUSR2
     #[arg(long, value_name = "PATH", requires = "behavior")]
     pub(crate) intel: Vec<PathBuf>,
-    /// What is not to be told: lines of type,value,direction,ignore (see docs/whitelist.md and `behavior mute`)
+    /// Allow-list: lines of type,value,direction,ignore (see docs/whitelist.md and `behavior mute`)
     #[arg(long, value_name = "FILE", requires = "behavior")]
     pub(crate) whitelist: Option<PathBuf>,
-    /// Go on reading logs as they grow and are rotated, until SIGINT or SIGTERM; pipes until they are closed
+    /// Continue to read logs as they grow and are rotated, until SIGINT or SIGTERM; pipes until they are closed
     #[arg(long, requires = "behavior")]
     pub(crate) follow: bool,
     /// Take NetFlow (version 5, version 9) and IPFIX on this UDP address, such as 0.0.0.0:2055, until

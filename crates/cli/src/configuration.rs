@@ -9,6 +9,6 @@ use std::path::Path;
 pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> Result<Tree, Fault> {
     load_configuration(file, sets, &mut |line| eprintln!("gabion: {line}")).map_err(|e| match e {
         Error::NoValue { .. } => Fault::usage(format!("--set {e}")),
-        e => Fault::input(format!("{e}: mend the configuration or leave out -c")),
+        e => Fault::input(format!("{e}: fix the configuration or leave out -c")),
     })
 }

@@ -283,8 +283,8 @@ fn ledger(r: &Report<'_>, width: Option<u16>, out: &mut String) {
     let state = match (balanced, complete) {
         (false, _) => "OUT OF BALANCE: a fault of gabion",
         _ if r.done.is_stopped => "of what was read until the run was stopped",
-        (true, true) => "complete, nothing was given up",
-        (true, false) => "balanced; what was given up is listed with its reason",
+        (true, true) => "complete, all packets accounted for, none shed",
+        (true, false) => "balanced; what was shed is listed with its reason",
     };
     let _ = writeln!(out, "\nLedger: {state}");
     let mut t = Table::new(&[
@@ -324,7 +324,7 @@ fn limits(r: &Report<'_>, width: Option<u16>, out: &mut String) {
         ("limit", Align::Left),
         ("value", Align::Right),
         ("times", Align::Right),
-        ("what was given up", Align::Left),
+        ("what was shed", Align::Left),
     ]);
     for (limit, times) in r.done.limits.iter() {
         t.row([

@@ -203,7 +203,7 @@ fn files_of_which_nothing_is_used_are_named_with_the_reason() {
     for words in ["conn.cut.log: nothing of it was used: 2 lines skipped", "(lines 1, 2)"] {
         assert!(lines[0].contains(words), "{}", lines[0]);
     }
-    assert!(lines[1].contains("2 logs of kinds that no detector uses: stats"), "{}", lines[1]);
+    assert!(lines[1].contains("2 logs of types without detectors, skipped: stats"), "{}", lines[1]);
     assert!(ran.out.starts_with("1 record of 1 log: 1 flow (0 established)"), "{}", ran.out);
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();

@@ -238,7 +238,7 @@ fn a_run_without_limits_reached_says_none() {
     let dir = tempfile::tempdir().unwrap();
     let input = capture(dir.path(), "in.pcap", &packets);
     let run = gabion(&["read", &input]);
-    assert!(run.out.contains("complete, nothing was given up"), "{}", run.out);
+    assert!(run.out.contains("complete, all packets accounted for, none shed"), "{}", run.out);
     assert!(!run.out.contains("Limits that were reached"), "{}", run.out);
 }
 

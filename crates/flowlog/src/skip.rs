@@ -34,8 +34,8 @@ skips! {
     NoAddress, "no_address", "source or destination is no IP address";
     NoTime, "no_time", "no time stamp that can be read";
     CutShort, "cut_short", "fewer columns than the header names, or JSON without its end";
-    NoHeader, "no_header", "a line before any header that names columns";
-    NotALog, "not_a_log", "text that is no line of the log";
+    NoHeader, "no_header", "no `#fields` header before the line";
+    NotALog, "not_a_log", "not in a known log format";
     TooLong, "too_long", "longer than a line may be";
     UnusedEvent, "unused_event", "an event of a kind that is not used";
     TooManyHeaders, "too_many_headers", "behind more headers than are kept";

@@ -73,7 +73,7 @@ shed_reasons! {
     NoAlert, "no_alert", "frames in the ring for alerts' flows whose flow had no alert";
     EmptyMessage, "empty_message", "datagrams and lines without a byte to keep";
     KernelDrop, "kernel_drop", "frames or datagrams that the kernel or the capturing program says it dropped before they were seen";
-    UnusedLog, "unused_log", "lines of logs or events of kinds that no detector uses";
+    UnusedLog, "unused_log", "lines of logs or events of types without detectors, skipped";
     ProfileFolded, "profile_folded", "profiles folded into sketches because their budget is used up";
     SequenceGap, "sequence_gap", "datagrams or records that the numbers of their senders say are missing, beyond those that this kernel dropped";
     LimitReached, "limit_reached", "things left out because a fixed limit was reached; the report names each limit";

@@ -241,8 +241,10 @@ impl Proof {
         let mut line = lines.next().unwrap_or_default();
         let mut extra = Value::Null;
         if let Some(coded) = line.strip_prefix("extra ") {
-            let json = unbase64(coded.as_bytes()).ok_or_else(|| wrong("extra is no base64"))?;
-            extra = serde_json::from_slice(&json).map_err(|_| wrong("extra is no JSON"))?;
+            let json = unbase64(coded.as_bytes())
+                .ok_or_else(|| wrong("the proof is damaged: extra is not base64"))?;
+            extra = serde_json::from_slice(&json)
+                .map_err(|_| wrong("the proof is damaged: extra is not JSON"))?;
             line = lines.next().unwrap_or_default();
         }
         let number = line.strip_prefix("index ").ok_or_else(|| wrong("no index"))?;

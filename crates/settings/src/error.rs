@@ -128,7 +128,7 @@ pub enum Error {
         is_packed: bool,
     },
     /// A rule file is no text.
-    #[error("{}: is no rule file: it holds binary data", .path.display())]
+    #[error("{}: not a rule file: it holds binary data", .path.display())]
     BinaryRuleFile {
         /// The file.
         path: PathBuf,

@@ -32,8 +32,8 @@ pub fn unknown_keys_line(config: &Tree) -> Option<String> {
     let list = found.join(", ");
     match (found.is_empty(), more) {
         (true, _) => None,
-        (false, 0) => Some(format!("keys not known here, without effect: {list}")),
-        (false, n) => Some(format!("keys not known here, without effect: {list} and {n} more")),
+        (false, 0) => Some(format!("unsupported settings, ignored: {list}")),
+        (false, n) => Some(format!("unsupported settings, ignored: {list} and {n} more")),
     }
 }
 
@@ -73,6 +73,6 @@ mod tests {
                     datasets: {seen-hosts: {type: string}}\nvlan.use-for-tracking: no\nnonsense: {a: b}\n";
         let config = read_yaml_text("test", text).unwrap();
         let said = unknown_keys_line(&config).unwrap();
-        assert_eq!(said, "keys not known here, without effect: flow.memcapp, nonsense");
+        assert_eq!(said, "unsupported settings, ignored: flow.memcapp, nonsense");
     }
 }

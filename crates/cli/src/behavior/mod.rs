@@ -416,7 +416,7 @@ fn tree(path: &Path) -> Result<Tree, Fault> {
     let text = operator_file::text(path, CONFIGURATION_BYTES_MAX)
         .map_err(|e| Fault::input(format!("{shown}: {e}: name a configuration with -c")))?;
     read_yaml_text(&shown.to_string(), &text)
-        .map_err(|e| Fault::input(format!("{e}: mend the configuration or leave out -c")))
+        .map_err(|e| Fault::input(format!("{e}: fix the configuration or leave out -c")))
 }
 
 /// Thresholds of Slips' YAML, with `--set`, and the lists it and `--intel` name.
@@ -436,7 +436,7 @@ fn settings(o: &ReadOptions) -> Result<Configured, Fault> {
     }
     let (mut settings, wrong) = Settings::from_tree(&tree);
     if let Some(what) = wrong.first() {
-        return Err(Fault::input(format!("configuration: {what}: mend it")));
+        return Err(Fault::input(format!("configuration: {what}: fix it")));
     }
     settings.whitelist =
         Arc::new(load_whitelist(&tree, o.whitelist.as_deref(), &notices_unless(o.quiet))?);

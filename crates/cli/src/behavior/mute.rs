@@ -192,7 +192,7 @@ fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
     };
     let fault = |e: std::io::Error| {
         Fault::environment(format!(
-            "whitelist: {shown}: {e}: nothing was muted: mend it and try again"
+            "whitelist: {shown}: {e}: nothing was muted: fix it and try again"
         ))
     };
     let is_open = !before.is_empty() && !before.ends_with('\n');

@@ -283,11 +283,11 @@ fn text(ip: &str, shown: &Shown, rows: usize) -> String {
     }
     out.push_str(&table.render(terminal_width()));
     if !tuples.is_empty() {
-        out.push_str("\nTuples (letters of their flows; how much like calls to a controller)\n");
+        out.push_str("\nConnections scored for C&C (each letter is one flow)\n");
         out.push_str(&tuples_table(tuples));
     }
     if !pairs.is_empty() {
-        out.push_str("\nAgain and again (flows of the last day)\n");
+        out.push_str("\nRepeated connections (24 h)\n");
         out.push_str(&pairs_table(pairs));
     }
     out
@@ -345,8 +345,8 @@ fn pairs_table(pairs: &[Pair]) -> String {
         ("TO", Align::Left),
         ("PORT", right),
         ("FLOWS", right),
-        ("EVERY", right),
-        ("QUARTILES APART", right),
+        ("MEDIAN INTERVAL", right),
+        ("SPREAD (IQR)", right),
         ("BYTES", right),
     ]);
     for p in pairs {

@@ -34,7 +34,7 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
     } else {
         let _ = writeln!(
             out,
-            "\nEvidence ({}, {} repeats left out; {} written)",
+            "\nEvidence ({}, {} repeats suppressed; {} written)",
             thousands(c.evidence),
             thousands(c.repeats),
             many(c.findings, "finding")
@@ -49,8 +49,7 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
     ranked::text(&ended.found.rank, (0, 0), HOSTS, &mut out);
     if c.crowded > 0 {
         let n = thousands(c.crowded);
-        let _ =
-            writeln!(out, "\n{n} pieces of evidence at first records of ever new sources left out");
+        let _ = writeln!(out, "\n{n} findings suppressed: flood of one-off sources");
     }
     if c.folded_notable.count > 0 {
         let _ = writeln!(
@@ -97,11 +96,11 @@ fn limits(ended: &Ended<'_>, out: &mut String) {
         ("LIMIT", Align::Left),
         ("VALUE", Align::Right),
         ("TIMES", Align::Right),
-        ("WHAT WAS GIVEN UP", Align::Left),
+        ("WHAT WAS SHED", Align::Left),
     ]);
     for (limit, times) in all.into_iter().take(LIMITS) {
-        let given_up = limit.meaning.text().to_owned();
-        table.row([limit.full_name(), thousands(limit.value), thousands(times), given_up]);
+        let shed = limit.meaning.text().to_owned();
+        table.row([limit.full_name(), thousands(limit.value), thousands(times), shed]);
     }
     out.push_str(&table.render(terminal_width()));
     if beyond > 0 {
@@ -113,7 +112,7 @@ fn limits(ended: &Ended<'_>, out: &mut String) {
     }
 }
 
-/// So many of a thing.
+/// A number and a noun, in the plural where it needs one.
 fn many(n: u64, of: &str) -> String {
     format!("{} {of}{}", thousands(n), if n == 1 { "" } else { "s" })
 }

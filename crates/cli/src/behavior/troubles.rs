@@ -126,7 +126,7 @@ fn unused(reports: &[&InputReport]) {
         kinds.truncate(UNUSED_NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let (kinds, logs) = (kinds.join(", "), if n == 1 { "log" } else { "logs" });
-        eprintln!("gabion: {n} {logs} of kinds that no detector uses: {kinds}{more}");
+        eprintln!("gabion: {n} {logs} of types without detectors, skipped: {kinds}{more}");
     }
 }
 

@@ -113,7 +113,7 @@ pub(crate) fn run_captures(
     };
     if let Err(fatal) = check_eve_options(&config, &mut say) {
         let said = fatal.iter().find(|(m, _)| m.starts_with("output")).map_or("", |(_, said)| said);
-        return Err(Fault::input(format!("configuration: {said}: mend it")));
+        return Err(Fault::input(format!("configuration: {said}: fix it")));
     }
     let inputs = list_captures(&o.inputs)?;
     let logged = Arc::default();
@@ -343,7 +343,7 @@ fn engine(
     let mut wants = outputs.wants();
     wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
     let engine = build_engine(config, rules, catalog, wants, mode, scripts)
-        .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+        .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
     Ok((Arc::new(engine), counts))
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn compile(
     let c = compile_rules(config, &files, catalog, demands, &standard_error::script_setup(config));
     let unreadable = unreadable_files(config);
     for UnreadableFile { key, path, why, effect } in &unreadable {
-        eprintln!("gabion: {path}: {why}: {effect}: mend {key} in the configuration");
+        eprintln!("gabion: {path}: {why}: {effect}: fix {key} in the configuration");
     }
     let mut diagnostics = c.settings;
     for more in [c.files, c.rules, c.thresholds] {

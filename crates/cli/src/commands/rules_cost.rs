@@ -40,7 +40,7 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     let rules = Some((compiled.set, compiled.datasets));
     let engine =
         build_engine(&config, rules, catalog, wants, mode, standard_error::script_setup(&config))
-            .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+            .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
     let engine = Arc::new(engine);
     let budget = gabion_runtime::memory::process_budget(None);
     let stop = StopFlag::new();

@@ -71,7 +71,7 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
     let rules = Some((compiled.set, compiled.datasets));
     let engine =
         build_engine(&config, rules, catalog, wants, mode, standard_error::script_setup(&config))
-            .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+            .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
     let captures = captures(&o.captures)?;
     let outcomes = read_all(&Arc::new(engine), &captures, o.jobs);
     let (counts, exit) = gather(&captures, outcomes);

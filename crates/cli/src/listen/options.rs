@@ -71,10 +71,10 @@ pub(crate) struct ListenOptions {
     /// Don't compress before encrypting: sizes then say how much was written, and nothing of what
     #[arg(long, help_heading = "The log")]
     pub(crate) no_compress: bool,
-    /// Messages are durable after so long at the latest; sooner when a sender waits for it
+    /// Maximum delay before messages are flushed to disk; shorter when a sender waits for it
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = values::number::<u64>(1, 10_000), help_heading = "The log")]
     pub(crate) commit_after: u64,
-    /// Say every so many seconds what came and what was lost
+    /// Report what came and what was lost every N seconds
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds, help_heading = "Watching it")]
     pub(crate) stats: Option<u64>,
     /// Metrics for Prometheus on this address, which must be the machine's own
@@ -83,10 +83,10 @@ pub(crate) struct ListenOptions {
     /// Most connections; descriptors may allow fewer
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = values::number::<usize>(1, u64::from(u32::MAX)), help_heading = "Bounds")]
     pub(crate) connections: usize,
-    /// A connection without a byte for so many seconds is closed
+    /// Close a connection that is idle for N seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = values::seconds, help_heading = "Bounds")]
     pub(crate) idle: u64,
-    /// A frame that does not end within so many seconds closes its connection
+    /// Close a connection whose frame is not complete within N seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = values::seconds, help_heading = "Bounds")]
     pub(crate) frame_timeout: u64,
     /// NUL ends a message over TCP too
@@ -108,7 +108,7 @@ pub(crate) struct ListenOptions {
 pub(crate) enum OnFull {
     /// Senders that can wait are made to; of the others the kernel drops, and is asked how many
     Block,
-    /// Messages are taken, counted by source and given up; none of them is acknowledged
+    /// Messages are received, shed and counted by source; none of them is acknowledged
     Drop,
 }
 

@@ -32,13 +32,13 @@ const FILE_SYSTEMS: &[(i64, &str, bool)] = &[
     (0x00c3_6400, "Ceph", true),
 ];
 
-/// How a new log is to be, beside its folders and readers.
+/// Settings of a new log, in addition to its folders and readers.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NewLog {
-    /// Sign a checkpoint after so many chunks at the latest, in a new log
+    /// Sign a checkpoint every N chunks at most, in a new log
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = values::number::<u64>(1, u64::from(u32::MAX)))]
     pub(crate) checkpoint_chunks: u64,
-    /// Sign a checkpoint after so many seconds at the latest, in a new log
+    /// Sign a checkpoint every S seconds at most, in a new log
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = values::seconds)]
     pub(crate) checkpoint_seconds: u64,
     /// Make a log where locks may not hold for other machines
@@ -56,7 +56,7 @@ pub(crate) fn make(
     make_undoably(folders, origin, recipients, new).map(|(identity, _)| identity)
 }
 
-/// The same, with what was made, for whoever may have to take it back.
+/// The same; also returns what was made, for a caller that may have to undo it.
 pub(crate) fn make_undoably(
     folders: (&Path, &Path),
     origin: &str,

@@ -282,7 +282,7 @@ pub(crate) struct Verify {
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = values::number::<u8>(1, 255))]
     pub(crate) jobs: Option<u8>,
-    /// Exit with 0 though nothing from outside was compared
+    /// Exit with 0 though the log was not compared with a copy kept elsewhere
     #[arg(long)]
     pub(crate) allow_unanchored: bool,
     #[command(flatten)]

@@ -44,7 +44,7 @@ pub(crate) struct SendOptions {
     /// Messages over each transport [default: 10,000; without end with --seconds]
     #[arg(long, value_name = "N", value_parser = values::number::<u64>(1, u64::MAX >> 8))]
     pub(crate) count: Option<u64>,
-    /// Stop after so many seconds, however many messages were sent
+    /// Stop after N seconds, however many messages were sent
     #[arg(long, value_name = "N", value_parser = values::seconds)]
     pub(crate) seconds: Option<u64>,
     /// Bytes of a message; longer text is cut, shorter is filled up [default: as the text is]

@@ -103,7 +103,7 @@ const WHAT_TO_DO: &[&str] = &[
     "needs",
     "leave ",
     "add ",
-    "mend ",
+    "fix ",
     "run ",
     "docs/",
     "use ",

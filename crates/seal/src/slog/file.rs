@@ -40,7 +40,7 @@ macro_rules! faults {
 // The one table: name, name in output, meaning.
 faults! {
     Fields, "fields", "not seven fields";
-    Wrap, "wrap", "the password does not open with this key";
+    Wrap, "wrap", "this key does not open the file";
     Password, "password", "the password is not the one given";
     Timestamp, "timestamp", "the time in clear is none";
     Version, "version", "not version 1";
@@ -50,7 +50,7 @@ faults! {
     Json, "json", "what was encrypted is no record";
     Time, "time", "the time in clear is not the record's";
     Checksum, "crc", "the check value is another's";
-    Previous, "previous-hash", "the hash is not the one of the line before";
+    Previous, "previous-hash", "chain broken (the previous line has another hash)";
     NoStart, "no-start", "the first line is not a start of the chain";
     Spliced, "spliced", "a second start of the chain";
 }

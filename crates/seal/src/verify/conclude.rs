@@ -53,9 +53,7 @@ impl Judge<'_> {
         self.report.checked_signatures = self.expected.checked.get();
         self.report.is_closed = self.extent.has_stop;
         if !self.extent.has_stop {
-            self.report
-                .notes
-                .push("no closing statement: the writer runs, or did not end in order".into());
+            self.report.notes.push("not closed cleanly: a writer is running, or it crashed".into());
         }
         let has_damage = self.report.verdicts.iter().any(|v| *v != Verdict::KeyError);
         self.report.is_whole =
@@ -161,7 +159,7 @@ impl Judge<'_> {
         }
         if self.report.unsigned_chunks > 0 {
             self.report.notes.push(format!(
-                "{} chunks behind the last checkpoint: what is cut off there is not seen (up to {} chunks or {} s)",
+                "{} chunks after the last checkpoint: their truncation cannot be detected (up to {} chunks or {} s)",
                 self.report.unsigned_chunks, self.identity.checkpoint_chunks, self.identity.checkpoint_seconds,
             ));
         }

@@ -36,7 +36,7 @@ verdicts! {
     KeyError = 24, "KEY-ERROR", "content cannot be opened with the given key";
     TornTail = 12, "TORN-TAIL", "the unsigned end is damaged, all before it is good";
     Stale = 11, "STALE", "the newest signed time is too old";
-    Unanchored = 10, "OK-UNANCHORED", "consistent in itself; nothing from outside was compared";
+    Unanchored = 10, "OK-UNANCHORED", "consistent, but not compared with any copy kept elsewhere: add --anchor";
     Ok = 0, "OK", "everything signed is there and agrees with an anchor from outside";
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn rows() -> Vec<Threat> {
             number: 14,
             attack: "cut chunks behind the last checkpoint: whole ones with their marks; inside one",
             by: "D",
-            verdict: "OK, \"no closing statement\" / TORN-TAIL",
+            verdict: "OK, \"not closed cleanly\" / TORN-TAIL",
             place: "chunks that no checkpoint holds, with N and T",
             exit: "0 / 12",
             residual: "what no checkpoint held: up to N chunks or T seconds",
@@ -208,7 +208,7 @@ fn tail_cut() {
         let report = log.verify();
         judged(&report, Unanchored, 10, &[]);
         judged(&log.verify_anchored(log), Ok, 0, &[]);
-        assert!(report.notes.iter().any(|n| n.contains("no closing statement")));
+        assert!(report.notes.iter().any(|n| n.contains("not closed cleanly")));
         assert!(report.notes.iter().any(|n| n.contains("64 chunks or 10 s")), "{:?}", report.notes);
         assert!(report.unsigned_chunks > 0 && report.unsigned_records > 0);
     }
