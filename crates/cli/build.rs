@@ -1,4 +1,4 @@
-//! Tells the program which commit it is built from, for `--version`. Sources without git, as in an archive,
+//! Gives the program the commit that it is built from, for `--version`. Sources without git, as in an archive,
 //! are built all the same: then only the version is named, unless `GABION_COMMIT` says more.
 
 use std::path::Path;

@@ -19,11 +19,11 @@ pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Faul
     let refuse = |e: std::io::Error| {
         Fault::environment(format!("{}: {e}: choose another folder with -l", run.display()))
     };
-    // Better said before a long run than behind it. A folder that is not there yet is made later.
+    // An error before a long run is better than one after it. A folder that is not there yet is made later.
     if folder.is_dir() {
         refuse_link(&run).map_err(refuse)?;
     }
-    if o.append || goes_on(o, folder) {
+    if o.append || continues(o, folder) {
         return Ok(Existing::Append);
     }
     let found = || files.iter().copied().chain([run.as_path()]).find(|path| is_there(path));
@@ -33,11 +33,11 @@ pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Faul
         let folder = folder.display();
         let name = path.strip_prefix(folder.to_string()).unwrap_or(path).display();
         return Err(Fault::usage(format!(
-            "{folder}: holds what an earlier run wrote ({name}): add --append to go on behind it, \
+            "{folder}: holds what an earlier run wrote ({name}): add --append to continue after it, \
              --overwrite to replace it, or choose another folder with -l"
         )));
     }
-    // A run that is cut off must not leave the summary of another beside its records.
+    // A run that is cut off must not leave the summary of another run next to its records.
     if folder.is_dir() {
         clear(&run).map_err(refuse)?;
     }
@@ -47,9 +47,9 @@ pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Faul
 /// The summary that every run leaves in its folder.
 pub(crate) const RUN: &str = "run.json";
 
-/// Whether a run goes on where an earlier one in this folder stopped, so that its outputs are added to
+/// Whether a run continues where an earlier one in this folder stopped, so that its outputs are added to
 /// without being asked: a checkpoint of `--follow` is there.
-fn goes_on(o: &ReadOptions, folder: &Path) -> bool {
+fn continues(o: &ReadOptions, folder: &Path) -> bool {
     o.follow && gabion_sensor::has_checkpoint(folder)
 }
 

@@ -122,7 +122,7 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// What to do about what the system says (errno(3)), where whoever says it knows no better.
+/// What to do about an error of the system (errno(3)), where the caller gives no better advice.
 const ADVICE: &[(&str, &str)] = &[
     ("(os error 2)", "name one that is there"),
     ("(os error 13)", "run this as a user who may, or name another"),

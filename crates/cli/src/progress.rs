@@ -25,7 +25,7 @@ impl Progress {
         Progress { bar, said: None }
     }
 
-    /// So many bytes are done, of so many.
+    /// `done` bytes are read, of `total`.
     pub(crate) fn at(&mut self, done: u64, total: Option<u64>) {
         if let Some(total) = total {
             self.bar.set_length(total);
@@ -39,7 +39,7 @@ impl Progress {
         self.bar.set_message(line(done, self.bar.length(), self.bar.per_sec(), self.bar.eta()));
     }
 
-    /// Only that it goes on.
+    /// Shows only that it is alive.
     pub(crate) fn tick(&self) {
         self.bar.tick();
     }

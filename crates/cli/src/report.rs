@@ -131,7 +131,7 @@ fn times(r: &Report<'_>, out: &mut String) {
     if clock.steps_back > 0 {
         let _ = writeln!(
             out,
-            "times: packets went on with an earlier time, {} in all: another clock, or captures out \
+            "times: packets continued with an earlier time, {} in all: another clock, or captures out \
              of order",
             count(clock.steps_back, "time", "times")
         );
@@ -147,7 +147,7 @@ fn times(r: &Report<'_>, out: &mut String) {
     }
 }
 
-/// What is to be said of packets with wrong checksums, if there were any; `how` lets them in.
+/// The line about packets with wrong checksums, if there were any; `how` is the option that accepts them.
 pub(crate) fn checksums(done: &PacketsDone, how: &str) -> Option<String> {
     let n = done.wrong_checksums;
     if n == 0 {
@@ -446,7 +446,7 @@ pub(crate) fn json(r: &Report<'_>) -> String {
     j.into_line()
 }
 
-/// The fixed limits that were reached, with what was given up.
+/// The fixed limits that were reached, with what was shed.
 pub(crate) fn json_limits(limits: &Reached, j: &mut Json) {
     j.open_array_key("limits");
     for (limit, times) in limits.iter() {

@@ -1,9 +1,9 @@
 //! Standard output: the one place of the program that writes there.
 //!
 //! `println!` is no way to give results: it panics when the disk is full, and what is written through
-//! `std::io::stdout()` is lost unsaid when the error is dropped. Here the first error is kept and what
+//! `std::io::stdout()` is lost silently when the error is dropped. Here the first error is kept and what
 //! could not be written is counted; at the end of the program [`finish`] makes an exit code of it. A
-//! reader that went away (`gabion log show L | head`) has read what it wanted: then nothing is said, and
+//! reader that went away (`gabion log show L | head`) has read what it wanted: then nothing is printed, and
 //! the exit code is the verdict's own. `clippy::print_stdout` is denied, so that nobody goes past this.
 
 use gabion_runtime::output::write_stdout;
@@ -11,7 +11,7 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What became of all that was written so far.
+/// The outcome of all writes so far.
 struct State {
     failure: Option<Failure>,
     /// Bytes that could not be written.
@@ -66,7 +66,7 @@ pub(crate) fn line(line: impl Display) {
     text(format_args!("{line}\n"));
 }
 
-/// For who writes much and wants to end early when nobody takes it: errors are given back, and kept for
+/// For a command that writes much and ends early when nobody reads it: errors are returned, and kept for
 /// [`finish`] too.
 #[derive(Debug)]
 pub(crate) struct StandardOutput;
@@ -82,7 +82,7 @@ impl Write for StandardOutput {
 }
 
 /// The exit code of the program, when it would have been `code`: `failed` where results could not be
-/// written, which is said. What is wrong with the program itself (5) goes before.
+/// written, which is reported. An internal error (5) takes precedence.
 pub(crate) fn finish(code: u8, failed: u8) -> u8 {
     let state = state();
     let Some(Failure::Failed(why)) = &state.failure else { return code };

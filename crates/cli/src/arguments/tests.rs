@@ -26,7 +26,7 @@ fn no_command_and_no_option_is_hidden_from_help() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_command_option_value_and_what_to_write() {
+fn errors_name_command_option_value_and_what_to_write() {
     for (args, wanted) in [
         (
             &["read", "x", "--workers", "-1"][..],

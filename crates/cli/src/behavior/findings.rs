@@ -13,9 +13,9 @@ use std::path::Path;
 /// One line about a finding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Line {
-    /// The finding: tellings of the same have the same.
+    /// Identifier of the finding: repeated reports of one finding share it.
     pub(crate) finding: String,
-    /// When it was told, ISO 8601.
+    /// When it was reported, ISO 8601.
     pub(crate) when: String,
     /// Its type.
     pub(crate) kind: String,
@@ -31,9 +31,9 @@ pub(crate) struct Line {
     pub(crate) source: String,
     /// Others that did the same, where one finding stands for many.
     pub(crate) others: Vec<String>,
-    /// To whom.
+    /// The target: an address or a name.
     pub(crate) target: String,
-    /// Who began the flow, and with whom, where it is about a pair that calls.
+    /// Originator and responder of the flow, where the finding is about a pair that calls.
     pub(crate) call: Option<(Ip, String)>,
     /// Destination port, 0 for none.
     pub(crate) port: u16,
@@ -80,7 +80,7 @@ pub(crate) fn second(iso: &str) -> i64 {
     iso.parse::<jiff::Timestamp>().map_or(0, |t| t.as_second())
 }
 
-/// Each finding as it was told last, in the order of their first tellings. `each` is handed every telling.
+/// Each finding as it was reported last, in the order of the first reports. `each` receives every report.
 ///
 /// # Errors
 /// When the folder has no findings.
@@ -133,7 +133,7 @@ fn read_with(
         each(&found);
         match places.get(&found.finding).and_then(|at: &usize| all.get_mut(*at)) {
             Some(earlier) => {
-                // Last numbers name no flows: those told before are the same finding's.
+                // The last report has no flows: those of the earlier reports belong to the same finding.
                 if found.uids.is_empty() {
                     found.uids = std::mem::take(&mut earlier.uids);
                 }

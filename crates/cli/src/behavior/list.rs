@@ -1,4 +1,4 @@
-//! `gabion behavior list`: the findings of a run, narrowed and put in order, with whom hosts call and who to look at
+//! `gabion behavior list`: the findings of a run, narrowed and put in order, with the calls out of hosts and the hosts to look at
 //! first.
 
 use super::findings::{Line, read};
@@ -33,7 +33,7 @@ pub(crate) struct ListOptions {
     /// Only findings with this address or name at either end
     #[arg(long, value_name = "HOST", value_parser = host)]
     host: Option<String>,
-    /// Only findings told from this moment on (2026-11-23, '2026-11-23 04:00', yesterday, 2h)
+    /// Only findings reported from this moment on (2026-11-23, '2026-11-23 04:00', yesterday, 2h)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = since)]
     since: Option<i64>,
     /// Order of findings [default: rank]
@@ -89,7 +89,7 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
             && host.as_deref().is_none_or(|host| has_end(l, host))
             && since.is_none_or(|since| super::findings::second(&l.when) >= since)
     };
-    // A run ranks each telling, and the largest numbers stay: so does this.
+    // A run ranks each report, and the largest numbers stay: this does the same.
     let mut rank = Rank::default();
     let mut all = read(&o.folder, &mut |l| {
         if is_asked_for(l)

@@ -135,12 +135,12 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     }
 }
 
-/// Notices on standard error, but not when nothing is to be said.
+/// Notices on standard error, none of them in a quiet run.
 fn notices_unless(is_quiet: bool) -> Notices {
     if is_quiet { Notices::default() } else { notices() }
 }
 
-/// What the run reads: logs that have an end, or what goes on.
+/// The inputs of the run: logs that have an end, or live inputs.
 fn inputs(
     o: &ReadOptions,
     paths: Vec<PathBuf>,
@@ -203,7 +203,7 @@ fn run_logs(
 ) -> Result<Exit, Fault> {
     let is_live = matches!(run.inputs, FlowInputs::Live { .. });
     let done = run.read(sink)?;
-    // Whoever manages services asked by SIGTERM: then the end is as it should be.
+    // A service manager stops the run by SIGTERM: that is a regular end.
     let is_interrupted = done.is_stopped && !done.is_terminated;
     let mut exit = if is_interrupted { Exit::Interrupted } else { Exit::Done };
     if done.ran.lost() > 0 {
@@ -221,7 +221,7 @@ fn run_logs(
     Ok(exit)
 }
 
-/// Reports what became of files and datagrams of a run over what goes on.
+/// Reports what happened to the files and datagrams of a run over live inputs.
 fn report_live(done: &FlowsDone, o: &ReadOptions) {
     let beyond = done.files_beyond();
     if beyond > 0 {
@@ -331,7 +331,7 @@ fn end(
     match (o.json, o.quiet) {
         (true, _) => standard_output::text(summary::json(&ended)),
         (false, true) => {}
-        // What is wrong was said; a report of nothing would say nothing more.
+        // The errors were printed; an empty report would add nothing.
         (false, false) if ended.ledger.passed().items == 0 => {}
         (false, false) => standard_output::text(summary::text(&ended)),
     }

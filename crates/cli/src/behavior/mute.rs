@@ -33,7 +33,7 @@ pub(crate) struct MuteOptions {
     /// Without an end
     #[arg(long, conflicts_with = "duration")]
     for_good: bool,
-    /// Why, for whoever reads the whitelist later
+    /// Why, for the person who reads the whitelist later
     #[arg(long, value_name = "TEXT", value_parser = values::text())]
     because: String,
     /// The whitelist to write to [default: the one that the configuration names]
@@ -129,7 +129,7 @@ fn entry(o: &MuteOptions, now: i64) -> Result<String, Fault> {
     }
     let because = o.because.trim();
     if because.is_empty() || because.contains(char::is_control) {
-        let why = "write a reason of one line: whoever reads the whitelist later wants to know";
+        let why = "write a reason of one line for the person who reads the whitelist later";
         return Err(Fault::usage(format!("--because {because:?}: {why}")));
     }
     let _ = write!(line, ",because={because}");

@@ -10,8 +10,8 @@ use gabion_record::json::Json;
 use gabion_record::logs::{SECOND, TimeNs};
 use std::fmt::Write;
 
-/// Whom a pair calls, with the port.
-pub(crate) fn whom(call: &Call) -> String {
+/// The destination that a pair calls, with the port.
+pub(crate) fn callee(call: &Call) -> String {
     match call.port {
         0 => call.dst.clone(),
         port if call.dst.contains(':') => format!("[{}]:{port}", call.dst),
@@ -22,7 +22,7 @@ pub(crate) fn whom(call: &Call) -> String {
 /// Rows that are in neither table any more: those of *calls out*, and of *hosts*.
 pub(crate) type Left = (u64, u64);
 
-/// For people: so many rows of each.
+/// For people: up to `rows` rows of each table.
 pub(crate) fn text(rank: &Rank, left: Left, rows: usize, out: &mut String) {
     let right = Align::Right;
     let calls = rank.calls();
@@ -41,7 +41,7 @@ pub(crate) fn text(rank: &Rank, left: Left, rows: usize, out: &mut String) {
             table.row([
                 format!("{:.3}", c.threat),
                 c.src.to_string(),
-                whom(c),
+                callee(c),
                 c.kinds.join(", "),
                 thousands(c.count),
                 if c.bytes > 0 { ByteSize(c.bytes).to_string() } else { String::new() },
@@ -92,7 +92,7 @@ pub(crate) fn json(rank: &Rank, left: Left, j: &mut Json) {
     let beyond = |all: usize| all.saturating_sub(RANKED_ROWS_MAX) as u64;
     j.number("calls_out_left", left.0 + beyond(calls.len()));
     j.number("hosts_left", left.1 + beyond(hosts.len()));
-    // Rows of either table that had no room while the run went on.
+    // Rows of either table for which there was no space during the run.
     j.number("rows_dropped", rank.dropped);
     j.open_array_key("calls_out");
     for c in calls.into_iter().take(RANKED_ROWS_MAX) {

@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Takes the rows of the run that was last in a folder in; how many rows it did not write. A run that is going on, or
-/// that was killed, has left none: then the tables are those of the lines.
+/// Adds the rows of the last run in a folder, and returns how many rows that run did not write. A run that has not
+/// ended, or that was killed, has left none: then the tables come from the lines.
 pub(crate) fn join(folder: &Path, rank: &mut Rank) -> Left {
     let Some(run) = read(folder) else { return (0, 0) };
     let rows = |name: &str| run[name].as_array().map(Vec::as_slice).unwrap_or_default();

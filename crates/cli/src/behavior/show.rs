@@ -1,5 +1,5 @@
 //! `gabion behavior show`: what a run knows of one address: its windows, its evidence in order of time,
-//! its tuples as letters with their scores, and whom it talks to again and again.
+//! its tuples as letters with their scores, and its repeated connections.
 
 use super::findings::{Line, read_about};
 use crate::commands::terminal_width;
@@ -84,7 +84,7 @@ struct Tuple {
 #[derive(Debug, Default)]
 struct Shown {
     windows: Vec<Window>,
-    /// Findings in order of time, each as it was told last.
+    /// Findings in order of time, each as it was reported last.
     found: Vec<Line>,
     /// Alerts about it.
     alerts: Vec<Line>,

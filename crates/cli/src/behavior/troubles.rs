@@ -37,8 +37,8 @@ pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
                 format!("{} times", report.restarts)
             };
             eprintln!(
-                "gabion: {path}: was cut off and begun anew {times}: what was written between the last look and \
-                 the cut is not known, unless a copy of it is followed too"
+                "gabion: {path}: was truncated and written again {times}: lines written between the last read and \
+                 the truncation are lost, unless a copy of the file is followed too"
             );
         }
         if report.lost_ends > 0 && !o.quiet {
@@ -87,7 +87,7 @@ fn skipped(report: &InputReport) -> Vec<String> {
     report.skips.iter().map(line).collect()
 }
 
-/// Files of which nothing was used, beside others: those of kinds that nobody asks for in one line, those
+/// Files of which nothing was used, when others were: those of types without detectors in one line, those
 /// that should have been read one by one.
 fn unused(reports: &[&InputReport]) {
     let is_other = |r: &InputReport| r.skips.iter().all(|s| s.0 == Skip::UnusedEvent);
@@ -149,10 +149,10 @@ fn ledgers(ended: &Ended<'_>) -> Exit {
     if let Some(team) = ran.team.as_ref().filter(|t| t.lost > 0) {
         let shed = team.parcels.shed_total().items;
         let forgotten = ran.sources.shed_for(ShedReason::WorkerLost).items;
-        let (lost, held, anew) = (team.lost, team.lost_records, team.restarted);
+        let (lost, held, restarted) = (team.lost, team.lost_records, team.restarted);
         let said = format!(
             "{lost} workers lost: {held} records in hand and {shed} that waited are shed, {forgotten} sources \
-             forgotten, {anew} shards begun anew: report it"
+             forgotten, {restarted} shards started again: report it"
         );
         eprintln!("{}", Fault::internal(said));
         exit = Exit::Internal;

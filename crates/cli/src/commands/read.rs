@@ -131,7 +131,7 @@ pub(crate) fn run_captures(
         sealed.log.seal_alerts(&mut outputs);
     }
     if inputs.len() > 1 {
-        // Whoever looks at an alert is to know where it came from.
+        // An analyst needs to know from which capture an alert came.
         outputs.name_captures();
     }
     let filter = capture_filter(o, &config)?;
@@ -189,9 +189,9 @@ pub(crate) fn run_captures(
         exit,
     };
     // What doctor looks at: budgets too, whether asked for or not.
-    let told = report::json(&Report { memory: true, ..report });
+    let run_json = report::json(&Report { memory: true, ..report });
     if let (Some(folder), None) = (&o.log_dir, &tap) {
-        exit = exit.max(leave(&folder.join(RUN), &told));
+        exit = exit.max(leave(&folder.join(RUN), &run_json));
     }
     let mut page = page(&done, &outputs, o);
     let is_one_object = o.json && tap.is_some();
@@ -199,13 +199,13 @@ pub(crate) fn run_captures(
         write_report(&report, o);
     }
     if let Some(tap) = tap {
-        let network = NetworkReport { page, json: Some(told) };
+        let network = NetworkReport { page, json: Some(run_json) };
         exit = exit.max(behavior::finish(tap, o, done.is_stopped, network));
     } else if let Some(path) = &o.report {
         known.name(&mut page);
         exit = exit.max(leave(path, &page.html()));
     }
-    // Only now: what hosts did is told at the very end.
+    // Only now: evidence about hosts is sealed at the very end.
     if let Some(Err(e)) = sealed.map(|s| s.finish(o.quiet)) {
         eprintln!("{e}");
         exit = exit.max(e.exit);
@@ -213,7 +213,7 @@ pub(crate) fn run_captures(
     Ok(exit)
 }
 
-/// Writes a file about the run; what is wrong is said.
+/// Writes a file about the run, and prints the error when that fails.
 fn leave(path: &Path, text: &str) -> Exit {
     let Err(e) = write_whole(path, text.as_bytes()) else { return Exit::Done };
     eprintln!("{}", Fault::environment(format!("{}: {e}: choose another place", path.display())));
@@ -387,7 +387,7 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
         match &input.error {
             Some(e) if input.is_named || has_capture_name(&input.path) => {
                 exit = Exit::Input;
-                // Of a folder's files each reason is said once.
+                // Of the files of a folder, each reason is printed once.
                 let more = match input.is_named || said.insert(e) {
                     true => done
                         .inputs
@@ -528,7 +528,7 @@ fn moment(ns: u64) -> TimeNs {
     TimeNs(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// What became of a capture.
+/// What happened to a capture.
 fn input(done: &InputDone) -> (String, String) {
     let mut text = match &done.error {
         Some(e) => e.clone(),
@@ -546,7 +546,7 @@ fn write_report(report: &Report<'_>, o: &ReadOptions) {
     let text = match (o.json, o.quiet) {
         (true, _) => report::json(report),
         (false, true) => return,
-        // What is wrong with them was said; an empty report would say nothing more.
+        // Their errors were printed; an empty report would add nothing.
         (false, false) if is_all_refused(report.done) => return,
         (false, false) => report::text(report, terminal_width()),
     };

@@ -1,4 +1,4 @@
-//! Rule files named on the command line: read, compiled, and what is said of them.
+//! Rule files named on the command line: read, compiled, and what is printed about them.
 
 use crate::command_line::RuleOptions;
 use crate::exit::Fault;
@@ -67,10 +67,10 @@ pub(crate) fn load(o: &RuleOptions, files: &[PathBuf]) -> Result<(Compiled, Cata
     Ok((compiled, catalog))
 }
 
-/// How much is said of rules that were refused.
+/// How much is printed about rules that were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Say {
-    /// That there are some (`-q`): whoever wants to read nothing still wants to know that a rule is not looked for.
+    /// Only that there are some (`-q`): a quiet run still reports that a rule is not in use.
     Refused,
     /// How many, and how many have warnings.
     Counts,
@@ -89,21 +89,21 @@ impl Say {
     }
 }
 
-/// Wrong entries of a file beside the rules that are said one by one.
-const BESIDE_NAMED: usize = 5;
+/// Wrong entries of a threshold file that are printed one by one.
+const ENTRIES_NAMED: usize = 5;
 
 /// Says on standard error which rules were refused, each one or only how many, and how many can never
 /// match.
 pub(crate) fn say(compiled: &Compiled, how: Say) {
-    // What is wrong with a file that is no rule file, such as that of thresholds, is said as it is.
-    let (diagnostics, mut beside): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+    // Diagnostics of files other than rule files, such as that of thresholds, are printed unchanged.
+    let (diagnostics, mut entries): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         compiled.diagnostics.iter().partition(|d| d.subsystem != "threshold-config");
-    beside.retain(|d| d.line > 0);
-    for d in beside.iter().take(BESIDE_NAMED) {
+    entries.retain(|d| d.line > 0);
+    for d in entries.iter().take(ENTRIES_NAMED) {
         eprintln!("gabion: {d}: the entry is left out");
     }
-    if let Some(next) = beside.get(BESIDE_NAMED) {
-        let more = beside.len() - BESIDE_NAMED;
+    if let Some(next) = entries.get(ENTRIES_NAMED) {
+        let more = entries.len() - ENTRIES_NAMED;
         eprintln!("gabion: {}: {more} more entries are left out", next.file);
     }
     let of = |s: Severity| diagnostics.iter().filter(move |d| d.severity == s).count();
@@ -169,5 +169,5 @@ pub(crate) fn is_any_left(compiled: &Compiled) -> Result<(), Fault> {
     };
     let first = compiled.diagnostics.iter().find(|d| d.severity == Severity::Error);
     let first = first.map_or_else(String::new, |d| format!(", first {d}"));
-    Err(Fault::input(format!("rules: {refused}{first}: gabion rules check tells of each")))
+    Err(Fault::input(format!("rules: {refused}{first}: gabion rules check lists each")))
 }

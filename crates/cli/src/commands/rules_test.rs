@@ -39,7 +39,7 @@ struct Capture {
     is_named: bool,
 }
 
-/// What became of one.
+/// The outcome of one capture.
 enum Outcome {
     Read(Counts),
     Unreadable(String),
@@ -130,7 +130,7 @@ fn take<'c>(next: &AtomicUsize, captures: &'c [Capture]) -> Option<(usize, &'c C
 }
 
 fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
-    // A fault of the engine costs this capture and is said; the others are still read.
+    // A fault of the engine costs this capture and is reported; the others are still read.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut sink = AlertCounts::default();
         let input = Input { path: path.to_path_buf(), is_named: true };
@@ -193,7 +193,7 @@ fn print(counts: &FileCounts, as_lines: bool) {
     standard_output::text(&text);
 }
 
-/// Compares with expected lines; of two fields (id and count) when no files are told apart.
+/// Compares with expected lines; of two fields (id and count) when all files are counted together.
 fn compare(path: &Path, counts: &FileCounts, exit: Exit) -> Result<Exit, Fault> {
     let text = operator_file::text(path, NAMED_FILE_BYTES_MAX).map_err(|e| {
         Fault::input(format!("{}: unreadable: {e}: name a file with --expect", path.display()))

@@ -71,7 +71,7 @@ pub(super) fn run(options: &Append) -> Ended {
     Ok(0)
 }
 
-/// What to do where so many records were sealed and no more could be.
+/// What to do when `sealed` records were sealed and no more could be.
 fn rest_of(sealed: u64) -> String {
     let sealed = thousands(sealed);
     format!("{sealed} records of this run are sealed: make room, then give the others again")
@@ -157,7 +157,7 @@ impl Split for Lines {
             start += len + 1;
         }
         rest.drain(..start);
-        // A line without end is given up at the limit of a record, marked as cut.
+        // A line without end is cut at the limit of a record, and marked as cut.
         if rest.len() > RECORD_MAX {
             self.line(&rest, each)?;
             rest.clear();

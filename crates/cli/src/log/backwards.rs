@@ -26,7 +26,7 @@ impl Sink for Numbers<'_> {
         true
     }
 
-    /// It is said when the range is shown.
+    /// It is reported when the range is shown.
     fn unreadable(&mut self, _: &str) {}
 }
 
@@ -61,7 +61,7 @@ fn bounds(reader: &Reader<'_>, selection: &Selection) -> Result<(u64, u64), LogF
     Ok((first, last.saturating_add(1).min(next)))
 }
 
-/// Number of the first of the last so many records that are wanted.
+/// Number of the first of the last `n` wanted records.
 pub(super) fn first_of_last(
     reader: &mut Reader<'_>,
     selection: &Selection,
@@ -86,8 +86,8 @@ pub(super) fn first_of_last(
     Ok(if lines == 0 { end } else { first })
 }
 
-/// Shows so many wanted records at most, from the last to the first: how many were shown, and whether the output was
-/// closed.
+/// Shows up to a number of wanted records, from the last to the first. Returns how many were shown, and whether the
+/// output was closed.
 pub(super) fn show(
     reader: &mut Reader<'_>,
     selection: &Selection,

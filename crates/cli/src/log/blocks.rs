@@ -1,4 +1,4 @@
-//! Input that is read by a thread of its own, so that time goes on while it is waited for.
+//! Input that is read by a thread of its own, so that timers run while the caller waits for input.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, sync_channel};

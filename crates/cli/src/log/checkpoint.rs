@@ -124,6 +124,6 @@ fn carry(options: &CheckpointOptions) -> Ended {
         let how = if failed.is_none() { "carried to" } else { "NOT carried to all of" };
         standard_output::line(format_args!("{} chunks, {how} {places} places", thousands(size)));
     }
-    // It was said when it failed.
+    // The error was printed when it failed.
     Ok(failed.map_or(0, |fault| fault.code))
 }

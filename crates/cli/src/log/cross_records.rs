@@ -1,5 +1,5 @@
-//! What records say together that none says alone: messages of a sender that are missing between two,
-//! and which record an envelope that came again stands in first. Told of what is shown, in its order.
+//! What only several records together show: messages of a sender that are missing between two records,
+//! and the record that first held an envelope that came again. It sees the shown records, in their order.
 
 use gabion_logs::evidence;
 use gabion_logs::limits::REPLAY_ENVELOPES_MAX;
@@ -10,7 +10,7 @@ use gabion_seal::{Flags, Kind, Transport};
 use memchr::memmem::Finder;
 use std::collections::HashMap;
 
-/// Hex digits of an envelope's nonce, and of its tag: together they tell it from every other.
+/// Hex digits of an envelope's nonce, and of its tag: together they identify it.
 const NONCE_DIGITS: usize = 24;
 const TAG_DIGITS: usize = 32;
 

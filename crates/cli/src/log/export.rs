@@ -82,7 +82,7 @@ fn journal_entry(found: &Found<'_>, out: &mut Vec<u8>) {
 
 /// An entry of the journal as a message of RFC 5424: what that has no place for is left out.
 fn syslog_message(entry: &Fields<'_>, out: &mut Vec<u8>) {
-    // User-level notice where nothing is said, as journald takes it.
+    // The default is a notice of facility user, as with journald.
     let pri =
         u16::from(entry.facility().unwrap_or(1)) * 8 + u16::from(entry.priority().unwrap_or(5));
     out.extend_from_slice(format!("<{pri}>1 ").as_bytes());
@@ -139,7 +139,7 @@ pub(super) fn run(options: &Export) -> Ended {
             reader.scan(Cursor::default(), &selection, &mut raw)?;
         }
     }
-    // What could not be written is said at the end of the program.
+    // A failed write is reported at the end of the program.
     let _ = out.flush();
     if options.select.record.is_some() {
         not_behind_the_end(&selection, &reader, &options.reading.log)?;

@@ -13,8 +13,8 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// File of the readers' public keys in the signer's state: in the log's folder, whoever can write to the
-/// disk could add himself.
+/// File of the readers' public keys in the signer's state: in the log's folder, anybody with write access to
+/// the disk could add a key.
 pub(super) const RECIPIENTS: &str = "recipients";
 
 /// The state folder of a log.
@@ -108,7 +108,7 @@ pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), LogFau
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
-/// Keeps the readers' public keys beside the signer, for the verbs that write later.
+/// Stores the readers' public keys with the signer, for the verbs that write later.
 ///
 /// # Errors
 /// If the file can't be written; the text names it.
@@ -234,17 +234,17 @@ pub(super) fn writer_at(
     state: Option<&Path>,
     seal: Option<&SealOptions>,
 ) -> Result<(Writer<Files>, Opened), LogFault> {
-    writer_telling(log, state, seal, &mut |_, _| Ok(()))
+    writer_reporting(log, state, seal, &mut |_, _| Ok(()))
 }
 
-/// The same; `found` is told what [`Writer::open_telling`] tells.
-pub(super) fn writer_telling(
+/// The same; `found` receives what [`Writer::open_telling`] reports.
+pub(super) fn writer_reporting(
     log: &Path,
     state: Option<&Path>,
     seal: Option<&SealOptions>,
     found: &mut dyn FnMut([u8; 16], &Opened) -> gabion_seal::Result<()>,
 ) -> Result<(Writer<Files>, Opened), LogFault> {
-    // What ends soon is hardly swapped out: only what can't be helped is said.
+    // A short run is hardly swapped out: only a complete failure to lock memory is reported.
     if let (Locked::Nothing, Some(text)) = (guard_secrets(), Locked::Nothing.complaint()) {
         eprintln!("gabion: {text}");
     }
@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_memory_can_not_be_locked_it_is_said() {
+    fn a_failure_to_lock_memory_is_reported() {
         let locked = lock_all(false);
         assert_ne!(locked, Locked::All);
         assert!(locked.complaint().is_some_and(|c| c.contains("LimitMEMLOCK")));

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 const COMMIT_AFTER: Duration = Duration::from_millis(100);
 /// How long a wait for entries lasts before signals and time are looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a cursor stands before it is said again.
+/// How long a cursor is valid before it is written again.
 const SAY_AGAIN: Duration = Duration::from_secs(3600);
 /// The type of the statement that holds a cursor.
 const STATEMENT: &str = "journal";
@@ -79,7 +79,7 @@ pub(super) fn run(options: &FollowJournal) -> Ended {
     let Sealing { writer, entries, cut, gaps, .. } = sealing;
     let is_input = taken.as_ref().is_err_and(LogFault::is_input);
     let advice =
-        "make room and start it again: it goes on with the entry behind the last one sealed";
+        "free disk space and start it again: it continues with the entry after the last one sealed";
     let stopped = |fault: LogFault| fault.with_advice(advice).about(&options.folder.log);
     if taken.is_ok() || is_input {
         writer.close(now_ns()).map_err(|e| stopped(LogFault::from(e)))?;
@@ -112,7 +112,7 @@ struct Sealing {
     source: Source,
     /// Of the last entry that is not committed.
     cursor: Option<String>,
-    /// The one that the log says, and when it was said last.
+    /// The one in the log, and when it was written last.
     said: (Option<String>, Instant),
     /// Bytes that are not committed, and since when there are some.
     waiting: usize,
@@ -150,12 +150,12 @@ impl Sealing {
 
     /// Makes what came durable, with its cursor behind it.
     fn commit(&mut self) -> Result<(), LogFault> {
-        // A quiet journal's cursor is said again, before segments that are let go of take it along.
+        // The cursor of a quiet journal is written again, before it is lost with a pruned segment.
         let is_old = self.said.1.elapsed() >= SAY_AGAIN;
         let again = if is_old { self.said.0.clone() } else { None };
         if let Some(cursor) = self.cursor.take().or(again) {
-            let told = statement(STATEMENT, |json| json.field("cursor", &cursor));
-            self.writer.state(&[told], 0)?;
+            let cursor_statement = statement(STATEMENT, |json| json.field("cursor", &cursor));
+            self.writer.state(&[cursor_statement], 0)?;
             self.writer.commit(now_ns())?;
             self.said = (Some(cursor), clock::now());
         }

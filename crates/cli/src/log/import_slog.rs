@@ -1,4 +1,4 @@
-//! `gabion log import-slog`: reads slog's own file with its checks, prints its summary line beside ours,
+//! `gabion log import-slog`: reads slog's own file with its checks, prints its summary line next to ours,
 //! and seals the records when a log is named.
 
 use super::options::ImportSlog;
@@ -99,7 +99,7 @@ fn check_head(
     ahead: &mut VecDeque<Vec<u8>>,
 ) -> Result<(), LogFault> {
     let mut is_opened = true;
-    // A first line that alone does not open is damaged, and told as such.
+    // If only the first line does not open, it is damaged, and is reported as such.
     for _ in 0..2 {
         let line = next_line(options, input)?;
         let text = line.strip_suffix(b"\n").unwrap_or(&line);

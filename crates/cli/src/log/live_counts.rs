@@ -1,5 +1,5 @@
-//! What a running listener counts, asked at the address of its metrics: of each place where messages
-//! change hands how many came, went on, wait, and were lost for which reason.
+//! The counts of a running listener, read from the address of its metrics: for each stage, the number of
+//! messages that it received, passed on, still holds, and lost for which reason.
 
 use super::{Ended, LogFault};
 use crate::limits::METRICS_BYTES_MAX;

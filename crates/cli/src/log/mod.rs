@@ -84,7 +84,7 @@ impl LogFault {
         LogFault { code: Exit::Environment.code(), text: text.into() }
     }
 
-    /// The same of a writer that can't go on for want of room: how much is sealed, and what to do.
+    /// The same for a writer that can't continue because the disk is full: how much is sealed, and what to do.
     pub(crate) fn with_advice(self, advice: impl std::fmt::Display) -> LogFault {
         if self.code == Exit::Environment.code() {
             LogFault { text: format!("{}: {advice}", self.text), ..self }

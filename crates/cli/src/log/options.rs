@@ -19,7 +19,7 @@ pub(crate) enum LogVerb {
     Init(Init),
     /// Seal what standard input says, a record a line
     Append(Append),
-    /// Seal the entries of systemd's journal as they come; goes on where it ended, also after a kill
+    /// Seal the entries of systemd's journal as they come; continues where it ended, also after a kill
     FollowJournal(FollowJournal),
     /// Print records: by number, time, source, text; needs a reader's key
     Show(Show),
@@ -40,7 +40,7 @@ pub(crate) enum LogVerb {
     Export(Export),
     /// Read slog's own file with its checks, and seal what it holds
     ImportSlog(ImportSlog),
-    /// Open the log as a writer does: mends what a crash left, refuses what no crash makes
+    /// Open the log as a writer does: repairs the end after a crash, refuses any other damage
     Recover(Recover),
     /// Say how large the log is, what is in it and who can read it
     Stat(Stat),
@@ -135,10 +135,10 @@ pub(crate) struct Init {
 /// How chunks are made.
 #[derive(Debug, Args)]
 pub(crate) struct SealOptions {
-    /// Pad chunks, so that their length tells less (12 % at most)
+    /// Pad chunks, so that their length reveals less (12 % at most)
     #[arg(long)]
     pub(crate) pad: bool,
-    /// Do not compress: lengths then tell nothing of content beside their own
+    /// Do not compress: lengths then reveal nothing about content but its length
     #[arg(long)]
     pub(crate) no_compress: bool,
     /// Round the times that are visible to the second
@@ -238,10 +238,10 @@ pub(crate) struct Show {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) select: Select,
-    /// Go on as the log is written
+    /// Continue as the log is written
     #[arg(short = 'f', long, conflicts_with = "reverse")]
     pub(crate) follow: bool,
-    /// Only the last so many
+    /// Only the last N
     #[arg(short = 'n', long, value_name = "N", value_parser = values::number::<u64>(0, u64::MAX))]
     pub(crate) lines: Option<u64>,
     /// The newest first
@@ -341,7 +341,7 @@ pub(crate) struct CheckpointOptions {
     pub(crate) since: Option<u64>,
     #[command(flatten)]
     pub(crate) push: PushOptions,
-    /// Go on carrying each new checkpoint to where these options say
+    /// Continue to carry each new checkpoint to where these options say
     #[arg(long, conflicts_with_all = ["since", "json"])]
     pub(crate) follow: bool,
     #[command(flatten)]
@@ -445,7 +445,7 @@ pub(crate) struct ImportSlog {
 pub(crate) struct Recover {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
-    /// Put a log that no crash damaged aside, and go on in a new one that says so
+    /// Put a log that no crash damaged aside, and continue in a new one that names it
     #[arg(long)]
     pub(crate) accept_loss: bool,
     #[command(flatten)]

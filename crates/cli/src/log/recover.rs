@@ -1,6 +1,6 @@
 //! `gabion log recover`: opens the log as a writer does.
 //!
-//! What a crash left is mended, and the log says so. What no crash makes is refused; with
+//! The end that a crash left is repaired, and the log records it. Any other damage is refused; with
 //! `--accept-loss` the old log and its signer's state are put aside whole, as evidence, and a new log
 //! begins whose first statement names the old one and its last checkpoint.
 
@@ -80,7 +80,7 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
     let identity = init.create(&mut make(log)?, make(&state)?)?;
     folders::store_recipients(&state, &recipients).map_err(LogFault::environment)?;
     let (mut writer, _) = folders::writer(&options.folder, None)?;
-    let told = statement("recovery", |json| {
+    let recovery = statement("recovery", |json| {
         json.number("bytes", 0u64);
         json.field("accepted_loss", &fault.text);
         json.field("old_origin", &old.origin);
@@ -90,7 +90,7 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
             json.field("old_root", base64(&last.checkpoint.root));
         }
     });
-    writer.state(&[told], 0).map_err(|e: Error| LogFault::from(e))?;
+    writer.state(&[recovery], 0).map_err(|e: Error| LogFault::from(e))?;
     writer.close(now_ns())?;
     standard_output::line(identity.vkey);
     eprintln!(

@@ -24,11 +24,11 @@ impl SealedFindings {
         log: &Path,
         on_open: &mut dyn FnMut(OpenedLog) -> gabion_seal::Result<()>,
     ) -> Result<SealedFindings, Fault> {
-        let mut tell = |log_id, opened: &gabion_seal::writer::Opened| {
+        let mut report = |log_id, opened: &gabion_seal::writer::Opened| {
             on_open(OpenedLog { log_id, chunks: opened.chunks })
         };
-        let (writer, found) =
-            folders::writer_telling(log, None, None, &mut tell).map_err(LogFault::into_fault)?;
+        let (writer, found) = folders::writer_reporting(log, None, None, &mut report)
+            .map_err(LogFault::into_fault)?;
         let opened = OpenedLog { log_id: writer.identity().log_id(), chunks: found.chunks };
         Ok(SealedFindings {
             path: log.to_path_buf(),

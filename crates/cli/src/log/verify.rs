@@ -28,8 +28,8 @@ pub(super) fn anchors(paths: &[PathBuf]) -> Result<Vec<Anchor>, LogFault> {
     Ok(all)
 }
 
-/// Checkpoints in the log's folder that a trusted witness cosigned. Whoever can write there can take the
-/// newest away, so they say what is there up to their size and no more.
+/// Checkpoints in the log's folder that a trusted witness cosigned. An attacker with write access can remove
+/// the newest, so they vouch for the log up to their size and no more.
 fn cosigned(log: &Files, witnesses: &[Vkey]) -> Vec<Anchor> {
     let by = |note: &Note| {
         let signed = note.verify(witnesses).unwrap_or_default();
@@ -104,7 +104,7 @@ const PLACES_SHOWN: usize = 50;
 /// Notes that are printed.
 const NOTES_SHOWN: usize = 20;
 
-/// Says how many of so many were not printed.
+/// Prints how many of all were not printed.
 fn say_left(all: usize, shown: usize, what: &str) {
     if all > shown {
         standard_output::line(format_args!(

@@ -1,9 +1,9 @@
 //! A run in the background (`-D`) and as another user (`--user`, `--group`).
 //!
-//! Both start the program anew with the rest of its command line: as that user from the first line of
+//! Both start the program again with the rest of its command line: as that user from the first line of
 //! the configuration on, so that nothing is opened with more rights than the run has; and for the
-//! background as a process of its own session, which says when it is ready. Until then whoever started
-//! it waits, so that a configuration that is refused ends with its message and exit code 1.
+//! background as a process of its own session, which reports when it is ready. Until then the process that
+//! started it waits, so that a configuration that is refused ends with its message and exit code 1.
 
 use crate::standard_output;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
@@ -46,7 +46,7 @@ fn again(args: Vec<OsString>) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Goes on as that user and group; comes back only with what is wrong.
+/// Continues as that user and group; returns only with an error.
 pub(super) fn as_user(user: Option<&str>, group: Option<&str>) -> String {
     let prepared = again(command_line(&[("--user", true), ("--group", true)])).and_then(|mut c| {
         let found = user.map(find_user).transpose()?;
@@ -120,15 +120,15 @@ pub(super) fn leave_session() {
     let _ = rustix::process::setsid();
 }
 
-/// In the background: all is open and loaded. Whoever started this goes on; nothing is said to the
-/// terminal any more.
+/// In the background: all is open and loaded. The process that started this one continues; nothing more is
+/// printed on the terminal.
 pub(super) fn ready(folder: Option<&str>) -> Result<(), String> {
     if let Some(folder) = folder {
         std::env::set_current_dir(folder).map_err(|e| format!("daemon-directory {folder}: {e}"))?;
     }
     let nowhere = File::options().write(true).open("/dev/null");
     let nowhere = nowhere.map_err(|e| format!("/dev/null: {e}"))?;
-    // Whoever waited may be gone: that is no reason to stop.
+    // The process that waited may be gone: that is no reason to stop.
     standard_output::line(READY);
     let done = dup2_stdout(&nowhere).and_then(|()| dup2_stderr(&nowhere));
     done.map_err(|e| format!("the terminal cannot be left: {e}"))

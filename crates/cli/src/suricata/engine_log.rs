@@ -1,4 +1,4 @@
-//! The engine's own messages, on the console as the peer writes them (`E: detect: …`) and in the
+//! The engine's own messages, on the console as Suricata writes them (`E: detect: …`) and in the
 //! files the configuration asks for, as text or as JSON lines.
 
 use crate::standard_output;
@@ -34,7 +34,7 @@ impl Level {
         Level::Debug,
     ];
 
-    /// The word in the peer's messages.
+    /// The word in Suricata's messages.
     fn name(self) -> &'static str {
         match self {
             Level::Error => "Error",
@@ -217,7 +217,7 @@ impl Inner {
         for f in self.files.iter_mut().filter(|f| level <= f.level) {
             let line = if f.is_json { j.bytes() } else { text.as_bytes() };
             let Some(file) = &mut f.file else { continue };
-            // A log file that can't be written must not stop the run, but it is said, once.
+            // A log file that can't be written must not stop the run, but it is reported once.
             if let Err(e) = file.write_all(&[line, b"\n"].concat()) {
                 f.file = None;
                 eprintln!("W: logopenfile: {}: {e}: messages are lost", f.path.display());

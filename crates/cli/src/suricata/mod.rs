@@ -77,7 +77,7 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
     if (!options.test || options.log_dir.is_some())
         && let Err(e) = check_folder(&folder)
     {
-        // What is wrong beside that is said too, though no log can be opened.
+        // Unknown options are reported too, though no log can be opened.
         for name in &options.unknown {
             standard_output::line(format_args!("W: suricata: {}", unknown(name)));
         }
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
     code
 }
 
-/// What is said of an option that nothing is made of.
+/// The warning about an option that is not supported.
 fn unknown(name: &str) -> String {
     let near = match gabion_record::near::nearest(name, options::KNOWN.iter().copied()) {
         Some(near) => format!(": did you mean {near}?"),
@@ -99,16 +99,16 @@ fn unknown(name: &str) -> String {
     format!("option {name} is not known here and has no effect{near}")
 }
 
-/// The configuration that the peer reads when none is named.
+/// The configuration that Suricata reads when none is named.
 const INSTALLED: &str = "/etc/suricata/suricata.yaml";
 
 /// The configuration named, else the installed one, else the built-in one.
 fn configuration(o: &Options) -> Result<Tree, gabion_settings::Error> {
     let installed = Path::new(INSTALLED);
-    let mut tell = |said: &str| eprintln!("W: conf-yaml-loader: {said}");
+    let mut warn = |said: &str| eprintln!("W: conf-yaml-loader: {said}");
     let mut config = match &o.config {
-        Some(path) => read_yaml_file(path, &mut tell)?,
-        None if installed.is_file() => read_yaml_file(installed, &mut tell)?,
+        Some(path) => read_yaml_file(path, &mut warn)?,
+        None if installed.is_file() => read_yaml_file(installed, &mut warn)?,
         None => built_in_configuration(),
     };
     for path in &o.includes {
@@ -132,7 +132,7 @@ fn configuration(o: &Options) -> Result<Tree, gabion_settings::Error> {
     Ok(config)
 }
 
-/// The peer lets its environment choose the version of DNS records in all EVE outputs.
+/// Suricata lets its environment choose the version of DNS records in all EVE outputs.
 fn dns_version(config: &mut Tree, version: &str) {
     let Some((_, outputs)) = config.children.iter_mut().find(|(n, _)| n == "outputs") else {
         return;
@@ -431,7 +431,7 @@ impl Watch for Spoken<'_> {
     }
 }
 
-/// How many threads read; what stands against several is said.
+/// How many workers there are; a reason against several is logged.
 fn plan(
     o: &Options,
     config: &Tree,
@@ -446,8 +446,8 @@ fn plan(
     Ok(plan)
 }
 
-/// Says what is wrong with a capture; false when the run failed for it.
-fn tell(input: &InputDone, log: &mut EngineLog) -> bool {
+/// Logs what is wrong with a capture; false when the run failed for it.
+fn log_input(input: &InputDone, log: &mut EngineLog) -> bool {
     let shown = input.path.display();
     for note in &input.notes {
         log.warning("pcap", &format!("{shown}: {note}"));
@@ -477,7 +477,7 @@ fn delete(input: &InputDone, log: &mut EngineLog) {
 }
 
 /// How long a capture must not have changed, and the time between two looks, in seconds, unless
-/// configured: the peer's.
+/// configured: Suricata's defaults.
 const ARRIVAL_DELAY: u64 = 30;
 const ARRIVAL_INTERVAL: u64 = 5;
 /// A folder is not looked into all the time.
@@ -490,7 +490,7 @@ fn arrivals(o: &Options, config: &Tree, log: &EngineLog) -> Result<Option<Arriva
     }
     let folder = match o.captures.as_slice() {
         [one] if Path::new(one).is_dir() => PathBuf::from(one),
-        // As the peer does: captures that are named are read once.
+        // As in Suricata, captures that are named are read once.
         [_] => return Ok(None),
         _ => return Err("--pcap-file-continuous takes one folder (-r FOLDER)".to_string()),
     };
@@ -503,7 +503,7 @@ fn arrivals(o: &Options, config: &Tree, log: &EngineLog) -> Result<Option<Arriva
         delay: seconds("pcap-file.delay", ARRIVAL_DELAY),
         on_read: Arc::new(move |input| {
             let mut log = log.clone();
-            tell(input, &mut log);
+            log_input(input, &mut log);
             if is_deleting {
                 delete(input, &mut log);
             }
@@ -560,7 +560,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     };
     let mut code = i32::from(done.lost_workers > 0);
     for input in &done.inputs {
-        code |= i32::from(!tell(input, log));
+        code |= i32::from(!log_input(input, log));
     }
     if done.is_stopped {
         log.notice("suricata", "Signal Received.  Stopping engine.");

@@ -1,4 +1,4 @@
-//! The peer's command line.
+//! Suricata's command line.
 
 use gabion_settings::{Checksums, SelectionFiles, SimulatedFaults};
 use std::ffi::{OsStr, OsString};
@@ -31,9 +31,9 @@ pub(crate) struct Options {
     pub(crate) filter_file: Option<PathBuf>,
     /// Captures that were read whole are deleted.
     pub(crate) delete: bool,
-    /// A folder is looked into for further captures until the run is told to stop.
+    /// A folder is looked into for further captures until the run is asked to stop.
     pub(crate) continuous: bool,
-    /// The run goes on in the background.
+    /// The run continues in the background.
     pub(crate) daemon: bool,
     /// Name or number of the user and of the group to run as.
     pub(crate) user: Option<String>,

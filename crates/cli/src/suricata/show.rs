@@ -5,8 +5,8 @@ use crate::standard_output;
 use gabion_record::Tree;
 use gabion_record::applayer::{Catalog, Transport};
 
-/// Features that tests and scripts look for; only what is really there. `LIBNET1.1` is the peer's
-/// word for rules that reject: they load, and verdicts tell what would be sent to whom.
+/// Features that tests and scripts look for; only what is really there. `LIBNET1.1` is Suricata's
+/// word for rules that reject: they load, and verdicts show which packets would be sent.
 const FEATURES: &str = "PCAP_SET_BUFF AF_PACKET HAVE_PACKET_FANOUT LIBNET1.1 HAVE_HTP_URI_NORMALIZE_HOOK PCRE_JIT HAVE_LUA HAVE_JA3 HAVE_JA4 HAVE_LIBJANSSON TLS TLS_C11 MAGIC RUST";
 
 /// Prints what was asked for and gives the exit code.
@@ -71,16 +71,16 @@ fn help() {
          -r FILE|FOLDER|-        captures\n\
          --pcap-file-recursive   folders below too\n\
          --pcap-file-delete      captures that were read whole are deleted\n\
-         --pcap-file-continuous  look into the folder again and again until told to stop\n\
-         -D                      go on in the background once all is loaded\n\
+         --pcap-file-continuous  read further captures of the folder until stopped\n\
+         -D                      continue in the background once all is loaded\n\
          --user NAME  --group NAME  run as that user and group\n\
          -F FILE, EXPRESSION     which frames are read: a capture filter\n\
          --runmode MODE          single (default), autofp or workers: how many threads\n\
          --pidfile FILE          holds the process's number while it runs\n\
-         -s FILE                 rules beside those of the configuration\n\
+         -s FILE                 rules in addition to those of the configuration\n\
          -S FILE                 rules instead of those of the configuration\n\
          -l FOLDER               where outputs go\n\
-         -k all|none             look at checksums, or not\n\
+         -k all|none             verify checksums: all or none\n\
          -T                      test configuration and rules\n\
          --init-errors-fatal     a refused rule ends the run\n\
          --disable-detection     no rules\n\

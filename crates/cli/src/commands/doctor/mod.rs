@@ -75,7 +75,7 @@ fn advice(state: &MemoryState, run: Option<&Run>) -> Vec<Advice> {
             say(
                 format!("the kernel has killed {kills} times for want of memory in {place}"),
                 format!(
-                    "raise the limit ({}), or leave more room beside the budget with --budget {below}",
+                    "raise the limit ({}), or leave more memory outside the budget with --budget {below}",
                     limit_file(state),
                 ),
             );
@@ -111,7 +111,7 @@ fn advice(state: &MemoryState, run: Option<&Run>) -> Vec<Advice> {
     if let Some(peak) = state.peak.filter(|p| *p as f64 >= CLOSE * state.limit as f64) {
         say(
             format!("at its most {} of {} were in use", ByteSize(peak), ByteSize(state.limit)),
-            "page cache counts too and is given back; when kills stand above, raise the limit"
+            "page cache counts too and is released under pressure; when kills are listed above, raise the limit"
                 .into(),
         );
     }
@@ -221,7 +221,7 @@ fn version(state: &MemoryState) -> &'static str {
         LimitOrigin::Cgroup(file) if file.ends_with("memory.limit_in_bytes") => "cgroup v1",
         LimitOrigin::Cgroup(_) => "cgroup v2",
         LimitOrigin::Machine => "no cgroup limit below the machine's memory",
-        LimitOrigin::Unknown => "neither cgroup nor machine tell a limit",
+        LimitOrigin::Unknown => "neither the cgroup nor the machine has a limit",
     }
 }
 
@@ -451,10 +451,10 @@ mod tests {
         (advice.into_iter().map(|a| a.what).collect(), text, json)
     }
 
-    /// What the study of the peer's exhaustion found by hand in version 2: a limit of 10 GB, a peak
-    /// beside it, five kills.
+    /// What a study of Suricata's memory exhaustion found by hand in version 2: a limit of 10 GB, a peak
+    /// close to it, five kills.
     #[test]
-    fn kills_and_a_peak_at_the_limit_are_told() {
+    fn kills_and_a_peak_at_the_limit_are_reported() {
         let own = "sys/fs/cgroup/docker/1";
         let file = |name: &str| format!("{own}/{name}");
         let dir = tree(&[
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_shed_and_refused_is_told_with_a_remedy() {
+    fn what_a_run_shed_and_refused_is_reported_with_a_remedy() {
         let run = Run {
             sheds: vec![("sources".into(), "profile_folded".into(), 7)],
             unbalanced: vec!["logs".into()],
