@@ -41,5 +41,5 @@ limits! { "cli";
 
     /// Files of which nothing was used that are named.
     pub(crate) const UNUSED_NAMED_MAX: usize = 8,
-        Spares("the number of the others is said");
+        Spares("the number of the others is printed");
 }

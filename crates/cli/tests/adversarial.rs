@@ -32,7 +32,7 @@ fn of<'r>(records: &'r [serde_json::Value], kind: &str) -> Vec<&'r serde_json::V
     records.iter().filter(|r| r["event_type"] == kind).collect()
 }
 
-/// Rules that all match every packet: a packet's alerts are limited (15, the peer's default), the rest
+/// Rules that all match every packet: a packet's alerts are limited (15, Suricata's default), the rest
 /// are counted.
 #[test]
 fn alerts_of_a_packet_are_limited() {
@@ -49,8 +49,8 @@ fn alerts_of_a_packet_are_limited() {
     assert_eq!(overflow, 50 * (400 - 15));
 }
 
-/// Fragments inside a tunnel whose packets are fragments themselves, over and over: each is put together
-/// or given up, none waits for itself.
+/// Fragments inside a tunnel whose packets are fragments themselves, over and over: each is reassembled
+/// or shed, none waits for itself.
 #[test]
 fn fragments_in_fragments_end() {
     let inner = ipv4(17, 7, 0, [CLIENT, SERVER], &udp([1, 9], &[b'x'; 64]));
@@ -168,7 +168,7 @@ fn conversation(ports: [u16; 2], said: &[Said<'_>]) -> Vec<Vec<u8>> {
     packets
 }
 
-/// Sessions that say they go on in another protocol and then speak a third, or the same: nothing is
+/// Sessions that announce a change to another protocol and then speak a third, or the same: nothing is
 /// taken for what it is not, and the bytes behind the change are seen.
 #[test]
 fn changes_of_protocol_that_lie() {
@@ -183,10 +183,10 @@ fn changes_of_protocol_that_lie() {
                 (true, b"EHLO a\r\n"),
                 (false, b"250 STARTTLS\r\n"),
                 (true, b"STARTTLS\r\n"),
-                (false, b"220 go on\r\n"),
+                (false, b"220 ready\r\n"),
             ],
         ),
-        (21, &[(false, b"220 a\r\n"), (true, b"AUTH TLS\r\n"), (false, b"234 go on\r\n")]),
+        (21, &[(false, b"220 a\r\n"), (true, b"AUTH TLS\r\n"), (false, b"234 ready\r\n")]),
         (
             80,
             &[

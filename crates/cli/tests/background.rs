@@ -1,6 +1,6 @@
-//! Runs that go on until they are told to stop: over a folder into which captures come, in the
+//! Runs that continue until they are asked to stop: over a folder into which captures come, in the
 //! background, as another user.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+#![allow(clippy::print_stdout, reason = "a test prints what it found on standard output")]
 #![allow(clippy::disallowed_methods)] // waits for another process, by the clock
 
 mod program;
@@ -28,7 +28,7 @@ fn alerts(folder: &Path) -> usize {
     std::fs::read_to_string(folder.join("fast.log")).unwrap_or_default().lines().count()
 }
 
-/// A capture comes into a folder as whoever captures would leave it: whole under its name.
+/// Moves a capture into the folder as a capturing program does: complete, under its name.
 fn put(folder: &Path, name: &str) {
     let hidden = folder.parent().unwrap().join(name);
     std::fs::copy(demo(), &hidden).unwrap();
@@ -36,7 +36,7 @@ fn put(folder: &Path, name: &str) {
 }
 
 #[test]
-fn captures_that_come_into_a_folder_are_read_until_the_run_is_told_to_stop() {
+fn captures_that_come_into_a_folder_are_read_until_the_run_is_asked_to_stop() {
     let rules = repository("demo/gabion.rules").display().to_string();
     for runmode in ["single", "autofp"] {
         let dir = tempfile::tempdir().unwrap();

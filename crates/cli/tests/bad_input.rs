@@ -1,5 +1,5 @@
-//! What is wrong outside is said in one line with the right exit code, and what was written stays
-//! valid.
+//! An error outside the program is reported in one line with the right exit code, and files that were written
+//! stay valid.
 #![allow(clippy::disallowed_methods)] // waits for another process, by the clock
 
 mod program;
@@ -120,7 +120,7 @@ fn usage_faults_exit_with_2() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_said_before_anything_is_read() {
+fn a_folder_that_cannot_be_written_is_reported_before_anything_is_read() {
     let dir = scratch();
     // A file where a folder is needed refuses even those who may write everywhere.
     let file = write(dir.path(), "file", b"");
@@ -134,7 +134,7 @@ fn a_folder_that_cannot_be_written_is_said_before_anything_is_read() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_counted() {
+fn a_full_disk_is_reported_and_counted() {
     let dir = scratch();
     let out = dir.path().join("out").display().to_string();
     let set = "outputs.1.eve-log.filename=/dev/full";
@@ -236,9 +236,9 @@ fn an_interrupted_run_leaves_whole_outputs() {
     json_lines(&out.join("eve.json"));
 }
 
-/// A rule that is refused is said, also with `-q`; the others are used. Where none is left the run ends with 3.
+/// A refused rule is reported, also with `-q`; the others are used. Where none is left the run ends with 3.
 #[test]
-fn refused_rules_are_said_and_a_run_without_any_ends() {
+fn refused_rules_are_reported_and_a_run_without_any_ends() {
     let dir = tempfile::tempdir().unwrap();
     let good = "alert ip any any -> any any (msg:\"a\"; sid:1;)\n";
     let bad = "alert nothing any any -> any any (msg:\"b\"; sid:2;)\n";
@@ -295,9 +295,9 @@ fn folders_in_place_of_files_are_named() {
     gabion(&["read", &folder]).refuses(3, &[&folder, "no files"]);
 }
 
-/// Rules load without the files beside them, but what then is missing is said.
+/// Rules load without their configuration files, but the missing files are reported.
 #[test]
-fn files_beside_rules_that_are_missing_are_named() {
+fn missing_configuration_files_of_rules_are_named() {
     let dir = scratch();
     let rules = repository("demo/gabion.rules").display().to_string();
     for (key, word) in [
@@ -311,7 +311,7 @@ fn files_beside_rules_that_are_missing_are_named() {
         let said: Vec<&str> =
             r.err.lines().filter(|l| words.iter().all(|w| l.contains(w))).collect();
         assert_eq!((r.code, said.len()), (0, 1), "{}", r.err);
-        // The drop-in door says it as the peer does (8.0.7: `could not open`, `Error opening file`).
+        // `gabion suricata` reports it in the words of Suricata (8.0.7: `could not open`, `Error opening file`).
         let out = dir.path().display().to_string();
         let demo = demo();
         let args = ["suricata", "-r", &demo, "-S", &rules, "-l", &out, "--set", &set];
@@ -380,7 +380,7 @@ fn secrets_given_by_mistake_are_not_repeated() {
     assert!(!said.err.contains("hunter2"), "{}", said.err);
 }
 
-/// A link type that is not decoded is no reason to look for another kind of file, and of a folder it is said once.
+/// A link type that is not decoded is no reason to look for another kind of file, and in a folder it is reported once.
 #[test]
 fn hints_fit_what_is_wrong() {
     let dir = scratch();

@@ -49,7 +49,7 @@ fn captures_go_through_our_own_flows() {
     let (found, log) = read(&[&flows.join("slips/test8-malicious.pcap")], &[]);
     assert!(log.contains("performing an arp scan"), "{log}");
     assert!(found.iter().any(|l| l.contains("ARP_SCAN")));
-    // With the rule engine's outputs beside it, and the same with several workers.
+    // Together with the rule engine's outputs, and the same with several workers.
     let beacon = flows.join("slips/test-cc-capture-1.pcap.zst");
     let (one, log) = read(&[&beacon], &[]);
     assert!(!one.is_empty() && !log.is_empty());
@@ -108,10 +108,10 @@ fn a_shuffle_within_a_minute_changes_nothing() {
     assert!(!runs[0].is_empty() && runs[1] == runs[0] && runs[2] == runs[0]);
 }
 
-/// D44 of the peer: when every flow fails the run says so, in the ledger and by its exit code; when some do
+/// D44 of Slips: when every flow fails, the ledger and the exit code report it; when some fail,
 /// they are counted.
 #[test]
-fn flows_that_fail_are_counted_and_told_by_the_exit_code() {
+fn flows_that_fail_are_counted_and_set_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("conn.log");
     let out = folder.path().join("out").display().to_string();
@@ -131,17 +131,17 @@ fn flows_that_fail_are_counted_and_told_by_the_exit_code() {
     assert!(alerts.contains("UNKNOWN_PORT"), "{alerts}");
 }
 
-/// Flows that have not ended yet: the hourly logs of open ones are read, and a long one is told before it
-/// ends, once however often it stands there, and with its last numbers when its window is over.
+/// Flows that have not ended yet: the hourly logs of open ones are read, and a long one is reported before it
+/// ends, once however often the log has it, and again with its last numbers when its window is over.
 #[test]
-fn open_flows_are_told_before_they_end() {
-    let Some(flows) = flows("open_flows_are_told_before_they_end") else { return };
+fn open_flows_are_reported_before_they_end() {
+    let Some(flows) = flows("open_flows_are_reported_before_they_end") else { return };
     let (found, _) = read(&[&flows.join("rita/open_sni")], &[]);
     let long: Vec<&String> = found.iter().filter(|l| l.contains("\"LONG_CONNECTION\"")).collect();
     assert!(!long.is_empty(), "{}", found.len());
     let uid =
         |line: &str| line.split("uids").nth(1).map(|t| t.split(']').next().unwrap().to_owned());
-    // Beside them the last tellings, with how often each stood there.
+    // The final reports, which count how often the log had each flow, are not compared.
     let first = long.iter().filter(|l| !l.contains("\"final\":true"));
     let mut uids: Vec<_> = first.map(|l| uid(l)).collect();
     let count = uids.len();
@@ -150,7 +150,7 @@ fn open_flows_are_told_before_they_end() {
     assert_eq!(uids.len(), count);
 }
 
-/// D46 of the peer: whatever follows `.log` in a name, the log is read, and the run ends.
+/// D46 of Slips: whatever follows `.log` in a name, the log is read, and the run ends.
 #[test]
 fn labelled_logs_are_read_and_a_run_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,8 +184,8 @@ fn what_holds_no_flow_is_named() {
     assert!(ran.err.contains("1 line skipped") && ran.err.contains("(line 2)"), "{}", ran.err);
 }
 
-/// Beside a log that is read: a file that should have been is named with line and reason, kinds that no
-/// detector uses in one line together; without any, one line says why.
+/// When another log is read, a file that should have been read is named with line and reason, and types without
+/// detectors are named together in one line; when no log is read, one line reports why.
 #[test]
 fn files_of_which_nothing_is_used_are_named_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +209,7 @@ fn files_of_which_nothing_is_used_are_named_with_the_reason() {
     std::fs::create_dir(&empty).unwrap();
     let shown = empty.display().to_string();
     gabion(&["read", &shown, "--behavior"]).refuses(3, &["empty: no file in it", "name logs"]);
-    // A place for the page that cannot be written is said before anything is read.
+    // A page that cannot be written is reported before anything is read.
     let page = empty.join("none/x.html").display().to_string();
     let log = folder.path().join("conn.log").display().to_string();
     let ran = gabion(&["read", &log, "--behavior", "--report", &page]);
@@ -323,7 +323,7 @@ fn growing_logs_are_followed_until_the_end() {
         }
         std::thread::sleep(std::time::Duration::from_millis(25));
     }
-    // Evidence is out while the run goes on; it ends when asked to.
+    // Evidence is written during the run; the run ends when it is asked to.
     let _ = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     let end = child.wait_with_output().unwrap();
     let (text, err) = (String::from_utf8_lossy(&end.stdout), String::from_utf8_lossy(&end.stderr));
@@ -331,19 +331,19 @@ fn growing_logs_are_followed_until_the_end() {
     assert!(end.status.success(), "{text} {err}");
 }
 
-/// Three days of `missing_host` (29 MiB of logs) are told in at most 15,000 findings and 16 MB.
+/// Three days of `missing_host` (29 MiB of logs) are reported in at most 15,000 findings and 16 MB.
 fn is_bounded(out: &Path) {
     let len = |name: &str| std::fs::metadata(out.join(name)).map_or(0, |file| file.len());
     let bytes = len("alerts.json") + len("alerts.log");
     assert!((1_000_000..=16_000_000).contains(&bytes), "{bytes}");
-    let told = std::fs::read_to_string(out.join("alerts.json")).unwrap();
-    let lines = told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let alerts = std::fs::read_to_string(out.join("alerts.json")).unwrap();
+    let lines = alerts.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let ids: std::collections::HashSet<String> =
         lines.filter_map(|e| e["_gabion"]["finding"].as_str().map(str::to_owned)).collect();
     assert!(ids.len() <= 15_000, "{}", ids.len());
 }
 
-/// What a run knows of a host: windows, evidence in order of time, whom it calls again and again; the
+/// What a run knows of a host: windows, evidence in order of time, its repeated connections; the
 /// same with several workers.
 #[test]
 fn a_profile_is_shown_after_the_run() {
@@ -376,11 +376,11 @@ fn a_profile_is_shown_after_the_run() {
             "{json}"
         );
         // Its calls in letters, each window's scored on its own.
-        let told: serde_json::Value = serde_json::from_str(&json).unwrap();
-        let tuples = told["tuples"].as_array().unwrap();
+        let profile: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let tuples = profile["tuples"].as_array().unwrap();
         assert!(tuples.len() > 3, "{json}");
         for t in tuples {
-            // A letter or digit a flow; zeros and signs stand beside.
+            // Each flow is a letter or a digit; zeros and signs are extra.
             let letters = t["letters"].as_str().unwrap();
             let flows = letters.bytes().filter(|b| b.is_ascii_alphanumeric() && *b != b'0');
             assert_eq!(Some(flows.count() as u64), t["flows"].as_u64(), "{letters}");
@@ -414,9 +414,13 @@ fn a_quiet_profile_is_shown_too() {
     let ran = gabion(&["read", &log, "--behavior", "--json", "-q", "-l", &out]);
     assert!(ran.code == 0 && ran.out.contains("\"evidence\":[]"), "{}{}", ran.out, ran.err);
     let said = gabion(&["behavior", "show", &out, "--profile", "10.0.0.1", "--json"]);
-    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    let windows: Vec<_> =
-        told["windows"].as_array().unwrap().iter().map(|w| w["window"].as_i64().unwrap()).collect();
+    let profile: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let windows: Vec<_> = profile["windows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| w["window"].as_i64().unwrap())
+        .collect();
     assert_eq!((said.code, windows), (0, vec![1, 2]));
 }
 
@@ -563,14 +567,14 @@ fn a_run_that_waits_for_a_pipe_can_be_ended() {
         for bytes in [None, Some(log.as_bytes()[..half].to_vec()), Some(gzip(log.as_bytes()))] {
             let out = folder.path().join(format!("out{at}"));
             let child = start(&fifo, &out, more);
-            // More than a pipe holds was read then, enough of it to be told; packed it may still wait.
-            // Whoever manages services ends them by SIGTERM, and that is no failure.
+            // More than a pipe holds was read then, enough of it to be reported; compressed input may still wait.
+            // A service manager ends services by SIGTERM, and that is no failure.
             let (signal, code) = match (bytes.is_none(), more.contains(&"--follow")) {
                 (true, _) => ("-TERM", 0),
                 (false, true) => ("-INT", 0),
                 (false, false) => ("-INT", 130),
             };
-            let is_told = match &bytes {
+            let is_reported = match &bytes {
                 None => Some(false),
                 Some(bytes) => (bytes.len() > 100 << 10).then_some(true),
             };
@@ -582,23 +586,24 @@ fn a_run_that_waits_for_a_pipe_can_be_ended() {
             // The signals are taken over before the folder is made.
             for _ in 0..400 {
                 // What comes through the pipe is looked at before the folder is made, unless it is followed.
-                let is_waiting =
-                    is_told == Some(false) && !more.contains(&"--follow") && takes_term(child.id());
+                let is_waiting = is_reported == Some(false)
+                    && !more.contains(&"--follow")
+                    && takes_term(child.id());
                 if is_waiting || out.join("alerts.json").exists() {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(25));
             }
             std::thread::sleep(Duration::from_millis(100));
-            let told =
+            let sent =
                 std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
-            assert!(told.unwrap().success());
+            assert!(sent.unwrap().success());
             let (ran, found) = (end(child), std::fs::read_to_string(out.join("alerts.json")));
             assert_eq!(ran.code, code, "{more:?} {signal}: {}", ran.err);
             let said = ran.err.replace("gabion: no record of a flow came\n", "");
             assert_eq!(said, "", "{more:?}");
             let found = found.unwrap().contains("PORT_SCAN");
-            assert!(is_told.is_none_or(|told| told == found), "{more:?}");
+            assert!(is_reported.is_none_or(|expected| expected == found), "{more:?}");
             drop(writer);
             std::fs::remove_dir_all(&out).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Wrong checksums: when they are ignored, how they are counted, and what is said of them. Expected values
+//! Wrong checksums: when they are ignored, how they are counted and reported. Expected values
 //! are those of Suricata 8.0.7 (`--runmode single`) for captures made in the same way.
 
 mod program;
@@ -34,7 +34,7 @@ fn opening(n: u32, is_right: bool) -> Vec<u8> {
     packet([client, SERVER], tcp(1, 0, 2, [1000 + n as u16, 80], &[]), is_right)
 }
 
-/// So many packets, wrong those for which it says so; numbers begin with 1.
+/// `n` packets; those with wrong checksums are chosen by `is_wrong`, with numbers from 1.
 fn openings(n: u32, is_wrong: impl Fn(u32) -> bool) -> Vec<Vec<u8>> {
     (1..=n).map(|n| opening(n, !is_wrong(n))).collect()
 }
@@ -52,7 +52,7 @@ fn offloaded() -> Vec<Vec<u8>> {
     ]
 }
 
-struct Told {
+struct Counted {
     /// Alerts of the two rules.
     alerts: [u64; 2],
     wrong: u64,
@@ -60,22 +60,22 @@ struct Told {
     shed: u64,
 }
 
-fn json(args: &[&str]) -> Told {
+fn json(args: &[&str]) -> Counted {
     let dir = tempfile::tempdir().unwrap();
     let rules = dir.path().join("test.rules");
     std::fs::write(&rules, RULES).unwrap();
     let rules = rules.display().to_string();
     let ran = gabion(&[&["read", "--json", "-S", &rules], args].concat());
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     let of = |sid: u64| {
-        let list = told["findings"].as_array().unwrap();
+        let list = report["findings"].as_array().unwrap();
         list.iter().find(|f| f["sid"] == sid).map_or(0, |f| f["count"].as_u64().unwrap())
     };
-    let ledger = told["ledger"].as_array().unwrap();
+    let ledger = report["ledger"].as_array().unwrap();
     let shed = ledger.iter().filter_map(|l| l["shed"]["bad_checksum"]["items"].as_u64()).sum();
-    let checksums = &told["checksums"];
-    Told {
+    let checksums = &report["checksums"];
+    Counted {
         alerts: [of(1), of(2)],
         wrong: checksums["wrong"].as_u64().unwrap(),
         ignored_from: checksums["ignored_from"].as_u64(),
@@ -85,7 +85,7 @@ fn json(args: &[&str]) -> Told {
 
 /// Suricata: with 101 wrong ones before the thousandth packet checking ends at that packet.
 #[test]
-fn a_tenth_of_the_first_thousand_packets_decides_whoever_takes_them() {
+fn a_tenth_of_the_first_thousand_packets_decides_with_any_number_of_workers() {
     let dir = tempfile::tempdir().unwrap();
     type Case = (fn(u32) -> bool, [u64; 2], Option<u64>);
     let cases: [Case; 4] = [
@@ -100,9 +100,9 @@ fn a_tenth_of_the_first_thousand_packets_decides_whoever_takes_them() {
         packets.extend(offloaded());
         let path = capture(dir.path(), "a.pcap", &packets);
         for workers in ["1", "2", "5"] {
-            let told = json(&["--workers", workers, &path]);
-            assert_eq!((told.alerts, told.ignored_from), (alerts, ignored_from), "{workers}");
-            assert_eq!((told.wrong, told.shed), (alerts[1], alerts[1]), "{workers}");
+            let counted = json(&["--workers", workers, &path]);
+            assert_eq!((counted.alerts, counted.ignored_from), (alerts, ignored_from), "{workers}");
+            assert_eq!((counted.wrong, counted.shed), (alerts[1], alerts[1]), "{workers}");
         }
     }
 }
@@ -115,10 +115,10 @@ fn the_captures_of_a_run_are_counted_together() {
     let mut packets = openings(600, |_| false);
     packets.extend(offloaded());
     let second = capture(dir.path(), "b.pcap", &packets);
-    let told = json(&[&first, &second]);
-    assert_eq!((told.alerts, told.ignored_from), ([1, 119], Some(1_000)));
-    let told = json(&[&second, &first]);
-    assert_eq!((told.alerts, told.ignored_from), ([0, 122], Some(1_000)));
+    let counted = json(&[&first, &second]);
+    assert_eq!((counted.alerts, counted.ignored_from), ([1, 119], Some(1_000)));
+    let counted = json(&[&second, &first]);
+    assert_eq!((counted.alerts, counted.ignored_from), ([0, 122], Some(1_000)));
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn options_and_the_configuration_decide_before() {
     packets.extend(offloaded());
     let path = capture(dir.path(), "a.pcap", &packets);
     let with = |set: &str, k: &[&str]| {
-        let told = json(&[&["--set", set], k, &[path.as_str()]].concat());
-        (told.alerts, told.wrong, told.ignored_from)
+        let counted = json(&[&["--set", set], k, &[path.as_str()]].concat());
+        (counted.alerts, counted.wrong, counted.ignored_from)
     };
     let [auto, yes, no] = ["auto", "yes", "no"].map(|v| format!("pcap-file.checksum-checks={v}"));
     assert_eq!(with(&auto, &[]), ([1, 200], 200, Some(1_000)));

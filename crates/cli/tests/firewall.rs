@@ -1,7 +1,7 @@
 //! Firewall mode by small rule sets on one HTTP exchange: what alerts, in which table, and how many
 //! packets the firewall and the rules behind it let through.
 //!
-//! Expected values are what the peer, 8.0.7, wrote given the same rules and settings.
+//! Expected values are those that Suricata 8.0.7 wrote with the same rules and settings.
 
 mod program;
 
@@ -119,7 +119,7 @@ const CASES: &[Case] = &[
         counts: "accepted 10 blocked 0 rejected 0; ips accepted 3 blocked 7",
     },
     Case {
-        what: "pass beside accept keeps threat detection away",
+        what: "pass together with accept keeps threat detection away",
         firewall: &["accept:flow,pass:flow,alert tcp:all any any -> any any (sid:1;)"],
         others: &["drop:flow http any any -> any any (http.method; content:\"GET\"; sid:9;)"],
         policies: &[],
@@ -267,7 +267,7 @@ fn counted(stats: &serde_json::Value) -> String {
 }
 
 #[test]
-fn tables_decide_as_the_peer_does() {
+fn tables_decide_as_in_suricata() {
     let Some(capture) = capture() else {
         eprintln!("skipped: no corpus (GABION_CORPUS)");
         return;

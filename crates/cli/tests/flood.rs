@@ -15,7 +15,7 @@ use std::process::Command;
 
 /// Bytes that all of the program may use, page cache included.
 const LIMIT: u64 = 256 << 20;
-/// Who hides behind the flood: one host on port 23 each so many flows.
+/// The scanner that hides in the flood, on port 23, and the number of its flows to each target.
 const SCANNER: &str = "203.0.113.9";
 const SCANS_EACH: u64 = 5000;
 
@@ -151,7 +151,7 @@ fn a_flood_in_a_small_cgroup_ends_well_and_hides_nobody() {
         let found = fs::read_to_string(out.join("alerts.log")).unwrap();
         let scans = found.lines().filter(|l| l.contains(&format!("From {SCANNER} to")));
         assert!(scans.count() > 0, "{workers} workers: {}", found.len());
-        // What a person would look up by hand afterwards is told by one command, from inside.
+        // One command, run inside the group, reports what an operator would look up by hand afterwards.
         let doctor = cgroup.gabion(&["doctor", "--json", &shown]);
         let said: Value = serde_json::from_str(&doctor.out).unwrap();
         assert_eq!(said["memory"]["limit"], LIMIT, "{}", doctor.out);

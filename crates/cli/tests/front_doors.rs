@@ -1,7 +1,7 @@
 //! The two doors over the same capture and rules: without a configuration named, both use the
-//! built-in one and find the same. Passes by name only where the peer's own configuration is
+//! built-in one and find the same. Passes by name only where Suricata's own configuration is
 //! installed, which the second door then reads.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+#![allow(clippy::print_stdout, reason = "a test prints what it found on standard output")]
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 #[test]
 fn both_doors_find_the_same_without_a_configuration() {
     if Path::new("/etc/suricata/suricata.yaml").exists() {
-        println!("skipped: a configuration of the peer is installed");
+        println!("skipped: a configuration of Suricata is installed");
         return;
     }
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo");

@@ -3,8 +3,8 @@
 //! each.
 //!
 //! Five kills (SIGKILL) and five stops (SIGTERM) by default; `GABION_KILLS=50` for as many of each, and
-//! `GABION_KILLS_SEED` for other moments. Nothing here measures time: a run is disturbed after so many bytes of
-//! findings, which come when they come.
+//! `GABION_KILLS_SEED` for other moments. Nothing here measures time: a run is disturbed after a number of bytes of
+//! findings, whenever these come.
 
 mod program;
 
@@ -20,10 +20,10 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
 }
 
-/// The address of the last record: once it is told of, all before it was read.
+/// The address of the last record: once it is reported, all records before it were read.
 const LAST: &str = "10.9.9.9";
 
-/// Four hours: hosts that scan, one that calls every five minutes, uploads, and ever new sources.
+/// Four hours: hosts that scan, one that calls every five minutes, uploads, and a new source each time.
 fn log() -> Vec<String> {
     let mut lines = Vec::new();
     for n in 0..14_400u32 {
@@ -217,7 +217,7 @@ fn a_follower_that_is_killed_and_stopped_writes_what_one_that_is_not_does() {
             grow(folder.path(), rest);
             at += 1;
         }
-        // So many bytes of findings more, where so many come.
+        // Wait for `more` further bytes of findings, if there are any.
         for _ in 0..more {
             let len = fs::metadata(alerts(folder.path())).map_or(0, |m| m.len() as usize);
             if len > before + more {
@@ -244,7 +244,7 @@ fn a_follower_that_is_killed_and_stopped_writes_what_one_that_is_not_does() {
     assert_eq!(found.0.len(), expected.0.len());
     assert_eq!(found.1, expected.1);
     assert_eq!(counts(folder.path()), counts(whole.path()));
-    // What was given up before a kill or a stop is known behind it.
+    // Limits that were reached before a kill or a stop are known after it.
     let reached = limits(whole.path());
     assert!(reached.to_string().contains("behavior.pairs_max"), "{reached}");
     assert_eq!(limits(folder.path()), reached);
@@ -252,9 +252,9 @@ fn a_follower_that_is_killed_and_stopped_writes_what_one_that_is_not_does() {
     assert_eq!(sealed, written);
 }
 
-/// `truncated.sh`: all lines are read, and that the log was cut off is said.
+/// `truncated.sh`: all lines are read, and the truncation of the log is reported.
 #[test]
-fn a_log_that_is_cut_off_between_two_looks_loses_nothing_unsaid() {
+fn a_log_that_is_truncated_between_two_reads_loses_nothing_silently() {
     let folder = tempfile::tempdir().unwrap();
     let lines: Vec<String> =
         (1..=500).map(|n| line(n, "192.168.1.7", "10.9.0.1", 10_000 + n, "S0", 0)).collect();
@@ -270,7 +270,7 @@ fn a_log_that_is_cut_off_between_two_looks_loses_nothing_unsaid() {
     assert_eq!(counts(folder.path())["records"], 501);
 }
 
-/// A checkpoint that is damaged is refused with where it lies and what to do, and begun anew when told to.
+/// A damaged checkpoint is refused with its path and the remedy; an option starts a new one.
 #[test]
 fn a_damaged_checkpoint_is_refused() {
     let folder = tempfile::tempdir().unwrap();

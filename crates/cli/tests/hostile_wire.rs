@@ -1,7 +1,7 @@
 //! A hostile wire neither ends `gabion listen` nor keeps it from serving others, and what it did is counted.
 //! How fast others are served meanwhile is measured by `make lab-log`; here a machine may be busy, so
 //! times are only bounded far above what they are.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+#![allow(clippy::print_stdout, reason = "a test prints what it found on standard output")]
 #![allow(
     clippy::disallowed_methods,
     reason = "sockets live by the clock; this is the program's edge"
@@ -31,7 +31,7 @@ fn metric(place: &str, name: &str) -> u64 {
     let mut scrape = TcpStream::connect(place).expect("metrics");
     scrape.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("asked");
     let mut page = String::new();
-    scrape.read_to_string(&mut page).expect("told");
+    scrape.read_to_string(&mut page).expect("an answer");
     let line = page.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
 }
@@ -84,7 +84,7 @@ fn ten_thousand_idle_connections_hinder_nobody() {
 }
 
 #[test]
-fn a_line_of_a_gigabyte_is_cut_and_told() {
+fn a_line_of_a_gigabyte_is_cut_and_reported() {
     let server = Server::start(&["--tcp", "127.0.0.1:0", "--relp", "127.0.0.1:0"]);
     let mut line = server.tcp("tcp");
     let flood = std::thread::spawn(move || {
@@ -104,14 +104,14 @@ fn a_line_of_a_gigabyte_is_cut_and_told() {
     let cut = all.iter().find(|r| r.bytes.starts_with(b"xxx")).expect("its beginning is kept");
     assert_eq!(cut.bytes.len(), 64 * 1024, "{said}");
     assert!(cut.flags.has(Flags::TRUNCATED));
-    assert!(all.iter().any(|r| r.bytes == b"<13>a: behind it"), "the stream goes on behind it");
-    let told = statements(folder.path());
-    assert!(told.iter().any(|s| s.contains("\"sent\":1073741824")), "{told:?}");
+    assert!(all.iter().any(|r| r.bytes == b"<13>a: behind it"), "the stream continues after it");
+    let stated = statements(folder.path());
+    assert!(stated.iter().any(|s| s.contains("\"sent\":1073741824")), "{stated:?}");
     assert!(longest < PATIENCE, "{longest:?}");
 }
 
-/// Whole handshakes, and first flights without an end, on ever new connections that say nothing more: there are never more
-/// than may be, each is counted, and a sender that has something to say is served.
+/// Whole handshakes, and first flights without an end, each on a new connection that says nothing more: there are never more
+/// connections than allowed, each is counted, and a sender that has something to say is served.
 #[test]
 fn floods_of_handshakes_are_bounded_and_counted() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Entries of systemd's journal in a sealed log: taken in, asked for, given back byte for byte, and followed through
+//! Entries of systemd's journal in a sealed log: sealed, searched, returned byte for byte, and followed through
 //! kills without one lost or doubled.
 
 mod program;
@@ -212,8 +212,8 @@ fn what_is_no_journal_is_refused() {
     assert_eq!((shown.len(), &shown[0]["msg"]), (1, &"good".into()));
 }
 
-/// Host, unit, program, severity, text, the last ones and the newest first, over the journal's entries and syslog's
-/// messages beside them.
+/// Host, unit, program, severity, text, the last ones and the newest first, over the journal's entries and the
+/// messages of syslog in the same log.
 #[test]
 fn a_log_is_searched_as_with_journalctl() {
     let place = Place::new();
@@ -274,8 +274,8 @@ fn a_log_is_searched_as_with_journalctl() {
     refused(&["-p", "loud"], 2, "no severity");
 }
 
-/// On a full disk it is said where and how much is sealed, and that much can be shown; there and when the journal is
-/// followed.
+/// On a full disk the error names the place and how much is sealed, and that much can be shown; the same holds when the
+/// journal is followed.
 #[test]
 fn a_full_disk_says_what_is_sealed() {
     let place = Place::new();
@@ -483,14 +483,13 @@ fn a_journal_is_followed_through_kills() {
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("\"gaps\":0"), "{out}");
     assert!(place.export("journal") == all, "lost or doubled");
-    // One that ends by itself is said.
     let verified = gabion(&["log", "verify", &place.log(), "--allow-unanchored", "-q"]);
     assert_eq!(verified.code, 0, "{}", verified.err);
 }
 
-/// The journal let go of the last entry that was sealed: that is said, and stands in the log.
+/// The journal has pruned the last sealed entry: this is reported, and recorded in the log.
 #[test]
-fn a_gap_of_the_journal_is_said() {
+fn a_gap_of_the_journal_is_reported() {
     let place = Place::new();
     let journal = place.folder.path().join("journal.export");
     let mut text = Vec::new();
@@ -503,7 +502,7 @@ fn a_gap_of_the_journal_is_said() {
     std::fs::write(&journal, "").unwrap();
     let following = follow(&place, &journalctl);
     let mut said = String::new();
-    until("no gap is said", || {
+    until("no gap is reported", || {
         let (log, key) = (place.log(), place.key());
         said = gabion(&["log", "show", &log, "--key", &key, "--kind", "system"]).out;
         said.contains("journal-gap")
@@ -515,7 +514,7 @@ fn a_gap_of_the_journal_is_said() {
 
 /// A journalctl that is not there, or ends.
 #[test]
-fn a_journalctl_that_fails_is_said() {
+fn a_journalctl_that_fails_is_reported() {
     let place = Place::new();
     let run =
         |program: &str| gabion(&["log", "follow-journal", &place.log(), "--journalctl", program]);

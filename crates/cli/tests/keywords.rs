@@ -1,5 +1,5 @@
 //! Keywords on captured texts, on what files are and on countries, over the demonstration's capture.
-//! What each does was measured with the peer (8.0.7) over another capture.
+//! What each does was measured with Suricata (8.0.7) over another capture.
 
 mod program;
 

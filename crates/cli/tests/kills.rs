@@ -1,5 +1,5 @@
 //! A listener under load is killed at moments that nobody chose, twenty times on the same log. After
-//! each: no verdict is worse than a torn end, recovery mends it, the log verifies to its last record with
+//! each: no verdict is worse than a torn end, recovery repairs it, the log verifies to its last record with
 //! a reader's key, and every message that had been acknowledged is there.
 //!
 //! Four kills by default; `GABION_KILLS=200` for as many as it takes to believe it (`make lab-log` does), and

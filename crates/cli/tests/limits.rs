@@ -213,7 +213,7 @@ fn records_of_a_flow_are_bounded_by_what_it_says() {
 }
 
 #[test]
-fn a_stream_without_a_protocol_is_given_up_and_counted() {
+fn a_stream_without_a_protocol_is_shed_and_counted() {
     let said: Vec<Vec<u8>> = (0..100_u8).map(|n| vec![0xf0 ^ (n & 1); 1_200]).collect();
     let (report, _) = read(&connection(40_000, &said), "", &[]);
     assert_eq!(times(&report, "net.detect_bytes_max"), 1, "{}", report["limits"]);
@@ -359,7 +359,7 @@ fn a_search_that_ends_at_its_limit_is_counted() {
     assert!(times(&report, "net.pcre_steps_max") > 0, "{}", report["limits"]);
 }
 
-/// Flows of a host that tries a port of so many hosts, as Zeek writes them.
+/// Flows of a host that tries a port of a number of hosts, as Zeek writes them.
 fn sweep(hosts: u32) -> String {
     let mut log = String::from(
         "#separator \\x09\n#path\tconn\n#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\t\
@@ -402,7 +402,7 @@ fn a_run_of_flows_says_which_limits_it_reached() {
     }
 }
 
-/// A budget that is named is taken as it is: the report tells who has too little to raise it.
+/// A budget that is named is taken as it is: the report advises to raise one that is too small.
 #[test]
 fn a_budget_that_is_named_is_not_cut() {
     let dir = tempfile::tempdir().unwrap();
@@ -415,9 +415,9 @@ fn a_budget_that_is_named_is_not_cut() {
     }
 }
 
-/// Folders of lists that are too deep, and findings too long, are said.
+/// Folders of lists that are too deep, and findings that are too long, are reported.
 #[test]
-fn lists_and_findings_that_are_left_out_are_said() {
+fn lists_and_findings_that_are_left_out_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let mut deep = dir.path().join("lists");
     (0..10).for_each(|n| deep.push(format!("d{n}")));

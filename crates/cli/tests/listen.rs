@@ -9,7 +9,7 @@ mod intake;
 
 use gabion_seal::record::{Flags, Kind};
 use intake::{Certificates, GABION, OPEN, Server};
-use intake::{keys, mend, messages, records, statements, told};
+use intake::{keys, last_count, messages, records, start_again, statements};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
@@ -47,7 +47,7 @@ fn every_transport_ends_in_the_log() {
             "and half"
         ]
     );
-    assert_eq!(told(&said, "seal", "passed"), 5, "{said}");
+    assert_eq!(last_count(&said, "seal", "passed"), 5, "{said}");
     let statements = statements(folder.path());
     assert!(
         statements.iter().any(|s| s.contains("\"intake\"") && s.contains("empty_message")),
@@ -102,10 +102,10 @@ fn sent_is_stored_plus_counted() {
     assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stdout));
     let (said, folder) = server.stop();
     let stored = messages(folder.path()).len() as u64;
-    let dropped = told(&said, "udp.0", "kernel_drop");
+    let dropped = last_count(&said, "udp.0", "kernel_drop");
     assert_eq!(stored + dropped, 200_000, "{said}");
-    assert_eq!(told(&said, "tcp.1", "passed"), 100_000, "{said}");
-    assert_eq!(told(&said, "seal", "passed"), stored);
+    assert_eq!(last_count(&said, "tcp.1", "passed"), 100_000, "{said}");
+    assert_eq!(last_count(&said, "seal", "passed"), stored);
     let losses: u64 = statements(folder.path())
         .into_iter()
         .filter(|s| s.contains("\"loss\""))
@@ -132,7 +132,7 @@ fn what_was_acknowledged_survives_a_kill() {
         answers.extend_from_slice(&piece[..n]);
     }
     let folder = server.kill();
-    mend(folder.path());
+    start_again(folder.path());
     assert_eq!(messages(folder.path()).len(), 38);
 }
 
@@ -177,9 +177,11 @@ fn more_connections_with_an_envelope_each_than_there_is_room_for_wait_for_it() {
 }
 
 #[test]
-fn envelopes_are_opened_kept_and_told_when_they_come_again() {
+fn envelopes_are_opened_kept_and_reported_when_they_come_again() {
     let Some((private, public)) = keys() else {
-        eprintln!("envelopes_are_opened_kept_and_told_when_they_come_again: skipped: no corpus");
+        eprintln!(
+            "envelopes_are_opened_kept_and_reported_when_they_come_again: skipped: no corpus"
+        );
         return;
     };
     let server = Server::start(&[
@@ -258,7 +260,7 @@ fn tls_is_spoken_and_garbage_is_not() {
 }
 
 /// Sends over TLS, with what the client shows; the sender's exit code and what it said.
-/// A key of another certificate is told as that, and nothing is made.
+/// The key of another certificate is reported as such, and nothing is made.
 #[test]
 fn a_key_of_another_certificate_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -351,7 +353,7 @@ fn acknowledged_on_several_connections_is_durable() {
         .collect();
     std::thread::sleep(Duration::from_millis(400));
     let folder = server.kill();
-    mend(folder.path());
+    start_again(folder.path());
     let stored: std::collections::HashSet<Vec<u8>> = messages(folder.path()).into_iter().collect();
     for (c, sender) in senders.into_iter().enumerate() {
         let acknowledged = sender.join().expect("a sender");
@@ -404,7 +406,7 @@ fn sockets_of_the_service_manager_are_taken_over() {
         eprintln!("{test}: skipped: no systemd-socket-activate");
         return;
     }
-    // Two free ports: the tool wants to be told.
+    // Two free ports: the tool needs their numbers.
     let port = || {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
         socket.local_addr().expect("an address")
@@ -504,7 +506,7 @@ fn silent_and_slow_senders_are_let_go_and_counted() {
     let mut scrape = TcpStream::connect(&place).expect("metrics");
     scrape.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("asked");
     let mut page = String::new();
-    scrape.read_to_string(&mut page).expect("told");
+    scrape.read_to_string(&mut page).expect("an answer");
     for line in [
         "gabion_listen_closed_total{reason=\"idle\"} 1",
         "gabion_listen_closed_total{reason=\"slow\"} 1",
@@ -522,7 +524,7 @@ fn silent_and_slow_senders_are_let_go_and_counted() {
 }
 
 /// What is written into a folder that was deleted is nowhere once the program ends: nothing of it is
-/// acknowledged, and it is said.
+/// acknowledged, and the loss is reported.
 #[test]
 fn nothing_is_acknowledged_into_a_folder_that_is_gone() {
     for gone in ["log", "log.state"] {
@@ -657,8 +659,9 @@ fn a_flood_does_not_keep_a_listener_that_is_asked_to_end() {
         let _ = sender.wait();
     }
     let stored = messages(folder.path()).len() as u64;
-    assert_eq!(stored, told(&said, "seal", "passed"), "{said}");
-    let taken = ["udp.0", "tcp.1", "relp.2"].iter().map(|j| told(&said, j, "passed")).sum::<u64>();
+    assert_eq!(stored, last_count(&said, "seal", "passed"), "{said}");
+    let taken =
+        ["udp.0", "tcp.1", "relp.2"].iter().map(|j| last_count(&said, j, "passed")).sum::<u64>();
     assert_eq!(taken, stored, "{said}");
 }
 

@@ -55,10 +55,10 @@ fn listed(out: &str, options: &[&str]) -> Vec<Value> {
     args.extend(options);
     let said = gabion(&args);
     assert!(said.code < 2, "{options:?}: {}", said.err);
-    let told: Value = serde_json::from_str(&said.out).unwrap();
-    let found = told["findings"].as_array().unwrap().clone();
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let found = report["findings"].as_array().unwrap().clone();
     assert_eq!(said.code == 1, found.is_empty(), "{options:?}");
-    assert!(told["calls_out"].is_array() && told["hosts"].is_array());
+    assert!(report["calls_out"].is_array() && report["hosts"].is_array());
     found
 }
 
@@ -121,7 +121,7 @@ fn each_option_of_the_list_narrows_or_orders() {
     let table = gabion(&["behavior", "list", &out, "--rows", "2"]).out;
     assert!(table.contains("Calls out") && table.contains("Hosts, by their worst"), "{table}");
     assert!(table.contains("more: --rows N shows them"), "{table}");
-    // Nothing found is said, and is the answer no.
+    // An empty result is reported, and has exit code 1.
     let nothing = gabion(&["behavior", "list", &out, "--level", "critical"]);
     assert_eq!((nothing.code, nothing.out.as_str()), (1, "No findings match.\n"));
     let nothing = gabion(&["behavior", "list", &out, "--level", "critical", "--csv"]);
@@ -137,7 +137,7 @@ fn tables_of_the_list_are_those_of_the_run() {
     let log = folder.path().join("conn.log");
     let mut text = String::new();
     for n in 0..3_000 {
-        // A source each, with an upload of its own size: more than are told one by one.
+        // A source each, with an upload of its own size: more than are reported one by one.
         let src = format!("10.{}.{}.7", n / 250, n % 250);
         let line = flow(START + n, &src, &format!("198.51.100.{}", n % 200), 31_337, true);
         write!(
@@ -170,13 +170,13 @@ fn tables_of_the_list_are_those_of_the_run() {
         .collect();
     // Some hosts have no line of their own.
     assert!(sources.len() + 100 < left as usize + 1_000, "{left} {}", sources.len());
-    let told = gabion(&["behavior", "list", &out]).out;
+    let text = gabion(&["behavior", "list", &out]).out;
     let header = format!("Hosts, by their worst finding (the first 20 of 1,{left})");
-    assert!(told.contains(&header), "{told}");
-    let told = gabion(&["behavior", "list", &out, "--host", "10.0.0.1"]).out;
+    assert!(text.contains(&header), "{text}");
+    let text = gabion(&["behavior", "list", &out, "--host", "10.0.0.1"]).out;
     assert!(
-        told.contains("made of the findings that match") && !told.contains("10.1.1.7"),
-        "{told}"
+        text.contains("made of the findings that match") && !text.contains("10.1.1.7"),
+        "{text}"
     );
 }
 
@@ -214,11 +214,11 @@ fn a_host_is_shown_with_its_own_numbers() {
         serde_json::from_str(&said.out).unwrap()
     };
     for (ip, flows, sent) in [("10.0.0.1", 200, 200_000), ("10.0.0.5", 43, 0)] {
-        let told = show(ip);
-        let last = told["windows"].as_array().unwrap().last().unwrap().clone();
+        let report = show(ip);
+        let last = report["windows"].as_array().unwrap().last().unwrap().clone();
         assert_eq!((&last["flows"], &last["bytes_sent"]), (&flows.into(), &sent.into()), "{last}");
-        let timeline = told["timeline"].as_array().unwrap();
-        assert_eq!(last["findings"], timeline.len(), "{told}");
+        let timeline = report["timeline"].as_array().unwrap();
+        assert_eq!(last["findings"], timeline.len(), "{report}");
         let ids: std::collections::HashSet<_> =
             timeline.iter().map(|f| f["finding"].as_str()).collect();
         assert_eq!(ids.len(), timeline.len());
@@ -239,12 +239,12 @@ fn a_run_as_json_has_hosts_and_findings() {
     run(folder.path(), &[]);
     let log = folder.path().join("conn.log").display().to_string();
     let said = gabion(&["read", &log, "--behavior", "-q", "--json"]);
-    let told: Value = serde_json::from_str(&said.out).unwrap();
+    let report: Value = serde_json::from_str(&said.out).unwrap();
     let hosts: Vec<_> =
-        told["hosts"].as_array().unwrap().iter().map(|h| h["host"].as_str()).collect();
+        report["hosts"].as_array().unwrap().iter().map(|h| h["host"].as_str()).collect();
     assert!(hosts.contains(&Some("10.0.0.1")) && hosts.contains(&Some("10.0.0.5")), "{hosts:?}");
-    assert_eq!(told["calls_out"][0]["src"], "10.0.0.1");
-    let types: Vec<_> = told["findings"]
+    assert_eq!(report["calls_out"][0]["src"], "10.0.0.1");
+    let types: Vec<_> = report["findings"]
         .as_array()
         .unwrap()
         .iter()
@@ -254,7 +254,7 @@ fn a_run_as_json_has_hosts_and_findings() {
         types.contains(&Some("BEACON")) && types.contains(&Some("VERTICAL_PORT_SCAN")),
         "{types:?}"
     );
-    assert_eq!(told["first"], "2023-11-14T00:00:00.000000+00:00");
+    assert_eq!(report["first"], "2023-11-14T00:00:00.000000+00:00");
 }
 
 /// The page names the log, its time, systems and countries, and links hosts to findings to flows.

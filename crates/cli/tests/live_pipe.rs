@@ -137,7 +137,7 @@ fn an_alert_is_in_the_file_while_packets_keep_coming() {
         let (first, _) = cut(700);
         let one_more = first[cut(699).0.len()..].to_vec();
         pipe.write_all(&first).unwrap();
-        // Many times what a pipe holds: whoever has read it has read all of the first packets.
+        // Many times what a pipe holds: a program that has read it has read all of the first packets.
         let mut written = 0;
         while std::fs::metadata(out.join("fast.log")).map_or(0, |m| m.len()) == 0 {
             assert!(written < 4 << 20, "no alert after {written} bytes, {workers} workers");

@@ -1,7 +1,7 @@
-//! Results that can't be written are never lost unsaid: every command that gives results, with its
+//! Results that can't be written are never lost silently: every command that gives results, with its
 //! standard output on a full disk (`/dev/full`) and into a pipe that nobody reads any more. On a full
 //! disk it ends with 4 and one line (the door of Suricata with 1, as that program), into a closed pipe
-//! quietly and with its own exit code. Files in a folder without room are said, too.
+//! quietly and with its own exit code. Files in a full folder are reported, too.
 
 mod program;
 
@@ -160,7 +160,7 @@ const COMMANDS: &[&str] = &[
 ];
 
 #[test]
-fn what_can_t_be_written_is_said_by_every_command() {
+fn every_command_reports_results_that_cannot_be_written() {
     let prepared = Prepared::new();
     let lost = |err: &str| err.lines().filter(|l| l.starts_with("gabion: standard output")).count();
     for line in COMMANDS {
@@ -171,7 +171,7 @@ fn what_can_t_be_written_is_said_by_every_command() {
         let done = prepared.run_into(line, full);
         let code = if line.starts_with("suricata") { 1 } else { 4 };
         assert_eq!((done.code, lost(&done.err)), (code, 1), "{line}: {}", done.err);
-        // Whoever asks for the exit code alone is told what it would have been.
+        // The message names the exit code that the run would have had.
         let would = format!("the exit code would have been {}", usual.code);
         assert_eq!(done.err.contains(&would), usual.code != 0, "{line}: {}", done.err);
         let (from, to) = std::io::pipe().unwrap();
@@ -220,7 +220,7 @@ impl Drop for SmallDisk {
 /// Whatever a run writes: on a full disk it ends with 4, `run.json` is whole or not there, and lines are
 /// whole.
 #[test]
-fn a_full_disk_is_said_and_leaves_no_half_files() {
+fn a_full_disk_is_reported_and_leaves_no_half_files() {
     let prepared = Prepared::new();
     let Some(disk) = SmallDisk::mount(prepared.dir.path()) else { return };
     std::fs::write(disk.0.join("ballast"), vec![0; 56 << 10]).unwrap();
@@ -269,10 +269,10 @@ fn a_full_disk_is_said_and_leaves_no_half_files() {
     }
 }
 
-/// Profiles that can't be kept, because somebody else holds the database from the middle of a run on, are said when it
-/// happens and counted at the end; findings are written all the same.
+/// Profiles that can't be kept, because another process locks the database in the middle of a run, are reported at
+/// once and counted at the end; findings are written all the same.
 #[test]
-fn a_database_that_is_locked_in_a_run_is_said_and_findings_go_on() {
+fn a_database_that_is_locked_in_a_run_is_reported_and_findings_continue() {
     use std::io::Write;
     let dir = tempfile::tempdir().unwrap();
     let (pipe, out) = (dir.path().join("pipe"), dir.path().join("out"));
@@ -303,7 +303,7 @@ fn a_database_that_is_locked_in_a_run_is_said_and_findings_go_on() {
         let held = std::fs::OpenOptions::new().read(true).write(true).open(&database).unwrap();
         let how = rustix::fs::FlockOperation::LockExclusive;
         rustix::fs::fcntl_lock(&held, how).unwrap();
-        // Windows are an hour long, and profiles are handed over when theirs has ended. Flows come until it is said.
+        // Windows are an hour long, and profiles are handed over when theirs has ended. Flows are sent until the lock is reported.
         let (said, heard) = std::sync::mpsc::channel();
         let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
         let hearing = std::thread::spawn(move || {
@@ -337,7 +337,7 @@ fn a_database_that_is_locked_in_a_run_is_said_and_findings_go_on() {
 
 /// A database that may only be read ends a run before it begins, with one line; what earlier runs found stays.
 #[test]
-fn a_database_that_may_only_be_read_is_said_at_once() {
+fn a_read_only_database_is_reported_at_once() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let (log, out) = (dir.path().join("conn.log"), dir.path().join("out"));

@@ -1,4 +1,4 @@
-//! `behavior mute`: what is muted is not told by the next run, and a preview says so beforehand.
+//! `behavior mute`: a muted finding is not reported by the next run, and a preview shows this beforehand.
 
 use serde_json::Value;
 use std::path::Path;

@@ -70,17 +70,17 @@ fn a_folder_of_logs_is_read_as_one() {
         assert_eq!(r.code, 0, "{}", r.err);
         (std::fs::read_to_string(out.join("alerts.json")).unwrap(), r.err)
     };
-    let (told, said) = run(&[], "a");
+    let (detected, said) = run(&[], "a");
     let (as_asked, quiet) = run(&["--behavior"], "b");
-    assert!(told.contains("PORT_SCAN"), "{told}");
-    assert_eq!(told.lines().count(), as_asked.lines().count());
+    assert!(detected.contains("PORT_SCAN"), "{detected}");
+    assert_eq!(detected.lines().count(), as_asked.lines().count());
     assert_eq!(said.matches("read as with --behavior").count(), 1, "{said}");
     assert!(!quiet.contains("read as with"), "{quiet}");
     // Rules are for packets.
     let (folder, rules) = (logs.display().to_string(), repository("demo/gabion.rules"));
     let r = gabion(&["read", "-q", &folder, "-S", &rules.display().to_string()]);
     r.refuses(2, &["--rules"]);
-    // With a capture beside them it is one of captures.
+    // With a capture in the same folder, the run is one of captures.
     std::fs::copy(demo(), logs.join("demo.pcap")).unwrap();
     let r = gabion(&["read", &folder, "--json"]);
     assert_eq!(r.code, 0, "{}", r.err);
@@ -98,7 +98,7 @@ fn the_version_names_the_commit() {
     };
     let r = gabion(&["--version"]);
     let is_own = git(&["rev-parse", "--show-cdup"]).is_some_and(|up| up.is_empty());
-    // What the build was told, and this test with it: meanwhile another commit may have been checked out.
+    // The commit that the build of this test got: another one may have been checked out since.
     let expected = env!("GABION_BUILT_FROM");
     let is_given = option_env!("GABION_COMMIT").is_some_and(|given| !given.is_empty());
     if is_own && !is_given {

@@ -1,4 +1,4 @@
-//! nfdump's binary files beside what nfdump itself says of them, and beside the same flows as text.
+//! nfdump's binary files, compared with nfdump's own output for them, and with the same flows as text.
 
 mod program;
 
@@ -47,7 +47,7 @@ fn behavior(inputs: &[&str], out: &Path) -> Ran {
     ran
 }
 
-/// Findings without what is made anew each time.
+/// Findings without the values that differ in each run.
 fn findings(out: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(out.join("alerts.json")).unwrap();
     let lines = text.lines().map(|line| {
@@ -120,8 +120,8 @@ fn by_us(file: &Path) -> Vec<String> {
 
 /// Every field of every flow, in each packing that nfdump has, of one direction and of both.
 #[test]
-fn flows_are_those_that_nfdump_tells() {
-    if !is_there("flows_are_those_that_nfdump_tells") {
+fn flows_are_those_that_nfdump_prints() {
+    if !is_there("flows_are_those_that_nfdump_prints") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ fn findings_are_those_of_the_text() {
     assert!(found[0].len() > 2, "{:?}", found[0]);
     assert_eq!(found[0], found[1], "{} {}", runs[0], runs[1]);
     assert_eq!(found[0], found[2]);
-    // The kind may also be said.
+    // The format may also be named.
     let out = dir.path().join("said");
     behavior(&["--kind", "nfdump", &shown], &out);
     let mut said = findings(&out);
@@ -244,7 +244,7 @@ fn damage_is_counted_and_said() {
         "{}",
         ran.err
     );
-    // Without `--behavior` it is read as what it is, and that is said.
+    // Without `--behavior` its format is detected, and reported.
     std::fs::write(&path, &whole).unwrap();
     let ran = gabion(&["read", &path.display().to_string()]);
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -280,8 +280,8 @@ fn old(number: u16, flags: u16, extensions: &[u16], body: &[u8]) -> Vec<u8> {
 /// Layout 1, which nfdump 1.7 still reads: both families, counts of 32 and 64 bits, both directions. (Its older kind of record
 /// nfdump 1.7 passes over.)
 #[test]
-fn files_of_layout_1_are_those_that_nfdump_tells() {
-    if !is_there("files_of_layout_1_are_those_that_nfdump_tells") {
+fn files_of_layout_1_are_those_that_nfdump_prints() {
+    if !is_there("files_of_layout_1_are_those_that_nfdump_prints") {
         return;
     }
     let v4 = [2, 1, 0, 10, 4, 3, 2, 1];
@@ -316,8 +316,8 @@ fn files_of_layout_1_are_those_that_nfdump_tells() {
 
 /// What a collector writes of NetFlow version 5 and IPFIX: systems' numbers, translated addresses, counts of 64 bits, IPv6.
 #[test]
-fn files_of_a_collector_are_those_that_nfdump_tells() {
-    let test = "files_of_a_collector_are_those_that_nfdump_tells";
+fn files_of_a_collector_are_those_that_nfdump_prints() {
+    let test = "files_of_a_collector_are_those_that_nfdump_prints";
     if !is_there(test) || Command::new("nfcapd").arg("-V").output().is_err() {
         eprintln!("{test}: skipped: nfcapd is not installed");
         return;

@@ -64,7 +64,7 @@ fn counts_for_people_have_their_thousands_apart() {
     let at = |name: &str| dir.path().join(name).display().to_string();
     let whitelist = at("whitelist");
     std::fs::write(&whitelist, "ip,10.0.0.0/16,both,alerts\n").unwrap();
-    let told = |what: &str, args: &[&str]| {
+    let output = |what: &str, args: &[&str]| {
         let r = gabion(args);
         assert!(r.code < 2, "{what}: {}", r.err);
         is_readable(what, &r.out);
@@ -73,13 +73,15 @@ fn counts_for_people_have_their_thousands_apart() {
     for workers in ["1", "2"] {
         let out = at(workers);
         let run = ["read", &log, "--behavior", "-l", &out, "--workers", workers];
-        told("read --behavior", &run);
-        let table =
-            told("whitelisted", &[&run[..], &["--overwrite", "--whitelist", &whitelist]].concat());
+        output("read --behavior", &run);
+        let table = output(
+            "whitelisted",
+            &[&run[..], &["--overwrite", "--whitelist", &whitelist]].concat(),
+        );
         assert!(table.contains("12,325 records of 1 log: 12,325 flows"), "{table}");
         assert!(table.contains("logs     received 12,325 ("), "{table}");
     }
-    told("behavior show", &["behavior", "show", &at("1"), "--profile", "203.0.113.9"]);
+    output("behavior show", &["behavior", "show", &at("1"), "--profile", "203.0.113.9"]);
     // A sealed log.
     let (keys, sealed) = (at("keys"), at("sealed"));
     assert_eq!(gabion(&["log", "keygen", "--out", &keys]).code, 0);
@@ -90,13 +92,13 @@ fn counts_for_people_have_their_thousands_apart() {
     let append = fed(&["log", "append", &sealed], &lines);
     assert_eq!(append.code, 0, "{}", append.err);
     is_readable("log append", &append.out);
-    told("log stat", &["log", "stat", &sealed]);
+    output("log stat", &["log", "stat", &sealed]);
     let verified = gabion(&["log", "verify", &sealed, "--key", &private, "--allow-unanchored"]);
     is_readable("log verify", &verified.out);
     // A sender.
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = socket.local_addr().unwrap().to_string();
-    told("send", &["send", "--udp", &to, "--count", "12000"]);
+    output("send", &["send", "--udp", &to, "--count", "12000"]);
 }
 
 /// Numbers with more digits behind the point than a millionth has.
@@ -165,7 +167,7 @@ fn doctor_has_no_advice_against_what_can_not_be_changed() {
     let run = gabion(&["read", &path, "-l", &out, "--json"]);
     assert_eq!(run.code, 0, "{}", run.err);
     assert!(run.out.contains("\"decode_invalid\":{\"items\":1"), "{}", run.out);
-    // A machine of which nothing is to be said.
+    // A machine without anything to report.
     let root = dir.path().join("root");
     std::fs::create_dir_all(root.join("proc")).unwrap();
     std::fs::create_dir_all(root.join("sys/fs/cgroup")).unwrap();

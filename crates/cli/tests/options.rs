@@ -6,7 +6,7 @@
 //! the first test.
 #![allow(clippy::disallowed_methods)] // waits for another process, by the clock
 #![allow(unreachable_pub, reason = "modules of a test")]
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+#![allow(clippy::print_stdout, reason = "a test prints what it found on standard output")]
 
 #[path = "options/answers.rs"]
 mod answers;

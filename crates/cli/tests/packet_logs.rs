@@ -66,7 +66,7 @@ fn an_alerts_flow_is_written_from_its_first_packet_on() {
 }
 
 #[test]
-fn a_small_ring_is_told_of() {
+fn a_small_ring_is_reported() {
     let (dir, ran) = read(&["--alert-pcap-ring", "1KiB"]);
     let (whole, _) = read(&[]);
     let count = |d: &Path| tcp_flags(&d.join("a.pcap")).len();
@@ -87,7 +87,7 @@ fn a_filter_leaves_frames_out_and_counts_them() {
 }
 
 #[test]
-fn alerts_tell_what_was_lost_of_their_flow() {
+fn alerts_name_what_was_lost_of_their_flow() {
     let (whole, _) = read(&[]);
     assert!(alerts(whole.path()).iter().all(|a| a.pointer("/alert/context/loss").is_none()));
     for (set, reason) in [

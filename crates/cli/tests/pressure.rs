@@ -1,5 +1,5 @@
-//! Budgets that are far too small, outputs that are full or slow: the run ends well, the ledger says
-//! what was given up and why, and what was not given up is found as with room enough.
+//! Budgets that are far too small, outputs that are full or slow: the run ends well, the ledger has
+//! the number of items shed and the reason, and all others are found as with enough memory.
 
 mod program;
 
@@ -26,7 +26,7 @@ fn shed(report: &Value, stage: &str, reason: &str) -> u64 {
 }
 
 #[test]
-fn what_is_given_up_for_want_of_room_is_counted_with_its_reason() {
+fn items_shed_for_want_of_memory_are_counted_with_their_reason() {
     for (setting, stage, reason) in [
         ("flow.memcap=16kb", "flows", "flow_memcap"),
         ("stream.memcap=8kb", "stream", "stream_memcap"),
@@ -42,7 +42,7 @@ fn what_is_given_up_for_want_of_room_is_counted_with_its_reason() {
 }
 
 #[test]
-fn with_room_enough_nothing_is_given_up() {
+fn with_enough_memory_nothing_is_shed() {
     let report = read("flow.memcap=64mb", "2");
     for (stage, reason) in [("flows", "flow_memcap"), ("stream", "stream_memcap")] {
         assert_eq!(shed(&report, stage, reason), 0);
@@ -107,7 +107,7 @@ fn defragmentation_without_room_gives_up_fragments_and_nothing_else() {
 
 /// A message of MQTT that announces far more than is kept for a parser, and other connections.
 #[test]
-fn a_parser_that_waits_for_too_much_is_given_up_and_others_go_on() {
+fn a_parser_that_waits_for_too_much_is_ended_and_others_continue() {
     let connect = b"\x10\x0c\0\x04MQTT\x04\x02\0\x3c\0\0".to_vec();
     // A publication of 9,000,000 bytes (MQTT 3.1.1 2.2.3).
     let publish = b"\x30\xc0\xa8\xa5\x04\0\x01a".to_vec();

@@ -64,7 +64,7 @@ fn find(name: &str) -> Option<PathBuf> {
     places.into_iter().map(|p| p.join(name)).find(|p| p.is_file())
 }
 
-/// syslog-ng, which can't be installed beside rsyslog: of the folder into which `scripts/log_peers.sh` unpacked it, or of
+/// syslog-ng, which can't be installed together with rsyslog: from the folder into which `scripts/log_peers.sh` unpacked it, or from
 /// this machine.
 fn find_syslog_ng() -> Option<PathBuf> {
     let target = Path::new(GABION).parent()?.parent()?;
@@ -246,7 +246,7 @@ fn syslog_ng(test: &str, words: &str) {
     for (option, name) in [("-R", "persist"), ("-p", "pid"), ("-c", "control")] {
         command.arg(option).arg(root.join(name));
     }
-    // Unpacked, not installed: modules and libraries are beside it.
+    // Unpacked, not installed: modules and libraries are in the same folder tree.
     let unpacked = program.ancestors().nth(3).expect("a folder");
     let libraries =
         ["usr/lib/x86_64-linux-gnu", "usr/lib", "lib/x86_64-linux-gnu", "usr/lib/syslog-ng"]
@@ -353,7 +353,7 @@ fn journals_of_this_host_and_of_others() {
     if find("journalctl").is_none() || journal(&own, "an entry here").is_none() {
         return skipped(test, "no journalctl or systemd-journal-remote");
     }
-    // The journal of the machine itself is whoever's; the recipe follows a made one.
+    // The journal of the machine may be anybody's; the recipe follows one that the test made.
     let mut follows =
         made.follows("sh journal", &["--", "--directory", &own.display().to_string()]);
     wait_for("the entry in the log", || made.shown("/var/lib/gabion/log", "an entry here") == 1);

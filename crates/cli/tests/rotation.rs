@@ -1,4 +1,4 @@
-//! `rotate-interval`: files of lines are opened anew by the clock, and hold together what one file would.
+//! `rotate-interval`: files of lines are opened again by the clock, and together hold what one file would.
 
 mod program;
 

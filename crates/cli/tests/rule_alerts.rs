@@ -24,7 +24,7 @@ fn read(input: &str, out: &Path, more: &[&str]) -> Value {
 }
 
 /// Host, text and how often, of findings that are alerts of rules.
-fn told(out: &Path) -> BTreeMap<(String, String), u64> {
+fn rule_alerts(out: &Path) -> BTreeMap<(String, String), u64> {
     let listed = Command::new(GABION)
         .args(["behavior", "list", out.to_str().unwrap(), "--type", "RULE_ALERT", "--json"])
         .output()
@@ -43,7 +43,7 @@ fn rules_count_in_scores_and_timelines() {
     let out = |name: &str| folder.path().join(name);
     let with = ["--rules", rules.as_str()];
     let both = read(&pcap, &out("both"), &with);
-    let found = told(&out("both"));
+    let found = rule_alerts(&out("both"));
     // Each rule and host of eve.json, by the client of the flow.
     let eve = std::fs::read_to_string(out("both").join("eve.json")).unwrap();
     let alerts = eve.lines().map(|l| serde_json::from_str::<Value>(l).unwrap());
@@ -55,20 +55,20 @@ fn rules_count_in_scores_and_timelines() {
         let sid = format!("(1:{})", alert["alert"]["signature_id"]);
         wanted.insert((alert[client].as_str().unwrap().to_owned(), sid));
     }
-    // Twenty of a host are told one by one, the rest is counted in one that stands for many.
+    // Twenty of a host are reported one by one, the rest is counted in one finding that stands for many.
     for host in wanted.iter().map(|(host, _)| host).collect::<BTreeSet<_>>() {
         let rules: Vec<&str> =
             wanted.iter().filter(|w| w.0 == *host).map(|w| w.1.as_str()).collect();
         let has =
             |rule: &str| found.keys().any(|(source, text)| source == host && text.contains(rule));
-        let told = rules.iter().filter(|rule| has(rule)).count();
-        assert_eq!(told, rules.len().min(20), "{host}: {found:?}");
-        let more = format!("{} more findings of RULE_ALERT", rules.len() - told);
-        assert!(told == rules.len() || has(&more), "{host} {more}: {found:?}");
+        let reported = rules.iter().filter(|rule| has(rule)).count();
+        assert_eq!(reported, rules.len().min(20), "{host}: {found:?}");
+        let more = format!("{} more findings of RULE_ALERT", rules.len() - reported);
+        assert!(reported == rules.len() || has(&more), "{host} {more}: {found:?}");
     }
     // A host's score is higher for them, and its timeline has them.
     let alone = read(&pcap, &out("alone"), &[]);
-    assert!(told(&out("alone")).is_empty());
+    assert!(rule_alerts(&out("alone")).is_empty());
     let sums = |run: &Value| -> BTreeMap<String, f64> {
         let hosts = run["hosts"].as_array().unwrap().iter();
         hosts
@@ -92,11 +92,11 @@ fn rules_count_in_scores_and_timelines() {
     assert_eq!(others(&both), others(&alone));
     // Two workers, and the events that another run wrote.
     read(&pcap, &out("two"), &["--rules", &rules, "--workers", "2"]);
-    assert_eq!(told(&out("two")), found);
+    assert_eq!(rule_alerts(&out("two")), found);
     let eve = out("both").join("eve.json");
     for workers in ["1", "2"] {
         let name = format!("eve{workers}");
         read(eve.to_str().unwrap(), &out(&name), &["--workers", workers]);
-        assert_eq!(told(&out(&name)), found, "{workers}");
+        assert_eq!(rule_alerts(&out(&name)), found, "{workers}");
     }
 }

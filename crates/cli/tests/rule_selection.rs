@@ -94,7 +94,7 @@ fn rules_of(text: &str) -> BTreeSet<String> {
     gabion_rules::lexer::rules(text).map(|rule| words(&rule.text)).collect()
 }
 
-/// Ids of the rules that load, with what tells versions of one apart.
+/// Ids of the rules that load, with what distinguishes versions of one rule.
 fn listed(args: &[&str]) -> BTreeSet<String> {
     let ran = gabion(&[&["rules", "list", "--json"], args].concat());
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -194,9 +194,9 @@ fn a_large_rule_set_is_selected_as_suricata_update_does() {
     assert!(left > 4000, "{left}");
 }
 
-/// What is said, and with which code a run ends.
+/// Printed messages, and the exit code of a run.
 #[test]
-fn counts_and_lines_without_effect_are_said() {
+fn counts_and_lines_without_effect_are_printed() {
     let dir = tempfile::tempdir().unwrap();
     let rules = repository("demo/gabion.rules").display().to_string();
     let [off, on, change] = selection(
@@ -221,7 +221,7 @@ fn counts_and_lines_without_effect_are_said() {
     }
     let fast = std::fs::read_to_string(dir.path().join("out/fast.log")).unwrap();
     assert!(!fast.contains("[1:9000002:") && fast.contains("[1:9000008:"), "{fast}");
-    // A run that is told to be quiet still says which line has no effect that was to have one.
+    // A quiet run still prints a line that should have an effect and has none.
     let out = dir.path().join("quiet").display().to_string();
     let ran = gabion(&[&["read", "-q", "-S", &rules, "-l", &out, &demo()], &conf[..]].concat());
     assert!(ran.err.contains("classtype:x") && !ran.err.contains("777"), "{}", ran.err);

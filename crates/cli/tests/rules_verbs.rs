@@ -90,7 +90,7 @@ fn cost_counts_every_check() {
     assert!(r.out.contains("avg no match") && r.out.contains("parser: http"), "{}", r.out);
 }
 
-/// The HTTP rules of the demonstration against what the peer says about them.
+/// The HTTP rules of the demonstration against Suricata's results for them.
 #[test]
 fn test_compares_with_expected_counts() {
     let (dir, rules) = part_of_demo(&["http"]);
@@ -128,7 +128,7 @@ fn part_of_demo(protocols: &[&str]) -> (tempfile::TempDir, String) {
     (dir, path)
 }
 
-/// The tables as people see them. `UPDATE=1` writes the file anew; counts are those the peer gives
+/// The tables as people see them. `UPDATE=1` writes the file again; counts are those of Suricata
 /// (`demo/expected-alerts.tsv`).
 #[test]
 fn findings_of_the_demonstration_look_like_this() {
@@ -144,7 +144,7 @@ fn findings_of_the_demonstration_look_like_this() {
         std::fs::write(&golden, found).unwrap();
     }
     let wanted = std::fs::read_to_string(&golden).unwrap();
-    assert_eq!(found, wanted, "UPDATE=1 writes {} anew", golden.display());
+    assert_eq!(found, wanted, "UPDATE=1 writes {} again", golden.display());
 }
 
 /// What a slip of the pen is answered with, by `rules check` and by the two doors that load rules.

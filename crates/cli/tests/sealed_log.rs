@@ -244,7 +244,7 @@ fn readers_change_and_content_can_be_withdrawn() {
 }
 
 #[test]
-fn a_second_writer_and_a_torn_end_are_told_apart_from_damage() {
+fn a_second_writer_and_a_torn_end_are_distinguished_from_damage() {
     let place = Place::new();
     place.append(&lines(0, 100));
     // A writer that holds the log.
@@ -264,7 +264,7 @@ fn a_second_writer_and_a_torn_end_are_told_apart_from_damage() {
     holder.wait().unwrap();
     place.ok(&["recover", "log", "--json"]);
     assert_eq!(place.code(&["verify", "log"]), 10);
-    // A torn end is mended; damage below a checkpoint is not.
+    // A torn end is repaired; damage below a checkpoint is not.
     let mut segments: Vec<PathBuf> = std::fs::read_dir(place.path("log"))
         .unwrap()
         .map(|e| e.unwrap().path())
@@ -308,7 +308,7 @@ fn a_second_writer_and_a_torn_end_are_told_apart_from_damage() {
     assert_eq!(place.code(&["verify", "missing"]), 3);
 }
 
-/// A log that is damaged in many places: fifty are printed, it is said how many are left out, and JSON has all.
+/// A log that is damaged in many places: fifty are printed with the number of the others, and JSON has all.
 #[test]
 fn long_lists_of_places_say_how_many_are_left_out() {
     let place = Place::new();
@@ -327,7 +327,7 @@ fn long_lists_of_places_say_how_many_are_left_out() {
     let text = String::from_utf8(place.run(&["verify", "log"]).stdout).unwrap();
     assert_eq!(text.matches("keys are missing").count(), 50, "{text}");
     assert!(text.contains("\n  and 3 places more: see --json\n"), "{text}");
-    // With a key each is told a second time.
+    // With a key each is reported a second time.
     let key = ["verify", "log", "--key", "reader/recipient.key"];
     let text = String::from_utf8(place.run(&key).stdout).unwrap();
     assert!(text.contains("\n  and 56 places more: see --json\n"), "{text}");
@@ -391,7 +391,7 @@ fn pipes_and_devices_in_the_place_of_files_are_refused_at_once() {
 
 /// Wrong input ends in one line that says what to do.
 #[test]
-fn what_is_no_log_is_told_as_such() {
+fn a_path_that_is_no_log_is_reported_as_such() {
     let place = Place::new();
     std::fs::create_dir(place.path("empty")).unwrap();
     std::fs::write(place.path("file"), b"text").unwrap();
@@ -465,7 +465,7 @@ fn a_file_that_is_no_proof_is_no_forgery() {
 
 /// One line about a file that is not slog's, and about a key that is not its storage's, and nothing sealed.
 #[test]
-fn a_file_of_another_kind_or_key_is_told_in_one_line() {
+fn a_file_of_another_kind_or_key_is_reported_in_one_line() {
     let root = std::env::var_os("GABION_CORPUS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
         Into::into,
@@ -473,7 +473,7 @@ fn a_file_of_another_kind_or_key_is_told_in_one_line() {
     let slog = |name: &str| root.join("sealed/slog").join(name).display().to_string();
     let good = slog("good.slog");
     if !Path::new(&good).exists() {
-        eprintln!("a_file_of_another_kind_or_key_is_told_in_one_line: skipped: no corpus");
+        eprintln!("a_file_of_another_kind_or_key_is_reported_in_one_line: skipped: no corpus");
         return;
     }
     let place = Place::new();
@@ -498,7 +498,7 @@ fn a_file_of_another_kind_or_key_is_told_in_one_line() {
 }
 
 #[test]
-fn messages_that_a_sender_lost_on_the_way_are_told() {
+fn messages_that_a_sender_lost_on_the_way_are_reported() {
     let place = Place::new();
     let numbered = |n: u32| {
         format!("<13>1 2026-01-01T00:00:00Z host app - - [meta sequenceId=\"{n}\"] text {n}\n")
@@ -518,7 +518,7 @@ fn messages_that_a_sender_lost_on_the_way_are_told() {
 }
 
 /// A writer under load is killed at moments that nobody chose. What it leaves is never worse than a torn
-/// end, the next writer mends it, and the records are the first so many without a gap.
+/// end, the next writer repairs it, and the records are the first ones without a gap.
 #[test]
 fn a_killed_writer_loses_nothing_it_had_committed() {
     let place = Place::new();
@@ -553,7 +553,7 @@ fn a_killed_writer_loses_nothing_it_had_committed() {
         assert!(records >= least, "kill {kill}: {records} of {least}");
         least = records;
     }
-    // Each writer's messages begin at 0 and go on without a gap.
+    // Each writer's messages begin at 0 and continue without a gap.
     let shown = place.ok(&["show", "log", "--key", "reader/recipient.key", "--kind", "message"]);
     let mut next = 0;
     for line in shown.lines() {
@@ -593,7 +593,7 @@ fn findings_of_captures_are_sealed_with_a_proof_of_each() {
 /// Where a seed that is overwritten lives on in old blocks, `init` says so. A file system of that kind is
 /// mounted in a name space of its own.
 #[test]
-fn a_file_system_that_does_not_erase_is_told() {
+fn a_file_system_that_does_not_erase_is_reported() {
     let place = Place::new();
     let script = "mkdir low up && mount -t tmpfs none up && mkdir up/a up/b merged && \
                   mount -t overlay overlay -o lowerdir=low,upperdir=up/a,workdir=up/b merged && \
@@ -709,7 +709,7 @@ fn what_help_promises_of_anchor_add_is_so() {
     // Twice is once.
     let again = place.json(&["anchor", "add", "anchors", "note", "--json"]);
     assert_eq!(again["added"], false);
-    // Another log's key, a key beside a checkpoint alone, another word: nothing is added.
+    // Another log's key, a key that comes with a checkpoint only, another word: nothing is added.
     let other = Place::new().json(&["stat", "log", "--json"])["vkey"].as_str().unwrap().to_owned();
     assert_eq!(place.code(&["anchor", "add", "anchors", "log", "--vkey", &other]), 20);
     assert_eq!(place.code(&["anchor", "add", "anchors", "note", "--vkey", &vkey]), 2);

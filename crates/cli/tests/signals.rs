@@ -56,7 +56,7 @@ impl Reading {
         shell(&format!("kill -{name} {}", self.child.id()));
     }
 
-    /// Waits for its end; what it wrote stays until the folder given back is dropped.
+    /// Waits for its end; its files stay until the returned folder is dropped.
     fn end(self) -> (Ran, tempfile::TempDir) {
         let done = ran(self.child.wait_with_output().unwrap());
         drop(self.pipe);
@@ -339,7 +339,7 @@ fn a_request_to_stop_ends_the_wait_for_every_output() {
             let end = child.wait().unwrap();
             if is_opened {
                 let code = if args[0] == "suricata" { 1 } else { 4 };
-                assert_eq!(end.code(), Some(code), "{args:?} {name}: what was not taken is said");
+                assert_eq!(end.code(), Some(code), "{args:?} {name}: lost output is reported");
             }
             drop(reader);
         }

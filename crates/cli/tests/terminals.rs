@@ -1,13 +1,13 @@
 //! On a terminal tables fit into its columns, from 60 up, and the line of progress is never longer than it is wide.
 //! Passes by name only where `script` (of util-linux), which makes a terminal, is not installed.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+#![allow(clippy::print_stdout, reason = "a test prints what it found on standard output")]
 
 mod program;
 
 use program::{demo, gabion, repository};
 use std::process::Command;
 
-/// What a command shows on a terminal of so many columns, line by line, without what moves the cursor.
+/// What a command shows on a terminal of `columns` columns, line by line, without what moves the cursor.
 fn shown(columns: usize, line: &str) -> Option<Vec<String>> {
     let command = format!("stty cols {columns} rows 24; {} {line}", env!("CARGO_BIN_EXE_gabion"));
     let run = Command::new("script")

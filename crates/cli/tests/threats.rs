@@ -17,7 +17,7 @@ mod wire;
 /// A row of the table.
 struct Threat {
     number: u32,
-    /// What is done, and by whom: N the network alone, C a failure, nobody.
+    /// The attack, and the attacker: N the network alone, C a failure, nobody.
     attack: &'static str,
     by: &'static str,
     verdict: &'static str,

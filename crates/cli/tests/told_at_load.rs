@@ -70,7 +70,7 @@ fn a_run_of_read_without_a_rule_left_says_so() {
 }
 
 #[test]
-fn a_variable_that_can_not_be_read_ends_every_run_and_is_said_once() {
+fn a_variable_that_cannot_be_read_ends_every_run_and_is_reported_once() {
     let dir = tempfile::tempdir().unwrap();
     let rule = |n: u32| format!("alert tcp $HOME_NET any -> $NOSUCH any (msg:\"x\"; sid:{n};)\n");
     let all: String = (1..=50).map(rule).chain([RULES.replace("sid:", "sid:9")]).collect();

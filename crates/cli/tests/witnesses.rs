@@ -1,5 +1,5 @@
 //! Checkpoints carried off the host: a witness as C2SP's tlog-witness describes it, which remembers what
-//! it cosigned and refuses what does not follow; files of anchors; commands. And that sealing goes on
+//! it cosigned and refuses what does not follow; files of anchors; commands. And that sealing continues
 //! while a witness is away.
 #![allow(
     clippy::disallowed_methods,
@@ -214,7 +214,7 @@ fn a_witness_cosigns_what_follows_and_nothing_else() {
     for name in ["log", "log.state"] {
         copy(&at.join(name), &at.join(format!("old-{name}")));
     }
-    // Another process does not know what the witness knows, and is told.
+    // Another process does not know the state of the witness, and learns it.
     for text in ["three\n", "four\n"] {
         log(at, &["append", "log"], text);
     }
@@ -291,7 +291,7 @@ fn a_witness_over_https_must_be_who_it_says() {
     assert_eq!((code, witness.answers()), (Some(0), vec![200]), "{said}");
     let verify = ["verify", "log", "--witness", &witness.vkey];
     assert_eq!(log(at, &verify, "").0, Some(0));
-    // Nobody whom we trust vouches for it; it is not called so; it does not speak TLS.
+    // No trusted authority signed its certificate; its name is another; it does not speak TLS.
     log(at, &["append", "log"], "two\n");
     let clear = Witness::start().url.replace("http:", "https:");
     let unnamed = witness.url.replace("localhost", "127.0.0.1");
@@ -333,7 +333,7 @@ fn anchors_are_appended_and_commands_are_run() {
 }
 
 /// A pipe, a device or a folder in the place of a file of anchors is refused at once by every verb that reads or writes
-/// one: nobody waits for whoever might open it.
+/// one: no verb waits for another process to open it.
 #[test]
 fn anchors_are_neither_pipes_nor_devices() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -365,7 +365,7 @@ fn anchors_are_neither_pipes_nor_devices() {
     assert!(std::fs::read_to_string(at.join("kept")).expect("written").contains("log.example"));
 }
 
-/// A command that does not end, and a witness that does not answer, end with the run that waits for them: it is said
+/// A command that does not end, and a witness that does not answer, end with the run that waits for them, which reports
 /// that the checkpoint was not carried.
 #[test]
 fn a_request_to_stop_ends_the_wait_for_witnesses_and_commands() {

@@ -38,7 +38,7 @@ fn written(folder: &Path) -> BTreeMap<String, String> {
     files
 }
 
-/// Reads with so many workers and gives what was written.
+/// Reads with `workers` workers and returns the files that were written.
 fn read(captures: &[PathBuf], rules: &Path, workers: usize) -> BTreeMap<String, String> {
     let dir = tempfile::tempdir().unwrap();
     let (out, workers) = (dir.path().display().to_string(), workers.to_string());
@@ -54,7 +54,7 @@ fn read(captures: &[PathBuf], rules: &Path, workers: usize) -> BTreeMap<String, 
     written(dir.path())
 }
 
-/// Every byte of every output is the same, whoever read.
+/// Every byte of every output is the same with any number of workers.
 #[track_caller]
 fn compare(captures: &[PathBuf], rules: &Path, all: &[usize]) -> BTreeMap<String, String> {
     let one = read(captures, rules, 1);
@@ -92,11 +92,11 @@ fn rules_with_state_across_flows_answer_the_same() {
     let wrote = compare(&[demo().into(), demo().into()], &across(), &[2, 3, 4, 7]);
     let alerts = &wrote["fast.log"];
     for sid in [1, 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 15, 17, 18] {
-        assert!(alerts.contains(&format!("[1:{sid}:0]")), "rule {sid} tells nothing");
+        assert!(alerts.contains(&format!("[1:{sid}:0]")), "rule {sid} has no alert");
     }
 }
 
-/// All captures of the corpus in one run a folder, so that state and flows go on from one to the
+/// All captures of the corpus in one run a folder, so that state and flows continue from one to the
 /// next.
 #[test]
 fn captures_of_the_corpus_read_the_same() {
@@ -131,7 +131,7 @@ alert tcp any any -> any any (msg:"opens"; flags:S; threshold:type both, track b
 alert udp any any -> any [4789,6081,3544,8472] (msg:"tunnel"; flow:to_server; flowint:n,+,1; flowint:n,=,3; sid:7;)
 "#;
 
-/// So many conversations, each in up to three wrappings, their frames mixed: the capture's folder,
+/// A capture of `conversations` conversations, each in up to three wrappings, their frames mixed: its folder,
 /// and how many frames it holds.
 fn nested(seed: u64, conversations: usize) -> (tempfile::TempDir, usize) {
     let r = &mut Random::new(seed);
@@ -173,7 +173,7 @@ fn compare_nested(seed: u64, conversations: usize) -> usize {
     let wrote = compare(&[capture], &rules, &[2, 4]);
     let count = |word: &str| wrote["fast.log"].matches(word).count();
     for sid in [1, 2, 3, 4, 5, 6] {
-        assert!(count(&format!("[1:{sid}:0]")) > 0, "rule {sid} tells nothing");
+        assert!(count(&format!("[1:{sid}:0]")) > 0, "rule {sid} has no alert");
     }
     count("[1:1:0]")
 }

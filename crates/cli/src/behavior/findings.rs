@@ -190,7 +190,7 @@ impl<R: BufRead> Lines<R> {
             let (n, path) = (self.left_out, path.display());
             eprintln!(
                 "gabion: {path}: {n} lines of more than {FINDING_BYTES_MAX} bytes were left out: no \
-                 finding has so many"
+                 finding is that long"
             );
         }
     }

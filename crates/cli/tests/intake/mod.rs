@@ -149,8 +149,8 @@ pub fn statements(folder: &Path) -> Vec<String> {
     own.map(|r| String::from_utf8_lossy(&r.bytes).into_owned()).collect()
 }
 
-/// Starts a server on a log that another left, so that it mends what the end left, and stops it.
-pub fn mend(folder: &Path) {
+/// Starts a server on the log of another one, so that it repairs the end of the log, and stops it.
+pub fn start_again(folder: &Path) {
     let again = Command::new(GABION)
         .args(["listen", "--udp", "127.0.0.1:0", "--recipient"])
         .arg(folder.join("recipient"))
@@ -170,8 +170,8 @@ pub fn messages(folder: &Path) -> Vec<Vec<u8>> {
     records(folder).into_iter().filter(|r| r.kind == Kind::Message).map(|r| r.bytes).collect()
 }
 
-/// A number behind a word in what the server said last, as `udp.0: 12 received`.
-pub fn told(said: &str, stage: &str, word: &str) -> u64 {
+/// The number before a word in the last counts that the server printed, such as `udp.0: 12 received`.
+pub fn last_count(said: &str, stage: &str, word: &str) -> u64 {
     let last = said.lines().rev().find(|l| l.contains("received")).unwrap_or_default();
     let part = last.split("; ").find(|p| p.contains(&format!("{stage}: "))).unwrap_or_default();
     let part = part.split_once(&format!("{stage}: ")).map_or("", |p| p.1);

@@ -91,7 +91,7 @@ fn faults(one: &Try, status: Option<ExitStatus>, err: &str) -> Vec<String> {
     if err.contains("panicked") {
         fault("panicked".to_owned());
     }
-    // What is said of rules that are as they should be, and of a socket's buffer, is no answer.
+    // Lines about good rules and about a socket's buffer are no answer.
     let is_other =
         |line: &&str| line.starts_with("gabion: rules: ") || line.contains("receive buffer");
     let lines: Vec<&str> = err.lines().filter(|line| !is_other(line)).collect();

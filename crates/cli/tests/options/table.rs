@@ -58,7 +58,7 @@ use Kind::*;
 
 pub const ROWS: &[Row] = &[
     row("read", "--config", Read("")),
-    // That there is no rule in it is told; it is no fault of a file.
+    // A file without rules is reported, but is no error.
     row("read", "--rules", Read("empty fifo")),
     row("read", "--set", Form("novalue")),
     row("read", "--disable-conf --enable-conf --modify-conf", Read("empty fifo garbage")),

@@ -55,8 +55,8 @@ const BASES: &[(&str, &str)] = &[
     ("suricata", "-r=$demo -l=$out"),
 ];
 
-/// What an option needs beside it.
-const BESIDE: &[(&str, &str, &str)] = &[
+/// Further options that an option needs.
+const NEEDS: &[(&str, &str, &str)] = &[
     ("read", "--kind --intel --whitelist --netflow", "--behavior"),
     ("read", "--reorder", "--behavior --follow"),
     ("read", "--disable-conf --enable-conf --modify-conf", "--rules $rules"),
@@ -79,7 +79,7 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ("suricata", "-c --include -s -S --firewall-rules-exclusive", "-T"),
 ];
 
-/// Good arguments that can't stand beside an option.
+/// Good arguments that conflict with an option.
 const WITHOUT: &[(&str, &str, &str)] = &[
     ("log prove", "--finding", "--record"),
     ("log stat", "--socket", "LOG"),
@@ -117,7 +117,7 @@ pub fn tries(ground: &Ground) -> Vec<Try> {
     let mut all = Vec::new();
     for row in ROWS {
         for name in row.names.split_whitespace() {
-            let needs_certificate = beside(row.command, name).any(|with| with.contains("$cert"));
+            let needs_certificate = needs(row.command, name).any(|with| with.contains("$cert"));
             if needs_certificate && !ground.has_certificate {
                 println!("skipped: {} {name}: no openssl", row.command);
                 continue;
@@ -138,10 +138,10 @@ struct Given {
     is_fifo: bool,
 }
 
-/// What an option of a command needs beside it.
-fn beside(command: &str, name: &str) -> impl Iterator<Item = &'static str> {
+/// Further options that an option of a command needs.
+fn needs(command: &str, name: &str) -> impl Iterator<Item = &'static str> {
     let is_its = move |of: &str, names: &str| of == command && names.split(' ').any(|n| n == name);
-    BESIDE.iter().filter(move |(of, names, _)| is_its(of, names)).map(|(.., with)| *with)
+    NEEDS.iter().filter(move |(of, names, _)| is_its(of, names)).map(|(.., with)| *with)
 }
 
 fn attempt(row: &Row, name: &'static str, given: Given, ground: &Ground) -> Try {
@@ -169,7 +169,7 @@ fn attempt(row: &Row, name: &'static str, given: Given, ground: &Ground) -> Try 
         }
         args.push(value);
     }
-    for with in beside(row.command, name) {
+    for with in needs(row.command, name) {
         args.extend(ground.words(with).into_iter().map(OsString::from));
     }
     match &given.value {

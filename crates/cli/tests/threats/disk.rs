@@ -13,10 +13,10 @@ pub(crate) fn rows() -> Vec<Threat> {
         number: 47,
         attack: "the disk is full (on an error of a write or a sync: rows 31 and 32, for every operation)",
         by: "C",
-        verdict: "what was acknowledged is there; `block`: senders wait, and go on when there is room; `drop`: \
+        verdict: "what was acknowledged is there; `block`: senders wait, and continue when there is space; `drop`: \
                       counted by source, not acknowledged; `--spill`: another log takes over, and this one states its end",
         place: "`full`, `room`, `loss` and `spill` records",
-        exit: "0; 4 when told to stop while full",
+        exit: "0; 4 when asked to stop while full",
         residual: "",
         run: full,
     }]
@@ -63,7 +63,7 @@ impl Small {
         self.path.join("log").display().to_string()
     }
 
-    /// Fills it to the last byte, beside the log.
+    /// Fills it to the last byte with a file next to the log.
     fn fill(&self) {
         let ballast = vec![b'x'; 4 << 20];
         let path = self.path.join("ballast");
@@ -156,7 +156,7 @@ fn blocked() -> Result<(), &'static str> {
     assert_eq!(statements(&host, &small.log(), "full").len(), 1, "{said}");
     assert_eq!(statements(&host, &small.log(), "room").len(), 1, "{said}");
     assert_eq!(host.log(&["verify", &small.log(), "--key", "reader", "--deep"]).0, Some(10));
-    // Told to stop while it is full: exit code 4, and nothing acknowledged is missing.
+    // Asked to stop while it is full: exit code 4, and nothing acknowledged is missing.
     let mut host = start(&small, small.scratch.path(), &[]);
     let mut relp = host.relp();
     small.fill();
@@ -179,8 +179,7 @@ fn dropped() -> Result<(), &'static str> {
     let (answered, _) = send_until_silent(&mut relp, 0);
     let udp = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     for number in 0..50 {
-        udp.send_to(format!("<13>given up {number}").as_bytes(), host.address("udp"))
-            .expect("sent");
+        udp.send_to(format!("<13>shed {number}").as_bytes(), host.address("udp")).expect("sent");
     }
     std::thread::sleep(Duration::from_millis(500));
     small.clear();
@@ -198,7 +197,7 @@ fn dropped() -> Result<(), &'static str> {
         .filter(|l| l["reason"] == "disk_full" && l["peer"] == "127.0.0.1")
         .filter_map(|l| l["messages"].as_u64())
         .sum();
-    let stored = host.messages(&small.log()).iter().filter(|m| m.contains("given up")).count();
+    let stored = host.messages(&small.log()).iter().filter(|m| m.contains("shed ")).count();
     // The fifty of UDP, and what was sent over RELP and never answered.
     assert_eq!(lost, 50 - stored as u64 + 1, "{losses:?} {said}");
     let room = statements(&host, &small.log(), "room");
@@ -228,12 +227,12 @@ fn spilled() -> Result<(), &'static str> {
     let missing: Vec<u64> = (0..400).filter(|n| !first.contains(n) && !aside.contains(n)).collect();
     assert!(missing.is_empty(), "{missing:?}: {said}");
     // The first log holds the end of the second, so both stand and fall together.
-    let told = statements(&host, &small.log(), "spill");
+    let spilled = statements(&host, &small.log(), "spill");
     let (_, note) = host.log(&["checkpoint", "aside"]);
     let mut lines = note.lines();
-    assert_eq!(told.last().and_then(|t| t["origin"].as_str()), lines.next(), "{told:?}");
-    assert_eq!(told.last().map(|t| t["size"].to_string()).as_deref(), lines.next());
-    assert_eq!(told.last().and_then(|t| t["root"].as_str()), lines.next());
+    assert_eq!(spilled.last().and_then(|t| t["origin"].as_str()), lines.next(), "{spilled:?}");
+    assert_eq!(spilled.last().map(|t| t["size"].to_string()).as_deref(), lines.next());
+    assert_eq!(spilled.last().and_then(|t| t["root"].as_str()), lines.next());
     for log in [small.log().as_str(), "aside"] {
         assert_eq!(host.log(&["verify", log, "--key", "reader"]).0, Some(10), "{log}");
     }

@@ -1,4 +1,4 @@
-//! Attacks by whoever can send.
+//! Attacks by anybody who can send.
 
 use super::Threat;
 use super::host::{GABION, Host};
@@ -195,12 +195,12 @@ fn flood() -> Result<(), &'static str> {
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("the sender");
-    // A well-behaved sender beside it is answered all the while.
+    // A well-behaved sender is answered all the while.
     let mut relp = host.relp();
     let mut heard = 0;
     let end = Instant::now() + Duration::from_secs(60);
     while sender.try_wait().expect("asked").is_none() && Instant::now() < end {
-        let number = relp.send(&format!("<13>beside the flood {heard}"));
+        let number = relp.send(&format!("<13>during the flood {heard}"));
         relp.answered(number);
         heard += 1;
     }
@@ -208,15 +208,17 @@ fn flood() -> Result<(), &'static str> {
     let (code, said) = host.stop();
     assert_eq!(code, Some(0), "{said}");
     let messages = host.messages("log");
-    let beside = messages.iter().filter(|m| m.contains("beside the flood")).count();
-    assert_eq!(beside, heard, "acknowledged and stored");
-    let stored = (messages.len() - beside) as u64;
+    let others = messages.iter().filter(|m| m.contains("during the flood")).count();
+    assert_eq!(others, heard, "acknowledged and stored");
+    let stored = (messages.len() - others) as u64;
     let losses = host.records("log", "system");
     let losses: Vec<&Value> =
         losses.iter().map(|r| &r["data"]).filter(|d| d["type"] == "loss").collect();
     let lost: u64 = losses.iter().filter_map(|l| l["messages"].as_u64()).sum();
     assert_eq!(stored + lost, 200_000, "{said}");
     assert!(losses.iter().all(|l| l["reason"].is_string() && l["second"].is_u64()));
-    eprintln!("  {stored} stored and {lost} counted of 200,000, {heard} acknowledged beside them");
+    eprintln!(
+        "  {stored} stored and {lost} counted of 200,000, {heard} of the other sender acknowledged"
+    );
     Ok(())
 }

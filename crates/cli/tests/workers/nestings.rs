@@ -1,6 +1,6 @@
-//! Conversations whose packets come in ever other wrappings, with fragments inside and outside.
+//! Conversations whose packets come in constantly changing wrappings, with fragments inside and outside.
 //!
-//! Whoever sends packets chooses how they are wrapped. Whatever the decoder sees through, frames must
+//! The sender of packets chooses how they are wrapped. Whatever the decoder sees through, frames must
 //! be spread by what is inside, or a flow is cut in two where there are several workers.
 
 use super::program::packets::{CLIENT, SERVER, ipv4, tcp, udp};
