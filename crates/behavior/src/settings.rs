@@ -38,7 +38,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// It should be a number that is not negative.
-    #[error("{key}: `{text}` is no number")]
+    #[error("{key}: `{text}` is not a number")]
     NoNumber {
         /// Where it stands.
         key: &'static str,
@@ -46,7 +46,7 @@ pub enum SettingError {
         text: String,
     },
     /// It should be a network.
-    #[error("{key}: `{text}` is no network")]
+    #[error("{key}: `{text}` is not a network")]
     NoNetwork {
         /// Where it stands.
         key: &'static str,
@@ -348,9 +348,11 @@ mod tests {
         assert_eq!((s.window_ns, s.long_connection_s), (300 * SECOND, 100.0));
         assert_eq!((s.alert_threshold, s.client_ips.len(), wrong.len()), (0.25, 1, 2));
         let said: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-        assert!(said.contains(&"parameters.client_ips: `bad` is no network".to_owned()));
+        assert!(said.contains(&"parameters.client_ips: `bad` is not a network".to_owned()));
         assert!(
-            said.contains(&"detection.evidence_detection_threshold: `x` is no number".to_owned())
+            said.contains(
+                &"detection.evidence_detection_threshold: `x` is not a number".to_owned()
+            )
         );
         let https = HttpsSettings {
             hourly: 4.5,

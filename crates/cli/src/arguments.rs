@@ -90,7 +90,7 @@ fn what(e: &clap::Error, args: &[OsString], command: &Command, help: &str) -> St
         ErrorKind::UnknownArgument if option.starts_with('-') => {
             if let Some(before) = without_value(args, command, &option) {
                 return format!(
-                    "{before}: has no value, and {option} is no option: write {before} and its value"
+                    "{before}: has no value, and {option} is not an option: write {before} and its value"
                 );
             }
             let near = match one(ContextKind::SuggestedArg) {

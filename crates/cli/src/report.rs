@@ -55,7 +55,7 @@ fn unit(stage: &str) -> &'static str {
         "flow" => "packets",
         "flows" => "flows",
         "stream" => "segments",
-        "app" => "pieces",
+        "app" => "chunks",
         "alerts" => "alerts",
         "limits" => "items",
         _ => "lines",

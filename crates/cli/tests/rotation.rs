@@ -177,7 +177,7 @@ fn a_wrong_interval_is_refused_with_its_file() {
         let ran = program::gabion(args);
         assert_ne!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
         let said = format!("{}{}", ran.out, ran.err);
-        for word in ["fast.log", "rotate-interval: 5y", "say minute, hour, day"] {
+        for word in ["fast.log", "rotate-interval: 5y", "write minute, hour, day"] {
             assert!(said.contains(word), "{word}: {said}");
         }
     }

@@ -31,7 +31,7 @@ macro_rules! skips {
 }
 
 skips! {
-    NoAddress, "no_address", "source or destination is no IP address";
+    NoAddress, "no_address", "source or destination is not an IP address";
     NoTime, "no_time", "no time stamp that can be read";
     CutShort, "cut_short", "fewer columns than the header names, or JSON without its end";
     NoHeader, "no_header", "no `#fields` header before the line";

@@ -104,11 +104,11 @@ pub enum OutputError {
 #[non_exhaustive]
 pub enum SettingError {
     /// `filemode`.
-    #[error("filemode {0}: is no octal number")]
+    #[error("filemode {0}: not an octal number")]
     FileMode(String),
     /// `rotate-interval`.
     #[error(
-        "rotate-interval: {0}: is no interval: say minute, hour, day, or a number with s, m, h, d or w \
+        "rotate-interval: {0}: not an interval: write minute, hour, day, or a number with s, m, h, d or w \
          behind it, as 30m"
     )]
     RotateInterval(String),

@@ -128,7 +128,7 @@ mod tests {
             ["", "0", "0s", "banana", "minutes", "-1s", "1.5h", "s", "5y", "99999999999999999999d"]
         {
             let said = Rotation::parse(text, NOW).unwrap_err().to_string();
-            assert!(said.contains("say minute, hour, day"), "{said}");
+            assert!(said.contains("write minute, hour, day"), "{said}");
         }
     }
 

@@ -248,7 +248,7 @@ pub fn open_earlier(path: &Path, is_cut: bool) -> io::Result<File> {
     let file = place.open(access | OFlags::NONBLOCK).map_err(|e| place.refusal(e))?;
     let stat = fstat(&file)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(io::Error::other("is no file, so no earlier run has left it"));
+        return Err(io::Error::other("not a file, so no earlier run has left it"));
     }
     if place.is_shared && stat.st_nlink > 1 {
         return Err(refused());

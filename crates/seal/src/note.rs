@@ -295,10 +295,10 @@ impl Checkpoint {
             || (size.len() > 1 && size.starts_with('0'))
             || !size.bytes().all(|b| b.is_ascii_digit())
         {
-            return Err(wrong("size is no decimal number"));
+            return Err(wrong("size is not a decimal number"));
         }
         let size = size.parse().map_err(|_| wrong("size is too large"))?;
-        let root = unbase64_hash(root).ok_or_else(|| wrong("root is no base64 of 32 bytes"))?;
+        let root = unbase64_hash(root).ok_or_else(|| wrong("root is not base64 of 32 bytes"))?;
         // The text ends with a line feed, so an empty piece stands last; further lines are extensions,
         // which must not be empty.
         let rest: Vec<&str> = lines.collect();

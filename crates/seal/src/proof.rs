@@ -251,9 +251,11 @@ impl Proof {
         if number.len() > 1 && number.starts_with('0')
             || !number.bytes().all(|b| b.is_ascii_digit())
         {
-            return Err(wrong("index is no decimal number"));
+            return Err(wrong("the proof is damaged: index is not a decimal number"));
         }
-        let index = number.parse().map_err(|_| wrong("index is no decimal number"))?;
+        let index = number
+            .parse()
+            .map_err(|_| wrong("the proof is damaged: index is not a decimal number"))?;
         let mut path = Vec::new();
         for line in lines {
             if path.len() == PROOF_HASHES_MAX {

@@ -197,7 +197,7 @@ fn policies(
     let named = |key: &str| -> Result<ExceptionPolicy> {
         match config.text(key).or_else(|| config.text("exception-policy")) {
             Some(t) => ExceptionPolicy::from_name(t)
-                .ok_or_else(|| Error::value(format!("{key}: \"{t}\" is no exception policy"))),
+                .ok_or_else(|| Error::value(format!("{key}: \"{t}\" is not an exception policy"))),
             None => Ok(ExceptionPolicy::Auto),
         }
     };

@@ -27,7 +27,7 @@ pub enum EntryError {
     #[error("nothing is known of the organization `{0}`")]
     Organization(String),
     /// Its value is not of its type.
-    #[error("`{value}` is no {what}")]
+    #[error("`{value}` is not a valid {what}")]
     Value {
         /// The value.
         value: String,

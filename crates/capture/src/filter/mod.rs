@@ -390,7 +390,7 @@ mod tests {
             ("tcp and", "ends too early"),
             ("(tcp", "`)` is missing"),
             ("tcp)", "nothing opens"),
-            ("port 70000", "no port"),
+            ("port 70000", "not a port"),
             ("net 10.0.0.0/33", "prefix"),
             ("tcp[13", "`]`"),
             ("tcp[0:3] = 1", "1, 2 or 4"),

@@ -182,7 +182,7 @@ fn file(o: &MuteOptions) -> Result<PathBuf, Fault> {
 fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
     let shown = path.display();
     if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
-        let why = "is no regular file: name the whitelist that runs are given";
+        let why = "not a regular file: name the whitelist that runs use";
         return Err(Fault::input(format!("whitelist: {shown}: {why}")));
     }
     let before = match path.exists() {

@@ -75,7 +75,7 @@ fn of_file(options: &Anchor) -> Result<(Note, Checkpoint), LogFault> {
     if options.vkey.is_some() {
         let note = options.note.display();
         return Err(LogFault::usage(format!(
-            "--vkey: {note} is no log's folder, whose first key could be compared: name the folder, or leave --vkey out"
+            "--vkey: {note} is not the folder of a log, so its first key is unknown: name the folder, or leave --vkey out"
         )));
     }
     let read = verify::anchors(std::slice::from_ref(&options.note))?;

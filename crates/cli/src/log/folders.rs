@@ -179,7 +179,7 @@ pub(super) fn pinned(log: &Path, wanted: Option<&OsStr>) -> Result<(), LogFault>
 
 /// The readers that a state names.
 pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault> {
-    let wanted = "the public keys of the log's readers are wanted, one file behind the other";
+    let wanted = "name the public keys of the log's readers, one file after the other";
     let wrong = |why: &str| LogFault::input(format!("{why}: {wanted}"));
     let bytes = read_in(state, RECIPIENTS, 1 << 20).map_err(|e| wrong(e.text()))?;
     let text =
@@ -262,7 +262,7 @@ pub(super) fn writer_reporting(
         .map_err(|e| LogFault::from(e).about(log))?;
     if opened.was_torn() {
         eprintln!(
-            "gabion: {}: recovered after a crash: {} bytes behind the last commit cut off",
+            "gabion: {}: recovered after a crash: {} bytes after the last commit cut off",
             log.display(),
             opened.cut_bytes + opened.cut_note_bytes
         );

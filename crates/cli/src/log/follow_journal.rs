@@ -126,9 +126,7 @@ impl Sealing {
     fn entry(&mut self, bytes: &[u8], left_out: u32) -> Result<(), LogFault> {
         let cursor = Entry(bytes).get("__CURSOR").and_then(|c| std::str::from_utf8(c).ok());
         let cursor = cursor.ok_or_else(|| {
-            LogFault::input(
-                "an entry without __CURSOR: this is no output of `journalctl -o export`",
-            )
+            LogFault::input("an entry without __CURSOR: not the output of `journalctl -o export`")
         })?;
         let mut flags = Flags::default();
         if left_out > 0 {

@@ -36,14 +36,15 @@ pub(super) fn run(address: SocketAddr, is_json: bool) -> Ended {
     let mut answer = String::new();
     stream.take(METRICS_BYTES_MAX + 1).read_to_string(&mut answer).map_err(failed)?;
     if answer.len() as u64 > METRICS_BYTES_MAX {
-        let why =
-            format!("answers more than {METRICS_BYTES_MAX} bytes: that is no listener's metrics");
+        let why = format!(
+            "answers more than {METRICS_BYTES_MAX} bytes: not the metrics of `gabion listen`"
+        );
         return Err(LogFault::input(format!("{address}: {why}")));
     }
     let text = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
     let stages = read(text);
     if stages.is_empty() {
-        return Err(LogFault::input(format!("{address}: that is no listener's metrics")));
+        return Err(LogFault::input(format!("{address}: not the metrics of `gabion listen`")));
     }
     if is_json {
         standard_output::line(String::from_utf8_lossy(&to_json(&stages)));

@@ -35,7 +35,7 @@ pub(super) fn records(text: &str) -> Result<Records, String> {
     };
     let (first, last) = (number(a)?, if b.is_empty() { u64::MAX } else { number(b)? });
     if first > last {
-        return Err("the first is behind the last: write the smaller number first".to_owned());
+        return Err("the first is after the last: write the smaller number first".to_owned());
     }
     Ok((first, last))
 }

@@ -119,6 +119,11 @@ fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
     if is_quiet {
         return;
     }
+    if report.verdict() == Verdict::Unanchored {
+        standard_output::line(
+            "  consistent, but not compared with any copy kept elsewhere: add --anchor",
+        );
+    }
     for (verdict, place) in report.places.iter().take(PLACES_SHOWN) {
         standard_output::line(format_args!("  {}: {}", verdict.name(), place.describe()));
     }

@@ -88,7 +88,7 @@ fn entry(file: &Path, name: &str) -> Result<Vec<String>, String> {
     let mut lines = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let found = lines.find(|f| f.first() == Some(&name) || f.get(2) == Some(&name));
     found.map(|fields| fields.into_iter().map(str::to_string).collect()).ok_or_else(|| {
-        format!("{name}: {} has no such name: name one of those in it", file.display())
+        format!("\"{name}\" does not exist in {}: name one that does", file.display())
     })
 }
 

@@ -34,7 +34,7 @@ pub enum UrlError {
     #[error("an address that begins with https:// or http:// is wanted")]
     Scheme,
     /// Its port is none.
-    #[error("{0} is no port")]
+    #[error("{0} is not a port")]
     Port(String),
     /// It has no host, or what no host has.
     #[error("an address without user, spaces or an empty host is wanted")]

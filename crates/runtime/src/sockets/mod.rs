@@ -87,7 +87,7 @@ pub fn inherited() -> io::Result<Vec<(OwnedFd, Inherited, String)>> {
             (AddressFamily::UNIX, SocketType::DGRAM) => Inherited::UnixDatagram,
             _ => {
                 let message =
-                    format!("inherited descriptor {number} ({name}) is no socket to listen on");
+                    format!("inherited descriptor {number} ({name}) is not a socket to listen on");
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
             }
         };

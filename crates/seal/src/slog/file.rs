@@ -47,9 +47,9 @@ faults! {
     Length, "length", "the blob is not as long as the line says";
     Packing, "packing", "the blob does not unpack";
     Cipher, "cipher", "the blob does not open";
-    Json, "json", "what was encrypted is no record";
+    Json, "json", "the decrypted text is not a record";
     Time, "time", "the time in clear is not the record's";
-    Checksum, "crc", "the check value is another's";
+    Checksum, "crc", "the checksum differs";
     Previous, "previous-hash", "chain broken (the previous line has another hash)";
     NoStart, "no-start", "the first line is not a start of the chain";
     Spliced, "spliced", "a second start of the chain";

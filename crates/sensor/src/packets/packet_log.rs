@@ -234,7 +234,7 @@ fn pcap_log(
     };
     let folder = below(folder, node.text("dir").unwrap_or("."));
     if !folder.is_dir() {
-        return refuse(format!("dir: {} is no folder", folder.display()));
+        return refuse(format!("dir: {} is not a folder", folder.display()));
     }
     let filter = match node.text("bpf-filter") {
         Some(text) => match Filter::compile(text) {
