@@ -132,7 +132,7 @@ fn name(shown: &str) -> String {
     }
 }
 
-/// What may stand behind an option.
+/// The values that an option may have.
 fn wanted(shown: &str, valid: &str) -> String {
     match valid {
         "" if shown.starts_with('-') => format!("write {shown}"),
@@ -141,7 +141,7 @@ fn wanted(shown: &str, valid: &str) -> String {
     }
 }
 
-/// What was given behind an option, which may be written short or with `=`.
+/// The argument after an option, which may be written short or with `=`.
 fn behind(args: &[OsString], command: &Command, option: &str) -> Option<String> {
     let short = command
         .get_arguments()
@@ -152,7 +152,7 @@ fn behind(args: &[OsString], command: &Command, option: &str) -> Option<String> 
     args.next().map(|next| next.into_owned())
 }
 
-/// The option before an argument, where it takes a value and that argument stands in its place.
+/// The option before an argument, if it needs a value and the argument took its place.
 fn without_value(args: &[OsString], command: &Command, given: &str) -> Option<String> {
     let is_given = |arg: &OsString| {
         let arg = arg.to_string_lossy();
@@ -258,7 +258,7 @@ fn no_utf8(args: &[OsString], help: &str) -> String {
     }
 }
 
-/// What clap says of an error, as text.
+/// The text of an error of clap.
 fn text(value: Option<&ContextValue>) -> Option<String> {
     Some(match value? {
         ContextValue::String(one) => one.clone(),

@@ -7,7 +7,7 @@ use gabion_settings::{Checksums, SelectionFiles};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What stands below the help: what to try first.
+/// The text below the help: what to try first.
 const EXAMPLES: &str = "\
 Examples:
   gabion read capture.pcap --rules my.rules -l out     what is in it, which rules alert; records in out/
@@ -32,7 +32,7 @@ pub(crate) struct CommandLine {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Read captures: say what is in them, which rules alert, and account for every packet
+    /// Read captures: print what is in them and which rules alert, and account for every packet
     Read(ReadOptions),
     /// Check, list, explain, measure and test rules
     Rules {
@@ -44,10 +44,10 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: BehaviorVerb,
     },
-    /// What memory limits, kills and losses say of a sensor, and what to change; exit code 1 when there is
-    /// something to change
+    /// Check memory limits, kills and losses of a sensor, and advise what to change; exit code 1 when there
+    /// is something to change
     Doctor(crate::commands::doctor::DoctorOptions),
-    /// Take in logs (syslog, RELP, slog) and seal them, until SIGTERM
+    /// Receive logs (syslog, RELP, slog) and seal them, until SIGTERM
     Listen(Box<crate::listen::ListenOptions>),
     /// The sealed log: write, show, verify, prove
     Log {
@@ -79,9 +79,9 @@ pub(crate) enum BehaviorVerb {
 /// What to do with rules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RulesVerb {
-    /// Load rules and say what is wrong with them; exit code 1 when one is refused
+    /// Load rules and print what is wrong with them; exit code 1 when one is refused
     Check(CheckOptions),
-    /// List the rules with what was made of them
+    /// List the rules with the result of compiling each
     List(ListOptions),
     /// Explain how a rule is inspected
     Why(WhyOptions),
@@ -100,7 +100,7 @@ pub(crate) struct SelectionOptions {
     /// Turn on the rules that this file names, also those that --disable-conf turns off (enable.conf)
     #[arg(long, value_name = "FILE")]
     pub(crate) enable_conf: Option<PathBuf>,
-    /// Change rules as this file says (modify.conf)
+    /// Change rules by this file (modify.conf)
     #[arg(long, value_name = "FILE")]
     pub(crate) modify_conf: Option<PathBuf>,
 }
@@ -233,7 +233,7 @@ pub(crate) struct EngineOptions {
 pub(crate) enum ChecksumChoice {
     /// Packets with wrong ones are not inspected further
     All,
-    /// They are not looked at
+    /// Checksums are not verified
     None,
 }
 
@@ -273,7 +273,7 @@ pub(crate) struct ReadOptions {
     /// Continue to read logs as they grow and are rotated, until SIGINT or SIGTERM; pipes until they are closed
     #[arg(long, requires = "behavior")]
     pub(crate) follow: bool,
-    /// Take NetFlow (version 5, version 9) and IPFIX on this UDP address, such as 0.0.0.0:2055, until
+    /// Receive NetFlow (version 5, version 9) and IPFIX on this UDP address, such as 0.0.0.0:2055, until
     /// SIGINT or SIGTERM
     #[arg(long, value_name = "ADDR:PORT", requires = "behavior", value_parser = values::place)]
     pub(crate) netflow: Option<std::net::SocketAddr>,
@@ -325,7 +325,7 @@ pub(crate) struct ReadOptions {
     /// Print nothing but errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more on standard error
+    /// Print more on standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
     /// Print what each rule cost; with -l write it to rule_perf.log too
@@ -362,7 +362,7 @@ pub(crate) struct TestOptions {
     /// Captures read at the same time [default: number of processors]
     #[arg(long, value_name = "N", value_parser = values::threads)]
     pub(crate) jobs: Option<usize>,
-    /// Say more about rules and files that were refused
+    /// Print more about rules and files that were refused
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -1,5 +1,5 @@
 //! A folder that already holds what an earlier run wrote: nothing of it is overwritten or added to
-//! unless the command line says so.
+//! unless the command line asks for it.
 
 use crate::command_line::ReadOptions;
 use crate::exit::Fault;
@@ -8,11 +8,11 @@ use gabion_runtime::output::{Existing, clear, refuse_link};
 use std::path::{Path, PathBuf};
 
 /// What `gabion read` does with the outputs of an earlier run in its folder: what `--append` or
-/// `--overwrite` say, or nothing, since there are none.
+/// `--overwrite` ask for, or nothing if there are none.
 ///
 /// # Errors
-/// When there are some and neither option says what to do with them; when the summary is a link that others could have
-/// made, or can't be taken away.
+/// When there are some and neither option is given; when the summary is a link that others could have
+/// made, or can't be removed.
 pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Fault> {
     let Some(folder) = &o.log_dir else { return Ok(Existing::Truncate) };
     let run = folder.join(RUN);

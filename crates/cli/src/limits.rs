@@ -1,4 +1,4 @@
-//! Limits of the program's own readers; those of the engines stand in their crates.
+//! Limits of the program's own readers; those of the engines are in their crates.
 
 use gabion_record::limits;
 

@@ -30,7 +30,7 @@ pub(crate) fn moment(text: &str, now: Timestamp) -> Option<i64> {
         return Some(now.checked_sub(age.seconds()).ok()?.as_second());
     }
     let utc = |moment: DateTime| Some(moment.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second());
-    // A time alone is one of today; a zone that the parser would pass over is none of these forms.
+    // A time without a date is one of today; a zone, which the parser would ignore, is refused.
     let is_plain = text.bytes().all(|b| b.is_ascii_digit() || b"-:. T".contains(&b));
     if !is_plain || !text.contains(['-', ':']) {
         return None;
@@ -73,7 +73,7 @@ pub(crate) fn age(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// The forms of journalctl's manual, and those that are none.
+    /// The forms of journalctl's manual, and wrong forms.
     #[test]
     fn moments_are_those_of_journalctl() {
         let now: Timestamp = "2026-11-23T10:30:00Z".parse().unwrap();

@@ -50,7 +50,7 @@ impl Progress {
     }
 }
 
-/// What matters most stands first: the rest may be cut.
+/// The most important part comes first: the rest may be cut.
 fn line(done: u64, total: Option<u64>, per_second: f64, left: Duration) -> String {
     let done_text = ByteSize(done);
     let per_second = ByteSize(per_second.max(0.0) as u64);

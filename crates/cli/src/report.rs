@@ -1,4 +1,4 @@
-//! What a run says at its end: tables for people, or one JSON object for machines.
+//! The report at the end of a run: tables for people, or one JSON object for machines.
 
 use crate::commands::terminal_width;
 use crate::exit::Exit;
@@ -15,7 +15,7 @@ use gabion_sensor::{
 };
 use std::fmt::Write as _;
 
-/// What there is to say.
+/// The contents of the report.
 pub(crate) struct Report<'a> {
     pub(crate) done: &'a PacketsDone,
     pub(crate) outputs: &'a Outputs,

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-/// What stands in its place.
+/// The text that replaces a secret.
 const LEFT_OUT: &str = "(not repeated here: it may be a secret)";
 
 /// Options whose values name keys or passwords.
@@ -36,7 +36,7 @@ fn redacted_of<'t>(text: &'t str, args: &[String]) -> Cow<'t, str> {
         if !(may_be_secret(value) || is_of_key && !is_path(value)) {
             continue;
         }
-        // A message is one line: what had several stands in it as one.
+        // A message is one line: a value of several lines is written in it as one.
         for form in [value.to_owned(), value.replace(['\n', '\r'], " ")] {
             if !form.is_empty() && text.contains(form.as_str()) {
                 text = Cow::Owned(text.replace(form.as_str(), LEFT_OUT));

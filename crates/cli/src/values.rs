@@ -1,4 +1,4 @@
-//! Values of options: one reader for each kind of them, which says what is wanted with an example.
+//! Values of options: one parser for each type, whose error names the expected form with an example.
 
 use crate::limits::SECONDS_MAX;
 use clap::builder::{
@@ -41,7 +41,7 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
     number(1, PROCESSORS_MAX as u64)(text)
 }
 
-/// A number of something that may be none.
+/// A number that may be 0.
 pub(crate) fn any(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "a number is wanted, 0 or more".to_owned())
 }
@@ -121,7 +121,7 @@ pub(crate) fn log_format() -> impl TypedValueParser<Value = Format> {
         .try_map(|name| Format::from_name(&name).ok_or("no format of logs"))
 }
 
-/// An amount of memory that is not none.
+/// An amount of memory above 0.
 pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     match text.parse::<ByteSize>() {
         Ok(ByteSize(0)) => {
@@ -155,7 +155,7 @@ pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// The same of a server that messages are sent to: port 0 is none.
+/// The same for a server that messages are sent to: port 0 is refused.
 pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
     match place(text)? {
         place if place.port() == 0 => {
@@ -174,7 +174,7 @@ pub(crate) fn setting(text: &str) -> Result<String, String> {
     }
 }
 
-/// One of these words, whatever its case; where it is none, the one that it is most like is named.
+/// One of these words in any case; the error names the most similar word.
 pub(crate) fn one_of(text: &str, words: &[&str]) -> Result<String, String> {
     match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {
         Some(word) => Ok((*word).to_owned()),

@@ -147,7 +147,7 @@ fn read_with(
     }
 }
 
-/// Lines of a file of findings, of which none takes more room than one that this program writes.
+/// Lines of a file of findings; no line uses more memory than one that this program writes.
 pub(crate) struct Lines<R> {
     from: R,
     /// Lines that were too long.
@@ -160,10 +160,10 @@ impl<R: BufRead> Lines<R> {
         Lines { from, left_out: 0 }
     }
 
-    /// Reads the next line that is none too long; false at the end.
+    /// Reads the next line that is not too long; false at the end.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub(crate) fn next(&mut self, line: &mut Vec<u8>) -> std::io::Result<bool> {
         loop {
             line.clear();

@@ -76,7 +76,7 @@ struct Tables {
     is_narrowed: bool,
 }
 
-/// Rows of a table where nobody says otherwise.
+/// Rows of a table by default.
 const ROWS: usize = 20;
 
 /// Runs the verb.
@@ -104,7 +104,7 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
     let tables = match is_narrowed {
         // Made of the findings that match.
         true => Tables { rank, left: (0, 0), is_narrowed },
-        // The run's own, which know what was counted and stands in no line.
+        // The run's own tables, which include findings that were only counted.
         false => {
             let left = run_tables::join(&o.folder, &mut rank);
             Tables { rank, left, is_narrowed }

@@ -174,7 +174,7 @@ fn look_into_pipe(o: &ReadOptions, signals: Option<&Signals>) -> Result<Arc<Open
     opened.map(Arc::new).map_err(refuse)
 }
 
-/// Refuses what concerns packets, of which logs of flows have none: without a word it would look as if
+/// Refuses options about packets when the inputs are flow logs: silently ignored, they would look as if
 /// nothing had been found.
 fn refuse_unused(o: &ReadOptions) -> Result<(), Fault> {
     let unused = [
@@ -469,7 +469,7 @@ fn say_unused(tree: &Tree) {
         eprintln!("gabion: configuration: {n} keys are not used: docs/slips-yaml.md says why");
     }
     for key in unknown {
-        eprintln!("gabion: configuration: nothing is called {key}");
+        eprintln!("gabion: configuration: unknown key {key}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! `gabion behavior mute`: writes an entry of the whitelist at the place of need, with its end and its reason, and says
-//! beforehand what of a run it would have hidden.
+//! `gabion behavior mute`: adds an entry to the whitelist, with its end and its reason, and shows beforehand which
+//! findings of a run it would have hidden.
 
 use super::findings::{Line, read, second};
 use crate::exit::{Exit, Fault};
@@ -42,7 +42,7 @@ pub(crate) struct MuteOptions {
     /// The configuration that names the whitelist (whitelists.local_whitelist_path)
     #[arg(short = 'c', long, value_name = "YAML")]
     config: Option<PathBuf>,
-    /// Write nothing: say which findings of this run it would have kept back
+    /// Write nothing: print which findings of this run it would have suppressed
     #[arg(long, value_name = "OUTDIR")]
     preview: Option<PathBuf>,
     /// Print one JSON object instead of a table
@@ -136,10 +136,10 @@ fn entry(o: &MuteOptions, now: i64) -> Result<String, Fault> {
     Ok(line)
 }
 
-/// The year 2200, behind which the whitelist knows no moments.
+/// The year 2200, after which the whitelist accepts no moments.
 const LAST: i64 = 7_258_118_400;
 
-/// Of which type an entry is, and its value.
+/// The type of an entry, and its value.
 fn about(what: &str) -> Option<(&'static str, String)> {
     if let Some((from, to)) = what.split_once([',', ' ']) {
         let from = Ip::parse(from.trim().as_bytes())?;
@@ -153,7 +153,7 @@ fn about(what: &str) -> Option<(&'static str, String)> {
     if let Some(ip) = Ip::parse(what.as_bytes()) {
         return Some(("ip", ip.to_string()));
     }
-    // Digits and slashes are a network or a mistake; the whitelist says which.
+    // Digits and slashes are a network or a mistake; the whitelist decides which.
     if what.contains('/') || what.bytes().all(|b| b.is_ascii_digit() || b".-:".contains(&b)) {
         return Some(("ip", what.to_owned()));
     }
@@ -196,7 +196,7 @@ fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
         ))
     };
     let is_open = !before.is_empty() && !before.ends_with('\n');
-    // In one write, so that two who mute at once don't mix their lines.
+    // In one write, so that two processes that mute at once don't mix their lines.
     let line = format!("{}{entry}\n", if is_open { "\n" } else { "" });
     let out = OutputFile::open(path, Existing::Append).map_err(fault)?;
     let mut file = out.file();
@@ -204,7 +204,7 @@ fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
     Ok(before.lines().count() as u64 + 1)
 }
 
-/// What an entry would have kept back of a run.
+/// What an entry would have suppressed of a run.
 #[derive(Debug, Default)]
 struct Hidden<'l> {
     /// Of each type: how many, of how many.

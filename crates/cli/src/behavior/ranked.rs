@@ -72,7 +72,11 @@ pub(crate) fn text(rank: &Rank, left: Left, rows: usize, out: &mut String) {
         out.push_str(&table.render(terminal_width()));
     }
     if rank.dropped > 0 {
-        let _ = writeln!(out, "{} rows of less had no room", thousands(rank.dropped));
+        let _ = writeln!(
+            out,
+            "{} rows with lower scores were dropped: the tables are full",
+            thousands(rank.dropped)
+        );
     }
 }
 

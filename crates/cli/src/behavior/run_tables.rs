@@ -1,4 +1,4 @@
-//! *Calls out* and *hosts* as a run left them in `run.json`. They know of more than the lines of `alerts.json` say: in a
+//! *Calls out* and *hosts* as a run left them in `run.json`. They cover more than the lines of `alerts.json`: in a
 //! flood most findings are only counted, and a host that has no line of its own still has its row.
 
 use super::ranked::Left;

@@ -36,9 +36,9 @@ pub(crate) struct ShowOptions {
     rows: Option<usize>,
 }
 
-/// Flows that make a pair worth a line.
+/// Flows from which a pair gets a line.
 const FLOWS_LEAST: usize = 4;
-/// Flows from which on letters say something.
+/// Number of flows from which letters are meaningful.
 const LETTERS_LEAST: u32 = 3;
 /// Ids of flows that a row of the timeline shows.
 const UIDS_SHOWN: usize = 2;

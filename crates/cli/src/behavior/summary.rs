@@ -230,7 +230,7 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     ended.ledger.write_json_fields(&mut ledger);
     j.members(&ledger);
     j.close();
-    // Items that a fixed limit gave up: `limits` says which.
+    // Items shed by fixed limits: `limits` names them.
     j.open_key("limit_losses");
     let (mut losses, times) = (Ledger::new(), ended.limits.total());
     losses.receive(times, 0);

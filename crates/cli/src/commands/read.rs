@@ -220,7 +220,7 @@ fn leave(path: &Path, text: &str) -> Exit {
     Exit::Environment
 }
 
-/// That a page can't be written is better said before a long run than behind it.
+/// A page that can't be written is better reported before a long run than after it.
 pub(crate) fn check_report(path: &Path) -> Result<(), Fault> {
     output::check(path)
         .map_err(|e| Fault::environment(format!("{}: {e}: choose another place", path.display())))
@@ -422,7 +422,7 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
     exit
 }
 
-/// What the ledger and the findings say about the run.
+/// The exit code that the ledger and the findings call for.
 fn judge(done: &PacketsDone, outputs: &Outputs, o: &ReadOptions) -> Exit {
     let mut exit = Exit::Done;
     if let Some(most) = o.fail_on

@@ -144,7 +144,7 @@ pub(crate) fn say(compiled: &Compiled, how: Say) {
     }
 }
 
-/// Refuses rules of which none is left: a run without any would look as if nothing had been found.
+/// Refuses an empty set of rules: a run without rules would look as if nothing had been found.
 ///
 /// # Errors
 /// When all rules were refused or skipped.
@@ -156,7 +156,7 @@ pub(crate) fn is_any_left(compiled: &Compiled) -> Result<(), Fault> {
     if counts.failed == 0 {
         let files = compiled.set.files.join(", ");
         return match counts.skipped {
-            // No rule was meant; `say` has said so.
+            // The files hold no rule; `say` has printed this.
             0 => Ok(()),
             n => Err(Fault::input(format!(
                 "rules: {files}: {n} skipped for what they require, none is left: see gabion rules check"

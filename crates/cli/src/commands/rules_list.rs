@@ -33,7 +33,7 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Where a rule stands.
+/// The place of a rule.
 pub(super) fn place(set: &Ruleset, s: &Signature) -> String {
     let file = set.files.get(usize::from(s.file)).map_or("?", |f| f.as_str());
     format!("{file}:{}", s.line)

@@ -1,7 +1,7 @@
 //! `gabion rules test`: which rule alerts how often in which capture.
 //!
-//! The rules are compiled once and shared; every capture is read by a worker of its own, so nothing
-//! one capture leaves behind (flows, thresholds, bits) changes what another says. Captures are read
+//! The rules are compiled once and shared; every capture is read by a worker of its own, so no
+//! state of one capture (flows, thresholds, bits) changes the result of another. Captures are read
 //! by several threads; the answer is sorted and does not depend on how many.
 
 use super::rule_files;
@@ -143,7 +143,7 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
     outcome.unwrap_or(Outcome::Crashed)
 }
 
-/// Adds up what was found and says what could not be read.
+/// Adds up the findings and reports what could not be read.
 fn gather(captures: &[Capture], outcomes: Vec<Outcome>) -> (FileCounts, Exit) {
     let mut all = FileCounts::new();
     let mut exit = Exit::Done;

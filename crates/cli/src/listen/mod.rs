@@ -193,7 +193,7 @@ fn make_all(log: &WantedLog, spill: Option<&WantedLog>, o: &ListenOptions) -> Re
         let made = init::make_undoably((log, state), &wanted.origin, recipients, &o.new);
         made.map(|(_, made)| made).map_err(LogFault::into_fault)
     };
-    // Both before anything is written to one: where one can't be, the other is not left behind.
+    // Both are made before anything is written to one: if one can't be made, the other is removed.
     let made = make(log)?;
     if let Some(spill) = spill {
         make(spill).inspect_err(|_| made.remove())?;
@@ -218,7 +218,7 @@ fn endpoints(o: &ListenOptions, config: &SlogConfig) -> Vec<Endpoint> {
             Endpoint { dialect, place: Place::Address(address) }
         }));
     }
-    // Those of one dialect stand together, as the command line names them first.
+    // Those of one dialect are next to each other, in the order of the table of dialects.
     all.sort_by_key(|endpoint| {
         dialect::ALL.iter().position(|d| d.name() == endpoint.dialect.name())
     });
@@ -238,7 +238,7 @@ fn report(is_quiet: bool) -> Report {
     })
 }
 
-/// How an error of the server ends the program; what lacks an option says which.
+/// The fault that an error of the server ends the program with; a missing option is named.
 fn into_fault(e: Error) -> Fault {
     match e {
         Error::NoSocket => Fault::usage(
@@ -263,7 +263,7 @@ pub(crate) fn by_kind(e: &Error) -> Fault {
     }
 }
 
-/// The public keys of those who may read.
+/// The public keys of readers.
 fn read_recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, Fault> {
     let mut recipients = Vec::new();
     for path in paths {

@@ -42,13 +42,13 @@ pub(crate) struct ListenOptions {
     /// The folder of the sealed log; it is made when it is not there
     #[arg(long, value_name = "DIR", help_heading = "The log")]
     pub(crate) log: Option<PathBuf>,
-    /// The folder of the signer's secret state [default: DIR with .state behind it]
+    /// The folder of the signer's secret state [default: DIR.state]
     #[arg(long, value_name = "DIR", help_heading = "The log")]
     pub(crate) state: Option<PathBuf>,
-    /// Public keys of those who may read (repeatable)
+    /// Public keys of readers (repeatable)
     #[arg(long, value_name = "FILE", help_heading = "The log")]
     pub(crate) recipient: Vec<PathBuf>,
-    /// Name of a new log in its signatures [default: the host's name with /log behind it]
+    /// Name of a new log in its signatures [default: HOSTNAME/log]
     #[arg(long, value_name = "NAME", value_parser = values::origin, help_heading = "The log")]
     pub(crate) origin: Option<String>,
     #[command(flatten, next_help_heading = "The log")]
@@ -63,12 +63,12 @@ pub(crate) struct ListenOptions {
     )]
     pub(crate) on_full: OnFull,
     /// A second log, on another disk, that takes over while the first one's is full or fails; it is made
-    /// when it is not there, its state in DIR with .state behind it
+    /// when it is not there, its state in DIR.state
     #[arg(long, value_name = "DIR", help_heading = "The log")]
     pub(crate) spill: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Checkpoints off the host")]
     pub(crate) push: PushOptions,
-    /// Don't compress before encrypting: sizes then say how much was written, and nothing of what
+    /// Don't compress before encrypting: sizes then reveal how much was written, and nothing about the content
     #[arg(long, help_heading = "The log")]
     pub(crate) no_compress: bool,
     /// Maximum delay before messages are flushed to disk; shorter when a sender waits for it
@@ -80,7 +80,7 @@ pub(crate) struct ListenOptions {
     /// Metrics for Prometheus on this address, which must be the machine's own
     #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Watching it")]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Most connections; descriptors may allow fewer
+    /// Maximum number of connections; the limit of descriptors may allow fewer
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = values::number::<usize>(1, u64::from(u32::MAX)), help_heading = "Bounds")]
     pub(crate) connections: usize,
     /// Close a connection that is idle for N seconds
@@ -92,7 +92,7 @@ pub(crate) struct ListenOptions {
     /// NUL ends a message over TCP too
     #[arg(long, help_heading = "Listeners")]
     pub(crate) nul: bool,
-    /// Receive buffer asked for on UDP sockets, bytes
+    /// Receive buffer requested for UDP sockets, bytes
     #[arg(long, value_name = "BYTES", default_value_t = gabion_runtime::sockets::RECEIVE_BUFFER, value_parser = values::number::<usize>(1, 1 << 31), help_heading = "Bounds")]
     pub(crate) receive_buffer: usize,
     /// Workers that open envelopes [default: number of processors]
@@ -106,7 +106,7 @@ pub(crate) struct ListenOptions {
 /// What is done when the log's disk is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OnFull {
-    /// Senders that can wait are made to; of the others the kernel drops, and is asked how many
+    /// Senders that can wait are made to wait; messages of others are dropped by the kernel, which counts them
     Block,
     /// Messages are received, shed and counted by source; none of them is acknowledged
     Drop,

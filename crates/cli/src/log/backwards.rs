@@ -54,7 +54,7 @@ impl Sink for Lines {
     }
 }
 
-/// First and behind the last number that can be asked for.
+/// The first number that can be requested, and the one after the last.
 fn bounds(reader: &Reader<'_>, selection: &Selection) -> Result<(u64, u64), LogFault> {
     let next = reader.next_record()?;
     let (first, last) = selection.records.unwrap_or((0, u64::MAX));
@@ -82,7 +82,7 @@ pub(super) fn first_of_last(
         }
         (left, end) = (left - found, begin);
     }
-    // With none asked for, only what comes later is shown.
+    // When no lines are requested, only later records are shown.
     Ok(if lines == 0 { end } else { first })
 }
 

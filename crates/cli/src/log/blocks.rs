@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Bytes read at once.
 const BLOCK: usize = 1 << 18;
-/// Blocks that wait for who takes them.
+/// Blocks that wait for the reader.
 const WAITING: usize = 8;
 
 /// What comes from an input, block by block: an empty one at its end. Nothing follows that, or a failure.

@@ -8,7 +8,7 @@ use gabion_seal::leaves::leaves;
 use gabion_seal::tree::root;
 use gabion_seal::verify::Anchor;
 
-/// How two checkpoints stand to each other.
+/// How two checkpoints relate to each other.
 enum Answer {
     Same,
     Consistent,

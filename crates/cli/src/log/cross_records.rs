@@ -18,7 +18,7 @@ const TAG_DIGITS: usize = 32;
 #[derive(Default)]
 pub(super) struct CrossRecords {
     sequences: Sequences,
-    /// What stands in a message that is numbered.
+    /// The text that marks a numbered message.
     mark: Option<Finder<'static>>,
     envelopes: HashMap<Vec<u8>, u64>,
 }
@@ -51,7 +51,7 @@ impl CrossRecords {
         self.sequences = Sequences::default();
     }
 
-    /// The record in which an envelope that came again stands first, when that was shown.
+    /// The record that first held an envelope that came again, when that record was shown.
     pub(super) fn first(&mut self, found: &Found<'_>) -> Option<u64> {
         if !found.record.flags.has(Flags::OPENED) {
             return None;

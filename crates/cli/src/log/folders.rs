@@ -51,7 +51,7 @@ pub(super) fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, LogFault> {
     opened.bytes(most).map_err(failed)
 }
 
-/// Whether it is a pipe that stands in a folder.
+/// Whether it is a named pipe.
 fn is_named_pipe(file: &std::fs::File) -> std::io::Result<bool> {
     use std::os::unix::fs::FileTypeExt;
     /// Of the file system that holds pipes without names, as statfs(2) has it.
@@ -115,7 +115,7 @@ pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), LogFau
 pub(crate) fn store_recipients(state: &Path, recipients: &[Recipient]) -> Result<(), String> {
     let text: String = recipients.iter().map(|r| r.to_text()).collect();
     let failed = |e: std::io::Error| format!("{}: {e}", state.join(RECIPIENTS).display());
-    // Whole or not at all, and whatever the umask is: who could write here would read the log from then on.
+    // Atomically, and with any umask: an attacker who could write here would be able to read the log from then on.
     Files::open(state).and_then(|mut f| f.replace(RECIPIENTS, text.as_bytes())).map_err(failed)
 }
 
@@ -186,7 +186,7 @@ pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault
         String::from_utf8(bytes).map_err(|_| wrong("not text").about(&state.join(RECIPIENTS)))?;
     let mut all = Vec::new();
     let mut rest = text.as_str();
-    // PEM keys and our own lines may stand one after the other.
+    // PEM keys and our own lines may follow each other.
     while let Some(at) = rest.find("-----END PUBLIC KEY-----") {
         let (block, after) = rest.split_at(at + "-----END PUBLIC KEY-----".len());
         let (lines, pem) = block.split_at(block.find("-----BEGIN").unwrap_or(0));
@@ -220,7 +220,7 @@ fn looked_at(log: &Path, state: Option<&Path>) -> Result<(Files, Files, Vec<Reci
     Ok((folder, open(&state)?, recipients))
 }
 
-/// Opens a log for writing, mending what a crash left; says so on standard error.
+/// Opens a log for writing and repairs the end that a crash left, which it reports on standard error.
 pub(super) fn writer(
     folder: &LogFolder,
     seal: Option<&SealOptions>,
@@ -282,7 +282,7 @@ pub(crate) enum Locked {
 }
 
 impl Locked {
-    /// What to say of it, and what to do; nothing when all is well.
+    /// The warning with its remedy; none when all is well.
     pub(crate) const fn complaint(self) -> Option<&'static str> {
         match self {
             Locked::All => None,
@@ -305,10 +305,10 @@ impl Locked {
     }
 }
 
-/// A process that holds a signing seed leaves no copy of its memory behind: neither in a core dump nor,
+/// A process that holds a signing seed leaves no copy of its memory on disk: neither in a core dump nor,
 /// where it may lock memory, in swap. All of it is locked where that is allowed without limit, because the
-/// cryptographic library keeps copies of its own. Where a limit stands only the seed's page is: a later
-/// allocation would fail by it.
+/// cryptographic library keeps copies of its own. Under a limit only the page of the seed is locked: later
+/// allocations would fail otherwise.
 pub(crate) fn guard_secrets() -> Locked {
     use rustix::process::{DumpableBehavior, Resource, Rlimit};
     use rustix::process::{getrlimit, set_dumpable_behavior, setrlimit};

@@ -1,9 +1,9 @@
 //! `gabion log follow-journal`: seals the entries of systemd's journal as they are written, each once.
 //!
-//! `journalctl --follow` gives the entries in export format, which are kept byte for byte. Behind the entries of each
-//! commit stands the log's own statement of the cursor of the last one, in the same commit: after a kill or a crash at any
-//! moment the log ends with a commit, so that its last cursor is that of its last entry, and journalctl is asked for what
-//! comes behind. Nothing is lost and nothing doubled, and no second file has to agree with the log.
+//! `journalctl --follow` gives the entries in export format, which are kept byte for byte. The entries of each
+//! commit are followed by a statement of the log with the cursor of the last one, in the same commit: after a kill or a crash at any
+//! moment the log ends with a commit, so that its last cursor is that of its last entry, and journalctl is asked for the
+//! entries after it. Nothing is lost and nothing doubled, and no second file has to agree with the log.
 
 use super::append::not_read;
 use super::blocks::blocks;
@@ -146,7 +146,7 @@ impl Sealing {
         if self.waiting >= CHUNK_PLAIN { self.commit() } else { Ok(()) }
     }
 
-    /// Makes what came durable, with its cursor behind it.
+    /// Makes the received entries durable, followed by their cursor.
     fn commit(&mut self) -> Result<(), LogFault> {
         // The cursor of a quiet journal is written again, before it is lost with a pruned segment.
         let is_old = self.said.1.elapsed() >= SAY_AGAIN;
@@ -234,7 +234,7 @@ fn is_there(options: &FollowJournal, cursor: &str) -> Result<bool, LogFault> {
         Ok(())
     };
     let mut entries = Entries::default();
-    // What it says of itself stands on standard error, which is shown where this fails.
+    // Its own messages go to standard error, which is shown when this fails.
     if !asked.status.success() || entries.push(&asked.stdout, &mut each).is_err() {
         return Ok(false);
     }
@@ -257,11 +257,11 @@ impl Sink for Last {
         true
     }
 
-    /// Verifying says what is damaged; messages can't be read without a key, and need not be.
+    /// Verification reports damage; messages can't be read without a key, and need not be.
     fn unreadable(&mut self, _: &str) {}
 }
 
-/// The cursor that the log says last. It stands in clear: a writer has no reader's key.
+/// The last cursor in the log. It is not encrypted: a writer has no reader's key.
 fn last_cursor(path: &Path) -> Result<Option<String>, LogFault> {
     let log = folders::open(path)?;
     let mut reader = Reader::open(&log, &[]).map_err(|e| LogFault::from(e).about(path))?;

@@ -90,8 +90,8 @@ fn next_line(options: &ImportSlog, input: &mut impl BufRead) -> Result<Vec<u8>, 
     Ok(line)
 }
 
-/// Looks at the first line, or two, whether this is a file of slog and the key is its storage's: one line about the whole
-/// file says more than one about each of its lines. What was read is in `ahead`.
+/// Checks by the first line or two whether this is a file of slog and the key is that of its storage: one message about
+/// the whole file is more useful than one about each of its lines. The lines that were read are in `ahead`.
 fn check_head(
     options: &ImportSlog,
     key: &SecretKey,

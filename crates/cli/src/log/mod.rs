@@ -53,7 +53,7 @@ impl LogFault {
         LogFault { code: Exit::Input.code(), text: text.into() }
     }
 
-    /// What verification would say of it too.
+    /// A fault with the verdict that verification would give.
     pub(crate) fn verdict(verdict: Verdict, text: impl Into<String>) -> LogFault {
         LogFault { code: verdict.code(), text: text.into() }
     }

@@ -17,13 +17,13 @@ pub(crate) enum LogVerb {
     Keygen(Keygen),
     /// Make a log
     Init(Init),
-    /// Seal what standard input says, a record a line
+    /// Seal standard input, one record per line
     Append(Append),
     /// Seal the entries of systemd's journal as they come; continues where it ended, also after a kill
     FollowJournal(FollowJournal),
     /// Print records: by number, time, source, text; needs a reader's key
     Show(Show),
-    /// Say what the log's files prove; exit code 0 needs an anchor (see docs/sealed-log-format.md)
+    /// Verify the log's files; exit code 0 needs an anchor (see docs/sealed-log-format.md)
     Verify(Verify),
     /// Write a proof of one record that anybody can check with the log's public key
     Prove(Prove),
@@ -42,7 +42,7 @@ pub(crate) enum LogVerb {
     ImportSlog(ImportSlog),
     /// Open the log as a writer does: repairs the end after a crash, refuses any other damage
     Recover(Recover),
-    /// Say how large the log is, what is in it and who can read it
+    /// Print how large the log is, what is in it and who can read it
     Stat(Stat),
     /// Remove old segments, leaving what verification needs
     Prune(Prune),
@@ -60,12 +60,12 @@ pub(crate) struct LogFolder {
     /// The log's folder
     #[arg(value_name = "LOG")]
     pub(crate) log: PathBuf,
-    /// The signer's state [default: LOG with `.state` behind its name]
+    /// The signer's state [default: LOG.state]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
 
-/// A log and who opens it.
+/// A log and the keys of its readers.
 #[derive(Debug, Args)]
 pub(crate) struct Reading {
     /// The log's folder
@@ -79,7 +79,7 @@ pub(crate) struct Reading {
     pub(crate) vkey: Option<OsString>,
 }
 
-/// What a verb says.
+/// The output of a verb.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Print one JSON object
@@ -168,7 +168,7 @@ pub(crate) struct Append {
     /// Print one JSON object about what was sealed
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing
+    /// Print nothing
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -186,7 +186,7 @@ pub(crate) struct FollowJournal {
     /// Print one JSON object about what was sealed at the end
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing at the end
+    /// Print nothing at the end
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// What else journalctl is given: matches, --unit, --directory
@@ -276,7 +276,7 @@ pub(crate) struct Verify {
     /// The newest signed time may be no older than this, as `90s 15m 2h 7d`
     #[arg(long, value_name = "AGE", allow_hyphen_values = true, value_parser = times::age)]
     pub(crate) max_age: Option<u64>,
-    /// Check the signature of every commit mark, not only of those behind the last checkpoint
+    /// Check the signature of every commit mark, not only of those after the last checkpoint
     #[arg(long)]
     pub(crate) deep: bool,
     /// Threads [default: all]
@@ -306,7 +306,7 @@ pub(crate) struct Prove {
     /// Where to write the proof [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Leave the content out: prove that the record exists and where it stands
+    /// Leave the content out: prove only that the record exists, and its position
     #[arg(long)]
     pub(crate) redact_bytes: bool,
     /// Print one JSON object about the proof
@@ -388,7 +388,7 @@ pub(crate) struct Compare {
 pub(crate) enum ExportFormat {
     /// A JSON object a record, bytes in base64 too
     Json,
-    /// The messages' own bytes, each behind its length (RFC 6587)
+    /// The messages' own bytes, each after its length (RFC 6587)
     Rfc5424,
     /// journald's export format
     Journal,
@@ -477,7 +477,7 @@ pub(crate) struct Prune {
     /// Keep segments with records younger than this, as `90d`
     #[arg(long, value_name = "AGE", allow_hyphen_values = true, value_parser = times::age)]
     pub(crate) keep: u64,
-    /// Only say what would be removed
+    /// Only print what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]

@@ -47,7 +47,7 @@ pub(super) fn kind(text: &str) -> Result<Kind, String> {
     all.into_iter().find(|kind| kind.name() == name).ok_or(name)
 }
 
-/// Reads the options by which whole chunks are passed over; what messages say is asked by [`Wanted`].
+/// Reads the options that let whole chunks be skipped; [`Wanted`] looks at the contents of messages.
 pub(super) fn selection(select: &Select) -> Result<Selection, LogFault> {
     let (since_ns, until_ns) = (select.since, select.until);
     if let (Some(since), Some(until)) = (since_ns, until_ns)
@@ -153,8 +153,8 @@ impl<W: Write> Sink for Printer<W> {
     }
 }
 
-/// One object. `together`: how many messages of this sender are missing before it, and the record in which an envelope
-/// that came again stands first.
+/// One object. `together`: how many messages of this sender are missing before it, and the record that first
+/// held an envelope that came again.
 fn json_line(
     json: &mut Json,
     moments: &mut Moments,
@@ -224,8 +224,8 @@ fn lossy(json: &mut Json, key: &str, text: &[u8]) {
     }
 }
 
-/// Whether a record is a text without a header: no message of syslog with a priority, nor one that only lacks it. A line
-/// of standard input, or of a file, is one where it states a time; what came by a transport of syslog is one anyhow.
+/// Whether a record is a text without a header: neither a syslog message with a priority, nor one that only lacks it. A
+/// line of standard input or of a file is a syslog message if it has a time; all that came by a syslog transport is one.
 pub(super) fn is_plain(found: &Found<'_>, message: &Message<'_>) -> bool {
     let is_syslog = matches!(
         found.source.transport,
@@ -235,8 +235,8 @@ pub(super) fn is_plain(found: &Found<'_>, message: &Message<'_>) -> bool {
     message.notes.has(Notes::BAD_PRI) || message.notes.has(Notes::NO_PRI) && !has_header
 }
 
-/// What a message says, read now: the log keeps its bytes alone, which stand in `raw`. A text that is
-/// no syslog message is all `msg`.
+/// The fields of a message, parsed now: the log keeps only its bytes, which are in `raw`. The whole of a text
+/// that is no syslog message is `msg`.
 fn said(json: &mut Json, moments: &mut Moments, found: &Found<'_>) {
     let record = found.record;
     if record.flags.has(Flags::OPENED) {
@@ -278,8 +278,8 @@ fn said(json: &mut Json, moments: &mut Moments, found: &Found<'_>) {
     }
 }
 
-/// What an entry of the journal says, and all its fields: one that comes several times is an array, one that is no
-/// UTF-8 an object with its bytes in base64.
+/// The main fields of an entry of the journal, and all its fields: a repeated field is an array, a field that is not
+/// UTF-8 is an object with its bytes in base64.
 fn entry_said(json: &mut Json, moments: &mut Moments, entry: &Fields<'_>) {
     if let Some(us) = entry.time_us() {
         moment(json, "stated", moments, us.saturating_mul(1_000));
@@ -302,14 +302,14 @@ fn entry_said(json: &mut Json, moments: &mut Moments, entry: &Fields<'_>) {
     }
     json.open_key("fields");
     let all = entry.all.as_slice();
-    // Of the fields that come several times, by name; most entries have none.
+    // Values of repeated fields by name; most entries have no such field.
     let mut repeated: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
     if may_repeat(all) {
         all.iter().for_each(|(name, value)| repeated.entry(name).or_default().push(value));
         repeated.retain(|_, values| values.len() > 1);
     }
     for (name, value) in all {
-        // All values stand where the first does.
+        // All values are written at the place of the first.
         match repeated.get_mut(name).map(std::mem::take) {
             Some(values) if values.is_empty() => {}
             Some(values) => {
@@ -357,7 +357,7 @@ fn may_repeat(all: &[(&[u8], &[u8])]) -> bool {
     })
 }
 
-/// What an envelope of slog held; the envelope itself stands behind it in `raw`.
+/// The contents of an envelope of slog; the envelope itself follows in `raw`.
 fn said_inside(json: &mut Json, record: &Record<'_>) {
     let (inner, _) = evidence::opened(record.bytes);
     let mut fields = inner.splitn(5, |b| *b == b',').map(String::from_utf8_lossy);

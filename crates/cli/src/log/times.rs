@@ -7,7 +7,7 @@ const SECOND: u64 = 1_000_000_000;
 /// Now, nanoseconds since 1970.
 pub(super) use gabion_runtime::clock::epoch_ns as now_ns;
 
-/// An age: a number with `s`, `m`, `h`, `d` or `w` behind it, ns.
+/// An age in nanoseconds: a number followed by `s`, `m`, `h`, `d` or `w`.
 pub(super) fn age(text: &str) -> Result<u64, String> {
     let wrong = || "not an age: write 90s, 15m, 2h, 7d or 4w".to_owned();
     let unit = match text.chars().last() {

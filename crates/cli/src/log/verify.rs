@@ -146,14 +146,14 @@ fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
     for name in &report.withdrawn {
         standard_output::line(format_args!("  {name}: content withdrawn"));
     }
-    // Without a key only the log's own statements are: that says nothing about the rest.
+    // Without a key only the log's own statements are opened, which proves nothing about the rest.
     let opened = if has_keys && report.opened_records > 0 {
         format!(", {} opened and compared", thousands(report.opened_records))
     } else {
         String::new()
     };
     if report.origin.is_empty() {
-        // Nothing here says what log it is, so there is nothing to count.
+        // No file here names the log, so there is nothing to count.
         return;
     }
     let signed = if report.signed_time == 0 {

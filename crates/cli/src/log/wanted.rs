@@ -1,4 +1,4 @@
-//! Which records `log show` and `log export` give, by what their messages say: host, unit, program, severity, text.
+//! The choice of records that `log show` and `log export` print, by the contents of their messages: host, unit, program, severity, text.
 //! Numbers, times, sources and kinds are the reader's ([`gabion_seal::reader::Selection`]), which passes over whole
 //! chunks by them.
 
@@ -26,7 +26,7 @@ const SEVERITIES: [&[&str]; 8] = [
 /// Least and most severity.
 pub(crate) type Severities = (u8, u8);
 
-/// What a message must say to be given.
+/// The criteria that a message must meet to be printed.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     hosts: Vec<String>,
@@ -99,7 +99,7 @@ impl Wanted {
         let is_one = |all: &[String], value: Option<&[u8]>| {
             value.is_some_and(|v| all.iter().any(|one| v.eq_ignore_ascii_case(one.as_bytes())))
         };
-        // Who sent it is its host where it names none.
+        // A message that names no host has its sender as host.
         let peer = found.source.peer;
         let address = peer.rsplitn(2, |b| *b == b':').last().unwrap_or(peer);
         let is_host = || {
@@ -116,7 +116,7 @@ impl Wanted {
     }
 }
 
-/// What an entry of the journal says, read once.
+/// The fields of an entry of the journal, read once.
 fn entry(entry: Entry<'_>) -> Said<'_> {
     let mut said = Said::default();
     let mut command = None;
@@ -124,7 +124,7 @@ fn entry(entry: Entry<'_>) -> Said<'_> {
         match name {
             b"_HOSTNAME" => said.host = Some(value),
             b"PRIORITY" => said.severity = said.severity.or_else(|| priority(value)),
-            // Its own, the one that a manager writes about, and that of a user.
+            // The unit of the entry, the unit that a manager reports on, and the unit of a user.
             b"_SYSTEMD_UNIT" => said.units[0] = Some(value),
             b"UNIT" => said.units[1] = Some(value),
             b"_SYSTEMD_USER_UNIT" => said.units[2] = Some(value),

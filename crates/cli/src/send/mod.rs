@@ -13,7 +13,7 @@ use gabion_outputs::table::thousands;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Messages over each transport where nobody says how many.
+/// Messages over each transport by default.
 const COUNT: u64 = 10_000;
 
 /// Sends over all transports that were named, at the same time.

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 /// Set in the environment of the process in the background.
 const MARK: &str = "GABION_IN_BACKGROUND";
-/// What it says when it is ready.
+/// The line that it prints when it is ready.
 const READY: &str = "ready";
 
 /// The command line without some options, those with a value together with it.
@@ -114,9 +114,9 @@ pub(super) fn start() -> Result<i32, String> {
     Ok(ended.code().unwrap_or(1))
 }
 
-/// In the background: leaves the terminal behind.
+/// In the background: detaches from the terminal.
 pub(super) fn leave_session() {
-    // Refused only to who leads a group already, and is on its own then.
+    // This fails only for the leader of a process group, which is detached already.
     let _ = rustix::process::setsid();
 }
 

@@ -157,7 +157,7 @@ impl EngineLog {
         self.write(Level::Notice, module, message);
     }
 
-    /// Opens its files by their names again, for who rotates logs.
+    /// Opens its files by their names again, after log rotation.
     pub(crate) fn reopen(&mut self) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for f in &mut log.files {

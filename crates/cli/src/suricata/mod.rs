@@ -392,7 +392,7 @@ fn filter_file(path: &Path) -> Result<String, String> {
     Ok(lines.filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" "))
 }
 
-/// The captures that the command line names; an error is what to say.
+/// The captures that the command line names, or the message of an error.
 fn inputs(o: &Options, config: &Tree) -> Result<Vec<Input>, String> {
     let mut all = Vec::new();
     for path in o.captures.iter().map(Path::new) {
@@ -411,7 +411,7 @@ fn inputs(o: &Options, config: &Tree) -> Result<Vec<Input>, String> {
     Ok(all)
 }
 
-/// What happens to workers and what is asked from outside, said in the engine's log.
+/// Writes incidents of workers and requests from outside into the engine's log.
 struct Spoken<'a>(&'a mut EngineLog);
 
 impl Watch for Spoken<'_> {

@@ -94,7 +94,7 @@ pub(super) const KNOWN: &[&str] = &[
     "--group",
 ];
 
-/// Reads the arguments behind the program's name. Names of files may hold any bytes.
+/// Reads the arguments after the program's name. Names of files may hold any bytes.
 pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
     let mut o = Options::default();
     let mut it = args.iter().peekable();

@@ -92,7 +92,7 @@ fn help() {
                                  in suricata-update's formats\n\
          --engine-analysis       reports on the rules\n\
          --simulate-ips          drop as an inline sensor would\n\
-         -v                      say more; repeat it for yet more\n\
+         -v                      print more; repeat it for yet more\n\
          --dump-config  --dump-features  --build-info  --list-keywords[=csv|all|NAME]  --list-runmodes\n\
          --list-app-layer-protos  --list-app-layer-hooks  --list-app-layer-frames  -V",
     );

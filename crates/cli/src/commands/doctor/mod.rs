@@ -24,7 +24,7 @@ use std::path::PathBuf;
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorOptions {
-    /// Folder that a run wrote (its run.json says what was shed, and how budgets were used)
+    /// Folder that a run wrote (its run.json has what was shed, and how budgets were used)
     #[arg(value_name = "OUTDIR")]
     folder: Option<PathBuf>,
     /// Print one JSON object instead of text
@@ -127,7 +127,7 @@ fn advice(state: &MemoryState, run: Option<&Run>) -> Vec<Advice> {
     all
 }
 
-/// What a run left to say.
+/// The advice from the summary of a run.
 fn of_run(run: &Run, say: &mut dyn FnMut(String, String)) {
     if let (Some(peak), Some(limit)) = (run.peak, run.limit)
         && peak as f64 >= CLOSE * limit as f64
@@ -140,7 +140,7 @@ fn of_run(run: &Run, say: &mut dyn FnMut(String, String)) {
     if run.lost > 0 {
         say(
             format!("{} workers were lost", run.lost),
-            "a worker failed or stalled: report it with the line it said".into(),
+            "a worker failed or stalled: report it with the line it printed".into(),
         );
     }
     for stage in &run.unbalanced {
@@ -164,7 +164,7 @@ fn of_run(run: &Run, say: &mut dyn FnMut(String, String)) {
     }
 }
 
-/// What helps against a reason; none where nothing is wrong.
+/// The remedy for a reason; none where nothing is wrong.
 fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
         // The traffic or the logs are so, or it was asked for: nothing can be changed.
@@ -188,7 +188,7 @@ fn remedy(reason: &str) -> Option<&'static str> {
                              that is not a flood"
         }
         "unreadable_record" => "look at the lines that the run named on standard error",
-        "worker_lost" => "a worker failed or stalled: report it with the line it said",
+        "worker_lost" => "a worker failed or stalled: report it with the line it printed",
         "ring_full" | "kernel_drop" => {
             "more workers (--workers), or fewer rules; `gabion rules cost` says which"
         }
@@ -203,7 +203,7 @@ fn remedy(reason: &str) -> Option<&'static str> {
             "when the capture was made on the host that sent the packets, whose network card computes \
              checksums, read it with -k none"
         }
-        "output_failed" => "see that the output's disk has room and may be written",
+        "output_failed" => "check that the output's disk has space and is writable",
         _ => "docs/outputs.md says what it means",
     })
 }
@@ -272,7 +272,7 @@ fn parts(level: Option<&MemoryLevel>) -> String {
     format!("processes {}, page cache {}", ByteSize(held.0), ByteSize(held.1))
 }
 
-/// Each cgroup that has a say, and what the kernel counted there.
+/// Each cgroup that limits the process, and what the kernel counted there.
 fn levels(levels: &[MemoryLevel], out: &mut String) {
     let right = Align::Right;
     let mut table = Table::new(&[
@@ -283,7 +283,7 @@ fn levels(levels: &[MemoryLevel], out: &mut String) {
         ("COUNTED BY THE KERNEL", Align::Left),
     ]);
     for level in levels {
-        // A setting stands among the counters of version 1.
+        // The counters of version 1 include a setting.
         let counted = level.events.iter().filter(|(name, _)| name != "oom_kill_disable");
         let events: Vec<String> = counted.map(|(name, n)| format!("{name} {n}")).collect();
         let limit = level.limit.or(level.high);

@@ -8,7 +8,7 @@ use gabion_flowlog::json::{self, Value, members};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use std::path::Path;
 
-/// A run, as far as it says something of its own health.
+/// A run, as far as it describes its own health.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Run {
     /// Stage, reason, items.
@@ -49,7 +49,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Takes an engine's summary in; that of another engine may stand inside.
+    /// Reads the summary of an engine, which may contain that of another engine.
     fn take(&mut self, text: &[u8]) -> Option<()> {
         members(text, |key, value| match key {
             b"ledger" => each_object(value.raw(), &mut |object| self.ledger("logs", object)),
