@@ -75,8 +75,15 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         out.push_str(&table.render(terminal_width()));
     }
     limits(ended, &mut out);
-    let _ =
-        writeln!(out, "\nLedger\n  logs     {}\n  sources  {}", ended.ledger, ended.ran.sources);
+    let is_complete = ended.ledger.is_complete()
+        && ended.ran.sources.is_complete()
+        && ended.limits.iter().next().is_none();
+    let state = if is_complete { ": complete, all records accounted for, none shed" } else { "" };
+    let _ = writeln!(
+        out,
+        "\nLedger{state}\n  logs     {}\n  sources  {}",
+        ended.ledger, ended.ran.sources
+    );
     if let Some(team) = &ended.ran.team {
         let _ = writeln!(out, "  workers  {}", team.parcels);
     }
