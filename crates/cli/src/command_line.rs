@@ -1,4 +1,4 @@
-//! The program's own command line. The drop-in doors read theirs themselves, as their peers do.
+//! The program's own command line. `gabion suricata` reads its own, as Suricata does.
 
 use crate::values;
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -1,6 +1,6 @@
 //! Exit codes and the one line that goes with them.
 //!
-//! The drop-in doors answer with their peers' codes; everything else uses this table.
+//! `gabion suricata` ends with Suricata's exit codes; everything else uses this table.
 
 use crate::standard_output;
 use std::fmt;
@@ -127,9 +127,9 @@ const ADVICE: &[(&str, &str)] = &[
     ("(os error 2)", "name one that is there"),
     ("(os error 13)", "run this as a user who may, or name another"),
     ("(os error 17)", "name another"),
-    ("(os error 20)", "name another: a file stands where a folder is wanted"),
+    ("(os error 20)", "name another: a file is in the place of a folder"),
     ("(os error 21)", "name a file"),
-    ("(os error 28)", "make room, or name another place"),
+    ("(os error 28)", "make space, or name another place"),
 ];
 
 /// Prints the table (`gabion help exit-codes`).
@@ -137,7 +137,7 @@ pub(crate) fn print_table() {
     for (exit, meaning) in Exit::ALL {
         standard_output::line(format_args!("{:>3}  {meaning}", exit.code()));
     }
-    standard_output::line("     `gabion suricata` answers as its peer does: 0 good, 1 bad.");
+    standard_output::line("     `gabion suricata` ends as Suricata does: 0 good, 1 bad.");
 }
 
 #[cfg(test)]

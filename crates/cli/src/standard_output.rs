@@ -91,7 +91,7 @@ pub(crate) fn finish(code: u8, failed: u8) -> u8 {
         _ => format!(", the exit code would have been {code}"),
     };
     eprintln!(
-        "gabion: standard output: {why}: {} bytes of the results are lost{verdict}: make room or write \
+        "gabion: standard output: {why}: {} bytes of the results are lost{verdict}: make space or write \
          them somewhere else",
         state.lost_bytes
     );

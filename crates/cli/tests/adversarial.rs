@@ -169,7 +169,7 @@ fn conversation(ports: [u16; 2], said: &[Said<'_>]) -> Vec<Vec<u8>> {
 }
 
 /// Sessions that announce a change to another protocol and then speak a third, or the same: nothing is
-/// taken for what it is not, and the bytes behind the change are seen.
+/// taken for what it is not, and the bytes after the change are seen.
 #[test]
 fn changes_of_protocol_that_lie() {
     let tls = [&[0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0][..], b" EVIL-BEHIND "].concat();

@@ -139,7 +139,7 @@ fn a_full_disk_is_reported_and_counted() {
     let out = dir.path().join("out").display().to_string();
     let set = "outputs.1.eve-log.filename=/dev/full";
     let r = gabion(&["read", &demo(), "-l", &out, "--set", set, "--json"]);
-    r.refuses(4, &["/dev/full", "make room"]);
+    r.refuses(4, &["/dev/full", "make space"]);
     let v: serde_json::Value = serde_json::from_str(&r.out).unwrap();
     let full = v["ledger"].as_array().unwrap().iter().find(|e| e["stage"] == "full").unwrap();
     assert!(full["shed"]["output_failed"]["items"].as_u64().unwrap() > 100);
@@ -321,7 +321,7 @@ fn missing_configuration_files_of_rules_are_named() {
     }
 }
 
-/// A file that may not grow any further (`ulimit -f`) is a disk that is full: said once, counted, and
+/// A file that may not grow any further (`ulimit -f`) is a full disk: reported once, counted, and
 /// what was written are whole lines.
 #[test]
 fn outputs_that_may_not_grow_end_in_whole_lines() {
@@ -332,7 +332,7 @@ fn outputs_that_may_not_grow_end_in_whole_lines() {
     c.args(["-c", "ulimit -f 40; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_gabion")]);
     c.args(["read", &demo(), "-l", &shown, "--json"]).env("TZ", "UTC");
     let r = ran(c.output().unwrap());
-    r.refuses(4, &["eve.json", "cannot be written", "make room"]);
+    r.refuses(4, &["eve.json", "cannot be written", "make space"]);
     let v: serde_json::Value = serde_json::from_str(&r.out).unwrap();
     let eve =
         v["ledger"].as_array().unwrap().iter().find(|e| e["shed"]["output_failed"]["items"] != 0);

@@ -1,4 +1,4 @@
-//! *Calls out*: who calls home stands in its first three rows, in inputs of the corpus and in logs made here.
+//! *Calls out*: a host that calls home is in its first three rows, in inputs of the corpus and in logs made here.
 
 mod program;
 

@@ -39,7 +39,7 @@ fn openings(n: u32, is_wrong: impl Fn(u32) -> bool) -> Vec<Vec<u8>> {
     (1..=n).map(|n| opening(n, !is_wrong(n))).collect()
 }
 
-/// A connection that says the secret, with wrong checksums from the client.
+/// A connection that carries the secret, with wrong checksums from the client.
 fn offloaded() -> Vec<Vec<u8>> {
     let (there, back) = ([CLIENT, SERVER], [SERVER, CLIENT]);
     let (to, from) = ([900, 80], [80, 900]);

@@ -1,4 +1,4 @@
-//! Members of EVE records: each is Suricata's, or stands in the table of our own
+//! Members of EVE records: each is Suricata's, or is in the table of our own
 //! (`crates/outputs/src/eve/own_members.tsv`), of which a part of `docs/outputs.md` is made.
 //!
 //! Which members Suricata has is known by its schema where the corpus is (`make test`). Without it, the

@@ -1,5 +1,5 @@
 //! Firewall mode by small rule sets on one HTTP exchange: what alerts, in which table, and how many
-//! packets the firewall and the rules behind it let through.
+//! packets the firewall and the rules after it let through.
 //!
 //! Expected values are those that Suricata 8.0.7 wrote with the same rules and settings.
 

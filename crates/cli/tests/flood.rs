@@ -1,5 +1,5 @@
 //! A flood of spoofed sources in a memory cgroup of 256 MiB that the test makes: the run ends well, the
-//! kernel kills nobody, every ledger balances, and the scanner that hides behind the flood is found.
+//! kernel kills nobody, every ledger balances, and the scanner that hides in the flood is found.
 //!
 //! Where no memory cgroup can be made (no root, none mounted) the test says so and passes. A million
 //! flows by default, enough to fold profiles; `GABION_FLOOD=10000000` for as many as the published bar

@@ -199,7 +199,7 @@ fn a_follower_that_is_killed_and_stopped_writes_what_one_that_is_not_does() {
         // The last line is left for the run that is not disturbed.
         let upto = upto.min(lines.len() - usize::from(round < rounds));
         lines[at..upto].chunks(1 + next(40)).for_each(|some| grow(folder.path(), &some.concat()));
-        // Half a line waits for the other half, also behind a kill.
+        // Half a line waits for the other half, also after a kill.
         at = upto;
         if round == rounds {
             until(&mut child, &alerts(folder.path()), |text| text.contains(LAST));

@@ -269,7 +269,7 @@ fn a_log_is_searched_as_with_journalctl() {
     };
     refused(&["--since", "today", "--until", "yesterday"], 2, "is not before --until");
     refused(&["--since", "soon"], 2, "not a time");
-    refused(&["--record", "10-5"], 2, "the first is behind the last");
+    refused(&["--record", "10-5"], 2, "the first is after the last");
     refused(&["--record", "999999"], 3, "the log holds ");
     refused(&["-p", "loud"], 2, "no severity");
 }
@@ -313,7 +313,7 @@ fn a_full_disk_says_what_is_sealed() {
     let mut child = piped.unwrap();
     let _ = child.stdin.take().unwrap().write_all(&input);
     let ran = program::ran(child.wait_with_output().unwrap());
-    ran.refuses(4, &[&log, "No space left", "make room"]);
+    ran.refuses(4, &[&log, "No space left", "make space"]);
     let sealed: usize = ran
         .err
         .split(": ")
@@ -331,7 +331,7 @@ fn a_full_disk_says_what_is_sealed() {
     assert_eq!(followed.code, 4, "{}", followed.err);
     let last = followed.err.lines().last().unwrap();
     assert!(
-        last.contains(&log) && last.contains("make room and start it again"),
+        last.contains(&log) && last.contains("free disk space and start it again"),
         "{}",
         followed.err
     );
@@ -346,7 +346,7 @@ impl Drop for Unmounted {
     }
 }
 
-/// A failed `init` leaves nothing behind.
+/// A failed `init` leaves no files.
 #[test]
 fn a_failed_init_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -373,7 +373,7 @@ fn a_failed_init_leaves_nothing() {
 /// Lines of each entry of the made journal.
 const LINES: usize = 11;
 
-/// A program that reads a made journal as journalctl does: from behind a cursor on, or the entry of one.
+/// A program that reads a made journal as journalctl does: all entries after a cursor, or the entry of one.
 fn made_journalctl(folder: &Path, journal: &Path) -> PathBuf {
     let path = folder.join("journalctl");
     let text = format!(

@@ -1,4 +1,4 @@
-//! Limits from outside: what is not forgotten any more, and what is reached and said.
+//! Limits from outside: items that are no longer forgotten, and limits that are reached and reported.
 
 mod program;
 
@@ -43,7 +43,7 @@ fn sids(alerts: &[Value]) -> Vec<u64> {
     all
 }
 
-/// How often a run says that a limit was reached.
+/// How often a run reports that a limit was reached.
 fn times(report: &Value, limit: &str) -> u64 {
     let all = report["limits"].as_array().unwrap();
     all.iter().find(|l| l["limit"] == limit).and_then(|l| l["times"].as_u64()).unwrap_or(0)
@@ -187,7 +187,7 @@ fn bodies_that_nobody_looks_at_are_not_unpacked() {
 }
 
 /// A segment of 700 messages of two bytes: rules see all of them, records are written for as many as the
-/// flow's bytes allow, and the rest is counted. What comes behind in packets of its own is written.
+/// flow's bytes allow, and the rest is counted. Later records in packets of their own are written.
 #[test]
 fn records_of_a_flow_are_bounded_by_what_it_says() {
     let pings = b"\xc0\0".repeat(700);
@@ -275,7 +275,7 @@ fn grouped(n: u64) -> String {
     out
 }
 
-/// The part of the page that says every limit.
+/// The part of the page that lists every limit.
 fn page() -> String {
     let mut out = String::new();
     for (title, tables) in tables() {
@@ -376,7 +376,7 @@ fn sweep(hosts: u32) -> String {
     log
 }
 
-/// Tables of profiles that are full say so: in `run.json`, in its ledger and in the report.
+/// Full tables of profiles are reported: in `run.json`, in its ledger and in the report.
 #[test]
 fn a_run_of_flows_says_which_limits_it_reached() {
     let dir = tempfile::tempdir().unwrap();

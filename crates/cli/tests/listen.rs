@@ -259,7 +259,6 @@ fn tls_is_spoken_and_garbage_is_not() {
     assert_eq!(messages(folder.path()).len(), 2000, "{said}");
 }
 
-/// Sends over TLS, with what the client shows; the sender's exit code and what it said.
 /// The key of another certificate is reported as such, and nothing is made.
 #[test]
 fn a_key_of_another_certificate_is_named() {
@@ -390,7 +389,7 @@ fn acknowledged(relp: &mut TcpStream, c: usize) -> u64 {
             break;
         }
         held.extend_from_slice(&piece[..n]);
-        // Answers come in order, so their number says which messages they are for.
+        // Answers come in order, so their number identifies their messages.
         while let Some(at) = held.windows(7).position(|w| w == b"200 OK\n" || w == b"200 OK\x00") {
             answers += 1;
             held.drain(..at + 7);
@@ -518,7 +517,7 @@ fn silent_and_slow_senders_are_let_go_and_counted() {
     let (_, folder) = server.stop();
     let got = messages(folder.path());
     assert_eq!(got.iter().filter(|m| m.starts_with(b"<13>busy")).count(), 12);
-    // What the slow one had sent is kept, and says that it is not whole.
+    // What the slow one had sent is kept, and marked as cut.
     let cut = records(folder.path()).into_iter().find(|r| r.bytes.starts_with(b"x")).expect("kept");
     assert!(cut.flags.has(Flags::INCOMPLETE));
 }

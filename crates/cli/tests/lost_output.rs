@@ -293,7 +293,7 @@ fn a_database_that_is_locked_in_a_run_is_reported_and_findings_continue() {
                 second / 100 % 60_000 + 1
             )
         };
-        // What a pipe begins with says what it is; then outputs are made.
+        // The first bytes of a pipe show its format; then outputs are made.
         writer.write_all(flow(0).as_bytes()).unwrap();
         // Made, with its table and the table's index: three pages of 16 KiB.
         let database = out.join("profiles.sqlite");
@@ -344,7 +344,7 @@ fn a_read_only_database_is_reported_at_once() {
     let flow = "{\"ts\":1.5,\"uid\":\"C1\",\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":40000,\
         \"id.resp_h\":\"10.0.0.2\",\"id.resp_p\":23,\"proto\":\"tcp\",\"conn_state\":\"S0\"}\n";
     std::fs::write(&log, flow).unwrap();
-    // Who runs as root may write whatever its mode says, unless it gives that up.
+    // Root may write files of any mode, unless it drops that right.
     let program = env!("CARGO_BIN_EXE_gabion");
     let mut command = std::process::Command::new("setpriv");
     command.args(["--bounding-set=-dac_override,-dac_read_search", program]);

@@ -39,7 +39,7 @@ fn names_that_are_not_utf8_are_opened() {
     let mut check = command(&["rules", "check"]);
     let r = ran(check.arg(&rules).output().unwrap());
     assert!(r.out.contains("rules loaded from 1 files"), "{}{}", r.out, r.err);
-    // What must be text says so.
+    // An argument that must be text is refused with this reason.
     let mut mode = command(&["suricata", "--runmode"]);
     let r = ran(mode.arg(OsStr::from_bytes(b"caf\xe9")).output().unwrap());
     assert_eq!(r.code, 1, "{}", r.err);

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What nfdump makes of these arguments; none where it is not installed.
+/// The output of nfdump for these arguments; none if it is not installed.
 fn nfdump(args: &[&str]) -> Option<String> {
     let ran = Command::new("nfdump").args(args).env("TZ", "UTC").output().ok()?;
     Some(String::from_utf8_lossy(&ran.stdout).into_owned())
@@ -57,13 +57,13 @@ fn findings(out: &Path) -> Vec<String> {
     lines.collect()
 }
 
-/// Of each flow what nfdump's JSON says, as the row of our reader has it.
+/// Each flow of nfdump's JSON, in the form of our reader's row.
 fn by_nfdump(file: &str) -> Vec<String> {
     let text = nfdump(&["-r", file, "-o", "json"]).unwrap();
     if text.contains("No matching flows") {
         return Vec::new();
     }
-    // A summary stands behind it.
+    // A summary follows it.
     let list = serde_json::Deserializer::from_str(&text).into_iter::<Vec<Value>>().next();
     let flows = list.unwrap().unwrap_or_else(|e| panic!("{e}: {text}"));
     let mut rows: Vec<String> = flows
@@ -213,7 +213,7 @@ fn findings_are_those_of_the_text() {
     assert_eq!(said, found[0]);
 }
 
-/// Damage is counted by its reason and the rest is read; what can't be read at all says what to do.
+/// Damage is counted by its reason and the rest is read; a file that can't be read at all is reported with a remedy.
 #[test]
 fn damage_is_counted_and_said() {
     let dir = tempfile::tempdir().unwrap();
@@ -255,7 +255,7 @@ fn le<const N: usize>(words: [u16; N]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).collect()
 }
 
-/// A record of layout 1 behind its extension map.
+/// A record of layout 1 after its extension map.
 fn old(number: u16, flags: u16, extensions: &[u16], body: &[u8]) -> Vec<u8> {
     let lengths = |id: &u16| match id {
         4 | 14 | 16 => 4,

@@ -101,7 +101,7 @@ fn counts_for_people_have_their_thousands_apart() {
     output("send", &["send", "--udp", &to, "--count", "12000"]);
 }
 
-/// Numbers with more digits behind the point than a millionth has.
+/// Numbers with more digits after the point than a millionth has.
 fn rounding(text: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == 'e' || c == '-' || c == '+';
     let mut found = Vec::new();
@@ -176,7 +176,7 @@ fn doctor_has_no_advice_against_what_can_not_be_changed() {
     let said = gabion(&["doctor", &out, "--root", &root.display().to_string()]);
     assert_eq!(said.code, 0, "{}{}", said.out, said.err);
     assert!(said.out.contains("Nothing to change."), "{}", said.out);
-    // Whatever it names stands in the page that it names.
+    // All that it names is in the page that it names.
     let page = std::fs::read_to_string(repository("docs/outputs.md")).unwrap();
     for reason in gabion_record::ledger::ShedReason::ALL {
         let name = format!("`{}`", reason.name());

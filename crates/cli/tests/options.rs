@@ -40,7 +40,7 @@ fn places(command: &str, out: &mut BTreeSet<Place>) {
         }
         let entry = line.trim_start();
         let depth = line.len() - entry.len();
-        // What stands further to the right continues a description.
+        // Text further to the right continues a description.
         if depth > 6 {
             continue;
         }

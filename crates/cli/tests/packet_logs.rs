@@ -1,4 +1,4 @@
-//! The packets of alerts' flows, capture filters, and what alerts say of what was lost.
+//! The packets of alerts' flows, capture filters, and the losses that alerts name.
 
 mod program;
 

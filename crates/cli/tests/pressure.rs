@@ -49,7 +49,7 @@ fn with_enough_memory_nothing_is_shed() {
     }
 }
 
-/// Reads packets with rules; gives the report and, of each alert, what it says of packet and rule.
+/// Reads packets with rules; returns the report and the packet and rule of each alert.
 fn alerts(packets: &[Vec<u8>], rules: &str, more: &[&str]) -> (Value, Vec<(u64, u64)>) {
     let dir = tempfile::tempdir().unwrap();
     let path = capture(dir.path(), "x.pcap", packets);

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const FOLDERS: &[&str] =
     &["/var/lib/", "/var/log/", "/etc/gabion/", "/etc/rsyslog.d/", "/etc/syslog-ng/", "/srv/"];
 
-/// A block of the page, by the two words behind its fence.
+/// A block of the page, by the two words after its fence.
 fn block(words: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes.md");
     let page = std::fs::read_to_string(page).expect("the page");

@@ -1,4 +1,4 @@
-//! Alerts of rules in what the behaviour engine says of hosts: their findings, scores and timelines, the same from a
+//! Alerts of rules in the results of the behaviour engine: their findings, scores and timelines, the same from a
 //! capture that both engines read and from the `eve.json` of an earlier run, with any number of workers.
 
 use serde_json::Value;
@@ -84,7 +84,7 @@ fn rules_count_in_scores_and_timelines() {
         .unwrap();
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("RULE_ALERT"), "{host} {text}: {shown}");
-    // What rules say of a host changes nothing of what else is found.
+    // Alerts of rules change no other evidence of a host.
     let others = |run: &Value| {
         let all = run["evidence"].as_array().unwrap().iter();
         all.filter(|e| e["type"] != "RULE_ALERT").cloned().collect::<Vec<_>>()

@@ -101,7 +101,7 @@ fn listed(args: &[&str]) -> BTreeSet<String> {
     let all: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     let rules = all.as_array().unwrap().iter().map(|rule| {
         let mut rule = rule.clone();
-        // Where it stands differs.
+        // Its position differs.
         for key in ["file", "line"] {
             rule.as_object_mut().unwrap().remove(key);
         }
@@ -254,7 +254,7 @@ fn counts_and_lines_without_effect_are_printed() {
     ran.refuses(3, &["--enable-conf", "none.conf", "No such file"]);
 }
 
-/// The commands of the recipe, as they stand in the document, over a local file of rules.
+/// The commands of the recipe, as the document has them, over a local file of rules.
 #[test]
 fn the_recipe_works_as_it_stands() {
     let Some(updater) = updater() else { return };

@@ -1,4 +1,4 @@
-//! What `gabion rules` and the tables of `gabion read` say.
+//! The output of `gabion rules` and the tables of `gabion read`.
 
 mod program;
 

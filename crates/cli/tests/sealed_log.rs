@@ -295,7 +295,7 @@ fn a_second_writer_and_a_torn_end_are_distinguished_from_damage() {
     bytes[400] ^= 1;
     std::fs::write(&newest, &bytes).unwrap();
     assert_eq!(place.code(&["verify", "log"]), 20);
-    // A writer begins behind what its signer remembers, and sees that this is not there any more.
+    // A writer begins after the state of its signer, and sees that chunks before it are missing.
     std::fs::write(&newest, &bytes[..300]).unwrap();
     assert!((20..=21).contains(&place.code(&["append", "log"])));
     place.ok(&["recover", "log", "--accept-loss"]);
@@ -389,7 +389,7 @@ fn pipes_and_devices_in_the_place_of_files_are_refused_at_once() {
     assert_eq!(place.code(&["verify", "log", "--anchor", "anchors"]), 0);
 }
 
-/// Wrong input ends in one line that says what to do.
+/// Wrong input ends in one line with a remedy.
 #[test]
 fn a_path_that_is_no_log_is_reported_as_such() {
     let place = Place::new();
@@ -490,7 +490,7 @@ fn a_file_of_another_kind_or_key_is_reported_in_one_line() {
         assert!(output.stdout.is_empty(), "{file}");
     }
     assert_eq!(place.json(&["stat", "log", "--json"])["records"], before);
-    // A line that does not open among others says what is wrong with it.
+    // A single line that does not open is reported with its fault.
     let output = place.run(&["import-slog", &slog("edited-blob.slog"), "--priv-key", &storage]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -590,7 +590,7 @@ fn findings_of_captures_are_sealed_with_a_proof_of_each() {
     assert_eq!(place.code(&["check-proof", "finding.tlog-proof", "--vkey", "vkey"]), 0);
 }
 
-/// Where a seed that is overwritten lives on in old blocks, `init` says so. A file system of that kind is
+/// Where a seed that is overwritten lives on in old blocks, `init` warns. A file system of that kind is
 /// mounted in a name space of its own.
 #[test]
 fn a_file_system_that_does_not_erase_is_reported() {

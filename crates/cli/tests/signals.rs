@@ -103,7 +103,7 @@ fn a_request_to_stop_ends_a_run_with_what_there_is() {
     }
 }
 
-/// A capture that has not begun yet: what was read is nothing, and nobody says that it was complete.
+/// A capture that has not begun yet: nothing was read, and the report must not call it complete.
 #[test]
 fn a_run_that_is_stopped_before_the_first_packet_claims_nothing() {
     for (workers, signal, code) in [("1", "INT", 130), ("2", "INT", 130), ("1", "TERM", 0)] {

@@ -1,4 +1,4 @@
-//! What a load says once: rules that can never match, rules and variables that can't be read, outputs that
+//! What a load reports once: rules that can never match, rules and variables that can't be read, outputs that
 //! are not written. What ends a run of `gabion suricata` is what ends one of Suricata 8.0.7.
 
 mod program;
@@ -12,7 +12,7 @@ fn file(folder: &Path, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-/// All that the front door of Suricata says, by its exit code.
+/// All that `gabion suricata` prints, by its exit code.
 fn suricata(folder: &Path, args: &[&str]) -> Ran {
     let out = folder.display().to_string();
     let mut ran = gabion(&[&["suricata", "-l", &out], args].concat());
@@ -62,7 +62,7 @@ fn a_run_of_read_without_a_rule_left_says_so() {
         let rules = file(dir.path(), "test.rules", text);
         let ran = gabion(&["read", "-S", &rules, &demo]);
         assert_eq!((ran.code, ran.err.matches(words).count()), (code, 1), "{}", ran.err);
-        // Suricata reads on, and says that there are no rules.
+        // Suricata continues, and reports that there are no rules.
         let ran = suricata(dir.path(), &["-r", &demo, "-S", &rules]);
         assert_eq!(ran.code, 0, "{}", ran.out);
         assert!(ran.out.contains("no rules were loaded!"), "{}", ran.out);

@@ -100,7 +100,7 @@ pub enum Error {
     Log(#[from] DurableError),
     /// It was asked to stop while the log's disk was full.
     #[error(
-        "{}: the disk is full: what could not be stored was not acknowledged; make room and start again",
+        "{}: the disk is full: what could not be stored was not acknowledged; make space and start again",
         log.display()
     )]
     StoppedWhileFull {

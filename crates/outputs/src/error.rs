@@ -25,7 +25,7 @@ pub enum OutputError {
         source: Arc<io::Error>,
     },
     /// A file that could be written until now.
-    #[error("{}: cannot be written: {source}: make room or choose another folder with -l", path.display())]
+    #[error("{}: cannot be written: {source}: make space or choose another folder with -l", path.display())]
     Lost {
         /// Which.
         path: PathBuf,

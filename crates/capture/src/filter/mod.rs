@@ -389,7 +389,7 @@ mod tests {
             ("port", "port number is missing"),
             ("tcp and", "ends too early"),
             ("(tcp", "`)` is missing"),
-            ("tcp)", "nothing opens"),
+            ("tcp)", "has no `(`"),
             ("port 70000", "not a port"),
             ("net 10.0.0.0/33", "prefix"),
             ("tcp[13", "`]`"),

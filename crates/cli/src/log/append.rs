@@ -74,7 +74,7 @@ pub(super) fn run(options: &Append) -> Ended {
 /// What to do when `sealed` records were sealed and no more could be.
 fn rest_of(sealed: u64) -> String {
     let sealed = thousands(sealed);
-    format!("{sealed} records of this run are sealed: make room, then give the others again")
+    format!("{sealed} records of this run are sealed: make space, then give the others again")
 }
 
 /// Takes what comes until the input ends.

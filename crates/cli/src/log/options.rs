@@ -217,7 +217,7 @@ pub(crate) struct Select {
     /// err..alert
     #[arg(short = 'p', long, value_name = "SEVERITY", value_parser = wanted::severities)]
     pub(crate) priority: Option<wanted::Severities>,
-    /// From this peer (with or without port), or of this identity
+    /// From this sender (address with or without port), or of this identity
     #[arg(long, value_name = "TEXT", value_parser = values::text())]
     pub(crate) source: Option<String>,
     /// Holding this text

@@ -1,5 +1,5 @@
-//! The file with the number of the running process, there as long as the run lasts. Messages are the
-//! peer's.
+//! The file with the number of the running process, there as long as the run lasts. Its messages are
+//! Suricata's.
 
 use crate::limits::PID_FILE_BYTES_MAX;
 use crate::operator_file;

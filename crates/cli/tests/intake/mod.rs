@@ -74,7 +74,7 @@ impl Server {
         stream
     }
 
-    /// Asks it to stop, waits, and gives what it said and the folder.
+    /// Asks it to stop, waits, and returns its messages and the folder.
     pub fn stop(mut self) -> (String, tempfile::TempDir) {
         let mut child = self.child.take().expect("running");
         let pid = child.id().to_string();
@@ -94,7 +94,7 @@ impl Server {
     }
 }
 
-/// A test that fails leaves no server behind.
+/// A failed test leaves no server running.
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {

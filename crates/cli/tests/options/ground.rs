@@ -111,7 +111,7 @@ impl Ground {
         out
     }
 
-    /// Takes away what was left behind, and puts back what was changed.
+    /// Removes new files, and restores changed ones.
     pub fn clean(&self, before: &BTreeMap<PathBuf, u64>) {
         for path in self.snapshot().keys().rev().filter(|path| !before.contains_key(*path)) {
             let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));

@@ -1,6 +1,6 @@
 //! All options with values, by what is wanted of them.
 
-/// What an option wants behind it.
+/// The kind of value that an option needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A whole number within bounds.
@@ -33,7 +33,7 @@ pub enum Kind {
     Folder,
     /// A socket that is made or sent to.
     Socket,
-    /// Anything may stand there.
+    /// Any value is accepted.
     Anything,
 }
 

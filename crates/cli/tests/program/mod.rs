@@ -1,4 +1,4 @@
-//! Runs the built program and looks at what it says, writes and exits with.
+//! Runs the built program and looks at its output, its files and its exit code.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 pub mod packets;
@@ -6,7 +6,7 @@ pub mod packets;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What a run left behind.
+/// The results of a run.
 pub struct Ran {
     pub code: i32,
     pub out: String,

@@ -74,7 +74,7 @@ pub fn tcp(seq: u32, ack: u32, flags: u8, ports: [u16; 2], payload: &[u8]) -> Ve
     t
 }
 
-/// A connection of the client that says these segments one after the other, each acknowledged.
+/// A connection on which the client sends these segments one after the other, each acknowledged.
 pub fn connection(port: u16, said: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let (there, back) = ([CLIENT, SERVER], [SERVER, CLIENT]);
     let (to, from) = ([port, 80], [80, port]);

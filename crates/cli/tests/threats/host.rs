@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub(crate) const GABION: &str = env!("CARGO_BIN_EXE_gabion");
 
-/// What a client of RELP says first.
+/// The first frame of a RELP client.
 pub(crate) const OPEN: &[u8] =
     b"1 open 86 relp_version=0\nrelp_software=librelp,1.11.0,http://librelp.adiscon.com\ncommands=syslog\n";
 
@@ -89,7 +89,7 @@ impl Host {
         relp
     }
 
-    /// Asks it to stop; its exit code and what it said.
+    /// Asks it to stop; returns its exit code and its messages.
     pub(crate) fn stop(&mut self) -> (Option<i32>, String) {
         let mut child = self.child.take().expect("running");
         Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");

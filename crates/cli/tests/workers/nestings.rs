@@ -36,7 +36,7 @@ enum Unit {
 /// once, so that all packets of one wrapping go the same way.
 #[derive(Clone)]
 enum Layer {
-    /// IP in IP of this version, behind these extension headers.
+    /// IP in IP of this version, after these extension headers.
     Ip(u8, Vec<u8>, Ends),
     /// GRE with these optional words, in IP of this version; as Ethernet, as what it is, or in ERSPAN.
     Gre(u8, u16, Gre, Ends),

@@ -114,7 +114,7 @@ impl SealedIds {
     fn failed(&mut self, e: &io::Error) {
         self.notices.report(&format!(
             "{}: {e}: if this run is killed, the next one seals again what came since the last \
-             checkpoint: make room",
+             checkpoint: make space",
             self.path.display()
         ));
         self.file = None;

@@ -551,7 +551,7 @@ impl Sink {
             let path = checkpoint::path_in(folder).display().to_string();
             self.notices.report(&format!(
                 "{path}: {why}: a run that continues from here reads again what came since the last \
-                 checkpoint: make room"
+                 checkpoint: make space"
             ));
             self.unsaved = Some(format!("{path}: {why}"));
         }

@@ -43,7 +43,7 @@ impl PacketLogCounts {
     pub fn failure(&self) -> Option<String> {
         let failed = self.failed.load(Relaxed);
         let why = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        Some(format!("{why}: {failed} frames are lost: make room or choose another place"))
+        Some(format!("{why}: {failed} frames are lost: make space or choose another place"))
     }
 
     /// Frames left out because a file has reached the size that it may have.
