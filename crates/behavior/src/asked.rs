@@ -69,7 +69,7 @@ fn key(asker: Ip, port: u16, target: u64, proto: Proto) -> u64 {
 
 /// Of TCP the answer comes from the port that was asked, of UDP it may come from any.
 #[inline]
-fn whom(ip: Ip, port: u16, proto: Proto) -> u64 {
+fn target_hash(ip: Ip, port: u16, proto: Proto) -> u64 {
     match proto {
         Proto::Tcp => hash_ip(ip) ^ u64::from(port) << 40,
         _ => hash_ip(ip),
@@ -117,7 +117,7 @@ impl Asked {
         let until = now.saturating_add(lasted).saturating_add(ANSWER_S);
         let is_group = r.dst.is_multicast() || r.dst.is_broadcast();
         self.has_groups |= is_group;
-        let to = if is_group { GROUP } else { whom(r.dst, r.dst_port, r.proto) };
+        let to = if is_group { GROUP } else { target_hash(r.dst, r.dst_port, r.proto) };
         self.put(key(r.src, r.src_port, to, r.proto), now, until);
         false
     }
@@ -127,7 +127,7 @@ impl Asked {
         if r.proto == Proto::Tcp && is_attempt(c) {
             return false;
         }
-        let from = whom(r.src, r.src_port, r.proto);
+        let from = target_hash(r.src, r.src_port, r.proto);
         self.has(key(r.dst, r.dst_port, from, r.proto), now)
             || self.has_groups
                 && r.proto == Proto::Udp

@@ -20,10 +20,10 @@ pub(crate) struct Crowd {
     /// How many there were, and what the largest measured.
     counts: Keyed<u64, (u64, u64), CROWD_MAX>,
     /// Evidence not said.
-    pub unsaid: u64,
+    pub unreported: u64,
 }
 
-saved! { Crowd { window, counts, unsaid } }
+saved! { Crowd { window, counts, unreported } }
 
 impl Crowd {
     /// Evidence at the first record of a source: returns how often it was seen, if it is to be reported.
@@ -55,7 +55,7 @@ impl Crowd {
             return Some(e.times);
         }
         let is_step = count.checked_ilog10().is_some_and(|log| 10u64.pow(log) == *count);
-        self.unsaid += u64::from(!is_step);
+        self.unreported += u64::from(!is_step);
         is_step.then_some(*count)
     }
 }

@@ -10,7 +10,7 @@ use crate::fold_order::NotableFolded;
 use crate::intel::Intel;
 use crate::limits::{BUDGET, TOGETHER};
 use crate::profile::Profile;
-use crate::room::{Fate, Rooms};
+use crate::room::{Outcome, Rooms};
 use crate::settings::{Direction, Settings};
 use crate::shard::{Kept, ShardCounts};
 use crate::shards::{Ends, Placed, Shards};
@@ -405,8 +405,8 @@ impl Back {
         let (measured, said) = (e.measures, e.telling);
         let outcome = self.rooms.take(e, &self.settings);
         let report_id = match &outcome {
-            Fate::Told => e.telling,
-            Fate::Known(report_id) | Fate::Folded(report_id, _) => *report_id,
+            Outcome::Reported => e.telling,
+            Outcome::Known(report_id) | Outcome::Folded(report_id, _) => *report_id,
         };
         let (sum, alert) = self.accumulator.add(e, report_id, start, &self.settings);
         // An occurrence has its own numbers, a report those of its finding.
@@ -415,13 +415,13 @@ impl Back {
         sink(Output::Evidence(e, sum));
         (e.measures, e.telling) = (of_finding, report_id);
         match outcome {
-            Fate::Told => sink(Output::Telling(e, sum)),
-            Fate::Folded(_, Some(mut folded)) => {
+            Outcome::Reported => sink(Output::Telling(e, sum)),
+            Outcome::Folded(_, Some(mut folded)) => {
                 with_state(&mut folded, &self.input_state);
                 let sum = self.accumulator.sum(folded.profile, folded.window);
                 sink(Output::Telling(&folded, sum));
             }
-            Fate::Known(_) | Fate::Folded(_, None) => {}
+            Outcome::Known(_) | Outcome::Folded(_, None) => {}
         }
         if let Some(alert) = alert {
             self.counts.alerts += 1;
@@ -929,7 +929,7 @@ mod tests {
         }
         trial.end();
         // Each source in each of its windows.
-        assert!(trial.told.len() > 590, "{}", trial.told.len());
+        assert!(trial.reported.len() > 590, "{}", trial.reported.len());
     }
 
     /// One record of the future, one of the past, and time that jumps by fifty years.

@@ -21,7 +21,7 @@ const ROOM: usize = 16 << 20;
 
 /// All that an engine reported.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct RunOutput {
     said: Vec<String>,
     /// Profiles by address and window, as they were handed over last.
     kept: BTreeMap<(Ip, i64), Vec<u8>>,
@@ -29,7 +29,7 @@ struct Told {
     ledger: Ledger,
 }
 
-impl Told {
+impl RunOutput {
     fn keep(&mut self, kept: Vec<Kept>) {
         self.kept.extend(kept.into_iter().map(|k| ((k.ip, k.window), k.bytes)));
     }
@@ -42,7 +42,7 @@ fn engine(settings: &Settings, bytes: usize) -> Engine {
 }
 
 /// Saves an engine, and gives another one that was restored from it.
-fn moved(mut engine: Engine, settings: &Settings, bytes: usize, output: &mut Told) -> Engine {
+fn moved(mut engine: Engine, settings: &Settings, bytes: usize, output: &mut RunOutput) -> Engine {
     let mut parts: Vec<(Section, Vec<u8>)> = Vec::new();
     engine.save(&mut |section, bytes| parts.push((section, bytes)));
     output.keep(engine.take_kept());
@@ -54,8 +54,8 @@ fn moved(mut engine: Engine, settings: &Settings, bytes: usize, output: &mut Tol
 }
 
 /// Runs records through one engine, or through one more from each of those records on.
-fn told(records: &[Vec<u8>], settings: &Settings, bytes: usize, cuts: &[usize]) -> Told {
-    let mut output = Told::default();
+fn run(records: &[Vec<u8>], settings: &Settings, bytes: usize, cuts: &[usize]) -> RunOutput {
+    let mut output = RunOutput::default();
     let mut engine = engine(settings, bytes);
     let mut latest: Option<TimeNs> = None;
     for (at, bytes_of) in records.iter().enumerate() {
@@ -92,7 +92,7 @@ fn cuts(count: usize, below: usize, seed: u64) -> Vec<usize> {
     (0..count).map(next).collect()
 }
 
-fn compare(name: &str, cut: &[usize], whole: &Told, parts: &Told) {
+fn compare(name: &str, cut: &[usize], whole: &RunOutput, parts: &RunOutput) {
     let first = parts.said.iter().zip(&whole.said).find(|(a, b)| a != b);
     assert!(first.is_none(), "{name}: cut at {cut:?}: {first:#?}");
     assert_eq!(parts.said.len(), whole.said.len(), "{name}: cut at {cut:?}");
@@ -101,7 +101,7 @@ fn compare(name: &str, cut: &[usize], whole: &Told, parts: &Told) {
         (whole.counts, &whole.ledger),
         "{name}: cut at {cut:?}"
     );
-    let keys = |t: &Told| t.kept.keys().copied().collect::<Vec<_>>();
+    let keys = |t: &RunOutput| t.kept.keys().copied().collect::<Vec<_>>();
     assert_eq!(keys(parts), keys(whole), "{name}: cut at {cut:?}: profiles kept");
     for (key, bytes) in &whole.kept {
         assert!(
@@ -119,19 +119,19 @@ fn every_detector_continues_from_any_cut() {
         let mut script = Script::default();
         write(&mut script);
         let records = script.0;
-        let whole = told(&records, &settings, ROOM, &[]);
+        let whole = run(&records, &settings, ROOM, &[]);
         assert!(whole.said.iter().any(|s| s.contains(kind)), "{module}: {kind} is not reported");
         let all: Vec<usize> = match records.len() {
             n @ ..=32 => (0..n).collect(),
             n => cuts(8, n, n as u64),
         };
         for cut in all {
-            let parts = told(&records, &settings, ROOM, &[cut]);
+            let parts = run(&records, &settings, ROOM, &[cut]);
             compare(&format!("{module}: {kind}"), &[cut], &whole, &parts);
         }
         // Cut before each of the last records as well, so that states are read back that were read back.
         let every: Vec<usize> = (records.len().saturating_sub(16)..records.len()).collect();
-        compare(module, &every, &whole, &told(&records, &settings, ROOM, &every));
+        compare(module, &every, &whole, &run(&records, &settings, ROOM, &every));
     }
 }
 
@@ -163,11 +163,11 @@ fn all_detectors_together_continue_from_random_cuts() {
     let records = all_together();
     for (name, mut settings) in [("no list", settings()), ("whitelist", listed())] {
         settings.alert_threshold = 0.01;
-        let whole = told(&records, &settings, ROOM, &[]);
+        let whole = run(&records, &settings, ROOM, &[]);
         assert!(whole.counts.windows > 3 && whole.counts.alerts > 0, "{:?}", whole.counts);
         for round in 0..6 {
             let cut = cuts(5, records.len(), round);
-            compare(name, &cut, &whole, &told(&records, &settings, ROOM, &cut));
+            compare(name, &cut, &whole, &run(&records, &settings, ROOM, &cut));
         }
     }
 }
@@ -180,7 +180,7 @@ fn another_number_of_shards_takes_all_profiles_in() {
     for other in [1 << 20, 64 << 20] {
         let mut first = engine(&settings, ROOM);
         let half = records.len() / 2;
-        let mut output = Told::default();
+        let mut output = RunOutput::default();
         records[..half].iter().for_each(|b| first.record(&record(b), &mut |_| {}));
         let held = first.ledger().in_flight().items;
         let mut parts = Vec::new();

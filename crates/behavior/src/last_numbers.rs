@@ -271,7 +271,7 @@ impl Random {
 /// The last report of a type, for each profile.
 fn last<'a>(trial: &'a Trial, kind: &'a EvidenceType) -> Vec<&'a Evidence> {
     let mut last: Vec<&Evidence> = Vec::new();
-    for e in trial.told.iter().filter(|e| e.kind == kind) {
+    for e in trial.reported.iter().filter(|e| e.kind == kind) {
         last.retain(|held| held.profile != e.profile);
         last.push(e);
     }
@@ -300,7 +300,7 @@ fn the_last_report_has_the_true_total() {
             trial.end();
             let last = last(&trial, growth.kind);
             let reported: Vec<u64> = trial
-                .told
+                .reported
                 .iter()
                 .filter(|e| e.kind == growth.kind)
                 .map(|e| (growth.measure)(e))

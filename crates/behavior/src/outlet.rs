@@ -34,7 +34,7 @@ pub(crate) enum Mode {
 }
 
 /// The outcome of a finding, with how often it was seen.
-enum Fate {
+enum Outcome {
     /// It is not reported; the stage that left it out counts it.
     Dropped,
     /// It is made whole.
@@ -128,10 +128,10 @@ impl Outlet {
             return true;
         }
         let finding = finding.sure();
-        match self.fate(&finding.0, finding.1) {
-            Fate::Dropped => {}
-            Fate::Counted(times, key) => self.found.push(counted(finding, flow, times, key)),
-            Fate::Whole(times) => {
+        match self.outcome(&finding.0, finding.1) {
+            Outcome::Dropped => {}
+            Outcome::Counted(times, key) => self.found.push(counted(finding, flow, times, key)),
+            Outcome::Whole(times) => {
                 let mut evidence = complete(finding).with_flow(flow).done();
                 evidence.times = times;
                 self.found.push(evidence);
@@ -155,10 +155,10 @@ impl Outlet {
             if !can_attack(&finding.0) {
                 continue;
             }
-            match self.fate(&finding.0, finding.1) {
-                Fate::Dropped => {}
-                Fate::Counted(times, key) => self.found.push(counted(finding, flow, times, key)),
-                Fate::Whole(times) => {
+            match self.outcome(&finding.0, finding.1) {
+                Outcome::Dropped => {}
+                Outcome::Counted(times, key) => self.found.push(counted(finding, flow, times, key)),
+                Outcome::Whole(times) => {
                     let mut evidence = finding.with_flow(flow).done();
                     evidence.times = times;
                     // Where both are whole each names the other.
@@ -174,22 +174,22 @@ impl Outlet {
         reported.is_some()
     }
 
-    fn fate(&mut self, e: &Evidence, about: About) -> Fate {
+    fn outcome(&mut self, e: &Evidence, about: About) -> Outcome {
         self.made += 1;
         let times = match self.mode {
             Mode::All => e.times,
-            Mode::Muted => return Fate::Dropped,
+            Mode::Muted => return Outcome::Dropped,
             Mode::First => match self.crowd.said(e) {
                 Some(times) => times,
-                None => return Fate::Dropped,
+                None => return Outcome::Dropped,
             },
         };
         match self.gate.left_out(e, about) {
             None => {
                 self.gate.whole.note(e);
-                Fate::Whole(times)
+                Outcome::Whole(times)
             }
-            Some(key) => Fate::Counted(times, key),
+            Some(key) => Outcome::Counted(times, key),
         }
     }
 }
@@ -409,8 +409,10 @@ mod tests {
         }
         let counts = trial.engine.counts();
         assert_eq!(trial.said.len() as u64, counts.evidence);
-        assert!(trial.told.iter().all(|e| e.why != Telling::Counted));
-        assert!(trial.told.iter().all(|e| !e.kind.name.is_empty() && e.id != FindingId::default()));
+        assert!(trial.reported.iter().all(|e| e.why != Telling::Counted));
+        assert!(
+            trial.reported.iter().all(|e| !e.kind.name.is_empty() && e.id != FindingId::default())
+        );
     }
 
     /// A reported finding grows with all its occurrences, however much else there is; and three sources in one shard
@@ -437,7 +439,7 @@ mod tests {
         }
         trial.end();
         for src in sources {
-            let reported = trial.told.iter().filter(|e| e.kind == &long_connection::TYPE);
+            let reported = trial.reported.iter().filter(|e| e.kind == &long_connection::TYPE);
             let its: Vec<_> = reported.filter(|e| e.profile == at(src)).collect();
             let mut single: Vec<_> =
                 its.iter().filter(|e| e.victim.is_some()).map(|e| e.id).collect();
@@ -466,6 +468,6 @@ mod tests {
         trial.end();
         let long = |e: &&Evidence| e.kind == &long_connection::TYPE;
         assert_eq!(trial.said.iter().filter(long).filter(whole).count(), 10);
-        assert_eq!(trial.told.iter().filter(long).count(), 10);
+        assert_eq!(trial.reported.iter().filter(long).count(), 10);
     }
 }

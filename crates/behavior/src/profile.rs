@@ -36,7 +36,7 @@ state! {
         number: Most<i64>,
         is_scanner: bool,
         /// Something was found in it.
-        has_told: bool,
+        has_reported: bool,
         repeats: Repeats,
         states: WindowStates,
     }
@@ -431,7 +431,7 @@ fn one(
         out,
     };
     give(&mut window.states, &mut profile.kept, &mut context);
-    window.has_told |= context.out.made() > before;
+    window.has_reported |= context.out.made() > before;
     profile.timer = (timer != NEVER).then_some(timer);
 }
 
@@ -450,7 +450,7 @@ pub(crate) fn close(
     }
     let ip = profile.ip;
     let windows = [profile.past.as_deref_mut(), Some(&mut profile.current)];
-    for window in windows.into_iter().flatten().filter(|w| w.has_told && w.number.0 >= oldest) {
+    for window in windows.into_iter().flatten().filter(|w| w.has_reported && w.number.0 >= oldest) {
         let number = window.number.0;
         let mut closing = Closing { now, is_end, window: number, settings, profile: ip, out };
         detect::close_window(&mut window.states, &mut closing);

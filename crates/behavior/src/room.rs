@@ -89,9 +89,9 @@ impl Weight {
 
 /// The outcome of an occurrence.
 #[derive(Debug)]
-pub(crate) enum Fate {
+pub(crate) enum Outcome {
     /// It is reported as it is now.
-    Told,
+    Reported,
     /// Its finding was reported before and has not grown enough: the report that stands for it.
     Known(FindingId),
     /// It is counted in a growing finding, which has this id and may be due to be reported.
@@ -192,7 +192,7 @@ impl Rooms {
     }
 
     /// Takes an occurrence in. If it is reported, its numbers are those of its finding by now.
-    pub(crate) fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Fate {
+    pub(crate) fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Outcome {
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let room = self.windows.entry(e.window).or_default().entry(rank).or_default();
         let is_counted = e.why == Telling::Counted;
@@ -205,9 +205,9 @@ impl Rooms {
             if is_reported {
                 room.most = room.most.max(Some(Weight::of(e)));
                 self.counts.tellings += 1;
-                return Fate::Told;
+                return Outcome::Reported;
             }
-            return Fate::Known(report_id);
+            return Outcome::Known(report_id);
         }
         let target = target_of(e, settings);
         let scope = room.scope(e, target);
@@ -216,7 +216,7 @@ impl Rooms {
             room.add(e, target);
             self.counts.findings += 1;
             self.counts.tellings += 1;
-            return Fate::Told;
+            return Outcome::Reported;
         };
         self.counts.folded += 1;
         let folded = room.folded.entry(scope).or_insert_with_key(|scope| {
@@ -226,9 +226,9 @@ impl Rooms {
         folded.take(e);
         let is_due =
             !waits && folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
-        let due = is_due.then(|| folded.tell(Telling::Threshold));
+        let due = is_due.then(|| folded.report(Telling::Threshold));
         self.counts.tellings += u64::from(is_due);
-        Fate::Folded(folded.id, due.map(Box::new))
+        Outcome::Folded(folded.id, due.map(Box::new))
     }
 
     /// Takes the last numbers of a finding whose window is over, to be reported when it is closed. A finding that
@@ -418,7 +418,7 @@ impl Room {
             heavy.extend(folded.heaviest.iter().skip(split).map(|(_, e)| (**e).clone()));
             if folded.count > folded.said {
                 counts.tellings += 1;
-                emit(folded.tell(Telling::Ended));
+                emit(folded.report(Telling::Ended));
             }
         }
         for e in heavy {
@@ -490,7 +490,7 @@ impl Folded {
     }
 
     /// The report as of now.
-    fn tell(&mut self, why: Telling) -> Evidence {
+    fn report(&mut self, why: Telling) -> Evidence {
         self.said = self.count;
         let heaviest = || self.heaviest.iter().rev().map(|(_, e)| &**e);
         let is_source = matches!(self.scope, Scope::Source(_));
@@ -617,8 +617,11 @@ mod tests {
     use crate::trial::{Trial, at, conn, log};
     use gabion_record::logs::{Body, Http, SECOND, Ssh};
 
-    fn told<'a>(trial: &'a Trial, kind: &'a EvidenceType) -> impl Iterator<Item = &'a Evidence> {
-        trial.told.iter().filter(move |e| e.kind == kind)
+    fn reported<'a>(
+        trial: &'a Trial,
+        kind: &'a EvidenceType,
+    ) -> impl Iterator<Item = &'a Evidence> {
+        trial.reported.iter().filter(move |e| e.kind == kind)
     }
 
     /// A scan of 101 ports is reported at 10, at 100 and with its 101 when its window is over: one finding, each
@@ -635,7 +638,7 @@ mod tests {
                 true => trial.give(&conn(3700, "10.0.0.9", "1.2.3.4", 443)),
                 false => trial.end(),
             }
-            let found: Vec<_> = told(&trial, &vertical_scan::TYPE).collect();
+            let found: Vec<_> = reported(&trial, &vertical_scan::TYPE).collect();
             let ports: Vec<_> = found.iter().map(|e| e.measures.ports).collect();
             assert_eq!(ports, [10, 100, 101]);
             assert!(found.iter().all(|e| e.id == found[0].id));
@@ -646,7 +649,7 @@ mod tests {
             assert!(found[2].description().contains("Total 101 TCP ports"));
             assert_eq!(trial.of(&vertical_scan::TYPE).len(), 2);
             trial.end();
-            assert_eq!(told(&trial, &vertical_scan::TYPE).count(), 3);
+            assert_eq!(reported(&trial, &vertical_scan::TYPE).count(), 3);
         }
     }
 
@@ -661,7 +664,7 @@ mod tests {
             trial.give(&conn(n, "10.0.0.1", "1.2.3.4", 31_337));
         }
         trial.end();
-        let times = |kind| told(&trial, kind).map(|e| e.times).collect::<Vec<_>>();
+        let times = |kind| reported(&trial, kind).map(|e| e.times).collect::<Vec<_>>();
         assert_eq!(times(&http_traffic::TRAFFIC), [1, 57]);
         assert_eq!(times(&unknown_port::TYPE), [1, 10, 57]);
         assert_eq!(trial.of(&http_traffic::TRAFFIC).len(), 2);
@@ -678,7 +681,8 @@ mod tests {
             trial.give(&flow);
         }
         trial.end();
-        let counts: Vec<_> = told(&trial, &reconnection::TYPE).map(|e| e.measures.count).collect();
+        let counts: Vec<_> =
+            reported(&trial, &reconnection::TYPE).map(|e| e.measures.count).collect();
         assert_eq!(counts, [5, 50, 230]);
         assert_eq!(trial.of(&reconnection::TYPE).len(), 46);
     }
@@ -694,14 +698,14 @@ mod tests {
                 trial.give(&conn(second, "10.0.0.1", "1.2.3.4", 2000 + port).refused());
             }
             trial.end();
-            let told: Vec<_> = told(&trial, &slow_scan::VERTICAL)
+            let reported: Vec<_> = reported(&trial, &slow_scan::VERTICAL)
                 .map(|e| (e.measures.ports, e.measures))
                 .collect();
-            let numbers: Vec<_> = told.iter().map(|t| t.0).collect();
+            let numbers: Vec<_> = reported.iter().map(|t| t.0).collect();
             assert_eq!(numbers.last(), Some(&u64::from(ports)), "{numbers:?}");
             // At 10, at its window's end, and from there on each time that it has doubled.
             assert_eq!(numbers[..2], [10, 15], "{numbers:?}");
-            let later = told.get(1..told.len() - 1).unwrap_or_default();
+            let later = reported.get(1..reported.len() - 1).unwrap_or_default();
             let has_doubled = |pair: &[(u64, Measures)]| has_grown(&pair[1].1, &pair[0].1, 2);
             assert!(later.len() > 2 && later.windows(2).all(has_doubled), "{numbers:?}");
         }
@@ -715,7 +719,7 @@ mod tests {
             trial.give(&conn(n.into(), "10.0.0.1", &format!("1.2.3.{n}"), 31_337));
         }
         trial.end();
-        let found: Vec<_> = told(&trial, &unknown_port::TYPE).collect();
+        let found: Vec<_> = reported(&trial, &unknown_port::TYPE).collect();
         let (folded, single): (Vec<&Evidence>, Vec<&Evidence>) =
             found.into_iter().partition(|e| e.description().contains("more findings"));
         assert_eq!(single.len(), SINGLE_OF_SOURCE as usize);
@@ -749,7 +753,7 @@ mod tests {
                 }
             }
             trial.end();
-            told(&trial, &unknown_port::TYPE)
+            reported(&trial, &unknown_port::TYPE)
                 .map(|e| e.id)
                 .collect::<std::collections::HashSet<_>>()
                 .len()
@@ -794,12 +798,12 @@ mod tests {
             let is_its = |e: &&Evidence| {
                 e.party(Role::Source).and_then(Party::ip) == Some(at(src)) && e.others.is_empty()
             };
-            assert!(told(&trial, kind).any(|e| is_its(&e)), "{} of {src}", kind.name);
+            assert!(reported(&trial, kind).any(|e| is_its(&e)), "{} of {src}", kind.name);
         }
         let counts = trial.engine.counts();
         assert!(counts.evidence > 20_000, "{counts:?}");
         assert!(counts.tellings < 9_000, "{counts:?}");
-        assert_eq!(trial.told.len() as u64, counts.tellings);
+        assert_eq!(trial.reported.len() as u64, counts.tellings);
         assert!(counts.folded_evidence > 10_000, "{counts:?}");
     }
 
@@ -816,7 +820,8 @@ mod tests {
         trial.give(&late);
         late.ts = 51 * SECOND;
         trial.give(&conn(7300, "10.0.0.1", "5.6.7.8", 443));
-        let ports: Vec<_> = told(&trial, &vertical_scan::TYPE).map(|e| e.measures.ports).collect();
+        let ports: Vec<_> =
+            reported(&trial, &vertical_scan::TYPE).map(|e| e.measures.ports).collect();
         assert_eq!(ports, [10, 12, 13]);
     }
 }

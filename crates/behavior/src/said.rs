@@ -16,7 +16,7 @@ state! {
 
 impl Said {
     /// Remembers a report.
-    pub(crate) fn tell(&mut self, number: u64, window: i64, level: ThreatLevel) {
+    pub(crate) fn note(&mut self, number: u64, window: i64, level: ThreatLevel) {
         (self.number, self.window) = (Most(number), Most(window));
         self.level = Most(level as u8);
     }
@@ -27,7 +27,7 @@ impl Said {
     }
 
     /// Whether it was reported.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_reported(&self) -> bool {
         self.number.0 > 0
     }
 

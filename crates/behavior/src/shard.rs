@@ -119,7 +119,7 @@ impl Shard {
     ) -> (Vec<Box<Profile>>, impl Iterator<Item = Seed> + use<>) {
         self.ledger.merge(&other.ledger);
         self.counts.merge(&other.counts);
-        self.out.crowd.unsaid += other.out.crowd.unsaid;
+        self.out.crowd.unreported += other.out.crowd.unreported;
         self.swept = self.swept.max(other.swept);
         let mut profiles = other.profiles;
         let held = other.order.each().filter_map(|(_, ip)| profiles.remove(&ip)).collect();
@@ -506,7 +506,7 @@ impl Shard {
 
     /// What was counted so far.
     pub fn counts(&self) -> ShardCounts {
-        ShardCounts { crowded: self.out.crowd.unsaid, ..self.counts }
+        ShardCounts { crowded: self.out.crowd.unreported, ..self.counts }
     }
 
     /// Sources: come, gone with their windows, folded, held now.

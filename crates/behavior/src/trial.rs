@@ -13,7 +13,7 @@ pub(crate) struct Trial {
     /// What counts and adds up.
     pub(crate) said: Vec<Evidence>,
     /// What is written.
-    pub(crate) told: Vec<Evidence>,
+    pub(crate) reported: Vec<Evidence>,
     pub(crate) alerts: Vec<Alert>,
 }
 
@@ -26,19 +26,19 @@ impl Trial {
         Trial {
             engine: Engine::new(settings, None),
             said: Vec::new(),
-            told: Vec::new(),
+            reported: Vec::new(),
             alerts: Vec::new(),
         }
     }
 
     pub(crate) fn with_budget(bytes: usize) -> Trial {
         let engine = Engine::with_budget(Settings::default(), None, bytes);
-        Trial { engine, said: Vec::new(), told: Vec::new(), alerts: Vec::new() }
+        Trial { engine, said: Vec::new(), reported: Vec::new(), alerts: Vec::new() }
     }
 
     pub(crate) fn of_settings(settings: Settings, start: Option<TimeNs>, bytes: usize) -> Trial {
         let engine = Engine::with_budget(settings, start, bytes);
-        Trial { engine, said: Vec::new(), told: Vec::new(), alerts: Vec::new() }
+        Trial { engine, said: Vec::new(), reported: Vec::new(), alerts: Vec::new() }
     }
 
     pub(crate) fn give(&mut self, c: &Flow) {
@@ -46,13 +46,13 @@ impl Trial {
     }
 
     pub(crate) fn record(&mut self, r: &Record<'_>) {
-        let (said, told, alerts) = (&mut self.said, &mut self.told, &mut self.alerts);
-        self.engine.record(r, &mut |f| keep(f, said, told, alerts));
+        let (said, reported, alerts) = (&mut self.said, &mut self.reported, &mut self.alerts);
+        self.engine.record(r, &mut |f| keep(f, said, reported, alerts));
     }
 
     pub(crate) fn end(&mut self) {
-        let (said, told, alerts) = (&mut self.said, &mut self.told, &mut self.alerts);
-        self.engine.finish(&mut |f| keep(f, said, told, alerts));
+        let (said, reported, alerts) = (&mut self.said, &mut self.reported, &mut self.alerts);
+        self.engine.finish(&mut |f| keep(f, said, reported, alerts));
     }
 
     pub(crate) fn of(&self, kind: &EvidenceType) -> Vec<Evidence> {
@@ -60,8 +60,8 @@ impl Trial {
     }
 
     /// All reports, last numbers too.
-    pub(crate) fn told_of(&self, kind: &EvidenceType) -> Vec<Evidence> {
-        self.told.iter().filter(|e| e.kind == kind).cloned().collect()
+    pub(crate) fn reported_of(&self, kind: &EvidenceType) -> Vec<Evidence> {
+        self.reported.iter().filter(|e| e.kind == kind).cloned().collect()
     }
 
     pub(crate) fn profile_bytes(&mut self, ip: &str) -> usize {
@@ -72,12 +72,12 @@ impl Trial {
 fn keep(
     f: Output<'_>,
     said: &mut Vec<Evidence>,
-    told: &mut Vec<Evidence>,
+    reported: &mut Vec<Evidence>,
     alerts: &mut Vec<Alert>,
 ) {
     match f {
         Output::Evidence(e, _) => said.push(e.clone()),
-        Output::Telling(e, _) => told.push(e.clone()),
+        Output::Telling(e, _) => reported.push(e.clone()),
         Output::Alert(a) => alerts.push(a.clone()),
     }
 }

@@ -19,7 +19,7 @@ const INPUTS: &[(&str, &[Peer])] = &[
         "slips/test5-mixed.binetflow",
         &[Peer {
             source: "10.0.2.15",
-            told: Some(false),
+            reported: Some(false),
             alerts: Some(0),
             said: "6 info CONNECTION_TO_PRIVATE_IP, 2 low LONG_CONNECTION, 81 low \
                 NON_HTTP_PORT_80_CONNECTION (and 81 medium of its destinations)",
@@ -30,7 +30,7 @@ const INPUTS: &[(&str, &[Peer])] = &[
         "slips/test18-malicious-ctu-sme-11-win",
         &[Peer {
             source: "192.168.1.107",
-            told: Some(false),
+            reported: Some(false),
             alerts: Some(0),
             said: "nothing: it stops at the labelled log's name (D46)",
         }],
@@ -42,7 +42,7 @@ const INPUTS: &[(&str, &[Peer])] = &[
 struct Peer {
     source: &'static str,
     /// Evidence from medium on.
-    told: Option<bool>,
+    reported: Option<bool>,
     alerts: Option<u32>,
     said: &'static str,
 }
@@ -92,7 +92,7 @@ struct Host {
 }
 
 impl Host {
-    fn is_told(&self) -> bool {
+    fn is_reported(&self) -> bool {
         self.evidence.keys().any(|(level, _)| level.0 >= ThreatLevel::Medium)
     }
 
@@ -174,17 +174,17 @@ fn page(flows: &Path) -> String {
             if host.from == Flows::default() {
                 if !host.evidence.is_empty() {
                     let (flows, says) = (host.to.columns(), host.says());
-                    let by_evidence = verdict(host.to.is_bad(), host.is_told());
+                    let by_evidence = verdict(host.to.is_bad(), host.is_reported());
                     let _ =
                         writeln!(others, "| {input} | {name} | {flows} | {says} | {by_evidence} |");
                 }
                 continue;
             }
             let is_bad = host.from.is_bad();
-            let by_evidence = count(&mut evidence, verdict(is_bad, host.is_told()));
+            let by_evidence = count(&mut evidence, verdict(is_bad, host.is_reported()));
             let by_alert = count(&mut alerts, verdict(is_bad, host.alerts > 0));
             let peer = peers.iter().find(|p| p.source == name).map(|p| {
-                let their_evidence = p.told.map(|t| count(&mut theirs, verdict(is_bad, t)));
+                let their_evidence = p.reported.map(|t| count(&mut theirs, verdict(is_bad, t)));
                 let alert = p.alerts.map(|n| count(&mut their_alerts, verdict(is_bad, n > 0)));
                 format!("{}; {}, {}", p.said, their_evidence.unwrap_or("?"), alert.unwrap_or("?"))
             });

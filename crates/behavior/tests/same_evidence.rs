@@ -99,12 +99,12 @@ impl Holders {
         let said = &mut self.said;
         for mut placed in self.placed.drain(..) {
             self.back
-                .take(&mut placed, self.front.start(), &mut |finding| said.push(told(&finding)));
+                .take(&mut placed, self.front.start(), &mut |finding| said.push(line_of(&finding)));
         }
         self.back.catch_up();
-        self.back.turned(&mut |finding| said.push(told(&finding)));
+        self.back.turned(&mut |finding| said.push(line_of(&finding)));
         if is_end {
-            self.back.finish(&mut |finding| said.push(told(&finding)));
+            self.back.finish(&mut |finding| said.push(line_of(&finding)));
         }
     }
 
@@ -120,7 +120,7 @@ impl Holders {
     }
 }
 
-fn told(finding: &Output<'_>) -> String {
+fn line_of(finding: &Output<'_>) -> String {
     match finding {
         Output::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.telling),
         Output::Telling(e, sum) => format!("reported {} {sum:.6} {e:?}", e.telling),
@@ -278,10 +278,10 @@ fn a_whitelist_hides_the_same() {
     let mut engine = Engine::with_budget(settings(), feed.start(), ROOM);
     let mut said = Vec::new();
     feed.run(&mut |records| {
-        engine.records(records, &mut |finding| said.push(told(&finding)));
+        engine.records(records, &mut |finding| said.push(line_of(&finding)));
         ControlFlow::Continue(())
     });
-    engine.finish(&mut |finding| said.push(told(&finding)));
+    engine.finish(&mut |finding| said.push(line_of(&finding)));
     said.sort_unstable();
     // Each entry had its part, and what was learned too late hides nothing of before.
     let hidden = engine.whitelisted();

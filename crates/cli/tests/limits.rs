@@ -286,8 +286,8 @@ fn page() -> String {
         for limit in tables.into_iter().flatten() {
             let reason: Vec<&str> = limit.reason.split_whitespace().collect();
             let when = match limit.meaning {
-                Meaning::Loses(what) => format!("**given up and counted:** {what}"),
-                Meaning::Counts(what) => format!("given up and said: {what}"),
+                Meaning::Loses(what) => format!("**shed and counted:** {what}"),
+                Meaning::Counts(what) => format!("shed and reported: {what}"),
                 Meaning::Refuses(what) => format!("refused with an error: {what}"),
                 Meaning::Spares(what) => format!("nothing is lost: {what}"),
             };

@@ -314,7 +314,7 @@ impl Follow {
         let format = self.format;
         let horizon_ns = self.horizon_ns;
         let Some(log) = self.logs.get_mut(&number) else { return };
-        if !log.open_anew() {
+        if !log.open_again() {
             return;
         }
         let intake = &mut log.intake;
@@ -354,7 +354,7 @@ impl Follow {
     fn adopt(&mut self, number: u64, gone: u64) {
         let Some(place) = self.logs.get(&gone).map(|l| l.content.place()) else { return };
         let Some(log) = self.logs.get_mut(&number) else { return };
-        if !log.open_anew() {
+        if !log.open_again() {
             return;
         }
         match log.content.go_to(place, log.stated.0, &mut |_| {}) {
@@ -551,7 +551,7 @@ impl Log {
                 // What can't be found again has become something else.
                 if place.offset > 0 && self.content.go_to(place, 0, &mut |_| {}) != Some(true) {
                     self.intake.restart();
-                    return self.open_anew();
+                    return self.open_again();
                 }
             }
         }
@@ -559,7 +559,7 @@ impl Log {
     }
 
     /// Opens it at its beginning.
-    fn open_anew(&mut self) -> bool {
+    fn open_again(&mut self) -> bool {
         let Some(file) = self.file() else { return false };
         self.content = Content::open(file, self.is_packed);
         true

@@ -58,7 +58,12 @@ impl LogClock {
     /// Continues with what another clock saw next, all of it, without a jump: as if it had come here, first
     /// and least being the first and the least moment of it. Returns how far that lies before what was
     /// latest here; `None` if something of it would have been a jump.
-    pub(crate) fn go_on(&mut self, next: &LogClock, first: TimeNs, least: TimeNs) -> Option<i64> {
+    pub(crate) fn continue_with(
+        &mut self,
+        next: &LogClock,
+        first: TimeNs,
+        least: TimeNs,
+    ) -> Option<i64> {
         let latest = self.latest?;
         if next.jumps > 0 || first.since(latest) > JUMP {
             return None;

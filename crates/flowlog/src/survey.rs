@@ -85,7 +85,7 @@ fn in_parts(
     run(jobs);
     for (&from, part) in cuts.iter().zip(found) {
         // When the part cannot be appended, the rest is read line by line.
-        if !part.is_some_and(|part| pass.go_on(&part)) {
+        if !part.is_some_and(|part| pass.continue_with(&part)) {
             pass.rest(&mut lines(path, from, u64::MAX)?, reader);
             break;
         }
@@ -158,12 +158,14 @@ impl Pass {
     }
 
     /// Continues with a part that follows. False when it is to be looked at line by line.
-    fn go_on(&mut self, part: &Pass) -> bool {
+    fn continue_with(&mut self, part: &Pass) -> bool {
         let (Some(first), Some(least)) = (part.survey.first, part.survey.least) else {
             // It is empty.
             return part.survey == Survey::default();
         };
-        let Some(lateness) = self.clock.go_on(&part.clock, first, least) else { return false };
+        let Some(lateness) = self.clock.continue_with(&part.clock, first, least) else {
+            return false;
+        };
         let all = &mut self.survey;
         all.first = all.first.or(Some(first));
         all.least = Some(all.least.map_or(least, |l| l.min(least)));

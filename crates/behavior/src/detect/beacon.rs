@@ -49,11 +49,11 @@ const HOUR: i64 = 3_600;
 /// Silence up to which a pair is scored on, seconds.
 const SILENT: i64 = 2 * HOUR - 1;
 /// Flows from which on a pair is reported; fewer are regular by chance.
-const FLOWS_TOLD: usize = 16;
+const FLOWS_REPORTED: usize = 16;
 /// Seconds within which a request names its connection.
 const NAMED_WITHIN: u32 = 1;
 /// Flows after which ids are kept, so that there are enough of them when a pair is first reported.
-const IDS_FROM: usize = FLOWS_TOLD - UIDS_MAX / 2;
+const IDS_FROM: usize = FLOWS_REPORTED - UIDS_MAX / 2;
 /// Seconds of the slots that distinguish repeated calls from many calls at once.
 const SLOT: u32 = 1_800;
 /// Seconds of the slots that count flows beyond the table's capacity.
@@ -61,7 +61,7 @@ const LATER: u32 = 120;
 /// The least time that a pair's flows cover before they are reported while the input continues.
 const SPAN_LEAST: i64 = 6 * HOUR;
 /// Scores (thousandths) that are reported, and the level from each on: RITA's medium and high.
-const TOLD: [(u16, ThreatLevel); 2] = [(900, ThreatLevel::High), (800, ThreatLevel::Medium)];
+const REPORTED: [(u16, ThreatLevel); 2] = [(900, ThreatLevel::High), (800, ThreatLevel::Medium)];
 
 state! {
     /// Pairs of one source.
@@ -96,7 +96,7 @@ state! {
         /// Connections, and those of them that nobody answered and that went to another port than the one before.
         connections: u32,
         probes: u32,
-        told: Most<u16>,
+        reported: Most<u16>,
         window: Most<u32>,
         modifiers: PairModifiers,
         rest: Slot<Rest>,
@@ -309,7 +309,7 @@ impl Pairs {
 impl Pair {
     /// What a full table keeps first: reported pairs, then those that came again and again, then the latest.
     fn worth<K>(_: &K, pair: &Pair) -> (u16, u32, u32) {
-        (pair.told.0, pair.slots, pair.last.0)
+        (pair.reported.0, pair.slots, pair.last.0)
     }
 
     fn take(&mut self, second: u32, bytes: u32, cx: &Context<'_, '_>) {
@@ -578,7 +578,7 @@ const SAYS: &str =
     "Beacon from {profile} to {dst}{3}, {count} connections. Score: {score} ({0}). Threat {1}.{2}";
 
 fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking<'_>) {
-    if pair.count() < FLOWS_TOLD || pair.is_scan() {
+    if pair.count() < FLOWS_REPORTED || pair.is_scan() {
         return;
     }
     let covered = pair.latest().zip(pair.flows.first()).map_or(0, |(l, f)| l - f.0.min(l));
@@ -588,7 +588,7 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
     let begin = i64::from(first).max(i64::from(now) - DAY);
     let Some(score) = score(&pair.flows, pair.later(), begin, i64::from(now)) else { return };
     let thousandths = (score.all * 1000.0).round() as u16;
-    let Some((step, level)) = TOLD.iter().find(|(least, _)| thousandths >= *least) else { return };
+    let Some((step, level)) = REPORTED.iter().find(|(least, _)| thousandths >= *least) else { return };
     let begun = pair.flows.first().map_or(now, |f| f.0);
     let ts = TimeNs(i64::from(pair.latest().unwrap_or(now)) * SECOND);
     let (mut window, mut level) = (i64::from(pair.window.0), *level);
@@ -596,20 +596,20 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
     let rest = pair.rest.make();
     // A day is reported once, and again if it is worse than before. Its last numbers follow when it is over, and at
     // the end of the input; there the last 24 hours are reported if they are no such day.
-    let is_known = pair.told.0 >= *step && rest.said.is_told();
-    let is_quiet = pair.told.0 >= *step && now < rest.quiet_until.0;
+    let is_known = pair.reported.0 >= *step && rest.said.is_reported();
+    let is_quiet = pair.reported.0 >= *step && now < rest.quiet_until.0;
     if (is_known || is_quiet) && !waking.is_end || is_known && !has_grown {
         return;
     }
     if is_known {
         (window, level) = (rest.said.window(), rest.said.level());
     } else {
-        pair.told = Most(*step);
-        if !rest.said.is_told() {
+        pair.reported = Most(*step);
+        if !rest.said.is_reported() {
             rest.day_end = Most(begun.saturating_add(DAY as u32));
         }
     }
-    rest.said.tell(count, window, level);
+    rest.said.note(count, window, level);
     let finding = waking.find(&TYPE, ts, window);
     let finding = if is_known { finding.for_good() } else { finding };
     waking.say(pair.says(finding, dst, &score, waking.settings));
@@ -646,7 +646,7 @@ fn fall_silent(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut 
     let (window, level, count) = (pair.said().window(), pair.said().level(), pair.count() as u64);
     let finding = waking.find(&TYPE, ts, window).for_good();
     let finding = pair.says(finding, dst, &score, waking.settings);
-    pair.rest.make().said.tell(count, window, level);
+    pair.rest.make().said.note(count, window, level);
     waking.say(finding);
 }
 

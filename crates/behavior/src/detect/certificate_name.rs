@@ -94,7 +94,7 @@ mod tests {
     use crate::trial::{Trial, log};
     use gabion_record::logs::Ssl;
 
-    fn told(subject: &str, server: &str, times: i64) -> usize {
+    fn reported(subject: &str, server: &str, times: i64) -> usize {
         let mut trial = Trial::new();
         for n in 0..times {
             let s = Ssl {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_certificate_of_another_organization_is_reported_once() {
-        assert_eq!(told("CN=*.microsoft.com,O=Microsoft", "www.google.com", 9), 2);
+        assert_eq!(reported("CN=*.microsoft.com,O=Microsoft", "www.google.com", 9), 2);
     }
 
     #[test]
@@ -125,13 +125,13 @@ mod tests {
             ("CN=*.", "www.google.com"),
             ("CN=*.microsoft.com", ""),
         ] {
-            assert_eq!(told(subject, server, 2), 0, "{subject} {server}");
+            assert_eq!(reported(subject, server, 2), 0, "{subject} {server}");
         }
     }
 
     #[test]
     fn odd_subjects_break_nothing() {
-        assert_eq!(told(&"CN=".repeat(10_000), "www.google.com", 1), 0);
-        assert_eq!(told("CN", &"a.".repeat(5000), 1), 0);
+        assert_eq!(reported(&"CN=".repeat(10_000), "www.google.com", 1), 0);
+        assert_eq!(reported("CN", &"a.".repeat(5000), 1), 0);
     }
 }

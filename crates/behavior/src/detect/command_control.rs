@@ -46,7 +46,7 @@ state! {
         gap: i64,
         flows: u32,
         asked: u32,
-        told: u8,
+        reported: u8,
         then: Slot<Then>,
     }
 }
@@ -151,7 +151,7 @@ impl Detector for CommandControl {
         let is_due = pair.flows >= FIRST && pair.flows >= pair.asked;
         // A connection that carried nothing (a probe of a port, say) gives no orders: the next is asked.
         let is_empty = c.orig_bytes == 0 && c.resp_bytes == 0;
-        if !is_due || is_empty || !c.is_established || pair.told >= 2 {
+        if !is_due || is_empty || !c.is_established || pair.reported >= 2 {
             return;
         }
         pair.asked = pair.flows + (pair.flows / 4).max(1);
@@ -179,15 +179,15 @@ fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
         s if s >= medium => (1, ThreatLevel::Medium),
         _ => return,
     };
-    if pair.told >= step {
+    if pair.reported >= step {
         return;
     }
-    pair.told = step;
+    pair.reported = step;
     let known = &cx.facts.prevalence;
     let (hosts, of) = (Most(known.hosts), Most(known.of));
     let (said, is_proxy) = (Said::default(), cx.facts.is_proxy);
     let mut then = Then { said, is_proxy, hosts, of, known_since: First(known.first) };
-    then.said.tell(pair.flows.into(), cx.facts.window, level);
+    then.said.note(pair.flows.into(), cx.facts.window, level);
     let finding = pair.says(cx.find(&TYPE), &then, &found, (r.dst, r.dst_port), cx.settings);
     if cx.say_both(finding, level, level) {
         *pair.then.make() = then;
@@ -264,7 +264,7 @@ mod tests {
             }
         }
         trial.end();
-        let found = trial.told_of(&TYPE);
+        let found = trial.reported_of(&TYPE);
         for profile in ["10.0.0.1", "1.2.3.4"] {
             let is_it = |e: &&Evidence| {
                 e.profile == crate::trial::at(profile)

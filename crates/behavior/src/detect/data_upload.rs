@@ -47,8 +47,8 @@ state! {
         flows: u64,
         first: First,
         last: TimeNs,
-        told: Most<u8>,
-        is_told: bool,
+        reported: Most<u8>,
+        is_reported: bool,
         port: u16,
     }
 }
@@ -106,7 +106,7 @@ impl Detector for DataUpload {
         );
         let mut crossed = None;
         if let Some(sent) = sent {
-            sent.is_told |= bytes >= FLOW_BYTES;
+            sent.is_reported |= bytes >= FLOW_BYTES;
             sent.port = r.dst_port;
             sent.last = sent.last.max(r.ts);
             sent.bytes = sent.bytes.saturating_add(bytes);
@@ -114,9 +114,9 @@ impl Detector for DataUpload {
             sent.first.see(r.ts);
             let times = sent.bytes.checked_div(limit).unwrap_or(0);
             let step = times.checked_ilog10().map_or(0, |log| log as u8 + 1);
-            if step > sent.told.0 {
-                sent.told = Most(step);
-                sent.is_told = true;
+            if step > sent.reported.0 {
+                sent.reported = Most(step);
+                sent.is_reported = true;
                 crossed = Some((sent.bytes, sent.first.0, sent.flows));
             }
         }
@@ -129,7 +129,7 @@ impl Detector for DataUpload {
 
     fn close_window(window: &mut Slot<Uploads>, closing: &mut Closing<'_>) {
         let Some(uploads) = window.peek() else { return };
-        for (dst, sent) in uploads.heavy.iter().filter(|s| s.1.is_told && s.1.flows > 1) {
+        for (dst, sent) in uploads.heavy.iter().filter(|s| s.1.is_reported && s.1.flows > 1) {
             let finding = closing.find(&TYPE, closing.window, sent.last);
             let finding = says(finding, sent.port, sent.bytes, (sent.first.0, sent.flows));
             closing.say_pair(finding, Party::destination(*dst), *dst, ThreatLevel::High);

@@ -31,7 +31,7 @@ state! {
         names: Hosts,
         first: First,
         last: TimeNs,
-        told: Most<u64>,
+        reported: Most<u64>,
         /// The servers that were asked when it was last reported.
         server: Ip,
     }
@@ -68,21 +68,21 @@ impl Detector for Dga {
             return;
         }
         let count = missing.names.len();
-        let next = match missing.told.0 {
+        let next = match missing.reported.0 {
             0 => NAMES,
             reported => reported + (reported / 10).max(5),
         };
         if count < next {
             return;
         }
-        missing.told = Most(count);
+        missing.reported = Most(count);
         missing.server = r.dst;
         let finding = missing.says(cx.find(&TYPE));
         cx.say(finding);
     }
 
     fn close_window(window: &mut Slot<Missing>, closing: &mut Closing<'_>) {
-        let Some(missing) = window.peek().filter(|m| m.told.0 > 0) else { return };
+        let Some(missing) = window.peek().filter(|m| m.reported.0 > 0) else { return };
         let finding = missing.says(closing.find(&TYPE, closing.window, missing.last));
         closing.say(finding);
     }

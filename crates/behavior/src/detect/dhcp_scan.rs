@@ -26,7 +26,7 @@ state! {
     pub struct Requested {
         addresses: Hosts,
         first: First,
-        told: Most<u64>,
+        reported: Most<u64>,
     }
 }
 
@@ -52,17 +52,17 @@ impl Detector for DhcpScan {
             return;
         }
         let count = state.addresses.len();
-        let reported = state.told.0;
+        let reported = state.reported.0;
         if count < reported + STEP.max(reported / 10) {
             return;
         }
-        state.told = Most(count);
+        state.reported = Most(count);
         let finding = state.says(cx.find(&TYPE));
         cx.say(finding);
     }
 
     fn close_window(window: &mut Slot<Requested>, closing: &mut Closing<'_>) {
-        let Some(state) = window.peek().filter(|s| s.told.0 > 0) else { return };
+        let Some(state) = window.peek().filter(|s| s.reported.0 > 0) else { return };
         let finding = state.says(closing.find(&TYPE, closing.window, closing.now));
         closing.say(finding);
     }

@@ -48,7 +48,7 @@ state! {
         names: Hosts,
         first: First,
         last: TimeNs,
-        told: Most<u64>,
+        reported: Most<u64>,
         said: Said,
         proto: Most<u8>,
         /// The domain, once it was reported.
@@ -150,11 +150,11 @@ impl Detector for DnsTunnel {
         }
         let count = names.names.len();
         let Some((least, level)) = NAMES.iter().find(|(least, _)| count >= *least) else { return };
-        if names.told.0 >= *least {
+        if names.reported.0 >= *least {
             return;
         }
-        names.told = Most(*least);
-        names.said.tell(count, cx.facts.window, *level);
+        names.reported = Most(*least);
+        names.said.note(count, cx.facts.window, *level);
         names.proto = Most(r.proto as u8);
         if names.domain.is_empty() {
             names.domain = text(domain);
@@ -209,7 +209,7 @@ mod tests {
         ask(&mut trial, 1500, "one.more.last.example");
         trial.end();
         let is_first = |e: &&Evidence| e.description().contains("below first.example");
-        let reported = trial.told.iter().rfind(is_first).unwrap();
+        let reported = trial.reported.iter().rfind(is_first).unwrap();
         assert!(reported.measures.count.abs_diff(600) < 12, "{}", reported.measures.count);
     }
 

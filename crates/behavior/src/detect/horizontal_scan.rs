@@ -39,7 +39,7 @@ state! {
         packets: u64,
         first: First,
         last: TimeNs,
-        told: Most<u8>,
+        reported: Most<u8>,
     }
 }
 
@@ -89,10 +89,10 @@ impl Detector for HorizontalScan {
             return;
         }
         let count = port.hosts.len();
-        if bucket(count) <= port.told.0 {
+        if bucket(count) <= port.reported.0 {
             return;
         }
-        port.told = Most(bucket(count));
+        port.reported = Most(bucket(count));
         let finding = port.says(cx.find(&TYPE), r.dst_port, r.proto, cx.settings);
         *cx.is_scanner = true;
         cx.say(finding);
@@ -100,7 +100,7 @@ impl Detector for HorizontalScan {
 
     fn close_window(window: &mut Slot<Swept>, closing: &mut Closing<'_>) {
         let Some(swept) = window.peek() else { return };
-        for (key, port) in swept.entries.iter().filter(|p| p.1.told.0 > 0) {
+        for (key, port) in swept.entries.iter().filter(|p| p.1.reported.0 > 0) {
             let finding = closing.find(&TYPE, closing.window, port.last);
             let proto = Proto::from_kept((key >> 16) as u8).unwrap_or_default();
             closing.say(port.says(finding, *key as u16, proto, closing.settings).of(proto));

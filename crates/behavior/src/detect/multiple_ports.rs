@@ -29,7 +29,7 @@ state! {
     /// One destination.
     pub struct Victim {
         ports: Ports,
-        told: Most<u32>,
+        reported: Most<u32>,
     }
 }
 
@@ -69,18 +69,18 @@ impl Detector for MultiplePorts {
             return;
         }
         let count = victim.ports.len();
-        if !count.is_power_of_two() || count < 2 || count <= victim.told.0 {
+        if !count.is_power_of_two() || count < 2 || count <= victim.reported.0 {
             return;
         }
-        victim.told = Most(count);
+        victim.reported = Most(count);
         let finding = victim.says(cx.find(&TYPE), r.dst);
         cx.say(finding);
     }
 
     fn close_window(window: &mut Slot<Victims>, closing: &mut Closing<'_>) {
         let Some(victims) = window.peek() else { return };
-        for (dst, victim) in victims.ports.iter().filter(|v| v.1.ports.len() > v.1.told.0) {
-            if victim.told.0 > 0 {
+        for (dst, victim) in victims.ports.iter().filter(|v| v.1.ports.len() > v.1.reported.0) {
+            if victim.reported.0 > 0 {
                 let finding = closing.find(&TYPE, closing.window, closing.now);
                 closing.say(victim.says(finding, *dst));
             }

@@ -51,7 +51,7 @@ state! {
         nanos: u64,
         flows: u64,
         first: First,
-        told: Most<u32>,
+        reported: Most<u32>,
         last: TimeNs,
         then: Slot<Then>,
         modifiers: PairModifiers,
@@ -257,16 +257,16 @@ impl Detector for PairTotals {
         // Until the day is over only a worse level is reported.
         let long = LONG_S.iter().find(|(least, _)| seconds >= u64::from(*least));
         if let Some((least, level)) = long
-            && total.told.0 < *least
+            && total.reported.0 < *least
         {
-            total.told = Most(*least);
-            total.then.make().said.tell(seconds, cx.facts.window, *level);
+            total.reported = Most(*least);
+            total.then.make().said.note(seconds, cx.facts.window, *level);
             let (finding, score) = total.says(cx.find(&LONG), r.dst, r.ts, cx.settings);
             let finding = finding.level(*level, seconds as f64 / 86_400.0).port_now(r.dst_port);
             cx.say_in_words(finding, |finding| finding.word(score.words()));
         }
-        if flows >= STROBES && !total.then.peek().is_some_and(|then| then.strobe.is_told()) {
-            total.then.make().strobe.tell(flows, cx.facts.window, ThreatLevel::High);
+        if flows >= STROBES && !total.then.peek().is_some_and(|then| then.strobe.is_reported()) {
+            total.then.make().strobe.note(flows, cx.facts.window, ThreatLevel::High);
             let finding = total.says_strobe(cx.find(&STROBE), r.dst, r.ts, cx.settings);
             cx.say(finding.port_now(r.dst_port));
         }
@@ -297,7 +297,7 @@ mod tests {
             trial.give(&conn(n * 3600, "10.0.0.1", "1.2.3.4", 443).lasting(45_000.0));
         }
         trial.end();
-        let reported: Vec<_> = trial.told.iter().filter(|e| e.kind == &LONG).collect();
+        let reported: Vec<_> = trial.reported.iter().filter(|e| e.kind == &LONG).collect();
         let last = reported.last().unwrap();
         assert!(
             last.description().contains("6 connections from 10.0.0.1 to 1.2.3.4 took 4500 mins")
@@ -323,7 +323,7 @@ mod tests {
         }
         let first = Some(crate::trial::at("1.2.3.0"));
         let of_first = |e: &&Evidence| e.victim.as_ref().and_then(Party::ip) == first;
-        let reported = trial.told.iter().filter(|e| e.kind == &LONG).rfind(of_first).unwrap();
+        let reported = trial.reported.iter().filter(|e| e.kind == &LONG).rfind(of_first).unwrap();
         assert_eq!((reported.measures.count, reported.measures.duration_ns / SECOND), (6, 21_000));
     }
 

@@ -122,7 +122,7 @@ impl Detector for RareDestination {
         if known.of < HOSTS_LEAST || share > SHARE {
             return;
         }
-        let least = |_: &Ip, u: &Use| (u.said.is_told(), u.flows, u.first);
+        let least = |_: &Ip, u: &Use| (u.said.is_reported(), u.flows, u.first);
         let pairs = &mut kept.make().pairs;
         let limit = &reached::RARE_MAX;
         let (pair, gone) = pairs.get_or_replace(r.dst, limit, least);
@@ -133,15 +133,15 @@ impl Detector for RareDestination {
         pair.flows = pair.flows.saturating_add(1);
         pair.first.see(r.ts);
         pair.last = r.ts;
-        if pair.said.is_told() {
+        if pair.said.is_reported() {
             pair.see(known);
         }
         let is_due = pair.flows >= FLOWS && r.ts.since(pair.first.0) >= SPAN;
-        if pair.said.is_told() || !is_due {
+        if pair.said.is_reported() || !is_due {
             return;
         }
         pair.see(known);
-        pair.said.tell(pair.flows.into(), cx.facts.window, ThreatLevel::Low);
+        pair.said.note(pair.flows.into(), cx.facts.window, ThreatLevel::Low);
         pair.proto = Most(r.proto as u8);
         cx.say(pair.says(cx.find(&RARE), r.dst).port_now(r.dst_port));
     }
@@ -184,7 +184,7 @@ mod tests {
             }
         }
         trial.give(&conn(40_000, "10.0.0.1", "9.9.7.1", 443));
-        let found = trial.told_of(&RARE);
+        let found = trial.reported_of(&RARE);
         let mut first = found.iter().rev().filter(|e| e.description().contains("9.9.9.9"));
         assert_eq!(first.next().map(|e| e.measures.count), Some(30), "{found:?}");
     }

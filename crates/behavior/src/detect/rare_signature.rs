@@ -113,7 +113,7 @@ impl Detector for RareSignature {
         one.first.see(r.ts);
         one.last = r.ts;
         let is_wide = one.is_wide;
-        let is_due = one.uses >= USES && r.ts.since(one.first.0) >= SPAN && !one.said.is_told();
+        let is_due = one.uses >= USES && r.ts.since(one.first.0) >= SPAN && !one.said.is_reported();
         // The only signature of a source is no other than all of its traffic.
         let is_own = !is_wide && all.iter().any(|(_, s)| s.is_wide);
         cx.signature = Some(rita::Signature { hash: key, is_own });
@@ -121,7 +121,7 @@ impl Detector for RareSignature {
             return;
         }
         let Some(one) = all.get(key) else { return };
-        one.said.tell(one.uses.into(), cx.facts.window, ThreatLevel::Low);
+        one.said.note(one.uses.into(), cx.facts.window, ThreatLevel::Low);
         (one.to, one.is_ja3, one.text) = (r.dst, is_ja3, text(signature));
         one.proto = Most(r.proto as u8);
         cx.say(one.says(cx.find(&TYPE), key).port_now(r.dst_port));
@@ -165,7 +165,7 @@ mod tests {
                 );
             }
         }
-        let found = trial.told_of(&TYPE);
+        let found = trial.reported_of(&TYPE);
         let mut first = found.iter().rev().filter(|e| e.description().contains("Modzilla"));
         assert_eq!(first.next().map(|e| e.measures.count), Some(30), "{found:?}");
     }

@@ -53,7 +53,7 @@ state! {
         ports: Ports,
         first: First,
         last: TimeNs,
-        told: Most<u64>,
+        reported: Most<u64>,
         said: Said,
         /// Its last report.
         proto: Most<u8>,
@@ -66,7 +66,7 @@ state! {
         hosts: Hosts,
         first: First,
         last: TimeNs,
-        told: Most<u64>,
+        reported: Most<u64>,
         said: Said,
     }
 }
@@ -163,7 +163,7 @@ impl Detector for SlowScan {
 }
 
 /// Whether a count is to be reported: at 10, 100 … and after an hour.
-fn is_told(count: u64, reported: &mut Most<u64>, first: TimeNs, now: TimeNs) -> bool {
+fn is_reported(count: u64, reported: &mut Most<u64>, first: TimeNs, now: TimeNs) -> bool {
     let step = if reported.0 == 0 { LEAST } else { reported.0.saturating_mul(10) };
     if count < step || now.since(first) < SPAN_LEAST {
         return false;
@@ -195,8 +195,8 @@ fn on_host(all: &mut Attempts, cx: &mut Context<'_, '_>) {
         return;
     }
     let count = u64::from(host.ports.len());
-    if is_told(count, &mut host.told, host.first.0, now) {
-        host.said.tell(count, cx.facts.window, ThreatLevel::Medium);
+    if is_reported(count, &mut host.reported, host.first.0, now) {
+        host.said.note(count, cx.facts.window, ThreatLevel::Medium);
         host.proto = Most(cx.record.proto as u8);
         cx.say(host.says(cx.find(&VERTICAL), dst));
     }
@@ -225,8 +225,8 @@ fn on_port(all: &mut Attempts, key: u64, cx: &mut Context<'_, '_>) {
         return;
     }
     let count = port.hosts.len();
-    if is_told(count, &mut port.told, port.first.0, now) {
-        port.said.tell(count, cx.facts.window, ThreatLevel::Medium);
+    if is_reported(count, &mut port.reported, port.first.0, now) {
+        port.said.note(count, cx.facts.window, ThreatLevel::Medium);
         cx.say(port.says(cx.find(&HORIZONTAL), cx.record.dst_port));
     }
 }
@@ -297,10 +297,10 @@ mod tests {
         trial.give(&conn(4 * 3600, "10.0.0.2", "5.6.7.8", 9000).refused());
         let first = Some(crate::trial::at("1.2.3.0"));
         let of_host = |e: &&Evidence| e.victim.as_ref().and_then(Party::ip) == first;
-        let ports = trial.told.iter().filter(|e| e.kind == &VERTICAL).rfind(of_host);
+        let ports = trial.reported.iter().filter(|e| e.kind == &VERTICAL).rfind(of_host);
         assert_eq!(ports.map(|e| e.measures.ports), Some(15));
         let of_port = |e: &&Evidence| e.dst_port == Some(2000);
-        let hosts = trial.told.iter().filter(|e| e.kind == &HORIZONTAL).rfind(of_port);
+        let hosts = trial.reported.iter().filter(|e| e.kind == &HORIZONTAL).rfind(of_port);
         assert_eq!(hosts.map(|e| e.measures.hosts), Some(15));
     }
 

@@ -41,7 +41,7 @@ state! {
     /// One of them.
     pub struct Campaign {
         attempts: u32,
-        told: Most<u8>,
+        reported: Most<u8>,
         first: First,
         last: TimeNs,
         client: String,
@@ -129,7 +129,7 @@ impl Detector for Ssh {
 
     fn close_window(window: &mut Slot<Campaigns>, closing: &mut Closing<'_>) {
         let Some(campaigns) = window.peek() else { return };
-        for ((dst, port), c) in campaigns.servers.iter().filter(|c| c.1.told.0 > 0) {
+        for ((dst, port), c) in campaigns.servers.iter().filter(|c| c.1.reported.0 > 0) {
             let finding = closing.find(&GUESSING, closing.window, c.last);
             closing.say(c.says(finding, *dst, *port as u16, closing.settings.ssh_attempts));
         }
@@ -216,10 +216,10 @@ fn campaign(cx: &mut Context<'_, '_>, window: &mut Slot<Campaigns>, s: &SshLog<'
         return;
     }
     let bucket = (n - threshold + 1).ilog2() as u8 + 1;
-    if bucket <= c.told.0 {
+    if bucket <= c.reported.0 {
         return;
     }
-    c.told = Most(bucket);
+    c.reported = Most(bucket);
     c.client = text(s.client);
     let finding = c.says(cx.find(&GUESSING), r.dst, r.dst_port, threshold);
     cx.say(finding);

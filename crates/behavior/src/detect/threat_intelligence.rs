@@ -99,7 +99,7 @@ impl Detector for ThreatIntelligence {
 }
 
 /// Evidence, if this is to be reported, with what the list says.
-fn told(
+fn reported(
     kind: &'static EvidenceType,
     what: u64,
     found: &Match,
@@ -125,7 +125,7 @@ fn ends(cx: &mut Context<'_, '_>) {
     if !r.dst.is_ignored() {
         if !r.proto.is_icmp()
             && let Some(found) = intel.ip(r.dst)
-            && let Some((e, times)) = told(&TO_IP, hash_ip(r.dst), &found, &Listed::Ip(r.dst), cx)
+            && let Some((e, times)) = reported(&TO_IP, hash_ip(r.dst), &found, &Listed::Ip(r.dst), cx)
         {
             let finding = cx
                 .find(&TO_IP)
@@ -139,7 +139,7 @@ fn ends(cx: &mut Context<'_, '_>) {
         if let Some((number, of)) = intel.asn_of(r.dst)
             && let Some(found) = intel.asn(number)
             && let Some((e, times)) =
-                told(&ASN, u64::from(number), &found, &Listed::Asn(number), cx)
+                reported(&ASN, u64::from(number), &found, &Listed::Asn(number), cx)
         {
             let finding = cx
                 .find(&ASN)
@@ -164,7 +164,7 @@ fn ends(cx: &mut Context<'_, '_>) {
     }
     if !r.src.is_ignored()
         && let Some(found) = intel.ip(r.src)
-        && let Some((e, times)) = told(&FROM_IP, hash_ip(r.dst), &found, &Listed::Ip(r.src), cx)
+        && let Some((e, times)) = reported(&FROM_IP, hash_ip(r.dst), &found, &Listed::Ip(r.src), cx)
     {
         let finding = cx
             .find(&FROM_IP)
@@ -194,7 +194,7 @@ fn listed_name(
     }
     let found = cx.settings.intel.domain(asked)?;
     let what = hash_text(&asked.to_ascii_lowercase());
-    let (e, times) = told(kind, what, &found, &Listed::Domain(asked), cx)?;
+    let (e, times) = reported(kind, what, &found, &Listed::Domain(asked), cx)?;
     let confidence = e.confidence * if found.is_parent { 0.7 } else { 1.0 };
     let finding = cx.find(kind).level(ThreatLevel::Low, confidence).about(what).seen(times);
     let mut finding = says(&e, confidence, finding);
@@ -276,7 +276,7 @@ fn query(d: &Dns<'_>, cx: &mut Context<'_, '_>) {
 fn answer_of(d: &Dns<'_>, ip: Ip, cx: &mut Context<'_, '_>) {
     let Some(found) = cx.settings.intel.domain(d.query) else { return };
     let what = hash_ip(ip) ^ hash_text(d.query);
-    let Some((e, times)) = told(&ANSWER_OF_QUERY, what, &found, &Listed::Domain(d.query), cx)
+    let Some((e, times)) = reported(&ANSWER_OF_QUERY, what, &found, &Listed::Domain(d.query), cx)
     else {
         return;
     };
@@ -297,7 +297,7 @@ fn listed_answer(d: &Dns<'_>, ip: Ip, cx: &mut Context<'_, '_>) {
         return;
     }
     let Some(found) = cx.settings.intel.ip(ip) else { return };
-    let Some((e, times)) = told(&DNS_ANSWER, hash_ip(ip), &found, &Listed::Ip(ip), cx) else {
+    let Some((e, times)) = reported(&DNS_ANSWER, hash_ip(ip), &found, &Listed::Ip(ip), cx) else {
         return;
     };
     let finding = cx
@@ -313,7 +313,7 @@ fn listed_answer(d: &Dns<'_>, ip: Ip, cx: &mut Context<'_, '_>) {
 fn url(h: &Http<'_>, cx: &mut Context<'_, '_>) {
     let Some(found) = cx.settings.intel.url(h.host, h.uri) else { return };
     let whole = [h.host, h.uri].concat();
-    let Some((e, times)) = told(&URL, hash_text(&whole), &found, &Listed::Url(&whole), cx) else {
+    let Some((e, times)) = reported(&URL, hash_text(&whole), &found, &Listed::Url(&whole), cx) else {
         return;
     };
     let finding = cx
@@ -341,7 +341,7 @@ fn file(f: &Files<'_>, cx: &mut Context<'_, '_>) {
     };
     let r = cx.record;
     let what = hash_text(hex) ^ hash_ip(r.dst);
-    let Some((e, times)) = told(&FILE, what, &found, &Listed::Hash(hex), cx) else { return };
+    let Some((e, times)) = reported(&FILE, what, &found, &Listed::Hash(hex), cx) else { return };
     // The sender is where it came from, but the receiver is the host to look after.
     let mut finding = cx
         .find(&FILE)

@@ -87,7 +87,7 @@ mod tests {
     use gabion_record::logs::{Http, Mac};
     use std::sync::Arc;
 
-    fn told(mac: &str, agent: &str) -> usize {
+    fn reported(mac: &str, agent: &str) -> usize {
         let table = "00:1B:63,Apple\n00:15:5D,Microsoft Corporation\n3C:5A:B4,Google\n08:00:27,PCS";
         let intel = intel(&[("vendors", Purpose::Makers, table)], 13);
         let mut trial = Trial::with(Settings { intel: Arc::new(intel), ..Settings::default() });
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn systems_on_others_hardware_are_reported() {
-        assert_eq!(told("00:1b:63:00:00:01", WINDOWS), 1);
-        assert_eq!(told("00:15:5d:00:00:01", "curl (Macintosh)"), 1);
-        assert_eq!(told("08:00:27:00:00:01", SAFARI), 1);
+        assert_eq!(reported("00:1b:63:00:00:01", WINDOWS), 1);
+        assert_eq!(reported("00:15:5d:00:00:01", "curl (Macintosh)"), 1);
+        assert_eq!(reported("08:00:27:00:00:01", SAFARI), 1);
     }
 
     #[test]
@@ -124,12 +124,12 @@ mod tests {
             ("00:00:01:00:00:01", WINDOWS),
             ("00:1b:63:00:00:01", ""),
         ] {
-            assert_eq!(told(mac, agent), 0, "{mac} {agent}");
+            assert_eq!(reported(mac, agent), 0, "{mac} {agent}");
         }
     }
 
     #[test]
     fn long_agents_break_nothing() {
-        assert_eq!(told("00:1b:63:00:00:01", &"windows nt ".repeat(10_000)), 1);
+        assert_eq!(reported("00:1b:63:00:00:01", &"windows nt ".repeat(10_000)), 1);
     }
 }

@@ -40,7 +40,7 @@ state! {
         packets: u64,
         first: First,
         last: TimeNs,
-        told: Most<u8>,
+        reported: Most<u8>,
     }
 }
 
@@ -86,10 +86,10 @@ impl Detector for VerticalScan {
             return;
         }
         let count = u64::from(target.ports.len());
-        if bucket(count) <= target.told.0 {
+        if bucket(count) <= target.reported.0 {
             return;
         }
-        target.told = Most(bucket(count));
+        target.reported = Most(bucket(count));
         let finding = target.says(cx.find(&TYPE), r.dst);
         *cx.is_scanner = true;
         cx.say(finding);
@@ -97,7 +97,7 @@ impl Detector for VerticalScan {
 
     fn close_window(window: &mut Slot<Targets>, closing: &mut Closing<'_>) {
         let Some(targets) = window.peek() else { return };
-        for ((dst, proto), target) in targets.entries.iter().filter(|t| t.1.told.0 > 0) {
+        for ((dst, proto), target) in targets.entries.iter().filter(|t| t.1.reported.0 > 0) {
             let finding = closing.find(&TYPE, closing.window, target.last);
             let proto = Proto::from_kept(*proto as u8).unwrap_or_default();
             closing.say(target.says(finding, *dst).of(proto));

@@ -84,7 +84,7 @@ impl Builder {
         }
         // What kind of file it is shows at its begin, which may come in pieces too.
         self.held.extend_from_slice(bytes);
-        if objects::is_telling(&self.held) {
+        if objects::is_enough(&self.held) {
             self.begin();
         }
     }

@@ -30,7 +30,7 @@ fn long(src: &str, dst: &str) -> Flow {
     conn(0, src, dst, 443).lasting(5000.0)
 }
 
-fn told(text: &str, flows: &[Flow]) -> usize {
+fn reported(text: &str, flows: &[Flow]) -> usize {
     let mut trial = trial(text);
     flows.iter().for_each(|f| trial.give(f));
     trial.of(&long_connection::TYPE).len()
@@ -59,12 +59,12 @@ fn addresses_ranges_systems_and_hardware_are_ignored() {
         // The last line of a value counts.
         ("ip,6.6.6.6,both,both\nip,6.6.6.6,src,alerts", 1),
     ] {
-        assert_eq!(told(text, &flow), count, "{text}");
+        assert_eq!(reported(text, &flow), count, "{text}");
     }
     let mut by_mac = long("10.0.0.1", "6.6.6.6");
     by_mac.src_mac = Mac::parse(b"b1:b1:b1:c1:c2:c3");
-    assert_eq!(told("mac,b1:b1:b1:c1:c2:c3,both,alerts", &[by_mac.clone()]), 0);
-    assert_eq!(told("mac,b1:b1:b1:c1:c2:c4,both,alerts", &[by_mac]), 1);
+    assert_eq!(reported("mac,b1:b1:b1:c1:c2:c3,both,alerts", &[by_mac.clone()]), 0);
+    assert_eq!(reported("mac,b1:b1:b1:c1:c2:c4,both,alerts", &[by_mac]), 1);
 }
 
 /// D24 of Slips: label by label, and a name below says nothing of the one above.
@@ -137,7 +137,7 @@ fn types_pairs_and_ends_narrow_an_entry() {
         ("ip,6.6.6.6,both,alerts\nip,6.6.6.6,src,alerts", 1),
         ("ip,6.6.6.6,both,alerts,type=LONG_CONNECTION\nip,6.6.6.6,both,alerts,type=BEACON", 0),
     ] {
-        assert_eq!(told(text, &flow), count, "{text}");
+        assert_eq!(reported(text, &flow), count, "{text}");
     }
     let (list, _) = Whitelist::read("pair,10.0.0.1 evil.example,both,alerts", &|_| None);
     for (target, hidden) in [

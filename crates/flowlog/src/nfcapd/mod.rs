@@ -301,7 +301,7 @@ impl<R: Read> Rows<R> {
         self.records = self.records.saturating_sub(1);
         let (found, is_odd) = record::read(record, &mut self.maps);
         match found {
-            Found::Flow(flow) => told(&mut self.rows, &flow),
+            Found::Flow(flow) => write_row(&mut self.rows, &flow),
             Found::Nothing => {}
             Found::Skip(skip) => skipped(&mut self.rows, skip),
         }
@@ -381,7 +381,7 @@ fn skipped(rows: &mut Vec<u8>, why: Skip) {
 /// Flags of TCP as nfdump shows them.
 const FLAGS: &[u8; 8] = b"CEUAPRSF";
 
-fn told(rows: &mut Vec<u8>, flow: &Flow) {
+fn write_row(rows: &mut Vec<u8>, flow: &Flow) {
     const MS: u64 = 1_000_000;
     let Some(start) = flow.first.checked_mul(MS).filter(|t| i64::try_from(*t).is_ok()) else {
         return skipped(rows, Skip::NoTime);

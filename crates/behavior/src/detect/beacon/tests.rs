@@ -19,7 +19,7 @@ fn visits(every: impl Fn(i64) -> i64, count: i64) -> Trial {
 #[test]
 fn a_day_of_regular_visits_is_a_beacon() {
     let trial = visits(|n| n * 300, 280);
-    let found = trial.told_of(&TYPE);
+    let found = trial.reported_of(&TYPE);
     // When it crossed, when it had doubled, and at the end of the input.
     assert_eq!(found.iter().map(|e| e.measures.count).collect::<Vec<_>>(), [84, 168, 280]);
     assert!(found.iter().all(|e| e.id == found[0].id));
@@ -32,7 +32,7 @@ fn a_day_of_regular_visits_is_a_beacon() {
 #[test]
 fn each_day_of_a_beacon_is_a_finding_with_its_last_number() {
     let trial = visits(|n| n * 300, 5 * 288);
-    let found = trial.told_of(&TYPE);
+    let found = trial.reported_of(&TYPE);
     let ids: Vec<_> = found.iter().map(|e| e.id).collect();
     let is_last = |at: &usize| ids.get(at + 1) != ids.get(*at);
     let days: Vec<_> = (0..found.len()).filter(is_last).map(|at| &found[at]).collect();
@@ -102,7 +102,7 @@ fn room_is_bounded() {
 fn a_beacon_of_more_flows_than_are_kept_is_reported() {
     for (every, count) in [(2, 20_000), (5, 10_000), (10, 8_640), (20, 3_000), (25, 3_400)] {
         let trial = visits(|n| n * every, count);
-        let last = trial.told.iter().rfind(|e| e.kind.name == TYPE.name);
+        let last = trial.reported.iter().rfind(|e| e.kind.name == TYPE.name);
         let last = last.unwrap_or_else(|| panic!("{count} flows, one every {every} s"));
         let (m, end) = (&last.measures, (count - 1) * every);
         assert!((m.count as i64 - count).abs() <= 3, "{every} s: {} of {count}", m.count);
@@ -142,7 +142,7 @@ fn a_beacon_without_room_says_its_last_number() {
             .for_each(|dst| call(n * 300 + dst, dst));
     }
     (0..4).for_each(|n| call(60_100 + n, 200));
-    let found = trial.told_of(&TYPE);
+    let found = trial.reported_of(&TYPE);
     let first = found.iter().filter(|e| e.description().contains(" 9.9.9.0,"));
     let counts: Vec<_> = first.map(|e| (e.measures.count, e.why == Telling::Ended)).collect();
     // Three come before it is worth a pair; those may be counted for another of the same hash.
@@ -167,7 +167,7 @@ fn a_name_is_a_pair_whatever_its_addresses() {
         ask(&mut trial, n * 300, &format!("1.2.3.{n}"), Body::Ssl(ssl));
     }
     trial.end();
-    let found = trial.told_of(&TYPE);
+    let found = trial.reported_of(&TYPE);
     let last = found.last().unwrap();
     assert!(
         last.description().contains("to calls.example (1.2.3.99), 100 connections"),
@@ -197,7 +197,7 @@ fn the_host_behind_a_proxy_is_named() {
         ask(&mut trial, n * 200 + n * n % 190, "10.0.0.250", Body::Http(h));
     }
     trial.end();
-    let found = trial.told_of(&TYPE);
+    let found = trial.reported_of(&TYPE);
     let last = found.last().unwrap();
     let said = "to calls.example behind the proxy 10.0.0.250, 397 connections";
     assert!(last.description().contains(said), "{}", last.description());
@@ -312,6 +312,6 @@ fn who_comes_again_and_again_stays_among_many() {
         }
     }
     trial.end();
-    let found = trial.told_of(&TYPE);
+    let found = trial.reported_of(&TYPE);
     assert!(found.iter().any(|e| e.description().contains("to 1.2.3.4, 2")), "{found:?}");
 }

@@ -174,7 +174,7 @@ pub(crate) fn is_json(begin: &[u8]) -> bool {
 }
 
 /// Whether these first bytes of a file are enough for [`is_json`] to decide.
-pub(crate) fn is_telling(begin: &[u8]) -> bool {
+pub(crate) fn is_enough(begin: &[u8]) -> bool {
     if begin.len() > BLANK_MAX + LIST_BEGIN {
         return true;
     }
