@@ -550,13 +550,8 @@ impl Sink {
         {
             let path = checkpoint::path_in(folder).display().to_string();
             self.notices.report(&format!(
-<<<<<<< HEAD
                 "{path}: {why}: a run that continues from here reads again what came since the last \
                  checkpoint: make space"
-=======
-                "{path}: {why}: a run that goes on from here reads again what came since the last \
-                 checkpoint: make room"
->>>>>>> 812dbc5 (Leave a message of the sink to its own change)
             ));
             self.unsaved = Some(format!("{path}: {why}"));
         }
