@@ -110,8 +110,8 @@ fn a_line_of_a_gigabyte_is_cut_and_reported() {
     assert!(longest < PATIENCE, "{longest:?}");
 }
 
-/// Whole handshakes, and first flights without an end, each on a new connection that says nothing more: there are never more
-/// connections than allowed, each is counted, and a sender that has something to say is served.
+/// Whole handshakes, and first flights without an end, each on a new connection that sends nothing more: there are
+/// never more connections than allowed, each is counted, and a sender with messages is served.
 #[test]
 fn floods_of_handshakes_are_bounded_and_counted() {
     let folder = tempfile::tempdir().expect("a folder");

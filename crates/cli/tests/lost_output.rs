@@ -303,7 +303,8 @@ fn a_database_that_is_locked_in_a_run_is_reported_and_findings_continue() {
         let held = std::fs::OpenOptions::new().read(true).write(true).open(&database).unwrap();
         let how = rustix::fs::FlockOperation::LockExclusive;
         rustix::fs::fcntl_lock(&held, how).unwrap();
-        // Windows are an hour long, and profiles are handed over when theirs has ended. Flows are sent until the lock is reported.
+        // Windows are an hour long, and profiles are handed over when theirs has ended. Flows are sent until the
+        // lock is reported.
         let (said, heard) = std::sync::mpsc::channel();
         let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
         let hearing = std::thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! `gabion behavior list`: the findings of a run, narrowed and put in order, with the calls out of hosts and the hosts to look at
-//! first.
+//! `gabion behavior list`: the findings of a run, filtered and sorted, with the calls out of hosts and
+//! the hosts to look at first.
 
 use super::findings::{Line, read};
 use super::{ranked, run_tables};

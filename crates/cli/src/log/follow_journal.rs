@@ -1,9 +1,9 @@
 //! `gabion log follow-journal`: seals the entries of systemd's journal as they are written, each once.
 //!
-//! `journalctl --follow` gives the entries in export format, which are kept byte for byte. The entries of each
-//! commit are followed by a statement of the log with the cursor of the last one, in the same commit: after a kill or a crash at any
-//! moment the log ends with a commit, so that its last cursor is that of its last entry, and journalctl is asked for the
-//! entries after it. Nothing is lost and nothing doubled, and no second file has to agree with the log.
+//! `journalctl --follow` writes the entries in export format, which are kept byte for byte. The entries of each
+//! commit are followed by a statement of the log with the cursor of the last one, in the same commit: after a kill
+//! or a crash at any moment the log ends with a commit, so that its last cursor is that of its last entry, and
+//! journalctl is asked for the entries after it. Nothing is lost and nothing doubled, and no second file has to agree with the log.
 
 use super::append::not_read;
 use super::blocks::blocks;

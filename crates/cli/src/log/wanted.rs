@@ -1,4 +1,5 @@
-//! The choice of records that `log show` and `log export` print, by the contents of their messages: host, unit, program, severity, text.
+//! The choice of records that `log show` and `log export` print, by the contents of their messages: host, unit,
+//! program, severity, text.
 //! Numbers, times, sources and kinds are the reader's ([`gabion_seal::reader::Selection`]), which passes over whole
 //! chunks by them.
 
