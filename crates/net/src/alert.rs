@@ -2,7 +2,7 @@
 //!
 //! Hits come in any order; they are sorted by signature (internal order) and, for one signature,
 //! newest transaction first. A `pass` ends the queue, a drop outranks a later pass, thresholds decide
-//! about each, and only so many alerts of one packet are written.
+//! about each hit, and the number of alerts that one packet may write is limited.
 
 use crate::context::PacketContext;
 use crate::detect::{Detector, Hit, has_named_states, hook_name, policy_text};
@@ -34,7 +34,7 @@ use gabion_rules::signature::ActionScope;
 use gabion_rules::{Action, Signature, SignatureFlags};
 use smallvec::SmallVec;
 
-/// What a worker's alerts hang on beside their packet.
+/// What a worker's alerts depend on, in addition to their packet.
 pub(crate) struct AlertStage {
     thresholds: Ordered<Thresholds>,
     /// Flows and hosts whose packets are logged.

@@ -84,8 +84,8 @@ impl ApplicationStage {
         is_swapped
     }
 
-    /// Gives what one side has to the flow's application layer, piece by piece, until there is no more
-    /// or the other side is to go on.
+    /// Gives what one side has to the flow's application layer, piece by piece, until nothing is left
+    /// or the other side is to continue.
     fn feed_side(
         &self,
         engine: &Engine,
@@ -271,7 +271,7 @@ impl SideFeed<'_> {
         }
     }
 
-    /// Gives the next piece. False: there is none, or another side goes on.
+    /// Gives the next piece. False: there is none, or the other side continues.
     fn give_piece(&mut self) -> bool {
         let d = self.d;
         let stream = self.ssn.stream_mut(d);
@@ -325,7 +325,7 @@ impl SideFeed<'_> {
         }
     }
 
-    /// Whether this side's data goes on after this piece.
+    /// Whether this side's data continues after this piece.
     fn goes_on(&mut self, taken: &Taken) -> bool {
         let d = self.d;
         if let Some(depth) = taken.depth {

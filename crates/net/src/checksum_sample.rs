@@ -1,14 +1,14 @@
 //! Whether a capture's checksums are looked at: `pcap-file.checksum-checks`.
 //!
 //! Network cards compute checksums themselves, so a capture that was made on the sending host holds
-//! wrong ones. `auto` looks at the beginning of the capture and ignores checksums behind it where too many
-//! were wrong. Suricata 8.0.7 counts so (captures of 1,500 packets, of which some at chosen places were
-//! wrong, read with `--runmode single`): TCP packets of the first 999 frames, neither fragments nor
+//! wrong ones. `auto` looks at the beginning of the capture and ignores later checksums where too many
+//! were wrong. Suricata 8.0.7 counts as follows (captures of 1,500 packets, of which some at chosen places
+//! were wrong, read with `--runmode single`): TCP packets of the first 999 frames, neither fragments nor
 //! inside of tunnels; with 101 wrong ones all checksums from frame 1,000 on are ignored, with 100 none. It
-//! counts over all captures of a folder, not in each anew. Ignored are those of whole packets that lie
-//! directly in a frame: what is reassembled or in a tunnel is still looked at.
+//! counts over all captures of a folder, not in each capture again. It ignores checksums of whole packets
+//! that lie directly in a frame: what is reassembled or in a tunnel is still checked.
 //!
-//! It is done where frames are in order, so that the answer does not depend on the number of workers.
+//! The decision is made where frames are in order, so that it does not depend on the number of workers.
 
 use crate::engine::Engine;
 use crate::limits::{CHECKSUM_SAMPLE, CHECKSUM_WRONG_MAX};
@@ -88,7 +88,7 @@ impl ChecksumSample {
         self.ignored_from
     }
 
-    /// Number of the frame at which looking at checksums was given up by `auto`.
+    /// Number of the frame from which `auto` ignores checksums.
     pub fn given_up_at(&self) -> Option<u64> {
         (1..u64::MAX).contains(&self.ignored_from).then_some(self.ignored_from)
     }

@@ -57,7 +57,7 @@ pub(crate) struct InputPlace {
 pub(crate) struct PacketOutcome {
     /// Dropped, with the reason.
     pub(crate) drop: Option<&'static str>,
-    /// Rejected: what was sent to whom.
+    /// Rejected: the action, which names the receivers of the rejection.
     pub(crate) reject: Option<gabion_rules::Action>,
     pub(crate) passed: bool,
     /// No detection on it.

@@ -1,4 +1,4 @@
-//! Counters of one worker beside those of decoders, flows and streams.
+//! Counters of one worker, except those of decoders, flows and streams.
 
 use crate::app::AppCounters;
 use gabion_record::limits::Reached;

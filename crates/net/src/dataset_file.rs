@@ -17,10 +17,10 @@ pub enum DatasetFault {
     Set,
 }
 
-/// What is to be said of a dataset's file, in the words of the peer (8.0.7, observed).
+/// A message about a dataset's file, in Suricata's words (8.0.7, observed).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetNote {
-    /// The part of the peer that says it.
+    /// The part of Suricata that prints it.
     pub subsystem: &'static str,
     /// Its words.
     pub message: String,
@@ -55,7 +55,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) notes: &'a mut Vec<DatasetNote>,
 }
 
-/// The peer's part that says what is wrong with JSON datasets.
+/// The part of Suricata that prints what is wrong with JSON datasets.
 const JSON: &str = "datasets-context-json";
 
 impl Reading<'_> {

@@ -1,6 +1,6 @@
 //! Datasets as text: what is written at the end of a run.
 //!
-//! Values stand in the order of the peer's hash table without random seed (`--no-random`), so that
+//! Values are in the order of Suricata's hash table without random seed (`--no-random`), so that
 //! the files of both can be compared: Bob Jenkins' lookup3 (2006, public domain), seed 0, modulo
 //! the size of the table; checked against files that 8.0.7 wrote.
 
@@ -50,8 +50,8 @@ fn line(def: &DatasetDef, value: &[u8], entry: &Entry) -> Vec<u8> {
     out
 }
 
-/// The peer keeps IPv4 in sets of both versions as the first four of sixteen bytes, and hashes
-/// addresses as words: without the trailing partial block of texts.
+/// Suricata keeps IPv4 in sets of both versions as the first four of sixteen bytes, and hashes
+/// addresses as words, without the trailing partial block that texts have.
 fn hash(kind: DatasetType, value: &[u8]) -> u32 {
     match kind {
         DatasetType::Ip => {
@@ -122,7 +122,7 @@ mod tests {
 
     // Orders as 8.0.7 wrote them with --no-random.
     #[test]
-    fn saved_values_stand_in_the_peers_order() {
+    fn saved_values_are_in_the_order_of_suricata() {
         let words = ["word9", "word5", "word7", "word1", "curl/7.43.0", "word2", "word12", "word8"];
         let at = |w: &&str| hash(DatasetType::String, w.as_bytes()) % 4096;
         assert!(words.iter().map(at).is_sorted());

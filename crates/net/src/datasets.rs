@@ -13,11 +13,11 @@ use gabion_rules::ruleset::{DatasetDef, DatasetType};
 use hashbrown::HashMap;
 use std::sync::RwLock;
 
-/// Rows of the peer's table unless the rule says otherwise.
+/// Rows of Suricata's table unless the rule sets another number.
 const ROWS: u32 = 4096;
-/// Bytes of a row in the peer's memory account.
+/// Bytes that Suricata counts for a row.
 const ROW_BYTES: u64 = 64;
-/// Values that the peer's table makes room for at its start.
+/// Values that Suricata's table reserves space for at its start.
 const ROOM: u64 = 1000;
 
 /// Why a set's `memcap` is too small, in Suricata's words.
@@ -33,7 +33,7 @@ enum MemcapTooSmall {
     Values { cap: u64, used: u64 },
 }
 
-/// Values with the memory the peer would count for them, so that a rule's `memcap` means the same.
+/// Values with the memory that Suricata would count for them, so that a rule's `memcap` means the same.
 #[derive(Debug)]
 struct Values {
     map: HashMap<Box<[u8]>, Entry, RandomState>,
@@ -46,7 +46,7 @@ struct Values {
 }
 
 impl Values {
-    /// Room for a set. An error is what the peer says of a `memcap` that is too small.
+    /// An empty set. The error has Suricata's message about a `memcap` that is too small.
     fn new(def: &DatasetDef) -> Result<Values, MemcapTooSmall> {
         let each = match def.kind {
             DatasetType::String | DatasetType::Md5 | DatasetType::Ip => 104,

@@ -1,7 +1,7 @@
-//! Which worker a frame belongs to, said where frames are still in order.
+//! Which worker a frame belongs to, decided where frames are still in order.
 //!
 //! Fragments are the hard part: what a datagram carries (a tunnel, an ICMP error about another flow)
-//! is known when it is whole, and whole datagrams of the same flow may come beside fragmented ones.
+//! is known when it is whole, and a flow may have whole datagrams as well as fragmented ones.
 //! So fragments are put together here, before frames are spread, by one defragmenter for all workers.
 //! The frame that completes a datagram goes to the worker of what the datagram carries, and takes
 //! with it the outcome of its fragments ([`FragmentOutcome`]): the worker then does all else as if it had

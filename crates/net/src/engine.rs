@@ -128,7 +128,7 @@ pub struct RuleText {
 
 impl RuleText {
     /// Writes the texts of a signature: keys in alphabetical order, values of one key in reverse
-    /// order of the rule, as the peer does.
+    /// order of the rule, as Suricata does.
     pub fn of(set: &gabion_rules::Ruleset, s: &gabion_rules::Signature) -> RuleText {
         use gabion_record::json::Json;
         use std::collections::BTreeMap;

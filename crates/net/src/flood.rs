@@ -1,7 +1,7 @@
-//! Floods of new keys against every table of bounded room, at a sixteenth, a quarter and all of the
-//! room that the flood would need, shared by one, two and four workers: what is refused or given up
-//! costs at most twice the work of what is kept. Work is counted in steps (keys looked for, entries
-//! looked at, filed, taken out), so that the answer does not depend on the machine.
+//! Floods of new keys against every table of bounded capacity. The capacity is a sixteenth, a quarter and
+//! all of what the flood needs, shared by one, two and four workers: an entry that is refused or shed
+//! costs at most twice the work of one that is kept. Work is counted in steps (keys looked for, entries
+//! looked at, inserted, removed), so that the answer does not depend on the machine.
 
 use crate::app::{AppCounters, AppInput, AppLayer, Effects, Protocols};
 use crate::lapsing::Lapsing;
@@ -111,7 +111,7 @@ fn fragments() {
     }
 }
 
-/// The table of everything that lapses, with entries that live for so many keys.
+/// The table of everything that lapses; each entry lives for `life` further keys.
 #[test]
 fn what_lapses() {
     const KEYS: u64 = 20_000;

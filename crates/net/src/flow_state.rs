@@ -28,15 +28,15 @@ pub struct NetFlow {
     /// Flow that announced this one.
     pub(crate) announced_by: Option<u64>,
     pub(crate) exceptions: SmallVec<[(&'static str, &'static str); 1]>,
-    /// What was given up of it.
+    /// What was shed of it.
     pub(crate) lost: Option<Box<Ledger>>,
-    /// What its worker had given up when it began.
+    /// What its worker had shed when the flow began.
     pub(crate) shed_at_start: ShedSoFar,
     pub(crate) macs: Option<Box<[Macs; 2]>>,
 }
 
 impl NetFlow {
-    /// Something of the flow was given up.
+    /// Counts something of the flow that was shed.
     pub(crate) fn lose(&mut self, reason: ShedReason, items: u64, bytes: u64) {
         self.lost.get_or_insert_default().shed(reason, items, bytes);
     }
@@ -190,26 +190,26 @@ impl FlowVars {
         }
     }
 
-    /// Charges the flow for its texts; those that there is no room for are given up, the last first.
-    /// Returns how many and how many bytes.
+    /// Charges the flow for its texts; those that the budget does not allow are shed, the last first.
+    /// Returns their number and bytes.
     pub(crate) fn settle(&mut self, budget: &Budget) -> (u64, u64) {
-        let mut given_up = (0, 0);
+        let mut shed = (0, 0);
         if self.is_weighed {
-            return given_up;
+            return shed;
         }
         self.is_weighed = true;
         loop {
             let held = self.texts.iter().map(|(_, value)| value.len() as u64).sum();
             if budget.try_resize(self.charged, held) {
                 self.charged = held;
-                return given_up;
+                return shed;
             }
-            let Some((_, value)) = self.texts.pop() else { return given_up };
-            given_up = (given_up.0 + 1, given_up.1 + value.len() as u64);
+            let Some((_, value)) = self.texts.pop() else { return shed };
+            shed = (shed.0 + 1, shed.1 + value.len() as u64);
         }
     }
 
-    /// Gives back what the flow was charged for.
+    /// Returns to the budget what the flow was charged for.
     pub(crate) fn release(&mut self, budget: &Budget) {
         budget.release(std::mem::take(&mut self.charged));
     }
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_charged_and_those_without_room_are_given_up() {
+    fn texts_are_charged_and_those_beyond_the_budget_are_shed() {
         let budget = Budget::standalone("app-layer", 100_000);
         let mut v = FlowVars::default();
         for name in 0..300 {

@@ -12,7 +12,7 @@ pub struct FrameIn<'a> {
     /// The clock by which flows and all that waits time out, nanoseconds; never less than before. It
     /// is the event time unless that is stray.
     pub clock_ns: u64,
-    /// The clock went on by so much at this frame that the flows it ends are counted.
+    /// The clock jumped so far at this frame that the flows it ends are counted.
     pub is_leap: bool,
     /// Number in the capture, from 1.
     pub number: u64,

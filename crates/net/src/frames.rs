@@ -2,7 +2,7 @@
 //! and EVE has logged them.
 //!
 //! A flow has none unless its protocol's frames are named by a rule or logged. The bytes stay in the
-//! stream, which is told to hold them; a frame longer than [`HOLD_BYTES_MAX`] is inspected in pieces
+//! stream, which is asked to hold them; a frame longer than [`HOLD_BYTES_MAX`] is inspected in pieces
 //! and only what was not inspected is held.
 
 use crate::limits::{FRAMES_PER_DIRECTION, HOLD_BYTES_MAX, reached};
@@ -13,7 +13,7 @@ use gabion_record::Direction;
 use gabion_record::applayer::STREAM_FRAME;
 use smallvec::SmallVec;
 
-/// New bytes of an unfinished frame after which it is inspected (the peer's).
+/// New bytes of an unfinished frame after which it is inspected (Suricata's number).
 pub(crate) const PIECE_BYTES: u64 = 2500;
 
 /// A frame.
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_begin_end_and_are_given_up() {
+    fn frames_begin_end_and_are_shed() {
         let mut all = FlowFrames::default();
         let d = Direction::ToServer;
         let mut notes = FrameNotes { wanted: 0b11, at: [100, 0], notes: Vec::new() };

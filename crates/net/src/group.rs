@@ -17,8 +17,8 @@ pub struct WorkerGroup {
 }
 
 impl WorkerGroup {
-    /// A group of so many workers, [`WORKERS_MAX`] at most. `pause` is called while one waits for
-    /// another, with how often it was called before.
+    /// A group of `workers` workers, [`WORKERS_MAX`] at most. `pause` is called while one waits for
+    /// another, with the number of earlier calls.
     pub fn new(workers: usize, pause: fn(u32)) -> WorkerGroup {
         WorkerGroup {
             turns: Arc::new(Turns::new(workers.clamp(1, WORKERS_MAX), pause)),
@@ -28,12 +28,12 @@ impl WorkerGroup {
         }
     }
 
-    /// The place of one worker, from 0. Dropping it (in a panic too) lets the others go on.
+    /// The slot of one worker, from 0. When it is dropped (in a panic too), the others continue.
     pub fn slot(&self, worker: usize) -> WorkerSlot {
         WorkerSlot { turn: self.turn(worker) }
     }
 
-    /// Gives a worker up that does not go on: the others don't wait for it any more.
+    /// Abandons a worker that has stalled: the others don't wait for it any more.
     pub fn give_up(&self, worker: usize) {
         self.turns.give_up(worker);
     }
@@ -93,7 +93,7 @@ mod tests {
         drop(group.slot(1));
         let mut bits = group.thresholds(0);
         bits.write(|_| ());
-        // Given up, it can't come back and hold the others up.
+        // An abandoned worker can't come back and make the others wait.
         group.turn(1).at_frame(1);
         bits.write(|_| ());
     }

@@ -32,7 +32,7 @@ pub(crate) enum Inspected {
     Rules { stream: Vec<u8> },
 }
 
-/// What a run of rules looks at beside the packet and its flow.
+/// What a run of rules looks at in addition to the packet and its flow.
 #[derive(Default)]
 pub(crate) struct Material<'a> {
     /// The flow's session and parser, taken out of it.

@@ -143,8 +143,8 @@ impl<K: Hash + Eq, V> Lapsing<K, V> {
         Some((&mut self.entries[at].1, true))
     }
 
-    /// Moves the hand on until it has met so many entries that have not lapsed, or all. What has lapsed
-    /// is handed to `gone`: each entry once, so that this costs no more than putting it in did.
+    /// Moves the hand until it has met `living` entries that have not lapsed, or all entries.
+    /// Lapsed entries are handed to `gone`: each entry once, so that this costs no more than inserting it did.
     pub(crate) fn sweep(
         &mut self,
         living: usize,

@@ -1,4 +1,4 @@
-//! The ledgers of a worker's stages: what entered each, what went on, what was given up and why.
+//! The ledgers of a worker's stages: what each received, what it passed on, what it shed and why.
 
 use gabion_record::ledger::{Ledger, ShedReason};
 
@@ -11,7 +11,7 @@ pub struct WorkerLedgers {
     pub defrag: Ledger,
     /// Packets that belong to flows into the flow table.
     pub flow: Ledger,
-    /// Flows; shed are those given up for want of room before their time.
+    /// Flows; shed are those evicted from a full table before their timeout.
     pub flows: Ledger,
     /// TCP packets with payload, and those with a wrong checksum, into streams.
     pub stream: Ledger,
@@ -41,11 +41,11 @@ impl WorkerLedgers {
 pub(crate) const OF_WORKER: [ShedReason; 3] =
     [ShedReason::DefragMemcap, ShedReason::FlowMemcap, ShedReason::StreamMemcap];
 
-/// How much a worker had given up of each kind at some time.
+/// How much of each kind a worker had shed at some time.
 pub(crate) type ShedSoFar = [u32; 3];
 
 impl WorkerLedgers {
-    /// How much was given up so far without knowing whose it was.
+    /// How much was shed so far without knowing its flow.
     pub(crate) fn shed_so_far(&self) -> ShedSoFar {
         let count = |l: &Ledger, r| l.shed_for(r).items as u32;
         [

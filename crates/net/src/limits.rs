@@ -2,8 +2,8 @@
 
 use gabion_record::limits;
 
-/// Files waiting for pieces that are looked at when there is no room for another piece, beside those
-/// that are given up: so few that refusing costs no more than taking.
+/// Files waiting for pieces that are looked at when the budget does not allow another piece, in addition
+/// to those that are abandoned: so few that refusing a piece costs no more than accepting it.
 pub const RANGES_LOOKED_AT: usize = 1;
 
 /// Seconds an announced flow is waited for: Suricata's own.
@@ -27,14 +27,14 @@ pub const CHECKSUM_WRONG_MAX: u64 = 100;
 /// Bytes of a flow's packets, headers too, for which it may have one more record of its transactions
 /// and of their events, see [`FLOW_RECORDS_MAX`]. A packet of its own is longer than that, and so is
 /// what people say to each other; a record takes some 300 bytes and more, so 16 bytes that come in
-/// make some twenty that go out, beside those that are repeated.
+/// make some twenty that go out, without those that are repeated.
 pub const BYTES_OF_RECORD: u64 = 16;
 
 /// Transactions of a flow beyond which a packet looks at those alone that it has changed.
 pub const CROWD_MIN: usize = 64;
 
 limits! { "net";
-    /// Records of a flow's transactions and of their events, beside one for each 16 bytes of
+    /// Records of a flow's transactions and of their events, in addition to one for each 16 bytes of
     /// its packets: a full segment can hold 700 messages of two bytes, whose records would be 300 times
     /// as long. Rules see all of them.
     pub const FLOW_RECORDS_MAX: u64 = 256, Loses("records of transactions and of their events, of a flow with more than one for each 16 bytes");
@@ -47,7 +47,7 @@ limits! { "net";
     pub const EXPECTATIONS_MAX: usize = 65_536, Loses("the announced flow that has waited longest: its protocol is looked for instead");
 
     /// Flows ended at a time.
-    pub const END_AT_A_TIME: usize = 1_024, Spares("whoever calls may say that it is alive, and goes on");
+    pub const END_AT_A_TIME: usize = 1_024, Spares("the caller may report that it is alive, and continues");
 
     /// Pieces of one direction that are inspected when its flow ends: one for each run of bytes behind
     /// holes that a stream keeps, and the last.
@@ -91,7 +91,7 @@ limits! { "net";
 
     /// Rules in the lists of those that fit addresses and ports, kept per worker from flow to flow: four
     /// megabytes.
-    pub const FITTING_RULES_MAX: usize = 1 << 20, Spares("lists asked for beyond it are made anew");
+    pub const FITTING_RULES_MAX: usize = 1 << 20, Spares("lists asked for beyond it are made again");
 
     /// Bits of hosts, and of pairs of hosts, that rules set (`hostbits`, `xbits`). Suricata's budgets
     /// (`host.memcap` 32 MiB, `ippair.memcap` 16 MiB) hold fewer.
@@ -125,15 +125,15 @@ limits! { "net";
     pub const ASN1_FRAMES_MAX: usize = 256, Loses("ASN.1 behind them");
 
     /// Notes on transactions that a worker keeps to be used again: of those of some dozen flows.
-    pub const SPARE_NOTES_MAX: usize = 64, Spares("further ones are made anew");
+    pub const SPARE_NOTES_MAX: usize = 64, Spares("further ones are made again");
 
     /// Conditions that are asked once for all rules with them: the bits of a word.
     pub const GATES_MAX: usize = 64, Spares("further conditions are asked by each rule");
 
-    /// Bytes of a buffer whose grams are kept: half of what the map can tell apart.
+    /// Bytes of a buffer whose grams are kept: half of what the map can distinguish.
     pub const GRAM_BYTES_MAX: usize = 4096, Spares("rules look at a longer buffer without them");
 
-    /// Bytes of one direction after which a protocol that was not found is given up: Suricata's own
+    /// Bytes of one direction after which a protocol that was not found is no longer looked for: Suricata's own
     /// (8.0.7: `failed` at 101,000 bytes, open at 99,500).
     pub const DETECT_BYTES_MAX: usize = 100_000, Loses("looking for a stream's protocol");
 
@@ -141,6 +141,6 @@ limits! { "net";
     /// largest unit that any waits for.
     pub const PARSER_PENDING_MAX: usize = gabion_proto::limits::PENDING_BYTES_MAX * 16, Counts("stream bytes, as `app_memcap`");
 
-    /// Workers of a team: positions are told by as many places.
+    /// Workers of a group: each has one place for its position.
     pub const WORKERS_MAX: usize = 64, Spares("more are not started");
 }

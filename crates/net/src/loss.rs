@@ -1,8 +1,8 @@
 //! What an alert could not be based on: the ledger of its flow's path since the flow began.
 //!
-//! A finding is as good as what was seen. What was given up of the flow itself (gaps, the reassembly
+//! A finding is as good as what was seen. What was shed of the flow itself (gaps, the reassembly
 //! depth, budgets that refused its segments) is counted exactly; what the worker refused meanwhile
-//! without knowing whose it was (fragments, packets without a flow, sessions) may have been the
+//! without knowing its flow (fragments, packets without a flow, sessions) may have been the
 //! flow's and is counted too.
 
 use crate::flow_state::NetFlow;

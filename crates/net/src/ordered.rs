@@ -2,8 +2,8 @@
 //!
 //! Every use of such state has a ticket: the frame at hand, and for flows that end before a frame
 //! the number of the flow's first packet, since they end in that order. A worker that wants the
-//! state waits until all others are past every earlier ticket; whoever is furthest behind never
-//! waits, so the wait ends. The state is thus used in packet order, and rules that count, or remember
+//! state waits until all others are past every earlier ticket; the worker with the earliest ticket
+//! never waits, so the wait ends. The state is thus used in packet order, and rules that count, or remember
 //! hosts, answer the same with any number of workers. Uses are rare (a rule must have matched so
 //! far), so the waits are too.
 //!
@@ -28,8 +28,8 @@ struct Place {
 }
 
 impl Place {
-    /// Both numbers as they were together. Whoever goes on to another frame sets the flow to zero
-    /// first, so that a flow read between two equal frames may only be too small.
+    /// Both numbers as they were together. A worker that continues with another frame sets the flow to
+    /// zero first, so that a flow read between two equal frames may only be too small.
     fn ticket(&self) -> (u64, u64) {
         loop {
             let frame = self.frame.load(Ordering::Acquire);
@@ -50,13 +50,13 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Places for so many workers. `pause` is called while one waits for another, with how often it
-    /// was called before.
+    /// Places for `workers` workers. `pause` is called while one waits for another, with the number of
+    /// earlier calls.
     pub(crate) fn new(workers: usize, pause: fn(u32)) -> Turns {
         Turns { places: (0..workers).map(|_| Place::default()).collect(), pause }
     }
 
-    /// A worker that does not go on: the others don't wait for it any more.
+    /// Abandons a worker that has stalled: the others don't wait for it any more.
     pub(crate) fn give_up(&self, worker: usize) {
         if let Some(place) = self.places.get(worker) {
             place.frame.store(GONE, Ordering::Release);
@@ -114,7 +114,7 @@ impl Turn {
     #[inline]
     fn to(&self, frame: u64) {
         let Some(place) = self.turns.places.get(self.worker) else { return };
-        // A worker that was given up stays so.
+        // A worker that was abandoned stays abandoned.
         if place.frame.load(Ordering::Relaxed) != GONE {
             if place.flow.load(Ordering::Relaxed) != 0 {
                 place.flow.store(0, Ordering::Release);
@@ -214,7 +214,7 @@ mod tests {
                 let turn = Turn::new(&turns, worker);
                 let mut state = Ordered::Shared { state: Arc::clone(&log), turn: turn.clone() };
                 scope.spawn(move || {
-                    // At some frames each worker ends flows, told apart by their first packets.
+                    // At some frames each worker ends flows, distinguished by their first packets.
                     let end = |state: &mut Ordered<Vec<_>>, frame: u64| {
                         for flow in 0..3 {
                             let first = 10 + flow * WORKERS as u64 + worker as u64;

@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 pub struct RangeOptions {
     /// Bytes of all pieces together (`app-layer.protocols.http.byterange.memcap`).
     pub memcap: u64,
-    /// Nanoseconds after which a file that got no further piece is given up.
+    /// Nanoseconds after which a file that got no further piece is abandoned.
     pub timeout_ns: u64,
 }
 
 impl Default for RangeOptions {
-    /// The peer's.
+    /// Suricata's defaults.
     fn default() -> RangeOptions {
         RangeOptions { memcap: 100 << 20, timeout_ns: 60_000_000_000 }
     }
@@ -40,9 +40,9 @@ impl RangeOptions {
     }
 }
 
-/// What a file is charged beside its bytes.
+/// What a file is charged in addition to its bytes.
 const FILE_COST: u64 = 256;
-/// What a piece is charged beside its bytes.
+/// What a piece is charged in addition to its bytes.
 const PIECE_COST: u64 = 64;
 
 /// A file of which there are pieces.
@@ -56,7 +56,7 @@ struct Parts {
     last_ns: u64,
 }
 
-/// What became of a piece.
+/// The outcome of adding a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Joined {
     /// It is kept; there are holes still.
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_too_long_or_does_not_fit_is_given_up() {
+    fn pieces_that_wait_too_long_or_do_not_fit_are_shed() {
         let mut r = Ranges::default();
         assert_eq!(r.add(&piece(5, b"too far", 10), 1, &O), Joined::Refused);
         assert_eq!(r.add(&piece(0, b"", 10), 1, &O), Joined::Refused);

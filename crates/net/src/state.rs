@@ -254,7 +254,7 @@ pub(crate) mod tests {
             [now, now + 10, now + 11].map(|s| SharedState::is_set(&all.hostbits, &key, second(s)))
         };
         assert_eq!(change(BitCommand::Set, 100), [true, true, false]);
-        assert_eq!(change(BitCommand::Set, 105), [true, true, false], "it begins anew");
+        assert_eq!(change(BitCommand::Set, 105), [true, true, false], "it begins again");
         assert_eq!(change(BitCommand::Toggle, 106), [false; 3]);
         assert_eq!(change(BitCommand::Toggle, 107), [true, true, false]);
         assert_eq!(change(BitCommand::Unset, 108), [false; 3]);

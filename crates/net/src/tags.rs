@@ -8,7 +8,7 @@ use gabion_record::Addr;
 use gabion_record::eve::PacketRecord;
 use gabion_rules::post::{Tag, TagMetric, TagScope};
 
-/// Whom a tag follows.
+/// The flow or host that a tag follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Tagged {
     Flow(u64),

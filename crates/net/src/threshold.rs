@@ -1,7 +1,7 @@
 //! How often a rule may alert: thresholds, detection filters, rate filters, suppression.
 //!
 //! An entry lives per rule and tracked address (or pair, flow, rule). Windows are compared in whole
-//! microseconds and their end belongs to them, as the peer's.
+//! microseconds and their end belongs to them, as in Suricata.
 
 use crate::lapsing::Lapsing;
 use crate::limits::{THRESHOLDS_MAX, reached};
@@ -9,7 +9,7 @@ use gabion_record::Addr;
 use gabion_rules::Action;
 use gabion_rules::post::{Threshold, ThresholdKind, ThresholdTrack};
 
-/// What becomes of a match.
+/// The outcome of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// It alerts.
@@ -22,7 +22,7 @@ pub(crate) enum Decision {
     Asked,
 }
 
-/// Whom an entry counts.
+/// What an entry counts by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Tracked {
     Host(Addr, u8),
@@ -63,8 +63,8 @@ impl Thresholds {
         self.entries.steps()
     }
 
-    /// Decides on one match of signature `sig`. `slot` tells a rule's several thresholds apart. The
-    /// action is given where a rate filter changes it.
+    /// Decides on one match of signature `sig`. `slot` distinguishes the thresholds of one rule. The
+    /// action is set where a rate filter changes it.
     pub(crate) fn decide(
         &mut self,
         sig: u32,
@@ -228,7 +228,7 @@ mod tests {
         assert!(gabion_record::limits::take().is_empty());
     }
 
-    /// Expected values: the peer's decisions on six packets, one a second (see its documentation
+    /// Expected values: Suricata's decisions on six packets, one a second (see its documentation
     /// of thresholds).
     #[test]
     fn six_packets_through_each_kind() {

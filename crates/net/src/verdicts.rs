@@ -1,8 +1,8 @@
 //! Thresholds asked in packet order, away from the workers.
 //!
 //! A threshold counts matches of many flows, so several workers must ask it in packet order. Where the
-//! answer only tells whether an alert is written, no worker waits for its turn: it hands the alert on
-//! with a [`Question`], and whoever writes the alerts in packet order asks then.
+//! answer only decides whether an alert is written, no worker waits for its turn: it hands the alert on
+//! with a [`Question`], and the writer of the alerts asks it in packet order.
 
 use crate::counters::NetCounters;
 use crate::engine::Engine;

@@ -191,7 +191,7 @@ impl Worker {
         }
     }
 
-    /// A fragment; the packets of a datagram that it completes go on their own way before it.
+    /// A fragment; the packets of a datagram that it completes are processed before it.
     fn fragment(&mut self, f: &FrameIn<'_>, view: &PacketView<'_>, sink: &mut dyn NetSink) {
         let mut d = *view.headers;
         let Common { engine, account, .. } = &mut self.common;

@@ -162,7 +162,7 @@ fn connection(client: u8, port: u16, request: &[u8], answer: &[u8]) -> Vec<Vec<u
     ]
 }
 
-/// Frame `number`, so many milliseconds after the one before.
+/// Frame `number`; consecutive frames are a millisecond apart.
 fn frame(number: u64, data: &[u8]) -> FrameIn<'_> {
     let ts_ns = START + number * SECOND / 1000;
     FrameIn {

@@ -11,13 +11,13 @@ pub(crate) struct RecordAllowance {
 }
 
 impl RecordAllowance {
-    /// How many more may be written for a flow whose packets have so many bytes. Records that are not
-    /// written take nothing from those that come.
+    /// How many more records may be written for a flow whose packets have `sent` bytes. Records that are
+    /// not written do not count against later ones.
     pub(crate) fn left(&self, sent: u64) -> u64 {
         (FLOW_RECORDS_MAX + sent / BYTES_OF_RECORD).saturating_sub(self.written)
     }
 
-    /// So many are not written.
+    /// Counts records that are not written.
     pub(crate) fn refuse(&mut self, records: u64) {
         self.refused += records;
     }
@@ -27,7 +27,8 @@ impl RecordAllowance {
         std::mem::take(&mut self.refused)
     }
 
-    /// Whether one more may be written for a flow whose packets have so many bytes; noted where not.
+    /// Whether one more record may be written for a flow whose packets have `sent` bytes; a refusal is
+    /// counted.
     pub(crate) fn takes(&mut self, sent: u64) -> bool {
         let may = self.left(sent) > 0;
         match may {

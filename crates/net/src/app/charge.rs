@@ -1,4 +1,4 @@
-//! What a flow's application layer is charged for, and what becomes of it when there is no room.
+//! What a flow's application layer is charged for, and what happens when the budget is used up.
 
 use super::AppLayer;
 use super::counters::{AppCounters, bump};
@@ -35,8 +35,8 @@ impl Charge {
 }
 
 impl AppLayer {
-    /// Charges the flow for what its parser holds after another piece of so many bytes. False: there
-    /// is no room for it, and the flow is not followed any further.
+    /// Charges the flow for what its parser holds after another piece of the input. False: the budget
+    /// does not allow it, and the flow is not followed any further.
     pub(crate) fn charge(
         &mut self,
         fed: usize,
@@ -71,8 +71,8 @@ impl AppLayer {
         has_room
     }
 
-    /// Charges the flow for so many bytes more, that are weighed with all else the next time. False:
-    /// there is no room for them.
+    /// Charges the flow for `bytes` more; they are weighed with everything else the next time. False:
+    /// the budget does not allow them.
     pub(crate) fn reserve(&mut self, bytes: usize, budget: &Budget) -> bool {
         let more = u32::try_from(bytes).ok().and_then(|bytes| self.charge.held.checked_add(bytes));
         let Some(held) = more.filter(|_| budget.try_reserve(bytes as u64)) else { return false };
@@ -86,7 +86,7 @@ impl AppLayer {
         self.charge.held.into()
     }
 
-    /// Gives back what the flow was charged for.
+    /// Returns to the budget what the flow was charged for.
     pub(crate) fn uncharge(&mut self, budget: &Budget) {
         let Charge { held, is_refused, .. } = std::mem::take(&mut self.charge);
         self.charge.is_refused = is_refused;

@@ -11,7 +11,7 @@ use gabion_proto::Transaction;
 use gabion_proto::tx_list::TxList;
 use gabion_record::Direction;
 
-/// Whether there may be something to be written of a transaction, or it may be over (with this progress),
+/// Whether a transaction may have something to be written, or may be over (with this progress),
 /// whichever directions the flow has.
 pub(super) fn may_be_told(tx: &dyn Transaction, last: [u8; 2]) -> bool {
     let is = tx.standing();
@@ -89,8 +89,8 @@ impl AppLayer {
         self.is_unlooked && self.crowd.is_some()
     }
 
-    /// A transaction was inspected. `waits`: it is to be inspected with the next packet too, whatever
-    /// becomes of it.
+    /// A transaction was inspected. `waits`: it is to be inspected with the next packet too, whether or
+    /// not it changes.
     pub(crate) fn inspected(&mut self, id: u64, d: Direction, waits: bool) {
         if let Some(crowd) = self.crowd.as_deref_mut() {
             crowd.add(id, self.txs.get_mut(id), waits.then_some(d));
@@ -112,7 +112,7 @@ impl AppLayer {
         Some(std::mem::take(&mut crowd.news))
     }
 
-    /// Gives back what [`AppLayer::news`] has given.
+    /// Returns the list that [`AppLayer::news`] has handed out.
     pub(crate) fn put_back_news(&mut self, news: Vec<u64>) {
         if let Some(crowd) = self.crowd.as_deref_mut() {
             crowd.news = news;
@@ -226,14 +226,14 @@ mod tests {
             app.inspected(*id, d, false);
         }
         let news = app.news();
-        let told = news.clone().unwrap_or(all);
-        for id in &told {
+        let written = news.clone().unwrap_or(all);
+        for id in &written {
             let is_over = app.parser.as_ref().unwrap().tx(*id).is_some_and(|tx| tx.progress(d) > 0);
             app.tx_memory(*id).unwrap().is_logged = is_over;
         }
         news.into_iter().for_each(|news| app.put_back_news(news));
         app.free_finished(true, Wants { app: true, ..Wants::default() }, None);
-        due.len() + told.len()
+        due.len() + written.len()
     }
 
     fn publish(id: u16) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! Which protocol is it? Content patterns first, then probes by port, each direction on its own.
 //!
-//! Semantics follow the peer's `AppLayerProtoDetect`: a pattern settles the matter in its direction;
+//! Semantics follow Suricata's `AppLayerProtoDetect`: a pattern decides for its direction;
 //! otherwise probes bound to the flow's destination port, then its source port, are asked until all
-//! of them said no. A direction is *done* when no further byte can change its answer.
+//! of them have answered no. A direction is *done* when no further byte can change its answer.
 
 use gabion_proto::Protocol;
 use gabion_proto::detect::{Probe, ProbePattern};
@@ -14,9 +14,9 @@ use gabion_record::{Direction, Tree};
 pub(crate) enum Answer {
     /// This protocol; the flow's sides are the other way round when `reversed`.
     Found { proto: ProtoId, reversed: bool },
-    /// More bytes may tell.
+    /// More bytes may decide it.
     Open,
-    /// No bytes of this direction will tell any more.
+    /// No further bytes of this direction can decide it.
     Done,
 }
 
@@ -51,9 +51,9 @@ struct PortEntry {
     probe: fn(&[u8], Direction) -> Probe,
 }
 
-/// Bytes after which no pattern can match any more, at least: the peer's patterns reach so far over
-/// TCP (measured: it says that one direction alone tells the protocol from 10 bytes to the client
-/// and 17 to the server on).
+/// Bytes after which no pattern can match any more, at least: Suricata's patterns reach this far over
+/// TCP (measured: it reports that the protocol was found in one direction alone from 10 bytes to the
+/// client and 17 bytes to the server on).
 const PATTERN_DEPTH: [usize; 4] = [17, 10, 0, 0];
 
 fn slot(transport: Transport, direction: Direction) -> usize {
@@ -89,7 +89,7 @@ impl Detection {
                     Transport::Tcp => "tcp",
                     Transport::Udp => "udp",
                 };
-                // Ports for either transport come first (the peer's order).
+                // Ports for either transport come first (Suricata's order).
                 let configured = config
                     .text(&format!("{base}.detection-ports.dp"))
                     .or_else(|| config.text(&format!("{base}.{by_transport}.detection-ports.dp")));

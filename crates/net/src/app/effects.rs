@@ -22,7 +22,7 @@ pub(crate) struct AppInput<'a> {
 pub(crate) struct Taken {
     /// Bytes that are done with.
     pub(crate) used: usize,
-    /// The parser wanted more bytes at once than are kept for it: these are given up.
+    /// The parser wanted more bytes at once than are kept for it: these bytes are shed.
     pub(crate) is_overflowing: bool,
     /// Stream depth that the protocol asks for, which became known with this piece.
     pub(crate) depth: Option<u64>,
@@ -30,7 +30,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// So many bytes are done with, and the side goes on.
+    /// `used` bytes are parsed, and the side continues.
     pub(crate) fn used(used: usize) -> Taken {
         Taken { used, is_overflowing: false, depth: None, then: Then::GoOn }
     }
@@ -47,7 +47,7 @@ pub(crate) enum Then {
     Reversed,
 }
 
-/// What input led to beside advancing the parser: it is carried out when the input is done with.
+/// What input led to in addition to advancing the parser: it is carried out after the input.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     /// Events of protocol detection.

@@ -284,7 +284,7 @@ impl AppLayer {
         d
     }
 
-    /// Bytes of a direction are lost. False: the protocol can't go on after them.
+    /// Bytes of a direction are lost. False: the protocol can't continue after them.
     pub(crate) fn gap(&mut self, input: &mut AppInput<'_>, d: Direction, len: u64) -> bool {
         if self.is_off(d) {
             return false;

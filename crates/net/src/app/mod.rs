@@ -46,7 +46,7 @@ pub(crate) struct TxMemory {
     is_news: bool,
     /// See [`Transaction::only`].
     only: Option<Direction>,
-    /// There was something of it to be told when it was made, or it has changed since.
+    /// It had something to be logged when it was made, or it has changed since.
     is_begun: bool,
 }
 
@@ -270,7 +270,7 @@ impl AppLayer {
             protocol(self.proto).map_or(1, |p| p.table.last_state(Direction::ToServer)),
             protocol(self.proto).map_or(1, |p| p.table.last_state(Direction::ToClient)),
         ];
-        let is_told = |tx: &dyn Transaction| {
+        let are_files_logged = |tx: &dyn Transaction| {
             let all =
                 |d: &Direction| tx.files(*d).is_none_or(|l| l.files.iter().all(|f| f.is_logged));
             !files || Direction::BOTH.iter().all(all)
@@ -282,7 +282,7 @@ impl AppLayer {
             (t.is_logged || !logging)
                 && is.has_reached(last, seen)
                 && (!detection || Direction::BOTH.iter().all(is_inspected))
-                && (!is.has_files || is_told(tx))
+                && (!is.has_files || are_files_logged(tx))
         };
         let Some(crowd) = self.crowd.as_deref_mut() else {
             self.txs.free_where(|id, t| {
@@ -299,8 +299,8 @@ impl AppLayer {
             t.is_news = false;
             match parser.txs().at(*id) {
                 Some(tx) if !is_over(tx, t) => {
-                    // A file is told of with a packet of its own direction.
-                    t.is_news = !is_told(tx);
+                    // A file is logged with a packet of its own direction.
+                    t.is_news = !are_files_logged(tx);
                     t.is_news
                 }
                 _ => {

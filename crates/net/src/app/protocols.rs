@@ -71,8 +71,8 @@ impl Protocols {
         self.unlooked.get(usize::from(proto.0)) == Some(&true)
     }
 
-    /// What need not be kept of transactions of a protocol, where no rule looks at them, of a flow that
-    /// had these records and whose packets have so many bytes.
+    /// What need not be kept of transactions of a protocol that no rule looks at, in a flow that
+    /// had these records and whose packets have `sent` bytes.
     pub(super) fn sparing(
         &self,
         proto: ProtoId,

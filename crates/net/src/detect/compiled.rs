@@ -28,7 +28,7 @@ use gabion_rules::transform::{ChainId, Transform};
 use gabion_rules::{AddressId, PortId, Ruleset, Signature, SignatureFlags};
 use hashbrown::HashMap;
 
-/// Signature ids under which the peer reports that a policy decided: of packets, of transactions.
+/// Signature ids under which Suricata reports that a policy decided: about packets, about transactions.
 const POLICY_SIDS: [u32; 2] = [2_201_000, 2_201_001];
 
 /// Header facts of a signature, close together.
@@ -797,8 +797,8 @@ impl Detector {
         kinds
     }
 
-    /// Protocols, by id, at whose transactions no rule looks, neither by what they hold nor by what was
-    /// found in the payload beside them.
+    /// Protocols, by id, at whose transactions no rule looks: neither at what they hold nor at what was
+    /// found in the payload with them.
     pub fn unlooked(&self) -> Vec<bool> {
         let mut unlooked: Vec<bool> = self
             .tx

@@ -4,8 +4,9 @@
 //! The state is a position, the end of the last match, and the rule's byte variables. A keyword
 //! answers *match*, *no match* (an earlier keyword may try its next occurrence) or *discontinue* (no
 //! other occurrence of anything can help: the buffer fails). Each try costs one step of a limit, so
-//! that traffic made to match halfway costs a bounded amount. Meaning of every detail: the peer,
-//! 8.0.x (`detect-engine-content-inspection`, as described in its rule documentation and observed).
+//! that traffic made to match halfway costs a bounded amount. Every detail means what it means in
+//! Suricata 8.0.x (`detect-engine-content-inspection`, as its rule documentation describes it and
+//! as observed).
 
 use super::literal;
 use super::number;

@@ -1,10 +1,10 @@
 //! Firewall mode at work: a packet and its transactions against the tables of [`Firewall`].
 //!
-//! In a table the first rule that matches and decides ends it; at the end of a table stands its
+//! The first rule that matches and decides ends its table; the end of a table is its
 //! policy. A packet that the firewall drops is not looked at any further; threat detection sees only
-//! what the firewall accepted. Measured with the peer, 8.0.7: a transaction is asked again from the
-//! state it was last seen in, whenever its parser took bytes in this direction. A flow's end brings
-//! nothing that could still be kept from anybody: it is not filtered.
+//! what the firewall accepted. Measured with Suricata 8.0.7: a transaction is filtered again from the
+//! state it was last seen in, whenever its parser took bytes in this direction. A flow's end is not
+//! filtered: it carries nothing that could still be withheld.
 
 use super::firewall::{AppTables, Firewall, Policy};
 use super::frame;
@@ -36,7 +36,7 @@ pub(crate) struct Filtered {
     pub(crate) pass_flow: bool,
 }
 
-/// How a table goes on after a rule or policy.
+/// What follows in a table after a rule or policy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// With the rule behind.
@@ -211,7 +211,7 @@ impl Run<'_> {
             return true;
         }
         let from = std::mem::replace(&mut filter.progress, progress);
-        let mut goes_on = true;
+        let mut continues = true;
         for state in from..=progress {
             let at = State { proto, direction, state, progress, last: last as u8 };
             match self.state_table(tables, tx, &at, notes, &mut filter) {
@@ -224,14 +224,14 @@ impl Run<'_> {
                     break;
                 }
                 Next::End => {
-                    goes_on = self.filtered.drop.is_none();
+                    continues = self.filtered.drop.is_none();
                     break;
                 }
                 Next::Rule | Next::Table => {}
             }
         }
         *known = Some(filter);
-        goes_on
+        continues
     }
 
     fn state_table(

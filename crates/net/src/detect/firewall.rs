@@ -1,10 +1,10 @@
-//! The tables of firewall mode: which firewall rules are asked where, and what happens when none of
-//! them decides.
+//! The tables of firewall mode: where each firewall rule is evaluated, and what happens when no rule
+//! decides.
 //!
-//! Tables, in the order a packet meets them (the peer's names): `packet:pre_flow`,
+//! Tables, in the order a packet meets them (Suricata's names): `packet:pre_flow`,
 //! `packet:pre_stream`, `packet:filter`, then for each transaction one table a state of its protocol,
 //! `app:filter`. Threat detection (all other rules) follows the packet's table and each transaction.
-//! Within a table rules stand as their files have them.
+//! Within a table rules keep the order of their files.
 
 use crate::error::{ConfigError, scope_name};
 use gabion_record::applayer::{Catalog, ProtoId, ProtoTable};
@@ -77,7 +77,7 @@ impl FirewallPolicies {
             pre_stream: packet("pre-stream", Policy::ACCEPT_HOOK)?,
             packet: packet("filter", Policy::DROP_PACKET)?,
             app,
-            // the second spelling is the one the peer reads
+            // Suricata reads the second spelling
             accept_arp: ["firewall.policies.accept-arp", "firewall.policiecies.accept-arp"]
                 .iter()
                 .any(|key| config.flag(key) == Some(true)),
@@ -126,7 +126,7 @@ fn action_name(action: Action) -> &'static str {
     }
 }
 
-/// An action with everything beside it, as records show it: `accept:flow,pass:flow,alert`.
+/// An action with everything that belongs to it, as records show it: `accept:flow,pass:flow,alert`.
 pub(crate) fn policy_text(action: Action, part: &FirewallPart, alerts: bool) -> String {
     let mut text = format!("{}:{}", action_name(action), scope_name(part.scope));
     if let Some(scope) = part.passes {
@@ -259,7 +259,7 @@ mod tests {
         t
     }
 
-    /// Refusals in the words of the peer, 8.0.7, given the same settings.
+    /// Refusals in the words of Suricata 8.0.7 for the same settings.
     #[test]
     fn policies_are_read_and_checked() {
         use ActionScope::{Flow, Hook, Transaction};

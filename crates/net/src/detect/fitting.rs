@@ -1,10 +1,10 @@
 //! Lists of rules whose addresses and ports fit, kept from flow to flow.
 //!
-//! Rules without a pattern stand in groups by the addresses they name; going through all groups
+//! Rules without a pattern are grouped by the addresses they name; a search through all groups
 //! costs hundreds of tests. But addresses fall into few rows of the address index and ports into few
-//! intervals, so the same answer is wanted over and over: it is made once and shared by all flows
-//! that ask the same. The lists of one worker hold so many rules at most; beyond, all are forgotten
-//! and made again as they are asked for.
+//! intervals, so the same list is needed again and again: it is made once and shared by all flows
+//! that need it. The number of rules in the lists of one worker is limited; when it is reached, all
+//! lists are discarded and made again on demand.
 
 use super::address_index::Row;
 use crate::limits::FITTING_RULES_MAX;

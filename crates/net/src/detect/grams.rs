@@ -27,7 +27,7 @@ const HASH_BITS: u32 = 13;
 const WORDS: usize = 1 << (HASH_BITS - 6);
 /// Candidates of a transaction from which bitmaps pay.
 pub(crate) const CANDIDATES_MIN: usize = 8;
-// A longer buffer's bitmap would be too full to tell anything.
+// A longer buffer's bitmap would be too full to exclude anything.
 const _: () = assert!(GRAM_BYTES_MAX == 1 << (HASH_BITS - 1));
 
 /// No gram: a slot that does not exist is never asked.

@@ -160,7 +160,7 @@ pub(crate) fn matches(
             DecoderEvent::from_name(name).is_some_and(|e| h.events.contains(e))
         }
         PacketCondition::StreamEvent(name) => p.stream_events.iter().any(|e| e.name() == *name),
-        // The peer does not look at those of the packets it makes itself.
+        // Suricata does not look at those of its pseudo packets.
         PacketCondition::DetectionEvent(event) => {
             !p.is_pseudo && p.detection_events.contains(event)
         }

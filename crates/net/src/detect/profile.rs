@@ -1,6 +1,6 @@
 //! What each rule costs: checks, matches and ticks, sampled or exact.
 
-/// One in so many packets is timed unless all are asked for.
+/// One in `SAMPLE` packets is timed unless all packets are asked for.
 const SAMPLE: u64 = 64;
 
 /// Account of one rule.
@@ -50,7 +50,7 @@ pub struct RuleCosts {
 }
 
 impl RuleCosts {
-    /// Accounts for so many rules. `clock` counts ticks; without one nothing is timed.
+    /// Accounts for `rules` rules. `clock` counts ticks; without a clock nothing is timed.
     pub fn new(rules: usize, clock: Option<fn() -> u64>, exact: bool) -> RuleCosts {
         RuleCosts { rules: vec![RuleCost::default(); rules], clock, exact, ..RuleCosts::default() }
     }

@@ -1,4 +1,4 @@
-//! What inspection needs beside the rules: compiled expressions, datasets, scripts. The compiled
+//! What inspection needs in addition to the rules: compiled expressions, datasets, scripts. The compiled
 //! parts are shared between workers, the scratch is each worker's own.
 
 use super::content::MatchNotes;

@@ -354,7 +354,7 @@ impl Run<'_> {
         self.scratch.candidates = candidates;
     }
 
-    /// Whether a packet rule matches; the value tells that it did so in stream data.
+    /// Whether a packet rule matches; the value is true where it matched in stream data.
     pub(super) fn packet_rule(&mut self, sig: u32, hot: &Hot) -> Option<bool> {
         let det = self.det;
         let s = &det.set.signatures[sig as usize];
@@ -555,7 +555,7 @@ impl Run<'_> {
             PacketBuffer::UdpHeader if h.proto == IpProto::UDP => h.transport_header(frame),
             PacketBuffer::Icmpv4Header if h.proto == IpProto::ICMP => h.transport_header(frame),
             PacketBuffer::Icmpv6Header if h.proto == IpProto::ICMPV6 => {
-                // Eight bytes of any type, as the peer has it.
+                // Eight bytes of any type, as in Suricata.
                 let segment = h.segment(frame);
                 segment.get(..8).unwrap_or(segment)
             }

@@ -54,7 +54,7 @@ pub(crate) struct TxDetect {
 }
 
 impl TxDetect {
-    /// Bytes that what it remembers takes, beside its own.
+    /// Bytes of what it remembers, without its own.
     pub(crate) fn bytes_held(&self) -> usize {
         self.notes.as_deref().map_or(0, |notes| size_of::<TxNotes>() + notes.bytes_held())
     }
@@ -104,7 +104,7 @@ impl TxNotes {
         self.kept.iter().any(|k| k.state == KeptState::Waiting)
     }
 
-    /// Bytes that the rules take which it remembers, beside its own.
+    /// Bytes of the rules that it remembers, without its own.
     fn bytes_held(&self) -> usize {
         match self.kept.spilled() {
             true => self.kept.capacity() * size_of::<Kept>(),
@@ -359,7 +359,7 @@ fn is_open(run: &mut Run<'_>, tx: &dyn Transaction, gate: &Gate, direction: Dire
 /// The memory of a transaction while its candidates are looked at one after the other.
 struct Seen<'m> {
     memory: &'m mut TxNotes,
-    /// So many of its rules were known before, in order; those behind them are of this packet.
+    /// How many of its rules were known before; these are in order, and those after them are of this packet.
     known: usize,
 }
 
@@ -369,7 +369,7 @@ impl Seen<'_> {
         self.memory.kept.get(..self.known)?.binary_search_by_key(&sig, |k| k.sig).ok()
     }
 
-    /// Remembers a rule. What there is no room for in the budget is counted as given up.
+    /// Remembers a rule. A rule that the budget does not allow is counted as shed.
     fn keep(&mut self, run: &mut Run<'_>, kept: Kept) {
         let list = &mut self.memory.kept;
         if list.len() == list.capacity() {

@@ -37,7 +37,7 @@ impl RecordStage {
                     t.stream(Direction::ToServer).gaps().0 > 0,
                     t.stream(Direction::ToClient).gaps().0 > 0,
                 ],
-                // The peer counts from one, data or not.
+                // Suricata counts from one, with or without data.
                 regions_max: [
                     u32::from(t.stream(Direction::ToServer).max_regions()).max(1),
                     u32::from(t.stream(Direction::ToClient).max_regions()).max(1),

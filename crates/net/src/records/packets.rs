@@ -124,7 +124,7 @@ impl RecordStage {
                 TransportHeader::Udp(_) => u16::try_from(view.payload.len() + 8).ok(),
                 _ => None,
             },
-            // The peer writes both as they lie in the packet.
+            // Suricata writes both in the byte order of the packet.
             icmp: h.transport.icmp().map(|i| (i.id.swap_bytes(), i.seq.swap_bytes())),
             direction: flow.and(view.direction),
             is_firewalled: outcome.is_firewalled,
@@ -153,8 +153,8 @@ fn is_news(flow: &mut Flow<NetFlow>, reason: &str, direction: Option<Direction>)
     let flags = &mut flow.ext.flags;
     let mut is_first = false;
     if flags.dropped {
-        let told = &mut flags.drop_told[direction.unwrap_or(Direction::ToServer).index()];
-        is_first = !std::mem::replace(told, true);
+        let is_written = &mut flags.drop_told[direction.unwrap_or(Direction::ToServer).index()];
+        is_first = !std::mem::replace(is_written, true);
     }
     is_first || reason == "rules"
 }

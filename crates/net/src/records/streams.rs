@@ -28,7 +28,7 @@ impl RecordStage {
         let session = flow.tcp.as_deref();
         let mut ip = ip_facts(h);
         if let (true, Some(tcp), Some(s)) = (view.is_pseudo, &mut ip.tcp, session) {
-            // The peer makes these packets up out of the session.
+            // Suricata makes these pseudo packets from the session.
             (ip.len, ip.ttl, tcp.window) = (40, 64, 2560);
             tcp.seq = s.side_facts(direction).next_seq;
             tcp.ack = s.side_facts(direction.opposite()).last_ack;

@@ -20,7 +20,7 @@ impl Allowance {
         self.is_blocked.set(false);
     }
 
-    /// Charges so many instructions; an error when there are no more.
+    /// Charges `n` instructions; an error when the allowance is used up.
     pub(crate) fn charge(&self, n: u64) -> mlua::Result<()> {
         let used = self.used.get().saturating_add(n);
         self.used.set(used);

@@ -51,7 +51,7 @@ pub(super) struct Call<'c, 'a> {
     number: u32,
 }
 
-/// What an object holds beside its class.
+/// What an object holds in addition to its class.
 #[derive(Default)]
 pub(super) enum Held {
     /// Nothing: it stands for what is at hand.

@@ -23,7 +23,7 @@ impl mlua::UserData for SignatureToken {}
 /// Needs that were there before rules had hooks.
 const OLD_NEEDS: &[&str] = &["http", "dns", "tls", "ssh", "smtp", "dnp3", "ja3s"];
 
-/// Loads a script and runs its `init`. An error is the peer's message.
+/// Loads a script and runs its `init`. The error has Suricata's message.
 pub fn inspect(
     path: &str,
     source: Result<Vec<u8>, String>,

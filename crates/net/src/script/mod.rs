@@ -1,10 +1,10 @@
-//! Lua scripts of rules: `lua`, `luaxform`, and what they may ask.
+//! Lua scripts of rules: `lua`, `luaxform`, and what they may read.
 //!
 //! Each worker has a state of its own for each use of a script in a rule (`Scripts`). A run borrows
 //! what is at hand (packet, flow, transaction: `Scene`) for its duration; functions of the
 //! `suricata.*` libraries (`library`) look into it. Nothing a script does can stop the engine: its
-//! errors are counted, said, and mean *no match*. Semantics and messages are the peer's (8.0.7),
-//! the limits are kept more strictly (`sandbox`, `bounded`).
+//! errors are counted and reported, and mean *no match*. Semantics and messages are Suricata's (8.0.7),
+//! the limits are enforced more strictly (`sandbox`, `bounded`).
 
 mod allowance;
 mod bounded;
@@ -42,7 +42,7 @@ use std::rc::Rc;
 
 const WHO: &str = "detect-lua";
 
-/// Errors of scripts, as the peer counts them (`detect.lua`).
+/// Errors of scripts, as Suricata counts them (`detect.lua`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScriptCounters {
     /// Runs that failed, for any reason.
@@ -215,7 +215,7 @@ impl Scripts {
         let (out, len) = match run {
             Ok(both) => both,
             Err(e) => {
-                // The peer does not count these; here nothing fails silently.
+                // Suricata does not count these; here nothing fails silently.
                 let failure = Failure::of(&e, Some(&s.allowance));
                 self.failed(&failure);
                 return None;

@@ -1,9 +1,9 @@
 //! Lua scripts as outputs: each writes its own log of packets, alerts, transactions, files, flows,
 //! streams or statistics.
 //!
-//! `init` says what the script wants, `setup` opens its files, `log` is called for each record,
+//! `init` returns what the script wants, `setup` opens its files, `log` is called for each record,
 //! `deinit` at the end. These are the operator's own programs: they have Lua's whole library and no
-//! limits, as with the peer. Each worker has its own states; an error of a script is said and the
+//! limits, as in Suricata. Each worker has its own states; an error of a script is reported, and the
 //! next record is tried.
 
 use super::call::{self, with_scene};
@@ -86,7 +86,7 @@ pub struct OutputScripts {
 }
 
 impl OutputScripts {
-    /// Starts the scripts; one that fails is said and left out.
+    /// Starts the scripts; a script that fails is reported and left out.
     pub fn new(setup: &ScriptSetup) -> OutputScripts {
         let mut o = OutputScripts { setup: setup.clone(), scripts: Vec::new() };
         for script in &setup.outputs {

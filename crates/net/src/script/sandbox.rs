@@ -3,8 +3,8 @@
 //! Memory is limited in Lua's allocator. Instructions are counted by a hook every
 //! [`STRIDE`] of them; what functions written in C or Rust do in one instruction is charged by
 //! [`super::bounded`]. Once the budget is used up the error comes back at every later step of the
-//! same run, so that a script that catches it does not get on. The error of a limit is said in the
-//! peer's words (8.0.7).
+//! same run, so that a script that catches it can't continue. The error of a limit has Suricata's
+//! words (8.0.7).
 
 use super::allowance::{Allowance, error_at};
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value, VmState};
@@ -14,11 +14,11 @@ use std::rc::Rc;
 /// Instructions between two looks at the budget.
 const STRIDE: u32 = 500;
 
-/// Instructions charged for an error that is caught: it takes as long, with a deep stack to tell of.
+/// Instructions charged for an error that is caught: with a deep stack to report it takes as long.
 const CAUGHT_ERROR_INSTRUCTIONS: u64 = 1000;
 
-/// Bytes of an empty state that the peer counts into its limit: with a lower one it can't start.
-/// An empty state is of another size here, so the limit begins behind it.
+/// Bytes of an empty state that Suricata counts into its limit: with a lower limit it can't start.
+/// An empty state has another size here, so the limit begins after it.
 const EMPTY_STATE_BYTES: usize = 12 << 10;
 
 /// Functions that a rule's script may not call, unless the configuration allows all.
@@ -83,7 +83,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The peer's words.
+    /// Suricata's words.
     pub(crate) fn message(&self) -> &str {
         match self {
             Failure::Instructions => "instruction limit exceeded",
@@ -109,7 +109,7 @@ impl Failure {
         };
         let end = text.find("\nstack traceback:").unwrap_or(text.len());
         let said = text.get(..end).unwrap_or(&text);
-        // A value that is no text is said as the peer says it.
+        // A value that is no text is written as Suricata writes it.
         let said = match said.starts_with("table: ") || said == "nil" {
             true => "(null)".to_string(),
             false => said.to_string(),

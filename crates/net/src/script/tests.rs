@@ -10,7 +10,7 @@ fn limits(allow_restricted: bool) -> ScriptLimits {
     ScriptLimits { allow_restricted, ..ScriptLimits::default() }
 }
 
-/// Runs a chunk as a script's body and tells how it ended.
+/// Runs a chunk as a script's body and returns how it ended.
 fn run(limits: ScriptLimits, body: &str) -> Result<String, Failure> {
     let setup = ScriptSetup { limits, ..ScriptSetup::default() };
     let source = format!("function match(args)\n{body}\nend");
@@ -117,7 +117,7 @@ fn metatables_do_not_hide_work() {
     assert_eq!(run(mt, caught), Ok("false7".into()));
 }
 
-/// The list is the peer's (8.0.7, observed); so are the words.
+/// The list and the words are Suricata's (8.0.7, observed).
 #[test]
 fn functions_are_blocked() {
     for name in [
@@ -286,7 +286,7 @@ fn scripts(list: &[(&str, bool)]) -> (Scripts, Arc<Mutex<Vec<String>>>) {
     (Scripts::new(&set, &Datasets::default(), &setup), heard)
 }
 
-/// What counts as a match: observed with the peer.
+/// What counts as a match: observed with Suricata.
 #[test]
 fn answers() {
     for (source, answer) in [
@@ -343,7 +343,7 @@ fn a_long_line_is_cut_and_counted() {
     assert_eq!(counts.of(&crate::limits::reached::SCRIPT_LINE_BYTES_MAX), 1);
 }
 
-/// Outcomes of transforms: observed with the peer. What is wrong leaves the buffer as it is.
+/// Outcomes of transforms: observed with Suricata. A wrong outcome leaves the buffer as it is.
 #[test]
 fn transforms() {
     for (source, out) in [
@@ -374,7 +374,7 @@ fn transforms() {
     assert_eq!(s.transform(0, b"a", &[], Scene::default()), Some(b"a2".to_vec()));
 }
 
-/// Messages of the peer when a rule is loaded.
+/// Suricata's messages when a rule is loaded.
 #[test]
 fn inspection() {
     let look = |source: &str, is_transform: bool| {

@@ -1,4 +1,4 @@
-//! What scripts say, and what their host tells them of itself.
+//! What scripts log, and what their host reports to them about itself.
 
 use super::{OutputScript, ScriptLimits};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub struct ScriptSetup {
     pub outputs: Vec<OutputScript>,
     /// Where output scripts look for modules (`path`).
     pub module_path: String,
-    /// Writes an event time (nanoseconds since 1970) in local time: as EVE does, or as the peer's
+    /// Writes an event time (nanoseconds since 1970) in local time: as EVE does, or as Suricata's
     /// older logs do.
     pub stamp: fn(u64, bool) -> String,
 }

@@ -95,7 +95,7 @@ fn lenient(c: &mut Call<'_, '_>, mode: Base64Mode) -> Answer {
 mod tests {
     use super::*;
 
-    /// Test vectors of RFC 4648, section 10, and what the peer refuses.
+    /// Test vectors of RFC 4648, section 10, and inputs that Suricata refuses.
     #[test]
     fn strict_decoding() {
         let needed = |s: &str| decode(s.as_bytes(), Padding::Needed);

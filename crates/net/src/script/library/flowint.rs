@@ -71,7 +71,7 @@ fn value(c: &mut Call<'_, '_>) -> Answer {
 fn set(c: &mut Call<'_, '_>) -> Answer {
     let slot = c.slot()?;
     let Some(n) = c.integer(0) else { return Err(c.error("value is not a number")) };
-    // The peer keeps 32 bits.
+    // Suricata keeps 32 bits.
     let n = n as u32;
     if let Some(v) = c.scene.variables() {
         v.apply_int(slot, FlowintCommand::Set, FlowintValue::Number(n));

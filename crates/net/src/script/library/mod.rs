@@ -1,6 +1,6 @@
 //! The `suricata.*` libraries: one file each, one line here.
 //!
-//! Names of functions and methods, what they give and the words of their errors are the peer's
+//! Names of functions and methods, what they return and the words of their errors are Suricata's
 //! (8.0.7, observed).
 
 mod base64;

@@ -41,7 +41,7 @@ fn mime_field(c: &mut Call<'_, '_>) -> Answer {
 fn mime_list(c: &mut Call<'_, '_>) -> Answer {
     let list = c.lua.create_table()?;
     let mime = tx_as::<SmtpTx>(c).and_then(|t| t.mime.as_ref());
-    // The peer begins with the second.
+    // Suricata begins with the second.
     for field in mime.map(|m| m.part_headers()).unwrap_or_default().iter().skip(1) {
         list.raw_push(c.lua.create_string(&field.name)?)?;
     }
