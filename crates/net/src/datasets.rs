@@ -1,7 +1,7 @@
-//! Datasets: sets of values that rules ask and write.
+//! Datasets: sets of values that rules look up and change.
 //!
-//! Sets that no rule writes are read by all workers at any time; the others are state across flows,
-//! which several workers use in packet order (`order`).
+//! Sets that no rule changes are read by all workers at any time; the others are state across flows,
+//! which several workers use in packet order (`ordered`).
 
 use crate::dataset_file::{DatasetFault, DatasetNote, Entry, Reading};
 use crate::dataset_save;
