@@ -48,7 +48,7 @@ impl Account {
         }
     }
 
-    /// Counts what a flow's budget had no room for.
+    /// Counts what a flow's budget did not allow.
     pub(crate) fn shed_app(&mut self, flow: &mut Flow<NetFlow>, items: u64, bytes: u64) {
         if items > 0 {
             self.ledgers.app.receive(items, bytes);

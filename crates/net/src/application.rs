@@ -257,7 +257,7 @@ struct SideFeed<'a> {
     ledger: &'a mut Ledger,
     /// How it ends, as far as is known.
     fed: Fed,
-    /// There was no room for what the parser holds.
+    /// The budget did not allow what the parser holds.
     is_refused: bool,
     /// Bytes that were not parsed for want of room.
     unparsed: u64,

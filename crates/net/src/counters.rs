@@ -36,7 +36,7 @@ pub struct NetCounters {
     pub bypassed_packets: u64,
     /// Their bytes.
     pub bypassed_bytes: u64,
-    /// Ranges of files there was no room for.
+    /// Ranges of files that the budget did not allow.
     pub ranges_refused: u64,
     /// The most bytes that ranges of files took.
     pub ranges_peak: u64,

@@ -1,5 +1,5 @@
 //! Reads the files of datasets: one value a line (strings in base64, hashes in hex, addresses as
-//! text), perhaps with a reputation behind a comma; or JSON documents.
+//! text), perhaps with a reputation after a comma; or JSON documents.
 
 use gabion_record::json::Json;
 use gabion_rules::ruleset::{DatasetDef, DatasetFormat, DatasetType};

@@ -30,7 +30,7 @@ pub(crate) struct Datagram<'a> {
 pub(crate) type Defragmented<'a> = (Option<Datagram<'a>>, Option<Exception>);
 
 impl DecodeStage {
-    /// With this room for fragments.
+    /// With this budget for fragments.
     pub(crate) fn new(config: DefragConfig, budget: Budget) -> DecodeStage {
         DecodeStage {
             set: Some(Box::new(PacketSet::new())),

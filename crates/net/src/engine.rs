@@ -15,13 +15,13 @@ use std::sync::{Arc, OnceLock};
 /// Exception policies, resolved for the mode.
 #[derive(Clone, Copy, Debug)]
 pub struct Policies {
-    /// No room for a fragment.
+    /// No capacity for a fragment.
     pub defrag_memcap: ExceptionPolicy,
-    /// No room for a flow.
+    /// No capacity for a flow.
     pub flow_memcap: ExceptionPolicy,
-    /// No room for a TCP session.
+    /// No capacity for a TCP session.
     pub stream_memcap: ExceptionPolicy,
-    /// No room for a segment.
+    /// No capacity for a segment.
     pub reassembly_memcap: ExceptionPolicy,
     /// A TCP packet without a session.
     pub midstream: ExceptionPolicy,
@@ -68,7 +68,7 @@ pub struct EngineOptions {
     pub simulate_app_error: [Option<u64>; 2],
     /// Simulated loss of this packet.
     pub simulate_packet_loss: Option<u64>,
-    /// Simulated lack of room for a fragment at this packet.
+    /// Simulated lack of capacity for a fragment at this packet.
     pub simulate_defrag_memcap: Option<u64>,
 }
 

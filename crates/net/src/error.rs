@@ -11,7 +11,7 @@ pub enum ConfigError {
     /// A policy of the firewall without an action.
     #[error("{path}: policy is set but empty")]
     EmptyPolicy {
-        /// Where it stands.
+        /// Its path in the configuration.
         path: String,
     },
     /// A policy that is not one, in the words of the rule language.
@@ -20,7 +20,7 @@ pub enum ConfigError {
     /// `config` as a policy.
     #[error("{path}: 'config' is not a valid default policy action")]
     ConfigPolicy {
-        /// Where it stands.
+        /// Its path in the configuration.
         path: String,
     },
     /// A policy whose scope does not fit its table.
@@ -30,7 +30,7 @@ pub enum ConfigError {
         scope_names(valid)
     )]
     PolicyScope {
-        /// Where it stands.
+        /// Its path in the configuration.
         path: String,
         /// Its scope.
         scope: ActionScope,

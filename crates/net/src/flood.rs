@@ -41,7 +41,7 @@ fn spread<T>(
     tables.iter().map(steps).sum()
 }
 
-/// The work at each share of the room, by each number of workers, against that with room for all.
+/// The work at each share of the capacity, by each number of workers, against the work with capacity for all.
 #[track_caller]
 fn compare(name: &str, full: u64, run: impl Fn(u64, usize) -> u64) {
     let plain = run(full, 1);
@@ -252,7 +252,7 @@ fn sessions() {
     });
 }
 
-/// Segments behind holes, in some connections, never acknowledged: first every second one, then those
+/// Segments after holes, in some connections, never acknowledged: first every second one, then those
 /// between, in any order.
 #[test]
 fn reassembly() {

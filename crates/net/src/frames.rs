@@ -98,7 +98,7 @@ impl FlowFrames {
         }
     }
 
-    /// Takes over what a parser noted; the number of frames there was no room for.
+    /// Takes over what a parser noted; returns the number of frames beyond the limit.
     pub(crate) fn take(&mut self, notes: FrameNotes) -> u64 {
         let mut lost = 0;
         for note in notes.notes {

@@ -12,7 +12,7 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
 /// Living entries that one new key has looked at. With two, lapsed entries go faster than new ones come
-/// (with one they don't, where old and young stand apart), and a flood of new keys costs at most twice
+/// (with one they don't, where old and young are separate), and a flood of new keys costs at most twice
 /// what it costs where there is room.
 const LOOKS: usize = 2;
 
@@ -24,7 +24,7 @@ pub(crate) struct Lapsing<K, V> {
     hash: RandomState,
     /// The entry that is looked at next.
     hand: usize,
-    /// Keys there was no room for.
+    /// Keys that did not fit.
     refused: u64,
     steps: u64,
 }
@@ -52,7 +52,7 @@ impl<K: Hash + Eq, V> Lapsing<K, V> {
         self.entries.is_empty()
     }
 
-    /// Keys there was no room for so far.
+    /// Keys that did not fit so far.
     #[cfg(test)]
     pub(crate) fn refused(&self) -> u64 {
         self.refused

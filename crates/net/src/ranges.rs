@@ -63,7 +63,7 @@ pub(crate) enum Joined {
     Kept,
     /// It was the last one: all bytes of the file.
     Whole(Vec<u8>),
-    /// There is no room for it.
+    /// The budget does not allow it.
     Refused,
 }
 

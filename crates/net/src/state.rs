@@ -122,7 +122,7 @@ impl SharedState {
         any == t.isset
     }
 
-    /// Sets or clears a bit. What there is no room for when expired bits are gone is counted.
+    /// Sets or clears a bit. A bit that does not fit after expired bits are removed is counted.
     fn change<K: std::hash::Hash + Eq>(
         map: &mut Lapsing<K, u64>,
         key: K,

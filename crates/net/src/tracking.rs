@@ -84,7 +84,7 @@ pub(crate) struct StreamStage {
 }
 
 impl StreamStage {
-    /// With this room for sessions and their data.
+    /// With these budgets for sessions and their data.
     pub(crate) fn new(engine: &Engine, sessions: Budget, data: Budget) -> StreamStage {
         StreamStage { tcp: TcpTracker::new(engine.options.stream.clone(), sessions, data) }
     }

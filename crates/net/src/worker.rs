@@ -2,7 +2,7 @@
 //!
 //! Order of a packet's way, as Suricata's flow worker has it: decode (inner packets of tunnels
 //! first), defragmentation, flow, TCP and streams, application layer, detection, alerts, records,
-//! release of what is finished. Each stage stands in a file of its own; this one is read from
+//! release of what is finished. Each stage is in a file of its own; this one is read from
 //! [`Worker::take`] to [`Stages::finish`]. Flows whose time is up end before the packet that shows
 //! it (`flow_end`).
 

@@ -279,7 +279,7 @@ impl TcpSession {
         };
         client.last_ack = q.ack;
         server.last_ack = server.isn.wrapping_add(1);
-        // Windows of the client are scaled by what its SYN said, if the server scales too.
+        // Windows of the client are scaled by the option of its SYN, if the server scales too.
         if wscale_offered && q.wscale.is_some() {
             client.wscale = scale(q.wscale);
         } else {

@@ -20,7 +20,7 @@ pub(super) struct Charge {
     next_tx: u64,
     /// What the parser had made by then, see [`gabion_proto::Parser::bytes_made`].
     made: u64,
-    /// There was no room for more.
+    /// The budget did not allow more.
     is_refused: bool,
 }
 
@@ -93,7 +93,7 @@ impl AppLayer {
         budget.release(held.into());
     }
 
-    /// There was no room for what its parser holds, which is still there.
+    /// The budget did not allow what its parser holds, which is still there.
     pub(crate) fn is_to_give_up(&self) -> bool {
         self.charge.is_refused && self.parser.is_some()
     }

@@ -17,7 +17,7 @@ pub struct AppCounters {
     pub refused: Vec<[u64; 2]>,
     /// Announced flows that wait.
     pub expectations: u64,
-    /// Frames there was no room for.
+    /// Frames beyond the limit.
     pub frames_dropped: u64,
     /// Transactions looked at to weigh what parsers hold.
     pub weighed: u64,

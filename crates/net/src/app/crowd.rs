@@ -132,7 +132,7 @@ impl AppLayer {
 /// one of them, and looking at all would cost a packet as much as a flow has open.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
-    /// Those there were when it began stand in the lists.
+    /// The lists have the transactions that existed when it began.
     is_begun: bool,
     /// To be inspected, by direction.
     due: [Vec<u64>; 2],
@@ -198,7 +198,7 @@ mod tests {
     use gabion_record::applayer::{ProtoId, Transport};
     use gabion_record::eve::Wants;
 
-    /// A flow of MQTT whose client has said that it is there.
+    /// A flow of MQTT whose client has sent its CONNECT.
     fn session(protocols: &Protocols) -> AppLayer {
         let all = gabion_proto::registry();
         let at = all.iter().position(|p| p.table.name == "mqtt").unwrap();
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Transactions that go unseen in one direction leave nothing behind in the lists.
+    /// Transactions that are not seen in one direction leave nothing in the lists.
     #[test]
     fn lists_stay_as_short_as_the_flow_is() {
         let tree = Tree::default();
@@ -298,7 +298,7 @@ mod tests {
         let count = gabion_proto::registry().len() + 1;
         protocols.leave(vec![true; count], Wants { app: true, ..Wants::default() });
         let mut app = session(&protocols);
-        // The room for records of a flow of no bytes, and the two youngest.
+        // The records that a flow without bytes may have, and the two youngest.
         let pings = b"\xc0\0".repeat(700);
         let looks = say(&mut app, &protocols, &pings);
         let kept = crate::limits::FLOW_RECORDS_MAX as usize + 2;

@@ -59,7 +59,7 @@ impl AppLayer {
         let detected = self.detect_stream(input, d, bytes, eof);
         let Detected::Known { depth } = detected else {
             let used = match eof && self.proto == ProtoId::UNKNOWN {
-                // What the other side has not said yet may still show it.
+                // Bytes that the other side has not sent yet may still show it.
                 true => self.sides[other.index()].is_seen,
                 false => self.is_off(d),
             };
@@ -70,7 +70,7 @@ impl AppLayer {
             return Taken { then, ..Taken::used(if used { bytes.len() } else { 0 }) };
         };
         if !was_known && self.first_seen == Some(other) {
-            // What the other side said first (a greeting) is parsed first.
+            // What the other side sent first (a greeting) is parsed first.
             return Taken { depth, then: Then::OtherFirst, ..Taken::used(0) };
         }
         let side = &mut self.sides[i];

@@ -41,7 +41,7 @@ pub(crate) struct TxMemory {
     pub(crate) no_log: bool,
     /// `xbits` of the transaction.
     pub(crate) bits: Option<Box<Bits>>,
-    /// It stands in the lists of a [`Crowd`]: to be inspected, by direction, and as news.
+    /// It is in the lists of a [`Crowd`]: to be inspected, by direction, and as news.
     is_due: [bool; 2],
     is_news: bool,
     /// See [`Transaction::only`].
@@ -50,7 +50,7 @@ pub(crate) struct TxMemory {
     is_begun: bool,
 }
 
-/// What one side of a flow has said, as far as its protocol goes.
+/// What one side of a flow has sent, as far as its protocol is concerned.
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
     /// The protocol as seen in its data.
@@ -119,7 +119,7 @@ impl AppLayer {
         side.proto != ProtoId::UNKNOWN || side.is_done
     }
 
-    /// Nothing of it was parsed and nobody has said what it is.
+    /// Nothing of it was parsed, and its protocol is not known.
     pub(crate) fn is_undetected(&self) -> bool {
         self.proto == ProtoId::UNKNOWN && self.announced.is_none()
     }

@@ -83,7 +83,7 @@ impl PatternSet {
         set
     }
 
-    /// Calls `on_sig` for each signature one of whose fast pattern stands in `hay`.
+    /// Calls `on_sig` for each signature with a fast pattern in `hay`.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -225,12 +225,12 @@ impl PortLists {
         cuts
     }
 
-    /// Number of the interval that a destination port stands in.
+    /// Number of the interval that a destination port is in.
     pub(crate) fn place(&self, port: u16) -> u32 {
         self.starts.partition_point(|s| *s <= port).saturating_sub(1) as u32
     }
 
-    /// Number of the interval that a source port stands in.
+    /// Number of the interval that a source port is in.
     pub(crate) fn source_place(&self, port: u16) -> u32 {
         self.sources.partition_point(|s| *s <= port).saturating_sub(1) as u32
     }
@@ -310,7 +310,7 @@ pub struct Detector {
     pub costly: Vec<u32>,
     /// Tables of firewall mode.
     pub(crate) firewall: Option<Box<Firewall>>,
-    /// Rules that stand for the policies of packets and of transactions in alerts.
+    /// Rules that represent the policies of packets and of transactions in alerts.
     pub(crate) policy_rules: [Option<u32>; 2],
 }
 
@@ -371,7 +371,7 @@ fn pattern_of(
     p
 }
 
-/// A buffer of a protocol and direction behind its transforms.
+/// A buffer of a protocol and direction after its transforms.
 type BufferKey = (ProtoId, Direction, u16, ChainId);
 
 #[derive(Default)]
@@ -441,7 +441,7 @@ impl Detector {
         d
     }
 
-    /// Puts the rules behind a firewall: those of its tables, and these policies.
+    /// Adds a firewall in front of the rules: the rules of its tables, and these policies.
     pub fn with_firewall(mut self, policies: FirewallPolicies) -> Detector {
         self.firewall = Some(Box::new(Firewall::new(&self.set, policies)));
         self.policy_rules = POLICY_SIDS.map(|sid| {
@@ -582,7 +582,7 @@ impl Detector {
         }
     }
 
-    /// A rule on frames: it stands with the kind of frame it names; one that names several kinds
+    /// A rule on frames: it is listed with the kind of frame it names; one that names several kinds
     /// never matches.
     fn place_frame(
         &mut self,
@@ -647,7 +647,7 @@ impl Detector {
                     let steps = &set.chains[usize::from(chain.0)];
                     let streaming = false;
                     let p = pattern_of(content, &inspection.conditions, steps, !streaming);
-                    // A name anchored behind a dot needs no transform to be found.
+                    // A name anchored after a dot needs no transform to be found.
                     let scanned = if p.anchor == Anchor::Label { ChainId::NONE } else { chain };
                     let key = (e.proto, e.direction, e.local, scanned);
                     c.buffers.entry(key).or_default().push((p, at));

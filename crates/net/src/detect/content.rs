@@ -31,7 +31,7 @@ pub(crate) struct Captured {
     pub(crate) value: Vec<u8>,
 }
 
-/// What a dataset with JSON adds to the alert, and others that matches leave behind.
+/// What a dataset with JSON adds to the alert, and other results that matches leave.
 #[derive(Debug, Default)]
 pub(crate) struct MatchNotes {
     pub(crate) captured: Vec<Captured>,

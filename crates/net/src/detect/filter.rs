@@ -39,11 +39,11 @@ pub(crate) struct Filtered {
 /// What follows in a table after a rule or policy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// With the rule behind.
+    /// The next rule.
     Rule,
-    /// With the table behind.
+    /// The next table.
     Table,
-    /// This transaction is through.
+    /// This transaction is accepted.
     Transaction,
     /// Packet or flow is accepted or dropped.
     End,
@@ -52,7 +52,7 @@ enum Next {
 /// A transaction and the firewall, in one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TxFilter {
-    /// State it was in when it was last asked.
+    /// State of the transaction when it was last filtered.
     progress: u8,
     /// It is accepted as a whole.
     is_accepted: bool,

@@ -40,7 +40,7 @@ pub struct FirewallPolicies {
     accept_arp: bool,
 }
 
-/// Where policies stand in the configuration.
+/// Where the configuration has the policies.
 const POLICIES: &str = "firewall.policies";
 
 impl FirewallPolicies {

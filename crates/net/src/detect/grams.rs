@@ -172,7 +172,7 @@ pub(crate) fn collect(
     all
 }
 
-/// Grams that must stand in the buffer: of each content that is not its rule's fast pattern, the
+/// Grams that must be in the buffer: of each content that is not its rule's fast pattern, the
 /// last and the one in the middle.
 fn grams_of(c: &BufferCondition) -> impl Iterator<Item = u16> {
     let bytes = match c {

@@ -32,7 +32,7 @@ static COMMONNESS: [u8; 256] = {
     t
 };
 
-/// First position at or behind `from` where `needle` stands in `hay`; with `nocase` the needle is in
+/// First position of `needle` in `hay` at or after `from`; with `nocase` the needle is in
 /// lower case already.
 pub(crate) fn find(hay: &[u8], needle: &[u8], nocase: bool, from: usize) -> Option<usize> {
     let window = hay.get(from..)?;
@@ -77,7 +77,7 @@ pub(crate) fn find(hay: &[u8], needle: &[u8], nocase: bool, from: usize) -> Opti
     }
 }
 
-/// Whether `needle` stands exactly at `at`.
+/// Whether `needle` is exactly at `at`.
 pub(crate) fn stands_at(hay: &[u8], needle: &[u8], nocase: bool, at: usize) -> bool {
     match hay.get(at..at + needle.len()) {
         Some(c) if nocase => c.eq_ignore_ascii_case(needle),

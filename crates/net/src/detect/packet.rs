@@ -244,7 +244,7 @@ fn sided(side: FlowSide, m: gabion_rules::integer::IntegerMatch, v: [u64; 2]) ->
 
 /// `rpc`: program, version and procedure of an ONC RPC call (RFC 5531) in the payload.
 fn rpc(t: &RpcTest, h: &Decoded, payload: &[u8]) -> bool {
-    // Over TCP a record mark of four bytes stands before the message.
+    // Over TCP a record mark of four bytes precedes the message.
     let at = if matches!(h.transport, TransportHeader::Tcp(_)) { 4 } else { 0 };
     let word = |i: usize| -> Option<u32> {
         payload.get(at + 4 * i..)?.first_chunk::<4>().map(|b| u32::from_be_bytes(*b))

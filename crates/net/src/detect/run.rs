@@ -31,7 +31,7 @@ use gabion_rules::transform::ChainId;
 use gabion_rules::{Action, AddressId, PortId, Signature, SignatureFlags};
 use std::sync::Arc;
 
-/// Number of the first of the lists of rules on addresses only, behind those by class and direction.
+/// Number of the first of the lists of rules on addresses only, which follow those by class and direction.
 const IP_ONLY: u8 = 8;
 
 /// Whether rules may look at the packet's ports.
@@ -56,7 +56,7 @@ pub(crate) struct Hit {
     pub(crate) frame: Option<Box<Frame>>,
     /// What was done, once decided.
     pub(crate) action: Option<Action>,
-    /// It stands for the policy of this table of the firewall.
+    /// It represents the policy of this table of the firewall.
     pub(crate) policy: Option<(Policy, RuleHook)>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Scratch {
     pub(crate) bitmaps: Bitmaps,
     /// Rules without a pattern that fit.
     pub(crate) fitting: Fitting,
-    /// Rules that a transaction had no room to remember.
+    /// Rules that a transaction could not remember within the budget.
     pub(crate) forgotten: u64,
     /// Notes of transactions that are done, for the next ones.
     #[expect(clippy::vec_box, reason = "they move to transactions and back as they are")]
@@ -605,7 +605,7 @@ impl Run<'_> {
         matched && scripts.iter().all(|(script, negated)| self.script(s, *script, *negated))
     }
 
-    /// The last entropy computed of a buffer stands in the flow's records, under the buffer's name.
+    /// The last entropy computed of a buffer is in the flow's records, under the buffer's name.
     #[cold]
     fn keep_entropy(&mut self, s: &Signature, conditions: &[BufferCondition]) {
         let mut buffers = s.buffers.iter();
@@ -740,7 +740,7 @@ impl Run<'_> {
         self.flow.as_mut().map(|f| &mut f.ext.app)
     }
 
-    /// Takes room for what is to be remembered with the flow's transactions. False: there is none.
+    /// Charges the budget for what is to be remembered with the flow's transactions. False: it does not allow it.
     pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
         let budget = self.budget;
         self.app().is_some_and(|app| app.reserve(bytes, budget))

@@ -43,7 +43,7 @@ enum KeptState {
 }
 
 /// What detection remembers of a transaction in one direction. Most are inspected once and are done
-/// then, so this holds little; what else there is to remember of others stands in [`TxNotes`].
+/// then, so this holds little; what is to be remembered of other transactions is in [`TxNotes`].
 #[derive(Debug, Default)]
 pub(crate) struct TxDetect {
     /// Nothing more will match.
@@ -303,7 +303,7 @@ fn one(
     let mut bitmaps = std::mem::take(&mut run.scratch.bitmaps);
     bitmaps.clear();
     let many = candidates.len() >= grams::CANDIDATES_MIN;
-    // Candidates come by number, each once: rules that are new here go behind those known already.
+    // Candidates come by number, each once: new rules are appended to those already known.
     let mut seen = Seen { memory, known: 0 };
     seen.known = seen.memory.kept.len();
     for sig in &candidates {

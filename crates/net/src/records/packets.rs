@@ -56,7 +56,7 @@ impl RecordStage {
         }
     }
 
-    /// Notes what packet logs are given of the frame: an inner packet's flow stands for it.
+    /// Notes what packet logs need about the frame: an inner packet's flow represents it.
     pub(crate) fn note_wire(&mut self, cx: &PacketContext<'_>) {
         let (w, view, flow, outcome) = (&mut self.wire, cx.view, cx.flow.as_deref(), &*cx.outcome);
         if let Some(f) = flow

@@ -11,7 +11,7 @@ use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Direction, Tree};
 
-/// `seq` lies behind `than` (RFC 793 3.3: modulo 2^32).
+/// `seq` lies after `than` (RFC 793 3.3: modulo 2^32).
 fn is_behind(seq: u32, than: u32) -> bool {
     (seq.wrapping_sub(than) as i32) > 0
 }

@@ -41,7 +41,7 @@ impl WriteObject for TxPart<'_> {
     }
 }
 
-/// Writes a transaction's object, which the caller has opened and closes, and its companion behind
+/// Writes a transaction's object, which the caller has opened and closes, and its companion after
 /// it: closing the one and opening the other leaves one to be closed.
 fn write_objects(tx: &dyn Transaction, json: &mut Json, how: LogOptions<'_>) -> bool {
     let wrote = tx.log(json, how);

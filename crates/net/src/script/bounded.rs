@@ -236,7 +236,7 @@ fn gsub(lua: &Lua, args: &MultiValue) -> mlua::Result<(LuaString, i64)> {
     Ok((lua.create_string(&out)?, i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
-/// Writes what stands for a match.
+/// Writes the replacement of a match.
 fn replace(
     lua: &Lua,
     hay: &[u8],

@@ -54,7 +54,7 @@ pub(super) struct Call<'c, 'a> {
 /// What an object holds in addition to its class.
 #[derive(Default)]
 pub(super) enum Held {
-    /// Nothing: it stands for what is at hand.
+    /// Nothing: it represents the packet, flow or transaction at hand.
     #[default]
     Nothing,
     /// A number (a variable's).
@@ -96,7 +96,7 @@ struct State {
     running: Option<Function>,
 }
 
-/// Makes the libraries of a state, behind `require`.
+/// Makes the libraries of a state, which `require` returns.
 pub(super) fn install(
     lua: &Lua,
     setup: &ScriptSetup,

@@ -142,7 +142,7 @@ impl Scripts {
         Some(Script { lua, allowance, entry })
     }
 
-    /// Runs a rule's script; `None`: it failed, which is counted and said.
+    /// Runs a rule's script; `None`: it failed, which is counted and reported.
     pub(crate) fn matches(&mut self, script: u32, scene: Scene<'_>) -> Option<bool> {
         let s = self.scripts.get(script as usize)?.as_ref()?;
         let Some(entry) = &s.entry else {

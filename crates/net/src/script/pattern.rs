@@ -141,7 +141,7 @@ impl<'a> Matcher<'a> {
         self.pattern.get(at).copied()
     }
 
-    /// Position behind a single-character item that begins at `p`.
+    /// Position after a single-character item that begins at `p`.
     fn item_end(&self, p: usize) -> Result<usize, PatternError> {
         match self.p(p) {
             Some(b'%') if p + 1 >= self.pattern.len() => {
@@ -166,7 +166,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Whether a byte is in the set `[…]` that stands in `p..end`.
+    /// Whether a byte is in the set `[…]` at `p..end`.
     fn in_set(&self, b: u8, p: usize, end: usize) -> bool {
         let last = end - 1;
         let (mut q, negated) = match self.p(p + 1) {
@@ -195,7 +195,7 @@ impl<'a> Matcher<'a> {
         negated
     }
 
-    /// Whether the byte at `s` is what the item `p..end` stands for.
+    /// Whether the byte at `s` matches the item `p..end`.
     fn single(&self, s: usize, p: usize, end: usize) -> bool {
         let Some(&b) = self.hay.get(s) else { return false };
         match self.p(p) {
@@ -355,7 +355,7 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
-    /// `%f[set]`: position behind the set when the border lies here.
+    /// `%f[set]`: position after the set when the border lies here.
     fn frontier(&mut self, s: usize, p: usize) -> Matched {
         if self.p(p) != Some(b'[') {
             let missing = "missing '[' after '%f' in pattern";
