@@ -67,7 +67,7 @@ struct Alert<'a> {
 }
 
 impl AlertStage {
-    /// With these thresholds.
+    /// A stage with these thresholds.
     pub(crate) fn new(thresholds: Ordered<Thresholds>, turn: Option<Turn>) -> AlertStage {
         AlertStage { thresholds, tags: Tags::default(), turn, packets_alerted: 0 }
     }
@@ -94,7 +94,7 @@ impl AlertStage {
             false => hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx))),
         }
         self.packets_alerted = self.packets_alerted.wrapping_add(1);
-        // First what is decided about the packet, so that every record shows the end of it.
+        // The decisions about the packet come first, so that every record shows the final ones.
         let queue = self.queue(cx, detector, &mut hits);
         let sure = queue.iter().filter(|q| !q.is_asked).count();
         cx.account.counters.alerts += sure as u64;
@@ -117,7 +117,7 @@ impl AlertStage {
         log_with_alerts(cx, detector);
     }
 
-    /// Asks the thresholds about each hit, carries its action out and queues its alert.
+    /// Applies the thresholds to each hit, carries out its action and queues its alert.
     fn queue(
         &mut self,
         cx: &mut PacketContext<'_>,
@@ -279,14 +279,14 @@ impl AlertStage {
     }
 }
 
-/// Whether the limit on alerts of a packet hangs on thresholds that are asked later.
+/// Whether the limit on alerts of a packet depends on thresholds that are applied later.
 #[cold]
 fn must_ask_all(engine: &Engine, detector: &Detector, hits: &[Hit]) -> bool {
     let can_wait = |hit: &Hit| can_wait(engine, &detector.set.signatures[hit.sig as usize]);
     hits.len() > engine.options.alerts_max && hits.iter().any(can_wait)
 }
 
-/// What the rule's action does to packet and flow. The reason is that of a drop.
+/// Applies the rule's action to packet and flow. The reason is that of a drop.
 fn act(
     cx: &mut PacketContext<'_>,
     s: &Signature,
@@ -403,7 +403,7 @@ impl<'a> AlertTx<'a> {
 }
 
 impl Alert<'_> {
-    /// Writes the record of the alert, gathered from everything at hand.
+    /// Writes the record of the alert from all that is known of packet, flow and transaction.
     fn write(&self, cx: &mut PacketContext<'_>) {
         let (engine, view, flow) = (cx.engine, cx.view, cx.flow.as_deref());
         let Alert { signature: s, hit, action, stream, .. } = *self;
@@ -494,7 +494,7 @@ impl Alert<'_> {
     }
 }
 
-/// Source and target of the attack, as the rule says which side is the target.
+/// Source and target of the attack; the rule names the side that is the target.
 fn source_target(s: &Signature, view: &PacketView<'_>) -> Option<((Addr, u16), (Addr, u16))> {
     let ends = view.headers;
     let (src, dst) = ((ends.src, ends.sp), (ends.dst, ends.dp));

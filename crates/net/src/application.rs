@@ -1,5 +1,5 @@
-//! The stage of the application layer: data that is due goes to the flow's parser, and what the
-//! parser asked for is done.
+//! The stage of the application layer: data that is due goes to the flow's parser, and the
+//! requests of the parser are carried out.
 
 use crate::account::Account;
 use crate::app::{AppInput, AppLayer, Effects, Taken, Then};
@@ -19,7 +19,7 @@ use gabion_record::budget::Budget;
 use gabion_record::ledger::{Ledger, ShedReason};
 use smallvec::{SmallVec, smallvec};
 
-/// The application layer of a worker, but for what belongs to a flow.
+/// The application layer of a worker, without the state of single flows.
 pub(crate) struct ApplicationStage {
     /// What protocols may keep of flows and transactions.
     pub(crate) budget: Budget,
@@ -27,7 +27,7 @@ pub(crate) struct ApplicationStage {
     ranges: Ordered<Ranges>,
 }
 
-/// When data is given to a parser: the event time of its packet, and the clock.
+/// The time at which a parser gets data: the event time of its packet, and the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) ts_ns: u64,
@@ -37,22 +37,22 @@ pub(crate) struct Moment {
 /// How one side's data ended.
 #[derive(Clone, Copy)]
 enum Fed {
-    /// All that is due was given.
+    /// All data that was due was parsed.
     Done,
     /// The other side's data goes first, then this side's.
     OtherFirst,
-    /// Client and server are the other way round: it is the other side's data now.
+    /// Client and server are reversed: it is the other side's data now.
     Reversed,
 }
 
 impl ApplicationStage {
-    /// With this budget for what protocols keep.
+    /// A stage with this budget for what protocols keep.
     pub(crate) fn new(budget: Budget, ranges: Ordered<Ranges>) -> ApplicationStage {
         ApplicationStage { budget, expectations: Expectations::default(), ranges }
     }
 
-    /// Gives one side's data to the application layer, as far as it goes. True: client and server
-    /// turned out to be the other way round, and were exchanged.
+    /// Gives one side's data to the application layer, as far as possible. True: client and server
+    /// turned out to be reversed, and were exchanged.
     pub(crate) fn feed(
         &mut self,
         engine: &Engine,
@@ -62,11 +62,11 @@ impl ApplicationStage {
         effects: &mut Effects,
     ) -> bool {
         let mut is_swapped = false;
-        // Sides whose data is to be given, the next one last.
+        // Sides with data to parse, the next one last.
         let mut due: SmallVec<[Direction; 4]> = smallvec![d];
         while let Some(d) = due.pop() {
-            // A connection may be opened before the command that says what it is for: Suricata looks
-            // when there is something to find a protocol in.
+            // A connection may be opened before the command that announces its purpose: Suricata looks
+            // for the announcement when there is data to find a protocol in.
             if !self.expectations.is_empty() && flow.ext.app.is_undetected() {
                 self.meet_expectation(flow, at.clock_ns);
             }
@@ -134,7 +134,7 @@ impl ApplicationStage {
         fed
     }
 
-    /// Gives a datagram to the application layer. Returns the direction in which it went after all.
+    /// Gives a datagram to the application layer. Returns its final direction.
     pub(crate) fn datagram(
         &mut self,
         engine: &Engine,
@@ -174,7 +174,7 @@ impl ApplicationStage {
         went
     }
 
-    /// Carries out what input has led to. Gaps are counted by [`crate::tracking::StreamStage`].
+    /// Carries out the effects of input. Gaps are counted by [`crate::tracking::StreamStage`].
     pub(crate) fn carry_out(
         &mut self,
         effects: Effects,
@@ -229,7 +229,7 @@ impl ApplicationStage {
         }
     }
 
-    /// A flow that another has announced learns so.
+    /// Marks a flow that another flow has announced.
     pub(crate) fn meet_expectation(&mut self, flow: &mut Flow<NetFlow>, clock_ns: u64) {
         if self.expectations.is_empty() {
             return;
@@ -259,12 +259,12 @@ struct SideFeed<'a> {
     fed: Fed,
     /// The budget did not allow what the parser holds.
     is_refused: bool,
-    /// Bytes that were not parsed for want of room.
+    /// Bytes that were not parsed because the budget was used up.
     unparsed: u64,
 }
 
 impl SideFeed<'_> {
-    /// Notes where in the streams frames begin, where frames are wanted.
+    /// Notes the beginnings of frames in the streams, if frames are wanted.
     fn note_offsets(&mut self) {
         if !self.input.protocols.frames.is_empty() {
             self.app.note_offsets(Direction::BOTH.map(|d| self.ssn.stream(d).app_offset()));
@@ -344,7 +344,7 @@ impl SideFeed<'_> {
         true
     }
 
-    /// Leaves the session as the next side or packet is to find it.
+    /// Leaves the session ready for the next side or packet.
     fn settle(&mut self) {
         let (ssn, d) = (&mut *self.ssn, self.d);
         match self.fed {

@@ -18,7 +18,7 @@ pub(crate) struct PacketContext<'a> {
     pub(crate) view: &'a PacketView<'a>,
     /// Its flow, if it has one.
     pub(crate) flow: Option<&'a mut Flow<NetFlow>>,
-    /// What the TCP tracker made of it.
+    /// The outcome of the TCP tracker.
     pub(crate) tcp: Option<&'a TcpVerdict>,
     pub(crate) outcome: &'a mut PacketOutcome,
     pub(crate) findings: &'a mut Findings,
@@ -27,7 +27,7 @@ pub(crate) struct PacketContext<'a> {
 }
 
 impl PacketContext<'_> {
-    /// The same with more known of the packet.
+    /// The same context with an updated view of the packet.
     #[inline]
     pub(crate) fn with_view<'a>(&'a mut self, view: &'a PacketView<'a>) -> PacketContext<'a> {
         PacketContext {
@@ -43,7 +43,7 @@ impl PacketContext<'_> {
     }
 }
 
-/// Where the worker is in its input, which packets that it makes itself take over.
+/// The worker's position in its input; pseudo packets take it over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InputPlace {
     /// The clock at the frame at hand.
@@ -52,7 +52,7 @@ pub(crate) struct InputPlace {
     pub(crate) link: u16,
 }
 
-/// What is decided about a packet, gathered on its way.
+/// The decisions about a packet, collected over its stages.
 #[derive(Default)]
 pub(crate) struct PacketOutcome {
     /// Dropped, with the reason.
@@ -64,7 +64,7 @@ pub(crate) struct PacketOutcome {
     pub(crate) skip_detection: bool,
     pub(crate) events: SmallVec<[StreamEvent; 4]>,
     pub(crate) detection_events: SmallVec<[DetectionEvent; 2]>,
-    /// It opens a connection with the ports of one before.
+    /// It opens a connection with the ports of an earlier one.
     pub(crate) reuses_ports: bool,
     /// The parser took bytes, by direction.
     pub(crate) fed: [bool; 2],
@@ -72,7 +72,7 @@ pub(crate) struct PacketOutcome {
     pub(crate) early: Vec<Hit>,
     /// The firewall lets it through unless it is dropped.
     pub(crate) is_firewalled: bool,
-    /// An alert of it is written, or may be.
+    /// An alert about it is written, or may be written.
     pub(crate) has_alert: bool,
     /// Whether the last of its flow and hosts that was found tagged still is.
     pub(crate) is_tagged: Option<bool>,

@@ -1,4 +1,4 @@
-//! The first stage: frames to packets. Headers are decoded, fragments are put together.
+//! The first stage, from frames to packets: it decodes headers and reassembles fragments.
 
 use crate::account::Account;
 use crate::engine::Engine;
@@ -26,11 +26,11 @@ pub(crate) struct Datagram<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
 }
 
-/// The outcome of a fragment: the datagram it completes, the exception that it is.
+/// The outcome of a fragment: the datagram it completes, or the exception it causes.
 pub(crate) type Defragmented<'a> = (Option<Datagram<'a>>, Option<Exception>);
 
 impl DecodeStage {
-    /// With this budget for fragments.
+    /// A stage with this budget for fragments.
     pub(crate) fn new(config: DefragConfig, budget: Budget) -> DecodeStage {
         DecodeStage {
             set: Some(Box::new(PacketSet::new())),
@@ -67,7 +67,7 @@ impl DecodeStage {
         self.set = Some(set);
     }
 
-    /// Takes a fragment in, whose bytes these are. The datagram that it completes is for
+    /// Takes a fragment with these bytes. The datagram that it completes is for
     /// [`DecodeStage::give_back_datagram`].
     pub(crate) fn fragment<'f>(
         &mut self,

@@ -9,7 +9,7 @@ use gabion_record::IpProto;
 pub struct FrameIn<'a> {
     /// Event time, nanoseconds since 1970.
     pub ts_ns: u64,
-    /// The clock by which flows and all that waits time out, nanoseconds; never less than before. It
+    /// The clock by which flows and other state time out, nanoseconds; it never goes back. It
     /// is the event time unless that is stray.
     pub clock_ns: u64,
     /// The clock jumped so far at this frame that the flows it ends are counted.
@@ -24,12 +24,12 @@ pub struct FrameIn<'a> {
     pub wire_len: u32,
     /// The bytes.
     pub data: &'a [u8],
-    /// The outcome of each of its fragments, where they were put together before frames were spread
-    /// ([`crate::Dealer`]); none where the worker is to do it.
+    /// The outcome of each of its fragments, if they were reassembled before frames were distributed
+    /// ([`crate::Dealer`]); none if the worker reassembles them.
     pub fragments: Option<&'a [FragmentOutcome]>,
 }
 
-/// What the defragmenter made of one fragment.
+/// The defragmenter's result for one fragment.
 #[derive(Clone, Debug, Default)]
 pub struct FragmentOutcome {
     pub(crate) defrag: DefragOutcome,

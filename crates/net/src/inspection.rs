@@ -22,9 +22,9 @@ pub(crate) struct InspectionStage {
     turn: Option<Turn>,
 }
 
-/// What was asked about a packet.
+/// The rules that ran on a packet.
 pub(crate) enum Inspected {
-    /// Nothing.
+    /// None.
     Skipped,
     /// The firewall only, before flow or stream: the packet goes no further.
     Early,
@@ -35,7 +35,7 @@ pub(crate) enum Inspected {
 /// What a run of rules looks at in addition to the packet and its flow.
 #[derive(Default)]
 pub(crate) struct Material<'a> {
-    /// The flow's session and parser, taken out of it.
+    /// The flow's session and parser, moved out of the flow.
     pub(crate) tcp: Option<&'a TcpSession>,
     pub(crate) parser: Option<&'a dyn Parser>,
     /// Stream data that is due.
@@ -49,7 +49,7 @@ pub(crate) struct Material<'a> {
 }
 
 impl InspectionStage {
-    /// For the rules of an engine. `bits`: those of hosts and pairs.
+    /// A stage for the rules of an engine. `bits` are those of hosts and pairs.
     pub(crate) fn new(engine: &Engine, bits: Ordered<Bits>, turn: Option<Turn>) -> InspectionStage {
         InspectionStage {
             scratch: Scratch::default(),

@@ -21,8 +21,8 @@ pub(crate) struct FlowStage {
 }
 
 impl FlowStage {
-    /// Finds the packet's flow, or opens one. Flows that had to go are for
-    /// [`FlowStage::pop_displaced`].
+    /// Finds the packet's flow, or opens one. [`FlowStage::pop_displaced`] returns the flows that were
+    /// evicted for it.
     pub(crate) fn look_up(&mut self, view: &PacketView<'_>, f: &FrameIn<'_>) -> Lookup {
         let d = view.headers;
         let facts = PacketFacts {
@@ -37,7 +37,7 @@ impl FlowStage {
         self.table.packet(&packet_key(d), &facts)
     }
 
-    /// A flow whose time is up.
+    /// A flow that has timed out.
     pub(crate) fn pop_ended(
         &mut self,
         f: &FrameIn<'_>,
@@ -48,7 +48,7 @@ impl FlowStage {
         Some((flow, reason))
     }
 
-    /// A flow that the last packet has put an end to.
+    /// A flow that the last packet has displaced.
     pub(crate) fn pop_displaced(
         &mut self,
         f: &FrameIn<'_>,
@@ -84,13 +84,13 @@ pub(crate) struct StreamStage {
 }
 
 impl StreamStage {
-    /// With these budgets for sessions and their data.
+    /// A stage with these budgets for sessions and their data.
     pub(crate) fn new(engine: &Engine, sessions: Budget, data: Budget) -> StreamStage {
         StreamStage { tcp: TcpTracker::new(engine.options.stream.clone(), sessions, data) }
     }
 
-    /// Follows the session of a TCP packet, which learns whether it is established. `None`: it is
-    /// no TCP packet.
+    /// Follows the session of a TCP packet and notes in the packet whether it is established. `None`: the
+    /// packet is not TCP.
     pub(crate) fn follow(
         &mut self,
         engine: &Engine,
@@ -115,7 +115,7 @@ impl StreamStage {
         self.tcp.count_gap();
     }
 
-    /// The packet is done with: data that nobody needs any more goes.
+    /// The packet is finished: data that is not needed any more is freed.
     pub(crate) fn trim(&mut self, flow: &mut Flow<NetFlow>, dir: Direction) {
         if let Some(ssn) = flow.tcp.as_mut() {
             self.tcp.trim(ssn, dir);
@@ -165,7 +165,7 @@ pub(crate) fn count_segment(
     }
 }
 
-/// Carries out on a flow and its packet what the TCP tracker wants.
+/// Applies the TCP tracker's decisions to a flow and its packet.
 pub(crate) fn carry_out(
     v: &TcpVerdict,
     engine: &Engine,

@@ -1,4 +1,4 @@
-//! Thresholds asked in packet order, away from the workers.
+//! Thresholds applied in packet order, outside of the workers.
 //!
 //! A threshold counts matches of many flows, so several workers must ask it in packet order. Where the
 //! answer only decides whether an alert is written, no worker waits for its turn: it hands the alert on

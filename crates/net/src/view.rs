@@ -1,4 +1,4 @@
-//! A packet on its way through the worker: its headers and bytes, and what is known of it so far.
+//! A packet in the stages of a worker: its headers and bytes, and what is known about it so far.
 
 use gabion_flow::StreamEvent;
 use gabion_packet::Decoded;
@@ -10,13 +10,13 @@ use gabion_record::{Direction, PacketSource};
 pub(crate) struct PacketView<'a> {
     /// Headers.
     pub(crate) headers: &'a Decoded,
-    /// Bytes the offsets in `headers` count in.
+    /// The bytes that the offsets in `headers` refer to.
     pub(crate) frame: &'a [u8],
     /// Payload.
     pub(crate) payload: &'a [u8],
     /// Event time.
     pub(crate) ts_ns: u64,
-    /// The clock by which what waits times out.
+    /// The clock by which flows and other state time out.
     pub(crate) clock_ns: u64,
     /// LINKTYPE of the capture at hand.
     pub(crate) link: u16,
@@ -28,7 +28,7 @@ pub(crate) struct PacketView<'a> {
     pub(crate) ignores_checksums: bool,
     /// Direction in its flow.
     pub(crate) direction: Option<Direction>,
-    /// Made by the engine at a flow's end: no packet of the wire.
+    /// A pseudo packet, which the engine makes at a flow's end.
     pub(crate) is_pseudo: bool,
     /// TCP connection is established (others: both directions seen).
     pub(crate) is_established: bool,

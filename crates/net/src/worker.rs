@@ -1,6 +1,6 @@
 //! One worker: frames in, findings out.
 //!
-//! Order of a packet's way, as Suricata's flow worker has it: decode (inner packets of tunnels
+//! The order of a packet's stages is that of Suricata's flow worker: decode (inner packets of tunnels
 //! first), defragmentation, flow, TCP and streams, application layer, detection, alerts, records,
 //! release of what is finished. Each stage is in a file of its own; this one is read from
 //! [`Worker::take`] to [`Stages::finish`]. Flows whose time is up end before the packet that shows
@@ -120,37 +120,37 @@ impl Worker {
         self.take(f, sink)
     }
 
-    /// A frame that belongs to another worker of the group, or is not read: only its time counts, by
-    /// which flows end; its bytes are not looked at. True: some flows were ended and there may be more,
+    /// A frame that belongs to another worker of the group, or is not read. Only its time counts, by
+    /// which flows end; its bytes are not looked at. True: some flows were ended and more may be due;
     /// call it again.
     #[inline]
     pub fn advance_clock(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         if let Some(turn) = &self.turn {
             turn.before_frame(f.number);
         }
-        // A stray time is not shown by the records of the end.
+        // Records of the end do not show a stray time.
         if f.ts_ns <= f.clock_ns {
             self.advance_event_time(f.ts_ns);
         }
         self.end_due(f, sink)
     }
 
-    /// Frames have come to this event time, whether the worker was shown them or not: what is still
-    /// there at the end of the input ends at the latest.
+    /// Frames have reached this event time, whether the worker has seen them or not: flows that are left
+    /// at the end of the input end at the latest such time.
     #[inline]
     pub fn advance_event_time(&mut self, ts_ns: u64) {
         self.now_ns = self.now_ns.max(ts_ns);
     }
 
-    /// Nanoseconds of the clock before which frames of others end no flow here: those need not be
-    /// shown one by one, the last of them will do.
+    /// Nanoseconds of the clock before which frames of other workers end no flow here: the worker need
+    /// not see each of these frames, the last one is enough.
     #[inline]
     pub fn next_expiry(&self) -> u64 {
         self.flow.table.next_expiry()
     }
 
-    /// Takes one frame of which [`Worker::advance_clock`] knows: decodes it, and sends each packet in
-    /// it on its way, the innermost first.
+    /// Takes one frame that [`Worker::advance_clock`] knows about: decodes it and processes each packet in
+    /// it, the innermost first.
     pub fn take(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         let Some(link) = Link::from_linktype(f.link.into()) else { return false };
         if let Some(turn) = &self.turn {
@@ -258,7 +258,7 @@ impl Worker {
         exception.on_packet(engine, outcome);
     }
 
-    /// The last part of the way of a packet that has no flow.
+    /// The last stages of a packet that has no flow.
     fn finish_without_flow(
         &mut self,
         view: &PacketView<'_>,
@@ -302,7 +302,7 @@ impl Worker {
         self.flow.table.close();
     }
 
-    /// Ends some of the flows left; true when there are more.
+    /// Ends some of the remaining flows; true when more are left.
     pub fn end_some(&mut self, sink: &mut dyn NetSink) -> bool {
         let end = FrameIn {
             ts_ns: self.now_ns,
@@ -359,7 +359,7 @@ impl Worker {
     }
 }
 
-/// A packet of a frame as it sets out: its headers, and the bytes they count in.
+/// A packet of a frame before its first stage: its headers, and the bytes they count in.
 fn view_of<'a>(
     f: &FrameIn<'_>,
     (d, bytes): (&'a Decoded, &'a [u8]),
@@ -393,7 +393,7 @@ fn view_of<'a>(
 
 impl Stages {
     /// A packet that belongs to a flow: TCP and streams or a datagram, the application layer, then the
-    /// last part of its way. Returns the state that the flow comes to.
+    /// last stages. Returns the new state of the flow.
     fn in_flow(
         &mut self,
         common: &mut Common,
@@ -461,8 +461,8 @@ impl Stages {
         state
     }
 
-    /// What there is to decide before a packet meets its stream: whether its flow is dropped, and
-    /// what the firewall says.
+    /// Decides what is due before a packet reaches its stream: whether its flow is dropped, and
+    /// whether the firewall accepts it.
     fn filter_before_stream(
         &mut self,
         common: &mut Common,
@@ -483,7 +483,7 @@ impl Stages {
     }
 
     /// Gives stream data that is due to the application layer. Returns the packet's direction, which
-    /// may have turned out to be the other, and whether nothing of the flow is of use any more.
+    /// may have turned out to be the opposite, and whether nothing of the flow is needed any more.
     fn feed(
         &mut self,
         common: &mut Common,
@@ -511,7 +511,7 @@ impl Stages {
         (dir, is_stopped)
     }
 
-    /// Carries out what input to the application layer has led to.
+    /// Carries out the effects of input to the application layer.
     pub(crate) fn carry_out(
         &mut self,
         effects: Effects,
@@ -526,7 +526,7 @@ impl Stages {
         self.app.carry_out(effects, common, flow, outcome, clock_ns);
     }
 
-    /// The last part of a packet's way: rules, alerts, records, release of what is finished.
+    /// The last stages of a packet: rules, alerts, records, release of what is finished.
     pub(crate) fn finish(&mut self, cx: &mut PacketContext<'_>) {
         let stream_events = std::mem::take(&mut cx.outcome.events);
         let detection_events = std::mem::take(&mut cx.outcome.detection_events);
@@ -600,7 +600,7 @@ impl Stages {
     }
 }
 
-/// Gives up the packet's direction's frames that are inspected and logged.
+/// Frees the frames of the packet's direction that are inspected and logged.
 fn settle_frames(cx: &mut PacketContext<'_>) {
     let Some(flow) = cx.flow.as_deref_mut() else { return };
     if let (Some(frames), Some(d)) = (flow.ext.app.frames.as_mut(), cx.view.direction) {

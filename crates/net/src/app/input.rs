@@ -12,13 +12,13 @@ use gabion_proto::{Endpoints, Input, Outcome, ParseContext, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::{DetectionEvent, ProtoId, STREAM_FRAME, Transport};
 
-/// How far the protocol of a side's data is known.
+/// What is known about the protocol of a side's data.
 enum Detected {
-    /// It is known. If this piece showed it: the stream depth that it asks for.
+    /// It is known. If this piece showed it: the stream depth that the protocol asks for.
     Known { depth: Option<u64> },
     /// Wait for more.
     Unknown,
-    /// The sides are the other way round.
+    /// The sides are reversed.
     Reversed,
 }
 
@@ -84,7 +84,7 @@ impl AppLayer {
         side.is_closed |= eof;
         self.is_fed = true;
         if self.parser.is_none() {
-            // The other side is looked at until it is known what it says.
+            // The other side is looked at until its protocol is known.
             self.sides[i].is_disabled = true;
             self.sides[other.index()].is_disabled |= self.is_detected(other);
             return Taken { depth, ..Taken::used(bytes.len()) };
@@ -142,13 +142,13 @@ impl AppLayer {
                     }
                     if other != ProtoId::UNKNOWN && other != proto {
                         input.effects.events.push(DetectionEvent::MismatchBothDirections);
-                        // Before anything was parsed the client's word counts.
+                        // Before anything was parsed the client's protocol counts.
                         if !self.is_fed && d == Direction::ToServer {
                             self.proto = ProtoId::UNKNOWN;
                         }
                     }
                 }
-                // The end leaves the question open; what there is goes to the parser.
+                // The end does not decide it; the bytes so far go to the parser.
                 Answer::Open if eof && self.proto.is_known() => {}
                 Answer::Open => return Detected::Unknown,
                 Answer::Done => {
@@ -166,7 +166,7 @@ impl AppLayer {
             return Detected::Unknown;
         }
         if eof && bytes.is_empty() && !self.sides.iter().any(|s| s.is_seen) {
-            // An announced flow in which nothing came.
+            // An announced flow without data.
             input.effects.events.push(DetectionEvent::WrongDirectionFirstData);
             self.settle(input, ProtoId::FAILED);
             return Detected::Unknown;
@@ -182,7 +182,7 @@ impl AppLayer {
         Detected::Known { depth: protocol(proto).and_then(|p| p.stream_depth) }
     }
 
-    /// No byte of this direction will show the protocol any more. Whether it is known nevertheless.
+    /// No further byte of this direction can show the protocol. Returns whether it is known nevertheless.
     fn give_up_detection(&mut self, input: &mut AppInput<'_>, d: Direction, len: usize) -> bool {
         let (i, o) = (d.index(), d.opposite().index());
         self.sides[i].is_done = true;
@@ -220,9 +220,9 @@ impl AppLayer {
         }
     }
 
-    /// Looks for the protocol in the first datagram of a direction. What the first one of the flow
-    /// says counts, and what the other side says if that was nothing. Returns the direction in which
-    /// the datagram went after all.
+    /// Looks for the protocol in the first datagram of a direction. The first datagram of the flow
+    /// decides, and the other side's first datagram if it did not. Returns the datagram's final
+    /// direction.
     fn detect_datagram(
         &mut self,
         input: &mut AppInput<'_>,
@@ -265,8 +265,8 @@ impl AppLayer {
         d
     }
 
-    /// Takes one datagram. `may_swap`: it may turn out to be one of the server. Returns the direction
-    /// in which it went after all.
+    /// Takes one datagram. `may_swap`: it may turn out to be the server's. Returns its
+    /// final direction.
     pub(crate) fn datagram(
         &mut self,
         input: &mut AppInput<'_>,
@@ -290,7 +290,7 @@ impl AppLayer {
             return false;
         }
         if !self.proto.is_known() {
-            // Without its first bytes nothing is to be found, on either side (as in Suricata).
+            // Without the first bytes no protocol can be found, on either side (as in Suricata).
             self.sides[d.index()].is_done = true;
             self.disable();
             return false;
@@ -302,7 +302,7 @@ impl AppLayer {
             side.is_disabled = true;
             return false;
         }
-        // What the other side showed holds for this one.
+        // The protocol that the other side showed holds for this side.
         if side.proto == ProtoId::UNKNOWN {
             side.proto = self.proto;
         }
@@ -310,7 +310,7 @@ impl AppLayer {
         self.parse(input, d, Input::Gap { len }) != Outcome::Error
     }
 
-    /// Gives input to the parser, and takes up what it leads to.
+    /// Gives input to the parser, and collects its effects.
     pub(super) fn parse(
         &mut self,
         input: &mut AppInput<'_>,
@@ -367,7 +367,7 @@ impl AppLayer {
         if outcome == Outcome::Error {
             bump(&mut input.counters.errors, self.proto, transport);
             effects.parser_error = true;
-            // A stream can't be followed any more; the next datagram is as good as any.
+            // A stream can't be followed any more; a datagram does not depend on earlier ones.
             if transport == Transport::Tcp {
                 self.disable();
             }
@@ -389,7 +389,7 @@ impl AppLayer {
             Direction::BOTH.map(|d| protocol(self.proto).map_or(1, |p| p.table.last_state(d)));
         let mut sparing = input.protocols.sparing(self.proto, &self.records, self.sent);
         while self.txs.next_id() < next {
-            // Parsers spare the same themselves, as far as they know of it.
+            // Parsers skip the same transactions themselves, as far as they can know.
             self.txs.go_on_with(parser.txs().first_from(self.txs.next_id()).min(next));
             let id = self.txs.next_id();
             if id == next {
@@ -402,7 +402,7 @@ impl AppLayer {
                 && let Some(is) = tx.map(Transaction::standing)
                 && !sparing.keeps(&is)
             {
-                // Nobody sees it: neither a rule nor who reads the records.
+                // Neither a rule nor a record uses it.
                 parser.free(id);
                 self.txs.go_on_with(id + 1);
                 continue;
@@ -423,7 +423,7 @@ impl AppLayer {
         self.note_changes(first_new);
     }
 
-    /// Gives the old protocol up and looks for another.
+    /// Drops the old protocol and looks for another.
     fn switch(&mut self) {
         let Some(change) = self.change.take() else { return };
         self.original = self.proto;

@@ -1,5 +1,5 @@
-//! The application layer of a flow: finds the protocol, feeds its parser, keeps account of its
-//! transactions until they are inspected, logged and free.
+//! The application layer of a flow: finds the protocol, feeds its parser, and keeps its
+//! transactions until they are inspected, logged and freed.
 
 mod allowance;
 mod charge;
@@ -55,17 +55,17 @@ pub(crate) struct TxMemory {
 struct Side {
     /// The protocol as seen in its data.
     proto: ProtoId,
-    /// No byte of it will show the protocol any more.
+    /// No further byte of it can show the protocol.
     is_done: bool,
     /// It has sent data.
     is_seen: bool,
-    /// Bytes to wait for before the parser is asked again.
+    /// Bytes to wait for before the parser is called again.
     needed: usize,
-    /// Its data is of no use any more.
+    /// Its data is not needed any more.
     is_disabled: bool,
-    /// Its end was given to the parser.
+    /// The parser has seen its end.
     is_closed: bool,
-    /// Stream offset of what was not parsed yet; kept up only where frames are wanted.
+    /// Stream offset of the first byte that was not parsed; maintained only if frames are wanted.
     offset: u64,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct AppLayer {
     change: Option<ProtocolChange>,
     announced: Option<Vec<u8>>,
     txs: TxList<TxMemory>,
-    /// Which of them are to be looked at, where they are many.
+    /// Which of them are to be looked at, if there are many.
     crowd: Option<Box<Crowd>>,
     /// Records of its transactions so far.
     pub(crate) records: RecordAllowance,
@@ -96,9 +96,9 @@ pub(crate) struct AppLayer {
     /// Transactions seen, those before a change of protocol too.
     pub(crate) tx_total: u64,
     only_one_direction_raised: bool,
-    /// The session was picked up in the middle: its sides may be the wrong way round.
+    /// The session was picked up in the middle: its sides may be reversed.
     pub(crate) is_midstream: bool,
-    /// The parser was given something.
+    /// The parser has had input.
     is_fed: bool,
     /// No rule looks at transactions of its protocol.
     is_unlooked: bool,
@@ -113,7 +113,7 @@ impl AppLayer {
         self.sides[d.index()].proto
     }
 
-    /// Whether the question of the protocol is settled in one direction.
+    /// Whether the protocol is decided in one direction.
     pub(crate) fn is_detected(&self, d: Direction) -> bool {
         let side = self.sides[d.index()];
         side.proto != ProtoId::UNKNOWN || side.is_done
@@ -124,12 +124,12 @@ impl AppLayer {
         self.proto == ProtoId::UNKNOWN && self.announced.is_none()
     }
 
-    /// Whether data of a direction is of any use still.
+    /// Whether data of a direction is still needed.
     pub(crate) fn is_off(&self, d: Direction) -> bool {
         self.proto == ProtoId::FAILED || self.sides[d.index()].is_disabled
     }
 
-    /// Whether no data of either direction is of use.
+    /// Whether no data of either direction is needed.
     pub(crate) fn is_all_off(&self) -> bool {
         self.proto == ProtoId::FAILED || self.sides.iter().all(|s| s.is_disabled)
     }
@@ -139,14 +139,14 @@ impl AppLayer {
         self.sides.iter().all(|s| s.is_closed)
     }
 
-    /// Neither side's data is of use any more.
+    /// Marks both sides' data as not needed any more.
     fn disable(&mut self) {
         for side in &mut self.sides {
             side.is_disabled = true;
         }
     }
 
-    /// Notes where in the stream the data of each side begins that was not parsed yet.
+    /// Notes where in the stream each side's data begins that was not parsed yet.
     pub(crate) fn note_offsets(&mut self, offsets: [u64; 2]) {
         for (side, offset) in self.sides.iter_mut().zip(offsets) {
             side.offset = offset;
@@ -158,7 +158,7 @@ impl AppLayer {
         (self.parser.is_some() || self.tx_total > 0).then_some(self.tx_total)
     }
 
-    /// Client and server turned out to be the other way round.
+    /// Client and server turned out to be reversed.
     pub(crate) fn swap_directions(&mut self) {
         self.sides.swap(0, 1);
         self.first_seen = self.first_seen.map(Direction::opposite);
@@ -251,7 +251,7 @@ impl AppLayer {
         tx.only().is_none_or(|only| only == d).then_some(id)
     }
 
-    /// The one transaction that is there, if it is one only.
+    /// The only transaction, if there is exactly one.
     pub(crate) fn only_live_tx(&self) -> Option<u64> {
         (self.txs.len() == 1).then(|| self.txs.first_id())
     }

@@ -1,14 +1,14 @@
-//! Conditions that many rules share, asked once per transaction.
+//! Conditions that many rules share, evaluated once per transaction.
 //!
 //! Thousands of rules want `POST` as the method or no `Referer` in the headers. Traffic made to hit
-//! fast patterns makes all of them candidates, and each would ask for itself, after fetching its parts
+//! fast patterns makes all of them candidates, and each would evaluate the condition again, after fetching its parts
 //! from memory. The most frequent of these conditions of a protocol and direction get a number here
-//! (a gate); a rule knows its gates as one word. What a gate says is kept while a transaction's
-//! candidates are looked at, so a rule one of whose gates is shut costs a few instructions.
+//! (a gate); a rule has its gates in one word. The result of a gate is kept while a transaction's
+//! candidates are looked at, so a rule with a shut gate costs a few instructions.
 //!
-//! Only conditions that stand alone are gates: one `content` with fixed place in a buffer that does not
+//! Only independent conditions are gates: one `content` with fixed place in a buffer that does not
 //! grow and has no transforms. They are necessary for their rule, so a shut gate never hides a match;
-//! they are asked once their buffer's state is over, when the answer cannot change any more.
+//! they are evaluated once their buffer's state is over, when the result cannot change any more.
 
 use super::buffer_facts::BufferFacts;
 use crate::limits::GATES_MAX;
@@ -35,7 +35,7 @@ pub(crate) struct Gate {
     pub(crate) multi: bool,
     /// A rule that has the condition.
     pub(crate) sig: u32,
-    /// The condition, alone.
+    /// The condition without its rule.
     pub(crate) condition: BufferCondition,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Gates {
     of_rule: Vec<u64>,
 }
 
-/// What is known of the gates for the transaction at hand.
+/// The known results of the gates for the current transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answers {
     known: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Answers {
 }
 
 impl Gates {
-    /// Whether a gate of the rule is shut. `ask` answers for one gate; `None`: not settled yet.
+    /// Whether a gate of the rule is shut. `ask` evaluates one gate; `None`: not decided yet.
     #[inline]
     pub(crate) fn refuse(
         &self,
@@ -116,8 +116,8 @@ fn fixed(operand: Option<Operand<i32>>) -> Result<Option<i32>, ()> {
     }
 }
 
-/// Whether what the rule asks may change something even when it does not match in the end: then all
-/// is asked in the order written.
+/// Whether the rule's conditions may change something even if the rule does not match in the end: then
+/// all are evaluated in the order written.
 fn has_side_effects(s: &Signature) -> bool {
     let by_buffer = s
         .buffers
