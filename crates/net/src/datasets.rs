@@ -37,11 +37,11 @@ enum MemcapTooSmall {
 #[derive(Debug)]
 struct Values {
     map: HashMap<Box<[u8]>, Entry, RandomState>,
-    /// Counted so far, in bytes; 0 with `cap` 0.
+    /// Bytes counted so far; 0 if `cap` is 0.
     used: u64,
     /// `memcap`; 0: none.
     cap: u64,
-    /// Of one value, without a string's text.
+    /// Bytes of one value, without a string's text.
     each: u64,
 }
 
@@ -66,7 +66,7 @@ impl Values {
         Ok(Values { map: HashMap::default(), used, cap, each })
     }
 
-    /// Adds a value that is not there yet. An error is what it would have come to in memory.
+    /// Adds a value that the set does not have yet. The error is the memory that it would have needed.
     fn add(&mut self, value: Box<[u8]>, entry: Entry, is_string: bool) -> Result<bool, u64> {
         if self.map.contains_key(&value) {
             return Ok(false);
@@ -116,8 +116,8 @@ pub struct Datasets {
 }
 
 impl Datasets {
-    /// Adds a set with what its file holds: the file's name as messages show it, and its text.
-    /// What is wrong is added to `notes`; false when the set is refused, it is not added then.
+    /// Adds a set with the content of its file: the file's name as messages show it, and its text.
+    /// Faults are added to `notes`; false if the set is refused and not added.
     pub fn open(
         &mut self,
         def: &DatasetDef,
@@ -169,12 +169,12 @@ impl Datasets {
         }
     }
 
-    /// Whether rules write this set, so that who asks it when matters.
+    /// Whether rules write this set, so that the order of lookups matters.
     pub(crate) fn is_written(&self, dataset: u32) -> bool {
         self.sets.get(dataset as usize).is_some_and(|s| s.is_written)
     }
 
-    /// Value of a buffer as the set keeps it: hashes and addresses are of fixed length.
+    /// The value of a buffer as the set stores it: hashes and addresses are of fixed length.
     fn fits(def: &DatasetDef, value: &[u8]) -> bool {
         match def.kind {
             DatasetType::String => !value.is_empty(),

@@ -1,8 +1,8 @@
-//! Flows that others announced and that have not come yet.
+//! Flows that other flows announced and that have not begun yet.
 //!
-//! An announcement names two addresses, and a port of each or none. Those that wait are found by what
-//! they name, so that a flow is looked for among the few that fit it, however many wait; the oldest
-//! is taken first.
+//! An announcement names two addresses, and for each a port or none. Waiting announcements are indexed by
+//! what they name, so that a flow is compared only with the few that fit it, however many wait; the
+//! oldest is taken first.
 
 use crate::limits::{EXPECTATION_SECONDS, EXPECTATIONS_MAX, reached};
 use foldhash::fast::RandomState;
@@ -13,7 +13,7 @@ use gabion_record::applayer::ProtoId;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 
-/// What an announcement names: two addresses, and their ports if it says them.
+/// What an announcement names: two addresses, and their ports if it has them.
 type Named = (Addr, Option<u16>, Addr, Option<u16>);
 
 /// One announced flow.
@@ -29,15 +29,15 @@ struct Waiting {
 /// Announced flows, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Expectations {
-    /// Those that came are left empty until they are the oldest.
+    /// Announcements that were met are left empty until they are the oldest.
     waiting: VecDeque<Option<Waiting>>,
     /// Number of the first of `waiting`.
     first: u64,
-    /// Numbers of those that name this, oldest first.
+    /// Numbers of the announcements that name this, oldest first.
     named: HashMap<Named, VecDeque<u64>, RandomState>,
     /// Whether any ever named a port of the first address, of the second, both or none.
     shapes: [bool; 4],
-    /// How many wait.
+    /// The number of waiting announcements.
     len: usize,
     steps: u64,
 }
@@ -52,13 +52,13 @@ impl Expectations {
         self.len == 0
     }
 
-    /// Work done so far: announcements put in, looked for, let go. Tests bound it.
+    /// Work done so far: announcements inserted, looked up, removed. Tests bound it.
     #[cfg(test)]
     pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Remembers what a flow announced.
+    /// Adds a flow's announcement.
     pub(crate) fn add<T>(&mut self, e: Expectation, of: &Flow<T>, ends: &Endpoints, now_ns: u64) {
         let at = gabion_proto::registry().iter().position(|p| p.table.name == e.proto);
         let Some(at) = at else { return };
@@ -75,7 +75,7 @@ impl Expectations {
     fn put(&mut self, w: Waiting) {
         self.steps += 1;
         if self.waiting.len() >= EXPECTATIONS_MAX {
-            // One that has been taken already costs nobody anything.
+            // An announcement that was already met is not counted as lost.
             if self.waiting.front().is_some_and(Option::is_some) {
                 reached::EXPECTATIONS_MAX.count();
             }
@@ -88,7 +88,7 @@ impl Expectations {
         self.len += 1;
     }
 
-    /// Lets the oldest go; it is the first of those that name the same.
+    /// Removes the oldest; it is the first of those that name the same.
     fn forget_oldest(&mut self) {
         self.steps += 1;
         let Some(oldest) = self.waiting.pop_front() else { return };
@@ -99,7 +99,7 @@ impl Expectations {
         }
     }
 
-    /// Takes the first out of those that name this.
+    /// Removes the first announcement that names this.
     fn unname(&mut self, named: &Named) {
         if let Some(list) = self.named.get_mut(named) {
             list.pop_front();
@@ -109,7 +109,7 @@ impl Expectations {
         }
     }
 
-    /// The announcement of a new flow, taken out.
+    /// Removes and returns the announcement of a new flow.
     pub(crate) fn take(
         &mut self,
         src: (Addr, u16),
@@ -178,7 +178,7 @@ mod tests {
             if random(2) == 0 {
                 let some = |n: u64, port: u16| (n == 0).then_some(port);
                 let named = (a, some(random(2), p), b, some(random(2), q));
-                // As times are, those that are announced later last longer.
+                // Times do not go back, so later announcements last longer.
                 let w = waiting(named, now, now + 20);
                 table.put(w.clone());
                 model.push(w);

@@ -25,7 +25,7 @@ fn stranger(n: u64) -> Addr {
     Addr::v4((0x0b00_0000 + n as u32).to_be_bytes())
 }
 
-/// Steps of `items` that go by turns to tables whose budgets share this room.
+/// Steps of `items` that go by turns to tables with budgets that share this capacity.
 fn spread<T>(
     (items, room, workers): (u64, u64, usize),
     new: impl Fn(Budget) -> T,
@@ -302,7 +302,7 @@ fn segments_of_a_stream() {
     }
 }
 
-/// Flows of MQTT whose messages wait for answers that never come: what it takes to weigh them.
+/// Flows of MQTT whose messages wait for answers that never come: the work to account for them.
 #[test]
 fn what_protocols_hold() {
     const MESSAGES: u64 = 20_000;

@@ -1,7 +1,7 @@
-//! What is left of a flow when it ends: its last data is inspected, its records are written.
+//! The end of a flow: its last data is inspected, its records are written.
 //!
-//! Suricata makes a packet of its own for each direction in which something was not looked at yet; so
-//! does the engine. Such a packet has addresses and ports and nothing else.
+//! Suricata makes a pseudo packet for each direction with data that was not inspected yet, and so does
+//! the engine. Such a packet has only addresses and ports.
 
 use crate::app::Effects;
 use crate::application::Moment;
@@ -18,7 +18,7 @@ use gabion_record::{Direction, PacketSource};
 use smallvec::SmallVec;
 
 impl Stages {
-    /// A flow has ended, at this event time: what is left of it is inspected and logged.
+    /// A flow has ended, at this event time: its remaining data is inspected and logged.
     pub(crate) fn end_flow(
         &mut self,
         common: &mut Common,
@@ -31,7 +31,7 @@ impl Stages {
             EndReason::Forced => common.account.ledgers.flows.shed(ShedReason::FlowMemcap, 1, 0),
             _ => common.account.ledgers.flows.pass(1, 0),
         }
-        // Of a flow that was dropped nothing more comes to an end.
+        // A flow that was dropped has nothing left to inspect.
         let is_dropped = flow.ext.flags.dropped && common.engine.options.inline;
         if !is_dropped {
             self.end_streams(common, &mut flow, place, sink);
@@ -59,8 +59,7 @@ impl Stages {
         self.stream.recycle(&mut flow);
     }
 
-    /// The streams of a flow have ended: what is left of each side is given to the application layer
-    /// and inspected.
+    /// The streams of a flow have ended: the remaining data of each side is parsed and inspected.
     fn end_streams(
         &mut self,
         common: &mut Common,
@@ -72,7 +71,7 @@ impl Stages {
         let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
         let detection = common.engine.detector.is_some();
         for d in Direction::BOTH {
-            // What is left of one side may be what makes the other's worth looking at.
+            // The remaining data of one side may be the reason to look at the other's.
             let app = &flow.ext.app;
             let is_open = pending.contains(&d)
                 || app.has_open_work(d, detection)
@@ -83,7 +82,7 @@ impl Stages {
         }
     }
 
-    /// What is left of both directions is inspected and logged, before the packet at hand.
+    /// The remaining data of both directions is inspected and logged, before the current packet.
     pub(crate) fn flush(
         &mut self,
         common: &mut Common,
@@ -127,7 +126,7 @@ impl Stages {
             p.finish(d);
         }
         outcome.skip_detection |= flow.ext.flags.dropped || flow.ext.flags.passed;
-        // Data after holes comes in pieces of its own.
+        // Data after holes comes in separate pieces.
         let inspects = common.engine.detector.is_some() && !outcome.skip_detection;
         for n in 1.. {
             let view = pseudo_view(&headers, flow, d, place);
@@ -144,7 +143,7 @@ impl Stages {
     }
 }
 
-/// Headers of the packet that the engine makes at a flow's end.
+/// Headers of the pseudo packet at a flow's end.
 fn pseudo_headers(flow: &Flow<NetFlow>, d: Direction) -> Decoded {
     let mut h = Decoded::new();
     let (src, dst) = (flow.source(d), flow.source(d.opposite()));

@@ -6,8 +6,8 @@
 //! remembers.
 //!
 //! The engine is sans-I/O: it reads no clock and no file. One [`Engine`] is shared read-only, each
-//! [`Worker`] owns the flows whose packets it receives; a [`Dealer`] chooses the worker of a packet. `worker`
-//! connects the crates below: packet → flow → proto → rules.
+//! [`Worker`] owns the flows whose packets it receives; a [`Dealer`] chooses the worker of a packet.
+//! `worker` connects the crates below: packet → flow → proto → rules.
 #![forbid(unsafe_code)]
 
 mod account;

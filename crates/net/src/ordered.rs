@@ -1,21 +1,21 @@
 //! State that outlives flows, used by several workers in packet order, as if there were one.
 //!
-//! Every use of such state has a ticket: the frame at hand, and for flows that end before a frame
+//! Every use of such state has a ticket: the current frame, and for flows that end before a frame
 //! the number of the flow's first packet, since they end in that order. A worker that wants the
 //! state waits until all others are past every earlier ticket; the worker with the earliest ticket
 //! never waits, so the wait ends. The state is thus used in packet order, and rules that count, or remember
 //! hosts, answer the same with any number of workers. Uses are rare (a rule must have matched so
 //! far), so the waits are too.
 //!
-//! How to wait is the caller's business: the engine knows no threads, it is handed a function.
+//! The caller decides how to wait: the engine knows no threads, it receives a function.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Frames' tickets of a worker that is gone.
+/// The frame's ticket of a worker that has ended.
 const GONE: u64 = u64::MAX;
 
-/// A worker's place, on cache lines of its own: the frame at hand, twice its number and one more
+/// A worker's place, on cache lines of its own: the current frame, twice its number and one more
 /// while it is the worker's own; below it the flow that ends.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -45,7 +45,7 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Turns {
     places: Box<[Place]>,
-    /// Called while waiting, with how often it was called before.
+    /// Called while waiting, with the number of earlier calls.
     pause: fn(u32),
 }
 
@@ -63,7 +63,7 @@ impl Turns {
         }
     }
 
-    /// How often state across flows was used, and how often a worker had to wait for that.
+    /// The number of uses of state across flows, and the number of those that had to wait.
     pub(crate) fn uses(&self) -> (u64, u64) {
         self.places.iter().fold((0, 0), |(uses, waits), p| {
             (uses + p.uses.load(Ordering::Relaxed), waits + p.waits.load(Ordering::Relaxed))
@@ -106,7 +106,7 @@ impl Turn {
         Turn { turns: Arc::clone(turns), worker: n }
     }
 
-    /// The worker is gone, and stays so.
+    /// The worker has ended, and stays ended.
     pub(crate) fn leave(&self) {
         self.to(GONE);
     }

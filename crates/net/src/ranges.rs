@@ -1,7 +1,7 @@
-//! Files that come in ranges over several flows (RFC 9110 14), put together again.
+//! Reassembles files that come in ranges over several flows (RFC 9110 14).
 //!
 //! A client that asks for a file in pieces, each over a connection of its own, shows no flow the
-//! whole of it. Pieces are kept by what they are part of until there is no hole left; the flow that
+//! whole file. Pieces are kept by their file until no hole is left; the flow that
 //! brings the last one gets the whole file as a further file of its transaction, which is inspected,
 //! logged and stored as any other. Where pieces overlap, the first byte seen counts.
 
@@ -11,7 +11,7 @@ use gabion_proto::FilePiece;
 use gabion_record::Tree;
 use std::collections::BTreeMap;
 
-/// How much is kept for how long.
+/// The limits of memory and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeOptions {
     /// Bytes of all pieces together (`app-layer.protocols.http.byterange.memcap`).
@@ -45,11 +45,11 @@ const FILE_COST: u64 = 256;
 /// What a piece is charged in addition to its bytes.
 const PIECE_COST: u64 = 64;
 
-/// A file of which there are pieces.
+/// A file with some of its pieces.
 #[derive(Debug, Default)]
 struct Parts {
     size: u64,
-    /// Bytes by their place; none overlap.
+    /// Bytes by their place, without overlaps.
     parts: BTreeMap<u64, Vec<u8>>,
     have: u64,
     cost: u64,
@@ -59,7 +59,7 @@ struct Parts {
 /// The outcome of adding a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Joined {
-    /// It is kept; there are holes still.
+    /// It is kept; the file still has holes.
     Kept,
     /// It was the last one: all bytes of the file.
     Whole(Vec<u8>),
@@ -67,7 +67,7 @@ pub(crate) enum Joined {
     Refused,
 }
 
-/// Files that are not whole yet.
+/// Files that are not complete yet.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     files: Lapsing<Vec<u8>, Parts>,
@@ -75,7 +75,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Takes a piece.
+    /// Adds a piece.
     pub(crate) fn add(&mut self, p: &FilePiece, now_ns: u64, o: &RangeOptions) -> Joined {
         let len = p.bytes.len() as u64;
         if len == 0 || p.start.checked_add(len).is_none_or(|end| end > p.whole) {
@@ -135,7 +135,7 @@ impl Ranges {
 }
 
 impl Parts {
-    /// Puts bytes where there are none yet; gives what that costs.
+    /// Adds the bytes that are missing; returns their cost.
     fn insert(&mut self, start: u64, bytes: &[u8]) -> u64 {
         let end = start + bytes.len() as u64;
         let mut at = start;
@@ -215,7 +215,7 @@ mod tests {
         r.add(&piece(0, b"12345", 10), 1, &O);
         // Too late: the second half begins a new file.
         assert_eq!(r.add(&piece(5, b"67890", 10), 100, &O), Joined::Kept);
-        // Of another size it is another file.
+        // With another size it is another file.
         assert_eq!(r.add(&piece(0, b"12345", 11), 100, &O), Joined::Kept);
         for n in 0..100 {
             let p = FilePiece { key: vec![n; 9], ..piece(0, &[0; 100], 200) };
@@ -224,7 +224,7 @@ mod tests {
         }
         let full = FilePiece { key: b"more".to_vec(), ..piece(0, &[0; 100], 200) };
         assert_eq!(r.add(&full, 101, &O), Joined::Refused);
-        // Later there is room again.
+        // Later the budget has space again.
         assert_eq!(r.add(&full, 1000, &O), Joined::Kept);
         assert_eq!(r.files.len(), 1);
     }

@@ -46,7 +46,7 @@ pub(crate) struct Thresholds {
     entries: Lapsing<(u32, u8, Tracked), Entry>,
 }
 
-/// The packet side of a decision.
+/// The packet's part of a decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {
     pub(crate) src: Addr,
@@ -147,8 +147,8 @@ fn is_outside(start_us: u64, window_us: u64, now: u64) -> bool {
     now > start_us.saturating_add(window_us) || now.saturating_add(window_us) < start_us
 }
 
-/// While the new action holds it is given; then one match with the old one, then the window counts
-/// again where it was.
+/// While the new action holds it is returned; then one match has the old one, then the window continues
+/// to count from its last number.
 fn rate(
     t: &Threshold,
     e: &mut Entry,
@@ -217,13 +217,13 @@ mod tests {
         for flow in 0..full {
             decide(flow, 0);
         }
-        // What is known keeps its threshold; what is new has none, and is counted.
+        // Known entries keep their threshold; a new one has none, and is counted.
         assert_eq!((decide(7, 1), decide(full, 1), decide(full, 1)), {
             use Decision::*;
             (Silent, Alert, Alert)
         });
         assert_eq!(gabion_record::limits::take().of(&reached::THRESHOLDS_MAX), 2);
-        // The lapsed make room.
+        // Lapsed entries free space.
         assert_eq!((decide(full, 90), decide(full, 91)), (Decision::Alert, Decision::Silent));
         assert!(gabion_record::limits::take().is_empty());
     }

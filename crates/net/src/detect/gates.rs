@@ -1,8 +1,8 @@
 //! Conditions that many rules share, evaluated once per transaction.
 //!
 //! Thousands of rules want `POST` as the method or no `Referer` in the headers. Traffic made to hit
-//! fast patterns makes all of them candidates, and each would evaluate the condition again, after fetching its parts
-//! from memory. The most frequent of these conditions of a protocol and direction get a number here
+//! fast patterns makes all of them candidates, and each would evaluate the condition again, after
+//! fetching its parts from memory. The most frequent of these conditions of a protocol and direction get a number here
 //! (a gate); a rule has its gates in one word. The result of a gate is kept while a transaction's
 //! candidates are looked at, so a rule with a shut gate costs a few instructions.
 //!

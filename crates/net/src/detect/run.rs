@@ -60,14 +60,14 @@ pub(crate) struct Hit {
     pub(crate) policy: Option<(Policy, RuleHook)>,
 }
 
-/// Stream bytes due for inspection with the packet at hand.
+/// Stream bytes due for inspection with the current packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamData<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) start: u64,
 }
 
-/// What detection has found of the packet at hand.
+/// What detection has found about the current packet.
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) hits: Vec<Hit>,
@@ -109,7 +109,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Keeps notes that nobody needs any more for the next transaction.
+    /// Keeps notes that are not needed any more for the next transaction.
     pub(super) fn spare(&mut self, mut notes: Box<TxNotes>) {
         if self.spare_notes.len() < SPARE_NOTES_MAX {
             notes.clear();
@@ -123,12 +123,12 @@ pub(crate) struct Run<'r> {
     pub(crate) det: &'r Detector,
     pub(crate) p: &'r PacketView<'r>,
     pub(crate) flow: Option<&'r mut Flow<NetFlow>>,
-    /// The flow's TCP session and parser, taken out of it while stream data and transactions are
-    /// looked at.
+    /// The flow's TCP session and parser, moved out of it while stream data and transactions are
+    /// inspected.
     pub(crate) tcp: Option<&'r TcpSession>,
     pub(crate) parser: Option<&'r dyn Parser>,
     pub(crate) shared: &'r mut SharedState,
-    /// Budget of what is kept with transactions.
+    /// The budget for what is kept with transactions.
     pub(crate) budget: &'r Budget,
     pub(crate) resources: Resources<'r>,
     pub(crate) scratch: &'r mut Scratch,
@@ -279,7 +279,7 @@ impl Run<'_> {
         }
     }
 
-    /// The rules of these groups whose addresses, and if asked for ports, fit the packet.
+    /// The rules of these groups whose addresses, and on request ports, fit the packet.
     fn fitting(&mut self, question: Question, groups: &[Group], by_ports: bool) -> Arc<[u32]> {
         if let Some(list) = self.scratch.fitting.get(&question) {
             return list;
@@ -483,7 +483,7 @@ impl Run<'_> {
         })
     }
 
-    /// Whether a bit of the transaction at hand is set.
+    /// Whether a bit of the current transaction is set.
     fn tx_bit(&self, bit: u32) -> bool {
         let memory = self.flow.as_ref().zip(self.tx).and_then(|(f, id)| f.ext.app.tx_known(id));
         memory.and_then(|m| m.bits.as_ref()).is_some_and(|bits| bits.has(bit))
@@ -507,7 +507,7 @@ impl Run<'_> {
         let is_tcp = self.p.headers.proto == IpProto::TCP;
         if is_tcp && needs_stream {
             if let Some(stream) = self.stream {
-                // Stream data is at hand from its first byte only while nothing was dropped.
+                // Stream data is available from its first byte only while nothing was dropped.
                 let piece =
                     Piece { bytes: stream.bytes, start: 0, is_last: true, dce_little: true };
                 let _ = stream.start;
@@ -630,7 +630,7 @@ impl Run<'_> {
         })
     }
 
-    /// Whether a script says yes (or no, when negated); one that fails says neither.
+    /// Whether a script matches (or does not, when negated); a script that fails does neither.
     pub(crate) fn script(&mut self, s: &Signature, script: u32, negated: bool) -> bool {
         let det = self.det;
         let facts = det.set.scripts.get(script as usize);
@@ -740,7 +740,8 @@ impl Run<'_> {
         self.flow.as_mut().map(|f| &mut f.ext.app)
     }
 
-    /// Charges the budget for what is to be remembered with the flow's transactions. False: it does not allow it.
+    /// Charges the budget for what is to be remembered with the flow's transactions. False: the budget
+    /// does not allow it.
     pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
         let budget = self.budget;
         self.app().is_some_and(|app| app.reserve(bytes, budget))

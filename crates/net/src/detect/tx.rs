@@ -24,7 +24,7 @@ use gabion_rules::signature::{BufferRef, Engine, EngineRun, TxTest};
 use gabion_rules::transform::ChainId;
 use smallvec::SmallVec;
 
-/// A rule some of whose conditions were met, or that is settled.
+/// A rule with some of its conditions met, or one that is decided.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     sig: u32,
@@ -66,7 +66,7 @@ impl TxDetect {
     }
 }
 
-/// What detection remembers of a transaction in one direction while more may come of it.
+/// What detection remembers of a transaction in one direction while more rules may match.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TxNotes {
     /// Something was inspected already.
@@ -75,17 +75,17 @@ pub(crate) struct TxNotes {
     events: u16,
     /// Buffers scanned, one bit a [`TxBuffer`] of the program.
     scanned: u128,
-    /// Rules that wait or are settled, by number. Room for them is taken from the application layer's
-    /// budget: a rule is forgotten only when that is used up, and that is counted.
+    /// Rules that wait or are decided, by number. The application layer's budget is charged for them: a
+    /// rule is forgotten only when the budget is used up, and that is counted.
     kept: SmallVec<[Kept; 2]>,
     /// End of the last window of growing buffers, by local number and instance.
     windows: SmallVec<[((u16, u32), u64); 2]>,
-    /// New end of windows, taken over when the packet's rules are done.
+    /// New ends of windows, which apply when the packet's rules are done.
     pending: SmallVec<[((u16, u32), u64); 2]>,
 }
 
 impl TxNotes {
-    /// Forgets everything and keeps no more room than a new one has.
+    /// Forgets everything and keeps no more capacity than a new one has.
     pub(super) fn clear(&mut self) {
         self.started = false;
         self.progress = 0;
@@ -99,7 +99,7 @@ impl TxNotes {
         self.pending.clear();
     }
 
-    /// A rule waits for what comes.
+    /// A rule waits for later data.
     fn has_waiting(&self) -> bool {
         self.kept.iter().any(|k| k.state == KeptState::Waiting)
     }
@@ -181,7 +181,7 @@ struct Inspected<'a> {
     txs: &'a dyn TxTable,
     proto: ProtoId,
     direction: Direction,
-    /// There are rules that look at transactions of this protocol and direction.
+    /// Some rules look at transactions of this protocol and direction.
     has_rules: bool,
 }
 
@@ -219,7 +219,7 @@ impl Inspected<'_> {
         memory.is_done = is_done;
         let waits = !memory.is_done && notes.as_ref().is_some_and(|notes| notes.has_waiting());
         match notes {
-            // The other side of a rule on both looks at what this side's rules have come to.
+            // A rule on both sides needs the results of this side's rules for its other side.
             Some(notes) if !memory.is_done || !notes.kept.is_empty() => memory.notes = Some(notes),
             Some(notes) => run.scratch.spare(notes),
             None => {}
@@ -234,7 +234,7 @@ impl Inspected<'_> {
     }
 }
 
-/// Whether one step of a rule's inspection is met now.
+/// Evaluates one step of a rule's inspection.
 pub(super) fn engine_holds(
     run: &mut Run<'_>,
     tx: &dyn Transaction,
@@ -359,7 +359,8 @@ fn is_open(run: &mut Run<'_>, tx: &dyn Transaction, gate: &Gate, direction: Dire
 /// The memory of a transaction while its candidates are looked at one after the other.
 struct Seen<'m> {
     memory: &'m mut TxNotes,
-    /// How many of its rules were known before; these are in order, and those after them are of this packet.
+    /// How many of its rules were known before; these are in order, and the later ones
+    /// are of this packet.
     known: usize,
 }
 
@@ -386,7 +387,7 @@ impl Seen<'_> {
     }
 }
 
-/// Instances of a buffer to ask for at most.
+/// The highest number of instances of a buffer that are inspected.
 fn instances(
     tx: &dyn Transaction,
     local: u16,
@@ -396,7 +397,7 @@ fn instances(
 ) -> usize {
     match (multi, streaming) {
         (false, _) => 1,
-        // Until there is none: what a transaction holds is bounded by its budget.
+        // Until no instance is left: the budget bounds what a transaction holds.
         (true, false) => usize::MAX,
         (true, true) => tx.streams(local, direction),
     }
@@ -483,7 +484,7 @@ fn rule(
     }
     let last = run.app().map_or(0, |a| a.last_state(direction));
     let (mut any, mut wait, mut fail) = (false, false, false);
-    // Its fast pattern is looked for again, so that it need not be remembered.
+    // Its fast pattern is searched again, so that the match need not be remembered.
     let mut rescanned = false;
     for (i, e) in s.engines.iter().enumerate() {
         if e.direction != direction || (e.proto != proto && e.proto != ProtoId::UNKNOWN) {
@@ -504,7 +505,7 @@ fn rule(
                 wait = true;
                 break;
             }
-            // The state of this buffer lasts: what is not there yet may come.
+            // The state of this buffer is not over: more data may come.
             Outcome::No if e.progress == progress && progress < last && !run.at_end => {
                 wait = true;
                 rescanned = met == 0 && e.is_fast_pattern && super::compiled::is_scanned(s);

@@ -15,7 +15,7 @@ use gabion_record::json::Json;
 use gabion_record::{Direction, Tree};
 use gabion_rules::{Action, Ruleset, Signature};
 
-/// The common part of a record about this packet.
+/// The common part of a record about a packet.
 pub(crate) fn header<'a>(
     view: &PacketView<'a>,
     flow: Option<&'a Flow<NetFlow>>,
@@ -49,7 +49,7 @@ pub(crate) fn header<'a>(
     }
 }
 
-/// The same with the sides of a flow: `from` sends.
+/// The same part with the sides of a flow: `from` sends.
 pub(crate) fn flow_header<'a>(
     view: &PacketView<'a>,
     flow: &'a Flow<NetFlow>,
@@ -158,13 +158,13 @@ pub(crate) fn verdict(outcome: &PacketOutcome, view: &PacketView<'_>) -> Verdict
     VerdictRecord { action, reject_target, reject }
 }
 
-/// Which part of the engine a hit is of, where there are two: `fw` and `td` (threat detection).
+/// The part of the engine that a hit belongs to, if there are two: `fw` and `td` (threat detection).
 fn engine_name(detector: &Detector, hit: &Hit) -> Option<&'static str> {
     detector.firewall.as_ref()?;
     Some(if is_of_firewall(detector, hit) { "fw" } else { "td" })
 }
 
-/// Variables of a flow, and those of the packet at hand.
+/// Variables of a flow and of the current packet.
 pub(crate) fn metadata<'a>(
     engine: &'a Engine,
     flow: &'a Flow<NetFlow>,
@@ -259,7 +259,7 @@ fn variables(json: &mut Json, key: &str, set: &Ruleset, list: &[(u32, Vec<u8>)])
     json.close_array();
 }
 
-/// Members of a signature, but for its texts.
+/// Members of a signature, without its texts.
 pub(crate) fn signature_members<'a>(
     detector: &'a Detector,
     s: &'a Signature,

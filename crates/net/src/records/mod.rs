@@ -1,4 +1,4 @@
-//! The stage of records that are no alerts: transactions, files, flows, streams, anomalies, drops.
+//! The stage of all records except alerts: transactions, files, flows, streams, anomalies, drops.
 
 mod flows;
 mod frames;
@@ -21,17 +21,17 @@ use gabion_record::eve::WireFacts;
 pub(crate) struct RecordStage {
     /// Scripts that are outputs.
     pub(crate) outputs: OutputScripts,
-    /// Facts of the frame at hand, kept up only for packet logs.
+    /// Facts about the current frame, maintained only for packet logs.
     wire: WireFacts,
 }
 
 impl RecordStage {
-    /// With these scripts as outputs.
+    /// A stage with these scripts as outputs.
     pub(crate) fn new(outputs: OutputScripts) -> RecordStage {
         RecordStage { outputs, wire: WireFacts::default() }
     }
 
-    /// Takes the facts of a frame that is done with.
+    /// Returns the facts about a frame that is finished.
     pub(crate) fn take_wire(&mut self) -> WireFacts {
         std::mem::take(&mut self.wire)
     }

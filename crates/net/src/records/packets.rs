@@ -1,4 +1,4 @@
-//! Records of packets: irregularities, drops, ARP, and what packet logs are given.
+//! Records of packets: irregularities, drops, ARP, and the input of packet logs.
 
 use super::RecordStage;
 use super::header::{app_names, header, ip_facts, metadata, signature_members, verdict};
@@ -147,8 +147,9 @@ impl RecordStage {
     }
 }
 
-/// Whether a dropped packet of a flow is written when not all are (`flows: start`): what a rule
-/// dropped is, of a flow that is dropped as a whole the first packet of each direction, else none.
+/// Whether a dropped packet of a flow is written if not all are (`flows: start`). A packet that a rule
+/// dropped is written; of a flow that is dropped as a whole, the first packet of each direction is
+/// written; no other packet is.
 fn is_news(flow: &mut Flow<NetFlow>, reason: &str, direction: Option<Direction>) -> bool {
     let flags = &mut flow.ext.flags;
     let mut is_first = false;

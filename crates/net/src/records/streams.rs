@@ -1,4 +1,4 @@
-//! TCP packets with the session as each left it: records of EVE's `stream` type.
+//! TCP packets with the state of the session after each: records of EVE's `stream` type.
 
 use super::RecordStage;
 use super::header::{header, ip_facts, metadata};
@@ -54,7 +54,7 @@ impl RecordStage {
     }
 }
 
-/// What is to be noted of a packet.
+/// What the record notes about a packet.
 fn notes(cx: &PacketContext<'_>, session: Option<&TcpSession>, has_events: bool) -> u16 {
     let view = cx.view;
     let has = |e: StreamEvent| view.stream_events.contains(&e);

@@ -42,7 +42,7 @@ impl WriteObject for TxPart<'_> {
 }
 
 /// Writes a transaction's object, which the caller has opened and closes, and its companion after
-/// it: closing the one and opening the other leaves one to be closed.
+/// it: the function closes the first object and opens the second, which the caller then closes.
 fn write_objects(tx: &dyn Transaction, json: &mut Json, how: LogOptions<'_>) -> bool {
     let wrote = tx.log(json, how);
     if wrote && let Some(key) = tx.companion() {
@@ -117,7 +117,7 @@ impl RecordStage {
         let app = &flow.ext.app;
         let silent = flow.ext.flags.no_app_log;
         let last = Direction::BOTH.map(|d| app.last_state(d));
-        // With both sides closed nothing more can come of any transaction.
+        // With both sides closed no transaction can change any more.
         let wants_all = at_end || app.is_closed();
         let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
         let all: TxIds = match news {
@@ -167,7 +167,7 @@ impl RecordStage {
             if !parser.tx(id).and_then(|t| t.files(d)).is_some_and(has_open_record) {
                 continue;
             }
-            // A file goes with the packets of its own direction.
+            // A file is logged with the packets of its own direction.
             if !at_end && view.direction != Some(d) {
                 continue;
             }
@@ -231,7 +231,7 @@ impl RecordStage {
     }
 }
 
-/// Ids of a packet's transactions, mostly few.
+/// Ids of a packet's transactions, usually few.
 type TxIds = SmallVec<[u64; 16]>;
 
 /// What all records of a flow's transactions with one packet have in common.
@@ -241,7 +241,7 @@ struct About<'a> {
     flow: &'a Flow<NetFlow>,
     protocol: Option<&'static Protocol>,
     names: AppProtoNames,
-    /// The common part by who sends, once it was wanted.
+    /// The common part by sender, made when it is first needed.
     heads: [Option<Header<'a>>; 2],
     meta: &'a MetadataObject<'a>,
     /// Bytes of the flow's packets so far.
@@ -319,7 +319,7 @@ impl<'a> About<'a> {
     }
 }
 
-/// Gives a flow back what was taken out of it for the records of its transactions.
+/// Returns to a flow what was moved out of it for the records of its transactions.
 fn put_back(
     flow: &mut Flow<NetFlow>,
     parser: Box<dyn Parser>,
@@ -337,7 +337,7 @@ fn put_back(
     app.parser = Some(parser);
 }
 
-/// A file of the list is not logged.
+/// Whether a file of the list is not logged yet.
 fn has_open_record(list: &FileList) -> bool {
     list.files.iter().any(|f| !f.is_logged)
 }

@@ -1,8 +1,8 @@
-//! The way from a script's call to a library's function, and the objects libraries hand out.
+//! Calls from a script to a library's function, and the objects that libraries return.
 //!
 //! Functions of libraries are plain Rust functions over [`Call`]. In the state they are closures
-//! that know their number only; while a script runs, one scoped function holds what is at hand and
-//! carries the calls out.
+//! that know their number only; while a script runs, one scoped function holds the scene and
+//! carries out the calls.
 
 use super::allowance::error_at;
 use super::hash::Hash;
@@ -15,7 +15,7 @@ use mlua::{
 };
 use std::cell::RefCell;
 
-/// What a library function gives.
+/// What a library function returns.
 pub(super) type Answer = mlua::Result<MultiValue>;
 
 /// A function of a library or a method of its objects.
@@ -27,9 +27,9 @@ pub(super) struct Member {
 
 /// A library.
 pub(super) struct Library {
-    /// Behind `suricata.`.
+    /// The name after `suricata.`.
     pub(super) name: &'static str,
-    /// What its objects are called in messages.
+    /// The name of its objects in messages.
     pub(super) class: &'static str,
     /// Its functions.
     pub(super) functions: &'static [Member],
@@ -54,7 +54,7 @@ pub(super) struct Call<'c, 'a> {
 /// What an object holds in addition to its class.
 #[derive(Default)]
 pub(super) enum Held {
-    /// Nothing: it represents the packet, flow or transaction at hand.
+    /// Nothing: it represents the current packet, flow or transaction.
     #[default]
     Nothing,
     /// A number (a variable's).
@@ -160,7 +160,7 @@ fn entry(lua: &Lua, library: u32, is_method: bool, member: usize) -> mlua::Resul
     })
 }
 
-/// Runs `f` with a scene at hand.
+/// Runs `f` with a scene.
 pub(super) fn with_scene<R>(
     lua: &Lua,
     mut scene: Scene<'_>,
@@ -237,12 +237,12 @@ impl Call<'_, '_> {
         mlua::Error::RuntimeError(text.to_string())
     }
 
-    /// Gives values.
+    /// Returns values.
     pub(super) fn give(&self, values: impl IntoLuaMulti) -> Answer {
         values.into_lua_multi(self.lua)
     }
 
-    /// Gives bytes, or nil when there are none.
+    /// Returns bytes, or nil if there are none.
     pub(super) fn text(&self, bytes: Option<&[u8]>) -> Answer {
         match bytes {
             Some(b) => self.give(self.lua.create_string(b)?),
@@ -250,12 +250,12 @@ impl Call<'_, '_> {
         }
     }
 
-    /// Nil and why.
+    /// Nil and the reason.
     pub(super) fn nil(&self, why: &str) -> Answer {
         self.give((Value::Nil, why))
     }
 
-    /// Bytes, or nil and why there are none.
+    /// Bytes, or nil and the reason why there are none.
     pub(super) fn text_or(&self, bytes: Option<&[u8]>, why: &str) -> Answer {
         match bytes {
             Some(b) => self.text(Some(b)),

@@ -1,7 +1,7 @@
 //! Lua scripts of rules: `lua`, `luaxform`, and what they may read.
 //!
 //! Each worker has a state of its own for each use of a script in a rule (`Scripts`). A run borrows
-//! what is at hand (packet, flow, transaction: `Scene`) for its duration; functions of the
+//! the current packet, flow and transaction (`Scene`) for its duration; functions of the
 //! `suricata.*` libraries (`library`) look into it. Nothing a script does can stop the engine: its
 //! errors are counted and reported, and mean *no match*. Semantics and messages are Suricata's (8.0.7),
 //! the limits are enforced more strictly (`sandbox`, `bounded`).
@@ -66,7 +66,7 @@ impl ScriptCounters {
         }
     }
 
-    /// Adds another worker's.
+    /// Adds another worker's counts.
     pub fn merge(&mut self, o: &ScriptCounters) {
         self.errors += o.errors;
         self.blocked_functions += o.blocked_functions;
@@ -95,7 +95,7 @@ struct Transformed {
 pub(crate) struct Scripts {
     setup: ScriptSetup,
     scripts: Vec<Option<Script>>,
-    /// What transforms of the packet at hand gave: one is run once for one input.
+    /// Results of transforms for the current packet: a transform runs once for each input.
     transformed: Vec<Transformed>,
     pub(crate) counters: ScriptCounters,
 }
@@ -178,7 +178,7 @@ impl Scripts {
         self.transformed.clear();
     }
 
-    /// Runs a transform; `None`: it failed or gave nothing, the buffer stays as it is.
+    /// Runs a transform; `None`: it failed or returned nothing, the buffer stays as it is.
     pub(crate) fn transform(
         &mut self,
         script: u32,
@@ -229,7 +229,7 @@ impl Scripts {
     }
 }
 
-/// A state with a script's functions in it; an error is the word for what failed and the message.
+/// A state with a script's functions in it; an error has the name of the step that failed, and the message.
 fn load(
     path: &str,
     source: &[u8],

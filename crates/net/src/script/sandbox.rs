@@ -11,7 +11,7 @@ use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value, V
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Instructions between two looks at the budget.
+/// Instructions between two checks of the budget.
 const STRIDE: u32 = 500;
 
 /// Instructions charged for an error that is caught: with a deep stack to report it takes as long.
@@ -40,7 +40,7 @@ pub struct ScriptLimits {
     pub max_bytes: u64,
     /// Instructions of one call (`max-instructions`).
     pub max_instructions: u64,
-    /// All functions may be called and all of Lua's libraries are there
+    /// All functions may be called and all of Lua's libraries are loaded
     /// (`allow-restricted-functions`).
     pub allow_restricted: bool,
 }
@@ -92,7 +92,7 @@ impl Failure {
         }
     }
 
-    /// Of an error of Lua.
+    /// The failure that an error of Lua means.
     pub(crate) fn of(error: &mlua::Error, allowance: Option<&Allowance>) -> Failure {
         if allowance.is_some_and(|a| a.is_over.get()) {
             return Failure::Instructions;
@@ -152,7 +152,7 @@ pub(crate) fn open(limits: &ScriptLimits) -> mlua::Result<(Lua, Rc<Allowance>)> 
     Ok((lua, allowance))
 }
 
-/// Sets the memory limit: from now on, what the state holds already not counted.
+/// Sets the memory limit for allocations from now on; what the state already holds is not counted.
 pub(crate) fn limit_memory(lua: &Lua, limits: &ScriptLimits) -> mlua::Result<()> {
     let max = usize::try_from(limits.max_bytes).unwrap_or(usize::MAX);
     if max != 0 {
@@ -175,7 +175,7 @@ fn block(lua: &Lua, allowance: &Rc<Allowance>) -> mlua::Result<()> {
     Ok(())
 }
 
-/// Functions that catch errors let the end of the budget through, and give errors of libraries as
+/// Functions that catch errors pass on the end of the budget, and return errors of libraries as
 /// text.
 pub(super) fn catching(lua: &Lua, allowance: Option<&Rc<Allowance>>) -> mlua::Result<()> {
     let globals = lua.globals();
@@ -209,7 +209,7 @@ pub(super) fn catching(lua: &Lua, allowance: Option<&Rc<Allowance>>) -> mlua::Re
     Ok(())
 }
 
-/// Finalizers run where nothing is counted: metatables with one are not taken.
+/// Finalizers run where instructions are not counted, so metatables with a finalizer are refused.
 fn finalizers(lua: &Lua) -> mlua::Result<()> {
     let globals = lua.globals();
     let original: Function = globals.get("setmetatable")?;

@@ -1,4 +1,4 @@
-//! What is at hand while a script runs.
+//! What a script can read while it runs.
 
 use crate::datasets::Datasets;
 use crate::flow_state::{FlowVars, NetFlow};
@@ -11,18 +11,18 @@ use gabion_record::applayer::{Catalog, ProtoId};
 use gabion_rules::ruleset::ScriptRef;
 use gabion_rules::{Ruleset, Signature};
 
-/// The flow at hand: rules may change its variables, outputs look only.
+/// The current flow: rules may change its variables, outputs only read them.
 pub(crate) enum FlowAt<'a> {
     Read(&'a Flow<NetFlow>),
     Write(&'a mut Flow<NetFlow>),
 }
 
-/// Everything a library function may look at. What is not there is `None`.
+/// Everything a library function may look at. What is missing is `None`.
 #[derive(Default)]
 pub(crate) struct Scene<'a> {
     pub(crate) packet: Option<&'a PacketView<'a>>,
     pub(crate) flow: Option<FlowAt<'a>>,
-    /// The flow's parser, wherever it is kept just now.
+    /// The flow's parser, wherever it is stored at the moment.
     pub(crate) parser: Option<&'a dyn Parser>,
     pub(crate) tx: Option<&'a dyn Transaction>,
     pub(crate) file: Option<(&'a File, u64)>,

@@ -3,7 +3,7 @@
 use super::{OutputScript, ScriptLimits};
 use std::sync::Arc;
 
-/// How grave a message is.
+/// The severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// An error.
@@ -12,28 +12,28 @@ pub enum Severity {
     Warning,
     /// A notice.
     Notice,
-    /// For those who want to know.
+    /// Information.
     Info,
-    /// For those who look for faults.
+    /// Information for debugging.
     Debug,
     /// Not a message: what the script prints.
     Print,
 }
 
-/// Hears severity, who says it, text.
+/// Receives severity, sender and text.
 type Ear = dyn Fn(Severity, &str, &str) + Send + Sync;
 
-/// Where messages go.
+/// The receiver of messages.
 #[derive(Clone)]
 pub struct Voice(Arc<Ear>);
 
 impl Voice {
-    /// A voice that is heard by `hear`.
+    /// A voice whose messages go to `hear`.
     pub fn new(hear: impl Fn(Severity, &str, &str) + Send + Sync + 'static) -> Voice {
         Voice(Arc::new(hear))
     }
 
-    /// Says something.
+    /// Sends a message.
     pub fn say(&self, severity: Severity, who: &str, text: &str) {
         (self.0)(severity, who, text);
     }
@@ -51,12 +51,12 @@ impl std::fmt::Debug for Voice {
     }
 }
 
-/// What scripts need of their host.
+/// What scripts need from their host.
 #[derive(Clone, Debug)]
 pub struct ScriptSetup {
     /// Limits.
     pub limits: ScriptLimits,
-    /// Hears what they say.
+    /// Receives their messages.
     pub voice: Voice,
     /// Folder of the outputs (`config.log_path()`).
     pub log_folder: String,
