@@ -1,4 +1,4 @@
-//! What a worker counts: ledgers, counters, costs.
+//! The accounts of a worker: ledgers, counters, costs.
 
 use crate::counters::NetCounters;
 use crate::detect::RuleCosts;
@@ -27,8 +27,8 @@ impl Account {
         }
     }
 
-    /// Takes up which limits this packet has reached, or the flow's end: they are shed, and the flow's
-    /// alerts say so.
+    /// Collects the limits that this packet, or the flow's end, has reached: they are counted as shed, and
+    /// the flow's alerts name them.
     #[inline]
     pub(crate) fn settle_limits(&mut self, flow: Option<&mut Flow<NetFlow>>) {
         if gabion_record::limits::is_any() {

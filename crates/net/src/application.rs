@@ -284,7 +284,7 @@ impl SideFeed<'_> {
                     return false;
                 }
                 self.count(&taken);
-                self.goes_on(&taken)
+                self.continues_after(&taken)
             }
             AppChunk::Gap(len) => {
                 self.input.effects.gaps += 1;
@@ -326,7 +326,7 @@ impl SideFeed<'_> {
     }
 
     /// Whether this side's data continues after this piece.
-    fn goes_on(&mut self, taken: &Taken) -> bool {
+    fn continues_after(&mut self, taken: &Taken) -> bool {
         let d = self.d;
         if let Some(depth) = taken.depth {
             self.ssn.set_depth(depth);

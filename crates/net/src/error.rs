@@ -1,4 +1,4 @@
-//! What is wrong with what the engine is given: configuration, scripts, databases.
+//! Errors in the engine's configuration, scripts and databases.
 
 use gabion_rules::signature::ActionScope;
 
@@ -62,7 +62,7 @@ pub enum ScriptError {
     Step {
         /// The step.
         step: &'static str,
-        /// What Lua says.
+        /// Lua's message.
         why: String,
     },
     /// It cannot be loaded.
@@ -74,19 +74,19 @@ pub enum ScriptError {
     /// `init` returned something else than a table.
     #[error("init function in script should return table, returned is not table")]
     InitWithoutTable,
-    /// `init` asks for what rules have hooks for.
+    /// `init` asks for data for which rules have hooks.
     #[error("data type {0} no longer supported, use rule hooks")]
     OldNeed(String),
-    /// `init` asks for what there is not.
+    /// `init` asks for unknown data.
     #[error("unsupported data type {0}")]
     UnknownNeed(String),
-    /// `init` of an output asks for a stream that there is not.
+    /// `init` of an output asks for an unknown stream.
     #[error("unknown streaming: {0}")]
     UnknownStream(String),
     /// `init` of an output asks for a protocol that has no such output.
     #[error("unsupported protocol {0}")]
     UnknownProtocol(String),
-    /// `init` of an output asks for a type that there is not.
+    /// `init` of an output asks for an unknown type.
     #[error("unknown type: {0}")]
     UnknownType(String),
     /// `init` of an output asks for nothing.

@@ -1,4 +1,4 @@
-//! Exception policies: what is done with a packet and its flow where a limit or an error keeps the
+//! Exception policies: what happens to a packet and its flow if a limit or an error prevents the
 //! engine from following them.
 
 use crate::context::PacketOutcome;
@@ -6,7 +6,7 @@ use crate::engine::{Engine, Policies};
 use crate::flow_state::NetFlow;
 use gabion_flow::{ExceptionPolicy, ExceptionTrigger, Flow, FlowState};
 
-/// A policy that is to be carried out.
+/// A policy to carry out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exception {
     policy: ExceptionPolicy,
@@ -29,7 +29,7 @@ impl Exception {
         Exception { policy, target: trigger.name(), reason }
     }
 
-    /// The policy for a parser that gave up.
+    /// The policy for a parser that failed.
     pub(crate) fn of_parser(policies: &Policies) -> Exception {
         let (target, reason) = ("app_layer_error", "applayer error");
         Exception { policy: policies.app_error, target, reason }
@@ -69,7 +69,7 @@ impl Exception {
         self.on_packet(engine, outcome);
     }
 
-    /// Carries out the part that concerns the packet alone.
+    /// Carries out the part that concerns only the packet.
     pub(crate) fn on_packet(&self, engine: &Engine, outcome: &mut PacketOutcome) {
         match self.policy {
             ExceptionPolicy::DropFlow | ExceptionPolicy::DropPacket => {

@@ -1,5 +1,5 @@
-//! Firewall mode around detection: the hooks in front of flow and stream, and what the firewall's
-//! verdict does to packet and flow.
+//! Firewall mode around detection: the hooks before flow and stream, and the effect of the firewall's
+//! verdict on packet and flow.
 
 use crate::context::{PacketContext, PacketOutcome};
 use crate::detect::{Detector, Filtered, Firewall, Hit, Run};
@@ -12,11 +12,11 @@ use gabion_rules::post::{ConfigSubsystem, PostMatch};
 /// Drop reason of the packets of a flow that the firewall drops.
 const FLOW_DROP: &str = "firewall flow drop";
 
-/// Asks one of the firewall's tables.
+/// Evaluates one of the firewall's tables.
 type Ask = fn(&mut Run<'_>, &Firewall);
 
 impl InspectionStage {
-    /// Asks the firewall before the packet's flow is looked up. False: it gets no flow.
+    /// Evaluates the firewall before the packet's flow is looked up. False: the packet gets no flow.
     pub(crate) fn before_flow(&mut self, cx: &mut PacketContext<'_>, budget: &Budget) -> bool {
         let Some(detector) = &cx.engine.detector else { return true };
         let Some(firewall) = &detector.firewall else { return true };
@@ -34,7 +34,7 @@ impl InspectionStage {
         cx.outcome.drop.is_none() && !is_untracked
     }
 
-    /// Asks the firewall before the packet meets its stream.
+    /// Evaluates the firewall before the packet reaches its stream.
     pub(crate) fn before_stream(&mut self, cx: &mut PacketContext<'_>, budget: &Budget) {
         let Some(detector) = &cx.engine.detector else { return };
         let Some(firewall) = &detector.firewall else { return };
@@ -47,8 +47,8 @@ impl InspectionStage {
         });
     }
 
-    /// Asks one table, with nothing at hand but the packet and its flow, and carries out what it
-    /// decides; hits wait in the outcome.
+    /// Evaluates one table with only the packet and its flow, and carries out its decision; hits wait in
+    /// the outcome.
     fn ask_early(
         &mut self,
         cx: &mut PacketContext<'_>,
@@ -64,7 +64,7 @@ impl InspectionStage {
     }
 }
 
-/// Carries out on packet and flow what the firewall decided.
+/// Applies the firewall's decision to packet and flow.
 pub(crate) fn carry_out(
     filtered: Filtered,
     outcome: &mut PacketOutcome,

@@ -23,7 +23,7 @@ pub struct NetFlow {
     pub(crate) vars: FlowVars,
     pub(crate) detect: FlowDetect,
     pub(crate) flags: FlowFlags,
-    /// How far its streams were logged by scripts.
+    /// How far scripts have logged its streams.
     pub(crate) logged: Option<Box<crate::script::StreamLogs>>,
     /// Flow that announced this one.
     pub(crate) announced_by: Option<u64>,
@@ -72,7 +72,7 @@ pub(crate) struct FlowFlags {
     /// Dropped because of an exception policy: its reason.
     pub(crate) drop_reason: Option<&'static str>,
     /// A drop record was written for a packet to server, to client.
-    pub(crate) drop_told: [bool; 2],
+    pub(crate) is_drop_logged: [bool; 2],
     /// Packets pass without inspection.
     pub(crate) passed: bool,
     /// The firewall lets all packets through.
@@ -92,9 +92,9 @@ pub(crate) struct FlowFlags {
 pub(crate) struct FlowVars {
     bits: Bits,
     ints: Vec<(u32, u32)>,
-    /// Bytes of texts that were taken from the application layer's budget.
+    /// Bytes of texts that the application layer's budget was charged for.
     charged: u64,
-    /// That is what they take.
+    /// The texts are charged for.
     is_weighed: bool,
     /// Captured texts: name and value.
     pub(crate) texts: Vec<(u32, Vec<u8>)>,

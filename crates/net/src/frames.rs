@@ -35,7 +35,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Bytes of it that are there, when the stream's end is known to be `usable`.
+    /// Its bytes that are available, if the stream is usable up to the offset `usable`.
     pub(crate) fn available(&self, usable: u64) -> u64 {
         let have = usable.saturating_sub(self.start);
         self.len.map_or(have, |len| have.min(len))
@@ -119,7 +119,7 @@ impl FlowFrames {
         lost
     }
 
-    /// Frames of a datagram go with it.
+    /// Frames of a datagram are freed with it.
     pub(crate) fn clear(&mut self) {
         for side in &mut self.sides {
             side.frames.clear();
@@ -134,8 +134,8 @@ impl FlowFrames {
         self.sides[d.index()].frames.is_empty()
     }
 
-    /// Gives up frames of a direction that are done with, and has the stream hold what the others
-    /// need. Those of a datagram go with it.
+    /// Frees the finished frames of a direction, and makes the stream hold what the others need. Frames of
+    /// a datagram are freed with it.
     pub(crate) fn settle(
         &mut self,
         d: Direction,
@@ -153,13 +153,13 @@ impl FlowFrames {
         tcp.stream_mut(d).hold(from);
     }
 
-    /// Gives up what is inspected and logged.
+    /// Frees the frames that are inspected and logged.
     fn prune(&mut self, d: Direction, detection: bool, logging: bool) {
         self.of(d).retain(|f| (detection && !f.is_inspected) || (logging && !f.is_logged));
     }
 }
 
-/// Whether nothing more is to come in the packet's direction.
+/// Whether the packet's direction has ended.
 pub(crate) fn is_over(view: &PacketView<'_>, tcp: Option<&TcpSession>) -> bool {
     view.is_pseudo || tcp.is_some_and(|t| t.state() == TcpState::Closed)
 }

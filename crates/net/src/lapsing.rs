@@ -1,19 +1,20 @@
-//! A table of bounded room whose entries lapse: thresholds past their window, bits past their time,
-//! files of which no piece comes any more.
+//! A table of bounded capacity whose entries lapse: thresholds past their window, bits past their time,
+//! files without further pieces.
 //!
-//! A full table must not be walked for each new key, or a flood of new keys costs as much as the
-//! table is large. So a hand goes round over the entries: each new key moves it by a few, and what it
-//! finds lapsed goes. From half of the room on it moves with every new key, so that lapsed entries
-//! never outnumber the others for long, and keys are refused only when the room is really wanted.
+//! A full table must not be walked for each new key, or each key of a flood costs as much as the
+//! table is large. So a hand moves round over the entries: each new key moves it by a few, and lapsed
+//! entries that it finds are removed. From half of the capacity on it moves with every new key, so that
+//! lapsed entries never outnumber the others for long, and keys are refused only when the table is full
+//! of living entries.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
-/// Living entries that one new key has looked at. With two, lapsed entries go faster than new ones come
-/// (with one they don't, where old and young are separate), and a flood of new keys costs at most twice
-/// what it costs where there is room.
+/// Living entries that one new key has looked at. With two, lapsed entries are removed faster than new
+/// ones come (with one they are not, if old and young are separate), and a flood of new keys costs at
+/// most twice what it costs in a table with enough capacity.
 const LOOKS: usize = 2;
 
 /// The table.
@@ -22,7 +23,7 @@ pub(crate) struct Lapsing<K, V> {
     entries: Vec<(K, V)>,
     places: HashTable<u32>,
     hash: RandomState,
-    /// The entry that is looked at next.
+    /// The entry that is examined next.
     hand: usize,
     /// Keys that did not fit.
     refused: u64,
@@ -58,7 +59,7 @@ impl<K: Hash + Eq, V> Lapsing<K, V> {
         self.refused
     }
 
-    /// Work done so far: keys looked for and put in, entries looked at. Tests bound it.
+    /// Work done so far: keys looked up and inserted, entries examined. Tests bound it.
     #[cfg(test)]
     pub(crate) fn steps(&self) -> u64 {
         self.steps
@@ -93,7 +94,7 @@ impl<K: Hash + Eq, V> Lapsing<K, V> {
         self.find(key).map(|at| self.take(at))
     }
 
-    /// Takes the entry at a place out; the last one goes there.
+    /// Removes the entry at a place; the last entry moves there.
     fn take(&mut self, at: usize) -> V {
         let last = self.entries.len() - 1;
         for (place, to) in [(at, None), (last, Some(at as u32))] {
@@ -113,8 +114,8 @@ impl<K: Hash + Eq, V> Lapsing<K, V> {
         self.entries.swap_remove(at).1
     }
 
-    /// The entry of a key, made by `new` when it is not there; true when it was made. None when `max`
-    /// entries are there that have not lapsed, as far as the hand has come.
+    /// The entry of a key, made by `new` if it is missing; true if it was made. None if the table has `max`
+    /// entries that have not lapsed, as far as the hand has come.
     pub(crate) fn entry(
         &mut self,
         key: K,
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// Against a plain map from which what has lapsed is only taken when it is looked for.
+    /// Compared with a plain map that removes a lapsed entry only when its key is looked up.
     #[test]
     fn behaves_as_a_map_that_forgets_what_has_lapsed() {
         let mut table: Lapsing<u64, u64> = Lapsing::default();

@@ -2,7 +2,7 @@
 
 use gabion_record::ledger::{Ledger, ShedReason};
 
-/// One worker's ledgers, in the order of a packet's way.
+/// One worker's ledgers, in the order of a packet's stages.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerLedgers {
     /// Frames into decoders; passed are those whose headers make sense.
@@ -19,7 +19,7 @@ pub struct WorkerLedgers {
     pub app: Ledger,
     /// Alerts into outputs.
     pub alerts: Ledger,
-    /// What was left out because a fixed limit was reached.
+    /// What was shed because a fixed limit was reached.
     pub limits: Ledger,
 }
 
@@ -37,7 +37,7 @@ impl WorkerLedgers {
     }
 }
 
-/// What a worker gives up without knowing the flow.
+/// What a worker sheds without knowing the flow.
 pub(crate) const OF_WORKER: [ShedReason; 3] =
     [ShedReason::DefragMemcap, ShedReason::FlowMemcap, ShedReason::StreamMemcap];
 

@@ -1,4 +1,4 @@
-//! What an alert could not be based on: the ledger of its flow's path since the flow began.
+//! The data that an alert could not be based on: the ledger of its flow's path since the flow began.
 //!
 //! A finding is as good as what was seen. What was shed of the flow itself (gaps, the reassembly
 //! depth, budgets that refused its segments) is counted exactly; what the worker refused meanwhile
@@ -11,7 +11,7 @@ use gabion_flow::Flow;
 use gabion_record::Direction;
 use gabion_record::ledger::{Ledger, ShedReason};
 
-/// The ledger of a flow since it began; `None` when nothing was lost.
+/// The ledger of a flow since it began; `None` if nothing was lost.
 pub(crate) fn loss(ledgers: &WorkerLedgers, flow: &Flow<NetFlow>) -> Option<Ledger> {
     let now = ledgers.shed_so_far();
     let streams = flow.tcp.as_deref().map(|t| Direction::BOTH.map(|d| t.stream(d)));
@@ -30,7 +30,7 @@ pub(crate) fn loss(ledgers: &WorkerLedgers, flow: &Flow<NetFlow>) -> Option<Ledg
         ledger.receive(items, bytes);
         ledger.shed(reason, items, bytes);
     };
-    // What was refused or lies beyond the depth leaves gaps too: they are counted once.
+    // Refused data and data beyond the depth leave gaps too: they are counted once.
     let own = flow.ext.lost.as_deref();
     let mut explained = own.map_or(0, |l| l.shed_for(ShedReason::ReassemblyMemcap).bytes);
     let (mut gaps, mut missing) = (0, 0);

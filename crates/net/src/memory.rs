@@ -1,4 +1,4 @@
-//! What a worker may keep, by table, and how full that is.
+//! The budgets of a worker's tables, and how full they are.
 
 use crate::engine::Engine;
 use gabion_record::budget::Budget;
@@ -35,9 +35,9 @@ impl WorkerBudgets {
 /// Use of memory in percent of its limit, of the budget that is fullest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryPressure {
-    /// At the moment.
+    /// The use now.
     pub now: u64,
-    /// The most there was.
+    /// The highest use so far.
     pub most: u64,
 }
 

@@ -1,7 +1,7 @@
 //! State that flows share: bits of hosts and address pairs, reputation of addresses.
 //!
-//! It is what makes engines answer differently with more threads, so several workers use it in packet
-//! order only (`ordered`).
+//! The result would depend on the number of threads if workers used this state in any order, so several
+//! workers use it only in packet order (`ordered`).
 
 use crate::countries::Countries;
 use crate::lapsing::Lapsing;
@@ -46,7 +46,7 @@ impl Reputation {
     }
 }
 
-/// Who a bit belongs to.
+/// The owner of a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Owner {
     Host(Addr),
@@ -81,7 +81,7 @@ fn owner(track: XbitsTrack, h: &Decoded) -> Option<Owner> {
 }
 
 impl SharedState {
-    /// With these scores.
+    /// State with these scores.
     pub(crate) fn new(
         reputation: Arc<Reputation>,
         countries: Option<Arc<Countries>>,
@@ -215,7 +215,7 @@ fn mask(a: Addr, prefix: u8) -> u128 {
 pub(crate) mod tests {
     use super::*;
 
-    /// Sets a bit of each kind for each of these; the work that takes.
+    /// Sets a bit of each kind for each of these; returns the work.
     pub(crate) fn set_bits(hosts: impl Iterator<Item = Addr>) -> u64 {
         let (mut all, now_ns) = (Bits::default(), 1_000_000_000);
         for host in hosts {
@@ -239,7 +239,7 @@ pub(crate) mod tests {
         }
         assert_eq!((set(7, 1), set(u32::MAX, 1)), (HOST_BITS_MAX, HOST_BITS_MAX));
         assert_eq!(gabion_record::limits::take().of(&reached::HOST_BITS_MAX), 1);
-        // The expired make room.
+        // Expired bits free space.
         assert!(set(u32::MAX, 31_000_000_000) < HOST_BITS_MAX);
         assert!(gabion_record::limits::take().is_empty());
     }

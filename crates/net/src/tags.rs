@@ -64,14 +64,14 @@ impl Tags {
             bytes: u64::from(view.headers.len),
             since: view.number,
         };
-        // Those that count packets or bytes wait for them; flows take theirs with them.
+        // Tags that count packets or bytes wait for them; the tags of a flow end with the flow.
         let is_over = |t: &TagState| t.tag.metric == TagMetric::Seconds && t.is_past(now_ns);
         if self.active.entry(key, TAGS_MAX, is_over, || state).is_none() {
             reached::TAGS_MAX.count();
         }
     }
 
-    /// Logs the packet when its flow or one of its hosts is tagged.
+    /// Logs the packet if its flow or one of its hosts is tagged.
     pub(crate) fn log_tagged(&mut self, cx: &mut PacketContext<'_>) {
         let (view, flow) = (cx.view, cx.flow.as_deref());
         if self.active.is_empty() || view.is_pseudo {

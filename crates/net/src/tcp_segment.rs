@@ -1,10 +1,10 @@
-//! A TCP packet as the tracker of sessions takes it.
+//! A TCP packet in the form that the session tracker takes.
 
 use crate::view::PacketView;
 use gabion_flow::{TcpOptions as SegmentOptions, TcpSegment};
 use gabion_packet::{TcpOptions, checksum};
 
-/// A TCP packet as the tracker wants it.
+/// A TCP packet in the tracker's form.
 pub(crate) fn tcp_segment<'a>(view: &PacketView<'a>, checksums: bool) -> Option<TcpSegment<'a>> {
     let d = view.headers;
     let t = d.transport.tcp()?;

@@ -8,8 +8,8 @@ use gabion_proto::tx_list::TxList;
 use gabion_record::applayer::Transport;
 use gabion_record::budget::Budget;
 
-/// What a flow's parser is charged for. To weigh a parser takes time by what it holds, so it is done
-/// when it took so much more, in bytes or in transactions, that it may hold noticeably more.
+/// What a flow's parser is charged for. Weighing a parser takes time in proportion to what it holds, so it
+/// is done only after enough input, in bytes or in transactions, that it may hold noticeably more.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Charge {
     /// Bytes reserved.
@@ -18,7 +18,7 @@ pub(super) struct Charge {
     fed: u32,
     /// The transaction that was next when it was weighed.
     next_tx: u64,
-    /// What the parser had made by then, see [`gabion_proto::Parser::bytes_made`].
+    /// What the parser had made at that time, see [`gabion_proto::Parser::bytes_made`].
     made: u64,
     /// The budget did not allow more.
     is_refused: bool,
@@ -98,8 +98,8 @@ impl AppLayer {
         self.charge.is_refused && self.parser.is_some()
     }
 
-    /// The flow is not followed any further: what was kept of it goes, so that nothing is held that
-    /// the budget does not know of.
+    /// The flow is not followed any further: its state is freed, so that nothing is held outside of the
+    /// budget.
     pub(crate) fn give_up(&mut self, budget: &Budget) {
         self.parser = None;
         self.frames = None;

@@ -23,12 +23,12 @@ pub struct AppCounters {
     pub weighed: u64,
 }
 
-/// Counts one of a protocol.
+/// Adds one to a protocol's count.
 pub(super) fn bump(v: &mut Vec<[u64; 2]>, id: ProtoId, transport: Transport) {
     bump_by(v, id, transport, 1);
 }
 
-/// Counts some of a protocol.
+/// Adds a number to a protocol's count.
 pub(super) fn bump_by(v: &mut Vec<[u64; 2]>, id: ProtoId, transport: Transport, times: u64) {
     if times == 0 {
         return;
@@ -41,7 +41,7 @@ pub(super) fn bump_by(v: &mut Vec<[u64; 2]>, id: ProtoId, transport: Transport, 
 }
 
 impl AppCounters {
-    /// Adds another worker's.
+    /// Adds another worker's counts.
     pub fn merge(&mut self, o: &AppCounters) {
         let add = |a: &mut Vec<[u64; 2]>, b: &[[u64; 2]]| {
             if a.len() < b.len() {

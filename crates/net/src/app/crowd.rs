@@ -1,8 +1,8 @@
 //! Flows with many transactions: a packet looks at those that it has changed.
 //!
-//! A flow can hold thousands of requests that nobody has answered yet, and a packet of a few bytes
-//! would cost as much as all of them if it looked at each. So of many transactions lists are kept of
-//! those that are to be looked at; few are all looked at, which is as cheap and needs no lists.
+//! A flow can hold thousands of requests that were not answered yet, and a packet of a few bytes
+//! would cost as much as all of them if it looked at each. So a flow with many transactions keeps lists
+//! of those that are to be looked at. A flow with few looks at all, which is as cheap and needs no lists.
 
 use super::{AppLayer, TxMemory};
 use crate::detect::TxDetect;
@@ -13,7 +13,7 @@ use gabion_record::Direction;
 
 /// Whether a transaction may have something to be written, or may be over (with this progress),
 /// whichever directions the flow has.
-pub(super) fn may_be_told(tx: &dyn Transaction, last: [u8; 2]) -> bool {
+pub(super) fn may_be_logged(tx: &dyn Transaction, last: [u8; 2]) -> bool {
     let is = tx.standing();
     let wanted = is.log_progress.map_or(last, |(to_server, to_client)| [to_server, to_client]);
     let seen = [None, Some(Direction::ToServer), Some(Direction::ToClient)];
@@ -21,10 +21,10 @@ pub(super) fn may_be_told(tx: &dyn Transaction, last: [u8; 2]) -> bool {
 }
 
 impl AppLayer {
-    /// Takes up which transactions the parser has changed.
+    /// Collects the transactions that the parser has changed.
     pub(super) fn note_changes(&mut self, first_new: u64) {
         let Some(parser) = &mut self.parser else { return };
-        // The parser gives up the oldest ones by itself.
+        // The parser drops the oldest ones by itself.
         while !self.txs.is_empty() && self.txs.first_id() < parser.first_tx_id() {
             self.txs.discard(self.txs.first_id());
         }
@@ -64,7 +64,7 @@ impl AppLayer {
         Some(due)
     }
 
-    /// What detection remembers of a transaction whose turn it is, unless it is through with it.
+    /// What detection remembers of the transaction that is inspected next, unless detection is done with it.
     pub(crate) fn begin_inspection(&mut self, id: u64, d: Direction) -> Option<&mut TxDetect> {
         let t = self.txs.get_mut(id)?;
         t.is_due[d.index()] = false;
@@ -72,7 +72,7 @@ impl AppLayer {
         (!detect.is_done).then_some(detect)
     }
 
-    /// The turn of a transaction that no rule looks at, which has come so far.
+    /// Passes over a transaction that no rule looks at. `is_done`: it is not to be inspected any more.
     pub(crate) fn pass_over(&mut self, id: u64, d: Direction, is_done: bool) {
         let Some(t) = self.txs.get_mut(id) else { return };
         t.is_due[d.index()] = false;
@@ -84,7 +84,7 @@ impl AppLayer {
         }
     }
 
-    /// Whether nothing is inspected of the flow's many transactions: no rule looks at any.
+    /// Whether none of the flow's many transactions is inspected, since no rule looks at them.
     pub(crate) fn is_uninspected(&self) -> bool {
         self.is_unlooked && self.crowd.is_some()
     }
@@ -103,7 +103,7 @@ impl AppLayer {
             && self.txs.iter().any(|t| self.is_unlooked || t.only.is_some_and(|only| only != d))
     }
 
-    /// Those of many transactions that something has become of, in order. `None`: it may be any.
+    /// Those of many transactions that have changed, in order. `None`: any may have changed.
     pub(crate) fn news(&mut self) -> Option<Vec<u64>> {
         let crowd = self.crowd.as_deref_mut()?;
         if !crowd.news.is_sorted() {
@@ -119,7 +119,7 @@ impl AppLayer {
         }
     }
 
-    /// There are few of them again.
+    /// The flow has few transactions again.
     pub(super) fn leave_crowd(&mut self) {
         self.crowd = None;
         for t in self.txs.iter_mut() {
@@ -128,19 +128,19 @@ impl AppLayer {
     }
 }
 
-/// Which of many transactions are to be looked at: those that changed. What most packets change is
-/// one of them, and looking at all would cost a packet as much as a flow has open.
+/// Which of many transactions are to be looked at: those that changed. Most packets change one of them,
+/// and a look at all would cost as much as the flow has open transactions.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
     /// The lists have the transactions that existed when it began.
     is_begun: bool,
     /// To be inspected, by direction.
     due: [Vec<u64>; 2],
-    /// Some changed of which nothing is inspected in a direction, and no packet of it has come since.
+    /// Transactions without inspection in a direction have changed, and no packet of it has come since.
     is_unasked: [bool; 2],
-    /// Changed or inspected: there may be something to be written, or they may be over.
+    /// Changed or inspected: they may have something to be written, or may be over.
     pub(super) news: Vec<u64>,
-    /// Room for what the parser says.
+    /// A reused list for what the parser reports.
     changed: Vec<u64>,
 }
 
@@ -150,7 +150,7 @@ impl Crowd {
         let Some(t) = memory else { return };
         for d in Direction::BOTH {
             if t.only.is_some_and(|only| only != d) {
-                // There is nothing to be inspected of it.
+                // It has nothing to inspect.
                 t.detect[d.index()].is_done = true;
                 self.is_unasked[d.index()] = true;
             } else if is_unlooked {
@@ -159,13 +159,13 @@ impl Crowd {
                 self.due[d.index()].push(id);
             }
         }
-        // One that only waits is no news until it changes.
+        // A transaction that only waits is no news until it changes.
         if std::mem::replace(&mut t.is_begun, true) {
             self.add(id, Some(t), None);
         }
     }
 
-    /// There is news of a transaction; it may be due again in a direction.
+    /// A transaction has changed; it may be due again in a direction.
     fn add(&mut self, id: u64, memory: Option<&mut TxMemory>, due: Option<Direction>) {
         let Some(t) = memory else { return };
         if !std::mem::replace(&mut t.is_news, true) {
@@ -178,7 +178,7 @@ impl Crowd {
         }
     }
 
-    /// Forgets those that are gone, of directions in which nothing is inspected.
+    /// Forgets freed transactions in directions without inspection.
     pub(super) fn prune(&mut self, txs: &TxList<TxMemory>) {
         for list in &mut self.due {
             if list.len() > 2 * (txs.len() + CROWD_MIN) {
@@ -209,7 +209,7 @@ mod tests {
         app
     }
 
-    /// One packet of the client, inspected and logged; how many transactions were looked at.
+    /// One packet of the client, inspected and logged; returns the number of transactions looked at.
     fn say(app: &mut AppLayer, protocols: &Protocols, bytes: &[u8]) -> usize {
         let (ends, mut effects) = (Endpoints::default(), Effects::default());
         let mut counters = AppCounters::default();
@@ -262,7 +262,7 @@ mod tests {
             assert_eq!(app.txs.len(), open, "what is over is freed");
             let most = 1_000 * 2 * (3 + if open > CROWD_MIN { 0 } else { open });
             assert!(looks <= most, "{waiting} wait: {looks} looks");
-            // All are answered: nobody is forgotten.
+            // All are answered: none is forgotten.
             for id in 1..=waiting {
                 let [high, low] = id.to_be_bytes();
                 say(&mut app, &protocols, &[0x40, 2, high, low]);
@@ -290,7 +290,7 @@ mod tests {
         }
     }
 
-    /// What no rule looks at and no record is written of is not kept; an alert may name the youngest.
+    /// Transactions without rules and records are not kept; an alert may name the youngest.
     #[test]
     fn what_nobody_sees_is_not_kept() {
         let tree = Tree::default();
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(app.newest_tx(Direction::ToServer), None, "all but the first are over and free");
         protocols.leave(vec![false; count], Wants { app: true, ..Wants::default() });
         let mut app = session(&protocols);
-        // With the introduction, which nobody has answered.
+        // With the CONNECT, which was not answered.
         assert_eq!(say(&mut app, &protocols, &pings), 2 * 701, "a rule looks at all");
     }
 }

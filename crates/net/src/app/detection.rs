@@ -1,4 +1,4 @@
-//! Which protocol is it? Content patterns first, then probes by port, each direction on its own.
+//! Detection of a flow's protocol: content patterns first, then probes by port, for each direction.
 //!
 //! Semantics follow Suricata's `AppLayerProtoDetect`: a pattern decides for its direction;
 //! otherwise probes bound to the flow's destination port, then its source port, are asked until all
@@ -9,10 +9,10 @@ use gabion_proto::detect::{Probe, ProbePattern};
 use gabion_record::applayer::{ProtoId, Transport};
 use gabion_record::{Direction, Tree};
 
-/// Answer for one direction of a flow, as far as its bytes go.
+/// Answer for one direction of a flow, from its bytes so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// This protocol; the flow's sides are the other way round when `reversed`.
+    /// This protocol; the flow's sides are reversed if `reversed`.
     Found { proto: ProtoId, reversed: bool },
     /// More bytes may decide it.
     Open,
@@ -20,20 +20,20 @@ pub(crate) enum Answer {
     Done,
 }
 
-/// What is known of a direction whose protocol is looked for.
+/// What is known about a direction whose protocol is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     pub(crate) transport: Transport,
     pub(crate) direction: Direction,
     /// Source and destination port of bytes in that direction.
     pub(crate) ports: (u16, u16),
-    /// The protocol of the other direction: its own probes are asked whatever the port.
+    /// The protocol of the other direction: its own probes are called for any port.
     pub(crate) other: ProtoId,
     /// The bytes may be of the other direction.
     pub(crate) may_turn: bool,
 }
 
-/// All patterns and probes of the protocols that are switched on.
+/// All patterns and probes of the enabled protocols.
 #[derive(Debug)]
 pub(crate) struct Detection {
     patterns: [Vec<(ProtoId, ProbePattern)>; 4],
@@ -61,7 +61,7 @@ fn slot(transport: Transport, direction: Direction) -> usize {
 }
 
 impl Detection {
-    /// Of these protocols (registry order), as the configuration has them.
+    /// The patterns and probes of these protocols (registry order), as configured.
     pub(crate) fn new(registry: &[&'static Protocol], config: &Tree) -> Detection {
         let mut d = Detection {
             patterns: Default::default(),
@@ -103,15 +103,15 @@ impl Detection {
                 });
             }
         }
-        // A literal with a check of what follows it says more than one alone (`OPTIONS` of SIP, and of
-        // HTTP).
+        // A literal with a check of the following bytes is more specific than a literal alone (`OPTIONS` of
+        // SIP, and of HTTP).
         for list in &mut d.patterns {
             list.sort_by_key(|(_, p)| p.check.is_none());
         }
         d
     }
 
-    /// A protocol has patterns or probes, so that it is found when it is there.
+    /// Whether a protocol has patterns or probes by which it can be found.
     pub(crate) fn finds(&self, proto: ProtoId) -> bool {
         self.probes.iter().any(|e| e.proto == proto)
             || self.patterns.iter().flatten().any(|(p, _)| *p == proto)
@@ -165,12 +165,12 @@ impl Detection {
     }
 }
 
-/// Detection of a protocol is on unless its `enabled` (or that of the transport below it) says no.
+/// Whether a protocol is detected: unless its `enabled` (or that of the transport below it) is `no`.
 pub fn is_detected(p: &Protocol, config: &Tree, transport: Transport) -> bool {
     state_of(p, config, transport) != State::Off
 }
 
-/// Parsing of a protocol is on unless `enabled` says `no` or `detection-only`.
+/// Whether a protocol is parsed: unless `enabled` is `no` or `detection-only`.
 pub fn is_parsed(p: &Protocol, config: &Tree, transport: Transport) -> bool {
     state_of(p, config, transport) == State::On
 }

@@ -1,4 +1,4 @@
-//! Input to a flow's application layer, and what it leads to.
+//! Input to a flow's application layer, and its effects.
 
 use super::counters::AppCounters;
 use super::protocols::Protocols;
@@ -6,7 +6,7 @@ use gabion_proto::{Endpoints, Expectation, FilePiece};
 use gabion_record::applayer::{DetectionEvent, Transport};
 use smallvec::SmallVec;
 
-/// What the application layer of a flow works with while it takes input.
+/// What the application layer of a flow needs while it takes input.
 pub(crate) struct AppInput<'a> {
     pub(crate) protocols: &'a Protocols,
     pub(crate) endpoints: &'a Endpoints,
@@ -17,10 +17,10 @@ pub(crate) struct AppInput<'a> {
     pub(crate) counters: &'a mut AppCounters,
 }
 
-/// What was done with a piece of a stream.
+/// The outcome for a piece of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Bytes that are done with.
+    /// Bytes that are parsed.
     pub(crate) used: usize,
     /// The parser wanted more bytes at once than are kept for it: these bytes are shed.
     pub(crate) is_overflowing: bool,
@@ -32,18 +32,18 @@ pub(crate) struct Taken {
 impl Taken {
     /// `used` bytes are parsed, and the side continues.
     pub(crate) fn used(used: usize) -> Taken {
-        Taken { used, is_overflowing: false, depth: None, then: Then::GoOn }
+        Taken { used, is_overflowing: false, depth: None, then: Then::Continue }
     }
 }
 
-/// Which data is to be given next.
+/// The data to parse next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     /// This side's.
-    GoOn,
-    /// Nothing was used: data of the other side, which came before, is to be parsed first.
+    Continue,
+    /// Nothing was used: earlier data of the other side is to be parsed first.
     OtherFirst,
-    /// The sides turned out to be the other way round.
+    /// The sides turned out to be reversed.
     Reversed,
 }
 
@@ -56,18 +56,18 @@ pub(crate) struct Effects {
     pub(crate) expectations: Vec<Expectation>,
     /// Ranges of files that ended.
     pub(crate) pieces: Vec<FilePiece>,
-    /// Nothing of this flow is of use any more.
+    /// Nothing of this flow is needed any more.
     pub(crate) stop_reassembly: bool,
     /// Payload is not to be inspected any more.
     pub(crate) stop_payload: bool,
-    /// What is left of both directions is to be inspected at once.
+    /// The remaining data of both directions is to be inspected at once.
     pub(crate) flush: bool,
     /// Bytes were used, transactions were made or the end was met, by direction.
     pub(crate) fed: [bool; 2],
     /// Raw stream inspection is due.
     pub(crate) trigger_raw: [bool; 2],
-    /// The parser gave up in this direction.
+    /// The parser failed in this direction.
     pub(crate) parser_error: bool,
-    /// Gaps the application layer was given.
+    /// Gaps that the application layer has seen.
     pub(crate) gaps: u32,
 }

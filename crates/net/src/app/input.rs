@@ -2,7 +2,7 @@
 //! protocol, then to its parser.
 
 use super::counters::{bump, bump_by};
-use super::crowd::may_be_told;
+use super::crowd::may_be_logged;
 use super::detection::{Answer, Question};
 use super::{AppInput, AppLayer, Side, Taken, Then, TxMemory};
 use crate::limits::{DETECT_BYTES_MAX, PARSER_PENDING_MAX, reached};
@@ -65,7 +65,7 @@ impl AppLayer {
             };
             let then = match detected {
                 Detected::Reversed => Then::Reversed,
-                Detected::Known { .. } | Detected::Unknown => Then::GoOn,
+                Detected::Known { .. } | Detected::Unknown => Then::Continue,
             };
             return Taken { then, ..Taken::used(if used { bytes.len() } else { 0 }) };
         };
@@ -411,7 +411,7 @@ impl AppLayer {
             let no_log = !silent.is_empty()
                 && tx.and_then(|t| t.pair_key()).is_some_and(|k| silent.contains(&k));
             let only = tx.and_then(Transaction::only);
-            let is_news = self.crowd.is_none() || tx.is_none_or(|tx| may_be_told(tx, last));
+            let is_news = self.crowd.is_none() || tx.is_none_or(|tx| may_be_logged(tx, last));
             self.txs.push(None, |_| TxMemory {
                 no_log,
                 only,

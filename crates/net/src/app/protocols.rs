@@ -1,4 +1,4 @@
-//! The protocols as they are configured, shared by all workers.
+//! The configured protocols, shared by all workers.
 
 use super::allowance::RecordAllowance;
 use super::detection::{Detection, is_parsed};
@@ -16,9 +16,9 @@ pub struct Protocols {
     pub(crate) requirements: Requirements,
     /// Frames that are wanted, one bit a kind, by protocol id; empty: none of any protocol.
     pub(crate) frames: Vec<u32>,
-    /// Protocols, by id, at whose transactions no rule looks.
+    /// Protocols, by id, whose transactions no rule looks at.
     unlooked: Vec<bool>,
-    /// What records are written of them.
+    /// The records to write.
     wants: Wants,
 }
 
@@ -52,12 +52,12 @@ impl Protocols {
         }
     }
 
-    /// Says at whose transactions no rule looks, by protocol id, and what is written of them.
+    /// Sets the protocols whose transactions no rule looks at, by protocol id, and the records to write.
     pub fn leave(&mut self, unlooked: Vec<bool>, wants: Wants) {
         (self.unlooked, self.wants) = (unlooked, wants);
     }
 
-    /// A parser of a protocol, where it is parsed.
+    /// A parser of a protocol, if the protocol is parsed.
     pub(super) fn open(&self, id: ProtoId, transport: Transport) -> Option<Box<dyn Parser>> {
         let p = protocol(id)?;
         let settings = self.settings.get(usize::from(id.0) - 1)?.as_ref()?;

@@ -58,7 +58,7 @@ pub(crate) fn decode_lenient(text: &[u8], out: &mut Vec<u8>) {
     decode(text, out, |b| b.is_ascii_whitespace());
 }
 
-/// As a transform: `Strict` gives nothing unless all of it is well formed.
+/// As a transform: `Strict` has no result unless all of it is well formed.
 pub(crate) fn decode_mode(text: &[u8], mode: Base64Mode, out: &mut Vec<u8>) {
     match mode {
         Base64Mode::Rfc4648 => {

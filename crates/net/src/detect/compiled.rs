@@ -1,8 +1,8 @@
-//! The detector: a rule set turned into what a packet can be checked against quickly.
+//! The detector: a rule set compiled into a form in which packets are checked quickly.
 //!
 //! For each place where bytes appear (packet payloads by protocol and direction, the stream by
 //! direction, each buffer of each protocol with each chain of transforms) there is one multi-pattern
-//! matcher over the fast patterns of all its rules. Rules without a pattern stand in lists that are
+//! matcher over the fast patterns of all its rules. Rules without a pattern are in lists that are
 //! as narrow as possible: by event, by protocol and port, by application protocol. A hit is checked
 //! against the rule's header ([`Hot`]) before anything else is looked at.
 
@@ -272,7 +272,7 @@ impl Class {
     const ALL: [Class; 4] = [Class::Tcp, Class::Udp, Class::Icmp, Class::Other];
 }
 
-/// A rule set made ready. Workers share it read-only.
+/// A compiled rule set. Workers share it read-only.
 #[derive(Debug)]
 pub struct Detector {
     /// The rules.
@@ -318,7 +318,7 @@ fn direction_allowed(s: &Signature, d: Direction) -> bool {
     s.inspects(d)
 }
 
-/// The fast pattern as the matcher wants it. `positions`: offsets and depths hold in the bytes
+/// The fast pattern in the matcher's form. `positions`: offsets and depths hold in the bytes
 /// scanned; `sized`: the inspection has a `bsize` equal to the content.
 fn pattern_of(
     c: &Content,
@@ -386,7 +386,7 @@ struct Collector {
 }
 
 impl Detector {
-    /// Makes a rule set ready.
+    /// Compiles a rule set.
     pub fn new(
         set: Ruleset,
         catalog: &Catalog,
@@ -626,7 +626,7 @@ impl Detector {
         let fast = s.fast_pattern.and_then(|f| {
             let i = s.buffers.get(usize::from(f.inspection))?;
             match i.conditions.get(usize::from(f.condition)) {
-                // What must not be there can't be looked for.
+                // A negated content can't be searched for.
                 Some(BufferCondition::Content(content)) if !content.is_negated() => {
                     Some((f.inspection, i, content))
                 }
@@ -797,7 +797,7 @@ impl Detector {
         kinds
     }
 
-    /// Protocols, by id, at whose transactions no rule looks: neither at what they hold nor at what was
+    /// Protocols, by id, whose transactions no rule looks at: neither at what they hold nor at what was
     /// found in the payload with them.
     pub fn unlooked(&self) -> Vec<bool> {
         let mut unlooked: Vec<bool> = self
@@ -813,8 +813,8 @@ impl Detector {
             if s.kind != RuleType::AppTx && s.engines.is_empty() {
                 continue;
             }
-            // A rule that is bound to protocols never gets to the transactions of others, whatever else
-            // it looks for in the payload.
+            // A rule that is bound to protocols never reaches the transactions of others, whatever else
+            // it inspects in the payload.
             match (&*s.header.apps, &*s.engines) {
                 ([], []) => looks_at(ProtoId::UNKNOWN),
                 ([], engines) => engines.iter().for_each(|e| looks_at(e.proto)),
@@ -857,7 +857,7 @@ mod tests {
     use super::*;
     use gabion_rules::{LoadOptions, RuleSource, RuleVars};
 
-    /// Names of the protocols at whose transactions these rules look.
+    /// Names of the protocols whose transactions these rules look at.
     fn looked_at(text: &str) -> Vec<&'static str> {
         let catalog = gabion_proto::registry::catalog();
         let source = RuleSource { name: "x.rules", text, is_firewall: false };
@@ -869,8 +869,8 @@ mod tests {
         all.filter(|(unlooked, _)| !unlooked).map(|(_, p)| p.table.name).collect()
     }
 
-    /// A rule looks at the protocols it is bound to, by its header or a keyword, though it looks into
-    /// the payload too; one that is bound to none looks at those that have what it looks into.
+    /// A rule looks at the protocols that its header or a keyword names, even if it inspects the payload
+    /// too; a rule that names none looks at the protocols that have the buffers it inspects.
     #[test]
     fn rules_look_at_what_they_are_bound_to() {
         let rule = |what: &str| looked_at(&format!("alert {what} sid:1;)\n"));

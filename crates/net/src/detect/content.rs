@@ -38,16 +38,16 @@ pub(crate) struct MatchNotes {
     pub(crate) context_json: Vec<u8>,
     /// Scripts still to be run, with their `!`.
     pub(crate) scripts: Vec<(u32, bool)>,
-    /// Entropies that were computed, whatever was asked of them.
+    /// Entropies that were computed, whether or not they matched.
     pub(crate) entropies: Vec<f64>,
     /// Values that a `dataset:set` or `unset` would write once the rule has matched wholly.
     pub(crate) steps: u64,
 }
 
-/// Byte variables of the rule at hand; they live as long as the rule's inspection.
+/// Byte variables of the current rule; they live as long as the rule's inspection.
 pub(crate) type ByteVariables = [u64; 32];
 
-/// The bytes at hand.
+/// The bytes under inspection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     /// The bytes.
@@ -100,7 +100,7 @@ struct Run<'r, 'a, 'x> {
 }
 
 impl Run<'_, '_, '_> {
-    /// Takes a step; true when there were too many, so that the rule is not looked for any further.
+    /// Takes a step; true if the limit is reached, so that the rule is not inspected any further.
     #[inline]
     fn is_tired(&mut self) -> bool {
         self.steps += 1;
@@ -119,7 +119,7 @@ impl Run<'_, '_, '_> {
             BufferCondition::Content(c) => return self.content(c, rest),
             BufferCondition::Pcre(p) => return self.pcre(p, rest),
             BufferCondition::Lua { script, negated } => {
-                // It does not see the buffer: it is run when the rest holds.
+                // It does not see the buffer: it runs if the rest holds.
                 self.notes.scripts.push((*script, *negated));
                 let step = self.from(rest);
                 if step != Step::Match {
@@ -525,7 +525,7 @@ impl Run<'_, '_, '_> {
     }
 }
 
-/// A size test that a growing buffer can settle before its end.
+/// A size test that a growing buffer can decide before its end.
 fn grows_past(m: gabion_rules::integer::IntegerMatch) -> bool {
     use gabion_rules::integer::IntegerMatch::*;
     matches!(m, Greater(_) | GreaterOrEqual(_))

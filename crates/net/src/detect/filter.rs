@@ -24,7 +24,7 @@ pub(crate) struct Filtered {
     pub(crate) drop: Option<&'static str>,
     /// The drop is of the whole flow.
     pub(crate) drop_flow: bool,
-    /// Rejected: how.
+    /// Rejected, with the action.
     pub(crate) reject: Option<Action>,
     /// The flow is accepted: its packets are not filtered any more.
     pub(crate) accept_flow: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Filtered {
     pub(crate) accept_packet: bool,
     /// No threat detection on the packet.
     pub(crate) pass: bool,
-    /// Nor on its flow.
+    /// No threat detection on its flow.
     pub(crate) pass_flow: bool,
 }
 
@@ -109,7 +109,7 @@ impl Run<'_> {
             self.inspect_packet_candidates();
             let hits = self.findings.hits.get(before..).unwrap_or(&[]);
             let rules = &self.det.set.signatures;
-            // What a rule on the packet drops is not filtered further.
+            // A packet that a rule drops is not filtered further.
             filters &= !hits.iter().any(|h| rules[h.sig as usize].action.drops());
         } else {
             self.scratch.payload_tx.clear();
@@ -142,8 +142,8 @@ impl Run<'_> {
         self.policy_alert(0, firewall.packet_policy, RuleHook::AllPackets, None);
     }
 
-    /// Asks the rules of a hook in front of flow or stream. The packet has to be dropped when
-    /// `filtered` says so.
+    /// Evaluates the rules of a hook before flow or stream. The packet is to be dropped if
+    /// `filtered` has a drop.
     pub(crate) fn early_table(&mut self, rules: &[u32], policy: Policy, reason: &'static str) {
         self.begin_packet();
         for sig in rules {
@@ -188,7 +188,7 @@ impl Run<'_> {
         }
     }
 
-    /// Asks the tables of a transaction's states. False: its packet is dropped. `known` is what the
+    /// Evaluates the tables of a transaction's states. False: its packet is dropped. `known` is what the
     /// firewall knows of the transaction, `notes` what the rules have seen of it.
     pub(super) fn tx_tables(
         &mut self,
@@ -252,7 +252,7 @@ impl Run<'_> {
             let matched = is_known || (fits && self.engines_match(tx, s, at, notes));
             self.costs.add(*sig, since, matched);
             if !matched {
-                // A state that lasts may still bring what a rule for all states up to it waits for.
+                // A rule for all states up to this one may still match while the state lasts.
                 let lasts = at.state == at.progress && at.progress < at.last;
                 let waits = matches!(s.hook, Some(RuleHook::App { up_to: true, .. }));
                 if fits && lasts && waits {
@@ -320,7 +320,7 @@ impl Run<'_> {
     }
 }
 
-/// The state whose table is asked.
+/// The state whose table is evaluated.
 struct State {
     proto: ProtoId,
     direction: Direction,

@@ -12,7 +12,7 @@ use gabion_record::{Direction, Tree};
 use gabion_rules::signature::{ActionScope, FirewallPart, RuleHook};
 use gabion_rules::{Action, Ruleset, Signature, SignatureFlags};
 
-/// What happens at the end of a table none of whose rules has decided.
+/// What happens at the end of a table if no rule has decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Policy {
     pub(crate) action: Action,

@@ -2,8 +2,8 @@
 //!
 //! Thousands of rules want `POST` as the method or no `Referer` in the headers. Traffic made to hit
 //! fast patterns makes all of them candidates, and each would evaluate the condition again, after
-//! fetching its parts from memory. The most frequent of these conditions of a protocol and direction get a number here
-//! (a gate); a rule has its gates in one word. The result of a gate is kept while a transaction's
+//! fetching its parts from memory. The most frequent of these conditions of a protocol and direction get
+//! a number here (a gate); a rule has its gates in one word. The result of a gate is kept while a transaction's
 //! candidates are looked at, so a rule with a shut gate costs a few instructions.
 //!
 //! Only independent conditions are gates: one `content` with fixed place in a buffer that does not
@@ -103,7 +103,7 @@ struct Key<'s> {
 }
 
 /// Properties of a content that its outcome depends on.
-const TELLING: u16 = ContentFlags::NOCASE.0
+const DECIDING_FLAGS: u16 = ContentFlags::NOCASE.0
     | ContentFlags::NEGATED.0
     | ContentFlags::STARTS_WITH.0
     | ContentFlags::ENDS_WITH.0;
@@ -168,7 +168,7 @@ fn each_condition<'s>(
                 continue;
             }
             let (Ok(offset), Ok(depth)) = (fixed(c.offset), fixed(c.depth)) else { continue };
-            let (local, progress, flags) = (e.local, e.progress, c.flags.0 & TELLING);
+            let (local, progress, flags) = (e.local, e.progress, c.flags.0 & DECIDING_FLAGS);
             let key = Key { local, progress, flags, offset, depth, bytes: &c.bytes };
             each((e.proto, e.direction), key, c, fact.multi);
         }
@@ -213,7 +213,7 @@ pub(crate) fn collect(
                 *word |= 1u64.checked_shl(number).unwrap_or(0);
             }
             if !found.iter().any(|(p, n, _)| *p == place && *n == number) {
-                let flags = ContentFlags(content.flags.0 & TELLING);
+                let flags = ContentFlags(content.flags.0 & DECIDING_FLAGS);
                 let condition = BufferCondition::Content(Content { flags, ..content.clone() });
                 found.push((
                     place,

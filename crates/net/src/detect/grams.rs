@@ -1,9 +1,9 @@
-//! What a rule asks of a buffer besides its fast pattern, in a few bits.
+//! What a rule requires of a buffer besides its fast pattern, in a few bits.
 //!
-//! A candidate has its fast pattern found; mostly another of its contents is not there. Three bytes of
+//! The fast pattern of a candidate was found, but usually another of its contents is missing. Three bytes of
 //! such a content (a gram) are looked up in the set of all grams of the buffer, which is made once per
-//! transaction as a small bitmap: when a gram is not in it, its content can't be, and the rule is not
-//! looked at. A gram that is there by chance costs the look that would have been taken anyway.
+//! transaction as a small bitmap: if a gram is not in it, its content can't be either, and the rule is not
+//! inspected. A gram that is there by chance costs the inspection that would have been made anyway.
 //!
 //! Bitmaps are made only where many rules are candidates, so that common traffic does not pay for them.
 
@@ -17,7 +17,7 @@ use gabion_rules::Ruleset;
 use gabion_rules::content::BufferCondition;
 use std::collections::HashMap;
 
-/// Buffers of a protocol and direction that grams are kept of.
+/// Buffers of a protocol and direction with grams.
 const SLOTS: usize = 8;
 /// Grams kept of a rule.
 const PER_RULE: usize = 4;
@@ -30,7 +30,7 @@ pub(crate) const CANDIDATES_MIN: usize = 8;
 // A longer buffer's bitmap would be too full to exclude anything.
 const _: () = assert!(GRAM_BYTES_MAX == 1 << (HASH_BITS - 1));
 
-/// No gram: a slot that does not exist is never asked.
+/// No gram: a slot that does not exist is never looked up.
 const NONE: u16 = u16::MAX;
 
 /// The grams of the rules of one protocol and direction.
@@ -42,7 +42,7 @@ pub(crate) struct RuleGrams {
     of_rule: Vec<[u16; PER_RULE]>,
 }
 
-/// Bitmaps of the buffers of the transaction at hand.
+/// Bitmaps of the buffers of the current transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Bitmaps {
     /// Slots whose bitmap is made or can't be had, and those that can't refuse.

@@ -3,7 +3,7 @@
 use gabion_rules::content::{ByteOrder, TextBase};
 
 /// Reads `n` bytes at `at`: as a number in that order, or as text in that base. `None` when they are
-/// not all there or the text is no number. `dce_little` is the order of the DCERPC message at hand.
+/// not all there or the text is no number. `dce_little` is the order of the current DCERPC message.
 pub(crate) fn read(
     buf: &[u8],
     at: usize,

@@ -171,7 +171,7 @@ pub(crate) fn matches(
             let texts = flow.map_or(&[][..], |f| &f.ext.vars.texts);
             !t.of_packet && variable_matches(t, texts)
         }
-        // Scripts are run once all else holds.
+        // Scripts run after all other conditions hold.
         PacketCondition::Lua { .. } => true,
     }
 }
@@ -260,7 +260,7 @@ fn app_protocol(t: &AppProtocolTest, f: &Flow<NetFlow>, dir: Option<Direction>) 
     let app = &f.ext.app;
     let has = |p: ProtoId| t.protocols.contains(&p);
     let known = |p: ProtoId| p != ProtoId::UNKNOWN;
-    // Only who asks for `unknown` hears of a protocol that is not known.
+    // A protocol that is not known matches only `unknown`.
     let is_failed = app.proto == ProtoId::FAILED;
     let ask = |p: ProtoId| (known(p) || (has(p) && !is_failed)) && has(p) != t.negated;
     match t.mode {

@@ -60,7 +60,7 @@ impl RuleCosts {
         self.exact
     }
 
-    /// How much a sampled figure stands for.
+    /// The factor from a sampled figure to the total.
     pub fn scale(&self) -> u64 {
         if self.exact { 1 } else { SAMPLE }
     }

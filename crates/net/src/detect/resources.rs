@@ -77,12 +77,12 @@ impl Expressions {
         (e, failed)
     }
 
-    /// How many distinct expressions there are.
+    /// The number of distinct expressions.
     pub fn len(&self) -> usize {
         self.compiled.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set has no expressions.
     pub fn is_empty(&self) -> bool {
         self.compiled.is_empty()
     }
@@ -108,7 +108,7 @@ pub(crate) struct Resources<'x> {
     pub(crate) expressions: &'x Expressions,
     pub(crate) regex: &'x mut RegexScratch,
     pub(crate) datasets: &'x Datasets,
-    /// The worker's turn, in a team.
+    /// The worker's turn, in a group.
     pub(crate) turn: Option<&'x Turn>,
     pub(crate) scripts: &'x mut Scripts,
     pub(crate) catalog: &'x Catalog,

@@ -8,7 +8,7 @@ use gabion_rules::transform::Transform;
 use md5::Digest;
 use std::io::Read;
 
-/// Runs a chain over `input`; the result is in `out`. False when a step gives nothing at all.
+/// Runs a chain over `input`; the result is in `out`. False if a step has no result.
 pub(crate) fn apply(
     chain: &[Transform],
     input: &[u8],
@@ -112,8 +112,8 @@ fn step(t: &Transform, input: &[u8], out: &mut Vec<u8>, resources: &mut Resource
 }
 
 fn inflate(decoder: impl Read, max_size: u32, out: &mut Vec<u8>) {
-    // The rule says how much, or the rule language's default. What came out before an error is what
-    // there is.
+    // The rule says how much, or the rule language's default. The bytes before an error are the
+    // result.
     let _ = decoder.take(max_size.into()).read_to_end(out);
 }
 

@@ -154,7 +154,8 @@ fn is_news(flow: &mut Flow<NetFlow>, reason: &str, direction: Option<Direction>)
     let flags = &mut flow.ext.flags;
     let mut is_first = false;
     if flags.dropped {
-        let is_written = &mut flags.drop_told[direction.unwrap_or(Direction::ToServer).index()];
+        let is_written =
+            &mut flags.is_drop_logged[direction.unwrap_or(Direction::ToServer).index()];
         is_first = !std::mem::replace(is_written, true);
     }
     is_first || reason == "rules"

@@ -1,4 +1,4 @@
-//! Functions of Lua's libraries that could do endless work in one instruction, bounded.
+//! Bounded versions of functions in Lua's libraries that could do endless work in one instruction.
 //!
 //! The instruction count sees neither loops inside functions written in C nor the backtracking of
 //! pattern matching. `string.rep` of an empty text and `table.move` over a huge range are cut short
@@ -18,7 +18,7 @@ fn allowance(lua: &Lua) -> mlua::Result<Rc<Allowance>> {
     a.map(|a| Rc::clone(&a)).ok_or_else(|| mlua::Error::RuntimeError("no allowance".into()))
 }
 
-/// Puts them into the state's libraries.
+/// Installs them in the state's libraries.
 pub(super) fn install(lua: &Lua, has_metatables: bool) -> mlua::Result<()> {
     let string: Table = lua.globals().get("string")?;
     let rep: Function = string.get("rep")?;
@@ -54,7 +54,7 @@ pub(super) fn install(lua: &Lua, has_metatables: bool) -> mlua::Result<()> {
     Ok(())
 }
 
-/// A table may say that it is longer than it is: such a one is not taken.
+/// A table may report a greater length than it has: such a table is refused.
 fn refuse_lengths(lua: &Lua, table: &Table, name: &'static str) -> mlua::Result<()> {
     let original: Function = table.get(name)?;
     let bounded = lua.create_function(move |lua, args: MultiValue| {
@@ -227,7 +227,7 @@ fn gsub(lua: &Lua, args: &MultiValue) -> mlua::Result<(LuaString, i64)> {
         if anchored {
             break;
         }
-        // What is written stays within what the state itself could hold.
+        // The result stays within what the state itself could hold.
         if out.len() as u64 > crate::limits::SCRIPT_RESULT_BYTES_MAX {
             return Err(mlua::Error::MemoryError("not enough memory".into()));
         }

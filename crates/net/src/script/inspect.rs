@@ -1,4 +1,4 @@
-//! A script is looked into when its rule is loaded: it must be readable, have the functions it is
+//! Checks a script when its rule is loaded: it must be readable, have the functions it is
 //! run by, and its `init` may register what it will read.
 
 use super::call::with_scene;
@@ -11,16 +11,16 @@ use mlua::{Function, Table, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What `init` registers is gathered here.
+/// Collects what `init` registers.
 #[derive(Debug, Default)]
 pub(super) struct Registered(pub(super) RefCell<ScriptFacts>);
 
-/// Stands for the signature that `init` is given.
+/// A placeholder for the signature that `init` receives.
 pub(super) struct SignatureToken;
 
 impl mlua::UserData for SignatureToken {}
 
-/// Needs that were there before rules had hooks.
+/// Needs from before rules had hooks.
 const OLD_NEEDS: &[&str] = &["http", "dns", "tls", "ssh", "smtp", "dnp3", "ja3s"];
 
 /// Loads a script and runs its `init`. The error has Suricata's message.
@@ -67,7 +67,7 @@ pub fn inspect(
     Ok(facts)
 }
 
-/// Whether the script needs payload; an error when it needs what is not there.
+/// Whether the script needs payload; an error if it needs unknown data.
 fn read_needs(needs: &Table) -> Result<bool, ScriptError> {
     let mut payload = false;
     for pair in needs.pairs::<Value, Value>() {

@@ -98,7 +98,7 @@ impl OutputScripts {
         o
     }
 
-    /// Whether there is none.
+    /// Whether the worker has no output scripts.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.scripts.is_empty()

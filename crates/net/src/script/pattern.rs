@@ -1,7 +1,7 @@
-//! Lua's patterns (reference manual 5.4, 6.4.1), each step of the search charged.
+//! Lua's patterns (reference manual 5.4, 6.4.1); each step of the search is charged.
 //!
 //! Backtracking makes some patterns take time that grows with a power of the text's length; Lua's own
-//! matcher does all of it in one instruction. This one asks the allowance of the run every few
+//! matcher does all of it in one instruction. This one checks the allowance of the run every few
 //! steps. Nesting is limited like the manual's implementation limits it.
 
 use super::allowance::Allowance;
@@ -35,7 +35,7 @@ pub(super) struct Found {
 pub(super) enum PatternError {
     /// The pattern is wrong.
     Malformed(&'static str),
-    /// A capture that is not there.
+    /// A capture that does not exist.
     Index(usize),
     /// No more steps.
     Spent(mlua::Error),
@@ -270,7 +270,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// As many as there are, then fewer.
+    /// As many as possible, then fewer.
     fn most(&mut self, least: usize, from: usize, p: usize, end: usize) -> Matched {
         let mut s = from;
         while self.single(s, p, end) {
@@ -288,7 +288,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// As few as will do.
+    /// As few as possible.
     fn least(&mut self, mut s: usize, p: usize, end: usize) -> Matched {
         loop {
             if let Some(done) = self.run(s, end + 1)? {

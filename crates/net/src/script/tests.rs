@@ -1,4 +1,4 @@
-//! Scripts that want more than they may have, patterns against Lua's own, answers of `match`.
+//! Scripts that exceed their limits, patterns compared with Lua's own, results of `match`.
 
 use super::sandbox::{Failure, ScriptLimits};
 use super::voice::{ScriptSetup, Voice};
@@ -81,7 +81,7 @@ fn memory_ends() {
         "local t = {} for i = 1, 40 do t[i] = ('x'):rep(10000) .. i end return table.concat(t)",
     ] {
         match run(limits(false), body) {
-            // A result that can't be as long as asked is refused before memory is.
+            // A result that would be too long is refused before memory is allocated.
             Err(Failure::Memory | Failure::Instructions) => {}
             Err(Failure::Error(e)) if e.contains("resulting string too large") => {}
             other => panic!("{body}: {other:?}"),
@@ -139,7 +139,7 @@ fn functions_are_blocked() {
     }
     let said = "test.lua:2: Module not found: os".to_string();
     assert_eq!(run(limits(false), "require('os')"), Err(Failure::Error(said)));
-    // Compiled chunks are not taken.
+    // Compiled chunks are refused.
     let setup = ScriptSetup::default();
     assert!(load("x", b"\x1bLua\x54\x00", &setup).is_err());
 }
@@ -420,7 +420,7 @@ fn inspection() {
     assert!(look(many, false).unwrap_err().contains("too many flowints registered"));
 }
 
-/// Functions that need what is not there say so, and nothing panics.
+/// Functions that need missing data return the reason, and nothing panics.
 #[test]
 fn libraries_without_a_scene() {
     let body = "
@@ -437,7 +437,7 @@ fn libraries_without_a_scene() {
         local b = require('suricata.base64')
         return n .. h:finalize_to_hex() .. b.encode(b.decode('YWI='))";
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    // enable_ja3 and enable_hassh give nothing as well.
+    // enable_ja3 and enable_hassh return nothing as well.
     assert_eq!(run(limits(false), body), Ok(format!("12{abc}YWI=")));
     for (body, said) in [
         (
