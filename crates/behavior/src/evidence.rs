@@ -251,7 +251,7 @@ impl EvidenceBuilder {
     }
 
     /// The destination port matters.
-    pub(crate) fn to_port(mut self, port: u16) -> EvidenceBuilder {
+    pub(crate) fn destination_port(mut self, port: u16) -> EvidenceBuilder {
         self.0.dst_port = Some(port);
         self
     }
@@ -259,7 +259,7 @@ impl EvidenceBuilder {
     /// The destination port at this moment; the finding is the same when the next one is another.
     pub(crate) fn port_now(mut self, port: u16) -> EvidenceBuilder {
         self.1.port = false;
-        self.to_port(port)
+        self.destination_port(port)
     }
 
     /// The finding is the same whatever the port.
@@ -269,7 +269,7 @@ impl EvidenceBuilder {
     }
 
     /// The source port matters.
-    pub(crate) fn from_port(mut self, port: u16) -> EvidenceBuilder {
+    pub(crate) fn source_port(mut self, port: u16) -> EvidenceBuilder {
         self.0.src_port = Some(port);
         self
     }
@@ -420,20 +420,22 @@ mod tests {
             EvidenceBuilder::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1)
         };
         let id = |finding: EvidenceBuilder| finding.sure().done().id;
-        let same = id(base().to_port(7).victim(crate::trial::at("1.2.3.4")));
-        let of_later = base().to_port(7).victim(crate::trial::at("1.2.3.4")).from_port(9);
+        let same = id(base().destination_port(7).victim(crate::trial::at("1.2.3.4")));
+        let of_later =
+            base().destination_port(7).victim(crate::trial::at("1.2.3.4")).source_port(9);
         let of_later =
             of_later.since(TimeNs(1), 50).level(ThreatLevel::High, 0.7).says("x").word("y");
         assert_eq!(same, id(of_later));
         for other in [
-            base().to_port(8).victim(crate::trial::at("1.2.3.4")),
-            base().to_port(7).victim(crate::trial::at("1.2.3.5")),
-            base().to_port(7).victim_domain("1.2.3.4".into()),
-            base().to_port(7).victim(crate::trial::at("1.2.3.4")).about(1),
-            base().to_port(7).victim(crate::trial::at("1.2.3.4")).of(Proto::Udp),
-            EvidenceBuilder::new(&dga::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1).to_port(7),
+            base().destination_port(8).victim(crate::trial::at("1.2.3.4")),
+            base().destination_port(7).victim(crate::trial::at("1.2.3.5")),
+            base().destination_port(7).victim_domain("1.2.3.4".into()),
+            base().destination_port(7).victim(crate::trial::at("1.2.3.4")).about(1),
+            base().destination_port(7).victim(crate::trial::at("1.2.3.4")).of(Proto::Udp),
+            EvidenceBuilder::new(&dga::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1)
+                .destination_port(7),
             EvidenceBuilder::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 2)
-                .to_port(7)
+                .destination_port(7)
                 .victim(crate::trial::at("1.2.3.4")),
         ] {
             assert_ne!(same, id(other));

@@ -12,7 +12,7 @@ use gabion_seal::{Init, Policy, SecretKey};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -43,7 +43,7 @@ fn log_folder(log: &Path) -> Result<LogFolder, Box<dyn Error>> {
         let secret = SecretKey::generate()?;
         let text = secret.to_text().ok_or("a key that has no text")?;
         std::fs::write(&key, text.as_bytes())?;
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos() as u64;
+        let now = gabion_runtime::clock::epoch_ns();
         let (mut files, signer) = (Files::create_folder(log)?, Files::create_folder(&state)?);
         Init::new("example/log", now).create(&mut files, signer)?;
     }

@@ -129,7 +129,6 @@ pub const ALL: &[Dialect] = &[
         is_enveloped: true,
         inherited_as: Some("slog"),
         about: "slog's envelopes over TCP",
-        ..PLAIN
     },
 ];
 

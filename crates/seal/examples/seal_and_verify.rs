@@ -1,6 +1,7 @@
 //! Seals three messages in a folder and verifies the log, without a key and with one.
 //!
 //!     cargo run -p gabion-seal --example seal_and_verify
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use gabion_seal::storage::Files;
 use gabion_seal::verify::{Anchor, Options, Verdict, verify};

@@ -23,8 +23,11 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Rules that alert with this many workers: id, message, how often.
-pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<(u32, String, u64)>, Box<dyn Error>> {
+/// A rule that alerted: its id, its message, how often.
+pub(crate) type RuleAlerts = (u32, String, u64);
+
+/// Rules that alert with this many workers.
+pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<RuleAlerts>, Box<dyn Error>> {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo");
     // Settings: the configuration, and rules compiled with it.
     let config = built_in_configuration();

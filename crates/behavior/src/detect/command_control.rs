@@ -227,7 +227,7 @@ impl Pair {
         let threat = rita::of_flow(base, &known, dst, self.last, settings);
         let mut finding = finding
             .level(then.said.level(), sure)
-            .to_port(port)
+            .destination_port(port)
             .by("AI")
             .score(found.score)
             .says(

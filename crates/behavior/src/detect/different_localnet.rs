@@ -110,7 +110,7 @@ fn say(cx: &mut Context<'_, '_>, is_destination: bool) {
     .word(port)
     .seen(times);
     if r.proto != Proto::Arp {
-        finding = finding.from_port(r.src_port).to_port(r.dst_port);
+        finding = finding.source_port(r.src_port).destination_port(r.dst_port);
     }
     cx.say(finding);
 }

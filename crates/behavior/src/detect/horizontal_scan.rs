@@ -123,7 +123,7 @@ impl Port {
             .since(self.first.0, count)
             .hosts(count)
             .packets(self.packets)
-            .to_port(port)
+            .destination_port(port)
             .says(SAYS)
             .word(name.map(|n| format!("{n} ")).unwrap_or_default())
             .word(if self.hosts.is_estimate() { "about " } else { "" })

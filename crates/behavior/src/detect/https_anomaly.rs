@@ -189,7 +189,7 @@ fn flow(c: &Conn<'_>, hours: &mut Hours, cx: &mut Context<'_, '_>) {
         reasons: vec![("bytes_to_known_server", bytes, z)],
         confidence: confidence(z, hours_odd, compared, 1),
     };
-    let finding = odd.says("flow", cx.find(&TYPE)).victim(r.dst).to_port(r.dst_port).bytes(bytes);
+    let finding = odd.says("flow", cx.find(&TYPE)).victim(r.dst).destination_port(r.dst_port).bytes(bytes);
     cx.say(finding.seen(times));
 }
 

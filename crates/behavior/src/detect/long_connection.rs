@@ -53,7 +53,7 @@ impl Detector for LongConnection {
             .find(&TYPE)
             .level(ThreatLevel::Low, sure)
             .victim(r.dst)
-            .to_port(r.dst_port)
+            .destination_port(r.dst_port)
             .lasting(c.duration_ns)
             .says(
                 "Long Connection. Connection from {profile} to destination address: {dst} took {mins} \

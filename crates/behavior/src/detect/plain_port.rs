@@ -172,7 +172,7 @@ fn say(waking: &mut Waking<'_>, dst: Ip, is_443: bool, wait: &Wait) {
         if is_443 { (&NON_SSL, "non-SSL", 443) } else { (&NON_HTTP, "non-HTTP", 80) };
     let begin = |waking: &Waking<'_>| {
         let times = Times { count: wait.times, repeat: wait.repeat };
-        let mut finding = waking.find(kind, wait.at, wait.window).to_port(port).seen(times);
+        let mut finding = waking.find(kind, wait.at, wait.window).destination_port(port).seen(times);
         if !wait.uid.is_empty() {
             finding.0.uids.push(wait.uid.clone());
         }

@@ -41,8 +41,8 @@ impl Detector for PortZero {
         let mut finding = cx
             .find(&TYPE)
             .level(ThreatLevel::High, 0.8)
-            .from_port(r.src_port)
-            .to_port(r.dst_port)
+            .source_port(r.src_port)
+            .destination_port(r.dst_port)
             .says("Connection on port 0 from {src}:{sport} to {dst}:{port}.")
             .seen(times);
         finding = match r.src_port {

@@ -52,7 +52,7 @@ impl Detector for PrivateIp {
             .word(how)
             .seen(times);
         if !c.has_no_ports && !r.proto.is_icmp() {
-            finding = finding.from_port(r.src_port).to_port(r.dst_port);
+            finding = finding.source_port(r.src_port).destination_port(r.dst_port);
         }
         cx.say(finding);
     }

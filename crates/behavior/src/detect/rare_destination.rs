@@ -112,7 +112,7 @@ impl Detector for RareDestination {
                 cx.find(&NEW)
                     .level(ThreatLevel::Info, 0.5)
                     .victim(r.dst)
-                    .to_port(r.dst_port)
+                    .destination_port(r.dst_port)
                     .says(
                         "First seen destination. {src} is the first of {0} hosts to talk with {dst}.",
                     )

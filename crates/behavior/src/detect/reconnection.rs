@@ -114,7 +114,7 @@ fn says(
     let finding =
         finding.of(Proto::Tcp).level(ThreatLevel::Medium, 0.5).victim(dst).since(first, count);
     match u16::try_from(port) {
-        Ok(port) => finding.to_port(port).says(
+        Ok(port) => finding.destination_port(port).says(
             "Multiple reconnection attempts from IP: {profile} to destination IP: {dst} reconnections: \
              {count}.",
         ),

@@ -96,7 +96,7 @@ impl OnPort {
     fn says(&self, finding: EvidenceBuilder, port: u16) -> EvidenceBuilder {
         let hosts = self.hosts.len();
         let finding =
-            finding.level(ThreatLevel::Medium, 0.7).to_port(port).since(self.first.0, hosts);
+            finding.level(ThreatLevel::Medium, 0.7).destination_port(port).since(self.first.0, hosts);
         finding.hosts(hosts).lasting(self.last.since(self.first.0)).says(HORIZONTAL_SAYS)
     }
 

@@ -244,7 +244,7 @@ impl Campaign {
                 confidence(self.attempts, threshold, self.client.as_bytes()),
             )
             .victim(dst)
-            .to_port(port)
+            .destination_port(port)
             .since(self.first.0, u64::from(self.attempts))
             .says(GUESSES)
             .word(banner)

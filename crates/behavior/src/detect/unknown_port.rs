@@ -98,8 +98,8 @@ impl Detector for UnknownPort {
             .find(&TYPE)
             .level(level, 1.0)
             .victim(r.dst)
-            .from_port(r.src_port)
-            .to_port(r.dst_port)
+            .source_port(r.src_port)
+            .destination_port(r.dst_port)
             .says("Connection to unknown destination port {port}/{PROTO} destination IP {dst}.")
             .seen(times);
         cx.say(finding);

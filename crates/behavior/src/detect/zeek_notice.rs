@@ -85,7 +85,7 @@ fn notice(n: &Notice<'_>, cx: &mut Context<'_, '_>) {
         cx.say_damped(what, |cx| {
             cx.find(&HORIZONTAL)
                 .level(ThreatLevel::High, 1.0)
-                .to_port(r.dst_port)
+                .destination_port(r.dst_port)
                 .about(what)
                 .says("horizontal port scan by Zeek engine. {0}")
                 .word(msg.clone())

@@ -313,11 +313,16 @@ fn values(row: &Row, name: &str, ground: &Ground) -> Vec<Given> {
     if row.kind == Kind::Anything {
         return all;
     }
-    let is_path = match row.kind {
-        Kind::Read(_) | Kind::Write | Kind::Make | Kind::Append => true,
-        Kind::Run | Kind::Folder | Kind::Socket => true,
-        _ => false,
-    };
+    let is_path = matches!(
+        row.kind,
+        Kind::Read(_)
+            | Kind::Write
+            | Kind::Make
+            | Kind::Append
+            | Kind::Run
+            | Kind::Folder
+            | Kind::Socket
+    );
     if !is_path {
         all.push(Given {
             value: Some(bytes()),

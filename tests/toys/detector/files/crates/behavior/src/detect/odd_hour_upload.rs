@@ -39,7 +39,7 @@ impl Detector for OddHourUpload {
             .find(&TYPE)
             .level(ThreatLevel::Medium, 0.5)
             .victim(r.dst)
-            .to_port(r.dst_port)
+            .destination_port(r.dst_port)
             .bytes(c.orig_bytes)
             .says("Upload at an odd hour from {profile} to {dst}");
         cx.say(finding);
