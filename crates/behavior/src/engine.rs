@@ -1,6 +1,6 @@
 //! The engine's stages (site, profiles, accumulation), and all of them joined on one thread.
 //!
-//! [`Front`] sees every record in the total order; [`crate::Shards`] hold profiles, on one thread or
+//! [`Front`] sees every record in the total order; `crate::Shards` hold profiles, on one thread or
 //! several; [`Back`] takes what they find in the order of places, whatever thread found it.
 
 use crate::accumulate::Accumulator;

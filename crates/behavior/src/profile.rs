@@ -131,7 +131,7 @@ impl Profile {
         self.current.number.0
     }
 
-    /// When it wants to be asked, [`NEVER`] when not.
+    /// When it wants to be asked, `NEVER` when not.
     pub fn timer(&self) -> TimeNs {
         self.timer.unwrap_or(NEVER)
     }
@@ -345,7 +345,7 @@ impl Saved for Profile {
 pub(crate) type Seen<'a, 'r> = (&'a Record<'r>, &'a Facts);
 
 /// Takes records of one profile in, in order; says what was found and gives the next moment to be
-/// asked by [`wake`].
+/// asked by `wake`.
 pub fn step(
     profile: &mut Profile,
     records: &[Seen<'_, '_>],

@@ -72,7 +72,7 @@ pub struct Tuple<'a> {
     pub port: u16,
     /// Flows seen.
     pub flows: u32,
-    /// What they look like, by [`letters`].
+    /// What they look like, by `letters`.
     pub letters: &'a [u8],
 }
 

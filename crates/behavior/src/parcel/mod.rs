@@ -4,7 +4,7 @@
 //! A parcel is `[u32 length][bytes]`, little-endian. What has one size stands first, each field at its
 //! place, so that a record is written and read in a few moves rather than field by field; what has many
 //! follows, in the order of its struct. Texts are borrowed from the parcel when it is read. Parcels of one
-//! batch follow one another. Their reader and their writer were built together ([`VERSION`] is checked
+//! batch follow one another. Their reader and their writer were built together (`VERSION` is checked
 //! where that is not so).
 
 mod fixed;
