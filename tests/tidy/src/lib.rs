@@ -12,6 +12,7 @@ pub mod counts;
 pub mod documents;
 pub mod limits;
 pub mod manifests;
+pub mod modules;
 pub mod protocols;
 pub mod sources;
 pub mod threads;

@@ -2,8 +2,8 @@
 //! rule.
 
 use gabion_tidy::{
-    Fault, arrows, counts, documents, limits, listing, manifests, protocols, sources, threads,
-    tree, words,
+    Fault, arrows, counts, documents, limits, listing, manifests, modules, protocols, sources,
+    threads, tree, words,
 };
 use std::process::Command;
 
@@ -65,6 +65,11 @@ fn a_protocol_is_one_folder_and_one_line() {
 #[test]
 fn threads_clocks_and_sockets_stand_where_the_architecture_says() {
     hold(threads::check(&tree::files(&tree::root())));
+}
+
+#[test]
+fn every_source_file_is_listed_by_a_module() {
+    hold(modules::unlisted(&tree::files(&tree::root())));
 }
 
 #[test]
