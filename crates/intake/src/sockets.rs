@@ -159,13 +159,8 @@ pub fn bind_metrics(address: SocketAddr) -> Result<TcpListener> {
 fn bind_local(path: &Path) -> Result<UnixDatagram> {
     let failed = |e: io::Error| local_fault(path, e);
     // A socket that nobody listens on any more is in the way; anything else is not ours to remove.
-    if let Ok(found) = std::fs::symlink_metadata(path) {
-        use std::os::unix::fs::FileTypeExt;
-        let is_dead = found.file_type().is_socket()
-            && UnixDatagram::unbound().is_ok_and(|s| s.connect(path).is_err());
-        if is_dead {
-            std::fs::remove_file(path).map_err(failed)?;
-        }
+    if std::fs::symlink_metadata(path).is_ok_and(|found| is_dead_socket(path, &found)) {
+        std::fs::remove_file(path).map_err(failed)?;
     }
     let socket = UnixDatagram::bind(path).map_err(failed)?;
     // The programs that log do not run as the user that listens.
@@ -174,10 +169,17 @@ fn bind_local(path: &Path) -> Result<UnixDatagram> {
     Ok(socket)
 }
 
+/// Whether a socket is there that no program listens on.
+fn is_dead_socket(path: &Path, found: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    found.file_type().is_socket() && UnixDatagram::unbound().is_ok_and(|s| s.connect(path).is_err())
+}
+
 fn probe_local(path: &Path) -> Result<()> {
-    // What is there already is looked at when it is replaced.
-    if std::fs::symlink_metadata(path).is_ok() {
-        return Ok(());
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        // A dead socket is replaced once the log is open; anything else is not ours to remove.
+        let in_use = || local_fault(path, io::ErrorKind::AddrInUse.into());
+        return if is_dead_socket(path, &found) { Ok(()) } else { Err(in_use()) };
     }
     let socket = UnixDatagram::bind(path).map_err(|e| local_fault(path, e))?;
     std::fs::remove_file(path).map_err(|e| local_fault(path, e))?;

@@ -94,6 +94,9 @@ impl ClientTls {
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             roots.add(certificate.map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
         }
+        if roots.is_empty() {
+            return Err(wrong(&"no certificate in it"));
+        }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -103,11 +106,7 @@ impl ClientTls {
             None => config.with_no_client_auth(),
             Some((certificate, key)) => {
                 let wrong = |e: &dyn std::fmt::Display| Error::file(certificate, e, PEM_WANTED);
-                let pem = operator_file::bytes(certificate, KEY_FILE_BYTES_MAX);
-                let pem = pem.map_err(|e| wrong(&e))?;
-                let chain: std::result::Result<Vec<_>, _> =
-                    CertificateDer::pem_slice_iter(&pem).collect();
-                let chain = chain.map_err(|e| wrong(&e))?;
+                let chain = read_certificates(certificate)?;
                 config.with_client_auth_cert(chain, read_key(key)?).map_err(|e| wrong(&e))?
             }
         };

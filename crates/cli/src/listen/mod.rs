@@ -132,10 +132,13 @@ impl Wanted {
                 format!("--metrics: {address}: is not the machine's own address: use 127.0.0.1");
             return Err(Fault::usage(text));
         }
-        // Before anything is made.
-        if let Some(authorities) = &o.push.witness_ca {
-            gabion_intake::trust(Some(authorities)).map_err(into_fault)?;
+        if o.spill.as_ref() == Some(&log) {
+            let log = log.display();
+            let text = format!("--spill {log}: is the log itself: name a folder on another disk");
+            return Err(Fault::usage(text));
         }
+        // Before anything is made.
+        o.push.settings().check().map_err(into_fault)?;
         let settings = ServerSettings {
             envelope_key: key.map(Arc::new),
             envelope_workers: o.slog_workers,

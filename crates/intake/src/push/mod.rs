@@ -69,6 +69,34 @@ impl PushSettings {
     pub fn places(&self) -> usize {
         self.witnesses.len() + self.anchor_files.len() + usize::from(self.command.is_some())
     }
+
+    /// Refuses what checkpoints can never be carried to, before a run begins. A file of anchors that is not
+    /// there is accepted: its medium may come later.
+    ///
+    /// # Errors
+    /// A file of authorities without a certificate, and a file of anchors that is something else.
+    pub fn check(&self) -> Result<()> {
+        if let Some(authorities) = &self.authorities {
+            trust(Some(authorities))?;
+        }
+        self.anchor_files.iter().try_for_each(|path| {
+            let refused = |why: &dyn fmt::Display| {
+                Error::file(path, why, "--anchor-append: name a file of anchors, or a new one")
+            };
+            match std::fs::metadata(path) {
+                Ok(found) if found.is_file() => {
+                    read_anchors(path).map(drop).map_err(|e| refused(&e))
+                }
+                Ok(_) => Err(refused(&"not a regular file")),
+                Err(e) => match e.kind() {
+                    io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+                        Err(refused(&e))
+                    }
+                    _ => Ok(()),
+                },
+            }
+        })
+    }
 }
 
 /// Why a checkpoint was not carried.
@@ -216,8 +244,9 @@ impl Pusher {
     /// Of this log, until the flag says that the run ends.
     ///
     /// # Errors
-    /// When the authorities that vouch for witnesses can't be read.
+    /// What [`PushSettings::check`] refuses, and authorities of the system that can't be read.
     pub fn new(path: &Path, settings: &PushSettings, is_ended: StopFlag) -> Result<Pusher> {
+        settings.check()?;
         let witness = |url: &Url| Target::Witness { url: url.clone(), knows: 0 };
         let witnesses = settings.witnesses.iter().map(witness);
         let files = settings.anchor_files.iter().cloned().map(Target::File);
@@ -376,22 +405,26 @@ impl Carrier {
     }
 }
 
+/// The anchors of a file; a file that is not there holds none.
+fn read_anchors(path: &Path) -> std::result::Result<Vec<Anchor>, CarryFault> {
+    let bytes = match operator_file::bytes(path, ANCHORS_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(e) => return Err(e.into()),
+    };
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    Anchor::parse_file(&path.to_string_lossy(), &bytes).map_err(CarryFault::Anchors)
+}
+
 /// Appends to a file of anchors, once.
 fn append_anchor(path: &Path, last: &Entry) -> Carry {
     // The reader of a pipe waits for a writer.
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         return Err(CarryFault::NotRegularFile);
     }
-    let bytes = match operator_file::bytes(path, ANCHORS_BYTES_MAX) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(e) => return Err(e.into()),
-    };
-    let kept = if bytes.is_empty() {
-        Vec::new()
-    } else {
-        Anchor::parse_file(&path.to_string_lossy(), &bytes).map_err(CarryFault::Anchors)?
-    };
+    let kept = read_anchors(path)?;
     if !lacks_anchor(&kept, &last.checkpoint)? {
         return Ok(());
     }
