@@ -6,7 +6,7 @@ use std::process::Command;
 /// 2023-11-14T02:13:20Z: an upload of 20 MB.
 const LOG: &str = "#separator \\x09\n#path\tconn\n#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\t\
     proto\tduration\torig_bytes\tresp_bytes\tconn_state\n\
-    1699928000.000000\tC1\t10.0.0.1\t40000\t192.0.2.7\t443\ttcp\t5.0\t20000000\t100\tSF\n";
+    1699928000.000000\tC1\t10.0.0.1\t40000\t1.2.3.4\t443\ttcp\t5.0\t20000000\t100\tSF\n";
 
 fn read(folder: &Path, more: &[&str]) -> (String, String) {
     let log = folder.join("conn.log");
