@@ -9,8 +9,7 @@ pub(crate) use options::ListenOptions;
 
 use crate::exit::{Exit, Fault};
 use crate::log::folders::{guard_secrets, state_of};
-use crate::log::init;
-use crate::log::{LogFault, push_fault};
+use crate::log::{LogFault, init, push_fault};
 use crate::operator_file;
 use gabion_intake::limits::KEY_FILE_BYTES_MAX;
 use gabion_intake::{
@@ -133,11 +132,9 @@ impl Wanted {
             return Err(Fault::usage(text));
         }
         if o.spill.as_ref() == Some(&log) {
-            let log = log.display();
-            let text = format!("--spill {log}: is the log itself: name a folder on another disk");
-            return Err(Fault::usage(text));
+            let why = "is the log itself: name a folder on another disk";
+            return Err(Fault::usage(format!("--spill {}: {why}", log.display())));
         }
-        // Before anything is made.
         o.push.settings().check().map_err(into_fault)?;
         let settings = ServerSettings {
             envelope_key: key.map(Arc::new),
