@@ -37,13 +37,14 @@ copy_repository() {
   git -c user.name=toys -c user.email=toys@localhost commit -q --allow-empty -m "as it is"
 }
 
-# Dependencies that were built already need not be built again.
-link_dependencies() {
+# Dependencies that were built already need not be built again. They are copied, not linked: what a build
+# script prints is written in place, and a link would change what the repository's own build keeps.
+copy_dependencies() {
   local from=$built/debug to=$CARGO_TARGET_DIR/debug part
   [ -d "$from" ] && [ ! -d "$to" ] || return 0
   mkdir -p "$to"
   for part in deps build .fingerprint; do
-    [ -d "$from/$part" ] && cp -al "$from/$part" "$to/$part"
+    [ -d "$from/$part" ] && cp -a --reflink=auto "$from/$part" "$to/$part"
   done
 }
 
@@ -124,7 +125,7 @@ check_toy() {
 
 mkdir -p "$place"
 copy_repository
-link_dependencies
+copy_dependencies
 failed=()
 for name in "${toys[@]}"; do
   toy=$root/tests/toys/$name
