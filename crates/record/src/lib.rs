@@ -14,6 +14,7 @@ pub mod config;
 pub mod direction;
 pub mod eve;
 pub mod evidence;
+pub mod fields;
 pub mod fnv;
 pub mod hex;
 pub mod ip;
