@@ -3,3 +3,4 @@
 //! The input is the text of rule files and, at run time, the fields of one event after the other through
 //! `gabion_record`'s `Fields`. The output is the rules that match and the text of their alerts. The crate knows neither
 //! events nor threads; it knows the names and types of fields.
+#![forbid(unsafe_code)]
