@@ -20,7 +20,7 @@ run: ## build the release binary and read the demonstration capture into ./out
 	@scripts/run.sh
 
 test: ## format, tidy, unit and crate tests, and conformance with Suricata if the corpus is there
-	@scripts/tools.sh
+	@scripts/tools.sh live
 	@scripts/test.sh
 
 gate: ## checks before a change is done: lints, docs, licences, smoke tests of fuzz and bench
@@ -60,11 +60,11 @@ heap-profile: ## build with jemalloc's heap profiler, and profile the demonstrat
 	@scripts/heap_profile.sh
 
 dist: ## pack a release binary with documents into dist/
-	@scripts/tools.sh
+	@scripts/tools.sh live
 	@scripts/dist.sh
 
 install: ## install the release binary, documents and units; DESTDIR= for packagers, PREFIX= [/usr]
-	@scripts/tools.sh
+	@scripts/tools.sh live
 	@cargo build --release --locked --package gabion
 	@scripts/install.sh "$${CARGO_TARGET_DIR:-target}/release/gabion"
 

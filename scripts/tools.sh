@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# tools.sh [gate|lab]: checks for the build tools, and installs missing ones.
+# tools.sh [live|gate|lab]: checks for the build tools, and installs missing ones.
 #
 # A C compiler (PCRE2, Lua, zstd, mimalloc and AWS-LC are built from source; none of them needs cmake)
 # comes from the distribution's packages; the Rust toolchain of rust-toolchain.toml comes by rustup.
-# Debian 12's own cargo (0.66) can't read this workspace. `gate` adds cargo-deny, `lab` python3 and zstd.
+# Debian 12's own cargo (0.66) can't read this workspace. `live` adds clang for the BPF programs (without it
+# all but live sources is built), `gate` clang and cargo-deny, `lab` clang, python3 and zstd.
 # If nothing is missing, the script prints nothing and takes a fraction of a second.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,6 +31,16 @@ packages() {
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq >&2 || say "apt-get update failed, continuing with the present lists"
   apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}
+
+# Without clang everything else is built and tested, so its absence is no failure.
+clang_for_bpf() {
+  have "${GABION_CLANG:-clang}" && return 0
+  if have apt-get && [ "$(id -u)" = 0 ]; then
+    say "installing Debian packages: clang llvm"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends clang llvm >&2 && return 0
+  fi
+  say "clang 14 or newer is missing: built without BPF programs, their tests are skipped"
 }
 
 # Cargo in the path may be rustup's, which follows rust-toolchain.toml, or a separate one.
@@ -93,6 +104,7 @@ gate_tools() {
 }
 
 packages "${1:-}"
+[ -z "${1:-}" ] || clang_for_bpf
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 toolchain
 [ "${1:-}" != gate ] || gate_tools

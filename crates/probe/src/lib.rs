@@ -1,5 +1,21 @@
 //! Loads the sensor's BPF programs and reads what they record.
 //!
-//! The input is the kernel's events; the output is records of system calls and counters of softirqs. The programs are
-//! compiled from `bpf/` when the crate is built and clang is present; without clang the crate is built without them and
-//! says so when something live is asked for.
+//! The input is the kernel's events; the output is records of system calls, counters of softirqs and verdicts of the
+//! throttle. The programs are compiled from `bpf/` when the crate is built and clang is present; without clang the crate
+//! is built without them and says so when something live is asked for.
+//!
+//! [`object`] loads programs singly, [`attach`] attaches them by links, which end with the process, [`mapped`] reads
+//! arrays without system calls, and [`refusal`] turns the kernel's answers into plain words. On these stand
+//! [`softirq`], the instruments of the guard, and [`features`], which tries each thing by use.
+
+pub mod attach;
+pub mod bpf_call;
+pub mod capability;
+pub mod features;
+pub mod limits;
+pub mod mapped;
+pub mod object;
+pub mod refusal;
+pub mod softirq;
+
+pub use refusal::Error;

@@ -1,0 +1,54 @@
+//! Compiles each `bpf/*.bpf.c` with clang and writes the list of the objects. Without clang the list says so, and the
+//! crate is built without programs. No object is committed: it would not be seen when its source changes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    println!("cargo::rerun-if-env-changed=GABION_CLANG");
+    println!("cargo::rerun-if-env-changed=GABION_WITHOUT_CLANG");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let clang = env::var("GABION_CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let is_here = env::var_os("GABION_WITHOUT_CLANG").is_none()
+        && Command::new(&clang).arg("--version").output().is_ok_and(|o| o.status.success());
+
+    let mut sources: Vec<PathBuf> = fs::read_dir(&folder)
+        .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
+        .unwrap_or_default();
+    sources.retain(|path| path.to_string_lossy().ends_with(".bpf.c"));
+    sources.sort();
+
+    let mut list = String::from("static COMPILED: &[(&str, &[u8])] = &[\n");
+    if is_here {
+        for source in &sources {
+            let stem =
+                source.file_name().unwrap_or_default().to_string_lossy().replace(".bpf.c", "");
+            let object = out.join(format!("{stem}.o"));
+            compile(&clang, source, &object);
+            list += &format!("    ({stem:?}, aya::include_bytes_aligned!({object:?})),\n");
+        }
+    } else {
+        println!(
+            "cargo::warning={clang} is missing: built without BPF programs, nothing live works"
+        );
+    }
+    list += "];\n";
+    fs::write(out.join("objects.rs"), list).expect("OUT_DIR is writable");
+}
+
+/// Compiles one program, and takes the debugger's sections away, which only make the binary larger.
+fn compile(clang: &str, source: &Path, object: &Path) {
+    let status = Command::new(clang)
+        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror"])
+        .args(["-Wno-unused-parameter", "-Wno-unused-variable", "-Wno-unused-function", "-c"])
+        .arg(source)
+        .arg("-o")
+        .arg(object)
+        .status()
+        .expect("clang was started before");
+    assert!(status.success(), "clang can't compile {}", source.display());
+    let _ = Command::new("llvm-strip").arg("-g").arg(object).status();
+}

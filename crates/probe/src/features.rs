@@ -1,0 +1,73 @@
+//! What this machine has of the things that live sources need, each found out by use.
+//!
+//! `gabion probe check` prints the list. A feature that is absent has the reason and what to do in one line.
+
+use crate::attach::Tracefs;
+use crate::object::{self, Object};
+use crate::refusal::Error;
+
+/// A feature, and why it is absent.
+pub struct Feature {
+    /// Its name, as in `gabion probe check`.
+    pub name: &'static str,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// The engines that can't work without it.
+    pub needed_by: &'static [&'static str],
+    /// Whether it works, with a remark, or the refusal.
+    pub result: Result<String, Error>,
+}
+
+impl Feature {
+    /// Whether it works.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.result.is_ok()
+    }
+}
+
+/// A row of the table: name, purpose, engines that need it, and how it is tried.
+type Row = (&'static str, &'static str, &'static [&'static str], fn() -> Result<String, Error>);
+
+const ROWS: &[Row] = &[
+    ("programs", "BPF programs in this binary", &["syscalls", "guard"], programs),
+    ("btf", "the kernel's type information", &["syscalls", "guard"], btf),
+    ("tracefs", "numbers of the tracepoints of system calls", &[], tracefs),
+    ("softirq", "softirq time in buckets of 4 ms", &["guard"], softirq),
+];
+
+/// Tries every feature.
+#[must_use]
+pub fn all() -> Vec<Feature> {
+    let each = |(name, purpose, needed_by, try_it): &Row| Feature {
+        name,
+        purpose,
+        needed_by,
+        result: try_it(),
+    };
+    ROWS.iter().map(each).collect()
+}
+
+fn programs() -> Result<String, Error> {
+    if object::is_built() { Ok(String::new()) } else { Err(Error::NotBuilt) }
+}
+
+fn btf() -> Result<String, Error> {
+    object::kernel_btf().map(|_| String::new())
+}
+
+fn tracefs() -> Result<String, Error> {
+    let tracefs = Tracefs::open()?;
+    tracefs.enter_id("openat")?;
+    let remark = if tracefs.is_private() { "not mounted, reached by a private mount" } else { "" };
+    Ok(remark.to_owned())
+}
+
+fn softirq() -> Result<String, Error> {
+    let mut object = Object::open("softirq", |loader| {
+        loader.map_max_entries("buckets", 1);
+    })?;
+    object.attach_tracepoint("softirq_exit", "softirq_exit")?;
+    object.attach_tracepoint("softirq_entry", "softirq_entry")?;
+    Ok(String::new())
+}

@@ -1,0 +1,157 @@
+//! The compiled objects, and the programs in them, which are loaded singly.
+//!
+//! The loader makes every map of an object at once; therefore system calls, instruments and packet programs are objects
+//! of their own. A program that the kernel refuses does not keep the others from loading.
+
+use crate::Error;
+use crate::refusal::{self, Kind};
+use aya::maps::{Map, MapData};
+use aya::programs::{Program, TracePoint, Xdp};
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::os::fd::{AsFd, OwnedFd};
+
+include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+
+/// The compiled object of `bpf/NAME.bpf.c`.
+///
+/// # Errors
+/// [`Error::NotBuilt`] if there was no clang, [`Error::Unknown`] if there is no such file.
+pub fn compiled(name: &str) -> Result<&'static [u8], Error> {
+    if COMPILED.is_empty() {
+        return Err(Error::NotBuilt);
+    }
+    let found = COMPILED.iter().find(|(n, _)| *n == name);
+    found.map(|(_, bytes)| *bytes).ok_or_else(|| Error::Unknown(name.to_owned()))
+}
+
+/// Whether the crate was built with its programs.
+#[must_use]
+pub fn is_built() -> bool {
+    !COMPILED.is_empty()
+}
+
+/// The type information of the running kernel.
+///
+/// # Errors
+/// [`Error::NoBtf`] if the kernel has none.
+pub fn kernel_btf() -> Result<Btf, Error> {
+    Btf::from_sys_fs().map_err(|e| Error::NoBtf(e.to_string()))
+}
+
+/// An object whose maps exist and whose programs can be loaded.
+pub struct Object {
+    name: &'static str,
+    ebpf: Ebpf,
+    btf: Btf,
+}
+
+impl Object {
+    /// Makes the maps of an object. `configure` may set sizes of maps and constants.
+    ///
+    /// # Errors
+    /// If the crate was built without programs, or the kernel refuses a map.
+    pub fn open(
+        name: &'static str,
+        configure: impl FnOnce(&mut EbpfLoader<'_>),
+    ) -> Result<Self, Error> {
+        let bytes = compiled(name)?;
+        let btf = kernel_btf()?;
+        let mut loader = EbpfLoader::new();
+        loader.btf(Some(&btf)).allow_unsupported_maps();
+        configure(&mut loader);
+        let ebpf = loader.load(bytes).map_err(|e| refusal::object(name, &e))?;
+        drop(loader);
+        Ok(Self { name, ebpf, btf })
+    }
+
+    /// Loads and attaches a `tp_btf` program; `tracepoint` is the kernel's name of it. The link ends with the value.
+    ///
+    /// # Errors
+    /// The kernel's refusal in plain words.
+    pub fn attach_tracepoint(&mut self, program: &str, tracepoint: &str) -> Result<Link, Error> {
+        let what = format!("{}: {program}", self.name);
+        let found = self.ebpf.program_mut(program);
+        let Some(Program::BtfTracePoint(p)) = found else { return Err(Error::Unknown(what)) };
+        let explain = |e| refusal::program(&what, Kind::Tracing, &e);
+        p.load(tracepoint, &self.btf).map_err(explain)?;
+        let id = p.attach().map_err(explain)?;
+        let link = p.take_link(id).map_err(explain)?;
+        Ok(Link { _link: Inner::Tracing(link) })
+    }
+
+    /// Loads a program and returns it for a link that this crate makes itself.
+    ///
+    /// # Errors
+    /// The kernel's refusal in plain words.
+    pub fn load_syscall_tracepoint(&mut self, program: &str) -> Result<&mut TracePoint, Error> {
+        let what = format!("{}: {program}", self.name);
+        let found = self.ebpf.program_mut(program);
+        let Some(Program::TracePoint(p)) = found else { return Err(Error::Unknown(what)) };
+        p.load().map_err(|e| refusal::program(&what, Kind::Tracing, &e))?;
+        Ok(p)
+    }
+
+    /// Loads a `tp_btf` program that is reached by tail calls only.
+    ///
+    /// # Errors
+    /// The kernel's refusal in plain words.
+    pub fn load_tail(&mut self, program: &str, tracepoint: &str) -> Result<OwnedFd, Error> {
+        let what = format!("{}: {program}", self.name);
+        let found = self.ebpf.program_mut(program);
+        let Some(Program::BtfTracePoint(p)) = found else { return Err(Error::Unknown(what)) };
+        p.load(tracepoint, &self.btf).map_err(|e| refusal::program(&what, Kind::Tracing, &e))?;
+        let fd = p.fd().map_err(|e| refusal::program(&what, Kind::Tracing, &e))?;
+        fd.as_fd().try_clone_to_owned().map_err(|e| refusal::io_error(&what, &e))
+    }
+
+    /// Loads an XDP program.
+    ///
+    /// # Errors
+    /// The kernel's refusal in plain words.
+    pub fn load_xdp(&mut self, program: &str) -> Result<&mut Xdp, Error> {
+        let what = format!("{}: {program}", self.name);
+        let found = self.ebpf.program_mut(program);
+        let Some(Program::Xdp(p)) = found else { return Err(Error::Unknown(what)) };
+        p.load().map_err(|e| refusal::program(&what, Kind::Packets, &e))?;
+        Ok(p)
+    }
+
+    /// Takes a map out of the object; it must then be kept as long as its programs are to find it by other means.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such map.
+    pub fn take_map(&mut self, name: &str) -> Result<Map, Error> {
+        let found = self.ebpf.take_map(name);
+        found.ok_or_else(|| Error::Unknown(format!("{}: {name}", self.name)))
+    }
+
+    /// Takes an array that was declared with `F_MMAPABLE`, for [`crate::mapped`].
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such array.
+    pub fn take_array(&mut self, name: &str) -> Result<MapData, Error> {
+        match self.take_map(name)? {
+            Map::Array(array) => Ok(array),
+            _ => Err(Error::Unknown(format!("{}: {name}", self.name))),
+        }
+    }
+}
+
+/// A program that is attached for as long as the value lives, and not longer than the process.
+pub struct Link {
+    _link: Inner,
+}
+
+enum Inner {
+    Tracing(
+        #[expect(dead_code, reason = "held only for its drop")]
+        aya::programs::tp_btf::BtfTracePointLink,
+    ),
+    Own(#[expect(dead_code, reason = "held only for its drop")] OwnedFd),
+}
+
+impl From<OwnedFd> for Link {
+    fn from(fd: OwnedFd) -> Self {
+        Self { _link: Inner::Own(fd) }
+    }
+}
