@@ -218,7 +218,7 @@ pub const ROWS: &[Row] = &[
     row("send", "--text", Read("garbage empty fifo")),
     row("send", "--slog-key", Read("")),
     row("send", "--tls-ca", Read("garbage empty fifo")),
-    row("send", "--tls-cert --tls-key", Anything),
+    row("send", "--tls-cert --tls-key", Read("")),
     row("send", "--connections", Number(1, 10_000)),
     row("send", "--tls-name", Form("a b")),
     row("suricata", "-c --include", Read("")),
