@@ -4,3 +4,7 @@
 //! `gabion_record`'s `Fields`. The output is the rules that match and the text of their alerts. The crate knows neither
 //! events nor threads; it knows the names and types of fields.
 #![forbid(unsafe_code)]
+
+pub mod compile;
+pub mod lang;
+pub mod limits;

@@ -9,8 +9,25 @@ use crate::tree::File;
 
 /// Crates whose limits are all in their tables.
 const CRATES: &[&str] = &[
-    "behavior", "capture", "cli", "flow", "flowlog", "intake", "logs", "matcher", "net", "outputs",
-    "packet", "proto", "record", "rules", "runtime", "seal", "sensor", "settings",
+    "behavior",
+    "capture",
+    "cli",
+    "condition",
+    "flow",
+    "flowlog",
+    "intake",
+    "logs",
+    "matcher",
+    "net",
+    "outputs",
+    "packet",
+    "proto",
+    "record",
+    "rules",
+    "runtime",
+    "seal",
+    "sensor",
+    "settings",
 ];
 
 /// Words in the name of a constant that bounds work or memory.

@@ -1,0 +1,17 @@
+//! From the tree of a condition to a program that is evaluated for each event.
+
+mod apply;
+mod error;
+mod fields;
+mod glob;
+mod number;
+mod program;
+mod services;
+mod test;
+mod text;
+mod types;
+
+pub use error::{CompileError, Fault};
+pub use fields::{OwnedArgument, resolve_field};
+pub use program::{Builder, Evaluator, Filter, FilterError, NodeId, Program};
+pub use types::TypeSet;
