@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn stars_cross_slashes() {
-        assert!(matches("/home/*/.ssh/*", "/home/a/b/.ssh/id_rsa"));
+        assert!(matches("/srv/*/.ssh/*", "/srv/a/b/.ssh/id_rsa"));
         assert!(matches("*s?", "bash") && !matches("*s?", "bashxx"));
         assert!(matches("a[b-d!]*", "a!x") && matches("a[!b]", "ac") && !matches("a[!b]", "ab"));
         assert!(matches("a[", "a[") && matches("\\*", "*") && !matches("\\*", "x"));
