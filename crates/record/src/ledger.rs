@@ -76,6 +76,11 @@ shed_reasons! {
     UnusedLog, "unused_log", "lines of logs or events of types without detectors, skipped";
     ProfileFolded, "profile_folded", "profiles folded into sketches because their budget is used up";
     SequenceGap, "sequence_gap", "datagrams or records that the numbers of their senders say are missing, beyond those that this kernel dropped";
+    UnknownEvent, "unknown_event", "events of system calls of a type that the event table does not have";
+    UnusedEvent, "unused_event", "events of system calls of a type that is no longer used";
+    NoConversion, "no_conversion", "events of old files whose number of parameters no conversion of the event table has";
+    WrongEnter, "wrong_enter", "enter events that were followed by the exit event of another call";
+    NoExit, "no_exit", "enter events whose call had not returned when the input or the thread ended";
     LimitReached, "limit_reached", "things left out because a fixed limit was reached; the report names each limit";
 }
 

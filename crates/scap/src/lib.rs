@@ -5,11 +5,25 @@
 //! reader, the writer and the merger, which turns the enter and exit events of old files into exit events alone.
 #![forbid(unsafe_code)]
 
+mod block;
+mod decoder;
+mod error;
 mod event;
+mod fields;
 pub mod host;
+pub mod limits;
+mod lists;
+mod notes;
 mod parameter;
+mod raw_event;
+mod reader;
 pub mod table;
 
+pub use block::is_scap;
+pub use decoder::{Counts, Decoder, Item};
+pub use error::Error;
 pub use event::{Event, Raws, Values, is_enter_of_falco};
+pub use notes::{Note, Notes, UnknownTypes};
 pub use parameter::{Address, Fds, Param, Tuple};
+pub use reader::Reader;
 pub use table::types;

@@ -25,6 +25,7 @@ const CRATES: &[&str] = &[
     "record",
     "rules",
     "runtime",
+    "scap",
     "seal",
     "sensor",
     "settings",

@@ -1,0 +1,43 @@
+//! The limits of the reader, the merger and the writer, each with its reason. What is beyond them is counted.
+
+use gabion_record::limits;
+
+/// Bytes that the reader asks of its input at a time: about a thousand events.
+pub const READ_LEN: usize = 128 << 10;
+
+limits! { "scap";
+    /// Most bytes of a block with one event whose lengths have 16 bits: the body that Falco's reader accepts, with
+    /// the block's own words.
+    pub const EVENT_BLOCK_MAX: usize = 65_535 + 12,
+        Counts("the event, as `unreadable_record` with a note");
+
+    /// Most bytes of a block with one event whose lengths have 32 bits: Falco's plugins write at most 256 KiB, and
+    /// descriptions of containers are shorter.
+    pub const LARGE_BLOCK_MAX: usize = 16 << 20,
+        Counts("the event, as `unreadable_record` with a note");
+
+    /// Most bytes of one entry of a list of processes, descriptors, interfaces or users: all its texts at their
+    /// longest need a third of it.
+    pub const ENTRY_MAX: usize = 64 << 10,
+        Counts("the rest of the list, as `unreadable_record` with a note");
+
+    /// Longest path, name or other short text in a list, bytes (Falco's `SCAP_MAX_PATH_SIZE`).
+    pub const PATH_MAX: usize = 1024,
+        Counts("the rest of the list, as `unreadable_record` with a note");
+
+    /// Longest list of arguments, variables or control groups of a process, bytes (Falco's `SCAP_MAX_ARGS_SIZE`).
+    pub const ARGS_MAX: usize = 4096,
+        Counts("the rest of the list, as `unreadable_record` with a note");
+
+    /// Longest name, home or shell of a user, bytes (Falco's `MAX_CREDENTIALS_STR_LEN`).
+    pub const USER_TEXT_MAX: usize = 256,
+        Counts("the rest of the list, as `unreadable_record` with a note");
+
+    /// Notes kept of one input; further ones are only counted.
+    pub const NOTES_MAX: usize = 16,
+        Counts("further notes, by number");
+
+    /// Different numbers of unknown event types that are counted one by one; the others are counted together.
+    pub const UNKNOWN_TYPES_MAX: usize = 64,
+        Counts("events of further types, together");
+}
