@@ -117,7 +117,7 @@ fn write_events(
             conversions.get(&number).map_or("", String::as_str),
         )
         .expect("text");
-        let (call, direction) = (row[2], if number % 2 == 0 { "enter" } else { "exit" });
+        let (call, direction) = (row[2], if number.is_multiple_of(2) { "enter" } else { "exit" });
         writeln!(
             constants,
             "/// The {direction} event `{call}`.\npub const {}: u16 = {number};",

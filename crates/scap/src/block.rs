@@ -76,7 +76,7 @@ pub(crate) fn kind(number: u32) -> BlockKind {
 }
 
 /// Whether a file that begins with these bytes is a scap file and no pcapng file: both have the same first block, but
-/// the second block of a scap file is the machine's description. `false` also if there are too few bytes to tell.
+/// the second block of a scap file is the machine's description. `false` also if there are too few bytes to decide.
 #[must_use]
 pub fn is_scap(beginning: &[u8]) -> bool {
     let word = |at: usize| {

@@ -132,7 +132,7 @@ impl Decoder {
         }
     }
 
-    /// What was counted so far. Both ledgers balance when [`next`](Decoder::next) has returned none after
+    /// What was counted so far. Both ledgers balance when [`next_item`](Decoder::next_item) has returned none after
     /// [`finish`](Decoder::finish).
     #[must_use]
     pub const fn counts(&self) -> &Counts {
@@ -185,7 +185,7 @@ impl Decoder {
     /// # Errors
     /// The input is not scap, or of a version that cannot be read.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+    pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
         Ok(if self.advance()? { self.take() } else { None })
     }
 
@@ -276,7 +276,8 @@ impl Decoder {
             return Err(if available == 0 { Error::Empty } else { Error::TornHeader(available) });
         }
         let is_between = matches!(self.state, State::Between);
-        if !(is_between && available == 0) && !matches!(self.state, State::Stopped) {
+        let is_stopped = matches!(self.state, State::Stopped);
+        if !is_stopped && (available > 0 || !is_between) {
             let number = self.unread().first_chunk().map(|b| u32::from_le_bytes(*b));
             let is_event =
                 is_between && number.is_some_and(|n| matches!(block::kind(n), BlockKind::Event(_)));

@@ -79,12 +79,12 @@ pub(crate) fn process(bytes: &[u8], version: u8) -> Result<(Box<ProcessEntry>, u
 }
 
 /// Bytes of the tail of files that older versions wrote: these lack the two values with which it begins today.
-const OLD_TAIL_MAX: usize = 29;
+const OLD_TAIL_LEN: usize = 29;
 
 /// Reads the values that newer versions appended, as far as the entry has them.
 fn process_tail(f: &mut Fields<'_>, end: usize, p: &mut ProcessEntry) -> Result<(), Fault> {
     let has = |f: &Fields<'_>, size: usize| f.at().saturating_add(size) <= end;
-    let is_old = end.saturating_sub(f.at()) <= OLD_TAIL_MAX;
+    let is_old = end.saturating_sub(f.at()) <= OLD_TAIL_LEN;
     if !is_old {
         (p.pidns_start_ts_ns, p.tty) = (f.u64()?, f.u32()?);
     }

@@ -196,8 +196,11 @@ pub(crate) const FAMILY_V4: u8 = 2;
 /// The family of IPv6 in parameters.
 pub(crate) const FAMILY_V6: u8 = 10;
 
+/// One end of a connection: address and port.
+type End<const N: usize> = ([u8; N], u16);
+
 /// Takes an address of N bytes and a port from the beginning.
-fn end_of<const N: usize>(raw: &[u8]) -> Option<(([u8; N], u16), &[u8])> {
+fn end_of<const N: usize>(raw: &[u8]) -> Option<(End<N>, &[u8])> {
     let (ip, rest) = raw.split_first_chunk::<N>()?;
     let (port, rest) = rest.split_first_chunk::<2>()?;
     Some(((*ip, u16::from_le_bytes(*port)), rest))

@@ -64,7 +64,7 @@ impl Reader {
     /// # Errors
     /// The input is not scap, or of a version that cannot be read.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+    pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
         while !self.decoder.advance()? {
             if self.is_ended {
                 return Ok(None);

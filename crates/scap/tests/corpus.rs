@@ -87,7 +87,7 @@ fn all_events_are_those_of_falcos_reader() {
         expected.retain(|line| !line.starts_with('#'));
         let mut reader = reader(path);
         let mut got = Vec::new();
-        while let Some(item) = reader.next().unwrap() {
+        while let Some(item) = reader.next_item().unwrap() {
             if let Item::Event(event) = item {
                 got.push(event_line(&event));
             }
@@ -196,7 +196,7 @@ fn lists_of_processes_and_descriptors_are_those_of_falcos_reader() {
         expected.retain(|line| !line.starts_with('#'));
         let mut reader = reader(path);
         let mut got = Vec::new();
-        while let Some(item) = reader.next().unwrap() {
+        while let Some(item) = reader.next_item().unwrap() {
             match item {
                 Item::Process(entry) => got.push(process_line(&entry)),
                 Item::Fd(entry) => got.push(fd_line(&entry)),
