@@ -15,6 +15,7 @@ const CRATES: &[&str] = &[
     "condition",
     "flow",
     "flowlog",
+    "guard",
     "intake",
     "logs",
     "matcher",

@@ -1,0 +1,164 @@
+//! Tests of the reader and the writer of recordings.
+
+use super::*;
+use proptest::prelude::*;
+
+const TEXT: &str = "# budget_percent=30\nt_ms,cpu,rx_us,strange,user_gap_us\n0,0,12,9,\n0,1,1300,9,700\n\
+                    4,0,x,9,\n4,1\n4,1,1,2,3,4\n";
+
+fn read(files: &[&[u8]], piece: usize) -> Result<Recording, Error> {
+    let mut reader = Reader::new();
+    for file in files {
+        for part in file.chunks(piece.max(1)) {
+            reader.feed(part)?;
+        }
+        reader.end_file()?;
+    }
+    reader.finish()
+}
+
+fn packed(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut packer = Packer::new().unwrap();
+    packer.pack(text, &mut out).unwrap();
+    packer.finish(&mut out).unwrap();
+    out
+}
+
+#[test]
+fn columns_are_found_by_name_and_wrong_lines_are_counted() {
+    let recording = read(&[TEXT.as_bytes()], 1000).unwrap();
+    assert_eq!(recording.head_value("budget_percent"), Some("30"));
+    assert_eq!((recording.buckets.len(), recording.lines_skipped), (3, 2));
+    assert!(!recording.is_torn);
+    let row = recording.buckets[1];
+    assert_eq!(
+        (row.cpu, row.get(Column::RxUs), row.get(Column::UserGapUs)),
+        (1, Some(1300), Some(700))
+    );
+    assert_eq!(recording.buckets[0].get(Column::UserGapUs), None, "an empty cell is no value");
+    assert!(recording.columns.has(Column::RxUs) && !recording.columns.has(Column::TxUs));
+}
+
+#[test]
+fn a_pair_of_files_is_one_recording() {
+    let xdp = "t_ms,pass,new_flows\n2.98,5,1\n12.1,9,1\n";
+    let recording = read(&[TEXT.as_bytes(), &packed(xdp.as_bytes())], 7).unwrap();
+    assert_eq!(recording.xdp.len(), 2);
+    assert_eq!(recording.xdp[0].at_us, 2980);
+    let since = recording.xdp[1].since(recording.xdp.first(), XdpColumn::Pass);
+    assert_eq!(since, 4);
+    assert!(recording.xdp_columns.has(XdpColumn::NewFlows));
+}
+
+#[test]
+fn a_torn_file_is_read_up_to_there() {
+    let rows: String = (0..60_000).map(|n| format!("{},0,{}\n", n * 4, n % 977)).collect();
+    let text = format!("t_ms,cpu,rx_us\n{rows}");
+    let whole = packed(text.as_bytes());
+    let torn = &whole[..whole.len() - 20];
+    let recording = read(&[torn], 1000).unwrap();
+    assert!(recording.is_torn);
+    assert!((10_000..60_000).contains(&recording.buckets.len()), "{}", recording.buckets.len());
+    let recording = read(&[&text.as_bytes()[..text.len() - 2]], 1000).unwrap();
+    assert_eq!((recording.is_torn, recording.buckets.len()), (true, 59_999));
+    let mut broken = whole.clone();
+    let middle = broken.len() - 30;
+    broken[middle..].fill(0xff);
+    assert!(read(&[&broken], 1000).unwrap().is_torn);
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    assert!(matches!(read(&[b"a,b\n1,2\n"], 9), Err(Error::NoColumns)));
+    assert!(matches!(read(&[b""], 9), Err(Error::NoColumns)));
+    assert!(matches!(read(&[b"t_ms,cpu\n"], 9), Err(Error::Empty)));
+    let mut wrong = [0xff; 40];
+    wrong[..4].copy_from_slice(&[0x28, 0xb5, 0x2f, 0xfd]);
+    assert!(matches!(read(&[&wrong], 9), Err(Error::Packed(_))));
+    assert!(matches!(read(&[&[b'a'; 9000]], 9000), Err(Error::NoColumns)));
+}
+
+#[test]
+fn a_window_beyond_the_limit_is_refused() {
+    // A frame header that asks for a window of 2 GB (RFC 8878, 3.1.1.1.2).
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00];
+    assert!(matches!(read(&[&frame], 9), Err(Error::Packed(_))));
+}
+
+#[test]
+fn limits_are_counted() {
+    let _ = gabion_record::limits::take();
+    let long = "1".repeat(LONG);
+    let many: String = (0..70).map(|n| format!(",c{n}")).collect();
+    let heads: String = (0..70).map(|n| format!("# k{n}=1\n")).collect();
+    let text = format!("{heads}t_ms,cpu{many}\n0,0,{long}\n0,9000{}\n", ",1".repeat(70));
+    let recording = read(&[text.as_bytes()], 100);
+    assert!(matches!(recording, Err(Error::Empty)));
+    let counts = gabion_record::limits::take();
+    assert_eq!(counts.of(&reached::LINE_MAX), 1);
+    assert_eq!(counts.of(&reached::COLUMNS_MAX), 8);
+    assert_eq!(counts.of(&reached::HEAD_LINES_MAX), 6);
+    assert_eq!(counts.of(&reached::CPUS_MAX), 1);
+}
+
+const LONG: usize = crate::limits::LINE_MAX + 1;
+
+#[test]
+fn rows_beyond_the_limits_are_counted_and_shed() {
+    let _ = gabion_record::limits::take();
+    let mut recording = Recording::default();
+    for n in 0..=ROWS_MAX as u64 {
+        recording.push_bucket(Bucket::new(n * 4000, 0));
+    }
+    for n in 0..=XDP_ROWS_MAX as u64 {
+        recording.push_xdp(XdpRow::new(n * 8000));
+    }
+    assert_eq!((recording.buckets.len(), recording.xdp.len()), CAPACITY);
+    assert_eq!(recording.rows_shed, 2);
+    let counts = gabion_record::limits::take();
+    assert_eq!((counts.of(&reached::ROWS_MAX), counts.of(&reached::XDP_ROWS_MAX)), (1, 1));
+}
+
+fn any_bucket() -> impl Strategy<Value = Bucket> {
+    let values = prop::collection::vec(prop::option::of(any::<u32>()), Column::ALL.len());
+    (0u64..1 << 50, 0u16..8000, values).prop_map(|(at_us, cpu, values)| {
+        let mut row = Bucket::new(at_us, cpu);
+        for (column, value) in Column::ALL.iter().zip(values) {
+            if let Some(value) = value {
+                row.set(*column, value);
+            }
+        }
+        row
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_whatever_the_pieces(
+        rows in prop::collection::vec(any_bucket(), 1..40),
+        piece in 1usize..300,
+        is_packed: bool,
+    ) {
+        let mut columns = Columns::default();
+        Column::ALL.iter().for_each(|column| columns.insert(*column));
+        let mut text = Vec::new();
+        write_head(&[("interface", "eth0")], &mut text);
+        write_bucket_columns(columns, &mut text);
+        rows.iter().for_each(|row| write_bucket(row, columns, &mut text));
+        let bytes = if is_packed { packed(&text) } else { text };
+        let got = read(&[&bytes], piece).unwrap();
+        let mut expected = Recording { buckets: rows, columns, ..Recording::default() };
+        expected.head.push(("interface".to_owned(), "eth0".to_owned()));
+        expected.sort();
+        prop_assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn no_input_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), piece in 1usize..100) {
+        let _ = read(&[&bytes], piece);
+        let mut text = b"t_ms,cpu,rx_us,user_gap_us\n".to_vec();
+        text.extend_from_slice(&bytes);
+        let _ = read(&[&text], piece);
+    }
+}
