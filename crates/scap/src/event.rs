@@ -95,6 +95,16 @@ impl<'a> Values<'a> {
         self.len() == 0
     }
 
+    /// The lengths as they are in the file.
+    pub(crate) const fn lengths(&self) -> &'a [u8] {
+        self.lengths
+    }
+
+    /// The parameters as they are in the file.
+    pub(crate) const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     const fn width(&self) -> usize {
         if self.kind.is_large() { 4 } else { 2 }
     }

@@ -40,4 +40,24 @@ limits! { "scap";
     /// Different numbers of unknown event types that are counted one by one; the others are counted together.
     pub const UNKNOWN_TYPES_MAX: usize = 64,
         Counts("events of further types, together");
+
+    /// Threads whose enter event waits for its exit event. Falco's table of threads has as many.
+    pub const WAITING_MAX: usize = 262_144,
+        Loses("the enter event that waits for another thread");
+
+    /// Bytes of enter events that wait: an event has about 40 bytes, with a path a few hundred.
+    pub const WAITING_BYTES_MAX: usize = 32 << 20,
+        Counts("the enter event that waits for another thread, as `limit_reached`");
+
+    /// Buffers of enter events that are kept for reuse: more than threads that are between enter and exit.
+    pub const SPARE_BUFFERS_MAX: usize = 1024,
+        Spares("further buffers are newly allocated");
+
+    /// Largest buffer of an enter event that is kept for reuse.
+    pub const SPARE_BUFFER_LEN_MAX: usize = 1024,
+        Spares("larger buffers are newly allocated");
+
+    /// Conversions of one event: the longest chain of the event table has eight; Falco stops at 50.
+    pub const CONVERSIONS_MAX: usize = 50,
+        Counts("the event, as `no_conversion`");
 }

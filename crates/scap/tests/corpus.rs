@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use gabion_scap::host::{FdEntry, FdTarget, ProcessEntry};
-use gabion_scap::{Event, Item, Reader};
+use gabion_scap::{Event, Item, Merger, Reader};
 
 /// The folder with scap files, or none after a line that names the test.
 fn corpus(test: &str) -> Option<PathBuf> {
@@ -207,4 +207,52 @@ fn lists_of_processes_and_descriptors_are_those_of_falcos_reader() {
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(files, 25);
+}
+
+#[test]
+fn merged_events_are_those_of_falcos_converter_without_its_enter_events() {
+    let test = "merged_events_are_those_of_falcos_converter_without_its_enter_events";
+    let Some(folder) = corpus(test) else { return };
+    let (mut wrong, mut attached) = (Vec::new(), 0);
+    let files = each_expected(&folder, "expected-conversion", |name, path, mut expected| {
+        expected.retain(|line| !line.starts_with('#'));
+        let type_of = |line: &str| line.split('\t').nth(5).unwrap().parse::<u16>().unwrap();
+        let passed_by_falco = expected.len();
+        // Falco numbers events by their place in this list.
+        let mut numbers = Vec::new();
+        let mut lines = Vec::new();
+        for (n, line) in expected.iter().enumerate() {
+            if !gabion_scap::is_enter_of_falco(type_of(line)) {
+                numbers.push(n as u64 + 1);
+                lines.push(line.clone());
+            }
+        }
+        let (mut reader, mut merger) = (reader(path), Merger::new());
+        let (mut got, mut got_numbers, mut raw) = (Vec::new(), Vec::new(), 0);
+        while let Some(item) = reader.next_item().unwrap() {
+            let Item::Event(event) = item else { continue };
+            raw += 1;
+            if let Some(event) = merger.merge(event) {
+                got.push(event_line(&event));
+                got_numbers.push(event.number);
+                attached += u64::from(event.enter.is_some());
+            }
+            merger.counts().ledger.balance().unwrap();
+        }
+        merger.finish();
+        let counts = merger.counts();
+        counts.ledger.balance().unwrap();
+        let passed = counts.ledger.passed().items - counts.merged;
+        assert_eq!((counts.ledger.received().items, passed), (raw, got.len() as u64), "{name}");
+        println!(
+            "{name}: raw {raw} = passed {passed} + merged {} + shed {}; Falco passes {passed_by_falco}",
+            counts.merged,
+            counts.ledger.shed_total().items
+        );
+        wrong.extend(difference(&got, &lines).map(|d| format!("{name}: {d}")));
+        assert!(wrong.len() > 0 || got_numbers == numbers, "{name}: numbers are Falco's");
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(files, 27);
+    assert!(attached > 1000, "{attached} exit events have values of their enter event");
 }

@@ -277,6 +277,15 @@ pub struct Conversion {
     pub sources: &'static [Source],
 }
 
+impl Conversion {
+    /// Whether a value comes from the enter event.
+    #[inline]
+    #[must_use]
+    pub fn takes_enter(&self) -> bool {
+        self.sources.iter().any(|source| matches!(source, Source::Enter(..)))
+    }
+}
+
 /// What happens to an event that is converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {

@@ -1,0 +1,273 @@
+//! The merger: enter and exit events of files of any age become exit events alone, as today's programs record them.
+//!
+//! It follows Falco's converter (libs, schema 4.5.1): the event table says for each type and number of parameters what
+//! an event becomes. It differs in three ways. Seven enter events that Falco passes on to its engine never leave here:
+//! their values stand next to those of the exit event ([`Event::enter`]). A fault of one event ends nothing: that event
+//! is shed. And the enter event of another call than the exit event's is shed, while the exit event passes.
+//!
+//! In the path of events nothing is allocated once the merger is warm.
+
+use gabion_record::ledger::{Ledger, ShedReason};
+
+use crate::event::{Event, Values, is_enter_of_falco};
+use crate::limits;
+use crate::made::Made;
+use crate::table::{Action, Conversion, EventType, Sources, TypeFlags, event_type, types};
+use crate::waiting::Waiting;
+
+/// See the opening of this file.
+#[derive(Debug)]
+pub struct Merger {
+    /// Enter events that conversions of exit events take values from.
+    stored: Waiting,
+    /// Enter events that Falco's engine sees.
+    seen: Waiting,
+    made: [Made; 2],
+    enter: Made,
+    number: u64,
+    counts: MergeCounts,
+}
+
+/// What a merger has counted. Items are raw events; `raw = passed + merged + shed + waiting`.
+#[derive(Clone, Debug, Default)]
+pub struct MergeCounts {
+    /// Raw events, those that passed (merged ones included), those that were shed by reason, those that wait.
+    pub ledger: Ledger,
+    /// Enter events whose values are now with the exit event of the call.
+    pub merged: u64,
+    /// Merged enter events of calls whose exit event has no place for all values: they stand next to it.
+    pub without_place: u64,
+    /// Events that were rewritten, because an older program recorded them.
+    pub converted: u64,
+}
+
+/// What happens to an event by its type and its number of parameters.
+enum Decision {
+    Pass,
+    Shed(ShedReason),
+    Convert(&'static Conversion),
+}
+
+/// Where the values of the event are at the moment.
+#[derive(Clone, Copy)]
+enum Place {
+    Event,
+    Made(usize),
+}
+
+impl Default for Merger {
+    fn default() -> Self {
+        Merger::new()
+    }
+}
+
+impl Merger {
+    /// A merger that has seen no event.
+    #[must_use]
+    pub fn new() -> Merger {
+        Merger {
+            stored: Waiting::new(),
+            seen: Waiting::new(),
+            made: Default::default(),
+            enter: Made::default(),
+            number: 0,
+            counts: MergeCounts::default(),
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn counts(&self) -> &MergeCounts {
+        &self.counts
+    }
+
+    /// Takes an event as its file has it. Returns the event to pass on; none if it waits for its exit event, or was
+    /// shed.
+    #[inline]
+    pub fn merge<'m>(&'m mut self, event: Event<'m>) -> Option<Event<'m>> {
+        self.counts.ledger.receive(1, 0);
+        let kind = event.kind();
+        let place =
+            if kind.flags.0 & HANDLED == 0 { Some(Place::Event) } else { self.convert(&event) };
+        let passed = place.and_then(|place| self.pass(event, place));
+        // What waits is stated after each event, so that the ledger balances at any time.
+        let waiting = self.stored.counted() + self.seen.counted();
+        self.counts.ledger.set_in_flight(waiting, 0);
+        let (place, has_enter) = passed?;
+        let enter = if has_enter { self.enter.values() } else { None };
+        let values = values(&event, &self.made, place)?;
+        Some(Event { number: self.number, values, enter, ..event })
+    }
+
+    /// Ends a section or the input: what still waits is shed, since its call had not returned.
+    pub fn finish(&mut self) {
+        let left = self.stored.clear() + self.seen.clear();
+        self.counts.ledger.shed(ShedReason::NoExit, left, 0);
+        self.counts.ledger.set_in_flight(0, 0);
+    }
+
+    /// Converts an event until nothing is left to do. Returns where its values are if it passes.
+    fn convert(&mut self, event: &Event<'_>) -> Option<Place> {
+        let mut place = Place::Event;
+        for round in 0..limits::CONVERSIONS_MAX {
+            let from = values(event, &self.made, place)?;
+            let conversion = match decide(&from) {
+                Decision::Pass => return Some(place),
+                Decision::Shed(reason) => {
+                    self.counts.ledger.shed(reason, 1, 0);
+                    return None;
+                }
+                Decision::Convert(conversion) => conversion,
+            };
+            let to = match conversion.action {
+                Action::Pass => return Some(place),
+                Action::Store | Action::StoreAndPass => {
+                    let is_counted = conversion.action == Action::Store;
+                    let (replaced, evicted) = self.stored.put(event.tid, &from, is_counted);
+                    self.counts.ledger.shed(ShedReason::NoExit, replaced, 0);
+                    self.counts.ledger.shed(ShedReason::LimitReached, evicted, 0);
+                    return (!is_counted).then_some(place);
+                }
+                Action::AddParams => from.kind(),
+                Action::ChangeType(to) => event_type(to)?,
+            };
+            if round == 0 {
+                self.counts.converted += 1;
+            }
+            place = self.rewrite(event, place, conversion, to)?;
+        }
+        // The table has no circle; this bounds the work if a wrong table had one.
+        limits::reached::CONVERSIONS_MAX.count();
+        self.counts.ledger.shed(ShedReason::NoConversion, 1, 0);
+        None
+    }
+
+    /// Does one conversion and returns where the values are then.
+    fn rewrite(
+        &mut self,
+        event: &Event<'_>,
+        place: Place,
+        conversion: &'static Conversion,
+        to: &'static EventType,
+    ) -> Option<Place> {
+        let from_number = values(event, &self.made, place)?.kind().number;
+        let takes_enter = conversion.takes_enter();
+        if takes_enter {
+            let stored = self.stored.kind(event.tid);
+            if stored.is_some_and(|enter| enter.number.checked_add(1) != Some(from_number)) {
+                // Its own exit event is missing: this exit event passes without values of an enter event.
+                let left = self.stored.remove(event.tid);
+                self.counts.ledger.shed(ShedReason::WrongEnter, left, 0);
+            }
+        }
+        let enter = if takes_enter { self.stored.get(event.tid) } else { None };
+        let (first, second) = self.made.split_at_mut(1);
+        let (first, second) = (first.first_mut()?, second.first_mut()?);
+        let next = match place {
+            Place::Event => {
+                first.convert(&event.values, conversion, to, enter);
+                Place::Made(0)
+            }
+            Place::Made(0) => {
+                second.convert(&first.values()?, conversion, to, enter);
+                Place::Made(1)
+            }
+            Place::Made(_) => {
+                first.convert(&second.values()?, conversion, to, enter);
+                Place::Made(0)
+            }
+        };
+        if enter.is_some() {
+            let left = self.stored.remove(event.tid);
+            self.merged(left);
+        }
+        Some(next)
+    }
+
+    /// Passes an event on, unless it is one of the enter events that only Falco's engine sees. Returns where its
+    /// values are, and whether the enter event of its call stands next to them.
+    #[inline]
+    fn pass(&mut self, event: Event<'_>, place: Place) -> Option<(Place, bool)> {
+        self.number += 1;
+        let values = values(&event, &self.made, place)?;
+        let kind = values.kind();
+        if is_enter_of_falco(kind.number) {
+            let (replaced, evicted) = self.seen.put(event.tid, &values, true);
+            self.counts.ledger.shed(ShedReason::NoExit, replaced, 0);
+            self.counts.ledger.shed(ShedReason::LimitReached, evicted, 0);
+            return None;
+        }
+        self.counts.ledger.pass(1, 0);
+        if !kind.is_exit() {
+            if kind.number == types::PROCEXIT_1_E {
+                // No call of the thread returns any more.
+                let left = self.stored.remove(event.tid) + self.seen.remove(event.tid);
+                self.counts.ledger.shed(ShedReason::NoExit, left, 0);
+            }
+            return Some((place, false));
+        }
+        let stored = self.stored.kind(event.tid);
+        if stored.is_some_and(|enter| enter.number.checked_add(1) == Some(kind.number)) {
+            // The exit event has all values itself.
+            let left = self.stored.remove(event.tid);
+            self.merged(left);
+        }
+        let has_enter =
+            self.seen.kind(event.tid).is_some_and(|enter| self.attach(&event, enter, kind));
+        Some((place, has_enter))
+    }
+
+    /// Puts the enter event of a thread next to this exit event, if both are of the same call.
+    fn attach(&mut self, event: &Event<'_>, enter: &EventType, exit: &EventType) -> bool {
+        // A successful execveat is recorded as execve by some programs.
+        let is_same = enter.number.checked_add(1) == Some(exit.number)
+            || (enter.number == types::EXECVEAT_E && exit.number == types::EXECVE_19_X);
+        if is_same {
+            let left = self.seen.take(event.tid, &mut self.enter);
+            self.merged(left);
+            self.counts.without_place += u64::from(enter.number == types::EXECVEAT_E);
+        } else if exit.sources.has(Sources::SYSCALL) {
+            let left = self.seen.remove(event.tid);
+            self.counts.ledger.shed(ShedReason::WrongEnter, left, 0);
+        }
+        is_same
+    }
+
+    fn merged(&mut self, events: u64) {
+        self.counts.merged += events;
+        self.counts.ledger.pass(events, 0);
+    }
+}
+
+/// The flags of types that are not passed as they are.
+const HANDLED: u32 =
+    TypeFlags::UNUSED.0 | TypeFlags::CONVERTER_MANAGED.0 | TypeFlags::OLD_VERSION.0;
+
+/// The values of the event at their place.
+#[inline]
+fn values<'a>(event: &Event<'a>, made: &'a [Made; 2], place: Place) -> Option<Values<'a>> {
+    match place {
+        Place::Event => Some(event.values),
+        Place::Made(n) => made.get(n)?.values(),
+    }
+}
+
+/// What Falco's converter decides about an event.
+fn decide(values: &Values<'_>) -> Decision {
+    let kind = values.kind();
+    let is_old = kind.flags.has(TypeFlags::OLD_VERSION);
+    if kind.flags.has(TypeFlags::UNUSED) {
+        return Decision::Shed(ShedReason::UnusedEvent);
+    }
+    if !kind.flags.has(TypeFlags::CONVERTER_MANAGED) {
+        return if is_old { Decision::Shed(ShedReason::UnusedEvent) } else { Decision::Pass };
+    }
+    let (count, count_max) = (values.len(), kind.parameters.len());
+    if kind.is_exit() && count == count_max && !is_old {
+        return Decision::Pass;
+    }
+    match kind.conversion(count) {
+        Some(conversion) if count <= count_max => Decision::Convert(conversion),
+        _ => Decision::Shed(ShedReason::NoConversion),
+    }
+}

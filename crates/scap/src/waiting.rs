@@ -1,0 +1,200 @@
+//! Enter events that wait for the exit event of their thread: at most one for each thread, in bounded space that is
+//! reused. When there is no more space, the thread at the hand of a clock loses its event, which is counted.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::event::Values;
+use crate::limits;
+use crate::made::Made;
+use crate::table::EventType;
+
+/// One event that waits.
+#[derive(Debug)]
+struct Slot {
+    tid: i64,
+    /// None if the slot is free.
+    kind: Option<&'static EventType>,
+    /// Whether the event is counted here: one that waits in two tables is counted in one of them.
+    is_counted: bool,
+    lengths_len: usize,
+    /// The lengths, then the parameters.
+    data: Vec<u8>,
+}
+
+/// See the opening of this file.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    by_tid: HashMap<i64, usize, FixedState>,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    hand: usize,
+    bytes: usize,
+    counted: u64,
+}
+
+/// What left the table, if it is counted there: 1 or 0 events.
+pub(crate) type Left = u64;
+
+impl Waiting {
+    pub(crate) fn new() -> Waiting {
+        Waiting {
+            by_tid: HashMap::with_hasher(FixedState::default()),
+            slots: Vec::new(),
+            free: Vec::new(),
+            hand: 0,
+            bytes: 0,
+            counted: 0,
+        }
+    }
+
+    /// The number of events that wait and are counted here.
+    pub(crate) const fn counted(&self) -> u64 {
+        self.counted
+    }
+
+    /// The type of the event that waits for this thread.
+    #[inline]
+    pub(crate) fn kind(&self, tid: i64) -> Option<&'static EventType> {
+        if self.by_tid.is_empty() {
+            return None;
+        }
+        self.slots.get(*self.by_tid.get(&tid)?)?.kind
+    }
+
+    /// The event that waits for this thread.
+    pub(crate) fn get(&self, tid: i64) -> Option<Values<'_>> {
+        let slot = self.slots.get(*self.by_tid.get(&tid)?)?;
+        let (lengths, bytes) = slot.data.split_at_checked(slot.lengths_len)?;
+        Some(Values::new(slot.kind?, lengths, bytes))
+    }
+
+    /// Lets an event wait. Returns whether an earlier event of the thread was replaced, and how many others had to
+    /// leave for lack of space.
+    pub(crate) fn put(&mut self, tid: i64, values: &Values<'_>, is_counted: bool) -> (Left, Left) {
+        let replaced = self.remove(tid);
+        let mut evicted = 0;
+        let len = values.lengths().len() + values.bytes().len();
+        while self.by_tid.len() >= limits::WAITING_MAX
+            || (self.bytes + len > limits::WAITING_BYTES_MAX && !self.by_tid.is_empty())
+        {
+            evicted += self.evict();
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                tid,
+                kind: None,
+                is_counted: false,
+                lengths_len: 0,
+                data: Vec::new(),
+            });
+            self.slots.len() - 1
+        });
+        let Some(slot) = self.slots.get_mut(place) else { return (replaced, evicted) };
+        (slot.tid, slot.kind, slot.is_counted) = (tid, Some(values.kind()), is_counted);
+        slot.lengths_len = values.lengths().len();
+        slot.data.clear();
+        slot.data.extend_from_slice(values.lengths());
+        slot.data.extend_from_slice(values.bytes());
+        self.bytes += len;
+        self.counted += u64::from(is_counted);
+        self.by_tid.insert(tid, place);
+        (replaced, evicted)
+    }
+
+    /// Removes the event of a thread.
+    #[inline]
+    pub(crate) fn remove(&mut self, tid: i64) -> Left {
+        if self.by_tid.is_empty() {
+            return 0;
+        }
+        let Some(place) = self.by_tid.remove(&tid) else { return 0 };
+        self.release(place)
+    }
+
+    /// Removes the event of a thread and copies it.
+    pub(crate) fn take(&mut self, tid: i64, to: &mut Made) -> Left {
+        if let Some(values) = self.get(tid) {
+            to.begin(values.kind());
+            for value in values.iter() {
+                to.push(value);
+            }
+        }
+        self.remove(tid)
+    }
+
+    /// Removes all events.
+    pub(crate) fn clear(&mut self) -> Left {
+        let counted = self.counted;
+        self.by_tid.clear();
+        self.slots.clear();
+        self.free.clear();
+        (self.hand, self.bytes, self.counted) = (0, 0, 0);
+        counted
+    }
+
+    fn evict(&mut self) -> Left {
+        limits::reached::WAITING_MAX.count();
+        for _ in 0..self.slots.len() {
+            self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
+            let Some(slot) = self.slots.get(self.hand) else { break };
+            if slot.kind.is_some() {
+                return self.remove(slot.tid);
+            }
+        }
+        0
+    }
+
+    fn release(&mut self, place: usize) -> Left {
+        let is_spare = self.free.len() < limits::SPARE_BUFFERS_MAX;
+        let Some(slot) = self.slots.get_mut(place) else { return 0 };
+        self.bytes = self.bytes.saturating_sub(slot.data.len());
+        slot.kind = None;
+        if !is_spare || slot.data.capacity() > limits::SPARE_BUFFER_LEN_MAX {
+            slot.data = Vec::new();
+        }
+        let counted = u64::from(slot.is_counted);
+        self.counted -= counted;
+        self.free.push(place);
+        counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{event_type, types};
+
+    #[test]
+    fn a_full_table_loses_one_event_for_each_new_one_and_counts_it() {
+        let kind = event_type(types::CLOSE_E).unwrap();
+        let values = Values::new(kind, &[1, 0], &[7]);
+        let mut waiting = Waiting::new();
+        let _ = gabion_record::limits::take();
+        for tid in 0..limits::WAITING_MAX as i64 {
+            assert_eq!(waiting.put(tid, &values, true), (0, 0));
+        }
+        assert_eq!(waiting.put(-1, &values, true), (0, 1));
+        assert_eq!(waiting.put(-1, &values, true), (1, 0), "the thread's own event is replaced");
+        assert_eq!(waiting.counted(), limits::WAITING_MAX as u64);
+        let reached = gabion_record::limits::take();
+        assert_eq!(reached.of(&limits::reached::WAITING_MAX), 1);
+        assert_eq!(waiting.get(-1).unwrap().raw(0), Some(&[7][..]));
+        assert_eq!(waiting.clear(), limits::WAITING_MAX as u64);
+        assert_eq!(waiting.kind(5).map(|k| k.number), None);
+    }
+
+    #[test]
+    fn large_events_leave_room_for_no_more_than_the_bound() {
+        let kind = event_type(types::WRITE_X).unwrap();
+        let bytes = vec![1; 60_000];
+        let values = Values::new(kind, &[0x60, 0xea], &bytes);
+        let mut waiting = Waiting::new();
+        let mut evicted = 0;
+        for tid in 0..1000 {
+            evicted += waiting.put(tid, &values, true).1;
+        }
+        assert!(evicted > 0 && waiting.bytes <= limits::WAITING_BYTES_MAX);
+        assert_eq!(waiting.counted() + evicted, 1000);
+    }
+}
