@@ -1,5 +1,6 @@
 //! An event as it is in its file or buffer, without a copy: head, type and parameters as bytes.
 
+use crate::limits;
 use crate::parameter::Param;
 use crate::table::{EventType, types};
 
@@ -103,6 +104,12 @@ impl<'a> Values<'a> {
     /// The parameters as they are in the file.
     pub(crate) const fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// Whether the event does not fit into a block.
+    pub(crate) const fn is_too_long(&self) -> bool {
+        !self.kind.is_large()
+            && self.lengths.len() + self.bytes.len() + 26 > limits::CONVERTED_LEN_MAX
     }
 
     const fn width(&self) -> usize {

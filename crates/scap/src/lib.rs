@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod convert;
 mod decoder;
 mod error;
 mod event;
@@ -21,8 +22,10 @@ mod raw_event;
 mod reader;
 pub mod table;
 mod waiting;
+mod writer;
 
 pub use block::is_scap;
+pub use convert::{ConvertError, Converted, convert};
 pub use decoder::{Counts, Decoder, Item};
 pub use error::Error;
 pub use event::{Event, Raws, Values, is_enter_of_falco};
@@ -31,3 +34,4 @@ pub use notes::{Note, Notes, UnknownTypes};
 pub use parameter::{Address, Fds, Param, Tuple};
 pub use reader::Reader;
 pub use table::types;
+pub use writer::Writer;

@@ -5,6 +5,10 @@ use gabion_record::limits;
 /// Bytes that the reader asks of its input at a time: about a thousand events.
 pub const READ_LEN: usize = 128 << 10;
 
+/// Bytes of a list after which the writer begins another block of the same kind: readers hold no more than an entry,
+/// and lists of usual hosts are one block.
+pub const LIST_BLOCK_LEN: usize = 4 << 20;
+
 limits! { "scap";
     /// Most bytes of a block with one event whose lengths have 16 bits: the body that Falco's reader accepts, with
     /// the block's own words.
@@ -60,4 +64,9 @@ limits! { "scap";
     /// Conversions of one event: the longest chain of the event table has eight; Falco stops at 50.
     pub const CONVERSIONS_MAX: usize = 50,
         Counts("the event, as `no_conversion`");
+
+    /// Longest event that a conversion makes, bytes with its head: Falco's converter has a buffer of 64 KiB, and a block
+    /// holds no more.
+    pub const CONVERTED_LEN_MAX: usize = 65_535 - 6,
+        Loses("the event");
 }

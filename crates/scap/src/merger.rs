@@ -44,6 +44,8 @@ pub struct MergeCounts {
 /// What happens to an event by its type and its number of parameters.
 enum Decision {
     Pass,
+    /// An enter event of a call whose exit event says everything.
+    Merge,
     Shed(ShedReason),
     Convert(&'static Conversion),
 }
@@ -113,6 +115,10 @@ impl Merger {
             let from = values(event, &self.made, place)?;
             let conversion = match decide(&from) {
                 Decision::Pass => return Some(place),
+                Decision::Merge => {
+                    self.merged(1);
+                    return None;
+                }
                 Decision::Shed(reason) => {
                     self.counts.ledger.shed(reason, 1, 0);
                     return None;
@@ -180,6 +186,11 @@ impl Merger {
         if enter.is_some() {
             let left = self.stored.remove(event.tid);
             self.merged(left);
+        }
+        if values(event, &self.made, next)?.is_too_long() {
+            limits::reached::CONVERTED_LEN_MAX.count();
+            self.counts.ledger.shed(ShedReason::LimitReached, 1, 0);
+            return None;
         }
         Some(next)
     }
@@ -252,6 +263,13 @@ fn values<'a>(event: &Event<'a>, made: &'a [Made; 2], place: Place) -> Option<Va
     }
 }
 
+/// Whether an enter event of an old type has no value that the exit event lacks.
+fn has_nothing_of_its_own(values: &Values<'_>) -> bool {
+    // The descriptor that is copied is `oldfd` in the exit event.
+    values.is_empty()
+        || matches!(values.kind().number, types::DUP2_E | types::DUP3_E | types::DUP_1_E)
+}
+
 /// What Falco's converter decides about an event.
 fn decide(values: &Values<'_>) -> Decision {
     let kind = values.kind();
@@ -260,7 +278,11 @@ fn decide(values: &Values<'_>) -> Decision {
         return Decision::Shed(ShedReason::UnusedEvent);
     }
     if !kind.flags.has(TypeFlags::CONVERTER_MANAGED) {
-        return if is_old { Decision::Shed(ShedReason::UnusedEvent) } else { Decision::Pass };
+        return match is_old {
+            true if !kind.is_exit() && has_nothing_of_its_own(values) => Decision::Merge,
+            true => Decision::Shed(ShedReason::UnusedEvent),
+            false => Decision::Pass,
+        };
     }
     let (count, count_max) = (values.len(), kind.parameters.len());
     if kind.is_exit() && count == count_max && !is_old {
@@ -269,5 +291,164 @@ fn decide(values: &Values<'_>) -> Decision {
     match kind.conversion(count) {
         Some(conversion) if count <= count_max => Decision::Convert(conversion),
         _ => Decision::Shed(ShedReason::NoConversion),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Source;
+
+    fn made(kind: u16, values: &[&[u8]]) -> Made {
+        let mut made = Made::default();
+        made.begin(event_type(kind).unwrap());
+        for value in values {
+            made.push(value);
+        }
+        made
+    }
+
+    /// An event of thread 7, and what comes out: its type, its parameters, the values of its enter event.
+    type Out = Option<(u16, Vec<Vec<u8>>, Option<Vec<Vec<u8>>>)>;
+
+    fn give(merger: &mut Merger, kind: u16, values: &[&[u8]]) -> Out {
+        let made = made(kind, values);
+        let event = Event {
+            number: 1,
+            raw_number: 1,
+            ts_ns: 5,
+            tid: 7,
+            cpu: 0,
+            flags: 0,
+            values: made.values().unwrap(),
+            enter: None,
+        };
+        let raws = |values: Values<'_>| values.iter().map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let out = merger.merge(event).map(|e| (e.kind().number, raws(e.values), e.enter.map(raws)));
+        merger.counts().ledger.balance().unwrap();
+        out
+    }
+
+    const FD: [u8; 8] = [3, 0, 0, 0, 0, 0, 0, 0];
+    const ZERO: [u8; 8] = [0; 8];
+    const SIZE: [u8; 4] = [80, 0, 0, 0];
+
+    #[test]
+    fn values_of_an_enter_event_are_with_its_exit_event() {
+        let mut merger = Merger::new();
+        assert_eq!(give(&mut merger, types::READ_E, &[&FD, &SIZE]), None);
+        let (kind, values, enter) = give(&mut merger, types::READ_X, &[&ZERO, b"data"]).unwrap();
+        assert_eq!((kind, enter), (types::READ_X, None));
+        assert_eq!(values, [&ZERO[..], b"data", &FD, &SIZE]);
+        let counts = merger.counts();
+        assert_eq!((counts.merged, counts.ledger.passed().items), (1, 2));
+        // Without the enter event its values are unknown or 0, as the table says.
+        let (_, values, _) = give(&mut merger, types::READ_X, &[&ZERO, b"data"]).unwrap();
+        assert_eq!(values[..2], [&ZERO[..], b"data"]);
+        assert_ne!(values[2], FD);
+    }
+
+    #[test]
+    fn the_enter_event_of_an_open_stands_next_to_its_exit_event() {
+        let mut merger = Merger::new();
+        assert_eq!(give(&mut merger, types::OPEN_E, &[b"/etc/shadow\0", &SIZE, &SIZE]), None);
+        let exit: [&[u8]; 6] = [&FD, b"/tmp/x\0", &SIZE, &SIZE, &SIZE, &ZERO];
+        let (_, values, enter) = give(&mut merger, types::OPEN_X, &exit).unwrap();
+        assert_eq!(
+            (&values[1][..], &enter.unwrap()[0][..]),
+            (&b"/tmp/x\0"[..], &b"/etc/shadow\0"[..])
+        );
+        let (_, _, enter) = give(&mut merger, types::OPEN_X, &exit).unwrap();
+        assert_eq!(enter, None, "it belongs to one call");
+    }
+
+    #[test]
+    fn a_fault_sheds_one_event_and_the_next_ones_pass() {
+        let mut merger = Merger::new();
+        let shed = |merger: &Merger, reason| merger.counts().ledger.shed_for(reason).items;
+        // The enter event of another call: its exit event was lost.
+        assert_eq!(give(&mut merger, types::CLOSE_E, &[&FD]), None);
+        assert!(give(&mut merger, types::READ_X, &[&ZERO, b"data"]).is_some());
+        assert_eq!(shed(&merger, ShedReason::WrongEnter), 1);
+        // More parameters than the type has, and fewer than any old program wrote.
+        assert_eq!(give(&mut merger, types::CLOSE_X, &[&ZERO, &FD, &FD]), None);
+        assert_eq!(give(&mut merger, types::READ_E, &[&FD]), None);
+        assert_eq!(shed(&merger, ShedReason::NoConversion), 2);
+        // Another enter event of the thread, the end of the thread, the end of the input.
+        assert_eq!(give(&mut merger, types::READ_E, &[&FD, &SIZE]), None);
+        assert_eq!(give(&mut merger, types::READ_E, &[&FD, &SIZE]), None);
+        let exit: [&[u8]; 5] = [&ZERO, &ZERO, &[0], &[0], &ZERO];
+        assert!(give(&mut merger, types::PROCEXIT_1_E, &exit).is_some());
+        assert_eq!(shed(&merger, ShedReason::NoExit), 2);
+        assert_eq!(give(&mut merger, types::READ_E, &[&FD, &SIZE]), None);
+        assert_eq!(merger.counts().ledger.in_flight().items, 1);
+        merger.finish();
+        assert_eq!(shed(&merger, ShedReason::NoExit), 3);
+        merger.counts().ledger.balance().unwrap();
+    }
+
+    #[test]
+    fn an_event_that_no_block_could_hold_is_shed() {
+        let mut merger = Merger::new();
+        let _ = gabion_record::limits::take();
+        assert_eq!(give(&mut merger, types::READ_E, &[&FD, &SIZE]), None);
+        let data = vec![b'x'; 65_490];
+        assert_eq!(give(&mut merger, types::READ_X, &[&ZERO, &data]), None);
+        let reached = gabion_record::limits::take();
+        assert_eq!(reached.of(&limits::reached::CONVERTED_LEN_MAX), 1);
+        assert_eq!(merger.counts().ledger.shed_for(ShedReason::LimitReached).items, 1);
+    }
+
+    #[test]
+    fn events_are_numbered_as_falco_numbers_them() {
+        let mut merger = Merger::new();
+        let mut numbers = Vec::new();
+        let close = made(types::CLOSE_X, &[&ZERO, &FD]);
+        let open = made(types::OPEN_E, &[b"a\0", &SIZE, &SIZE]);
+        for (raw_number, made) in [(1, &close), (2, &open), (3, &close)] {
+            let values = made.values().unwrap();
+            let event = Event {
+                number: 0,
+                raw_number,
+                ts_ns: 0,
+                tid: 1,
+                cpu: 0,
+                flags: 0,
+                values,
+                enter: None,
+            };
+            numbers.push(merger.merge(event).map(|e| (e.number, e.raw_number)));
+        }
+        assert_eq!(numbers, [Some((1, 1)), None, Some((3, 3))]);
+    }
+
+    /// Every parameter of an enter event of old files has a place in the exit event: a conversion fills it, or the
+    /// exit event has a parameter of the same name. What has none is named here.
+    #[test]
+    fn every_value_of_an_enter_event_has_a_place_in_the_exit_event() {
+        let mut without = Vec::new();
+        for enter in crate::table::event_types() {
+            let is_call = enter.sources.has(Sources::SYSCALL) && !enter.is_exit();
+            let becomes_another =
+                enter.conversions.iter().any(|c| matches!(c.action, Action::ChangeType(_)));
+            if !is_call || becomes_another || enter.flags.has(TypeFlags::UNUSED) {
+                continue;
+            }
+            let exit = event_type(enter.number + 1).unwrap();
+            for (place, parameter) in enter.parameters.iter().enumerate() {
+                let is_taken = exit.conversions.iter().any(|c| {
+                    c.sources
+                        .iter()
+                        .any(|s| matches!(s, Source::Enter(n, _) if usize::from(*n) == place))
+                });
+                let name = if exit.name.starts_with("dup") { "oldfd" } else { parameter.name };
+                if !is_taken && exit.parameter(name).is_none() {
+                    without.push(format!("{}.{}", enter.constant, parameter.name));
+                }
+            }
+        }
+        // umount takes no flags: the parameter of its old enter event never had a meaning.
+        let known = ["FSTAT64_E.fd", "UMOUNT_E.flags", "EXECVEAT_E.dirfd", "EXECVEAT_E.pathname"];
+        assert_eq!(without, known);
     }
 }
