@@ -1,0 +1,286 @@
+//! Events of sockets: what they are connected to, and which end the process is.
+
+use gabion_record::Ip;
+use gabion_scap::{Address, Event, Param, Tuple, types};
+
+use super::{EventFd, State};
+use crate::decode::Raw;
+use crate::fd::{self, Connection, End, Ends, Fd, FdKind, L4Proto, Role};
+use crate::text::Texts;
+
+/// `EINPROGRESS` as a result.
+const EINPROGRESS: i64 = -115;
+
+/// Families of sockets, as the event table numbers them.
+mod family {
+    pub(super) const UNIX: i64 = 1;
+    pub(super) const INET: i64 = 2;
+    pub(super) const INET6: i64 = 10;
+    pub(super) const NETLINK: i64 = 16;
+}
+
+/// Types of sockets.
+const SOCK_STREAM: u32 = 1;
+const SOCK_DGRAM: u32 = 2;
+const SOCK_RAW: u32 = 3;
+/// The bits of a socket's type that are not flags.
+const SOCK_TYPE_MASK: u32 = 0xff;
+/// `SOCK_CLOEXEC`.
+const SOCK_CLOEXEC: u32 = 0o2_000_000;
+
+fn kind_of(domain: i64) -> FdKind {
+    match domain {
+        family::UNIX => FdKind::Unix,
+        family::INET => FdKind::Ipv4,
+        family::INET6 => FdKind::Ipv6,
+        family::NETLINK => FdKind::Netlink,
+        _ => FdKind::Unknown,
+    }
+}
+
+fn l4proto_of(kind: u32, protocol: u32) -> L4Proto {
+    let kind = kind & SOCK_TYPE_MASK;
+    match protocol {
+        _ if kind == SOCK_RAW => L4Proto::Raw,
+        6 => L4Proto::Tcp,
+        17 => L4Proto::Udp,
+        1 | 58 => L4Proto::Icmp,
+        0 if kind == SOCK_STREAM => L4Proto::Tcp,
+        0 if kind == SOCK_DGRAM => L4Proto::Udp,
+        _ => L4Proto::NotApplicable,
+    }
+}
+
+fn v4_end((ip, port): ([u8; 4], u16)) -> End {
+    End { ip: Ip::v4(u32::from_be_bytes(ip)), port }
+}
+
+fn v6_end((ip, port): ([u8; 16], u16)) -> End {
+    End { ip: Ip::from_bytes(ip), port }
+}
+
+/// The two ends of a tuple of IP.
+fn ends_of(tuple: &Tuple<'_>) -> Option<(End, End)> {
+    match *tuple {
+        Tuple::V4(source, dest) => Some((v4_end(source), v4_end(dest))),
+        Tuple::V6(source, dest) => Some((v6_end(source), v6_end(dest))),
+        Tuple::Unix(..) | Tuple::Other(_) => None,
+    }
+}
+
+/// Sets a socket's ends and its name.
+fn set_ends(fd: &mut Fd, texts: &Texts, source: End, dest: End) {
+    fd.kind = if source.ip.is_v4() && dest.ip.is_v4() { FdKind::Ipv4 } else { FdKind::Ipv6 };
+    fd.ends = Ends::Both { source, dest };
+    name_by_ends(fd, texts);
+}
+
+fn name_by_ends(fd: &mut Fd, texts: &Texts) {
+    let mut name = Vec::new();
+    fd::write_ends(&fd.ends, &mut name);
+    texts.set(&mut fd.name, &name);
+}
+
+impl State {
+    /// socket, socketpair.
+    pub(super) fn socket_exit(&mut self, event: &Event<'_>, args: &Raw<'_>) {
+        let Some(result) = args.number(0).filter(|result| *result >= 0) else { return };
+        if event.kind().number == types::SOCKETPAIR_X {
+            let (source, dest) = (args.u64(3).unwrap_or(0), args.u64(4).unwrap_or(0));
+            for (place, source, dest) in [(1, source, dest), (2, dest, source)] {
+                let Some(number) = args.number(place) else { continue };
+                self.set_fd(number, |fd, _| {
+                    fd.kind = FdKind::Unix;
+                    fd.ends = Ends::Unix { source, dest };
+                });
+                self.set_event_fd(number);
+            }
+            return;
+        }
+        let domain = args.u32(1).map_or(0, i64::from);
+        let (kind, protocol) = (args.u32(2).unwrap_or(0), args.u32(3).unwrap_or(0));
+        self.set_fd(result, |fd, _| {
+            fd.kind = kind_of(domain);
+            fd.is_cloexec = kind & SOCK_CLOEXEC != 0;
+            if fd.kind.is_ip() {
+                fd.l4proto = l4proto_of(kind, protocol);
+            }
+        });
+        self.set_event_fd(result);
+    }
+
+    /// bind: the socket has an address of its own.
+    pub(super) fn bind_exit(&mut self, event: &Event<'_>, args: &Raw<'_>) {
+        if args.number(0).is_none_or(|result| result < 0) {
+            return;
+        }
+        let (Some(number), Some(Param::Address(address))) =
+            (self.current.fd_number, event.param(1))
+        else {
+            return;
+        };
+        self.change_fd(number, |fd, texts| match address {
+            Address::V4(..) | Address::V6(..) => {
+                let end = match address {
+                    Address::V4(ip, port) => v4_end((ip, port)),
+                    Address::V6(ip, port) => v6_end((ip, port)),
+                    _ => return,
+                };
+                fd.kind = if end.ip.is_v4() { FdKind::Ipv4Server } else { FdKind::Ipv6Server };
+                fd.ends = Ends::Server(end);
+                fd.role = Role::Server;
+                name_by_ends(fd, texts);
+            }
+            Address::Unix(path) => texts.set(&mut fd.name, path),
+            Address::Other(_) => {}
+        });
+        self.current.is_name_changed = !matches!(address, Address::Other(_));
+    }
+
+    /// connect: the kernel's tuple is preferred to the address that the process gave.
+    pub(super) fn connect_exit(&mut self, event: &Event<'_>, args: &Raw<'_>) {
+        let Some(result) = args.number(0) else { return };
+        let Some(number) = self.current.fd_number else { return };
+        if result < 0 && result != EINPROGRESS {
+            self.change_fd(number, |fd, _| fd.connection = Connection::Failed);
+            return;
+        }
+        let tuple = match event.param(1) {
+            Some(Param::Tuple(tuple)) => Some(tuple),
+            _ => None,
+        };
+        let before = self.event_fd().map(|fd| fd.name.clone());
+        self.change_fd(number, |fd, texts| {
+            fd.connection = Connection::Connected;
+            match tuple {
+                Some(Tuple::Unix(source, dest, path)) => {
+                    fd.kind = FdKind::Unix;
+                    fd.ends = Ends::Unix { source, dest };
+                    texts.set(&mut fd.name, path);
+                    fd.role = Role::Client;
+                }
+                Some(tuple) => {
+                    if let Some((source, dest)) = ends_of(&tuple) {
+                        if fd.l4proto == L4Proto::Unknown {
+                            fd.l4proto = L4Proto::Tcp;
+                        }
+                        fd.role = Role::Client;
+                        set_ends(fd, texts, source, dest);
+                    }
+                }
+                None => {}
+            }
+        });
+        let after = self.event_fd().map(|fd| fd.name.clone());
+        self.current.is_name_changed = before != after;
+    }
+
+    /// accept, accept4: a new descriptor of a server.
+    pub(super) fn accept_exit(&mut self, event: &Event<'_>, args: &Raw<'_>) {
+        let Some(number) = args.number(0) else { return };
+        if number < 0 {
+            return;
+        }
+        let Some(Param::Tuple(tuple)) = event.param(1) else {
+            self.current.fd_number = Some(number);
+            return;
+        };
+        self.set_fd(number, |fd, texts| {
+            fd.role = Role::Server;
+            fd.connection = Connection::Connected;
+            match tuple {
+                Tuple::Unix(source, dest, path) => {
+                    fd.kind = FdKind::Unix;
+                    fd.ends = Ends::Unix { source, dest };
+                    texts.set(&mut fd.name, path);
+                }
+                tuple => {
+                    if let Some((source, dest)) = ends_of(&tuple) {
+                        fd.l4proto = L4Proto::Tcp;
+                        set_ends(fd, texts, source, dest);
+                    }
+                }
+            }
+        });
+        self.set_event_fd(number);
+        self.current.is_name_changed = true;
+    }
+
+    /// Calls that send or receive: the tuple of a datagram may give its socket another name.
+    pub(super) fn transfer_exit(&mut self, event: &Event<'_>, args: &Raw<'_>) {
+        if args.number(0).is_none_or(|result| result < 0) {
+            return;
+        }
+        let kind = event.kind().number;
+        let (is_read, place) = match kind {
+            types::SEND_X | types::SENDTO_X | types::SENDMSG_X | types::SENDMMSG_X => (false, 4),
+            types::RECV_X => (true, 4),
+            types::RECVFROM_X | types::RECVMSG_X => {
+                (true, if kind == types::RECVFROM_X { 2 } else { 3 })
+            }
+            _ => (true, 4),
+        };
+        let (Some(number), EventFd::InTable, Some(Param::Tuple(tuple))) =
+            (self.current.fd_number, self.current.fd, event.param(place))
+        else {
+            return;
+        };
+        let before = self.event_fd().map(|fd| fd.name.clone());
+        let Some((source, dest)) = ends_of(&tuple) else {
+            if let Tuple::Unix(source, dest, path) = tuple {
+                self.change_fd(number, |fd, texts| {
+                    fd.ends = Ends::Unix { source, dest };
+                    if !path.is_empty() {
+                        texts.set(&mut fd.name, path);
+                    }
+                });
+                self.current.is_name_changed = before != self.event_fd().map(|fd| fd.name.clone());
+            }
+            return;
+        };
+        if self.event_fd().is_some_and(|fd| fd.l4proto == L4Proto::Tcp) {
+            return;
+        }
+        // The tuple of what was received has the sender first; the name has the client first.
+        let (mut own, other) = if is_read { (dest, source) } else { (source, dest) };
+        if own.ip.is_unspecified() {
+            own.ip = self.interfaces.source_for(other.ip).unwrap_or(own.ip);
+        }
+        self.change_fd(number, |fd, texts| {
+            if fd.l4proto == L4Proto::Unknown {
+                fd.l4proto = L4Proto::Udp;
+            }
+            if fd.role == Role::None {
+                fd.role = if is_read { Role::Server } else { Role::Client };
+            }
+            let (source, dest) = if fd.role == Role::Server { (other, own) } else { (own, other) };
+            set_ends(fd, texts, source, dest);
+        });
+        self.current.is_name_changed = before != self.event_fd().map(|fd| fd.name.clone());
+    }
+
+    /// shutdown, and getsockopt of `SO_ERROR`: whether the socket is still connected.
+    pub(super) fn socket_status_exit(&mut self, event: &Event<'_>, args: &Raw<'_>) {
+        let (Some(result), Some(number)) = (args.number(0), self.current.fd_number) else { return };
+        if result < 0 {
+            return;
+        }
+        if event.kind().number == types::SHUTDOWN_X {
+            return;
+        }
+        const SOL_SOCKET: i64 = 1;
+        const SO_ERROR: i64 = 4;
+        if args.number(2) != Some(SOL_SOCKET) || args.number(3) != Some(SO_ERROR) {
+            return;
+        }
+        let error = event.param(4).and_then(|value| value.as_i64());
+        self.change_fd(number, |fd, _| {
+            fd.connection = match error {
+                Some(0) => Connection::Connected,
+                Some(EINPROGRESS) => Connection::Pending,
+                Some(_) => Connection::Failed,
+                None => fd.connection,
+            };
+        });
+    }
+}

@@ -1,0 +1,41 @@
+//! What the tests of this crate share: the corpus, and files applied to a state event by event.
+
+use std::path::{Path, PathBuf};
+
+use gabion_scap::{Event, Item, Merger, Reader};
+use gabion_syscall::State;
+
+/// The folder with scap files, or none after a line that names the test.
+pub(crate) fn corpus(test: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("GABION_CORPUS").map(PathBuf::from).unwrap_or_else(|| {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
+    });
+    let folder = root.join("scap");
+    if !folder.is_dir() {
+        eprintln!("skipped: {test}: no corpus");
+        return None;
+    }
+    Some(folder)
+}
+
+/// Applies all events of a file to a state and calls `then` after each.
+pub(crate) fn run(path: &Path, state: &mut State, mut then: impl FnMut(&State, &Event<'_>)) {
+    let mut reader = Reader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let mut merger = Merger::new();
+    while let Some(item) = reader.next_item().unwrap() {
+        match item {
+            Item::Section { .. } => {}
+            Item::Machine(machine) => state.set_hostname(&machine.hostname),
+            Item::Process(entry) => state.add_process(&entry),
+            Item::Fd(entry) => state.add_fd(&entry),
+            Item::Interface(entry) => state.add_interface(&entry),
+            Item::User(entry) => state.add_account(&entry),
+            Item::Event(event) => {
+                if let Some(event) = merger.merge(event) {
+                    state.apply(&event);
+                    then(state, &event);
+                }
+            }
+        }
+    }
+}
