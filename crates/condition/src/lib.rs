@@ -6,5 +6,14 @@
 #![forbid(unsafe_code)]
 
 pub mod compile;
+pub mod format;
 pub mod lang;
 pub mod limits;
+pub mod rules;
+
+/// What a JSON writer wrote, without the line end: the outputs put it.
+fn without_line_end(json: gabion_record::json::Json) -> String {
+    let mut line = json.into_line();
+    line.truncate(line.trim_end_matches('\n').len());
+    line
+}

@@ -11,6 +11,7 @@ mod test;
 mod text;
 mod types;
 
+pub(crate) use apply::{Applied, Texts, collect_texts, collect_value};
 pub use error::{CompileError, Fault};
 pub use fields::{OwnedArgument, resolve_field};
 pub use program::{Builder, Evaluator, Filter, FilterError, NodeId, Program};

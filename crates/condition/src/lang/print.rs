@@ -127,8 +127,8 @@ pub(crate) fn write_field(field: &FieldRef, out: &mut String) {
 }
 
 fn write_value(value: &str, out: &mut String) {
-    let needs_quotes = value.is_empty()
-        || value.bytes().any(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\''));
+    let needs_quotes =
+        value.bytes().any(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b'\\'));
     if !needs_quotes {
         out.push_str(value);
         return;

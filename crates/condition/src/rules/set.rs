@@ -1,0 +1,263 @@
+//! Compiled rules, and the matcher that tries them on events.
+
+use super::describe::Described;
+use super::items::Priority;
+use super::version::Version;
+use crate::compile::{Evaluator, NodeId, Program, TypeSet};
+use crate::format::Format;
+use gabion_record::fields::Fields;
+use gabion_record::fields::events::TYPES;
+
+/// What a loader needs to know besides the files.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The engine version that rule files may require at most.
+    pub engine_version: Version,
+    /// Sources of events that rules may be for.
+    pub sources: Vec<String>,
+    /// Plugins that rule files may require: name and version.
+    pub plugins: Vec<(String, Version)>,
+    /// Rules that are less urgent are not loaded.
+    pub priority: Priority,
+    /// What is added to the outputs of rules.
+    pub append_output: Vec<AppendOutput>,
+}
+
+impl Default for Settings {
+    /// Falco's engine 0.63.0 with the plugin `container` 0.7.1, whose fields are built in.
+    fn default() -> Settings {
+        Settings {
+            engine_version: Version::new(0, 63, 0),
+            sources: vec!["syscall".to_string()],
+            plugins: vec![("container".to_string(), Version::new(0, 7, 1))],
+            priority: Priority::Debug,
+            append_output: Vec::new(),
+        }
+    }
+}
+
+/// An addition to the output of rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppendOutput {
+    /// Only this rule.
+    pub rule: Option<String>,
+    /// Only rules of this source.
+    pub source: Option<String>,
+    /// Only rules that have all of these tags.
+    pub tags: Vec<String>,
+    /// Text after the output, with fields.
+    pub extra_output: String,
+    /// Further fields of the JSON: name and template; a template without percent sign is the name of a field.
+    pub extra_fields: Vec<(String, String)>,
+}
+
+impl AppendOutput {
+    pub(super) fn is_for(&self, rule: &str, source: &str, tags: &[String]) -> bool {
+        self.rule.as_deref().is_none_or(|name| name == rule)
+            && self.source.as_deref().is_none_or(|name| name == source)
+            && self.tags.iter().all(|tag| tags.contains(tag))
+    }
+}
+
+/// A compiled rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// The source of its events.
+    pub source: String,
+    /// What it is about.
+    pub description: String,
+    /// How urgent its alerts are.
+    pub priority: Priority,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Whether it is tried.
+    pub is_enabled: bool,
+    /// The template of its alerts.
+    pub output: Format,
+    /// Further fields of its alerts, each with its template.
+    pub extra_fields: Vec<(String, Format)>,
+    /// Whether an alert starts a capture.
+    pub capture: bool,
+    /// How long the capture lasts, in milliseconds; 0 for the default.
+    pub capture_duration_ms: u64,
+    /// The types of events on which it is tried.
+    pub types: TypeSet,
+    pub(super) condition: NodeId,
+}
+
+/// Which of the rules that match an event give an alert.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Matching {
+    /// The first in the order of the files.
+    #[default]
+    First,
+    /// All.
+    All,
+}
+
+/// Switches rules on or off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// Rules whose name matches, with `*` as wildcard.
+    Rule(String, bool),
+    /// Rules that have the tag.
+    Tag(String, bool),
+}
+
+/// All compiled rules. It is read-only and can be shared between threads.
+#[derive(Debug)]
+pub struct RuleSet {
+    pub(super) program: Program,
+    pub(super) rules: Vec<Rule>,
+    /// For each type of event the enabled rules that are tried on it, in order.
+    by_type: Vec<Vec<u32>>,
+    pub(super) described: Described,
+}
+
+impl Default for RuleSet {
+    fn default() -> RuleSet {
+        RuleSet::new(Program::default(), Vec::new(), Described::default())
+    }
+}
+
+impl RuleSet {
+    pub(super) fn new(program: Program, rules: Vec<Rule>, described: Described) -> RuleSet {
+        let mut set = RuleSet { program, rules, by_type: Vec::new(), described };
+        set.index();
+        set
+    }
+
+    fn index(&mut self) {
+        self.by_type = vec![Vec::new(); TYPES];
+        for (number, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.is_enabled) {
+            for event_type in rule.types.iter() {
+                if let Some(rules) = self.by_type.get_mut(event_type as usize) {
+                    rules.push(number as u32);
+                }
+            }
+        }
+    }
+
+    /// The rules in the order of the files.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The number of rules that are tried.
+    pub fn enabled(&self) -> usize {
+        self.rules.iter().filter(|rule| rule.is_enabled).count()
+    }
+
+    /// The types of events that enabled rules are tried on.
+    pub fn types(&self) -> TypeSet {
+        let enabled = self.rules.iter().filter(|rule| rule.is_enabled);
+        enabled.fold(TypeSet::NONE, |types, rule| types.union(rule.types))
+    }
+
+    /// Switches rules on or off, one selection after the other.
+    pub fn select(&mut self, selections: &[Selection]) {
+        for selection in selections {
+            let (matches, is_enabled): (Box<dyn Fn(&Rule) -> bool + '_>, bool) = match selection {
+                Selection::Rule(pattern, on) => {
+                    (Box::new(move |rule: &Rule| matches_wildcard(pattern, &rule.name)), *on)
+                }
+                Selection::Tag(tag, on) => {
+                    (Box::new(move |rule: &Rule| rule.tags.contains(tag)), *on)
+                }
+            };
+            self.rules
+                .iter_mut()
+                .filter(|rule| matches(rule))
+                .for_each(|rule| rule.is_enabled = is_enabled);
+        }
+        self.index();
+    }
+
+    /// What is shown of the rules by `-L` and `-l`.
+    pub fn described(&self) -> &Described {
+        &self.described
+    }
+}
+
+/// Whether a name matches a pattern in which `*` stands for any text and nothing else is special.
+fn matches_wildcard(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Tries rules on events; each thread has its own.
+#[derive(Debug)]
+pub struct RuleMatcher {
+    evaluator: Evaluator,
+    tried: u64,
+}
+
+impl RuleMatcher {
+    /// For a set of rules.
+    pub fn new(rules: &RuleSet) -> RuleMatcher {
+        RuleMatcher { evaluator: Evaluator::new(&rules.program), tried: 0 }
+    }
+
+    /// Writes the positions of the rules that match the event to `matched`, in order.
+    pub fn matches(
+        &mut self,
+        rules: &RuleSet,
+        fields: &dyn Fields,
+        matching: Matching,
+        matched: &mut Vec<u32>,
+    ) {
+        matched.clear();
+        let Some(candidates) = rules.by_type.get(fields.event_type() as usize) else { return };
+        if candidates.is_empty() {
+            return;
+        }
+        self.evaluator.begin_event();
+        for number in candidates {
+            let Some(rule) = rules.rules.get(*number as usize) else { continue };
+            self.tried += 1;
+            if self.evaluator.holds(&rules.program, rule.condition, fields) {
+                matched.push(*number);
+                if matching == Matching::First {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Rules tried so far.
+    pub fn tried(&self) -> u64 {
+        self.tried
+    }
+
+    /// Comparisons made so far.
+    pub fn comparisons(&self) -> u64 {
+        self.evaluator.comparisons()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_for_any_text() {
+        assert!(
+            matches_wildcard("*", "open_from_cat") && matches_wildcard("open*cat", "open_from_cat")
+        );
+        assert!(!matches_wildcard("open_from", "open_from_cat"));
+        assert!(!matches_wildcard("open*dog", "open_from_cat") && !matches_wildcard("", "x"));
+        assert!(matches_wildcard("a.b", "a.b") && !matches_wildcard("a.b", "axb"));
+    }
+}
