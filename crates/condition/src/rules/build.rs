@@ -1,14 +1,15 @@
 //! Compiles all items that were read: lists into conditions, macros into rules, rules into one program.
 
-use super::describe::{Described, DescribedList, DescribedMacro, DescribedRule};
+use super::described::{Described, DescribedList, DescribedMacro, DescribedRule};
 use super::exceptions::with_exceptions;
 use super::items::{Items, List, Order, RuleItem};
 use super::report::{Checked, Code, Context, Warnings};
-use super::set::{Rule, RuleSet, Settings};
+use super::set::{Rule, RuleSet};
+use super::settings::Settings;
 use super::text::{insert_lists, quote_item};
 use crate::compile::{Builder, CompileError};
 use crate::format::Format;
-use crate::lang::{self, Expr, FieldRef, Operand};
+use crate::lang::{self, Expr, visit_fields};
 use crate::limits::TYPES_WITHOUT_WARNING;
 use gabion_record::fields::FieldId;
 use gabion_record::fields::events::ASYNC_EVENT;
@@ -362,57 +363,4 @@ fn names_of(expr: &Expr) -> Vec<String> {
     let mut names = BTreeSet::new();
     visit(expr, &mut names);
     names.into_iter().collect()
-}
-
-/// Calls `visit` for every field of a condition.
-pub(super) fn visit_fields(expr: &Expr, visit: &mut dyn FnMut(&FieldRef)) {
-    visit_checks(expr, &mut |expr| match expr {
-        Expr::Exists(operand, _) => visit_operand(operand, visit),
-        Expr::Compare { left, right, .. } => {
-            visit_operand(left, visit);
-            if let lang::Right::Operand(operand) = right {
-                visit_operand(operand, visit);
-            }
-        }
-        Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::Macro(..) | Expr::Expanded(..) => {}
-    });
-}
-
-/// Calls `visit` for every comparison of a condition; those of a macro that comes several times once.
-pub(super) fn visit_checks(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
-    fn walk(expr: &Expr, seen: &mut BTreeSet<usize>, visit: &mut dyn FnMut(&Expr)) {
-        match expr {
-            Expr::And(parts) | Expr::Or(parts) => {
-                parts.iter().for_each(|part| walk(part, seen, visit))
-            }
-            Expr::Not(inner) => walk(inner, seen, visit),
-            Expr::Expanded(_, inner) => {
-                if seen.insert(Arc::as_ptr(inner) as usize) {
-                    walk(inner, seen, visit);
-                }
-            }
-            Expr::Exists(..) | Expr::Compare { .. } => visit(expr),
-            Expr::Macro(..) => {}
-        }
-    }
-    walk(expr, &mut BTreeSet::new(), visit);
-}
-
-fn visit_operand(operand: &Operand, visit: &mut dyn FnMut(&FieldRef)) {
-    match operand {
-        Operand::Field(field, _) => visit(field),
-        Operand::Apply(_, arguments, _) => {
-            arguments.iter().for_each(|argument| visit_argument(argument, visit));
-        }
-    }
-}
-
-fn visit_argument(argument: &lang::Argument, visit: &mut dyn FnMut(&FieldRef)) {
-    match argument {
-        lang::Argument::Operand(operand) => visit_operand(operand, visit),
-        lang::Argument::Text(_) => {}
-        lang::Argument::List(inner) => {
-            inner.iter().for_each(|argument| visit_argument(argument, visit))
-        }
-    }
 }

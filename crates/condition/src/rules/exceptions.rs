@@ -1,7 +1,7 @@
 //! Exceptions of rules: reading, checking, and the condition that they become.
 
 use super::items::{Entry, Exception};
-use super::read::Reading;
+use super::reading::Reading;
 use super::report::{Checked, Code, Context, item};
 use super::yaml::{Node, Yaml};
 use crate::compile::Applied;

@@ -2,20 +2,25 @@
 
 mod build;
 mod describe;
+mod described;
 mod exceptions;
 mod items;
 mod read;
+mod reading;
 mod report;
 mod rule_item;
 mod set;
+mod settings;
 mod text;
 mod version;
 mod yaml;
 
 pub use describe::{describe_all, describe_rule, list_text};
+pub use described::Described;
 pub use items::Priority;
 pub use report::{Code, ItemType, LoadResult, Location, Message, results_json};
-pub use set::{AppendOutput, Matching, Rule, RuleMatcher, RuleSet, Selection, Settings};
+pub use set::{Matching, Rule, RuleMatcher, RuleSet, Selection};
+pub use settings::{AppendOutput, Settings};
 pub use version::Version;
 pub use yaml::Mark;
 

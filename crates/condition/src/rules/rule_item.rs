@@ -2,7 +2,7 @@
 
 use super::exceptions::{append_exceptions, read_exceptions};
 use super::items::{Priority, RuleItem};
-use super::read::{Overrides, Reading, read_overrides};
+use super::reading::{Overrides, Reading, read_overrides};
 use super::report::{Checked, Code, Context, item};
 use super::yaml::Node;
 

@@ -1,0 +1,64 @@
+//! Output formats over made events: what is absent, widths, transformers, limits.
+
+mod made;
+
+use gabion_condition::format::{Format, OutputValue};
+use gabion_condition::limits::{OUTPUT_VALUE_BYTES_MAX, reached};
+use gabion_record::fields::Scratch;
+use made::{Made, MadeEvent};
+
+fn text(template: &str, event: &MadeEvent) -> String {
+    let mut out = Vec::new();
+    Format::new(template).unwrap().write(event, &mut Scratch::new(), &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn fields_are_written_where_the_template_names_them() {
+    let event = MadeEvent::new(&[
+        ("proc.name", Made::Text("Cat")),
+        ("fd.num", Made::Signed(-1)),
+        ("evt.arg.flags", Made::Text("O_RDONLY")),
+        ("proc.aname[2]", Made::Text("init")),
+    ]);
+    assert_eq!(text("100%% of %proc.name, %fd.num.", &event), "100% of Cat, -1.");
+    assert_eq!(text("[%6proc.name|%2proc.name]", &event), "[Cat   |Ca]");
+    assert_eq!(
+        text("%tolower(proc.name) %evt.arg.flags %proc.aname[2]", &event),
+        "cat O_RDONLY init"
+    );
+    assert_eq!(text("%proc.pname %container.info%user.name", &event), "<NA> <NA>");
+    for wrong in ["%not_a_real_field", "%proc.nobody", "%fd.ip", "% x"] {
+        assert!(Format::new(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn fields_of_json_keep_their_types() {
+    let event = MadeEvent::new(&[
+        ("proc.name", Made::Text("cat")),
+        ("fd.num", Made::Signed(-1)),
+        ("evt.is_open_read", Made::Bool(true)),
+    ]);
+    let format =
+        Format::new("%proc.name %fd.num %evt.is_open_read %evt.time %proc.tty %fd.num").unwrap();
+    let mut fields = Vec::new();
+    format.values(&event, &mut Scratch::new(), &mut fields);
+    let values: Vec<_> = fields.into_iter().map(|field| (field.name, field.value)).collect();
+    let expected = [
+        ("proc.name", OutputValue::Text(b"cat".to_vec())),
+        ("fd.num", OutputValue::Signed(-1)),
+        ("evt.is_open_read", OutputValue::Bool(true)),
+        ("evt.time", OutputValue::Unsigned(1_470_327_477_881_785_348)),
+        ("proc.tty", OutputValue::Absent),
+    ];
+    assert_eq!(values, expected.map(|(name, value)| (name.to_string(), value)));
+}
+
+#[test]
+fn a_value_is_cut_at_its_limit() {
+    let long: &'static str = Box::leak("x".repeat(OUTPUT_VALUE_BYTES_MAX + 10).into_boxed_str());
+    let event = MadeEvent::new(&[("proc.cmdline", Made::Text(long))]);
+    assert_eq!(text("%proc.cmdline", &event).len(), OUTPUT_VALUE_BYTES_MAX);
+    assert_eq!(gabion_record::limits::take().of(&reached::OUTPUT_VALUE_BYTES_MAX), 1);
+}
