@@ -60,5 +60,6 @@ fn a_value_is_cut_at_its_limit() {
     let long: &'static str = Box::leak("x".repeat(OUTPUT_VALUE_BYTES_MAX + 10).into_boxed_str());
     let event = MadeEvent::new(&[("proc.cmdline", Made::Text(long))]);
     assert_eq!(text("%proc.cmdline", &event).len(), OUTPUT_VALUE_BYTES_MAX);
+    assert_eq!(reached::OUTPUT_VALUE_BYTES_MAX.full_name(), "condition.output_value_bytes_max");
     assert_eq!(gabion_record::limits::take().of(&reached::OUTPUT_VALUE_BYTES_MAX), 1);
 }
