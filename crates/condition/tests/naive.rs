@@ -116,6 +116,9 @@ fn naive(expr: &Expr, event: &MadeEvent) -> bool {
                 Some(Quantifier::AllOf) => {
                     !right.is_empty() && right.iter().all(|r| compare(value, *op, r))
                 }
+                Some(Quantifier::OneOf) => {
+                    right.iter().filter(|r| compare(value, *op, r)).count() == 1
+                }
                 _ => right.iter().any(|r| compare(value, *op, r)),
             };
             let is_ports = matches!(left, Operand::Field(field, _) if field.name == "fd.port");

@@ -79,11 +79,18 @@ struct V4 {
     mask: u32,
 }
 
+/// An IPv6 interface.
+#[derive(Clone, Copy, Debug)]
+struct V6 {
+    address: Ip,
+    mask: u128,
+}
+
 /// The addresses of the host's interfaces.
 #[derive(Debug, Default)]
 pub struct Interfaces {
     v4: Vec<V4>,
-    v6: Vec<Ip>,
+    v6: Vec<V6>,
 }
 
 impl Interfaces {
@@ -97,7 +104,9 @@ impl Interfaces {
                 address: u32::from_be_bytes(address),
                 mask: u32::from_be_bytes(netmask),
             }),
-            InterfaceAddress::V6 { address, .. } => self.v6.push(Ip::from_bytes(address)),
+            InterfaceAddress::V6 { address, netmask, .. } => self
+                .v6
+                .push(V6 { address: Ip::from_bytes(address), mask: u128::from_be_bytes(netmask) }),
         }
     }
 
@@ -107,7 +116,7 @@ impl Interfaces {
             Some(number) => {
                 number == LOOPBACK || self.v4.iter().any(|interface| interface.address == number)
             }
-            None => ip.is_loopback() || self.v6.contains(&ip),
+            None => self.v6.iter().any(|interface| interface.address == ip),
         }
     }
 
@@ -121,7 +130,13 @@ impl Interfaces {
                 let found = found.or_else(|| self.v4.iter().find(|i| i.address != LOOPBACK));
                 found.map(|interface| Ip::v4(interface.address))
             }
-            None => self.v6.iter().find(|ip| !ip.is_loopback()).copied(),
+            None => {
+                let number = dest.number();
+                let same = |i: &&V6| i.address.number() & i.mask == number & i.mask;
+                let found = self.v6.iter().find(same);
+                let found = found.or_else(|| self.v6.iter().find(|i| !i.address.is_loopback()));
+                found.map(|interface| interface.address)
+            }
         }
     }
 }

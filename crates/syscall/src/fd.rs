@@ -277,6 +277,8 @@ pub struct Fd {
     pub is_lower_layer: bool,
     /// It was closed at `execve` if that is asked for (`O_CLOEXEC`).
     pub is_cloexec: bool,
+    /// Memory of an earlier name, for the next one.
+    spare: Text,
 }
 
 impl Fd {
@@ -287,8 +289,18 @@ impl Fd {
 
     /// Sets everything back but the memory of the names.
     fn reset(&mut self) {
+        self.raw_name = Text::default();
         let name = std::mem::take(&mut self.name);
-        *self = Fd { name, ..Fd::default() };
+        let spare = if name.is_empty() { std::mem::take(&mut self.spare) } else { name };
+        *self = Fd { spare, ..Fd::default() };
+    }
+
+    /// Sets the name.
+    pub fn set_name(&mut self, texts: &Texts, name: &[u8]) {
+        if self.name.is_empty() {
+            std::mem::swap(&mut self.name, &mut self.spare);
+        }
+        texts.set(&mut self.name, name);
     }
 }
 
@@ -452,7 +464,9 @@ impl FdTable {
     /// Makes `to` refer to what `from` refers to; returns whether `from` is known.
     pub fn duplicate(&mut self, pool: &mut FdPool, from: i64, to: i64, is_cloexec: bool) -> bool {
         let Some(fd) = self.get(from).cloned() else { return false };
-        self.insert_with(pool, to, |entry| *entry = Fd { is_cloexec, ..fd });
+        self.insert_with(pool, to, |entry| {
+            *entry = Fd { is_cloexec, spare: Text::default(), ..fd }
+        });
         true
     }
 
@@ -487,16 +501,16 @@ impl FdTable {
         }
     }
 
-    /// Changes the entries whose numbers `is_meant` names.
+    /// Changes the entries that `is_meant` names.
     pub fn change_where(
         &mut self,
         pool: &FdPool,
-        is_meant: impl Fn(i64) -> bool,
+        is_meant: impl Fn(i64, &Fd) -> bool,
         mut change: impl FnMut(&mut Fd),
     ) {
-        if self.iter().any(|(number, _)| is_meant(number)) {
+        if self.iter().any(|(number, fd)| is_meant(number, fd)) {
             for (number, entry) in &mut self.rows(pool).rows {
-                if is_meant(*number) {
+                if is_meant(*number, &entry.fd) {
                     change(&mut Arc::make_mut(entry).fd);
                 }
             }
@@ -527,7 +541,7 @@ pub fn write_ends(ends: &Ends, to: &mut Vec<u8>) {
 /// Sets a file's two names; they share their bytes if they are equal.
 pub fn set_names(texts: &Texts, fd: &mut Fd, name: &[u8], raw: &[u8]) {
     fd.raw_name = Text::default();
-    texts.set(&mut fd.name, name);
+    fd.set_name(texts, name);
     fd.raw_name = texts.share(&fd.name, raw);
 }
 

@@ -147,11 +147,11 @@ impl Threads {
         self.shed.contains(&tid)
     }
 
-    /// The main thread of a thread's process; the thread itself if it is that one.
+    /// The main thread of a thread's process; the thread itself if it is that one, or if its process is not known.
     #[inline]
     pub fn main_of(&self, slot: Slot) -> Option<Slot> {
         let thread = self.at(slot)?;
-        if thread.is_main() { Some(slot) } else { self.find(thread.pid) }
+        if thread.is_main() || thread.is_unseen() { Some(slot) } else { self.find(thread.pid) }
     }
 
     /// How many threads of a process run.

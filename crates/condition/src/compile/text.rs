@@ -37,6 +37,8 @@ pub(super) enum TextTest {
     Paths(Vec<PathPrefix>),
     /// Any of several comparisons holds.
     Any(Vec<TextTest>),
+    /// Exactly one of several holds: `oneof`.
+    One(Vec<TextTest>),
     /// All of several comparisons hold.
     All(Vec<TextTest>),
 }
@@ -87,7 +89,8 @@ impl TextTest {
         let tests: Result<Vec<TextTest>, Fault> =
             texts.iter().map(|text| TextTest::single(op, text)).collect();
         Ok(match quantifier {
-            Quantifier::OneOf | Quantifier::AnyOf => TextTest::Any(tests?),
+            Quantifier::OneOf => TextTest::One(tests?),
+            Quantifier::AnyOf => TextTest::Any(tests?),
             Quantifier::AllOf => TextTest::All(tests?),
         })
     }
@@ -105,6 +108,7 @@ impl TextTest {
             TextTest::Glob(glob) => glob.matches(text),
             TextTest::Regex(regex) => regex.is_match(text),
             TextTest::Paths(paths) => paths.iter().any(|path| path.covers(text)),
+            TextTest::One(tests) => tests.iter().filter(|test| test.holds(text)).count() == 1,
             TextTest::Any(tests) => tests.iter().any(|test| test.holds(text)),
             TextTest::All(tests) => !tests.is_empty() && tests.iter().all(|test| test.holds(text)),
         }

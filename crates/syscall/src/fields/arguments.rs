@@ -50,7 +50,8 @@ impl View<'_> {
             Param::Signed(n, _) => put_decimal(to, n),
             Param::Unsigned(n, Format::Hex) => put_hex(to, n),
             Param::Unsigned(n, Format::Oct) => put_octal(to, n),
-            Param::Unsigned(n, _) => put_unsigned(to, n),
+            // Falco prints 64 bits as a signed number: offsets may be negative.
+            Param::Unsigned(n, _) => put_decimal(to, n as i64),
             Param::Result(n) => {
                 let at = put_decimal(to, n);
                 to.extend_from_slice(names::error(n).unwrap_or_default().as_bytes());
@@ -62,7 +63,8 @@ impl View<'_> {
                 if n >= 0
                     && let Some(thread) = self.state.threads.get(n)
                 {
-                    to.extend_from_slice(thread.comm.bytes());
+                    let is_na = thread.is_unseen() && self.state.options.as_falco;
+                    to.extend_from_slice(if is_na { b"<NA>" } else { thread.comm.bytes() });
                 }
                 at
             }
@@ -83,12 +85,12 @@ impl View<'_> {
             }
             Param::Mode(n, table) => {
                 let at = put_octal_mode(to, n);
-                put_names(to, table.names_of(n));
+                put_flags(to, n, table.values);
                 at
             }
             Param::Flags(n, table) => {
                 let at = put_unsigned(to, u64::from(n));
-                put_names(to, table.into_iter().flat_map(|table| table.names_of(n)));
+                put_flags(to, n, table.map_or(&[], |table| table.values));
                 at
             }
             Param::Name(n, table) => {
@@ -201,18 +203,16 @@ impl View<'_> {
         at
     }
 
-    /// A path, and the full one if it differs.
+    /// A path, and the full one if it is relative.
     fn put_path(&self, name: &[u8], dirfd: i64, to: &mut Vec<u8>) -> usize {
         to.extend_from_slice(name);
         let at = to.len();
-        if name.is_empty() || name == b"<NA>" {
+        if name.is_empty() || name == b"<NA>" || name.first() == Some(&b'/') {
             return at;
         }
         let mut full = Vec::new();
         self.join(name, dirfd, &mut full);
-        if full != name {
-            to.extend_from_slice(&full);
-        }
+        to.extend_from_slice(&full);
         at
     }
 
@@ -276,7 +276,6 @@ impl View<'_> {
                 | types::UNLINKAT_2_X
                 | types::FCHMODAT_X
                 | types::FCHOWNAT_X
-                | types::NEWFSTATAT_X
                 | types::MKNODAT_X,
                 None,
             ) => (1, 2),
@@ -332,6 +331,21 @@ fn put_names<'a>(to: &mut Vec<u8>, names: impl Iterator<Item = &'a str>) {
     }
 }
 
+/// Names of bits in the order of the table; bits that a name covered do not name a further one.
+fn put_flags(to: &mut Vec<u8>, value: u32, names: &[(&str, u32)]) {
+    let mut left = value;
+    let is_named = |flag: u32, left: u32| match value {
+        0 => flag == 0,
+        _ => flag != 0 && left & flag == flag,
+    };
+    let named = names.iter().filter_map(|(name, flag)| {
+        let is = is_named(*flag, left);
+        left &= if is { !flag } else { u32::MAX };
+        is.then_some(*name)
+    });
+    put_names(to, named);
+}
+
 /// Bytes of data; those that no terminal shows are dots.
 fn put_printable(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend(bytes.iter().map(|b| if (b' '..=b'~').contains(b) { *b } else { b'.' }));
@@ -363,15 +377,10 @@ pub(super) fn put_address(to: &mut Vec<u8>, address: &Address<'_>) -> usize {
 
 fn put_tuple(to: &mut Vec<u8>, tuple: &Tuple<'_>) -> usize {
     match *tuple {
-        Tuple::V4((sip, sport), (dip, dport)) => {
-            let source = End { ip: crate::state::v4(sip), port: sport };
-            let dest = End { ip: crate::state::v4(dip), port: dport };
-            fd::write_ends(&Ends::Both { source, dest }, to);
-        }
-        Tuple::V6((sip, sport), (dip, dport)) => {
-            let source = End { ip: gabion_record::Ip::from_bytes(sip), port: sport };
-            let dest = End { ip: gabion_record::Ip::from_bytes(dip), port: dport };
-            fd::write_ends(&Ends::Both { source, dest }, to);
+        Tuple::V4(..) | Tuple::V6(..) => {
+            if let Some((source, dest)) = crate::state::ends_of(tuple) {
+                fd::write_ends(&Ends::Both { source, dest }, to);
+            }
         }
         Tuple::Unix(source, dest, path) => {
             fd::write_ends(&Ends::Unix { source, dest }, to);

@@ -70,6 +70,10 @@ impl View<'_> {
         match self.fd()?.ends {
             Ends::Both { source, dest } => Ok((source, dest)),
             Ends::Server(end) => Ok((end, end)),
+            Ends::None if self.state.options.as_falco && self.fd()?.kind.is_ip() => {
+                let nothing = End { ip: Ip::v4(0), port: 0 };
+                Ok((nothing, nothing))
+            }
             Ends::Unix { .. } | Ends::None => Err(Missing::NotApplicable),
         }
     }
@@ -78,7 +82,11 @@ impl View<'_> {
     fn is_server(&self, fd: &Fd) -> bool {
         match (fd.kind, fd.ends) {
             (FdKind::Ipv4Server | FdKind::Ipv6Server, _) => true,
-            (FdKind::Ipv4, Ends::Both { dest, .. }) => self.state.interfaces.is_local(dest.ip),
+            (FdKind::Ipv4 | FdKind::Ipv6, Ends::Both { dest, .. }) => {
+                self.state.interfaces.is_local(dest.ip)
+            }
+            // Falco takes the address of nothing for one of the host.
+            (FdKind::Ipv6, Ends::None) => self.state.options.as_falco,
             _ => fd.role == Role::Server,
         }
     }
@@ -264,9 +272,14 @@ impl View<'_> {
 
     /// The kinds of all descriptors of the process, or of one.
     fn types_of_fds<'a>(&'a self, argument: Argument<'_>, scratch: &'a mut Scratch) -> Field<'a> {
+        self.state.current.fd_number.ok_or(Missing::NotApplicable)?;
         let main = self.main_thread()?;
         scratch.text();
-        if let Argument::Index(number) = argument {
+        let number = match argument {
+            Argument::Index(number) => Some(number),
+            Argument::None | Argument::Key(_) => None,
+        };
+        if let Some(number) = number {
             let fd = main.fds.get(i64::from(number)).ok_or(Missing::NeverSeen)?;
             scratch.push(fd.kind.name().unwrap_or_default().as_bytes());
             return Ok(scratch.as_list());

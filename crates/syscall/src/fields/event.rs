@@ -28,6 +28,12 @@ impl View<'_> {
         if matches!(kind.number, types::GENERIC_X | types::GENERIC_E) {
             let code = self.event.param(0).and_then(|code| code.as_i64());
             let call = code.and_then(|code| calls().get(usize::try_from(code).ok()?));
+            // Code 0 is a call that the table did not know when the file was written; its number says which.
+            let native = || {
+                let number = self.event.param(1)?.as_i64()?;
+                calls().iter().find(|call| call.x86_64.map(i64::from) == Some(number))
+            };
+            let call = call.filter(|call| call.code != 0).or_else(native).or(call);
             return call.map_or(kind.name, |call| call.name);
         }
         kind.name
@@ -68,8 +74,7 @@ impl View<'_> {
                         | FdKind::Event
                         | FdKind::Signal
                         | FdKind::EventPoll
-                        | FdKind::Inotify
-                        | FdKind::Timer,
+                        | FdKind::Inotify,
                     ) => "ipc",
                     _ => "unknown",
                 }
@@ -123,7 +128,10 @@ impl View<'_> {
 
     fn is_open_exec(&self) -> bool {
         let mode = self.event.param_named("mode").and_then(|mode| mode.as_i64()).unwrap_or(0);
-        self.is_file_created() && mode & i64::from(EXECUTE_BITS) != 0
+        const CREATING: u32 = open_flag::CREAT | open_flag::TMPFILE;
+        let may_create =
+            self.is_file_created() || (self.is_open() && self.open_flags() & CREATING != 0);
+        may_create && mode & i64::from(EXECUTE_BITS) != 0
     }
 
     /// Fields of the event itself.

@@ -71,6 +71,9 @@ impl View<'_> {
         scratch: &'a mut Scratch,
     ) -> Field<'a> {
         let name = self.path_param(place)?;
+        if name.is_empty() {
+            return Ok(Value::Text(b""));
+        }
         let dirfd = directory.map_or(Some(AT_FDCWD), |place| self.event.param(place)?.as_i64());
         let mut folder = Vec::new();
         if name.first() != Some(&b'/') {
@@ -96,9 +99,6 @@ impl View<'_> {
             (ids::FS_PATH_NAME, Paths::One(place)) => self.full_path(None, place, scratch),
             (ids::FS_PATH_NAME, Paths::At(dir, place)) => self.full_path(Some(dir), place, scratch),
             (ids::FS_PATH_NAMERAW, Paths::One(place) | Paths::At(_, place)) => {
-                Ok(Value::Text(self.path_param(place)?))
-            }
-            (ids::FS_PATH_SOURCE, Paths::Two(place, _)) if kind == types::MOUNT_X => {
                 Ok(Value::Text(self.path_param(place)?))
             }
             (ids::FS_PATH_SOURCE, Paths::Two(place, _)) => self.full_path(None, place, scratch),

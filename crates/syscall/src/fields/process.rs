@@ -117,6 +117,9 @@ impl<'v> View<'v> {
         scratch: &'a mut Scratch,
     ) -> Field<'a> {
         if thread.is_unseen() && matches!(what, What::Name | What::Exe | What::CmdLine) {
+            if self.state.options.as_falco {
+                return Ok(Value::Text(b"<NA>"));
+            }
             return Err(Missing::NeverSeen);
         }
         match what {
@@ -159,7 +162,7 @@ impl<'v> View<'v> {
         }
         let thread = self.thread().ok()?;
         let main = self.main_thread().unwrap_or(thread);
-        let is_in_namespace = main.flags & flag::CHILD_IN_PIDNS != 0 || main.tid != main.vtid;
+        let is_in_namespace = thread.flags & flag::CHILD_IN_PIDNS != 0 || thread.tid != thread.vtid;
         let mut leader = if is_in_namespace { None } else { self.state.threads.get(id) };
         if leader.is_none() {
             self.visit_ancestors(main, |ancestor| {
@@ -407,6 +410,10 @@ impl<'v> View<'v> {
                 0 => Err(Missing::NeverSeen),
                 ns => Ok(Value::Unsigned(ns)),
             },
+            ids::PROC_FDOPENCOUNT if thread.is_unseen() => match self.state.options.as_falco {
+                true => Ok(Value::Unsigned(0)),
+                false => Err(Missing::NeverSeen),
+            },
             ids::PROC_FDOPENCOUNT => Ok(Value::Unsigned(main().fds.len() as u64)),
             ids::PROC_FDLIMIT => Ok(Value::Signed(main().fd_limit)),
             ids::PROC_FDUSAGE => {
@@ -416,9 +423,9 @@ impl<'v> View<'v> {
                 }
                 Ok(Value::Float(main.fds.len() as f64 * 100.0 / main.fd_limit as f64))
             }
-            ids::PROC_VMSIZE => kib(main().vm_size_kb),
-            ids::PROC_VMRSS => kib(main().vm_rss_kb),
-            ids::PROC_VMSWAP => kib(main().vm_swap_kb),
+            ids::PROC_VMSIZE => kib(thread.vm_size_kb),
+            ids::PROC_VMRSS => kib(thread.vm_rss_kb),
+            ids::PROC_VMSWAP => kib(thread.vm_swap_kb),
             ids::THREAD_PFMAJOR => Ok(Value::Unsigned(thread.faults_major)),
             ids::THREAD_PFMINOR => Ok(Value::Unsigned(thread.faults_minor)),
             ids::THREAD_VMSIZE => of_main(thread.vm_size_kb, 1),
@@ -426,7 +433,8 @@ impl<'v> View<'v> {
             ids::THREAD_VMSIZE_B => of_main(thread.vm_size_kb, 1024),
             ids::THREAD_VMRSS_B => of_main(thread.vm_rss_kb, 1024),
             ids::PROC_NTHREADS => {
-                Ok(Value::Unsigned(u64::from(self.state.threads.alive_in(thread.pid))))
+                let pid = if thread.is_unseen() { 0 } else { thread.pid };
+                Ok(Value::Unsigned(u64::from(self.state.threads.alive_in(pid))))
             }
             ids::PROC_NCHILDS => {
                 let alive = u64::from(self.state.threads.alive_in(thread.pid));

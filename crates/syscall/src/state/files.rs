@@ -16,6 +16,7 @@ pub(crate) const UNKNOWN_DIR: &[u8] = b"<UNKNOWN>";
 pub(crate) mod open_flag {
     pub(crate) const RDONLY: u32 = 1;
     pub(crate) const WRONLY: u32 = 2;
+    pub(crate) const CREAT: u32 = 4;
     pub(crate) const DIRECTORY: u32 = 1 << 10;
     pub(crate) const CLOEXEC: u32 = 1 << 12;
     pub(crate) const TMPFILE: u32 = 1 << 13;
@@ -27,9 +28,7 @@ pub(crate) mod open_flag {
 /// Commands of fcntl, as the event table numbers them.
 const F_DUPFD: i64 = 1;
 const F_SETFD: i64 = 3;
-const F_DUPFD_CLOEXEC: i64 = 1030;
-/// The same command in the 8 bits of the parameter, as the event table numbers it.
-const F_DUPFD_CLOEXEC_SHORT: i64 = 6;
+const F_DUPFD_CLOEXEC: i64 = 26;
 /// Marks descriptors instead of closing them (`CLOSE_RANGE_CLOEXEC`).
 const CLOSE_RANGE_CLOEXEC: u32 = 4;
 
@@ -127,7 +126,8 @@ impl State {
         let mut full = Vec::new();
         std::mem::swap(&mut full, &mut self.own_path);
         path::join(&folder, name, &mut full);
-        if event.kind().number == types::OPEN_BY_HANDLE_AT_X {
+        let is_double = self.options.as_falco && name.starts_with(b"//");
+        if event.kind().number == types::OPEN_BY_HANDLE_AT_X || is_double {
             full.clear();
             full.extend_from_slice(name);
         }
@@ -142,7 +142,8 @@ impl State {
             fd.is_upper_layer = flags & open_flag::UPPER_LAYER != 0;
             fd.is_lower_layer = flags & open_flag::LOWER_LAYER != 0;
             fd.is_cloexec = flags & open_flag::CLOEXEC != 0;
-            fd::set_names(texts, fd, &full, name);
+            let raw = if is_double { name.get(1..).unwrap_or(name) } else { name };
+            fd::set_names(texts, fd, &full, raw);
         };
         if number >= 0 {
             self.set_fd(number, fill);
@@ -152,7 +153,7 @@ impl State {
             let texts = self.threads.texts.clone();
             fill(&mut self.own_fd, &texts);
             self.own_fd.kind = FdKind::Unknown;
-            self.current.fd_number = Some(number);
+            self.current.fd_number = Some(-1);
             self.current.fd = EventFd::Own;
         }
         self.path = folder;
@@ -184,7 +185,7 @@ impl State {
         if flags & CLOSE_RANGE_CLOEXEC == 0 {
             thread.fds.remove_where(pool, |number, _| is_inside(number));
         } else {
-            thread.fds.change_where(pool, is_inside, |fd| fd.is_cloexec = true);
+            thread.fds.change_where(pool, |number, _| is_inside(number), |fd| fd.is_cloexec = true);
         }
     }
 
@@ -197,7 +198,7 @@ impl State {
         let is_cloexec = match event.kind().number {
             types::FCNTL_X => match args.number(2) {
                 Some(F_DUPFD) => false,
-                Some(F_DUPFD_CLOEXEC | F_DUPFD_CLOEXEC_SHORT) => true,
+                Some(F_DUPFD_CLOEXEC) => true,
                 Some(F_SETFD) => {
                     let is_cloexec = args.u64(3).unwrap_or(0) & 1 != 0;
                     self.change_fd(from, |fd, _| fd.is_cloexec = is_cloexec);
@@ -212,9 +213,7 @@ impl State {
         {
             thread.fds.duplicate(pool, from, result, is_cloexec);
         }
-        if event.kind().number != types::FCNTL_X {
-            self.set_event_fd(result);
-        }
+        self.set_event_fd(result);
     }
 
     /// chdir, fchdir, getcwd, chroot.
@@ -304,7 +303,7 @@ impl State {
             fd.kind = fd_kind;
             fd.is_cloexec = flags & open_flag::CLOEXEC != 0;
             if let (FdKind::Memfd, Some(name)) = (fd_kind, args.text(1)) {
-                texts.set(&mut fd.name, name);
+                fd.set_name(texts, name);
             }
         });
         self.set_event_fd(result);

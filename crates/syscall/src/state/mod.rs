@@ -10,6 +10,7 @@ mod process;
 mod sockets;
 
 pub(crate) use files::{AT_FDCWD, enter_open, open_flag};
+pub(crate) use sockets::ends_of;
 
 use gabion_record::budget::Budget;
 use gabion_scap::host::{FdEntry, FdTarget, InterfaceEntry, ProcessEntry, UserEntry};
@@ -32,13 +33,21 @@ pub struct Options {
     /// Take `container.id` from the last 64 hexadecimal digits in any control group, as the corpus's reference alerts
     /// do. For comparisons only.
     pub container_stand_in: bool,
+    /// Repeat what Falco gets wrong: an id of -1 in setresuid and its relatives becomes the id, the working directory
+    /// of an execve is not taken, an unknown process has the name `<NA>`. For comparisons only.
+    pub as_falco: bool,
     /// Seconds to add to UTC in times of the day, such as `evt.time`.
     pub utc_offset_s: i32,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { threads_max: THREADS_DEFAULT, container_stand_in: false, utc_offset_s: 0 }
+        Options {
+            threads_max: THREADS_DEFAULT,
+            container_stand_in: false,
+            as_falco: false,
+            utc_offset_s: 0,
+        }
     }
 }
 
@@ -94,6 +103,8 @@ pub struct State {
     /// Whether threads of the list have their parents already.
     is_list_linked: bool,
     pub(crate) hostname: Vec<u8>,
+    /// An event came that does not just complete the lists.
+    has_begun: bool,
 }
 
 impl State {
@@ -114,6 +125,7 @@ impl State {
             own_path: Vec::new(),
             is_list_linked: true,
             hostname: Vec::new(),
+            has_begun: false,
         }
     }
 
@@ -167,19 +179,20 @@ impl State {
                 }
                 FdTarget::Unix(source, dest, path) => {
                     fd.ends = Ends::Unix { source: *source, dest: *dest };
-                    texts.set(&mut fd.name, path);
+                    fd.set_name(texts, path);
                 }
                 FdTarget::File { open_flags, name, dev } => {
                     fd.open_flags = *open_flags;
                     fd.dev = *dev;
-                    texts.set(&mut fd.name, name);
+                    fd.is_cloexec = open_flags & open_flag::CLOEXEC != 0;
+                    fd.set_name(texts, name);
                 }
-                FdTarget::Named(name) => texts.set(&mut fd.name, name),
+                FdTarget::Named(name) => fd.set_name(texts, name),
             }
             if fd.kind.is_ip() {
                 let mut name = Vec::new();
                 fd::write_ends(&fd.ends, &mut name);
-                texts.set(&mut fd.name, &name);
+                fd.set_name(texts, &name);
             }
         });
         self.threads.settle(Some(main));
@@ -200,7 +213,8 @@ impl State {
         *self = State::new(self.options, budget);
     }
 
-    /// Gives the threads of the list their parents, once all of them are known.
+    /// Completes the list once all of it is known: threads get their parents; connections whose own port belongs to a
+    /// server of the list were accepted, so that their client is the other end.
     fn link_list(&mut self) {
         self.is_list_linked = true;
         let tids: Vec<i64> = self.threads.iter().map(|thread| thread.tid).collect();
@@ -209,7 +223,31 @@ impl State {
                 self.threads.link_parent(slot);
             }
         }
-        // Descriptors of the list may name threads that came after them.
+        let mut ports: Vec<u16> = Vec::new();
+        for (_, fd) in self.threads.iter().flat_map(|thread| thread.fds.iter()) {
+            if let Ends::Server(end) = fd.ends {
+                ports.push(end.port);
+            }
+        }
+        ports.sort_unstable();
+        let tids: Vec<i64> = self.threads.iter().map(|thread| thread.tid).collect();
+        let mut name = Vec::new();
+        for slot in tids.into_iter().filter_map(|tid| self.threads.find(tid)).collect::<Vec<_>>() {
+            let Some((thread, texts, pool)) = self.threads.parts(slot) else { continue };
+            let is_accepted = |_: i64, fd: &Fd| match fd.ends {
+                Ends::Both { source, .. } => ports.binary_search(&source.port).is_ok(),
+                _ => false,
+            };
+            thread.fds.change_where(pool, is_accepted, |fd| {
+                if let Ends::Both { source, dest } = fd.ends {
+                    fd.ends = Ends::Both { source: dest, dest: source };
+                    fd.role = Role::Server;
+                    name.clear();
+                    fd::write_ends(&fd.ends, &mut name);
+                    fd.set_name(texts, &name);
+                }
+            });
+        }
     }
 
     /// Applies an event. Its fields are then those of [`State::view`].
@@ -225,6 +263,7 @@ impl State {
         }
         self.last_ns = event.ts_ns;
         let kind = event.kind();
+        self.has_begun |= !completes_lists(kind.number);
         if self.choose_thread(event) {
             if kind.flags.has(TypeFlags::USES_FD) {
                 self.choose_fd(event);
@@ -280,7 +319,8 @@ impl State {
     /// Finds the descriptor that an event uses.
     fn choose_fd(&mut self, event: &Event<'_>) {
         let Some(place) = fd_place(event) else { return };
-        let Some(number) = event.raw(place).and_then(number) else { return };
+        // A call whose descriptor is not known is one about descriptor -1, as in Falco.
+        let number = event.raw(place).and_then(number).unwrap_or(-1);
         self.current.fd_number = Some(number);
         if self.main_thread().is_some_and(|main| main.fds.get(number).is_some()) {
             self.current.fd = EventFd::InTable;
@@ -309,6 +349,12 @@ impl State {
     /// Whether the event's descriptor is one of its process, not that of a failed open.
     pub(crate) fn is_fd_in_table(&self) -> bool {
         self.current.fd == EventFd::InTable
+    }
+
+    /// Whether the last event is for rules and outputs. Events about users, groups and containers before all others
+    /// only complete the lists.
+    pub fn is_for_rules(&self) -> bool {
+        self.has_begun
     }
 
     /// Makes the event one about the descriptor of this number.
@@ -475,6 +521,18 @@ fn set_listed_server(fd: &mut Fd, end: End, l4proto: u8) {
     fd.ends = Ends::Server(end);
     fd.l4proto = L4Proto::from_scap(l4proto);
     fd.role = Role::Server;
+}
+
+/// Whether events of this type describe users, groups or containers that were there before.
+fn completes_lists(kind: u16) -> bool {
+    matches!(
+        kind,
+        types::USER_ADDED_E
+            | types::GROUP_ADDED_E
+            | types::USER_DELETED_E
+            | types::GROUP_DELETED_E
+            | types::CONTAINER_JSON_2_E
+    )
 }
 
 /// The place of the parameter that names the descriptor which an event uses (Falco libs, schema 4.5.1): the first

@@ -240,7 +240,8 @@ impl State {
         thread.origin = Origin::Event;
         thread.is_doubtful = false;
         set_shared(thread, texts, args);
-        if let (true, Some(cwd)) = (is_unseen, args.text(place::CWD)) {
+        let takes_cwd = is_unseen && !self.options.as_falco;
+        if let (true, Some(cwd)) = (takes_cwd, args.text(place::CWD)) {
             set_cwd(thread, texts, cwd, &mut self.path);
         }
         if thread.vpid == -1 && thread.vtid == -1 {
@@ -299,7 +300,8 @@ impl State {
             types::SETUID_X | types::SETGID_X => 1,
             _ => 2,
         };
-        let Some(id) = is_given(place) else { return };
+        let as_falco = self.options.as_falco.then_some(u32::MAX);
+        let Some(id) = is_given(place).or(as_falco) else { return };
         let Some(thread) = self.current.thread.and_then(|slot| self.threads.at_mut(slot)) else {
             return;
         };
@@ -368,29 +370,30 @@ impl State {
         }
     }
 
-    /// A switch of the scheduler: page faults and memory of the thread that leaves.
+    /// A switch of the scheduler: page faults and memory of the thread that leaves the processor.
     pub(super) fn set_switched(&mut self, args: &Raw<'_>) {
-        let Some(thread) = self.current.thread.and_then(|slot| self.threads.at_mut(slot)) else {
-            return;
-        };
+        let Some(slot) = self.current.thread else { return };
+        let Some(thread) = self.threads.at_mut(slot) else { return };
         thread.faults_major = args.u64(1).unwrap_or(thread.faults_major);
         thread.faults_minor = args.u64(2).unwrap_or(thread.faults_minor);
-        let Some(thread) = self.current.main.and_then(|slot| self.threads.at_mut(slot)) else {
-            return;
-        };
-        thread.vm_size_kb = args.u32(3).unwrap_or(thread.vm_size_kb);
-        thread.vm_rss_kb = args.u32(4).unwrap_or(thread.vm_rss_kb);
-        thread.vm_swap_kb = args.u32(5).unwrap_or(thread.vm_swap_kb);
+        if thread.is_main() {
+            self.set_memory_of(slot, args, 3);
+        }
+    }
+
+    /// Sets what three parameters from `place` on say about memory.
+    fn set_memory_of(&mut self, slot: Slot, args: &Raw<'_>, place: usize) {
+        let Some(thread) = self.threads.at_mut(slot) else { return };
+        thread.vm_size_kb = args.u32(place).unwrap_or(thread.vm_size_kb);
+        thread.vm_rss_kb = args.u32(place + 1).unwrap_or(thread.vm_rss_kb);
+        thread.vm_swap_kb = args.u32(place + 2).unwrap_or(thread.vm_swap_kb);
     }
 
     /// brk, mmap, munmap: the process's memory after the call.
     pub(super) fn set_memory(&mut self, args: &Raw<'_>) {
-        let Some(thread) = self.current.main.and_then(|slot| self.threads.at_mut(slot)) else {
-            return;
-        };
-        thread.vm_size_kb = args.u32(1).unwrap_or(thread.vm_size_kb);
-        thread.vm_rss_kb = args.u32(2).unwrap_or(thread.vm_rss_kb);
-        thread.vm_swap_kb = args.u32(3).unwrap_or(thread.vm_swap_kb);
+        for slot in [self.current.thread, self.current.main].into_iter().flatten() {
+            self.set_memory_of(slot, args, 1);
+        }
     }
 }
 

@@ -60,10 +60,20 @@ fn v6_end((ip, port): ([u8; 16], u16)) -> End {
 }
 
 /// The two ends of a tuple of IP.
-fn ends_of(tuple: &Tuple<'_>) -> Option<(End, End)> {
+pub(crate) fn ends_of(tuple: &Tuple<'_>) -> Option<(End, End)> {
     match *tuple {
         Tuple::V4(source, dest) => Some((v4_end(source), v4_end(dest))),
-        Tuple::V6(source, dest) => Some((v6_end(source), v6_end(dest))),
+        Tuple::V6(source, dest) => {
+            // The address of nothing belongs to either version: it is IPv4's unless the other end is of IPv6.
+            let (mut source, mut dest) = (v6_end(source), v6_end(dest));
+            let is_v4 = |end: &End| end.ip.is_v4() || end.ip.number() == 0;
+            if is_v4(&source) && is_v4(&dest) {
+                for end in [&mut source, &mut dest].into_iter().filter(|end| !end.ip.is_v4()) {
+                    end.ip = Ip::v4(0);
+                }
+            }
+            Some((source, dest))
+        }
         Tuple::Unix(..) | Tuple::Other(_) => None,
     }
 }
@@ -78,7 +88,18 @@ fn set_ends(fd: &mut Fd, texts: &Texts, source: End, dest: End) {
 fn name_by_ends(fd: &mut Fd, texts: &Texts) {
     let mut name = Vec::new();
     fd::write_ends(&fd.ends, &mut name);
-    texts.set(&mut fd.name, &name);
+    fd.set_name(texts, &name);
+}
+
+/// The name of a connected Unix socket: the kernel's addresses of both ends and the path, as in Falco.
+fn name_unix(fd: &mut Fd, texts: &Texts, path: &[u8]) {
+    let mut name = Vec::new();
+    fd::write_ends(&fd.ends, &mut name);
+    if !path.is_empty() {
+        name.push(b' ');
+        name.extend_from_slice(path);
+    }
+    fd.set_name(texts, &name);
 }
 
 impl State {
@@ -126,12 +147,19 @@ impl State {
                     Address::V6(ip, port) => v6_end((ip, port)),
                     _ => return,
                 };
+                if end.port == 0 {
+                    // The kernel chooses a port later: the socket may still become a client's.
+                    let mut name = Vec::new();
+                    fd::write_ends(&Ends::Server(end), &mut name);
+                    fd.set_name(texts, &name);
+                    return;
+                }
                 fd.kind = if end.ip.is_v4() { FdKind::Ipv4Server } else { FdKind::Ipv6Server };
                 fd.ends = Ends::Server(end);
                 fd.role = Role::Server;
                 name_by_ends(fd, texts);
             }
-            Address::Unix(path) => texts.set(&mut fd.name, path),
+            Address::Unix(path) => fd.set_name(texts, path),
             Address::Other(_) => {}
         });
         self.current.is_name_changed = !matches!(address, Address::Other(_));
@@ -142,13 +170,25 @@ impl State {
         let Some(result) = args.number(0) else { return };
         let Some(number) = self.current.fd_number else { return };
         if result < 0 && result != EINPROGRESS {
-            self.change_fd(number, |fd, _| fd.connection = Connection::Failed);
+            self.change_fd(number, |fd, _| {
+                // A socket that was connected stays so.
+                if fd.connection != Connection::Connected {
+                    fd.connection = Connection::Failed;
+                }
+            });
             return;
         }
         let tuple = match event.param(1) {
             Some(Param::Tuple(tuple)) => Some(tuple),
             _ => None,
         };
+        // The kernel's tuple of an IPv4 connection of an IPv6 socket may lack the other end.
+        let given = match event.param(3) {
+            Some(Param::Address(Address::V4(ip, port))) => Some(v4_end((ip, port))),
+            Some(Param::Address(Address::V6(ip, port))) => Some(v6_end((ip, port))),
+            _ => None,
+        };
+        let as_falco = self.options.as_falco;
         let before = self.event_fd().map(|fd| fd.name.clone());
         self.change_fd(number, |fd, texts| {
             fd.connection = Connection::Connected;
@@ -156,17 +196,27 @@ impl State {
                 Some(Tuple::Unix(source, dest, path)) => {
                     fd.kind = FdKind::Unix;
                     fd.ends = Ends::Unix { source, dest };
-                    texts.set(&mut fd.name, path);
+                    name_unix(fd, texts, path);
                     fd.role = Role::Client;
                 }
                 Some(tuple) => {
-                    if let Some((source, dest)) = ends_of(&tuple) {
-                        if fd.l4proto == L4Proto::Unknown {
-                            fd.l4proto = L4Proto::Tcp;
-                        }
-                        fd.role = Role::Client;
-                        set_ends(fd, texts, source, dest);
+                    let Some((source, mut dest)) = ends_of(&tuple) else { return };
+                    fd.role = Role::Client;
+                    let is_v4_in_v6 = fd.kind == FdKind::Ipv6 && source.ip.is_v4();
+                    if as_falco && (is_v4_in_v6 || fd.l4proto == L4Proto::NotApplicable) {
+                        fd.kind = FdKind::Ipv4;
+                        fd.l4proto = L4Proto::NotApplicable;
+                        fd.ends = Ends::Both { source, dest };
+                        fd.set_name(texts, b"<unknown>");
+                        return;
                     }
+                    if !as_falco && dest.ip.is_unspecified() {
+                        dest = given.unwrap_or(dest);
+                    }
+                    if fd.l4proto == L4Proto::Unknown {
+                        fd.l4proto = L4Proto::Tcp;
+                    }
+                    set_ends(fd, texts, source, dest);
                 }
                 None => {}
             }
@@ -179,6 +229,12 @@ impl State {
     pub(super) fn accept_exit(&mut self, event: &Event<'_>, args: &Raw<'_>) {
         let Some(number) = args.number(0) else { return };
         if number < 0 {
+            // Falco shows the tuple of a failed call, which has none, as its name.
+            let texts = self.threads.texts.clone();
+            self.own_fd = Fd::default();
+            fd::set_names(&texts, &mut self.own_fd, b"NULL", b"NULL");
+            self.current.fd_number = Some(-1);
+            self.current.fd = EventFd::Own;
             return;
         }
         let Some(Param::Tuple(tuple)) = event.param(1) else {
@@ -192,7 +248,7 @@ impl State {
                 Tuple::Unix(source, dest, path) => {
                     fd.kind = FdKind::Unix;
                     fd.ends = Ends::Unix { source, dest };
-                    texts.set(&mut fd.name, path);
+                    name_unix(fd, texts, path);
                 }
                 tuple => {
                     if let Some((source, dest)) = ends_of(&tuple) {
@@ -220,19 +276,25 @@ impl State {
             }
             _ => (true, 4),
         };
-        let (Some(number), EventFd::InTable, Some(Param::Tuple(tuple))) =
-            (self.current.fd_number, self.current.fd, event.param(place))
+        let (Some(number), Some(Param::Tuple(tuple))) =
+            (self.current.fd_number, event.param(place))
         else {
             return;
         };
+        if self.current.fd == EventFd::None {
+            // A datagram describes its socket, even if the call that made it was never seen.
+            if is_read || number < 0 || ends_of(&tuple).is_none() {
+                return;
+            }
+            self.set_fd(number, |fd, _| fd.connection = Connection::Connected);
+            self.set_event_fd(number);
+        }
         let before = self.event_fd().map(|fd| fd.name.clone());
         let Some((source, dest)) = ends_of(&tuple) else {
             if let Tuple::Unix(source, dest, path) = tuple {
                 self.change_fd(number, |fd, texts| {
                     fd.ends = Ends::Unix { source, dest };
-                    if !path.is_empty() {
-                        texts.set(&mut fd.name, path);
-                    }
+                    name_unix(fd, texts, path);
                 });
                 self.current.is_name_changed = before != self.event_fd().map(|fd| fd.name.clone());
             }
@@ -250,6 +312,7 @@ impl State {
             if fd.l4proto == L4Proto::Unknown {
                 fd.l4proto = L4Proto::Udp;
             }
+            fd.connection = Connection::Connected;
             if fd.role == Role::None {
                 fd.role = if is_read { Role::Server } else { Role::Client };
             }
