@@ -36,7 +36,25 @@ fn main() {
         );
     }
     list += "];\n";
+    fs::write(out.join("kinds.rs"), kinds(&folder.join("syscalls.h")))
+        .expect("OUT_DIR is writable");
     fs::write(out.join("objects.rs"), list).expect("OUT_DIR is writable");
+}
+
+/// The names of `enum kind` in the header, in their order, so that recipes name what the programs implement.
+fn kinds(header: &Path) -> String {
+    let text = fs::read_to_string(header).expect("bpf/syscalls.h is there");
+    let after = text.split("enum kind {").nth(1).unwrap_or_default();
+    let body = after.split('}').next().unwrap_or_default();
+    let names = body.lines().filter_map(|line| line.trim().strip_prefix("K_")?.split(',').next());
+    let mut list = String::from(
+        "/// The kinds of values by name; the place is the number.\npub(crate) static KINDS: &[&str] = &[\n",
+    );
+    for name in names {
+        list += &format!("    {name:?},\n");
+    }
+    list += "];\n";
+    list
 }
 
 /// Compiles one program, and takes the debugger's sections away, which only make the binary larger.

@@ -5,6 +5,7 @@
 use crate::attach::Tracefs;
 use crate::object::{self, Object};
 use crate::refusal::Error;
+use crate::syscalls::{Interest, Session, Settings};
 
 /// A feature, and why it is absent.
 pub struct Feature {
@@ -33,19 +34,27 @@ const ROWS: &[Row] = &[
     ("programs", "BPF programs in this binary", &["syscalls", "guard"], programs),
     ("btf", "the kernel's type information", &["syscalls", "guard"], btf),
     ("tracefs", "numbers of the tracepoints of system calls", &[], tracefs),
+    ("sys_exit", "system calls at their exit", &["syscalls"], sys_exit),
+    ("sys_enter", "names of opens and connects at their entry", &[], sys_enter),
     ("softirq", "softirq time in buckets of 4 ms", &["guard"], softirq),
 ];
+
+impl Feature {
+    fn of((name, purpose, needed_by, try_it): &Row) -> Self {
+        Self { name, purpose, needed_by, result: try_it() }
+    }
+}
 
 /// Tries every feature.
 #[must_use]
 pub fn all() -> Vec<Feature> {
-    let each = |(name, purpose, needed_by, try_it): &Row| Feature {
-        name,
-        purpose,
-        needed_by,
-        result: try_it(),
-    };
-    ROWS.iter().map(each).collect()
+    ROWS.iter().map(Feature::of).collect()
+}
+
+/// Tries one feature; none if there is none of this name.
+#[must_use]
+pub fn one(name: &str) -> Option<Feature> {
+    ROWS.iter().find(|row| row.0 == name).map(Feature::of)
 }
 
 fn programs() -> Result<String, Error> {
@@ -61,6 +70,23 @@ fn tracefs() -> Result<String, Error> {
     tracefs.enter_id("openat")?;
     let remark = if tracefs.is_private() { "not mounted, reached by a private mount" } else { "" };
     Ok(remark.to_owned())
+}
+
+fn sys_exit() -> Result<String, Error> {
+    let session = Session::start(&Settings::small(Interest::none()))?;
+    Ok(if session.is_left_out() { "" } else { "this process is not left out" }.to_owned())
+}
+
+fn sys_enter() -> Result<String, Error> {
+    let mut interest = Interest::none();
+    for call in ["open", "creat", "openat", "openat2", "connect"] {
+        interest.add(call);
+    }
+    let mut session = Session::start(&Settings::small(interest))?;
+    match session.take_absent().into_iter().next() {
+        Some(error) => Err(error),
+        None => Ok(String::new()),
+    }
 }
 
 fn softirq() -> Result<String, Error> {

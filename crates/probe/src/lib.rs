@@ -17,5 +17,6 @@ pub mod mapped;
 pub mod object;
 pub mod refusal;
 pub mod softirq;
+pub mod syscalls;
 
 pub use refusal::Error;

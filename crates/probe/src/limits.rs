@@ -5,3 +5,14 @@ pub const VERIFIER_LINES_SHOWN: usize = 2;
 
 /// CPUs that the arrays of the instruments have space for; those above are not measured, which is reported once.
 pub const CPUS_MEASURED: usize = 1024;
+
+/// Most bytes of data that a record keeps of a read or write; more would not fit into the part of the scratch memory that
+/// the verifier can bound.
+pub const SNAPLEN: u32 = 4095;
+
+/// Least bytes of a ring: a record of a program's start with long arguments, environment and paths must fit.
+pub const RING_BYTES_MIN: usize = 1 << 17;
+
+/// Bytes that are taken from one ring before the next one has its turn, so that a busy CPU does not keep records of
+/// others from being seen.
+pub const BATCH_BYTES: usize = 1 << 20;

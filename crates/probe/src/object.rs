@@ -9,6 +9,7 @@ use aya::maps::{Map, MapData};
 use aya::programs::{Program, TracePoint, Xdp};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
@@ -30,19 +31,21 @@ pub fn is_built() -> bool {
     !COMPILED.is_empty()
 }
 
-/// The type information of the running kernel.
+/// The type information of the running kernel, which is read once.
 ///
 /// # Errors
 /// [`Error::NoBtf`] if the kernel has none.
-pub fn kernel_btf() -> Result<Btf, Error> {
-    Btf::from_sys_fs().map_err(|e| Error::NoBtf(e.to_string()))
+pub fn kernel_btf() -> Result<&'static Btf, Error> {
+    static BTF: OnceLock<Result<Btf, String>> = OnceLock::new();
+    let read = || Btf::from_sys_fs().map_err(|e| e.to_string());
+    BTF.get_or_init(read).as_ref().map_err(|e| Error::NoBtf(e.clone()))
 }
 
 /// An object whose maps exist and whose programs can be loaded.
 pub struct Object {
     name: &'static str,
     ebpf: Ebpf,
-    btf: Btf,
+    btf: &'static Btf,
 }
 
 impl Object {
@@ -50,14 +53,14 @@ impl Object {
     ///
     /// # Errors
     /// If the crate was built without programs, or the kernel refuses a map.
-    pub fn open(
+    pub fn open<'a>(
         name: &'static str,
-        configure: impl FnOnce(&mut EbpfLoader<'_>),
+        configure: impl FnOnce(&mut EbpfLoader<'a>),
     ) -> Result<Self, Error> {
         let bytes = compiled(name)?;
         let btf = kernel_btf()?;
         let mut loader = EbpfLoader::new();
-        loader.btf(Some(&btf)).allow_unsupported_maps();
+        loader.btf(Some(btf)).allow_unsupported_maps();
         configure(&mut loader);
         let ebpf = loader.load(bytes).map_err(|e| refusal::object(name, &e))?;
         drop(loader);
@@ -73,7 +76,7 @@ impl Object {
         let found = self.ebpf.program_mut(program);
         let Some(Program::BtfTracePoint(p)) = found else { return Err(Error::Unknown(what)) };
         let explain = |e| refusal::program(&what, Kind::Tracing, &e);
-        p.load(tracepoint, &self.btf).map_err(explain)?;
+        p.load(tracepoint, self.btf).map_err(explain)?;
         let id = p.attach().map_err(explain)?;
         let link = p.take_link(id).map_err(explain)?;
         Ok(Link { _link: Inner::Tracing(link) })
@@ -99,7 +102,7 @@ impl Object {
         let what = format!("{}: {program}", self.name);
         let found = self.ebpf.program_mut(program);
         let Some(Program::BtfTracePoint(p)) = found else { return Err(Error::Unknown(what)) };
-        p.load(tracepoint, &self.btf).map_err(|e| refusal::program(&what, Kind::Tracing, &e))?;
+        p.load(tracepoint, self.btf).map_err(|e| refusal::program(&what, Kind::Tracing, &e))?;
         let fd = p.fd().map_err(|e| refusal::program(&what, Kind::Tracing, &e))?;
         fd.as_fd().try_clone_to_owned().map_err(|e| refusal::io_error(&what, &e))
     }

@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only)
+/*
+ * System calls at their exit, one record each.
+ *
+ * The dispatcher looks a call up in the interest table; what its record holds is a recipe, which is data, so a
+ * further call needs no program. There is no dispatcher at the entry: that would cost every call of the machine
+ * 50 ns. Only the five calls whose name another thread can change in between are also read at their own entry,
+ * into memory of the task, and merged here.
+ */
+#include "helpers.h"
+#include "kernel.h"
+#include "syscalls.h"
+
+#define OUT_MASK 0x7fff
+#define OUT_BYTES (OUT_MASK + 1 + 2 * PATH_BYTES)
+#define NO_CALL 0xffffffffU
+
+/*
+ * A walk from an entry of a folder up to the root. Whatever counts bytes is here and not on the stack: the verifier
+ * follows each value of the stack through every turn of a loop, and does not follow this memory.
+ */
+struct walk {
+	u64 dentry, mount;
+	u64 root_dentry, root_mount;
+	u64 base_dentry, base_mount;
+	u64 node, last_node; /* of control groups */
+	u32 start; /* in `out` */
+	u32 used;
+	u32 depth;
+	u32 base_depth; /* components below the base, or NO_BASE */
+	u32 flags;
+};
+
+/* Memory in which a CPU builds its record; programs of system calls are not interrupted by one another. */
+struct scratch {
+	u64 args[6];
+	s64 result;
+	u32 number;
+	u32 is_ia32;
+	u64 file; /* the file of a successful open */
+	u32 base_depth;
+	u32 is_absolute; /* the name */
+	u32 exe_bytes; /* of the first argument */
+	u32 used; /* bytes of `out` */
+	struct walk walk;
+	u8 address[ADDRESS_BYTES];
+	u8 out[OUT_BYTES];
+};
+
+#include "paths.h"
+#include "process.h"
+#include "sockets.h"
+
+/* The enter half of a call that is under way. */
+struct enter {
+	u32 number;
+	s32 bytes;
+	u64 pointer;
+	u8 name[NAME_BYTES];
+	u32 sequence; /* of this thread's records */
+};
+
+struct {
+	INTEGER(type, MAP_ARRAY);
+	INTEGER(map_flags, F_MMAPABLE);
+	INTEGER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct control);
+} control SEC(".maps");
+
+struct {
+	INTEGER(type, MAP_ARRAY);
+	INTEGER(max_entries, CALLS + 2); /* the last ones are for ends of threads */
+	TYPE(key, u32);
+	TYPE(value, struct recipe);
+} recipes SEC(".maps");
+
+struct {
+	INTEGER(type, MAP_ARRAY);
+	INTEGER(map_flags, F_MMAPABLE);
+	INTEGER(max_entries, CPUS_MAX);
+	TYPE(key, u32);
+	TYPE(value, struct counters);
+} counters SEC(".maps");
+
+struct {
+	INTEGER(type, MAP_ARRAY);
+	INTEGER(max_entries, CPUS_MAX);
+	TYPE(key, u32);
+	TYPE(value, struct scratch);
+} scratches SEC(".maps");
+
+struct {
+	INTEGER(type, MAP_TASK_STORAGE);
+	INTEGER(map_flags, F_NO_PREALLOC);
+	TYPE(key, s32);
+	TYPE(value, struct enter);
+} enters SEC(".maps");
+
+struct ring {
+	INTEGER(type, MAP_RINGBUF);
+	INTEGER(max_entries, 1 << 16);
+};
+
+struct {
+	INTEGER(type, MAP_ARRAY_OF_MAPS);
+	INTEGER(max_entries, CPUS_MAX);
+	INTEGER(key_size, 4);
+	MAPS(values, struct ring);
+} rings SEC(".maps");
+
+/* What the values of a record share. */
+struct building {
+	struct scratch *s;
+	struct recipe *r;
+	struct enter *e;
+	struct control *c;
+};
+
+/* Whether the first `n` bytes are the same. */
+INLINE int same(const u8 *a, const u8 *b, u32 n)
+{
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < NAME_BYTES; i += 8) {
+		u64 differs;
+
+		if (i >= n)
+			return 1;
+		differs = *(const u64 *)(a + i) ^ *(const u64 *)(b + i);
+		if (n - i < 8)
+			differs <<= (64 - 8 * (n - i)) & 63;
+		if (differs)
+			return 0;
+	}
+	return 1;
+}
+
+/* Compares what the exit read with the enter half, if there is one of this very call. */
+static u32 check_name(struct building *b, u8 *to, u64 pointer, u32 n)
+{
+	struct head *h = (void *)b->s->out;
+	struct enter *e = b->e;
+	u32 bytes;
+
+	h->toctou = TOCTOU_EXIT_ONLY;
+	if (b->s->is_ia32) {
+		h->cause = CAUSE_IA32;
+		return n;
+	}
+	if (!b->c->enter_attached) {
+		h->cause = CAUSE_NOT_ATTACHED;
+		return n;
+	}
+	if (!e || e->number == NO_CALL) {
+		h->cause = CAUSE_NOT_SEEN;
+		return n;
+	}
+	if (e->number != b->s->number || e->pointer != pointer) {
+		h->cause = CAUSE_OTHER_CALL;
+		return n;
+	}
+	bytes = (u32)e->bytes;
+	if (e->bytes <= 0) {
+		h->cause = CAUSE_NOT_READABLE;
+	} else if (bytes >= NAME_BYTES) {
+		h->cause = CAUSE_TOO_LONG;
+	} else if (!n) {
+		h->toctou = TOCTOU_ENTER_ONLY;
+		if (bytes < NAME_BYTES && !probe_read_kernel(to, bytes, e->name))
+			n = bytes;
+	} else if (n == bytes && same(to, e->name, n)) {
+		h->toctou = TOCTOU_AGREE;
+	} else {
+		h->toctou = TOCTOU_MISMATCH;
+	}
+	return n;
+}
+
+/* Reads the address at a pointer into the scratch memory; returns its size. */
+INLINE u32 read_address(struct scratch *s, u64 pointer, s64 bytes)
+{
+	u32 n = bytes > ADDRESS_BYTES ? ADDRESS_BYTES : (u32)bytes;
+
+	memset(s->address, 0, ADDRESS_BYTES);
+	if (bytes < 2 || !pointer)
+		return 0;
+	opaque(n);
+	if (n > ADDRESS_BYTES || probe_read_user(s->address, n, (void *)pointer))
+		return 0;
+	return n;
+}
+
+/* Reads up to snaplen bytes of a buffer. */
+INLINE u32 put_bytes(struct building *b, u8 *to, u64 pointer, s64 bytes)
+{
+	u32 n = b->c->snaplen;
+
+	if (bytes <= 0)
+		return 0;
+	if ((u64)bytes < n)
+		n = (u32)bytes;
+	n &= PATH_BYTES - 1;
+	if (probe_read_user(to, n, (void *)pointer))
+		return 0;
+	return n;
+}
+
+struct message {
+	u64 name;
+	u32 name_bytes, unused;
+	u64 vector, vectors;
+	u64 control, control_bytes;
+};
+
+struct entry {
+	u64 base, bytes;
+};
+
+/* Gathers up to snaplen bytes of a vector of buffers; `limit` is how many bytes moved. */
+static u32 put_vector(struct building *b, u8 *to, u64 pointer, u64 count, s64 limit)
+{
+	u32 space = b->c->snaplen & (PATH_BYTES - 1), used = 0;
+
+	if (limit < space)
+		space = limit > 0 ? (u32)limit : 0;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < 8; i++) {
+		struct entry v;
+		u32 n, at = used & (PATH_BYTES - 1);
+
+		if (i >= count || used >= space)
+			break;
+		if (probe_read_user(&v, sizeof(v), (void *)(pointer + i * sizeof(v))))
+			break;
+		n = space - used;
+		if (v.bytes < n)
+			n = (u32)v.bytes;
+		n &= PATH_BYTES - 1;
+		if (probe_read_user(to + at, n, (void *)v.base))
+			break;
+		used += n;
+	}
+	return used;
+}
+
+/* The sum of the sizes of a vector of buffers. */
+static u32 vector_size(u64 pointer, u64 count)
+{
+	u64 sum = 0;
+
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < 32; i++) {
+		u64 bytes = 0;
+
+		if (i >= count)
+			break;
+		probe_read_user(&bytes, 8, (void *)(pointer + i * 16 + 8));
+		sum += bytes;
+	}
+	return (u32)sum;
+}
+
+/* Descriptors of poll: a count of 2 bytes, then number and events of each. */
+static u32 put_poll(u8 *to, u64 pointer, u64 count)
+{
+	u32 n = count > 16 ? 16 : (u32)count;
+
+	*(u16 *)to = (u16)n;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < 16; i++) {
+		struct {
+			s32 fd;
+			u16 events, found;
+		} p = {};
+
+		if (i >= n)
+			break;
+		probe_read_user(&p, sizeof(p), (void *)(pointer + i * 8));
+		*(s64 *)(to + 2 + i * 10) = p.fd;
+		*(u16 *)(to + 10 + i * 10) = p.found;
+	}
+	return 2 + n * 10;
+}
+
+#include "values.h"
+
+/* Sends the record of a recipe, or counts why not. */
+INLINE int send(struct control *c, struct recipe *r, struct scratch *s, struct enter *e, struct task_struct *task,
+		struct counters *n, u32 cpu)
+{
+	u32 class = r->class & (CLASSES - 1);
+	struct building b = { .s = s, .r = r, .e = e, .c = c };
+	struct head *h = (void *)s->out;
+	void *ring;
+	u64 size;
+
+	n->received[class]++;
+	ring = map_lookup(&rings, &cpu);
+	if (!ring || ringbuf_query(ring, RING_AVAIL_DATA) > c->fill_max[class]) {
+		n->shed_ring[class]++;
+		return 0;
+	}
+	h->ts_ns = ktime_boot_ns();
+	h->tid = task->pid;
+	h->sequence = 0;
+	h->type = r->type;
+	h->cpu = (u16)cpu;
+	h->values = r->values;
+	h->toctou = 0;
+	h->cause = 0;
+	h->flags = s->is_ia32 ? FLAG_IA32 : 0;
+	if (r->changes_state && e)
+		h->sequence = ++e->sequence;
+	s->base_depth = NO_BASE;
+	s->file = 0;
+	s->used = sizeof(struct head) + 2 * (r->values & 63);
+	loop(r->values & 63, put_value, &b, 0);
+	size = s->used;
+	if (size > OUT_MASK) {
+		n->shed_size[class]++;
+		return 0;
+	}
+	if (ringbuf_output(ring, s->out, size, RING_NO_WAKEUP)) {
+		n->shed_ring[class]++;
+		return 0;
+	}
+	n->passed[class]++;
+	n->bytes += size;
+	return 0;
+}
+
+INLINE int is_own(struct control *c, struct scratch *s, struct counters *n)
+{
+	u32 process = (u32)(current_pid_tgid() >> 32);
+
+	if (unlikely(c->learn) && s->args[0] == c->learn) {
+		c->own = process;
+		return 1;
+	}
+	if (process != c->own)
+		return 0;
+	n->own++;
+	return 1;
+}
+
+SEC("tp_btf/sys_exit")
+int sys_exit(u64 *ctx)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u64 number = regs->orig_ax;
+	u32 zero = 0, cpu, wanted;
+	struct control *c = map_lookup(&control, &zero);
+	struct task_struct *task;
+	struct counters *n;
+	struct scratch *s;
+	struct recipe *r;
+	struct enter *e = NULL;
+
+	if (!c || number >= CALLS)
+		return 0;
+	wanted = c->interest[number & (CALLS - 1)];
+	if (likely(!wanted))
+		return 0;
+	task = current_task();
+	cpu = smp_processor_id();
+	n = map_lookup(&counters, &cpu);
+	s = map_lookup(&scratches, &cpu);
+	if (!n || !s)
+		return 0;
+	if (unlikely(task->thread_info.status & TS_COMPAT)) {
+		if (!(wanted & 2))
+			return 0;
+		number = c->ia32[number & (CALLS - 1)];
+		if (number >= CALLS) {
+			n->unmapped_ia32++;
+			return 0;
+		}
+		s->args[0] = (u32)regs->bx;
+		s->args[1] = (u32)regs->cx;
+		s->args[2] = (u32)regs->dx;
+		s->args[3] = (u32)regs->si;
+		s->args[4] = (u32)regs->di;
+		s->args[5] = (u32)regs->bp;
+		s->is_ia32 = 1;
+		s->result = (s32)ctx[1];
+	} else {
+		if (!(wanted & 1))
+			return 0;
+		s->args[0] = regs->di;
+		s->args[1] = regs->si;
+		s->args[2] = regs->dx;
+		s->args[3] = regs->r10;
+		s->args[4] = regs->r8;
+		s->args[5] = regs->r9;
+		s->is_ia32 = 0;
+		s->result = (s64)ctx[1];
+	}
+	s->number = (u32)number;
+	if (is_own(c, s, n))
+		return 0;
+	r = map_lookup(&recipes, &s->number);
+	if (!r || !r->type)
+		return 0;
+	if (r->changes_state) {
+		e = task_storage_get(&enters, task, NULL, STORAGE_CREATE);
+		if (!e)
+			n->storage_failed++;
+	}
+	send(c, r, s, e, task, n, cpu);
+	if (e)
+		e->number = NO_CALL;
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int sched_process_exit(u64 *ctx)
+{
+	u32 zero = 0, cpu = smp_processor_id(), number = CALLS;
+	struct control *c = map_lookup(&control, &zero);
+	struct task_struct *task = current_task();
+	struct counters *n = map_lookup(&counters, &cpu);
+	struct scratch *s = map_lookup(&scratches, &cpu);
+	struct recipe *r = map_lookup(&recipes, &number);
+
+	if (!c || !n || !s || !r || !r->type || !c->exits || (task->flags & PF_KTHREAD))
+		return 0;
+	s->args[0] = 0;
+	s->number = number;
+	s->is_ia32 = 0;
+	s->result = task->exit_code;
+	if (is_own(c, s, n))
+		return 0;
+	return send(c, r, s, task_storage_get(&enters, task, NULL, 0), task, n, cpu);
+}
+
+/* The arguments of a system call's own tracepoint. The number has 32 bits, with garbage above. */
+struct enter_context {
+	u64 head;
+	s32 number;
+	u32 garbage;
+	u64 args[6];
+};
+
+INLINE struct enter *begin_enter(struct enter_context *ctx, u64 pointer)
+{
+	struct enter *e = task_storage_get(&enters, current_task(), NULL, STORAGE_CREATE);
+
+	if (!e) {
+		u32 cpu = smp_processor_id();
+		struct counters *n = map_lookup(&counters, &cpu);
+
+		if (n)
+			n->storage_failed++;
+		return NULL;
+	}
+	e->number = (u32)ctx->number;
+	e->pointer = pointer;
+	return e;
+}
+
+INLINE int enter_name(struct enter_context *ctx, u64 pointer)
+{
+	struct enter *e = begin_enter(ctx, pointer);
+
+	if (e)
+		e->bytes = (s32)probe_read_user_str(e->name, NAME_BYTES, (void *)pointer);
+	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_enter_open")
+int enter_open(struct enter_context *ctx)
+{
+	return enter_name(ctx, ctx->args[0]);
+}
+
+SEC("tracepoint/syscalls/sys_enter_creat")
+int enter_creat(struct enter_context *ctx)
+{
+	return enter_name(ctx, ctx->args[0]);
+}
+
+SEC("tracepoint/syscalls/sys_enter_openat")
+int enter_openat(struct enter_context *ctx)
+{
+	return enter_name(ctx, ctx->args[1]);
+}
+
+SEC("tracepoint/syscalls/sys_enter_openat2")
+int enter_openat2(struct enter_context *ctx)
+{
+	return enter_name(ctx, ctx->args[1]);
+}
+
+SEC("tracepoint/syscalls/sys_enter_connect")
+int enter_connect(struct enter_context *ctx)
+{
+	struct enter *e = begin_enter(ctx, ctx->args[1]);
+	u64 n = ctx->args[2];
+
+	if (!e)
+		return 0;
+	if (n > ADDRESS_BYTES)
+		n = ADDRESS_BYTES;
+	memset(e->name, 0, ADDRESS_BYTES);
+	e->bytes = n >= 2 && !probe_read_user(e->name, n, (void *)ctx->args[1]) ? (s32)n : -1;
+	return 0;
+}
+
+LICENSE;

@@ -1,0 +1,17 @@
+//! System calls of the whole machine, read at their exit.
+//!
+//! [`Session::start`] loads `bpf/syscalls.bpf.c` and attaches it for the calls of an [`Interest`]; [`Session::poll`]
+//! returns what happened since the last time, in order of time, as events of the event table. `recipes.tsv` says what the
+//! record of each call holds, [`toctou`] whether its name can be trusted.
+
+mod decode;
+mod interest;
+mod recipes;
+mod session;
+pub mod toctou;
+mod translate;
+
+pub use decode::{Call, Decoder};
+pub use interest::Interest;
+pub use recipes::Class;
+pub use session::{Counts, Session, Settings};

@@ -1,0 +1,252 @@
+//! What the record of each system call holds, as data that the BPF program interprets.
+//!
+//! A row of `recipes.tsv` names the values in the order of the parameters in the event table, so that a further call is
+//! one row. Calls without a type of their own get the record of the type `GENERIC_X`: two numbers.
+
+use super::translate::Translation;
+use gabion_scap::table::{Call, EventType, TypeFlags, calls, event_type};
+use gabion_scap::types;
+
+include!(concat!(env!("OUT_DIR"), "/kinds.rs"));
+
+/// The numbers of system calls, rounded up to a power of two: the size of the tables in the kernel.
+pub(crate) const CALLS: usize = 512;
+/// The place of the recipe for the end of a thread, which is no system call.
+pub(crate) const EXIT_PLACE: u32 = CALLS as u32;
+/// Values of a record.
+const OPS: usize = 40;
+/// Bytes of a recipe in the kernel.
+pub(crate) const RECIPE_BYTES: usize = 8 + 4 * OPS;
+
+/// Classes in which records are shed when a ring is full, those first that say least about what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Reads and writes.
+    Io,
+    /// Calls that neither change state nor name a file.
+    Other,
+    /// Calls that name a file.
+    File,
+    /// Opens.
+    Open,
+    /// Calls that make or end connections.
+    Net,
+    /// Calls that close or copy a descriptor.
+    Close,
+    /// Programs, threads, users, namespaces.
+    Proc,
+}
+
+impl Class {
+    /// All classes in the order in which they are shed.
+    pub const ALL: [Self; 7] =
+        [Self::Io, Self::Other, Self::File, Self::Open, Self::Net, Self::Close, Self::Proc];
+
+    /// The name in counters and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Io => "io",
+            Self::Other => "other",
+            Self::File => "file",
+            Self::Open => "open",
+            Self::Net => "net",
+            Self::Close => "close",
+            Self::Proc => "proc",
+        }
+    }
+
+    /// The part of a ring, in 64ths, above which a record of this class is shed.
+    pub(crate) const fn fill_max(self) -> u32 {
+        match self {
+            Self::Io => 32,
+            Self::Other => 40,
+            Self::File => 48,
+            Self::Open => 52,
+            Self::Net | Self::Close => 56,
+            Self::Proc => 64,
+        }
+    }
+}
+
+/// One value and where it comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Op {
+    pub(crate) kind: u8,
+    pub(crate) a: u8,
+    pub(crate) b: u8,
+}
+
+/// The recipe of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Recipe {
+    /// Its number on `x86_64`, or [`EXIT_PLACE`].
+    pub(crate) place: u32,
+    pub(crate) kind: &'static EventType,
+    pub(crate) class: Class,
+    pub(crate) ops: Vec<Op>,
+    /// How user space turns each value into that of the event table; none where it is the same.
+    pub(crate) translations: Vec<Option<Translation>>,
+}
+
+impl Recipe {
+    /// The bytes of `struct recipe` in `bpf/syscalls.h`.
+    pub(crate) fn to_bytes(&self) -> [u8; RECIPE_BYTES] {
+        let mut bytes = [0; RECIPE_BYTES];
+        let [low, high] = self.kind.number.to_le_bytes();
+        let values = u8::try_from(self.ops.len()).unwrap_or(0);
+        let changes = u8::from(self.changes_state());
+        let head = [low, high, values, self.class as u8, changes];
+        let ops = self.ops.iter().flat_map(|op| [op.kind, op.a, op.b, 0]);
+        for (to, from) in bytes.iter_mut().zip(head.into_iter().chain([0; 3]).chain(ops)) {
+            *to = from;
+        }
+        bytes
+    }
+
+    /// Whether the event changes what is known of threads and descriptors; such records are numbered for each thread.
+    pub(crate) fn changes_state(&self) -> bool {
+        self.kind.flags.has(TypeFlags::MODIFIES_STATE)
+    }
+}
+
+/// Why a row of the table is wrong; found by a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadRow(pub(crate) String);
+
+/// Every recipe: those of the table, a generic one for each other call, and that of the end of a thread.
+pub(crate) fn all() -> Result<Vec<Recipe>, BadRow> {
+    let mut list = Vec::new();
+    for line in include_str!("recipes.tsv").lines().filter(|line| !line.starts_with('#')) {
+        list.push(parse_row(line)?);
+    }
+    let typed: Vec<u32> = list.iter().map(|recipe| recipe.place).collect();
+    for call in calls() {
+        let Some(number) = call.x86_64 else { continue };
+        if !typed.contains(&u32::from(number)) {
+            list.push(generic(call, number)?);
+        }
+    }
+    let row = "procexit\tproc\texit_status exit_return exit_signal exit_core empty";
+    list.push(parse(row, EXIT_PLACE, types::PROCEXIT_1_E)?);
+    Ok(list)
+}
+
+fn parse_row(line: &str) -> Result<Recipe, BadRow> {
+    let bad = |why: &str| BadRow(format!("{line}: {why}"));
+    let name = line.split('\t').next().unwrap_or_default();
+    let call = calls().iter().find(|call| call.name == name && call.x86_64.is_some());
+    let call = call.ok_or_else(|| bad("no such call"))?;
+    let exit = call.exit.ok_or_else(|| bad("the call has no exit event"))?;
+    parse(line, u32::from(call.x86_64.unwrap_or(0)), exit)
+}
+
+fn parse(line: &str, place: u32, number: u16) -> Result<Recipe, BadRow> {
+    let bad = |why: &str| BadRow(format!("{line}: {why}"));
+    let mut cells = line.split('\t');
+    let (_, class, values) = (cells.next(), cells.next(), cells.next().unwrap_or_default());
+    let class = Class::ALL.into_iter().find(|c| Some(c.name()) == class);
+    let kind = event_type(number).ok_or_else(|| bad("no such event type"))?;
+    let (mut ops, mut translations) = (Vec::new(), Vec::new());
+    for word in values.split_whitespace().filter(|word| *word != "|") {
+        let (op, name) = word.split_once('~').unwrap_or((word, ""));
+        let mut parts = op.split(':');
+        let name_of_kind = parts.next().unwrap_or_default().to_uppercase();
+        let place = KINDS.iter().position(|k| *k == name_of_kind);
+        let place = place.ok_or_else(|| bad(&format!("no kind {name_of_kind}")))?;
+        let mut number = || parts.next().map_or(Ok(0), |text| text.parse().map_err(|_| bad(text)));
+        ops.push(Op { kind: u8::try_from(place).unwrap_or(0), a: number()?, b: number()? });
+        translations.push(match name {
+            "" => None,
+            name => Some(Translation::named(name).ok_or_else(|| bad(name))?),
+        });
+    }
+    if ops.len() > OPS {
+        return Err(bad("more values than a record can have"));
+    }
+    let class = class.ok_or_else(|| bad("no such class"))?;
+    Ok(Recipe { place, kind, class, ops, translations })
+}
+
+fn generic(call: &Call, number: u16) -> Result<Recipe, BadRow> {
+    let [low, high] = call.code.to_le_bytes();
+    let row = format!("{}\tother\tconstant:{low}:{high} number", call.name);
+    parse(&row, u32::from(number), types::GENERIC_X)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_value_for_each_parameter_of_its_event() {
+        let recipes = all().unwrap();
+        let mut typed = 0;
+        for recipe in &recipes {
+            let kind = recipe.kind;
+            let has_more = matches!(
+                kind.number,
+                types::OPEN_X | types::CREAT_X | types::OPENAT_2_X | types::OPENAT2_X
+            ) as usize
+                * 4
+                + usize::from(kind.name == "connect");
+            assert_eq!(recipe.ops.len(), kind.parameters.len() + has_more, "{}", kind.name);
+            typed += usize::from(kind.number != types::GENERIC_X);
+        }
+        assert_eq!(typed, 155, "154 calls and the end of a thread");
+    }
+
+    #[test]
+    fn every_call_of_the_table_with_a_type_has_a_row() {
+        let recipes = all().unwrap();
+        for call in calls() {
+            let Some(number) = call.x86_64 else { continue };
+            let recipe = recipes.iter().find(|r| r.place == u32::from(number));
+            let recipe = recipe.unwrap_or_else(|| panic!("{} has no recipe", call.name));
+            assert_eq!(
+                Some(recipe.kind.number),
+                call.exit.or(Some(types::GENERIC_X)),
+                "{}",
+                call.name
+            );
+        }
+    }
+
+    #[test]
+    fn values_without_translation_have_the_size_of_their_parameter() {
+        let size = |op: Op| match KINDS[usize::from(op.kind)] {
+            "ARGUMENT" => Some(usize::from(op.b)),
+            "RESULT" | "SIGNED" | "USER_64" | "USER_FD" | "TID" | "PID" | "PTID" | "FD_LIMIT" => {
+                Some(8)
+            }
+            "USER_32" | "RESULT_32" | "USER_64_AS_32" | "UID" | "GID" | "TTY" | "VM_SIZE" => {
+                Some(4)
+            }
+            "USER_16" | "CONSTANT" | "NUMBER" => Some(2),
+            _ => None,
+        };
+        for recipe in all().unwrap() {
+            for (at, parameter) in recipe.kind.parameters.iter().enumerate() {
+                let (op, translation) = (recipe.ops[at], recipe.translations[at]);
+                if let (Some(size), Some(wanted), None) =
+                    (size(op), parameter.kind.size(), translation)
+                {
+                    assert_eq!(size, wanted, "{} of {}", parameter.name, recipe.kind.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_rows_are_refused() {
+        for row in [
+            "nothing\tio\tresult",
+            "read\tno\tresult",
+            "read\tio\tx",
+            "read\tio\tresult:x",
+            "read\tio\tresult~x",
+        ] {
+            assert!(parse_row(row).is_err(), "{row}");
+        }
+    }
+}

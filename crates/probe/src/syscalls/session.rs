@@ -1,0 +1,391 @@
+//! The attached programs of system calls, their rings, and their counters.
+
+use super::decode::{Call, Decoder, HEAD};
+use super::interest::Interest;
+use super::recipes::{self, CALLS, Class, RECIPE_BYTES};
+use crate::attach::{self, Tracefs};
+use crate::limits::{RING_BYTES_MIN, SNAPLEN};
+use crate::mapped::MappedArray;
+use crate::object::{Link, Object};
+use crate::refusal::{self, Error};
+use aya::maps::{Array, ArrayOfMaps, Map, MapData, RingBuf};
+use gabion_scap::table::x86_64_of_ia32;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Words of `struct control` before the interest of 32 bits, and so on; see `bpf/syscalls.h`.
+const CONTROL_IA32: usize = CALLS / 8;
+const CONTROL_LEARN: usize = CONTROL_IA32 + CALLS / 4;
+const CONTROL_FILL: usize = CONTROL_LEARN + 3;
+/// Classes in the kernel's counters.
+const CLASSES: usize = 8;
+/// The calls whose name is also read at the entry.
+const CHECKED: [&str; 5] = ["open", "creat", "openat", "openat2", "connect"];
+
+/// What a session records, and with how much memory.
+#[derive(Clone)]
+pub struct Settings {
+    /// The calls.
+    pub interest: Interest,
+    /// Bytes of all rings together.
+    pub ring_bytes: usize,
+    /// CPUs that share a ring.
+    pub cpus_per_ring: usize,
+    /// Bytes of data that a record keeps of a read or write.
+    pub snaplen: u32,
+}
+
+impl Settings {
+    /// Falco's defaults: a ring of 8 MiB for each two CPUs, 80 bytes of data.
+    #[must_use]
+    pub fn new(interest: Interest) -> Self {
+        let cpus = cpus();
+        Self { interest, ring_bytes: cpus.div_ceil(2) * (8 << 20), cpus_per_ring: 2, snaplen: 80 }
+    }
+
+    /// The smallest rings, for trials.
+    #[must_use]
+    pub fn small(interest: Interest) -> Self {
+        Self { interest, ring_bytes: 0, cpus_per_ring: 2, snaplen: 80 }
+    }
+}
+
+/// Calls of one class: `received = passed + shed_ring + shed_size`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Calls that the interest wants.
+    pub received: u64,
+    /// Records in a ring.
+    pub passed: u64,
+    /// Shed because the ring is full, or too full for this class.
+    pub shed_ring: u64,
+    /// Shed because the record is too large.
+    pub shed_size: u64,
+}
+
+/// Counters since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By class, in the order of [`Class::ALL`].
+    pub classes: [ClassCounts; 7],
+    /// Calls of this process.
+    pub own: u64,
+    /// Bytes of the records in rings.
+    pub bytes: u64,
+    /// Halves of a call for which the kernel had no memory.
+    pub storage_failed: u64,
+    /// Calls of 32-bit programs that programs of 64 bits do not have.
+    pub unmapped_ia32: u64,
+    /// Records that contradict their recipe.
+    pub undecodable: u64,
+}
+
+impl Counts {
+    /// The counts of all classes together.
+    #[must_use]
+    pub fn total(&self) -> ClassCounts {
+        self.classes.iter().fold(ClassCounts::default(), |sum, c| ClassCounts {
+            received: sum.received + c.received,
+            passed: sum.passed + c.passed,
+            shed_ring: sum.shed_ring + c.shed_ring,
+            shed_size: sum.shed_size + c.shed_size,
+        })
+    }
+}
+
+/// Records of one reading of the rings.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Time, then place and length in `bytes`.
+    order: Vec<(u64, u32, u32)>,
+}
+
+/// Attached programs. Everything is detached when the value is dropped.
+pub struct Session {
+    rings: Vec<RingBuf<MapData>>,
+    control: MappedArray,
+    counters: MappedArray,
+    decoder: Decoder,
+    batch: Batch,
+    undecodable: u64,
+    cpus: usize,
+    /// What the kernel refused, a line for each.
+    absent: Vec<Error>,
+    links: Vec<Link>,
+    /// Kept for its programs and the maps that they use.
+    _object: Object,
+    _outer: ArrayOfMaps<MapData, MapData>,
+}
+
+impl Session {
+    /// Loads and attaches the programs.
+    ///
+    /// # Errors
+    /// If the dispatcher can't be attached: no programs, no BTF, no permission. What else is refused is listed in
+    /// [`Session::absent`].
+    pub fn start(settings: &Settings) -> Result<Self, Error> {
+        let cpus = cpus();
+        let recipes = recipes::all().map_err(|row| Error::Unknown(row.0))?;
+        let per_cpu = u32::try_from(cpus).unwrap_or(1);
+        let factor = random() | 1;
+        let mut object = Object::open("syscalls", |loader| {
+            for map in ["counters", "scratches", "rings"] {
+                loader.map_max_entries(map, per_cpu);
+            }
+            loader.override_global("pointer_factor", &factor, true);
+        })?;
+        let control = MappedArray::new("control", object.take_array("control")?)?;
+        let counters = MappedArray::new("counters", object.take_array("counters")?)?;
+        let outer = object.take_map("rings")?;
+        let mut outer: ArrayOfMaps<MapData, MapData> =
+            ArrayOfMaps::try_from(outer).map_err(|e| refusal::map("rings", &e))?;
+        let (rings, ring_bytes) = make_rings(settings, cpus, &mut outer)?;
+        let mut table: Array<MapData, [u8; RECIPE_BYTES]> =
+            Array::try_from(object.take_map("recipes")?)
+                .map_err(|e| refusal::map("recipes", &e))?;
+        for recipe in &recipes {
+            let set = table.set(recipe.place, recipe.to_bytes(), 0);
+            set.map_err(|e| refusal::map("recipes", &e))?;
+        }
+        let mut session = Self {
+            rings,
+            control,
+            counters,
+            decoder: Decoder::new(&recipes, boot_ns()),
+            batch: Batch::default(),
+            undecodable: 0,
+            cpus,
+            absent: Vec::new(),
+            links: Vec::new(),
+            _object: object,
+            _outer: outer,
+        };
+        session.write_control(settings, ring_bytes);
+        session.attach(&settings.interest)?;
+        session.learn_own_process();
+        session.set_interest(&settings.interest);
+        Ok(session)
+    }
+
+    /// Entries first, so that no exit is without its entry for longer than a call lasts.
+    fn attach(&mut self, interest: &Interest) -> Result<(), Error> {
+        let wanted: Vec<&str> = CHECKED.into_iter().filter(|call| interest.has(call)).collect();
+        let mut attached = 0;
+        match Tracefs::open() {
+            Ok(tracefs) => {
+                for call in &wanted {
+                    let link = self
+                        ._object
+                        .load_syscall_tracepoint(&format!("enter_{call}"))
+                        .and_then(|p| {
+                            let fd = p
+                                .fd()
+                                .map_err(|e| refusal::program(call, refusal::Kind::Tracing, &e))?;
+                            attach::syscall_enter(fd.as_fd(), &tracefs, call)
+                        });
+                    match link {
+                        Ok(link) => {
+                            self.links.push(link);
+                            attached += 1;
+                        }
+                        Err(error) => self.absent.push(error),
+                    }
+                }
+            }
+            Err(error) => self.absent.push(error),
+        }
+        self.set_half(CONTROL_LEARN + 2, false, attached);
+        let exits = self._object.attach_tracepoint("sched_process_exit", "sched_process_exit");
+        match exits {
+            Ok(link) => self.links.push(link),
+            Err(error) => self.absent.push(error),
+        }
+        self.links.push(self._object.attach_tracepoint("sys_exit", "sys_exit")?);
+        Ok(())
+    }
+
+    fn word(&self, at: usize) -> Option<&AtomicU64> {
+        self.control.value(0).get(at)
+    }
+
+    /// Writes the lower or upper half of a word.
+    fn set_half(&self, at: usize, is_upper: bool, value: u32) {
+        let Some(word) = self.word(at) else { return };
+        let old = word.load(Ordering::Relaxed);
+        let new = if is_upper {
+            old & 0xffff_ffff | u64::from(value) << 32
+        } else {
+            old & 0xffff_ffff_0000_0000 | u64::from(value)
+        };
+        word.store(new, Ordering::Relaxed);
+    }
+
+    fn write_control(&self, settings: &Settings, ring_bytes: usize) {
+        for at in 0..CALLS / 4 {
+            let mut word = 0;
+            for i in 0..4 {
+                let ia32 = u16::try_from(at * 4 + i).ok();
+                let number = ia32.and_then(x86_64_of_ia32).unwrap_or(u16::MAX);
+                word |= u64::from(number) << (16 * i);
+            }
+            if let Some(to) = self.word(CONTROL_IA32 + at) {
+                to.store(word, Ordering::Relaxed);
+            }
+        }
+        let snaplen = settings.snaplen.min(SNAPLEN);
+        self.set_half(CONTROL_LEARN + 1, true, snaplen);
+        let share = u32::try_from(ring_bytes / 64).unwrap_or(u32::MAX);
+        for (at, class) in Class::ALL.into_iter().enumerate() {
+            let fill_max = share.saturating_mul(class.fill_max());
+            self.set_half(CONTROL_FILL + at / 2, at % 2 == 1, fill_max);
+        }
+    }
+
+    /// Which calls are recorded from now on.
+    pub fn set_interest(&self, interest: &Interest) {
+        let table = interest.table();
+        for (at, bytes) in table.chunks_exact(8).enumerate() {
+            let word = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            if let Some(to) = self.word(at) {
+                to.store(word, Ordering::Relaxed);
+            }
+        }
+        self.set_half(CONTROL_LEARN + 2, true, u32::from(interest.exits));
+    }
+
+    /// Leaves this process out. Its number in the kernel is not the one it knows if it is in a namespace, so the program
+    /// in the kernel learns it from a call with a secret argument.
+    fn learn_own_process(&self) {
+        const GETPPID: usize = 110;
+        let secret = random() | 1;
+        let Some(learn) = self.word(CONTROL_LEARN) else { return };
+        let Some(interest) = self.word(GETPPID / 8) else { return };
+        learn.store(secret, Ordering::SeqCst);
+        interest.store(1 << (8 * (GETPPID % 8)), Ordering::SeqCst);
+        crate::bpf_call::getppid_with(secret);
+        interest.store(0, Ordering::SeqCst);
+        learn.store(0, Ordering::SeqCst);
+    }
+
+    /// Whether the kernel knows which process is this one.
+    #[must_use]
+    pub fn is_left_out(&self) -> bool {
+        self.word(CONTROL_LEARN + 1).is_some_and(|word| word.load(Ordering::Relaxed) as u32 != 0)
+    }
+
+    /// What the kernel refused.
+    #[must_use]
+    pub fn absent(&self) -> &[Error] {
+        &self.absent
+    }
+
+    /// Takes the list of what the kernel refused.
+    pub fn take_absent(&mut self) -> Vec<Error> {
+        std::mem::take(&mut self.absent)
+    }
+
+    /// Gives each record since the last call to `sink`, in order of time, and returns how many there were. It never
+    /// waits.
+    pub fn poll(&mut self, sink: &mut dyn FnMut(&Call<'_>)) -> usize {
+        let batch = &mut self.batch;
+        batch.bytes.clear();
+        batch.order.clear();
+        for ring in &mut self.rings {
+            let end = batch.bytes.len() + crate::limits::BATCH_BYTES;
+            while batch.bytes.len() < end {
+                let Some(record) = ring.next() else { break };
+                let at = batch.bytes.len();
+                let ts = record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                batch.bytes.extend_from_slice(&record);
+                let (Ok(at), Ok(length)) = (u32::try_from(at), u32::try_from(record.len())) else {
+                    self.undecodable += 1;
+                    continue;
+                };
+                batch.order.push((ts, at, length));
+            }
+        }
+        // Each ring is in order but for calls of two CPUs at the same time, and a stable sort merges such runs.
+        batch.order.sort_by_key(|(ts, ..)| *ts);
+        for (_, at, length) in &batch.order {
+            let (at, length) = (*at as usize, *length as usize);
+            let record = batch.bytes.get(at..at + length).unwrap_or_default();
+            match self.decoder.decode(record) {
+                Some(call) => sink(&call),
+                None => self.undecodable += 1,
+            }
+        }
+        batch.order.len()
+    }
+
+    /// The counters of all CPUs.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts { undecodable: self.undecodable, ..Counts::default() };
+        for cpu in 0..self.cpus {
+            let mut words = [0; 4 * CLASSES + 4];
+            self.counters.read(cpu, &mut words);
+            for (at, class) in counts.classes.iter_mut().enumerate() {
+                let word = |row: usize| words.get(row * CLASSES + at).copied().unwrap_or(0);
+                class.received += word(0);
+                class.passed += word(1);
+                class.shed_ring += word(2);
+                class.shed_size += word(3);
+            }
+            let [.., own, bytes, storage_failed, unmapped_ia32] = words;
+            counts.own += own;
+            counts.bytes += bytes;
+            counts.storage_failed += storage_failed;
+            counts.unmapped_ia32 += unmapped_ia32;
+        }
+        counts
+    }
+}
+
+/// Makes the rings and puts them into the array of rings, one entry for each CPU. Returns their size.
+fn make_rings(
+    settings: &Settings,
+    cpus: usize,
+    outer: &mut ArrayOfMaps<MapData, MapData>,
+) -> Result<(Vec<RingBuf<MapData>>, usize), Error> {
+    const RINGBUF: u32 = 27;
+    let explain = |e| refusal::map("rings", &e);
+    let share = settings.cpus_per_ring.max(1);
+    let count = cpus.div_ceil(share);
+    let each = (settings.ring_bytes / count).max(RING_BYTES_MIN);
+    let bytes = 1_usize << each.ilog2();
+    let entries = u32::try_from(bytes).unwrap_or(1 << 31);
+    let mut rings = Vec::new();
+    for ring in 0..count {
+        let map = aya_obj::Map::new_from_params(RINGBUF, 0, 0, entries, 0);
+        let map = MapData::create(map, "ring", None).map_err(explain)?;
+        for cpu in ring * share..((ring + 1) * share).min(cpus) {
+            outer.set(u32::try_from(cpu).unwrap_or(0), &map, 0).map_err(explain)?;
+        }
+        rings.push(Map::RingBuf(map).try_into().map_err(explain)?);
+    }
+    Ok((rings, bytes))
+}
+
+/// The CPUs that this machine can have, so that one that is added later has its ring.
+fn cpus() -> usize {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<usize>().ok());
+    last.map_or(1, |n| n + 1).min(crate::limits::CPUS_MEASURED)
+}
+
+/// Nanoseconds from 1970 to the boot.
+fn boot_ns() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let ns = |clock| {
+        let t = clock_gettime(clock);
+        t.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec.cast_unsigned())
+    };
+    ns(ClockId::Realtime).saturating_sub(ns(ClockId::Boottime))
+}
+
+/// A number that others can't guess: the addresses of memory and the time.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(HEAD)
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) */
+/* Makes system calls that the tests count: calls NAME ARGUMENT... */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile char *flipped;
+static char letters[2];
+
+/* Changes one letter of a name as fast as it can. */
+static void *flip(void *unused)
+{
+	(void)unused;
+	for (unsigned i = 0;; i++)
+		*flipped = letters[i & 1];
+	return NULL;
+}
+
+/* Opens the name `count` times, and prints the inode of each file. */
+static void open_often(char *name, long count, int is_printed)
+{
+	for (long i = 0; i < count; i++) {
+		struct stat about;
+		int fd = (int)syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
+
+		if (fd < 0 || fstat(fd, &about))
+			exit(1);
+		close(fd);
+		if (is_printed)
+			printf("%lu\n", (unsigned long)about.st_ino);
+	}
+}
+
+int main(int count, char **arguments)
+{
+	const char *what = count > 1 ? arguments[1] : "";
+
+	if (!strcmp(what, "opens") && count == 4) {
+		open_often(arguments[3], atol(arguments[2]), 0);
+	} else if (!strcmp(what, "flip") && count == 5) {
+		/* calls flip COUNT NAME LETTER: the last letter of NAME becomes LETTER and its own in turn. */
+		pthread_t thread;
+		char *name = strdup(arguments[3]);
+
+		flipped = name + strlen(name) - 1;
+		letters[0] = *flipped;
+		letters[1] = arguments[4][0];
+		pthread_create(&thread, NULL, flip, NULL);
+		open_often(name, atol(arguments[2]), 1);
+	} else if (!strcmp(what, "ia32") && count == 3) {
+#ifdef __x86_64__
+		char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+		long result;
+
+		if (low == MAP_FAILED)
+			return 1;
+		strcpy(low, arguments[2]);
+		/* 295 is openat in the table of 32 bits, and preadv in that of 64. */
+		asm volatile("int $0x80"
+			     : "=a"(result)
+			     : "a"(295), "b"(-100), "c"(low), "d"(0), "S"(0)
+			     : "memory", "r8", "r9", "r10", "r11");
+		return result < 0;
+#else
+		return 1;
+#endif
+	} else if (!strcmp(what, "storm") && count == 3) {
+		/* Writes, and some programs and threads in between. */
+		int fd = open("/dev/null", O_WRONLY);
+		char bytes[80] = "x";
+
+		for (long i = 0; i < atol(arguments[2]); i++) {
+			if (i % 4096 == 0) {
+				pid_t child = fork();
+
+				if (!child) {
+					execl("/bin/true", "true", NULL);
+					_exit(1);
+				}
+				waitpid(child, NULL, 0);
+			}
+			if (write(fd, bytes, sizeof(bytes)) < 0)
+				return 1;
+		}
+	} else {
+		fprintf(stderr, "calls opens|flip|ia32|storm\n");
+		return 2;
+	}
+	exit(0);
+}
