@@ -9,6 +9,9 @@ pub const READ_LEN: usize = 128 << 10;
 /// and lists of usual hosts are one block.
 pub const LIST_BLOCK_LEN: usize = 4 << 20;
 
+/// Bytes by which an input is recognized: a header with comments is shorter.
+pub const BEGINNING_LEN: u64 = 64 << 10;
+
 limits! { "scap";
     /// Most bytes of a block with one event whose lengths have 16 bits: the body that Falco's reader accepts, with
     /// the block's own words.

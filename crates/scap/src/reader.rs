@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::block::is_scap;
 use crate::decoder::{Counts, Decoder, Item};
 use crate::error::Error;
 use crate::limits;
@@ -30,27 +31,17 @@ impl Reader {
     /// # Errors
     /// The input fails before its second byte.
     pub fn new(input: impl Read + Send + 'static) -> Result<Reader, Error> {
-        let mut input: Box<dyn Read + Send> = Box::new(input);
-        let mut first = [0; 2];
-        let mut len = 0;
-        while let Some(space) = first.get_mut(len..).filter(|space| !space.is_empty()) {
-            match input.read(space) {
-                Ok(0) => break,
-                Ok(n) => len += n,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::Unreadable(e.to_string())),
-            }
-        }
-        let beginning = first.get(..len).unwrap_or_default().to_vec();
-        let is_gzip = beginning == GZIP;
-        let whole = std::io::Cursor::new(beginning).chain(input);
-        let input: Box<dyn Read + Send> = if is_gzip {
-            let packed = std::io::BufReader::with_capacity(limits::READ_LEN, whole);
-            Box::new(MultiGzDecoder::new(packed))
-        } else {
-            Box::new(whole)
-        };
-        Ok(Reader { input, decoder: Decoder::new(), is_ended: false })
+        Ok(Reader { input: unpacked(input)?, decoder: Decoder::new(), is_ended: false })
+    }
+
+    /// Whether an input is a scap file and no pcapng file, by its beginning; see [`is_scap`]. The header of the first
+    /// section must be shorter than 64 KiB.
+    pub fn recognizes(input: impl Read + Send + 'static) -> bool {
+        let Ok(input) = unpacked(input) else { return false };
+        let mut beginning = Vec::new();
+        // What a damaged file has before its fault is enough.
+        let _ = input.take(limits::BEGINNING_LEN).read_to_end(&mut beginning);
+        is_scap(&beginning)
     }
 
     /// What was counted so far.
@@ -91,4 +82,27 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// The input without gzip, if it begins as gzip does.
+fn unpacked(mut input: impl Read + Send + 'static) -> Result<Box<dyn Read + Send>, Error> {
+    let mut first = [0; 2];
+    let mut len = 0;
+    while let Some(space) = first.get_mut(len..).filter(|space| !space.is_empty()) {
+        match input.read(space) {
+            Ok(0) => break,
+            Ok(n) => len += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(Error::Unreadable(e.to_string())),
+        }
+    }
+    let beginning = first.get(..len).unwrap_or_default().to_vec();
+    let is_gzip = beginning == GZIP;
+    let whole = std::io::Cursor::new(beginning).chain(input);
+    Ok(if is_gzip {
+        let packed = std::io::BufReader::with_capacity(limits::READ_LEN, whole);
+        Box::new(MultiGzDecoder::new(packed))
+    } else {
+        Box::new(whole)
+    })
 }
