@@ -176,7 +176,7 @@ pub(crate) struct WhyOptions {
     #[command(flatten)]
     pub(crate) rules: RuleOptions,
     /// Signature id, or GID:SID
-    #[arg(value_name = "SID", value_parser = crate::commands::rule_id)]
+    #[arg(value_name = "SID", value_parser = values::rule_id)]
     pub(crate) sid: (u32, u32),
     /// Rule files, plain or .zst
     #[arg(short = 'S', long = "rules", value_name = "FILE", required = true)]
@@ -195,7 +195,7 @@ pub(crate) struct CostOptions {
     #[arg(value_name = "CAPTURE", required = true)]
     pub(crate) captures: Vec<PathBuf>,
     /// Rules shown
-    #[arg(long, value_name = "N", default_value_t = gabion_sensor::COSTLY_RULES_SHOWN, value_parser = values::rows)]
+    #[arg(long, value_name = "N", default_value_t = gabion_reports::COSTLY_RULES_SHOWN, value_parser = values::rows)]
     pub(crate) rows: usize,
     /// Time one packet in 64 instead of all, as a sensor does all the time
     #[arg(long)]

@@ -4,7 +4,8 @@
 use crate::command_line::ReadOptions;
 use crate::exit::Fault;
 use gabion_outputs::{kinds, profile_store};
-use gabion_runtime::output::{Existing, clear, refuse_link};
+use gabion_reports::RUN_FILE;
+use gabion_runtime::output::{self, Existing, clear, refuse_link};
 use std::path::{Path, PathBuf};
 
 /// What `gabion read` does with the outputs of an earlier run in its folder: what `--append` or
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// made, or can't be removed.
 pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Fault> {
     let Some(folder) = &o.log_dir else { return Ok(Existing::Truncate) };
-    let run = folder.join(RUN);
+    let run = folder.join(RUN_FILE);
     let refuse = |e: std::io::Error| {
         Fault::environment(format!("{}: {e}: choose another folder with -l", run.display()))
     };
@@ -44,8 +45,11 @@ pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Faul
     Ok(Existing::Truncate)
 }
 
-/// The summary that every run leaves in its folder.
-pub(crate) const RUN: &str = "run.json";
+/// A page that can't be written is better reported before a long run than after it.
+pub(crate) fn check_report(path: &Path) -> Result<(), Fault> {
+    output::check(path)
+        .map_err(|e| Fault::environment(format!("{}: {e}: choose another place", path.display())))
+}
 
 /// Whether a run continues where an earlier one in this folder stopped, so that its outputs are added to
 /// without being asked: a checkpoint of `--follow` is there.

@@ -99,6 +99,16 @@ impl From<gabion_sensor::Error> for Fault {
     }
 }
 
+impl From<gabion_reports::Error> for Fault {
+    fn from(e: gabion_reports::Error) -> Fault {
+        let text = e.to_string();
+        match e {
+            gabion_reports::Error::RuleCosts { .. } => Fault::environment(text),
+            _ => Fault::input(text),
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = one_line(&self.text);

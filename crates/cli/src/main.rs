@@ -26,12 +26,12 @@ mod listen;
 mod log;
 mod moments;
 mod progress;
-mod report;
 mod secrets;
 mod send;
 mod standard_error;
 mod standard_output;
 mod suricata;
+mod terminal;
 mod values;
 
 pub(crate) use gabion_runtime::operator_file;

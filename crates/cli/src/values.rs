@@ -174,6 +174,12 @@ pub(crate) fn setting(text: &str) -> Result<String, String> {
     }
 }
 
+/// A signature's id: generator and number.
+pub(crate) fn rule_id(text: &str) -> Result<(u32, u32), String> {
+    gabion_rules::parse_rule_id(text)
+        .ok_or_else(|| "no id of a rule: write SID or GID:SID, such as 2013028".to_owned())
+}
+
 /// One of these words in any case; the error names the most similar word.
 pub(crate) fn one_of(text: &str, words: &[&str]) -> Result<String, String> {
     match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {

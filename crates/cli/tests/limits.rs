@@ -259,6 +259,7 @@ fn tables() -> Vec<(&'static str, Vec<&'static [&'static Limit]>)> {
         ("Threads and sockets", vec![gabion_runtime::limits::TABLE]),
         ("Configurations and rule files", vec![gabion_settings::limits::TABLE]),
         ("Runs", vec![gabion_sensor::limits::TABLE]),
+        ("Reports", vec![gabion_reports::limits::TABLE]),
         ("The program's own readers and reports", vec![own::TABLE]),
     ]
 }

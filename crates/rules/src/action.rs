@@ -22,6 +22,20 @@ pub enum Action {
 }
 
 impl Action {
+    /// The action as rules write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Action::Alert => "alert",
+            Action::Pass => "pass",
+            Action::Drop => "drop",
+            Action::RejectSource => "reject",
+            Action::RejectDestination => "rejectdst",
+            Action::RejectBoth => "rejectboth",
+            Action::Config => "config",
+            Action::Accept => "accept",
+        }
+    }
+
     /// Whether the packet is dropped (rejects imply it).
     pub const fn drops(self) -> bool {
         matches!(

@@ -208,6 +208,17 @@ impl Ruleset {
         s.msg.map_or("", |m| self.texts.get(m))
     }
 
+    /// The file of a rule and its line, as messages name them.
+    pub fn place(&self, s: &Signature) -> String {
+        let file = self.files.get(usize::from(s.file)).map_or("?", |f| f.as_str());
+        format!("{file}:{}", s.line)
+    }
+
+    /// The protocol as the rule writes it: its second word.
+    pub fn header_protocol(&self, s: &Signature) -> &str {
+        self.text(s.raw).split_whitespace().nth(1).unwrap_or("")
+    }
+
     /// The text of the rule's class, empty when it has none.
     pub fn category(&self, s: &Signature) -> &str {
         s.class.and_then(|c| self.classes.get(usize::from(c))).map_or("", |c| &c.text)

@@ -60,6 +60,7 @@ pub mod recipient;
 pub mod record;
 #[doc(hidden)]
 pub mod retain;
+mod secrets;
 pub mod segment;
 #[doc(hidden)]
 pub mod signer;
@@ -78,4 +79,5 @@ pub mod writer;
 pub use error::{Error, Mismatch, Result};
 pub use recipient::{Recipient, SecretKey};
 pub use record::{Flags, Kind, Record, Source, Transport};
+pub use secrets::{Locked, guard_secrets};
 pub use writer::{Init, Opened, Policy, Ticket, Writer};

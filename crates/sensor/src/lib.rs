@@ -53,11 +53,8 @@ pub use flows::{
     settle_sealed_ids,
 };
 pub use notices::{Notice, Notices};
-pub use packets::costs::{
-    COSTLY_RULES_SHOWN, format_rule_id, rule_cost_table, write_rule_costs, write_rule_costs_json,
-};
 pub use packets::{
-    Arrivals, Done as PacketsDone, Incident, Input, InputDone, NO_CAPTURE, OpenedOnce,
+    AlertCounts, Arrivals, Done as PacketsDone, Incident, Input, InputDone, NO_CAPTURE, OpenedOnce,
     PacketLogCounts, RELOAD, Run as PacketRun, Trouble, Unwatched, Watch, check_balance,
     finish_packets, has_capture_name, ledger_in_short, list_captures, needs_one_worker,
     open_alert_packet_log, open_packet_log, read_capture,

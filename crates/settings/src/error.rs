@@ -133,6 +133,42 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A rule file that is named by itself can't be read.
+    #[error("{source}: name a text file of rules, plain or packed as .zst")]
+    NamedRuleFile {
+        /// Why not.
+        source: Box<Error>,
+    },
+    /// A variable of rules has no value that they could use.
+    #[error(
+        "configuration: {key}: \"{value}\": {why}: give it another value in the configuration or with --set"
+    )]
+    RuleVariable {
+        /// The key of the configuration.
+        key: String,
+        /// Its value.
+        value: String,
+        /// Why it can't be used.
+        why: String,
+    },
+    /// No rule is left of named files: all were skipped.
+    #[error(
+        "rules: {files}: {skipped} skipped for what they require, none is left: see gabion rules check"
+    )]
+    NoRuleLeft {
+        /// The files.
+        files: String,
+        /// How many rules were skipped.
+        skipped: u32,
+    },
+    /// No rule is left of named files: all were refused.
+    #[error("rules: {}{}: gabion rules check lists each", all_refused(*.refused), first_fault(.first))]
+    AllRulesRefused {
+        /// How many.
+        refused: u32,
+        /// The first fault, with its place.
+        first: Option<String>,
+    },
     /// A file of `--disable-conf`, `--enable-conf` or `--modify-conf` can't be read.
     #[error("--{kind} {}: {source}: name a file of its lines", .path.display())]
     Selection {
@@ -161,6 +197,17 @@ impl Error {
     pub(crate) fn rule_file(path: &Path, source: io::Error) -> Error {
         Error::RuleFile { path: path.to_owned(), source }
     }
+}
+
+fn all_refused(rules: u32) -> String {
+    match rules {
+        1 => "the only rule was refused".to_owned(),
+        n => format!("all {n} rules were refused"),
+    }
+}
+
+fn first_fault(fault: &Option<String>) -> String {
+    fault.as_ref().map_or_else(String::new, |fault| format!(", first {fault}"))
 }
 
 fn included(bytes: u64) -> String {

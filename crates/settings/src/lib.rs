@@ -41,6 +41,7 @@ mod error;
 mod eve_options;
 pub mod limits;
 mod messages;
+mod named_rules;
 mod reputation;
 mod rule_file;
 mod rule_reports;
@@ -59,6 +60,7 @@ pub use countries::load_countries;
 pub use error::Error;
 pub use eve_options::check_eve_options;
 pub use messages::Messages;
+pub use named_rules::{NamedRuleFiles, NamedRules};
 pub use rule_file::{RuleFile, read_rule_file};
 pub use rule_reports::{write_rule_analysis, write_rule_groups};
 pub use rules::{

@@ -24,6 +24,7 @@ const CRATES: &[&str] = &[
     "packet",
     "proto",
     "record",
+    "reports",
     "rules",
     "runtime",
     "scap",

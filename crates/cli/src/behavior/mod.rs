@@ -3,22 +3,16 @@
 //! The runs themselves are those of `gabion_sensor`; here are their options, what is reported of them, and
 //! the exit code.
 
-mod findings;
 pub(crate) mod list;
 pub(crate) mod mute;
-mod ranked;
-mod run_tables;
 pub(crate) mod show;
-mod summary;
-mod troubles;
 
 use crate::command_line::ReadOptions;
-use crate::existing::{self, RUN};
+use crate::existing;
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::SealedFindings;
-use crate::operator_file;
 use crate::standard_error::notices;
-use crate::standard_output;
+use crate::{configuration, standard_output, terminal};
 use gabion_behavior::Settings;
 use gabion_behavior::catalog::not_used;
 use gabion_flowlog::InputReport;
@@ -26,13 +20,14 @@ use gabion_flowlog::limits::FOLLOWED_MAX;
 use gabion_flowlog::source::is_read_once;
 use gabion_outputs::Outputs;
 use gabion_outputs::page::Page;
-use gabion_outputs::profile_store::Written;
 use gabion_outputs::table::thousands;
 use gabion_record::Tree;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::ledger::Ledger;
-use gabion_record::limits::Reached;
 use gabion_record::logs::SECOND;
+use gabion_reports::{
+    FlowFault, FlowReport, FlowRequest, RUN_FILE, add_flows_to_page, flow_faults,
+};
 use gabion_runtime::output::{Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag, clock};
 use gabion_sensor::limits::DEFAULT_BUDGET_MAX;
@@ -41,26 +36,9 @@ use gabion_sensor::{
     GatheredPage, ListFiles, Lists, Notices, OpenedOnce, Ran, Resumed, Sink, are_captures,
     list_logs, load_whitelist, settle_sealed_ids,
 };
-use gabion_settings::limits::CONFIGURATION_BYTES_MAX;
-use gabion_settings::read_yaml_text;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A run that came to its end.
-struct Ended<'a> {
-    reports: &'a [&'a InputReport],
-    ran: &'a Ran,
-    found: &'a Found,
-    /// All inputs together.
-    ledger: Ledger,
-    /// The network engine's own summary, a JSON object.
-    network: Option<String>,
-    /// Profiles in the folder's database.
-    stored: Option<Written>,
-    /// Fixed limits that were reached.
-    limits: Reached,
-}
 
 /// What the network engine reports of a run that was both engines'.
 #[derive(Default)]
@@ -70,15 +48,23 @@ pub(crate) struct NetworkReport {
     pub(crate) json: Option<String>,
 }
 
-/// Runs the verb.
-pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
+/// A run of `read --behavior`, by what its inputs are.
+pub(crate) enum Started {
+    /// Logs of flows, which were read.
+    Flows(Exit),
+    /// Captures, which the network engine has to read. A pipe was looked into, and signals are taken over.
+    Captures(Arc<OpenedOnce>, Option<Signals>),
+}
+
+/// Reads logs of flows, unless the inputs are captures.
+pub(crate) fn run(o: &ReadOptions) -> Result<Started, Fault> {
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
     let signals = Signals::preparing().ok();
     let opened = look_into_pipe(o, signals.as_ref())?;
     let is_finite = o.kind.is_none() && !o.follow;
     if opened.is_capture() || (is_finite && are_captures(&o.inputs)?) {
-        return crate::commands::read::run_captures(o, opened, signals);
+        return Ok(Started::Captures(opened, signals));
     }
     refuse_unused(o)?;
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
@@ -126,13 +112,14 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     });
     // The sink has given its last finding, or the run its last breath: what was sealed is signed.
     let closed = sealed.map_or(Ok(()), |sealed| sealed.finish(o.quiet));
-    match (ended, closed) {
+    let ended = match (ended, closed) {
         (Ok(exit), Err(e)) => {
             eprintln!("{e}");
             Ok(exit.max(e.exit))
         }
         (ended, _) => ended,
-    }
+    };
+    ended.map(Started::Flows)
 }
 
 /// Notices on standard error, none of them in a quiet run.
@@ -252,7 +239,7 @@ fn sink(
     sealed: Option<&SealedFindings>,
 ) -> Result<Sink, Fault> {
     if let Some(path) = &o.report {
-        crate::commands::read::check_report(path)?;
+        existing::check_report(path)?;
     }
     let outputs = FindingOutputs {
         folder: o.log_dir.as_deref(),
@@ -322,24 +309,49 @@ fn end(
         ledger.merge(&report.ledger);
     }
     let NetworkReport { page, json: network } = network;
-    let ended = Ended { reports, ran, found: &found, ledger, network, stored, limits };
-    exit = exit.max(troubles::say(&ended, o, is_cut));
+    let ended = FlowReport { inputs: reports, ran, found: &found, ledger, network, stored, limits };
+    exit = exit.max(report_faults(&ended, o, is_cut));
     if let Err(e) = leave(&ended, o, gathered, page) {
         eprintln!("{e}");
         exit = exit.max(e.exit);
     }
     match (o.json, o.quiet) {
-        (true, _) => standard_output::text(summary::json(&ended)),
+        (true, _) => standard_output::text(ended.json()),
         (false, true) => {}
         // The errors were printed; an empty report would add nothing.
         (false, false) if ended.ledger.passed().items == 0 => {}
-        (false, false) => standard_output::text(summary::text(&ended)),
+        (false, false) => standard_output::text(ended.text(terminal::width())),
+    }
+    exit
+}
+
+/// Prints what was wrong in a run, and returns the exit code that follows.
+fn report_faults(ended: &FlowReport<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
+    let request = FlowRequest {
+        named: &o.inputs,
+        is_live: o.follow || o.netflow.is_some(),
+        has_format: o.kind.is_some(),
+        is_quiet: o.quiet,
+        is_cut,
+    };
+    let mut exit = Exit::Done;
+    for fault in flow_faults(ended, &request) {
+        let fault = match fault {
+            FlowFault::Note(line) => {
+                eprintln!("gabion: {line}");
+                continue;
+            }
+            FlowFault::Input(text) => Fault::input(text),
+            FlowFault::Internal(text) => Fault::internal(text),
+        };
+        eprintln!("{fault}");
+        exit = exit.max(fault.exit);
     }
     exit
 }
 
 /// Bytes for seeds and profiles.
-pub(crate) fn budget(o: &ReadOptions) -> usize {
+fn budget(o: &ReadOptions) -> usize {
     let stated = o.budget.map(|b| b.0);
     let budget = gabion_runtime::memory::process_budget(stated).limit();
     let budget = usize::try_from(budget).unwrap_or(usize::MAX);
@@ -365,39 +377,17 @@ fn refuse(path: &Path, e: std::io::Error) -> Fault {
 
 /// Leaves `run.json` in the folder, and the page about the run.
 fn leave(
-    ended: &Ended<'_>,
+    ended: &FlowReport<'_>,
     o: &ReadOptions,
     gathered: Option<GatheredPage>,
     mut page: Page,
 ) -> Result<(), Fault> {
     if let Some(folder) = &o.log_dir {
-        let path = folder.join(RUN);
-        let text = summary::json(ended);
-        write_whole(&path, text.as_bytes()).map_err(|e| refuse(&path, e))?;
+        let path = folder.join(RUN_FILE);
+        write_whole(&path, ended.json().as_bytes()).map_err(|e| refuse(&path, e))?;
     }
     let (Some(path), Some(gathered)) = (&o.report, gathered) else { return Ok(()) };
-    let c = &ended.ran.counts;
-    for (name, n) in [
-        ("flows", c.flows),
-        ("sources", c.sources),
-        ("windows", c.windows),
-        ("evidence", c.evidence),
-        ("findings", c.findings),
-        ("alerts of hosts", c.alerts),
-    ] {
-        page.counts.push((name.to_owned(), n));
-    }
-    for report in ended.reports {
-        let (path, ledger) = (report.path.display().to_string(), report.ledger.to_string());
-        let error = report.error.as_ref().map_or_else(String::new, |e| format!(": {e}"));
-        page.inputs.push((path, format!("{ledger}{error}")));
-    }
-    page.named = o.inputs.iter().map(|path| path.display().to_string()).collect();
-    page.ledger.push(("records".to_owned(), ended.ledger.to_string()));
-    page.ledger.push(("sources".to_owned(), ended.ran.sources.to_string()));
-    page.findings_total = c.findings;
-    let span = (c.records > 0).then_some((c.first, c.last));
-    page.span = page.span.or(span);
+    add_flows_to_page(ended, &o.inputs, &mut page);
     gathered.fill(ended.found, &mut page);
     write_whole(path, page.html().as_bytes()).map_err(|e| refuse(path, e))
 }
@@ -410,19 +400,10 @@ struct Configured {
     known: AddressBook,
 }
 
-/// The configuration in a file.
-fn tree(path: &Path) -> Result<Tree, Fault> {
-    let shown = path.display();
-    let text = operator_file::text(path, CONFIGURATION_BYTES_MAX)
-        .map_err(|e| Fault::input(format!("{shown}: {e}: name a configuration with -c")))?;
-    read_yaml_text(&shown.to_string(), &text)
-        .map_err(|e| Fault::input(format!("{e}: fix the configuration or leave out -c")))
-}
-
 /// Thresholds of Slips' YAML, with `--set`, and the lists it and `--intel` name.
 fn settings(o: &ReadOptions) -> Result<Configured, Fault> {
     let mut tree = match &o.engine.config {
-        Some(path) => tree(path)?,
+        Some(path) => configuration::read_tree(path)?,
         None => Tree::default(),
     };
     for set in &o.engine.sets {
@@ -476,6 +457,7 @@ fn say_unused(tree: &Tree) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gabion_settings::read_yaml_text;
 
     /// Every key of Slips' own configuration is honoured or named with a reason.
     #[test]

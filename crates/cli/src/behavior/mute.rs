@@ -1,18 +1,16 @@
 //! `gabion behavior mute`: adds an entry to the whitelist, with its end and its reason, and shows beforehand which
 //! findings of a run it would have hidden.
 
-use super::findings::{Line, read, second};
 use crate::exit::{Exit, Fault};
-use crate::{moments, operator_file, standard_output, values};
+use crate::{configuration, moments, operator_file, standard_output, terminal, values};
 use clap::Args;
 use gabion_behavior::whitelist::{Whitelist, known_type};
-use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::Ip;
 use gabion_record::json::Json;
-use gabion_record::logs::{SECOND, TimeNs};
+use gabion_record::logs::SECOND;
+use gabion_reports::MutePreview;
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use gabion_runtime::output::{Existing, OutputFile};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -50,9 +48,6 @@ pub(crate) struct MuteOptions {
     json: bool,
 }
 
-/// Findings that a preview shows singly.
-const ROWS: usize = 10;
-
 /// Runs the verb.
 pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
     let now = i64::try_from(gabion_runtime::clock::epoch_ns()).unwrap_or(i64::MAX) / SECOND;
@@ -65,7 +60,7 @@ pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
         return Err(Fault::usage(format!("{}: {}: {forms}", o.what, why.error)));
     }
     if let Some(folder) = &o.preview {
-        return preview(o, &entry, &list, folder);
+        return preview(&entry, list, folder, o.json);
     }
     let path = file(o)?;
     let line = append(&path, &entry)?;
@@ -169,7 +164,7 @@ fn file(o: &MuteOptions) -> Result<PathBuf, Fault> {
     let Some(config) = &o.config else {
         return Err(Fault::usage(format!("no whitelist to write to: {hint}")));
     };
-    let tree = super::tree(config)?;
+    let tree = configuration::read_tree(config)?;
     let named = tree.text("whitelists.local_whitelist_path").map(str::trim);
     let named = named.filter(|path| !path.is_empty()).ok_or_else(|| {
         let config = config.display();
@@ -204,98 +199,12 @@ fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
     Ok(before.lines().count() as u64 + 1)
 }
 
-/// What an entry would have suppressed of a run.
-#[derive(Debug, Default)]
-struct Hidden<'l> {
-    /// Of each type: how many, of how many.
-    kinds: BTreeMap<&'l str, (u64, u64)>,
-    lines: Vec<&'l Line>,
-    /// Hosts of which nothing is left.
-    gone: BTreeSet<&'l str>,
-    /// Alerts about hosts rest on sums, which would be smaller.
-    hosts: BTreeSet<&'l str>,
-}
-
-impl<'l> Hidden<'l> {
-    fn of(all: &'l [Line], list: &Whitelist) -> Hidden<'l> {
-        let mut hidden = Hidden::default();
-        let mut left = BTreeSet::new();
-        for line in all {
-            let of = hidden.kinds.entry(&line.kind).or_default();
-            of.1 += 1;
-            let ts = TimeNs(second(&line.when).saturating_mul(SECOND));
-            if list.ignores(&line.kind, &line.source, &line.target, ts) {
-                of.0 += 1;
-                hidden.lines.push(line);
-                hidden.hosts.insert(&line.source);
-            } else {
-                left.insert(line.source.as_str());
-            }
-        }
-        hidden.kinds.retain(|_, of| of.0 > 0);
-        hidden.gone = hidden.hosts.difference(&left).copied().collect();
-        hidden
-    }
-}
-
-fn preview(o: &MuteOptions, entry: &str, list: &Whitelist, folder: &Path) -> Result<Exit, Fault> {
-    let all = read(folder, &mut |_| ())?;
-    let hidden = Hidden::of(&all, list);
-    let said = match o.json {
-        true => as_json(entry, &hidden, all.len()),
-        false => text(entry, &hidden, all.len()),
-    };
-    standard_output::text(&said);
-    Ok(if hidden.lines.is_empty() { Exit::No } else { Exit::Done })
-}
-
-fn text(entry: &str, hidden: &Hidden<'_>, all: usize) -> String {
-    let mut out = format!("{entry}\nNothing was written: this is a preview.\n");
-    let count = hidden.lines.len();
-    if count == 0 {
-        let _ =
-            writeln!(out, "It would have kept back none of {} findings.", thousands(all as u64));
-        return out;
-    }
-    let _ = writeln!(
-        out,
-        "It would have kept back {} of {} findings; of {} hosts nothing would be left.\n",
-        thousands(count as u64),
-        thousands(all as u64),
-        thousands(hidden.gone.len() as u64)
-    );
-    let right = Align::Right;
-    let mut table = Table::new(&[("TYPE", Align::Left), ("KEPT BACK", right), ("OF", right)]);
-    for (kind, of) in &hidden.kinds {
-        table.row([(*kind).to_owned(), thousands(of.0), thousands(of.1)]);
-    }
-    out.push_str(&table.render(crate::commands::terminal_width()));
-    out.push('\n');
-    let left = Align::Left;
-    let mut table = Table::new(&[("WHEN", left), ("LEVEL", left), ("IN WORDS", left)]);
-    for line in hidden.lines.iter().take(ROWS) {
-        let when = line.when.get(..19).unwrap_or(&line.when).replace('T', " ");
-        table.row([when, line.level.to_string(), line.text.clone()]);
-    }
-    out.push_str(&table.render(crate::commands::terminal_width()));
-    if count > ROWS {
-        let _ = writeln!(out, "{} more: --json has them all", thousands((count - ROWS) as u64));
-    }
-    out
-}
-
-fn as_json(entry: &str, hidden: &Hidden<'_>, all: usize) -> String {
-    let mut j = Json::new();
-    j.open();
-    j.field("entry", entry);
-    j.number("findings", all as u64);
-    j.number("kept_back", hidden.lines.len() as u64);
-    j.open_array_key("hosts_without_findings");
-    hidden.gone.iter().for_each(|host| j.item(host));
-    j.close_array();
-    j.open_array_key("kept_back_findings");
-    hidden.lines.iter().for_each(|line| super::list::json_of(line, &mut j));
-    j.close_array();
-    j.close();
-    j.into_line()
+fn preview(entry: &str, list: Whitelist, folder: &Path, is_json: bool) -> Result<Exit, Fault> {
+    let hidden = MutePreview::read(folder, entry, list)?;
+    hidden.warning().iter().for_each(|warning| eprintln!("gabion: {warning}"));
+    standard_output::text(match is_json {
+        true => hidden.json(),
+        false => hidden.text(terminal::width()),
+    });
+    Ok(if hidden.is_empty() { Exit::No } else { Exit::Done })
 }

@@ -2,14 +2,10 @@
 
 pub(crate) mod doctor;
 pub(crate) mod read;
-mod rule_files;
-mod rules_check;
+mod rules;
 mod rules_cost;
-mod rules_list;
 mod rules_test;
-mod rules_why;
-
-pub(crate) use rules_why::rule_id;
+mod with_rules;
 
 use crate::arguments;
 use crate::command_line::{BehaviorVerb, RulesVerb, Verb};
@@ -38,9 +34,9 @@ pub(crate) fn run(args: &[OsString]) -> u8 {
             read::run(&o)
         }
         Verb::Rules { verb } => match verb {
-            RulesVerb::Check(o) => rules_check::run(&o),
-            RulesVerb::List(o) => rules_list::run(&o),
-            RulesVerb::Why(o) => rules_why::run(&o),
+            RulesVerb::Check(o) => rules::check(&o),
+            RulesVerb::List(o) => rules::list(&o),
+            RulesVerb::Why(o) => rules::why(&o),
             RulesVerb::Cost(o) => rules_cost::run(&o),
             RulesVerb::Test(o) => rules_test::run(&o),
         },
@@ -86,20 +82,4 @@ fn say(e: &clap::Error, args: &[OsString]) {
         true => eprintln!("{}", crate::secrets::redacted(text.trim_end())),
         false => standard_output::text(text),
     }
-}
-
-/// Columns of the terminal that standard output is, if it is one.
-pub(crate) fn terminal_width() -> Option<u16> {
-    std::io::stdout().is_terminal().then(|| {
-        let stated = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-        stated.or_else(gabion_outputs::table::terminal_columns).unwrap_or(80)
-    })
-}
-
-/// Makes the folder that outputs go to, when it is not there.
-///
-/// # Errors
-/// The path and what is wrong with it.
-pub(crate) fn make_folder(folder: &std::path::Path) -> Result<(), String> {
-    gabion_runtime::output::make_folder(folder).map_err(|e| format!("{}: {e}", folder.display()))
 }

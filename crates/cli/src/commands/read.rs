@@ -1,40 +1,31 @@
 //! `gabion read`: captures in, findings and the ledger out.
 
-use super::rule_files::{self, Say};
-use super::terminal_width;
-use crate::behavior::{self, NetworkReport};
+use super::with_rules::{self, EngineUse};
+use crate::behavior::{self, NetworkReport, Started};
 use crate::command_line::ReadOptions;
-use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::SealedFindings;
 use crate::progress::Progress;
-use crate::report::{self, Report};
-use crate::standard_output;
-use crate::{configuration, standard_error};
+use crate::{configuration, existing, standard_error, standard_output, terminal};
 use gabion_capture::filter::Filter;
 use gabion_flowlog::Line;
 use gabion_flowlog::source::LineRead;
 use gabion_net::Engine;
 use gabion_outputs::kinds::configured_file_paths;
 use gabion_outputs::packet_log::PacketLogSettings;
-use gabion_outputs::page::{AlertFlow, AlertedHost, Page, RuleAlert};
 use gabion_outputs::table::thousands;
-use gabion_outputs::{AlertSeen, AlertTally, EventCounts, HostAlerts, OutputError, Outputs};
+use gabion_outputs::{EventCounts, OutputError, Outputs};
 use gabion_record::Tree;
-use gabion_record::budget::ByteSize;
-use gabion_record::logs::TimeNs;
-use gabion_rules::Counts;
+use gabion_reports::{LoadDetail, PacketReport, RUN_FILE, packet_page, write_rule_costs};
 use gabion_runtime::clock;
-use gabion_runtime::output::{self, Existing, write_whole};
+use gabion_runtime::output::{Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::{
-    AddressBook, Incident, Input, InputDone, NO_CAPTURE, OpenedOnce, PacketLogCounts, PacketRun,
-    PacketsDone, Watch, check_balance, finish_packets, has_capture_name, is_capture, list_captures,
-    needs_one_worker, open_alert_packet_log, open_packet_log, write_rule_costs,
+    AddressBook, Incident, Input, NO_CAPTURE, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone,
+    Watch, check_balance, finish_packets, has_capture_name, is_capture, list_captures,
+    needs_one_worker, open_alert_packet_log, open_packet_log,
 };
-use gabion_settings::{
-    EngineMode, WorkerPlan, build_engine, check_eve_options, load_output_scripts, unknown_keys_line,
-};
+use gabion_settings::{WorkerPlan, check_eve_options, unknown_keys_line};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,14 +77,17 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         return Err(Fault::usage(format!("--fail-on: {said}")));
     }
     if o.behavior {
-        return crate::behavior::run(o);
+        return match behavior::run(o)? {
+            Started::Flows(exit) => Ok(exit),
+            Started::Captures(opened, signals) => run_captures(o, opened, signals),
+        };
     }
     run_captures(o, Arc::default(), None)
 }
 
 /// Reads captures; with `--behavior` what they hold goes to the behaviour engine too. `opened`: a pipe
 /// that was looked into; `signals`: where they are taken over already.
-pub(crate) fn run_captures(
+fn run_captures(
     o: &ReadOptions,
     opened: Arc<OpenedOnce>,
     signals: Option<Signals>,
@@ -120,7 +114,7 @@ pub(crate) fn run_captures(
     let existing = existing(o, &config)?;
     let mut known = AddressBook::default();
     if let Some(path) = &o.report {
-        check_report(path)?;
+        existing::check_report(path)?;
         if !o.behavior {
             known = AddressBook::of(&config)?;
         }
@@ -143,7 +137,14 @@ pub(crate) fn run_captures(
         true => Some(behavior::attach(o, &mut outputs, existing, sealed.as_ref())?),
         false => None,
     };
-    let (engine, counts) = engine(o, &config, &outputs)?;
+    let for_use = EngineUse {
+        wants: outputs.wants(),
+        detail: LoadDetail::of(o.quiet, o.verbose),
+        // One packet in 64 is timed anyway.
+        profile: Some(o.profile_rules),
+        log_dir: o.log_dir.as_deref(),
+    };
+    let (engine, counts) = with_rules::engine(&o.engine, &config, for_use)?;
     let loaded = started.elapsed();
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
     let mut run = PacketRun::new(&engine, &budget, &stop, counts);
@@ -180,20 +181,20 @@ pub(crate) fn run_captures(
             done.counters.packets as f64 / reading.max(1e-9)
         );
     }
-    let report = Report {
+    let report = PacketReport {
         done: &done,
         outputs: &outputs,
         engine: &engine,
         memory: o.profile_memory,
         costs: o.profile_rules,
-        exit,
+        exit: exit.code(),
     };
     // What doctor looks at: budgets too, whether asked for or not.
-    let run_json = report::json(&Report { memory: true, ..report });
+    let run_json = PacketReport { memory: true, ..report }.json();
     if let (Some(folder), None) = (&o.log_dir, &tap) {
-        exit = exit.max(leave(&folder.join(RUN), &run_json));
+        exit = exit.max(leave(&folder.join(RUN_FILE), &run_json));
     }
-    let mut page = page(&done, &outputs, o);
+    let mut page = packet_page(&done, &outputs, &o.inputs);
     let is_one_object = o.json && tap.is_some();
     if !is_one_object {
         write_report(&report, o);
@@ -218,12 +219,6 @@ fn leave(path: &Path, text: &str) -> Exit {
     let Err(e) = write_whole(path, text.as_bytes()) else { return Exit::Done };
     eprintln!("{}", Fault::environment(format!("{}: {e}: choose another place", path.display())));
     Exit::Environment
-}
-
-/// A page that can't be written is better reported before a long run than after it.
-pub(crate) fn check_report(path: &Path) -> Result<(), Fault> {
-    output::check(path)
-        .map_err(|e| Fault::environment(format!("{}: {e}: choose another place", path.display())))
 }
 
 /// What is done with what an earlier run left in the folder.
@@ -278,7 +273,8 @@ fn open_configured(
         )));
     }
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
-    super::make_folder(folder).map_err(refuse)?;
+    gabion_runtime::output::make_folder(folder)
+        .map_err(|e| refuse(format!("{}: {e}", folder.display())))?;
     let mut frames = |name: &str, node: &Tree| {
         open_packet_log(name, node, folder, logged).map_err(OutputError::of_destination)
     };
@@ -308,43 +304,6 @@ fn say_packet_log(sum: &EventCounts, logged: &PacketLogCounts, o: &ReadOptions) 
             sum.packet_log_missing
         );
     }
-}
-
-fn engine(
-    o: &ReadOptions,
-    config: &Tree,
-    outputs: &Outputs,
-) -> Result<(Arc<Engine>, Counts), Fault> {
-    let catalog = gabion_proto::registry::catalog();
-    let mut counts = Counts::default();
-    let rules = match o.engine.rules.as_slice() {
-        [] => None,
-        files => {
-            let compiled =
-                rule_files::compile(files, config, &catalog, false, &o.engine.selection.files())?;
-            rule_files::say(&compiled, Say::of(o.quiet, o.verbose));
-            rule_files::is_any_left(&compiled)?;
-            counts = compiled.set.counts;
-            Some((compiled.set, compiled.datasets))
-        }
-    };
-    let mode = EngineMode {
-        inline: o.engine.simulate_ips,
-        checksums: o.engine.checksums(),
-        // One packet in 64 is timed anyway.
-        profile: Some(o.profile_rules),
-        ..EngineMode::default()
-    };
-    let scripts = standard_error::script_setup(config);
-    let scripts = match &o.log_dir {
-        Some(folder) => load_output_scripts(scripts, config, folder),
-        None => scripts,
-    };
-    let mut wants = outputs.wants();
-    wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
-    let engine = build_engine(config, rules, catalog, wants, mode, scripts)
-        .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
-    Ok((Arc::new(engine), counts))
 }
 
 /// How many threads inspect.
@@ -443,112 +402,13 @@ fn judge(done: &PacketsDone, outputs: &Outputs, o: &ReadOptions) -> Exit {
     exit
 }
 
-/// What the page about a run shows of the network engine.
-fn page(done: &PacketsDone, outputs: &Outputs, o: &ReadOptions) -> Page {
-    let tally = outputs.tally();
-    let are_several = done.inputs.len() > 1;
-    let flow = |seen: &AlertSeen| AlertFlow {
-        ts: moment(seen.ts_ns),
-        ends: seen.ends(),
-        flow_id: seen.flow_id,
-        packet: seen.packet,
-        capture: seen.capture.as_deref().filter(|_| are_several).unwrap_or_default().to_owned(),
-    };
-    let mut rules: Vec<RuleAlert> = tally
-        .alerts
-        .iter()
-        .map(|a| RuleAlert {
-            gid: a.gid,
-            sid: a.sid,
-            msg: a.msg.clone(),
-            severity: a.severity,
-            count: a.count,
-            flows: a.seen.iter().map(flow).collect(),
-        })
-        .collect();
-    rules.sort_by(|a, b| (a.severity, b.count, a.sid).cmp(&(b.severity, a.count, b.sid)));
-    let alerts = rules.iter().map(|r| r.count).sum();
-    let stages = done.ledgers.by_stage();
-    let hosts = tally.hosts();
-    let read = || done.inputs.iter().filter(|i| i.error.is_none());
-    let spans = || read().filter_map(|i| i.span_ns);
-    let span = spans().map(|s| s.0).min().zip(spans().map(|s| s.1).max());
-    Page {
-        named: o.inputs.iter().map(|path| path.display().to_string()).collect(),
-        span: span.map(|(first, last)| (moment(first), moment(last))),
-        inputs: done.inputs.iter().map(input).collect(),
-        counts: [
-            ("packets", done.counters.packets, true),
-            ("captures", read().count() as u64, are_several),
-            ("alerts of rules", alerts, true),
-        ]
-        .into_iter()
-        .filter(|(_, _, is_shown)| *is_shown)
-        .map(|(name, n, _)| (name.to_owned(), n))
-        .collect(),
-        has_network: true,
-        alerted_total: hosts.len() as u64,
-        alerted: hosts
-            .into_iter()
-            .take(HOSTS_SHOWN)
-            .map(|host| alerted(host, &tally.alerts, &flow))
-            .collect(),
-        rules,
-        records: tally.records.clone(),
-        ledger: stages.iter().map(|e| (e.stage.clone(), e.ledger.to_string())).collect(),
-        ..Page::default()
-    }
-}
-
-/// Hosts in alerts that the page shows, and rules of each.
-const HOSTS_SHOWN: usize = 50;
-const RULES_SHOWN: usize = 10;
-
-/// A host with its rules, each with the first alert that it is an end of, where that is known.
-fn alerted(
-    host: HostAlerts,
-    alerts: &[AlertTally],
-    flow: &dyn Fn(&AlertSeen) -> AlertFlow,
-) -> AlertedHost {
-    let first = |gid: u32, sid: u32| {
-        let rule = alerts.iter().find(|a| (a.gid, a.sid) == (gid, sid))?;
-        rule.seen.iter().find(|seen| seen.has_end(&host.ip)).map(flow)
-    };
-    let rules = host.rules.iter().take(RULES_SHOWN);
-    AlertedHost {
-        rules: rules.map(|(gid, sid, n)| (*gid, *sid, *n, first(*gid, *sid))).collect(),
-        alerts: host.count,
-        severity: host.severity,
-        ip: host.ip,
-    }
-}
-
-/// A moment of a capture.
-fn moment(ns: u64) -> TimeNs {
-    TimeNs(i64::try_from(ns).unwrap_or(i64::MAX))
-}
-
-/// What happened to a capture.
-fn input(done: &InputDone) -> (String, String) {
-    let mut text = match &done.error {
-        Some(e) => e.clone(),
-        None => format!("{} packets, {}", thousands(done.frames), ByteSize(done.bytes)),
-    };
-    if let Some((first, last)) = done.span_ns {
-        let at = |ns| moment(ns).iso().to_string().chars().take(19).collect::<String>();
-        text = format!("{text}, {} to {} UTC", at(first), at(last)).replace('T', " ");
-    }
-    done.notes.iter().for_each(|note| text = format!("{text}; {note}"));
-    (done.path.display().to_string(), text)
-}
-
-fn write_report(report: &Report<'_>, o: &ReadOptions) {
+fn write_report(report: &PacketReport<'_>, o: &ReadOptions) {
     let text = match (o.json, o.quiet) {
-        (true, _) => report::json(report),
+        (true, _) => report.json(),
         (false, true) => return,
         // Their errors were printed; an empty report would add nothing.
         (false, false) if is_all_refused(report.done) => return,
-        (false, false) => report::text(report, terminal_width()),
+        (false, false) => report.text(terminal::width()),
     };
     standard_output::text(&text);
 }

@@ -1,16 +1,14 @@
 //! `gabion rules cost`: captures read with every inspection timed, and where the time went.
 
-use super::{rule_files, terminal_width};
+use super::with_rules::{self, EngineUse};
 use crate::command_line::CostOptions;
 use crate::exit::{Exit, Fault};
-use crate::standard_output;
-use crate::{configuration, standard_error};
+use crate::{configuration, standard_error, standard_output, terminal};
 use gabion_outputs::Outputs;
 use gabion_record::json::Json;
+use gabion_reports::{LoadDetail, rule_cost_table, write_rule_costs_json};
 use gabion_runtime::StopFlag;
-use gabion_sensor::{PacketRun, list_captures, rule_cost_table, write_rule_costs_json};
-use gabion_settings::{EngineMode, build_engine};
-use std::sync::Arc;
+use gabion_sensor::{PacketRun, list_captures};
 
 /// Runs the verb.
 pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
@@ -18,30 +16,14 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
         return Err(Fault::usage("rules cost: no rules: name a rule file with -S"));
     }
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
-    let catalog = gabion_proto::registry::catalog();
-    let compiled = rule_files::compile(
-        &o.engine.rules,
-        &config,
-        &catalog,
-        false,
-        &o.engine.selection.files(),
-    )?;
-    rule_files::say(&compiled, rule_files::Say::Counts);
-    rule_files::is_any_left(&compiled)?;
-    let counts = compiled.set.counts;
     let mut outputs = Outputs::counting(&config);
-    let mode = EngineMode {
-        inline: o.engine.simulate_ips,
-        checksums: o.engine.checksums(),
+    let for_use = EngineUse {
+        wants: outputs.wants(),
+        detail: LoadDetail::Counts,
         profile: Some(!o.sampled),
-        ..EngineMode::default()
+        log_dir: None,
     };
-    let wants = outputs.wants();
-    let rules = Some((compiled.set, compiled.datasets));
-    let engine =
-        build_engine(&config, rules, catalog, wants, mode, standard_error::script_setup(&config))
-            .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
-    let engine = Arc::new(engine);
+    let (engine, counts) = with_rules::engine(&o.engine, &config, for_use)?;
     let budget = gabion_runtime::memory::process_budget(None);
     let stop = StopFlag::new();
     let run = PacketRun::new(&engine, &budget, &stop, counts);
@@ -65,7 +47,7 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
         j.close();
         standard_output::text(format!("{}\n", String::from_utf8_lossy(j.bytes())));
     } else {
-        standard_output::text(rule_cost_table(&done.costs, &engine, o.rows, terminal_width()));
+        standard_output::text(rule_cost_table(&done.costs, &engine, o.rows, terminal::width()));
     }
     Ok(exit)
 }

@@ -1,33 +1,19 @@
 //! `gabion rules test`: which rule alerts how often in which capture.
-//!
-//! The rules are compiled once and shared; every capture is read by a worker of its own, so no
-//! state of one capture (flows, thresholds, bits) changes the result of another. Captures are read
-//! by several threads; the answer is sorted and does not depend on how many.
 
-use super::rule_files;
+use super::with_rules::{self, EngineUse};
 use crate::command_line::TestOptions;
 use crate::exit::{Exit, Fault};
-use crate::operator_file;
-use crate::standard_output;
-use crate::{configuration, standard_error};
-use gabion_net::Engine;
-use gabion_record::eve::*;
+use crate::{configuration, operator_file, standard_output};
+use gabion_record::eve::Wants;
+use gabion_reports::LoadDetail;
+use gabion_rules::format_rule_id;
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
-use gabion_sensor::{Input, format_rule_id, has_capture_name, list_captures, read_capture};
-use gabion_settings::{EngineMode, build_engine};
+use gabion_sensor::{AlertCounts, has_capture_name, list_captures};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-/// Stack of a reading thread: as much as a program's first thread has.
-const STACK_BYTES: usize = 8 << 20;
-
-/// Alerts by generator and signature.
-type Counts = BTreeMap<(u32, u32), u64>;
-/// The same by file.
+/// Alerts by file, generator and signature.
 type FileCounts = BTreeMap<(String, u32, u32), u64>;
 
 /// A capture to read.
@@ -39,41 +25,22 @@ struct Capture {
     is_named: bool,
 }
 
-/// The outcome of one capture.
-enum Outcome {
-    Read(Counts),
-    Unreadable(String),
-    Crashed,
-}
-
 /// Runs the verb.
 pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
     if o.engine.rules.is_empty() {
         return Err(Fault::usage("rules test: no rules: name a rule file with -S"));
     }
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
-    let catalog = gabion_proto::registry::catalog();
-    let compiled = rule_files::compile(
-        &o.engine.rules,
-        &config,
-        &catalog,
-        false,
-        &o.engine.selection.files(),
-    )?;
-    rule_files::say(&compiled, rule_files::Say::of(false, o.verbose));
-    rule_files::is_any_left(&compiled)?;
-    let mode = EngineMode {
-        inline: o.engine.simulate_ips,
-        checksums: o.engine.checksums(),
-        ..EngineMode::default()
+    let for_use = EngineUse {
+        wants: Wants::default(),
+        detail: LoadDetail::of(false, o.verbose),
+        profile: None,
+        log_dir: None,
     };
-    let wants = Wants::default();
-    let rules = Some((compiled.set, compiled.datasets));
-    let engine =
-        build_engine(&config, rules, catalog, wants, mode, standard_error::script_setup(&config))
-            .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
+    let (engine, _) = with_rules::engine(&o.engine, &config, for_use)?;
     let captures = captures(&o.captures)?;
-    let outcomes = read_all(&Arc::new(engine), &captures, o.jobs);
+    let paths: Vec<&Path> = captures.iter().map(|capture| capture.path.as_path()).collect();
+    let outcomes = AlertCounts::of_captures(&engine, &paths, o.jobs);
     let (counts, exit) = gather(&captures, outcomes);
     match &o.expect {
         Some(path) => compare(path, &counts, exit),
@@ -98,64 +65,19 @@ fn captures(inputs: &[PathBuf]) -> Result<Vec<Capture>, Fault> {
     Ok(all)
 }
 
-fn read_all(engine: &Arc<Engine>, captures: &[Capture], jobs: Option<usize>) -> Vec<Outcome> {
-    let jobs = jobs
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-        .clamp(1, captures.len().max(1));
-    let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::default();
-    let work = || {
-        while let Some((at, capture)) = take(&next, captures) {
-            let outcome = read_one(engine, &capture.path);
-            outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
-        }
-    };
-    std::thread::scope(|scope| {
-        let started = (0..jobs).filter_map(|n| {
-            let thread = std::thread::Builder::new().name(format!("test {n}"));
-            thread.stack_size(STACK_BYTES).spawn_scoped(scope, work).ok()
-        });
-        if started.count() == 0 {
-            work();
-        }
-    });
-    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    outcomes.sort_by_key(|(at, _)| *at);
-    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
-}
-
-fn take<'c>(next: &AtomicUsize, captures: &'c [Capture]) -> Option<(usize, &'c Capture)> {
-    let at = next.fetch_add(1, Ordering::Relaxed);
-    Some((at, captures.get(at)?))
-}
-
-fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
-    // A fault of the engine costs this capture and is reported; the others are still read.
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let mut sink = AlertCounts::default();
-        let input = Input { path: path.to_path_buf(), is_named: true };
-        let done = read_capture(engine, &input, &mut sink);
-        match done.error {
-            None => Outcome::Read(sink.counts),
-            Some(e) => Outcome::Unreadable(e),
-        }
-    }));
-    outcome.unwrap_or(Outcome::Crashed)
-}
-
 /// Adds up the findings and reports what could not be read.
-fn gather(captures: &[Capture], outcomes: Vec<Outcome>) -> (FileCounts, Exit) {
+fn gather(captures: &[Capture], outcomes: Vec<AlertCounts>) -> (FileCounts, Exit) {
     let mut all = FileCounts::new();
     let mut exit = Exit::Done;
     let mut others = 0;
     for (capture, outcome) in captures.iter().zip(outcomes) {
         match outcome {
-            Outcome::Read(counts) => {
+            AlertCounts::Counted(counts) => {
                 for ((gid, sid), n) in counts {
                     *all.entry((capture.name.clone(), gid, sid)).or_default() += n;
                 }
             }
-            Outcome::Unreadable(e) if capture.is_named || has_capture_name(&capture.path) => {
+            AlertCounts::Unreadable(e) if capture.is_named || has_capture_name(&capture.path) => {
                 eprintln!(
                     "{}",
                     Fault::input(format!(
@@ -167,8 +89,8 @@ fn gather(captures: &[Capture], outcomes: Vec<Outcome>) -> (FileCounts, Exit) {
                     exit = exit.max(Exit::Input);
                 }
             }
-            Outcome::Unreadable(_) => others += 1,
-            Outcome::Crashed => {
+            AlertCounts::Unreadable(_) => others += 1,
+            AlertCounts::Failed => {
                 let path = capture.path.display();
                 eprintln!("{}", Fault::internal(format!("{path}: the engine failed: left out")));
                 exit = Exit::Internal;
@@ -242,26 +164,6 @@ fn expectations(text: &str) -> Result<Expectations, String> {
         *map.entry((file.to_string(), sid.trim().to_string())).or_default() += n;
     }
     Ok((map, has_files))
-}
-
-/// A sink that only counts alerts.
-#[derive(Default)]
-struct AlertCounts {
-    counts: Counts,
-}
-
-impl NetSink for AlertCounts {
-    fn alert(&mut self, r: &AlertRecord<'_>) {
-        *self.counts.entry((r.signature.gid, r.signature.sid)).or_default() += 1;
-    }
-    fn app(&mut self, _: &AppRecord<'_>) {}
-    fn file(&mut self, _: &FileRecord<'_>) {}
-    fn file_chunk(&mut self, _: &FileChunk<'_>) {}
-    fn flow(&mut self, _: &FlowRecord<'_>) {}
-    fn anomaly(&mut self, _: &AnomalyRecord<'_>) {}
-    fn dropped(&mut self, _: &DropRecord<'_>) {}
-    fn packet(&mut self, _: &PacketRecord<'_>) {}
-    fn arp(&mut self, _: &Header<'_>, _: &dyn WriteObject) {}
 }
 
 #[cfg(test)]

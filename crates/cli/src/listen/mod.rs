@@ -8,7 +8,7 @@ mod options;
 pub(crate) use options::ListenOptions;
 
 use crate::exit::{Exit, Fault};
-use crate::log::folders::{guard_secrets, state_of};
+use crate::log::folders::state_of;
 use crate::log::{LogFault, init, push_fault};
 use crate::operator_file;
 use gabion_intake::limits::KEY_FILE_BYTES_MAX;
@@ -23,7 +23,7 @@ use gabion_logs::framing::Framing;
 use gabion_runtime::Signals;
 use gabion_seal::durable::{LogFolder, OnFull};
 use gabion_seal::record::Transport;
-use gabion_seal::{Policy, Recipient};
+use gabion_seal::{Policy, Recipient, guard_secrets};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -10,17 +10,16 @@ mod show;
 use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
 use crate::operator_file;
-use crate::report;
 use crate::standard_output;
 use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
+use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::{
     Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, RELOAD, Trouble, Watch,
     check_balance, finish_packets, ledger_in_short, needs_one_worker, open_packet_log,
-    write_rule_costs,
 };
 use gabion_settings::{
     EngineMode, Messages, RuleRequest, WorkerPlan, build_engine, built_in_configuration,
@@ -577,7 +576,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         log.error(module, &e);
         code |= i32::from(module == "output");
     }
-    if let Some(said) = report::checksums(&done, "-k none or pcap-file.checksum-checks: no") {
+    if let Some(said) = wrong_checksums_line(&done, "-k none or pcap-file.checksum-checks: no") {
         log.warning("pcap", &said);
     }
     if let Err(fault) = check_balance(&done) {

@@ -1,6 +1,7 @@
 //! Reports on a rule set: Suricata's engine analysis, flowbits that no rule sets, rules that cost
 //! more than others, rules that can never match here.
 
+mod explain;
 pub mod flowbits;
 mod groups;
 mod json;
@@ -10,6 +11,7 @@ use crate::ruleset::Ruleset;
 use crate::signature::{BufferRef, RuleType, Signature};
 use gabion_record::applayer::Catalog;
 
+pub use explain::explain_rule;
 pub use groups::{GroupOptions, rule_groups};
 pub use json::{patterns_json, rule_json};
 pub use text::{fast_pattern_report, rule_report};

@@ -2,9 +2,9 @@
 
 #[cfg(test)]
 mod acted_fault;
+mod alert_counts;
 mod arrivals;
 mod capture;
-pub(crate) mod costs;
 mod ending;
 mod incidents;
 mod input;
@@ -15,6 +15,7 @@ mod run;
 mod single;
 mod stats;
 
+pub use alert_counts::AlertCounts;
 pub use arrivals::Arrivals;
 pub use capture::NO_CAPTURE;
 pub use ending::{check_balance, finish_packets, ledger_in_short};

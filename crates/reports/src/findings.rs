@@ -1,6 +1,6 @@
 //! `alerts.json` read again: what a run has found, as typed values.
 
-use crate::exit::Fault;
+use crate::Error;
 use crate::limits::FINDING_BYTES_MAX;
 use gabion_flowlog::json::{self, Value, members};
 use gabion_outputs::triage::{Seen, Whom};
@@ -80,28 +80,27 @@ pub(crate) fn second(iso: &str) -> i64 {
     iso.parse::<jiff::Timestamp>().map_or(0, |t| t.as_second())
 }
 
-/// Each finding as it was reported last, in the order of the first reports. `each` receives every report.
+/// The findings of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    /// Each finding as it was reported last, in the order of the first reports.
+    pub(crate) all: Vec<Line>,
+    /// Alerts about hosts.
+    pub(crate) alerts: Vec<Line>,
+    /// A warning about lines that were left out.
+    pub(crate) warning: Option<String>,
+}
+
+/// The findings in a folder, or only those that an address is a source of, with the alerts about it. `each` receives
+/// every report.
 ///
 /// # Errors
 /// When the folder has no findings.
-pub(crate) fn read(folder: &Path, each: &mut dyn FnMut(&Line)) -> Result<Vec<Line>, Fault> {
-    let (findings, _) = read_with(folder, None, each)?;
-    Ok(findings)
-}
-
-/// The same of those that an address is a source of, and the alerts about it.
-///
-/// # Errors
-/// When the folder has no findings.
-pub(crate) fn read_about(folder: &Path, ip: &str) -> Result<(Vec<Line>, Vec<Line>), Fault> {
-    read_with(folder, Some(ip), &mut |_| ())
-}
-
-fn read_with(
+pub(crate) fn read(
     folder: &Path,
     ip: Option<&str>,
     each: &mut dyn FnMut(&Line),
-) -> Result<(Vec<Line>, Vec<Line>), Fault> {
+) -> Result<Findings, Error> {
     let needle = ip.map(|ip| format!("\"IP\":\"{ip}\""));
     // A look before the reading: most lines are about others.
     let may_be = |line: &[u8]| {
@@ -110,28 +109,22 @@ fn read_with(
     let is_wanted =
         |l: &Line| ip.is_none_or(|ip| l.source == ip || l.others.iter().any(|other| other == ip));
     let path = folder.join("alerts.json");
-    let hint = "name a folder that `gabion read --behavior -l` wrote";
-    let fault = |e: std::io::Error| Fault::input(format!("{}: {e}: {hint}", path.display()));
+    let fault = |source: std::io::Error| Error::Findings { path: path.clone(), source };
     let mut lines = Lines::of(BufReader::new(File::open(&path).map_err(fault)?));
-    let (mut all, mut alerts): (Vec<Line>, Vec<Line>) = Default::default();
+    let mut findings = Findings::default();
     let mut places = std::collections::HashMap::new();
     let mut line = Vec::new();
-    loop {
-        line.clear();
-        if !lines.next(&mut line).map_err(fault)? {
-            lines.warn(&path);
-            return Ok((all, alerts));
-        }
+    while lines.next(&mut line).map_err(fault)? {
         if !may_be(&line) {
             continue;
         }
         let Some(mut found) = one(&line).filter(is_wanted) else { continue };
         if found.is_alert {
-            alerts.push(found);
+            findings.alerts.push(found);
             continue;
         }
         each(&found);
-        match places.get(&found.finding).and_then(|at: &usize| all.get_mut(*at)) {
+        match places.get(&found.finding).and_then(|at: &usize| findings.all.get_mut(*at)) {
             Some(earlier) => {
                 // The last report has no flows: those of the earlier reports belong to the same finding.
                 if found.uids.is_empty() {
@@ -140,15 +133,17 @@ fn read_with(
                 *earlier = found;
             }
             None => {
-                places.insert(found.finding.clone(), all.len());
-                all.push(found);
+                places.insert(found.finding.clone(), findings.all.len());
+                findings.all.push(found);
             }
         }
     }
+    findings.warning = lines.warning(&path);
+    Ok(findings)
 }
 
 /// Lines of a file of findings; no line uses more memory than one that this program writes.
-pub(crate) struct Lines<R> {
+struct Lines<R> {
     from: R,
     /// Lines that were too long.
     left_out: u64,
@@ -156,7 +151,7 @@ pub(crate) struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     /// The lines of a file.
-    pub(crate) fn of(from: R) -> Lines<R> {
+    fn of(from: R) -> Lines<R> {
         Lines { from, left_out: 0 }
     }
 
@@ -164,7 +159,7 @@ impl<R: BufRead> Lines<R> {
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn next(&mut self, line: &mut Vec<u8>) -> std::io::Result<bool> {
+    fn next(&mut self, line: &mut Vec<u8>) -> std::io::Result<bool> {
         loop {
             line.clear();
             let most = FINDING_BYTES_MAX as u64 + 1;
@@ -184,15 +179,14 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Says how many lines were left out, where some were.
-    pub(crate) fn warn(&self, path: &Path) {
-        if self.left_out > 0 {
-            let (n, path) = (self.left_out, path.display());
-            eprintln!(
-                "gabion: {path}: {n} lines of more than {FINDING_BYTES_MAX} bytes were left out: no \
-                 finding is that long"
-            );
-        }
+    /// How many lines were left out, where some were.
+    fn warning(&self, path: &Path) -> Option<String> {
+        let (n, path) = (self.left_out, path.display());
+        (n > 0).then(|| {
+            format!(
+                "{path}: {n} lines of more than {FINDING_BYTES_MAX} bytes were left out: no finding is that long"
+            )
+        })
     }
 }
 

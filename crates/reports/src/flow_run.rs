@@ -1,24 +1,57 @@
 //! What a run of the behaviour engine found, on one page or as one JSON object.
 
-use super::{Ended, ranked};
-use crate::commands::terminal_width;
+use crate::members::{json_limits, json_memory};
+use crate::ranked;
+use gabion_flowlog::InputReport;
 use gabion_outputs::idmef::round;
+use gabion_outputs::profile_store::Written;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::limits::Reached;
+use gabion_sensor::{Found, Ran};
 use std::cmp::Reverse;
 use std::fmt::Write;
+
+/// A run of the behaviour engine that has ended.
+pub struct FlowReport<'a> {
+    /// What happened to each input.
+    pub inputs: &'a [&'a InputReport],
+    /// What the run left.
+    pub ran: &'a Ran,
+    /// What it found.
+    pub found: &'a Found,
+    /// The ledgers of all inputs together.
+    pub ledger: Ledger,
+    /// The network engine's own summary, a JSON object.
+    pub network: Option<String>,
+    /// Profiles in the folder's database.
+    pub stored: Option<Written>,
+    /// Fixed limits that were reached.
+    pub limits: Reached,
+}
+
+impl FlowReport<'_> {
+    /// For people. `width`: columns of the terminal, if it is one.
+    pub fn text(&self, width: Option<u16>) -> String {
+        text(self, width)
+    }
+
+    /// One JSON object, with its line end.
+    pub fn json(&self) -> String {
+        json(self)
+    }
+}
 
 /// Rows of each table of what was found.
 const HOSTS: usize = 10;
 /// Limits named that were reached.
 const LIMITS: usize = 5;
 
-/// For people.
-pub(super) fn text(ended: &Ended<'_>) -> String {
+fn text(ended: &FlowReport<'_>, width: Option<u16>) -> String {
     let mut out = String::new();
     let c = &ended.ran.counts;
-    let used = ended.reports.iter().filter(|r| r.ledger.passed().items > 0).count();
+    let used = ended.inputs.iter().filter(|r| r.ledger.passed().items > 0).count();
     let _ = writeln!(
         out,
         "{} of {}: {} ({} established), {}, {}",
@@ -44,9 +77,9 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         for (name, level, count) in ended.found.evidence.each() {
             table.row([name.to_owned(), level.to_string(), thousands(count)]);
         }
-        out.push_str(&table.render(terminal_width()));
+        out.push_str(&table.render(width));
     }
-    ranked::text(&ended.found.rank, (0, 0), HOSTS, &mut out);
+    ranked::text(&ended.found.rank, (0, 0), HOSTS, width, &mut out);
     if c.crowded > 0 {
         let n = thousands(c.crowded);
         let _ = writeln!(out, "\n{n} findings suppressed: flood of one-off sources");
@@ -72,9 +105,9 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
             let (records, evidence) = (thousands(w.records), thousands(w.evidence));
             table.row([w.line.to_string(), text, records, evidence]);
         }
-        out.push_str(&table.render(terminal_width()));
+        out.push_str(&table.render(width));
     }
-    limits(ended, &mut out);
+    limits(ended, width, &mut out);
     let is_complete = ended.ledger.is_complete()
         && ended.ran.sources.is_complete()
         && ended.limits.iter().next().is_none();
@@ -91,7 +124,7 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
 }
 
 /// Limits that were reached, those reached most often first.
-fn limits(ended: &Ended<'_>, out: &mut String) {
+fn limits(ended: &FlowReport<'_>, width: Option<u16>, out: &mut String) {
     let mut all: Vec<_> = ended.limits.iter().collect();
     if all.is_empty() {
         return;
@@ -109,7 +142,7 @@ fn limits(ended: &Ended<'_>, out: &mut String) {
         let shed = limit.meaning.text().to_owned();
         table.row([limit.full_name(), thousands(limit.value), thousands(times), shed]);
     }
-    out.push_str(&table.render(terminal_width()));
+    out.push_str(&table.render(width));
     if beyond > 0 {
         let _ = writeln!(
             out,
@@ -124,8 +157,7 @@ fn many(n: u64, of: &str) -> String {
     format!("{} {of}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
-/// For programs.
-pub(super) fn json(ended: &Ended<'_>) -> String {
+fn json(ended: &FlowReport<'_>) -> String {
     let mut j = Json::new();
     let c = &ended.ran.counts;
     j.open();
@@ -207,7 +239,7 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     }
     j.close_array();
     j.open_array_key("inputs");
-    for report in ended.reports {
+    for report in ended.inputs {
         j.open();
         j.field("path", report.path.to_string_lossy().as_bytes());
         if let Some(kind) = report.kind {
@@ -246,7 +278,7 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     losses.write_json_fields(&mut ledger);
     j.members(&ledger);
     j.close();
-    crate::report::json_limits(&ended.limits, &mut j);
+    json_limits(&ended.limits, &mut j);
     j.open_key("sources");
     let mut ledger = Vec::new();
     ended.ran.sources.write_json_fields(&mut ledger);
@@ -281,7 +313,7 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         j.number("windows_gone", stored.windows_gone);
         j.close();
     }
-    crate::report::json_memory(&mut j);
+    json_memory(&mut j);
     if let Some(network) = &ended.network {
         j.raw("network", network.trim_ascii_end().as_bytes());
     }

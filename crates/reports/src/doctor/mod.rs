@@ -6,33 +6,51 @@
 
 mod run;
 
-use crate::commands::terminal_width;
-use crate::exit::{Exit, Fault};
-use crate::log::folders::{Locked, guard_secrets};
-use crate::standard_output;
-use clap::Args;
+use crate::Error;
 use gabion_outputs::table::{Align, Table};
 use gabion_record::budget::ByteSize;
 use gabion_record::json::Json;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::memory::{LimitOrigin, MemoryLevel, MemoryState};
+use gabion_seal::Locked;
 use run::Run;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
-/// Options of `doctor`.
-#[derive(Debug, Args)]
-pub(crate) struct DoctorOptions {
-    /// Folder that a run wrote (its run.json has what was shed, and how budgets were used)
-    #[arg(value_name = "OUTDIR")]
-    folder: Option<PathBuf>,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    json: bool,
-    /// Look for proc and sys/fs/cgroup below this folder, as of another machine or container
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    root: PathBuf,
+/// The memory of this machine and of the process, what a run lost, and what to change.
+pub struct HealthReport {
+    state: MemoryState,
+    run: Option<Run>,
+    advice: Vec<Advice>,
+}
+
+impl HealthReport {
+    /// Reads `proc` and `sys/fs/cgroup` below `root`, and the summary that a run left in `folder`.
+    ///
+    /// # Errors
+    /// If the folder has no summary of a run.
+    pub fn read(root: &Path, folder: Option<&Path>) -> Result<HealthReport, Error> {
+        let state = MemoryState::read_below(root);
+        let run = folder.map(Run::read).transpose()?;
+        let advice = advice(&state, run.as_ref());
+        Ok(HealthReport { state, run, advice })
+    }
+
+    /// Whether there is nothing to change.
+    pub fn is_good(&self) -> bool {
+        self.advice.is_empty()
+    }
+
+    /// For people. `locked`: what of a process that signs is kept out of swap; `width`: columns of the terminal.
+    pub fn text(&self, locked: Locked, width: Option<u16>) -> String {
+        text(self, locked, width)
+    }
+
+    /// One JSON object, with its line end.
+    pub fn json(&self, locked: Locked) -> String {
+        json(&self.state, self.run.as_ref(), &self.advice, locked)
+    }
 }
 
 /// What was found wrong, and what to do about it.
@@ -45,25 +63,6 @@ struct Advice {
 const CLOSE: f64 = 0.9;
 /// Memory below which some engine has too little.
 const LEAST: u64 = 64 << 20;
-
-/// Runs the verb. Exit code 1 when there is something to change.
-pub(crate) fn run(o: &DoctorOptions) -> Result<Exit, Fault> {
-    if !["proc", "sys/fs/cgroup"].iter().any(|below| o.root.join(below).is_dir()) {
-        let said = "there is neither proc nor sys/fs/cgroup below it: name a folder that has them";
-        return Err(Fault::input(format!("--root {}: {said}", o.root.display())));
-    }
-    let state = MemoryState::read_below(&o.root);
-    let run = o.folder.as_deref().map(Run::read).transpose()?;
-    let advice = advice(&state, run.as_ref());
-    // Tried, not guessed: limits and capabilities decide together.
-    let locked = guard_secrets();
-    let said = match o.json {
-        true => json(&state, run.as_ref(), &advice, locked),
-        false => text(&state, run.as_ref(), &advice, locked),
-    };
-    standard_output::text(&said);
-    Ok(if advice.is_empty() { Exit::Done } else { Exit::No })
-}
 
 fn advice(state: &MemoryState, run: Option<&Run>) -> Vec<Advice> {
     let mut all = Vec::new();
@@ -229,7 +228,8 @@ fn size(n: Option<u64>) -> String {
     n.map_or_else(|| "unknown".to_owned(), |n| ByteSize(n).to_string())
 }
 
-fn text(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locked) -> String {
+fn text(report: &HealthReport, locked: Locked, width: Option<u16>) -> String {
+    let HealthReport { state, run, advice } = report;
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
     table.row([
         "limit".into(),
@@ -252,12 +252,12 @@ fn text(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locke
     };
     table.row(["locked", locked.name(), kept]);
     let mut out = String::from("Memory\n");
-    out.push_str(&table.render(terminal_width()));
+    out.push_str(&table.render(width));
     if !state.levels.is_empty() {
-        levels(&state.levels, &mut out);
+        levels(&state.levels, width, &mut out);
     }
     if let Some(run) = run {
-        run_text(run, &mut out);
+        run_text(run, width, &mut out);
     }
     out.push_str(if advice.is_empty() { "\nNothing to change.\n" } else { "\nWhat to change\n" });
     for a in advice {
@@ -273,7 +273,7 @@ fn parts(level: Option<&MemoryLevel>) -> String {
 }
 
 /// Each cgroup that limits the process, and what the kernel counted there.
-fn levels(levels: &[MemoryLevel], out: &mut String) {
+fn levels(levels: &[MemoryLevel], width: Option<u16>, out: &mut String) {
     let right = Align::Right;
     let mut table = Table::new(&[
         ("CGROUP", Align::Left),
@@ -296,10 +296,10 @@ fn levels(levels: &[MemoryLevel], out: &mut String) {
         ]);
     }
     out.push('\n');
-    out.push_str(&table.render(terminal_width()));
+    out.push_str(&table.render(width));
 }
 
-fn run_text(run: &Run, out: &mut String) {
+fn run_text(run: &Run, width: Option<u16>, out: &mut String) {
     out.push_str("\nThe run\n");
     if let Some(peak) = run.peak {
         let of = run.limit.map_or_else(String::new, |n| format!(" of {}", ByteSize(n)));
@@ -323,7 +323,7 @@ fn run_text(run: &Run, out: &mut String) {
             let used = ByteSize(b.used).to_string();
             table.row([b.name.clone(), limit, used, peak, b.refused.to_string()]);
         }
-        out.push_str(&table.render(terminal_width()));
+        out.push_str(&table.render(width));
     }
     if run.sheds.is_empty() {
         out.push_str("  nothing was shed\n");
@@ -333,7 +333,7 @@ fn run_text(run: &Run, out: &mut String) {
     for (stage, reason, n) in &run.sheds {
         table.row([stage.clone(), reason.clone(), n.to_string()]);
     }
-    out.push_str(&table.render(terminal_width()));
+    out.push_str(&table.render(width));
 }
 
 fn json(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locked) -> String {
@@ -428,7 +428,6 @@ fn run_json(run: &Run, j: &mut Json) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     /// A tree of proc and cgroup files.
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -443,12 +442,12 @@ mod tests {
 
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal:       67108864 kB\n");
 
-    fn said(root: &Path, run: Option<&Run>) -> (Vec<String>, String, String) {
+    fn said(root: &Path, run: Option<Run>) -> (Vec<String>, String, String) {
         let state = MemoryState::read_below(root);
-        let advice = advice(&state, run);
-        let (text, json) =
-            (text(&state, run, &advice, Locked::Seed), json(&state, run, &advice, Locked::Seed));
-        (advice.into_iter().map(|a| a.what).collect(), text, json)
+        let advice = advice(&state, run.as_ref());
+        let report = HealthReport { state, run, advice };
+        let (text, json) = (report.text(Locked::Seed, None), report.json(Locked::Seed));
+        (report.advice.into_iter().map(|a| a.what).collect(), text, json)
     }
 
     /// What a study of Suricata's memory exhaustion found by hand in version 2: a limit of 10 GB, a peak
@@ -544,7 +543,7 @@ mod tests {
             limit: Some(100),
             lost: 1,
         };
-        let (all, text, json) = said(tree(&[MEMINFO]).path(), Some(&run));
+        let (all, text, json) = said(tree(&[MEMINFO]).path(), Some(run));
         for words in [
             "95 B of the 100 B",
             "1 workers were lost",

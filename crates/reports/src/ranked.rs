@@ -1,6 +1,5 @@
 //! The two tables of a run, *calls out* and *hosts*, for people and for programs.
 
-use crate::commands::terminal_width;
 use crate::limits::RANKED_ROWS_MAX;
 use gabion_outputs::idmef::round;
 use gabion_outputs::table::{Align, Table, thousands};
@@ -23,7 +22,7 @@ pub(crate) fn callee(call: &Call) -> String {
 pub(crate) type Left = (u64, u64);
 
 /// For people: up to `rows` rows of each table.
-pub(crate) fn text(rank: &Rank, left: Left, rows: usize, out: &mut String) {
+pub(crate) fn text(rank: &Rank, left: Left, rows: usize, width: Option<u16>, out: &mut String) {
     let right = Align::Right;
     let calls = rank.calls();
     if !calls.is_empty() {
@@ -48,7 +47,7 @@ pub(crate) fn text(rank: &Rank, left: Left, rows: usize, out: &mut String) {
                 c.level.to_string(),
             ]);
         }
-        out.push_str(&table.render(terminal_width()));
+        out.push_str(&table.render(width));
     }
     let hosts = rank.hosts();
     if !hosts.is_empty() {
@@ -69,7 +68,7 @@ pub(crate) fn text(rank: &Rank, left: Left, rows: usize, out: &mut String) {
                 h.kinds.to_string(),
             ]);
         }
-        out.push_str(&table.render(terminal_width()));
+        out.push_str(&table.render(width));
     }
     if rank.dropped > 0 {
         let _ = writeln!(

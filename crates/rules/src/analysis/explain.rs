@@ -1,68 +1,23 @@
-//! `gabion rules why`: how a rule is inspected, or why it never is.
+//! How a rule is inspected, or why it never is, in lines for people.
 
-use super::rule_files;
-use super::rules_list::{action, place, protocol};
-use crate::command_line::WhyOptions;
-use crate::exit::{Exit, Fault};
-use crate::standard_output;
+use super::{Report, costly};
+use crate::content::{BufferCondition, Content, ContentFlags, Operand};
+use crate::packet::PacketCondition;
+use crate::rule_id::format_rule_id;
+use crate::ruleset::Ruleset;
+use crate::signature::{
+    ActionScope, BufferInspection, BufferRef, EngineRun, RuleType, Signature, SignatureFlags,
+};
 use gabion_record::Direction;
 use gabion_record::applayer::Catalog;
-use gabion_rules::analysis::{self, Report, flowbits::Flowbits};
-use gabion_rules::content::{BufferCondition, Content, ContentFlags, Operand};
-use gabion_rules::signature::{
-    ActionScope, BufferInspection, BufferRef, EngineRun, RuleType, SignatureFlags,
-};
-use gabion_rules::{Ruleset, Signature};
-use gabion_sensor::format_rule_id;
 use std::fmt::Write as _;
 
-/// Runs the verb.
-pub(crate) fn run(o: &WhyOptions) -> Result<Exit, Fault> {
-    let wanted = o.sid;
-    let (compiled, catalog) = rule_files::load(&o.rules, &o.files)?;
-    let set = &compiled.set;
-    let rules: Vec<&Signature> =
-        set.signatures.iter().filter(|s| (s.gid, s.sid) == wanted).collect();
-    if rules.is_empty() {
-        // A rule may be refused before its id is read.
-        let named = format!("sid:{};", wanted.1);
-        let names = |rule: &str| rule.replace(' ', "").contains(&named);
-        let refused =
-            compiled.diagnostics.iter().filter(|d| d.sid == Some(wanted.1) || names(&d.rule));
-        let mut text: String = refused.map(|d| format!("{}\n\n", d.render(false))).collect();
-        let _ = writeln!(text, "{}: no such rule was loaded", format_rule_id(wanted.0, wanted.1));
-        standard_output::text(&text);
-        return Ok(Exit::No);
-    }
-    let flowbits = Flowbits::of(set);
-    let report = Report { set, catalog: &catalog, flowbits: &flowbits };
-    let mut text = String::new();
-    for s in &rules {
-        if o.json {
-            text.push_str(&String::from_utf8_lossy(&analysis::rule_json(&report, s)));
-            text.push('\n');
-        } else {
-            explain(&report, s, &mut text);
-        }
-    }
-    for d in compiled.diagnostics.iter().filter(|d| !o.json && d.sid == Some(wanted.1)) {
-        let _ = writeln!(text, "\n{}", d.render(false));
-    }
-    standard_output::text(&text);
-    Ok(Exit::Done)
-}
-
-/// A signature's id: generator and number.
-pub(crate) fn rule_id(text: &str) -> Result<(u32, u32), String> {
-    parse_id(text)
-        .ok_or_else(|| "no id of a rule: write SID or GID:SID, such as 2013028".to_owned())
-}
-
-fn parse_id(text: &str) -> Option<(u32, u32)> {
-    match text.split_once(':') {
-        Some((gid, sid)) => Some((gid.parse().ok()?, sid.parse().ok()?)),
-        None => Some((1, text.parse().ok()?)),
-    }
+/// How a rule is inspected: its place, its action, what makes it a candidate, and each of its conditions, a line each
+/// after a line with its id and message.
+pub fn explain_rule(r: &Report<'_>, s: &Signature) -> String {
+    let mut out = String::new();
+    explain(r, s, &mut out);
+    out
 }
 
 fn explain(r: &Report<'_>, s: &Signature, out: &mut String) {
@@ -71,7 +26,7 @@ fn explain(r: &Report<'_>, s: &Signature, out: &mut String) {
     let mut line = |name: &str, text: String| {
         let _ = writeln!(out, "  {name:<14}{text}");
     };
-    line("stands in", place(set, s));
+    line("stands in", set.place(s));
     line("rule", set.text(s.raw).to_string());
     if s.header.swapped {
         line("side", "the half of <> whose sides are swapped".to_string());
@@ -85,8 +40,8 @@ fn explain(r: &Report<'_>, s: &Signature, out: &mut String) {
             line("never matches", format!("no rule sets the flowbit {bit} it asks for"));
         }
     }
-    line("action", format!("{} {}", action(s.action), reach(s)));
-    line("protocol", protocol(set, s).to_string());
+    line("action", format!("{} {}", s.action.name(), reach(s)));
+    line("protocol", set.header_protocol(s).to_string());
     line("priority", format!("{} ({})", s.priority, or_none(set.category(s))));
     line("order", format!("{} of {} rules", s.index + 1, set.signatures.len()));
     line("type", format!("{}: {}", s.kind.name(), when(s.kind)));
@@ -120,7 +75,7 @@ fn explain(r: &Report<'_>, s: &Signature, out: &mut String) {
 
 fn asks_for(s: &Signature, bit: u32) -> bool {
     s.packet.iter().any(|c| match c {
-        gabion_rules::packet::PacketCondition::Flowbits(t) => t.isset && t.bits.contains(&bit),
+        PacketCondition::Flowbits(t) => t.isset && t.bits.contains(&bit),
         _ => false,
     })
 }
@@ -170,7 +125,7 @@ fn chosen_by(r: &Report<'_>, s: &Signature) -> String {
     if let Some(p) = s.prefilter.and_then(|n| s.packet.get(usize::from(n))) {
         return format!("prefilter {}", p.keyword());
     }
-    if analysis::costly(r.set).any(|c| c.index == s.index) {
+    if costly(r.set).any(|c| c.index == s.index) {
         return "nothing: it is tried wherever its header fits (costly)".to_string();
     }
     if s.flags.has(SignatureFlags::ENGINE_EVENT) {
@@ -310,12 +265,5 @@ mod tests {
         ] {
             assert_eq!(quoted(bytes), text);
         }
-    }
-
-    #[test]
-    fn ids_have_a_generator_or_not() {
-        assert_eq!(parse_id("5"), Some((1, 5)));
-        assert_eq!(parse_id("3:5"), Some((3, 5)));
-        assert_eq!(parse_id("x"), None);
     }
 }

@@ -1,9 +1,9 @@
 //! *Calls out* and *hosts* as a run left them in `run.json`. They cover more than the lines of `alerts.json`: in a
 //! flood most findings are only counted, and a host that has no line of its own still has its row.
 
-use super::ranked::Left;
-use crate::existing::RUN;
+use crate::findings::second;
 use crate::limits::RUN_BYTES_MAX;
+use crate::ranked::Left;
 use gabion_outputs::triage::{Call, Rank, Ranked, call_word};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
@@ -11,6 +11,9 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+/// The summary that every run leaves in its folder.
+pub const RUN_FILE: &str = "run.json";
 
 /// Adds the rows of the last run in a folder, and returns how many rows that run did not write. A run that has not
 /// ended, or that was killed, has left none: then the tables come from the lines.
@@ -33,7 +36,7 @@ pub(crate) fn join(folder: &Path, rank: &mut Rank) -> Left {
 
 fn read(folder: &Path) -> Option<Value> {
     let mut text = Vec::new();
-    File::open(folder.join(RUN)).ok()?.take(RUN_BYTES_MAX).read_to_end(&mut text).ok()?;
+    File::open(folder.join(RUN_FILE)).ok()?.take(RUN_BYTES_MAX).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
@@ -52,7 +55,7 @@ fn level(row: &Value) -> ThreatLevel {
 
 fn call(row: &Value) -> Option<Call> {
     let words = row["what"].as_array()?.iter().filter_map(Value::as_str);
-    let moment = |name: &str| super::findings::second(row[name].as_str().unwrap_or_default());
+    let moment = |name: &str| second(row[name].as_str().unwrap_or_default());
     Some(Call {
         src: ip(&row["src"])?,
         dst: row["dst"].as_str()?.to_owned(),

@@ -1,39 +1,60 @@
-//! `gabion rules check`: what is wrong with rules, and what is worth knowing about them.
+//! What is wrong with rules, and what is worth knowing about them, for `gabion rules check`.
 //!
 //! Faults are shown with the place marked. Advice follows: rules that can never match here and the
 //! keyword that is missing, flowbits that are asked for but never set, rules without a pattern.
 
-use super::terminal_width;
-use super::{rule_files, rule_files::Compiled};
-use crate::command_line::CheckOptions;
-use crate::exit::{Exit, Fault};
-use crate::standard_output;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
 use gabion_rules::analysis::{self, flowbits::Flowbits};
-use gabion_rules::{Ruleset, Severity, Signature};
-use gabion_sensor::format_rule_id;
+use gabion_rules::{Ruleset, Severity, Signature, format_rule_id};
+use gabion_settings::NamedRules;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 
 /// Costly rules named unless all are asked for.
 const COSTLY_SHOWN: usize = 10;
 
-/// Runs the verb.
-pub(crate) fn run(o: &CheckOptions) -> Result<Exit, Fault> {
-    let (mut compiled, _) = rule_files::load(&o.rules, &o.files)?;
-    if let Some(selection) = &mut compiled.selection {
-        compiled.diagnostics.append(&mut selection.faults);
-        compiled.diagnostics.append(&mut selection.selected.said);
+/// How a check is printed for people.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CheckStyle {
+    /// Places are marked in colour.
+    pub has_color: bool,
+    /// Only errors, no advice.
+    pub is_quiet: bool,
+    /// All costly and all inert rules are listed.
+    pub is_verbose: bool,
+    /// Columns of the terminal, if it is one.
+    pub width: Option<u16>,
+}
+
+/// What is wrong with rules, and advice.
+#[derive(Debug)]
+pub struct RuleCheck(NamedRules);
+
+impl RuleCheck {
+    /// Rules that were compiled; faults of the selection's lines count as faults of rules.
+    pub fn of(mut rules: NamedRules) -> RuleCheck {
+        if let Some(selection) = &mut rules.selection {
+            rules.diagnostics.append(&mut selection.faults);
+            rules.diagnostics.append(&mut selection.selected.said);
+        }
+        RuleCheck(rules)
     }
-    let errors = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
-    let text = match o.json {
-        true => json(&compiled),
-        false => text(&compiled, o),
-    };
-    standard_output::text(&text);
-    Ok(if errors > 0 { Exit::No } else { Exit::Done })
+
+    /// Whether nothing was refused.
+    pub fn is_good(&self) -> bool {
+        !self.0.diagnostics.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    /// For people.
+    pub fn text(&self, style: CheckStyle) -> String {
+        text(&self.0, style)
+    }
+
+    /// One JSON object, with its line end.
+    pub fn json(&self) -> String {
+        json(&self.0)
+    }
 }
 
 /// Inert rules by what is missing, most frequent first.
@@ -47,12 +68,11 @@ fn inert_by_keyword(set: &Ruleset) -> Vec<(&'static str, Vec<&Signature>)> {
     all
 }
 
-fn text(c: &Compiled, o: &CheckOptions) -> String {
+fn text(c: &NamedRules, style: CheckStyle) -> String {
     let mut out = String::new();
-    let color = std::io::stdout().is_terminal();
-    let shown = if o.quiet { Severity::Error } else { Severity::Note };
+    let shown = if style.is_quiet { Severity::Error } else { Severity::Note };
     for d in c.diagnostics.iter().filter(|d| d.severity >= shown) {
-        let _ = writeln!(out, "{}\n", d.render(color));
+        let _ = writeln!(out, "{}\n", d.render(style.has_color));
     }
     let n = &c.set.counts;
     let warnings = c.diagnostics.iter().filter(|d| d.severity == Severity::Warning).count();
@@ -67,15 +87,15 @@ fn text(c: &Compiled, o: &CheckOptions) -> String {
     if let Some(selection) = &c.selection {
         let _ = writeln!(out, "{}", selection.counts());
     }
-    if !o.quiet {
-        inert(c, o, &mut out);
-        flowbits(c, &mut out);
-        costly(c, o, &mut out);
+    if !style.is_quiet {
+        inert(c, style, &mut out);
+        flowbits(c, style, &mut out);
+        costly(c, style, &mut out);
     }
     out
 }
 
-fn inert(c: &Compiled, o: &CheckOptions, out: &mut String) {
+fn inert(c: &NamedRules, style: CheckStyle, out: &mut String) {
     let all = inert_by_keyword(&c.set);
     if all.is_empty() {
         return;
@@ -89,7 +109,7 @@ fn inert(c: &Compiled, o: &CheckOptions, out: &mut String) {
     let mut t =
         Table::new(&[("missing", Align::Left), ("rules", Align::Right), ("sids", Align::Left)]);
     for (keyword, list) in all {
-        let shown = if o.verbose { list.len() } else { 3 };
+        let shown = if style.is_verbose { list.len() } else { 3 };
         let mut sids: Vec<String> =
             list.iter().take(shown).map(|s| format_rule_id(s.gid, s.sid)).collect();
         if list.len() > shown {
@@ -97,10 +117,10 @@ fn inert(c: &Compiled, o: &CheckOptions, out: &mut String) {
         }
         t.row([keyword.to_string(), thousands(list.len() as u64), sids.join(" ")]);
     }
-    out.push_str(&t.render(terminal_width()));
+    out.push_str(&t.render(style.width));
 }
 
-fn flowbits(c: &Compiled, out: &mut String) {
+fn flowbits(c: &NamedRules, style: CheckStyle, out: &mut String) {
     let never = Flowbits::of(&c.set).never_set(&c.set);
     if never.is_empty() {
         return;
@@ -125,10 +145,10 @@ fn flowbits(c: &Compiled, out: &mut String) {
             format!("{} more", n.others),
         ]);
     }
-    out.push_str(&t.render(terminal_width()));
+    out.push_str(&t.render(style.width));
 }
 
-fn costly(c: &Compiled, o: &CheckOptions, out: &mut String) {
+fn costly(c: &NamedRules, style: CheckStyle, out: &mut String) {
     let all: Vec<&Signature> = analysis::costly(&c.set).filter(|s| !s.header.swapped).collect();
     if all.is_empty() {
         return;
@@ -145,16 +165,16 @@ fn costly(c: &Compiled, o: &CheckOptions, out: &mut String) {
         ("place", Align::Left),
         ("message", Align::Left),
     ]);
-    let shown = if o.verbose { all.len() } else { COSTLY_SHOWN };
+    let shown = if style.is_verbose { all.len() } else { COSTLY_SHOWN };
     for s in all.iter().take(shown) {
         t.row([
             format_rule_id(s.gid, s.sid),
             s.kind.name().to_string(),
-            super::rules_list::place(&c.set, s),
+            c.set.place(s),
             c.set.msg(s).to_string(),
         ]);
     }
-    out.push_str(&t.render(terminal_width()));
+    out.push_str(&t.render(style.width));
     if all.len() > shown {
         let _ = writeln!(out, "  and {} more (-v lists them)", all.len() - shown);
     }
@@ -165,7 +185,7 @@ fn count(n: usize, what: &str) -> String {
     format!("{} {what}{s}", thousands(n as u64))
 }
 
-fn json(c: &Compiled) -> String {
+fn json(c: &NamedRules) -> String {
     let mut j = Json::new();
     j.open();
     let n = &c.set.counts;

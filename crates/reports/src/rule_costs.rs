@@ -5,17 +5,13 @@ use crate::Error;
 use gabion_net::{Engine, RuleCost, RuleCosts};
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
+use gabion_rules::format_rule_id;
 use gabion_runtime::output::write_whole;
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// Rules shown unless all are asked for.
 pub const COSTLY_RULES_SHOWN: usize = 20;
-
-/// The signature's id, with the generator before it when it is not the usual one.
-pub fn format_rule_id(gid: u32, sid: u32) -> String {
-    if gid == 1 { sid.to_string() } else { format!("{gid}:{sid}") }
-}
 
 /// Signatures with their accounts, dearest first. Both halves of a rule with `<>` are one.
 fn dearest<'e>(
@@ -131,10 +127,8 @@ pub fn rule_cost_table(
 /// The path and what is wrong with it.
 pub fn write_rule_costs(costs: &RuleCosts, engine: &Engine, folder: &Path) -> Result<(), Error> {
     let path = folder.join("rule_perf.log");
-    write_whole(&path, rule_cost_table(costs, engine, usize::MAX, None).as_bytes()).map_err(|e| {
-        let path = path.display();
-        Error::Output(format!("{path}: cannot be written: {e}: choose another folder with -l"))
-    })
+    let table = rule_cost_table(costs, engine, usize::MAX, None);
+    write_whole(&path, table.as_bytes()).map_err(|source| Error::RuleCosts { path, source })
 }
 
 fn parsers<'e>(costs: &RuleCosts, engine: &'e Engine) -> Vec<(&'e str, u64, u64)> {
@@ -191,12 +185,6 @@ pub fn write_rule_costs_json(costs: &RuleCosts, engine: &Engine, rows: usize, j:
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_unusual_generators_are_shown() {
-        assert_eq!(format_rule_id(1, 5), "5");
-        assert_eq!(format_rule_id(3, 5), "3:5");
-    }
 
     #[test]
     fn shares_and_averages_of_nothing_are_printed_so() {

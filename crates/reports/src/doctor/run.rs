@@ -1,11 +1,12 @@
 //! What a run left in its `run.json` for `gabion doctor`: what was shed at which stage, budgets and their
 //! use, memory, workers that were lost.
 
-use crate::exit::Fault;
-use crate::operator_file;
+use crate::Error;
+use crate::run_tables::RUN_FILE;
 use gabion_flowlog::json::number;
 use gabion_flowlog::json::{self, Value, members};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
+use gabion_runtime::operator_file;
 use std::path::Path;
 
 /// A run, as far as it describes its own health.
@@ -36,16 +37,12 @@ pub(super) struct Budget {
 
 impl Run {
     /// Reads what a run left in its folder.
-    pub(super) fn read(folder: &Path) -> Result<Run, Fault> {
-        let path = folder.join("run.json");
-        let shown = path.display();
-        let text = operator_file::bytes(&path, NAMED_FILE_BYTES_MAX).map_err(|e| {
-            Fault::input(format!("{shown}: {e}: name a folder that `gabion read -l` wrote"))
-        })?;
+    pub(super) fn read(folder: &Path) -> Result<Run, Error> {
+        let path = folder.join(RUN_FILE);
+        let text = operator_file::bytes(&path, NAMED_FILE_BYTES_MAX)
+            .map_err(|source| Error::Summary { path: path.clone(), source })?;
         let mut run = Run::default();
-        run.take(&text).ok_or_else(|| {
-            Fault::input(format!("{shown}: no JSON object: name a folder of a run that ended"))
-        })?;
+        run.take(&text).ok_or(Error::NoSummary { path })?;
         Ok(run)
     }
 

@@ -1,20 +1,44 @@
-//! What was wrong in a run: inputs that could not be read, lines that were skipped and where, ledgers out
-//! of balance, workers lost; and the exit code that follows.
+//! What was wrong in a run of the behaviour engine: inputs that could not be read, lines that were skipped and where,
+//! ledgers out of balance, workers lost.
 
-use super::Ended;
-use crate::command_line::ReadOptions;
-use crate::exit::{Exit, Fault};
+use crate::flow_run::FlowReport;
 use crate::limits::UNUSED_NAMED_MAX;
-use gabion_flowlog::Skip;
-use gabion_flowlog::{Format, InputError, InputReport};
+use gabion_flowlog::{Format, InputError, InputReport, Skip};
 use gabion_record::ledger::{Ledger, ShedReason};
+use std::path::PathBuf;
 
-/// Says what was wrong, and judges the run.
-pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
-    let mut exit = Exit::Done;
+/// Something that was wrong in a run, in one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowFault {
+    /// Worth knowing, and no fault of the run.
+    Note(String),
+    /// An input could not be read, or there was nothing in it.
+    Input(String),
+    /// The program has a fault.
+    Internal(String),
+}
+
+/// What was asked of the run, as far as it decides what counts as wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowRequest<'a> {
+    /// The inputs as they were named.
+    pub named: &'a [PathBuf],
+    /// Inputs that may bring nothing for a while: logs that grow, exporters.
+    pub is_live: bool,
+    /// The format of the logs was named.
+    pub has_format: bool,
+    /// Only errors are wanted.
+    pub is_quiet: bool,
+    /// The run was ended before its inputs were.
+    pub is_cut: bool,
+}
+
+/// What was wrong in a run, in the order in which it is reported.
+pub fn flow_faults(ended: &FlowReport<'_>, request: &FlowRequest<'_>) -> Vec<FlowFault> {
+    let mut faults = Vec::new();
     let is_used = |r: &InputReport| r.ledger.passed().items > 0;
-    let any = ended.reports.iter().any(|r| is_used(r));
-    for report in ended.reports {
+    let any = ended.inputs.iter().any(|r| is_used(r));
+    for report in ended.inputs {
         let path = report.path.display();
         if let Some(e) = &report.error {
             let (more, hint) = match e {
@@ -24,50 +48,50 @@ pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
                 ),
                 InputError::Unreadable(_) => ("", "name a log of flows"),
             };
-            eprintln!("{}", Fault::input(format!("{path}: {e}{more}: {hint}")));
-            exit = Exit::Input;
+            faults.push(FlowFault::Input(format!("{path}: {e}{more}: {hint}")));
         }
-        if !o.quiet && is_used(report) {
-            skipped(report).iter().for_each(|what| eprintln!("gabion: {path}: {what}"));
+        if !request.is_quiet && is_used(report) {
+            let note = |what: String| FlowFault::Note(format!("{path}: {what}"));
+            faults.extend(skipped(report).into_iter().map(note));
         }
-        if report.restarts > 0 && !o.quiet {
+        if report.restarts > 0 && !request.is_quiet {
             let times = if report.restarts == 1 {
                 "once".to_owned()
             } else {
                 format!("{} times", report.restarts)
             };
-            eprintln!(
-                "gabion: {path}: was truncated and written again {times}: lines written between the last read and \
+            faults.push(FlowFault::Note(format!(
+                "{path}: was truncated and written again {times}: lines written between the last read and \
                  the truncation are lost, unless a copy of the file is followed too"
-            );
+            )));
         }
-        if report.lost_ends > 0 && !o.quiet {
-            eprintln!(
-                "gabion: {path}: was removed or moved away while it was not open: what was written to it last is \
+        if report.lost_ends > 0 && !request.is_quiet {
+            faults.push(FlowFault::Note(format!(
+                "{path}: was removed or moved away while it was not open: what was written to it last is \
                  not known"
-            );
+            )));
         }
         // What was in a buffer when the run was cut off is in no column.
-        if !is_cut && let Err(e) = report.ledger.balance() {
-            eprintln!("{}", Fault::internal(format!("ledger: {path}: {e}: report it")));
-            exit = Exit::Internal;
+        if !request.is_cut
+            && let Err(e) = report.ledger.balance()
+        {
+            faults.push(FlowFault::Internal(format!("ledger: {path}: {e}: report it")));
         }
     }
-    if any && !o.quiet {
-        unused(ended.reports);
+    if any && !request.is_quiet {
+        faults.extend(unused(ended.inputs).into_iter().map(FlowFault::Note));
     }
-    exit = exit.max(ledgers(ended));
-    if any || exit != Exit::Done {
-        return exit;
+    faults.extend(ledgers(ended));
+    if any || faults.iter().any(|fault| !matches!(fault, FlowFault::Note(_))) {
+        return faults;
     }
-    if o.follow || o.netflow.is_some() {
+    if request.is_live {
         // Who listens may hear nothing.
-        eprintln!("gabion: no record of a flow came");
-    } else if !is_cut {
-        eprintln!("{}", Fault::input(nothing(ended.reports, o)));
-        exit = Exit::Input;
+        faults.push(FlowFault::Note("no record of a flow came".to_owned()));
+    } else if !request.is_cut {
+        faults.push(FlowFault::Input(nothing(ended.inputs, request)));
     }
-    exit
+    faults
 }
 
 /// What of a file was skipped, a line a reason.
@@ -89,7 +113,8 @@ fn skipped(report: &InputReport) -> Vec<String> {
 
 /// Files of which nothing was used, when others were: those of types without detectors in one line, those
 /// that should have been read one by one.
-fn unused(reports: &[&InputReport]) {
+fn unused(reports: &[&InputReport]) -> Vec<String> {
+    let mut lines = Vec::new();
     let is_other = |r: &InputReport| r.skips.iter().all(|s| s.0 == Skip::UnusedEvent);
     let (mut others, mut broken) = (Vec::new(), Vec::new());
     for report in reports.iter().filter(|r| r.error.is_none() && r.ledger.passed().items == 0) {
@@ -105,13 +130,13 @@ fn unused(reports: &[&InputReport]) {
             true => "it is a capture among logs: read it by itself".to_owned(),
             false => skipped(report).into_iter().next().unwrap_or_default(),
         };
-        eprintln!("gabion: {path}: nothing of it was used: {what}");
+        lines.push(format!("{path}: nothing of it was used: {what}"));
     }
     if broken.len() > UNUSED_NAMED_MAX {
         let more = broken.len() - UNUSED_NAMED_MAX;
-        eprintln!(
-            "gabion: {more} more files of which nothing could be used: run.json has them all"
-        );
+        lines.push(format!(
+            "{more} more files of which nothing could be used: run.json has them all"
+        ));
     }
     if !others.is_empty() {
         // `stats.00:00:00-01:00:00.log.gz` is one of stats.
@@ -126,25 +151,24 @@ fn unused(reports: &[&InputReport]) {
         kinds.truncate(UNUSED_NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let (kinds, logs) = (kinds.join(", "), if n == 1 { "log" } else { "logs" });
-        eprintln!("gabion: {n} {logs} of types without detectors, skipped: {kinds}{more}");
+        lines.push(format!("{n} {logs} of types without detectors, skipped: {kinds}{more}"));
     }
+    lines
 }
 
 /// Ledgers that do not balance, and workers lost.
-fn ledgers(ended: &Ended<'_>) -> Exit {
-    let mut exit = Exit::Done;
+fn ledgers(ended: &FlowReport<'_>) -> Vec<FlowFault> {
+    let mut faults = Vec::new();
     let ran = ended.ran;
     let parcels = ran.team.as_ref().map(|t| &t.parcels);
     for (stage, ledger) in [("sources", Some(&ran.sources)), ("parcels", parcels)] {
         if let Some(Err(e)) = ledger.map(Ledger::balance) {
-            eprintln!("{}", Fault::internal(format!("ledger: {stage}: {e}: report it")));
-            exit = Exit::Internal;
+            faults.push(FlowFault::Internal(format!("ledger: {stage}: {e}: report it")));
         }
     }
     if let Some(why) = &ran.failed {
         let said = format!("engine: failed: {why}: what was found before is written, report this");
-        eprintln!("{}", Fault::internal(said));
-        exit = Exit::Internal;
+        faults.push(FlowFault::Internal(said));
     }
     if let Some(team) = ran.team.as_ref().filter(|t| t.lost > 0) {
         let shed = team.parcels.shed_total().items;
@@ -154,24 +178,24 @@ fn ledgers(ended: &Ended<'_>) -> Exit {
             "{lost} workers lost: {held} records in hand and {shed} that waited are shed, {forgotten} sources \
              forgotten, {restarted} shards started again: report it"
         );
-        eprintln!("{}", Fault::internal(said));
-        exit = Exit::Internal;
+        faults.push(FlowFault::Internal(said));
     }
-    exit
+    faults
 }
 
 /// That there was nothing to be read in what was named, and why.
-fn nothing(reports: &[&InputReport], o: &ReadOptions) -> String {
+fn nothing(reports: &[&InputReport], request: &FlowRequest<'_>) -> String {
     let e = format!("name logs of {}, or captures", Format::titles());
     if let Some(capture) = reports.iter().find(|r| gabion_sensor::is_capture(&r.path)) {
-        let what = match o.kind {
-            Some(_) => "leave out --kind, and its flows are read",
-            None => "read it by itself",
+        let what = if request.has_format {
+            "leave out --kind, and its flows are read"
+        } else {
+            "read it by itself"
         };
         return format!("{}: is a capture: {what}", capture.path.display());
     }
     if reports.is_empty() {
-        let named: Vec<String> = o.inputs.iter().map(|p| p.display().to_string()).collect();
+        let named: Vec<String> = request.named.iter().map(|p| p.display().to_string()).collect();
         return format!("{}: no file in it: {e}", named.join(", "));
     }
     let named: Vec<String> = reports.iter().take(3).map(|r| r.path.display().to_string()).collect();

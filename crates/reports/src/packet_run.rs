@@ -1,7 +1,7 @@
 //! The report at the end of a run: tables for people, or one JSON object for machines.
 
-use crate::commands::terminal_width;
-use crate::exit::Exit;
+use crate::members::{json_limits, json_memory, resident_peak};
+use crate::rule_costs::{COSTLY_RULES_SHOWN, rule_cost_table, write_rule_costs_json};
 use gabion_net::Engine;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_outputs::timestamp::Stamp;
@@ -9,25 +9,37 @@ use gabion_outputs::{AlertTally, Outputs};
 use gabion_record::budget::{BudgetReport, ByteSize};
 use gabion_record::json::Json;
 use gabion_record::ledger::StageLedger;
-use gabion_record::limits::Reached;
-use gabion_sensor::{
-    COSTLY_RULES_SHOWN, PacketsDone, format_rule_id, rule_cost_table, write_rule_costs_json,
-};
+use gabion_rules::format_rule_id;
+use gabion_sensor::PacketsDone;
 use std::fmt::Write as _;
 
-/// The contents of the report.
-pub(crate) struct Report<'a> {
-    pub(crate) done: &'a PacketsDone,
-    pub(crate) outputs: &'a Outputs,
-    pub(crate) engine: &'a Engine,
+/// A run over captures that has ended.
+pub struct PacketReport<'a> {
+    /// What the run left.
+    pub done: &'a PacketsDone,
+    /// Its outputs, with what they counted.
+    pub outputs: &'a Outputs,
+    /// The engine that it ran.
+    pub engine: &'a Engine,
     /// Use of memory was asked for.
-    pub(crate) memory: bool,
+    pub memory: bool,
     /// Costs of rules were asked for.
-    pub(crate) costs: bool,
-    pub(crate) exit: Exit,
+    pub costs: bool,
+    /// The exit code of the program.
+    pub exit: u8,
 }
 
-impl Report<'_> {
+impl PacketReport<'_> {
+    /// The tables. `width`: columns of the terminal, if it is one.
+    pub fn text(&self, width: Option<u16>) -> String {
+        text(self, width)
+    }
+
+    /// One JSON object, with its line end.
+    pub fn json(&self) -> String {
+        json(self)
+    }
+
     /// Most severe first, then most frequent.
     fn findings(&self) -> Vec<&AlertTally> {
         let mut all: Vec<&AlertTally> = self.outputs.tally().alerts.iter().collect();
@@ -62,25 +74,24 @@ fn unit(stage: &str) -> &'static str {
     }
 }
 
-/// The tables. `width`: columns of the terminal, if it is one.
-pub(crate) fn text(r: &Report<'_>, width: Option<u16>) -> String {
+fn text(r: &PacketReport<'_>, width: Option<u16>) -> String {
     let mut out = String::new();
     inputs(r, &mut out);
     findings(r, width, &mut out);
-    records(r, &mut out);
-    outputs(r, &mut out);
+    records(r, width, &mut out);
+    outputs(r, width, &mut out);
     if r.costs {
         let _ = writeln!(out, "\nCosts of rules");
         out.push_str(&rule_cost_table(&r.done.costs, r.engine, COSTLY_RULES_SHOWN, width));
     }
     if r.memory {
-        budgets(r, &mut out);
+        budgets(r, width, &mut out);
     }
     ledger(r, width, &mut out);
     out
 }
 
-fn inputs(r: &Report<'_>, out: &mut String) {
+fn inputs(r: &PacketReport<'_>, out: &mut String) {
     let mut stamp = Stamp::new();
     let mut at = |ns: u64| {
         let mut text = Vec::new();
@@ -104,7 +115,7 @@ fn inputs(r: &Report<'_>, out: &mut String) {
         let _ = writeln!(out, "and {} more: {} packets", rest.len(), thousands(frames));
     }
     times(r, out);
-    if let Some(said) = checksums(r.done, "-k none") {
+    if let Some(said) = wrong_checksums_line(r.done, "-k none") {
         let _ = writeln!(out, "checksums: {said}");
     }
     if r.done.is_stopped {
@@ -113,7 +124,7 @@ fn inputs(r: &Report<'_>, out: &mut String) {
 }
 
 /// What was unusual about the times of packets.
-fn times(r: &Report<'_>, out: &mut String) {
+fn times(r: &PacketReport<'_>, out: &mut String) {
     let (clock, ended) = (r.done.clock, r.done.counters.ended_by_leaps);
     match clock.strays {
         0 => {}
@@ -148,7 +159,7 @@ fn times(r: &Report<'_>, out: &mut String) {
 }
 
 /// The line about packets with wrong checksums, if there were any; `how` is the option that accepts them.
-pub(crate) fn checksums(done: &PacketsDone, how: &str) -> Option<String> {
+pub fn wrong_checksums_line(done: &PacketsDone, how: &str) -> Option<String> {
     let n = done.wrong_checksums;
     if n == 0 {
         return None;
@@ -174,7 +185,7 @@ fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }
 
-fn findings(r: &Report<'_>, width: Option<u16>, out: &mut String) {
+fn findings(r: &PacketReport<'_>, width: Option<u16>, out: &mut String) {
     let all = r.findings();
     if r.engine.detector.is_none() {
         out.push_str("\nFindings: no rules were given (-S FILE)\n");
@@ -209,7 +220,7 @@ fn findings(r: &Report<'_>, width: Option<u16>, out: &mut String) {
     out.push_str(&t.render(width));
 }
 
-fn records(r: &Report<'_>, out: &mut String) {
+fn records(r: &PacketReport<'_>, width: Option<u16>, out: &mut String) {
     let all = r.records();
     if all.is_empty() {
         return;
@@ -219,10 +230,10 @@ fn records(r: &Report<'_>, out: &mut String) {
     for (name, count) in all {
         t.row([name.to_string(), thousands(count)]);
     }
-    out.push_str(&t.render(terminal_width()));
+    out.push_str(&t.render(width));
 }
 
-fn outputs(r: &Report<'_>, out: &mut String) {
+fn outputs(r: &PacketReport<'_>, width: Option<u16>, out: &mut String) {
     let files = r.outputs.files();
     if files.is_empty() {
         out.push_str("\nOutputs: nothing was written (-l DIR writes EVE records)\n");
@@ -239,10 +250,10 @@ fn outputs(r: &Report<'_>, out: &mut String) {
             ByteSize(passed.bytes).to_string(),
         ]);
     }
-    out.push_str(&t.render(terminal_width()));
+    out.push_str(&t.render(width));
 }
 
-fn budgets(r: &Report<'_>, out: &mut String) {
+fn budgets(r: &PacketReport<'_>, width: Option<u16>, out: &mut String) {
     out.push_str("\nMemory\n");
     let mut t = Table::new(&[
         ("budget", Align::Left),
@@ -262,21 +273,13 @@ fn budgets(r: &Report<'_>, out: &mut String) {
         b.children.iter().for_each(|c| walk(c, depth + 1, t));
     }
     r.done.memory.iter().for_each(|b| walk(b, 0, &mut t));
-    out.push_str(&t.render(terminal_width()));
+    out.push_str(&t.render(width));
     if let Some(peak) = resident_peak() {
         let _ = writeln!(out, "  resident at most: {}", ByteSize(peak));
     }
 }
 
-/// Most bytes the process had in memory at once, as the system counts them.
-pub(crate) fn resident_peak() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib * 1024)
-}
-
-fn ledger(r: &Report<'_>, width: Option<u16>, out: &mut String) {
+fn ledger(r: &PacketReport<'_>, width: Option<u16>, out: &mut String) {
     let entries = r.ledger();
     let balanced = entries.iter().all(|e| e.ledger.balance().is_ok());
     let complete = entries.iter().all(|e| e.ledger.is_complete());
@@ -315,7 +318,7 @@ fn ledger(r: &Report<'_>, width: Option<u16>, out: &mut String) {
 }
 
 /// The fixed limits that were reached: what the ledger sheds as `limit_reached`, by its cause.
-fn limits(r: &Report<'_>, width: Option<u16>, out: &mut String) {
+fn limits(r: &PacketReport<'_>, width: Option<u16>, out: &mut String) {
     if r.done.limits.is_empty() {
         return;
     }
@@ -337,12 +340,11 @@ fn limits(r: &Report<'_>, width: Option<u16>, out: &mut String) {
     out.push_str(&t.render(width));
 }
 
-/// The JSON object, with its line end.
-pub(crate) fn json(r: &Report<'_>) -> String {
+fn json(r: &PacketReport<'_>) -> String {
     let mut j = Json::new();
     j.open();
     j.field_plain("version", env!("CARGO_PKG_VERSION"));
-    j.number("exit", r.exit.code());
+    j.number("exit", r.exit);
     j.open_array_key("inputs");
     for i in &r.done.inputs {
         j.open();
@@ -446,21 +448,7 @@ pub(crate) fn json(r: &Report<'_>) -> String {
     j.into_line()
 }
 
-/// The fixed limits that were reached, with what was shed.
-pub(crate) fn json_limits(limits: &Reached, j: &mut Json) {
-    j.open_array_key("limits");
-    for (limit, times) in limits.iter() {
-        j.open();
-        j.field("limit", limit.full_name());
-        j.number("value", limit.value);
-        j.number("times", times);
-        j.field("given_up", limit.meaning.text());
-        j.close();
-    }
-    j.close_array();
-}
-
-fn json_findings(r: &Report<'_>, j: &mut Json) {
+fn json_findings(r: &PacketReport<'_>, j: &mut Json) {
     j.open_array_key("findings");
     for a in r.findings() {
         j.open();
@@ -476,16 +464,6 @@ fn json_findings(r: &Report<'_>, j: &mut Json) {
         j.close();
     }
     j.close_array();
-}
-
-/// What the process had in memory at most, and what it might have.
-pub(crate) fn json_memory(j: &mut Json) {
-    j.open_key("memory");
-    if let Some(peak) = resident_peak() {
-        j.number("resident_peak", peak);
-    }
-    j.number("limit", gabion_runtime::memory::MemoryState::read().limit);
-    j.close();
 }
 
 fn json_budget(b: &BudgetReport, above: &str, j: &mut Json) {

@@ -1,0 +1,70 @@
+//! `gabion rules check`, `list` and `why`: what is wrong with rules, what was made of each, and how one is inspected.
+
+use super::with_rules;
+use crate::command_line::{CheckOptions, ListOptions, WhyOptions};
+use crate::exit::{Exit, Fault};
+use crate::{standard_output, terminal};
+use gabion_reports::{CheckStyle, LoadDetail, RuleCheck, RuleList};
+use gabion_rules::analysis::{self, Report, flowbits::Flowbits};
+use gabion_rules::{Signature, format_rule_id};
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+
+/// Runs `rules check`.
+pub(crate) fn check(o: &CheckOptions) -> Result<Exit, Fault> {
+    let (rules, _) = with_rules::load(&o.rules, &o.files)?;
+    let check = RuleCheck::of(rules);
+    let style = CheckStyle {
+        has_color: std::io::stdout().is_terminal(),
+        is_quiet: o.quiet,
+        is_verbose: o.verbose,
+        width: terminal::width(),
+    };
+    standard_output::text(if o.json { check.json() } else { check.text(style) });
+    Ok(if check.is_good() { Exit::Done } else { Exit::No })
+}
+
+/// Runs `rules list`.
+pub(crate) fn list(o: &ListOptions) -> Result<Exit, Fault> {
+    let (rules, _) = with_rules::load(&o.rules, &o.files)?;
+    with_rules::report(&rules, LoadDetail::Counts);
+    let list = RuleList::of(&rules.set, o.costly, o.inert);
+    standard_output::text(if o.json { list.json() } else { list.text(terminal::width()) });
+    Ok(Exit::Done)
+}
+
+/// Runs `rules why`.
+pub(crate) fn why(o: &WhyOptions) -> Result<Exit, Fault> {
+    let wanted = o.sid;
+    let (compiled, catalog) = with_rules::load(&o.rules, &o.files)?;
+    let set = &compiled.set;
+    let rules: Vec<&Signature> =
+        set.signatures.iter().filter(|s| (s.gid, s.sid) == wanted).collect();
+    if rules.is_empty() {
+        // A rule may be refused before its id is read.
+        let named = format!("sid:{};", wanted.1);
+        let names = |rule: &str| rule.replace(' ', "").contains(&named);
+        let refused =
+            compiled.diagnostics.iter().filter(|d| d.sid == Some(wanted.1) || names(&d.rule));
+        let mut text: String = refused.map(|d| format!("{}\n\n", d.render(false))).collect();
+        let _ = writeln!(text, "{}: no such rule was loaded", format_rule_id(wanted.0, wanted.1));
+        standard_output::text(&text);
+        return Ok(Exit::No);
+    }
+    let flowbits = Flowbits::of(set);
+    let report = Report { set, catalog: &catalog, flowbits: &flowbits };
+    let mut text = String::new();
+    for s in &rules {
+        if o.json {
+            text.push_str(&String::from_utf8_lossy(&analysis::rule_json(&report, s)));
+            text.push('\n');
+        } else {
+            text.push_str(&analysis::explain_rule(&report, s));
+        }
+    }
+    for d in compiled.diagnostics.iter().filter(|d| !o.json && d.sid == Some(wanted.1)) {
+        let _ = writeln!(text, "\n{}", d.render(false));
+    }
+    standard_output::text(&text);
+    Ok(Exit::Done)
+}
