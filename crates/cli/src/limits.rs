@@ -7,10 +7,6 @@ limits! { "cli";
     pub(crate) const PID_FILE_BYTES_MAX: u64 = 4096,
         Refuses("the file, as one that is there");
 
-    /// Bytes of a listener's metrics.
-    pub(crate) const METRICS_BYTES_MAX: u64 = 4 << 20,
-        Refuses("the answer");
-
     /// Bytes of a file with a capture filter: Suricata's bound.
     pub(crate) const FILTER_BYTES_MAX: u64 = 128 << 10,
         Refuses("the filter");

@@ -8,6 +8,7 @@ use clap::builder::{
 use gabion_capture::filter::Filter;
 use gabion_flowlog::Format;
 use gabion_record::budget::ByteSize;
+use gabion_seal::Kind;
 use gabion_settings::limits::PROCESSORS_MAX;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -178,6 +179,27 @@ pub(crate) fn setting(text: &str) -> Result<String, String> {
 pub(crate) fn rule_id(text: &str) -> Result<(u32, u32), String> {
     gabion_rules::parse_rule_id(text)
         .ok_or_else(|| "no id of a rule: write SID or GID:SID, such as 2013028".to_owned())
+}
+
+/// Reads `--record`.
+pub(crate) fn records(text: &str) -> Result<(u64, u64), String> {
+    let (a, b) = text.split_once('-').unwrap_or((text, text));
+    let number = |t: &str| {
+        t.parse::<u64>()
+            .map_err(|_| "a record's number is wanted, or A-B, such as 7 or 10-20".to_owned())
+    };
+    let (first, last) = (number(a)?, if b.is_empty() { u64::MAX } else { number(b)? });
+    if first > last {
+        return Err("the first is after the last: write the smaller number first".to_owned());
+    }
+    Ok((first, last))
+}
+
+/// Reads `--kind`.
+pub(crate) fn record_kind(text: &str) -> Result<Kind, String> {
+    let all = [Kind::Message, Kind::Finding, Kind::System];
+    let name = one_of(text, &all.map(Kind::name))?;
+    all.into_iter().find(|kind| kind.name() == name).ok_or(name)
 }
 
 /// One of these words in any case; the error names the most similar word.

@@ -38,24 +38,29 @@
 //! * [`SealedLog`] is where messages end up; [`Sink`] is the door for something else.
 //! * [`Endpoint`], [`bind`], [`inherited`], [`probe`]: sockets, opened apart from what reads them.
 //! * [`Pusher`] carries checkpoints to witnesses and files of anchors.
-//! * [`Load`] sends to log servers.
+//! * [`Load`] sends to log servers; [`LiveCounts`] asks a running one for its counts.
+//! * [`seal_input`] seals one input, [`JournalProgram`] the entries of systemd's journal as they are written.
 //!
 //! What happens is reported as values ([`Notice`]); nothing is printed here, and no option of a command line is known.
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "sockets and commits live by the clock")]
 
 mod batch;
+mod blocks;
 mod connection;
 mod datagrams;
 mod envelopes;
 mod error;
 mod exposition;
+mod follow_journal;
 mod gaps;
 pub mod limits;
+mod live_counts;
 mod losses;
 mod notice;
 mod prepare;
 mod push;
+mod seal_input;
 mod sealed_log;
 mod sealer;
 mod send;
@@ -69,10 +74,13 @@ mod tls;
 mod watch;
 
 pub use error::{Error, ErrorKind, Result};
+pub use follow_journal::{FollowError, Followed, JournalProgram};
+pub use live_counts::{LiveCounts, LiveCountsError};
 pub use notice::{Notice, Report};
 pub use push::{
     CarryFault, LOOK_EVERY, PushError, PushSettings, Pusher, Pushing, Url, UrlError, trust,
 };
+pub use seal_input::{InputForm, SealInputError, SealedInput, seal_input};
 pub use sealed_log::SealedLog;
 pub use send::{Done, Load, LoadSettings, Sent};
 pub use server::{Server, ServerSettings};

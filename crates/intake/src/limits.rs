@@ -70,4 +70,8 @@ limits! { "intake";
     /// Bytes of a file with keys or certificates: all authorities of a system have 250 KB.
     pub const KEY_FILE_BYTES_MAX: u64 = 16 << 20,
         Refuses("the file");
+
+    /// Bytes of the metrics of a running log server.
+    pub const METRICS_BYTES_MAX: u64 = 4 << 20,
+        Refuses("the answer");
 }

@@ -12,6 +12,7 @@
 //! * [`config`]: the configuration of a slog server.
 //! * [`journal`]: entries of systemd's journal in its export format.
 //! * [`fairness`]: a queue in which a flood loses its own messages and nobody else's.
+//! * [`view`]: which records the reader of a log sees, and how each is written.
 //! * [`syslog`]: what a message says, for the reader of a log; [`sequence`]: what its sender lost.
 #![forbid(unsafe_code)]
 
@@ -29,3 +30,4 @@ pub mod sequence;
 pub mod session;
 pub mod slog_tcp;
 pub mod syslog;
+pub mod view;

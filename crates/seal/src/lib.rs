@@ -42,6 +42,7 @@
 pub mod checkpoints;
 #[doc(hidden)]
 pub mod chunk;
+pub mod create;
 #[doc(hidden)]
 pub mod data_key;
 pub mod durable;

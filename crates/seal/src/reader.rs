@@ -14,6 +14,7 @@ use crate::recipient::{SecretKey, Stanza};
 use crate::record::{Kind, Record, SourceView};
 use crate::segment::{self, FLAG_PADDED, Parsed, file_name, parse_file_name};
 use crate::storage::Storage;
+use crate::text::hex;
 use crate::tree::{Hash, sha256};
 use crate::unlock::{commitments, open_classes};
 use crate::walk::{Item, Walk, read_body, read_header};
@@ -75,6 +76,32 @@ pub trait Sink {
     fn record(&mut self, found: &Found<'_>) -> bool;
     /// Something that could not be read, and was passed over.
     fn unreadable(&mut self, what: &str);
+}
+
+/// What a finding is called: the beginning of a hash of its bytes.
+#[must_use]
+pub fn finding_id(bytes: &[u8]) -> String {
+    hex(&sha256(bytes)[..8])
+}
+
+/// Looks for a finding by its id.
+struct ById<'a> {
+    id: &'a str,
+    number: Option<u64>,
+    complain: &'a mut dyn FnMut(&str),
+}
+
+impl Sink for ById<'_> {
+    fn record(&mut self, found: &Found<'_>) -> bool {
+        if finding_id(found.record.bytes) == self.id {
+            self.number = Some(found.number);
+        }
+        self.number.is_none()
+    }
+
+    fn unreadable(&mut self, what: &str) {
+        (self.complain)(what);
+    }
 }
 
 /// A segment that is open.
@@ -203,6 +230,21 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(cursor)
+    }
+
+    /// The number of a finding, by its id; `complain` receives what could not be read.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    pub fn find_finding(
+        &mut self,
+        id: &str,
+        complain: &mut dyn FnMut(&str),
+    ) -> Result<Option<u64>> {
+        let mut by_id = ById { id, number: None, complain };
+        let selection = Selection { kind: Some(Kind::Finding), ..Selection::default() };
+        self.scan(Cursor::default(), &selection, &mut by_id)?;
+        Ok(by_id.number)
     }
 
     /// Opens the chunk of a record and gives it to `then`.

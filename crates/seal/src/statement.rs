@@ -147,6 +147,26 @@ fn bytes_of<const N: usize>(json: &Value) -> Option<[u8; N]> {
     unhex(json.as_str()?.as_bytes())?.try_into().ok()
 }
 
+/// A text member of a statement of this type; `None` when the bytes are another statement, or lack it.
+#[must_use]
+pub fn text_member(statement: &[u8], kind: &str, member: &str) -> Option<String> {
+    let json: Value = serde_json::from_slice(statement).ok()?;
+    if json.get("type")?.as_str()? != kind {
+        return None;
+    }
+    Some(json.get(member)?.as_str()?.to_owned())
+}
+
+/// The number of a class of records by its name, out of the statement of a segment's readers.
+#[must_use]
+pub fn class_number(statement: &[u8], name: &str) -> Option<u8> {
+    let json: Value = serde_json::from_slice(statement).ok()?;
+    let classes = json.get("classes")?.as_array()?;
+    let named = |class: &&Value| class.get("name").and_then(Value::as_str) == Some(name);
+    let numbers = classes.iter().filter(named).filter_map(|class| class.get("class")?.as_u64());
+    numbers.filter_map(|number| u8::try_from(number).ok()).next_back()
+}
+
 /// Writes a statement: its type, then what `fields` adds.
 #[must_use]
 pub fn statement(kind: &str, fields: impl FnOnce(&mut Json)) -> Vec<u8> {

@@ -15,7 +15,7 @@ use crate::checkpoints::{Entry, frame};
 use crate::error::Error;
 use crate::leaves::extend;
 use crate::limits::{LEAVES_KEPT_MAX, WITNESSED_BYTES_MAX};
-use crate::note::{Checkpoint, Note};
+use crate::note::{Checkpoint, Note, Vkey};
 use crate::storage::Storage;
 use crate::text::base64;
 use crate::tree::{Hash, consistency_proof, root};
@@ -294,6 +294,24 @@ pub fn read_cosigned(log: &dyn Storage) -> Vec<Note> {
     let bytes = log.read(WITNESSED, WITNESSED_BYTES_MAX).ok().flatten().unwrap_or_default();
     let read = Anchor::parse_file(WITNESSED, &bytes);
     read.unwrap_or_default().into_iter().map(|a| a.note).collect()
+}
+
+/// Checkpoints in the log's folder that a trusted witness cosigned. An attacker with write access can remove
+/// the newest, so they vouch for the log up to their size and no more.
+#[must_use]
+pub fn cosigned_anchors(log: &dyn Storage, witnesses: &[Vkey]) -> Vec<Anchor> {
+    let by = |note: &Note| {
+        let signed = note.verify(witnesses).unwrap_or_default();
+        signed.iter().find(|s| s.time.is_some()).and_then(|s| witnesses.get(s.key))
+    };
+    let notes = read_cosigned(log).into_iter();
+    notes
+        .filter_map(|note| {
+            let from = format!("cosigned by {}", by(&note)?.name);
+            let checkpoint = Checkpoint::parse(&note.text).ok()?;
+            Some(Anchor { from, note, checkpoint })
+        })
+        .collect()
 }
 
 /// Whether a file of anchors, as it was read, lacks a checkpoint: then its framed note is to be appended.

@@ -21,6 +21,7 @@ use gabion_logs::dialect::{self, Dialect};
 use gabion_logs::envelope::EnvelopeKey;
 use gabion_logs::framing::Framing;
 use gabion_runtime::Signals;
+use gabion_seal::create::Created;
 use gabion_seal::durable::{LogFolder, OnFull};
 use gabion_seal::record::Transport;
 use gabion_seal::{Policy, Recipient, guard_secrets};
@@ -188,15 +189,15 @@ fn make_all(log: &WantedLog, spill: Option<&WantedLog>, o: &ListenOptions) -> Re
     let make = |wanted: &WantedLog| {
         let LogFolder { log, state, recipients, .. } = &wanted.folder;
         if log.join("log.id").exists() {
-            return Ok(init::Made::default());
+            return Ok(None);
         }
-        let made = init::make_undoably((log, state), &wanted.origin, recipients, &o.new);
-        made.map(|(_, made)| made).map_err(LogFault::into_fault)
+        let made = init::make((log, state), &wanted.origin, recipients, &o.new);
+        made.map(Some).map_err(LogFault::into_fault)
     };
     // Both are made before anything is written to one: if one can't be made, the other is removed.
     let made = make(log)?;
     if let Some(spill) = spill {
-        make(spill).inspect_err(|_| made.remove())?;
+        make(spill).inspect_err(|_| made.iter().for_each(Created::remove))?;
     }
     Ok(())
 }

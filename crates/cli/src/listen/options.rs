@@ -1,6 +1,6 @@
 //! The command line of `gabion listen`.
 
-use crate::log::init::NewLog;
+use crate::log::options::NewLogOptions;
 use crate::log::push::PushOptions;
 use crate::values::{self, place};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -52,7 +52,7 @@ pub(crate) struct ListenOptions {
     #[arg(long, value_name = "NAME", value_parser = values::origin, help_heading = "The log")]
     pub(crate) origin: Option<String>,
     #[command(flatten, next_help_heading = "The log")]
-    pub(crate) new: NewLog,
+    pub(crate) new: NewLogOptions,
     /// What to do when the log's disk is full
     #[arg(
         long,

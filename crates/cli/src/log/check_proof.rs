@@ -1,9 +1,9 @@
 //! `gabion log check-proof`: checks a proof against the log's public key; no log is needed.
 
 use super::options::CheckProof;
-use super::times::rfc3339;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
+use gabion_logs::view::rfc3339;
 use gabion_record::json::Json;
 use gabion_seal::proof::{Checked, Proof};
 use gabion_seal::verify::Verdict;

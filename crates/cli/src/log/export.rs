@@ -1,142 +1,33 @@
 //! `gabion log export`: all records for another program.
 
 use super::options::{Export, ExportFormat};
-use super::show::{Printer, is_plain, not_behind_the_end, selection};
-use super::times::{rfc3339, rfc3339_us};
-use super::wanted::Wanted;
+use super::show::{complain, filter, not_behind_the_end, selection};
 use super::{Ended, LogFault, folders};
 use crate::standard_output::StandardOutput;
-use gabion_logs::journal::{Entry, Fields, put_field};
-use gabion_logs::syslog::{self, Received};
-use gabion_seal::reader::{Cursor, Found, Reader, Sink};
+use gabion_logs::view::{MessageExporter, RecordPrinter};
+use gabion_seal::reader::{Cursor, Reader};
 use gabion_seal::verify::Verdict;
-use gabion_seal::{Kind, Transport};
 use std::io::{BufWriter, Write};
-
-/// Messages alone, in a form of their own.
-struct Raw<W> {
-    out: W,
-    is_journal: bool,
-    wanted: Wanted,
-    /// A message as it is written.
-    text: Vec<u8>,
-    is_closed: bool,
-}
-
-impl<W: Write> Raw<W> {
-    fn write(&mut self, found: &Found<'_>) -> std::io::Result<()> {
-        self.text.clear();
-        let is_entry = found.source.transport == Some(Transport::Journal);
-        match (self.is_journal, is_entry) {
-            // As it came.
-            (true, true) => self.text.extend_from_slice(found.record.bytes),
-            (true, false) => journal_entry(found, &mut self.text),
-            (false, true) => syslog_message(&Entry(found.record.bytes).read(), &mut self.text),
-            (false, false) => self.text.extend_from_slice(found.record.bytes),
-        }
-        // Octet counting keeps line ends inside messages apart from those between them.
-        if !self.is_journal {
-            write!(self.out, "{} ", self.text.len())?;
-        }
-        self.out.write_all(&self.text)?;
-        self.out.write_all(b"\n")
-    }
-}
-
-/// A message of syslog as an entry of the journal, with the names that journald gives its fields.
-fn journal_entry(found: &Found<'_>, out: &mut Vec<u8>) {
-    let record = found.record;
-    put_field("__REALTIME_TIMESTAMP", (record.time_ns / 1_000).to_string().as_bytes(), out);
-    put_field("_TRANSPORT", b"syslog", out);
-    put_field("GABION_TRANSPORT", found.source.transport_name().as_bytes(), out);
-    put_field("GABION_RECORD", found.number.to_string().as_bytes(), out);
-    put_field("GABION_TIME", rfc3339(record.time_ns).as_bytes(), out);
-    put_field("GABION_SOURCE", found.source.peer, out);
-    let bytes = syslog::unpacked(record.bytes);
-    let message = syslog::read(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
-    if is_plain(found, &message) {
-        put_field("MESSAGE", record.bytes, out);
-        return;
-    }
-    put_field("PRIORITY", message.severity().to_string().as_bytes(), out);
-    put_field("SYSLOG_FACILITY", message.facility().to_string().as_bytes(), out);
-    for (name, value) in [
-        ("_HOSTNAME", message.host),
-        ("SYSLOG_IDENTIFIER", message.app),
-        ("SYSLOG_PID", message.pid),
-    ] {
-        if let Some(value) = value {
-            put_field(name, value, out);
-        }
-    }
-    if let Some(stated) = message.time {
-        let us = stated
-            .seconds
-            .saturating_mul(1_000_000)
-            .saturating_add(i64::from(stated.nanos / 1_000));
-        put_field("_SOURCE_REALTIME_TIMESTAMP", us.to_string().as_bytes(), out);
-    }
-    put_field("MESSAGE", message.msg, out);
-    put_field("SYSLOG_RAW", record.bytes, out);
-}
-
-/// An entry of the journal as a message of RFC 5424: what that has no place for is left out.
-fn syslog_message(entry: &Fields<'_>, out: &mut Vec<u8>) {
-    // The default is a notice of facility user, as with journald.
-    let pri =
-        u16::from(entry.facility().unwrap_or(1)) * 8 + u16::from(entry.priority().unwrap_or(5));
-    out.extend_from_slice(format!("<{pri}>1 ").as_bytes());
-    let time = entry.time_us().and_then(|us| us.checked_mul(1_000));
-    out.extend_from_slice(time.map_or_else(|| "-".to_owned(), rfc3339_us).as_bytes());
-    // Lengths are those of RFC 5424; letters outside of its names become underlines.
-    for (value, most) in [(entry.host(), 255), (entry.program(), 48), (entry.process(), 128)] {
-        out.push(b' ');
-        let value = value.unwrap_or_default();
-        if value.is_empty() {
-            out.push(b'-');
-        }
-        out.extend(value.iter().take(most).map(|b| if b.is_ascii_graphic() { *b } else { b'_' }));
-    }
-    out.extend_from_slice(b" - - ");
-    let message = entry.get("MESSAGE").unwrap_or_default();
-    if std::str::from_utf8(message).is_ok() && !message.is_ascii() {
-        out.extend_from_slice("\u{feff}".as_bytes());
-    }
-    out.extend_from_slice(message);
-}
-
-impl<W: Write> Sink for Raw<W> {
-    fn record(&mut self, found: &Found<'_>) -> bool {
-        if found.record.kind == Kind::Message && self.wanted.takes(found) {
-            self.is_closed = self.write(found).is_err();
-        }
-        !self.is_closed
-    }
-
-    fn unreadable(&mut self, what: &str) {
-        eprintln!("gabion: {what}");
-    }
-}
 
 pub(super) fn run(options: &Export) -> Ended {
     let selection = selection(&options.select)?;
-    let wanted = Wanted::of(&options.select);
+    let filter = filter(&options.select);
     let keys = folders::secret_keys(&options.reading.keys)?;
     let log = folders::open(&options.reading.log)?;
     folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;
     let mut reader =
         Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
     let mut out = BufWriter::with_capacity(1 << 18, StandardOutput);
+    let mut complain = complain;
     match options.format {
         ExportFormat::Json => {
-            let mut printer = Printer::new(&mut out, wanted, false);
+            let mut printer = RecordPrinter::new(&mut out, &filter, false, &mut complain);
             reader.scan(Cursor::default(), &selection, &mut printer)?;
         }
         format => {
             let is_journal = format == ExportFormat::Journal;
-            let text = Vec::new();
-            let mut raw = Raw { out: &mut out, is_journal, wanted, text, is_closed: false };
-            reader.scan(Cursor::default(), &selection, &mut raw)?;
+            let mut exporter = MessageExporter::new(&mut out, is_journal, &filter, &mut complain);
+            reader.scan(Cursor::default(), &selection, &mut exporter)?;
         }
     }
     // A failed write is reported at the end of the program.

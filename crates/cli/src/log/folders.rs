@@ -4,6 +4,7 @@ use super::LogFault;
 use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
 use crate::operator_file;
+use gabion_seal::create::RECIPIENTS_FILE;
 use gabion_seal::identity;
 use gabion_seal::note::Vkey;
 use gabion_seal::storage::{Files, Storage};
@@ -12,10 +13,6 @@ use gabion_seal::{Locked, Opened, Policy, Recipient, SecretKey, Writer, guard_se
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// File of the readers' public keys in the signer's state: in the log's folder, anybody with write access to
-/// the disk could add a key.
-pub(super) const RECIPIENTS: &str = "recipients";
 
 /// The state folder of a log.
 pub(crate) fn state_of(log: &Path, state: Option<&Path>) -> PathBuf {
@@ -108,17 +105,6 @@ pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), LogFau
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
-/// Stores the readers' public keys with the signer, for the verbs that write later.
-///
-/// # Errors
-/// If the file can't be written; the text names it.
-pub(crate) fn store_recipients(state: &Path, recipients: &[Recipient]) -> Result<(), String> {
-    let text: String = recipients.iter().map(|r| r.to_text()).collect();
-    let failed = |e: std::io::Error| format!("{}: {e}", state.join(RECIPIENTS).display());
-    // Atomically, and with any umask: an attacker who could write here would be able to read the log from then on.
-    Files::open(state).and_then(|mut f| f.replace(RECIPIENTS, text.as_bytes())).map_err(failed)
-}
-
 /// Private keys of readers.
 pub(super) fn secret_keys(paths: &[PathBuf]) -> Result<Vec<SecretKey>, LogFault> {
     paths
@@ -181,9 +167,9 @@ pub(super) fn pinned(log: &Path, wanted: Option<&OsStr>) -> Result<(), LogFault>
 pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault> {
     let wanted = "name the public keys of the log's readers, one file after the other";
     let wrong = |why: &str| LogFault::input(format!("{why}: {wanted}"));
-    let bytes = read_in(state, RECIPIENTS, 1 << 20).map_err(|e| wrong(e.text()))?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| wrong("not text").about(&state.join(RECIPIENTS)))?;
+    let bytes = read_in(state, RECIPIENTS_FILE, 1 << 20).map_err(|e| wrong(e.text()))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| wrong("not text").about(&state.join(RECIPIENTS_FILE)))?;
     let mut all = Vec::new();
     let mut rest = text.as_str();
     // PEM keys and our own lines may follow each other.

@@ -5,12 +5,10 @@ use super::{Ended, folders};
 use crate::log::LogFault;
 use crate::standard_output;
 use gabion_record::json::Json;
+use gabion_seal::create::SEED_FILE;
 use gabion_seal::epoch::EpochKey;
 use gabion_seal::text::hex;
 use gabion_seal::{Recipient, SecretKey};
-
-/// File of a signer's first seed, until `init` takes it.
-pub(super) const SEED: &str = "seed";
 
 pub(super) fn run(options: &Keygen) -> Ended {
     use std::os::unix::fs::DirBuilderExt;
@@ -63,7 +61,7 @@ fn signer(options: &Keygen, origin: &str) -> Ended {
             "{origin}: an origin is a name without spaces, `+` and control characters"
         )));
     }
-    folders::write_secret(&options.out.join(SEED), &hex(key.seed()))?;
+    folders::write_secret(&options.out.join(SEED_FILE), &hex(key.seed()))?;
     let vkey = key.vkey(origin).to_string();
     if options.output.json {
         let mut json = Json::new();

@@ -5,12 +5,9 @@
 
 mod anchor;
 mod append;
-mod backwards;
-mod blocks;
 mod check_proof;
 mod checkpoint;
 mod compare;
-mod cross_records;
 mod export;
 pub(crate) mod folders;
 mod follow_journal;
@@ -18,7 +15,6 @@ mod hold;
 mod import_slog;
 pub(crate) mod init;
 mod keygen;
-mod live_counts;
 pub(crate) mod options;
 mod prove;
 mod prune;
@@ -31,7 +27,6 @@ mod shred;
 mod stat;
 mod times;
 mod verify;
-mod wanted;
 
 use crate::exit::{Exit, Fault};
 use gabion_intake::PushError;

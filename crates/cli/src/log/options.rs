@@ -1,9 +1,7 @@
 //! The options of `gabion log`.
 
-use super::init::NewLog;
 use super::push::PushOptions;
-use super::show::records;
-use super::{times, wanted};
+use super::times;
 use crate::values;
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -115,6 +113,20 @@ pub(crate) struct Keygen {
     pub(crate) output: Output,
 }
 
+/// Settings of a new log, in addition to its folders and readers.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NewLogOptions {
+    /// Sign a checkpoint every N chunks at most, in a new log
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = values::number::<u64>(1, u64::from(u32::MAX)))]
+    pub(crate) checkpoint_chunks: u64,
+    /// Sign a checkpoint every S seconds at most, in a new log
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = values::seconds)]
+    pub(crate) checkpoint_seconds: u64,
+    /// Make a log where locks may not hold for other machines
+    #[arg(long)]
+    pub(crate) allow_network_fs: bool,
+}
+
 /// Options of `log init`.
 #[derive(Debug, Args)]
 pub(crate) struct Init {
@@ -127,7 +139,7 @@ pub(crate) struct Init {
     #[arg(long = "recipient", value_name = "FILE", required = true)]
     pub(crate) recipients: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) new: NewLog,
+    pub(crate) new: NewLogOptions,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -215,8 +227,8 @@ pub(crate) struct Select {
     pub(crate) identifiers: Vec<String>,
     /// Of this severity or worse, or in a range: emerg, alert, crit, err, warning, notice, info, debug, 0 to 7,
     /// err..alert
-    #[arg(short = 'p', long, value_name = "SEVERITY", value_parser = wanted::severities)]
-    pub(crate) priority: Option<wanted::Severities>,
+    #[arg(short = 'p', long, value_name = "SEVERITY", value_parser = gabion_logs::view::parse_severities)]
+    pub(crate) priority: Option<gabion_logs::view::Severities>,
     /// From this sender (address with or without port), or of this identity
     #[arg(long, value_name = "TEXT", value_parser = values::text())]
     pub(crate) source: Option<String>,
@@ -224,10 +236,10 @@ pub(crate) struct Select {
     #[arg(short = 'g', long, value_name = "TEXT", value_parser = values::text())]
     pub(crate) grep: Option<String>,
     /// A record's number, or A-B
-    #[arg(long, value_name = "A-B", value_parser = records)]
-    pub(crate) record: Option<super::show::Records>,
+    #[arg(long, value_name = "A-B", value_parser = values::records)]
+    pub(crate) record: Option<(u64, u64)>,
     /// Of this kind: message, finding, system
-    #[arg(long, value_name = "KIND", value_parser = super::show::kind)]
+    #[arg(long, value_name = "KIND", value_parser = values::record_kind)]
     pub(crate) kind: Option<gabion_seal::Kind>,
 }
 

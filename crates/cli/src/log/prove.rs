@@ -1,33 +1,12 @@
 //! `gabion log prove`: a proof of one record.
 
 use super::options::Prove;
-use super::show::finding_id;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_runtime::output::write_whole;
-use gabion_seal::Kind;
 use gabion_seal::proof::{Wanted, prove};
-use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
-
-/// Looks for a finding by its id.
-struct ById<'a> {
-    id: &'a str,
-    number: Option<u64>,
-}
-
-impl Sink for ById<'_> {
-    fn record(&mut self, found: &Found<'_>) -> bool {
-        if finding_id(found.record.bytes) == self.id {
-            self.number = Some(found.number);
-        }
-        self.number.is_none()
-    }
-
-    fn unreadable(&mut self, what: &str) {
-        eprintln!("gabion: {what}");
-    }
-}
+use gabion_seal::reader::Reader;
 
 pub(super) fn run(options: &Prove) -> Ended {
     let keys = folders::secret_keys(&options.reading.keys)?;
@@ -37,10 +16,8 @@ pub(super) fn run(options: &Prove) -> Ended {
         Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
     let number = match (&options.finding, options.record) {
         (Some(id), _) => {
-            let mut by_id = ById { id, number: None };
-            let selection = Selection { kind: Some(Kind::Finding), ..Selection::default() };
-            reader.scan(Cursor::default(), &selection, &mut by_id)?;
-            by_id.number.ok_or_else(|| {
+            let number = reader.find_finding(id, &mut |what| eprintln!("gabion: {what}"))?;
+            number.ok_or_else(|| {
                 LogFault::input(format!("no finding {id} in {}", options.reading.log.display()))
             })?
         }

@@ -6,9 +6,10 @@
 
 use super::options::Recover;
 use super::times::now_ns;
-use super::{Ended, LogFault, folders};
+use super::{Ended, LogFault, folders, init};
 use crate::standard_output;
 use gabion_record::json::Json;
+use gabion_seal::create::store_recipients;
 use gabion_seal::statement::statement;
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::text::base64;
@@ -78,7 +79,7 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
         now_ns: now_ns(),
     };
     let identity = init.create(&mut make(log)?, make(&state)?)?;
-    folders::store_recipients(&state, &recipients).map_err(LogFault::environment)?;
+    store_recipients(&state, &recipients).map_err(init::fault)?;
     let (mut writer, _) = folders::writer(&options.folder, None)?;
     let recovery = statement("recovery", |json| {
         json.number("bytes", 0u64);

@@ -2,9 +2,10 @@
 
 use super::options::Rewrap;
 use super::times::now_ns;
-use super::{Ended, LogFault, folders};
+use super::{Ended, LogFault, folders, init};
 use crate::standard_output;
 use gabion_record::json::Json;
+use gabion_seal::create::store_recipients;
 use gabion_seal::text::{hex, unhex};
 use gabion_seal::writer::segments;
 
@@ -36,7 +37,7 @@ pub(super) fn run(options: &Rewrap) -> Ended {
         writer.rewrap(&all, &keys, &add, &remove, now_ns())?;
     }
     writer.close(now_ns())?;
-    folders::store_recipients(&state, &readers).map_err(LogFault::environment)?;
+    store_recipients(&state, &readers).map_err(init::fault)?;
     if options.output.json {
         let mut json = Json::new();
         json.open();

@@ -6,9 +6,9 @@ use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
+use gabion_seal::statement::class_number;
 use gabion_seal::writer::segments;
 use gabion_seal::{Kind, storage::Files};
-use serde_json::Value;
 
 /// Finds the number of a class by its name, in the statements in clear.
 struct ByName<'a> {
@@ -18,21 +18,14 @@ struct ByName<'a> {
 
 impl Sink for ByName<'_> {
     fn record(&mut self, found: &Found<'_>) -> bool {
-        let json: Option<Value> = serde_json::from_slice(found.record.bytes).ok();
-        let classes = json.as_ref().and_then(|j| j.get("classes")).and_then(Value::as_array);
-        for class in classes.into_iter().flatten() {
-            if class.get("name").and_then(Value::as_str) == Some(self.name) {
-                self.class =
-                    class.get("class").and_then(Value::as_u64).and_then(|c| u8::try_from(c).ok());
-            }
-        }
+        self.class = class_number(found.record.bytes, self.name);
         self.class.is_none()
     }
 
     fn unreadable(&mut self, _: &str) {}
 }
 
-fn class_number(log: &Files, name: &str) -> Result<u8, LogFault> {
+fn number_of_class(log: &Files, name: &str) -> Result<u8, LogFault> {
     let mut reader = Reader::open(log, &[])?;
     let mut by_name = ByName { name, class: None };
     let selection = Selection { kind: Some(Kind::System), ..Selection::default() };
@@ -47,7 +40,7 @@ pub(super) fn run(options: &Shred) -> Ended {
         return Err(LogFault::usage("name segments with --segment, or a class with --class"));
     }
     let log = folders::open(&options.folder.log)?;
-    let class = options.class.as_deref().map(|c| class_number(&log, c)).transpose()?;
+    let class = options.class.as_deref().map(|c| number_of_class(&log, c)).transpose()?;
     let all: Vec<u64> = segments(&log)?.into_iter().map(|s| s.first_chunk).collect();
     if let Some(unknown) = options.segments.iter().find(|s| !all.contains(s)) {
         return Err(LogFault::input(format!("--segment {unknown}: no segment begins there")));

@@ -1,9 +1,10 @@
 //! `gabion log stat`: how large a log is and who can read it.
 
 use super::options::Stat;
-use super::times::rfc3339;
-use super::{Ended, LogFault, folders, live_counts};
+use super::{Ended, LogFault, folders};
 use crate::standard_output;
+use gabion_intake::{LiveCounts, LiveCountsError};
+use gabion_logs::view::rfc3339;
 use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
 use gabion_seal::recipient::Stanza;
@@ -27,7 +28,15 @@ struct Sums {
 
 pub(super) fn run(options: &Stat) -> Ended {
     if let Some(address) = options.socket {
-        return live_counts::run(address, options.output.json);
+        let counts = LiveCounts::ask(address).map_err(|e| match e {
+            LiveCountsError::NoAnswer { .. } => LogFault::environment(e.to_string()),
+            e => LogFault::input(e.to_string()),
+        })?;
+        match options.output.json {
+            true => standard_output::line(String::from_utf8_lossy(&counts.json())),
+            false => standard_output::text(counts.text()),
+        }
+        return Ok(0);
     }
     let Some(path) = &options.log else {
         return Err(LogFault::usage("name a log's folder, or a running listener with --socket"));

@@ -5,11 +5,12 @@ use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::progress::Progress;
 use crate::standard_output;
+use gabion_logs::view::rfc3339;
 use gabion_outputs::table::thousands;
 use gabion_seal::limits::ANCHORS_BYTES_MAX;
-use gabion_seal::note::{Checkpoint, Note, Vkey};
-use gabion_seal::storage::Files;
+use gabion_seal::note::Vkey;
 use gabion_seal::verify::{Anchor, Options, Report, Verdict, verify};
+use gabion_seal::witness::cosigned_anchors;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -28,23 +29,6 @@ pub(super) fn anchors(paths: &[PathBuf]) -> Result<Vec<Anchor>, LogFault> {
     Ok(all)
 }
 
-/// Checkpoints in the log's folder that a trusted witness cosigned. An attacker with write access can remove
-/// the newest, so they vouch for the log up to their size and no more.
-fn cosigned(log: &Files, witnesses: &[Vkey]) -> Vec<Anchor> {
-    let by = |note: &Note| {
-        let signed = note.verify(witnesses).unwrap_or_default();
-        signed.iter().find(|s| s.time.is_some()).and_then(|s| witnesses.get(s.key))
-    };
-    let notes = gabion_seal::witness::read_cosigned(log).into_iter();
-    notes
-        .filter_map(|note| {
-            let from = format!("cosigned by {}", by(&note)?.name);
-            let checkpoint = Checkpoint::parse(&note.text).ok()?;
-            Some(Anchor { from, note, checkpoint })
-        })
-        .collect()
-}
-
 pub(super) fn run(options: &Verify) -> Ended {
     let keys = folders::secret_keys(&options.keys)?;
     let jobs = options
@@ -61,7 +45,7 @@ pub(super) fn run(options: &Verify) -> Ended {
         return Err(LogFault::usage(text));
     }
     let mut anchors = anchors(&options.anchors)?;
-    anchors.extend(cosigned(&log, &witnesses));
+    anchors.extend(cosigned_anchors(&log, &witnesses));
     let given = Options {
         vkey: options.vkey.as_deref().map(folders::vkey).transpose()?,
         anchors,
@@ -159,7 +143,7 @@ fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
     let signed = if report.signed_time == 0 {
         "nothing of it signed".to_owned()
     } else {
-        let time = super::times::rfc3339(report.signed_time.saturating_mul(1_000_000_000));
+        let time = rfc3339(report.signed_time.saturating_mul(1_000_000_000));
         format!("signed up to chunk {} at {time}", report.signed_size)
     };
     standard_output::line(format_args!(

@@ -5,6 +5,7 @@
 //! Segments are read once, in order; workers hash and decrypt batches of chunks, one judge takes their
 //! results in order and holds no more than the roots of the tree's full subtrees.
 
+mod compare;
 mod conclude;
 mod facts;
 mod indexed;
@@ -14,6 +15,7 @@ mod read;
 mod report;
 mod state;
 
+pub use compare::{CompareError, Comparison, compare};
 pub use report::{Anchored, LOCKED_CODE, Place, Pruned, Report, Verdict};
 
 use crate::checkpoints;

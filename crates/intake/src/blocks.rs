@@ -9,7 +9,7 @@ const BLOCK: usize = 1 << 18;
 const WAITING: usize = 8;
 
 /// What comes from an input, block by block: an empty one at its end. Nothing follows that, or a failure.
-pub(super) fn blocks(mut from: impl Read + Send + 'static) -> Receiver<io::Result<Vec<u8>>> {
+pub(crate) fn blocks(mut from: impl Read + Send + 'static) -> Receiver<io::Result<Vec<u8>>> {
     let (to, blocks) = sync_channel(WAITING);
     std::thread::spawn(move || {
         loop {

@@ -1,9 +1,9 @@
 //! The last records of a log, and records from the last to the first: the log is read in ranges of numbers from its
 //! end, so that what is asked for of a large log takes the time of what is shown.
 
-use super::LogFault;
-use super::show::Printer;
-use super::wanted::Wanted;
+use super::filter::MessageFilter;
+use super::printer::RecordPrinter;
+use gabion_seal::Result;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use std::io::Write;
 
@@ -14,13 +14,13 @@ const RANGE_BYTES: usize = 64 << 20;
 
 /// Numbers of a range that are wanted.
 struct Numbers<'a> {
-    wanted: &'a Wanted,
+    filter: &'a MessageFilter,
     found: Vec<u64>,
 }
 
 impl Sink for Numbers<'_> {
     fn record(&mut self, found: &Found<'_>) -> bool {
-        if self.wanted.takes(found) {
+        if self.filter.takes(found) {
             self.found.push(found.number);
         }
         true
@@ -31,14 +31,14 @@ impl Sink for Numbers<'_> {
 }
 
 /// Lines of a range.
-struct Lines {
-    printer: Printer<Vec<u8>>,
+struct Lines<'a> {
+    printer: RecordPrinter<'a, Vec<u8>>,
     /// Where each of them ends.
     ends: Vec<usize>,
     is_too_much: bool,
 }
 
-impl Sink for Lines {
+impl Sink for Lines<'_> {
     fn record(&mut self, found: &Found<'_>) -> bool {
         let shown = self.printer.shown;
         self.printer.record(found);
@@ -55,24 +55,27 @@ impl Sink for Lines {
 }
 
 /// The first number that can be requested, and the one after the last.
-fn bounds(reader: &Reader<'_>, selection: &Selection) -> Result<(u64, u64), LogFault> {
+fn bounds(reader: &Reader<'_>, selection: &Selection) -> Result<(u64, u64)> {
     let next = reader.next_record()?;
     let (first, last) = selection.records.unwrap_or((0, u64::MAX));
     Ok((first, last.saturating_add(1).min(next)))
 }
 
-/// Number of the first of the last `n` wanted records.
-pub(super) fn first_of_last(
+/// The number of the first of the last `lines` records that a filter takes.
+///
+/// # Errors
+/// When the log can't be read.
+pub fn first_of_last(
     reader: &mut Reader<'_>,
     selection: &Selection,
-    wanted: &Wanted,
+    filter: &MessageFilter,
     lines: u64,
-) -> Result<u64, LogFault> {
+) -> Result<u64> {
     let (first, mut end) = bounds(reader, selection)?;
     let mut left = lines;
     while left > 0 && end > first {
         let begin = end.saturating_sub(RANGE).max(first);
-        let mut numbers = Numbers { wanted, found: Vec::new() };
+        let mut numbers = Numbers { filter, found: Vec::new() };
         let range = Selection { records: Some((begin, end - 1)), ..selection.clone() };
         reader.scan(Cursor::default(), &range, &mut numbers)?;
         let found = numbers.found.len() as u64;
@@ -86,17 +89,31 @@ pub(super) fn first_of_last(
     Ok(if lines == 0 { end } else { first })
 }
 
-/// Shows up to a number of wanted records, from the last to the first. Returns how many were shown, and whether the
-/// output was closed.
-pub(super) fn show(
+/// How records are written from the last to the first.
+pub struct Backwards<'a> {
+    /// Which of them.
+    pub filter: &'a MessageFilter,
+    /// As text, not as JSON.
+    pub is_text: bool,
+    /// How many at most.
+    pub most: u64,
+    /// Receives what could not be read, the first few times.
+    pub complain: &'a mut dyn FnMut(&str),
+}
+
+/// Writes records from the last to the first. Returns how many were written, and whether the output was closed.
+///
+/// # Errors
+/// When the log can't be read.
+pub fn write_backwards(
     reader: &mut Reader<'_>,
     selection: &Selection,
-    (wanted, is_text): (Wanted, bool),
-    most: u64,
+    how: Backwards<'_>,
     out: &mut dyn Write,
-) -> Result<(u64, bool), LogFault> {
+) -> Result<(u64, bool)> {
     let (first, mut end) = bounds(reader, selection)?;
-    let printer = Printer::new(Vec::new(), wanted, is_text);
+    let most = how.most;
+    let printer = RecordPrinter::new(Vec::new(), how.filter, how.is_text, how.complain);
     let mut lines = Lines { printer, ends: Vec::new(), is_too_much: false };
     let mut shown = 0;
     let mut step = RANGE;
@@ -105,7 +122,7 @@ pub(super) fn show(
         lines.printer.out.clear();
         lines.ends.clear();
         // Messages of a sender that are missing are known within a range.
-        lines.printer.across.interrupted();
+        lines.printer.interrupted();
         let range = Selection { records: Some((begin, end - 1)), ..selection.clone() };
         reader.scan(Cursor::default(), &range, &mut lines)?;
         if lines.is_too_much {

@@ -1,10 +1,10 @@
 //! What only several records together show: messages of a sender that are missing between two records,
 //! and the record that first held an envelope that came again. It sees the shown records, in their order.
 
-use gabion_logs::evidence;
-use gabion_logs::limits::REPLAY_ENVELOPES_MAX;
-use gabion_logs::sequence::Sequences;
-use gabion_logs::syslog::{self, Received};
+use crate::evidence;
+use crate::limits::REPLAY_ENVELOPES_MAX;
+use crate::sequence::Sequences;
+use crate::syslog::{self, Received};
 use gabion_seal::reader::Found;
 use gabion_seal::{Flags, Kind, Transport};
 use memchr::memmem::Finder;

@@ -1,19 +1,17 @@
-//! The counts of a running listener, read from the address of its metrics: for each stage, the number of
+//! The counts of a running log server, read from the address of its metrics: for each stage, the number of
 //! messages that it received, passed on, still holds, and lost for which reason.
 
-use super::{Ended, LogFault};
 use crate::limits::METRICS_BYTES_MAX;
-use crate::standard_output;
 use gabion_record::json::Json;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// One such place.
+/// One stage.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Stage {
     received: u64,
@@ -22,43 +20,83 @@ struct Stage {
     shed: BTreeMap<String, u64>,
 }
 
-/// Asks and prints.
-pub(super) fn run(address: SocketAddr, is_json: bool) -> Ended {
-    let failed = |e: std::io::Error| {
-        LogFault::environment(format!(
-            "{address}: {e}: is `gabion listen --metrics {address}` running?"
-        ))
-    };
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(failed)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-    write!(stream, "GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n").map_err(failed)?;
-    let mut answer = String::new();
-    stream.take(METRICS_BYTES_MAX + 1).read_to_string(&mut answer).map_err(failed)?;
-    if answer.len() as u64 > METRICS_BYTES_MAX {
-        let why = format!(
-            "answers more than {METRICS_BYTES_MAX} bytes: not the metrics of `gabion listen`"
-        );
-        return Err(LogFault::input(format!("{address}: {why}")));
-    }
-    let text = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-    let stages = read(text);
-    if stages.is_empty() {
-        return Err(LogFault::input(format!("{address}: not the metrics of `gabion listen`")));
-    }
-    if is_json {
-        standard_output::line(String::from_utf8_lossy(&to_json(&stages)));
-        return Ok(0);
-    }
-    for (name, stage) in &stages {
-        let mut line = format!("{name}: {} received, {} passed on", stage.received, stage.passed);
-        if stage.in_flight > 0 {
-            line.push_str(&format!(", {} on their way", stage.in_flight));
+/// Why there are no counts.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LiveCountsError {
+    /// Nothing answers there.
+    #[error("{address}: {source}: is `gabion listen --metrics {address}` running?")]
+    NoAnswer {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// What answers writes more than a log server does.
+    #[error(
+        "{address}: answers more than {METRICS_BYTES_MAX} bytes: not the metrics of `gabion listen`"
+    )]
+    TooLong {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// What answers is something else.
+    #[error("{address}: not the metrics of `gabion listen`")]
+    NoMetrics {
+        /// The address.
+        address: SocketAddr,
+    },
+}
+
+/// The counts of a running log server.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LiveCounts(BTreeMap<String, Stage>);
+
+impl LiveCounts {
+    /// Asks the server whose metrics are at this address.
+    ///
+    /// # Errors
+    /// When nothing answers, or something that is no log server.
+    pub fn ask(address: SocketAddr) -> Result<LiveCounts, LiveCountsError> {
+        let failed = |source: io::Error| LiveCountsError::NoAnswer { address, source };
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(failed)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+        write!(stream, "GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n").map_err(failed)?;
+        let mut answer = String::new();
+        stream.take(METRICS_BYTES_MAX + 1).read_to_string(&mut answer).map_err(failed)?;
+        if answer.len() as u64 > METRICS_BYTES_MAX {
+            return Err(LiveCountsError::TooLong { address });
         }
-        stage.shed.iter().for_each(|(reason, n)| line.push_str(&format!(", {n} {reason}")));
-        standard_output::line(line);
+        let text = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        let stages = read(text);
+        if stages.is_empty() {
+            return Err(LiveCountsError::NoMetrics { address });
+        }
+        Ok(LiveCounts(stages))
     }
-    Ok(0)
+
+    /// A line for each stage, each ended.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, stage) in &self.0 {
+            text.push_str(&format!(
+                "{name}: {} received, {} passed on",
+                stage.received, stage.passed
+            ));
+            if stage.in_flight > 0 {
+                text.push_str(&format!(", {} on their way", stage.in_flight));
+            }
+            stage.shed.iter().for_each(|(reason, n)| text.push_str(&format!(", {n} {reason}")));
+            text.push('\n');
+        }
+        text
+    }
+
+    /// One JSON object.
+    pub fn json(&self) -> Vec<u8> {
+        to_json(&self.0)
+    }
 }
 
 /// Reads the text form of Prometheus, as far as a listener writes it.

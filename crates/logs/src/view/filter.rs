@@ -1,13 +1,12 @@
-//! The choice of records that `log show` and `log export` print, by the contents of their messages: host, unit,
-//! program, severity, text.
+//! The choice of records by the contents of their messages: host, unit, program, severity, text.
+//!
 //! Numbers, times, sources and kinds are the reader's ([`gabion_seal::reader::Selection`]), which passes over whole
 //! chunks by them.
 
-use super::options::Select;
-use super::show::is_plain;
-use crate::values;
-use gabion_logs::journal::{Entry, priority};
-use gabion_logs::syslog::{self, Received};
+use super::is_plain;
+use crate::journal::{Entry, priority};
+use crate::syslog::{self, Received};
+use gabion_record::near::nearest;
 use gabion_seal::reader::Found;
 use gabion_seal::{Kind, Transport};
 use memchr::memmem::Finder;
@@ -24,16 +23,30 @@ const SEVERITIES: [&[&str]; 8] = [
     &["debug"],
 ];
 
-/// Least and most severity.
-pub(crate) type Severities = (u8, u8);
+/// Least and most severity, by the numbers of RFC 5424: 0 is the worst.
+pub type Severities = (u8, u8);
 
-/// The criteria that a message must meet to be printed.
+/// What a message must have to be shown; an empty list or `None` takes all.
+#[derive(Clone, Debug, Default)]
+pub struct MessageCriteria {
+    /// One of these hosts, as the message names it, or its sender's address where it names none.
+    pub hosts: Vec<String>,
+    /// One of these units of systemd; a name without an ending is a service.
+    pub units: Vec<String>,
+    /// One of these programs: the tag of a syslog message, or the journal's identifier.
+    pub programs: Vec<String>,
+    /// A severity of this range.
+    pub severities: Option<Severities>,
+    /// This text.
+    pub text: Option<String>,
+}
+
+/// Decides which records meet criteria.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub struct MessageFilter {
     hosts: Vec<String>,
     units: Vec<String>,
     programs: Vec<String>,
-    /// Least and most severity.
     severities: Option<Severities>,
     text: Option<Finder<'static>>,
 }
@@ -47,26 +60,26 @@ struct Said<'a> {
     severity: Option<u8>,
 }
 
-impl Wanted {
-    /// By the options.
-    pub(super) fn of(select: &Select) -> Wanted {
+impl MessageFilter {
+    /// By these criteria.
+    pub fn new(criteria: &MessageCriteria) -> MessageFilter {
         let unit = |name: &String| match name.contains('.') {
             true => name.clone(),
             // As systemd's programs do.
             false => format!("{name}.service"),
         };
         let finder = |text: &String| Finder::new(text.as_bytes()).into_owned();
-        Wanted {
-            hosts: select.hosts.clone(),
-            units: select.units.iter().map(unit).collect(),
-            programs: select.identifiers.clone(),
-            severities: select.priority,
-            text: select.grep.as_ref().map(finder),
+        MessageFilter {
+            hosts: criteria.hosts.clone(),
+            units: criteria.units.iter().map(unit).collect(),
+            programs: criteria.programs.clone(),
+            severities: criteria.severities,
+            text: criteria.text.as_ref().map(finder),
         }
     }
 
     /// Whether a record is one of them.
-    pub(super) fn takes(&self, found: &Found<'_>) -> bool {
+    pub fn takes(&self, found: &Found<'_>) -> bool {
         if self.text.as_ref().is_some_and(|text| text.find(found.record.bytes).is_none()) {
             return false;
         }
@@ -138,21 +151,39 @@ fn entry(entry: Entry<'_>) -> Said<'_> {
     said
 }
 
+/// Why a text names no severity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SeverityError {
+    /// There is no such severity.
+    #[error(
+        "{text} is no severity: {}write emerg, alert, crit, err, warning, notice, info, debug, 0 to 7, or a range as err..alert",
+        meant(.text)
+    )]
+    Unknown {
+        /// The text.
+        text: String,
+    },
+}
+
+fn meant(text: &str) -> String {
+    nearest(text, SEVERITIES.concat().into_iter())
+        .map_or_else(String::new, |near| format!("did you mean {near}? "))
+}
+
 /// A severity and all that is worse, or a range, by names or numbers, as journalctl's `--priority`.
-pub(super) fn severities(text: &str) -> Result<Severities, String> {
+///
+/// # Errors
+/// When there is no severity of that name or number.
+pub fn parse_severities(text: &str) -> Result<Severities, SeverityError> {
     let one = |text: &str| {
         let by_name = || {
             SEVERITIES.iter().position(|names| names.iter().any(|n| text.eq_ignore_ascii_case(n)))
         };
         let number = text.parse::<usize>().ok().filter(|n| *n < SEVERITIES.len());
-        number.or_else(by_name).and_then(|n| u8::try_from(n).ok()).ok_or_else(|| {
-            let names = SEVERITIES.concat();
-            format!(
-                "{text} is no severity: {}write emerg, alert, crit, err, warning, notice, info, debug, 0 to 7, or a \
-                 range as err..alert",
-                values::meant(text, &names)
-            )
-        })
+        number
+            .or_else(by_name)
+            .and_then(|n| u8::try_from(n).ok())
+            .ok_or_else(|| SeverityError::Unknown { text: text.to_owned() })
     };
     match text.split_once("..") {
         None => Ok((0, one(text)?)),
@@ -177,10 +208,10 @@ mod tests {
             ("debug", (0, 7)),
             ("2..2", (2, 2)),
         ] {
-            assert_eq!(severities(text).unwrap(), wanted, "{text}");
+            assert_eq!(parse_severities(text).unwrap(), wanted, "{text}");
         }
         for wrong in ["", "8", "loud", "err..", "..", "1...3"] {
-            assert!(severities(wrong).is_err(), "{wrong}");
+            assert!(parse_severities(wrong).is_err(), "{wrong}");
         }
     }
 }
