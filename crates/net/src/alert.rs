@@ -73,16 +73,21 @@ impl AlertStage {
     }
 
     /// What follows the rules' run on a packet: deferred actions, the queue, records.
+    #[inline]
     pub(crate) fn alert(
         &mut self,
         cx: &mut PacketContext<'_>,
         records: &RecordStage,
         stream: &[u8],
     ) {
-        let Some(detector) = &cx.engine.detector else { return };
-        if cx.findings.hits.is_empty() {
-            return;
+        // Most packets have none.
+        if !cx.findings.hits.is_empty() {
+            self.alert_hits(cx, records, stream);
         }
+    }
+
+    fn alert_hits(&mut self, cx: &mut PacketContext<'_>, records: &RecordStage, stream: &[u8]) {
+        let Some(detector) = &cx.engine.detector else { return };
         let deferred = std::mem::take(&mut cx.findings.deferred);
         for (sig, tx) in &deferred {
             self.act_deferred(cx, &detector.set.signatures[*sig as usize], *tx);

@@ -72,11 +72,15 @@ impl Tags {
     }
 
     /// Logs the packet if its flow or one of its hosts is tagged.
+    #[inline]
     pub(crate) fn log_tagged(&mut self, cx: &mut PacketContext<'_>) {
-        let (view, flow) = (cx.view, cx.flow.as_deref());
-        if self.active.is_empty() || view.is_pseudo {
-            return;
+        if !self.active.is_empty() && !cx.view.is_pseudo {
+            self.log_if_tagged(cx);
         }
+    }
+
+    fn log_if_tagged(&mut self, cx: &mut PacketContext<'_>) {
+        let (view, flow) = (cx.view, cx.flow.as_deref());
         let keys = [
             flow.map(|f| Tagged::Flow(f.id)),
             Some(Tagged::Host(view.headers.src)),

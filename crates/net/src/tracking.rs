@@ -38,6 +38,7 @@ impl FlowStage {
     }
 
     /// A flow that has timed out.
+    #[inline]
     pub(crate) fn pop_ended(
         &mut self,
         f: &FrameIn<'_>,

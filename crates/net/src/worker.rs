@@ -270,6 +270,7 @@ impl Worker {
     }
 
     /// Ends flows whose time is up; true when it stopped before all were.
+    #[inline]
     fn end_due(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         for _ in 0..END_AT_A_TIME {
             let ended = self.flow.pop_ended(f, &mut self.common.account);

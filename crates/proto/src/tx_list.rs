@@ -35,6 +35,7 @@ pub(crate) struct Changed {
 
 impl Changed {
     /// Notes one of the `live` transactions.
+    #[inline]
     pub(crate) fn add(&mut self, id: u64, live: usize) {
         if self.is_all || self.ids.last() == Some(&id) {
             return;
@@ -130,6 +131,7 @@ impl<T> TxList<T> {
     }
 
     /// The same, to be changed.
+    #[inline]
     pub fn get_mut(&mut self, id: u64) -> Option<&mut T> {
         let at = self.position(id)?;
         self.changed.add(id, self.live);
@@ -166,6 +168,7 @@ impl<T> TxList<T> {
     }
 
     /// Those from this id on with their ids.
+    #[inline]
     pub fn entries_from(&self, id: u64) -> impl Iterator<Item = (u64, &T)> {
         let at = match id <= self.first_id() {
             true => 0,

@@ -261,6 +261,14 @@ impl<T: Default> FlowTable<T> {
     /// `now_ns` of the clock. Empty it before you continue with a packet that was looked up.
     #[inline]
     pub fn pop_ended(&mut self, now_ns: u64) -> Option<(Flow<T>, EndReason)> {
+        // Most packets come when no slot of the wheel is due.
+        if now_ns < self.next_expiry() && !self.in_emergency {
+            return None;
+        }
+        self.next_ended(now_ns)
+    }
+
+    fn next_ended(&mut self, now_ns: u64) -> Option<(Flow<T>, EndReason)> {
         if self.ended.is_empty() {
             if self.due.is_empty() {
                 self.collect_due(now_ns);

@@ -205,6 +205,12 @@ impl AppLayer {
         self.txs.first_id()..self.txs.next_id()
     }
 
+    /// Whether any transaction is left. Most packets come when none is.
+    #[inline]
+    pub(crate) fn has_txs(&self) -> bool {
+        !self.txs.is_empty()
+    }
+
     /// Takes the transactions' memories out, for [`AppLayer::put_back_txs`].
     pub(crate) fn take_txs(&mut self) -> TxList<TxMemory> {
         std::mem::take(&mut self.txs)

@@ -13,7 +13,18 @@ use gabion_record::{Addr, Direction, Tree};
 
 impl RecordStage {
     /// Irregularities of the packet.
+    #[inline]
     pub(crate) fn anomalies(&self, cx: &mut PacketContext<'_>) {
+        let view = cx.view;
+        let any = !view.headers.events.is_empty()
+            || !view.stream_events.is_empty()
+            || !view.detection_events.is_empty();
+        if any {
+            self.log_anomalies(cx);
+        }
+    }
+
+    fn log_anomalies(&self, cx: &mut PacketContext<'_>) {
         let w = &cx.engine.options.wants;
         let (view, flow) = (cx.view, cx.flow.as_deref());
         let h = view.headers;

@@ -108,6 +108,9 @@ impl RecordStage {
             return;
         }
         let Some(flow) = cx.flow.as_deref_mut() else { return };
+        if !flow.ext.app.has_txs() {
+            return;
+        }
         let Some(mut parser) = flow.ext.app.parser.take() else { return };
         let news = flow.ext.app.news();
         let mut memories = flow.ext.app.take_txs();

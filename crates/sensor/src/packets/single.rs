@@ -5,7 +5,7 @@
 //! does not come back for long.
 
 use super::arrivals::Queue;
-use super::capture::{Entry, FrameBlock, OneInput, frame_in};
+use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
 use super::run::{Done, Run, WorkerEnd};
@@ -166,6 +166,7 @@ impl Run<'_> {
         let mut checksums = ChecksumSample::new(Arc::clone(self.engine));
         let mut is_lost = false;
         let mut queue = Queue::new(inputs, self.arrivals.clone());
+        let mut outcomes = Vec::with_capacity(BATCH);
         while let Some((at, input)) = queue.next(self.stop, pulse, &mut || outputs.flush_lines()) {
             outputs.set_capture(&input.path.display().to_string());
             let mut take =
@@ -173,25 +174,23 @@ impl Run<'_> {
                     if self.reopen_asked() {
                         outputs.reopen();
                     }
-                    let mut recorded = 0;
+                    outcomes.clear();
                     if !is_lost {
                         #[cfg(test)]
                         let (fault, first) = (self.fault, block.first);
                         let result = pulse.guard(|| {
                             #[cfg(test)]
                             super::acted_fault::act(fault, 0, first);
-                            inspect(&block, &mut worker, outputs, pulse, &mut |r, what| {
-                                recorded += 1;
-                                record_outcome(r, what);
-                            });
+                            inspect(&block, &mut worker, outputs, pulse, &mut outcomes);
                         });
                         if let Err(message) = result {
                             is_lost = true;
                             shared.failed(message);
                         }
                     }
-                    for r in block.frames.get(recorded..).unwrap_or_default() {
-                        record_outcome(r, Entry::Lost);
+                    // What a lost worker has not reached is lost with it.
+                    for (n, r) in block.frames.iter().enumerate() {
+                        record_outcome(r, outcomes.get(n).copied().unwrap_or(Entry::Lost));
                     }
                     if block.is_last_for_now {
                         outputs.flush_lines();
@@ -246,18 +245,19 @@ impl Run<'_> {
     }
 }
 
-/// Takes a block of frames through the worker.
+/// Takes a block of frames through the worker. `outcomes` gets what happened to each, so that those
+/// before a panic are known.
 fn inspect(
     block: &FrameBlock<'_>,
     worker: &mut Worker,
     outputs: &mut Outputs,
     pulse: &Pulse,
-    record_outcome: &mut dyn FnMut(&FrameRef, Entry),
+    outcomes: &mut Vec<Entry>,
 ) {
     for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(block.agreed) {
         let f = frame_in(r, block.bytes, number, *agreed, block.ignored_from);
         let taken = worker.frame(&f, outputs);
         pulse.beat();
-        record_outcome(r, if taken { Entry::Taken } else { Entry::Unsupported });
+        outcomes.push(if taken { Entry::Taken } else { Entry::Unsupported });
     }
 }
