@@ -210,6 +210,19 @@ impl Threads {
         Some(Slot(slot))
     }
 
+    /// Removes all threads.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+        self.free.clear();
+        self.by_tid.clear();
+        self.groups.clear();
+        self.newest = NONE;
+        self.oldest = NONE;
+        self.dead.clear();
+        self.shed.clear();
+        self.settle(None);
+    }
+
     /// Makes a thread the child of its parent, if that one is known; else it has no parent.
     pub fn link_parent(&mut self, slot: Slot) {
         let Some(ptid) = self.at(slot).map(|thread| thread.ptid) else { return };

@@ -55,6 +55,8 @@ impl<'v> View<'v> {
         match parent {
             Some(parent) if parent.is_doubtful => Err(Missing::Shed),
             Some(parent) => Ok(parent),
+            // Only the first process of a host has no parent.
+            None if thread.ptid <= 0 && thread.pid != 1 => Err(Missing::NeverSeen),
             None => Err(self.no_thread_of(thread.ptid)),
         }
     }

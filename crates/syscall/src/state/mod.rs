@@ -15,7 +15,7 @@ pub(crate) use sockets::ends_of;
 use gabion_record::budget::Budget;
 use gabion_scap::host::{FdEntry, FdTarget, InterfaceEntry, ProcessEntry, UserEntry};
 use gabion_scap::table::{Sources, TypeFlags};
-use gabion_scap::{Event, types};
+use gabion_scap::{Event, Item, types};
 
 use crate::accounts::{Accounts, Interfaces, User};
 use crate::containers::Containers;
@@ -139,6 +139,20 @@ impl State {
         name.clone_into(&mut self.hostname);
     }
 
+    /// Adds what an input lists before its events. A new section forgets what an earlier one listed; events are for
+    /// [`State::apply`].
+    pub fn add(&mut self, item: Item<'_>) {
+        match item {
+            Item::Section { .. } => self.clear(),
+            Item::Machine(machine) => self.set_hostname(&machine.hostname),
+            Item::Process(entry) => self.add_process(&entry),
+            Item::Fd(entry) => self.add_fd(&entry),
+            Item::Interface(entry) => self.add_interface(&entry),
+            Item::User(entry) => self.add_account(&entry),
+            Item::Event(_) => {}
+        }
+    }
+
     /// Adds a thread of the list of processes.
     pub fn add_process(&mut self, entry: &ProcessEntry) {
         let thread = Thread::of_list(entry, &self.threads.texts);
@@ -208,9 +222,20 @@ impl State {
         self.accounts.add(entry);
     }
 
-    /// Forgets everything: a new section of the input begins.
-    pub fn clear(&mut self, budget: Budget) {
-        *self = State::new(self.options, budget);
+    /// Forgets everything but its counts: a new section of the input begins.
+    pub fn clear(&mut self) {
+        self.threads.clear();
+        self.accounts = Accounts::default();
+        self.interfaces = Interfaces::default();
+        self.containers = Containers::default();
+        self.current = Current::default();
+        self.own_fd = Fd::default();
+        self.closed = None;
+        self.first_ns = None;
+        self.last_ns = 0;
+        self.is_list_linked = true;
+        self.hostname.clear();
+        self.has_begun = false;
     }
 
     /// Completes the list once all of it is known: threads get their parents; connections whose own port belongs to a

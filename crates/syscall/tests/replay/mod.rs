@@ -24,18 +24,13 @@ pub(crate) fn run(path: &Path, state: &mut State, mut then: impl FnMut(&State, &
     let mut merger = Merger::new();
     while let Some(item) = reader.next_item().unwrap() {
         match item {
-            Item::Section { .. } => {}
-            Item::Machine(machine) => state.set_hostname(&machine.hostname),
-            Item::Process(entry) => state.add_process(&entry),
-            Item::Fd(entry) => state.add_fd(&entry),
-            Item::Interface(entry) => state.add_interface(&entry),
-            Item::User(entry) => state.add_account(&entry),
             Item::Event(event) => {
                 if let Some(event) = merger.merge(event) {
                     state.apply(&event);
                     then(state, &event);
                 }
             }
+            item => state.add(item),
         }
     }
 }
