@@ -103,6 +103,34 @@ fn is_full_id(id: &[u8]) -> bool {
     id.len() == FULL_DIGITS && id.iter().all(u8::is_ascii_hexdigit)
 }
 
+/// Where an identifier is in a thread's control groups, so that it is looked for once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContainerPlace {
+    runtime: Runtime,
+    start: u32,
+    len: u32,
+}
+
+impl ContainerPlace {
+    /// The place of the container in control groups; `None` for a thread of the host.
+    pub fn find(cgroups: &[u8]) -> Option<ContainerPlace> {
+        let found = container_of(cgroups)?;
+        let start = found.full_id.as_ptr().addr().checked_sub(cgroups.as_ptr().addr())?;
+        Some(ContainerPlace {
+            runtime: found.runtime,
+            start: u32::try_from(start).ok()?,
+            len: u32::try_from(found.full_id.len()).ok()?,
+        })
+    }
+
+    /// The container, from the control groups in which it was found.
+    pub fn of<'a>(&self, cgroups: &'a [u8]) -> Option<ContainerRef<'a>> {
+        let (start, len) = (self.start as usize, self.len as usize);
+        let full_id = cgroups.get(start..start.checked_add(len)?)?;
+        Some(ContainerRef { runtime: self.runtime, full_id })
+    }
+}
+
 /// The paths of a thread's control groups: `cgroups` is `subsystem=path` entries, each ended by a zero byte.
 pub fn paths(cgroups: &[u8]) -> impl Iterator<Item = &[u8]> {
     cgroups.split(|b| *b == 0).filter(|entry| !entry.is_empty()).map(|entry| {

@@ -2,6 +2,7 @@
 
 use gabion_scap::host::ProcessEntry;
 
+use crate::container::{ContainerPlace, ContainerRef};
 use crate::fd::FdTable;
 use crate::limits::{PROCESS_TEXT_MAX, reached};
 use crate::text::{Text, Texts};
@@ -106,6 +107,8 @@ pub struct Thread {
     pub cwd: Text,
     /// Control groups as `subsystem=path`, each with a zero byte at its end.
     pub cgroups: Text,
+    /// Where the identifier of its container is in them.
+    pub container: Option<ContainerPlace>,
     /// The root directory.
     pub root: Text,
     /// The highest number of file descriptors.
@@ -208,6 +211,7 @@ impl Thread {
             env: texts.make(bounded(&entry.env)),
             cwd: texts.make(bounded(&cwd)),
             cgroups: texts.make(bounded(&entry.cgroups)),
+            container: ContainerPlace::find(bounded(&entry.cgroups)),
             root: texts.make(bounded(&entry.root)),
             fd_limit: entry.fd_limit,
             flags: entry.flags,
@@ -234,6 +238,19 @@ impl Thread {
             origin: Origin::List,
             ..Thread::default()
         }
+    }
+
+    /// Sets its control groups, and finds its container in them.
+    pub(crate) fn set_cgroups(&mut self, texts: &Texts, cgroups: &[u8]) {
+        if self.cgroups.bytes() != cgroups {
+            texts.set(&mut self.cgroups, cgroups);
+            self.container = ContainerPlace::find(cgroups);
+        }
+    }
+
+    /// Its container; `None` if it is a thread of the host.
+    pub fn container(&self) -> Option<ContainerRef<'_>> {
+        self.container?.of(self.cgroups.bytes())
     }
 
     /// Whether it is the main thread of its process.

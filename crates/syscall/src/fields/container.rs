@@ -4,18 +4,18 @@ use gabion_record::fields::{Argument, FieldId, Fields as _, Missing, Scratch, Va
 use gabion_scap::types;
 
 use super::{Field, View, text};
-use crate::container::{container_of, last_hex_run, pod_uid};
+use crate::container::{last_hex_run, pod_uid};
 use crate::decode::Raw;
 use crate::state::enter_open;
 
 impl View<'_> {
     /// Writes the identifier of the thread's container, `host` if it is in none.
     pub(super) fn container_id(&self, to: &mut Vec<u8>) -> Result<(), Missing> {
-        let cgroups = self.thread()?.cgroups.bytes();
+        let thread = self.thread()?;
         let id = if self.state.options.container_stand_in {
-            last_hex_run(cgroups)
+            last_hex_run(thread.cgroups.bytes())
         } else {
-            container_of(cgroups).map(|container| container.id())
+            thread.container().map(|container| container.id())
         };
         to.extend_from_slice(id.unwrap_or(b"host"));
         Ok(())
@@ -37,7 +37,7 @@ impl View<'_> {
             return Err(Missing::LookupFailed);
         }
         let cgroups = thread.cgroups.bytes();
-        let Some(container) = container_of(cgroups) else {
+        let Some(container) = thread.container() else {
             return match field {
                 ids::CONTAINER_NAME => Ok(Value::Text(b"host")),
                 _ => Err(Missing::NotApplicable),

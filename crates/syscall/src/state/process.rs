@@ -52,7 +52,7 @@ fn set_shared(thread: &mut Thread, texts: &Texts, args: &Raw<'_>) {
         texts.set(&mut thread.comm, bounded(comm));
     }
     if let Some(cgroups) = args.raw(place::CGROUPS) {
-        texts.set(&mut thread.cgroups, bounded(cgroups));
+        thread.set_cgroups(texts, bounded(cgroups));
     }
     if let Some(limit) = args.number(place::FD_LIMIT) {
         thread.fd_limit = limit;
