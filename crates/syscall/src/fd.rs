@@ -461,9 +461,12 @@ impl FdTable {
         }
     }
 
-    /// Makes `to` refer to what `from` refers to; returns whether `from` is known.
+    /// Makes `to` refer to what `from` refers to; returns whether `from` is known. If not, neither is `to`.
     pub fn duplicate(&mut self, pool: &mut FdPool, from: i64, to: i64, is_cloexec: bool) -> bool {
-        let Some(fd) = self.get(from).cloned() else { return false };
+        let Some(fd) = self.get(from).cloned() else {
+            self.remove(pool, to);
+            return false;
+        };
         self.insert_with(pool, to, |entry| {
             *entry = Fd { is_cloexec, spare: Text::default(), ..fd }
         });

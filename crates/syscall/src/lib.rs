@@ -42,6 +42,7 @@ mod decode;
 pub mod fd;
 mod fields;
 pub mod limits;
+mod loss;
 mod names;
 pub mod path;
 mod state;
@@ -51,5 +52,6 @@ pub mod thread;
 
 pub use accounts::{Accounts, Interfaces, User};
 pub use fields::View;
-pub use state::{Options, State};
+pub use loss::{LossCounts, Numbers};
+pub use state::{Options, State, changes_state};
 pub use table::{Slot, TableCounts, Threads};

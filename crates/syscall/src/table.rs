@@ -16,6 +16,9 @@ use crate::thread::{Links, NONE, Thread};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
+/// The number of a parent that is another one than before and not known.
+pub(crate) const LOST_PARENT: i64 = -2;
+
 /// The bytes of a thread's entry: itself, its place in the maps of numbers and of groups.
 const THREAD_COST: u64 = size_of::<Thread>() as u64 + 96;
 
@@ -247,22 +250,44 @@ impl Threads {
     }
 
     /// Marks a thread as ended. Its children get another parent; its entry is removed at the next event.
-    pub fn end(&mut self, slot: Slot, reaper_tid: Option<i64>) {
+    ///
+    /// Without the number of a reaper it is looked for; where events were lost, it may be another one by then, and the
+    /// children have a parent that is not known.
+    pub fn end(&mut self, slot: Slot, reaper_tid: Option<i64>, is_any_lost: bool) {
         let Some(thread) = self.at(slot).filter(|thread| !thread.is_dead) else { return };
         let (tid, pid) = (thread.tid, thread.pid);
         let reaper = reaper_tid
             .filter(|tid| *tid > 0)
             .and_then(|tid| self.find(tid))
             .filter(|reaper| *reaper != slot)
-            .or_else(|| self.find_reaper(slot));
+            .or_else(|| if is_any_lost { None } else { self.find_reaper(slot) });
         if let Some(thread) = self.at_mut(slot) {
             thread.is_dead = true;
         }
         if let Some(group) = self.groups.get_mut(&pid) {
             group.alive = group.alive.saturating_sub(1);
         }
+        if is_any_lost && reaper.is_none() {
+            let mut child = self.links(slot.0).first_child;
+            while let Some(thread) = self.at_mut(Slot(child)) {
+                thread.ptid = LOST_PARENT;
+                child = thread.links.next_sibling;
+            }
+        }
         self.give_children(slot.0, reaper);
         self.dead.push(tid);
+    }
+
+    /// Marks all threads of a process as doubtful: one of them did what was not seen.
+    pub fn doubt_process(&mut self, slot: Slot) {
+        let Some(pid) = self.at(slot).map(|thread| thread.pid) else { return };
+        let mut member = self.groups.get(&pid).map_or(NONE, |group| group.first);
+        while let Some(thread) = self.at_mut(Slot(member)) {
+            thread.is_doubtful = true;
+            thread.is_rest_doubtful = true;
+            thread.fds.clear();
+            member = thread.links.next_member;
+        }
     }
 
     /// Marks the other threads of a process as ended: one of them executed a program.
@@ -273,7 +298,7 @@ impl Threads {
             let next = thread.links.next_member;
             if member != slot.0 && !thread.is_dead && !thread.is_main() {
                 let reaper = self.at(slot).map(|thread| thread.tid);
-                self.end(Slot(member), reaper);
+                self.end(Slot(member), reaper, false);
             }
             member = next;
         }
@@ -548,18 +573,18 @@ mod tests {
         let shell = add(&mut threads, 20, 20, 10);
         let second = add(&mut threads, 21, 20, 10);
         add(&mut threads, 30, 30, 20);
-        threads.end(shell, None);
+        threads.end(shell, None, false);
         assert_eq!(threads.get(30).unwrap().ptid, 21);
         threads.remove_dead();
         assert!(threads.get(20).is_some(), "a main thread stays while others of it run");
-        threads.end(second, None);
+        threads.end(second, None, false);
         assert_eq!(threads.get(30).unwrap().ptid, 10);
         threads.remove_dead();
         assert!(threads.get(20).is_none() && threads.get(21).is_none());
-        threads.end(threads.find(10).unwrap(), None);
+        threads.end(threads.find(10).unwrap(), None, false);
         assert_eq!(threads.get(30).unwrap().ptid, 1);
         let named = add(&mut threads, 40, 40, 1);
-        threads.end(threads.find(30).unwrap(), Some(40));
+        threads.end(threads.find(30).unwrap(), Some(40), false);
         threads.remove_dead();
         assert_eq!(threads.counts.ended, 4);
         threads.remove(named);
@@ -574,7 +599,7 @@ mod tests {
         let first = add(&mut threads, 1, 1, 0);
         add(&mut threads, 2, 2, 1);
         let third = add(&mut threads, 3, 3, 1);
-        threads.end(third, None);
+        threads.end(third, None, false);
         add(&mut threads, 4, 4, 1);
         assert!(threads.get(3).is_none() && threads.counts.shed_dead == 1);
         threads.touch(first);

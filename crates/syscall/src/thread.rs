@@ -165,8 +165,11 @@ pub struct Thread {
     pub origin: Origin,
     /// It ended: the entry stays until the next event, or while other threads of its process run.
     pub is_dead: bool,
-    /// State was lost since what is known was seen: its fields are reported as shed.
+    /// Events were lost since what is known was seen: its fields are reported as shed.
     pub is_doubtful: bool,
+    /// Events were lost, and an execve after them described the program, but not the session, the working directory
+    /// and the descriptors.
+    pub is_rest_doubtful: bool,
     /// The number of the last event of this thread that changes state, where the source numbers them.
     pub last_number: u64,
     pub(crate) links: Links,
@@ -262,6 +265,11 @@ impl Thread {
     /// Whether only its number is known.
     pub fn is_unseen(&self) -> bool {
         self.origin == Origin::Unseen
+    }
+
+    /// Whether its session, working directory and descriptors may be others by now.
+    pub fn is_any_doubtful(&self) -> bool {
+        self.is_doubtful || self.is_rest_doubtful
     }
 }
 

@@ -14,6 +14,46 @@ use crate::path;
 use crate::state::AT_FDCWD;
 
 impl View<'_> {
+    /// Refuses parameters whose text depends on what may have been lost: descriptors, threads, relative paths.
+    pub(super) fn check_arguments_loss(&self, only: Option<usize>) -> Result<(), Missing> {
+        if !self.is_any_lost() {
+            return Ok(());
+        }
+        for place in 0..self.event.values.len() {
+            if only.is_some_and(|only| only != place) {
+                continue;
+            }
+            let main = self.state.main_thread();
+            let is_fd_known = |fd: i64| {
+                fd < 0
+                    || (!self.is_loss_open() && main.is_some_and(|main| main.fds.get(fd).is_some()))
+            };
+            let is_sure = match self.event.param(place) {
+                Some(Param::Fd(fd)) => is_fd_known(fd),
+                Some(Param::Fds(fds)) => fds.iter().all(|(fd, _)| is_fd_known(fd)),
+                Some(Param::Pid(tid)) => {
+                    tid < 0 || self.other(tid).is_ok_and(|thread| thread.is_some())
+                }
+                Some(Param::Uid(_) | Param::Gid(_)) => !self.is_loss_open(),
+                Some(Param::Path(path)) => self.is_path_sure(path, AT_FDCWD),
+                Some(Param::RelativePath(path, directory)) => {
+                    let fd = self.event.param(usize::from(directory)).and_then(|fd| fd.as_i64());
+                    self.is_path_sure(path, fd.unwrap_or(-1))
+                }
+                _ => true,
+            };
+            if !is_sure {
+                return Err(Missing::Shed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the full path of a name does not depend on what may have been lost.
+    pub(super) fn is_path_sure(&self, name: &[u8], dirfd: i64) -> bool {
+        name.is_empty() || name.first() == Some(&b'/') || !self.state.is_directory_doubtful(dirfd)
+    }
+
     /// Writes all parameters: `name=plain(resolved) …`.
     pub(super) fn put_arguments(&self, to: &mut Vec<u8>) {
         for (place, parameter) in self.event.kind().parameters.iter().enumerate() {
@@ -245,6 +285,7 @@ impl View<'_> {
         if is_empty(self.event, place) {
             return Err(Missing::NeverSeen);
         }
+        self.check_arguments_loss(Some(place))?;
         text(scratch, |to| {
             let resolved = self.put_argument(place, to);
             if resolved < to.len() {
@@ -284,6 +325,9 @@ impl View<'_> {
         let name = self.event.param(name).and_then(|name| name.as_text());
         let name = name.ok_or(Missing::NeverSeen)?;
         let dirfd = self.event.param(dirfd).and_then(|fd| fd.as_i64()).unwrap_or(-1);
+        if !self.is_path_sure(name, dirfd) {
+            return Err(Missing::Shed);
+        }
         text(scratch, |to| self.join(name, dirfd, to))
     }
 }

@@ -22,7 +22,19 @@ enum Which {
 
 impl View<'_> {
     fn fd(&self) -> Result<&Fd, Missing> {
-        self.state.event_fd().ok_or_else(|| self.no_fd())
+        match self.state.event_fd() {
+            Some(_) if self.is_loss_open() => Err(Missing::Shed),
+            Some(fd) => Ok(fd),
+            None => Err(self.no_fd()),
+        }
+    }
+
+    /// Refuses what depends on whether a descriptor is known, where events that concern it may be lost.
+    pub(super) fn check_fd_loss(&self) -> Result<(), Missing> {
+        let is_shed = self.is_any_lost()
+            && self.state.current.fd_number.is_some()
+            && (self.is_loss_open() || self.state.event_fd().is_none());
+        if is_shed { Err(Missing::Shed) } else { Ok(()) }
     }
 
     /// Why the event has no known descriptor.
@@ -31,6 +43,7 @@ impl View<'_> {
             return Missing::NotApplicable;
         }
         match self.state.main_thread() {
+            _ if self.is_any_lost() => Missing::Shed,
             Some(main) if main.is_doubtful => Missing::Shed,
             _ => Missing::NeverSeen,
         }
@@ -102,7 +115,8 @@ impl View<'_> {
 
     fn named(&self, at: usize, field: FieldId) -> Field<'_> {
         let fd = self.state.main_thread().and_then(|main| main.fds.get(at as i64));
-        let fd = fd.ok_or(Missing::NeverSeen)?;
+        let no_fd = if self.is_any_lost() { Missing::Shed } else { Missing::NeverSeen };
+        let fd = fd.filter(|_| !self.is_loss_open()).ok_or(no_fd)?;
         let is_type =
             matches!(field, ids::PROC_STDIN_TYPE | ids::PROC_STDOUT_TYPE | ids::PROC_STDERR_TYPE);
         if is_type {
@@ -131,6 +145,9 @@ impl View<'_> {
         argument: Argument<'_>,
         scratch: &'a mut Scratch,
     ) -> Field<'a> {
+        if field != ids::FD_NUM {
+            self.check_fd_loss()?;
+        }
         let ip = |end: End| Value::Ip(end.ip);
         let port = |end: End| Value::Port(end.port);
         let known = |name: &'static str| Ok(Value::Text(name.as_bytes()));
@@ -273,7 +290,10 @@ impl View<'_> {
     /// The kinds of all descriptors of the process, or of one.
     fn types_of_fds<'a>(&'a self, argument: Argument<'_>, scratch: &'a mut Scratch) -> Field<'a> {
         self.state.current.fd_number.ok_or(Missing::NotApplicable)?;
-        let main = self.main_thread()?;
+        if self.is_rest_doubtful() {
+            return Err(Missing::Shed);
+        }
+        let main = self.main_or_self()?;
         scratch.text();
         let number = match argument {
             Argument::Index(number) => Some(number),
@@ -302,6 +322,9 @@ impl View<'_> {
         let Some(Param::Fds(fds)) = self.event.param(1) else {
             return Err(Missing::NotApplicable);
         };
+        if self.is_rest_doubtful() && field != ids::FDLIST_NUMS {
+            return Err(Missing::Shed);
+        }
         let to = scratch.text();
         for (number, _) in fds.iter() {
             let fd = self.state.main_thread().and_then(|main| main.fds.get(number));

@@ -43,15 +43,18 @@ impl View<'_> {
         matches!(self.event.kind().number, types::GENERIC_X | types::GENERIC_E)
     }
 
-    fn category(&self) -> &'static str {
+    fn category(&self) -> Result<&'static str, Missing> {
         let kind = self.event.kind();
         match kind.sources {
-            s if s.has(Sources::SCHEDULER) => return "scheduler",
-            s if s.has(Sources::INTERNAL) => return "internal",
-            s if s.has(Sources::WAIT) => return "wait",
+            s if s.has(Sources::SCHEDULER) => return Ok("scheduler"),
+            s if s.has(Sources::INTERNAL) => return Ok("internal"),
+            s if s.has(Sources::WAIT) => return Ok("wait"),
             _ => {}
         }
-        match kind.category {
+        if self.is_io() {
+            self.check_fd_loss()?;
+        }
+        Ok(match kind.category {
             Category::Unknown => "unknown",
             Category::Other => "other",
             Category::File => "file",
@@ -79,7 +82,7 @@ impl View<'_> {
                     _ => "unknown",
                 }
             }
-        }
+        })
     }
 
     fn is_io(&self) -> bool {
@@ -95,6 +98,7 @@ impl View<'_> {
 
     /// The bytes that a call read or wrote.
     fn buffer_len(&self) -> Result<u64, Missing> {
+        self.check_fd_loss()?;
         if !self.is_io() || self.state.event_fd().is_none() {
             return Err(Missing::NotApplicable);
         }
@@ -155,7 +159,7 @@ impl View<'_> {
                 Argument::None => Err(Missing::NotApplicable),
             },
             ids::EVT_DIR => Ok(Value::Text(if kind.is_exit() { b"<" } else { b">" })),
-            ids::EVT_CATEGORY => Ok(Value::Text(self.category().as_bytes())),
+            ids::EVT_CATEGORY => Ok(Value::Text(self.category()?.as_bytes())),
             ids::EVT_CPU => Ok(Value::Signed(i64::from(self.event.cpu))),
             ids::EVT_DELTATIME | ids::EVT_DELTATIME_S | ids::EVT_DELTATIME_NS => {
                 let delta = self.event.ts_ns.saturating_sub(self.state.current.previous_ns);
@@ -170,6 +174,7 @@ impl View<'_> {
                 if self.is_generic() {
                     return Ok(Value::Text(b""));
                 }
+                self.check_arguments_loss(None)?;
                 text(scratch, |to| self.put_arguments(to))
             }
             ids::EVT_ARG => self.argument(argument, scratch),
@@ -217,6 +222,7 @@ impl View<'_> {
         if self.result().is_none_or(|result| result >= 0) {
             return Err(Missing::NotApplicable);
         }
+        self.check_fd_loss()?;
         let fd_kind = self.state.event_fd().map(|fd| fd.kind);
         let category = self.event.kind().category;
         let is_file = category == Category::File
@@ -279,6 +285,7 @@ impl View<'_> {
             ids::EVT_IO_DIR if is_write => Ok(Value::Text(b"write")),
             ids::EVT_IS_WAIT => Ok(Value::Bool(self.has_flag(TypeFlags::WAITS))),
             ids::EVT_IS_SYSLOG => {
+                self.check_fd_loss()?;
                 let is_log = self.state.event_fd().is_some_and(|fd| {
                     fd.kind == FdKind::Unix && fd.name.bytes().ends_with(b"/dev/log")
                 });

@@ -75,6 +75,9 @@ impl View<'_> {
             return Ok(Value::Text(b""));
         }
         let dirfd = directory.map_or(Some(AT_FDCWD), |place| self.event.param(place)?.as_i64());
+        if !self.is_path_sure(name, dirfd.unwrap_or(-1)) {
+            return Err(Missing::Shed);
+        }
         let mut folder = Vec::new();
         if name.first() != Some(&b'/') {
             self.state.directory_of(dirfd.unwrap_or(-1), &mut folder);
@@ -92,7 +95,10 @@ impl View<'_> {
         if !is_open && self.result().is_some_and(|result| result < 0) {
             return Err(Missing::NotApplicable);
         }
-        let fd = || self.state.event_fd().ok_or(Missing::NeverSeen);
+        let fd = || {
+            self.check_fd_loss()?;
+            self.state.event_fd().ok_or(Missing::NeverSeen)
+        };
         match (field, paths) {
             (ids::FS_PATH_NAME, Paths::Fd) => Ok(Value::Text(fd()?.name.bytes())),
             (ids::FS_PATH_NAMERAW, Paths::Fd) => Ok(Value::Text(fd()?.raw_name.bytes())),
@@ -114,6 +120,9 @@ impl View<'_> {
             }
             (ids::FS_PATH_TARGET, Paths::Link(_, _, place)) => {
                 let name = self.path_param(place)?;
+                if !self.is_path_sure(name, AT_FDCWD) {
+                    return Err(Missing::Shed);
+                }
                 let mut folder = Vec::new();
                 if name.first() != Some(&b'/') {
                     folder.extend_from_slice(self.state.cwd());

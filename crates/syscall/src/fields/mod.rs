@@ -41,9 +41,46 @@ impl<'v> View<'v> {
         self.checked(self.state.thread())
     }
 
-    /// The main thread of the event's process.
-    fn main_thread(&self) -> Result<&'v Thread, Missing> {
-        self.checked(self.state.main_thread())
+    /// The main thread of the event's process; the thread itself if that one is not known.
+    fn main_or_self(&self) -> Result<&'v Thread, Missing> {
+        let own = self.thread()?;
+        match self.state.main_thread() {
+            Some(main) if main.is_doubtful || (main.tid != own.tid && self.is_loss_open()) => {
+                Err(Missing::Shed)
+            }
+            Some(main) => Ok(main),
+            None if self.is_any_lost() => Err(Missing::Shed),
+            None => Ok(own),
+        }
+    }
+
+    /// Another thread by its number, if what is known of it can be trusted.
+    fn other(&self, tid: i64) -> Result<Option<&'v Thread>, Missing> {
+        let thread = self.state.threads.get(tid);
+        let is_doubtful = self.is_loss_open()
+            || thread.is_some_and(|thread| thread.is_doubtful)
+            || (thread.is_none() && self.is_any_lost());
+        if is_doubtful { Err(Missing::Shed) } else { Ok(thread) }
+    }
+
+    /// Whether events were lost whose thread is not known: what depends on another thread is not given.
+    fn is_loss_open(&self) -> bool {
+        self.state.loss.is_open()
+    }
+
+    /// Whether any event was lost.
+    fn is_any_lost(&self) -> bool {
+        self.state.loss.is_any()
+    }
+
+    /// Whether session, working directory and the number of descriptors of the process may be others by now.
+    fn is_rest_doubtful(&self) -> bool {
+        let doubtful =
+            |thread: Option<&Thread>| thread.is_none_or(|thread| thread.is_any_doubtful());
+        self.is_any_lost()
+            && (self.is_loss_open()
+                || doubtful(self.state.thread())
+                || doubtful(self.state.main_thread()))
     }
 
     fn checked(&self, thread: Option<&'v Thread>) -> Result<&'v Thread, Missing> {

@@ -5,6 +5,7 @@ use gabion_record::fields::{Argument, FieldId, Missing, Scratch, Value, ids};
 use super::{Field, View, text};
 use crate::limits::{ANCESTORS_MAX, reached};
 use crate::names;
+use crate::table::LOST_PARENT;
 use crate::text::Text;
 use crate::thread::{Thread, flag};
 
@@ -51,9 +52,10 @@ fn put_cmdline(to: &mut Vec<u8>, thread: &Thread) {
 impl<'v> View<'v> {
     /// The parent of a thread. The first process and threads whose parent is unknown have none.
     fn parent_of(&self, thread: &Thread) -> Result<&'v Thread, Missing> {
-        let parent = self.state.threads.get(thread.ptid);
-        match parent {
-            Some(parent) if parent.is_doubtful => Err(Missing::Shed),
+        if self.is_any_lost() && (thread.is_rest_doubtful || thread.ptid == LOST_PARENT) {
+            return Err(Missing::Shed);
+        }
+        match self.other(thread.ptid)? {
             Some(parent) => Ok(parent),
             // Only the first process of a host has no parent.
             None if thread.ptid <= 0 && thread.pid != 1 => Err(Missing::NeverSeen),
@@ -63,8 +65,7 @@ impl<'v> View<'v> {
 
     /// An ancestor by its distance: 0 is the process itself.
     fn ancestor(&self, distance: u32) -> Result<&'v Thread, Missing> {
-        let thread = self.thread()?;
-        let mut at = self.main_thread().unwrap_or(thread);
+        let mut at = self.main_or_self()?;
         for step in 0..distance {
             if step as usize >= ANCESTORS_MAX {
                 reached::ANCESTORS_MAX.count();
@@ -76,27 +77,42 @@ impl<'v> View<'v> {
     }
 
     /// Calls `visit` with the ancestors from the parent on, until it returns false or there are no more.
-    fn visit_ancestors(&self, thread: &Thread, mut visit: impl FnMut(&'v Thread) -> bool) {
+    ///
+    /// # Errors
+    /// One of them may be another process by now.
+    fn visit_ancestors(
+        &self,
+        thread: &Thread,
+        mut visit: impl FnMut(&'v Thread) -> bool,
+    ) -> Result<(), Missing> {
+        if self.is_any_lost() && thread.is_rest_doubtful {
+            return Err(Missing::Shed);
+        }
         let mut ptid = thread.ptid;
         // A loop of parents, which only wrong input makes, is found by a second walker at half the speed.
         let mut slow = ptid;
         for step in 0.. {
             if step >= ANCESTORS_MAX {
                 reached::ANCESTORS_MAX.count();
-                return;
+                return Ok(());
             }
-            let Some(parent) = self.state.threads.get(ptid) else { return };
+            let parent = if ptid == 0 { None } else { self.other(ptid)? };
+            let Some(parent) = parent else { return Ok(()) };
             if !visit(parent) {
-                return;
+                return Ok(());
+            }
+            if self.is_any_lost() && parent.is_rest_doubtful {
+                return Err(Missing::Shed);
             }
             ptid = parent.ptid;
             if step % 2 == 1 {
                 slow = self.state.threads.get(slow).map_or(-1, |thread| thread.ptid);
                 if slow == ptid {
-                    return;
+                    return Ok(());
                 }
             }
         }
+        Ok(())
     }
 
     /// The text of a process.
@@ -145,27 +161,30 @@ impl<'v> View<'v> {
         if let Argument::Index(distance) = argument {
             return self.what_of(self.ancestor(distance)?, what, scratch);
         }
-        let thread = self.thread()?;
-        let main = self.main_thread().unwrap_or(thread);
+        let main = self.main_or_self()?;
         scratch.text();
         self.visit_ancestors(main, |ancestor| {
             self.put_what(scratch.buffer(), ancestor, what);
             scratch.end_item();
             true
-        });
+        })?;
         Ok(scratch.as_list())
     }
 
     /// The leader of a session or group of processes: the process of that number. Where that one is not known, and inside
     /// of a namespace, where the number is another one, it is the highest ancestor in the same session or group.
-    fn leader(&self, id: i64, id_of: impl Fn(&Thread) -> i64) -> Option<&'v Thread> {
+    fn leader(
+        &self,
+        id: i64,
+        id_of: impl Fn(&Thread) -> i64,
+    ) -> Result<Option<&'v Thread>, Missing> {
         if id < 0 {
-            return None;
+            return Ok(None);
         }
-        let thread = self.thread().ok()?;
-        let main = self.main_thread().unwrap_or(thread);
+        let thread = self.thread()?;
+        let main = self.main_or_self()?;
         let is_in_namespace = thread.flags & flag::CHILD_IN_PIDNS != 0 || thread.tid != thread.vtid;
-        let mut leader = if is_in_namespace { None } else { self.state.threads.get(id) };
+        let mut leader = if is_in_namespace { None } else { self.other(id)? };
         if leader.is_none() {
             self.visit_ancestors(main, |ancestor| {
                 let is_same = id_of(ancestor) == id;
@@ -173,21 +192,24 @@ impl<'v> View<'v> {
                     leader = Some(ancestor);
                 }
                 is_same
-            });
+            })?;
         }
-        leader
+        Ok(leader)
     }
 
     fn of_leader<'a>(&'a self, field: FieldId, scratch: &'a mut Scratch) -> Field<'a> {
         let thread = self.thread()?;
+        if self.is_rest_doubtful() {
+            return Err(Missing::Shed);
+        }
         let leader = match field {
             ids::PROC_SNAME | ids::PROC_SID_EXE | ids::PROC_SID_EXEPATH => {
-                self.leader(thread.sid, |t| t.sid)
+                self.leader(thread.sid, |t| t.sid)?
             }
             ids::PROC_VPGID_NAME | ids::PROC_VPGID_EXE | ids::PROC_VPGID_EXEPATH => {
-                self.leader(thread.vpgid, |t| t.vpgid)
+                self.leader(thread.vpgid, |t| t.vpgid)?
             }
-            _ => self.state.threads.get(thread.pgid),
+            _ => self.other(thread.pgid)?,
         };
         let what = match field {
             ids::PROC_SNAME | ids::PROC_VPGID_NAME | ids::PROC_PGID_NAME => What::Name,
@@ -195,7 +217,6 @@ impl<'v> View<'v> {
             _ => What::ExePath,
         };
         match leader {
-            Some(leader) if leader.is_doubtful => Err(Missing::Shed),
             Some(leader) => self.what_of(leader, what, scratch),
             None => Ok(Value::Text(b"")),
         }
@@ -203,20 +224,17 @@ impl<'v> View<'v> {
 
     /// The process of the oldest shell among the process and its ancestors.
     fn login_shell(&self) -> Result<i64, Missing> {
-        let thread = self.thread()?;
-        let main = self.main_thread().unwrap_or(thread);
+        let main = self.main_or_self()?;
         let mut shell = None;
-        let mut is_doubtful = false;
         let mut note = |thread: &Thread| {
-            is_doubtful |= thread.is_doubtful;
             if thread.comm.bytes().ends_with(b"sh") {
                 shell = Some(thread.pid);
             }
             true
         };
         note(main);
-        self.visit_ancestors(main, note);
-        if is_doubtful { Err(Missing::Shed) } else { shell.ok_or(Missing::NotApplicable) }
+        self.visit_ancestors(main, note)?;
+        shell.ok_or(Missing::NotApplicable)
     }
 
     /// The value of one variable of an environment.
@@ -281,7 +299,7 @@ impl<'v> View<'v> {
                 Ok(Value::Unsigned(len as u64))
             }
             ids::PROC_ENV => {
-                let env = self.main_thread().unwrap_or(thread).env.bytes();
+                let env = self.main_or_self()?.env.bytes();
                 match argument {
                     Argument::Key(name) => {
                         Ok(Value::Text(Self::variable(env, name).unwrap_or_default()))
@@ -293,6 +311,7 @@ impl<'v> View<'v> {
                     Argument::None => text(scratch, |to| put_words(to, env)),
                 }
             }
+            ids::PROC_CWD if self.is_rest_doubtful() => Err(Missing::Shed),
             ids::PROC_CWD => Ok(Value::Text(self.state.cwd())),
             ids::PROC_STDIN_TYPE
             | ids::PROC_STDOUT_TYPE
@@ -335,13 +354,12 @@ impl<'v> View<'v> {
         match argument {
             Argument::Index(_) | Argument::None => self.of_ancestors(argument, What::Env, scratch),
             Argument::Key(name) => {
-                let thread = self.thread()?;
-                let main = self.main_thread().unwrap_or(thread);
+                let main = self.main_or_self()?;
                 let mut found = None;
                 self.visit_ancestors(main, |ancestor| {
                     found = Self::variable(ancestor.env.bytes(), name);
                     found.is_none()
-                });
+                })?;
                 found.map(Value::Text).ok_or(Missing::NotApplicable)
             }
         }
@@ -349,7 +367,32 @@ impl<'v> View<'v> {
 
     /// Fields that are numbers, times or yes and no.
     fn number_field(&self, field: FieldId, thread: &'v Thread) -> Field<'v> {
-        let main = || self.main_thread().unwrap_or(thread);
+        let is_shed = self.is_any_lost()
+            && match field {
+                ids::PROC_FDLIMIT | ids::PROC_FDUSAGE => true,
+                ids::PROC_VPID
+                | ids::THREAD_VTID
+                | ids::PROC_SID
+                | ids::PROC_IS_SID_LEADER
+                | ids::PROC_IS_VPGID_LEADER
+                | ids::PROC_DURATION
+                | ids::PROC_PID_TS
+                | ids::PROC_FDOPENCOUNT => self.is_rest_doubtful(),
+                ids::PROC_VMSIZE
+                | ids::PROC_VMRSS
+                | ids::PROC_VMSWAP
+                | ids::THREAD_VMSIZE
+                | ids::THREAD_VMRSS
+                | ids::THREAD_VMSIZE_B
+                | ids::THREAD_VMRSS_B
+                | ids::PROC_NTHREADS
+                | ids::PROC_NCHILDS => self.is_loss_open(),
+                _ => false,
+            };
+        if is_shed {
+            return Err(Missing::Shed);
+        }
+        let main = || self.main_or_self();
         let ts_ns = self.event.ts_ns;
         let since = |ns: u64| match ns {
             0 => Err(Missing::NeverSeen),
@@ -367,7 +410,7 @@ impl<'v> View<'v> {
         match field {
             ids::PROC_PID => Ok(Value::Signed(thread.pid)),
             ids::PROC_PPID => {
-                let parent = self.parent_of(main())?;
+                let parent = self.parent_of(main()?)?;
                 Ok(Value::Signed(parent.pid))
             }
             ids::PROC_VPID => known(thread.vpid),
@@ -416,10 +459,10 @@ impl<'v> View<'v> {
                 true => Ok(Value::Unsigned(0)),
                 false => Err(Missing::NeverSeen),
             },
-            ids::PROC_FDOPENCOUNT => Ok(Value::Unsigned(main().fds.len() as u64)),
-            ids::PROC_FDLIMIT => Ok(Value::Signed(main().fd_limit)),
+            ids::PROC_FDOPENCOUNT => Ok(Value::Unsigned(main()?.fds.len() as u64)),
+            ids::PROC_FDLIMIT => Ok(Value::Signed(main()?.fd_limit)),
             ids::PROC_FDUSAGE => {
-                let main = main();
+                let main = main()?;
                 if main.fd_limit <= 0 {
                     return Err(Missing::NotApplicable);
                 }

@@ -23,6 +23,10 @@ impl View<'_> {
         let _ = scratch;
         let thread = self.thread()?;
         let found = |text: Option<&'a [u8]>| text.map(Value::Text).ok_or(Missing::LookupFailed);
+        let is_name = !matches!(field, ids::USER_UID | ids::USER_LOGINUID | ids::GROUP_GID);
+        if is_name && self.is_loss_open() {
+            return Err(Missing::Shed);
+        }
         match field {
             ids::USER_UID => Ok(Value::Unsigned(u64::from(thread.uid))),
             ids::USER_NAME => found(self.user_name(thread.uid)),

@@ -96,6 +96,18 @@ impl State {
         }
     }
 
+    /// Whether what a descriptor stands for may be another directory by now, after events were lost.
+    pub(crate) fn is_directory_doubtful(&self, dirfd: i64) -> bool {
+        if !self.loss.is_any() {
+            return false;
+        }
+        let main = self.main_thread();
+        match dirfd {
+            AT_FDCWD => self.loss.is_open() || main.is_none_or(|main| main.is_any_doubtful()),
+            fd => self.loss.is_open() || main.is_none_or(|main| main.fds.get(fd).is_none()),
+        }
+    }
+
     /// The working directory of the event's process. An unknown one is `./`, as in Falco.
     pub(crate) fn cwd(&self) -> &[u8] {
         let main = self.main_thread().or_else(|| self.thread());
@@ -130,6 +142,18 @@ impl State {
         if event.kind().number == types::OPEN_BY_HANDLE_AT_X || is_double {
             full.clear();
             full.extend_from_slice(name);
+        }
+        if name.first() != Some(&b'/') && self.is_directory_doubtful(dirfd) {
+            // The name would be joined with a directory that may be another one by now.
+            if let Some((thread, _, pool)) =
+                self.current.main.and_then(|main| self.threads.parts(main))
+            {
+                thread.fds.remove(pool, number);
+            }
+            self.current.fd_number = Some(number.max(-1));
+            self.path = folder;
+            self.own_path = full;
+            return;
         }
         let dev = args.u32(places.dev).unwrap_or(0);
         let ino = args.u64(places.dev + 1).unwrap_or(0);
@@ -231,6 +255,12 @@ impl State {
                 fd.is_some()
             }
             types::CHDIR_X | types::GETCWD_X => match args.text(1) {
+                // A relative path leaves a directory that is not known unknown.
+                Some(path)
+                    if path.first() != Some(&b'/') && self.is_directory_doubtful(AT_FDCWD) =>
+                {
+                    false
+                }
                 Some(path) => {
                     folder.clear();
                     folder.extend_from_slice(self.cwd());

@@ -22,6 +22,7 @@ use crate::containers::Containers;
 use crate::decode::{Raw, number, text};
 use crate::fd::{self, Connection, End, Ends, Fd, FdKind, L4Proto, Role};
 use crate::limits::THREADS_DEFAULT;
+use crate::loss::{LossCounts, Numbers};
 use crate::table::{Slot, Threads};
 use crate::thread::Thread;
 
@@ -105,6 +106,9 @@ pub struct State {
     pub(crate) hostname: Vec<u8>,
     /// An event came that does not just complete the lists.
     has_begun: bool,
+    pub(crate) loss: LossCounts,
+    /// The numbers of the event that is applied.
+    numbers: Option<Numbers>,
 }
 
 impl State {
@@ -126,6 +130,8 @@ impl State {
             is_list_linked: true,
             hostname: Vec::new(),
             has_begun: false,
+            loss: LossCounts::default(),
+            numbers: None,
         }
     }
 
@@ -275,12 +281,49 @@ impl State {
         }
     }
 
+    /// Applies an event of a live source, which numbers events so that lost ones are noticed.
+    pub fn apply_numbered(&mut self, event: &Event<'_>, numbers: Numbers) {
+        self.numbers = Some(numbers);
+        self.apply(event);
+        self.numbers = None;
+    }
+
+    /// What the source lost.
+    pub fn loss(&self) -> &LossCounts {
+        &self.loss
+    }
+
+    /// Compares an event's numbers with those of its thread.
+    fn check_numbers(&mut self, event: &Event<'_>, numbers: Numbers) {
+        let changes = u64::from(changes_state(event.kind().number));
+        self.loss.receive(numbers, changes == 1);
+        let Some(slot) = self.threads.find(event.tid) else { return };
+        let Some(thread) = self.threads.at_mut(slot) else { return };
+        let expected = thread.last_number.saturating_add(changes);
+        thread.last_number = numbers.of_thread;
+        let is_known = !thread.is_unseen();
+        match numbers.of_thread.checked_sub(expected) {
+            Some(0) => {}
+            Some(missing) => {
+                if is_known {
+                    self.loss.attributed = self.loss.attributed.saturating_add(missing);
+                }
+                self.threads.doubt_process(slot);
+            }
+            // The number belongs to another thread by now.
+            None => self.threads.remove(slot),
+        }
+    }
+
     /// Applies an event. Its fields are then those of [`State::view`].
     pub fn apply(&mut self, event: &Event<'_>) {
         if !self.is_list_linked {
             self.link_list();
         }
         self.finish_last();
+        if let Some(numbers) = self.numbers {
+            self.check_numbers(event, numbers);
+        }
         self.current = Current { previous_ns: self.last_ns.max(1), ..Current::default() };
         if self.first_ns.is_none() {
             self.first_ns = Some(event.ts_ns);
@@ -331,7 +374,8 @@ impl State {
         self.current.is_of_thread = is_of_thread;
         if slot.is_none() && is_of_thread && event.tid > 0 {
             let mut thread = Thread::unseen(event.tid);
-            thread.is_doubtful = self.threads.is_shed(event.tid);
+            thread.is_doubtful = self.threads.is_shed(event.tid) || self.loss.is_any();
+            thread.last_number = self.numbers.map_or(0, |numbers| numbers.of_thread);
             slot = self.threads.insert(thread);
         }
         let Some(slot) = slot else { return false };
@@ -546,6 +590,29 @@ fn set_listed_server(fd: &mut Fd, end: End, l4proto: u8) {
     fd.ends = Ends::Server(end);
     fd.l4proto = L4Proto::from_scap(l4proto);
     fd.role = Role::Server;
+}
+
+/// Whether events of this type change what is known of threads, descriptors or users: those that a live source numbers.
+pub fn changes_state(kind: u16) -> bool {
+    let flags = gabion_scap::table::event_type(kind).map(|row| row.flags);
+    flags.is_some_and(|flags| {
+        flags.has(TypeFlags::MODIFIES_STATE) || flags.has(TypeFlags::CREATES_FD)
+    }) || completes_lists(kind)
+        || matches!(
+            kind,
+            types::BRK_4_X
+                | types::MMAP_X
+                | types::MMAP2_X
+                | types::MUNMAP_X
+                | types::SCHEDSWITCH_6_E
+                | types::GETRLIMIT_X
+                | types::SETRLIMIT_X
+                | types::PRLIMIT_X
+                | types::GETCWD_X
+                | types::SEND_X
+                | types::RECV_X
+                | types::ASYNCEVENT_E
+        )
 }
 
 /// Whether events of this type describe users, groups or containers that were there before.

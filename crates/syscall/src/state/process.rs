@@ -40,6 +40,9 @@ mod place {
     pub(super) const VM_SWAP: usize = 12;
     pub(super) const COMM: usize = 13;
     pub(super) const CGROUPS: usize = 14;
+    /// What an execve must say so that nothing about the program is from before it: name, control groups, terminal,
+    /// group, login, flags, capabilities, user, group.
+    pub(super) const PROGRAM: [usize; 12] = [13, 14, 16, 17, 18, 19, 20, 21, 22, 26, 28, 29];
 }
 
 /// Takes what clone's and execve's exits say in the same places about program and memory.
@@ -162,6 +165,7 @@ impl State {
         child.tid = tid;
         child.pid = pid;
         child.ptid = ptid;
+        child.last_number = self.threads.at(own).map_or(0, |thread| thread.last_number);
         child.vtid = args.number(18).unwrap_or(-1);
         child.vpid = args.number(19).unwrap_or(-1);
         self.threads.remove(own);
@@ -180,6 +184,8 @@ impl State {
             env: main.env.clone(),
             cwd: main.cwd.clone(),
             is_dead: false,
+            is_doubtful: parent.is_doubtful || main.is_doubtful,
+            is_rest_doubtful: parent.is_any_doubtful() || main.is_any_doubtful(),
             exec_ns: 0,
             last_number: 0,
             flags: 0,
@@ -190,6 +196,7 @@ impl State {
     /// A child whose parent is not known, from its own event alone.
     fn child_of_nobody(&mut self, args: &Raw<'_>) -> Thread {
         let mut child = Thread::unseen(-1);
+        child.is_doubtful = self.loss.is_any();
         let cwd = args.text(place::CWD).unwrap_or_default();
         set_cwd(&mut child, &self.threads.texts, cwd, &mut self.path);
         child
@@ -212,6 +219,14 @@ impl State {
         child.gid = args.u32(17).unwrap_or(child.gid);
         child.pidns_start_ns = args.u64(20).unwrap_or(child.pidns_start_ns);
         child.clone_ns = event.ts_ns;
+        if self.loss.is_open() {
+            // What it has from its parent may be out of date.
+            child.is_doubtful = true;
+        }
+        if child.is_doubtful {
+            child.is_rest_doubtful = true;
+            child.fds.clear();
+        }
         let slot = self.threads.insert(child)?;
         self.threads.link_parent(slot);
         Some(slot)
@@ -226,7 +241,7 @@ impl State {
         let Some(thread) = self.threads.at(slot) else { return };
         let is_unseen = thread.is_unseen();
         let pid = args.number(place::PID).unwrap_or(thread.pid);
-        let ptid = if thread.ptid <= 0 || thread.is_unseen() {
+        let ptid = if thread.ptid <= 0 || thread.is_unseen() || thread.is_doubtful {
             args.number(place::PTID).unwrap_or(thread.ptid)
         } else {
             thread.ptid
@@ -238,9 +253,14 @@ impl State {
         let filename = args.text(30).or_else(|| enter_filename(event));
         let Some((thread, texts, pool)) = self.threads.parts(slot) else { return };
         thread.origin = Origin::Event;
-        thread.is_doubtful = false;
+        // Events of old files lack some of what describes a program.
+        let is_whole = place::PROGRAM.iter().all(|place| args.raw(*place).is_some());
+        thread.is_doubtful &= !is_whole;
         set_shared(thread, texts, args);
         let takes_cwd = is_unseen && !self.options.as_falco;
+        if self.loss.is_any() && is_unseen {
+            thread.is_rest_doubtful = true;
+        }
         if let (true, Some(cwd)) = (takes_cwd, args.text(place::CWD)) {
             set_cwd(thread, texts, cwd, &mut self.path);
         }
@@ -284,7 +304,8 @@ impl State {
     /// The end of a thread.
     pub(super) fn procexit(&mut self, args: &Raw<'_>) {
         if let Some(slot) = self.current.thread {
-            self.threads.end(slot, args.number(4));
+            let is_any_lost = self.loss.is_any();
+            self.threads.end(slot, args.number(4), is_any_lost);
         }
     }
 

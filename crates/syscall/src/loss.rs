@@ -1,0 +1,66 @@
+//! What a live source lost: how many events that change state are missing, and whose they were.
+//!
+//! A probe numbers the events that change state twice: among all of the source and among those of their thread. A gap
+//! in the first says at once that something is missing, a gap in the second says whose state is doubtful. In between,
+//! whatever depends on another thread is not given: a name that was true before the loss may be wrong now. A thread
+//! that is found later, by its next event, becomes doubtful with its whole process until an `execve` or a list describes
+//! it again. Files have no numbers and lose nothing.
+
+/// The numbers of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// Events that change state, of the whole source, up to this one and with it.
+    pub of_source: u64,
+    /// Events that change state, of this thread since it exists, up to this one and with it.
+    pub of_thread: u64,
+}
+
+/// Counts of events that change state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossCounts {
+    /// Events that arrived.
+    pub received: u64,
+    /// Events that did not arrive.
+    pub lost: u64,
+    /// Lost events whose thread is known by now.
+    pub attributed: u64,
+}
+
+impl LossCounts {
+    /// Counts an event that arrived.
+    pub(crate) fn receive(&mut self, numbers: Numbers, changes_state: bool) {
+        self.received = self.received.saturating_add(u64::from(changes_state));
+        self.lost = self.lost.max(numbers.of_source.saturating_sub(self.received));
+    }
+
+    /// Whether anything was lost.
+    #[inline]
+    pub fn is_any(&self) -> bool {
+        self.lost > 0
+    }
+
+    /// Whether events were lost whose thread is not known.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.lost > self.attributed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_stays_open_until_its_thread_is_known() {
+        let mut counts = LossCounts::default();
+        let numbers = |of_source| Numbers { of_source, of_thread: 0 };
+        counts.receive(numbers(1), true);
+        counts.receive(numbers(1), false);
+        assert!(!counts.is_any() && !counts.is_open());
+        counts.receive(numbers(4), true);
+        assert_eq!((counts.lost, counts.is_open()), (2, true));
+        counts.attributed += 2;
+        counts.receive(numbers(5), true);
+        assert!(counts.is_any() && !counts.is_open());
+    }
+}
