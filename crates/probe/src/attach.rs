@@ -4,6 +4,7 @@
 //! that no path leads to is enough to read it.
 
 use crate::bpf_call;
+use crate::interface::Attached;
 use crate::object::Link;
 use crate::refusal::{self, Error, Kind};
 use rustix::fs::{Mode, OFlags, open, openat};
@@ -121,6 +122,14 @@ pub fn xdp(program: BorrowedFd<'_>, interface: u32, mode: XdpMode) -> Result<Lin
     Ok(link.map_err(|e| xdp_refused(interface, mode, &e))?.into())
 }
 
+/// How an interface's program is attached; none if it has none.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn xdp_mode(interface: u32) -> Result<Option<XdpMode>, Error> {
+    Attached::of(interface).map(|attached| attached.mode)
+}
+
 fn xdp_refused(interface: u32, mode: XdpMode, error: &io::Error) -> Error {
     let what = format!("{} XDP on interface {interface}", mode.name());
     let why = match error.raw_os_error() {
@@ -131,7 +140,12 @@ fn xdp_refused(interface: u32, mode: XdpMode, error: &io::Error) -> Error {
         Some(libc::ERANGE) => {
             "the MTU is too large for XDP: set the MTU of both ends to 3498 or less"
         }
-        Some(libc::EBUSY | libc::EEXIST) => "another program is attached: detach it first",
+        Some(libc::EBUSY | libc::EEXIST) => {
+            let other = Attached::of(interface).unwrap_or_default();
+            let why = format!("{} is attached: detach it first", other.describe());
+            return refusal::refused(&what, why, error);
+        }
+        Some(libc::EINVAL) if Attached::of(interface).is_err() => "the interface does not exist",
         Some(libc::EINVAL) => "this kernel makes no link for XDP: Linux 5.9 or newer is needed",
         Some(libc::ENODEV) => "the interface does not exist",
         _ => return refusal::loading(&what, Kind::Packets, error, ""),

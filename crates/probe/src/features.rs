@@ -6,6 +6,7 @@ use crate::attach::Tracefs;
 use crate::object::{self, Object};
 use crate::refusal::Error;
 use crate::syscalls::{Interest, Session, Settings};
+use crate::throttle::Throttle;
 
 /// A feature, and why it is absent.
 pub struct Feature {
@@ -36,6 +37,7 @@ const ROWS: &[Row] = &[
     ("tracefs", "numbers of the tracepoints of system calls", &[], tracefs),
     ("sys_exit", "system calls at their exit", &["syscalls"], sys_exit),
     ("sys_enter", "names of opens and connects at their entry", &[], sys_enter),
+    ("xdp", "the throttle of packet work", &[], xdp),
     ("softirq", "softirq time in buckets of 4 ms", &["guard"], softirq),
 ];
 
@@ -87,6 +89,12 @@ fn sys_enter() -> Result<String, Error> {
         Some(error) => Err(error),
         None => Ok(String::new()),
     }
+}
+
+fn xdp() -> Result<String, Error> {
+    let throttle = Throttle::load(None, &[])?;
+    throttle.test_run(&[0; 64], 1)?;
+    Ok(String::new())
 }
 
 fn softirq() -> Result<String, Error> {

@@ -5,18 +5,20 @@
 //! is built without them and says so when something live is asked for.
 //!
 //! [`object`] loads programs singly, [`attach`] attaches them by links, which end with the process, [`mapped`] reads
-//! arrays without system calls, and [`refusal`] turns the kernel's answers into plain words. On these stand
-//! [`softirq`], the instruments of the guard, and [`features`], which tries each thing by use.
+//! arrays without system calls, and [`refusal`] turns the kernel's answers into plain words. On these are
+//! based [`syscalls`], [`softirq`] and [`throttle`] for the guard, and [`features`], which tries each thing by use.
 
 pub mod attach;
 pub mod bpf_call;
 pub mod capability;
 pub mod features;
+pub mod interface;
 pub mod limits;
 pub mod mapped;
 pub mod object;
 pub mod refusal;
 pub mod softirq;
 pub mod syscalls;
+pub mod throttle;
 
 pub use refusal::Error;

@@ -16,3 +16,12 @@ pub const RING_BYTES_MIN: usize = 1 << 17;
 /// Bytes that are taken from one ring before the next one has its turn, so that a busy CPU does not keep records of
 /// others from being seen.
 pub const BATCH_BYTES: usize = 1 << 20;
+
+/// Prefixes of the throttle's allow-list: more would be a routing table, and each costs two look-ups in a tree.
+pub const ALLOWED_ADDRESSES_MAX: usize = 4096;
+
+/// Ports of the throttle's allow-list.
+pub const ALLOWED_PORTS_MAX: usize = 1024;
+
+/// Bytes of an answer about one interface: the kernel sends up to some KiB.
+pub const NETLINK_ANSWER_BYTES: usize = 65_536;

@@ -8,7 +8,7 @@ use crate::refusal::{self, Kind};
 use aya::maps::{Map, MapData};
 use aya::programs::{Program, TracePoint, Xdp};
 use aya::{Btf, Ebpf, EbpfLoader};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
@@ -94,19 +94,6 @@ impl Object {
         Ok(p)
     }
 
-    /// Loads a `tp_btf` program that is reached by tail calls only.
-    ///
-    /// # Errors
-    /// The kernel's refusal in plain words.
-    pub fn load_tail(&mut self, program: &str, tracepoint: &str) -> Result<OwnedFd, Error> {
-        let what = format!("{}: {program}", self.name);
-        let found = self.ebpf.program_mut(program);
-        let Some(Program::BtfTracePoint(p)) = found else { return Err(Error::Unknown(what)) };
-        p.load(tracepoint, self.btf).map_err(|e| refusal::program(&what, Kind::Tracing, &e))?;
-        let fd = p.fd().map_err(|e| refusal::program(&what, Kind::Tracing, &e))?;
-        fd.as_fd().try_clone_to_owned().map_err(|e| refusal::io_error(&what, &e))
-    }
-
     /// Loads an XDP program.
     ///
     /// # Errors
@@ -117,6 +104,17 @@ impl Object {
         let Some(Program::Xdp(p)) = found else { return Err(Error::Unknown(what)) };
         p.load().map_err(|e| refusal::program(&what, Kind::Packets, &e))?;
         Ok(p)
+    }
+
+    /// An XDP program that was loaded.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such program.
+    pub fn loaded_xdp(&self, program: &str) -> Result<&Xdp, Error> {
+        match self.ebpf.program(program) {
+            Some(Program::Xdp(p)) => Ok(p),
+            _ => Err(Error::Unknown(format!("{}: {program}", self.name))),
+        }
     }
 
     /// Takes a map out of the object; it must then be kept as long as its programs are to find it by other means.

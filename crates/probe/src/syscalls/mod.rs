@@ -14,4 +14,5 @@ mod translate;
 pub use decode::{Call, Decoder};
 pub use interest::Interest;
 pub use recipes::Class;
-pub use session::{Counts, Session, Settings};
+pub(crate) use session::random;
+pub use session::{ClassCounts, Counts, Session, Settings};

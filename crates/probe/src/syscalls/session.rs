@@ -385,7 +385,7 @@ fn boot_ns() -> u64 {
 }
 
 /// A number that others can't guess: the addresses of memory and the time.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(HEAD)
 }

@@ -1,0 +1,130 @@
+//! What the kernel reports of an interface's XDP programs, asked by netlink.
+//!
+//! A link without mode flags succeeds as generic on interfaces without native XDP, so the mode is read back; and a refusal
+//! names the program that is in the way.
+
+use crate::attach::XdpMode;
+use crate::refusal::{self, Error};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
+};
+use std::io;
+
+const RTM_GETLINK: u16 = 18;
+const RTM_NEWLINK: u16 = 16;
+const NLM_F_REQUEST: u16 = 1;
+const NLMSG_ERROR: u16 = 2;
+const IFLA_XDP: u16 = 43;
+const IFLA_XDP_ATTACHED: u16 = 2;
+const IFLA_XDP_PROG_ID: u16 = 4;
+/// Bytes of `struct nlmsghdr` and `struct ifinfomsg`.
+const HEADS: usize = 32;
+
+/// The XDP program of an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attached {
+    /// How it is attached; none if there is no program, or several.
+    pub mode: Option<XdpMode>,
+    /// Its number; 0 if there is none.
+    pub program: u32,
+}
+
+impl Attached {
+    /// Asks the kernel.
+    ///
+    /// # Errors
+    /// If the interface does not exist or netlink is refused.
+    pub fn of(interface: u32) -> Result<Self, Error> {
+        let answer = ask(interface);
+        let answer =
+            answer.map_err(|e| refusal::io_error(&format!("interface {interface}"), &e))?;
+        Ok(read(&answer))
+    }
+
+    /// Number and name of the program for a message.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let programs = aya::programs::loaded_programs().flatten();
+        let named = programs.into_iter().find(|info| info.id() == self.program);
+        let name = named.and_then(|info| info.name_as_str().map(str::to_owned));
+        format!("program {} ({})", self.program, name.as_deref().unwrap_or("unknown name"))
+    }
+}
+
+fn ask(interface: u32) -> io::Result<Vec<u8>> {
+    // Protocol 0 is NETLINK_ROUTE.
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    let mut request = Vec::with_capacity(HEADS);
+    request.extend(u32::try_from(HEADS).unwrap_or(0).to_ne_bytes());
+    request.extend(RTM_GETLINK.to_ne_bytes());
+    request.extend(NLM_F_REQUEST.to_ne_bytes());
+    request.extend([0; 8]); // sequence, port
+    request.extend([0; 4]); // family, padding, type
+    request.extend(interface.to_ne_bytes());
+    request.extend([0; 8]); // flags, change
+    sendto(&socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    let mut answer = vec![0; crate::limits::NETLINK_ANSWER_BYTES];
+    let (length, _) = recv(&socket, answer.as_mut_slice(), RecvFlags::empty())?;
+    answer.truncate(length);
+    let kind = answer.get(4..6).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_ne_bytes(*b));
+    match kind {
+        RTM_NEWLINK => Ok(answer),
+        NLMSG_ERROR => {
+            let code = answer.get(16..).and_then(|b| b.first_chunk());
+            let code = code.map_or(libc::EIO, |b| i32::from_ne_bytes(*b).saturating_neg());
+            Err(io::Error::from_raw_os_error(code))
+        }
+        _ => Err(io::Error::from_raw_os_error(libc::EPROTO)),
+    }
+}
+
+/// The attribute of a list with a number.
+fn attribute(mut list: &[u8], wanted: u16) -> Option<&[u8]> {
+    loop {
+        let length = usize::from(u16::from_ne_bytes(*list.first_chunk()?));
+        let kind = u16::from_ne_bytes(*list.get(2..)?.first_chunk()?);
+        let value = list.get(4..length)?;
+        if kind & 0x3fff == wanted {
+            return Some(value);
+        }
+        list = list.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+/// The program in an answer to `RTM_GETLINK`.
+fn read(answer: &[u8]) -> Attached {
+    let xdp = answer.get(HEADS..).and_then(|list| attribute(list, IFLA_XDP)).unwrap_or_default();
+    let mode = attribute(xdp, IFLA_XDP_ATTACHED).and_then(|value| value.first());
+    let program = attribute(xdp, IFLA_XDP_PROG_ID).and_then(|value| value.first_chunk());
+    Attached {
+        mode: match mode {
+            Some(1) => Some(XdpMode::Native),
+            Some(2) => Some(XdpMode::Generic),
+            _ => None,
+        },
+        program: program.map_or(0, |bytes| u32::from_ne_bytes(*bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_is_found_among_the_attributes_and_torn_answers_have_none() {
+        let mut answer = vec![0; HEADS];
+        answer.extend([8, 0, 4, 0, 220, 5, 0, 0]); // IFLA_MTU
+        let mut xdp = vec![5, 0, 2, 0, 1, 0, 0, 0]; // attached: native
+        xdp.extend([8, 0, 4, 0, 77, 0, 0, 0]); // program
+        answer.extend([20, 0, 43, 0x80]); // nested
+        answer.extend(xdp);
+        let wanted = Attached { mode: Some(XdpMode::Native), program: 77 };
+        assert_eq!(read(&answer), wanted);
+        for end in 0..answer.len() {
+            let found = read(&answer[..end]);
+            assert_eq!(found, Attached::default(), "cut at {end}");
+        }
+        assert_eq!(attribute(&[0, 0, 0, 0], 1), None, "a length of nothing ends the list");
+    }
+}

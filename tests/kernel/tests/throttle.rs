@@ -1,0 +1,296 @@
+//! The throttle by test runs of its program, without an interface: what is never dropped, rates, and the heartbeat.
+
+use gabion_kernel_tests::live;
+use gabion_probe::throttle::{Allowed, FlowLimit, Setpoint, Throttle, Verdict, empty_run_ns};
+use std::sync::atomic::Ordering;
+
+const NEEDED: &[&str] = &["programs", "btf", "xdp"];
+
+/// A frame with `tags` VLAN tags.
+fn frame(tags: usize, kind: u16, rest: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![2; 12];
+    for _ in 0..tags {
+        bytes.extend([0x81, 0, 0, 5]);
+    }
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(rest);
+    bytes.resize(bytes.len().max(60), 0);
+    bytes
+}
+
+/// IPv4 with `options` words of options; `fragment` is the field of flags and offset.
+fn ipv4(protocol: u8, source: [u8; 4], options: u8, fragment: u16, ports: [u16; 2]) -> Vec<u8> {
+    let mut bytes = vec![0x45 + options, 0, 0, 40, 0, 0];
+    bytes.extend(fragment.to_be_bytes());
+    bytes.extend([64, protocol, 0, 0]);
+    bytes.extend(source);
+    bytes.extend([10, 0, 0, 2]);
+    bytes.extend(vec![1; usize::from(options) * 4]);
+    bytes.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
+    bytes.extend([0; 16]);
+    bytes
+}
+
+/// IPv6 with extension headers before the payload.
+fn ipv6(extensions: &[u8], protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0x60, 0, 0, 0, 0, 40];
+    bytes.push(extensions.first().copied().unwrap_or(protocol));
+    bytes.push(64);
+    bytes.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
+    bytes.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2]);
+    for (at, _) in extensions.iter().enumerate() {
+        bytes.push(extensions.get(at + 1).copied().unwrap_or(protocol));
+        bytes.extend([0; 7]);
+    }
+    bytes.extend(payload);
+    bytes.extend([0; 16]);
+    bytes
+}
+
+/// A throttle that drops whatever it may.
+fn closed() -> Throttle {
+    let throttle = Throttle::load_with_clock(1_000).expect("the features are here");
+    throttle.set_point(&Setpoint { budget_ns: 1, cost_ns: 2000, ..Setpoint::default() });
+    throttle.heartbeat(1 << 60);
+    throttle
+}
+
+#[test]
+fn what_is_never_dropped_passes_a_spent_budget() {
+    let name = "what_is_never_dropped_passes_a_spent_budget";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let throttle = closed();
+    let mut counted = throttle.verdicts();
+    let mut expect = |bytes: &[u8], wanted: Verdict| {
+        let (is_dropped, _) = throttle.test_run(bytes, 1).expect("the program runs");
+        let now = throttle.verdicts();
+        let found: Vec<Verdict> =
+            Verdict::ALL.into_iter().filter(|v| now.of(*v) != counted.of(*v)).collect();
+        counted = now;
+        assert_eq!(found, [wanted], "{bytes:x?}");
+        assert_eq!(is_dropped, wanted.is_shed());
+    };
+    for tags in 0..=2 {
+        for options in [0, 1, 10] {
+            for protocol in [1, 6, 17, 47, 132] {
+                let whole = frame(tags, 0x800, &ipv4(protocol, [10, 0, 0, 1], options, 0, [9, 9]));
+                expect(&whole, Verdict::ShedCharged);
+                let later = ipv4(protocol, [10, 0, 0, 1], options, 0x2001, [9, 9]);
+                expect(&frame(tags, 0x800, &later), Verdict::Fragment);
+            }
+        }
+        for extensions in [&[][..], &[0], &[60], &[43, 60], &[0, 60, 43, 60]] {
+            let udp = ipv6(extensions, 17, &[0, 9, 0, 9]);
+            expect(&frame(tags, 0x86dd, &udp), Verdict::ShedCharged);
+            for (kind, wanted) in [
+                (1, Verdict::IcmpError),
+                (2, Verdict::IcmpError),
+                (3, Verdict::IcmpError),
+                (4, Verdict::IcmpError),
+                (128, Verdict::ShedCharged),
+                (133, Verdict::NeighborDiscovery),
+                (135, Verdict::NeighborDiscovery),
+                (136, Verdict::NeighborDiscovery),
+            ] {
+                let icmp = ipv6(extensions, 58, &[kind, 0, 0, 0]);
+                expect(&frame(tags, 0x86dd, &icmp), wanted);
+            }
+        }
+        let mut later = ipv6(&[44], 17, &[0, 9, 0, 9]);
+        later[42] = 0x10; // the offset of the fragment
+        expect(&frame(tags, 0x86dd, &later), Verdict::Fragment);
+        expect(&frame(tags, 0x806, &[0; 28]), Verdict::Arp);
+        expect(&frame(tags, 0x88cc, &[0; 28]), Verdict::Unparsed);
+        expect(&frame(tags, 0x800, &[0x65; 40]), Verdict::Unparsed);
+        expect(&frame(tags, 0x86dd, &[0x45; 60]), Verdict::Unparsed);
+    }
+    expect(&frame(3, 0x800, &ipv4(17, [10, 0, 0, 1], 0, 0, [9, 9])), Verdict::Unparsed);
+    let endless = ipv6(&[60; 9], 17, &[0, 9, 0, 9]);
+    expect(&frame(0, 0x86dd, &endless), Verdict::Unparsed);
+}
+
+#[test]
+fn frames_cut_at_each_byte_pass_until_their_ports_are_there() {
+    let name = "frames_cut_at_each_byte_pass_until_their_ports_are_there";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let throttle = closed();
+    for (whole, complete) in [
+        (frame(0, 0x800, &ipv4(17, [10, 0, 0, 1], 0, 0, [9, 9])), 14 + 20 + 4),
+        (frame(2, 0x800, &ipv4(6, [10, 0, 0, 1], 5, 0, [9, 9])), 14 + 8 + 40 + 4),
+        (frame(1, 0x86dd, &ipv6(&[0, 60], 17, &[0, 9, 0, 9])), 14 + 4 + 40 + 16 + 4),
+    ] {
+        for end in 14..=whole.len() {
+            let (is_dropped, _) = throttle.test_run(&whole[..end], 1).expect("the program runs");
+            assert_eq!(is_dropped, end >= complete, "cut at {end} of {}", whole.len());
+        }
+    }
+}
+
+#[test]
+fn the_allow_list_is_never_dropped() {
+    let name = "the_allow_list_is_never_dropped";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let mut throttle = closed();
+    let udp = |source, ports| frame(0, 0x800, &ipv4(17, source, 0, 0, ports));
+    let drops = |t: &Throttle, f: &[u8]| t.test_run(f, 1).expect("the program runs").0;
+    let (admin, port) = (udp([192, 0, 2, 7], [5000, 9]), udp([10, 9, 9, 9], [5000, 7777]));
+    assert!(drops(&throttle, &admin) && drops(&throttle, &port));
+    let entries = [Allowed::Prefix("192.0.2.0".parse().unwrap(), 24), Allowed::Port(17, 7777)];
+    for entry in entries {
+        throttle.allow(entry).expect("there is space");
+    }
+    assert!(!drops(&throttle, &admin) && !drops(&throttle, &port));
+    assert!(drops(&throttle, &udp([192, 0, 3, 7], [5000, 9])), "another prefix");
+    assert!(!drops(&throttle, &udp([10, 9, 9, 9], [7777, 5000])), "answers from the port");
+    for entry in entries {
+        throttle.forbid(entry);
+    }
+    assert!(drops(&throttle, &admin) && drops(&throttle, &port));
+}
+
+#[test]
+fn nothing_is_dropped_without_a_heartbeat() {
+    let name = "nothing_is_dropped_without_a_heartbeat";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let throttle = Throttle::load_with_clock(1_000_000).expect("the features are here");
+    throttle.set_point(&Setpoint { budget_ns: 1, cost_ns: 2000, ..Setpoint::default() });
+    let udp = frame(0, 0x800, &ipv4(17, [10, 0, 0, 1], 0, 0, [9, 9]));
+    assert!(!throttle.test_run(&udp, 100).expect("the program runs").0, "before the first one");
+    let clock = throttle.clock().expect("it has one");
+    throttle.heartbeat(clock.load(Ordering::Relaxed));
+    let before = throttle.verdicts();
+    // The clock steps by 1 ms: 1,000 packets are dropped, all later ones pass.
+    assert!(!throttle.test_run(&udp, 1500).expect("the program runs").0);
+    let after = throttle.verdicts();
+    assert_eq!(after.of(Verdict::ShedCharged) - before.of(Verdict::ShedCharged), 1000);
+    assert_eq!(after.of(Verdict::Expired) - before.of(Verdict::Expired), 500);
+}
+
+/// New flows in 10 s of the test's clock, each with a source port of its own, from two prefixes.
+fn admitted(rate: u64, offered_step_ns: u64, runs: u64, limits: [bool; 2]) -> u64 {
+    let throttle = Throttle::load_with_clock(offered_step_ns).expect("the features are here");
+    let limit = Some(FlowLimit::per_second(rate, 8));
+    throttle.set_point(&Setpoint {
+        cost_ns: 1,
+        prefix_limit: limit.filter(|_| limits[0]),
+        flow_limit: limit.filter(|_| limits[1]),
+        ..Setpoint::default()
+    });
+    throttle.heartbeat(1 << 60);
+    for n in 0..runs {
+        let source = [10, 0, (n & 1) as u8, (n >> 16) as u8];
+        let udp = ipv4(17, source, 0, 0, [(n & 0xffff) as u16, 9]);
+        throttle.test_run(&frame(0, 0x800, &udp), 1).expect("the program runs");
+    }
+    throttle.verdicts().of(Verdict::New)
+}
+
+#[test]
+fn new_flows_keep_to_their_rate() {
+    let name = "new_flows_keep_to_their_rate";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    for rate in [1, 10, 100, 249, 250, 1000] {
+        // Four times as many are offered as the limit admits, in 10 s of the clock.
+        let runs = (40 * rate).max(200);
+        let step = 10_000_000_000 / runs;
+        for limits in [[false, true], [true, false]] {
+            let prefixes = if limits[0] { 2 } else { 1 };
+            let found = admitted(rate, step, runs, limits);
+            let (low, high) =
+                (rate * 9 * prefixes, rate * 11 * prefixes + 2 * prefixes + rate / 100);
+            assert!((low..=high).contains(&found), "{rate}/s: {found} of {runs}, {limits:?}");
+        }
+    }
+    // A million a second, offered at two million.
+    let found = admitted(1_000_000, 500, 40_000, [false, true]);
+    assert!((20_000..=30_000).contains(&found), "{found}: 20,000 and a burst of 8 ms");
+}
+
+#[test]
+fn two_cpus_together_admit_no_more_than_one() {
+    let name = "two_cpus_together_admit_no_more_than_one";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let throttle = Throttle::load_with_clock(1_000).expect("the features are here");
+    let budget = Setpoint {
+        budget_ns: 1_200_000,
+        unknown_budget_ns: 1_200_000,
+        cost_ns: 2_000,
+        ..Setpoint::default()
+    };
+    throttle.set_point(&budget);
+    throttle.heartbeat(1 << 60);
+    // 4,000 packets in each window of the clock, of which 600 fit into the budget.
+    std::thread::scope(|scope| {
+        for half in 0..2 {
+            let throttle = &throttle;
+            scope.spawn(move || {
+                let udp = ipv4(17, [10, 0, half, 1], 0, 0, [9, 9]);
+                throttle.test_run(&frame(0, 0x800, &udp), 200_000).expect("the program runs");
+            });
+        }
+    });
+    let verdicts = throttle.verdicts();
+    let (received, passed, _) = verdicts.received_passed_shed();
+    assert_eq!(received, 400_000);
+    let windows = 400_000 * 1_000 / 4_000_000;
+    let most = (windows + 1) * 600;
+    assert!(passed <= most + 2 * windows, "{passed} of at most {most}");
+    assert!(passed * 10 >= most * 9, "{passed} of {most}");
+}
+
+#[test]
+fn known_flows_go_before_others() {
+    let name = "known_flows_go_before_others";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let throttle = Throttle::load_with_clock(1_000).expect("the features are here");
+    throttle.heartbeat(1 << 60);
+    let flow = |n: u8| frame(0, 0x800, &ipv4(17, [10, 0, 0, n], 0, 0, [9, 9]));
+    throttle.set_point(&Setpoint { cost_ns: 1, ..Setpoint::default() });
+    throttle.test_run(&flow(1), 10).expect("the program runs");
+    let incident_ns = throttle.clock().expect("it has one").load(Ordering::Relaxed) + 1;
+    throttle.set_point(&Setpoint {
+        budget_ns: 1_000_000,
+        unknown_budget_ns: 500_000,
+        cost_ns: 2_000,
+        incident_ns,
+        ..Setpoint::default()
+    });
+    throttle.test_run(&flow(2), 40_000).expect("the program runs");
+    let verdicts = throttle.verdicts();
+    let windows = 10;
+    assert!(verdicts.of(Verdict::New) <= 250 * (windows + 1) + 10, "{verdicts:?}");
+    assert!(verdicts.of(Verdict::New) >= 250 * (windows - 1), "{verdicts:?}");
+    throttle.test_run(&flow(1), 40_000).expect("the program runs");
+    let known = throttle.verdicts().of(Verdict::Known) - verdicts.of(Verdict::Known);
+    assert!(known >= 500 * (windows - 1) && known <= 500 * (windows + 1), "{known}");
+}
+
+#[test]
+fn the_cost_of_a_packet_is_printed() {
+    let name = "the_cost_of_a_packet_is_printed";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let udp = frame(0, 0x800, &ipv4(17, [10, 0, 0, 1], 0, 0, [9, 9]));
+    let throttle = Throttle::load(None, &[]).expect("the features are here");
+    throttle.heartbeat(u64::MAX / 2);
+    let run = |t: &Throttle| (0..5).map(|_| t.test_run(&udp, 200_000).expect("it runs").1).min();
+    let empty = (0..5).map(|_| empty_run_ns(&udp, 200_000).expect("it runs")).min();
+    throttle.set_point(&Setpoint { cost_ns: 1, ..Setpoint::default() });
+    let known = run(&throttle);
+    throttle.set_point(&Setpoint { budget_ns: 1, cost_ns: 2000, ..Setpoint::default() });
+    let refused = run(&throttle);
+    println!("empty {empty:?} ns, known {known:?} ns, refused {refused:?} ns");
+}
+
+#[test]
+fn a_mode_that_an_interface_lacks_is_refused_in_plain_words() {
+    let name = "a_mode_that_an_interface_lacks_is_refused_in_plain_words";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let mut throttle = Throttle::load(None, &[]).expect("the features are here");
+    let index = std::fs::read_to_string("/sys/class/net/lo/ifindex").expect("there is a loopback");
+    let index = index.trim().parse().expect("it is a number");
+    let refusal = throttle.attach(index, gabion_probe::attach::XdpMode::Native).unwrap_err();
+    let text = refusal.to_string();
+    assert!(text.contains("no native XDP") && !text.contains("ulimit"), "{text}");
+    let missing = throttle.attach(0x7fff_ffff, gabion_probe::attach::XdpMode::Native).unwrap_err();
+    assert!(missing.to_string().contains("does not exist"), "{missing}");
+}
