@@ -26,7 +26,7 @@ use gabion_proto::registry::protocol;
 use gabion_proto::{Protocol, Transaction};
 use gabion_record::eve::*;
 use gabion_record::ledger::ShedReason;
-use gabion_record::{Addr, Direction, IpProto};
+use gabion_record::{Addr, Direction, DropReason, IpProto};
 use gabion_rules::post::{
     ConfigKind, ConfigScope, ConfigSubsystem, FilestoreDirection, FilestoreScope, PostMatch, Target,
 };
@@ -147,8 +147,8 @@ impl AlertStage {
             hit.action = Some(action);
             if !is_filtered {
                 let reason = match changed {
-                    Some(_) => "threshold detection_filter",
-                    None => "rules",
+                    Some(_) => DropReason::DetectionFilter,
+                    None => DropReason::Rules,
                 };
                 act(cx, s, hit, (action, reason));
             }
@@ -296,7 +296,7 @@ fn act(
     cx: &mut PacketContext<'_>,
     s: &Signature,
     hit: &Hit,
-    (action, reason): (Action, &'static str),
+    (action, reason): (Action, DropReason),
 ) {
     let outcome = &mut *cx.outcome;
     let to_flow = match s.scope() {
@@ -479,6 +479,7 @@ impl Alert<'_> {
         let text = engine.rule_texts.get(set, s);
         AlertSignature {
             metadata_json: text.map_or(&[], |t| &t.metadata),
+            confidence: text.map_or(&[], |t| &t.confidence),
             references_json: text.map_or(&[], |t| &t.references),
             rule: set.text(s.raw),
             ..signature_members(self.detector, s, self.hit)

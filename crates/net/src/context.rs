@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::flow_state::NetFlow;
 use crate::view::PacketView;
 use gabion_flow::{Flow, StreamEvent, TcpVerdict};
+use gabion_record::DropReason;
 use gabion_record::applayer::DetectionEvent;
 use gabion_record::eve::NetSink;
 use smallvec::SmallVec;
@@ -56,7 +57,7 @@ pub(crate) struct InputPlace {
 #[derive(Default)]
 pub(crate) struct PacketOutcome {
     /// Dropped, with the reason.
-    pub(crate) drop: Option<&'static str>,
+    pub(crate) drop: Option<DropReason>,
     /// Rejected: the action, which names the receivers of the rejection.
     pub(crate) reject: Option<gabion_rules::Action>,
     pub(crate) passed: bool,

@@ -1,6 +1,7 @@
 //! Counters of one worker, except those of decoders, flows and streams.
 
 use crate::app::AppCounters;
+use gabion_record::DropReason;
 use gabion_record::limits::Reached;
 
 /// What detection and the worker counted.
@@ -23,7 +24,7 @@ pub struct NetCounters {
     /// Packets rejected by the firewall.
     pub firewall_rejected: u64,
     /// Packets dropped by reason.
-    pub drop_reasons: Vec<(&'static str, u64)>,
+    pub drop_reasons: Vec<(DropReason, u64)>,
     /// Buffers whose traffic was made to hit the matcher.
     pub matcher_overload: u64,
     /// Application layer.
@@ -50,14 +51,9 @@ pub struct NetCounters {
     pub bytes: u64,
 }
 
-/// Whether it was the firewall that dropped a packet for this reason.
-pub(crate) fn is_of_firewall(reason: &str) -> bool {
-    reason.starts_with("firewall ")
-}
-
 impl NetCounters {
-    pub(crate) fn count_drop(&mut self, reason: &'static str) {
-        if is_of_firewall(reason) {
+    pub(crate) fn count_drop(&mut self, reason: DropReason) {
+        if reason.is_of_firewall() {
             self.firewall_blocked += 1;
         } else {
             self.ips_blocked += 1;
@@ -100,7 +96,7 @@ impl NetCounters {
         for (r, n) in &o.drop_reasons {
             match self.drop_reasons.iter_mut().find(|(x, _)| x == r) {
                 Some(slot) => slot.1 += n,
-                None => self.drop_reasons.push((r, *n)),
+                None => self.drop_reasons.push((*r, *n)),
             }
         }
         for (t, p, n) in &o.exceptions {

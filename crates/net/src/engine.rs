@@ -122,6 +122,8 @@ impl RuleTexts {
 pub struct RuleText {
     /// `metadata` object, empty when there is none.
     pub metadata: Box<[u8]>,
+    /// Values of the key `confidence`, separated by commas; empty when there are none.
+    pub confidence: Box<[u8]>,
     /// `references` array, empty when there are none.
     pub references: Box<[u8]>,
 }
@@ -137,6 +139,9 @@ impl RuleText {
             keys.entry(k).or_default().push(v);
         }
         let mut text = RuleText::default();
+        if let Some(values) = keys.get("confidence") {
+            text.confidence = values.join(",").into_bytes().into();
+        }
         if !keys.is_empty() {
             let mut j = Json::new();
             j.open();

@@ -5,6 +5,7 @@ use crate::context::PacketOutcome;
 use crate::engine::{Engine, Policies};
 use crate::flow_state::NetFlow;
 use gabion_flow::{ExceptionPolicy, ExceptionTrigger, Flow, FlowState};
+use gabion_record::DropReason;
 
 /// A policy to carry out.
 #[derive(Clone, Copy, Debug)]
@@ -13,26 +14,28 @@ pub(crate) struct Exception {
     /// The trigger, as counters and records name it.
     target: &'static str,
     /// The drop reason of its packets.
-    reason: &'static str,
+    reason: DropReason,
 }
 
 impl Exception {
     /// The policy for a trigger.
     pub(crate) fn of(policies: &Policies, trigger: ExceptionTrigger) -> Exception {
         let (policy, reason) = match trigger {
-            ExceptionTrigger::DefragMemcap => (policies.defrag_memcap, "defrag memcap"),
-            ExceptionTrigger::FlowMemcap => (policies.flow_memcap, "flow memcap"),
-            ExceptionTrigger::StreamMemcap => (policies.stream_memcap, "stream memcap"),
-            ExceptionTrigger::ReassemblyMemcap => (policies.reassembly_memcap, "stream reassembly"),
-            ExceptionTrigger::Midstream => (policies.midstream, "stream midstream"),
+            ExceptionTrigger::DefragMemcap => (policies.defrag_memcap, DropReason::DefragMemcap),
+            ExceptionTrigger::FlowMemcap => (policies.flow_memcap, DropReason::FlowMemcap),
+            ExceptionTrigger::StreamMemcap => (policies.stream_memcap, DropReason::StreamMemcap),
+            ExceptionTrigger::ReassemblyMemcap => {
+                (policies.reassembly_memcap, DropReason::StreamReassembly)
+            }
+            ExceptionTrigger::Midstream => (policies.midstream, DropReason::StreamMidstream),
         };
         Exception { policy, target: trigger.name(), reason }
     }
 
     /// The policy for a parser that failed.
     pub(crate) fn of_parser(policies: &Policies) -> Exception {
-        let (target, reason) = ("app_layer_error", "applayer error");
-        Exception { policy: policies.app_error, target, reason }
+        let reason = DropReason::AppLayerError;
+        Exception { policy: policies.app_error, target: "app_layer_error", reason }
     }
 
     /// The trigger and the policy as they are counted.
@@ -54,7 +57,7 @@ impl Exception {
         match self.policy {
             ExceptionPolicy::DropFlow | ExceptionPolicy::Reject => {
                 flow.ext.flags.dropped = true;
-                flow.ext.flags.drop_reason = Some("exception policy flow drop");
+                flow.ext.flags.drop_reason = Some(DropReason::PolicyFlowDrop);
             }
             ExceptionPolicy::PassFlow => flow.ext.flags.passed = true,
             ExceptionPolicy::Bypass => {

@@ -6,11 +6,11 @@ use crate::detect::{Detector, Filtered, Firewall, Hit, Run};
 use crate::flow_state::NetFlow;
 use crate::inspection::{InspectionStage, Material};
 use gabion_flow::Flow;
+use gabion_record::DropReason;
 use gabion_record::budget::Budget;
 use gabion_rules::post::{ConfigSubsystem, PostMatch};
 
 /// Drop reason of the packets of a flow that the firewall drops.
-const FLOW_DROP: &str = "firewall flow drop";
 
 /// Evaluates one of the firewall's tables.
 type Ask = fn(&mut Run<'_>, &Firewall);
@@ -25,7 +25,7 @@ impl InspectionStage {
         }
         self.ask_early(cx, (detector, firewall), budget, |run, firewall| {
             let policy = firewall.pre_flow_policy;
-            run.early_table(&firewall.pre_flow, policy, "firewall pre flow hook");
+            run.early_table(&firewall.pre_flow, policy, DropReason::FirewallPreFlow);
         });
         let untracked = |action: &PostMatch| matches!(action, PostMatch::Config(c) if c.subsystem == ConfigSubsystem::TrackingDisable);
         let is_untracked = cx.findings.deferred.iter().any(|(sig, _)| {
@@ -43,7 +43,7 @@ impl InspectionStage {
         }
         self.ask_early(cx, (detector, firewall), budget, |run, firewall| {
             let policy = firewall.pre_stream_policy;
-            run.early_table(&firewall.pre_stream, policy, "firewall pre stream hook");
+            run.early_table(&firewall.pre_stream, policy, DropReason::FirewallPreStream);
         });
     }
 
@@ -79,7 +79,7 @@ pub(crate) fn carry_out(
     let flags = &mut flow.ext.flags;
     if filtered.drop.is_some() && filtered.drop_flow && !flags.dropped {
         flags.dropped = true;
-        flags.drop_reason = Some(FLOW_DROP);
+        flags.drop_reason = Some(DropReason::FirewallFlowDrop);
     }
     flags.accepted |= filtered.accept_flow;
     flags.passed |= filtered.pass_flow;

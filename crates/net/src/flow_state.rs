@@ -6,9 +6,9 @@ use crate::detect::FlowDetect;
 use crate::ledgers::ShedSoFar;
 use gabion_flow::Flow;
 use gabion_proto::Endpoints;
-use gabion_record::IpProto;
 use gabion_record::budget::Budget;
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::{DropReason, IpProto};
 use gabion_rules::packet::{FlowintOp, FlowintTest, FlowintValue};
 use gabion_rules::post::{BitCommand, FlowintCommand};
 use smallvec::SmallVec;
@@ -70,7 +70,7 @@ pub(crate) struct FlowFlags {
     /// Packets are dropped.
     pub(crate) dropped: bool,
     /// Dropped because of an exception policy: its reason.
-    pub(crate) drop_reason: Option<&'static str>,
+    pub(crate) drop_reason: Option<DropReason>,
     /// A drop record was written for a packet to server, to client.
     pub(crate) is_drop_logged: [bool; 2],
     /// Packets pass without inspection.

@@ -181,7 +181,7 @@ pub(crate) fn carry_out(
         exception.on_flow(engine, flow, outcome);
     }
     if let Some(drop) = v.drop.filter(|_| engine.options.inline) {
-        outcome.drop.get_or_insert(drop.name());
+        outcome.drop.get_or_insert(drop);
         outcome.skip_detection = true;
     }
 }

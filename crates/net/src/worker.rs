@@ -31,7 +31,7 @@ use crate::view::PacketView;
 use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict};
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network};
 use gabion_record::eve::{NetSink, WireRecord};
-use gabion_record::{Direction, IpProto};
+use gabion_record::{Direction, DropReason, IpProto};
 use std::sync::Arc;
 
 /// A worker of the network engine.
@@ -474,7 +474,7 @@ impl Stages {
     ) {
         let options = &common.engine.options;
         if flow.ext.flags.dropped && options.inline {
-            outcome.drop = Some(flow.ext.flags.drop_reason.unwrap_or("flow drop"));
+            outcome.drop = Some(flow.ext.flags.drop_reason.unwrap_or(DropReason::FlowDrop));
             outcome.skip_detection = true;
         }
         if options.firewall && view.headers.proto == IpProto::TCP {

@@ -24,7 +24,7 @@ pub fn write(h: &Header<'_>, seed: u16, out: &mut Vec<u8>) {
     hash.update(seed.to_be_bytes());
     hash.update(a);
     hash.update(b);
-    hash.update([h.ip_proto, 0]);
+    hash.update([h.ip_proto.0, 0]);
     if let Some((s, d)) = ports {
         hash.update(s.to_be_bytes());
         hash.update(d.to_be_bytes());

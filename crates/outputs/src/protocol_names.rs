@@ -1,5 +1,7 @@
 //! Names of numbers as Suricata's outputs write them: IP protocols, link types, TCP flags.
 
+use gabion_record::IpProto;
+
 /// Names of IP protocols by number: the keywords of IANA's registry, with Suricata's words for 4 and
 /// 89 and for the private ranges.
 #[rustfmt::skip]
@@ -22,8 +24,8 @@ const IP_PROTOCOLS: [&str; 144] = [
 ];
 
 /// Name of an IP protocol in EVE (`TCP`, `IPv6-ICMP`); others are written as three digits.
-pub fn ip_protocol(number: u8) -> Option<&'static str> {
-    IP_PROTOCOLS.get(usize::from(number)).copied()
+pub fn ip_protocol(protocol: IpProto) -> Option<&'static str> {
+    IP_PROTOCOLS.get(usize::from(protocol.0)).copied()
 }
 
 /// Name of a LINKTYPE as libpcap gives it, for `packet_info`.

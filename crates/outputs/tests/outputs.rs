@@ -5,7 +5,7 @@ use gabion_record::eve::{
     AlertRecord, AlertSignature, AppProtoNames, FileChunk, FileFacts, FileKey, FileRecord,
     FlowRecord, FlowSummary, Header, NetSink,
 };
-use gabion_record::{Addr, Tree};
+use gabion_record::{Addr, IpProto, Tree};
 use gabion_runtime::output::Existing;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ fn header(flow: u64) -> Header<'static> {
         src: Addr::v4([192, 0, 2, 1]),
         dst: Addr::v4([198, 51, 100, 7]),
         ports: Some((40000, 443)),
-        ip_proto: 6,
+        ip_proto: IpProto::TCP,
         icmp: None,
         spi: None,
         pkt_src: Some(gabion_record::PacketSource::Wire),
@@ -77,6 +77,7 @@ fn alert(id: u64) -> AlertRecord<'static> {
             category: "",
             severity: 3,
             metadata_json: b"",
+            confidence: b"",
             references_json: b"",
             rule: "",
             engine: None,

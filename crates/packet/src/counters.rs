@@ -2,7 +2,8 @@
 //!
 //! A worker owns its [`DecodeCounters`]; a reader adds them up with [`DecodeCounters::merge`].
 
-use crate::event::{DecoderEvent, EventList};
+use crate::event::EventList;
+use gabion_record::DecoderEvent;
 
 macro_rules! counters {
     ($($variant:ident = $name:literal;)+) => {

@@ -12,10 +12,10 @@
 use crate::config::DecodeConfig;
 use crate::counters::{Counter, DecodeCounters};
 use crate::decoded::{Decoded, Flags, Network, PacketSet, PacketSource};
-use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::link::Link;
 use crate::{ethernet, ipv4, ipv6, overlay, ppp};
+use gabion_record::DecoderEvent;
 
 /// The header at the start cannot be used.
 pub(crate) struct Reject;

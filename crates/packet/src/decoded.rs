@@ -5,9 +5,10 @@
 //! [`PacketSet`] can be kept, reused for the next frame and passed between stages without a
 //! lifetime. Nothing here allocates.
 
-use crate::event::{DecoderEvent, EventList};
+use crate::event::EventList;
 use crate::limits::{MAX_INNER, MAX_VLANS};
 use crate::transport::TransportHeader;
+use gabion_record::DecoderEvent;
 pub use gabion_record::PacketSource;
 use gabion_record::{Addr, IpProto};
 

@@ -6,10 +6,10 @@
 use crate::counters::Counter;
 use crate::decode::{Outcome, Reject, Run};
 use crate::decoded::{Decoded, Flags, Network};
-use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::limits::MAX_VLANS;
 use crate::{ipv4, ipv6, mpls, nsh, ppp};
+use gabion_record::DecoderEvent;
 
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET_LEN: usize = 14;

@@ -4,9 +4,9 @@ use crate::counters::Counter;
 use crate::decode::{Payload, Run};
 use crate::decoded::{Decoded, PacketSource};
 use crate::ethernet::ethertype;
-use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::transport::{Gre, TransportHeader};
+use gabion_record::DecoderEvent;
 use gabion_record::IpProto;
 
 const MIN_LEN: usize = 4;

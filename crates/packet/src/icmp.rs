@@ -3,11 +3,11 @@
 use crate::counters::Counter;
 use crate::decode::Run;
 use crate::decoded::{Decoded, Flags, Network};
-use crate::event::DecoderEvent;
 use crate::ipv4;
 use crate::ipv6;
 use crate::layer::Layer;
 use crate::transport::{Icmp, Quoted, TransportHeader};
+use gabion_record::DecoderEvent;
 use gabion_record::{Addr, IpProto};
 
 /// Bytes of the header with the word that depends on the type.

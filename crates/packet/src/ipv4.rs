@@ -3,10 +3,10 @@
 use crate::counters::Counter;
 use crate::decode::{Outcome, Payload, Reject, Run};
 use crate::decoded::{Decoded, Flags, IpOptions, Network, PacketSource};
-use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::limits::MAX_IP_LEN;
 use crate::{gre, icmp, tcp, udp};
+use gabion_record::DecoderEvent;
 use gabion_record::{Addr, IpProto};
 
 /// Bytes of a header without options.

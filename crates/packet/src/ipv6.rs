@@ -3,11 +3,11 @@
 use crate::counters::Counter;
 use crate::decode::{Outcome, Payload, Reject, Run};
 use crate::decoded::{Decoded, ExtHeaders, Flags, Network, PacketSource};
-use crate::event::DecoderEvent;
 use crate::ipv4;
 use crate::layer::Layer;
 use crate::limits::MAX_IP_LEN;
 use crate::{gre, icmp, tcp, udp};
+use gabion_record::DecoderEvent;
 use gabion_record::{Addr, IpProto};
 
 /// Bytes of the fixed header.

@@ -4,8 +4,7 @@
 //! the frame carried and, for each tunnel, the packet found inside, each a plain struct of offsets,
 //! numbers, flags and decoder events. Statistics are counted in [`DecodeCounters`].
 //!
-//! The crate holds the decoders of all layers up to the transport header, the table of decoder
-//! events, checksums on request, and the key by which frames are spread over workers. It keeps no
+//! The crate holds the decoders of all layers up to the transport header, checksums on request, and the key by which frames are spread over workers. It keeps no
 //! state between frames: IP reassembly and the flow table are in the crate `flow`.
 #![forbid(unsafe_code)]
 
@@ -40,9 +39,10 @@ pub use counters::{Counter, DecodeCounters};
 pub use decode::{decode, decode_ip_reassembled};
 pub use decoded::{Decoded, ExtHeaders, Flags, IpOptions, Network, PacketSet, PacketSource};
 pub use ethernet::Arp;
-pub use event::{DecoderEvent, EventList};
+pub use event::EventList;
 #[doc(hidden)]
 pub use fuzz::DecodeFault;
+pub use gabion_record::DecoderEvent;
 pub use link::Link;
 pub use partition::{TUNNELS, decoded_key, ordinary_key};
 pub use transport::{Esp, Gre, Icmp, Quoted, Sctp, Tcp, TcpOptions, TransportHeader, Udp};

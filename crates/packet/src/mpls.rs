@@ -3,9 +3,9 @@
 use crate::counters::Counter;
 use crate::decode::{Outcome, Reject, Run};
 use crate::decoded::{Decoded, Flags};
-use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::{ethernet, ipv4, ipv6};
+use gabion_record::DecoderEvent;
 
 /// Bytes of a label, and of the control word of an Ethernet pseudo wire.
 const LABEL_LEN: usize = 4;

@@ -3,9 +3,9 @@
 use crate::counters::Counter;
 use crate::decode::{Outcome, Reject, Run};
 use crate::decoded::Decoded;
-use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::{ethernet, ipv4, ipv6, mpls};
+use gabion_record::DecoderEvent;
 
 /// Base header and service path header.
 const MIN_LEN: usize = 8;

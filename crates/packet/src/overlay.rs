@@ -7,9 +7,9 @@ use crate::counters::Counter;
 use crate::decode::{Outcome, Payload, Reject, Run};
 use crate::decoded::{Decoded, PacketSource};
 use crate::ethernet::{self, ETHERNET_LEN, ethertype};
-use crate::event::DecoderEvent;
 use crate::ipv6;
 use crate::layer::Layer;
+use gabion_record::DecoderEvent;
 
 /// IPv6 in UDP, perhaps after an origin indication of eight bytes. Returns true if it was Teredo.
 #[cold]

@@ -3,9 +3,9 @@
 use crate::counters::Counter;
 use crate::decode::{Outcome, Reject, Run};
 use crate::decoded::{Decoded, Flags};
-use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::{ipv4, ipv6};
+use gabion_record::DecoderEvent;
 
 /// PPP protocol numbers (IANA) that are decoded.
 mod protocol {

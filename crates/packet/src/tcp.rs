@@ -3,9 +3,9 @@
 use crate::counters::Counter;
 use crate::decode::Run;
 use crate::decoded::{Decoded, Flags};
-use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::transport::{Tcp, TcpOptions, TransportHeader};
+use gabion_record::DecoderEvent;
 use gabion_record::IpProto;
 
 /// Bytes of a header without options.

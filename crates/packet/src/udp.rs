@@ -3,11 +3,11 @@
 use crate::counters::Counter;
 use crate::decode::Run;
 use crate::decoded::{Decoded, Flags};
-use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::limits::MAX_IP_LEN;
 use crate::overlay;
 use crate::transport::{Esp, Sctp, TransportHeader, Udp};
+use gabion_record::DecoderEvent;
 use gabion_record::IpProto;
 
 /// Bytes of a UDP header.

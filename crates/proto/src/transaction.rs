@@ -6,7 +6,7 @@
 use crate::buffer::{Buffer, Inspect};
 use crate::files::FileList;
 use gabion_record::json::Json;
-use gabion_record::{Direction, Tree};
+use gabion_record::{Direction, TakeReport, Tree};
 use smallvec::SmallVec;
 use std::any::Any;
 
@@ -77,6 +77,12 @@ pub trait Transaction: Any + Send {
     /// anything to log. EVE's `event_type` is the protocol's, unless [`Transaction::event_type`]
     /// says otherwise.
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool;
+
+    /// Reports the transaction as a typed record, if it is one that the behaviour engine takes and one that would be
+    /// logged.
+    fn report(&self, to: TakeReport<'_>) {
+        let _ = to;
+    }
 
     /// Key of a second object that follows the transaction's own (`email` after `smtp`).
     fn companion(&self) -> Option<&'static str> {

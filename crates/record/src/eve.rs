@@ -7,13 +7,18 @@
 
 use crate::json::{self, Json};
 use crate::ledger::Ledger;
-use crate::{Addr, Direction, PacketSource, Tree};
+use crate::{Addr, Direction, DropReason, IpProto, PacketSource, TakeReport, Tree};
 
 /// Something that writes the members of a JSON object that the caller has opened.
 pub trait WriteObject {
     /// Writes the members and says whether there were any. `config` is the configuration node of
     /// the record type at the output that asks; `in_alert` means that the object goes into an alert.
     fn write(&self, json: &mut Json, config: Option<&Tree>, in_alert: bool) -> bool;
+
+    /// Reports the object as a typed record, if it is one that the behaviour engine takes.
+    fn report(&self, to: TakeReport<'_>) {
+        let _ = to;
+    }
 }
 
 /// What all records have in common.
@@ -39,8 +44,8 @@ pub struct Header<'a> {
     pub dst: Addr,
     /// Ports, for protocols that have them.
     pub ports: Option<(u16, u16)>,
-    /// IP protocol number.
-    pub ip_proto: u8,
+    /// IP protocol.
+    pub ip_proto: IpProto,
     /// Type and code of an ICMP packet.
     pub icmp: Option<(u8, u8)>,
     /// Security parameter index of ESP.
@@ -83,6 +88,9 @@ pub struct AlertSignature<'a> {
     pub severity: u32,
     /// `metadata` as complete JSON object text, empty when there is none.
     pub metadata_json: &'a [u8],
+    /// What the rule's `metadata` says of its `confidence`, several values separated by commas; empty when it says
+    /// nothing.
+    pub confidence: &'a [u8],
     /// References as complete JSON array text, empty when there are none.
     pub references_json: &'a [u8],
     /// The rule as written.
@@ -144,8 +152,8 @@ pub struct Tunnel {
     pub dst: Addr,
     /// Outer ports.
     pub ports: (u16, u16),
-    /// Outer IP protocol number.
-    pub ip_proto: u8,
+    /// Outer IP protocol.
+    pub ip_proto: IpProto,
     /// Layers above this packet.
     pub depth: u8,
     /// Number of the outer packet.
@@ -483,8 +491,8 @@ pub struct AnomalyRecord<'a> {
 pub struct DropRecord<'a> {
     /// Common part.
     pub header: Header<'a>,
-    /// Why (`rules`, `flow drop`, `stream error`…).
-    pub reason: &'static str,
+    /// Why.
+    pub reason: DropReason,
     /// Its headers.
     pub ip: IpFacts,
     /// UDP length.

@@ -11,6 +11,7 @@
 use crate::Ip;
 use crate::hex;
 use crate::logs::TimeNs;
+use std::borrow::Cow;
 
 /// A JSON text under construction.
 #[derive(Default, Debug, Clone)]
@@ -395,6 +396,25 @@ pub fn is_plain(text: &[u8]) -> bool {
     text.iter().fold(true, |is, b| is & matches!(b, 0x20..0x80) & (*b != b'"') & (*b != b'\\'))
 }
 
+/// A text as programs have it that read what [`Json::quoted`] wrote: of text that is not UTF-8 every byte above
+/// ASCII is the text `\xhh`.
+pub fn readable(text: &[u8]) -> Cow<'_, [u8]> {
+    if std::str::from_utf8(text).is_ok() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len() + 16);
+    for b in text {
+        match b.is_ascii() {
+            true => out.push(*b),
+            false => {
+                out.extend_from_slice(b"\\x");
+                hex::push_hex(&mut out, std::slice::from_ref(b));
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// The text `\xhh`, its backslash escaped for JSON.
 fn escape_invalid(b: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -457,6 +477,17 @@ mod tests {
             "{\"a\":\"x\\\"y\",\"n\":5,\"o\":{},\"l\":[\"p\",7],\"b\":\"\\\\xff\\\\xc3\\\\xa9\\u0001\",\"c\":\"YWI=\",\"d\":\"x\\\"é\\n\",\
              \"e\":\"1970-01-01T00:00:00.001500+00:00\",\"f\":\"1.2.3.4\"}"
         );
+    }
+
+    #[test]
+    fn readable_texts_are_those_that_a_reader_gets() {
+        for (text, expected) in [
+            (&b"a\"\xc3\xa9\n"[..], &b"a\"\xc3\xa9\n"[..]),
+            (b"\xff\"a\xc3\xa9", b"\\xff\"a\\xc3\\xa9"),
+            (b"", b""),
+        ] {
+            assert_eq!(readable(text).as_ref(), expected);
+        }
     }
 
     #[test]

@@ -438,6 +438,27 @@ pub struct Conn<'a> {
     pub has_no_ports: bool,
 }
 
+/// Whether both sides of a flow of Suricata's kind talked. Of TCP: the responder acknowledged a SYN and did not just
+/// reset; of others: both sent. `flags` are those of all packets to server and to client, where they are known.
+pub fn have_both_talked(
+    is_tcp: bool,
+    flags: Option<(u8, u8)>,
+    packets: (u64, u64),
+    state: &[u8],
+) -> bool {
+    const RST: u8 = 0x04;
+    const SYN: u8 = 0x02;
+    if !is_tcp {
+        return packets.0 > 0 && packets.1 > 0;
+    }
+    match flags {
+        Some((_, theirs)) if theirs & SYN != 0 => true,
+        // A flow picked up in its middle has no SYN.
+        Some((_, theirs)) => theirs != 0 && theirs & RST == 0 && packets.1 > 1,
+        None => state == b"established" || (packets.0 > 1 && packets.1 > 1),
+    }
+}
+
 /// A flow that has not ended yet, as it was when `open_conn.log` was written; the same one is there
 /// again until it ends.
 #[derive(Clone, Copy, Debug, Default)]

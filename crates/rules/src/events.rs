@@ -1,238 +1,20 @@
-//! Names of decoder and stream events that rules may ask for (`decode-event`, `stream-event`).
-//!
-//! They are known here by name so that a misspelt one is refused at load; the code that raises events maps
-//! the names to its own. Taken from what Suricata 8.0.7 accepts.
+//! Decoder and stream events that rules may ask for (`decode-event`, `stream-event`), by their names. A misspelt name
+//! is refused when rules are loaded. Which names there are is what Suricata 8.0.7 accepts.
 
-/// Names after `decode-event:`, sorted.
-pub const DECODER_EVENTS: &[&str] = &[
-    "afpacket.trunc_pkt",
-    "arp.invalid_hardware_size",
-    "arp.invalid_pkt",
-    "arp.invalid_protocol_size",
-    "arp.pkt_too_small",
-    "arp.unsupported_hardware",
-    "arp.unsupported_opcode",
-    "arp.unsupported_protocol",
-    "chdlc.pkt_too_small",
-    "dce.pkt_too_small",
-    "erspan.header_too_small",
-    "erspan.too_many_vlan_layers",
-    "erspan.unsupported_version",
-    "esp.pkt_too_small",
-    "ethernet.pkt_too_small",
-    "ethernet.unknown_ethertype",
-    "geneve.unknown_payload_type",
-    "gre.pkt_too_small",
-    "gre.version0_flags",
-    "gre.version0_hdr_too_big",
-    "gre.version0_malformed_sre_hdr",
-    "gre.version0_recur",
-    "gre.version1_chksum",
-    "gre.version1_flags",
-    "gre.version1_hdr_too_big",
-    "gre.version1_malformed_sre_hdr",
-    "gre.version1_no_key",
-    "gre.version1_recur",
-    "gre.version1_route",
-    "gre.version1_ssr",
-    "gre.version1_wrong_protocol",
-    "gre.wrong_version",
-    "icmpv4.ipv4_trunc_pkt",
-    "icmpv4.ipv4_unknown_ver",
-    "icmpv4.pkt_too_small",
-    "icmpv4.unknown_code",
-    "icmpv4.unknown_type",
-    "icmpv6.experimentation_type",
-    "icmpv6.ipv6_trunc_pkt",
-    "icmpv6.ipv6_unknown_version",
-    "icmpv6.mld_message_with_invalid_hl",
-    "icmpv6.pkt_too_small",
-    "icmpv6.unassigned_type",
-    "icmpv6.unknown_code",
-    "icmpv6.unknown_type",
-    "ieee8021ah.header_too_small",
-    "ipraw.invalid_ip_version",
-    "ipv4.frag_ignored",
-    "ipv4.frag_overlap",
-    "ipv4.frag_pkt_too_large",
-    "ipv4.hlen_too_small",
-    "ipv4.icmpv6",
-    "ipv4.iplen_smaller_than_hlen",
-    "ipv4.opt_duplicate",
-    "ipv4.opt_eol_required",
-    "ipv4.opt_invalid",
-    "ipv4.opt_invalid_len",
-    "ipv4.opt_malformed",
-    "ipv4.opt_pad_required",
-    "ipv4.opt_unknown",
-    "ipv4.pkt_too_small",
-    "ipv4.trunc_pkt",
-    "ipv4.wrong_ip_version",
-    "ipv6.data_after_none_header",
-    "ipv6.dstopts_only_padding",
-    "ipv6.dstopts_unknown_opt",
-    "ipv6.exthdr_ah_res_not_null",
-    "ipv6.exthdr_dupl_ah",
-    "ipv6.exthdr_dupl_dh",
-    "ipv6.exthdr_dupl_eh",
-    "ipv6.exthdr_dupl_fh",
-    "ipv6.exthdr_dupl_hh",
-    "ipv6.exthdr_dupl_rh",
-    "ipv6.exthdr_invalid_optlen",
-    "ipv6.exthdr_useless_fh",
-    "ipv6.fh_non_zero_reserved_field",
-    "ipv6.frag_ignored",
-    "ipv6.frag_invalid_length",
-    "ipv6.frag_overlap",
-    "ipv6.frag_pkt_too_large",
-    "ipv6.hopopts_only_padding",
-    "ipv6.hopopts_unknown_opt",
-    "ipv6.icmpv4",
-    "ipv6.ipv4_in_ipv6_too_small",
-    "ipv6.ipv4_in_ipv6_wrong_version",
-    "ipv6.ipv6_in_ipv6_too_small",
-    "ipv6.ipv6_in_ipv6_wrong_version",
-    "ipv6.pkt_too_small",
-    "ipv6.rh_type_0",
-    "ipv6.trunc_exthdr",
-    "ipv6.trunc_pkt",
-    "ipv6.unknown_next_header",
-    "ipv6.wrong_ip_version",
-    "ipv6.zero_len_padn",
-    "ltnull.pkt_too_small",
-    "ltnull.unsupported_type",
-    "mpls.bad_label_implicit_null",
-    "mpls.bad_label_reserved",
-    "mpls.bad_label_router_alert",
-    "mpls.header_too_small",
-    "mpls.pkt_too_small",
-    "mpls.unknown_payload_type",
-    "nsh.bad_header_length",
-    "nsh.header_too_small",
-    "nsh.reserved_type",
-    "nsh.unknown_payload",
-    "nsh.unsupported_type",
-    "nsh.unsupported_version",
-    "ppp.ip4_pkt_too_small",
-    "ppp.ip6_pkt_too_small",
-    "ppp.pkt_too_small",
-    "ppp.unsup_proto",
-    "ppp.vju_pkt_too_small",
-    "ppp.wrong_type",
-    "pppoe.malformed_tags",
-    "pppoe.pkt_too_small",
-    "pppoe.wrong_code",
-    "sctp.pkt_too_small",
-    "sll.pkt_too_small",
-    "sll2.pkt_too_small",
-    "tcp.hlen_too_small",
-    "tcp.invalid_optlen",
-    "tcp.opt_duplicate",
-    "tcp.opt_invalid_len",
-    "tcp.pkt_too_small",
-    "too_many_layers",
-    "udp.hlen_too_small",
-    "udp.len_invalid",
-    "udp.pkt_too_small",
-    "vlan.header_too_small",
-    "vlan.too_many_layers",
-    "vlan.unknown_type",
-    "vntag.header_too_small",
-    "vntag.unknown_type",
-    "vxlan.unknown_payload_type",
-];
+use gabion_record::{DecoderEvent, StreamEvent};
 
-/// Names after `stream-event:`, sorted.
-pub const STREAM_EVENTS: &[&str] = &[
-    "3whs_ack_data_inject",
-    "3whs_ack_in_wrong_dir",
-    "3whs_async_wrong_seq",
-    "3whs_right_seq_wrong_ack_evasion",
-    "3whs_syn_flood",
-    "3whs_syn_resend_diff_seq_on_syn_recv",
-    "3whs_syn_toclient_on_syn_recv",
-    "3whs_synack_flood",
-    "3whs_synack_in_wrong_direction",
-    "3whs_synack_resend_with_diff_seq",
-    "3whs_synack_resend_with_different_ack",
-    "3whs_synack_tfo_data_ignored",
-    "3whs_synack_toserver_on_syn_recv",
-    "3whs_synack_with_wrong_ack",
-    "3whs_wrong_seq_wrong_ack",
-    "4whs_invalid_ack",
-    "4whs_synack_with_wrong_ack",
-    "4whs_synack_with_wrong_syn",
-    "4whs_wrong_seq",
-    "closewait_ack_out_of_window",
-    "closewait_fin_out_of_window",
-    "closewait_invalid_ack",
-    "closewait_pkt_before_last_ack",
-    "closing_ack_wrong_seq",
-    "closing_invalid_ack",
-    "est_invalid_ack",
-    "est_packet_out_of_window",
-    "est_pkt_before_last_ack",
-    "est_syn_resend",
-    "est_syn_resend_diff_seq",
-    "est_syn_toclient",
-    "est_synack_resend",
-    "est_synack_resend_with_diff_seq",
-    "est_synack_resend_with_different_ack",
-    "est_synack_toserver",
-    "fin1_ack_wrong_seq",
-    "fin1_fin_wrong_seq",
-    "fin1_invalid_ack",
-    "fin2_ack_wrong_seq",
-    "fin2_fin_wrong_seq",
-    "fin2_invalid_ack",
-    "fin_but_no_session",
-    "fin_invalid_ack",
-    "fin_out_of_window",
-    "fin_syn",
-    "lastack_ack_wrong_seq",
-    "lastack_invalid_ack",
-    "pkt_bad_window_update",
-    "pkt_broken_ack",
-    "pkt_invalid_ack",
-    "pkt_invalid_timestamp",
-    "pkt_retransmission",
-    "pkt_spurious_retransmission",
-    "reassembly_depth_reached",
-    "reassembly_insert_invalid",
-    "reassembly_insert_limit",
-    "reassembly_insert_memcap",
-    "reassembly_no_segment",
-    "reassembly_overlap_different_data",
-    "reassembly_segment_before_base_seq",
-    "reassembly_seq_gap",
-    "reassembly_urgent_oob_limit_reached",
-    "rst_but_no_session",
-    "rst_invalid_ack",
-    "rst_with_data",
-    "shutdown_syn_resend",
-    "suspected_rst_inject",
-    "timewait_ack_wrong_seq",
-    "timewait_invalid_ack",
-    "wrong_thread",
-];
+/// An event of earlier versions that Suricata refuses with words of its own.
+pub(crate) const RETIRED: DecoderEvent = DecoderEvent::UdpHeaderInvalid;
 
-/// The event of that name as the table has it.
-pub(crate) fn decoder_event(name: &str) -> Option<&'static str> {
-    find(DECODER_EVENTS, name)
+/// The event of that name, [`RETIRED`] too.
+pub(crate) fn decoder_event(name: &str) -> Option<DecoderEvent> {
+    DecoderEvent::from_name(name)
 }
 
-/// The same for stream events.
-pub(crate) fn stream_event(name: &str) -> Option<&'static str> {
-    find(STREAM_EVENTS, name)
-}
-
-/// Events of earlier versions that Suricata refuses with words of their own.
-pub(crate) fn is_retired(name: &str) -> bool {
-    name == "udp.hlen_invalid"
-}
-
-fn find(table: &'static [&'static str], name: &str) -> Option<&'static str> {
-    table.binary_search(&name).ok().and_then(|at| table.get(at)).copied()
+/// The same for stream events. Rules can't ask for one of them: Suricata has no name for it.
+pub(crate) fn stream_event(name: &str) -> Option<StreamEvent> {
+    let event = StreamEvent::from_name(name).filter(|event| event.name() == name)?;
+    (event != StreamEvent::EstAckZwpData).then_some(event)
 }
 
 #[cfg(test)]
@@ -240,9 +22,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_sorted() {
-        assert!(DECODER_EVENTS.is_sorted() && STREAM_EVENTS.is_sorted());
-        assert_eq!(decoder_event("ipv4.trunc_pkt"), Some("ipv4.trunc_pkt"));
-        assert_eq!(stream_event("nope"), None);
+    fn events_are_found_by_the_names_that_suricata_accepts() {
+        assert_eq!(decoder_event("ipv4.trunc_pkt"), Some(DecoderEvent::Ipv4Truncated));
+        assert_eq!(decoder_event("udp.hlen_invalid"), Some(RETIRED));
+        assert_eq!(stream_event("3whs_syn_flood"), Some(StreamEvent::HsSynFlood));
+        for name in ["nope", "3WHS_syn_flood", "est_ack_zwp_data"] {
+            assert_eq!(stream_event(name), None, "{name}");
+        }
+        assert_eq!(decoder_event("IPv4.trunc_pkt"), None);
     }
 }

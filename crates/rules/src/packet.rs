@@ -3,6 +3,7 @@
 use crate::integer::IntegerMatch;
 use crate::text::Text;
 use gabion_record::applayer::{DetectionEvent, ProtoId};
+use gabion_record::{DecoderEvent, StreamEvent};
 
 /// One condition that is decided from the packet and what hangs on it, in the order written.
 #[derive(Clone, Debug)]
@@ -114,9 +115,9 @@ pub enum PacketCondition {
     /// `app-layer-protocol`.
     AppProtocol(AppProtocolTest),
     /// `decode-event`: name without `decoder.` (`ipv4.trunc_pkt`).
-    DecodeEvent(&'static str),
+    DecodeEvent(DecoderEvent),
     /// `stream-event`: name without `stream.` (`pkt_invalid_ack`).
-    StreamEvent(&'static str),
+    StreamEvent(StreamEvent),
     /// `app-layer-event` of no protocol (`applayer_mismatch_protocol_both_directions`).
     DetectionEvent(DetectionEvent),
     /// `ipv4-csum` and its like.

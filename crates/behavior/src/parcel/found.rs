@@ -4,8 +4,7 @@
 //! else of the way, and their room comes back late; so the texts stay where they were made, and who writes
 //! reads each finding into the room of the one before.
 
-use super::fixed::fixed;
-use super::{Fixed, len_of};
+use super::len_of;
 use crate::room_saved::telling_of;
 use crate::shards::{Place, Placed};
 use crate::state::Decoder;
@@ -13,6 +12,8 @@ use gabion_record::Ip;
 use gabion_record::evidence::{
     Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, ThreatLevel,
 };
+use gabion_record::fixed;
+use gabion_record::fixed::Fixed;
 use gabion_record::logs::{Proto, TimeNs};
 use std::borrow::Cow;
 

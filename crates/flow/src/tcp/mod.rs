@@ -21,9 +21,7 @@ mod timestamps;
 mod transfer;
 
 pub use facts::{MarkNames, SideFacts};
-pub use segment::{
-    StreamDrop, TcpOptions, TcpSegment, TcpState, TcpVerdict, Update, UrgentPolicy, flags,
-};
+pub use segment::{TcpOptions, TcpSegment, TcpState, TcpVerdict, Update, UrgentPolicy, flags};
 pub use session::TcpSession;
 
 use crate::config::StreamConfig;
@@ -32,8 +30,8 @@ use crate::events::StreamEvent;
 use crate::limits::KEPT_SESSIONS;
 use crate::policy::ExceptionTrigger;
 use crate::stream::BufferPool;
-use gabion_record::Direction;
 use gabion_record::budget::Budget;
+use gabion_record::{Direction, DropReason};
 use session::{Invalid, Outcome, Step};
 
 /// The TCP side of a worker.
@@ -226,7 +224,7 @@ impl TcpTracker {
     fn drop_if_invalid(&self, verdict: &mut TcpVerdict) {
         if verdict.is_invalid && self.cfg.inline && self.cfg.drop_invalid && verdict.drop.is_none()
         {
-            verdict.drop = Some(StreamDrop::Error);
+            verdict.drop = Some(DropReason::StreamError);
         }
     }
 }

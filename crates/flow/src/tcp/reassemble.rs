@@ -1,11 +1,12 @@
 //! Adds a packet's payload to its stream: depth, urgent data, memory, overlaps.
 
-use super::segment::{StreamDrop, TcpState, UrgentPolicy, flags};
+use super::segment::{TcpState, UrgentPolicy, flags};
 use super::session::{Step, TcpSession};
 use crate::config::OobLimitPolicy;
 use crate::events::StreamEvent;
 use crate::policy::ExceptionTrigger;
 use crate::stream::Stored;
+use gabion_record::DropReason;
 
 impl TcpSession {
     /// Stores the payload of an accepted packet and sets the directions whose application layer is
@@ -112,7 +113,7 @@ impl TcpSession {
             UrgentPolicy::Inline => return Some(payload),
             UrgentPolicy::Gap => return None,
             UrgentPolicy::Drop => {
-                step.verdict.drop = Some(StreamDrop::Urgent);
+                step.verdict.drop = Some(DropReason::StreamUrgent);
                 return None;
             }
             UrgentPolicy::Oob => {}
@@ -128,7 +129,7 @@ impl TcpSession {
             OobLimitPolicy::Inline => Some(payload),
             OobLimitPolicy::Gap => None,
             OobLimitPolicy::Drop => {
-                step.verdict.drop = Some(StreamDrop::Urgent);
+                step.verdict.drop = Some(DropReason::StreamUrgent);
                 None
             }
         }

@@ -3,7 +3,7 @@
 use crate::events::{EventList, StreamEvent};
 use crate::policy::ExceptionTrigger;
 use crate::table::FlowState;
-use gabion_record::{Addr, Direction};
+use gabion_record::{Addr, Direction, DropReason};
 
 /// TCP flag bits.
 pub mod flags {
@@ -188,25 +188,6 @@ pub enum UrgentPolicy {
     Gap,
 }
 
-/// Why the tracker wants a packet dropped (inline only; the names are EVE's).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamDrop {
-    /// The packet breaks the rules of TCP.
-    Error,
-    /// Urgent data by policy.
-    Urgent,
-}
-
-impl StreamDrop {
-    /// EVE's `drop.reason`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            StreamDrop::Error => "stream error",
-            StreamDrop::Urgent => "stream urgent",
-        }
-    }
-}
-
 /// The directions whose application layer is due after a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Update {
@@ -256,7 +237,7 @@ pub struct TcpVerdict {
     /// A limit was reached.
     pub exception: Option<ExceptionTrigger>,
     /// Drop the packet (inline).
-    pub drop: Option<StreamDrop>,
+    pub drop: Option<DropReason>,
     /// Inline: earlier bytes replace some of the packet's; rewrite it from
     /// [`TcpVerdict::stream_offset`].
     pub must_rewrite: bool,

@@ -494,16 +494,12 @@ impl Detector {
         let mut by_event = false;
         for condition in &s.packet {
             match condition {
-                PacketCondition::DecodeEvent(name) => {
-                    if let Some(e) = DecoderEvent::from_name(name) {
-                        self.decoder_events.entry(e).or_default().push(at);
-                    }
+                PacketCondition::DecodeEvent(event) => {
+                    self.decoder_events.entry(*event).or_default().push(at);
                     by_event = true;
                 }
-                PacketCondition::StreamEvent(name) => {
-                    if let Some(e) = StreamEvent::from_name(name) {
-                        self.stream_events.entry(e).or_default().push(at);
-                    }
+                PacketCondition::StreamEvent(event) => {
+                    self.stream_events.entry(*event).or_default().push(at);
                     by_event = true;
                 }
                 PacketCondition::DetectionEvent(event) => {

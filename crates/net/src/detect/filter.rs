@@ -11,8 +11,8 @@ use super::frame;
 use super::run::{Hit, Run};
 use super::tx::{self, TxNotes};
 use gabion_proto::Transaction;
-use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
+use gabion_record::{Direction, DropReason};
 use gabion_rules::signature::{ActionScope, BufferRef, FirewallPart, RuleHook};
 use gabion_rules::{Action, Signature};
 use smallvec::SmallVec;
@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Filtered {
     /// Dropped, with the reason.
-    pub(crate) drop: Option<&'static str>,
+    pub(crate) drop: Option<DropReason>,
     /// The drop is of the whole flow.
     pub(crate) drop_flow: bool,
     /// Rejected, with the action.
@@ -61,7 +61,7 @@ pub(crate) struct TxFilter {
 }
 
 impl Filtered {
-    fn apply(&mut self, action: Action, part: &FirewallPart, reason: &'static str) -> Next {
+    fn apply(&mut self, action: Action, part: &FirewallPart, reason: DropReason) -> Next {
         if let Some(scope) = part.passes {
             self.pass = true;
             self.pass_flow |= scope == ActionScope::Flow;
@@ -130,21 +130,21 @@ impl Run<'_> {
             return;
         }
         for sig in &firewall.packet {
-            if self.packet_verdict(*sig, "firewall rules") != Next::Rule {
+            if self.packet_verdict(*sig, DropReason::FirewallRules) != Next::Rule {
                 return;
             }
         }
         self.filtered.apply(
             firewall.packet_policy.action,
             &firewall.packet_policy.part,
-            "firewall default packet policy",
+            DropReason::FirewallPacketPolicy,
         );
         self.policy_alert(0, firewall.packet_policy, RuleHook::AllPackets, None);
     }
 
     /// Evaluates the rules of a hook before flow or stream. The packet is to be dropped if
     /// `filtered` has a drop.
-    pub(crate) fn early_table(&mut self, rules: &[u32], policy: Policy, reason: &'static str) {
+    pub(crate) fn early_table(&mut self, rules: &[u32], policy: Policy, reason: DropReason) {
         self.begin_packet();
         for sig in rules {
             if self.packet_verdict(*sig, reason) != Next::Rule {
@@ -154,7 +154,7 @@ impl Run<'_> {
         self.filtered.apply(policy.action, &policy.part, reason);
     }
 
-    fn packet_verdict(&mut self, sig: u32, reason: &'static str) -> Next {
+    fn packet_verdict(&mut self, sig: u32, reason: DropReason) -> Next {
         let det = self.det;
         let (Some(hot), Some(s)) =
             (det.hot.get(sig as usize), det.set.signatures.get(sig as usize))
@@ -267,7 +267,7 @@ impl Run<'_> {
                 }
             }
             let Some(part) = &s.firewall else { continue };
-            let next = self.filtered.apply(s.action, part, "firewall rules");
+            let next = self.filtered.apply(s.action, part, DropReason::FirewallRules);
             if next != Next::Rule {
                 return next;
             }
@@ -278,7 +278,7 @@ impl Run<'_> {
             }
         }
         let policy = table.policy;
-        let reason = "firewall default app policy";
+        let reason = DropReason::FirewallAppPolicy;
         let next = self.filtered.apply(policy.action, &policy.part, reason);
         let (proto, direction, progress) = (at.proto, at.direction, at.state);
         let hook = RuleHook::App { proto, direction, progress, up_to: false };

@@ -4,9 +4,7 @@ use crate::flow_state::NetFlow;
 use crate::state::SharedState;
 use crate::view::PacketView;
 use gabion_flow::{Flow, TcpSession};
-use gabion_packet::{
-    Decoded, DecoderEvent, Flags, IpOptions, Network, TcpOptions, TransportHeader, checksum,
-};
+use gabion_packet::{Decoded, Flags, IpOptions, Network, TcpOptions, TransportHeader, checksum};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
 use gabion_rules::integer::IntegerMatch;
@@ -156,10 +154,8 @@ pub(crate) fn matches(
         PacketCondition::IpReputation(t) => shared.reputation_matches(t, h),
         PacketCondition::Rpc(t) => rpc(t, h, p.payload),
         PacketCondition::AppProtocol(t) => flow.is_some_and(|f| app_protocol(t, f, p.direction)),
-        PacketCondition::DecodeEvent(name) => {
-            DecoderEvent::from_name(name).is_some_and(|e| h.events.contains(e))
-        }
-        PacketCondition::StreamEvent(name) => p.stream_events.iter().any(|e| e.name() == *name),
+        PacketCondition::DecodeEvent(event) => h.events.contains(*event),
+        PacketCondition::StreamEvent(event) => p.stream_events.contains(event),
         // Suricata does not look at those of its pseudo packets.
         PacketCondition::DetectionEvent(event) => {
             !p.is_pseudo && p.detection_events.contains(event)

@@ -69,7 +69,7 @@ impl RecordStage {
                 src: flow.client.addr,
                 dst: flow.server.addr,
                 ports: flow.proto.has_ports().then_some((flow.client.port, flow.server.port)),
-                ip_proto: flow.proto.0,
+                ip_proto: flow.proto,
                 icmp: flow.icmp_request.map(|k| (k.icmp_type, k.code)),
                 spi: flow.spi(),
                 pkt_src: None,

@@ -3,13 +3,13 @@
 use super::RecordStage;
 use super::header::{app_names, header, ip_facts, metadata, signature_members, verdict};
 use crate::context::PacketContext;
-use crate::counters::is_of_firewall;
 use crate::flow_state::NetFlow;
 use gabion_flow::Flow;
 use gabion_packet::{Arp, TransportHeader};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
-use gabion_record::{Addr, Direction, Tree};
+use gabion_record::logs::{self, Body, Mac};
+use gabion_record::{Addr, Direction, DropReason, Ip, TakeReport, Tree, TxReport};
 
 impl RecordStage {
     /// Irregularities of the packet.
@@ -97,7 +97,7 @@ impl RecordStage {
             counters.count_drop(reason);
         }
         if outcome.reject.is_some() {
-            match outcome.drop.is_some_and(is_of_firewall) {
+            match outcome.drop.is_some_and(DropReason::is_of_firewall) {
                 true => counters.firewall_rejected += 1,
                 false => counters.ips_rejected += 1,
             }
@@ -161,7 +161,7 @@ impl RecordStage {
 /// Whether a dropped packet of a flow is written if not all are (`flows: start`). A packet that a rule
 /// dropped is written; of a flow that is dropped as a whole, the first packet of each direction is
 /// written; no other packet is.
-fn is_news(flow: &mut Flow<NetFlow>, reason: &str, direction: Option<Direction>) -> bool {
+fn is_news(flow: &mut Flow<NetFlow>, reason: DropReason, direction: Option<Direction>) -> bool {
     let flags = &mut flow.ext.flags;
     let mut is_first = false;
     if flags.dropped {
@@ -169,7 +169,7 @@ fn is_news(flow: &mut Flow<NetFlow>, reason: &str, direction: Option<Direction>)
             &mut flags.is_drop_logged[direction.unwrap_or(Direction::ToServer).index()];
         is_first = !std::mem::replace(is_written, true);
     }
-    is_first || reason == "rules"
+    is_first || reason == DropReason::Rules
 }
 
 struct ArpObject(Arp);
@@ -190,5 +190,26 @@ impl WriteObject for ArpObject {
         j.field_plain("dest_mac", &mac(&a.target_mac));
         j.field_plain("dest_ip", &Addr::v4(a.target_ip).text(4));
         true
+    }
+
+    fn report(&self, to: TakeReport<'_>) {
+        let a = &self.0;
+        let mut number = itoa::Buffer::new();
+        let operation = match a.operation {
+            1 => "request",
+            2 => "reply",
+            n => number.format(n),
+        };
+        let (sender, target) = (Some(Mac(a.sender_mac)), Some(Mac(a.target_mac)));
+        let arp = logs::Arp {
+            operation: operation.as_bytes(),
+            src_mac: sender,
+            dst_mac: None,
+            src_hw: sender,
+            dst_hw: target,
+        };
+        let ip = |bytes| Ip::v4(u32::from_be_bytes(bytes));
+        let ends = Some((ip(a.sender_ip), ip(a.target_ip)));
+        to(&TxReport { ends, ..TxReport::of(Body::Arp(arp)) });
     }
 }

@@ -15,7 +15,7 @@ use gabion_proto::tx_list::TxList;
 use gabion_proto::{LogOptions, Parser, Protocol, Transaction};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
-use gabion_record::{Direction, Tree};
+use gabion_record::{Direction, TakeReport, Tree};
 use smallvec::SmallVec;
 
 /// A transaction's object.
@@ -26,6 +26,10 @@ pub(crate) struct TxObject<'a> {
 impl WriteObject for TxObject<'_> {
     fn write(&self, json: &mut Json, config: Option<&Tree>, in_alert: bool) -> bool {
         write_objects(self.tx, json, LogOptions { config, in_alert, part: 0 })
+    }
+
+    fn report(&self, to: TakeReport<'_>) {
+        self.tx.report(to);
     }
 }
 
@@ -38,6 +42,13 @@ struct TxPart<'a> {
 impl WriteObject for TxPart<'_> {
     fn write(&self, json: &mut Json, config: Option<&Tree>, in_alert: bool) -> bool {
         write_objects(self.tx, json, LogOptions { config, in_alert, part: self.part })
+    }
+
+    fn report(&self, to: TakeReport<'_>) {
+        // Parts are a matter of EVE: the transaction is reported once.
+        if self.part == 0 {
+            self.tx.report(to);
+        }
     }
 }
 

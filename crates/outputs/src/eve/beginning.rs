@@ -3,7 +3,7 @@
 use super::writer::{EveWriter, endpoints, ether, ids, proto, spi, timestamp, vlans};
 use crate::{VERSION, community};
 use gabion_record::eve::Header;
-use gabion_record::{Addr, PacketSource};
+use gabion_record::{Addr, IpProto, PacketSource};
 
 /// VLAN tags of a packet by which its beginning is known; the beginning of a packet with more is written again.
 const VLANS_KEPT: usize = 4;
@@ -14,7 +14,7 @@ struct HeaderKey {
     times: (u64, Option<u64>),
     flow: (Option<u64>, Option<u64>),
     vlan: ([u16; VLANS_KEPT], usize),
-    ip: (u8, u8),
+    ip: (u8, IpProto),
     ends: (Addr, Addr),
     ports: Option<(u16, u16)>,
     icmp: Option<(u8, u8)>,
@@ -166,7 +166,7 @@ mod tests {
             src: Addr::v4([1, 2, 3, n as u8]),
             dst: Addr::v4([5, 6, 7, 8]),
             ports: Some((9, 10)),
-            ip_proto: 6,
+            ip_proto: IpProto::TCP,
             icmp: None,
             spi: None,
             pkt_src: Some(PacketSource::Wire),

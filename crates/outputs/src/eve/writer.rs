@@ -11,7 +11,7 @@ use crate::protocol_names::{TCP_FLAGS, ip_protocol, link_type};
 use crate::timestamp::Stamp;
 use gabion_record::eve::*;
 use gabion_record::json::Json;
-use gabion_record::{Addr, Direction, Tree};
+use gabion_record::{Addr, Direction, IpProto, Tree};
 use std::net::IpAddr;
 
 /// Bytes of a packet shown with an anomaly (`packethdr`), as many as Suricata shows.
@@ -404,7 +404,7 @@ impl EveWriter {
             j.number("icmp_id", id);
             j.number("icmp_seq", seq);
         }
-        j.field_plain("reason", r.reason);
+        j.field_plain("reason", r.reason.name());
         j.close();
         if (with_verdict || r.is_firewalled)
             && let Some(v) = &r.verdict
@@ -620,10 +620,10 @@ pub(super) fn endpoints(j: &mut Json, scratch: &mut Vec<u8>, h: &Header<'_>) {
     }
 }
 
-pub(super) fn proto(j: &mut Json, number: u8) {
-    match ip_protocol(number) {
+pub(super) fn proto(j: &mut Json, protocol: IpProto) {
+    match ip_protocol(protocol) {
         Some(name) => j.field_plain("proto", name),
-        None => j.field_plain("proto", &format!("{number:03}")),
+        None => j.field_plain("proto", &format!("{:03}", protocol.0)),
     }
 }
 

@@ -101,7 +101,7 @@ impl CertificateTexts {
         let (src, dst) = h.ports.unwrap_or_default();
         let _ = writeln!(out, "SRC IP:            {}", ip(h.src));
         let _ = writeln!(out, "DST IP:            {}", ip(h.dst));
-        let _ = writeln!(out, "PROTO:             {}", h.ip_proto);
+        let _ = writeln!(out, "PROTO:             {}", h.ip_proto.0);
         let _ = writeln!(out, "SRC PORT:          {src}");
         let _ = writeln!(out, "DST PORT:          {dst}");
         for (key, text) in [

@@ -50,7 +50,7 @@ impl FastWriter {
         }
         match ip_protocol(h.ip_proto) {
             Some(name) => out.extend_from_slice(format!("{{{name}}} ").as_bytes()),
-            None => out.extend_from_slice(format!("{{PROTO:{:03}}} ", h.ip_proto).as_bytes()),
+            None => out.extend_from_slice(format!("{{PROTO:{:03}}} ", h.ip_proto.0).as_bytes()),
         }
         // ICMP shows type and code where others show ports.
         let ports = h.ports.or(h.icmp.map(|(t, c)| (u16::from(t), u16::from(c)))).unwrap_or((0, 0));

@@ -1,9 +1,12 @@
-//! EVE records of DHCP: acknowledgements, or all messages when `extended`.
+//! EVE records of DHCP: acknowledgements, or all messages when `extended`; and what the behaviour engine takes of a
+//! message.
 
 use super::{DhcpTx, option};
 use crate::LogOptions;
 use gabion_record::hex::to_hex_pairs;
-use gabion_record::json::Json;
+use gabion_record::json::{Json, readable};
+use gabion_record::logs::{Body, Dhcp, Mac};
+use gabion_record::{Ip, TakeReport, TxReport};
 
 /// Kinds of messages (RFC 2132 9.6, 3203, 4388).
 const KINDS: &[&str] =
@@ -54,6 +57,26 @@ pub(super) fn write(tx: &DhcpTx, json: &mut Json, how: LogOptions<'_>) -> bool {
         write_option(code, value, is_extended, json);
     }
     true
+}
+
+/// Reports a message. Of an option that is there twice the last one counts.
+pub(super) fn report(tx: &DhcpTx, to: TakeReport<'_>) {
+    let options = || tx.options();
+    let last = |wanted: u8| options().filter(|(code, _)| *code == wanted).map(|(_, v)| v).last();
+    let four = |value: &[u8]| value.try_into().ok().map(|b| Ip::v4(u32::from_be_bytes(b)));
+    let requested = options().filter(|(code, _)| *code == option::REQUESTED_IP);
+    let mac = tx.bytes.get(28..34).filter(|_| tx.bytes.get(2) == Some(&6));
+    let dhcp = Dhcp {
+        requested: requested.filter_map(|(_, value)| four(value)).last(),
+        mac: mac.and_then(|mac| mac.try_into().ok()).map(Mac),
+        host_name: &readable(last(option::HOSTNAME).unwrap_or_default()),
+        server: None,
+    };
+    to(&TxReport {
+        is_response: tx.bytes.first() == Some(&2),
+        client: [12, 16].map(|at| four(&tx.four(at))),
+        ..TxReport::of(Body::Dhcp(dhcp))
+    });
 }
 
 fn write_option(code: u8, value: &[u8], is_extended: bool, json: &mut Json) {

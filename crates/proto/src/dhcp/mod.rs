@@ -8,9 +8,9 @@ use crate::detect::{PortProbe, Probe};
 use crate::protocol::Protocol;
 use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
-use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
+use gabion_record::{Direction, TakeReport};
 use tables::{event, integer};
 
 /// Bytes in front of the options: header and magic cookie.
@@ -148,6 +148,10 @@ impl Transaction for DhcpTx {
 
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
         log::write(self, json, how)
+    }
+
+    fn report(&self, to: TakeReport<'_>) {
+        log::report(self, to);
     }
 }
 

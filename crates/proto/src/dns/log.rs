@@ -4,8 +4,9 @@
 //! written in the order types first appear; Suricata's order is that of a hash table.
 
 use super::message::{Message, Rdata, Record, Section};
-use super::name::{Name, Span};
+use super::name::Name;
 use super::parser::DnsTx;
+use super::report::{push_hex, write_address};
 use super::tables::{rcode_name, rrtype_name};
 use crate::LogOptions;
 use gabion_record::json::Json;
@@ -251,15 +252,11 @@ fn write_record(m: &Message, r: &Record, json: &mut Json) {
         write_data(m, r, json);
         return json.close();
     };
-    for text in strings(m, first, len) {
+    for text in m.strings_at(first, len) {
         write_head(m, r, json);
         json.field("rdata", m.bytes(*text));
         json.close();
     }
-}
-
-fn strings(m: &Message, first: u32, len: u32) -> &[Span] {
-    m.strings.get(first as usize..(first + len) as usize).unwrap_or_default()
 }
 
 fn write_head(m: &Message, r: &Record, json: &mut Json) {
@@ -345,37 +342,6 @@ fn write_object(m: &Message, r: &Record, json: &mut Json) {
     json.close();
 }
 
-/// An address as Suricata prints it: four bytes dotted, sixteen as full groups, else nothing.
-fn write_address(bytes: &[u8], json: &mut Json) {
-    json.push(b"\"");
-    match bytes.len() {
-        4 => {
-            let mut n = itoa::Buffer::new();
-            for (i, b) in bytes.iter().enumerate() {
-                if i > 0 {
-                    json.push(b".");
-                }
-                json.push(n.format(*b).as_bytes());
-            }
-        }
-        16 => {
-            for (i, b) in bytes.iter().enumerate() {
-                if i > 0 && i % 2 == 0 {
-                    json.push(b":");
-                }
-                push_hex(*b, json);
-            }
-        }
-        _ => {}
-    }
-    json.push(b"\"");
-}
-
-fn push_hex(b: u8, json: &mut Json) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    json.push(&[HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
-}
-
 /// Types that are grouped, others are left out.
 fn is_grouped(r: &Record) -> bool {
     !matches!(r.data, Rdata::Opt { .. } | Rdata::Other)
@@ -409,7 +375,7 @@ fn write_grouped_item(m: &Message, r: &Record, json: &mut Json) {
         Rdata::Name(name) => json.item(m.name(name)),
         Rdata::Text(span) => json.item(m.bytes(span)),
         Rdata::Texts { first, len } => {
-            for text in strings(m, first, len) {
+            for text in m.strings_at(first, len) {
                 json.item(m.bytes(*text));
             }
         }

@@ -189,6 +189,11 @@ impl Message {
         Ok(m)
     }
 
+    /// The strings of a TXT record.
+    pub(super) fn strings_at(&self, first: u32, len: u32) -> &[Span] {
+        self.strings.get(first as usize..(first + len) as usize).unwrap_or_default()
+    }
+
     fn parse_body(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         let [questions, answers, authorities, additionals] = self.header.counts;
         let mut at = HEADER_LEN;

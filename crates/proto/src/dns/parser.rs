@@ -9,13 +9,13 @@ use super::limits::reached;
 use super::message::{HEADER_LEN, Header, Message, ParseError, Section};
 use super::name::Name;
 use super::tables::{buffer, event, frame, integer};
-use super::{Rdata, log};
+use super::{Rdata, log, report};
 use crate::detect::Probe;
 use crate::transaction::EventList;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
-use gabion_record::Direction;
 use gabion_record::json::Json;
+use gabion_record::{Direction, TakeReport};
 use smallvec::SmallVec;
 use std::any::Any;
 
@@ -141,6 +141,10 @@ impl Transaction for DnsTx {
 
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
         log::write(self, json, how)
+    }
+
+    fn report(&self, to: TakeReport<'_>) {
+        report::report(&self.message, self.direction, to);
     }
 
     fn log_parts(&self, how: LogOptions<'_>) -> usize {

@@ -6,6 +6,8 @@ use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::json::Json;
+use gabion_record::logs::{Body, Ftp};
+use gabion_record::{TakeReport, TxReport};
 use std::any::Any;
 
 /// A line of a reply.
@@ -152,6 +154,12 @@ impl Transaction for FtpTx {
     fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
         self.write(json);
         true
+    }
+
+    fn report(&self, to: TakeReport<'_>) {
+        let command = self.command.map_or(&[][..], |command| command.name.as_bytes());
+        let ftp = Ftp { data_port: self.dynamic_port.unwrap_or(0), command };
+        to(&TxReport::of(Body::Ftp(ftp)));
     }
 
     fn as_any(&self) -> &dyn Any {

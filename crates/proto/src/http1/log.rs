@@ -1,10 +1,12 @@
-//! The EVE record of a transaction (object `http`), keys in Suricata's order.
+//! The EVE record of a transaction (object `http`), keys in Suricata's order, and what the behaviour engine takes of
+//! it.
 
 use super::message::Tx;
 use super::text::{split_prefix, trim_end};
 use crate::LogOptions;
-use gabion_record::json::Json;
-use gabion_record::{Direction, Tree};
+use gabion_record::json::{Json, readable};
+use gabion_record::logs::{Body, Http, List};
+use gabion_record::{Direction, TakeReport, Tree, TxReport};
 
 /// Fields that `custom:` may name: name in the configuration, key in EVE, header, side.
 /// The list is Suricata's (`outputs.eve-log.types.http.custom`) without `content-range`, which is always
@@ -88,6 +90,26 @@ pub(crate) fn write(tx: &Tx, json: &mut Json, how: LogOptions<'_>) -> bool {
         all_headers(tx, json, "response_headers", Direction::ToClient);
     }
     json.wrote_since(before)
+}
+
+/// Reports a request with its response.
+pub(crate) fn report(tx: &Tx, to: TakeReport<'_>) {
+    let agent = tx.request.headers.get(b"user-agent").unwrap_or_default();
+    let kind = tx.response.headers.get(b"content-type").unwrap_or_default();
+    let http = Http {
+        method: &readable(tx.method().unwrap_or_default()),
+        host: &readable(tx.host.as_deref().unwrap_or_default()),
+        uri: &readable(tx.target().unwrap_or_default()),
+        user_agent: &readable(agent),
+        request_len: 0,
+        response_len: tx.response.message_len,
+        status: tx.status.unwrap_or(0),
+        resp_mime_types: List {
+            raw: &readable(split_prefix(kind, |b| b != b';').0),
+            is_json: false,
+        },
+    };
+    to(&TxReport::of(Body::Http(http)));
 }
 
 fn basic(tx: &Tx, json: &mut Json) {

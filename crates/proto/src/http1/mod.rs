@@ -48,9 +48,9 @@ use crate::files::FileList;
 use crate::protocol::Settings as AnySettings;
 use crate::{Buffer, Inspect, LogOptions, Protocol, Transaction};
 use buffers::Local;
-use gabion_record::Direction;
 use gabion_record::applayer::{ProtoTable, Transport};
 use gabion_record::json::Json;
+use gabion_record::{Direction, TakeReport};
 use message::Tx;
 use parser::Http1;
 use settings::Settings;
@@ -227,6 +227,10 @@ impl Transaction for Tx {
 
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
         log::write(self, json, how)
+    }
+
+    fn report(&self, to: TakeReport<'_>) {
+        log::report(self, to);
     }
 
     fn forwarded_for(&self, header: &str, take_last: bool) -> Option<std::net::IpAddr> {

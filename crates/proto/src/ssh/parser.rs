@@ -11,8 +11,8 @@ use crate::tls::Encryption;
 use crate::transaction::EventList;
 use crate::tx_list::TxTable;
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
-use gabion_record::Direction;
 use gabion_record::json::Json;
+use gabion_record::{Direction, TakeReport};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -91,6 +91,10 @@ impl Transaction for SshTx {
 
     fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
         log::write(self, json)
+    }
+
+    fn report(&self, to: TakeReport<'_>) {
+        log::report(self, to);
     }
 
     fn as_any(&self) -> &dyn Any {

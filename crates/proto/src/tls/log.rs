@@ -1,12 +1,15 @@
-//! EVE records of TLS: the basic, extended and custom lists of members, in Suricata's order.
+//! EVE records of TLS: the basic, extended and custom lists of members, in Suricata's order; and what the behaviour
+//! engine takes of a session.
 
 use super::certificate::{Certificate, iso_time};
 use super::fingerprint::{Hello, Ja3};
 use super::tx::{Bytes, Side, TlsTx};
 use super::version;
 use crate::LogOptions;
-use gabion_record::Tree;
-use gabion_record::json::Json;
+use gabion_record::json::{Json, readable};
+use gabion_record::logs::{Body, List, Ssl};
+use gabion_record::{TakeReport, Tree, TxReport};
+use std::borrow::Cow;
 
 /// Members as bits, in the order in which they are written.
 mod member {
@@ -136,9 +139,7 @@ pub fn write(tx: &TlsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
         json.field("sni", sni);
     }
     if has(member::VERSION) {
-        // A server that was never seen: what the client asked for.
-        let v = if server.version == 0 { client.version } else { server.version };
-        write_version(v, json);
+        json.field_plain("version", &shown_version(tx));
     }
     if let Some(c) = certificate {
         write_validity(c, has(member::NOT_BEFORE), has(member::NOT_AFTER), json);
@@ -174,6 +175,30 @@ pub fn write(tx: &TlsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
     true
 }
 
+/// Reports a session with a certificate, one that is resumed, or one of TLS 1.3, which hides its certificate.
+pub(super) fn report(tx: &TlsTx, to: TakeReport<'_>) {
+    let (client, server, certificate) = (tx.client(), tx.server(), tx.server_certificate());
+    if certificate.is_none() && !tx.is_resumed && !tx.hides_certificate {
+        return;
+    }
+    let hash = |side: &Side| side.ja3.as_ref().and_then(|j| j.hash.clone());
+    let (ja3, ja3s) = (hash(client), hash(server));
+    let part = |part: fn(&Certificate) -> &[u8]| readable(certificate.map(part).unwrap_or_default());
+    let version = shown_version(tx);
+    let ssl = Ssl {
+        version: version.as_bytes(),
+        server_name: &readable(client.sni.as_deref().unwrap_or_default()),
+        subject: &part(|c| &c.subject),
+        issuer: &part(|c| &c.issuer),
+        ja3: ja3.as_ref().map_or(&[], |hash| hash.as_ref()),
+        ja3s: ja3s.as_ref().map_or(&[], |hash| hash.as_ref()),
+        cert_fps: List { raw: &part(|c| &c.fingerprint), is_json: false },
+        is_established: true,
+        ..Ssl::default()
+    };
+    to(&TxReport::of(Body::Ssl(ssl)));
+}
+
 fn write_names(certificate: Option<&Certificate>, wanted: u32, json: &mut Json) {
     let Some(c) = certificate else { return };
     if wanted & member::SUBJECT != 0 {
@@ -191,11 +216,14 @@ fn write_names(certificate: Option<&Certificate>, wanted: u32, json: &mut Json) 
     }
 }
 
-fn write_version(v: u16, json: &mut Json) {
+/// The session's version; of a server that was never seen, what the client asked for.
+fn shown_version(tx: &TlsTx) -> Cow<'static, str> {
+    let (client, server) = (tx.client(), tx.server());
+    let v = if server.version == 0 { client.version } else { server.version };
     match version::name(v) {
-        Some(name) => json.field_plain("version", name),
-        None if v == 0 => json.field_plain("version", "UNDETERMINED"),
-        None => json.field("version", itoa::Buffer::new().format(v)),
+        Some(name) => name.into(),
+        None if v == 0 => "UNDETERMINED".into(),
+        None => v.to_string().into(),
     }
 }
 

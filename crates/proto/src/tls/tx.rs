@@ -7,8 +7,8 @@ use super::settings::TlsSettings;
 use super::tables::{buffer, client, server};
 use crate::transaction::EventList;
 use crate::{Buffer, CertificateChain, Inspect, LogOptions, Transaction};
-use gabion_record::Direction;
 use gabion_record::json::Json;
+use gabion_record::{Direction, TakeReport};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
@@ -189,6 +189,10 @@ impl Transaction for TlsTx {
 
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
         log::write(self, json, how)
+    }
+
+    fn report(&self, to: TakeReport<'_>) {
+        log::report(self, to);
     }
 
     fn certificates(&self, direction: Direction) -> Option<CertificateChain<'_>> {

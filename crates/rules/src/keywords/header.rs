@@ -517,18 +517,18 @@ fn event(
         };
     }
     match events::decoder_event(name) {
-        Some(event) => {
-            d.push_packet(keyword, PacketCondition::DecodeEvent(event));
-            Ok(())
-        }
-        None if events::is_retired(name) => {
+        Some(events::RETIRED) => {
             let said = format!("decode-event keyword no longer supports event \"decoder.{name}\"");
             let refusal = Refusal::new("detect", said);
             if c.options.is_strict(keyword) {
                 return Err(refusal);
             }
             c.warn(refusal);
-            d.push_packet(keyword, PacketCondition::DecodeEvent("udp.hlen_invalid"));
+            d.push_packet(keyword, PacketCondition::DecodeEvent(events::RETIRED));
+            Ok(())
+        }
+        Some(event) => {
+            d.push_packet(keyword, PacketCondition::DecodeEvent(event));
             Ok(())
         }
         None => Err(Refusal::new("detect", format!("unknown decode event \"decoder.{name}\""))),

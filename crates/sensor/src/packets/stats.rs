@@ -252,8 +252,8 @@ fn inline(n: &mut Node, c: &NetCounters) {
         n.zero(&format!("ips.drop_reason.{reason}"));
     }
     for (reason, times) in &c.drop_reasons {
-        if !reason.starts_with("firewall ") {
-            n.set(&format!("ips.drop_reason.{}", reason.replace(' ', "_")), *times);
+        if !reason.is_of_firewall() {
+            n.set(&format!("ips.drop_reason.{}", reason.counter()), *times);
         }
     }
 }
@@ -275,8 +275,8 @@ fn firewall(n: &mut Node, c: &NetCounters) {
         n.zero(&format!("firewall.drop_reason.{reason}"));
     }
     for (reason, times) in &c.drop_reasons {
-        if let Some(reason) = reason.strip_prefix("firewall ") {
-            n.set(&format!("firewall.drop_reason.{}", reason.replace(' ', "_")), *times);
+        if reason.is_of_firewall() {
+            n.set(&format!("firewall.drop_reason.{}", reason.counter()), *times);
         }
     }
     n.zero("firewall.discarded_alerts");

@@ -1,16 +1,19 @@
-//! What has one size: each field at its place, so that a struct is written and read in a few moves.
+//! Values of one size as bytes: each field at its place, so that a struct is written and read in a few moves.
+//!
+//! [`fixed!`](crate::fixed!) writes a struct field by field; the form is little-endian and without names. Its reader
+//! and its writer are built together.
 
-use gabion_record::Ip;
-use gabion_record::evidence::{FindingId, ThreatLevel};
-use gabion_record::logs::{Label, Mac, Proto, TimeNs};
+use crate::evidence::{FindingId, ThreatLevel};
+use crate::logs::{Label, Mac, Proto, TimeNs};
+use crate::{Ip, Net};
 
-/// Something of one size.
-pub(super) trait Fixed: Sized {
+/// A value whose bytes are always as many.
+pub trait Fixed: Sized {
     /// Its bytes.
     const LEN: usize;
-    /// Writes it to the begin of a place; what is left of that.
+    /// Writes it to the beginning of a place that was made of zeros; returns what is left of the place.
     fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8];
-    /// Reads it from as many bytes.
+    /// Reads it from as many bytes; none when they are no such value.
     fn read(from: &[u8]) -> Option<Self>;
 
     /// Appends it.
@@ -118,21 +121,40 @@ impl<T: Fixed> Fixed for Option<T> {
     }
 }
 
-/// Structs of fields of one size each.
+/// A network as its base and length.
+struct NetParts {
+    base: Ip,
+    len: u8,
+}
+
+impl Fixed for Net {
+    const LEN: usize = NetParts::LEN;
+    #[inline(always)]
+    fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
+        NetParts { base: self.base(), len: self.len_mapped() }.write(place)
+    }
+    #[inline(always)]
+    fn read(from: &[u8]) -> Option<Self> {
+        NetParts::read(from).map(|net| Net::new(net.base, net.len))
+    }
+}
+
+/// Implements [`Fixed`](crate::fixed::Fixed) for structs whose fields have one size each.
+#[macro_export]
 macro_rules! fixed {
     ($($name:ty { $($field:ident: $t:ty,)+ })+) => {$(
-        impl $crate::parcel::fixed::Fixed for $name {
-            const LEN: usize = 0 $(+ <$t as $crate::parcel::fixed::Fixed>::LEN)+;
+        impl $crate::fixed::Fixed for $name {
+            const LEN: usize = 0 $(+ <$t as $crate::fixed::Fixed>::LEN)+;
             #[inline(always)]
             fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
-                $(let place = self.$field.write(place);)+
+                $(let place = $crate::fixed::Fixed::write(&self.$field, place);)+
                 place
             }
             #[inline(always)]
             fn read(from: &[u8]) -> Option<Self> {
                 $(
-                    let ($field, from) = from.split_at_checked(<$t as Fixed>::LEN)?;
-                    let $field = <$t as Fixed>::read($field)?;
+                    let ($field, from) = from.split_at_checked(<$t as $crate::fixed::Fixed>::LEN)?;
+                    let $field = <$t as $crate::fixed::Fixed>::read($field)?;
                 )+
                 let _ = from;
                 Some(Self { $($field,)+ })
@@ -141,4 +163,4 @@ macro_rules! fixed {
     )+};
 }
 
-pub(super) use fixed;
+fixed! { NetParts { base: Ip, len: u8, } }
