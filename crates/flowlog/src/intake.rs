@@ -135,15 +135,8 @@ impl Intake {
             let (bytes, number) = (head.line.len() as u64, head.number);
             let mut flow = ControlFlow::Continue(());
             match self.reader.record(head.layout, head.line, &mut self.scratch) {
-                Ok(mut record) => {
-                    self.report.ledger.pass(1, bytes);
-                    record.is_late = self.given.is_some_and(|g| record.ts < g);
-                    if record.is_late {
-                        self.report.late += 1;
-                    } else {
-                        self.given = Some(record.ts);
-                    }
-                    flow = each(&record);
+                Ok(record) => {
+                    flow = give_out(record, bytes, &mut self.report, &mut self.given, each)
                 }
                 Err(skip) => shed(&mut self.report, skip, bytes, number),
             }
@@ -162,6 +155,24 @@ impl Intake {
     pub fn report(&self) -> &InputReport {
         &self.report
     }
+}
+
+/// Gives a record out that took this many bytes; `given` is the moment of the last one that was not late.
+pub(crate) fn give_out(
+    mut record: Record<'_>,
+    bytes: u64,
+    report: &mut InputReport,
+    given: &mut Option<TimeNs>,
+    each: Each<'_>,
+) -> ControlFlow<()> {
+    report.ledger.pass(1, bytes);
+    record.is_late = given.is_some_and(|given| record.ts < given);
+    if record.is_late {
+        report.late += 1;
+    } else {
+        *given = Some(record.ts);
+    }
+    each(&record)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@
 //! - [`Reader`]: the lines of one log. A format is one file and one row of the table in `formats`.
 //! - [`Feed`]: many logs as one stream; it opens the inputs that it is given and nothing else.
 //! - [`Follow`]: logs that grow, are rotated and compressed.
-//! - [`Intake`]: lines handed over one by one, while they are made.
+//! - [`Intake`]: lines handed over one by one, while they are made; [`RecordIntake`]: the same of records.
 //! - [`netflow`]: datagrams of exporters, version 5, version 9 and IPFIX.
 //! - [`source`]: files and pipes, plain or compressed, as lines; [`json`]: the members of a line of JSON.
 //!
@@ -50,6 +50,7 @@ pub mod limits;
 pub mod netflow;
 mod nfcapd;
 mod reader;
+mod record_intake;
 mod skip;
 mod sorter;
 pub mod source;
@@ -62,5 +63,6 @@ pub use formats::zeek::kind_of;
 pub use formats::{Format, Row};
 pub use intake::{Each, Intake};
 pub use reader::{LayoutId, Line, Reader};
+pub use record_intake::RecordIntake;
 pub use skip::{Skip, Skips};
 pub use survey::{Job, RunJobs, in_turn};

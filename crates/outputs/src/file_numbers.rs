@@ -39,6 +39,7 @@ impl FileNumbers {
             }
             PieceKind::Line
             | PieceKind::Finding(_)
+            | PieceKind::FlowRecord(_)
             | PieceKind::Frame(_)
             | PieceKind::Certificates(_) => piece.kind,
         };

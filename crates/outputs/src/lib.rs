@@ -33,7 +33,9 @@ pub use error::{OutputError, SettingError};
 pub use event_counts::{AlertSeen, AlertTally, EventCounts, HostAlerts};
 pub use kinds::{fast, finding_files, packet_log};
 pub use line_file::{LineFile, dated};
-pub use output::{Destination, Format, Output, Piece, PieceKind, Pieces, Record, StatsTexts};
+pub use output::{
+    Destination, FlowRecordHead, Format, Output, Piece, PieceKind, Pieces, Record, StatsTexts,
+};
 pub use outputs::{Outputs, Survey};
 pub use packet_order::{LineBatch, WorkerOutputs};
 

@@ -241,7 +241,10 @@ impl Destination for LineFile {
         match piece.kind {
             PieceKind::Line | PieceKind::Finding(_) => self.line(piece.bytes),
             // What is no line has no place in a file of lines.
-            PieceKind::Frame(_) | PieceKind::FileRecord(_) | PieceKind::Certificates(_) => {}
+            PieceKind::FlowRecord(_)
+            | PieceKind::Frame(_)
+            | PieceKind::FileRecord(_)
+            | PieceKind::Certificates(_) => {}
         }
     }
 

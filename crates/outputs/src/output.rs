@@ -114,12 +114,26 @@ pub enum PieceKind {
     Line,
     /// The line of a finding of this id, its end included.
     Finding(FindingId),
+    /// A record for the behaviour engine: what decides its order among records of its moment, then the record as
+    /// [`gabion_record::packed`] writes it.
+    FlowRecord(FlowRecordHead),
     /// A frame for a capture file.
     Frame(FrameHead),
     /// The record of a stored file.
     FileRecord(FileRecordHead),
     /// A chain of certificates: a PEM text, then the text that names the flow and the certificate.
     Certificates(CertificatesHead),
+}
+
+/// What is known of a record for the behaviour engine without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowRecordHead {
+    /// Its moment.
+    At(TimeNs),
+    /// There is no record: the packet or flow has no addresses.
+    NoAddress,
+    /// There is no record: its moment is none that [`TimeNs`] can hold.
+    NoTime,
 }
 
 /// What a capture file says of a frame.

@@ -12,6 +12,7 @@ use crate::output::{Format, Piece, PieceKind, Pieces, Record};
 use gabion_record::Tree;
 use gabion_record::eve::Question;
 use gabion_record::json::Later;
+use gabion_runtime::fanout;
 
 /// What a batch holds.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +117,7 @@ impl LineBatch {
         let step = match piece.kind {
             PieceKind::Line => Step::Line(output),
             kind @ (PieceKind::Finding(_)
+            | PieceKind::FlowRecord(_)
             | PieceKind::Frame(_)
             | PieceKind::FileRecord(_)
             | PieceKind::Certificates(_)) => {
@@ -278,18 +280,8 @@ impl LineBatch {
 
 /// Hands the pieces of all batches on in packet order.
 pub(crate) fn merge(batches: &mut [LineBatch], to: &mut TakeInOrder<'_>) {
-    loop {
-        let mut least: Option<(Place, usize)> = None;
-        for (n, b) in batches.iter().enumerate() {
-            if let Some(next) = b.entries.get(b.taken.entries)
-                && least.is_none_or(|(at, _)| next.at < at)
-            {
-                least = Some((next.at, n));
-            }
-        }
-        let Some((at, n)) = least else { return };
-        batches[n].hand_on(at, to);
-    }
+    let place = |batch: &LineBatch| batch.entries.get(batch.taken.entries).map(|next| next.at);
+    fanout::merge(batches, place, |batch, at| batch.hand_on(at, to));
 }
 
 #[cfg(test)]

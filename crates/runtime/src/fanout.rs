@@ -4,7 +4,8 @@
 //! A [`Fanout`] starts workers and names them. Its owner asks it what happened ([`Fanout::poll`]) and which
 //! workers have stalled for too long ([`Fanout::overdue`]), and decides what follows; a worker that it loses
 //! ([`Fanout::lose`]) is never joined. The thread that feeds the workers shares [`Losses`] and waits for none that
-//! is lost ([`Losses::await_room`]).
+//! is lost ([`Losses::await_room`]). What workers return comes together in rounds ([`Rounds`]), and of a round in the
+//! order of places ([`merge`]), so that it is what one worker alone would have returned.
 //!
 //! ```
 //! use gabion_runtime::fanout::{Change, Fanout, Losses};
@@ -28,6 +29,7 @@
 use crate::channel::{Edge, Load, Sender};
 use crate::clock::now;
 use crate::supervisor::{Event, EventKind, Pulse, Supervisor, Worker};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -302,6 +304,104 @@ impl<T: Send + 'static> Fanout<T> {
     }
 }
 
+/// What workers return, put together round by round: a round is whole when no worker can add to it any more.
+///
+/// Each worker returns its parts in order of their rounds, and may leave rounds out.
+#[derive(Debug)]
+pub struct Rounds<T> {
+    losses: Losses,
+    /// Parts of rounds that are not whole yet, in the order in which they came.
+    waiting: BTreeMap<u64, Vec<T>>,
+    /// The round after that of each worker's last part.
+    past: Vec<u64>,
+    has_ended: Vec<bool>,
+    next: u64,
+}
+
+impl<T> Rounds<T> {
+    /// No round yet. A worker that is lost is waited for no more; what it returned before counts.
+    pub fn new(losses: Losses) -> Rounds<T> {
+        let workers = losses.workers();
+        Rounds {
+            losses,
+            waiting: BTreeMap::new(),
+            past: vec![0; workers],
+            has_ended: vec![false; workers],
+            next: 0,
+        }
+    }
+
+    /// Takes a worker's part of a round.
+    pub fn put(&mut self, worker: usize, round: u64, part: T) {
+        if let Some(past) = self.past.get_mut(worker) {
+            *past = round.saturating_add(1);
+        }
+        self.waiting.entry(round).or_default().push(part);
+    }
+
+    /// Takes a worker's part of the round after its last one.
+    pub fn put_next(&mut self, worker: usize, part: T) {
+        let round = self.past.get(worker).copied().unwrap_or_default();
+        self.put(worker, round, part);
+    }
+
+    /// Takes that a worker will return nothing more.
+    pub fn end(&mut self, worker: usize) {
+        if let Some(has_ended) = self.has_ended.get_mut(worker) {
+            *has_ended = true;
+        }
+    }
+
+    /// Workers that are not lost and have not come to their end.
+    pub fn unfinished(&self) -> impl Iterator<Item = usize> {
+        let is_open = |(at, has_ended): &(usize, &bool)| !**has_ended && !self.losses.is_lost(*at);
+        self.has_ended.iter().enumerate().filter(is_open).map(|(at, _)| at)
+    }
+
+    /// The first worker that may still add to the next round; none when the round is whole.
+    pub fn missing(&self) -> Option<usize> {
+        self.unfinished().find(|at| self.past.get(*at).is_some_and(|past| *past <= self.next))
+    }
+
+    /// The next round that has parts, if it is whole, with its number.
+    pub fn take_whole(&mut self) -> Option<(u64, Vec<T>)> {
+        while self.missing().is_none() {
+            let round = self.next;
+            match self.waiting.remove(&round) {
+                Some(parts) => {
+                    self.next += 1;
+                    return Some((round, parts));
+                }
+                None if self.waiting.is_empty() => return None,
+                None => self.next += 1,
+            }
+        }
+        None
+    }
+}
+
+/// Merges parts that are in order each: takes from the part whose next item has the least place, of equal ones from
+/// the first. `place` returns none when nothing is left of a part, and `take` takes at least one item of that place.
+pub fn merge<T, P: Ord>(
+    parts: &mut [T],
+    place: impl Fn(&T) -> Option<P>,
+    mut take: impl FnMut(&mut T, P),
+) {
+    loop {
+        let mut least: Option<(P, usize)> = None;
+        for (at, part) in parts.iter().enumerate() {
+            if let Some(place) = place(part)
+                && least.as_ref().is_none_or(|(least, _)| place < *least)
+            {
+                least = Some((place, at));
+            }
+        }
+        let Some((place, at)) = least else { return };
+        let Some(part) = parts.get_mut(at) else { return };
+        take(part, place);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -336,6 +436,39 @@ mod tests {
         assert!(all.overdue().is_empty());
         drop(go);
         assert_eq!(all.join(), [None]);
+    }
+
+    #[test]
+    fn a_round_is_whole_when_nobody_can_add_to_it() {
+        let losses = Losses::new(3);
+        let mut rounds = Rounds::new(losses.clone());
+        rounds.put_next(0, "a0");
+        rounds.put(2, 4, "c4");
+        assert_eq!((rounds.missing(), rounds.take_whole()), (Some(1), None));
+        // One that leaves rounds out adds nothing to them.
+        rounds.put(1, 3, "b3");
+        assert_eq!(rounds.take_whole(), Some((0, vec!["a0"])));
+        assert_eq!((rounds.missing(), rounds.take_whole()), (Some(0), None));
+        rounds.end(0);
+        assert_eq!(rounds.take_whole(), Some((3, vec!["b3"])));
+        assert_eq!(rounds.missing(), Some(1));
+        assert_eq!(rounds.unfinished().collect::<Vec<_>>(), [1, 2]);
+        losses.lose(1);
+        assert_eq!(rounds.take_whole(), Some((4, vec!["c4"])));
+        rounds.end(2);
+        assert_eq!((rounds.missing(), rounds.take_whole()), (None, None));
+    }
+
+    #[test]
+    fn parts_are_merged_by_place_and_of_equal_ones_the_first_leads() {
+        let mut parts = [(0, vec![1, 4, 4]), (1, vec![]), (2, vec![2, 4, 5])];
+        let mut seen = Vec::new();
+        let place = |(_, items): &(i32, Vec<i32>)| items.first().copied();
+        merge(&mut parts, place, |(part, items), at| {
+            assert_eq!(items.remove(0), at);
+            seen.push((at, *part));
+        });
+        assert_eq!(seen, [(1, 0), (2, 2), (4, 0), (4, 0), (4, 2), (5, 2)]);
     }
 
     #[test]

@@ -132,7 +132,10 @@ impl Destination for Sealer {
             PieceKind::Line | PieceKind::Finding(_) => {
                 self.seal(piece.bytes);
             }
-            PieceKind::Frame(_) | PieceKind::FileRecord(_) | PieceKind::Certificates(_) => {}
+            PieceKind::FlowRecord(_)
+            | PieceKind::Frame(_)
+            | PieceKind::FileRecord(_)
+            | PieceKind::Certificates(_) => {}
         }
     }
 }

@@ -262,7 +262,7 @@ pub(crate) fn attach(
     let name = o.inputs.first().cloned().unwrap_or_default();
     let mut sink = sink(o, existing, sealed)?;
     sink.set_address_book(known);
-    Ok(CaptureTap::attach(outputs, settings, &name, budget(o), sink)?)
+    Ok(CaptureTap::attach(outputs, settings, &name, budget(o), sink))
 }
 
 /// Ends a run over captures; `network` holds what the network engine reports of it.

@@ -3,8 +3,6 @@
 //! A flow counts as established when TCP's flags or packets of both sides say so, whatever its
 //! `state`: a flow that was closed in order was established before (Slips reads `closed` as not
 //! established).
-//!
-//! The same reader takes what our own network engine says of a capture, as lines in memory.
 
 use crate::field;
 use crate::format::{LogFormat, Seen};
@@ -13,7 +11,7 @@ use crate::skip::Skip;
 use gabion_record::Ip;
 use gabion_record::logs::{
     Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, Mac, Proto, Record, RuleAlert, Ssh,
-    Ssl, TimeNs,
+    Ssl, TimeNs, have_both_talked,
 };
 use gabion_record::saved;
 
@@ -583,7 +581,7 @@ fn conn<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Conn<'a> {
         other => other,
     };
     let is_tcp = Proto::from_name(get(Place::Proto)) == Proto::Tcp;
-    let flags = (get(Place::TcpToServer), get(Place::TcpToClient));
+    let flags = tcp_flags(get(Place::TcpToServer), get(Place::TcpToClient));
     Conn {
         service,
         knows_service: true,
@@ -593,29 +591,17 @@ fn conn<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Conn<'a> {
         orig_pkts,
         resp_pkts,
         state: get(Place::State),
-        is_established: is_established(is_tcp, flags, (orig_pkts, resp_pkts), get(Place::State)),
+        is_established: have_both_talked(is_tcp, flags, (orig_pkts, resp_pkts), get(Place::State)),
         src_mac: first_mac(get(Place::SrcMacs)),
         dst_mac: first_mac(get(Place::DstMacs)),
         ..Conn::default()
     }
 }
 
-/// Whether both sides talked: of TCP, the responder acknowledged a SYN and did not just reset; of
-/// others, both sent.
-fn is_established(is_tcp: bool, flags: (&[u8], &[u8]), packets: (u64, u64), state: &[u8]) -> bool {
-    const RST: u8 = 0x04;
-    const SYN: u8 = 0x02;
-    if !is_tcp {
-        return packets.0 > 0 && packets.1 > 0;
-    }
-    let hex =
-        |text: &[u8]| std::str::from_utf8(text).ok().and_then(|t| u8::from_str_radix(t, 16).ok());
-    match (hex(flags.0), hex(flags.1)) {
-        (Some(_), Some(theirs)) if theirs & SYN != 0 => true,
-        // A flow picked up in its middle has no SYN.
-        (Some(_), Some(theirs)) => theirs != 0 && theirs & RST == 0 && packets.1 > 1,
-        _ => state == b"established" || (packets.0 > 1 && packets.1 > 1),
-    }
+/// Flags of both directions, where both are written: two hex digits each.
+fn tcp_flags(to_server: &[u8], to_client: &[u8]) -> Option<(u8, u8)> {
+    let hex = |text| u8::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();
+    hex(to_server).zip(hex(to_client))
 }
 
 #[cfg(test)]

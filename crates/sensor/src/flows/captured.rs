@@ -1,46 +1,24 @@
 //! Captures into the behaviour engine: the network engine's flows and the records of protocols become
 //! flow records without a file between.
 //!
-//! The engine gets one more output, whose lines stay in memory. A flow is reported when it ends and
-//! stamped with its begin, so lines wait for earlier ones, up to an hour of event time and a bound of
-//! bytes. With several workers the network engine merges their lines by packet first; what comes here
-//! is always in the same order.
+//! The engine gets one more output, whose pieces are packed records ([`super::capture_records`]). A flow is reported
+//! when it ends and stamped with its begin, so records wait for earlier ones, up to an hour of event time and a bound
+//! of bytes. With several workers the network engine merges their pieces by packet first; what comes here is always in
+//! the same order.
 
+use super::capture_records::{FlowRecords, ORDER_LEN};
 use super::outcome::Ran;
 use super::sink::Sink;
 use crate::Error;
 use crate::limits::CAPTURE_WAITING_MAX;
 use gabion_behavior::{Engine, Settings};
 use gabion_flowlog::source::{self, is_read_once};
-use gabion_flowlog::{Format, InputReport, Intake};
-use gabion_outputs::{Destination, Outputs, Piece, PieceKind, eve};
+use gabion_flowlog::{InputReport, RecordIntake, Skip};
+use gabion_outputs::{Destination, FlowRecordHead, Output, Outputs, Piece, PieceKind};
 use gabion_record::logs::SECOND;
-use gabion_settings::read_yaml_text;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// What the engine is asked to report.
-const EVENTS: &str = "\
-ethernet: yes
-metadata: no
-types:
-  - flow
-  - alert
-  - dns
-  - http:
-      extended: yes
-  - tls:
-      custom: [subject, issuer, session_resumed, serial, fingerprint, sni, version, ja3, ja3s]
-  - ssh
-  - files:
-      force-hash: [md5, sha1]
-  - ftp
-  - dhcp:
-      extended: yes
-  - arp:
-      enabled: yes
-";
 
 /// The longest that a record waits for earlier ones: captures are finite, and a flow is reported when it
 /// ends.
@@ -93,7 +71,7 @@ pub fn is_capture(path: &Path) -> bool {
 }
 
 struct Taken {
-    intake: Intake,
+    intake: RecordIntake,
     engine: Engine,
     sink: Sink,
 }
@@ -114,34 +92,29 @@ pub struct TappedDone {
 impl CaptureTap {
     /// Takes all that outputs write from now on. The engine has `bytes` bytes for profiles; `name` stands for
     /// the captures in its report.
-    ///
-    /// # Errors
-    /// Only if the program's own list of records can't be read.
     pub fn attach(
         outputs: &mut Outputs,
         settings: Settings,
         name: &Path,
         bytes: usize,
         sink: Sink,
-    ) -> Result<CaptureTap, Error> {
-        let node = read_yaml_text("events", EVENTS)
-            .map_err(|e| Error::Lost(format!("events: {e}: report it")))?;
+    ) -> CaptureTap {
         let mut engine = Engine::with_budget(settings, None, bytes);
         if sink.keeps_windows() {
             engine.keep_windows();
         }
         let taken = Arc::new(Mutex::new(Taken {
-            intake: Intake::new(
+            intake: RecordIntake::new(
                 name,
-                Some(Format::Eve),
+                ORDER_LEN,
                 HORIZON_NS,
                 CAPTURE_WAITING_MAX.min(bytes / 8),
             ),
             engine,
             sink,
         }));
-        outputs.add(eve::events_output(&node, Records(Arc::clone(&taken))));
-        Ok(CaptureTap(taken, bytes))
+        outputs.add(Output::new(FlowRecords::default(), Records(Arc::clone(&taken))));
+        CaptureTap(taken, bytes)
     }
 
     /// All is read: decides what waits.
@@ -164,12 +137,15 @@ struct Records(Arc<Mutex<Taken>>);
 
 impl Destination for Records {
     fn write(&mut self, piece: &Piece<'_>) {
-        if piece.kind != PieceKind::Line {
-            return;
-        }
+        let PieceKind::FlowRecord(head) = piece.kind else { return };
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Taken { intake, engine, sink } = &mut *taken;
-        let _ = intake.line(piece.bytes.trim_ascii_end(), &mut |record| {
+        let ts = match head {
+            FlowRecordHead::At(ts) => ts,
+            FlowRecordHead::NoAddress => return intake.skip(Skip::NoAddress, 0),
+            FlowRecordHead::NoTime => return intake.skip(Skip::NoTime, 0),
+        };
+        let _ = intake.take(ts, piece.bytes, &mut |record| {
             engine.record(record, &mut |finding| sink.take(finding));
             if engine.has_kept() {
                 sink.keep(engine.take_kept());
@@ -186,16 +162,6 @@ impl Destination for Records {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_asked_of_the_engine_is_known_to_it() {
-        let node = read_yaml_text("events", EVENTS).unwrap();
-        let settings = gabion_outputs::eve::EveSettings::read(&node, None);
-        for name in ["flow", "alert", "dns", "http", "tls", "ssh", "files", "ftp", "dhcp", "arp"] {
-            assert!(settings.type_node(name).is_some(), "{name}");
-        }
-        assert!(settings.ethernet);
-    }
 
     #[test]
     fn captures_are_known_by_their_first_bytes() {

@@ -1,5 +1,6 @@
 //! Runs over flows: logs, exporters and what captures report go through the behaviour engine.
 
+mod capture_records;
 mod captured;
 mod checkpoint;
 mod exporters;
