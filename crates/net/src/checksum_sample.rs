@@ -89,7 +89,7 @@ impl ChecksumSample {
     }
 
     /// Number of the frame from which `auto` ignores checksums.
-    pub fn given_up_at(&self) -> Option<u64> {
+    pub fn abandoned_at(&self) -> Option<u64> {
         (1..u64::MAX).contains(&self.ignored_from).then_some(self.ignored_from)
     }
 }

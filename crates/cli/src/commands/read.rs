@@ -392,7 +392,7 @@ fn judge(done: &PacketsDone, outputs: &Outputs, o: &ReadOptions) -> Exit {
     if done.is_stopped && !done.is_terminated {
         exit = Exit::Interrupted;
     }
-    if done.lost_workers > 0 {
+    if done.has_lost_threads() {
         exit = Exit::Internal;
     }
     if let Err(fault) = check_balance(done) {

@@ -18,8 +18,8 @@ use gabion_record::Tree;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::{
-    Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, RELOAD, Trouble, Watch,
-    check_balance, finish_packets, ledger_in_short, needs_one_worker, open_packet_log,
+    Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, RELOAD, Watch, check_balance,
+    finish_packets, ledger_in_short, needs_one_worker, open_packet_log,
 };
 use gabion_settings::{
     EngineMode, Messages, RuleRequest, WorkerPlan, build_engine, built_in_configuration,
@@ -415,9 +415,9 @@ struct Spoken<'a>(&'a mut EngineLog);
 
 impl Watch for Spoken<'_> {
     fn incident(&mut self, incident: &Incident) {
-        match incident.kind {
-            Trouble::Stalled | Trouble::Recovered => self.0.warning("threads", &incident.line()),
-            Trouble::Failed | Trouble::GivenUp => self.0.error("threads", &incident.line()),
+        match incident.kind.is_loss() {
+            false => self.0.warning("threads", &incident.line()),
+            true => self.0.error("threads", &incident.line()),
         }
     }
 
@@ -557,13 +557,13 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
             return 1;
         }
     };
-    let mut code = i32::from(done.lost_workers > 0);
+    let mut code = i32::from(done.has_lost_threads());
     for input in &done.inputs {
         code |= i32::from(!log_input(input, log));
     }
     if done.is_stopped {
         log.notice("suricata", "Signal Received.  Stopping engine.");
-    } else if is_deleting(config) && done.lost_workers == 0 {
+    } else if is_deleting(config) && !done.has_lost_threads() {
         done.inputs.iter().for_each(|input| delete(input, log));
     }
     if o.profile_rules

@@ -22,6 +22,9 @@ pub(crate) enum ActedFault {
     },
 }
 
+/// The number of the thread that reads for several workers.
+pub(crate) const READER: usize = usize::MAX;
+
 pub(crate) fn act(fault: Option<ActedFault>, n: usize, first: u64) {
     match fault {
         Some(ActedFault::Panic { worker, from }) if worker == n && first >= from => {

@@ -11,17 +11,27 @@ pub enum Trouble {
     Recovered,
     /// It panicked.
     Failed,
+    /// The thread that reads for all workers panicked.
+    ReaderFailed,
     /// It made no progress for too long.
     GivenUp,
 }
 
 impl Trouble {
+    /// Whether what it had to do is lost.
+    pub fn is_loss(self) -> bool {
+        match self {
+            Trouble::Stalled | Trouble::Recovered => false,
+            Trouble::Failed | Trouble::ReaderFailed | Trouble::GivenUp => true,
+        }
+    }
+
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Trouble::Stalled => "stalled",
             Trouble::Recovered => "recovered",
-            Trouble::Failed => "failed",
+            Trouble::Failed | Trouble::ReaderFailed => "failed",
             Trouble::GivenUp => "abandoned",
         }
     }
@@ -47,6 +57,9 @@ impl Incident {
             Trouble::Recovered => format!("{worker}: {kind}: {message}"),
             Trouble::Failed | Trouble::GivenUp => {
                 format!("{worker}: {kind}: {message}: its packets are shed, report this")
+            }
+            Trouble::ReaderFailed => {
+                format!("{worker}: {kind}: {message}: how much was read is not known, report this")
             }
         }
     }

@@ -11,6 +11,7 @@ mod input;
 mod opened_once;
 mod packet_log;
 mod parallel;
+mod reader;
 mod run;
 mod single;
 mod stats;

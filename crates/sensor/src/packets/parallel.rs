@@ -12,30 +12,27 @@
 //! continue. So is one that stalls, after it was waited for a while.
 
 use super::arrivals::Queue;
-use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in};
+use super::capture::{BATCH, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
-use super::input::{Input, InputDone};
-use super::opened_once::OpenedOnce;
+use super::input::Input;
+use super::reader::{self, Batch, NOBODY, Reader, Reading, Work};
 use super::run::{Done, Run, WorkerEnd};
-use crate::limits::{
-    FRAME_BATCHES_MAX, PENDING_FRAMES_MAX, SPARE_LINES_BYTES_MAX, SPARE_LINES_MAX,
-};
-use gabion_capture::filter::Filter;
-use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
+use super::single::{STALL_END, no_progress};
+use crate::limits::{PENDING_FRAMES_MAX, SPARE_LINES_BYTES_MAX, SPARE_LINES_MAX};
 use gabion_flow::DefragCounters;
-use gabion_net::{Dealer, Engine, FragmentOutcome, Verdicts, Worker, WorkerBudgets, WorkerGroup};
+use gabion_net::{Dealer, Engine, Verdicts, Worker, WorkerBudgets, WorkerGroup};
 use gabion_outputs::{EventCounts, LineBatch, Outputs, WorkerOutputs};
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
 use gabion_rules::post::{PostMatch, TagScope};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::clock;
-use gabion_runtime::fanout::{Change, Fanout, Losses, Spares};
+use gabion_runtime::fanout::{Change, Fanout, Losses, Rounds, Spares, Stalls};
 #[cfg(not(test))]
 use gabion_runtime::limits::STALL_GRACE;
 use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{
-    Capacity, Load, Metrics, Pulse, Receiver, Sender, StopFlag, channel, processors,
+    Capacity, EventKind, Load, Metrics, Pulse, Receiver, Sender, channel, processors,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,65 +41,12 @@ use std::time::Duration;
 /// pages, which are returned to the system not far behind the reader: what lies further back would
 /// be read again.
 const TO_WORKER: Capacity = Capacity { items: 8_192, bytes: 2 << 20 };
-/// Batches after which workers hand their lines over: each time two threads are woken.
-const BATCHES_A_WRITE: u64 = 8;
 /// Lines and bytes under way from one worker.
 const FROM_WORKER: Capacity = Capacity { items: 65_536, bytes: 2 << 20 };
 #[cfg(test)]
 const STALL_GRACE: Duration = Duration::from_millis(100);
 /// How long one look for a message waits before events are looked at.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Frames that were read together.
-struct Batch {
-    bytes: Arc<CaptureBytes>,
-    frames: Vec<FrameRef>,
-    /// The worker of each frame; [`NOBODY`] where none is given it.
-    owners: Vec<u8>,
-    /// Of frames with fragments, by their place: what happened to the fragments.
-    fragments: Vec<(usize, Box<[FragmentOutcome]>)>,
-    /// Number of the first frame.
-    first: u64,
-    /// Number of the first frame of the run whose checksums are ignored.
-    ignored_from: u64,
-    /// The clock at each frame.
-    agreed: Vec<Agreed>,
-    /// The latest time of a frame that is no stray, in nanoseconds.
-    latest_ns: u64,
-    /// The capture, when it is another than before.
-    capture: Option<String>,
-    /// Lines are handed over after it.
-    is_written: bool,
-    /// More must be waited for: what was found so far is to be seen meanwhile.
-    is_last_for_now: bool,
-}
-
-impl Batch {
-    /// What happened to the fragments of the frame at this place.
-    fn fragments_of(&self, place: usize) -> Option<&[FragmentOutcome]> {
-        let at = self.fragments.binary_search_by_key(&place, |(place, _)| *place).ok()?;
-        self.fragments.get(at).map(|(_, outcomes)| &**outcomes)
-    }
-}
-
-/// No worker's number.
-const NOBODY: u8 = u8::MAX;
-
-/// A batch on its way to one worker: its own frames and their bytes count.
-struct Work {
-    batch: Arc<Batch>,
-    items: u64,
-    bytes: u64,
-}
-
-impl Load for Work {
-    fn items(&self) -> u64 {
-        self.items
-    }
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-}
 
 /// One worker's lines for some batches.
 struct Lines {
@@ -118,24 +62,6 @@ impl Load for Lines {
     fn bytes(&self) -> u64 {
         self.batch.bytes() as u64
     }
-}
-
-/// Where the reader stands, and which workers it need not serve any more.
-struct Reading {
-    losses: Losses,
-    position: Position,
-}
-
-/// What the reader left behind.
-struct ReaderEnd {
-    cpu: Duration,
-    inputs: Vec<InputDone>,
-    reader: Ledger,
-    entry: Ledger,
-    clock: ClockCounts,
-    is_stopped: bool,
-    defrag: DefragCounters,
-    checksums_ignored_from: Option<u64>,
 }
 
 /// A worker as the writing thread sees it.
@@ -240,19 +166,18 @@ impl Run<'_> {
             edges.push(edge);
         }
         let reading = Arc::new(Reading { losses, position: Position::default() });
-        let reader = {
-            let mut inputs = Queue::new(inputs, self.arrivals.clone());
-            let stop = self.stop.clone();
-            let mut dealer =
-                Dealer::new(Arc::clone(self.engine), pools.defrag.leaf("reader", None));
-            let filter = self.filter.clone();
-            let opened = Arc::clone(&self.opened);
-            let reading = Arc::clone(&reading);
-            std::thread::Builder::new().name("reader".to_string()).spawn(move || {
-                let filter = filter.as_deref();
-                read(&mut inputs, &mut dealer, &to_workers, &stop, filter, &opened, &reading)
-            })?
+        let reader = Reader {
+            inputs: Queue::new(inputs, self.arrivals.clone()),
+            dealer: Dealer::new(Arc::clone(self.engine), pools.defrag.leaf(reader::NAME, None)),
+            workers: to_workers,
+            stop: self.stop.clone(),
+            filter: self.filter.clone(),
+            opened: Arc::clone(&self.opened),
+            reading: Arc::clone(&reading),
+            #[cfg(test)]
+            fault: self.fault,
         };
+        let reader = fanout.spawn_other(reader::NAME, move |pulse| reader.run(pulse))?;
         let mut writer = Writer {
             run: self,
             outputs,
@@ -263,23 +188,26 @@ impl Run<'_> {
             spare,
             verdicts: Verdicts::new(Arc::clone(self.engine)),
             incidents: Vec::new(),
+            reader_stalls: Stalls::new(1, STALL_END),
+            is_reader_lost: false,
             is_flush_due: false,
         };
         let before = clock::thread_cpu();
         writer.write(watch);
         let writing = clock::thread_cpu().saturating_sub(before);
-        let Writer { fanout, verdicts, incidents, .. } = writer;
+        let Writer { fanout, verdicts, incidents, is_reader_lost, .. } = writer;
         let lost_workers = u32::try_from(fanout.losses().count()).unwrap_or(u32::MAX);
         let memory = Some(self.budget.report());
         let mut done = Done { lost_workers, memory, incidents, ..Done::default() };
         let mut defrag = DefragCounters::default();
-        if let Ok(end) = reader.join() {
+        done.is_reader_lost = is_reader_lost;
+        if let Some(end) = reader.join() {
             done.inputs = end.inputs;
             done.is_stopped = end.is_stopped;
             defrag = end.defrag;
             done.checksums_ignored_from = end.checksums_ignored_from;
             done.clock = end.clock;
-            done.threads.push(("reader".to_string(), end.cpu));
+            done.threads.push((reader::NAME.to_string(), end.cpu));
             done.ledgers.add("reader", None, &end.reader);
             done.ledgers.add("engine", None, &end.entry);
         }
@@ -442,130 +370,6 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
     }
 }
 
-/// The reader thread: cuts captures into batches and gives each to every worker.
-fn read(
-    inputs: &mut Queue,
-    dealer: &mut Dealer,
-    workers: &[Sender<Work>],
-    stop: &StopFlag,
-    filter: Option<&Filter>,
-    opened: &OpenedOnce,
-    reading: &Reading,
-) -> ReaderEnd {
-    let mut end = ReaderEnd {
-        cpu: Duration::ZERO,
-        inputs: Vec::new(),
-        reader: Ledger::new(),
-        entry: Ledger::new(),
-        clock: ClockCounts::default(),
-        is_stopped: false,
-        defrag: DefragCounters::default(),
-        checksums_ignored_from: None,
-    };
-    let (mut number, mut batches) = (0, 0);
-    let mut clock = AgreedClock::default();
-    let mut checksums = dealer.checksum_sample();
-    while let Some((at, input)) = inputs.next(stop, &Pulse::unwatched(), &mut || ()) {
-        let mut capture = Some(input.path.display().to_string());
-        let mut take = |block: FrameBlock<'_>, record_outcome: &mut dyn FnMut(&FrameRef, Entry)| {
-            batches += 1;
-            let is_written = batches % BATCHES_A_WRITE == 0
-                || block.frames.len() < BATCH
-                || block.is_last_for_now;
-            hand_out(
-                block,
-                dealer,
-                (capture.take(), is_written),
-                workers,
-                &reading.losses,
-                record_outcome,
-            );
-        };
-        let mut see = |to, len| reading.position.set(at, to, len);
-        let mut one = OneInput {
-            number: &mut number,
-            clock: &mut clock,
-            checksums: &mut checksums,
-            reader: &mut end.reader,
-            entry: &mut end.entry,
-            stop,
-            opened,
-            filter,
-            pulse: &Pulse::unwatched(),
-        };
-        let (done, is_stopped) = one.read(&input, &mut take, &mut see);
-        end.is_stopped |= is_stopped;
-        inputs.done(done, &mut end.inputs);
-    }
-    end.is_stopped |= inputs.is_cut(stop);
-    end.defrag = dealer.defrag_counters();
-    end.clock = clock.counts();
-    end.checksums_ignored_from = checksums.given_up_at();
-    end.cpu = clock::thread_cpu();
-    end
-}
-
-/// Gives a block of frames to the workers.
-fn hand_out(
-    block: FrameBlock<'_>,
-    dealer: &mut Dealer,
-    (capture, is_written): (Option<String>, bool),
-    workers: &[Sender<Work>],
-    losses: &Losses,
-    record_outcome: &mut dyn FnMut(&FrameRef, Entry),
-) {
-    let mut owners = Vec::with_capacity(block.frames.len());
-    let mut shares = vec![(0, 0); workers.len()];
-    let mut latest_ns = 0;
-    let mut fragments = Vec::new();
-    for (place, (r, agreed)) in block.frames.iter().zip(block.agreed).enumerate() {
-        let number = block.first + place as u64;
-        let dealt = dealer.deal(&frame_in(r, block.bytes, number, *agreed, block.ignored_from));
-        let owner = dealt.map(|dealt| {
-            fragments.extend(dealt.fragments.map(|outcomes| (place, outcomes)));
-            owner(dealt.key, workers.len())
-        });
-        if owner.is_some() && r.ts_ns <= agreed.ns {
-            latest_ns = latest_ns.max(r.ts_ns);
-        }
-        match owner.and_then(|n| Some((n, shares.get_mut(n)?))) {
-            Some((n, _)) if losses.is_lost(n) => record_outcome(r, Entry::Lost),
-            Some((_, (items, bytes))) => {
-                *items += 1;
-                *bytes += u64::from(r.len);
-                record_outcome(r, Entry::Taken);
-            }
-            None => record_outcome(r, Entry::Unsupported),
-        }
-        owners.push(owner.and_then(|n| u8::try_from(n).ok()).unwrap_or(NOBODY));
-    }
-    let batch = Arc::new(Batch {
-        bytes: Arc::clone(block.bytes),
-        frames: std::mem::replace(block.frames, Vec::with_capacity(BATCH)),
-        owners,
-        fragments,
-        first: block.first,
-        ignored_from: block.ignored_from,
-        agreed: block.agreed.to_vec(),
-        latest_ns,
-        capture,
-        is_written,
-        is_last_for_now: block.is_last_for_now,
-    });
-    for (n, (to, (items, bytes))) in workers.iter().zip(shares).enumerate() {
-        let has_room = losses.await_room(n, to, (items, bytes), FRAME_BATCHES_MAX);
-        if items > 0 || has_room {
-            // What a lost worker does not take any more is shed in the edge's ledger.
-            let _ = to.try_send(Work { batch: Arc::clone(&batch), items, bytes });
-        }
-    }
-}
-
-/// The worker of a key: the high bits of a product are fair for any number of workers.
-fn owner(key: u32, workers: usize) -> usize {
-    ((u64::from(key) * workers as u64) >> 32) as usize
-}
-
 /// Writes what the workers send, in packet order, and watches over them.
 struct Writer<'a> {
     run: &'a Run<'a>,
@@ -577,6 +381,8 @@ struct Writer<'a> {
     spare: Spares<LineBatch>,
     verdicts: Verdicts,
     incidents: Vec<Incident>,
+    reader_stalls: Stalls,
+    is_reader_lost: bool,
     /// What was written is to be seen before more comes.
     is_flush_due: bool,
 }
@@ -584,15 +390,17 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Writes until all workers are through.
     fn write(&mut self, watch: &mut dyn Watch) {
+        let mut rounds = Rounds::new(self.fanout.losses().clone());
         let mut batches: Vec<LineBatch> = Vec::with_capacity(self.members.len());
         loop {
-            batches.clear();
-            for n in 0..self.members.len() {
-                batches.extend(self.next(n, watch));
+            while let Some(n) = rounds.missing() {
+                match self.next(n, watch) {
+                    Some(lines) => rounds.put_next(n, lines),
+                    None => rounds.end(n),
+                }
             }
-            if batches.is_empty() {
-                break;
-            }
+            let Some((_, lines)) = rounds.take_whole() else { break };
+            batches.extend(lines);
             let verdicts = &mut self.verdicts;
             self.outputs.write(&mut batches, &mut |question| verdicts.ask(question));
             if std::mem::take(&mut self.is_flush_due) {
@@ -639,9 +447,19 @@ impl Writer<'_> {
         }
     }
 
-    /// Says what happened to a worker and keeps it.
+    /// Reports what happened to a worker and keeps it.
     fn report(&mut self, watch: &mut dyn Watch, n: usize, kind: Trouble, message: String) {
-        let incident = Incident { worker: format!("worker {n}"), kind, message };
+        self.report_thread(watch, self.fanout.name_of(n), kind, message);
+    }
+
+    fn report_thread(
+        &mut self,
+        watch: &mut dyn Watch,
+        worker: String,
+        kind: Trouble,
+        message: String,
+    ) {
+        let incident = Incident { worker, kind, message };
         watch.incident(&incident);
         self.incidents.push(incident);
     }
@@ -667,7 +485,34 @@ impl Writer<'_> {
         self.group.give_up(n);
     }
 
-    /// Reports what happened to workers.
+    /// Reports what happened to the reader. Nobody could read in its place: when it does not come back for long, the
+    /// run ends.
+    fn reader_events(&mut self, watch: &mut dyn Watch) {
+        for event in self.fanout.take_others() {
+            let was_stalled = self.reader_stalls.take(0, event.kind);
+            let (kind, message) = match event.kind {
+                EventKind::Finished if was_stalled => {
+                    (Trouble::Recovered, "came to its end".to_string())
+                }
+                EventKind::Finished => continue,
+                EventKind::Panicked => {
+                    self.is_reader_lost = true;
+                    (Trouble::ReaderFailed, event.message)
+                }
+                EventKind::Stalled => (Trouble::Stalled, event.message),
+                EventKind::Recovered => (Trouble::Recovered, event.message),
+            };
+            self.report_thread(watch, event.name, kind, message);
+        }
+        if self.reader_stalls.is_overdue(0) {
+            self.outputs.flush_lines();
+            let message = no_progress("nobody else reads");
+            self.report_thread(watch, reader::NAME.to_string(), Trouble::GivenUp, message);
+            std::process::exit(i32::from(self.run.lost_code));
+        }
+    }
+
+    /// Reports what happened to workers and to the reader.
     fn events(&mut self, watch: &mut dyn Watch) {
         while let Some((n, change)) = self.fanout.poll() {
             let is_reported = |m: &mut Member| std::mem::take(&mut m.is_stall_reported);
@@ -699,15 +544,17 @@ impl Writer<'_> {
                 }
             }
         }
+        self.reader_events(watch);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packets::acted_fault::ActedFault;
+    use crate::packets::acted_fault::{ActedFault, READER};
     use crate::packets::incidents::Unwatched;
     use gabion_record::ledger::ShedReason;
+    use gabion_runtime::StopFlag;
     use gabion_settings::{EngineMode, RuleFile, WorkerPlan};
     use std::path::Path;
 
@@ -814,6 +661,31 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         ran.done.ledgers.balance().unwrap();
         assert_eq!(kinds(&ran), [Trouble::Stalled, Trouble::GivenUp]);
         assert!(said_in_stats(&ran, "\"workers\":{\"stalled\":1,\"given_up\":1}"));
+    }
+
+    /// Nobody can read in its place, but what it read before is inspected, and the run is not taken for whole.
+    #[test]
+    fn a_reader_that_panics_is_reported_and_what_it_read_is_inspected() {
+        let fault = ActedFault::Panic { worker: READER, from: 300 };
+        let ran = run(&demo(), ACROSS, 2, Some(fault));
+        assert_eq!(kinds(&ran), [Trouble::ReaderFailed]);
+        let line = ran.done.incidents[0].line();
+        assert!(line.starts_with("reader: failed: acted out at "), "{line}");
+        assert!(ran.done.is_reader_lost && ran.done.has_lost_threads());
+        assert_eq!(ran.done.lost_workers, 0);
+        assert!((1..1264).contains(&ran.done.counters.packets), "{}", ran.done.counters.packets);
+        assert!(said_in_stats(&ran, "\"workers\":{\"reader_failed\":1}"));
+        crate::packets::ending::check_balance(&ran.done).unwrap();
+    }
+
+    #[test]
+    fn a_reader_that_stalls_is_reported_and_so_is_its_return() {
+        let fault = ActedFault::Pause { worker: READER, at: 300, millis: 2300 };
+        let ran = run(&demo(), ACROSS, 2, Some(fault));
+        assert_eq!(kinds(&ran), [Trouble::Stalled, Trouble::Recovered]);
+        assert!(ran.done.incidents.iter().all(|i| i.worker == "reader"));
+        assert!(!ran.done.has_lost_threads());
+        assert_eq!(ran.done.counters.packets, 1264);
     }
 
     fn kinds(ran: &Ran) -> Vec<Trouble> {

@@ -56,6 +56,8 @@ pub struct Done {
     pub is_terminated: bool,
     /// Workers that were lost on the way.
     pub lost_workers: u32,
+    /// The thread that reads for several workers was lost: how much was read is not known.
+    pub is_reader_lost: bool,
     /// What happened to workers that should not.
     pub incidents: Vec<Incident>,
     /// Processor time of each thread that read, worked or wrote.
@@ -89,6 +91,11 @@ impl WorkerEnd {
 }
 
 impl Done {
+    /// Whether a thread was lost: the run is not whole.
+    pub fn has_lost_threads(&self) -> bool {
+        self.lost_workers > 0 || self.is_reader_lost
+    }
+
     /// Enters what the workers left behind, each with its number.
     pub(crate) fn enter(&mut self, ends: &[(u16, WorkerEnd)], run: &Run<'_>, outputs: &Outputs) {
         for (n, end) in ends {
@@ -108,6 +115,7 @@ impl Done {
             ("workers.stalled", Trouble::Stalled),
             ("workers.recovered", Trouble::Recovered),
             ("workers.failed", Trouble::Failed),
+            ("workers.reader_failed", Trouble::ReaderFailed),
             ("workers.given_up", Trouble::GivenUp),
         ] {
             let times = self.incidents.iter().filter(|i| i.kind == kind).count() as u64;

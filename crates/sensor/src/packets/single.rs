@@ -23,9 +23,15 @@ use std::time::Duration;
 /// How long one look for an event waits.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a stalled worker is waited for. Nothing else could continue, so it is long.
-const STALL_END: Duration = Duration::from_secs(60);
+pub(super) const STALL_END: Duration = Duration::from_secs(60);
 /// The worker's name.
 const NAME: &str = "worker 0";
+
+/// Why a run ends whose only thread of a kind has stalled.
+pub(super) fn no_progress(why: &str) -> String {
+    let seconds = STALL_END.as_secs();
+    format!("no progress for {seconds} s, and {why}; what is not yet in the outputs is lost")
+}
 
 /// Budgets of a worker's tables below the pool, each with the limit of the configuration.
 fn worker_budgets(pool: &BudgetPool, engine: &Engine) -> WorkerBudgets {
@@ -140,10 +146,7 @@ impl Run<'_> {
         self.answer_reload(watching.watch);
         shared.position.report_to(watching.watch);
         if watching.stalls.is_overdue(0) {
-            let message = format!(
-                "no progress for {} s, and no other worker is left; what is not yet in the outputs is lost",
-                STALL_END.as_secs()
-            );
+            let message = no_progress("no other worker is left");
             watching.report(Trouble::GivenUp, message);
             std::process::exit(i32::from(self.lost_code));
         }
@@ -217,7 +220,7 @@ impl Run<'_> {
             outputs.reopen();
         }
         done.clock = clock.counts();
-        done.checksums_ignored_from = checksums.given_up_at();
+        done.checksums_ignored_from = checksums.abandoned_at();
         done.memory = Some(self.budget.report());
         done.ledgers.add("reader", None, &reader);
         done.ledgers.add("engine", None, &entry);

@@ -93,8 +93,7 @@ pub(crate) fn run<S: Source + 'static>(
     let reader = fanout
         .spawn_other("reader", move |pulse| read(source, reader, pulse))
         .map_err(Error::Threads)?;
-    let mut writer =
-        Writer::new(Arc::clone(&known), (plan.workers, count), Arc::clone(&past), spare_found);
+    let mut writer = Writer::new(Arc::clone(&known), count, Arc::clone(&past), spare_found);
     let mut watch = Watch { fanout, failed_reader: None, say };
     write(&found, &past, &mut writer, &mut watch, &mut back, sink);
     // What waits is reported by the run that continues from the checkpoint.

@@ -6,7 +6,7 @@ use crate::flows::checkpoint::Tag;
 use crate::flows::sink::Sink;
 use gabion_behavior::stages::{Back, Opened, Placed, Section};
 use gabion_record::logs::TimeNs;
-use std::collections::BTreeMap;
+use gabion_runtime::fanout::{self, Rounds};
 use std::sync::{Arc, PoisonError};
 
 /// Bytes of findings of a batch whose room is used again.
@@ -16,10 +16,7 @@ const FOUND_KEPT_BYTES: usize = 2 * BATCH_BYTES;
 pub(super) struct Writer {
     known: Arc<Workers>,
     /// Parts of batches that are not whole yet.
-    waiting: BTreeMap<u64, Vec<Part>>,
-    /// The batch each worker gave last, and whether it came to its end.
-    given: Vec<(Option<u64>, bool)>,
-    next: u64,
+    batches: Rounds<Part>,
     /// The batch that ends the checkpoint under way.
     saving_until: Option<u64>,
     shards: usize,
@@ -32,15 +29,13 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         known: Arc<Workers>,
-        (workers, shards): (usize, usize),
+        shards: usize,
         past: SharedSide,
         spare: SpareFound,
     ) -> Writer {
         Writer {
+            batches: Rounds::new(known.losses.clone()),
             known,
-            waiting: BTreeMap::new(),
-            given: vec![(None, false); workers],
-            next: 0,
             saving_until: None,
             shards,
             past,
@@ -56,10 +51,11 @@ impl Writer {
             sink.limits.merge(&part.limits);
             return;
         }
-        if let Some(given) = self.given.get_mut(part.worker) {
-            *given = (Some(part.batch), part.is_end);
+        let (worker, is_end) = (part.worker, part.is_end);
+        self.batches.put(worker, part.batch, part);
+        if is_end {
+            self.batches.end(worker);
         }
-        self.waiting.entry(part.batch).or_default().push(part);
         self.merge(back, sink);
     }
 
@@ -81,32 +77,19 @@ impl Writer {
 
     /// Workers that are not known to be lost and did not come to their end.
     pub(super) fn unfinished(&self) -> Vec<usize> {
-        let is_open = |w: &usize| !self.is_lost(*w) && !self.given.get(*w).is_some_and(|g| g.1);
-        (0..self.given.len()).filter(is_open).collect()
+        self.batches.unfinished().collect()
     }
 
     /// Whether all that are left came to their end.
     pub(super) fn is_done(&self) -> bool {
-        (0..self.given.len()).all(|w| self.is_lost(w) || self.given.get(w).is_some_and(|g| g.1))
+        self.batches.unfinished().next().is_none()
     }
 
     /// Writes the batches that are whole.
     fn merge(&mut self, back: &mut Back, sink: &mut Sink) {
-        loop {
-            let has = |w: usize| self.given.get(w).is_some_and(|g| g.0 >= Some(self.next));
-            if !(0..self.given.len()).all(|w| has(w) || self.is_lost(w)) {
-                return;
-            }
-            let Some(parts) = self.waiting.remove(&self.next) else {
-                if self.waiting.is_empty() {
-                    return;
-                }
-                self.next += 1;
-                continue;
-            };
-            self.learn(back);
-            self.begin_save(sink);
-            self.next += 1;
+        while let Some((batch, parts)) = self.batches.take_whole() {
+            self.learn(batch, back);
+            self.begin_save(batch, sink);
             let start = parts.first().map_or_else(TimeNs::default, |p| p.start);
             let (mut found, mut kept) = (Vec::new(), Vec::new());
             for part in parts {
@@ -117,7 +100,12 @@ impl Writer {
                     sink.save(Tag::Engine(Section::Shard(shard)), &bytes);
                 }
             }
-            merged(&mut found, |placed| back.take(placed, start, &mut |f| sink.take(f)));
+            fanout::merge(&mut found, Opened::place, |opened, _| {
+                if let Some(placed) = opened.current() {
+                    back.take(placed, start, &mut |f| sink.take(f));
+                }
+                opened.advance();
+            });
             for opened in found {
                 let (found, room) = opened.into_room();
                 self.rooms.extend(room);
@@ -129,7 +117,7 @@ impl Writer {
             back.catch_up();
             back.turned(&mut |finding| sink.take(finding));
             kept.into_iter().for_each(|kept| sink.keep(kept));
-            if self.saving_until.is_some_and(|until| until < self.next) {
+            if self.saving_until.is_some_and(|until| until <= batch) {
                 self.saving_until = None;
                 let mut bytes = Vec::new();
                 back.save(&mut bytes);
@@ -140,9 +128,9 @@ impl Writer {
     }
 
     /// Begins the checkpoint whose first batch has come.
-    fn begin_save(&mut self, sink: &mut Sink) {
+    fn begin_save(&mut self, batch: u64, sink: &mut Sink) {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(save) = past.saves.pop_front_if(|save| save.batch <= self.next) else { return };
+        let Some(save) = past.saves.pop_front_if(|save| save.batch <= batch) else { return };
         drop(past);
         self.saving_until = Some(save.batch + 1 + self.shards as u64);
         sink.begin_save();
@@ -151,25 +139,14 @@ impl Writer {
         sink.save(Tag::Engine(Section::Front), &save.front);
     }
 
-    /// Reports what batches up to the next one taught the whitelist, and which windows began in them.
-    fn learn(&self, back: &mut Back) {
+    /// Reports what batches up to this one taught the whitelist, and which windows began in them.
+    fn learn(&self, until: u64, back: &mut Back) {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((_, learned)) = past.learned.pop_front_if(|(batch, _)| *batch <= self.next) {
+        while let Some((_, learned)) = past.learned.pop_front_if(|(batch, _)| *batch <= until) {
             back.learn(learned);
         }
-        while let Some((_, turns)) = past.turns.pop_front_if(|(batch, _)| *batch <= self.next) {
+        while let Some((_, turns)) = past.turns.pop_front_if(|(batch, _)| *batch <= until) {
             back.turn(turns);
         }
-    }
-}
-
-/// Takes what several workers found in the order of places. Each one's findings come in that order.
-fn merged(found: &mut [Opened], mut each: impl FnMut(&mut Placed)) {
-    while let Some(first) =
-        found.iter_mut().filter(|o| o.place().is_some()).min_by_key(|o| o.place())
-        && let Some(placed) = first.current()
-    {
-        each(placed);
-        first.advance();
     }
 }
