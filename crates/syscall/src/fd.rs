@@ -277,8 +277,9 @@ pub struct Fd {
     pub is_lower_layer: bool,
     /// It was closed at `execve` if that is asked for (`O_CLOEXEC`).
     pub is_cloexec: bool,
-    /// Memory of an earlier name, for the next one.
+    /// Memory of earlier names, for the next ones.
     spare: Text,
+    spare_raw: Text,
 }
 
 impl Fd {
@@ -289,10 +290,15 @@ impl Fd {
 
     /// Sets everything back but the memory of the names.
     fn reset(&mut self) {
-        self.raw_name = Text::default();
-        let name = std::mem::take(&mut self.name);
-        let spare = if name.is_empty() { std::mem::take(&mut self.spare) } else { name };
-        *self = Fd { spare, ..Fd::default() };
+        if self.raw_name.is_shared_with(&self.name) {
+            self.raw_name = Text::default();
+        }
+        let kept = |text: &mut Text, spare: &mut Text| {
+            std::mem::take(if text.is_empty() { spare } else { text })
+        };
+        let spare = kept(&mut self.name, &mut self.spare);
+        let spare_raw = kept(&mut self.raw_name, &mut self.spare_raw);
+        *self = Fd { spare, spare_raw, ..Fd::default() };
     }
 
     /// Sets the name.
@@ -336,6 +342,7 @@ impl Drop for Entry {
 #[derive(Debug, Default)]
 pub struct FdPool {
     held: Arc<AtomicU64>,
+    made: u64,
     free: Vec<Arc<Entry>>,
 }
 
@@ -343,6 +350,11 @@ impl FdPool {
     /// Bytes of all entries and tables in use, shared ones once.
     pub fn held(&self) -> u64 {
         self.held.load(Relaxed)
+    }
+
+    /// Entries that were given memory since the start; one that used the memory of a closed one does not count.
+    pub fn made(&self) -> u64 {
+        self.made
     }
 
     fn recycle(&mut self, mut entry: Arc<Entry>) {
@@ -355,7 +367,11 @@ impl FdPool {
     }
 
     fn take(&mut self) -> Arc<Entry> {
-        self.free.pop().unwrap_or_else(|| Arc::new(Entry::new(Fd::default(), &self.held)))
+        if let Some(entry) = self.free.pop() {
+            return entry;
+        }
+        self.made = self.made.saturating_add(1);
+        Arc::new(Entry::new(Fd::default(), &self.held))
     }
 }
 
@@ -468,7 +484,7 @@ impl FdTable {
             return false;
         };
         self.insert_with(pool, to, |entry| {
-            *entry = Fd { is_cloexec, spare: Text::default(), ..fd }
+            *entry = Fd { is_cloexec, spare: Text::default(), spare_raw: Text::default(), ..fd }
         });
         true
     }
@@ -543,9 +559,18 @@ pub fn write_ends(ends: &Ends, to: &mut Vec<u8>) {
 
 /// Sets a file's two names; they share their bytes if they are equal.
 pub fn set_names(texts: &Texts, fd: &mut Fd, name: &[u8], raw: &[u8]) {
-    fd.raw_name = Text::default();
+    if fd.raw_name.is_shared_with(&fd.name) {
+        fd.raw_name = Text::default();
+    }
     fd.set_name(texts, name);
-    fd.raw_name = texts.share(&fd.name, raw);
+    if raw == name {
+        fd.raw_name = fd.name.clone();
+        return;
+    }
+    if fd.raw_name.is_empty() {
+        std::mem::swap(&mut fd.raw_name, &mut fd.spare_raw);
+    }
+    texts.set(&mut fd.raw_name, raw);
 }
 
 #[cfg(test)]

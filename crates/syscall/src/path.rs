@@ -5,22 +5,43 @@
 
 use crate::limits::{PATH_BYTES_MAX, reached};
 
-/// Writes `folder` joined with `path` into `to`, which is emptied first. An absolute path stands alone. The folder ends
-/// with a slash; one that is not known is a word without one, to which the path is appended as it is.
-pub fn join(folder: &[u8], path: &[u8], to: &mut Vec<u8>) {
+/// A folder that paths are joined with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folder<'a> {
+    /// A path; a slash at its end is added where it has none.
+    Path(&'a [u8]),
+    /// A text that stands for a folder that is not known: a path is appended as it is.
+    Word(&'a [u8]),
+}
+
+/// Writes `folder` joined with `path` into `to`, which is emptied first. An absolute path stands alone.
+pub fn join(folder: Folder<'_>, path: &[u8], to: &mut Vec<u8>) {
     to.clear();
+    append_joined(folder, path, to);
+}
+
+/// Appends `folder` joined with `path` to `to`.
+pub fn append_joined(folder: Folder<'_>, path: &[u8], to: &mut Vec<u8>) {
+    let base = to.len();
+    let (folder, has_slash) = match folder {
+        Folder::Path(folder) => (folder, true),
+        Folder::Word(word) => (word, false),
+    };
     if path.first() == Some(&b'/') {
         to.push(b'/');
     } else {
         to.extend_from_slice(folder);
+        if has_slash && !folder.is_empty() && folder.last() != Some(&b'/') {
+            to.push(b'/');
+        }
     }
     let mut is_first = true;
     for component in path.split(|b| *b == b'/') {
         match component {
             b"" | b"." => continue,
-            b".." => remove_last(to),
+            b".." => remove_last(to, base),
             _ => {
-                if !is_first && to.last().is_some_and(|b| *b != b'/') {
+                if !is_first && to.len() > base && to.last() != Some(&b'/') {
                     to.push(b'/');
                 }
                 to.extend(component.iter().filter(|b| is_shown(**b)));
@@ -28,11 +49,11 @@ pub fn join(folder: &[u8], path: &[u8], to: &mut Vec<u8>) {
         }
         is_first = false;
     }
-    if to.len() > 1 && to.last() == Some(&b'/') {
+    if to.len() > base + 1 && to.last() == Some(&b'/') {
         to.pop();
     }
-    if !reached::PATH_BYTES_MAX.holds(to.len()) {
-        to.truncate(PATH_BYTES_MAX);
+    if !reached::PATH_BYTES_MAX.holds(to.len() - base) {
+        to.truncate(base + PATH_BYTES_MAX);
     }
 }
 
@@ -40,13 +61,14 @@ fn is_shown(byte: u8) -> bool {
     byte >= b' ' && byte != 0x7f
 }
 
-/// Removes the last component; the root stays the root.
-fn remove_last(path: &mut Vec<u8>) {
-    if path.len() > 1 && path.last() == Some(&b'/') {
+/// Removes the last component of what begins at `base`; the root stays the root.
+fn remove_last(path: &mut Vec<u8>, base: usize) {
+    if path.len() > base + 1 && path.last() == Some(&b'/') {
         path.pop();
     }
-    let at = path.iter().rposition(|b| *b == b'/');
-    path.truncate(at.map_or(0, |at| at + 1));
+    let own = path.get(base..).unwrap_or_default();
+    let kept = own.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+    path.truncate(base + kept);
 }
 
 /// The folder of a path: of `/a/b` it is `/a`, of `/a` it is `/`. `None` if the path has no slash.
@@ -69,7 +91,13 @@ mod tests {
 
     fn joined(folder: &str, path: &str) -> String {
         let mut to = b"old".to_vec();
-        join(folder.as_bytes(), path.as_bytes(), &mut to);
+        let word = folder.starts_with('<');
+        let folder = folder.as_bytes();
+        join(
+            if word { Folder::Word(folder) } else { Folder::Path(folder) },
+            path.as_bytes(),
+            &mut to,
+        );
         String::from_utf8(to).unwrap()
     }
 
@@ -77,6 +105,7 @@ mod tests {
     fn paths_are_joined_and_cleaned_by_their_text() {
         for (folder, path, expected) in [
             ("/srv/u/", "a", "/srv/u/a"),
+            ("/srv/u", "a", "/srv/u/a"),
             ("/srv/u/", "/etc//passwd", "/etc/passwd"),
             ("/srv/u/", "../../..", "/"),
             ("/srv/u/", "../../../etc/./x", "/etc/x"),

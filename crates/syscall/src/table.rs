@@ -39,6 +39,8 @@ pub struct TableCounts {
     pub added: u64,
     /// Entries removed because their thread ended.
     pub ended: u64,
+    /// Entries that another description of the same number replaced.
+    pub replaced: u64,
     /// Dead entries removed early because the table or its budget was full.
     pub shed_dead: u64,
     /// Idle entries removed because the table or its budget was full.
@@ -181,7 +183,7 @@ impl Threads {
         let (tid, pid, is_dead, is_reaper) =
             (thread.tid, thread.pid, thread.is_dead, thread.is_main() && thread.vpid == 1);
         if let Some(old) = self.find(tid) {
-            self.remove(old);
+            self.replace(old);
         }
         while self.by_tid.len() >= self.threads_max {
             if !self.shed_one(None) {
@@ -378,6 +380,12 @@ impl Threads {
         }
         self.shed.insert(tid);
         true
+    }
+
+    /// Removes an entry for another one of its number.
+    pub fn replace(&mut self, slot: Slot) {
+        self.remove(slot);
+        self.counts.replaced = self.counts.replaced.saturating_add(1);
     }
 
     /// Removes an entry and all links to it. Children that it still has lose their parent.

@@ -34,6 +34,11 @@ impl Text {
         self.0.as_ref().map_or(&[], |shared| shared.bytes.as_slice())
     }
 
+    /// Whether both refer to the same memory.
+    pub(crate) fn is_shared_with(&self, other: &Text) -> bool {
+        matches!((&self.0, &other.0), (Some(a), Some(b)) if Arc::ptr_eq(a, b))
+    }
+
     /// Whether it has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -62,6 +67,7 @@ impl fmt::Debug for Text {
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
     held: Arc<AtomicU64>,
+    made: Arc<AtomicU64>,
 }
 
 impl Texts {
@@ -70,12 +76,18 @@ impl Texts {
         self.held.load(Relaxed)
     }
 
+    /// Strings that were given memory since the start; one that used the memory of an earlier one does not count.
+    pub fn made(&self) -> u64 {
+        self.made.load(Relaxed)
+    }
+
     /// A new string of these bytes.
     pub fn make(&self, bytes: &[u8]) -> Text {
         if bytes.is_empty() {
             return Text(None);
         }
         let bytes = bytes.to_vec();
+        self.made.fetch_add(1, Relaxed);
         self.held.fetch_add(TEXT_COST.saturating_add(bytes.capacity() as u64), Relaxed);
         Text(Some(Arc::new(Shared { bytes, held: Arc::clone(&self.held) })))
     }

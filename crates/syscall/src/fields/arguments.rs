@@ -250,18 +250,8 @@ impl View<'_> {
         if name.is_empty() || name == b"<NA>" || name.first() == Some(&b'/') {
             return at;
         }
-        let mut full = Vec::new();
-        self.join(name, dirfd, &mut full);
-        to.extend_from_slice(&full);
+        path::append_joined(self.state.directory_of(dirfd), name, to);
         at
-    }
-
-    fn join(&self, name: &[u8], dirfd: i64, full: &mut Vec<u8>) {
-        let mut folder = Vec::new();
-        if name.first() != Some(&b'/') {
-            self.state.directory_of(dirfd, &mut folder);
-        }
-        path::join(&folder, name, full);
     }
 
     /// The place of the parameter that an argument names. Generic events have no parameters to show.
@@ -328,7 +318,7 @@ impl View<'_> {
         if !self.is_path_sure(name, dirfd) {
             return Err(Missing::Shed);
         }
-        text(scratch, |to| self.join(name, dirfd, to))
+        text(scratch, |to| path::append_joined(self.state.directory_of(dirfd), name, to))
     }
 }
 

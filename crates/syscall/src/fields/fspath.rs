@@ -78,11 +78,8 @@ impl View<'_> {
         if !self.is_path_sure(name, dirfd.unwrap_or(-1)) {
             return Err(Missing::Shed);
         }
-        let mut folder = Vec::new();
-        if name.first() != Some(&b'/') {
-            self.state.directory_of(dirfd.unwrap_or(-1), &mut folder);
-        }
-        text(scratch, |to| path::join(&folder, name, to))
+        let folder = self.state.directory_of(dirfd.unwrap_or(-1));
+        text(scratch, |to| path::append_joined(folder, name, to))
     }
 
     /// Fields of paths.
@@ -123,11 +120,8 @@ impl View<'_> {
                 if !self.is_path_sure(name, AT_FDCWD) {
                     return Err(Missing::Shed);
                 }
-                let mut folder = Vec::new();
-                if name.first() != Some(&b'/') {
-                    folder.extend_from_slice(self.state.cwd());
-                }
-                text(scratch, |to| path::join(&folder, name, to))
+                let folder = path::Folder::Path(self.state.cwd());
+                text(scratch, |to| path::append_joined(folder, name, to))
             }
             (
                 ids::FS_PATH_SOURCERAW,

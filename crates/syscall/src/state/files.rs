@@ -5,7 +5,8 @@ use gabion_scap::{Event, types};
 use super::{EventFd, State};
 use crate::decode::Raw;
 use crate::fd::{self, Fd, FdKind};
-use crate::path;
+use crate::path::{self, Folder};
+use crate::text::Texts;
 
 /// The descriptor that stands for the working directory (`AT_FDCWD`).
 pub(crate) const AT_FDCWD: i64 = -100;
@@ -78,21 +79,14 @@ pub(crate) fn enter_open<'a>(event: &Event<'a>) -> Option<EnterOpen<'a>> {
 }
 
 impl State {
-    /// Writes the directory that a descriptor stands for into `to`, as paths are joined with it.
-    pub(crate) fn directory_of(&self, dirfd: i64, to: &mut Vec<u8>) {
-        to.clear();
+    /// The directory that a descriptor stands for.
+    pub(crate) fn directory_of(&self, dirfd: i64) -> Folder<'_> {
         if dirfd == AT_FDCWD {
-            to.extend_from_slice(self.cwd());
-            return;
+            return Folder::Path(self.cwd());
         }
         match self.main_thread().and_then(|main| main.fds.get(dirfd)) {
-            Some(fd) => {
-                to.extend_from_slice(fd.name.bytes());
-                if to.last() != Some(&b'/') {
-                    to.push(b'/');
-                }
-            }
-            None => to.extend_from_slice(UNKNOWN_DIR),
+            Some(fd) => Folder::Path(fd.name.bytes()),
+            None => Folder::Word(UNKNOWN_DIR),
         }
     }
 
@@ -133,11 +127,8 @@ impl State {
                 flags = enter_flags | (exit_flags & !(open_flag::F_CREATED - 1));
             }
         }
-        let mut folder = std::mem::take(&mut self.path);
-        self.directory_of(dirfd, &mut folder);
-        let mut full = Vec::new();
-        std::mem::swap(&mut full, &mut self.own_path);
-        path::join(&folder, name, &mut full);
+        let mut full = std::mem::take(&mut self.path);
+        path::join(self.directory_of(dirfd), name, &mut full);
         let is_double = self.options.as_falco && name.starts_with(b"//");
         if event.kind().number == types::OPEN_BY_HANDLE_AT_X || is_double {
             full.clear();
@@ -151,13 +142,12 @@ impl State {
                 thread.fds.remove(pool, number);
             }
             self.current.fd_number = Some(number.max(-1));
-            self.path = folder;
-            self.own_path = full;
+            self.path = full;
             return;
         }
         let dev = args.u32(places.dev).unwrap_or(0);
         let ino = args.u64(places.dev + 1).unwrap_or(0);
-        let fill = |fd: &mut Fd, texts: &crate::text::Texts| {
+        let fill = |fd: &mut Fd, texts: &Texts, _: &mut Vec<u8>| {
             fd.kind =
                 if flags & open_flag::DIRECTORY == 0 { FdKind::File } else { FdKind::Directory };
             fd.open_flags = flags;
@@ -175,13 +165,12 @@ impl State {
             self.current.is_name_changed = true;
         } else {
             let texts = self.threads.texts.clone();
-            fill(&mut self.own_fd, &texts);
+            fill(&mut self.own_fd, &texts, &mut Vec::new());
             self.own_fd.kind = FdKind::Unknown;
             self.current.fd_number = Some(-1);
             self.current.fd = EventFd::Own;
         }
-        self.path = folder;
-        self.own_path = full;
+        self.path = full;
     }
 
     /// close: the entry is removed before the next event.
@@ -225,7 +214,7 @@ impl State {
                 Some(F_DUPFD_CLOEXEC) => true,
                 Some(F_SETFD) => {
                     let is_cloexec = args.u64(3).unwrap_or(0) & 1 != 0;
-                    self.change_fd(from, |fd, _| fd.is_cloexec = is_cloexec);
+                    self.change_fd(from, |fd, _, _| fd.is_cloexec = is_cloexec);
                     return;
                 }
                 _ => return,
@@ -262,9 +251,7 @@ impl State {
                     false
                 }
                 Some(path) => {
-                    folder.clear();
-                    folder.extend_from_slice(self.cwd());
-                    path::join(&folder, path, &mut full);
+                    path::join(Folder::Path(self.cwd()), path, &mut full);
                     true
                 }
                 None => false,
@@ -297,7 +284,7 @@ impl State {
                 let flags = args.u32(4).unwrap_or(0);
                 for place in [1, 2] {
                     let Some(number) = args.number(place) else { continue };
-                    self.set_fd(number, |fd, _| {
+                    self.set_fd(number, |fd, _, _| {
                         fd.kind = FdKind::Pipe;
                         fd.ino = args.u64(3).unwrap_or(0);
                         fd.is_cloexec = flags & open_flag::CLOEXEC != 0;
@@ -329,7 +316,7 @@ impl State {
             _ => None,
         };
         let flags = flags_place.and_then(|place| args.number(place)).unwrap_or(0) as u32;
-        self.set_fd(result, |fd, texts| {
+        self.set_fd(result, |fd, texts, _| {
             fd.kind = fd_kind;
             fd.is_cloexec = flags & open_flag::CLOEXEC != 0;
             if let (FdKind::Memfd, Some(name)) = (fd_kind, args.text(1)) {
@@ -351,7 +338,7 @@ impl State {
             .and_then(|slot| self.threads.at(slot))
             .and_then(|thread| thread.fds.get(args.number(2)?).cloned());
         if let Some(target) = target {
-            self.set_fd(result, |fd, _| *fd = target);
+            self.set_fd(result, |fd, _, _| *fd = target);
         }
         self.set_event_fd(result);
     }

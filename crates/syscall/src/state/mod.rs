@@ -24,6 +24,7 @@ use crate::fd::{self, Connection, End, Ends, Fd, FdKind, L4Proto, Role};
 use crate::limits::THREADS_DEFAULT;
 use crate::loss::{LossCounts, Numbers};
 use crate::table::{Slot, Threads};
+use crate::text::Texts;
 use crate::thread::Thread;
 
 /// The bounds and choices of a state.
@@ -101,6 +102,8 @@ pub struct State {
     /// Space for a path that is put together.
     path: Vec<u8>,
     own_path: Vec<u8>,
+    /// Space for the name of a socket.
+    space: Vec<u8>,
     /// Whether threads of the list have their parents already.
     is_list_linked: bool,
     pub(crate) hostname: Vec<u8>,
@@ -127,6 +130,7 @@ impl State {
             last_ns: 0,
             path: Vec::new(),
             own_path: Vec::new(),
+            space: Vec::new(),
             is_list_linked: true,
             hostname: Vec::new(),
             has_begun: false,
@@ -311,7 +315,7 @@ impl State {
                 self.threads.doubt_process(slot);
             }
             // The number belongs to another thread by now.
-            None => self.threads.remove(slot),
+            None => self.threads.replace(slot),
         }
     }
 
@@ -434,20 +438,22 @@ impl State {
     }
 
     /// Sets a descriptor of the event's process.
-    fn set_fd(&mut self, number: i64, fill: impl FnOnce(&mut Fd, &crate::text::Texts)) {
+    ///
+    /// `fill` receives the entry, the maker of strings and space for a name.
+    fn set_fd(&mut self, number: i64, fill: impl FnOnce(&mut Fd, &Texts, &mut Vec<u8>)) {
         if let Some(main) = self.current.main
             && let Some((thread, texts, pool)) = self.threads.parts(main)
         {
-            thread.fds.insert_with(pool, number, |fd| fill(fd, texts));
+            thread.fds.insert_with(pool, number, |fd| fill(fd, texts, &mut self.space));
         }
     }
 
     /// Changes a descriptor of the event's process.
-    fn change_fd(&mut self, number: i64, change: impl FnOnce(&mut Fd, &crate::text::Texts)) {
+    fn change_fd(&mut self, number: i64, change: impl FnOnce(&mut Fd, &Texts, &mut Vec<u8>)) {
         if let Some(main) = self.current.main
             && let Some((thread, texts, pool)) = self.threads.parts(main)
         {
-            thread.fds.change(pool, number, |fd| change(fd, texts));
+            thread.fds.change(pool, number, |fd| change(fd, texts, &mut self.space));
         }
     }
 

@@ -5,7 +5,7 @@ use gabion_scap::{Event, types};
 use super::State;
 use crate::decode::Raw;
 use crate::limits::CHILD_EVENT_NS;
-use crate::path;
+use crate::path::{self, Folder};
 use crate::table::Slot;
 use crate::text::Texts;
 use crate::thread::{Origin, Thread, bounded, end_with_slash, flag};
@@ -168,7 +168,7 @@ impl State {
         child.last_number = self.threads.at(own).map_or(0, |thread| thread.last_number);
         child.vtid = args.number(18).unwrap_or(-1);
         child.vpid = args.number(19).unwrap_or(-1);
-        self.threads.remove(own);
+        self.threads.replace(own);
         let slot = self.finish_child(event, args, child, flags);
         self.current.thread = slot;
         self.current.main = slot.and_then(|slot| self.threads.main_of(slot));
@@ -293,7 +293,7 @@ impl State {
             (Some(path), _) => texts.set(&mut thread.exepath, path),
             (None, Some(b"<NA>" | b"(NULL)")) => texts.set(&mut thread.exepath, b"<NA>"),
             (None, Some(filename)) => {
-                path::join(thread.cwd.bytes(), filename, &mut self.path);
+                path::join(Folder::Path(thread.cwd.bytes()), filename, &mut self.path);
                 texts.set(&mut thread.exepath, &self.path);
             }
             (None, None) => {}

@@ -79,27 +79,27 @@ pub(crate) fn ends_of(tuple: &Tuple<'_>) -> Option<(End, End)> {
 }
 
 /// Sets a socket's ends and its name.
-fn set_ends(fd: &mut Fd, texts: &Texts, source: End, dest: End) {
+fn set_ends(fd: &mut Fd, texts: &Texts, (source, dest): (End, End), space: &mut Vec<u8>) {
     fd.kind = if source.ip.is_v4() && dest.ip.is_v4() { FdKind::Ipv4 } else { FdKind::Ipv6 };
     fd.ends = Ends::Both { source, dest };
-    name_by_ends(fd, texts);
+    name_by_ends(fd, texts, space);
 }
 
-fn name_by_ends(fd: &mut Fd, texts: &Texts) {
-    let mut name = Vec::new();
-    fd::write_ends(&fd.ends, &mut name);
-    fd.set_name(texts, &name);
+fn name_by_ends(fd: &mut Fd, texts: &Texts, space: &mut Vec<u8>) {
+    space.clear();
+    fd::write_ends(&fd.ends, space);
+    fd.set_name(texts, space);
 }
 
 /// The name of a connected Unix socket: the kernel's addresses of both ends and the path, as in Falco.
-fn name_unix(fd: &mut Fd, texts: &Texts, path: &[u8]) {
-    let mut name = Vec::new();
-    fd::write_ends(&fd.ends, &mut name);
+fn name_unix(fd: &mut Fd, texts: &Texts, path: &[u8], space: &mut Vec<u8>) {
+    space.clear();
+    fd::write_ends(&fd.ends, space);
     if !path.is_empty() {
-        name.push(b' ');
-        name.extend_from_slice(path);
+        space.push(b' ');
+        space.extend_from_slice(path);
     }
-    fd.set_name(texts, &name);
+    fd.set_name(texts, space);
 }
 
 impl State {
@@ -110,7 +110,7 @@ impl State {
             let (source, dest) = (args.u64(3).unwrap_or(0), args.u64(4).unwrap_or(0));
             for (place, source, dest) in [(1, source, dest), (2, dest, source)] {
                 let Some(number) = args.number(place) else { continue };
-                self.set_fd(number, |fd, _| {
+                self.set_fd(number, |fd, _, _| {
                     fd.kind = FdKind::Unix;
                     fd.ends = Ends::Unix { source, dest };
                 });
@@ -120,7 +120,7 @@ impl State {
         }
         let domain = args.u32(1).map_or(0, i64::from);
         let (kind, protocol) = (args.u32(2).unwrap_or(0), args.u32(3).unwrap_or(0));
-        self.set_fd(result, |fd, _| {
+        self.set_fd(result, |fd, _, _| {
             fd.kind = kind_of(domain);
             fd.is_cloexec = kind & SOCK_CLOEXEC != 0;
             if fd.kind.is_ip() {
@@ -140,7 +140,7 @@ impl State {
         else {
             return;
         };
-        self.change_fd(number, |fd, texts| match address {
+        self.change_fd(number, |fd, texts, space| match address {
             Address::V4(..) | Address::V6(..) => {
                 let end = match address {
                     Address::V4(ip, port) => v4_end((ip, port)),
@@ -149,15 +149,15 @@ impl State {
                 };
                 if end.port == 0 {
                     // The kernel chooses a port later: the socket may still become a client's.
-                    let mut name = Vec::new();
-                    fd::write_ends(&Ends::Server(end), &mut name);
-                    fd.set_name(texts, &name);
+                    space.clear();
+                    fd::write_ends(&Ends::Server(end), space);
+                    fd.set_name(texts, space);
                     return;
                 }
                 fd.kind = if end.ip.is_v4() { FdKind::Ipv4Server } else { FdKind::Ipv6Server };
                 fd.ends = Ends::Server(end);
                 fd.role = Role::Server;
-                name_by_ends(fd, texts);
+                name_by_ends(fd, texts, space);
             }
             Address::Unix(path) => fd.set_name(texts, path),
             Address::Other(_) => {}
@@ -170,7 +170,7 @@ impl State {
         let Some(result) = args.number(0) else { return };
         let Some(number) = self.current.fd_number else { return };
         if result < 0 && result != EINPROGRESS {
-            self.change_fd(number, |fd, _| {
+            self.change_fd(number, |fd, _, _| {
                 // A socket that was connected stays so.
                 if fd.connection != Connection::Connected {
                     fd.connection = Connection::Failed;
@@ -190,13 +190,13 @@ impl State {
         };
         let as_falco = self.options.as_falco;
         let before = self.event_fd().map(|fd| fd.name.clone());
-        self.change_fd(number, |fd, texts| {
+        self.change_fd(number, |fd, texts, space| {
             fd.connection = Connection::Connected;
             match tuple {
                 Some(Tuple::Unix(source, dest, path)) => {
                     fd.kind = FdKind::Unix;
                     fd.ends = Ends::Unix { source, dest };
-                    name_unix(fd, texts, path);
+                    name_unix(fd, texts, path, space);
                     fd.role = Role::Client;
                 }
                 Some(tuple) => {
@@ -216,7 +216,7 @@ impl State {
                     if fd.l4proto == L4Proto::Unknown {
                         fd.l4proto = L4Proto::Tcp;
                     }
-                    set_ends(fd, texts, source, dest);
+                    set_ends(fd, texts, (source, dest), space);
                 }
                 None => {}
             }
@@ -241,19 +241,19 @@ impl State {
             self.current.fd_number = Some(number);
             return;
         };
-        self.set_fd(number, |fd, texts| {
+        self.set_fd(number, |fd, texts, space| {
             fd.role = Role::Server;
             fd.connection = Connection::Connected;
             match tuple {
                 Tuple::Unix(source, dest, path) => {
                     fd.kind = FdKind::Unix;
                     fd.ends = Ends::Unix { source, dest };
-                    name_unix(fd, texts, path);
+                    name_unix(fd, texts, path, space);
                 }
                 tuple => {
                     if let Some((source, dest)) = ends_of(&tuple) {
                         fd.l4proto = L4Proto::Tcp;
-                        set_ends(fd, texts, source, dest);
+                        set_ends(fd, texts, (source, dest), space);
                     }
                 }
             }
@@ -286,15 +286,15 @@ impl State {
             if is_read || number < 0 || ends_of(&tuple).is_none() {
                 return;
             }
-            self.set_fd(number, |fd, _| fd.connection = Connection::Connected);
+            self.set_fd(number, |fd, _, _| fd.connection = Connection::Connected);
             self.set_event_fd(number);
         }
         let before = self.event_fd().map(|fd| fd.name.clone());
         let Some((source, dest)) = ends_of(&tuple) else {
             if let Tuple::Unix(source, dest, path) = tuple {
-                self.change_fd(number, |fd, texts| {
+                self.change_fd(number, |fd, texts, space| {
                     fd.ends = Ends::Unix { source, dest };
-                    name_unix(fd, texts, path);
+                    name_unix(fd, texts, path, space);
                 });
                 self.current.is_name_changed = before != self.event_fd().map(|fd| fd.name.clone());
             }
@@ -308,7 +308,7 @@ impl State {
         if own.ip.is_unspecified() {
             own.ip = self.interfaces.source_for(other.ip).unwrap_or(own.ip);
         }
-        self.change_fd(number, |fd, texts| {
+        self.change_fd(number, |fd, texts, space| {
             if fd.l4proto == L4Proto::Unknown {
                 fd.l4proto = L4Proto::Udp;
             }
@@ -317,7 +317,7 @@ impl State {
                 fd.role = if is_read { Role::Server } else { Role::Client };
             }
             let (source, dest) = if fd.role == Role::Server { (other, own) } else { (own, other) };
-            set_ends(fd, texts, source, dest);
+            set_ends(fd, texts, (source, dest), space);
         });
         self.current.is_name_changed = before != self.event_fd().map(|fd| fd.name.clone());
     }
@@ -337,7 +337,7 @@ impl State {
             return;
         }
         let error = event.param(4).and_then(|value| value.as_i64());
-        self.change_fd(number, |fd, _| {
+        self.change_fd(number, |fd, _, _| {
             fd.connection = match error {
                 Some(0) => Connection::Connected,
                 Some(EINPROGRESS) => Connection::Pending,
