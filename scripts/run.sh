@@ -12,8 +12,11 @@ echo
 echo "\$ gabion read demo/demo.pcap --rules demo/gabion.rules -l out"
 "$target/release/gabion" read demo/demo.pcap --rules demo/gabion.rules -l out
 echo
+echo "\$ gabion guard report demo/guard/flood.csv.zst -l out/guard"
+"$target/release/gabion" guard report demo/guard/flood.csv.zst -l out/guard 2>/dev/null
+echo
 echo "outputs are in out/:"
-for file in out/*; do
+for file in out/* out/guard/*; do
   [ ! -f "$file" ] || printf '  %-16s %8d lines %8d bytes\n' "${file#out/}" "$(wc -l <"$file")" "$(wc -c <"$file")"
 done
 echo "next: docs/quickstart.md, or: $target/release/gabion read YOUR.pcap --rules YOUR.rules -l out"

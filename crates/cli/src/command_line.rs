@@ -44,6 +44,11 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: BehaviorVerb,
     },
+    /// Softirq and RCU starvation: see it, name the cause
+    Guard {
+        #[command(subcommand)]
+        verb: crate::guard::GuardVerb,
+    },
     /// Check memory limits, kills and losses of a sensor, and advise what to change; exit code 1 when there
     /// is something to change
     Doctor(crate::commands::doctor::DoctorOptions),

@@ -85,7 +85,9 @@ impl From<gabion_sensor::Error> for Fault {
             | Error::UnreadableList { .. }
             | Error::Whitelist { .. }
             | Error::Countries(_)
-            | Error::Checkpoint { .. } => Fault::input(text),
+            | Error::Checkpoint { .. }
+            | Error::UnreadableRecording { .. }
+            | Error::Recording { .. } => Fault::input(text),
             Error::CaptureAndLog { .. } | Error::NamedTwice { .. } => Fault::usage(text),
             Error::Folder(_) => {
                 Fault::environment(format!("{text}: choose another folder with -l"))

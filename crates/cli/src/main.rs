@@ -20,6 +20,7 @@ mod commands;
 mod configuration;
 mod existing;
 mod exit;
+mod guard;
 #[allow(dead_code, reason = "tests alone read the whole table")]
 mod limits;
 mod listen;

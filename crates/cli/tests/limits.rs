@@ -253,6 +253,7 @@ fn tables() -> Vec<(&'static str, Vec<&'static [&'static Limit]>)> {
         ("Rules and what they keep", vec![gabion_net::limits::TABLE]),
         ("Behaviour", vec![gabion_behavior::limits::TABLE]),
         ("Logs of flows", vec![gabion_flowlog::limits::TABLE]),
+        ("Recordings of the guard", vec![gabion_guard::limits::TABLE]),
         ("Sealed logs", vec![gabion_seal::limits::TABLE]),
         ("Intake of logs", vec![gabion_logs::limits::TABLE, gabion_intake::limits::TABLE]),
         ("Outputs", vec![gabion_outputs::limits::TABLE]),

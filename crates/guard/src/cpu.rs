@@ -23,6 +23,8 @@ pub(crate) struct Spent {
     pub(crate) steal_us: u64,
     /// The largest gap of a user program that began, in microseconds, where it harms.
     pub(crate) harmful_gap_us: u32,
+    /// The same of a gap that ended.
+    pub(crate) harmful_ended_us: u32,
 }
 
 impl Spent {
@@ -39,6 +41,11 @@ impl Spent {
     pub(crate) fn share(&self, us: u64) -> f64 {
         if self.covered_us == 0 { 0.0 } else { us as f64 / self.covered_us as f64 }
     }
+}
+
+/// A gap where it harms, else 0.
+fn harmful(gap_us: Option<u32>) -> u32 {
+    gap_us.filter(|us| *us >= GAP_HARM_US).unwrap_or(0)
 }
 
 /// The recent past of a CPU.
@@ -80,7 +87,8 @@ impl Cpu {
             work_us: share.map_or(0, |(used, _)| used),
             vectors_us: sample.vectors_us.map(u64::from),
             steal_us: u64::from(sample.steal_us),
-            harmful_gap_us: sample.gap_us.filter(|us| *us >= GAP_HARM_US).unwrap_or(0),
+            harmful_gap_us: harmful(sample.gap_us),
+            harmful_ended_us: harmful(sample.ended_gap_us),
         });
         share.map(|(_, share)| share)
     }
@@ -100,15 +108,19 @@ impl Cpu {
     /// Whether user programs were kept waiting in the last second, and not by packet work: packet work inside each of
     /// the gaps was small. A gap that lasts is not judged yet.
     pub(crate) fn is_starved_without_packets(&self) -> bool {
-        let is_without_packets = |(at, spent): &(usize, &Spent)| {
-            let periods = u64::from(spent.harmful_gap_us).div_ceil(PERIOD_US) as usize;
+        let periods = |us: u32| u64::from(us).div_ceil(PERIOD_US) as usize;
+        let of_gap =
+            |(at, spent): (usize, &Spent)| match (spent.harmful_gap_us, spent.harmful_ended_us) {
+                (0, 0) => None,
+                (0, us) => Some(at.saturating_sub(periods(us))..at + 1),
+                (us, _) => Some(at..at + periods(us)).filter(|gap| gap.end <= self.second.len()),
+            };
+        let is_without_packets = |gap: &std::ops::Range<usize>| {
             let mut inside = Spent::default();
-            self.second.iter().skip(*at).take(periods).for_each(|spent| inside.add(spent));
-            at + periods <= self.second.len()
-                && inside.covered_us > 0
-                && inside.share(inside.work_us) < COOL
+            self.second.iter().skip(gap.start).take(gap.len()).for_each(|spent| inside.add(spent));
+            inside.covered_us > 0 && inside.share(inside.work_us) < COOL
         };
-        let gaps = self.second.iter().enumerate().filter(|(_, spent)| spent.harmful_gap_us > 0);
+        let gaps = self.second.iter().enumerate().filter_map(of_gap);
         gaps.filter(is_without_packets).count() >= GAPS_HARMFUL
     }
 }
@@ -145,6 +157,20 @@ mod tests {
         assert_eq!(cpu.take(&CpuSample { covered_us: 8000, ..CpuSample::default() }), None);
         assert_eq!(cpu.take(&CpuSample { rx_us: Some(0), ..CpuSample::default() }), None);
         assert!(!cpu.is_hot());
+    }
+
+    #[test]
+    fn a_gap_that_ended_is_judged_by_what_was_before() {
+        for (rx_us, is_starved) in [(100, true), (3000, false)] {
+            let mut cpu = Cpu::default();
+            for _ in 0..3 {
+                (0..4).for_each(|_| {
+                    cpu.take(&sample(rx_us, 0));
+                });
+                cpu.take(&CpuSample { ended_gap_us: Some(31_000), ..sample(0, 0) });
+            }
+            assert_eq!(cpu.is_starved_without_packets(), is_starved, "{rx_us}");
+        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Totals {
                 ksoftirqd_us: cpu.ksoftirqd_us.into(),
                 thread_us: cpu.thread_us.into(),
                 packets: cpu.packets.unwrap_or(0),
-                gap_us: cpu.gap_us.unwrap_or(0),
+                gap_us: cpu.gap_us.max(cpu.ended_gap_us).unwrap_or(0),
                 backlog_dropped: cpu.backlog_dropped,
             });
         }

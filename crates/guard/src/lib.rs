@@ -15,6 +15,7 @@
 //!   [`Action`]s and the reason.
 //! * [`recording`] reads and writes recordings: rows of 4 ms, as CSV with a head, compressed with zstd.
 //! * [`diagnose`] plays a recording through [`step`] and returns its incidents with their causes.
+//! * [`strips`] holds what a report draws, in bins on one axis of time.
 //! * [`undo`] holds the records by which changes of the host are undone.
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ pub mod recording;
 mod sample;
 pub mod settings;
 mod step;
+pub mod strips;
 pub mod undo;
 
 pub use cause::{Cause, Table, Vector};

@@ -42,6 +42,10 @@ limits! { "guard";
     pub const GAPS_MAX: usize = 250_000,
         Loses("further gaps of the diagnosis");
 
+    /// Bins of a strip in a report: more than a screen has columns.
+    pub const BINS_MAX: usize = 4096,
+        Spares("the bins become longer");
+
     /// Longest undo record, bytes: a path, two values and the place that they belong to.
     pub const UNDO_MAX: usize = 8192,
         Refuses("the undo record");

@@ -20,6 +20,9 @@ pub struct CpuSample {
     pub packets: Option<u64>,
     /// The largest gap of a user program that began in the period, in microseconds; absent where no probe ran.
     pub gap_us: Option<u32>,
+    /// The largest gap that ended in the period, in microseconds: what a live probe knows, where a recording has
+    /// [`CpuSample::gap_us`].
+    pub ended_gap_us: Option<u32>,
     /// Time stolen by the hypervisor, in microseconds.
     pub steal_us: u32,
     /// Packets that the CPU's backlog dropped.
@@ -105,6 +108,11 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Adds what a CPU did in a bucket of the period.
+    pub fn add_bucket(&mut self, row: &crate::recording::Bucket) {
+        crate::periods::add_bucket(row, true, self);
+    }
+
     /// A sample without any measurement, at this time in milliseconds.
     #[must_use]
     pub fn at(at_ms: u64) -> Sample {

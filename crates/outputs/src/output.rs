@@ -55,6 +55,8 @@ pub enum Record<'a> {
     Evidence(&'a EvidenceRecord<'a>),
     /// An alert about a host whose evidence has added up.
     HostAlert(&'a HostAlertRecord<'a>),
+    /// An event of the guard.
+    Guard(&'a GuardRecord<'a>),
 }
 
 /// The `stats` object of a run, as JSON.
@@ -93,6 +95,15 @@ pub struct HostAlertRecord<'a> {
     /// The machine's clock, where lines say when they were made.
     pub created: Option<TimeNs>,
     /// The alert as a line of IDMEFv2, its end included: made once for all outputs.
+    pub json: &'a [u8],
+}
+
+/// An event of the guard: an incident, its cause, a change of rung, or its end.
+#[derive(Clone, Copy, Debug)]
+pub struct GuardRecord<'a> {
+    /// A hash of all that the event says.
+    pub id: FindingId,
+    /// The event as a line of JSON, its end included.
     pub json: &'a [u8],
 }
 

@@ -12,7 +12,8 @@ use crate::idmef;
 use crate::kinds;
 use crate::limits::reached;
 use crate::output::{
-    Destination, EvidenceRecord, Format, HostAlertRecord, Output, Piece, Pieces, Record, StatsTexts,
+    Destination, EvidenceRecord, Format, GuardRecord, HostAlertRecord, Output, Piece, Pieces,
+    Record, StatsTexts,
 };
 use crate::output_kind::{OpenFrames, Opening};
 use crate::packet_order::{self, InOrder, LineBatch, WorkerOutputs};
@@ -210,6 +211,16 @@ impl Outputs {
         Ok(all)
     }
 
+    /// Opens the output of the guard's events in `folder`.
+    ///
+    /// # Errors
+    /// The file that can't be written, and why.
+    pub fn for_guard(folder: &Path, existing: Existing) -> Result<Outputs, OutputError> {
+        let mut all = Outputs::default();
+        all.add(kinds::guard_events::open(folder, existing)?);
+        Ok(all)
+    }
+
     /// What would be opened for a configuration, without opening anything.
     pub fn survey(config: &Tree) -> Survey {
         let mut found = Survey::default();
@@ -311,6 +322,11 @@ impl Outputs {
         let record = HostAlertRecord { alert, created, json: &json };
         let _ = self.to.take(&Record::HostAlert(&record));
         self.to.finding = json;
+    }
+
+    /// Writes an event of the guard.
+    pub fn guard(&mut self, record: &GuardRecord<'_>) {
+        let _ = self.to.take(&Record::Guard(record));
     }
 
     /// Writes what is buffered; the first failure, if any.

@@ -86,6 +86,22 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// A recording of the guard can't be read from its file.
+    #[error("{}: {source}: name a recording", .path.display())]
+    UnreadableRecording {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A file is no recording of the guard.
+    #[error("{}: {source}: name a recording of gabion guard watch --record", .path.display())]
+    Recording {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: gabion_guard::recording::Error,
+    },
     /// An output can't be opened or written.
     #[error("{0}")]
     Output(String),

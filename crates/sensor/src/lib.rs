@@ -40,6 +40,7 @@
 
 mod error;
 mod flows;
+mod guard;
 pub mod limits;
 mod notices;
 mod packets;
@@ -52,6 +53,7 @@ pub use flows::{
     Whitelisted, are_captures, callee_name, has_checkpoint, is_capture, list_logs, load_whitelist,
     settle_sealed_ids,
 };
+pub use guard::{GuardReport, GuardReported};
 pub use notices::{Notice, Notices};
 pub use packets::{
     AlertCounts, Arrivals, Done as PacketsDone, Incident, Input, InputDone, NO_CAPTURE, OpenedOnce,

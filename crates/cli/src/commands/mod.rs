@@ -43,6 +43,7 @@ pub(crate) fn run(args: &[OsString]) -> u8 {
         Verb::Behavior { verb: BehaviorVerb::Show(o) } => crate::behavior::show::run(&o),
         Verb::Behavior { verb: BehaviorVerb::List(o) } => crate::behavior::list::run(&o),
         Verb::Behavior { verb: BehaviorVerb::Mute(o) } => crate::behavior::mute::run(&o),
+        Verb::Guard { verb } => crate::guard::run(&verb),
         Verb::Doctor(o) => doctor::run(&o),
         Verb::Listen(o) => crate::listen::run(&o),
         Verb::Log { verb } => return crate::log::run(&verb),

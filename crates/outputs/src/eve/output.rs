@@ -83,7 +83,8 @@ impl Format for EveFormat {
             | Record::Wire(_)
             | Record::Certificates(_)
             | Record::Evidence(_)
-            | Record::HostAlert(_) => None,
+            | Record::HostAlert(_)
+            | Record::Guard(_) => None,
         };
         match line {
             Some(line) => {
@@ -157,7 +158,8 @@ impl Format for CountedEve {
             | Record::Wire(_)
             | Record::Certificates(_)
             | Record::Evidence(_)
-            | Record::HostAlert(_) => false,
+            | Record::HostAlert(_)
+            | Record::Guard(_) => false,
         }
     }
 

@@ -5,6 +5,7 @@ mod certificate_store;
 pub mod fast;
 mod file_store;
 pub mod finding_files;
+pub mod guard_events;
 pub mod packet_log;
 mod stats_log;
 

@@ -306,7 +306,8 @@ impl Format for PacketLog {
             | Record::Arp(..)
             | Record::Stats(..)
             | Record::Evidence(_)
-            | Record::HostAlert(_) => {}
+            | Record::HostAlert(_)
+            | Record::Guard(_) => {}
         }
         false
     }

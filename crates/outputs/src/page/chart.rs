@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// Width of all drawings, in their own units.
-const WIDTH: f64 = 1000.0;
+pub(super) const WIDTH: f64 = 1000.0;
 /// Rows and columns of the matrix, and rows of its list.
 const SOURCES: usize = 24;
 const TARGETS: usize = 24;
@@ -26,7 +26,7 @@ fn figure(attributes: &str, caption: &str, body: &str) -> String {
 }
 
 /// A drawing that is stretched to the space there is.
-fn drawing(height: f64, caption: &str, body: &str) -> String {
+pub(super) fn drawing(height: f64, caption: &str, body: &str) -> String {
     let caption = escaped(caption);
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" preserveAspectRatio=\"none\" role=\"img\" \

@@ -9,6 +9,7 @@
 mod behaviour;
 mod chart;
 mod network;
+pub mod strips;
 
 use crate::limits::PAGE_ROWS_MAX;
 use gabion_record::evidence::ThreatLevel;

@@ -1,0 +1,111 @@
+//! `gabion guard report`: the recordings in `demo`, torn files, files that are no recordings.
+
+mod program;
+
+use program::{gabion, repository};
+use serde_json::Value;
+use std::path::Path;
+
+fn demo(name: &str) -> String {
+    repository("demo/guard").join(name).display().to_string()
+}
+
+fn below(folder: &Path, name: &str) -> String {
+    folder.join(name).display().to_string()
+}
+
+fn events(folder: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(Path::new(folder).join("guard.json")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The line names place, time, cause, rate, share, harm and what to do.
+#[test]
+fn a_flood_has_a_line_events_and_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = below(dir.path(), "out");
+    let run = gabion(&["guard", "report", &demo("flood.csv.zst"), "-l", &out]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let line = run.out.lines().next().unwrap();
+    for part in [
+        "CPU1 incident 1 at 3.296 s",
+        "flood of new flows",
+        "kpps",
+        "% of CPU1 in packet work",
+        "user gaps to",
+        "gabion guard enforce",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let events = events(&out);
+    let kinds: Vec<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["incident", "cause", "end"]);
+    assert_eq!(events[1]["cause"], "new-flows");
+    assert_eq!(events[2]["verdict"], "packet-work");
+    assert!(events.iter().all(|e| e["id"].as_str().unwrap().len() == 36));
+    let page = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    assert!(page.contains("flood of new flows") && page.contains("<svg"));
+    for strip in [
+        "Longest grace period",
+        "Runs of NET_RX",
+        "1. Packet work",
+        "2. Packets",
+        "3. ",
+        "4. ",
+        "5. ",
+        "6. ",
+    ] {
+        assert!(page.contains(strip), "{strip}");
+    }
+    for outside in ["http://", "https://", "<script", "url(", "src="] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+/// The same recording gives the same ids, also named by its other file; a held flood is no incident of packet work.
+#[test]
+fn a_guarded_flood_is_held_and_ids_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (below(dir.path(), "a"), below(dir.path(), "b"));
+    gabion(&["guard", "report", &demo("flood-guarded.csv.zst"), "-l", &a]);
+    gabion(&["guard", "report", &demo("flood-guarded.xdp.csv.zst"), "-l", &b]);
+    assert_eq!(events(&a), events(&b));
+    let last = events(&a).pop().unwrap();
+    assert_eq!((last["verdict"].as_str(), last["effective"].as_bool()), (Some("held"), Some(true)));
+}
+
+#[test]
+fn a_report_is_replaced_only_if_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = below(dir.path(), "out");
+    let recording = demo("flood.csv.zst");
+    assert_eq!(gabion(&["guard", "report", &recording, "-l", &out]).code, 0);
+    gabion(&["guard", "report", &recording, "-l", &out])
+        .refuses(2, &["report.html", "--overwrite"]);
+    let again = gabion(&["guard", "report", &recording, "-l", &out, "--overwrite"]);
+    assert_eq!(again.code, 0, "{}", again.err);
+}
+
+#[test]
+fn a_torn_recording_is_read_and_other_files_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = below(dir.path(), "out");
+    let whole = std::fs::read(demo("flood.csv.zst")).unwrap();
+    let torn = below(dir.path(), "torn.csv.zst");
+    std::fs::write(&torn, &whole[..whole.len() * 3 / 4]).unwrap();
+    let run = gabion(&["guard", "report", &torn, "-l", &out]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.err.contains("ends inside a row or a compressed block"), "{}", run.err);
+    // Rows are by CPU in this file, so that the flooded CPU has rows for a part of the time only.
+    assert!(run.err.contains("packet work is known in"), "{}", run.err);
+    assert!(run.out.contains("in which packet work was measured"), "{}", run.out);
+    let missing = below(dir.path(), "none.csv");
+    gabion(&["guard", "report", &missing, "-l", &out, "--overwrite"])
+        .refuses(3, &["none.csv", "name a recording"]);
+    let capture = repository("demo/demo.pcap").display().to_string();
+    gabion(&["guard", "report", &capture, "-l", &out, "--overwrite"])
+        .refuses(3, &["demo.pcap", "no recording"]);
+    let file = below(dir.path(), "file");
+    std::fs::write(&file, "").unwrap();
+    gabion(&["guard", "report", &demo("flood.csv.zst"), "-l", &file]).refuses(4, &["file"]);
+}
