@@ -62,7 +62,8 @@ impl Format for FlowRecords {
             | NetRecord::Metadata(_)
             | NetRecord::Stats(..)
             | NetRecord::Evidence(_)
-            | NetRecord::HostAlert(_) => false,
+            | NetRecord::HostAlert(_)
+            | NetRecord::Guard(_) => false,
         }
     }
 
