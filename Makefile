@@ -69,8 +69,7 @@ install: ## install the release binary, documents and units; DESTDIR= for packag
 	@scripts/install.sh "$${CARGO_TARGET_DIR:-target}/release/gabion"
 
 fmt: ## format every Rust file
-	@cargo fmt --all
-	@cargo fmt --manifest-path fuzz/Cargo.toml
+	@scripts/format.sh
 
 clean: ## remove build files and the outputs of `make run`
 	@rm -rf target fuzz/target out dist

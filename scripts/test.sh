@@ -47,8 +47,7 @@ cargo_test() {
 
 skip() { step "$1"; echo "skipped: $1: $2"; skipped=$((skipped + 1)); }
 
-check "format" cargo fmt --all --check
-check "format of fuzz" cargo fmt --manifest-path fuzz/Cargo.toml --check
+check "format" scripts/format.sh --check
 cargo_test "tidy" --package gabion-tidy
 cargo_test "unit, crate and document tests" --workspace --exclude gabion-tidy
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # toys.sh [NAME…]: adds each toy of tests/toys to a copy of the repository, builds it, runs its test, counts
 # the files of the product it touched, and sees that no piece of it can be left out in silence. What a toy
-# is made of: tests/toys/README.md. Without names all toys; goes on after a failed one.
+# is made of: tests/toys/README.md. Without names all toys; continues after a failed one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -96,6 +96,7 @@ check_toy() {
   local what command piece count
   reset
   put_in || return 1
+  scripts/format.sh --check >"$log" 2>&1 || { tail -40 "$log"; echo "it is not formatted"; return 1; }
   write_pages || return 1
   if ! diff <(stated) <(touched) >"$log"; then
     echo "what toy.tsv says it touches (<) is not what git says (>):"

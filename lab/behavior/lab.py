@@ -106,11 +106,11 @@ def backpressure(o, work):
 
 def health(o, work):
     """A worker that dies or stalls: a test of the engine simulates it."""
-    test = ["cargo", "test", "-q", "--locked", "-p", "gabion", "--bin", "gabion", "a_lost_worker_is_said_and_counted",
-            "--", "--nocapture"]
+    test = ["cargo", "test", "-q", "--locked", "-p", "gabion-sensor", "--lib",
+            "a_lost_worker_is_reported_and_counted", "--", "--nocapture"]
     done = subprocess.run(test, cwd=HERE.parent.parent, capture_output=True, text=True)
     passed = done.returncode == 0 and "1 passed" in done.stdout
-    after = dict(re.findall(r"(Panics|Stalls): said ([0-9.]+) s", done.stdout))
+    after = dict(re.findall(r"(Panics|Stalls): reported ([0-9.]+) s", done.stdout))
     in_time = len(after) == 2 and all(float(seconds) <= 2 for seconds in after.values())
     report("2 health", "a worker panics, another stalls", "zombies, run for hours doing nothing",
          f"reported {after.get('Panics')} s and {after.get('Stalls')} s after the run began, "

@@ -15,9 +15,9 @@ fn main() {
     let mut feed = Feed::survey(&paths, Options::default());
     let mut engine = Engine::with_budget(Settings::default(), feed.start(), BUDGET);
     let mut print = |output: Output<'_>| match output {
-        // Occurrences add up to alerts; what is reported of them comes as tellings.
+        // Occurrences add up to alerts; what is reported of them comes as reports.
         Output::Evidence(..) => {}
-        Output::Telling(e, _) => {
+        Output::Report(e, _) => {
             println!("{} {} {} {}", e.ts.seconds(), e.profile, e.kind.name, e.description());
         }
         Output::Alert(alert) => println!("alert: {} in window {}", alert.profile, alert.window),

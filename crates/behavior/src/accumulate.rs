@@ -72,7 +72,7 @@ impl Accumulator {
             self.sums.retain(|(_, window), _| *window >= oldest);
             self.window = e.window;
         }
-        if self.seen_before.contains(&e.telling) || !self.remember(e.telling) {
+        if self.seen_before.contains(&e.report_id) || !self.remember(e.report_id) {
             self.repeats += 1;
             return true;
         }
@@ -185,7 +185,7 @@ mod tests {
         EvidenceBuilder::new(&unknown_port::TYPE, profile, TimeNs(0), 1)
             .level(level, 1.0)
             .finish(&mut found);
-        found.iter().any(|e| all.add(e, e.telling, TimeNs(0), settings).1.is_some())
+        found.iter().any(|e| all.add(e, e.report_id, TimeNs(0), settings).1.is_some())
     }
 
     /// More sources than there is room for, none of them in alert, then each: the table keeps its size, work does

@@ -21,7 +21,7 @@ pub struct Ahead {
 impl Ahead {
     /// Of a record.
     #[inline]
-    pub fn of(r: &Record<'_>) -> Ahead {
+    pub fn from_record(r: &Record<'_>) -> Ahead {
         let (src_port, dst_port) = (r.src_port, r.dst_port);
         Ahead { src: r.src, dst: r.dst, src_port, dst_port, proto: r.proto }
     }

@@ -47,7 +47,7 @@ impl Crowd {
             },
         };
         *count += 1;
-        let measured = Weight::of(e).measured();
+        let measured = Weight::from_evidence(e).measured();
         let is_largest = measured > *most;
         *most = measured.max(*most);
         // The largest upload of a flood is reported, whatever source sends it.

@@ -18,7 +18,7 @@ use crate::site::{Facts, Site};
 use crate::sketch::{hash_text, mix};
 use crate::whitelist::{Entry, Learned, Passed, Withheld};
 use gabion_record::Ip;
-use gabion_record::evidence::{Alert, Evidence, Telling};
+use gabion_record::evidence::{Alert, Evidence, ReportReason};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Body, Record, TimeNs};
 use gabion_record::saved;
@@ -30,10 +30,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum Output<'a> {
     /// An occurrence, and the sum of its profile's window so far: it counts and adds up. Whether and how
-    /// often it is reported is a matter of [`Output::Telling`].
+    /// often it is reported is a matter of [`Output::Report`].
     Evidence(&'a Evidence, f64),
     /// A finding as it is reported now, and the sum of its profile's window so far.
-    Telling(&'a Evidence, f64),
+    Report(&'a Evidence, f64),
     /// An alert.
     Alert(&'a Alert),
 }
@@ -57,7 +57,7 @@ pub struct Counts {
     pub sources: u64,
     /// Windows with flows.
     pub windows: u64,
-    /// Evidence said.
+    /// Evidence found.
     pub evidence: u64,
     /// Evidence that was a repeat.
     pub repeats: u64,
@@ -75,10 +75,10 @@ pub struct Counts {
     pub whitelisted: u64,
     /// Evidence that it kept back.
     pub whitelisted_evidence: u64,
-    /// Reports of findings: of single ones, and of growing ones that stand for many.
+    /// Findings: single ones, and growing ones that stand for many.
     pub findings: u64,
     /// Reports of them.
-    pub tellings: u64,
+    pub reports: u64,
     /// Evidence that was counted in growing findings.
     pub folded_evidence: u64,
     /// Where windows begin: the first moment of the input. Means nothing where there were no records.
@@ -91,7 +91,7 @@ saved! {
     Counts {
         records, flows, established, not_established, private_to_private, profiles, sources, windows, evidence,
         repeats, crowded, alerts, folded, folded_notable, fold_looks, whitelisted, whitelisted_evidence,
-        findings, tellings, folded_evidence, first, last,
+        findings, reports, folded_evidence, first, last,
     }
 }
 
@@ -349,7 +349,7 @@ impl Back {
         let (accumulator, state) = (&self.accumulator, &self.input_state);
         self.rooms.close(window, &mut |mut e| {
             with_state(&mut e, state);
-            sink(Output::Telling(&e, accumulator.sum(e.profile, e.window)));
+            sink(Output::Report(&e, accumulator.sum(e.profile, e.window)));
         });
     }
 
@@ -371,7 +371,7 @@ impl Back {
     /// Takes what was found in, in order of places; `start` is where windows begin.
     pub fn take(&mut self, placed: &mut Placed, start: TimeNs, sink: &mut dyn FnMut(Output<'_>)) {
         let Placed { place, evidence: e } = placed;
-        if !self.input_state.is_empty() && e.why != Telling::Counted {
+        if !self.input_state.is_empty() && e.why != ReportReason::Counted {
             if !e.input_state.is_empty() {
                 e.input_state.insert_str(0, "; ");
             }
@@ -386,7 +386,7 @@ impl Back {
         if e.why.is_last() {
             let accumulator = &self.accumulator;
             let emit = &mut |e: Evidence| {
-                sink(Output::Telling(&e, accumulator.sum(e.profile, e.window)));
+                sink(Output::Report(&e, accumulator.sum(e.profile, e.window)));
             };
             return self.rooms.last(e, place.is_end(), emit);
         }
@@ -402,24 +402,24 @@ impl Back {
         if self.rooms.is_third(e.window) {
             self.close(e.window, sink);
         }
-        let (measured, said) = (e.measures, e.telling);
+        let (measured, said) = (e.measures, e.report_id);
         let outcome = self.rooms.take(e, &self.settings);
         let report_id = match &outcome {
-            Outcome::Reported => e.telling,
+            Outcome::Reported => e.report_id,
             Outcome::Known(report_id) | Outcome::Folded(report_id, _) => *report_id,
         };
         let (sum, alert) = self.accumulator.add(e, report_id, start, &self.settings);
         // An occurrence has its own numbers, a report those of its finding.
         let of_finding = std::mem::replace(&mut e.measures, measured);
-        e.telling = said;
+        e.report_id = said;
         sink(Output::Evidence(e, sum));
-        (e.measures, e.telling) = (of_finding, report_id);
+        (e.measures, e.report_id) = (of_finding, report_id);
         match outcome {
-            Outcome::Reported => sink(Output::Telling(e, sum)),
+            Outcome::Reported => sink(Output::Report(e, sum)),
             Outcome::Folded(_, Some(mut folded)) => {
                 with_state(&mut folded, &self.input_state);
                 let sum = self.accumulator.sum(folded.profile, folded.window);
-                sink(Output::Telling(&folded, sum));
+                sink(Output::Report(&folded, sum));
             }
             Outcome::Known(_) | Outcome::Folded(_, None) => {}
         }
@@ -465,7 +465,7 @@ impl Back {
         counts.repeats = self.counts.repeats;
         counts.alerts = self.counts.alerts;
         counts.findings = self.rooms.counts.findings;
-        counts.tellings = self.rooms.counts.tellings;
+        counts.reports = self.rooms.counts.reports;
         counts.folded_evidence = self.rooms.counts.folded;
     }
 }
@@ -563,8 +563,8 @@ impl Engine {
     /// Takes the next records in, in order.
     pub fn records(&mut self, records: &[Record<'_>], sink: &mut dyn FnMut(Output<'_>)) {
         for records in records.chunks(TOGETHER) {
-            self.front.prefetch(records.iter().map(Ahead::of));
-            self.shards.prefetch(records.iter().map(Ahead::of));
+            self.front.prefetch(records.iter().map(Ahead::from_record));
+            self.shards.prefetch(records.iter().map(Ahead::from_record));
             for r in records {
                 self.record(r, sink);
             }
@@ -785,7 +785,7 @@ mod tests {
             trial.give(&conn(n, "10.0.0.1", &format!("1.2.3.{n}"), 23).refused());
             assert_eq!(trial.engine.profiles().count(), usize::from(n > 0));
         }
-        let found = trial.of(&horizontal_scan::TYPE);
+        let found = trial.evidence_of(&horizontal_scan::TYPE);
         assert_eq!(found.len(), 1);
         assert!(found[0].description().contains("to 10 unique"));
         let counts = trial.engine.counts();
@@ -816,8 +816,9 @@ mod tests {
         assert!(last.input_state.ends_with(" sources of its shard folded"), "{}", last.input_state);
         let engine = &trial.engine;
         assert!(engine.shards.weight() <= 1 << 20, "{}", engine.shards.weight());
-        assert!(trial.of(&horizontal_scan::TYPE).iter().any(|e| e.profile == Ip::v4(0x0909_0909)));
-        assert!(trial.of(&unknown_port::TYPE).len() < 20_000);
+        let scans = trial.evidence_of(&horizontal_scan::TYPE);
+        assert!(scans.iter().any(|e| e.profile == Ip::v4(0x0909_0909)));
+        assert!(trial.evidence_of(&unknown_port::TYPE).len() < 20_000);
         let counts = engine.counts();
         assert!(counts.folded > 50_000 && counts.crowded > 50_000, "{counts:?}");
         engine.ledger().balance().unwrap();
@@ -891,7 +892,7 @@ mod tests {
         }
         let counts = trial.engine.counts();
         assert!(counts.folded_notable.count > 1_000 && counts.folded_notable.each().count() == 8);
-        let last = trial.said.iter().rfind(|e| e.why != Telling::Counted).unwrap();
+        let last = trial.said.iter().rfind(|e| e.why != ReportReason::Counted).unwrap();
         assert!(
             last.input_state.ends_with(" of them own or active over minutes"),
             "{}",
@@ -909,7 +910,7 @@ mod tests {
             flow.is_late = true;
             trial.give(&flow);
         }
-        assert_eq!(trial.of(&horizontal_scan::TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&horizontal_scan::TYPE).len(), 1);
     }
 
     /// After one record of the future all others are late and start no later window: the windows that they begin are
@@ -959,7 +960,7 @@ mod tests {
                 }
             }
             trial.end();
-            trial.said.iter().map(|e| e.telling).collect::<Vec<_>>()
+            trial.said.iter().map(|e| e.report_id).collect::<Vec<_>>()
         };
         assert_eq!(run(1), run(1));
         let (once, twice) = (run(1), run(2));

@@ -4,7 +4,7 @@ use crate::limits::UIDS_MAX;
 use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{
-    Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
+    Evidence, EvidenceType, FindingId, Indicator, Measures, Party, ReportReason, Role, ThreatLevel,
 };
 use gabion_record::logs::{Proto, TimeNs};
 use sha2::{Digest, Sha256};
@@ -46,8 +46,8 @@ impl EvidenceBuilder {
     ) -> EvidenceBuilder {
         let evidence = Evidence {
             id: FindingId::default(),
-            telling: FindingId::default(),
-            why: Telling::Threshold,
+            report_id: FindingId::default(),
+            why: ReportReason::Threshold,
             kind,
             says: Cow::Borrowed(""),
             words: Vec::new(),
@@ -99,7 +99,7 @@ impl EvidenceBuilder {
     /// Completes it: its ids are functions of all the rest.
     pub(crate) fn done(mut self) -> Evidence {
         self.0.id = id_of(&self.0, self.1);
-        self.0.telling = telling_of(&self.0);
+        self.0.report_id = report_id_of(&self.0);
         self.0
     }
 
@@ -114,8 +114,8 @@ impl EvidenceBuilder {
     ) -> (Evidence, Evidence) {
         let (src, other) = self.sure().ends(profile, attacker, ip, level);
         let (mut src, mut other) = (src.done(), other.done());
-        src.related = vec![other.telling];
-        other.related = vec![src.telling];
+        src.related = vec![other.report_id];
+        other.related = vec![src.report_id];
         (src, other)
     }
 
@@ -139,13 +139,13 @@ impl EvidenceBuilder {
 
     /// Its window is over: these are its last numbers.
     pub(crate) fn at_last(mut self) -> EvidenceBuilder {
-        self.0.why = Telling::Final;
+        self.0.why = ReportReason::Final;
         self
     }
 
     /// These are its last numbers, and nothing will follow.
     pub(crate) fn for_good(mut self) -> EvidenceBuilder {
-        self.0.why = Telling::Ended;
+        self.0.why = ReportReason::Ended;
         self
     }
 
@@ -275,7 +275,7 @@ impl EvidenceBuilder {
     }
 
     /// Of that protocol.
-    pub(crate) fn of(mut self, proto: Proto) -> EvidenceBuilder {
+    pub(crate) fn protocol(mut self, proto: Proto) -> EvidenceBuilder {
         self.0.proto = proto;
         self
     }
@@ -343,8 +343,9 @@ pub(crate) fn put_party(party: Option<&Party>, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The id of a report: a hash of the finding's id and of all that this report says.
-pub(crate) fn telling_of(e: &Evidence) -> FindingId {
+/// The id of a report: a hash of the finding's id, the numbers, the flows and the ends of this report. The sentence
+/// and its words are no part of it, so that they can be changed.
+pub(crate) fn report_id_of(e: &Evidence) -> FindingId {
     let mut bytes = Vec::with_capacity(256);
     bytes.extend_from_slice(&e.id.0);
     bytes.extend_from_slice(&[ID_VERSION, e.level as u8, e.why as u8]);
@@ -367,7 +368,7 @@ pub(crate) fn telling_of(e: &Evidence) -> FindingId {
     ] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
-    for text in e.words.iter().chain(&e.uids) {
+    for text in &e.uids {
         bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
         bytes.extend_from_slice(text.as_bytes());
     }
@@ -376,7 +377,6 @@ pub(crate) fn telling_of(e: &Evidence) -> FindingId {
     if let Some(victim) = &e.victim {
         put_party(Some(victim), &mut bytes);
     }
-    bytes.extend_from_slice(e.says.as_bytes());
     short(Sha256::new_with_prefix(bytes))
 }
 
@@ -405,16 +405,16 @@ mod tests {
                 trial.give(&conn(n.into(), "10.0.0.1", &dst, port).refused());
             }
         }
-        let found = trial.of(&horizontal_scan::TYPE);
+        let found = trial.evidence_of(&horizontal_scan::TYPE);
         let of = |port| found.iter().filter(move |e| e.dst_port == Some(port));
         let ids: Vec<FindingId> = of(23).map(|e| e.id).collect();
         assert_eq!(ids.len(), 2);
         assert_eq!(ids[0], ids[1]);
         assert!(of(80).all(|e| e.id != ids[0]));
-        let mut tellings: Vec<FindingId> = found.iter().map(|e| e.telling).collect();
-        tellings.sort_unstable();
-        tellings.dedup();
-        assert_eq!(tellings.len(), 4);
+        let mut report_ids: Vec<FindingId> = found.iter().map(|e| e.report_id).collect();
+        report_ids.sort_unstable();
+        report_ids.dedup();
+        assert_eq!(report_ids.len(), 4);
 
         let base = || {
             EvidenceBuilder::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1)
@@ -426,12 +426,20 @@ mod tests {
         let of_later =
             of_later.since(TimeNs(1), 50).level(ThreatLevel::High, 0.7).says("x").word("y");
         assert_eq!(same, id(of_later));
+        let report = |finding: EvidenceBuilder| finding.sure().done().report_id;
+        let first = base().destination_port(7).says("{0} on a port").word("an English word");
+        let reworded =
+            base().destination_port(7).says("A port: {1}, {0}").word("other").word("words");
+        assert_eq!(report(first), report(reworded), "a sentence can be reworded");
+        assert_ne!(report(base()), report(base().packets(1)));
+        assert_ne!(report(base()), report(base().source_port(1)));
+
         for other in [
             base().destination_port(8).victim(crate::trial::at("1.2.3.4")),
             base().destination_port(7).victim(crate::trial::at("1.2.3.5")),
             base().destination_port(7).victim_domain("1.2.3.4".into()),
             base().destination_port(7).victim(crate::trial::at("1.2.3.4")).about(1),
-            base().destination_port(7).victim(crate::trial::at("1.2.3.4")).of(Proto::Udp),
+            base().destination_port(7).victim(crate::trial::at("1.2.3.4")).protocol(Proto::Udp),
             EvidenceBuilder::new(&dga::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1)
                 .destination_port(7),
             EvidenceBuilder::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 2)

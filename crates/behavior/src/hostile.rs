@@ -370,7 +370,7 @@ fn plain(script: &Script, kind: &str) -> Vec<Evidence> {
 }
 
 fn ids(said: &[Evidence]) -> Vec<String> {
-    said.iter().map(|e| e.telling.to_string()).collect()
+    said.iter().map(|e| e.report_id.to_string()).collect()
 }
 
 /// Each case for each script.

@@ -13,7 +13,7 @@
 //! let mut engine = Engine::new(Settings::default(), None);
 //! let mut found = Vec::new();
 //! let mut take = |output: Output<'_>| {
-//!     if let Output::Telling(evidence, _sum_of_the_window) = output {
+//!     if let Output::Report(evidence, _sum_of_the_window) = output {
 //!         found.push(evidence.kind.name);
 //!     }
 //! };
@@ -114,13 +114,13 @@ mod text;
 pub mod whitelist;
 
 #[cfg(test)]
-mod goes_on;
-#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod last_numbers;
 #[cfg(test)]
 mod peer_defects;
+#[cfg(test)]
+mod save_and_restore;
 #[cfg(test)]
 mod step_floods;
 #[cfg(test)]

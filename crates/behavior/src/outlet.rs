@@ -4,7 +4,7 @@
 //! finding that will be reported needs ids, texts and ids of flows; one that is only counted needs none of them,
 //! and making them costs more than all else that is done for it. So a shard makes whole those that may be
 //! reported one by one: some findings of a type and window, some of each source, whatever is known of them later, and
-//! those that weigh more than nearly all before. The others are [`Telling::Counted`].
+//! those that weigh more than nearly all before. The others are [`ReportReason::Counted`].
 //!
 //! A shard sees its records in the order of all, so what is made whole does not depend on how many workers there
 //! are. It may make more whole than are reported: that is decided where all shards meet.
@@ -17,7 +17,9 @@ use crate::settings::Settings;
 use crate::sketch::{hash_ip, hash_words, mix};
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
-use gabion_record::evidence::{Evidence, EvidenceType, FindingId, Party, Telling, ThreatLevel};
+use gabion_record::evidence::{
+    Evidence, EvidenceType, FindingId, Party, ReportReason, ThreatLevel,
+};
 use gabion_record::saved;
 use hashbrown::HashMap;
 
@@ -95,7 +97,7 @@ impl Outlet {
     /// Whether something was made whole after the first `before`.
     pub(crate) fn has_whole(&self, before: usize) -> bool {
         let later = self.found.get(before..).unwrap_or_default();
-        later.iter().any(|e| e.why != Telling::Counted)
+        later.iter().any(|e| e.why != ReportReason::Counted)
     }
 
     /// What was made whole where repeats are counted under a key ([`Evidence::repeat`]).
@@ -163,8 +165,8 @@ impl Outlet {
                     evidence.times = times;
                     // Where both are whole each names the other.
                     if let Some(other) = reported.and_then(|at| self.found.get_mut(at)) {
-                        evidence.related.push(other.telling);
-                        other.related.push(evidence.telling);
+                        evidence.related.push(other.report_id);
+                        other.related.push(evidence.report_id);
                     }
                     reported = Some(self.found.len());
                     self.found.push(evidence);
@@ -203,9 +205,9 @@ fn counted(finding: EvidenceBuilder, flow: &[u8], times: u64, key: u64) -> Evide
     let of = mix(key ^ e.ts.0 as u64) ^ hash_words(flow).rotate_left(1) ^ e.level as u64;
     let halves = [mix(of ^ numbers), mix(numbers ^ grown.rotate_left(1) ^ of.rotate_left(32))];
     let [a, b] = halves.map(u64::to_le_bytes);
-    e.telling.0.iter_mut().zip(a.iter().chain(&b)).for_each(|(to, from)| *to = *from);
+    e.report_id.0.iter_mut().zip(a.iter().chain(&b)).for_each(|(to, from)| *to = *from);
     e.id = FindingId::default();
-    e.why = Telling::Counted;
+    e.why = ReportReason::Counted;
     e.times = times;
     e
 }
@@ -282,12 +284,13 @@ impl Gate {
             Some(at) => self.cells.get_mut(at),
             None => self.begin(e, is_info),
         }?;
-        let is_heavy = cell.weigh(Weight::of(e));
+        let is_heavy = cell.weigh(Weight::from_evidence(e));
         let key = key_of(e, about);
         if cell.knows(key) {
             return None;
         }
-        let has_room = cell.known.len() < room && cell.of(e.profile) < SINGLE_OF_SOURCE as usize;
+        let has_room =
+            cell.known.len() < room && cell.known_of(e.profile) < SINGLE_OF_SOURCE as usize;
         if (has_room || is_heavy) && cell.known.len() < room + SINGLE_MAX {
             cell.know(key, e.profile);
         }
@@ -343,7 +346,7 @@ impl Cell {
     }
 
     /// Findings of a source that were made whole.
-    fn of(&self, source: Ip) -> usize {
+    fn known_of(&self, source: Ip) -> usize {
         self.known.values().filter(|ip| **ip == source).count()
     }
 
@@ -372,7 +375,7 @@ mod tests {
     use std::sync::Arc;
 
     fn whole(e: &&Evidence) -> bool {
-        e.why != Telling::Counted
+        e.why != ReportReason::Counted
     }
 
     /// Sources that each do three loud things: of 9,000 findings and more a shard makes whole what may be reported,
@@ -391,7 +394,7 @@ mod tests {
         trial.end();
         let kinds = [&unknown_port::TYPE, &long_connection::TYPE, &data_upload::TYPE];
         for kind in kinds {
-            let said = trial.of(kind);
+            let said = trial.evidence_of(kind);
             let (made, counted): (Vec<_>, Vec<_>) = said.iter().partition(whole);
             assert!(said.len() > 6_000, "{}: {}", kind.name, said.len());
             // 8 shards, uploads of two levels, and a few that weigh more than those before.
@@ -404,12 +407,12 @@ mod tests {
             assert!(made.iter().all(|e| e.id != FindingId::default() && e.uids.len() == 1));
             assert!(counted.iter().all(|e| e.id == FindingId::default() && e.uids.is_empty()));
             // The heaviest of all is one of those that are made.
-            let heaviest = |of: &[&Evidence]| of.iter().map(|e| Weight::of(e)).max();
+            let heaviest = |of: &[&Evidence]| of.iter().map(|e| Weight::from_evidence(e)).max();
             assert!(heaviest(&made) >= heaviest(&counted));
         }
         let counts = trial.engine.counts();
         assert_eq!(trial.said.len() as u64, counts.evidence);
-        assert!(trial.reported.iter().all(|e| e.why != Telling::Counted));
+        assert!(trial.reported.iter().all(|e| e.why != ReportReason::Counted));
         assert!(
             trial.reported.iter().all(|e| !e.kind.name.is_empty() && e.id != FindingId::default())
         );
@@ -455,7 +458,7 @@ mod tests {
     /// Findings that a whitelist hides take no space from those that it does not hide.
     #[test]
     fn what_a_whitelist_hides_takes_no_room() {
-        let (list, wrong) = Whitelist::read("ip,9.9.9.0/24,dst,alerts\n", &|_| None);
+        let (list, wrong) = Whitelist::parse("ip,9.9.9.0/24,dst,alerts\n", &|_| None);
         assert!(wrong.is_empty(), "{wrong:?}");
         let settings = Settings { whitelist: Arc::new(list), ..Settings::default() };
         let mut trial = Trial::with(settings);

@@ -19,7 +19,7 @@ fn a_scan_of_all_ports_costs_no_more_by_port() {
     ports(&mut trial, "10.0.0.1", 1, 2000);
     let small = trial.profile_bytes("10.0.0.1");
     ports(&mut trial, "10.0.0.1", 2000, 65_535);
-    let found = trial.of(&vertical_scan::TYPE);
+    let found = trial.evidence_of(&vertical_scan::TYPE);
     assert_eq!(found.len(), 4);
     let large = trial.profile_bytes("10.0.0.1");
     assert!(large <= small + (24 << 10), "{small} {large}");
@@ -39,7 +39,7 @@ fn both_scans_count_the_same_packets() {
     }
     // Ten flows of two packets each.
     for kind in [&vertical_scan::TYPE, &horizontal_scan::TYPE] {
-        let found = trial.of(kind);
+        let found = trial.evidence_of(kind);
         assert_eq!(found.len(), 1);
         assert!(numbers(&found[0].description()).contains(&20), "{}", found[0].description());
     }
@@ -58,7 +58,7 @@ fn a_window_of_another_host_stays() {
     let mut last = conn(3599, "10.0.0.10", "1.2.3.4", 1009).refused();
     last.is_late = true;
     trial.give(&last);
-    assert_eq!(trial.of(&vertical_scan::TYPE).len(), 1);
+    assert_eq!(trial.evidence_of(&vertical_scan::TYPE).len(), 1);
 }
 
 /// D38: counters of refusals are not rewritten whole for each flow: their number is bounded.
@@ -89,7 +89,7 @@ fn late_flows_do_not_report_a_scan_again() {
     sweep(&mut trial, false);
     trial.give(&conn(3700, "10.0.0.1", "5.6.7.8", 443));
     sweep(&mut trial, true);
-    assert_eq!(trial.of(&horizontal_scan::TYPE).len(), 1);
+    assert_eq!(trial.evidence_of(&horizontal_scan::TYPE).len(), 1);
 }
 
 /// D42: the numbers are those of the moment that crossed the threshold, however fast flows come.
@@ -99,7 +99,7 @@ fn numbers_are_those_of_the_crossing() {
     for n in 0..13u16 {
         trial.give(&conn(0, "10.0.0.1", &format!("1.2.3.{n}"), 23).refused());
     }
-    let found = trial.of(&horizontal_scan::TYPE);
+    let found = trial.evidence_of(&horizontal_scan::TYPE);
     assert!(found[0].description().contains("to 10 unique destination IPs"));
 }
 
@@ -118,13 +118,13 @@ fn who_comes_first_at_one_moment_changes_nothing() {
         let mut trial = Trial::new();
         flows.for_each(|f| trial.give(f));
         trial.end();
-        trial.said.sort_by_key(|e| e.telling);
+        trial.said.sort_by_key(|e| e.report_id);
         trial.said
     };
     let once = run(&mut flows.iter());
     let mut turned = flows.clone();
     turned.sort_by_key(|f| (f.ts, f.src == at("10.0.0.3"), f.src));
-    let ids = |said: &[Evidence]| said.iter().map(|e| (e.telling, e.window)).collect::<Vec<_>>();
+    let ids = |said: &[Evidence]| said.iter().map(|e| (e.report_id, e.window)).collect::<Vec<_>>();
     assert_eq!(ids(&once), ids(&run(&mut flows.iter())));
     assert_eq!(ids(&once), ids(&run(&mut turned.iter())));
 }

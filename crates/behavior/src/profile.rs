@@ -43,7 +43,7 @@ state! {
 }
 
 impl Window {
-    fn of(number: i64) -> Window {
+    fn numbered(number: i64) -> Window {
         Window { number: Most(number), ..Window::default() }
     }
 }
@@ -83,7 +83,7 @@ pub struct Profile {
 impl Profile {
     /// The profile of an address that nothing is known of.
     pub fn new(ip: Ip) -> Profile {
-        Profile { ip, current: Window::of(i64::MIN), ..Profile::default() }
+        Profile { ip, current: Window::numbered(i64::MIN), ..Profile::default() }
     }
 
     /// Whose it is.
@@ -318,7 +318,7 @@ impl Profile {
 
     /// Moves on to a later window.
     fn turn(&mut self, number: i64) {
-        let was = std::mem::replace(&mut self.current, Window::of(number));
+        let was = std::mem::replace(&mut self.current, Window::numbered(number));
         self.past = (was.number.0 == number.saturating_sub(1)).then(|| Box::new(was));
     }
 }
@@ -413,9 +413,9 @@ fn one(
         _ if facts.window == number => &mut profile.current,
         Some(past) if past.number.0 == facts.window => past,
         past if facts.window == number.saturating_sub(1) => {
-            past.insert(Box::new(Window::of(facts.window))).as_mut()
+            past.insert(Box::new(Window::numbered(facts.window))).as_mut()
         }
-        _ => gone.insert(Window::of(facts.window)),
+        _ => gone.insert(Window::numbered(facts.window)),
     };
     let mut timer = profile.timer.unwrap_or(NEVER);
     let before = out.made();

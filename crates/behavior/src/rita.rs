@@ -90,7 +90,7 @@ pub(crate) struct Score {
 }
 
 impl Score {
-    fn of(base: f64, is_listed: bool) -> Score {
+    fn from_base(base: f64, is_listed: bool) -> Score {
         let is_listed = is_listed && base <= HIGH;
         let base = if is_listed { HIGH } else { base };
         Score { base, is_listed, sum: base, why: Default::default(), reasons: 0 }
@@ -211,7 +211,7 @@ impl PairModifiers {
         // The entry itself is asked for, since its time may be over.
         let is_listed = !dst.is_ignored()
             && intel.ip(dst).is_some_and(|m| intel.entry(&m, &Indicator::Ip(dst), now).is_some());
-        let mut sum = Score::of(base, is_listed);
+        let mut sum = Score::from_base(base, is_listed);
         let known = Prevalence { hosts: self.hosts.0, of: self.of.0, first: self.first.0 };
         if let Some(share) = known.share() {
             let by = match share {
@@ -273,7 +273,7 @@ pub(crate) fn of_names(
     let intel = &settings.intel;
     let asked = Indicator::Domain(domain);
     let is_listed = intel.domain(domain).is_some_and(|m| intel.entry(&m, &asked, now).is_some());
-    let mut sum = Score::of(bucket(names as f64, DNS), is_listed);
+    let mut sum = Score::from_base(bucket(names as f64, DNS), is_listed);
     if connections == Some(0) {
         sum.add(UNCONNECTED, Why::Unconnected);
     }

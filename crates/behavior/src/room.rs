@@ -13,7 +13,7 @@
 //! All of this is decided where the findings of all shards meet in their order, so that it does not depend
 //! on how many workers there are. Sums of threat levels do not come here: they go by occurrence.
 
-use crate::evidence::{put_party, short, telling_of};
+use crate::evidence::{put_party, report_id_of, short};
 use crate::limits::{
     HEAVIEST_MAX, LASTING_MAX, SCOPES_MAX, SINGLE_MAX, SINGLE_OF_SOURCE, SINGLE_OF_TARGET,
     UIDS_MAX, reached,
@@ -25,7 +25,7 @@ use crate::steps;
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::evidence::{
-    Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
+    Evidence, EvidenceType, FindingId, Indicator, Measures, Party, ReportReason, Role, ThreatLevel,
 };
 use gabion_record::logs::Proto;
 use hashbrown::HashMap;
@@ -73,7 +73,7 @@ impl Weight {
         self.1
     }
 
-    pub(crate) fn of(e: &Evidence) -> Weight {
+    pub(crate) fn from_evidence(e: &Evidence) -> Weight {
         let m = &e.measures;
         let measured = match m {
             m if m.score > 0.0 => (m.score * 1e9) as u64,
@@ -104,7 +104,7 @@ pub(crate) struct RoomCounts {
     /// Reports of findings: of single ones, and of growing ones that stand for many.
     pub findings: u64,
     /// Reports of them.
-    pub tellings: u64,
+    pub reports: u64,
     /// Occurrences that were counted in growing findings.
     pub folded: u64,
 }
@@ -195,16 +195,16 @@ impl Rooms {
     pub(crate) fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Outcome {
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let room = self.windows.entry(e.window).or_default().entry(rank).or_default();
-        let is_counted = e.why == Telling::Counted;
+        let is_counted = e.why == ReportReason::Counted;
         // What is worth knowing only waits for the end of its window, where that comes soon.
         let waits = rank.1 && !settings.is_one_window;
         steps::add(1);
         if !is_counted && let Some(single) = room.singles.get_mut(&e.id) {
             let is_reported = single.take(e, waits);
-            let report_id = single.now.telling;
+            let report_id = single.now.report_id;
             if is_reported {
-                room.most = room.most.max(Some(Weight::of(e)));
-                self.counts.tellings += 1;
+                room.most = room.most.max(Some(Weight::from_evidence(e)));
+                self.counts.reports += 1;
                 return Outcome::Reported;
             }
             return Outcome::Known(report_id);
@@ -215,7 +215,7 @@ impl Rooms {
         let Some(scope) = scope else {
             room.add(e, target);
             self.counts.findings += 1;
-            self.counts.tellings += 1;
+            self.counts.reports += 1;
             return Outcome::Reported;
         };
         self.counts.folded += 1;
@@ -226,8 +226,8 @@ impl Rooms {
         folded.take(e);
         let is_due =
             !waits && folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
-        let due = is_due.then(|| folded.report(Telling::Threshold));
-        self.counts.tellings += u64::from(is_due);
+        let due = is_due.then(|| folded.report(ReportReason::Threshold));
+        self.counts.reports += u64::from(is_due);
         Outcome::Folded(folded.id, due.map(Box::new))
     }
 
@@ -256,14 +256,14 @@ impl Rooms {
         }
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let single = self.windows.get_mut(&e.window).and_then(|r| r.get_mut(&rank));
-        let is_end = is_end || e.why == Telling::Ended;
+        let is_end = is_end || e.why == ReportReason::Ended;
         if let Some(single) = single.and_then(|room| room.singles.get_mut(&e.id)) {
             // Reported when the window is closed, with whatever else it has grown by. Fields that last numbers do not
             // name are as they were.
             let mut before = std::mem::replace(&mut *single.now, e.clone());
             let now = &mut single.now;
             // A finding that continues to grow is reported at its window's end, and then when nothing follows.
-            now.why = if is_end { Telling::Ended } else { Telling::Final };
+            now.why = if is_end { ReportReason::Ended } else { ReportReason::Final };
             now.related = before.related;
             now.measures.keep_most(&before.measures);
             if now.uids.is_empty() {
@@ -276,9 +276,9 @@ impl Rooms {
             let mut report = e.clone();
             report.measures.keep_most(said);
             *said = report.measures;
-            self.counts.tellings += 1;
-            report.why = if is_end { Telling::Ended } else { Telling::Final };
-            report.telling = telling_of(&report);
+            self.counts.reports += 1;
+            report.why = if is_end { ReportReason::Ended } else { ReportReason::Final };
+            report.report_id = report_id_of(&report);
             emit(report);
         }
     }
@@ -338,10 +338,10 @@ impl Single {
                 || has_grown(&e.measures, &self.said, GROWTH)
                 || has_grown(&e.measures, &self.said, LASTING_GROWTH) && is_lasting(e.kind));
         if is_reported {
-            e.telling = telling_of(e);
+            e.report_id = report_id_of(e);
             (self.said, self.said_times, self.said_level) = (e.measures, e.times, e.level);
         } else {
-            e.telling = self.now.telling;
+            e.report_id = self.now.report_id;
         }
         *self.now = e.clone();
         is_reported
@@ -378,7 +378,7 @@ impl Room {
         if e.repeat != 0 {
             self.repeats.entry(e.repeat).or_default().push(e.id);
         }
-        self.most = self.most.max(Some(Weight::of(e)));
+        self.most = self.most.max(Some(Weight::from_evidence(e)));
         let (said, said_times, said_level) = (e.measures, e.times, e.level);
         let single = Single { now: Box::new(e.clone()), said, said_times, said_level };
         self.singles.insert(e.id, single);
@@ -396,35 +396,36 @@ impl Room {
         let is_due = |s: &Single| {
             s.has_grown()
                 && (!(continues && was_closed)
-                    || s.now.why == Telling::Ended
+                    || s.now.why == ReportReason::Ended
                     || has_grown(&s.now.measures, &s.said, LASTING_GROWTH))
         };
         let mut grown: Vec<_> = self.singles.iter_mut().filter(|(_, s)| is_due(s)).collect();
         grown.sort_unstable_by_key(|(id, _)| **id);
         for (_, single) in grown {
             (single.said, single.said_times) = (single.now.measures, single.now.times);
-            let is_end = !continues || single.now.why == Telling::Ended;
-            single.now.why = if is_end { Telling::Ended } else { Telling::Final };
-            single.now.telling = telling_of(&single.now);
-            counts.tellings += 1;
+            let is_end = !continues || single.now.why == ReportReason::Ended;
+            single.now.why = if is_end { ReportReason::Ended } else { ReportReason::Final };
+            single.now.report_id = report_id_of(&single.now);
+            counts.reports += 1;
             emit((*single.now).clone());
         }
         // A finding that is reported singly is reported with its last numbers by now.
-        self.most = self.most.max(self.singles.values().map(|s| Weight::of(&s.now)).max());
+        self.most =
+            self.most.max(self.singles.values().map(|s| Weight::from_evidence(&s.now)).max());
         let mut heavy = Vec::new();
         for folded in self.folded.values_mut() {
             let most = self.most;
             let split = folded.heaviest.partition_point(|(weight, _)| Some(*weight) <= most);
             heavy.extend(folded.heaviest.iter().skip(split).map(|(_, e)| (**e).clone()));
             if folded.count > folded.said {
-                counts.tellings += 1;
-                emit(folded.report(Telling::Ended));
+                counts.reports += 1;
+                emit(folded.report(ReportReason::Ended));
             }
         }
         for e in heavy {
             if !self.singles.contains_key(&e.id) {
                 self.add(&e, None);
-                (counts.findings, counts.tellings) = (counts.findings + 1, counts.tellings + 1);
+                (counts.findings, counts.reports) = (counts.findings + 1, counts.reports + 1);
                 emit(e);
             }
         }
@@ -467,11 +468,11 @@ impl Folded {
             }
         }
         // What is only counted weighs less than others of its shard.
-        if e.why == Telling::Counted {
+        if e.why == ReportReason::Counted {
             return;
         }
         self.first.input_state.clone_from(&e.input_state);
-        let weight = Weight::of(e);
+        let weight = Weight::from_evidence(e);
         let same = self.heaviest.iter().position(|(_, held)| held.id == e.id);
         if let Some(same) = same {
             if self.heaviest.get(same).is_some_and(|(held, _)| weight <= *held) {
@@ -490,7 +491,7 @@ impl Folded {
     }
 
     /// The report as of now.
-    fn report(&mut self, why: Telling) -> Evidence {
+    fn report(&mut self, why: ReportReason) -> Evidence {
         self.said = self.count;
         let heaviest = || self.heaviest.iter().rev().map(|(_, e)| &**e);
         let is_source = matches!(self.scope, Scope::Source(_));
@@ -548,7 +549,7 @@ impl Folded {
             others,
             ..(*self.first).clone()
         };
-        report.telling = telling_of(&report);
+        report.report_id = report_id_of(&report);
         report
     }
 }
@@ -642,12 +643,12 @@ mod tests {
             let ports: Vec<_> = found.iter().map(|e| e.measures.ports).collect();
             assert_eq!(ports, [10, 100, 101]);
             assert!(found.iter().all(|e| e.id == found[0].id));
-            let mut ids: Vec<_> = found.iter().map(|e| e.telling).collect();
+            let mut ids: Vec<_> = found.iter().map(|e| e.report_id).collect();
             ids.dedup();
             assert_eq!(ids.len(), 3);
-            assert_eq!(found[2].why, Telling::Ended);
+            assert_eq!(found[2].why, ReportReason::Ended);
             assert!(found[2].description().contains("Total 101 TCP ports"));
-            assert_eq!(trial.of(&vertical_scan::TYPE).len(), 2);
+            assert_eq!(trial.evidence_of(&vertical_scan::TYPE).len(), 2);
             trial.end();
             assert_eq!(reported(&trial, &vertical_scan::TYPE).count(), 3);
         }
@@ -667,7 +668,7 @@ mod tests {
         let times = |kind| reported(&trial, kind).map(|e| e.times).collect::<Vec<_>>();
         assert_eq!(times(&http_traffic::TRAFFIC), [1, 57]);
         assert_eq!(times(&unknown_port::TYPE), [1, 10, 57]);
-        assert_eq!(trial.of(&http_traffic::TRAFFIC).len(), 2);
+        assert_eq!(trial.evidence_of(&http_traffic::TRAFFIC).len(), 2);
     }
 
     /// Refusals at one port, counted at each fifth, are reported in steps of ten while the window continues, and with
@@ -684,7 +685,7 @@ mod tests {
         let counts: Vec<_> =
             reported(&trial, &reconnection::TYPE).map(|e| e.measures.count).collect();
         assert_eq!(counts, [5, 50, 230]);
-        assert_eq!(trial.of(&reconnection::TYPE).len(), 46);
+        assert_eq!(trial.evidence_of(&reconnection::TYPE).len(), 46);
     }
 
     /// A slow scan is reported at the end of the window in which it was found, as it doubles over the day, and with its
@@ -802,8 +803,8 @@ mod tests {
         }
         let counts = trial.engine.counts();
         assert!(counts.evidence > 20_000, "{counts:?}");
-        assert!(counts.tellings < 9_000, "{counts:?}");
-        assert_eq!(trial.reported.len() as u64, counts.tellings);
+        assert!(counts.reports < 9_000, "{counts:?}");
+        assert_eq!(trial.reported.len() as u64, counts.reports);
         assert!(counts.folded_evidence > 10_000, "{counts:?}");
     }
 

@@ -5,7 +5,7 @@ use crate::detect::ALL;
 use crate::outlet::Cell;
 use crate::room::{Folded, Rank, Room, RoomCounts, Rooms, Scope, Single, Weight};
 use gabion_record::Ip;
-use gabion_record::evidence::{Evidence, EvidenceType, Telling};
+use gabion_record::evidence::{Evidence, EvidenceType, ReportReason};
 use gabion_record::saved;
 use gabion_record::saved::Saved;
 use std::borrow::Cow;
@@ -17,8 +17,9 @@ pub(crate) fn kind_of(name: &str) -> Option<&'static EvidenceType> {
 }
 
 /// Why a finding is reported, by its number.
-pub(crate) fn telling_of(number: u8) -> Option<Telling> {
-    let all = [Telling::Threshold, Telling::Final, Telling::Counted, Telling::Ended];
+pub(crate) fn reason_of(number: u8) -> Option<ReportReason> {
+    let all =
+        [ReportReason::Threshold, ReportReason::Final, ReportReason::Counted, ReportReason::Ended];
     all.into_iter().find(|why| *why as u8 == number)
 }
 
@@ -29,7 +30,7 @@ const METHODS: [&str; 3] = ["Heuristic", "AI", "Statistical"];
 pub(crate) fn save_evidence(e: &Evidence, out: &mut Vec<u8>) {
     let Evidence {
         id,
-        telling,
+        report_id,
         why,
         kind,
         says,
@@ -55,7 +56,7 @@ pub(crate) fn save_evidence(e: &Evidence, out: &mut Vec<u8>) {
         input_state,
     } = e;
     id.save(out);
-    telling.save(out);
+    report_id.save(out);
     (*why as u8).save(out);
     kind.name.to_owned().save(out);
     says.to_string().save(out);
@@ -86,8 +87,8 @@ pub(crate) fn save_evidence(e: &Evidence, out: &mut Vec<u8>) {
 pub(crate) fn load_evidence(from: &mut &[u8]) -> Option<Evidence> {
     Some(Evidence {
         id: Saved::load(from)?,
-        telling: Saved::load(from)?,
-        why: telling_of(u8::load(from)?)?,
+        report_id: Saved::load(from)?,
+        why: reason_of(u8::load(from)?)?,
         kind: kind_of(&String::load(from)?)?,
         says: Cow::Owned(Saved::load(from)?),
         words: Saved::load(from)?,
@@ -237,7 +238,7 @@ impl Saved for Folded {
 
 saved! {
     Room { singles, of_source, of_target, repeats, folded, most }
-    RoomCounts { findings, tellings, folded }
+    RoomCounts { findings, reports, folded }
 }
 
 impl Saved for Rooms {

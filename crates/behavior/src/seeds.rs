@@ -57,7 +57,7 @@ struct Wide {
 const WIDE: u8 = 0x4d;
 
 impl Wide {
-    fn of(dst: Ip, bytes: u64, lasted: i64) -> Option<Wide> {
+    fn from_flow(dst: Ip, bytes: u64, lasted: i64) -> Option<Wide> {
         let bytes = Some(bytes).filter(|bytes| *bytes < 1 << 56)?;
         Some(Wide { dst: dst.as_v4()?, bytes, lasted: u32::try_from(lasted).ok()? })
     }
@@ -68,7 +68,7 @@ impl Wide {
         Ip::from_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
     }
 
-    fn read(packed: Ip) -> Option<Wide> {
+    fn from_packed(packed: Ip) -> Option<Wide> {
         let all = u128::from_be_bytes(packed.to_bytes());
         let (high, low) = ((all >> 64) as u64, all as u64);
         let wide = Wide { dst: low as u32, bytes: high << 8 >> 8, lasted: (low >> 32) as u32 };
@@ -97,7 +97,7 @@ const REPLIED: u8 = 0x80;
 
 impl Seed {
     /// Packs a record; `None` when it says more than a seed can hold.
-    pub(crate) fn of(r: &Record<'_>) -> Option<Seed> {
+    pub(crate) fn from_record(r: &Record<'_>) -> Option<Seed> {
         let Body::Conn(c) = &r.body else { return None };
         // A flow of SSH waits for its handshake, by an id that does not fit into a seed.
         let service = SERVICES.iter().position(|s| *s == c.service)? as u64;
@@ -119,7 +119,7 @@ impl Seed {
         let packets = (c.orig_pkts % u64::from(REPLIED)) as u8;
         let (dst, upper, port_or_time, mark_lasted) = if is_wide {
             let packets = u32::try_from(c.orig_pkts / u64::from(REPLIED)).ok()?;
-            let wide = Wide::of(r.dst, c.orig_bytes, lasted)?;
+            let wide = Wide::from_flow(r.dst, c.orig_bytes, lasted)?;
             (wide.packed(), packets, r.src_port, 0)
         } else {
             let bytes = u32::try_from(c.orig_bytes).ok()?;
@@ -171,7 +171,7 @@ impl Seed {
         let place = self.time_and_service() & ((1 << SERVICE_BITS) - 1);
         let upper = u64::from(u32::from_be_bytes([0, a, b, c]));
         let packets = u64::from(self.packets % REPLIED);
-        let (dst, lasted, bytes, packets) = match Wide::read(self.dst) {
+        let (dst, lasted, bytes, packets) = match Wide::from_packed(self.dst) {
             Some(wide) => {
                 let packets = upper * u64::from(REPLIED) + packets;
                 (Ip::v4(wide.dst), wide.lasted, wide.bytes, packets)
@@ -403,29 +403,32 @@ mod tests {
         assert_eq!(size_of::<Seed>(), 48);
         let mut flow = conn(1_700_000_000, "10.0.0.1", "1.2.3.4", 23).refused();
         flow.state = "REJ";
-        let seed = Seed::of(&flow.record()).unwrap();
+        let seed = Seed::from_record(&flow.record()).unwrap();
         let back = seed.record();
         assert_eq!((back.ts, back.dst, back.dst_port), (TimeNs(flow.ts), flow.dst, 23));
         let Body::Conn(c) = back.body else { panic!("not a conn") };
         assert!(!c.is_established && c.state == b"REJ" && c.orig_pkts == 2);
         let mut flow = conn(1_700_000_000, "10.0.0.1", "1.2.3.4", 443).lasting(65.5);
         flow.service = "ssl";
-        let back = Seed::of(&flow.record()).unwrap().record();
+        let back = Seed::from_record(&flow.record()).unwrap().record();
         let Body::Conn(c) = back.body else { panic!("not a conn") };
         assert!(c.service == b"ssl" && c.is_established && c.duration_ns == 65_500_000_000);
         assert_eq!(back.ts, TimeNs(flow.ts));
         let mut low = flow.clone();
         low.src_port = 53;
-        assert_eq!(Seed::of(&low.clone().lasting(0.0).record()).unwrap().record().src_port, 53);
+        assert_eq!(
+            Seed::from_record(&low.clone().lasting(0.0).record()).unwrap().record().src_port,
+            53
+        );
         // Behind an IPv4 address there is room for large numbers; behind one of IPv6 there is none.
         for larger in [flow.clone().sending(1 << 24), flow.clone().lasting(66.0), low.clone()] {
             let mut six = larger.clone();
             six.dst = at("2001:db8::1");
-            assert_eq!(Seed::of(&six.record()), None);
-            assert_eq!(size_of_val(&Seed::of(&larger.record()).unwrap()), 48);
+            assert_eq!(Seed::from_record(&six.record()), None);
+            assert_eq!(size_of_val(&Seed::from_record(&larger.record()).unwrap()), 48);
         }
         let huge = low.sending((1 << 56) - 1).lasting(4_294_967.0);
-        let (there, seed) = (huge.record(), Seed::of(&huge.record()).unwrap());
+        let (there, seed) = (huge.record(), Seed::from_record(&huge.record()).unwrap());
         let back = seed.record();
         assert_eq!((back.dst, back.dst_port, back.src_port), (there.dst, 443, 53));
         let (Body::Conn(a), Body::Conn(b)) = (back.body, there.body) else { panic!("not a conn") };
@@ -434,7 +437,7 @@ mod tests {
         // An address that begins as a wide seed does is no seed, however little was sent there.
         let mut odd = flow;
         odd.dst = at("4d00::1");
-        assert_eq!(Seed::of(&odd.record()), None);
+        assert_eq!(Seed::from_record(&odd.record()), None);
     }
 
     #[test]
@@ -443,7 +446,7 @@ mod tests {
         for n in 0..4_000u32 {
             let mut flow = conn(n.into(), "10.0.0.1", "1.2.3.4", 23).refused();
             flow.src = Ip::v4(n);
-            seeds.put(Seed::of(&flow.record()).unwrap());
+            seeds.put(Seed::from_record(&flow.record()).unwrap());
         }
         assert!(seeds.folds > 2000);
         let known = (0..4_000).filter(|n| seeds.was_folded(Ip::v4(*n))).count() as u64;

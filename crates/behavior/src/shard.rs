@@ -15,7 +15,7 @@ use crate::site::{Facts, window_of};
 use crate::sketch::{hash_ip, mix};
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
-use gabion_record::evidence::{Evidence, Telling};
+use gabion_record::evidence::{Evidence, ReportReason};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{Body, Record, TimeNs};
 use gabion_record::saved;
@@ -218,7 +218,7 @@ impl Shard {
             self.counts.sources += u64::from(matches!(r.body, Body::Conn(_)));
         }
         let is_again = seed.is_some() || self.seeds.was_folded(ip);
-        let packed = if !is_again && ip == r.src { Seed::of(r) } else { None };
+        let packed = if !is_again && ip == r.src { Seed::from_record(r) } else { None };
         self.out.mode = if is_again { Mode::All } else { Mode::First };
         let before = self.out.found.len();
         if let Some(flow) = packed
@@ -350,7 +350,7 @@ impl Shard {
     fn state(&mut self) {
         if self.counts.folded > 0 {
             let (folded, notable) = (self.counts.folded, self.counts.folded_notable.count);
-            for e in self.out.found.iter_mut().filter(|e| e.why != Telling::Counted) {
+            for e in self.out.found.iter_mut().filter(|e| e.why != ReportReason::Counted) {
                 e.input_state = match notable {
                     0 => format!("{folded} sources of its shard folded"),
                     _ => format!(

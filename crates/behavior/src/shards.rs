@@ -32,9 +32,9 @@ pub struct Place {
 
 impl Place {
     /// Of a finding: after that record, or among what was asked for before that second.
-    pub(crate) fn of(second: i64, record: u64, e: &Evidence) -> Place {
+    pub(crate) fn from_evidence(second: i64, record: u64, e: &Evidence) -> Place {
         let is_found = !e.why.is_last();
-        Place { second, record, is_found, ts: e.ts, id: e.telling }
+        Place { second, record, is_found, ts: e.ts, id: e.report_id }
     }
 
     /// Whether it comes after the last numbers of windows that ended with that record.
@@ -305,7 +305,7 @@ impl Shards {
             shard.close((i64::MIN, i64::MIN), end, true, &self.settings, &mut self.found);
         }
         let found = std::mem::take(&mut self.found);
-        let places = found.iter().map(|e| Place::of(i64::MAX, 0, e)).enumerate();
+        let places = found.iter().map(|e| Place::from_evidence(i64::MAX, 0, e)).enumerate();
         let mut order: Vec<(Place, usize)> = places.map(|(at, place)| (place, at)).collect();
         order.sort_unstable();
         let mut found: Vec<Option<Evidence>> = found.into_iter().map(Some).collect();
@@ -335,13 +335,12 @@ impl Shards {
             return;
         }
         if self.found.len() > 1 {
-            self.found.sort_by_key(|e| (!e.why.is_last(), e.ts, e.telling));
+            self.found.sort_by_key(|e| (!e.why.is_last(), e.ts, e.report_id));
         }
-        out.extend(
-            self.found
-                .drain(..)
-                .map(|evidence| Placed { place: Place::of(second, record, &evidence), evidence }),
-        );
+        out.extend(self.found.drain(..).map(|evidence| Placed {
+            place: Place::from_evidence(second, record, &evidence),
+            evidence,
+        }));
     }
 
     /// Hands over all profiles of windows that have ended: what is saved of shards then is all there is.

@@ -55,7 +55,7 @@ impl Trial {
         self.engine.finish(&mut |f| keep(f, said, reported, alerts));
     }
 
-    pub(crate) fn of(&self, kind: &EvidenceType) -> Vec<Evidence> {
+    pub(crate) fn evidence_of(&self, kind: &EvidenceType) -> Vec<Evidence> {
         self.said.iter().filter(|e| e.kind == kind).cloned().collect()
     }
 
@@ -77,7 +77,7 @@ fn keep(
 ) {
     match f {
         Output::Evidence(e, _) => said.push(e.clone()),
-        Output::Telling(e, _) => reported.push(e.clone()),
+        Output::Report(e, _) => reported.push(e.clone()),
         Output::Alert(a) => alerts.push(a.clone()),
     }
 }

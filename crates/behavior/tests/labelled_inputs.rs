@@ -129,7 +129,7 @@ fn hosts(path: &Path) -> BTreeMap<Ip, Host> {
                 *said.entry(*ip).or_default().evidence.entry(kind).or_default() += 1;
             }
         }
-        Output::Telling(..) => {}
+        Output::Report(..) => {}
         Output::Alert(a) => said.entry(a.profile).or_default().alerts += 1,
     };
     feed.run(&mut |records| {

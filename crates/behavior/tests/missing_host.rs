@@ -23,7 +23,7 @@ fn the_beacon_of_missing_host_scores_as_in_rita() {
     let who = Ip::parse(b"73.54.23.243").unwrap();
     let mut said: Vec<(&str, String)> = Vec::new();
     let mut keep = |finding: Output<'_>| {
-        if let Output::Evidence(e, _) | Output::Telling(e, _) = finding
+        if let Output::Evidence(e, _) | Output::Report(e, _) = finding
             && e.profile == who
             && e.description().contains("64.225.56.201")
         {

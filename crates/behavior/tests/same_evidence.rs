@@ -122,8 +122,8 @@ impl Holders {
 
 fn line_of(finding: &Output<'_>) -> String {
     match finding {
-        Output::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.telling),
-        Output::Telling(e, sum) => format!("reported {} {sum:.6} {e:?}", e.telling),
+        Output::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.report_id),
+        Output::Report(e, sum) => format!("reported {} {sum:.6} {e:?}", e.report_id),
         Output::Alert(a) => format!("{} {a:?}", a.id),
     }
 }
@@ -270,7 +270,7 @@ fn a_whitelist_hides_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let paths = inputs::made(folder.path());
     let settings = || {
-        let (list, wrong) = Whitelist::read(LIST, &|_| None);
+        let (list, wrong) = Whitelist::parse(LIST, &|_| None);
         assert!(wrong.is_empty(), "{wrong:?}");
         Settings { whitelist: Arc::new(list), ..Settings::default() }
     };

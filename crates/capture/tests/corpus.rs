@@ -1,24 +1,12 @@
 //! Every capture of the shared corpus is read to its end or refused with one line, whole and in
 //! pieces with the same result.
 
-use std::path::PathBuf;
-
 use gabion_capture::{Source, list_recursive};
-
-fn corpus() -> Option<PathBuf> {
-    let root = std::env::var_os("GABION_CORPUS").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
-    });
-    let captures = root.join("captures");
-    captures.is_dir().then_some(captures)
-}
 
 #[test]
 fn all_captures_are_read_or_refused_with_one_line() {
-    let Some(captures) = corpus() else {
-        eprintln!("skipped: all_captures_are_read_or_refused_with_one_line: no corpus");
-        return;
-    };
+    let test = "all_captures_are_read_or_refused_with_one_line";
+    let Some(captures) = gabion_corpus::find(test, "captures") else { return };
     let (mut files, mut frames, mut refused, mut torn) = (0, 0_u64, Vec::new(), 0);
     for path in list_recursive(&captures).unwrap() {
         let name = path.to_string_lossy().into_owned();

@@ -1,20 +1,13 @@
 //! Our reader compared with another one (the crate pcap-parser) over every capture of the corpus:
 //! the same frames, lengths and times.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gabion_capture::{CaptureBytes, FrameRef, Source, list_recursive};
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 
 /// Time, wire length, link, data.
 type Seen = (u64, u32, u16, Vec<u8>);
-
-fn corpus() -> Option<PathBuf> {
-    let root = std::env::var_os("GABION_CORPUS").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
-    });
-    root.is_dir().then_some(root)
-}
 
 fn ours(bytes: &[u8]) -> Vec<Seen> {
     let mut source = Source::from_bytes(CaptureBytes::from_vec(bytes.to_vec())).unwrap();
@@ -89,10 +82,7 @@ fn is_capture(path: &Path) -> bool {
 
 #[test]
 fn two_readers_see_the_same_frames() {
-    let Some(corpus) = corpus() else {
-        eprintln!("skipped: two_readers_see_the_same_frames: no corpus");
-        return;
-    };
+    let Some(corpus) = gabion_corpus::find("two_readers_see_the_same_frames", "") else { return };
     let (mut files, mut frames, mut not_theirs) = (0, 0, Vec::new());
     for folder in ["captures", "suricata-verify"] {
         for path in list_recursive(&corpus.join(folder)).unwrap() {

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 ///
 /// # Errors
 /// What is wrong with them; that help or the version is asked for.
-pub(crate) fn read(args: &[OsString]) -> Result<CommandLine, clap::Error> {
+pub(crate) fn parse_arguments(args: &[OsString]) -> Result<CommandLine, clap::Error> {
     let matches = tree().try_get_matches_from(args)?;
     CommandLine::from_arg_matches(&matches)
 }

@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{gabion, repository};
+use program::gabion;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -10,14 +10,7 @@ use std::time::Duration;
 
 /// The folder of logs of flows, when the corpus is there.
 fn flows(test: &str) -> Option<PathBuf> {
-    let corpus = std::env::var_os("GABION_CORPUS")
-        .map_or_else(|| repository("../shared/corpus"), PathBuf::from);
-    let folder = corpus.join("flows");
-    if !folder.is_dir() {
-        eprintln!("{test}: skipped: no corpus at {}", corpus.display());
-        return None;
-    }
-    Some(folder)
+    gabion_corpus::find(test, "flows")
 }
 
 /// Runs over inputs; lines of `alerts.json` without creation times, and `alerts.log`.

@@ -3,20 +3,9 @@
 mod program;
 
 use gabion_flowlog::json::members;
-use program::{gabion, repository};
+use program::gabion;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-
-/// The corpus, when it is there.
-fn corpus(test: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("GABION_CORPUS")
-        .map_or_else(|| repository("../shared/corpus"), PathBuf::from);
-    if !folder.is_dir() {
-        eprintln!("{test}: skipped: no corpus at {}", folder.display());
-        return None;
-    }
-    Some(folder)
-}
+use std::path::Path;
 
 /// Rows of *calls out* (source, destination), by `behavior list` over what a run wrote.
 fn calls(input: &Path, more: &[&str]) -> Vec<(String, String)> {
@@ -50,7 +39,9 @@ fn is_among_first(rows: &[(String, String)], src: &str, dst: &[&str]) -> bool {
 
 #[test]
 fn channels_of_the_corpus_stand_first() {
-    let Some(corpus) = corpus("channels_of_the_corpus_stand_first") else { return };
+    let Some(corpus) = gabion_corpus::find("channels_of_the_corpus_stand_first", "") else {
+        return;
+    };
     for (input, src, dst) in [
         (
             "captures/slips/test-cc__test-cc-capture-1.pcap",
@@ -82,7 +73,9 @@ fn channels_of_the_corpus_stand_first() {
 
 #[test]
 fn the_beacon_of_missing_host_stands_first() {
-    let Some(corpus) = corpus("the_beacon_of_missing_host_stands_first") else { return };
+    let Some(corpus) = gabion_corpus::find("the_beacon_of_missing_host_stands_first", "") else {
+        return;
+    };
     let rows = calls(&corpus.join("flows/rita/missing_host"), &[]);
     let first: Vec<_> = rows.iter().take(5).collect();
     assert!(is_among_first(&rows, "73.54.23.243", &["64.225.56.201"]), "{first:?}");

@@ -6,7 +6,7 @@
 mod program;
 
 use program::{gabion, repository};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const ALL_TCP: &str = "accept:hook tcp:all any any -> any any (sid:100;)";
 const STARTED: &str = "accept:hook http1:request_started any any -> any any (alert; sid:101;)";
@@ -221,13 +221,6 @@ const CASES: &[Case] = &[
     },
 ];
 
-fn capture() -> Option<PathBuf> {
-    let corpus = std::env::var_os("GABION_CORPUS")
-        .map_or_else(|| repository("../shared/corpus"), PathBuf::from);
-    let path = corpus.join("suricata-verify/tests/flowbit-oring/input.pcap");
-    path.is_file().then_some(path)
-}
-
 /// The alerts and the counts of a run.
 fn outcome(folder: &Path) -> (Vec<String>, String) {
     let text = std::fs::read_to_string(folder.join("eve.json")).unwrap();
@@ -268,10 +261,8 @@ fn counted(stats: &serde_json::Value) -> String {
 
 #[test]
 fn tables_decide_as_in_suricata() {
-    let Some(capture) = capture() else {
-        eprintln!("skipped: no corpus (GABION_CORPUS)");
-        return;
-    };
+    let input = "suricata-verify/tests/flowbit-oring/input.pcap";
+    let Some(capture) = gabion_corpus::find("tables_decide_as_in_suricata", input) else { return };
     for case in CASES {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str, lines: &[&str]| {

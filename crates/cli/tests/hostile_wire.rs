@@ -11,38 +11,15 @@ mod intake;
 
 use gabion_seal::record::Flags;
 use intake::{Certificates, GABION, OPEN, Server, keys, messages, records, served, statements};
+use intake::{free_place, metric, reaches};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::io::Write;
+use std::net::{TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
 /// No sender waits longer, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A free port for metrics.
-fn free_place() -> String {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("a socket");
-    socket.local_addr().expect("an address").to_string()
-}
-
-/// One of the program's numbers for Prometheus.
-fn metric(place: &str, name: &str) -> u64 {
-    let mut scrape = TcpStream::connect(place).expect("metrics");
-    scrape.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("asked");
-    let mut page = String::new();
-    scrape.read_to_string(&mut page).expect("an answer");
-    let line = page.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
-    line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
-}
-
-/// Waits until a number is reached: counts are published four times a second.
-fn reaches(place: &str, name: &str, wanted: u64) -> bool {
-    (0..100).any(|_| {
-        std::thread::sleep(Duration::from_millis(100));
-        metric(place, name) >= wanted
-    })
-}
 
 #[test]
 fn ten_thousand_idle_connections_hinder_nobody() {
@@ -198,7 +175,7 @@ fn few_descriptors_are_enough() {
 #[test]
 fn nonsense_on_every_port_hinders_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
-    let slog = keys();
+    let slog = keys("nonsense_on_every_port_hinders_nobody");
     let tls = Certificates::new(folder.path());
     let place = free_place();
     let mut options = vec!["--udp", "127.0.0.1:0", "--tcp", "127.0.0.1:0", "--relp", "127.0.0.1:0"];

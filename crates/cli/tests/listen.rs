@@ -138,12 +138,8 @@ fn what_was_acknowledged_survives_a_kill() {
 
 #[test]
 fn more_connections_with_an_envelope_each_than_there_is_room_for_wait_for_it() {
-    let Some((private, public)) = keys() else {
-        eprintln!(
-            "more_connections_with_an_envelope_each_than_there_is_room_for_wait_for_it: skipped: no corpus"
-        );
-        return;
-    };
+    let test = "more_connections_with_an_envelope_each_than_there_is_room_for_wait_for_it";
+    let Some((private, public)) = keys(test) else { return };
     const COUNT: usize = 600;
     let server = Server::start(&[
         "--slog-tcp",
@@ -178,12 +174,8 @@ fn more_connections_with_an_envelope_each_than_there_is_room_for_wait_for_it() {
 
 #[test]
 fn envelopes_are_opened_kept_and_reported_when_they_come_again() {
-    let Some((private, public)) = keys() else {
-        eprintln!(
-            "envelopes_are_opened_kept_and_reported_when_they_come_again: skipped: no corpus"
-        );
-        return;
-    };
+    let test = "envelopes_are_opened_kept_and_reported_when_they_come_again";
+    let Some((private, public)) = keys(test) else { return };
     let server = Server::start(&[
         "--slog-udp",
         "127.0.0.1:0",

@@ -126,13 +126,10 @@ fn flows_are_those_that_nfdump_prints() {
     }
     let dir = tempfile::tempdir().unwrap();
     let mut captures = vec![demo()];
-    let corpus = std::env::var_os("GABION_CORPUS")
-        .map_or_else(|| repository("../shared/corpus"), PathBuf::from);
     for more in ["captures/arkime", "captures/ndpi"] {
-        let Ok(folder) = std::fs::read_dir(corpus.join(more)) else {
-            eprintln!("skipped: no {more} in {}", corpus.display());
-            continue;
-        };
+        let test = "flows_are_those_that_nfdump_prints";
+        let Some(folder) = gabion_corpus::find(test, more) else { continue };
+        let folder = std::fs::read_dir(folder).unwrap();
         let mut files: Vec<_> = folder.flatten().map(|e| e.path()).collect();
         files.sort();
         let is_small = |f: &PathBuf| {

@@ -5,7 +5,6 @@ mod program;
 use gabion_rules::selection::{Kind, Selection};
 use program::{demo, gabion, repository};
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -177,14 +176,10 @@ fn the_demonstrations_rules_are_selected_as_suricata_update_does() {
 #[test]
 fn a_large_rule_set_is_selected_as_suricata_update_does() {
     let Some(updater) = updater() else { return };
-    let corpus = std::env::var_os("GABION_CORPUS")
-        .map_or_else(|| repository("../shared/corpus"), PathBuf::from);
-    let Ok(packed) = std::fs::File::open(corpus.join("rules/emerging-all.rules.zst")) else {
-        eprintln!("skipped: no rules of Emerging Threats in {}", corpus.display());
+    let test = "a_large_rule_set_is_selected_as_suricata_update_does";
+    let Some(rules) = gabion_corpus::read_text(test, "rules/emerging-all.rules.zst") else {
         return;
     };
-    let mut rules = String::new();
-    zstd::stream::read::Decoder::new(packed).unwrap().read_to_string(&mut rules).unwrap();
     let files = [
         "group:emerging-all\nmetadata:signature_severity Informational\n2019401\n",
         "re:ET (MALWARE|PHISHING)\n1:2100366,2100368\nmetadata: attack_target Server\n",

@@ -466,16 +466,10 @@ fn a_file_that_is_no_proof_is_no_forgery() {
 /// One line about a file that is not slog's, and about a key that is not its storage's, and nothing sealed.
 #[test]
 fn a_file_of_another_kind_or_key_is_reported_in_one_line() {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        Into::into,
-    );
-    let slog = |name: &str| root.join("sealed/slog").join(name).display().to_string();
+    let test = "a_file_of_another_kind_or_key_is_reported_in_one_line";
+    let Some(folder) = gabion_corpus::find(test, "sealed/slog") else { return };
+    let slog = |name: &str| folder.join(name).display().to_string();
     let good = slog("good.slog");
-    if !Path::new(&good).exists() {
-        eprintln!("a_file_of_another_kind_or_key_is_reported_in_one_line: skipped: no corpus");
-        return;
-    }
     let place = Place::new();
     std::fs::write(place.path("text"), "a line, of a text\n".repeat(300)).unwrap();
     let before = place.json(&["stat", "log", "--json"])["records"].clone();

@@ -76,10 +76,6 @@ fn across() -> PathBuf {
     repository("crates/cli/tests/data/across.rules")
 }
 
-fn corpus() -> PathBuf {
-    std::env::var("GABION_CORPUS").map_or_else(|_| repository("../shared/corpus"), PathBuf::from)
-}
-
 #[test]
 fn the_demonstration_reads_the_same() {
     let wrote = compare(&[demo().into()], &repository("demo/gabion.rules"), &[2, 3, 4]);
@@ -101,11 +97,12 @@ fn rules_with_state_across_flows_answer_the_same() {
 #[test]
 fn captures_of_the_corpus_read_the_same() {
     for folder in ["arkime", "ndpi", "slips", "tcpdump", "tcpreplay", "zeek"] {
-        let Ok(entries) = std::fs::read_dir(corpus().join("captures").join(folder)) else {
-            eprintln!("skipped: no captures under {}", corpus().display());
+        let below = format!("captures/{folder}");
+        let Some(path) = gabion_corpus::find("captures_of_the_corpus_read_the_same", &below) else {
             return;
         };
-        let mut captures: Vec<PathBuf> = entries
+        let mut captures: Vec<PathBuf> = std::fs::read_dir(path)
+            .unwrap()
             .flatten()
             .map(|e| e.path())
             .filter(|p| p.metadata().is_ok_and(|m| m.len() < 50_000))

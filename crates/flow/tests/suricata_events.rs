@@ -4,7 +4,7 @@
 mod replay;
 
 use gabion_flow::{StreamConfig, StreamEvent};
-use replay::{Seen, corpus, replay};
+use replay::{Seen, replay};
 use std::collections::BTreeMap;
 
 /// Captures whose events depend on what a parser has consumed: how much of a stream is still kept
@@ -55,15 +55,15 @@ fn alerts(hits: u64, backoff: Option<u64>) -> u64 {
 
 #[test]
 fn stream_events_are_those_of_suricata() {
-    let Some(corpus) = corpus() else {
-        eprintln!("skipped: no corpus (GABION_CORPUS)");
+    let test = "stream_events_are_those_of_suricata";
+    let Some(expected) = gabion_corpus::read_text(test, "captures/expected-events.tsv") else {
         return;
     };
+    let corpus = gabion_corpus::root();
     let text =
         std::fs::read_to_string(corpus.join("rules/peer-events/stream-events.rules")).unwrap();
     let rules = rules(&text);
     assert!(rules.len() > 50);
-    let expected = std::fs::read_to_string(corpus.join("captures/expected-events.tsv")).unwrap();
     let mut want: BTreeMap<(String, u32), u64> = BTreeMap::new();
     let mut files: Vec<&str> = Vec::new();
     for line in expected.lines().filter(|l| !l.starts_with('#')) {

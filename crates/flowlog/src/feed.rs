@@ -184,7 +184,7 @@ impl Feed {
     pub fn survey(paths: &[PathBuf], options: Options) -> Feed {
         let mut inputs: Vec<Input> = paths.iter().map(|path| Input::new(path, options)).collect();
         for input in &mut inputs {
-            input.look(options);
+            input.survey_times(options);
         }
         let least = |input: &Input| input.survey.least;
         let start = inputs.iter().filter_map(least).min();
@@ -312,7 +312,7 @@ impl Input {
     }
 
     /// The pass over the times. What can be read only once goes straight through.
-    fn look(&mut self, options: Options) {
+    fn survey_times(&mut self, options: Options) {
         if self.is_read_once {
             self.horizon_ns = 0;
             return;

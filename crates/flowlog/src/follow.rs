@@ -136,7 +136,7 @@ impl Follow {
 
     /// Looks at what there is. Nothing may be left of what the look before saw. By the clock on the wall it is
     /// `now_ns`, nanoseconds since 1970: folders that have not changed for a while are not listed again.
-    pub fn look(&mut self, now_ns: i64) {
+    pub fn look_at_logs(&mut self, now_ns: i64) {
         let found = self.folders.list(&self.named, now_ns);
         let mut stated: Map<u64, PathBuf> = Map::default();
         let mut strange: Vec<(PathBuf, Metadata)> = Vec::new();
@@ -586,7 +586,7 @@ impl Log {
         loop {
             match self.content.next(self.stated.0) {
                 Next::Line => {
-                    self.next = self.intake.look(self.content.line());
+                    self.next = self.intake.begin_line(self.content.line());
                     match self.next {
                         Some((ts, _)) => return Some(ts),
                         None => self.content.pass(),

@@ -45,14 +45,14 @@ impl Intake {
 
     /// Takes the next line in, without its end; records whose time has come go to `each`.
     pub fn line(&mut self, line: &[u8], each: Each<'_>) -> ControlFlow<()> {
-        match self.look(line) {
+        match self.begin_line(line) {
             Some((ts, layout)) => self.push(ts, layout, line, each),
             None => ControlFlow::Continue(()),
         }
     }
 
     /// Looks at the next line: the moment of its record, for [`Intake::push`]. What is none is done with.
-    pub fn look(&mut self, line: &[u8]) -> Option<(TimeNs, LayoutId)> {
+    pub fn begin_line(&mut self, line: &[u8]) -> Option<(TimeNs, LayoutId)> {
         self.lines += 1;
         match self.reader.line(line) {
             Line::Quiet => None,

@@ -248,7 +248,7 @@ fn packing(first: &[u8]) -> Option<Packing> {
 /// Whether a file begins as compressed ones do; it is at its beginning again.
 pub(crate) fn is_packed(file: &mut File) -> io::Result<bool> {
     let mut whole = Whole::new(&mut *file);
-    whole.look()?;
+    whole.read_first_bytes()?;
     let is_packed = packing(whole.first()).is_some();
     file.rewind()?;
     Ok(is_packed)
@@ -276,7 +276,7 @@ impl<R: Read> Whole<R> {
     }
 
     /// Reads the first bytes. After an error, such as that nothing has come yet, it may be asked again.
-    fn look(&mut self) -> io::Result<()> {
+    fn read_first_bytes(&mut self) -> io::Result<()> {
         while let Some(room) = self.first.get_mut(self.len..).filter(|r| !r.is_empty()) {
             match self.from.read(room) {
                 Ok(0) => break,
@@ -358,7 +358,7 @@ impl<R: Read> Unpacked<R> {
 impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if let Some(fresh) = &mut self.fresh {
-            fresh.look()?;
+            fresh.read_first_bytes()?;
         }
         if let Some(fresh) = self.fresh.take() {
             self.body = Some(Body::new(fresh)?);

@@ -53,7 +53,7 @@ impl Trial {
 
     /// One look, and all that it saw.
     fn look(&mut self) {
-        self.follow.look(0);
+        self.follow.look_at_logs(0);
         while !self.take(usize::MAX).is_drained {}
     }
 
@@ -343,7 +343,7 @@ fn any_cut_gives_the_same_lines() {
             let upto = (at + 1 + next(700)).min(text.len());
             append(&path, &text[at..upto]);
             at = upto;
-            follow.look(0);
+            follow.look_at_logs(0);
             loop {
                 let taken = follow.take(1 + next(9), &mut |r| keep(r, &mut seen));
                 if cuts > 0 && next(3) == 0 {
@@ -351,7 +351,7 @@ fn any_cut_gives_the_same_lines() {
                     follow.save(&mut saved);
                     follow = new();
                     follow.restore(&mut saved.as_slice()).unwrap();
-                    follow.look(0);
+                    follow.look_at_logs(0);
                 } else if taken.is_drained {
                     break;
                 }
@@ -379,7 +379,7 @@ fn very_many_logs_are_followed_with_few_descriptors() {
     }
     let open = || fs::read_dir("/proc/self/fd").unwrap().count();
     // As many as stay open, and those of other tests that run at the same time.
-    t.follow.look(0);
+    t.follow.look_at_logs(0);
     assert!(open() < 1000, "{}", open());
     t.look();
     assert!(open() < 1000, "{}", open());

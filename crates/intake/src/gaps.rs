@@ -4,7 +4,7 @@
 
 use crate::losses::Losses;
 use gabion_logs::sequence::Sequences;
-use gabion_logs::syslog::{Received, read};
+use gabion_logs::syslog::{Received, parse};
 use gabion_runtime::metrics::{Counter, Metrics};
 use gabion_seal::record::{Source, SourceView};
 use gabion_seal::wire::Take;
@@ -39,9 +39,9 @@ impl Gaps {
         if !may_be_numbered(bytes) {
             return;
         }
-        let message = read(bytes, &Received { time_ns, zone_seconds: 0 });
+        let message = parse(bytes, &Received { time_ns, zone_seconds: 0 });
         let Some(number) = message.sequence_id() else { return };
-        let Some(view) = SourceView::read(&mut Take::new(source.entry())) else { return };
+        let Some(view) = SourceView::decode(&mut Take::new(source.entry())) else { return };
         let mut originator = view.peer.to_vec();
         originator.push(0);
         originator.extend_from_slice(message.host.unwrap_or_default());

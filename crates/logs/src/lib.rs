@@ -24,10 +24,10 @@ pub mod fairness;
 pub mod framing;
 pub mod journal;
 pub mod limits;
-pub mod relp;
 pub mod replay;
 pub mod sequence;
 pub mod session;
-pub mod slog_tcp;
 pub mod syslog;
 pub mod view;
+
+pub use dialect::{relp, slog_tcp};

@@ -3,10 +3,9 @@
 //! corpus it is skipped by name.
 #![allow(clippy::print_stdout, reason = "a test prints what it found on standard output")]
 
-use gabion_logs::syslog::{Received, read, unpacked};
+use gabion_logs::syslog::{Received, parse, unpacked};
 use gabion_seal::text::unbase64;
 use serde_json::Value;
-use std::path::PathBuf;
 
 /// 2026-11-20T22:00:00Z, when rsyslog and syslog-ng received them.
 const RECEIVED: Received = Received { time_ns: 1_795_212_000_000_000_000, zone_seconds: 0 };
@@ -29,7 +28,7 @@ const DIFFERENCES: &[(u64, &str, &str)] = &[
 
 fn seconds(time: &str) -> i64 {
     let message = format!("<13>1 {time} - - - - -");
-    read(message.as_bytes(), &RECEIVED).time.expect("the corpus has RFC 3339").seconds
+    parse(message.as_bytes(), &RECEIVED).time.expect("the corpus has RFC 3339").seconds
 }
 
 /// Bytes that are no text stand in the corpus as halves of surrogates, which are no JSON.
@@ -43,12 +42,8 @@ fn whole(line: &str) -> String {
 
 #[test]
 fn consensus_of_rsyslog_and_syslog_ng() {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let Ok(text) = std::fs::read_to_string(root.join("sealed/messages/messages.jsonl")) else {
-        eprintln!("consensus_of_rsyslog_and_syslog_ng: skipped: no corpus");
+    let test = "consensus_of_rsyslog_and_syslog_ng";
+    let Some(text) = gabion_corpus::read_text(test, "sealed/messages/messages.jsonl") else {
         return;
     };
     let (mut fields, mut agree) = (0, 0);
@@ -59,7 +54,7 @@ fn consensus_of_rsyslog_and_syslog_ng() {
         let id = case["id"].as_u64().expect("an id");
         let raw = unbase64(case["raw_b64"].as_str().expect("bytes").as_bytes()).expect("base64");
         let raw = unpacked(&raw);
-        let m = read(&raw, &RECEIVED);
+        let m = parse(&raw, &RECEIVED);
         let text = |f: Option<&[u8]>| f.map(|b| String::from_utf8_lossy(b).into_owned());
         for (field, expected) in case["consensus"].as_object().expect("an object") {
             let ours = match field.as_str() {

@@ -2,7 +2,7 @@
 //! recorded from runs of both by `lab/log/variations.py --own --peers-only --save FILE`. Another table, of the corpus's
 //! messages say, is read with `GABION_VARIATIONS=FILE`.
 
-use gabion_logs::syslog::{Format, Message, Notes, Received, read, unpacked};
+use gabion_logs::syslog::{Format, Message, Notes, Received, parse, unpacked};
 use gabion_seal::text::unbase64;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ fn fields_on_which_rsyslog_and_syslog_ng_agree() {
         let raw = unbase64(case["raw_b64"].as_str().expect("bytes").as_bytes()).expect("base64");
         let bytes = unpacked(&raw);
         let time_ns = case["received"].as_u64().expect("when it came") * 1_000_000_000;
-        let message = read(&bytes, &Received { time_ns, zone_seconds: 0 });
+        let message = parse(&bytes, &Received { time_ns, zone_seconds: 0 });
         let (mine, purpose) = (ours(&message), on_purpose(&bytes, &message));
         let (mut kind, mut shown) = (String::new(), String::new());
         for (field, theirs) in case["agreed"].as_object().expect("fields") {

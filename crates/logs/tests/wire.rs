@@ -7,18 +7,9 @@ use gabion_logs::framing::{Framer, Framing};
 use gabion_logs::relp::RelpServer;
 use gabion_seal::text::unbase64;
 use serde_json::Value;
-use std::path::PathBuf;
 
 fn read(test: &str, file: &str) -> Option<Vec<u8>> {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let bytes = std::fs::read(root.join("sealed").join(file)).ok();
-    if bytes.is_none() {
-        eprintln!("{test}: skipped: no corpus");
-    }
-    bytes
+    gabion_corpus::read(test, &format!("sealed/{file}"))
 }
 
 fn corpus(test: &str, file: &str) -> Option<Value> {

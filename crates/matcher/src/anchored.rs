@@ -313,6 +313,10 @@ impl<const AT_END: bool> SideSet<AT_END> {
     /// Looks up the keys that end in one block: (its number, the hash of the blocks before, its
     /// bytes).
     #[inline]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a struct of borrowed parts would be built for each block"
+    )]
     fn scan_block(
         &self,
         lengths: &[KeyLength],

@@ -361,7 +361,7 @@ struct AlertTx<'a> {
 }
 
 impl<'a> AlertTx<'a> {
-    fn of(
+    fn from_hit(
         engine: &Engine,
         s: &Signature,
         hit: &Hit,
@@ -413,7 +413,7 @@ impl Alert<'_> {
         let (engine, view, flow) = (cx.engine, cx.view, cx.flow.as_deref());
         let Alert { signature: s, hit, action, stream, .. } = *self;
         let app = flow.map(|f| &f.ext.app);
-        let of = AlertTx::of(engine, s, hit, view, flow);
+        let of = AlertTx::from_hit(engine, s, hit, view, flow);
         let tx = of.tx;
         let object = tx.map(|tx| TxObject { tx });
         let files = tx.and_then(|tx| files_of(tx, view.direction));

@@ -65,7 +65,7 @@ impl ChecksumSample {
     }
 
     /// Looks at the next frame: its number in the run, its LINKTYPE and its bytes.
-    pub fn look(&mut self, number: u64, link: u16, data: &[u8]) {
+    pub fn check_frame(&mut self, number: u64, link: u16, data: &[u8]) {
         let Some(seen) = &mut self.seen else { return };
         *seen += 1;
         if *seen == CHECKSUM_SAMPLE {

@@ -23,7 +23,7 @@ impl Countries {
     }
 
     /// ISO code of an address's country (`country.iso_code`), if it is in the database.
-    pub fn of(&self, address: Addr, ip_version: u8) -> Option<&str> {
+    pub fn country_of(&self, address: Addr, ip_version: u8) -> Option<&str> {
         let ip: IpAddr = match ip_version {
             4 => IpAddr::from(<[u8; 4]>::try_from(address.0.get(..4)?).ok()?),
             _ => IpAddr::from(address.0),
@@ -71,9 +71,9 @@ mod tests {
     #[test]
     fn addresses_have_a_country_or_none() {
         let db = Countries::from_bytes(half_the_world("DE")).unwrap();
-        assert_eq!(db.of(Addr::v4([10, 0, 0, 1]), 4), Some("DE"));
-        assert_eq!(db.of(Addr::v4([200, 0, 0, 1]), 4), None);
-        assert_eq!(db.of(Addr::v6([0x20; 16]), 6), None);
+        assert_eq!(db.country_of(Addr::v4([10, 0, 0, 1]), 4), Some("DE"));
+        assert_eq!(db.country_of(Addr::v4([200, 0, 0, 1]), 4), None);
+        assert_eq!(db.country_of(Addr::v6([0x20; 16]), 6), None);
     }
 
     #[test]

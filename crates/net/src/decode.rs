@@ -102,7 +102,8 @@ impl DecodeStage {
             None => account.ledgers.defrag.pass(1, len),
         }
         let whole = outcome.is_complete.then(|| self.whole(engine, account, d, datagram)).flatten();
-        let exception = outcome.exception.map(|t| Exception::of(&engine.options.policies, t));
+        let exception =
+            outcome.exception.map(|t| Exception::from_policies(&engine.options.policies, t));
         (whole, exception)
     }
 

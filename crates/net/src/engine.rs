@@ -113,7 +113,7 @@ impl RuleTexts {
         s: &gabion_rules::Signature,
     ) -> Option<&RuleText> {
         let slot = self.by_index.get(s.index as usize)?;
-        Some(slot.get_or_init(|| Box::new(RuleText::of(set, s))))
+        Some(slot.get_or_init(|| Box::new(RuleText::from_signature(set, s))))
     }
 }
 
@@ -131,7 +131,7 @@ pub struct RuleText {
 impl RuleText {
     /// Writes the texts of a signature: keys in alphabetical order, values of one key in reverse
     /// order of the rule, as Suricata does.
-    pub fn of(set: &gabion_rules::Ruleset, s: &gabion_rules::Signature) -> RuleText {
+    pub fn from_signature(set: &gabion_rules::Ruleset, s: &gabion_rules::Signature) -> RuleText {
         use gabion_record::json::Json;
         use std::collections::BTreeMap;
         let mut keys: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

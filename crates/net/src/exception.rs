@@ -19,7 +19,7 @@ pub(crate) struct Exception {
 
 impl Exception {
     /// The policy for a trigger.
-    pub(crate) fn of(policies: &Policies, trigger: ExceptionTrigger) -> Exception {
+    pub(crate) fn from_policies(policies: &Policies, trigger: ExceptionTrigger) -> Exception {
         let (policy, reason) = match trigger {
             ExceptionTrigger::DefragMemcap => (policies.defrag_memcap, DropReason::DefragMemcap),
             ExceptionTrigger::FlowMemcap => (policies.flow_memcap, DropReason::FlowMemcap),

@@ -126,7 +126,7 @@ impl FlowFrames {
         }
     }
 
-    pub(crate) fn of(&mut self, d: Direction) -> &mut Vec<Frame> {
+    pub(crate) fn side_frames(&mut self, d: Direction) -> &mut Vec<Frame> {
         &mut self.sides[d.index()].frames
     }
 
@@ -149,13 +149,13 @@ impl FlowFrames {
         };
         self.prune(d, detection, logging);
         let usable = tcp.stream(d).usable_end();
-        let from = self.of(d).iter().map(|f| f.needed_from(usable)).min();
+        let from = self.side_frames(d).iter().map(|f| f.needed_from(usable)).min();
         tcp.stream_mut(d).hold(from);
     }
 
     /// Frees the frames that are inspected and logged.
     fn prune(&mut self, d: Direction, detection: bool, logging: bool) {
-        self.of(d).retain(|f| (detection && !f.is_inspected) || (logging && !f.is_logged));
+        self.side_frames(d).retain(|f| (detection && !f.is_inspected) || (logging && !f.is_logged));
     }
 }
 
@@ -204,16 +204,16 @@ mod tests {
         notes.add(d, 2, 3, 5, None);
         notes.begin(d, 0, 110, Some(4));
         assert_eq!(all.take(notes), 0);
-        let list = all.of(d);
+        let list = all.side_frames(d);
         assert_eq!((list[0].id, list[0].start, list[0].len), (1, 103, Some(5)));
         assert_eq!((list.len(), list[1].len, list[1].available(125)), (2, None, 15));
         let mut notes = FrameNotes { wanted: 1, at: [120, 0], notes: Vec::new() };
         notes.end(d, 0, 130);
         all.take(notes);
-        assert!(!all.of(d)[1].is_whole(129) && all.of(d)[1].is_whole(130));
-        all.of(d)[0].is_inspected = true;
+        assert!(!all.side_frames(d)[1].is_whole(129) && all.side_frames(d)[1].is_whole(130));
+        all.side_frames(d)[0].is_inspected = true;
         all.prune(d, true, false);
-        assert_eq!(all.of(d).len(), 1);
+        assert_eq!(all.side_frames(d).len(), 1);
         all.prune(d, false, false);
         assert!(all.is_empty(d));
     }
@@ -226,7 +226,7 @@ mod tests {
             notes.add(Direction::ToClient, 0, n, 1, None);
         }
         assert_eq!(all.take(notes), 7);
-        assert_eq!(all.of(Direction::ToClient).len(), FRAMES_PER_DIRECTION);
+        assert_eq!(all.side_frames(Direction::ToClient).len(), FRAMES_PER_DIRECTION);
         let counts = gabion_record::limits::take();
         assert_eq!(counts.of(&reached::FRAMES_PER_DIRECTION), 7);
     }

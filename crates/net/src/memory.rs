@@ -43,7 +43,7 @@ pub struct MemoryPressure {
 
 impl MemoryPressure {
     /// The fullest of these budgets.
-    pub(crate) fn of(budgets: &[&Budget]) -> MemoryPressure {
+    pub(crate) fn from_budgets(budgets: &[&Budget]) -> MemoryPressure {
         let mut p = MemoryPressure::default();
         for b in budgets {
             p.now = p.now.max(percent(b.used(), b.limit()));

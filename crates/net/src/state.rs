@@ -60,6 +60,15 @@ pub(crate) struct Bits {
     hostbits: Lapsing<(Addr, u32), u64>,
 }
 
+/// A change of a bit that belongs to a host or a pair of hosts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BitChange {
+    pub(crate) bit: u32,
+    pub(crate) command: BitCommand,
+    /// Seconds after which a set bit expires.
+    pub(crate) expire_s: u32,
+}
+
 /// Bits and reputations.
 #[derive(Debug, Default)]
 pub(crate) struct SharedState {
@@ -92,7 +101,7 @@ impl SharedState {
 
     pub(crate) fn country_matches(&self, t: &GeoIpTest, h: &Decoded) -> bool {
         let Some(countries) = self.countries.as_ref().filter(|_| h.is_ip()) else { return false };
-        let holds = |a: Addr| t.holds(countries.of(a, h.ip_version()));
+        let holds = |a: Addr| t.holds(countries.country_of(a, h.ip_version()));
         match t.side {
             ReputationSide::Source => holds(h.src),
             ReputationSide::Destination => holds(h.dst),
@@ -126,13 +135,12 @@ impl SharedState {
     fn change<K: std::hash::Hash + Eq>(
         map: &mut Lapsing<K, u64>,
         key: K,
-        command: BitCommand,
+        change: BitChange,
         now_ns: u64,
-        expire_s: u32,
     ) {
-        let until = now_ns.saturating_add(u64::from(expire_s) * 1_000_000_000);
+        let until = now_ns.saturating_add(u64::from(change.expire_s) * 1_000_000_000);
         let set = Self::is_set(map, &key, now_ns);
-        match command {
+        match change.command {
             BitCommand::Unset => {
                 map.remove(&key);
             }
@@ -150,25 +158,19 @@ impl SharedState {
 
     pub(crate) fn set_xbit(
         &mut self,
-        bit: u32,
-        command: BitCommand,
+        change: BitChange,
         track: XbitsTrack,
-        expire_s: u32,
         h: &Decoded,
         now_ns: u64,
     ) {
         let Some(o) = owner(track, h) else { return };
-        self.bits.write(|b| {
-            Self::change(&mut b.xbits, (o, bit), command, now_ns, expire_s);
-        });
+        self.bits.write(|b| Self::change(&mut b.xbits, (o, change.bit), change, now_ns));
     }
 
     pub(crate) fn set_hostbit(
         &mut self,
-        bit: u32,
-        command: BitCommand,
+        change: BitChange,
         track: HostbitsTrack,
-        expire_s: u32,
         h: &Decoded,
         now_ns: u64,
     ) {
@@ -179,7 +181,7 @@ impl SharedState {
         };
         self.bits.write(|b| {
             for host in hosts {
-                Self::change(&mut b.hostbits, (*host, bit), command, now_ns, expire_s);
+                Self::change(&mut b.hostbits, (*host, change.bit), change, now_ns);
             }
         });
     }
@@ -215,13 +217,22 @@ fn mask(a: Addr, prefix: u8) -> u128 {
 pub(crate) mod tests {
     use super::*;
 
+    fn change_of(command: BitCommand, expire_s: u32) -> BitChange {
+        BitChange { bit: 1, command, expire_s }
+    }
+
     /// Sets a bit of each kind for each of these; returns the work.
     pub(crate) fn set_bits(hosts: impl Iterator<Item = Addr>) -> u64 {
         let (mut all, now_ns) = (Bits::default(), 1_000_000_000);
         for host in hosts {
             let owner = (Owner::Host(host), 1);
-            SharedState::change(&mut all.xbits, owner, BitCommand::Set, now_ns, 60);
-            SharedState::change(&mut all.hostbits, (host, 1), BitCommand::Set, now_ns, 60);
+            SharedState::change(&mut all.xbits, owner, change_of(BitCommand::Set, 60), now_ns);
+            SharedState::change(
+                &mut all.hostbits,
+                (host, 1),
+                change_of(BitCommand::Set, 60),
+                now_ns,
+            );
         }
         all.xbits.steps() + all.hostbits.steps()
     }
@@ -231,7 +242,7 @@ pub(crate) mod tests {
         let mut bits = Bits::default();
         let mut set = |n: u32, now_ns| {
             let owner = (Owner::Host(Addr::v4(n.to_be_bytes())), 1);
-            SharedState::change(&mut bits.xbits, owner, BitCommand::Set, now_ns, 30);
+            SharedState::change(&mut bits.xbits, owner, change_of(BitCommand::Set, 30), now_ns);
             bits.xbits.len()
         };
         for n in 0..HOST_BITS_MAX as u32 {
@@ -250,7 +261,8 @@ pub(crate) mod tests {
         let key = (Addr::v4([1, 2, 3, 4]), 7);
         let second = |s: u64| s * 1_000_000_000;
         let mut change = |command, now| {
-            SharedState::change(&mut all.hostbits, key, command, second(now), 10);
+            let of = change_of(command, 10);
+            SharedState::change(&mut all.hostbits, key, of, second(now));
             [now, now + 10, now + 11].map(|s| SharedState::is_set(&all.hostbits, &key, second(s)))
         };
         assert_eq!(change(BitCommand::Set, 100), [true, true, false]);

@@ -175,7 +175,7 @@ pub(crate) fn carry_out(
     outcome: &mut PacketOutcome,
 ) {
     if let Some(trigger) = v.exception {
-        let exception = Exception::of(&engine.options.policies, trigger);
+        let exception = Exception::from_policies(&engine.options.policies, trigger);
         account.counters.count_exception(exception.names());
         flow.note_exception(trigger);
         exception.on_flow(engine, flow, outcome);

@@ -237,7 +237,7 @@ impl Worker {
             Lookup::None => return self.finish_without_flow(&view, outcome, sink),
             Lookup::Refused(trigger) => {
                 let policies = &self.common.engine.options.policies;
-                self.carry_out_exception(Exception::of(policies, trigger), &mut outcome);
+                self.carry_out_exception(Exception::from_policies(policies, trigger), &mut outcome);
                 return self.finish_without_flow(&view, outcome, sink);
             }
         };
@@ -351,7 +351,7 @@ impl Worker {
     /// How full the tables of flows and TCP are.
     pub fn memory_pressure(&self) -> MemoryPressure {
         let [sessions, data] = self.stages.stream.budgets();
-        MemoryPressure::of(&[self.flow.table.budget(), sessions, data])
+        MemoryPressure::from_budgets(&[self.flow.table.budget(), sessions, data])
     }
 
     /// Costs of rules.

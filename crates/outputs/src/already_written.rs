@@ -50,7 +50,7 @@ impl AlreadyWritten {
     ///
     /// # Errors
     /// What can't be read, or cut.
-    pub fn read(folder: &Path, marks: [u64; 2]) -> Result<AlreadyWritten, OutputError> {
+    pub fn from_folder(folder: &Path, marks: [u64; 2]) -> Result<AlreadyWritten, OutputError> {
         let [json, log] = marks;
         let mut written = AlreadyWritten::default();
         for line in behind(&folder.join("alerts.json"), json)?.split(|b| *b == b'\n') {
@@ -148,7 +148,7 @@ mod tests {
         std::fs::write(&json, "{\"ID\":\"a\"}\n{\"ID\":\"b\"}\n{\"ID\":\"c\"}\n{\"ID\":\"d")
             .unwrap();
         std::fs::write(&log, "one\ntwo\ntwo\nthr").unwrap();
-        let mut written = AlreadyWritten::read(folder.path(), [11, 4]).unwrap();
+        let mut written = AlreadyWritten::from_folder(folder.path(), [11, 4]).unwrap();
         let asked = ["a", "b", "b", "c", "d"].map(|id| {
             written.has_event(format!("{{\"Version\":\"2\",\"ID\":\"{id}\",\"x\":1}}\n").as_bytes())
         });
@@ -158,18 +158,18 @@ mod tests {
         assert!(std::fs::read_to_string(&json).unwrap().ends_with("\"c\"}\n"));
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\ntwo\n");
         // What was not found again yet is known to the run after the next, too.
-        let mut written = AlreadyWritten::read(folder.path(), [22, 8]).unwrap();
+        let mut written = AlreadyWritten::from_folder(folder.path(), [22, 8]).unwrap();
         assert!(written.has_line(b"two\n"));
         let mut saved = Vec::new();
         written.save(&mut saved);
-        let mut next = AlreadyWritten::read(folder.path(), [33, 12]).unwrap();
+        let mut next = AlreadyWritten::from_folder(folder.path(), [33, 12]).unwrap();
         assert!(!next.clone().has_event(b"{\"ID\":\"c\"}"));
         next.join(AlreadyWritten::load(&mut saved.as_slice()).unwrap());
         assert!(next.has_event(b"{\"ID\":\"c\"}") && !next.has_line(b"two\n"));
         // A file that was moved away is read whole.
-        let mut written = AlreadyWritten::read(folder.path(), [1 << 20, 1 << 20]).unwrap();
+        let mut written = AlreadyWritten::from_folder(folder.path(), [1 << 20, 1 << 20]).unwrap();
         assert!(written.has_event(b"{\"ID\":\"a\"}") && written.has_line(b"one\n"));
         let empty = tempfile::tempdir().unwrap();
-        assert!(!AlreadyWritten::read(empty.path(), [5, 5]).unwrap().has_line(b"one\n"));
+        assert!(!AlreadyWritten::from_folder(empty.path(), [5, 5]).unwrap().has_line(b"one\n"));
     }
 }

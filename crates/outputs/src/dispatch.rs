@@ -80,9 +80,9 @@ impl<T: Take> Dispatcher<T> {
 
 impl<T: Take> NetSink for Dispatcher<T> {
     fn alert(&mut self, r: &AlertRecord<'_>) {
-        let seen = AlertSeen::of(r, self.at, self.capture.as_ref());
+        let seen = AlertSeen::from_record(r, self.at, self.capture.as_ref());
         match &r.question {
-            Some(q) => self.to.ask(q, AlertTally::of(seen, r)),
+            Some(q) => self.to.ask(q, AlertTally::from_seen(seen, r)),
             None => self.counts.alert(r, seen),
         }
         // Alerts are counted by signature, whether an output writes them or not.

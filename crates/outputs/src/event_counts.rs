@@ -67,7 +67,11 @@ pub struct AlertSeen {
 }
 
 impl AlertSeen {
-    pub(crate) fn of(r: &AlertRecord<'_>, at: Place, capture: Option<&Arc<str>>) -> AlertSeen {
+    pub(crate) fn from_record(
+        r: &AlertRecord<'_>,
+        at: Place,
+        capture: Option<&Arc<str>>,
+    ) -> AlertSeen {
         let h = &r.header;
         AlertSeen {
             ts_ns: h.ts_ns,
@@ -122,7 +126,7 @@ pub struct AlertTally {
 
 impl AlertTally {
     /// None yet; this one would be the first.
-    pub(crate) fn of(seen: AlertSeen, r: &AlertRecord<'_>) -> AlertTally {
+    pub(crate) fn from_seen(seen: AlertSeen, r: &AlertRecord<'_>) -> AlertTally {
         let s = &r.signature;
         AlertTally {
             gid: s.gid,
@@ -156,7 +160,7 @@ impl EventCounts {
                 slot.count += 1;
                 slot.see(seen);
             }
-            None => self.enter(AlertTally { count: 1, ..AlertTally::of(seen, r) }),
+            None => self.enter(AlertTally { count: 1, ..AlertTally::from_seen(seen, r) }),
         }
         self.record("alert");
     }

@@ -58,7 +58,7 @@ impl FileNumbers {
         let mut from = 0;
         for open in later {
             out.extend_from_slice(text.get(from..open.at).unwrap_or_default());
-            let number = self.number_of(FileKey::of(*open));
+            let number = self.number_of(FileKey::from_later(*open));
             out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
             // Over the digit that has kept the place.
             from = open.at + 1;
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn numbers_that_are_forgotten_are_counted() {
         let mut numbers = FileNumbers::default();
-        let key = |n: u64| FileKey::of(Later { at: 0, key: n });
+        let key = |n: u64| FileKey::from_later(Later { at: 0, key: n });
         for n in 0..crate::limits::FILE_NUMBERS_MAX as u64 + 1 {
             numbers.number_of(key(n));
         }

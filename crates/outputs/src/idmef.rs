@@ -18,7 +18,7 @@ const IP_WIDTH: usize = 26;
 /// wall clock, `None` where it is to be left out.
 pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &mut Vec<u8>) {
     let mut j = Json::behind(std::mem::take(out));
-    head(&mut j, e.method, "Event", e.telling);
+    head(&mut j, e.method, "Event", e.report_id);
     j.field_plain("Severity", severity(e.level));
     j.moment("StartTime", e.measures.first);
     if let Some(created) = created {
@@ -280,7 +280,7 @@ fn column(ip: Ip, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_record::evidence::{EvidenceType, Telling};
+    use gabion_record::evidence::{EvidenceType, ReportReason};
 
     static TYPE: EvidenceType = EvidenceType::new("CONNECTION_TO_PRIVATE_IP", "T1021");
 
@@ -289,8 +289,8 @@ mod tests {
         let ts = TimeNs(26_457_743_000);
         Evidence {
             id: FindingId([7; 16]),
-            telling: FindingId([8; 16]),
-            why: Telling::Threshold,
+            report_id: FindingId([8; 16]),
+            why: ReportReason::Threshold,
             kind: &TYPE,
             says: "Connecting to private IP: {dst} on destination port: {port}".into(),
             words: vec![],

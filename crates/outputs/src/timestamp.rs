@@ -45,11 +45,11 @@ impl Stamp {
     fn at(&mut self, ts_ns: u64) -> &Second {
         let second = ts_ns / 1_000_000_000;
         if self.kept.is_empty() {
-            self.kept = vec![Second::of(0, &self.zone); KEPT];
+            self.kept = vec![Second::in_zone(0, &self.zone); KEPT];
         }
         let slot = &mut self.kept[second as usize % KEPT];
         if slot.second != second {
-            *slot = Second::of(second, &self.zone);
+            *slot = Second::in_zone(second, &self.zone);
         }
         slot
     }
@@ -70,7 +70,7 @@ impl Stamp {
 }
 
 impl Second {
-    fn of(second: u64, zone: &TimeZone) -> Second {
+    fn in_zone(second: u64, zone: &TimeZone) -> Second {
         let at = i64::try_from(second).ok().and_then(|s| Timestamp::from_second(s).ok());
         let at = at.unwrap_or(Timestamp::UNIX_EPOCH);
         let offset = i64::from(zone.to_offset(at).seconds());

@@ -46,22 +46,22 @@ pub fn is_call(kind: &str) -> bool {
 
 /// The destination that a host calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whom<'a> {
+pub enum CalleeRef<'a> {
     /// An address.
     Ip(Ip),
     /// A name.
     Name(&'a str),
 }
 
-impl<'a> Whom<'a> {
+impl<'a> CalleeRef<'a> {
     /// Of a text: an address, where it is one.
     #[must_use]
-    pub fn of(text: &'a str) -> Whom<'a> {
-        Ip::parse(text.as_bytes()).map_or(Whom::Name(text), Whom::Ip)
+    pub fn from_text(text: &'a str) -> CalleeRef<'a> {
+        Ip::parse(text.as_bytes()).map_or(CalleeRef::Name(text), CalleeRef::Ip)
     }
 }
 
-/// [`Whom`] as it is kept.
+/// [`CalleeRef`] as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Callee {
     Ip(Ip),
@@ -69,10 +69,10 @@ enum Callee {
 }
 
 impl Callee {
-    fn of(dst: Whom<'_>) -> Callee {
+    fn from_ref(dst: CalleeRef<'_>) -> Callee {
         match dst {
-            Whom::Ip(ip) => Callee::Ip(ip),
-            Whom::Name(name) => Callee::Name(name.to_owned()),
+            CalleeRef::Ip(ip) => Callee::Ip(ip),
+            CalleeRef::Name(name) => Callee::Name(name.to_owned()),
         }
     }
 }
@@ -91,7 +91,7 @@ pub struct Seen<'a> {
     /// The flow's source, where it has one.
     pub src: Option<Ip>,
     /// The flow's destination or the name that was called, where it has one.
-    pub dst: Option<Whom<'a>>,
+    pub dst: Option<CalleeRef<'a>>,
     /// Destination port, 0 for none.
     pub port: u16,
     /// RITA's threat, 0 where it has none.
@@ -236,7 +236,7 @@ impl Call {
     }
 
     fn key(&self) -> (Ip, Callee) {
-        (self.src, Callee::of(Whom::of(&self.dst)))
+        (self.src, Callee::from_ref(CalleeRef::from_text(&self.dst)))
     }
 }
 
@@ -292,14 +292,14 @@ impl Rank {
             self.host(f);
         }
         let Some((_, word)) = CALLS.iter().find(|(kind, _)| *kind == f.kind) else { return };
-        let dst = f.dst.filter(|dst| *dst != Whom::Name(""));
+        let dst = f.dst.filter(|dst| *dst != CalleeRef::Name(""));
         let Some((src, dst)) = f.src.zip(dst) else { return };
-        let call = self.calls.entry((src, Callee::of(dst))).or_default();
+        let call = self.calls.entry((src, Callee::from_ref(dst))).or_default();
         if call.dst.is_empty() {
             (call.src, call.span) = (src, f.span);
             call.dst = match dst {
-                Whom::Ip(ip) => ip.to_string(),
-                Whom::Name(name) => name.to_owned(),
+                CalleeRef::Ip(ip) => ip.to_string(),
+                CalleeRef::Name(name) => name.to_owned(),
             };
             call.is_faint = true;
         }
@@ -466,7 +466,7 @@ mod tests {
             confidence: 1.0,
             host: at(host),
             src: Some(at(host)),
-            dst: Some(Whom::of(dst)),
+            dst: Some(CalleeRef::from_text(dst)),
             port: 443,
             threat: 0.5,
             count: 10,

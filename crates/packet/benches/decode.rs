@@ -7,7 +7,6 @@
 
 use divan::{Bencher, counter::ItemsCount};
 use gabion_packet::{DecodeConfig, DecodeCounters, Link, PacketSet, decode, ordinary_key};
-use std::path::{Path, PathBuf};
 
 /// Frames of one round: their headers fit the second-level cache.
 const FRAMES: usize = 8_192;
@@ -17,10 +16,7 @@ fn main() {
 }
 
 fn frames() -> Vec<(Link, Vec<u8>)> {
-    let folder = std::env::var_os("GABION_CORPUS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
+    let folder = gabion_corpus::root();
     let mut frames = Vec::new();
     if let Ok(mut source) = gabion_capture::Source::open(&folder.join("bench/mixed.pcap.zst")) {
         let mut refs = Vec::new();

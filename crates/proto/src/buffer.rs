@@ -28,3 +28,21 @@ pub struct Inspect {
     /// Inline mode: inspect every piece at once.
     pub inline: bool,
 }
+
+/// The enum `Local` of a protocol's buffers, numbered in the order in which they are written here.
+macro_rules! local_buffers {
+    ($($name:ident,)*) => {
+        /// Numbers of the buffers within the protocol.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u16)]
+        pub(super) enum Local { $($name,)* }
+
+        impl Local {
+            /// The buffer of a number.
+            pub(super) fn from_number(n: u16) -> Option<Local> {
+                [$(Local::$name,)*].get(usize::from(n)).copied()
+            }
+        }
+    };
+}
+pub(crate) use local_buffers;

@@ -25,7 +25,7 @@ pub trait Message: Transaction + Sized {
     const PDU_FRAME: Option<u8> = None;
 
     /// Reads it. `id` is the number it will have.
-    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<Self, Refused>;
+    fn parse_datagram(id: u64, direction: Direction, bytes: &[u8]) -> Result<Self, Refused>;
 
     /// Takes note of what the flow's messages have in common: a number, 0 before the first.
     fn compare(&mut self, common: &mut u32) {
@@ -98,7 +98,7 @@ impl<T: Message> Parser for Datagrams<T> {
         if bytes.is_empty() {
             return Outcome::Done;
         }
-        match T::read(self.txs.next_id(), cx.direction, bytes) {
+        match T::parse_datagram(self.txs.next_id(), cx.direction, bytes) {
             Ok(mut tx) => {
                 tx.compare(&mut self.common);
                 if let Some(kind) = T::PDU_FRAME {

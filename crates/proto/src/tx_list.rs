@@ -102,7 +102,7 @@ impl<T> TxList<T> {
     }
 
     /// Lets the next one get this id, if none has it yet.
-    pub fn go_on_with(&mut self, id: u64) {
+    pub fn continue_with(&mut self, id: u64) {
         self.next_id = self.next_id.max(id);
     }
 
@@ -435,7 +435,7 @@ mod tests {
         assert!(l.bytes_held() >= 3 * size_of::<(u64, Option<u64>)>());
         (0..next).for_each(|id| l.discard(id));
         assert_eq!((l.len(), l.first_id()), (0, next));
-        l.go_on_with(next + 7);
+        l.continue_with(next + 7);
         l.push(None, |id| id);
         assert_eq!((l.first_id(), l.len()), (next + 7, 1));
     }

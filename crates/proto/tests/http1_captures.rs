@@ -13,19 +13,6 @@ use gabion_record::Tree;
 use replay::{Seen, replay, shipped};
 use std::path::{Path, PathBuf};
 
-fn tests() -> Option<PathBuf> {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let tests = root.join("suricata-verify/tests");
-    if !tests.is_dir() {
-        eprintln!("skipped: no corpus at {}", root.display());
-        return None;
-    }
-    Some(tests)
-}
-
 fn folders(dir: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> =
         std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
@@ -227,7 +214,8 @@ fn run(family: &Path, piece: usize) -> (usize, usize, Vec<String>) {
 /// 348 ways in which servers disguise a body, found by trying them on browsers.
 #[test]
 fn disguised_bodies_are_seen_through() {
-    let Some(tests) = tests() else { return };
+    let test = "disguised_bodies_are_seen_through";
+    let Some(tests) = gabion_corpus::find(test, "suricata-verify/tests") else { return };
     let (good, all, bad) = run(&tests.join("http-evader"), 0);
     eprintln!("http-evader: {good} of {all}; not: {bad:?}");
     assert!(all >= 348 && good >= 340, "{good} of {all}; not: {bad:?}");
@@ -239,7 +227,8 @@ fn disguised_bodies_are_seen_through() {
 /// due, which Suricata takes for a body that ends with its segment.
 #[test]
 fn pieces_make_no_difference() {
-    let Some(tests) = tests() else { return };
+    let test = "pieces_make_no_difference";
+    let Some(tests) = gabion_corpus::find(test, "suricata-verify/tests") else { return };
     let mut differ = Vec::new();
     for family in ["http-evader", "detect-http-uri"] {
         for dir in folders(&tests.join(family)) {

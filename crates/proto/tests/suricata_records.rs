@@ -149,16 +149,9 @@ const OPTIONS: &[(&str, &str, &[&str])] = &[
 /// Records of all tests of Suricata's suite that have any of DNS, TLS or SSH.
 #[test]
 fn output_of_suricata_tests() {
-    let Some(corpus) = drive::corpus() else {
-        println!("skipped: no corpus");
-        return;
-    };
-    let root = corpus.join("suricata-verify");
-    let Ok(archive) = std::fs::File::open(root.join("peer/output-of-tests.tar.zst")) else {
-        println!("skipped: no output of Suricata");
-        return;
-    };
-    let tar = zstd::decode_all(archive).expect("archive");
+    let archive = "suricata-verify/peer/output-of-tests.tar.zst";
+    let Some(tar) = gabion_corpus::read("output_of_suricata_tests", archive) else { return };
+    let root = gabion_corpus::root().join("suricata-verify");
     let (mut same_total, mut tests, mut differ) = (0, 0, Vec::new());
     for (name, content) in files_of(&tar) {
         let Some(test) = name.strip_suffix("/eve.json") else { continue };
@@ -275,7 +268,8 @@ fn listed_captures() {
         Requirements { ja3: true, ja4: true, hassh: true, ..Requirements::default() };
     let mut custom_dns = Tree::default();
     custom_dns.set("version", "2");
-    let mut custom_tls = list("custom", TLS_MEMBERS);
+    let tls_members: Vec<&str> = gabion_proto::tls::log::custom_members().collect();
+    let mut custom_tls = list("custom", &tls_members);
     custom_tls.set("session-resumption", "yes");
     let custom = [("dns", custom_dns), ("tls", custom_tls)];
     let mut extended = Tree::default();
@@ -369,28 +363,3 @@ fn compare_alerts(capture: &str, alerts: &str, run: &drive::Run) {
         println!("ALERT {capture} {port} {sign} {name}");
     }
 }
-
-const TLS_MEMBERS: &[&str] = &[
-    "subject",
-    "issuer",
-    "session_resumed",
-    "serial",
-    "fingerprint",
-    "sni",
-    "version",
-    "not_before",
-    "not_after",
-    "certificate",
-    "chain",
-    "ja3",
-    "ja3s",
-    "ja4",
-    "subjectaltname",
-    "client",
-    "client_certificate",
-    "client_chain",
-    "client_alpns",
-    "server_alpns",
-    "client_handshake",
-    "server_handshake",
-];

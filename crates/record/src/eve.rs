@@ -350,7 +350,7 @@ impl FileKey {
     }
 
     /// The file whose number a text leaves open.
-    pub fn of(later: json::Later) -> FileKey {
+    pub fn from_later(later: json::Later) -> FileKey {
         FileKey(later.key)
     }
 }

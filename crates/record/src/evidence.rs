@@ -246,7 +246,7 @@ impl Measures {
 /// Why a finding is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Telling {
+pub enum ReportReason {
     /// It reached a threshold.
     #[default]
     Threshold,
@@ -255,32 +255,32 @@ pub enum Telling {
     /// It is not reported by itself, but counted in a finding that stands for many. It has no [`Evidence::id`], no
     /// [`Evidence::words`] and no [`Evidence::uids`].
     Counted,
-    /// As [`Telling::Final`], and nothing will follow: what it is about is freed.
+    /// As [`ReportReason::Final`], and nothing will follow: what it is about is freed.
     Ended,
 }
 
-impl Telling {
+impl ReportReason {
     /// Whether these are last numbers, of a window or for good.
     pub fn is_last(self) -> bool {
-        matches!(self, Telling::Final | Telling::Ended)
+        matches!(self, ReportReason::Final | ReportReason::Ended)
     }
 
     /// Whether these are the last numbers of the finding, once and for all.
     pub fn is_end(self) -> bool {
-        self == Telling::Ended
+        self == ReportReason::Ended
     }
 }
 
 /// One observation about a host, as it is reported once. A finding may be reported several times while it grows:
-/// [`Evidence::id`] stays the same, [`Evidence::telling`] is another one each time.
+/// [`Evidence::id`] stays the same, [`Evidence::report_id`] is another one each time.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// The finding: a function of its type, profile, window and what it is about, not of numbers or words.
     pub id: FindingId,
-    /// This report of it: a function of all that it says.
-    pub telling: FindingId,
+    /// This report of it: a function of the finding, its numbers, flows and ends, not of words.
+    pub report_id: FindingId,
     /// Why it is reported.
-    pub why: Telling,
+    pub why: ReportReason,
     /// What was seen.
     pub kind: &'static EvidenceType,
     /// The sentence, with places for what is measured: see [`Evidence::description`].
@@ -420,7 +420,7 @@ pub struct Alert {
     pub accumulated: f64,
     /// How sure.
     pub confidence: f64,
-    /// The tellings of evidence that it sums up, in order.
+    /// The report_ids of evidence that it sums up, in order.
     pub evidence: Vec<FindingId>,
 }
 
@@ -435,8 +435,8 @@ mod tests {
         let ip = |text: &[u8]| Ip::parse(text).unwrap();
         let e = Evidence {
             id: FindingId::default(),
-            telling: FindingId::default(),
-            why: Telling::Final,
+            report_id: FindingId::default(),
+            why: ReportReason::Final,
             kind: &KIND,
             says: "{dst}:{port}/{PROTO} by {src}: {hosts} of {ports} in {mins} or {minutes} min, {mb} MB, \
                 {0} {1}{2} {confidence} {score4}"

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::limits::FINDING_BYTES_MAX;
 use gabion_flowlog::json::{self, Value, members};
-use gabion_outputs::triage::{Seen, Whom};
+use gabion_outputs::triage::{CalleeRef, Seen};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use std::fs::File;
@@ -64,7 +64,7 @@ impl Line {
             confidence: self.confidence,
             host: Ip::parse(self.source.as_bytes())?,
             src: self.call.as_ref().map(|c| c.0),
-            dst: self.call.as_ref().filter(|c| !c.1.is_empty()).map(|c| Whom::of(&c.1)),
+            dst: self.call.as_ref().filter(|c| !c.1.is_empty()).map(|c| CalleeRef::from_text(&c.1)),
             port: self.port,
             threat: self.threat,
             count: self.count,

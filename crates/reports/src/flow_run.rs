@@ -173,7 +173,7 @@ fn json(ended: &FlowReport<'_>) -> String {
         ("evidence", c.evidence),
         ("repeats", c.repeats),
         ("findings", c.findings),
-        ("tellings", c.tellings),
+        ("reports", c.reports),
         ("folded_evidence", c.folded_evidence),
         ("alerts", c.alerts),
         ("windows", c.windows),

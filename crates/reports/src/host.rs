@@ -404,7 +404,7 @@ fn as_json(host: &HostReport) -> String {
         j.number("port", p.port);
         j.number("flows", p.flows as u64);
         j.number("median_s", p.median_s);
-        j.number("quartiles_apart_s", p.spread_s);
+        j.number("spread_s", p.spread_s);
         j.number("median_bytes", p.median_bytes);
         j.close();
     }

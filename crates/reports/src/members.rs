@@ -19,7 +19,7 @@ pub(crate) fn json_limits(limits: &Reached, j: &mut Json) {
         j.field("limit", limit.full_name());
         j.number("value", limit.value);
         j.number("times", times);
-        j.field("given_up", limit.meaning.text());
+        j.field("meaning", limit.meaning.text());
         j.close();
     }
     j.close_array();
@@ -31,6 +31,6 @@ pub(crate) fn json_memory(j: &mut Json) {
     if let Some(peak) = resident_peak() {
         j.number("resident_peak", peak);
     }
-    j.number("limit", gabion_runtime::memory::MemoryState::read().limit);
+    j.number("limit", gabion_runtime::memory::MemoryState::current().limit);
     j.close();
 }

@@ -26,7 +26,7 @@ pub(crate) fn text(rank: &Rank, left: Left, rows: usize, width: Option<u16>, out
     let right = Align::Right;
     let calls = rank.calls();
     if !calls.is_empty() {
-        let _ = writeln!(out, "\nCalls out, by threat{}", of(rows, calls.len(), left.0));
+        let _ = writeln!(out, "\nCalls out, by threat{}", shown_part(rows, calls.len(), left.0));
         let mut table = Table::new(&[
             ("THREAT", right),
             ("FROM", Align::Left),
@@ -51,7 +51,11 @@ pub(crate) fn text(rank: &Rank, left: Left, rows: usize, width: Option<u16>, out
     }
     let hosts = rank.hosts();
     if !hosts.is_empty() {
-        let _ = writeln!(out, "\nHosts, by their worst finding{}", of(rows, hosts.len(), left.1));
+        let _ = writeln!(
+            out,
+            "\nHosts, by their worst finding{}",
+            shown_part(rows, hosts.len(), left.1)
+        );
         let mut table = Table::new(&[
             ("HOST", Align::Left),
             ("WORST", right),
@@ -80,7 +84,7 @@ pub(crate) fn text(rank: &Rank, left: Left, rows: usize, width: Option<u16>, out
 }
 
 /// How many of how many are shown, where not all are.
-fn of(rows: usize, kept: usize, left: u64) -> String {
+fn shown_part(rows: usize, kept: usize, left: u64) -> String {
     if kept > rows || left > 0 {
         format!(" (the first {} of {})", rows.min(kept), thousands(kept as u64 + left))
     } else {

@@ -121,7 +121,7 @@ fn inert(c: &NamedRules, style: CheckStyle, out: &mut String) {
 }
 
 fn flowbits(c: &NamedRules, style: CheckStyle, out: &mut String) {
-    let never = Flowbits::of(&c.set).never_set(&c.set);
+    let never = Flowbits::from_ruleset(&c.set).never_set(&c.set);
     if never.is_empty() {
         return;
     }
@@ -231,7 +231,7 @@ fn json(c: &NamedRules) -> String {
     }
     j.close_array();
     j.open_array_key("flowbits_never_set");
-    for n in Flowbits::of(&c.set).never_set(&c.set) {
+    for n in Flowbits::from_ruleset(&c.set).never_set(&c.set) {
         j.open();
         j.field("flowbit", c.set.flowbits.get(n.bit));
         j.number("sid", n.sid);

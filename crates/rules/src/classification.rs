@@ -6,7 +6,7 @@ use crate::ruleset::Classification;
 
 /// Reads `config classification: name,text,priority` lines. Of several with one name the first
 /// holds.
-pub fn read(text: &str, file: &str) -> (Vec<Classification>, Vec<Diagnostic>) {
+pub fn parse(text: &str, file: &str) -> (Vec<Classification>, Vec<Diagnostic>) {
     let mut classes: Vec<Classification> = Vec::new();
     let said = lines(text, file, |line| {
         let Some(class) = class(line) else {
@@ -111,7 +111,7 @@ mod tests {
     fn classes_and_references_are_read() {
         let text =
             "# c\n\nconfig classification: bad-unknown,Potentially Bad Traffic, 2\nnonsense\n";
-        let (classes, said) = read(text, "f");
+        let (classes, said) = parse(text, "f");
         assert_eq!(classes.len(), 1);
         assert_eq!((classes[0].text.as_str(), classes[0].priority), ("Potentially Bad Traffic", 2));
         assert_eq!((said.len(), said[0].line), (1, 4));

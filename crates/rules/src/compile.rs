@@ -48,7 +48,7 @@ impl Compiler<'_> {
             Ok(false) => return Outcome::Skipped,
             Err(e) => return Outcome::Refused(e),
         }
-        let mut draft = match rule_header::read(self, rule, &parts) {
+        let mut draft = match rule_header::parse_header(self, rule, &parts) {
             Ok(draft) => draft,
             Err(e) => return Outcome::Refused(e),
         };

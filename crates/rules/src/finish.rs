@@ -55,7 +55,7 @@ pub(crate) fn finish(
     let kind = rule_type::decide(&d);
     let flags = rule_type::flags(c, &d, directions);
     let fast = if d.inert.is_some() { None } else { fast_pattern::select(c, &mut d) };
-    let signature = build(c, d, place, sid, kind, flags, directions, fast)?;
+    let signature = build(c, d, place, Decided { sid, kind, flags, directions, fast })?;
     Ok(both_ways(signature))
 }
 
@@ -164,21 +164,20 @@ fn directions(c: &Compiler<'_>, d: &Draft<'_>, sid: u32) -> Checked<[bool; 2]> {
     Ok([to_server, to_client])
 }
 
-#[allow(clippy::too_many_arguments)]
-fn build(
-    c: &mut Compiler<'_>,
-    d: Draft<'_>,
-    place: Place,
+/// What was decided about a rule as a whole before its signature is built.
+struct Decided {
     sid: u32,
     kind: RuleType,
     flags: SignatureFlags,
     directions: [bool; 2],
     fast: Option<crate::signature::FastPattern>,
-) -> Checked<Signature> {
+}
+
+fn build(c: &mut Compiler<'_>, d: Draft<'_>, place: Place, decided: Decided) -> Checked<Signature> {
+    let Decided { sid, kind, mut flags, directions, fast } = decided;
     let engines =
         if d.inert.is_some() { Box::default() } else { engines(c, &d, directions, fast)? };
     let prefilter = rule_type::prefilter(c, &d, fast.is_some());
-    let mut flags = flags;
     if fast.is_some() || prefilter.is_some() {
         flags.set(SignatureFlags::PREFILTER);
     }

@@ -16,7 +16,7 @@ const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 
 /// Reads the header and opens a draft.
-pub(crate) fn read<'t>(
+pub(crate) fn parse_header<'t>(
     c: &mut Compiler<'_>,
     rule: &'t str,
     parts: &Parts<'t>,

@@ -104,7 +104,7 @@ pub enum DatasetFormat {
 
 impl DatasetType {
     /// The type of a name in rules and configuration.
-    pub fn of(name: &str) -> Option<DatasetType> {
+    pub fn from_name(name: &str) -> Option<DatasetType> {
         Some(match name {
             "string" => DatasetType::String,
             "md5" => DatasetType::Md5,

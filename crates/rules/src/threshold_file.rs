@@ -37,7 +37,7 @@ pub enum EntryKind {
 }
 
 /// Reads the file.
-pub fn read(text: &str, file: &str, vars: &RuleVars) -> (Vec<Entry>, Vec<Diagnostic>) {
+pub fn parse(text: &str, file: &str, vars: &RuleVars) -> (Vec<Entry>, Vec<Diagnostic>) {
     let mut entries = Vec::new();
     let mut said = Vec::new();
     for rule in crate::lexer::rules(text) {
@@ -282,7 +282,7 @@ rate_filter gen_id 1, sig_id 3, track by_rule, count 5, seconds 60, \\
   new_action drop, timeout 10
 this string is not correct
 ";
-        let (entries, said) = read(text, "t", &RuleVars::default());
+        let (entries, said) = parse(text, "t", &RuleVars::default());
         assert_eq!(entries.len(), 5);
         assert_eq!((said.len(), said[0].line), (1, 7));
         assert!(matches!(entries[3].kind, EntryKind::Suppress(None)));

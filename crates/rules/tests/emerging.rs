@@ -8,10 +8,8 @@ use gabion_rules::{RuleSource, Ruleset, Severity};
 
 #[test]
 fn the_emerging_threats_set_loads_but_for_four_rules() {
-    let Some(text) = support::emerging() else {
-        eprintln!("skipped: no corpus");
-        return;
-    };
+    let test = "the_emerging_threats_set_loads_but_for_four_rules";
+    let Some(text) = gabion_corpus::read_text(test, "rules/emerging-all.rules.zst") else { return };
     let source = RuleSource { name: "emerging-all.rules", text: &text, is_firewall: false };
     let (set, said) =
         Ruleset::load(&[source], support::catalog(), &support::vars(), &support::options());

@@ -44,4 +44,4 @@ pub use channel::{Capacity, Edge, Load, Receiver, Refused, Sender, channel};
 pub use clock::{EventClock, ticks};
 pub use metrics::{Counter, Gauge, Metrics};
 pub use signals::{Signals, StopFlag};
-pub use supervisor::{Event, EventKind, Patience, Pulse, Supervisor, Worker};
+pub use supervisor::{Event, EventKind, Panicked, Patience, Pulse, Supervisor, Worker};

@@ -73,7 +73,7 @@ pub struct MemoryLevel {
 }
 
 impl MemoryLevel {
-    fn read(folder: &Path, is_v2: bool) -> MemoryLevel {
+    fn from_folder(folder: &Path, is_v2: bool) -> MemoryLevel {
         let own = |name: &str| number(&folder.join(name));
         let stat = folder.join("memory.stat");
         let mut level = MemoryLevel { folder: folder.to_owned(), ..MemoryLevel::default() };
@@ -106,7 +106,7 @@ impl MemoryLevel {
 
 impl MemoryState {
     /// Reads the state of this process.
-    pub fn read() -> MemoryState {
+    pub fn current() -> MemoryState {
         MemoryState::read_below(Path::new("/"))
     }
 
@@ -131,7 +131,7 @@ impl MemoryState {
                 }
             }
         }
-        let levels = cgroup.chain().map(|folder| MemoryLevel::read(folder, cgroup.is_v2));
+        let levels = cgroup.chain().map(|folder| MemoryLevel::from_folder(folder, cgroup.is_v2));
         let is_own = |level: &MemoryLevel| level.folder == cgroup.folder;
         state.levels = levels
             .filter(|level| is_own(level) || level.limit.is_some() || level.high.is_some())
@@ -151,7 +151,7 @@ impl MemoryState {
 
 /// The root of the budget tree: what the user states, or the default share of the limit.
 pub fn process_budget(stated: Option<u64>) -> BudgetPool {
-    let bytes = stated.unwrap_or_else(|| MemoryState::read().default_budget());
+    let bytes = stated.unwrap_or_else(|| MemoryState::current().default_budget());
     BudgetPool::root("process", bytes)
 }
 

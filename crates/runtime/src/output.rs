@@ -48,7 +48,7 @@ impl OutputFile {
     /// # Errors
     /// What the system says; that it is a link in a folder that others may write.
     pub fn open(path: &Path, existing: Existing) -> io::Result<OutputFile> {
-        let place = Place::of(path)?;
+        let place = Place::from_path(path)?;
         let append = if existing == Existing::Append { OFlags::APPEND } else { OFlags::empty() };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | append;
         let stop = StopFlag::of_process();
@@ -115,8 +115,8 @@ static WRITTEN: AtomicU64 = AtomicU64::new(0);
 /// What the system says; that it is a link in a folder that others may write. A file that was there
 /// stays as it was, unless it is written as it is.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let place = Place::of(path)?;
-    let mode = match place.look()? {
+    let place = Place::from_path(path)?;
+    let mode = match place.find_entry()? {
         None => None,
         Some(stat) => match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if stat.st_nlink <= 1 => Some(Mode::from_raw_mode(stat.st_mode)),
@@ -157,8 +157,8 @@ impl Replacement {
     /// # Errors
     /// What the system says; that the file is a link in a folder that others may write.
     pub fn begin(path: &Path) -> io::Result<Replacement> {
-        let place = Place::of(path)?;
-        place.look()?;
+        let place = Place::from_path(path)?;
+        place.find_entry()?;
         Ok(Replacement::next_to(place, ".new", Mode::RUSR | Mode::WUSR)?)
     }
 
@@ -188,7 +188,7 @@ impl Replacement {
     /// there stays.
     pub fn take_place(self) -> io::Result<File> {
         let Place { folder, name, .. } = &self.place;
-        let moved = self.place.look().and_then(|_| {
+        let moved = self.place.find_entry().and_then(|_| {
             rustix::fs::renameat(folder, &self.fresh, folder, name)?;
             Ok(())
         });
@@ -212,7 +212,7 @@ impl Replacement {
 /// # Errors
 /// That it is such a link; what the system says.
 pub fn refuse_link(path: &Path) -> io::Result<()> {
-    Place::of(path)?.look().map(drop)
+    Place::from_path(path)?.find_entry().map(drop)
 }
 
 /// Takes away what an earlier run left in a file: the file, or, where it is a link that may be followed, what it
@@ -221,8 +221,8 @@ pub fn refuse_link(path: &Path) -> io::Result<()> {
 /// # Errors
 /// That it is a link in a folder that others may write; what the system says.
 pub fn clear(path: &Path) -> io::Result<()> {
-    let place = Place::of(path)?;
-    match place.look()? {
+    let place = Place::from_path(path)?;
+    match place.find_entry()? {
         None => Ok(()),
         Some(stat) if is_link(&stat) => match path.metadata() {
             Ok(held) if held.is_file() && held.len() > 0 => {
@@ -243,7 +243,7 @@ pub fn clear(path: &Path) -> io::Result<()> {
 /// What the system says, also that it is not there; that it is a link in a folder that others may write; that it is
 /// no file.
 pub fn open_earlier(path: &Path, is_cut: bool) -> io::Result<File> {
-    let place = Place::of(path)?;
+    let place = Place::from_path(path)?;
     let access = if is_cut { OFlags::RDWR } else { OFlags::RDONLY };
     let file = place.open(access | OFlags::NONBLOCK).map_err(|e| place.refusal(e))?;
     let stat = fstat(&file)?;
@@ -279,7 +279,7 @@ fn write_in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// What the system says; that there is something of that name; that a folder on the way is a link that
 /// others could have made.
 pub fn create_empty(path: &Path) -> io::Result<()> {
-    let place = Place::of(path)?;
+    let place = Place::from_path(path)?;
     place.open(OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).map_err(|e| place.refusal(e))?;
     Ok(())
 }
@@ -301,11 +301,11 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// That it is a link in a folder that others may write; what the system says.
 pub fn check(path: &Path) -> io::Result<()> {
-    let place = Place::of(path)?;
+    let place = Place::from_path(path)?;
     let may = |name: &OsStr| {
         rustix::fs::accessat(&place.folder, name, Access::WRITE_OK, AtFlags::empty())
     };
-    match place.look()? {
+    match place.find_entry()? {
         Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
             Err(Errno::ISDIR.into())
         }
@@ -386,7 +386,7 @@ struct Place {
 
 impl Place {
     /// Goes to the folder step by step. In one that others may write, no link is followed.
-    fn of(path: &Path) -> io::Result<Place> {
+    fn from_path(path: &Path) -> io::Result<Place> {
         let name =
             path.file_name().filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"));
         let name = name.ok_or_else(|| io::Error::other("names no file"))?;
@@ -413,7 +413,7 @@ impl Place {
     }
 
     /// What is there under the name, itself and not what it leads to. A link that others could have made is refused.
-    fn look(&self) -> io::Result<Option<Stat>> {
+    fn find_entry(&self) -> io::Result<Option<Stat>> {
         match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if self.is_shared && is_link(&stat) => Err(refused()),
             Ok(stat) => Ok(Some(stat)),

@@ -116,13 +116,13 @@ impl Pulse {
     /// what was being worked on.
     ///
     /// # Errors
-    /// The panic's message, one line.
-    pub fn guard<T>(&self, work: impl FnOnce() -> T) -> Result<T, String> {
+    /// The work panicked.
+    pub fn guard<T>(&self, work: impl FnOnce() -> T) -> Result<T, Panicked> {
         keep_panic_messages();
         let was = SUPERVISED.replace(true);
         let result = panic::catch_unwind(AssertUnwindSafe(work));
         SUPERVISED.set(was);
-        result.map_err(|payload| panic_message(&*payload))
+        result.map_err(|payload| Panicked { message: panic_message(&*payload) })
     }
 
     #[inline]
@@ -134,6 +134,21 @@ impl Pulse {
         result
     }
 }
+
+/// Work panicked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Panicked {
+    /// The panic's message and place, one line.
+    pub message: String,
+}
+
+impl std::fmt::Display for Panicked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Panicked {}
 
 /// When a worker is taken for stalled.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +178,7 @@ struct Watched {
 
 impl Watched {
     /// Compares with what was seen before.
-    fn look(&mut self, now: Instant, stall_after: Duration) -> Option<Event> {
+    fn check_beats(&mut self, now: Instant, stall_after: Duration) -> Option<Event> {
         let count = self.beats.count.load(Relaxed);
         let has_work = match self.beats.state.load(Relaxed) {
             BUSY => true,
@@ -353,7 +368,7 @@ fn look_around(
 ) {
     let mut watched = list.lock().unwrap_or_else(PoisonError::into_inner);
     watched.retain(|w| w.beats.state.load(Relaxed) != GONE);
-    for event in watched.iter_mut().filter_map(|w| w.look(now, stall_after)) {
+    for event in watched.iter_mut().filter_map(|w| w.check_beats(now, stall_after)) {
         // Nobody may be listening any more.
         let _ = reports.send(event);
     }
@@ -536,7 +551,7 @@ mod tests {
         let mut look = || {
             second += 1;
             let at = start + Duration::from_secs(second);
-            watched.look(at, Duration::from_millis(1500)).map(|e| e.kind)
+            watched.check_beats(at, Duration::from_millis(1500)).map(|e| e.kind)
         };
         pulse.await_input(|| {
             assert_eq!([look(), look(), look()], [None, None, None]);

@@ -18,7 +18,7 @@ fn folder(test: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// What became of a file: events that passed, raw events, what was shed, the first note.
+/// The outcome of a file: events that passed, raw events, what was shed, the first note.
 type End = Result<(u64, u64, Vec<(&'static str, u64)>, String), Error>;
 
 fn read(bytes: Vec<u8>) -> End {

@@ -15,7 +15,6 @@ use gabion_seal::tree::{Range, sha256};
 use gabion_seal::verify::{Options, verify};
 use gabion_seal::{Flags, Init, Kind, Policy, Record, SecretKey, Source, Transport, Writer};
 use rustix::time::{ClockId, clock_gettime};
-use std::path::PathBuf;
 
 const ROUNDS: usize = 5;
 const SECOND: u64 = 1_000_000_000;
@@ -64,15 +63,10 @@ fn row(what: &str, figure: f64, unit: &str, must: Option<f64>, more: &str) {
 
 /// Lines of these texts.
 fn lines_of(names: &[&str]) -> Vec<Vec<u8>> {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
     let mut all = Vec::new();
     for name in names {
-        let path = root.join(format!("sealed/text/{name}_2k.log.zst"));
-        let Ok(file) = std::fs::File::open(&path) else { continue };
-        let text = zstd::stream::decode_all(file).expect("the corpus unpacks");
+        let below = format!("sealed/text/{name}_2k.log.zst");
+        let Some(text) = gabion_corpus::read("seal", &below) else { continue };
         all.extend(
             text.split(|c| *c == b'\n')
                 .map(|l| l.strip_suffix(b"\r").unwrap_or(l).to_vec())
@@ -209,7 +203,7 @@ fn seal_in_memory(lines: &[Vec<u8>]) -> f64 {
         let (mut builder, mut range, mut place) = (Builder::new(), Range::new(), Place::default());
         let mut flush = |builder: &mut Builder| {
             out.clear();
-            let header = sealer.seal(builder, &place, 0, &keys, &[9; 32], &mut out).expect("seals");
+            let header = sealer.seal(builder, &place, &keys, &[9; 32], &mut out).expect("seals");
             place.index += 1;
             place.first_record = header.next_record();
             range.push(header.leaf(&[9; 32]));

@@ -301,6 +301,8 @@ pub struct Place {
     pub epoch: u64,
     /// Size of the last checkpoint.
     pub checkpoint: u64,
+    /// Its class; 0 for a chunk in clear.
+    pub class: u8,
     /// Further flags: `FLAG_LAST`, `FLAG_RECOVERED`.
     pub flags: u8,
     /// Time of a chunk without records, ns.
@@ -360,14 +362,12 @@ impl Sealer {
         &mut self,
         records: &Builder,
         place: &Place,
-        class: u8,
         keys: &ClassKeys,
         segment_hash: &Hash,
         out: &mut Vec<u8>,
     ) -> Result<Header> {
         keys.salts(place.first_record, records.len(), &mut self.salts)?;
         let mut header = self.head(records, place, true);
-        header.class = class;
         self.pack(&mut header)?;
         header.body_len = (self.packed.len() + NONCE_LEN + TAG_LEN) as u32;
         let head = header.encode();
@@ -433,6 +433,7 @@ impl Sealer {
             earliest_ns,
             latest_ns,
             epoch: place.epoch as u16,
+            class: place.class,
             flags: place.flags,
             root,
             checkpoint: place.checkpoint,

@@ -431,7 +431,7 @@ impl DurableWriter {
         now_ns: u64,
     ) -> Result<(), DurableError> {
         let Error::Storage { source, .. } = &e else { return Err(self.failed(e)) };
-        let is_full = StorageFault::of(source) == StorageFault::Full;
+        let is_full = StorageFault::from_io(source) == StorageFault::Full;
         if let Some(writer) = self.writer.take() {
             let unsynced = writer.into_unsynced().map_err(|e| self.failed(e))?;
             unsynced.iter().for_each(|(record, source)| self.unsynced.push(&record, source));
@@ -548,7 +548,7 @@ impl DurableWriter {
         let messages: u64 = self.shed_by_sender.values().map(|g| g.messages).sum();
         let room = statement("room", |json| {
             json.number("full_since", self.full_since_ns);
-            json.number("given_up", messages);
+            json.number("shed", messages);
         });
         writer.state(&[Some(room), spilled].into_iter().flatten().collect::<Vec<_>>(), 0)?;
         let own = Source::new(Transport::Internal, 0, "", "");

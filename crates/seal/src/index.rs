@@ -161,7 +161,7 @@ pub fn decode(bytes: &[u8], keys: &ClassKeys, segment_hash: &Hash) -> Option<Vec
 }
 
 /// The index of a segment, when it has one that opens.
-pub fn read(
+pub fn read_index(
     storage: &dyn Storage,
     name: &str,
     keys: &ClassKeys,
@@ -195,7 +195,7 @@ mod tests {
         let keys = ClassKeys::derive(&[1; 32], &[2; 32], &[3; 16], 4, 0, Aead::Aes256Gcm).unwrap();
         let mut sources = Sources::default();
         let source = Source::new(Transport::Tls, 1, "[2001:db8::1]:6514", "client.example");
-        sources.add(&SourceView::read(&mut Take::new(source.entry())).unwrap());
+        sources.add(&SourceView::decode(&mut Take::new(source.entry())).unwrap());
         for name in ["[2001:db8::1]:6514", "2001:db8::1", "client.example"] {
             assert!(sources.may_have(name.as_bytes()), "{name}");
         }

@@ -338,7 +338,7 @@ impl Proof {
         let time_ns = small("time_ns")?;
         let record = Record { time_ns, kind, flags, bytes: &bytes };
         let hash = record.leaf(number, &salt, &source, &mut Vec::new());
-        let view = SourceView::read(&mut Take::new(&source)).filter(|v| v.entry == source)?;
+        let view = SourceView::decode(&mut Take::new(&source)).filter(|v| v.entry == source)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let source = (view.transport_name(), text(view.peer), text(view.identity));
         Some((hash, Some(Content { time_ns, kind, flags, source, bytes })))

@@ -348,7 +348,7 @@ impl<'a> Reader<'a> {
             || selection.until_ns.is_some()
             || selection.source.is_some();
         if let (0, true, Some(keys)) = (offset, is_selective, open.keys(0))
-            && let Some(entries) = index::read(self.log, &open.name, keys, &open.hash)?
+            && let Some(entries) = index::read_index(self.log, &open.name, keys, &open.hash)?
         {
             return self.by_index(&open, &entries, selection, sink);
         }

@@ -162,7 +162,7 @@ impl Source {
     /// Address of the sender.
     #[must_use]
     pub fn peer(&self) -> &str {
-        let view = SourceView::read(&mut Take::new(&self.entry));
+        let view = SourceView::decode(&mut Take::new(&self.entry));
         view.and_then(|v| std::str::from_utf8(v.peer).ok()).unwrap_or_default()
     }
 
@@ -190,7 +190,7 @@ pub struct SourceView<'a> {
 
 impl<'a> SourceView<'a> {
     /// Reads one from the front.
-    pub fn read(take: &mut Take<'a>) -> Option<SourceView<'a>> {
+    pub fn decode(take: &mut Take<'a>) -> Option<SourceView<'a>> {
         let start = take.rest();
         let transport = Transport::from_byte(take.u8()?);
         let listener = take.u16()?;
@@ -338,7 +338,7 @@ impl Builder {
 
     /// Sources in it.
     pub fn sources(&self) -> impl Iterator<Item = SourceView<'_>> {
-        self.sources.iter().filter_map(|s| SourceView::read(&mut Take::new(s)))
+        self.sources.iter().filter_map(|s| SourceView::decode(&mut Take::new(s)))
     }
 
     /// Earliest and latest time.
@@ -408,7 +408,7 @@ pub(crate) fn source_table<'a>(take: &mut Take<'a>) -> Option<Vec<SourceView<'a>
     let count = take.varint().filter(|n| *n <= CHUNK_SOURCES_MAX as u64)?;
     let mut sources = Vec::new();
     for _ in 0..count {
-        sources.push(SourceView::read(take)?);
+        sources.push(SourceView::decode(take)?);
     }
     Some(sources)
 }
@@ -487,7 +487,7 @@ mod tests {
     fn names_of_sources_that_are_cut_are_counted() {
         let long = "x".repeat(SOURCE_TEXT_MAX + 1);
         let cut = Source::new(Transport::Tls, 1, "192.0.2.1:514", &long);
-        let view = SourceView::read(&mut Take::new(cut.entry())).unwrap();
+        let view = SourceView::decode(&mut Take::new(cut.entry())).unwrap();
         assert_eq!(view.identity.len(), SOURCE_TEXT_MAX);
         let _ = Source::new(Transport::Tls, 1, "192.0.2.1:514", &long[1..]);
         let counts = gabion_record::limits::take();
@@ -559,7 +559,7 @@ mod tests {
     fn long_texts_of_sources_are_cut_at_a_character() {
         let source = Source::new(Transport::Unix, 0, &"ä".repeat(200), "");
         let mut take = Take::new(source.entry());
-        let view = SourceView::read(&mut take).unwrap();
+        let view = SourceView::decode(&mut take).unwrap();
         assert_eq!((view.peer.len(), view.transport), (254, Some(Transport::Unix)));
     }
 }

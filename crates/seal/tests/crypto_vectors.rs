@@ -9,19 +9,10 @@ use gabion_seal::tree::{
 use rustls::crypto::aws_lc_rs::hpke::ALL_SUPPORTED_SUITES;
 use rustls::crypto::hpke::{EncapsulatedSecret, Hpke, HpkePrivateKey, HpkePublicKey};
 use serde_json::Value;
-use std::path::PathBuf;
 
-fn vectors(name: &str) -> Option<Value> {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let path = root.join("sealed/crypto").join(name);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("skipped: no {}", path.display());
-        return None;
-    };
-    Some(serde_json::from_str(&text).unwrap())
+fn vectors(test: &str, name: &str) -> Option<Value> {
+    let text = gabion_corpus::read(test, &format!("sealed/crypto/{name}"))?;
+    Some(serde_json::from_slice(&text).unwrap())
 }
 
 fn hash(json: &Value) -> Option<Hash> {
@@ -42,7 +33,7 @@ fn path(json: &Value) -> Option<Vec<Hash>> {
 
 #[test]
 fn trees_of_rfc_6962() {
-    let Some(all) = vectors("rfc6962-proofs.json") else { return };
+    let Some(all) = vectors("trees_of_rfc_6962", "rfc6962-proofs.json") else { return };
     let all = all.as_array().unwrap();
     assert_eq!(all.len(), 196);
     for vector in all {
@@ -75,7 +66,7 @@ fn trees_of_rfc_6962() {
 
 #[test]
 fn notes_and_checkpoints_of_c2sp() {
-    let Some(all) = vectors("checkpoints.json") else { return };
+    let Some(all) = vectors("notes_and_checkpoints_of_c2sp", "checkpoints.json") else { return };
     let vkey = Vkey::parse(all["vkey"].as_str().unwrap()).unwrap();
     let witness = Vkey::parse(all["witness_vkey"].as_str().unwrap()).unwrap();
     assert_eq!(vkey.to_string(), all["vkey"].as_str().unwrap());
@@ -140,7 +131,9 @@ fn suite(aead: u64) -> Option<&'static dyn Hpke> {
 
 #[test]
 fn hpke_of_rfc_9180() {
-    let Some(all) = vectors("hpke-rfc9180-x25519-base-full.json") else { return };
+    let Some(all) = vectors("hpke_of_rfc_9180", "hpke-rfc9180-x25519-base-full.json") else {
+        return;
+    };
     let text = |v: &Value, key: &str| unhex(v[key].as_str().unwrap().as_bytes()).unwrap();
     let mut opened = 0;
     for vector in all.as_array().unwrap() {
@@ -163,7 +156,7 @@ fn hpke_of_rfc_9180() {
     assert!(opened >= 4, "{opened}");
     // The suite that stanzas use, AES-256-GCM: what is sealed to a vector's public key opens with its
     // private one. (The accumulated vector needs SHAKE, which nothing else here does.)
-    let Some(all) = vectors("hpke-rfc9180-x25519-base.json") else { return };
+    let Some(all) = vectors("hpke_of_rfc_9180", "hpke-rfc9180-x25519-base.json") else { return };
     for vector in all.as_array().unwrap() {
         // One of them exports secrets and encrypts nothing.
         let Some(hpke) = suite(vector["aead_id"].as_u64().unwrap()) else { continue };

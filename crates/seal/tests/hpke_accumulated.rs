@@ -16,7 +16,6 @@ use gabion_seal::text::{hex, unhex};
 use rustls::crypto::aws_lc_rs::hpke::ALL_SUPPORTED_SUITES;
 use rustls::crypto::hpke::{EncapsulatedSecret, HpkePrivateKey};
 use serde_json::Value;
-use std::path::PathBuf;
 
 /// SHAKE128 (FIPS 202): takes bytes in, then gives bytes out.
 #[derive(Default)]
@@ -143,15 +142,9 @@ fn shake_is_the_standards() {
 
 #[test]
 fn a_thousand_messages_of_each_suite_open() {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let path = root.join("sealed/crypto/hpke-rfc9180-x25519-base.json");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        eprintln!("skipped: no {}", path.display());
-        return;
-    };
+    let test = "a_thousand_messages_of_each_suite_open";
+    let path = "sealed/crypto/hpke-rfc9180-x25519-base.json";
+    let Some(text) = gabion_corpus::read_text(test, path) else { return };
     let vectors: Vec<Value> = serde_json::from_str(&text).unwrap();
     let mut checked = Vec::new();
     for vector in &vectors {

@@ -2,25 +2,12 @@
 
 use gabion_seal::SecretKey;
 use serde_json::Value;
-use std::path::PathBuf;
-
-fn corpus() -> Option<PathBuf> {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let folder = root.join("sealed/slog");
-    if !folder.is_dir() {
-        eprintln!("skipped: no corpus at {}", folder.display());
-        return None;
-    }
-    Some(folder)
-}
 
 #[test]
 fn slogs_files_give_slogs_verdicts_and_two_more() {
     use gabion_seal::slog::{Fault, Import};
-    let Some(folder) = corpus() else { return };
+    let test = "slogs_files_give_slogs_verdicts_and_two_more";
+    let Some(folder) = gabion_corpus::find(test, "sealed/slog") else { return };
     let key = SecretKey::parse_file(
         &std::fs::read_to_string(folder.join("storage_rsa.slogpem")).unwrap(),
     )

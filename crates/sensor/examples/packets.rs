@@ -45,7 +45,7 @@ pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<RuleAlerts>, Box<dyn 
     let (budget, stop) = (memory::process_budget(None), StopFlag::new());
     let mut run = PacketRun::new(&engine, &budget, &stop, counts);
     let workers = if needs_one_worker(&engine).is_some() { 1 } else { workers };
-    run.plan = WorkerPlan::of(workers);
+    run.plan = WorkerPlan::for_workers(workers);
     let captures = list_captures(&[demo.join("demo.pcap")])?;
     let done = run.read(&captures, &mut outputs, &mut Unwatched)?;
     check_balance(&done)?;

@@ -70,15 +70,9 @@ mod tests {
     /// What is set here is set as in Suricata's listing of its own defaults (`--dump-config`).
     #[test]
     fn the_built_in_configuration_means_what_the_one_of_suricata_means() {
-        let corpus = std::env::var("GABION_CORPUS").map_or_else(
-            |_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-            Into::into,
-        );
-        let path = corpus.join("suricata-verify/peer/dump-config-default.txt");
-        let Ok(listing) = std::fs::read_to_string(&path) else {
-            eprintln!("skipped: {} is not there", path.display());
-            return;
-        };
+        let test = "the_built_in_configuration_means_what_the_one_of_suricata_means";
+        let path = "suricata-verify/peer/dump-config-default.txt";
+        let Some(listing) = gabion_corpus::read_text(test, path) else { return };
         // On purpose different: records can be joined with other tools' by the community id.
         let ours = ["community-id"];
         let known: std::collections::HashMap<&str, &str> =

@@ -20,7 +20,7 @@ pub fn write_rule_analysis(
     use gabion_rules::analysis::{
         Report, fast_pattern_report, flowbits::Flowbits, patterns_json, rule_json, rule_report,
     };
-    let flowbits = Flowbits::of(&l.set);
+    let flowbits = Flowbits::from_ruleset(&l.set);
     let report = Report { set: &l.set, catalog, flowbits: &flowbits };
     let stores = stores(config);
     let (mut rules, mut texts, mut patterns) = (Vec::new(), String::new(), String::new());
@@ -82,7 +82,7 @@ pub fn write_rule_groups(
         most,
         include_rules: config.flag(&format!("{SHOWN}.include-rules")) == Some(true),
     };
-    let flowbits = Flowbits::of(set);
+    let flowbits = Flowbits::from_ruleset(set);
     let report = Report { set, catalog, flowbits: &flowbits };
     let path = folder.join("rule_group.json");
     if let Err(e) = write_whole(&path, rule_groups(&report, &options).as_ref()) {

@@ -54,7 +54,7 @@ pub(crate) fn load_options<'a>(
 fn configured_datasets(config: &Tree) -> Vec<DatasetDef> {
     let mut out = Vec::new();
     for (name, node) in config.get("datasets").map(|t| t.children.as_slice()).unwrap_or(&[]) {
-        let Some(kind) = node.text("type").and_then(DatasetType::of) else { continue };
+        let Some(kind) = node.text("type").and_then(DatasetType::from_name) else { continue };
         let path = |key: &str| node.text(key).or(node.text("state")).map(str::to_string);
         out.push(DatasetDef {
             kind,
@@ -134,7 +134,7 @@ fn classes(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<Classification> {
             return Vec::new();
         }
     };
-    let (classes, faults) = gabion_rules::classification::read(&text, path);
+    let (classes, faults) = gabion_rules::classification::parse(&text, path);
     if !faults.is_empty() {
         said.extend(faults);
         let what = format!("Error loading classification configuration from {path}");
@@ -176,7 +176,7 @@ pub(crate) fn thresholds(config: &Tree, vars: &RuleVars, set: &mut Ruleset) -> V
             return vec![finding(path, Severity::Warning, WHO, what)];
         }
     };
-    let (entries, mut said) = gabion_rules::threshold_file::read(&text, path, vars);
+    let (entries, mut said) = gabion_rules::threshold_file::parse(&text, path, vars);
     if !said.is_empty() {
         let what = format!("Error loading threshold configuration from {path}");
         said.push(finding(path, Severity::Warning, WHO, what));
@@ -209,7 +209,7 @@ struct Defaults {
 
 impl Defaults {
     /// Reads them; what can't be read is reported in Suricata's words.
-    fn read(config: &Tree, warned: &mut Vec<String>) -> Defaults {
+    fn from_config(config: &Tree, warned: &mut Vec<String>) -> Defaults {
         let mut size = |key: &str, otherwise: u64, meant: &str| {
             let text = config.text(key)?;
             let known = config.size(key);
@@ -236,7 +236,7 @@ impl DatasetMaker {
     /// Files are looked for where the configuration says.
     pub(crate) fn new(config: &Tree) -> DatasetMaker {
         let mut warned = Vec::new();
-        let defaults = Defaults::read(config, &mut warned);
+        let defaults = Defaults::from_config(config, &mut warned);
         DatasetMaker {
             sets: RefCell::default(),
             notes: RefCell::default(),

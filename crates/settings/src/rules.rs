@@ -370,8 +370,9 @@ pub fn compile_rules(
     options.strict_keywords = demands.strict_keywords.to_vec();
     options.open_dataset = Some(&open);
     let inspect = |path: &str, is_transform: bool| {
-        let text = read_any(path).map_err(|e| reason(&e));
-        Ok(gabion_net::script::inspect(path, text, is_transform, scripts)?)
+        let source =
+            read_any(path).map_err(|e| gabion_net::script::unreadable(path, &reason(&e)))?;
+        Ok(gabion_net::script::inspect(path, &source, is_transform, scripts)?)
     };
     options.inspect_script = Some(&inspect);
     let (mut set, rules) = Ruleset::load(&sources, catalog, &vars, &options);

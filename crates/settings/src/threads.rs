@@ -25,7 +25,7 @@ pub struct WorkerPlan {
 
 impl WorkerPlan {
     /// This many workers, wherever the system lets them run.
-    pub fn of(workers: usize) -> WorkerPlan {
+    pub fn for_workers(workers: usize) -> WorkerPlan {
         WorkerPlan { workers, ..WorkerPlan::default() }
     }
 
@@ -49,7 +49,7 @@ pub fn plan_workers(runmode: Option<&str>, config: &Tree) -> Result<WorkerPlan> 
         }
     };
     let pending = config.number("max-pending-packets");
-    let mut plan = WorkerPlan { pending, ..WorkerPlan::of(1) };
+    let mut plan = WorkerPlan { pending, ..WorkerPlan::for_workers(1) };
     if !several {
         return Ok(plan);
     }

@@ -13,8 +13,6 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods)] // programs that do not end are killed after a time limit
 
-use std::path::PathBuf;
-
 pub mod captures;
 pub mod flows;
 
@@ -22,12 +20,4 @@ pub mod schema;
 pub mod verify;
 pub mod whole;
 
-/// The folder of shared tests and captures: `GABION_CORPUS`, else `../shared/corpus` next to the
-/// repository.
-#[must_use]
-pub fn corpus() -> PathBuf {
-    match std::env::var_os("GABION_CORPUS") {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-    }
-}
+pub use gabion_corpus::root as corpus;

@@ -155,7 +155,7 @@ fn settings() -> EveSettings {
         node.set(&format!("types.0.alert.{key}"), "yes");
     }
     node.set("community-id", "true");
-    EveSettings::read(&node, None)
+    EveSettings::from_config(&node, None)
 }
 
 /// Writes each record as a line and checks that it is JSON.

@@ -158,7 +158,7 @@ pub fn lists(data: &[u8]) {
     let [name, text @ ..] = data else { return };
     let name = NAMES.get(usize::from(*name) % NAMES.len()).copied().unwrap_or("x");
     let [list, organization, services, log] = parts(text);
-    let (whitelist, wrong) = Whitelist::read(&list, &|_| Some(organization.clone()));
+    let (whitelist, wrong) = Whitelist::parse(&list, &|_| Some(organization.clone()));
     assert!(whitelist.entries().len() <= list.lines().count(), "an entry has a line");
     assert!(wrong.iter().all(|w| w.line >= 1), "an error names its line");
     // Creating settings would take longer than the tested code.

@@ -7,7 +7,7 @@ use gabion_logs::journal::{Entries, Entry, put_field};
 use gabion_logs::limits::JOURNAL_ENTRY_MAX;
 use gabion_logs::relp::{RelpServer, Violation};
 use gabion_logs::replay::ReplayWindow;
-use gabion_logs::syslog::{Received, elements, read, unpacked};
+use gabion_logs::syslog::{Received, elements, parse, unpacked};
 use gabion_seal::text;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -153,7 +153,7 @@ pub fn journal_seeds(_: &Seeds) -> Vec<Vec<u8>> {
 pub fn syslog(data: &[u8]) {
     let received = Received { time_ns: 1_795_212_000_000_000_000, zone_seconds: 3_600 };
     let bytes = unpacked(data);
-    let message = read(&bytes, &received);
+    let message = parse(&bytes, &received);
     assert!(message.pri <= 191 && message.facility() <= 23 && message.severity() <= 7);
     let within = bytes.as_ptr_range();
     let fields = [message.host, message.app, message.pid, message.msgid, message.sd];
@@ -202,8 +202,7 @@ static KEY: OnceLock<Option<EnvelopeKey>> = OnceLock::new();
 /// known password too, so that the code after the RSA decryption is reached.
 pub fn envelope(data: &[u8]) {
     let key = KEY.get_or_init(|| {
-        let corpus = std::env::var_os("GABION_CORPUS").map(std::path::PathBuf::from);
-        let corpus = corpus.unwrap_or_else(|| crate::seeds::repository().join("../shared/corpus"));
+        let corpus = gabion_corpus::root();
         let pem = std::fs::read(corpus.join("sealed/slog/comms_rsa.slogpem")).ok()?;
         EnvelopeKey::from_pem(&pem).ok()
     });

@@ -28,9 +28,9 @@ pub fn script(data: &[u8]) {
         },
         ..ScriptSetup::default()
     };
-    let source = data.strip_prefix(b"!").unwrap_or(data).to_vec();
+    let source = data.strip_prefix(b"!").unwrap_or(data);
     let look = |path: &str, is_transform: bool| {
-        let facts = inspect(path, Ok(source.clone()), is_transform, &setup);
+        let facts = inspect(path, source, is_transform, &setup);
         assert!(
             facts.as_ref().err().is_none_or(|reason| !reason.to_string().is_empty()),
             "an error has a reason"

@@ -75,8 +75,7 @@ fn options<'a>(words: &[&'a str]) -> Option<Options<'a>> {
 }
 
 fn seeds() -> Seeds {
-    let folder = std::env::var_os("GABION_CORPUS").map(PathBuf::from);
-    Seeds::new(Some(&folder.unwrap_or_else(|| repository().join("../shared/corpus"))))
+    Seeds::new(Some(&gabion_corpus::root()))
 }
 
 fn write_seeds(folder: &Path) -> ExitCode {

@@ -20,7 +20,7 @@ pub fn files(data: &[u8]) {
     match first % 4 {
         0 => {
             let (entries, diagnostics) =
-                threshold_file::read(&text(), "any.config", &crate::rules::vars());
+                threshold_file::parse(&text(), "any.config", &crate::rules::vars());
             let catalog = gabion_proto::registry::catalog();
             let rules = "alert ip any any -> any any (msg:\"one\"; sid:1; gid:1;)";
             let rules = RuleSource { name: "any.rules", text: rules, is_firewall: false };
@@ -30,7 +30,7 @@ pub fn files(data: &[u8]) {
             let _ = format!("{diagnostics:?}{more:?}");
         }
         1 => {
-            let _ = format!("{:?}", classification::read(&text(), "any.config"));
+            let _ = format!("{:?}", classification::parse(&text(), "any.config"));
         }
         2 => {
             let _ = format!("{:?}", classification::read_references(&text(), "any.config"));

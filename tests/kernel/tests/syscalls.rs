@@ -141,8 +141,8 @@ fn a_call_by_the_table_of_32_bits_has_its_own_numbers() {
 }
 
 #[test]
-fn links_and_relative_names_are_told_apart() {
-    let name = "links_and_relative_names_are_told_apart";
+fn links_and_relative_names_are_distinguished() {
+    let name = "links_and_relative_names_are_distinguished";
     let Some(_guard) = live(name, NEEDED) else { return };
     let mut session = Session::start(&Settings::new(interest(&["openat"]))).expect("it is here");
     let folder = tempfile::tempdir().expect("there is space");

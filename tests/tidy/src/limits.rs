@@ -51,7 +51,7 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("crates/rules/src/keywords/content.rs", "ANCHOR_MAX", "a range of the rule language"),
     ("crates/rules/src/keywords/content.rs", "VALUE_MAX", "a range of the rule language"),
     ("crates/net/src/script/pattern.rs", "STEPS_PER_INSTRUCTION", "the charge of one step"),
-    ("crates/behavior/src/goes_on.rs", "ROOM", "the budget of a test"),
+    ("crates/behavior/src/save_and_restore.rs", "ROOM", "the budget of a test"),
     ("crates/behavior/src/rita.rs", "REASONS_MAX", "the number of reasons"),
     ("crates/behavior/src/hostile.rs", "ROOM", "the budget of a test"),
     ("crates/behavior/src/step_floods.rs", "ROOM", "the budget of a test"),

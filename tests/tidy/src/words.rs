@@ -9,12 +9,14 @@ use crate::tree::File;
 /// The page that holds the table.
 pub const PAGE: &str = "docs/glossary.md";
 
-/// Files that must contain the words, with the reason: the page, this file, the changes of earlier
-/// releases, and quotations.
-const LEFT_OUT: &[(&str, &str)] = &[
-    (PAGE, "the table itself"),
-    ("tests/tidy/src/words.rs", "its tests"),
-    ("CHANGELOG.md", "the text of earlier releases"),
+/// Files that must contain the words, with the reason.
+const LEFT_OUT: &[(&str, &str)] =
+    &[(PAGE, "the table itself"), ("tests/tidy/src/words.rs", "its tests")];
+
+/// Old names that the program still reads, with the file that does and the reason.
+const STILL_READ: &[(&str, &str, &str)] = &[
+    ("crates/reports/src/doctor/run.rs", "joint", "in `run.json` of runs before 0.1"),
+    ("crates/intake/src/live_counts.rs", "joint", "in metrics of listeners before 0.1"),
 ];
 
 /// A word and what replaces it.
@@ -51,6 +53,8 @@ pub fn check(file: &File, words: &[Word]) -> Vec<Fault> {
     if !is_text || LEFT_OUT.iter().any(|(path, _)| *path == file.path) {
         return Vec::new();
     }
+    let is_read = |word: &str| STILL_READ.iter().any(|(p, w, _)| *p == file.path && *w == word);
+    let words: Vec<&Word> = words.iter().filter(|word| !is_read(&word.word)).collect();
     let mut faults = Vec::new();
     for (at, line) in file.text.lines().enumerate() {
         let plain = plain(line);

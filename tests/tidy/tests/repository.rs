@@ -102,6 +102,11 @@ fn replaced_words(files: &[tree::File]) -> Vec<Fault> {
     files.iter().flat_map(|f| words::check(f, &table)).collect()
 }
 
+#[test]
+fn no_word_that_the_glossary_replaces_is_used() {
+    hold(replaced_words(&tree::files(&tree::root())));
+}
+
 /// `UPDATE=1` lowers the kept counts.
 #[test]
 fn counts_only_fall() {

@@ -90,7 +90,7 @@ fn bursts(t: Tokens<'_>) -> (f64, f64, f64) {
 }
 
 /// The numbers of a string; `None` when it has no letter.
-pub(crate) fn of(t: &[Token]) -> Option<[f64; COUNT]> {
+pub(crate) fn from_tokens(t: &[Token]) -> Option<[f64; COUNT]> {
     let (first, last) = (t.first()?, t.last()?);
     let n = t.len() as f64;
     let mut f: Vec<f64> = Vec::with_capacity(COUNT);

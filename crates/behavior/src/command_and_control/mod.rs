@@ -49,13 +49,13 @@ const MEMBERS: f64 = 3.0;
 impl Default for Model {
     /// The trained one.
     fn default() -> Model {
-        Model::read(TRAINED)
+        Model::parse(TRAINED)
     }
 }
 
 impl Model {
     /// Reads what the script wrote; lines of other kinds are passed over.
-    pub fn read(text: &str) -> Model {
+    pub fn parse(text: &str) -> Model {
         let mut model = Model { trees: Vec::new(), members: MEMBERS, levels: [1.0; 2] };
         let mut levels = model.levels.iter_mut();
         for line in text.lines() {
@@ -73,7 +73,7 @@ impl Model {
     /// Scores a string of letters; `None` when there are none in it.
     pub fn score(&self, text: &[u8]) -> Option<Score> {
         let tokens = letters::tokens(text);
-        let values = features::of(&tokens)?;
+        let values = features::from_tokens(&tokens)?;
         let mut parts = [0.0; GROUPS.len()];
         for tree in &self.trees {
             walk(tree, &values, &mut parts);

@@ -146,9 +146,9 @@ mod tests {
         for n in 0..4 {
             request(&mut trial, n, &format!("192.168.1.{}", 10 + n));
         }
-        assert!(trial.of(&SCAN).is_empty());
+        assert!(trial.evidence_of(&SCAN).is_empty());
         request(&mut trial, 30, "192.168.1.99");
-        assert_eq!(trial.of(&SCAN).len(), 1);
+        assert_eq!(trial.evidence_of(&SCAN).len(), 1);
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
             request(&mut trial, n * 8, &format!("192.168.1.{n}"));
             request(&mut trial, n * 8, &format!("192.168.1.{n}"));
         }
-        assert!(trial.of(&SCAN).is_empty());
+        assert!(trial.evidence_of(&SCAN).is_empty());
     }
 
     /// D37: "1" is the beginning of 10, 172 and 192 as texts and of none of them as networks.
@@ -167,10 +167,10 @@ mod tests {
         let mut trial = Trial::new();
         request(&mut trial, 0, "10.1.1.1");
         request(&mut trial, 0, "192.0.9.9");
-        assert!(trial.of(&OUTSIDE).is_empty());
+        assert!(trial.evidence_of(&OUTSIDE).is_empty());
         request(&mut trial, 0, "69.220.152.0");
         request(&mut trial, 0, "19.1.1.1");
-        assert_eq!(trial.of(&OUTSIDE).len(), 2);
+        assert_eq!(trial.evidence_of(&OUTSIDE).len(), 2);
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         for n in 0..60_000i64 {
             request(&mut trial, n / 1000, &format!("192.168.{}.{}", n / 250 % 200, n % 250));
         }
-        assert!(trial.of(&SCAN).len() <= 6);
+        assert!(trial.evidence_of(&SCAN).len() <= 6);
         assert!(trial.profile_bytes("192.168.1.5") < 16 << 10);
         let mac = Some(Mac([2, 0, 0, 0, 0, 1]));
         let all = Some(Mac::BROADCAST);
@@ -187,6 +187,6 @@ mod tests {
         let reply = ArpLog { operation, src_mac: mac, src_hw: mac, dst_mac: all, dst_hw: all };
         trial.record(&log(70, "192.168.1.5", "192.168.1.1", Body::Arp(reply)));
         trial.record(&log(71, "192.168.1.6", "192.168.1.1", Body::Arp(reply)));
-        assert_eq!((trial.of(&MITM).len(), trial.of(&UNSOLICITED).len()), (1, 2));
+        assert_eq!((trial.evidence_of(&MITM).len(), trial.evidence_of(&UNSOLICITED).len()), (1, 2));
     }
 }

@@ -89,7 +89,7 @@ mod tests {
         for n in 0..15 {
             ask(&mut trial, 195 * SECOND + i64::from(n) * SECOND / 20, n);
         }
-        assert_eq!(trial.of(&TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         for n in 0..100 {
             ask(&mut trial, 10 * SECOND + i64::from(n) * SECOND / 4, n);
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -110,6 +110,6 @@ mod tests {
         for n in 0..1000 {
             ask(&mut trial, n, (n % 9) as u32);
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 }

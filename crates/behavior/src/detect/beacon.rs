@@ -163,7 +163,7 @@ struct Cell {
 }
 
 impl Cell {
-    fn of(packed: u16) -> Cell {
+    fn from_packed(packed: u16) -> Cell {
         Cell { flows: (packed & 3) as u8, own: (packed >> 2 & 3) as u8, tag: packed >> 4 }
     }
 
@@ -216,7 +216,7 @@ impl Pairs {
             None => {
                 let hash = hash_ip(r.dst);
                 let Some(packed) = self.seen.get_mut(hash as usize % CELLS) else { return };
-                let mut cell = Cell::of(*packed);
+                let mut cell = Cell::from_packed(*packed);
                 let taken = cell.take(hash);
                 *packed = cell.packed();
                 let Some(before) = taken else { return };
@@ -588,7 +588,9 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
     let begin = i64::from(first).max(i64::from(now) - DAY);
     let Some(score) = score(&pair.flows, pair.later(), begin, i64::from(now)) else { return };
     let thousandths = (score.all * 1000.0).round() as u16;
-    let Some((step, level)) = REPORTED.iter().find(|(least, _)| thousandths >= *least) else { return };
+    let Some((step, level)) = REPORTED.iter().find(|(least, _)| thousandths >= *least) else {
+        return;
+    };
     let begun = pair.flows.first().map_or(now, |f| f.0);
     let ts = TimeNs(i64::from(pair.latest().unwrap_or(now)) * SECOND);
     let (mut window, mut level) = (i64::from(pair.window.0), *level);

@@ -104,7 +104,7 @@ mod tests {
             };
             trial.record(&log(n, "10.0.0.1", "1.2.3.4", Body::Ssl(s)));
         }
-        trial.of(&TYPE).len()
+        trial.evidence_of(&TYPE).len()
     }
 
     #[test]

@@ -286,7 +286,7 @@ mod tests {
             flow.state = "SF";
             trial.give(&flow);
         }
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert!(found.len() >= 2, "{}", found.len());
         assert!(
             found[0].description().contains("server IP: 1.2.3.4 port: https 443/tcp score: 0.")
@@ -313,7 +313,7 @@ mod tests {
                 flow = flow.sending(600).lasting(0.5);
                 trial.give(&flow);
             }
-            let found = trial.of(&TYPE);
+            let found = trial.evidence_of(&TYPE);
             let says =
                 found.iter().filter(|e| e.description().ends_with(" The server is a proxy."));
             assert!(!found.is_empty());
@@ -336,7 +336,7 @@ mod tests {
                 trial.give(&conn(n * 20, "10.0.0.4", "1.2.3.4", 443));
             }
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     /// Records of the past and the future, a flood of pairs: bounded, and the channel among them

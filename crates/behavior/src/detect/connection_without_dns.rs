@@ -149,7 +149,7 @@ mod tests {
         trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 443));
         trial.give(&conn(2, "10.0.0.1", "5.5.5.5", 443));
         trial.give(&conn(20, "10.0.0.1", "10.0.0.7", 443));
-        assert_eq!(trial.of(&TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
     }
 
     /// D14 of Slips: the fifteen seconds are of event time.
@@ -160,7 +160,7 @@ mod tests {
         trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 443));
         ask(&mut trial, 10, "1.2.3.4");
         trial.end();
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     /// D13 of Slips: a day is counted back from now, however long the run.
@@ -172,7 +172,7 @@ mod tests {
             trial.give(&conn(hour * 3600 + 60, "10.0.0.1", "1.2.3.4", 443));
         }
         trial.end();
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -180,12 +180,12 @@ mod tests {
         let mut trial = Trial::new();
         trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 443));
         trial.end();
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         trial.record(&log(2, "10.0.0.2", "8.8.8.8", Body::Weird(Weird::default())));
         for n in 0..10_000 {
             trial.give(&conn(3, "10.0.0.1", &format!("4.4.{}.{}", n / 250, n % 250), 443));
         }
         trial.end();
-        assert!(trial.of(&TYPE).len() <= WAITING_MAX);
+        assert!(trial.evidence_of(&TYPE).len() <= WAITING_MAX);
     }
 }

@@ -150,7 +150,7 @@ fn says(
 ) -> EvidenceBuilder {
     // Whatever protocols its flows are of.
     finding
-        .of(Proto::Tcp)
+        .protocol(Proto::Tcp)
         .level(ThreatLevel::Info, 0.6)
         .port_now(port)
         .since(first, flows)
@@ -169,7 +169,7 @@ mod tests {
         for n in 0..flows {
             trial.give(&conn(n, "10.0.0.1", "1.2.3.4", 443).sending(bytes));
         }
-        trial.of(&TYPE)
+        trial.evidence_of(&TYPE)
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         let found = sent(99_000_000, 6);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].description(), "Large data upload. 594.00 MBs sent to 1.2.3.4");
-        assert_eq!(found[0].related, [found[1].telling]);
+        assert_eq!(found[0].related, [found[1].report_id]);
     }
 
     /// D15 of Slips: windows are not added up.
@@ -190,7 +190,7 @@ mod tests {
         for n in 0..20 {
             trial.give(&conn(n * 1800, "10.0.0.1", "1.2.3.4", 443).sending(99_000_000));
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -203,6 +203,6 @@ mod tests {
                 trial.give(&conn(n.into(), "10.0.0.1", "1.2.3.4", 443).sending(20_000_000));
             }
         }
-        assert!(!trial.of(&TYPE).is_empty());
+        assert!(!trial.evidence_of(&TYPE).is_empty());
     }
 }

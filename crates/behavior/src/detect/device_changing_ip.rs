@@ -67,7 +67,7 @@ mod tests {
             other.src_mac = mac(3);
             trial.give(&other);
         }
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert_eq!((found.len(), found[0].profile.to_string()), (1, "10.0.0.2".into()));
     }
 
@@ -79,7 +79,7 @@ mod tests {
             c.src_mac = Some(Mac([2, 0, 0, 0, 0, 9]));
             trial.give(&c);
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -90,6 +90,6 @@ mod tests {
             c.src_mac = Some(mac);
             trial.give(&c);
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 }

@@ -92,7 +92,7 @@ impl Missing {
     fn says(&self, finding: EvidenceBuilder) -> EvidenceBuilder {
         let count = self.names.len();
         finding
-            .of(Proto::Udp)
+            .protocol(Proto::Udp)
             .level(ThreatLevel::High, (count as f64 / 100.0).min(1.0))
             .victim_now(self.server)
             .since(self.first.0, count)
@@ -127,9 +127,9 @@ mod tests {
                 14..19 => 2,
                 _ => 3,
             };
-            assert_eq!(trial.of(&TYPE).len(), count, "{n}");
+            assert_eq!(trial.evidence_of(&TYPE).len(), count, "{n}");
         }
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert_eq!((found[0].confidence, found[2].confidence), (0.1, 0.2));
     }
 
@@ -142,7 +142,7 @@ mod tests {
             ask(&mut trial, n, &format!("{n}.2.0.192.in-addr.arpa"));
             ask(&mut trial, n, &format!("p{n}.local"));
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     /// A mail server asks block lists about a new address each time: one name a list. As many zones are as many names.
@@ -154,11 +154,11 @@ mod tests {
             ask(&mut trial, n, &format!("7.{n}.31.83.list.example"));
             ask(&mut trial, n, &format!("host{n}.example.multi.surbl.org"));
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         for n in 0..10 {
             ask(&mut trial, 300, &format!("7.6.31.83.list{n}.example"));
         }
-        assert_eq!(trial.of(&TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         for n in 0..100_000 {
             ask(&mut trial, n / 50, &format!("x{n}.example"));
         }
-        assert!(trial.of(&TYPE).len() < 120, "{}", trial.of(&TYPE).len());
+        assert!(trial.evidence_of(&TYPE).len() < 120, "{}", trial.evidence_of(&TYPE).len());
         assert!(trial.profile_bytes("10.0.0.1") < 16 << 10);
     }
 }

@@ -72,7 +72,7 @@ impl Requested {
     fn says(&self, finding: EvidenceBuilder) -> EvidenceBuilder {
         let count = self.addresses.len();
         finding
-            .of(Proto::Udp)
+            .protocol(Proto::Udp)
             .level(ThreatLevel::Medium, 0.8)
             .since(self.first.0, count)
             .hosts(count)
@@ -96,21 +96,21 @@ mod tests {
     fn every_four_addresses() {
         let mut trial = Trial::new();
         (0..13).for_each(|n| ask(&mut trial, i64::from(n), n));
-        assert_eq!(trial.of(&TYPE).len(), 3);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 3);
     }
 
     #[test]
     fn three_addresses_many_times_are_none() {
         let mut trial = Trial::new();
         (0..300).for_each(|n| ask(&mut trial, i64::from(n), n % 3));
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
     fn starvation_is_reported_seldom_and_takes_little_memory() {
         let mut trial = Trial::new();
         (0..100_000).for_each(|n| ask(&mut trial, i64::from(n / 100), n));
-        assert!(trial.of(&TYPE).len() < 120);
+        assert!(trial.evidence_of(&TYPE).len() < 120);
         assert!(trial.profile_bytes("10.0.0.1") < 16 << 10);
     }
 }

@@ -124,10 +124,10 @@ mod tests {
     fn both_ends_are_looked_at() {
         let mut trial = Trial::new();
         trial.give(&conn(0, "192.168.1.5", "192.168.1.6", 445));
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         trial.give(&conn(1, "192.168.1.5", "10.0.2.2", 445));
         trial.give(&conn(2, "10.9.9.9", "192.168.1.5", 445));
-        let levels: Vec<_> = trial.of(&TYPE).iter().map(|e| e.level).collect();
+        let levels: Vec<_> = trial.evidence_of(&TYPE).iter().map(|e| e.level).collect();
         assert_eq!(levels, [ThreatLevel::High, ThreatLevel::Low]);
     }
 
@@ -137,7 +137,7 @@ mod tests {
         trial.give(&conn(0, "192.168.1.5", "8.8.8.8", 445));
         trial.give(&conn(0, "192.168.1.5", "255.255.255.255", 67).udp());
         trial.give(&conn(0, "192.168.1.5", "10.0.0.1", 53).udp());
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -146,6 +146,6 @@ mod tests {
         for n in 0..3000 {
             trial.give(&conn(n, "192.168.1.5", &format!("10.0.{}.{}", n / 250, n % 250), 445));
         }
-        assert!(trial.of(&TYPE).len() < 140);
+        assert!(trial.evidence_of(&TYPE).len() < 140);
     }
 }

@@ -141,7 +141,7 @@ impl Detector for DnsTunnel {
         if let Some(gone) = gone.filter(|gone| gone.said.is_less(gone.names.len())) {
             let finding = cx.find_last(&TYPE, gone.said.window(), gone.last);
             let proto = Proto::from_kept(gone.proto.0).unwrap_or_default();
-            cx.say(gone.says(finding.of(proto), has_named, gone.last, cx.settings));
+            cx.say(gone.says(finding.protocol(proto), has_named, gone.last, cx.settings));
         }
         names.first.see(r.ts);
         names.last = r.ts;
@@ -167,7 +167,7 @@ impl Detector for DnsTunnel {
         let Some(asked) = kept.peek() else { return };
         for (_, names) in asked.domains.iter().filter(|(_, n)| n.said.is_less(n.names.len())) {
             let proto = Proto::from_kept(names.proto.0).unwrap_or_default();
-            let finding = closing.find(&TYPE, names.said.window(), names.last).of(proto);
+            let finding = closing.find(&TYPE, names.said.window(), names.last).protocol(proto);
             closing.say(names.says(finding, asked.has_named, names.last, closing.settings));
         }
     }
@@ -191,9 +191,9 @@ mod tests {
         for n in 0..1200 {
             ask(&mut trial, n, &format!("{n:x}.data.Tunnel.co.uk"));
         }
-        let levels: Vec<_> = trial.of(&TYPE).iter().map(|e| e.level).collect();
+        let levels: Vec<_> = trial.evidence_of(&TYPE).iter().map(|e| e.level).collect();
         assert_eq!(levels, [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High]);
-        assert!(trial.of(&TYPE)[0].description().contains("below tunnel.co.uk in"));
+        assert!(trial.evidence_of(&TYPE)[0].description().contains("below tunnel.co.uk in"));
     }
 
     /// A tunnel that domains with more names push out of the table reports its number of names so far.
@@ -222,7 +222,7 @@ mod tests {
             ask(&mut trial, n, &format!("{n}.1.168.192.in-addr.arpa"));
             ask(&mut trial, n, &format!("shop{n}.co.uk"));
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     fn connect(trial: &mut Trial, second: i64, name: &str) {
@@ -244,7 +244,7 @@ mod tests {
                     connect(&mut trial, n, elsewhere);
                 }
             }
-            trial.of(&TYPE)[0].description().contains(", no connection below it +0.15)")
+            trial.evidence_of(&TYPE)[0].description().contains(", no connection below it +0.15)")
         };
         assert!(is_more("www.example", 200));
         assert!(is_more("", 200));
@@ -265,7 +265,7 @@ mod tests {
             ask(&mut trial, 100_000, name);
             connect(&mut trial, 100_000, name);
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         assert!(trial.profile_bytes("10.0.0.1") < 16 << 10);
     }
 }

@@ -193,11 +193,11 @@ mod tests {
         let mut trial = Trial::new();
         ask(&mut trial, 0, "a.example", "1.2.3.4");
         trial.give(&conn(1700, "10.0.0.1", "9.9.9.9", 443));
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         trial.give(&conn(1900, "10.0.0.1", "9.9.9.9", 443));
-        assert_eq!(trial.of(&TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
         assert_eq!(
-            trial.of(&TYPE)[0].description(),
+            trial.evidence_of(&TYPE)[0].description(),
             "domain a.example resolved with no connection"
         );
     }
@@ -215,7 +215,7 @@ mod tests {
             ask(&mut trial, 5, query, "4.4.4.4");
         }
         trial.end();
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -226,6 +226,6 @@ mod tests {
         }
         assert!(trial.profile_bytes("10.0.0.1") < 64 << 10);
         trial.end();
-        assert_eq!(trial.of(&TYPE).len(), WAITING_MAX);
+        assert_eq!(trial.evidence_of(&TYPE).len(), WAITING_MAX);
     }
 }

@@ -66,7 +66,7 @@ mod tests {
         let mut trial = Trial::new();
         see(&mut trial, 0, "Tunnel::GRE", "Tunnel::DISCOVER");
         see(&mut trial, 1, "Tunnel::GRE", "Tunnel::EXPIRE");
-        assert_eq!((trial.of(&SCAN).len(), trial.of(&TUNNEL).len()), (1, 1));
+        assert_eq!((trial.evidence_of(&SCAN).len(), trial.evidence_of(&TUNNEL).len()), (1, 1));
     }
 
     #[test]
@@ -82,6 +82,6 @@ mod tests {
         for n in 0..500 {
             see(&mut trial, n, "Tunnel::GRE", "Tunnel::DISCOVER");
         }
-        assert_eq!(trial.of(&SCAN).len(), 3);
+        assert_eq!(trial.evidence_of(&SCAN).len(), 3);
     }
 }

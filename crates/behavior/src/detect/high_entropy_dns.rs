@@ -87,9 +87,11 @@ mod tests {
     fn random_text_is_reported_for_both_ends() {
         let mut trial = Trial::new();
         answer(&mut trial, 0, RANDOM);
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert_eq!(found.len(), 2);
-        assert!(found[0].related == [found[1].telling] && found[1].related == [found[0].telling]);
+        assert!(
+            found[0].related == [found[1].report_id] && found[1].related == [found[0].report_id]
+        );
     }
 
     #[test]
@@ -97,7 +99,7 @@ mod tests {
         let mut trial = Trial::new();
         answer(&mut trial, 0, "TXT 27 v=spf1 include:_spf.a.example ~all");
         answer(&mut trial, 1, RANDOM.strip_prefix("TXT").unwrap());
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -106,6 +108,6 @@ mod tests {
         for n in 0..1000 {
             answer(&mut trial, n, RANDOM);
         }
-        assert_eq!(trial.of(&TYPE).len(), 8);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 8);
     }
 }

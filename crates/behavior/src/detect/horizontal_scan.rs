@@ -103,7 +103,7 @@ impl Detector for HorizontalScan {
         for (key, port) in swept.entries.iter().filter(|p| p.1.reported.0 > 0) {
             let finding = closing.find(&TYPE, closing.window, port.last);
             let proto = Proto::from_kept((key >> 16) as u8).unwrap_or_default();
-            closing.say(port.says(finding, *key as u16, proto, closing.settings).of(proto));
+            closing.say(port.says(finding, *key as u16, proto, closing.settings).protocol(proto));
         }
     }
 }
@@ -141,7 +141,7 @@ mod tests {
             let dst = format!("1.{}.{}.{}", n >> 16, n >> 8 & 255, n & 255);
             trial.give(&conn(i64::from(n / 100), "10.0.0.1", &dst, 23).refused());
         }
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         (trial, found)
     }
 
@@ -173,6 +173,6 @@ mod tests {
             c.history = "^r";
             trial.give(&c);
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 }

@@ -195,9 +195,12 @@ mod tests {
         get(&mut trial, 0, "10.0.0.1", agent(b"${JNDI:ldap://x}"));
         get(&mut trial, 1, "10.0.0.1", agent(b"Mozilla/5.0 (Windows NT 10.0)"));
         get(&mut trial, 2, "10.0.0.1", agent(b"Mozilla/5.0 (Windows NT 6.1)"));
-        assert_eq!((trial.of(&SUSPICIOUS).len(), trial.of(&MULTIPLE).len()), (1, 0));
+        assert_eq!(
+            (trial.evidence_of(&SUSPICIOUS).len(), trial.evidence_of(&MULTIPLE).len()),
+            (1, 0)
+        );
         get(&mut trial, 3, "10.0.0.1", agent(b"Mozilla/5.0 (X11; Linux x86_64)"));
-        assert_eq!(trial.of(&MULTIPLE).len(), 1);
+        assert_eq!(trial.evidence_of(&MULTIPLE).len(), 1);
     }
 
     /// D25 of Slips: four of one source are four, four of four sources are none.
@@ -208,13 +211,13 @@ mod tests {
         for n in 1..=4 {
             get(&mut trial, n, &format!("10.0.0.{n}"), h);
         }
-        assert!(trial.of(&EMPTY).is_empty());
+        assert!(trial.evidence_of(&EMPTY).is_empty());
         for n in 5..8 {
             get(&mut trial, n, "10.0.0.1", h);
         }
-        assert_eq!(trial.of(&EMPTY).len(), 1);
+        assert_eq!(trial.evidence_of(&EMPTY).len(), 1);
         get(&mut trial, 9, "10.0.0.1", Http { request_len: 5, ..h });
-        assert_eq!(trial.of(&EMPTY).len(), 1);
+        assert_eq!(trial.evidence_of(&EMPTY).len(), 1);
     }
 
     #[test]
@@ -227,7 +230,7 @@ mod tests {
             let uri = raw.as_bytes();
             get(&mut trial, 1, "10.0.0.1", Http { resp_mime_types: types, uri, ..Http::default() });
         }
-        assert_eq!(trial.of(&EXECUTABLE).len(), 4);
+        assert_eq!(trial.evidence_of(&EXECUTABLE).len(), 4);
     }
 
     /// D28 of Slips: a line of evidence for each request.
@@ -237,6 +240,6 @@ mod tests {
         for n in 0..512 {
             get(&mut trial, n, "10.0.0.1", Http::default());
         }
-        assert_eq!(trial.of(&TRAFFIC).len(), 3);
+        assert_eq!(trial.evidence_of(&TRAFFIC).len(), 3);
     }
 }

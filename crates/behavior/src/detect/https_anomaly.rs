@@ -189,7 +189,8 @@ fn flow(c: &Conn<'_>, hours: &mut Hours, cx: &mut Context<'_, '_>) {
         reasons: vec![("bytes_to_known_server", bytes, z)],
         confidence: confidence(z, hours_odd, compared, 1),
     };
-    let finding = odd.says("flow", cx.find(&TYPE)).victim(r.dst).destination_port(r.dst_port).bytes(bytes);
+    let finding =
+        odd.says("flow", cx.find(&TYPE)).victim(r.dst).destination_port(r.dst_port).bytes(bytes);
     cx.say(finding.seen(times));
 }
 
@@ -380,7 +381,7 @@ mod tests {
             }
         }
         trial.end();
-        trial.of(&TYPE)
+        trial.evidence_of(&TYPE)
     }
 
     #[test]
@@ -444,7 +445,7 @@ mod tests {
             let last = conn(hour + 2000, "10.0.0.1", "1.2.3.4", 443).sending(bytes);
             trial.give(&last);
             trial.give(&last);
-            trial.of(&TYPE)
+            trial.evidence_of(&TYPE)
         };
         let found = run(50_000_000, 40, 3600);
         assert_eq!(found.len(), 1);

@@ -63,7 +63,7 @@ mod tests {
             let body = Dns { query: query.as_bytes(), answers, ..Dns::default() };
             trial.record(&log(n, "10.0.0.1", "8.8.8.8", Body::Dns(body)));
         }
-        trial.of(&TYPE).len()
+        trial.evidence_of(&TYPE).len()
     }
 
     #[test]

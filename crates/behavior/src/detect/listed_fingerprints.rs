@@ -157,17 +157,17 @@ mod tests {
         for n in 0..9 {
             trial.record(&log(n, "10.0.0.1", "1.2.3.4", Body::Ssl(s)));
         }
-        let client = trial.of(&JA3);
+        let client = trial.evidence_of(&JA3);
         assert_eq!((client.len(), client[0].level), (1, ThreatLevel::Medium));
         assert_eq!(
             client[0].description(),
             "Malicious JA3: e7d705a3286e19ea42f587b344ee6865 from source address 10.0.0.1 to \
              1.2.3.4. description: Standard tor client."
         );
-        let mut server: Vec<_> = trial.of(&JA3S).iter().map(|e| e.level).collect();
+        let mut server: Vec<_> = trial.evidence_of(&JA3S).iter().map(|e| e.level).collect();
         server.sort_unstable();
         assert_eq!(server, [ThreatLevel::Low, ThreatLevel::Medium]);
-        assert_eq!(trial.of(&CERTIFICATE).len(), 2);
+        assert_eq!(trial.evidence_of(&CERTIFICATE).len(), 2);
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         let f = Files { source: b"SSL", sha1: CERT, ..Files::default() };
         trial.record(&log(0, "1.2.3.4", "10.0.0.1", Body::Files(f)));
         trial.record(&log(1, "1.2.3.4", "10.0.0.1", Body::Files(Files { source: b"HTTP", ..f })));
-        let found = trial.of(&CERTIFICATE);
+        let found = trial.evidence_of(&CERTIFICATE);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].level, ThreatLevel::High);
     }

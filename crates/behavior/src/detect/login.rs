@@ -66,7 +66,7 @@ mod tests {
         let mut trial = Trial::new();
         see(&mut trial, 0, true);
         see(&mut trial, 1, false);
-        let texts: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description()).collect();
+        let texts: Vec<String> = trial.evidence_of(&TYPE).iter().map(|e| e.description()).collect();
         assert_eq!(
             texts,
             [
@@ -83,7 +83,7 @@ mod tests {
         let user = [b"a\x1b[31m\n".as_slice(), &[b'x'; 5000]].concat();
         let body = LoginLog { user: &user, ..LoginLog::default() };
         trial.record(&log(0, "10.0.0.1", "1.2.3.4", Body::Login(body)));
-        let said = &trial.of(&TYPE)[0].description();
+        let said = &trial.evidence_of(&TYPE)[0].description();
         assert!(said.len() < 600 && !said.contains('\x1b') && !said.contains('\n'));
     }
 
@@ -93,6 +93,6 @@ mod tests {
         for n in 0..100 {
             see(&mut trial, n, false);
         }
-        assert_eq!(trial.of(&TYPE).len(), 3);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 3);
     }
 }

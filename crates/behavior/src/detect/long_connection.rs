@@ -82,7 +82,7 @@ mod tests {
             r.ts = gabion_record::logs::TimeNs(i64::from(n) * SECOND);
             trial.record(&r);
         }
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert_eq!(found.len(), 1);
         assert!(found[0].description().contains("took 30 mins"), "{}", found[0].description());
         assert_eq!(trial.said.len(), 1);
@@ -95,7 +95,7 @@ mod tests {
             let mut trial = Trial::new();
             trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443).lasting(seconds));
             trial.give(&conn(0, "10.0.0.1", "224.0.0.5", 443).lasting(seconds));
-            let evidence = trial.of(&TYPE);
+            let evidence = trial.evidence_of(&TYPE);
             assert_eq!(evidence.len(), found, "{seconds}");
             assert!(evidence.iter().all(|e| e.confidence <= 1.0));
         }
@@ -109,6 +109,6 @@ mod tests {
         let mut late = conn(5, "10.0.0.1", "1.2.3.4", 443).lasting(43_200.0);
         late.is_late = true;
         trial.give(&late);
-        assert_eq!(trial.of(&TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
     }
 }

@@ -353,7 +353,7 @@ mod tests {
                 }
                 let r = c.record();
                 let facts = site.see(&r, &settings);
-                if Seed::of(&r).is_none() {
+                if Seed::from_record(&r).is_none() {
                     continue;
                 }
                 seeds += 1;
@@ -364,7 +364,7 @@ mod tests {
                 assert_eq!(first(&mut small, seen, &settings, &mut without), timer, "{r:?}");
                 let (with, without) = (with.take(), without.take());
                 assert_eq!(format!("{without:?}"), format!("{with:?}"), "{r:?}");
-                small.remember(Seed::of(&r).unwrap());
+                small.remember(Seed::from_record(&r).unwrap());
                 assert!(small.bytes() <= made.bytes() + size_of::<Seed>());
                 said += with.len();
                 asked += usize::from(timer != NEVER);

@@ -116,9 +116,9 @@ mod tests {
             trial.give(&conn(0, "10.0.0.1", "1.2.3.4", port));
         }
         trial.give(&conn(1, "10.0.0.1", "1.2.3.5", 9006));
-        assert_eq!(trial.of(&TYPE).len(), 2);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 2);
         trial.give(&conn(1, "10.0.0.1", "1.2.3.5", 9005));
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert_eq!(found.len(), 3);
         assert!(found[2].description().contains("['9005', '9006']"));
     }
@@ -131,7 +131,7 @@ mod tests {
             trial.give(&conn(0, "10.0.0.1", "1.2.3.4", port + 9000).refused());
         }
         trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 9999));
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -140,6 +140,6 @@ mod tests {
         for port in 1..=u16::MAX {
             trial.give(&conn(0, "10.0.0.1", "1.2.3.4", port));
         }
-        assert!(trial.of(&TYPE).len() < 17 && trial.profile_bytes("10.0.0.1") < 32 << 10);
+        assert!(trial.evidence_of(&TYPE).len() < 17 && trial.profile_bytes("10.0.0.1") < 32 << 10);
     }
 }

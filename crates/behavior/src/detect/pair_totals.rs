@@ -121,7 +121,7 @@ impl Total {
         let score = self.modifiers.score(base, dst, now, settings);
         // Whatever protocols its connections are of.
         let finding = finding
-            .of(Proto::Tcp)
+            .protocol(Proto::Tcp)
             .victim(dst)
             .since(self.first.0, self.flows)
             .lasting(i64::try_from(self.nanos).unwrap_or(i64::MAX))
@@ -139,7 +139,7 @@ impl Total {
     ) -> EvidenceBuilder {
         let score = self.modifiers.score(rita::HIGH, dst, now, settings);
         finding
-            .of(Proto::Tcp)
+            .protocol(Proto::Tcp)
             .level(ThreatLevel::High, 0.8)
             .victim(dst)
             .since(self.first.0, self.flows)
@@ -305,7 +305,7 @@ mod tests {
         assert!(reported.iter().all(|e| e.id == last.id), "{reported:?}");
         assert!((3..=5).contains(&reported.len()), "{}", reported.len());
         // Sums go by what crossed a threshold.
-        assert_eq!(trial.of(&LONG).len(), 1);
+        assert_eq!(trial.evidence_of(&LONG).len(), 1);
     }
 
     /// A pair that longer ones push out of the table reports its sum so far.
@@ -333,7 +333,7 @@ mod tests {
         for n in 0..14 {
             trial.give(&conn(n * 3600, "10.0.0.1", "1.2.3.4", 443).lasting(3500.0));
         }
-        let found = trial.of(&LONG);
+        let found = trial.evidence_of(&LONG);
         let levels: Vec<_> = found.iter().map(|e| e.level).collect();
         assert_eq!(levels, [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High]);
         assert_eq!(
@@ -356,7 +356,7 @@ mod tests {
             }
             trial.record(&r);
         }
-        let found = trial.of(&LONG);
+        let found = trial.evidence_of(&LONG);
         assert_eq!(found.len(), 1);
         assert!(found[0].description().contains("2 connections"), "{}", found[0].description());
         assert!(found[0].description().contains("took 243 mins"), "{}", found[0].description());
@@ -369,7 +369,7 @@ mod tests {
             trial.give(&conn(n * 3600, "10.0.0.1", "1.2.3.4", 443).lasting(3500.0));
             trial.give(&conn(n * 30_000, "10.0.0.2", "1.2.3.4", 443).lasting(4000.0));
         }
-        assert!(trial.of(&LONG).is_empty());
+        assert!(trial.evidence_of(&LONG).is_empty());
     }
 
     #[test]
@@ -384,7 +384,7 @@ mod tests {
                 trial.give(&conn(n * 9 / 10, "10.0.0.1", &dst, 443).lasting(61.0));
             }
         }
-        let found = trial.of(&STROBE);
+        let found = trial.evidence_of(&STROBE);
         assert_eq!(found.len(), 1);
         assert!(found[0].description().starts_with("Strobe. 86400 connections"));
         let mut far = conn(0, "10.0.0.1", "1.2.3.4", 443).lasting(1e12);

@@ -103,9 +103,9 @@ mod tests {
         let mut trial = Trial::new();
         get(&mut trial, "pastebin.com", 700);
         get(&mut trial, "example.com", 7000);
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         get(&mut trial, "pastebin.com", 701);
-        assert_eq!(trial.of(&TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
     }
 
     #[test]
@@ -114,12 +114,12 @@ mod tests {
         let mut c = conn(5, "10.0.0.1", "1.2.3.4", 443);
         c.reply_bytes = 5000;
         trial.give(&c);
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         let s = Ssl { server_name: b"pastebin.com", ..Ssl::default() };
         trial.record(&log(6, "10.0.0.1", "1.2.3.4", Body::Ssl(s)));
         c.ts += 10_000_000_000;
         trial.give(&c);
-        assert_eq!(trial.of(&TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
     }
 
     #[test]

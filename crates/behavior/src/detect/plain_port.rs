@@ -172,7 +172,8 @@ fn say(waking: &mut Waking<'_>, dst: Ip, is_443: bool, wait: &Wait) {
         if is_443 { (&NON_SSL, "non-SSL", 443) } else { (&NON_HTTP, "non-HTTP", 80) };
     let begin = |waking: &Waking<'_>| {
         let times = Times { count: wait.times, repeat: wait.repeat };
-        let mut finding = waking.find(kind, wait.at, wait.window).destination_port(port).seen(times);
+        let mut finding =
+            waking.find(kind, wait.at, wait.window).destination_port(port).seen(times);
         if !wait.uid.is_empty() {
             finding.0.uids.push(wait.uid.clone());
         }
@@ -200,9 +201,9 @@ mod tests {
         trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443));
         trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 80));
         trial.give(&conn(299, "10.0.0.1", "9.9.9.9", 22));
-        assert!(trial.of(&NON_SSL).is_empty());
+        assert!(trial.evidence_of(&NON_SSL).is_empty());
         trial.give(&conn(302, "10.0.0.1", "9.9.9.9", 22));
-        assert_eq!((trial.of(&NON_SSL).len(), trial.of(&NON_HTTP).len()), (1, 2));
+        assert_eq!((trial.evidence_of(&NON_SSL).len(), trial.evidence_of(&NON_HTTP).len()), (1, 2));
     }
 
     /// D12 of Slips: the newest recognized flow is the one that counts.
@@ -217,7 +218,7 @@ mod tests {
             both.sort_by_key(|c| c.ts);
             both.iter().for_each(|c| trial.give(c));
             trial.end();
-            assert!(trial.of(&NON_SSL).is_empty(), "{second}");
+            assert!(trial.evidence_of(&NON_SSL).is_empty(), "{second}");
         }
     }
 

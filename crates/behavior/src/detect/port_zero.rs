@@ -69,7 +69,7 @@ mod tests {
         let mut from_zero = conn(0, "10.0.0.1", "1.2.3.5", 80);
         from_zero.src_port = 0;
         trial.give(&from_zero);
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert_eq!(found.len(), 2);
         assert!(found.iter().any(|e| e.attacker.role == Role::Destination));
         assert!(found.iter().any(|e| e.attacker.role == Role::Source));
@@ -83,7 +83,7 @@ mod tests {
         let mut icmp = conn(0, "10.0.0.1", "1.2.3.4", 0);
         icmp.proto = Proto::Icmp;
         trial.give(&icmp);
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -92,6 +92,6 @@ mod tests {
         for n in 0..5000i64 {
             trial.give(&conn(n / 2, "10.0.0.1", "1.2.3.4", 0));
         }
-        assert_eq!(trial.of(&TYPE).len(), 4);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 4);
     }
 }

@@ -69,7 +69,7 @@ mod tests {
         for n in 0..15 {
             trial.give(&conn(n, "10.0.0.1", "10.0.0.2", 445));
         }
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert_eq!(found.len(), 2);
         assert_eq!(
             found[0].description(),
@@ -83,7 +83,7 @@ mod tests {
         trial.give(&conn(0, "10.0.0.1", "8.8.8.8", 445));
         trial.give(&conn(0, "8.8.8.8", "10.0.0.1", 445));
         trial.give(&conn(0, "10.0.0.1", "100.64.0.1", 445));
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -92,6 +92,6 @@ mod tests {
         for n in 0..5000 {
             trial.give(&conn(n / 100, "10.0.0.1", &format!("10.1.{}.{}", n / 250, n % 250), 445));
         }
-        assert!(trial.of(&TYPE).len() < 140, "{}", trial.of(&TYPE).len());
+        assert!(trial.evidence_of(&TYPE).len() < 140, "{}", trial.evidence_of(&TYPE).len());
     }
 }

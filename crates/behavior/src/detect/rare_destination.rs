@@ -62,7 +62,7 @@ impl Use {
     /// Its last numbers.
     fn says_last(&self, finding: EvidenceBuilder, dst: Ip) -> EvidenceBuilder {
         let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
-        self.says(finding.of(proto), dst).any_port()
+        self.says(finding.protocol(proto), dst).any_port()
     }
 
     fn says(&self, finding: EvidenceBuilder, dst: Ip) -> EvidenceBuilder {
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_destination_of_one_host_is_reported_once() {
-        let found = site(60, 30, 400).of(&RARE);
+        let found = site(60, 30, 400).evidence_of(&RARE);
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].description(),
@@ -201,15 +201,15 @@ mod tests {
 
     #[test]
     fn few_hosts_few_flows_a_short_time_or_a_second_talker_are_none() {
-        assert!(site(40, 30, 400).of(&RARE).is_empty());
-        assert!(site(60, 9, 400).of(&RARE).is_empty());
-        assert!(site(60, 30, 100).of(&RARE).is_empty());
+        assert!(site(40, 30, 400).evidence_of(&RARE).is_empty());
+        assert!(site(60, 9, 400).evidence_of(&RARE).is_empty());
+        assert!(site(60, 30, 100).evidence_of(&RARE).is_empty());
         let mut trial = site(60, 1, 400);
         for n in 0..30 {
             trial.give(&conn(2000 + n * 400, "10.0.0.1", "9.9.9.9", 443));
             trial.give(&conn(2000 + n * 400, "10.0.0.2", "9.9.9.9", 443));
         }
-        assert!(trial.of(&RARE).is_empty());
+        assert!(trial.evidence_of(&RARE).is_empty());
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
             trial.give(&change(conn(second, "10.0.0.1", "9.9.9.9", 443)));
             trial.give(&conn(second + 1, "10.0.0.1", "9.9.9.9", 443));
             trial.give(&conn(second + 2, "10.0.0.2", "9.9.9.9", 443));
-            trial.of(&NEW)
+            trial.evidence_of(&NEW)
         };
         let found = first(24 * HOUR, |f| f);
         assert_eq!(found.len(), 1);
@@ -251,8 +251,8 @@ mod tests {
         trial.give(&late);
         trial.give(&conn(i64::MAX / SECOND, "10.0.0.1", "8.8.8.8", 443));
         trial.end();
-        let found = trial.of(&RARE);
+        let found = trial.evidence_of(&RARE);
         assert!(found.iter().any(|e| e.description().contains("8.8.8.8")), "{}", found.len());
-        assert!(trial.of(&NEW).len() < 50);
+        assert!(trial.evidence_of(&NEW).len() < 50);
     }
 }

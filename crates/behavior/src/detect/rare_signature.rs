@@ -60,7 +60,7 @@ impl Signature {
     /// Its last numbers.
     fn says_last(&self, finding: EvidenceBuilder, key: u64) -> EvidenceBuilder {
         let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
-        self.says(finding.of(proto), key).any_port()
+        self.says(finding.protocol(proto), key).any_port()
     }
 
     fn says(&self, finding: EvidenceBuilder, key: u64) -> EvidenceBuilder {
@@ -177,7 +177,7 @@ mod tests {
             get(&mut trial, n * 400, "Firefox", &format!("1.2.3.{n}"));
             get(&mut trial, n * 400, "Modzilla/0.0001", "9.9.9.9");
         }
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert_eq!(found.len(), 1);
         assert!(found[0].description().contains("Modzilla/0.0001 for 9.9.9.9 only, 10 times"));
     }
@@ -192,7 +192,7 @@ mod tests {
             get(&mut trial, 20_000 + n * 400, "curl", "9.9.9.9");
             get(&mut trial, 20_000 + n * 400, "wget", &format!("1.2.3.{}", n % 2));
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     /// An agent for each request, times that jump: bounded and silent.
@@ -203,7 +203,7 @@ mod tests {
             get(&mut trial, n, &format!("agent {n}"), "9.9.9.9");
         }
         get(&mut trial, i64::MAX / SECOND, "agent 1", "9.9.9.9");
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         assert!(trial.profile_bytes("10.0.0.1") < 16 << 10);
     }
 }

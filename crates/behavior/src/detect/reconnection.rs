@@ -111,8 +111,11 @@ fn says(
     port: u32,
     (count, first): (u64, TimeNs),
 ) -> EvidenceBuilder {
-    let finding =
-        finding.of(Proto::Tcp).level(ThreatLevel::Medium, 0.5).victim(dst).since(first, count);
+    let finding = finding
+        .protocol(Proto::Tcp)
+        .level(ThreatLevel::Medium, 0.5)
+        .victim(dst)
+        .since(first, count);
     match u16::try_from(port) {
         Ok(port) => finding.destination_port(port).says(
             "Multiple reconnection attempts from IP: {profile} to destination IP: {dst} reconnections: \
@@ -138,7 +141,7 @@ mod tests {
             c.state = "REJ";
             trial.give(&c);
         }
-        trial.of(&TYPE).len()
+        trial.evidence_of(&TYPE).len()
     }
 
     #[test]
@@ -165,7 +168,7 @@ mod tests {
                 trial.give(&c);
             }
         }
-        assert!(!trial.of(&TYPE).is_empty());
+        assert!(!trial.evidence_of(&TYPE).is_empty());
     }
 
     /// Late refusals, refusals of spoofed sources and a clock that jumps: those of one source and window
@@ -187,10 +190,10 @@ mod tests {
         for n in 0..4 {
             give(&mut trial, 50 * 365 * 86_400 + n, "10.9.9.9", false);
         }
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         give(&mut trial, 50 * 365 * 86_400, "10.9.9.9", true);
-        assert_eq!(trial.of(&TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
         give(&mut trial, i64::MAX / SECOND, "10.9.9.9", false);
-        assert_eq!(trial.of(&TYPE).len(), 1);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
     }
 }

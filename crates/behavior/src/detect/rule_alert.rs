@@ -107,11 +107,12 @@ mod tests {
         alert(&mut trial, 1, 2_000_002, 2, b"[\"Medium\"]");
         alert(&mut trial, 2, 2_000_003, 3, b"");
         alert(&mut trial, 3, 2_000_004, 255, b"[\"Low\"]");
-        let got: Vec<_> = trial.of(&TYPE).iter().map(|e| (e.level, e.confidence)).collect();
+        let got: Vec<_> =
+            trial.evidence_of(&TYPE).iter().map(|e| (e.level, e.confidence)).collect();
         let (high, medium) = (ThreatLevel::High, ThreatLevel::Medium);
         let want = [(high, 1.0), (medium, 0.7), (ThreatLevel::Low, 0.8), (ThreatLevel::Info, 0.4)];
         assert_eq!(got, want);
-        let first = &trial.of(&TYPE)[0];
+        let first = &trial.evidence_of(&TYPE)[0];
         assert_eq!(first.profile, gabion_record::Ip::v4(0x0a00_0001));
         let words = first.description();
         assert!(words.contains("ET MALWARE a call home (1:2000001)"), "{words}");
@@ -125,8 +126,9 @@ mod tests {
         for n in 0..500 {
             alert(&mut trial, n, 2_000_001, 1, b"");
         }
-        let ids: std::collections::HashSet<_> = trial.of(&TYPE).iter().map(|e| e.id).collect();
-        assert_eq!((ids.len(), trial.of(&TYPE).len()), (1, 3));
+        let ids: std::collections::HashSet<_> =
+            trial.evidence_of(&TYPE).iter().map(|e| e.id).collect();
+        assert_eq!((ids.len(), trial.evidence_of(&TYPE).len()), (1, 3));
     }
 
     /// A scan of many ports fills the table in which repeats of all types are counted: what rules alert about the
@@ -140,6 +142,6 @@ mod tests {
         for n in 0..200 {
             alert(&mut trial, 400 + i64::from(n), 2_000_001 + n, 1, b"");
         }
-        assert_eq!(trial.of(&TYPE).len(), 200);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 200);
     }
 }

@@ -87,7 +87,7 @@ impl OnHost {
     ) -> Option<EvidenceBuilder> {
         self.said.is_less(u64::from(self.ports.len())).then(|| {
             let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
-            self.says(finding(&self.said, self.last).of(proto), dst)
+            self.says(finding(&self.said, self.last).protocol(proto), dst)
         })
     }
 }
@@ -95,8 +95,10 @@ impl OnHost {
 impl OnPort {
     fn says(&self, finding: EvidenceBuilder, port: u16) -> EvidenceBuilder {
         let hosts = self.hosts.len();
-        let finding =
-            finding.level(ThreatLevel::Medium, 0.7).destination_port(port).since(self.first.0, hosts);
+        let finding = finding
+            .level(ThreatLevel::Medium, 0.7)
+            .destination_port(port)
+            .since(self.first.0, hosts);
         finding.hosts(hosts).lasting(self.last.since(self.first.0)).says(HORIZONTAL_SAYS)
     }
 
@@ -108,7 +110,7 @@ impl OnPort {
     ) -> Option<EvidenceBuilder> {
         self.said.is_less(self.hosts.len()).then(|| {
             let proto = Proto::from_kept(key as u8).unwrap_or_default();
-            self.says(finding(&self.said, self.last).of(proto), (key >> 8) as u16)
+            self.says(finding(&self.said, self.last).protocol(proto), (key >> 8) as u16)
         })
     }
 }
@@ -247,16 +249,16 @@ mod tests {
             trial.give(&conn(second, "10.0.0.1", "1.2.3.4", 1000 + n).refused());
             trial.give(&conn(second, "10.0.0.2", &format!("1.2.3.{n}"), 23).refused());
         }
-        assert!(trial.of(&vertical_scan::TYPE).is_empty());
-        assert!(trial.of(&horizontal_scan::TYPE).is_empty());
-        let found = trial.of(&VERTICAL);
+        assert!(trial.evidence_of(&vertical_scan::TYPE).is_empty());
+        assert!(trial.evidence_of(&horizontal_scan::TYPE).is_empty());
+        let found = trial.evidence_of(&VERTICAL);
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].description(),
             "slow vertical port scan to IP 1.2.3.4 from 10.0.0.1. Total 10 TCP ports were scanned in \
              60 minutes."
         );
-        assert_eq!(trial.of(&HORIZONTAL).len(), 1);
+        assert_eq!(trial.evidence_of(&HORIZONTAL).len(), 1);
     }
 
     #[test]
@@ -268,7 +270,9 @@ mod tests {
         for n in 0..10u16 {
             trial.give(&conn(i64::from(n) * 10_000, "10.0.0.2", "1.2.3.4", 1000 + n).refused());
         }
-        assert!(trial.of(&VERTICAL).is_empty() && trial.of(&HORIZONTAL).is_empty());
+        assert!(
+            trial.evidence_of(&VERTICAL).is_empty() && trial.evidence_of(&HORIZONTAL).is_empty()
+        );
     }
 
     /// A source that tries more and more hosts, or ports, until one is evicted, which then reports its count so far.
@@ -321,7 +325,9 @@ mod tests {
         let mut far = conn(0, "10.0.0.1", "1.2.3.4", 9).refused();
         far.ts = i64::MAX / SECOND * SECOND;
         trial.give(&far);
-        assert!(!trial.of(&vertical_scan::TYPE).is_empty());
-        assert!(trial.of(&VERTICAL).is_empty() && trial.of(&HORIZONTAL).is_empty());
+        assert!(!trial.evidence_of(&vertical_scan::TYPE).is_empty());
+        assert!(
+            trial.evidence_of(&VERTICAL).is_empty() && trial.evidence_of(&HORIZONTAL).is_empty()
+        );
     }
 }

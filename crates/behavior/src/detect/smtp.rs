@@ -96,7 +96,7 @@ mod tests {
         for second in [0, 5, 10] {
             refuse(&mut trial, second, BAD_LOGIN, false);
         }
-        assert_eq!((trial.of(&BAD).len(), trial.of(&BRUTEFORCE).len()), (1, 1));
+        assert_eq!((trial.evidence_of(&BAD).len(), trial.evidence_of(&BRUTEFORCE).len()), (1, 1));
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
             refuse(&mut trial, second, BAD_LOGIN, false);
         }
         refuse(&mut trial, 23, "250 ok", false);
-        assert!(trial.of(&BRUTEFORCE).is_empty());
+        assert!(trial.evidence_of(&BRUTEFORCE).is_empty());
     }
 
     /// D8 of Slips: spans are of event time, and none is negative.
@@ -117,6 +117,6 @@ mod tests {
         for n in 0..5 {
             refuse(&mut trial, n * 100, BAD_LOGIN, true);
         }
-        assert!(trial.of(&BRUTEFORCE).is_empty());
+        assert!(trial.evidence_of(&BRUTEFORCE).is_empty());
     }
 }

@@ -238,7 +238,7 @@ impl Campaign {
             client => format!(" Client banner: {client}."),
         };
         finding
-            .of(Proto::Tcp)
+            .protocol(Proto::Tcp)
             .level(
                 ThreatLevel::Medium,
                 confidence(self.attempts, threshold, self.client.as_bytes()),
@@ -293,7 +293,8 @@ mod tests {
         for n in 0..30 {
             login(&mut trial, n, failed, "C");
         }
-        let texts: Vec<String> = trial.of(&GUESSING).iter().map(|e| e.description()).collect();
+        let texts: Vec<String> =
+            trial.evidence_of(&GUESSING).iter().map(|e| e.description()).collect();
         let counts: Vec<&str> =
             texts.iter().filter_map(|t| t.split("observed: ").nth(1)?.split('.').next()).collect();
         assert_eq!(counts, ["9", "10", "12", "16", "24"]);
@@ -308,7 +309,7 @@ mod tests {
         for n in 0..50 {
             login(&mut trial, n, SshLog { auth_success: Some(true), ..SshLog::default() }, "C");
         }
-        assert!(trial.of(&GUESSING).is_empty());
+        assert!(trial.evidence_of(&GUESSING).is_empty());
     }
 
     /// The flow has the earlier time and may have the later line: both orders join.
@@ -327,7 +328,7 @@ mod tests {
                 trial.give(&c);
             }
             trial.end();
-            let found = trial.of(&SUCCESSFUL);
+            let found = trial.evidence_of(&SUCCESSFUL);
             assert_eq!(found.len(), 1, "{is_flow_first}");
             assert!(found[0].description().contains("Sent bytes: 4291"));
         }

@@ -84,7 +84,10 @@ mod tests {
         let mut trial = Trial::new();
         see(&mut trial, 0, "SSH::CLIENT", "8");
         see(&mut trial, 1, "SSH::CLIENT", "9");
-        assert_eq!(trial.of(&TYPE)[0].description(), "SSH client version changing from 8_1 to 9_1");
+        assert_eq!(
+            trial.evidence_of(&TYPE)[0].description(),
+            "SSH client version changing from 8_1 to 9_1"
+        );
     }
 
     #[test]
@@ -94,7 +97,7 @@ mod tests {
         see(&mut trial, 1, "SSH::SERVER", "9");
         see(&mut trial, 2, "HTTP::SERVER", "2");
         see(&mut trial, 3, "SSH::CLIENT", "8");
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
     }
 
     #[test]
@@ -103,6 +106,6 @@ mod tests {
         for n in 0..1000 {
             see(&mut trial, n, "SSH::CLIENT", if n % 2 == 0 { "8" } else { "9" });
         }
-        assert_eq!(trial.of(&TYPE).len(), 3);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 3);
     }
 }

@@ -125,7 +125,8 @@ fn ends(cx: &mut Context<'_, '_>) {
     if !r.dst.is_ignored() {
         if !r.proto.is_icmp()
             && let Some(found) = intel.ip(r.dst)
-            && let Some((e, times)) = reported(&TO_IP, hash_ip(r.dst), &found, &Listed::Ip(r.dst), cx)
+            && let Some((e, times)) =
+                reported(&TO_IP, hash_ip(r.dst), &found, &Listed::Ip(r.dst), cx)
         {
             let finding = cx
                 .find(&TO_IP)
@@ -313,7 +314,8 @@ fn listed_answer(d: &Dns<'_>, ip: Ip, cx: &mut Context<'_, '_>) {
 fn url(h: &Http<'_>, cx: &mut Context<'_, '_>) {
     let Some(found) = cx.settings.intel.url(h.host, h.uri) else { return };
     let whole = [h.host, h.uri].concat();
-    let Some((e, times)) = reported(&URL, hash_text(&whole), &found, &Listed::Url(&whole), cx) else {
+    let Some((e, times)) = reported(&URL, hash_text(&whole), &found, &Listed::Url(&whole), cx)
+    else {
         return;
     };
     let finding = cx
@@ -395,7 +397,7 @@ mod tests {
         }
         trial.give(&conn(20, "10.0.0.2", "23.253.126.58", 80));
         trial.give(&conn(21, "10.0.0.2", "54.192.46.116", 80));
-        let found = trial.of(&TO_IP);
+        let found = trial.evidence_of(&TO_IP);
         let sources: Vec<_> = found.iter().filter(|e| e.attacker.role == Role::Source).collect();
         // At the 1st and the 10th time, then the other victim twice.
         assert_eq!(sources.len(), 4);
@@ -419,8 +421,8 @@ mod tests {
         trial.give(&conn(1, "23.253.126.57", "10.0.0.1", 80));
         trial.give(&conn(2, "10.0.0.1", "23.253.126.59", 80));
         trial.give(&conn(3, "10.0.0.1", "54.193.0.0", 80));
-        assert_eq!((trial.of(&FROM_IP).len(), trial.of(&TO_IP).len()), (1, 0));
-        assert_eq!(trial.of(&FROM_IP)[0].level, ThreatLevel::High);
+        assert_eq!((trial.evidence_of(&FROM_IP).len(), trial.evidence_of(&TO_IP).len()), (1, 0));
+        assert_eq!(trial.evidence_of(&FROM_IP)[0].level, ThreatLevel::High);
     }
 
     /// D19 of Slips: systems are looked up by the address.
@@ -430,9 +432,9 @@ mod tests {
         trial.give(&conn(0, "10.0.0.1", "6.6.1.2", 80));
         trial.give(&conn(1, "10.0.0.1", "6.7.1.2", 80));
         trial.give(&conn(2, "10.0.0.1", "7.7.7.7", 9001));
-        assert_eq!(trial.of(&ASN).len(), 2);
-        assert_eq!(trial.of(&ASN)[0].confidence, 0.8);
-        assert_eq!(trial.of(&TOR).len(), 1);
+        assert_eq!(trial.evidence_of(&ASN).len(), 2);
+        assert_eq!(trial.evidence_of(&ASN)[0].confidence, 0.8);
+        assert_eq!(trial.evidence_of(&TOR).len(), 1);
     }
 
     fn ask(trial: &mut Trial, second: i64, name: &str, answers: &str) {
@@ -451,11 +453,11 @@ mod tests {
         ask(&mut trial, 1, "xbncv00.no-ip.info", "5.5.5.5");
         ask(&mut trial, 2, "no-ip.info", "5.5.5.5");
         ask(&mut trial, 3, "fine.example", "bncv00.no-ip.info,54.192.1.1");
-        assert_eq!(trial.of(&DOMAIN).len(), 2);
-        assert_eq!(trial.of(&DOMAIN)[0].confidence, 0.7);
-        assert_eq!(trial.of(&ANSWER_OF_QUERY).len(), 2);
+        assert_eq!(trial.evidence_of(&DOMAIN).len(), 2);
+        assert_eq!(trial.evidence_of(&DOMAIN)[0].confidence, 0.7);
+        assert_eq!(trial.evidence_of(&ANSWER_OF_QUERY).len(), 2);
         // A CNAME and an address, each for both ends.
-        assert_eq!(trial.of(&DNS_ANSWER).len(), 4);
+        assert_eq!(trial.evidence_of(&DNS_ANSWER).len(), 4);
     }
 
     /// D20 of Slips: hashes are looked up.
@@ -466,12 +468,12 @@ mod tests {
             let h = Http { host: b"u.example", uri, ..Http::default() };
             trial.record(&log(0, "10.0.0.1", "5.5.5.5", Body::Http(h)));
         }
-        assert_eq!(trial.of(&URL).len(), 2);
+        assert_eq!(trial.evidence_of(&URL).len(), 2);
         for md5 in [&b"d41d8cd98f00b204e9800998ecf8427f"[..], b"d41d8cd98f00b204e9800998ecf8427e"] {
             let f = Files { md5, total_bytes: 5, ..Files::default() };
             trial.record(&log(0, "5.5.5.5", "10.0.0.1", Body::Files(f)));
         }
-        let found = trial.of(&FILE);
+        let found = trial.evidence_of(&FILE);
         assert_eq!((found.len(), found[0].profile), (1, at("10.0.0.1")));
     }
 
@@ -486,14 +488,14 @@ mod tests {
         }
         let mut trial = trial();
         trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 80));
-        assert!(trial.of(&TO_IP).is_empty());
+        assert!(trial.evidence_of(&TO_IP).is_empty());
         let mut builder = Builder::default();
         builder.file("new", ThreatLevel::High, Purpose::Indicators);
         builder.push(b"1.2.3.4");
         trial.engine.set_intel(Arc::new(builder.finish(Some(Box::new(Gone)))));
         trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 80));
         trial.give(&conn(2, "10.0.0.1", "23.253.126.58", 80));
-        let found = trial.of(&TO_IP);
+        let found = trial.evidence_of(&TO_IP);
         assert_eq!(found.len(), 2);
         assert!(found[0].description().ends_with("Description: -. Source: new."));
     }

@@ -115,7 +115,7 @@ mod tests {
             trial.record(&log(0, "10.0.0.1", &format!("1.2.3.{n}"), Body::Ssl(s)));
         }
         hello(&mut trial, 1, Ssl { validation_status: b"ok", ..Ssl::default() });
-        assert_eq!(trial.of(&SELF_SIGNED).len(), 4);
+        assert_eq!(trial.evidence_of(&SELF_SIGNED).len(), 4);
     }
 
     /// D48 of Slips: one certificate is reported once, not for each handshake.
@@ -127,14 +127,14 @@ mod tests {
         for n in 0..9 {
             hello(&mut trial, n, s);
         }
-        assert_eq!(trial.of(&INCOMPATIBLE_CN).len(), 1);
+        assert_eq!(trial.evidence_of(&INCOMPATIBLE_CN).len(), 1);
         // D24 of Slips: a name that only contains the organization's is not theirs.
         hello(
             &mut trial,
             20,
             Ssl { subject: b"CN=x.google.com", server_name: b"evilgoogle.com", ..s },
         );
-        assert_eq!(trial.of(&INCOMPATIBLE_CN).len(), 2);
+        assert_eq!(trial.evidence_of(&INCOMPATIBLE_CN).len(), 2);
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
             let s = Ssl { subject: b"CN=*.google.com", server_name: name, ..Ssl::default() };
             hello(&mut trial, 0, s);
         }
-        assert!(trial.of(&INCOMPATIBLE_CN).is_empty());
+        assert!(trial.evidence_of(&INCOMPATIBLE_CN).is_empty());
     }
 
     /// D22 of Slips: DNS over HTTPS has a type of its own.
@@ -152,6 +152,6 @@ mod tests {
     fn dns_over_https_is_itself() {
         let mut trial = Trial::new();
         hello(&mut trial, 0, Ssl { is_doh: true, ..Ssl::default() });
-        assert_eq!(trial.of(&DOH).len(), 1);
+        assert_eq!(trial.evidence_of(&DOH).len(), 1);
     }
 }

@@ -119,7 +119,7 @@ mod tests {
         for n in 0..90 {
             trial.give(&conn(n * 20, "10.0.0.1", "1.2.3.4", 9999));
         }
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         let times: Vec<u64> = found.iter().map(|e| e.times).collect();
         assert_eq!((times, found[0].level), (vec![1, 10], ThreatLevel::High));
     }
@@ -128,11 +128,11 @@ mod tests {
     fn known_ports_and_scanners_are_not_reported() {
         let mut trial = Trial::new();
         trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443));
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         for port in 0..30 {
             trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 2200 + port).refused());
         }
-        assert_eq!(trial.of(&TYPE).len(), 9);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 9);
     }
 
     /// D27 of Slips: what one profile does excuses no other.
@@ -142,9 +142,9 @@ mod tests {
         for n in 0..20 {
             trial.give(&conn(n, "10.0.0.1", &format!("1.2.3.{n}"), 40_000).udp());
         }
-        assert_eq!(trial.of(&TYPE).len(), 5);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 5);
         trial.give(&conn(30, "10.0.0.2", "1.2.3.4", 40_000).udp());
-        assert_eq!(trial.of(&TYPE).len(), 6);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 6);
     }
 
     /// What comes back from a service is no flow to a port of its own where the format has no field for the
@@ -169,7 +169,11 @@ mod tests {
                 c.knows_service = false;
             }
             trial.record(&r);
-            assert_eq!(trial.of(&TYPE).len(), count, "{src_port} {is_tcp} {is_established}");
+            assert_eq!(
+                trial.evidence_of(&TYPE).len(),
+                count,
+                "{src_port} {is_tcp} {is_established}"
+            );
         }
     }
 
@@ -199,7 +203,8 @@ mod tests {
                 ));
             }
             trial.give(&udp(1, "10.0.0.3", 53, "10.0.0.1", 50_001));
-            let reported = trial.of(&TYPE).iter().filter(|e| e.dst_port != Some(1900)).count();
+            let reported =
+                trial.evidence_of(&TYPE).iter().filter(|e| e.dst_port != Some(1900)).count();
             assert_eq!(reported, count, "{is_asked}");
         }
     }
@@ -215,9 +220,9 @@ mod tests {
         let mut data = conn(1, "10.0.0.1", "1.2.3.4", 61_954);
         data.service = "ftp-data";
         trial.give(&data);
-        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.evidence_of(&TYPE).is_empty());
         trial.give(&conn(1, "10.0.0.1", "1.2.3.5", 60_061));
         trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 4444));
-        assert_eq!(trial.of(&TYPE).len(), 2);
+        assert_eq!(trial.evidence_of(&TYPE).len(), 2);
     }
 }

@@ -98,7 +98,7 @@ mod tests {
             let h = Http { user_agent: agent.as_bytes(), ..Http::default() };
             trial.record(&log(n, "10.0.0.1", "1.2.3.4", Body::Http(h)));
         }
-        trial.of(&TYPE).len()
+        trial.evidence_of(&TYPE).len()
     }
 
     const SAFARI: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/605 Version/17 Safari/605";

@@ -100,7 +100,7 @@ impl Detector for VerticalScan {
         for ((dst, proto), target) in targets.entries.iter().filter(|t| t.1.reported.0 > 0) {
             let finding = closing.find(&TYPE, closing.window, target.last);
             let proto = Proto::from_kept(*proto as u8).unwrap_or_default();
-            closing.say(target.says(finding, *dst).of(proto));
+            closing.say(target.says(finding, *dst).protocol(proto));
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         for port in 0..ports {
             trial.give(&conn(i64::from(port), "10.0.0.1", "1.2.3.4", 2000 + port).refused());
         }
-        trial.of(&TYPE)
+        trial.evidence_of(&TYPE)
     }
 
     #[test]
@@ -161,7 +161,8 @@ mod tests {
             trial.give(&c);
             trial.give(&c);
         }
-        let reported: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description()).collect();
+        let reported: Vec<String> =
+            trial.evidence_of(&TYPE).iter().map(|e| e.description()).collect();
         assert_eq!(reported.len(), 4, "{reported:?}");
         assert!(trial.profile_bytes("10.0.0.1") < 64 << 10);
     }
@@ -187,7 +188,7 @@ mod tests {
                 answer.src_port = port;
                 trial.give(&if is_tcp { answer } else { answer.udp() });
             }
-            assert_eq!(trial.of(&TYPE).len(), count, "{is_asked} {is_tcp} {port}");
+            assert_eq!(trial.evidence_of(&TYPE).len(), count, "{is_asked} {is_tcp} {port}");
         }
     }
 }

@@ -90,7 +90,7 @@ mod tests {
             let s = Ssl { server_name: name.as_bytes(), ..Ssl::default() };
             trial.record(&log(day * 86_400 + n, "10.0.0.1", "1.2.3.4", Body::Ssl(s)));
         }
-        trial.of(&TYPE)
+        trial.evidence_of(&TYPE)
     }
 
     #[test]
@@ -127,9 +127,9 @@ mod tests {
             r.is_late = n % 5 == 0;
             trial.record(&r);
         }
-        let found = trial.of(&TYPE);
+        let found = trial.evidence_of(&TYPE);
         assert!(!found.is_empty());
-        let mut ids: Vec<String> = found.iter().map(|e| e.telling.to_string()).collect();
+        let mut ids: Vec<String> = found.iter().map(|e| e.report_id.to_string()).collect();
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), found.len());

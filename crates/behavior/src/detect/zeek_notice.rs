@@ -112,7 +112,7 @@ fn notice(n: &Notice<'_>, cx: &mut Context<'_, '_>) {
     cx.say_damped(what, |cx| {
         cx.find(icmp)
             .level(ThreatLevel::Medium, sure)
-            .of(Proto::Icmp)
+            .protocol(Proto::Icmp)
             .about(what)
             .hosts(hosts as u64)
             .says("{0}")
@@ -169,10 +169,13 @@ mod tests {
             "ICMP::ICMPAddressScan",
             "192.168.1.15 performed ICMP address scan on 230 hosts",
         );
-        let victim = trial.of(&VERTICAL)[0].victim.as_ref().and_then(|v| v.ip());
+        let victim = trial.evidence_of(&VERTICAL)[0].victim.as_ref().and_then(|v| v.ip());
         assert_eq!(victim, Ip::parse(b"1.2.3.4"));
-        assert_eq!((trial.of(&HORIZONTAL).len(), trial.of(&GUESSING).len()), (1, 1));
-        assert_eq!(trial.of(&ICMP_ADDRESS)[0].confidence, 0.9);
+        assert_eq!(
+            (trial.evidence_of(&HORIZONTAL).len(), trial.evidence_of(&GUESSING).len()),
+            (1, 1)
+        );
+        assert_eq!(trial.evidence_of(&ICMP_ADDRESS)[0].confidence, 0.9);
     }
 
     #[test]
@@ -191,6 +194,9 @@ mod tests {
             let body = Weird { name: b"unknown_HTTP_method", addl: b"FOO" };
             trial.record(&log(n, "10.0.0.1", "1.2.3.4", Body::Weird(body)));
         }
-        assert_eq!((trial.of(&ICMP_TIMESTAMP).len(), trial.of(&WEIRD_METHOD).len()), (2, 2));
+        assert_eq!(
+            (trial.evidence_of(&ICMP_TIMESTAMP).len(), trial.evidence_of(&WEIRD_METHOD).len()),
+            (2, 2)
+        );
     }
 }

@@ -188,7 +188,7 @@ impl Builder {
         if self.line <= 16 && line.contains(&b',') {
             self.header(line);
         }
-        match line::read(line) {
+        match line::parse_line(line) {
             Line::None => {}
             Line::Bad => {
                 if let Some(counts) = self.counts() {
@@ -211,7 +211,7 @@ impl Builder {
         let has = |word: &[u8]| indicator::find(&text, word).is_some();
         let is_header = (has(b"desc") || has(b"malware") || has(b"tags_str") || has(b"collect"))
             && matches!(
-                line::read(line.strip_prefix(b"#").unwrap_or(line)),
+                line::parse_line(line.strip_prefix(b"#").unwrap_or(line)),
                 Line::None | Line::Bad
             );
         if is_header && let Some(source) = self.made.sources.last_mut() {
@@ -224,7 +224,7 @@ impl Builder {
         if let Some(counts) = self.counts() {
             counts.entries += 1;
         }
-        let Some(object) = objects::read(bytes) else { return self.wrong() };
+        let Some(object) = objects::read_object(bytes) else { return self.wrong() };
         if object.is_unsupported {
             if let Some(counts) = self.counts() {
                 counts.unsupported += 1;

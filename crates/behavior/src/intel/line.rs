@@ -71,7 +71,7 @@ fn blocked(line: &[u8]) -> Option<Indicator<'_>> {
 }
 
 /// Reads a line.
-pub(crate) fn read(line: &[u8]) -> Line<'_> {
+pub(crate) fn parse_line(line: &[u8]) -> Line<'_> {
     let line = line.trim_ascii();
     if is_comment(line) {
         return Line::None;
@@ -185,7 +185,7 @@ mod tests {
             ("nothing at all", Line::Bad),
             ("x,y,z", Line::Bad),
         ] {
-            assert_eq!(read(text.as_bytes()), line, "{text}");
+            assert_eq!(parse_line(text.as_bytes()), line, "{text}");
         }
     }
 

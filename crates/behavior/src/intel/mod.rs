@@ -117,7 +117,7 @@ impl Intel {
     }
 
     fn find(&self, hash: u64) -> Option<Match> {
-        self.index.get(hash).map(|found| Match::of(found, false))
+        self.index.get(hash).map(|found| Match::from_found(found, false))
     }
 
     /// The address, or the narrowest range that holds it.
@@ -158,7 +158,7 @@ impl Intel {
             return None;
         }
         match self.index.get(indicator::of_name(name)) {
-            Some(found) => Some(Match::of(found, false)),
+            Some(found) => Some(Match::from_found(found, false)),
             None => self.parent(name),
         }
     }
@@ -170,7 +170,7 @@ impl Intel {
         // One label alone is a top-level domain, which no list names.
         while let Some(next) = indicator::above(name) {
             if let Some(found) = self.index.get(indicator::of_name(name)) {
-                return Some(Match::of(found, true));
+                return Some(Match::from_found(found, true));
             }
             name = next;
         }
@@ -260,7 +260,7 @@ impl Intel {
             let mut object = None;
             objects::Objects::default().push(&text, &mut |at, bytes| {
                 if at == 0 {
-                    object = objects::read(bytes);
+                    object = objects::read_object(bytes);
                 }
             });
             let Some(object) = object else { return Some(entry) };
@@ -277,7 +277,7 @@ impl Intel {
             return Some(entry);
         }
         let line = text.split(|b| *b == b'\n').next().unwrap_or_default();
-        if let line::Line::Entry(found, _) = line::read(line)
+        if let line::Line::Entry(found, _) = line::parse_line(line)
             && !is_within(&found, asked)
         {
             return None;
@@ -304,7 +304,7 @@ impl Intel {
 }
 
 impl Match {
-    fn of(found: Found, is_parent: bool) -> Match {
+    fn from_found(found: Found, is_parent: bool) -> Match {
         Match { listed: Listed::Found(found), level: level_of(found.level), is_parent }
     }
 }

@@ -273,7 +273,7 @@ fn what_is_added_up_counts_what_has_no_room() {
     assert_eq!(of(&reached::CORRELATED_MAX), 3);
     let mut e = first.clone();
     for n in 0..IDS_MAX + 3 {
-        e.telling = id(n);
+        e.report_id = id(n);
         assert!(!all.is_repeat(&e));
     }
     assert_eq!(of(&reached::IDS_MAX), 3);

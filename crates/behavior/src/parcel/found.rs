@@ -5,7 +5,7 @@
 //! reads each finding into the room of the one before.
 
 use super::len_of;
-use crate::room_saved::telling_of;
+use crate::room_saved::reason_of;
 use crate::shards::{Place, Placed};
 use crate::state::Decoder;
 use gabion_record::Ip;
@@ -35,7 +35,7 @@ struct FoundHead {
     second: i64,
     record: u64,
     id: FindingId,
-    telling: FindingId,
+    report_id: FindingId,
     why: u8,
     kind: u16,
     method: u16,
@@ -78,7 +78,7 @@ struct PartyHead {
 
 fixed! {
     FoundHead {
-        second: i64, record: u64, id: FindingId, telling: FindingId, why: u8, kind: u16,
+        second: i64, record: u64, id: FindingId, report_id: FindingId, why: u8, kind: u16,
         method: u16, says: u16, level: ThreatLevel, confidence: f64, profile: Ip, window: i64, ts: TimeNs,
         count: u64, hosts: u64, ports: u64, packets: u64, bytes: u64, duration_ns: i64, score: f64,
         threat: f64,
@@ -95,7 +95,7 @@ const NONE: u8 = 0xff;
 const DESTINATION: u8 = 0x80;
 
 impl PartyHead {
-    fn of(party: Option<&Party>) -> PartyHead {
+    fn from_party(party: Option<&Party>) -> PartyHead {
         let Some(party) = party else {
             return PartyHead { tag: NONE, ip: Ip::default(), len: 0 };
         };
@@ -177,7 +177,7 @@ impl Found {
             second,
             record,
             id: e.id,
-            telling: e.telling,
+            report_id: e.report_id,
             why: e.why as u8,
             kind: place_in(&mut self.kinds, e.kind),
             method: place_in(&mut self.methods, e.method),
@@ -203,8 +203,8 @@ impl Found {
             proto: e.proto,
             src_port: e.src_port,
             dst_port: e.dst_port,
-            attacker: PartyHead::of(Some(&e.attacker)),
-            victim: PartyHead::of(e.victim.as_ref()),
+            attacker: PartyHead::from_party(Some(&e.attacker)),
+            victim: PartyHead::from_party(e.victim.as_ref()),
             words: len_of(&e.words),
             uids: len_of(&e.uids),
             related: len_of(&e.related),
@@ -261,8 +261,8 @@ impl Found {
         refill(&mut input_state, text(&mut from, head.state_len)?);
         let evidence = Evidence {
             id: head.id,
-            telling: head.telling,
-            why: telling_of(head.why)?,
+            report_id: head.report_id,
+            why: reason_of(head.why)?,
             kind,
             says,
             words,
@@ -298,7 +298,10 @@ impl Found {
             others: Vec::new(),
             input_state,
         };
-        *into = Some(Placed { place: Place::of(head.second, head.record, &evidence), evidence });
+        *into = Some(Placed {
+            place: Place::from_evidence(head.second, head.record, &evidence),
+            evidence,
+        });
         Some(self.bytes.len() - from.0.len())
     }
 }
@@ -420,7 +423,7 @@ mod tests {
         said[4].victim = Some(Party { role: Role::Destination, what: Indicator::Md5("0a".into()) });
         said[4].profile = at("2001:db8::1");
         let place = |(n, evidence): (usize, Evidence)| {
-            let place = Place::of(n as i64 / 3, n as u64, &evidence);
+            let place = Place::from_evidence(n as i64 / 3, n as u64, &evidence);
             Placed { place, evidence }
         };
         said.into_iter().enumerate().map(place).collect()

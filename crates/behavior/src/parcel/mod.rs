@@ -213,7 +213,10 @@ mod tests {
         let ends: Vec<_> = std::iter::successors(ahead(&batch), |(_, rest)| ahead(rest))
             .map(|(ends, _)| ends)
             .collect();
-        assert_eq!(ends, [Some(Ahead::of(&flow.record())), None, Some(Ahead::of(&dns))]);
+        assert_eq!(
+            ends,
+            [Some(Ahead::from_record(&flow.record())), None, Some(Ahead::from_record(&dns))]
+        );
         let show = |r: &Record<'_>, f: &Facts| format!("{r:?} {f:?}");
         let (parcel, rest) = take(&batch).unwrap();
         let Parcel::Record(7, Ends::Both, r, f) = parcel else { panic!("{parcel:?}") };

@@ -66,7 +66,7 @@ impl Hits {
         }
     }
 
-    fn of(&self, entry: usize) -> u64 {
+    fn hits_of(&self, entry: usize) -> u64 {
         self.0.get(entry).copied().unwrap_or_default()
     }
 }
@@ -91,7 +91,7 @@ pub(crate) struct Passed {
 impl Passed {
     /// How many records an entry hid.
     pub(crate) fn hits(&self, entry: usize) -> u64 {
-        self.hits.of(entry)
+        self.hits.hits_of(entry)
     }
 
     /// What the last record taught, to be known at evidence from there on.
@@ -197,7 +197,7 @@ pub(crate) struct Withheld {
 impl Withheld {
     /// How much evidence an entry hid.
     pub(crate) fn hits(&self, entry: usize) -> u64 {
-        self.hits.of(entry)
+        self.hits.hits_of(entry)
     }
 
     /// Takes in what the site learned, in its order.

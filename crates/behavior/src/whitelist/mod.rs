@@ -187,7 +187,7 @@ impl Whitelist {
                 None => self.of_name(end.name, asked),
             }
         };
-        let (from, to) = (End::of(source), End::of(target));
+        let (from, to) = (End::from_text(source), End::from_text(target));
         of(from, Side::Src).or_else(|| of(to, Side::Dst)).is_some()
             || self.pair(from, to, asked).is_some()
     }
@@ -202,7 +202,7 @@ struct End<'a> {
 
 impl<'a> End<'a> {
     /// Of a text: an address, a name, or what begins with a name.
-    fn of(text: &'a str) -> End<'a> {
+    fn from_text(text: &'a str) -> End<'a> {
         match Ip::parse(text.as_bytes()) {
             Some(ip) => End { ip: Some(ip), name: b"" },
             None => {
@@ -214,7 +214,9 @@ impl<'a> End<'a> {
     fn of_party(party: &'a Party) -> End<'a> {
         match &party.what {
             Indicator::Ip(ip) => End { ip: Some(*ip), name: b"" },
-            Indicator::Domain(text) | Indicator::Url(text) => End { ip: None, ..End::of(text) },
+            Indicator::Domain(text) | Indicator::Url(text) => {
+                End { ip: None, ..End::from_text(text) }
+            }
             Indicator::Md5(_) => End { ip: None, name: b"" },
         }
     }

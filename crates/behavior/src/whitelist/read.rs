@@ -72,7 +72,10 @@ impl Whitelist {
     /// Reads Slips' format (`type,value,direction,ignore`) with Gabion's own columns after it (`type=`, `until=`,
     /// `because=`); `lists` gives the text of an organization's list by its name (`google_domains`). Also what could
     /// not be used.
-    pub fn read(text: &str, lists: &dyn Fn(&str) -> Option<String>) -> (Whitelist, Vec<WrongLine>) {
+    pub fn parse(
+        text: &str,
+        lists: &dyn Fn(&str) -> Option<String>,
+    ) -> (Whitelist, Vec<WrongLine>) {
         let mut made = Whitelist::default();
         let mut wrong = Vec::new();
         let mut organizations = Vec::new();

@@ -16,7 +16,7 @@ fn trial(text: &str) -> Trial {
         "google_domains" => Some("gstatic.example\n".to_owned()),
         _ => None,
     };
-    let (whitelist, wrong) = Whitelist::read(text, &lists);
+    let (whitelist, wrong) = Whitelist::parse(text, &lists);
     assert!(wrong.is_empty(), "{wrong:?}");
     let table = intel(&[("t", Purpose::Systems, "6.6.0.0/16,64500,TEAM apple")], 9);
     Trial::with(Settings {
@@ -33,7 +33,7 @@ fn long(src: &str, dst: &str) -> Flow {
 fn reported(text: &str, flows: &[Flow]) -> usize {
     let mut trial = trial(text);
     flows.iter().for_each(|f| trial.give(f));
-    trial.of(&long_connection::TYPE).len()
+    trial.evidence_of(&long_connection::TYPE).len()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn names_are_compared_by_label() {
         let mut trial = trial(text);
         let h = Http { host: host.as_bytes(), ..Http::default() };
         trial.record(&log(0, "10.0.0.1", "6.6.6.6", Body::Http(h)));
-        trial.of(&http_traffic::TRAFFIC).len()
+        trial.evidence_of(&http_traffic::TRAFFIC).len()
     };
     for (host, text, count) in [
         ("example.com", "domain,example.com,both,both", 0),
@@ -99,7 +99,7 @@ fn an_address_is_known_by_the_name_it_was_answered_for() {
     trial.record(&log(0, "10.0.0.1", "10.0.0.2", Body::Dns(d)));
     trial.give(&long("10.0.0.1", "6.6.6.6"));
     trial.give(&long("10.0.0.1", "6.6.6.7"));
-    assert_eq!(trial.of(&long_connection::TYPE).len(), 1);
+    assert_eq!(trial.evidence_of(&long_connection::TYPE).len(), 1);
     let why = trial.engine.whitelisted();
     assert_eq!(why.len(), 1);
     assert_eq!(
@@ -139,7 +139,7 @@ fn types_pairs_and_ends_narrow_an_entry() {
     ] {
         assert_eq!(reported(text, &flow), count, "{text}");
     }
-    let (list, _) = Whitelist::read("pair,10.0.0.1 evil.example,both,alerts", &|_| None);
+    let (list, _) = Whitelist::parse("pair,10.0.0.1 evil.example,both,alerts", &|_| None);
     for (target, hidden) in [
         ("evil.example", true),
         ("a.evil.example", true),
@@ -175,7 +175,7 @@ fn a_line_that_is_no_entry_is_reported() {
         organization,nobody,both,both\nthing,x,both,both\nasn,AS,src,flows\n\
         evidence,NOTHING,both,alerts\nevidence,BEACON,both,flows\npair,10.0.0.1,both,alerts\n\
         ip,1.2.3.4,both,alerts,until=soon\nip,1.2.3.4,both,alerts,type=NOTHING\nip,1.2.3.4,both,alerts,x";
-    let (list, wrong) = Whitelist::read(text, &|_| None);
+    let (list, wrong) = Whitelist::parse(text, &|_| None);
     assert_eq!((wrong.len(), list.entries().len()), (13, 1), "{wrong:?}");
     assert!(wrong[0].to_string().starts_with("line 1: "));
 }

@@ -7,15 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The folder of logs of flows, when the corpus is there.
 pub(crate) fn corpus(test: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let corpus = std::env::var_os("GABION_CORPUS")
-        .map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
-    let folder = corpus.join("flows");
-    if !folder.is_dir() {
-        eprintln!("{test}: skipped: no corpus at {}", corpus.display());
-        return None;
-    }
-    Some(folder)
+    gabion_corpus::find(test, "flows")
 }
 
 const FIELDS: &str = "ts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tservice\tduration\t\

@@ -4,7 +4,7 @@ use super::*;
 
 fn said(args: &[&str]) -> String {
     let args: Vec<OsString> = ["gabion"].iter().chain(args).map(OsString::from).collect();
-    let e = read(&args).unwrap_err();
+    let e = parse_arguments(&args).unwrap_err();
     let said = fault(&e, &args);
     assert!(!said.contains('\n'), "{said}");
     said
@@ -82,6 +82,6 @@ fn what_is_no_text_is_named_with_its_option() {
     let mut args: Vec<OsString> =
         ["gabion", "log", "show", "x", "--grep"].iter().map(OsString::from).collect();
     args.push(OsString::from_vec(b"caf\xe9".to_vec()));
-    let e = read(&args).unwrap_err();
+    let e = parse_arguments(&args).unwrap_err();
     assert_eq!(fault(&e, &args), "gabion: log show: --grep caf\u{fffd}: must be text in UTF-8");
 }

@@ -421,7 +421,7 @@ fn settings(o: &ReadOptions) -> Result<Configured, Fault> {
     }
     settings.whitelist =
         Arc::new(load_whitelist(&tree, o.whitelist.as_deref(), &notices_unless(o.quiet))?);
-    let lists = ListFiles::of(&tree, &o.intel);
+    let lists = ListFiles::from_config(&tree, &o.intel);
     if !lists.is_empty() {
         let started = clock::now();
         let (intel, notes) = lists.load()?;
@@ -462,15 +462,9 @@ mod tests {
     /// Every key of Slips' own configuration is honoured or named with a reason.
     #[test]
     fn the_configuration_of_slips_is_known_whole() {
-        let corpus = std::env::var("GABION_CORPUS").map_or_else(
-            |_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-            Into::into,
-        );
-        let path = corpus.join("flows/slips-data/slips.yaml");
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            eprintln!("skipped: {} is not there", path.display());
-            return;
-        };
+        let test = "the_configuration_of_slips_is_known_whole";
+        let path = "flows/slips-data/slips.yaml";
+        let Some(text) = gabion_corpus::read_text(test, path) else { return };
         let tree = read_yaml_text("slips.yaml", &text).unwrap();
         let (unused, unknown) = not_used(&tree);
         assert!(unknown.is_empty(), "{unknown:?}");

@@ -53,7 +53,7 @@ pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
     let now = i64::try_from(gabion_runtime::clock::epoch_ns()).unwrap_or(i64::MAX) / SECOND;
     let entry = entry(o, now)?;
     // What is written is what will be read: a line that is none would be left out of the next run.
-    let (list, wrong) = Whitelist::read(&entry, &|_| None);
+    let (list, wrong) = Whitelist::parse(&entry, &|_| None);
     if let Some(why) = wrong.first() {
         let forms =
             "write an address (10.0.0.5), a network (10.0.0.0/8), a name or a pair of these";

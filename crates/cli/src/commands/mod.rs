@@ -21,7 +21,7 @@ pub(crate) fn run(args: &[OsString]) -> u8 {
         crate::exit::print_table();
         return Exit::Done.code();
     }
-    let line = match arguments::read(args) {
+    let line = match arguments::parse_arguments(args) {
         Ok(line) => line,
         Err(e) => {
             say(&e, args);

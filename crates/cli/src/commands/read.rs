@@ -116,7 +116,7 @@ fn run_captures(
     if let Some(path) = &o.report {
         existing::check_report(path)?;
         if !o.behavior {
-            known = AddressBook::of(&config)?;
+            known = AddressBook::from_config(&config)?;
         }
     }
     let mut outputs = open(&config, o, existing, &logged)?;
@@ -312,7 +312,7 @@ fn plan(engine: &Engine, o: &ReadOptions) -> WorkerPlan {
     if let (Some(why), true) = (alone, o.workers > 1 && !o.quiet) {
         eprintln!("gabion: workers: {why}: one worker is used");
     }
-    WorkerPlan::of(if alone.is_some() { 1 } else { o.workers })
+    WorkerPlan::for_workers(if alone.is_some() { 1 } else { o.workers })
 }
 
 fn read(

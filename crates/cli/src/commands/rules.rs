@@ -51,7 +51,7 @@ pub(crate) fn why(o: &WhyOptions) -> Result<Exit, Fault> {
         standard_output::text(&text);
         return Ok(Exit::No);
     }
-    let flowbits = Flowbits::of(set);
+    let flowbits = Flowbits::from_ruleset(set);
     let report = Report { set, catalog: &catalog, flowbits: &flowbits };
     let mut text = String::new();
     for s in &rules {

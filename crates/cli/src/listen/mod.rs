@@ -36,7 +36,7 @@ pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
     gabion_runtime::memory::take_small_pages();
     // Keys, certificates and the log are read before anything is taken in: a request to stop ends that at once.
     let signals = Signals::preparing().map_err(|e| Fault::environment(format!("signals: {e}")))?;
-    let wanted = Wanted::of(o)?;
+    let wanted = Wanted::from_options(o)?;
     gabion_intake::probe(&wanted.endpoints, o.metrics).map_err(into_fault)?;
     let report = report(o.quiet);
     let stop = signals.stop();
@@ -90,7 +90,7 @@ struct WantedLog {
 
 impl Wanted {
     /// Reads files, checks what was asked for, opens nothing.
-    fn of(o: &ListenOptions) -> Result<Wanted, Fault> {
+    fn from_options(o: &ListenOptions) -> Result<Wanted, Fault> {
         let config = match &o.slog_config {
             Some(path) => read_slog_config(path)?,
             None => SlogConfig::default(),

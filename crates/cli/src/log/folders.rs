@@ -223,7 +223,7 @@ pub(super) fn writer_at(
     writer_reporting(log, state, seal, &mut |_, _| Ok(()))
 }
 
-/// The same; `found` receives what [`Writer::open_telling`] reports.
+/// The same; `found` receives what [`Writer::open_reporting`] reports.
 pub(super) fn writer_reporting(
     log: &Path,
     state: Option<&Path>,
@@ -244,8 +244,9 @@ pub(super) fn writer_reporting(
         }
         policy.classes.clone_from(&seal.classes);
     }
-    let (writer, opened) = Writer::open_telling(folder, state, recipients, policy, now_ns(), found)
-        .map_err(|e| LogFault::from(e).about(log))?;
+    let (writer, opened) =
+        Writer::open_reporting(folder, state, recipients, policy, now_ns(), found)
+            .map_err(|e| LogFault::from(e).about(log))?;
     if opened.was_torn() {
         eprintln!(
             "gabion: {}: recovered after a crash: {} bytes after the last commit cut off",

@@ -53,11 +53,6 @@ impl LogFault {
         LogFault { code: verdict.code(), text: text.into() }
     }
 
-    /// Whether what was given is wrong.
-    fn is_input(&self) -> bool {
-        self.code == Exit::Input.code()
-    }
-
     /// Whether the log contradicts what was signed.
     fn is_contradiction(&self) -> bool {
         let verdicts = [Verdict::Tampered, Verdict::Rollback, Verdict::Fork, Verdict::Incomplete];
@@ -112,7 +107,7 @@ impl LogFault {
     /// The exit code that goes with an error of a log.
     fn code_of(e: &Error) -> u8 {
         match e {
-            Error::Storage { source, .. } => match StorageFault::of(source) {
+            Error::Storage { source, .. } => match StorageFault::from_io(source) {
                 StorageFault::NotFound | StorageFault::NotRegularFile => Exit::Input.code(),
                 _ => Exit::Environment.code(),
             },

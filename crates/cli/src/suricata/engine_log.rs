@@ -57,7 +57,7 @@ impl Level {
         }
     }
 
-    fn of(text: &str) -> Option<Level> {
+    fn from_text(text: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|l| l.name().eq_ignore_ascii_case(text))
     }
 }
@@ -84,17 +84,17 @@ struct Inner {
 impl EngineLog {
     /// Opens the outputs of `logging.outputs`; each `-v` shows a level more.
     pub(crate) fn open(config: &Tree, folder: &Path, verbose: u32) -> EngineLog {
-        let base = config.text("logging.default-log-level").and_then(Level::of);
+        let base = config.text("logging.default-log-level").and_then(Level::from_text);
         let base = base.unwrap_or(Level::Info);
         let asked = match verbose {
             0 => Level::Error,
             n => Level::ALL.get(2 + n as usize).copied().unwrap_or(Level::Debug),
         };
         let level_of =
-            |node: &Tree| node.text("level").and_then(Level::of).unwrap_or(base).max(asked);
+            |node: &Tree| node.text("level").and_then(Level::from_text).unwrap_or(base).max(asked);
         let mut log =
             Inner { files: Vec::new(), console: Some(base.max(asked)), stamp: Stamp::new() };
-        let Some(list) = config.get("logging.outputs") else { return EngineLog::of(log) };
+        let Some(list) = config.get("logging.outputs") else { return EngineLog::from_inner(log) };
         log.console = None;
         for node in list.items("console").filter(|n| n.flag("enabled") != Some(false)) {
             log.console = Some(level_of(node));
@@ -112,10 +112,10 @@ impl EngineLog {
                 Err(e) => eprintln!("W: logopenfile: {}: {e}", path.display()),
             }
         }
-        EngineLog::of(log)
+        EngineLog::from_inner(log)
     }
 
-    fn of(inner: Inner) -> EngineLog {
+    fn from_inner(inner: Inner) -> EngineLog {
         EngineLog(Arc::new(Mutex::new(inner)))
     }
 

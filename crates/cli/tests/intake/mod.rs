@@ -6,8 +6,8 @@ use gabion_seal::recipient::SecretKey;
 use gabion_seal::record::{Flags, Kind};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -196,15 +196,10 @@ pub fn served(server: &Server) -> Duration {
 }
 
 /// The corpus's keys for envelopes: private, public.
-pub fn keys() -> Option<(String, String)> {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let at = |name: &str| root.join("sealed/slog").join(name);
-    at("comms_rsa.slogpem").exists().then(|| {
-        (at("comms_rsa.slogpem").display().to_string(), at("comms_rsa.pub").display().to_string())
-    })
+pub fn keys(test: &str) -> Option<(String, String)> {
+    let folder = gabion_corpus::find(test, "sealed/slog")?;
+    let name = |name: &str| folder.join(name).display().to_string();
+    Some((name("comms_rsa.slogpem"), name("comms_rsa.pub")))
 }
 
 /// Certificates of one authority, by openssl.
@@ -259,4 +254,28 @@ fn openssl(first: &[&str], last: &[&str]) -> bool {
     let mut command = Command::new("openssl");
     command.args(first).args(EC).args(last).stderr(Stdio::null());
     command.status().is_ok_and(|s| s.success())
+}
+
+/// A free port for metrics.
+pub fn free_place() -> String {
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a socket");
+    socket.local_addr().expect("an address").to_string()
+}
+
+/// One of the program's numbers for Prometheus.
+pub fn metric(place: &str, name: &str) -> u64 {
+    let mut scrape = TcpStream::connect(place).expect("metrics");
+    scrape.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("asked");
+    let mut page = String::new();
+    scrape.read_to_string(&mut page).expect("an answer");
+    let line = page.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|n| n.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Waits until a number is reached: counts are published four times a second.
+pub fn reaches(place: &str, name: &str, wanted: u64) -> bool {
+    (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        metric(place, name) >= wanted
+    })
 }

@@ -201,7 +201,7 @@ fn dropped() -> Result<(), &'static str> {
     // The fifty of UDP, and what was sent over RELP and never answered.
     assert_eq!(lost, 50 - stored as u64 + 1, "{losses:?} {said}");
     let room = statements(&host, &small.log(), "room");
-    assert_eq!(room.first().and_then(|r| r["given_up"].as_u64()), Some(lost), "{room:?}");
+    assert_eq!(room.first().and_then(|r| r["shed"].as_u64()), Some(lost), "{room:?}");
     assert_eq!(host.log(&["verify", &small.log(), "--key", "reader"]).0, Some(10));
     Ok(())
 }

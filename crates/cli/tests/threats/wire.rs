@@ -5,7 +5,6 @@ use super::host::{GABION, Host};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::UdpSocket;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -56,10 +55,7 @@ pub(crate) fn rows() -> Vec<Threat> {
 
 /// Public test keys of the corpus: private, public.
 fn keys() -> Result<(String, Vec<u8>), &'static str> {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
+    let root = gabion_corpus::root();
     let at = |name: &str| root.join("sealed/slog").join(name);
     let public = std::fs::read(at("comms_rsa.pub")).map_err(|_| "no corpus")?;
     let private = std::fs::canonicalize(at("comms_rsa.slogpem")).map_err(|_| "no corpus")?;

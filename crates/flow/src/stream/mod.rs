@@ -19,8 +19,8 @@ mod store;
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
 pub(crate) use pool::BufferPool;
-use store::Store;
 pub(crate) use store::Stored;
+use store::{Store, StoreRules};
 
 /// The next chunk for the application layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -562,8 +562,9 @@ impl Stream {
         if bytes.is_empty() {
             return Stored::Before;
         }
-        let policy = if self.marks.inline { OsPolicy::First } else { self.policy };
-        self.store.insert(start, bytes, policy, max_regions, budget, pool)
+        let overlaps = if self.marks.inline { OsPolicy::First } else { self.policy };
+        let rules = StoreRules { overlaps, regions_max: max_regions };
+        self.store.insert(start, bytes, rules, budget, pool)
     }
 
     fn first_placed(&self, seq: u32, len: usize) -> Option<usize> {

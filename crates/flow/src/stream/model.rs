@@ -5,7 +5,7 @@
 
 use super::overlap::new_wins;
 use super::pool::BufferPool;
-use super::store::{Store, Stored};
+use super::store::{Store, StoreRules, Stored};
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
 use std::collections::BTreeMap;
@@ -78,6 +78,10 @@ fn runs_of(store: &Store) -> Vec<(u64, Vec<u8>)> {
     runs
 }
 
+fn rules(overlaps: OsPolicy) -> StoreRules {
+    StoreRules { overlaps, regions_max: 8 }
+}
+
 const POLICIES: [OsPolicy; 8] = [
     OsPolicy::First,
     OsPolicy::Last,
@@ -110,7 +114,7 @@ fn the_store_holds_what_a_map_of_bytes_holds() {
             let start = model.base.saturating_sub(5) + random.below(80);
             let len = 1 + random.below(20);
             let data: Vec<u8> = (0..len).map(|_| b'a' + random.below(3) as u8).collect();
-            let stored = store.insert(start, &data, policy, 8, &budget, &mut pool);
+            let stored = store.insert(start, &data, rules(policy), &budget, &mut pool);
             match model.insert(start, &data, policy) {
                 None => assert_eq!(stored, Stored::Before),
                 Some((overlap, differs)) => {
@@ -152,7 +156,8 @@ fn segments_in_any_split_and_order_give_the_same_stream() {
         }
         let mut store = Store::default();
         for (a, b) in parts {
-            let stored = store.insert(a as u64, &bytes[a..b], OsPolicy::Bsd, 8, &budget, &mut pool);
+            let stored =
+                store.insert(a as u64, &bytes[a..b], rules(OsPolicy::Bsd), &budget, &mut pool);
             assert_eq!(stored, Stored::Kept { overlap: false, differs: false, lost: false });
         }
         assert_eq!(store.bytes_from(0), bytes);
@@ -170,7 +175,7 @@ fn tiny_segments_cost_no_more_than_the_bounds_allow() {
     // Every other byte: each an island of its own, up to the bound.
     let mut refused = 0;
     for n in 0..ISLANDS_MAX as u64 + 100 {
-        let stored = store.insert(2 + 2 * n, b"x", OsPolicy::Bsd, 8, &budget, &mut pool);
+        let stored = store.insert(2 + 2 * n, b"x", rules(OsPolicy::Bsd), &budget, &mut pool);
         refused += u64::from(matches!(stored, Stored::TooMany { .. }));
     }
     assert_eq!(refused, 100);
@@ -178,7 +183,7 @@ fn tiny_segments_cost_no_more_than_the_bounds_allow() {
     // One byte at a time in order: neighbours are merged, nothing is refused.
     let mut store = Store::default();
     for n in 0..3 * SEGMENTS_MAX as u64 {
-        let stored = store.insert(n, b"y", OsPolicy::Bsd, 8, &budget, &mut pool);
+        let stored = store.insert(n, b"y", rules(OsPolicy::Bsd), &budget, &mut pool);
         assert!(matches!(stored, Stored::Kept { .. }));
         assert!(store.segment_count() <= SEGMENTS_MAX);
     }
@@ -193,7 +198,7 @@ fn regions_far_apart_are_bounded() {
     let far = 2 * crate::limits::REGION_GAP;
     let kinds: Vec<bool> = (0..10)
         .map(|n| {
-            let stored = store.insert(n * far, b"z", OsPolicy::Bsd, 8, &budget, &mut pool);
+            let stored = store.insert(n * far, b"z", rules(OsPolicy::Bsd), &budget, &mut pool);
             matches!(stored, Stored::Kept { .. })
         })
         .collect();
@@ -207,16 +212,16 @@ fn a_full_budget_refuses_new_data_and_keeps_the_stored() {
     let mut pool = BufferPool::default();
     let mut store = Store::default();
     assert!(matches!(
-        store.insert(0, &[1; 100], OsPolicy::Bsd, 8, &budget, &mut pool),
+        store.insert(0, &[1; 100], rules(OsPolicy::Bsd), &budget, &mut pool),
         Stored::Kept { .. }
     ));
-    let refused = store.insert(100, &[2; 100], OsPolicy::Bsd, 8, &budget, &mut pool);
+    let refused = store.insert(100, &[2; 100], rules(OsPolicy::Bsd), &budget, &mut pool);
     assert_eq!(refused, Stored::NoMemory);
     assert_eq!(store.bytes_from(0), [1; 100]);
     store.trim(100, &budget, &mut pool);
     assert_eq!(budget.used(), 0);
     assert!(matches!(
-        store.insert(100, &[2; 100], OsPolicy::Bsd, 8, &budget, &mut pool),
+        store.insert(100, &[2; 100], rules(OsPolicy::Bsd), &budget, &mut pool),
         Stored::Kept { .. }
     ));
 }

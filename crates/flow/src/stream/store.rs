@@ -27,6 +27,15 @@ pub(super) struct Segment {
     reach: u64,
 }
 
+/// What a store follows when segments overlap or leave holes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoreRules {
+    /// Which bytes win where segments overlap: those of the receiving host's system.
+    pub(crate) overlaps: OsPolicy,
+    /// Contiguous regions that a store may consist of.
+    pub(crate) regions_max: u8,
+}
+
 /// The outcome for a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
@@ -152,8 +161,7 @@ impl Store {
         &mut self,
         start: u64,
         bytes: &[u8],
-        policy: OsPolicy,
-        max_regions: u8,
+        rules: StoreRules,
         budget: &Budget,
         pool: &mut BufferPool,
     ) -> Stored {
@@ -185,7 +193,7 @@ impl Store {
         }
         let cut = self.base.saturating_sub(start);
         let bytes = bytes.get(cut as usize..).unwrap_or_default();
-        self.insert_anywhere(start + cut, bytes, policy, max_regions, budget, pool)
+        self.insert_anywhere(start + cut, bytes, rules, budget, pool)
     }
 
     /// The general case: overlaps, holes, islands.
@@ -193,8 +201,7 @@ impl Store {
         &mut self,
         start: u64,
         bytes: &[u8],
-        policy: OsPolicy,
-        max_regions: u8,
+        rules: StoreRules,
         budget: &Budget,
         pool: &mut BufferPool,
     ) -> Stored {
@@ -205,16 +212,16 @@ impl Store {
         let scratch = &mut pool.overlaps;
         scratch.clear();
         scratch.extend_from_slice(bytes);
-        let found = self.resolve_overlaps(start, end, policy, scratch);
+        let found = self.resolve_overlaps(start, end, rules.overlaps, scratch);
         pool.steps += found.examined;
-        let rewrite = policy == OsPolicy::First;
+        let rewrite = rules.overlaps == OsPolicy::First;
         // The same segment again does not count as different data, whatever its bytes: a middle box
         // or a retransmitting stack may have changed it. Inline it must be rewritten.
         let differs = found.differs && (!found.duplicate || rewrite);
         if found.duplicate && !found.differs {
             return Stored::Kept { overlap: found.overlap, differs: false, lost: false };
         }
-        if !self.has_room(start, end, max_regions) {
+        if !self.has_room(start, end, rules.regions_max) {
             return Stored::TooMany { overlap: found.overlap };
         }
         if self.segments.len() >= SEGMENTS_MAX.max(self.merge_at as usize) {

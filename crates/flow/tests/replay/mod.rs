@@ -9,19 +9,10 @@ use gabion_packet::{
 };
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Suricata leaves out frames that are longer than an IP packet with a link header.
 const PEER_FRAME_MAX: usize = 65_604;
-
-/// The corpus, or `None` if it is absent.
-pub(crate) fn corpus() -> Option<PathBuf> {
-    let folder = std::env::var_os("GABION_CORPUS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    folder.join("captures/expected-events.tsv").is_file().then_some(folder)
-}
 
 /// The observations of a run.
 #[derive(Default)]

@@ -39,7 +39,7 @@ pub(super) struct Next {
 
 impl Next {
     /// The number alone.
-    pub(super) const fn of(number: u32) -> Next {
+    pub(super) const fn from_number(number: u32) -> Next {
         Next { number, unread: 0, unread_sets: 0 }
     }
 }

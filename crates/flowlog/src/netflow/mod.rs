@@ -148,7 +148,7 @@ impl Collector {
         let _sampling = b.u16()?;
         let clock =
             Clock { exported_ns: i64::from(seconds) * 1_000_000_000 + i64::from(ns), uptime_ms };
-        let next = Next::of(number.wrapping_add(u32::from(count)));
+        let next = Next::from_number(number.wrapping_add(u32::from(count)));
         self.sequence((from, u32::from(engine)), number, next);
         for at in 0..count {
             let row = b.take(48)?;
@@ -174,7 +174,7 @@ impl Collector {
         let number = b.u32()?;
         let exporter = (from, b.u32()?);
         let clock = Clock { exported_ns: i64::from(seconds) * 1_000_000_000, uptime_ms };
-        self.sequence(exporter, number, Next::of(number.wrapping_add(1)));
+        self.sequence(exporter, number, Next::from_number(number.wrapping_add(1)));
         let datagram = Datagram { exporter, clock, number, is_ipfix: false };
         let seen = self.sets(datagram, b, each)?;
         // The header counts records and templates; some exporters count sets there, and a record takes a

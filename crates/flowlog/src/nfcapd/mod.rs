@@ -299,7 +299,7 @@ impl<R: Read> Rows<R> {
         };
         self.at += len;
         self.records = self.records.saturating_sub(1);
-        let (found, is_odd) = record::read(record, &mut self.maps);
+        let (found, is_odd) = record::parse_record(record, &mut self.maps);
         match found {
             Found::Flow(flow) => write_row(&mut self.rows, &flow),
             Found::Nothing => {}

@@ -72,7 +72,7 @@ impl Maps {
 }
 
 /// Reads one record, all its bytes; the second says that it has a part that nobody knows here.
-pub(super) fn read(record: &[u8], maps: &mut Maps) -> (Found, bool) {
+pub(super) fn parse_record(record: &[u8], maps: &mut Maps) -> (Found, bool) {
     let skip = (Found::Skip(Skip::BadRecord), false);
     match short(record, 0) {
         Some(11) => by_parts(record).unwrap_or(skip),

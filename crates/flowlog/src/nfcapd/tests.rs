@@ -312,10 +312,10 @@ fn maps_beyond_their_limits_are_counted() {
         record
     };
     for number in 0..EXTENSION_MAPS_MAX + 3 {
-        assert_eq!(record::read(&map(number, 1), &mut maps), (Found::Nothing, false));
+        assert_eq!(record::parse_record(&map(number, 1), &mut maps), (Found::Nothing, false));
     }
     assert_eq!(gabion_record::limits::take().of(&reached::EXTENSION_MAPS_MAX), 3);
-    record::read(&map(0, EXTENSIONS_MAX + 1), &mut maps);
+    record::parse_record(&map(0, EXTENSIONS_MAX + 1), &mut maps);
     assert_eq!(gabion_record::limits::take().of(&reached::EXTENSIONS_MAX), 1);
 }
 

@@ -6,7 +6,7 @@ use super::{Message, Notes, Received};
 use std::net::IpAddr;
 
 /// Reads what follows the priority.
-pub(super) fn read<'a>(rest: &'a [u8], received: &Received, message: &mut Message<'a>) {
+pub(super) fn parse<'a>(rest: &'a [u8], received: &Received, message: &mut Message<'a>) {
     let mut text = skip_spaces(rest);
     if matches!(text.first(), Some(b'{' | b'[')) {
         message.notes.set(Notes::NO_TIME);

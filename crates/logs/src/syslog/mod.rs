@@ -160,7 +160,7 @@ pub struct Received {
 }
 
 /// Reads a message.
-pub fn read<'a>(bytes: &'a [u8], received: &Received) -> Message<'a> {
+pub fn parse<'a>(bytes: &'a [u8], received: &Received) -> Message<'a> {
     let bytes = without_trailer(bytes);
     let (pri, notes, rest) = match read_pri(bytes) {
         Ok(read) => read,
@@ -175,7 +175,7 @@ pub fn read<'a>(bytes: &'a [u8], received: &Received) -> Message<'a> {
     let mut message = match rest.strip_prefix(b"1 ") {
         Some(fields) if !notes.has(Notes::NO_PRI) => {
             let mut message = Message::new(pri, Format::Rfc5424);
-            rfc5424::read(fields, &mut message);
+            rfc5424::parse(fields, &mut message);
             message
         }
         _ => {
@@ -183,7 +183,7 @@ pub fn read<'a>(bytes: &'a [u8], received: &Received) -> Message<'a> {
             if is_other_version(rest) {
                 message.notes.set(Notes::OTHER_VERSION);
             }
-            legacy::read(rest, received, &mut message);
+            legacy::parse(rest, received, &mut message);
             message
         }
     };
@@ -263,7 +263,7 @@ mod tests {
     type Row<'a> = (u8, Option<&'a str>, Option<&'a str>, Option<&'a str>, &'a str);
 
     fn fields(text: &str) -> (u8, Option<String>, Option<String>, Option<String>, String) {
-        let m = read(text.as_bytes(), &RECEIVED);
+        let m = parse(text.as_bytes(), &RECEIVED);
         let own = |f: Option<&[u8]>| f.map(|b| String::from_utf8_lossy(b).into_owned());
         (m.pri, own(m.host), own(m.app), own(m.pid), String::from_utf8_lossy(m.msg).into_owned())
     }
@@ -350,7 +350,7 @@ mod tests {
         );
         check("<13>{\"a\": 1}", (13, None, None, None, "{\"a\": 1}"));
         check("<999>Oct 11 22:14:15 h a: x", (13, None, None, None, "<999>Oct 11 22:14:15 h a: x"));
-        let cisco = read(b"<189>123: Oct 11 22:14:15: %A-1-B: c", &RECEIVED);
+        let cisco = parse(b"<189>123: Oct 11 22:14:15: %A-1-B: c", &RECEIVED);
         assert_eq!(cisco.sequence, Some(123));
     }
 
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn sequence_ids_are_read() {
-        let m = read(
+        let m = parse(
             b"<13>1 - h a - - [x meta=\"1\"][meta sysUpTime=\"3\" sequenceId=\"29\"] x",
             &RECEIVED,
         );
@@ -386,7 +386,7 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..80),
         ) {
             let all = [start.as_bytes(), &bytes].concat();
-            let m = read(&all, &RECEIVED);
+            let m = parse(&all, &RECEIVED);
             prop_assert!(all.windows(m.msg.len().max(1)).any(|w| w == m.msg) || m.msg.is_empty());
             prop_assert!(m.pri <= 191);
             if let Some(sd) = m.sd {

@@ -7,7 +7,7 @@ use super::time;
 use super::{Message, Notes};
 
 /// Reads what follows `1 `.
-pub(super) fn read<'a>(rest: &'a [u8], message: &mut Message<'a>) {
+pub(super) fn parse<'a>(rest: &'a [u8], message: &mut Message<'a>) {
     let all = rest;
     let mut rest = rest;
     // One space too many before the time: seen, and unmistakable.

@@ -36,7 +36,7 @@ impl CrossRecords {
             return 0;
         }
         let received = Received { time_ns: record.time_ns, zone_seconds: 0 };
-        let message = syslog::read(record.bytes, &received);
+        let message = syslog::parse(record.bytes, &received);
         let Some(number) = message.sequence_id() else { return 0 };
         // A sender over a new connection is the same one: its port is left out.
         let peer = found.source.peer;

@@ -61,7 +61,7 @@ fn journal_entry(found: &Found<'_>, out: &mut Vec<u8>) {
     put_field("GABION_TIME", rfc3339(record.time_ns).as_bytes(), out);
     put_field("GABION_SOURCE", found.source.peer, out);
     let bytes = syslog::unpacked(record.bytes);
-    let message = syslog::read(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
+    let message = syslog::parse(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
     if is_plain(found, &message) {
         put_field("MESSAGE", record.bytes, out);
         return;

@@ -95,7 +95,7 @@ impl MessageFilter {
             _ => {
                 let bytes = syslog::unpacked(found.record.bytes);
                 let received = Received { time_ns: found.record.time_ns, zone_seconds: 0 };
-                let message = syslog::read(&bytes, &received);
+                let message = syslog::parse(&bytes, &received);
                 // As `show` prints it.
                 let is_plain = is_plain(found, &message);
                 let said = Said {

@@ -92,7 +92,7 @@ fn said(json: &mut Json, moments: &mut Moments, found: &Found<'_>) {
         json.field("suspicious", why.name());
     }
     let bytes = syslog::unpacked(record.bytes);
-    let message = syslog::read(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
+    let message = syslog::parse(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
     if record.kind != Kind::Message || is_plain(found, &message) {
         lossy(json, "msg", record.bytes);
         return;

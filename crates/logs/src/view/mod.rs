@@ -18,17 +18,14 @@ pub use filter::{MessageCriteria, MessageFilter, Severities, SeverityError, pars
 pub use printer::RecordPrinter;
 pub use times::rfc3339;
 
+use crate::dialect::Dialect;
 use crate::syslog::{Message, Notes};
-use gabion_seal::Transport;
 use gabion_seal::reader::{Found, finding_id};
 
 /// Whether a record is a text without a header: neither a syslog message with a priority, nor one that only lacks it. A
 /// line of standard input or of a file is a syslog message if it has a time; all that came by a syslog transport is one.
 fn is_plain(found: &Found<'_>, message: &Message<'_>) -> bool {
-    let is_syslog = matches!(
-        found.source.transport,
-        Some(Transport::Udp | Transport::Tcp | Transport::Tls | Transport::Relp | Transport::Unix)
-    );
+    let is_syslog = found.source.transport.is_some_and(Dialect::is_syslog);
     let has_header = is_syslog || message.time.is_some();
     message.notes.has(Notes::BAD_PRI) || message.notes.has(Notes::NO_PRI) && !has_header
 }

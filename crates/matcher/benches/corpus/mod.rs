@@ -7,8 +7,6 @@
 
 use gabion_matcher::{Anchor, Pattern};
 use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
-use std::path::PathBuf;
 
 /// Pattern sets and buffers by name.
 pub struct Corpus {
@@ -21,22 +19,6 @@ impl Corpus {
     pub fn load() -> Option<Corpus> {
         Some(Corpus { sets: pattern_sets()?, buffers: buffers()? })
     }
-}
-
-/// Folder of the corpus; `None` if it is absent.
-pub fn folder() -> Option<PathBuf> {
-    let named = std::env::var_os("GABION_CORPUS").map(PathBuf::from);
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = named.unwrap_or_else(|| root.join("../shared/corpus"));
-    folder.join("rules").is_dir().then_some(folder)
-}
-
-fn unpack(path: PathBuf, bytes_max: u64) -> Vec<u8> {
-    let file = std::fs::File::open(path).expect("corpus file");
-    let decoder = zstd::stream::read::Decoder::new(file).expect("zstd frame");
-    let mut bytes = Vec::new();
-    decoder.take(bytes_max).read_to_end(&mut bytes).expect("zstd data");
-    bytes
 }
 
 #[derive(Clone, Debug, Default)]
@@ -58,7 +40,7 @@ struct Content {
 
 /// Fast patterns by buffer, without duplicates; ids count from 0 in each buffer.
 pub fn pattern_sets() -> Option<BTreeMap<String, Vec<Pattern>>> {
-    let text = unpack(folder()?.join("rules/emerging-all.rules.zst"), u64::MAX);
+    let text = gabion_corpus::read("scan", "rules/emerging-all.rules.zst")?;
     let mut sets: BTreeMap<String, Vec<Pattern>> = BTreeMap::new();
     let mut seen = HashMap::new();
     for line in text.split(|&b| b == b'\n') {
@@ -246,7 +228,8 @@ fn content_bytes(value: &[u8]) -> Option<(Vec<u8>, bool)> {
 
 /// Buffers of the bench capture's first copy, by name.
 pub fn buffers() -> Option<BTreeMap<&'static str, Vec<Vec<u8>>>> {
-    let capture = unpack(folder()?.join("bench/mixed.pcap.zst"), 26 << 20);
+    let capture =
+        gabion_corpus::unpack(&gabion_corpus::find("scan", "bench/mixed.pcap.zst")?, 26 << 20);
     let mut found: BTreeMap<&'static str, Vec<Vec<u8>>> = BTreeMap::new();
     let mut rest = capture.get(24..)?;
     while let Some(header) = rest.get(..16) {

@@ -381,7 +381,7 @@ impl AppLayer {
     fn sync(&mut self, input: &AppInput<'_>) {
         let Some(parser) = &mut self.parser else { return };
         if self.txs.is_empty() {
-            self.txs.go_on_with(parser.first_tx_id());
+            self.txs.continue_with(parser.first_tx_id());
         }
         let next = parser.next_tx_id();
         let first_new = self.txs.next_id();
@@ -390,7 +390,7 @@ impl AppLayer {
         let mut sparing = input.protocols.sparing(self.proto, &self.records, self.sent);
         while self.txs.next_id() < next {
             // Parsers skip the same transactions themselves, as far as they can know.
-            self.txs.go_on_with(parser.txs().first_from(self.txs.next_id()).min(next));
+            self.txs.continue_with(parser.txs().first_from(self.txs.next_id()).min(next));
             let id = self.txs.next_id();
             if id == next {
                 break;
@@ -404,7 +404,7 @@ impl AppLayer {
             {
                 // Neither a rule nor a record uses it.
                 parser.free(id);
-                self.txs.go_on_with(id + 1);
+                self.txs.continue_with(id + 1);
                 continue;
             }
             let silent = &self.silent_pairs;

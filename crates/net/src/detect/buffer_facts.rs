@@ -13,7 +13,7 @@ pub(crate) struct BufferFacts {
 
 impl BufferFacts {
     /// Of a protocol's buffer.
-    pub(super) fn of(def: &BufferDef) -> BufferFacts {
+    pub(super) fn from_def(def: &BufferDef) -> BufferFacts {
         BufferFacts { multi: def.multi, streaming: def.streaming }
     }
 }

@@ -251,7 +251,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    pub(crate) fn of(proto: IpProto) -> Class {
+    pub(crate) fn from_proto(proto: IpProto) -> Class {
         match proto {
             IpProto::TCP => Class::Tcp,
             IpProto::UDP => Class::Udp,
@@ -412,7 +412,7 @@ impl Detector {
             tx: (0..=catalog.protocols.len()).map(|_| Default::default()).collect(),
             frames: HashMap::default(),
             index: AddressIndex::new(&set.addresses),
-            buffer_facts: catalog.buffers.iter().map(|b| BufferFacts::of(&b.def)).collect(),
+            buffer_facts: catalog.buffers.iter().map(|b| BufferFacts::from_def(&b.def)).collect(),
             costly: Vec::new(),
             firewall: None,
             policy_rules: [None; 2],

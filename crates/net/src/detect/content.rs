@@ -68,6 +68,10 @@ impl<'a> Piece<'a> {
 }
 
 /// Whether the buffer meets all conditions.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a struct of borrowed parts would be built for each buffer"
+)]
 pub(crate) fn inspect(
     set: &Ruleset,
     sig: &Signature,
@@ -347,7 +351,8 @@ impl Run<'_, '_, '_> {
             Operand::Variable(v) => self.variable(v) as usize,
         };
         let Some(at) = self.place(t.relative, self.number32(t.offset)) else { return false };
-        let read = number::read(self.piece.bytes, at, n, t.order, t.text, self.piece.dce_little);
+        let read =
+            number::parse_number(self.piece.bytes, at, n, t.order, t.text, self.piece.dce_little);
         let Some(v) = read.map(|v| number::masked(v, t.bitmask)) else { return false };
         let wanted = match t.value {
             Operand::Number(w) => w,
@@ -373,8 +378,14 @@ impl Run<'_, '_, '_> {
         let Some(at) = self.place(j.relative, self.number32(j.offset)) else { return false };
         let mut v = 0;
         if n != 0 {
-            let read =
-                number::read(self.piece.bytes, at, n, j.order, j.text, self.piece.dce_little);
+            let read = number::parse_number(
+                self.piece.bytes,
+                at,
+                n,
+                j.order,
+                j.text,
+                self.piece.dce_little,
+            );
             let Some(r) = read else { return false };
             v = number::masked(r, j.bitmask);
         }
@@ -409,7 +420,8 @@ impl Run<'_, '_, '_> {
     fn byte_extract(&mut self, e: &ByteExtract) -> bool {
         let Some(at) = self.place(e.relative, i64::from(e.offset)) else { return false };
         let n = usize::from(e.nbytes);
-        let read = number::read(self.piece.bytes, at, n, e.order, e.text, self.piece.dce_little);
+        let read =
+            number::parse_number(self.piece.bytes, at, n, e.order, e.text, self.piece.dce_little);
         let Some(v) = read else { return false };
         let mut v = v.wrapping_mul(u64::from(e.multiplier.max(1)));
         if e.align > 1 {
@@ -426,7 +438,8 @@ impl Run<'_, '_, '_> {
             Operand::Variable(v) => self.variable(v) as usize,
         };
         let Some(at) = self.place(m.relative, i64::from(m.offset)) else { return false };
-        let read = number::read(self.piece.bytes, at, n, m.order, m.text, self.piece.dce_little);
+        let read =
+            number::parse_number(self.piece.bytes, at, n, m.order, m.text, self.piece.dce_little);
         let Some(v) = read else { return false };
         let r = match m.rvalue {
             Operand::Number(r) => u64::from(r),

@@ -190,6 +190,10 @@ impl Run<'_> {
 
     /// Evaluates the tables of a transaction's states. False: its packet is dropped. `known` is what the
     /// firewall knows of the transaction, `notes` what the rules have seen of it.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a struct of borrowed parts would be built for each transaction"
+    )]
     pub(super) fn tx_tables(
         &mut self,
         firewall: &Firewall,

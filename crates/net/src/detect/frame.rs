@@ -19,7 +19,7 @@ pub(crate) fn inspect(run: &mut Run<'_>) {
     let proto = app.proto;
     let Some(mut frames) = app.frames.take() else { return };
     let over = is_over(run.p, tcp);
-    for f in frames.of(d).iter_mut().filter(|f| !f.is_inspected) {
+    for f in frames.side_frames(d).iter_mut().filter(|f| !f.is_inspected) {
         let usable = tcp.map_or(run.p.payload.len() as u64, |t| t.stream(d).usable_end());
         let have = f.available(usable);
         let done = over || f.is_whole(usable);
@@ -42,6 +42,10 @@ pub(crate) fn inspect(run: &mut Run<'_>) {
     }
 }
 
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a struct of borrowed parts would be built for each frame"
+)]
 fn one(
     run: &mut Run<'_>,
     f: &mut Frame,

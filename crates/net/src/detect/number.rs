@@ -4,7 +4,7 @@ use gabion_rules::content::{ByteOrder, TextBase};
 
 /// Reads `n` bytes at `at`: as a number in that order, or as text in that base. `None` when they are
 /// not all there or the text is no number. `dce_little` is the order of the current DCERPC message.
-pub(crate) fn read(
+pub(crate) fn parse_number(
     buf: &[u8],
     at: usize,
     n: usize,
@@ -83,12 +83,12 @@ mod tests {
     #[test]
     fn orders_and_texts() {
         let b = b"\x01\x02\x03\x04 0x1f 017 -1";
-        assert_eq!(read(b, 0, 2, ByteOrder::Big, None, false), Some(0x0102));
-        assert_eq!(read(b, 0, 4, ByteOrder::Little, None, false), Some(0x0403_0201));
-        assert_eq!(read(b, 0, 2, ByteOrder::Dce, None, true), Some(0x0201));
-        assert_eq!(read(b, 4, 5, ByteOrder::Big, Some(TextBase::Hex), false), Some(0x1f));
-        assert_eq!(read(b, 10, 3, ByteOrder::Big, Some(TextBase::Dec), false), Some(17));
-        assert_eq!(read(b, 10, 3, ByteOrder::Big, Some(TextBase::Oct), false), Some(15));
-        assert_eq!(read(b, 14, 4, ByteOrder::Big, None, false), None);
+        assert_eq!(parse_number(b, 0, 2, ByteOrder::Big, None, false), Some(0x0102));
+        assert_eq!(parse_number(b, 0, 4, ByteOrder::Little, None, false), Some(0x0403_0201));
+        assert_eq!(parse_number(b, 0, 2, ByteOrder::Dce, None, true), Some(0x0201));
+        assert_eq!(parse_number(b, 4, 5, ByteOrder::Big, Some(TextBase::Hex), false), Some(0x1f));
+        assert_eq!(parse_number(b, 10, 3, ByteOrder::Big, Some(TextBase::Dec), false), Some(17));
+        assert_eq!(parse_number(b, 10, 3, ByteOrder::Big, Some(TextBase::Oct), false), Some(15));
+        assert_eq!(parse_number(b, 14, 4, ByteOrder::Big, None, false), None);
     }
 }

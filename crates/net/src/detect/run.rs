@@ -16,7 +16,7 @@ use crate::flow_state::NetFlow;
 use crate::frames::Frame;
 use crate::limits::SPARE_NOTES_MAX;
 use crate::script::{FlowAt, Scene};
-use crate::state::SharedState;
+use crate::state::{BitChange, SharedState};
 use crate::view::PacketView;
 use gabion_flow::{Flow, TcpSession};
 use gabion_packet::{Decoded, Flags, Network};
@@ -200,7 +200,7 @@ impl Run<'_> {
         if !h.is_ip() {
             return;
         }
-        let class = Class::of(h.proto) as usize;
+        let class = Class::from_proto(h.proto) as usize;
         self.collect_plain(class);
         let s = &mut *self.scratch;
         let both = [Direction::ToServer, Direction::ToClient];
@@ -717,10 +717,12 @@ impl Run<'_> {
                 }
             }
             PostMatch::Xbits { bit, command, track, expire_s } => {
-                self.shared.set_xbit(*bit, *command, *track, *expire_s, h, now);
+                let change = BitChange { bit: *bit, command: *command, expire_s: *expire_s };
+                self.shared.set_xbit(change, *track, h, now);
             }
             PostMatch::Hostbits { bit, command, track, expire_s } => {
-                self.shared.set_hostbit(*bit, *command, *track, *expire_s, h, now);
+                let change = BitChange { bit: *bit, command: *command, expire_s: *expire_s };
+                self.shared.set_hostbit(change, *track, h, now);
             }
             PostMatch::Tag(_)
             | PostMatch::Filestore { .. }

@@ -403,6 +403,10 @@ fn instances(
     }
 }
 
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a struct of borrowed parts would be built for each buffer"
+)]
 fn scan(
     run: &mut Run<'_>,
     tx: &dyn Transaction,
@@ -442,6 +446,10 @@ fn scan(
 }
 
 /// Inspects one rule; true when it matched now.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a struct of borrowed parts would be built for each rule"
+)]
 fn rule(
     run: &mut Run<'_>,
     tx: &dyn Transaction,

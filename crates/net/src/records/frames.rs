@@ -26,7 +26,7 @@ impl RecordStage {
         let table = engine.catalog.table(flow.ext.app.proto);
         if let Some(table) = table {
             let usable = tcp.map_or(view.payload.len() as u64, |t| t.stream(d).usable_end());
-            for f in frames.of(d).iter_mut().filter(|f| !f.is_logged) {
+            for f in frames.side_frames(d).iter_mut().filter(|f| !f.is_logged) {
                 let long = f.len.is_none() && f.available(usable) >= PIECE_BYTES;
                 if !(over || long || f.is_whole(usable)) {
                     continue;

@@ -23,19 +23,21 @@ impl mlua::UserData for SignatureToken {}
 /// Needs from before rules had hooks.
 const OLD_NEEDS: &[&str] = &["http", "dns", "tls", "ssh", "smtp", "dnp3", "ja3s"];
 
+/// The error of a script that can't be read: its path and the reason.
+#[must_use]
+pub fn unreadable(path: &str, why: &str) -> ScriptError {
+    ScriptError::Step { step: "load file", why: format!("cannot open {path}: {why}") }
+}
+
 /// Loads a script and runs its `init`. The error has Suricata's message.
 pub fn inspect(
     path: &str,
-    source: Result<Vec<u8>, String>,
+    source: &[u8],
     is_transform: bool,
     setup: &ScriptSetup,
 ) -> Result<ScriptFacts, ScriptError> {
-    let source = source.map_err(|e| ScriptError::Step {
-        step: "load file",
-        why: format!("cannot open {path}: {e}"),
-    })?;
     let (lua, allowance) =
-        super::load(path, &source, setup).map_err(|(_, what)| ScriptError::Load(what))?;
+        super::load(path, source, setup).map_err(|(_, what)| ScriptError::Load(what))?;
     let globals = lua.globals();
     let is_there = |name: &str| globals.get::<Function>(name).ok();
     let mut needs_payload = false;
@@ -52,7 +54,7 @@ pub fn inspect(
             init.call::<Value>(lua.create_userdata(SignatureToken)?)
         });
         let answer = run.map_err(|e| {
-            let failure = Failure::of(&e, Some(&allowance));
+            let failure = Failure::from_error(&e, Some(&allowance));
             let why = failure.message().to_owned();
             ScriptError::Step { step: "run script 'init' function", why }
         })?;

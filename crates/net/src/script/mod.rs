@@ -22,7 +22,7 @@ mod voice;
 #[cfg(test)]
 mod tests;
 
-pub use inspect::inspect;
+pub use inspect::{inspect, unreadable};
 pub(crate) use output::StreamPiece;
 pub use output::{OutputKind, OutputScript, OutputScripts};
 pub use sandbox::ScriptLimits;
@@ -130,7 +130,7 @@ impl Scripts {
         if let Ok(init) = lua.globals().get::<Function>("thread_init") {
             allowance.renew();
             if let Err(e) = with_scene(&lua, scene, || init.call::<()>(Value::Nil)) {
-                let failure = Failure::of(&e, Some(&allowance));
+                let failure = Failure::from_error(&e, Some(&allowance));
                 self.counters.count(&failure);
                 say(&format!("couldn't run script 'thread_init' function: {}", failure.message()));
                 say("setting up thread local detect ctx for keyword \"lua\" failed");
@@ -159,7 +159,7 @@ impl Scripts {
             Ok(Value::Number(n)) => Some(n == 1.0),
             Ok(_) => Some(false),
             Err(e) => {
-                let failure = Failure::of(&e, Some(&s.allowance));
+                let failure = Failure::from_error(&e, Some(&s.allowance));
                 self.failed(&failure);
                 None
             }
@@ -216,7 +216,7 @@ impl Scripts {
             Ok(both) => both,
             Err(e) => {
                 // Suricata does not count these; here nothing fails silently.
-                let failure = Failure::of(&e, Some(&s.allowance));
+                let failure = Failure::from_error(&e, Some(&s.allowance));
                 self.failed(&failure);
                 return None;
             }
@@ -236,7 +236,7 @@ fn load(
     setup: &ScriptSetup,
 ) -> Result<(Lua, Rc<Allowance>), (&'static str, String)> {
     let fail = |step: &'static str, allowance: Option<&Rc<Allowance>>, e: &mlua::Error| {
-        let failure = Failure::of(e, allowance.map(AsRef::as_ref));
+        let failure = Failure::from_error(e, allowance.map(AsRef::as_ref));
         (step, format!("couldn't {step} file: {}", failure.message()))
     };
     let (lua, allowance) = sandbox::open(&setup.limits).map_err(|e| fail("load", None, &e))?;

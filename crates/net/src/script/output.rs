@@ -189,7 +189,7 @@ impl OutputScripts {
 
     fn heed(&self, s: &Output, run: mlua::Result<()>) {
         if let Err(e) = run {
-            let failure = Failure::of(&e, None);
+            let failure = Failure::from_error(&e, None);
             let said = format!("{}: failed to run script: {}", s.path, failure.message());
             self.setup.voice.say(Severity::Warning, WHO, &said);
         }
@@ -206,7 +206,7 @@ pub(crate) struct StreamPiece<'a> {
 
 /// A step that failed.
 fn failed(step: &'static str, e: &mlua::Error) -> ScriptError {
-    ScriptError::Step { step, why: Failure::of(e, None).message().to_owned() }
+    ScriptError::Step { step, why: Failure::from_error(e, None).message().to_owned() }
 }
 
 /// A state with a script's functions in it.

@@ -93,7 +93,7 @@ impl Failure {
     }
 
     /// The failure that an error of Lua means.
-    pub(crate) fn of(error: &mlua::Error, allowance: Option<&Allowance>) -> Failure {
+    pub(crate) fn from_error(error: &mlua::Error, allowance: Option<&Allowance>) -> Failure {
         if allowance.is_some_and(|a| a.is_over.get()) {
             return Failure::Instructions;
         }
@@ -197,7 +197,7 @@ pub(super) fn catching(lua: &Lua, allowance: Option<&Rc<Allowance>>) -> mlua::Re
                 }
                 let values = result.into_iter().map(|v| match v {
                     Value::Error(e) => {
-                        let text = Failure::of(&e, None);
+                        let text = Failure::from_error(&e, None);
                         Ok(Value::String(lua.create_string(text.message())?))
                     }
                     v => Ok(v),

@@ -16,11 +16,11 @@ fn run(limits: ScriptLimits, body: &str) -> Result<String, Failure> {
     let source = format!("function match(args)\n{body}\nend");
     let (lua, allowance) = load("test.lua", source.as_bytes(), &setup)
         .map_err(|(step, what)| Failure::Error(format!("{step}: {what}")))?;
-    let f: Function = lua.globals().get("match").map_err(|e| Failure::of(&e, None))?;
+    let f: Function = lua.globals().get("match").map_err(|e| Failure::from_error(&e, None))?;
     allowance.renew();
     let value = with_scene(&lua, Scene::default(), || f.call::<Value>(lua.create_table()?))
-        .map_err(|e| Failure::of(&e, Some(&allowance)))?;
-    value.to_string().map_err(|e| Failure::of(&e, Some(&allowance)))
+        .map_err(|e| Failure::from_error(&e, Some(&allowance)))?;
+    value.to_string().map_err(|e| Failure::from_error(&e, Some(&allowance)))
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn transforms() {
 fn inspection() {
     let look = |source: &str, is_transform: bool| {
         let setup = ScriptSetup::default();
-        let inspected = inspect("t.lua", Ok(source.as_bytes().to_vec()), is_transform, &setup);
+        let inspected = inspect("t.lua", source.as_bytes(), is_transform, &setup);
         inspected.map_err(|e| e.to_string())
     };
     for (source, said) in [
@@ -404,9 +404,8 @@ fn inspection() {
         assert_eq!(look(source, false), Err(said.to_string()), "{source}");
     }
     assert_eq!(look("x = 1", true), Err("no transform function in script".into()));
-    let missing = inspect("t.lua", Err("No such file".into()), false, &ScriptSetup::default());
-    let missing = missing.map_err(|e| e.to_string());
-    assert_eq!(missing, Err("couldn't load file: cannot open t.lua: No such file".into()));
+    let missing = unreadable("t.lua", "No such file").to_string();
+    assert_eq!(missing, "couldn't load file: cannot open t.lua: No such file");
     let facts = look(
         "local b, f = require('suricata.bytevar'), require('suricata.flowint')
          function init(sig) b.map(sig, 'v') f.register('n') return {payload = 'true'} end",

@@ -24,7 +24,7 @@ struct HeaderKey {
 
 impl HeaderKey {
     /// None where it is not known by a few numbers.
-    fn of(h: &Header<'_>) -> Option<HeaderKey> {
+    fn from_header(h: &Header<'_>) -> Option<HeaderKey> {
         let mut vlan = [0; VLANS_KEPT];
         vlan.get_mut(..h.vlan.len())?.copy_from_slice(h.vlan);
         h.in_iface.is_none().then_some(HeaderKey {
@@ -64,7 +64,7 @@ struct Beginning {
 impl EveWriter {
     /// Begins the line of a record.
     pub(super) fn begin(&mut self, h: &Header<'_>, event_type: &str) {
-        let key = HeaderKey::of(h);
+        let key = HeaderKey::from_header(h);
         let kept = &mut self.beginnings;
         let is_it = |at: &usize| key.is_some() && kept.kept[*at].key == key;
         let found = [kept.last, 1 - kept.last].into_iter().find(is_it);
@@ -181,7 +181,7 @@ mod tests {
         let mut node = Tree::default();
         node.set("community-id", "yes");
         node.set("suricata-version", "yes");
-        let writer = || EveWriter::new(EveSettings::read(&node, None));
+        let writer = || EveWriter::new(EveSettings::from_config(&node, None));
         let mut old = writer();
         let (many, few) = ([1, 2, 3, 4, 5], [1, 2]);
         let mut others = vec![header(1, &[]), header(2, &few), header(2, &many), header(3, &many)];

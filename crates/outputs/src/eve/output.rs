@@ -15,7 +15,7 @@ pub(crate) const KIND: OutputKind =
 pub(crate) const NAME: &str = "eve-log";
 
 fn open(o: &mut Opening<'_>) -> Opened {
-    let format = EveFormat::new(EveSettings::read(o.node, o.sensor_name));
+    let format = EveFormat::new(EveSettings::from_config(o.node, o.sensor_name));
     Ok(Some(Output::new(format, o.line_file("eve.json")?)))
 }
 
@@ -32,12 +32,12 @@ pub fn alerts_output(to: impl Destination + 'static) -> Output {
 
 /// An output of the records that an `eve-log` node asks for, into `to`.
 pub fn events_output(node: &Tree, to: impl Destination + 'static) -> Output {
-    Output::new(EveFormat::new(EveSettings::read(node, None)), to)
+    Output::new(EveFormat::new(EveSettings::from_config(node, None)), to)
 }
 
 /// An output that counts the records that one of these settings would write.
 pub(crate) fn counting(node: &Tree) -> Output {
-    Output::new(CountedEve(Box::new(EveSettings::read(node, None))), Nowhere)
+    Output::new(CountedEve(Box::new(EveSettings::from_config(node, None))), Nowhere)
 }
 
 /// Records as lines of EVE.

@@ -16,7 +16,7 @@ pub struct Xff {
 }
 
 impl Xff {
-    fn read(node: Option<&Tree>) -> Option<Xff> {
+    fn from_config(node: Option<&Tree>) -> Option<Xff> {
         let node = node.filter(|n| n.flag("enabled") == Some(true))?;
         let is =
             |key: &str, text: &str| node.text(key).is_some_and(|t| t.eq_ignore_ascii_case(text));
@@ -89,21 +89,21 @@ pub struct EveSettings {
 impl EveSettings {
     /// Those of an output that writes files only, as an output does that says nothing else.
     pub fn files_only() -> EveSettings {
-        let mut settings = EveSettings::read(&Tree::default(), None);
+        let mut settings = EveSettings::from_config(&Tree::default(), None);
         settings.types.push(("files".to_string(), Tree::default()));
         settings
     }
 
     /// Those of an output that writes alerts only, with their metadata.
     pub fn alerts_only() -> EveSettings {
-        let mut settings = EveSettings::read(&Tree::default(), None);
+        let mut settings = EveSettings::from_config(&Tree::default(), None);
         settings.alert = Some(read_alert(&Tree::default()).into());
         settings.types.push(("alert".to_string(), Tree::default()));
         settings
     }
 
     /// Reads the node of an `eve-log` output. `sensor_name` is at the top of the configuration.
-    pub fn read(node: &Tree, sensor_name: Option<&str>) -> EveSettings {
+    pub fn from_config(node: &Tree, sensor_name: Option<&str>) -> EveSettings {
         let (mut types, mut only_named) = (Vec::new(), Vec::new());
         if let Some(list) = node.child("types") {
             for (_, item) in &list.children {
@@ -120,7 +120,7 @@ impl EveSettings {
         let alert = types.iter().find(|(n, _)| n == "alert").map(|(_, t)| {
             let mut alert = read_alert(t);
             // Settings of the output hold where the type has none.
-            alert.xff = alert.xff.or_else(|| Xff::read(node.child("xff")));
+            alert.xff = alert.xff.or_else(|| Xff::from_config(node.child("xff")));
             Arc::new(alert)
         });
         EveSettings {
@@ -177,7 +177,7 @@ fn read_alert(t: &Tree) -> AlertSettings {
         flow: flag("metadata.flow", all),
         verdict: flag("verdict", false),
         tagged_packets: flag("tagged-packets", true),
-        xff: Xff::read(t.child("xff")),
+        xff: Xff::from_config(t.child("xff")),
         tree: t.clone(),
     }
 }

@@ -40,7 +40,7 @@ impl Format for FindingJson {
 
     fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         if let Record::Evidence(r) = record {
-            put(PieceKind::Finding(r.evidence.telling), r.json, to);
+            put(PieceKind::Finding(r.evidence.report_id), r.json, to);
         } else if let Record::HostAlert(r) = record {
             put(PieceKind::Finding(r.alert.id), r.json, to);
         }

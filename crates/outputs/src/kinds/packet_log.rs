@@ -335,7 +335,7 @@ mod tests {
         PacketLogSettings { choice, ring_bytes, honor_pass: true, use_depth: false }
     }
 
-    fn of(flow: u64) -> WireFacts {
+    fn facts_of(flow: u64) -> WireFacts {
         WireFacts { flow: Some(flow), has_segment: true, ..WireFacts::default() }
     }
 
@@ -367,9 +367,13 @@ mod tests {
 
     #[test]
     fn a_flow_with_an_alert_is_written_from_its_start() {
-        let alert = WireFacts { has_alert: true, flow_has_alert: true, flow_packets: 3, ..of(1) };
+        let alert =
+            WireFacts { has_alert: true, flow_has_alert: true, flow_packets: 3, ..facts_of(1) };
         let mut log = packet_log(settings(PacketChoice::Flows { after: 1 }, 1 << 20));
-        let out = run(&mut log, &[of(1), of(2), of(1), alert, of(2), of(1), of(1)]);
+        let out = run(
+            &mut log,
+            &[facts_of(1), facts_of(2), facts_of(1), alert, facts_of(2), facts_of(1), facts_of(1)],
+        );
         assert_eq!(out, [0, 2, 3, 5]);
         assert_eq!(log.missing, 0);
         assert_eq!(log.ledger().shed_for(ShedReason::NoAlert).items, 3);
@@ -387,10 +391,11 @@ mod tests {
 
     #[test]
     fn a_ring_too_small_says_what_it_lost() {
-        let alert = WireFacts { has_alert: true, flow_has_alert: true, flow_packets: 5, ..of(1) };
+        let alert =
+            WireFacts { has_alert: true, flow_has_alert: true, flow_packets: 5, ..facts_of(1) };
         // Room for two frames of one byte.
         let mut log = packet_log(settings(PacketChoice::Flows { after: 0 }, 2 * 15));
-        let out = run(&mut log, &[of(1), of(1), of(1), of(1), alert]);
+        let out = run(&mut log, &[facts_of(1), facts_of(1), facts_of(1), facts_of(1), alert]);
         assert_eq!(out, [2, 3, 4]);
         assert_eq!(log.missing, 2);
         assert_eq!(log.ledger().shed_for(ShedReason::RingEvicted).items, 2);
@@ -398,14 +403,14 @@ mod tests {
 
     #[test]
     fn conditions_of_suricata() {
-        let none = WireFacts { has_segment: false, ..of(1) };
+        let none = WireFacts { has_segment: false, ..facts_of(1) };
         let alert = WireFacts { has_alert: true, flow_has_alert: true, ..none };
         let after = WireFacts { flow_has_alert: true, ..none };
         let mut log = packet_log(settings(PacketChoice::Alerts, 1 << 20));
-        assert_eq!(run(&mut log, &[none, of(1), none, alert, after]), [1, 3, 4]);
+        assert_eq!(run(&mut log, &[none, facts_of(1), none, alert, after]), [1, 3, 4]);
         let tagged = WireFacts { is_tagged: true, ..none };
         let mut log = packet_log(settings(PacketChoice::Tagged, 1 << 20));
-        assert_eq!(run(&mut log, &[of(1), tagged, after]), [0, 1]);
+        assert_eq!(run(&mut log, &[facts_of(1), tagged, after]), [0, 1]);
         let passed = WireFacts { is_passed: true, ..none };
         let mut log = packet_log(settings(PacketChoice::All, 0));
         assert_eq!(run(&mut log, &[none, passed, WireFacts::default()]), [0, 2]);
@@ -415,8 +420,8 @@ mod tests {
     fn the_ring_may_wrap_anywhere() {
         for bytes in 15..200 {
             let mut log = packet_log(settings(PacketChoice::Flows { after: 0 }, bytes));
-            let mut facts = vec![of(1); 40];
-            facts.push(WireFacts { has_alert: true, flow_packets: 41, ..of(1) });
+            let mut facts = vec![facts_of(1); 40];
+            facts.push(WireFacts { has_alert: true, flow_packets: 41, ..facts_of(1) });
             let out = run(&mut log, &facts);
             let kept = bytes / 15;
             assert_eq!(out, (40 - kept as u8..41).collect::<Vec<_>>(), "{bytes}");

@@ -10,7 +10,7 @@ pub(crate) const KIND: OutputKind = OutputKind::new("stats", open).with_file("st
 
 fn open(o: &mut Opening<'_>) -> Opened {
     let file = o.line_file("stats.log")?;
-    Ok(Some(Output::new(StatsLog::read(o.node), file)))
+    Ok(Some(Output::new(StatsLog::from_config(o.node), file)))
 }
 
 /// A table of counters.
@@ -22,7 +22,7 @@ struct StatsLog {
 
 impl StatsLog {
     /// Reads the node of a `stats` output.
-    fn read(node: &Tree) -> StatsLog {
+    fn from_config(node: &Tree) -> StatsLog {
         StatsLog { zeros: node.flag("null-values") == Some(true) }
     }
 
@@ -76,7 +76,7 @@ mod tests {
         let counters = [("decoder.pkts".to_string(), 1264), ("decoder.invalid".to_string(), 0)];
         let mut out = String::new();
         let mut take = |line: &[u8]| out.push_str(&String::from_utf8_lossy(line));
-        StatsLog::read(&Tree::default()).table(0, &counters, &mut take);
+        StatsLog::from_config(&Tree::default()).table(0, &counters, &mut take);
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines.len(), 6);
         assert_eq!(lines[0], "-".repeat(99));

@@ -94,7 +94,7 @@ impl Page {
             row("", &COLUMNS, &cells, h);
         }
         h.push_str("</tbody></table>");
-        of(self.calls.len().min(ROWS), self.calls_total, h);
+        put_shown_part(self.calls.len().min(ROWS), self.calls_total, h);
     }
 
     fn hosts(&self, links: &Links<'_>, h: &mut String) {
@@ -123,7 +123,7 @@ impl Page {
             row("", &COLUMNS, &cells, h);
         }
         h.push_str("</tbody></table>");
-        of(self.hosts.len().min(ROWS), self.hosts_total, h);
+        put_shown_part(self.hosts.len().min(ROWS), self.hosts_total, h);
         if !self.alerts.is_empty() {
             const COLUMNS: [(&str, &str); 3] =
                 [("Host alerted", ""), ("Window", "n"), ("Sum reached", "n")];
@@ -133,7 +133,7 @@ impl Page {
                 row("", &COLUMNS, &cells, h);
             }
             h.push_str("</tbody></table>");
-            of(self.alerts.len().min(ROWS), self.alerts.len() as u64, h);
+            put_shown_part(self.alerts.len().min(ROWS), self.alerts.len() as u64, h);
         }
     }
 
@@ -227,7 +227,7 @@ impl Page {
         if !f.ends.is_empty() {
             let _ = write!(h, "<li>{}</li>", escaped(&f.ends));
         }
-        for (at, text) in &f.tellings {
+        for (at, text) in &f.report_ids {
             let _ = write!(h, "<li>{}: {}</li>", second(*at), escaped(text));
         }
         if !f.uids.is_empty() {
@@ -244,7 +244,7 @@ impl Page {
 }
 
 /// How many of how many are shown, where not all are.
-fn of(shown: usize, all: u64, h: &mut String) {
+fn put_shown_part(shown: usize, all: u64, h: &mut String) {
     if all > shown as u64 {
         let _ = write!(
             h,

@@ -96,7 +96,7 @@ pub struct Finding {
     /// Ids of flows, the first few, as the log has them.
     pub uids: Vec<String>,
     /// When it was reported, and what it measured then.
-    pub tellings: Vec<(TimeNs, String)>,
+    pub report_ids: Vec<(TimeNs, String)>,
     /// The pair whose chart shows it.
     pub pair: Option<(String, String)>,
 }

@@ -20,7 +20,7 @@ fn finding(ip: &str, text: &str, n: u32) -> Finding {
         ends: "10.0.0.1 → <b>192.0.2.1:443</b> tcp".into(),
         count: 40,
         uids: vec!["C<1>".into(), "C2".into()],
-        tellings: vec![(ts, "10 ports".into()), (ts, "<i>101 ports".into())],
+        report_ids: vec![(ts, "10 ports".into()), (ts, "<i>101 ports".into())],
         pair: Some(("10.0.0.1".into(), "192.0.2.1".into())),
     }
 }

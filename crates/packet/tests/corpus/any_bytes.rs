@@ -1,7 +1,6 @@
 //! Decoding any bytes ends, stays within them and is repeatable: frames of the corpus cut at every
 //! length, with bytes changed, and read as every kind of link.
 
-use crate::replay;
 use gabion_packet::{DecodeCounters, Link, PacketSet, fuzz_entry};
 
 const LINKS: [Link; 10] = [
@@ -52,10 +51,8 @@ fn random_bytes_are_decoded_to_an_end() {
 
 #[test]
 fn cut_and_changed_frames_are_decoded_to_an_end() {
-    let Some(corpus) = replay::corpus() else {
-        eprintln!("skipped: no corpus");
-        return;
-    };
+    let test = "cut_and_changed_frames_are_decoded_to_an_end";
+    let Some(corpus) = gabion_corpus::find(test, "") else { return };
     let (mut set, mut counters) = (PacketSet::new(), DecodeCounters::new());
     let mut random = Random(1);
     let files = gabion_capture::list_recursive(&corpus.join("captures")).expect("captures");
@@ -91,10 +88,8 @@ fn cut_and_changed_frames_are_decoded_to_an_end() {
 /// A set that held another frame's packets gives the same result as a new one.
 #[test]
 fn a_used_set_keeps_nothing() {
-    let Some(corpus) = replay::corpus() else {
-        eprintln!("skipped: no corpus");
-        return;
-    };
+    let test = "a_used_set_keeps_nothing";
+    let Some(corpus) = gabion_corpus::find(test, "") else { return };
     let mut used = PacketSet::new();
     let mut counters = DecodeCounters::new();
     for path in gabion_capture::list_recursive(&corpus.join("captures/zeek")).expect("captures") {

@@ -128,10 +128,8 @@ fn expected(folder: &Path, sids: &BTreeSet<u32>) -> BTreeMap<String, BTreeMap<u3
 
 #[test]
 fn decoder_events_and_checksums_are_those_of_suricata() {
-    let Some(corpus) = replay::corpus() else {
-        eprintln!("skipped: no corpus");
-        return;
-    };
+    let test = "decoder_events_and_checksums_are_those_of_suricata";
+    let Some(corpus) = gabion_corpus::find(test, "") else { return };
     let text = std::fs::read_to_string(corpus.join("rules/peer-events/decoder-events.rules"))
         .expect("the rules of decoder events");
     let rules = rules(&text);

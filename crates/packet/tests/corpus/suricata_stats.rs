@@ -9,7 +9,6 @@ use crate::replay;
 use gabion_packet::{Counter, DecodeConfig, DecodeCounters, DecoderEvent};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Tests whose counters all agree, and tests compared. Two differ: one drops a packet before its
@@ -18,9 +17,7 @@ const FLOOR: (usize, usize) = (1046, 1048);
 
 /// The last statistics of each test: folder of the test to `stats.decoder`.
 fn suricata_stats(archive: &Path) -> BTreeMap<String, Value> {
-    let file = std::fs::File::open(archive).expect("Suricata's output");
-    let mut tar = Vec::new();
-    zstd::Decoder::new(file).and_then(|mut it| it.read_to_end(&mut tar)).expect("zstd");
+    let tar = gabion_corpus::unpack(archive, u64::MAX);
     let mut stats = BTreeMap::new();
     let mut rest = tar.as_slice();
     let mut long_name = None;
@@ -97,10 +94,8 @@ fn differences(stats: &Value, ours: &DecodeCounters) -> Vec<String> {
 
 #[test]
 fn decoder_counters_are_those_of_suricata() {
-    let Some(corpus) = replay::corpus() else {
-        eprintln!("skipped: no corpus");
-        return;
-    };
+    let test = "decoder_counters_are_those_of_suricata";
+    let Some(corpus) = gabion_corpus::find(test, "") else { return };
     let corpus = corpus.join("suricata-verify");
     let stats = suricata_stats(&corpus.join("peer/output-of-tests.tar.zst"));
     let (mut agreed, mut total) = (0, 0);

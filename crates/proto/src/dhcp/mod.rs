@@ -113,7 +113,7 @@ fn is_malformed(code: u8, value: &[u8]) -> bool {
 }
 
 impl Message for DhcpTx {
-    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<DhcpTx, Refused> {
+    fn parse_datagram(id: u64, direction: Direction, bytes: &[u8]) -> Result<DhcpTx, Refused> {
         if probe(bytes, direction) != Probe::Yes {
             return Err(Refused::Wrong);
         }
@@ -188,16 +188,16 @@ mod tests {
         let mut bytes = vec![0u8; 236];
         bytes.extend([0x63, 0x82, 0x53, 0x63, 53, 1, 5, 0, 51, 4, 0, 0, 14, 16]);
         let whole = [&bytes[..], &[255, 1, 2]].concat();
-        let tx = DhcpTx::read(0, Direction::ToClient, &whole).unwrap();
+        let tx = DhcpTx::parse_datagram(0, Direction::ToClient, &whole).unwrap();
         assert_eq!((tx.kind(), tx.integer(0, Direction::ToClient, 0)), (Some(5), Some(3600)));
         assert!(tx.events().is_empty());
         for end in 241..bytes.len() {
-            let tx = DhcpTx::read(0, Direction::ToClient, &bytes[..end]).unwrap();
+            let tx = DhcpTx::parse_datagram(0, Direction::ToClient, &bytes[..end]).unwrap();
             assert_eq!(tx.events(), [event::TRUNCATED_OPTIONS], "{end}");
         }
-        assert!(DhcpTx::read(0, Direction::ToClient, &bytes[..239]).is_err());
+        assert!(DhcpTx::parse_datagram(0, Direction::ToClient, &bytes[..239]).is_err());
         let bad = [&bytes[..], &[58, 2, 0, 1, 12, 1, b'h', 255]].concat();
-        let tx = DhcpTx::read(0, Direction::ToClient, &bad).unwrap();
+        let tx = DhcpTx::parse_datagram(0, Direction::ToClient, &bad).unwrap();
         assert_eq!(tx.events(), [event::MALFORMED_OPTIONS]);
         let codes: Vec<u8> = tx.options().map(|(code, _)| code).collect();
         assert_eq!(codes, [53, 51, 12]);

@@ -24,7 +24,7 @@ pub fn write(tx: &DnsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
         return match tx.direction {
             Direction::ToServer => write_query_2(tx, json, how),
             Direction::ToClient => {
-                write_answer_2(tx, json, Formats::read(config));
+                write_answer_2(tx, json, Formats::from_config(config));
                 true
             }
         };
@@ -87,7 +87,7 @@ impl Formats {
     /// Both, which is the default.
     pub const ALL: Formats = Formats { detailed: true, grouped: true };
 
-    fn read(config: Option<&Tree>) -> Formats {
+    fn from_config(config: Option<&Tree>) -> Formats {
         let Some(list) = config.and_then(|c| c.child("formats")) else { return Formats::ALL };
         let has = |name: &str| list.children.iter().any(|(_, t)| t.value.as_deref() == Some(name));
         let formats = Formats { detailed: has("detailed"), grouped: has("grouped") };
@@ -99,7 +99,7 @@ impl Formats {
         if how.in_alert {
             Formats { detailed: true, grouped: false }
         } else {
-            Formats::read(config)
+            Formats::from_config(config)
         }
     }
 }

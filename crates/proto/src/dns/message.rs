@@ -327,12 +327,12 @@ impl Message {
 
     /// Bytes of a name.
     pub fn name(&self, name: Name) -> &[u8] {
-        name.span.of(&self.names.arena)
+        name.span.bytes_in(&self.names.arena)
     }
 
     /// Bytes of other data.
     pub fn bytes(&self, span: Span) -> &[u8] {
-        span.of(&self.names.arena)
+        span.bytes_in(&self.names.arena)
     }
 
     /// Irregularities of its names.

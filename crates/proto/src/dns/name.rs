@@ -19,7 +19,7 @@ pub struct Span {
 
 impl Span {
     /// The bytes.
-    pub fn of(self, arena: &[u8]) -> &[u8] {
+    pub fn bytes_in(self, arena: &[u8]) -> &[u8] {
         let start = self.start as usize;
         arena.get(start..start + self.len as usize).unwrap_or_default()
     }
@@ -188,7 +188,7 @@ mod tests {
     fn read(m: &[u8], pos: usize) -> Result<(Vec<u8>, bool, usize, NameFlags), Malformed> {
         let mut n = Names::default();
         let (name, behind) = n.read(m, pos, m.len())?;
-        Ok((name.span.of(&n.arena).to_vec(), name.is_truncated, behind, n.flags))
+        Ok((name.span.bytes_in(&n.arena).to_vec(), name.is_truncated, behind, n.flags))
     }
 
     const NONE: NameFlags =

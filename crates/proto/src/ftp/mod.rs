@@ -44,7 +44,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     }],
     first_direction: Some(Direction::ToClient),
     auto_trigger_raw: false,
-    configure: |config| Ok(Arc::new(Settings::read(config))),
+    configure: |config| Ok(Arc::new(Settings::from_config(config))),
     open: |settings, _| {
         let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();
         Box::new(FtpParser::new(settings))

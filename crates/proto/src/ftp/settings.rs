@@ -21,7 +21,7 @@ impl Default for Settings {
 impl Settings {
     /// Reads `app-layer.protocols.ftp`; what is missing or wrong keeps Suricata's default.
     /// `memcap` is of no use here: transactions and lines have limits of their own.
-    pub fn read(config: Option<&Tree>) -> Settings {
+    pub fn from_config(config: Option<&Tree>) -> Settings {
         let mut s = Settings::default();
         let Some(c) = config else { return s };
         if let Some(n) = c.size("max-line-length").filter(|n| *n > 0) {
@@ -44,9 +44,9 @@ mod tests {
         for path in ["memcap", "max-tx", "max-line-length"] {
             t.set(path, "suricata");
         }
-        assert_eq!(Settings::read(Some(&t)), Settings::default());
+        assert_eq!(Settings::from_config(Some(&t)), Settings::default());
         t.set("max-line-length", "2kb");
         t.set("max-tx", "7");
-        assert_eq!(Settings::read(Some(&t)), Settings { line_max: 2048, txs_max: 7 });
+        assert_eq!(Settings::from_config(Some(&t)), Settings { line_max: 2048, txs_max: 7 });
     }
 }

@@ -4,6 +4,7 @@
 //! whose best patterns are equally good prefer the buffer registered last.
 
 use super::message::{Message, Tx, UNSEEN_TARGET, progress};
+use crate::buffer::local_buffers;
 use crate::{Buffer, Inspect, files};
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::applayer::{BufferDef, Hook};
@@ -23,23 +24,7 @@ pub(super) const FRAMES: &[&str] = &["request", "response"];
 /// Name of the protocol in the registry.
 pub(crate) const NAME: &str = "http1";
 
-macro_rules! locals {
-    ($($name:ident,)*) => {
-        /// Numbers of the buffers within the protocol.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u16)]
-        pub(crate) enum Local { $($name,)* }
-
-        impl Local {
-            /// The buffer of a number.
-            pub(crate) fn of(n: u16) -> Option<Local> {
-                [$(Local::$name,)*].get(usize::from(n)).copied()
-            }
-        }
-    };
-}
-
-locals! {
+local_buffers! {
     FileName, FileMagic, FileData, ResponseBody, HostRaw, Host, UserAgent, StatCode, StatMsg, Cookie, HeaderRaw,
     Start, Protocol, Location, Server, ContentType, ContentLen, Connection, Referer, AcceptLang,
     AcceptEnc, Accept, HeaderNames, ResponseHeader, RequestHeader, Header, RequestBody,
@@ -457,9 +442,9 @@ mod tests {
         for (i, def) in BUFFERS.iter().enumerate() {
             for hook in def.hooks {
                 assert_eq!(usize::from(hook.local), i, "{}", def.name);
-                assert_eq!(Local::of(hook.local).map(|l| l as u16), Some(hook.local));
+                assert_eq!(Local::from_number(hook.local).map(|l| l as u16), Some(hook.local));
             }
         }
-        assert_eq!(Local::of(BUFFERS.len() as u16), None);
+        assert_eq!(Local::from_number(BUFFERS.len() as u16), None);
     }
 }

@@ -199,11 +199,11 @@ impl Transaction for Tx {
         index: usize,
         how: Inspect,
     ) -> Option<Buffer<'_>> {
-        buffers::buffer(self, Local::of(local)?, direction, index, how)
+        buffers::buffer(self, Local::from_number(local)?, direction, index, how)
     }
 
     fn streams(&self, local: u16, direction: Direction) -> usize {
-        match Local::of(local) {
+        match Local::from_number(local) {
             // A response is a body, whether it is a file or not.
             Some(Local::FileData) if direction == Direction::ToClient => {
                 self.response.files.files.len().max(1)

@@ -34,7 +34,7 @@ pub struct MdnsTx {
 impl Message for MdnsTx {
     const PDU_FRAME: Option<u8> = Some(0);
 
-    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<MdnsTx, Refused> {
+    fn parse_datagram(id: u64, direction: Direction, bytes: &[u8]) -> Result<MdnsTx, Refused> {
         let message = DnsMessage::parse(bytes).map_err(|_| Refused::Wrong)?;
         let mut events = EventList::default();
         let (header, names) = (message.header, message.name_flags());
@@ -120,7 +120,7 @@ mod tests {
         let bytes =
             b"\0\0\x84\0\0\0\0\x02\0\0\0\0\x01a\x05local\0\0\x10\x80\x01\0\0\0\x0a\0\x04\x03x=1\
             \x01b\xc0\x0e\0\x0c\0\x01\0\0\0\x0a\0\x02\xc0\x0c";
-        let tx = MdnsTx::read(0, Direction::ToServer, bytes).unwrap();
+        let tx = MdnsTx::parse_datagram(0, Direction::ToServer, bytes).unwrap();
         let mut json = Json::new();
         json.open();
         tx.log(&mut json, LogOptions::default());

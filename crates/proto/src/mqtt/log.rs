@@ -15,7 +15,7 @@ struct Options {
 }
 
 impl Options {
-    fn read(how: LogOptions<'_>) -> Options {
+    fn from_config(how: LogOptions<'_>) -> Options {
         // Alerts know nothing of the record's configuration.
         let config = how.config.filter(|_| !how.in_alert);
         let max = config.and_then(|c| c.size("string-log-limit")).unwrap_or(LOGGED_BYTES_MAX);
@@ -34,7 +34,7 @@ struct Writer<'a> {
 
 /// Writes the messages of a transaction.
 pub fn write(tx: &MqttTx, json: &mut Json, how: LogOptions<'_>) {
-    let options = Options::read(how);
+    let options = Options::from_config(how);
     for message in tx.messages.iter().filter(|m| m.header.kind() != kind::UNASSIGNED) {
         let name = kind::NAMES.get(usize::from(message.header.kind())).map_or("", |(name, _)| name);
         json.open_key(name);

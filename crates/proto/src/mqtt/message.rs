@@ -249,7 +249,7 @@ impl Connect {
 
 impl Message {
     /// Reads the contents of a message. `version` is that of the session's last CONNECT.
-    pub fn read(header: Header, contents: &[u8], version: u8) -> Result<Message, Malformed> {
+    pub fn parse(header: Header, contents: &[u8], version: u8) -> Result<Message, Malformed> {
         let mut c = Cursor { bytes: contents, at: 0, end: contents.len(), replaced: Vec::new() };
         let body = read_body(header, &mut c, version)?;
         let contents = match body {
@@ -358,14 +358,14 @@ fn read_body(header: Header, c: &mut Cursor<'_>, version: u8) -> Result<Body, Ma
         kind::DISCONNECT if !is_5 => Body::Reason { code: None, properties: None },
         kind::DISCONNECT if len < 2 => Body::Reason { code: Some(0), properties: None },
         kind::DISCONNECT | kind::AUTH => {
-            Body::Reason { code: Some(c.byte()?), properties: property::read(c)? }
+            Body::Reason { code: Some(c.byte()?), properties: property::read_properties(c)? }
         }
         _ => Body::Plain,
     })
 }
 
 fn properties(c: &mut Cursor<'_>, are_there: bool) -> Result<Option<Box<[Property]>>, Malformed> {
-    if are_there { property::read(c) } else { Ok(None) }
+    if are_there { property::read_properties(c) } else { Ok(None) }
 }
 
 fn read_connect(c: &mut Cursor<'_>) -> Result<Connect, Malformed> {
@@ -550,7 +550,7 @@ mod tests {
 
     fn read(bytes: &[u8], version: u8) -> Result<Message, Malformed> {
         let Start::Header(h) = Header::read(bytes) else { return Err(Malformed) };
-        Message::read(h, &bytes[usize::from(h.header_len)..], version)
+        Message::parse(h, &bytes[usize::from(h.header_len)..], version)
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
         max_bytes: 16,
         probe: message::probe,
     }],
-    configure: |config| Ok(Arc::new(Settings::read(config))),
+    configure: |config| Ok(Arc::new(Settings::from_config(config))),
     open: |settings, _| {
         let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();
         Box::new(MqttParser::new(settings))

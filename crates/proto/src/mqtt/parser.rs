@@ -396,7 +396,7 @@ impl MqttParser {
         let Some(contents) = bytes.get(usize::from(header.header_len)..total) else {
             return Ok(Step::Needs(total));
         };
-        let message = Message::read(header, contents, self.version)?;
+        let message = Message::parse(header, contents, self.version)?;
         self.note_frames(cx, header, at);
         self.message(cx, message);
         Ok(Step::Used(total))

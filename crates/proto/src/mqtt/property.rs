@@ -70,7 +70,7 @@ fn form_of(id: u8) -> Option<(Form, &'static str)> {
 }
 
 /// Reads the properties at the cursor, their length first. `None` when the length is 0.
-pub fn read(c: &mut Cursor<'_>) -> Result<Option<Box<[Property]>>, Malformed> {
+pub fn read_properties(c: &mut Cursor<'_>) -> Result<Option<Box<[Property]>>, Malformed> {
     let len = c.varying()?;
     if len == 0 {
         return Ok(None);

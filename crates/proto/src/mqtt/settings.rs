@@ -32,7 +32,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Reads `app-layer.protocols.mqtt`; what is missing or wrong keeps Suricata's default.
-    pub fn read(config: Option<&Tree>) -> Settings {
+    pub fn from_config(config: Option<&Tree>) -> Settings {
         let mut s = Settings::default();
         let Some(c) = config else { return s };
         if let Some(n) = c.size("max-msg-length") {
@@ -64,6 +64,6 @@ mod tests {
         t.set("subscribe-topic-match-limit", "7");
         let expected =
             Settings { message_max: 1024, subscribe_matched_max: 7, ..Settings::default() };
-        assert_eq!(Settings::read(Some(&t)), expected);
+        assert_eq!(Settings::from_config(Some(&t)), expected);
     }
 }

@@ -42,7 +42,7 @@ impl NtpTx {
 }
 
 impl Message for NtpTx {
-    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<NtpTx, Refused> {
+    fn parse_datagram(id: u64, direction: Direction, bytes: &[u8]) -> Result<NtpTx, Refused> {
         let header: &[u8; HEADER_LEN] = bytes.first_chunk().ok_or(Refused::Wrong)?;
         let [first, stratum, ..] = *header;
         let reference_id = [header[12], header[13], header[14], header[15]];
@@ -120,7 +120,7 @@ mod tests {
     fn a_request_as_suricata_logs_it() {
         let mut bytes = [0u8; HEADER_LEN];
         (bytes[0], bytes[1], bytes[12], bytes[15]) = (0x23, 2, 0x4c, 0xff);
-        let tx = NtpTx::read(0, Direction::ToServer, &bytes).unwrap();
+        let tx = NtpTx::parse_datagram(0, Direction::ToServer, &bytes).unwrap();
         let mut json = Json::new();
         json.open();
         tx.log(&mut json, LogOptions::default());
@@ -128,6 +128,6 @@ mod tests {
         let expected = b"{\"version\":4,\"mode\":3,\"stratum\":2,\"reference_id\":\"4c:00:00:ff\"}";
         assert_eq!(json.bytes(), expected);
         assert_eq!(probe(&bytes, Direction::ToServer), Probe::Yes);
-        assert!(NtpTx::read(0, Direction::ToServer, &bytes[..47]).is_err());
+        assert!(NtpTx::parse_datagram(0, Direction::ToServer, &bytes[..47]).is_err());
     }
 }

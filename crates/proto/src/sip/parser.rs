@@ -196,7 +196,7 @@ impl SipParser {
     fn push(&mut self, cx: &mut ParseContext<'_>, message: Message, body: &[u8], at: usize) {
         self.note_frames(cx, &message, body.len(), at);
         let direction = cx.direction;
-        let description = Description::read(body);
+        let description = Description::parse(body);
         let limit = Some(&reached::TXS_PER_FLOW_MAX);
         self.txs.push_sparing(limit, cx.sparing.as_mut(), |id| SipTx {
             id,

@@ -73,7 +73,7 @@ impl Section {
 
 impl Description {
     /// Reads a description; `None`: the bytes are none.
-    pub fn read(bytes: &[u8]) -> Option<Description> {
+    pub fn parse(bytes: &[u8]) -> Option<Description> {
         let mut lines = Lines { bytes, at: 0 };
         let (b'v', version) = lines.next()? else { return None };
         if bytes.get(version.from as usize..version.to as usize) != Some(b"0") {
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn lines_find_their_places() {
-        let d = Description::read(FULL).unwrap();
+        let d = Description::parse(FULL).unwrap();
         let text = |span: Span| String::from_utf8_lossy(d.bytes(span)).into_owned();
         let one = |span: Option<Span>| span.map(text);
         assert_eq!(
@@ -199,7 +199,7 @@ mod tests {
         for bytes in
             [&b""[..], b"v=1\r\no=x\r\ns=y\r\n", b"v=0\r\ns=y\r\no=x\r\n", b"hello", b"v=0"]
         {
-            assert!(Description::read(bytes).is_none(), "{bytes:?}");
+            assert!(Description::parse(bytes).is_none(), "{bytes:?}");
         }
     }
 }

@@ -49,7 +49,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     }],
     first_direction: Some(Direction::ToClient),
     tx_id_on_top: true,
-    configure: |config| Ok(Arc::new(Settings::read(config))),
+    configure: |config| Ok(Arc::new(Settings::from_config(config))),
     open: |settings, _| match Arc::downcast::<Settings>(settings.clone()) {
         Ok(settings) => Box::new(SmtpParser::new(settings)),
         Err(_) => Box::new(SmtpParser::new(Arc::default())),

@@ -56,7 +56,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Reads `app-layer.protocols.smtp`; what is missing or wrong keeps Suricata's default.
-    pub fn read(config: Option<&Tree>) -> Settings {
+    pub fn from_config(config: Option<&Tree>) -> Settings {
         let mut s = Settings::default();
         let Some(c) = config else { return s };
         let set = |slot: &mut bool, path: &str| *slot = c.flag(path).unwrap_or(*slot);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn suricata_defaults_and_changes() {
-        let s = Settings::read(None);
+        let s = Settings::from_config(None);
         assert!(s.decode_mime && !s.raw_extraction);
         let mut t = Tree::default();
         for (path, value) in [
@@ -104,11 +104,11 @@ mod tests {
         ] {
             t.set(path, value);
         }
-        let s = Settings::read(Some(&t));
+        let s = Settings::from_config(Some(&t));
         assert!(!s.raw_extraction, "decoding wins");
         assert_eq!(s.mime.schemes, [b"ftp://".to_vec()]);
         assert_eq!((s.mime.header_value_depth, s.windows.content_limit), (3, 102_400));
         t.set("mime.decode-mime", "no");
-        assert!(Settings::read(Some(&t)).raw_extraction);
+        assert!(Settings::from_config(Some(&t)).raw_extraction);
     }
 }

@@ -1,5 +1,6 @@
 //! What SMTP offers to rules.
 
+use crate::buffer::local_buffers;
 use crate::files;
 use gabion_record::Direction::ToServer;
 use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
@@ -12,24 +13,7 @@ pub(super) mod progress {
     pub(crate) const COMPLETE: u8 = 2;
 }
 
-macro_rules! buffers {
-    ($($name:ident,)*) => {
-        /// Buffers by their numbers.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u16)]
-        #[allow(missing_docs)]
-        pub(super) enum Local { $($name,)* }
-
-        impl Local {
-            /// The buffer of a number.
-            pub(super) fn of(n: u16) -> Option<Local> {
-                [$(Local::$name,)*].get(usize::from(n)).copied()
-            }
-        }
-    };
-}
-
-buffers! {
+local_buffers! {
     FileName, FileMagic, FileData, Helo, MailFrom, RcptTo, From, Subject, To, Cc, Date, MessageId, XMailer,
     Url, Received,
 }
@@ -172,7 +156,7 @@ mod tests {
         for (i, def) in BUFFERS.iter().enumerate() {
             for hook in def.hooks {
                 assert_eq!(usize::from(hook.local), i, "{}", def.name);
-                assert_eq!(Local::of(hook.local).map(|l| l as u16), Some(hook.local));
+                assert_eq!(Local::from_number(hook.local).map(|l| l as u16), Some(hook.local));
             }
         }
     }

@@ -96,7 +96,7 @@ impl Transaction for SmtpTx {
         index: usize,
         how: Inspect,
     ) -> Option<Buffer<'_>> {
-        let local = Local::of(local).filter(|_| direction == ToServer)?;
+        let local = Local::from_number(local).filter(|_| direction == ToServer)?;
         let file = || self.files.files.get(index);
         match local {
             Local::FileName => return Some(Buffer::whole(&file()?.name)),
@@ -131,7 +131,7 @@ impl Transaction for SmtpTx {
     }
 
     fn streams(&self, local: u16, direction: Direction) -> usize {
-        match Local::of(local) {
+        match Local::from_number(local) {
             Some(Local::FileMagic | Local::FileData) if direction == ToServer => {
                 self.files.files.len()
             }

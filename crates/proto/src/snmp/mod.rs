@@ -115,7 +115,7 @@ fn envelope(bytes: &[u8]) -> Option<(u32, Reader<'_>)> {
 }
 
 impl Message for SnmpTx {
-    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<SnmpTx, Refused> {
+    fn parse_datagram(id: u64, direction: Direction, bytes: &[u8]) -> Result<SnmpTx, Refused> {
         let (version, mut r) = envelope(bytes).ok_or(Refused::Wrong)?;
         let mut tx = SnmpTx {
             id,
@@ -213,7 +213,7 @@ mod tests {
         \x30\x0e\x30\x0c\x06\x08\x2b\x06\x01\x02\x01\x01\x05\0\x05\0";
 
     fn logged(bytes: &[u8]) -> Option<String> {
-        let tx = SnmpTx::read(0, Direction::ToServer, bytes).ok()?;
+        let tx = SnmpTx::parse_datagram(0, Direction::ToServer, bytes).ok()?;
         let mut json = Json::new();
         json.open();
         log::write(&tx, &mut json);

@@ -29,10 +29,10 @@ pub struct SshSettings {
 
 impl SshSettings {
     /// Reads them.
-    pub fn read(config: Option<&Tree>) -> Result<SshSettings, SettingsError> {
+    pub fn from_config(config: Option<&Tree>) -> Result<SshSettings, SettingsError> {
         let Some(config) = config else { return Ok(SshSettings::default()) };
         Ok(SshSettings {
-            encryption: Encryption::read(config)?,
+            encryption: Encryption::from_config(config)?,
             hassh: config.flag("hassh") == Some(true),
         })
     }
@@ -45,7 +45,7 @@ const fn start(direction: Direction) -> ProbePattern {
 /// SSH in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
     patterns: &[start(Direction::ToServer), start(Direction::ToClient)],
-    configure: |config| Ok(Arc::new(SshSettings::read(config)?) as Settings),
+    configure: |config| Ok(Arc::new(SshSettings::from_config(config)?) as Settings),
     open: |settings, _| {
         let settings = Arc::clone(settings).downcast::<SshSettings>().unwrap_or_default();
         Box::new(SshParser::new(settings))

@@ -22,7 +22,7 @@ pub struct TftpTx {
 }
 
 impl Message for TftpTx {
-    fn read(id: u64, _: Direction, bytes: &[u8]) -> Result<TftpTx, Refused> {
+    fn parse_datagram(id: u64, _: Direction, bytes: &[u8]) -> Result<TftpTx, Refused> {
         let (is_write, rest) = match bytes {
             [0, 1, rest @ ..] => (false, rest),
             [0, 2, rest @ ..] => (true, rest),
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn requests() {
-        let read = |bytes: &[u8]| TftpTx::read(0, Direction::ToServer, bytes);
+        let read = |bytes: &[u8]| TftpTx::parse_datagram(0, Direction::ToServer, bytes);
         let tx = read(b"\0\x02a.txt\0OCTET\0blksize\x00512\0").unwrap();
         assert_eq!((&*tx.file, tx.mode, tx.is_write), (&b"a.txt"[..], "octet", true));
         for bytes in [&b"\0\x03\0\x01data"[..], b"\0\x01a", b"\0\x01\0octet\0", b"\0\x01a\0x\0"] {

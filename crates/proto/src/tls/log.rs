@@ -79,6 +79,11 @@ mod member {
     ];
 }
 
+/// Names that the list `custom` of TLS records may hold.
+pub fn custom_members() -> impl Iterator<Item = &'static str> {
+    member::NAMES.iter().map(|(name, _)| *name)
+}
+
 /// Which members the configuration asks for.
 fn members(how: LogOptions<'_>) -> u32 {
     if how.in_alert {
@@ -183,7 +188,8 @@ pub(super) fn report(tx: &TlsTx, to: TakeReport<'_>) {
     }
     let hash = |side: &Side| side.ja3.as_ref().and_then(|j| j.hash.clone());
     let (ja3, ja3s) = (hash(client), hash(server));
-    let part = |part: fn(&Certificate) -> &[u8]| readable(certificate.map(part).unwrap_or_default());
+    let part =
+        |part: fn(&Certificate) -> &[u8]| readable(certificate.map(part).unwrap_or_default());
     let version = shown_version(tx);
     let ssl = Ssl {
         version: version.as_bytes(),

@@ -79,7 +79,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     first_direction: Some(Direction::ToServer),
     eve_defaults: &[("extended", "yes")],
     is_encryption: true,
-    configure: |config| Ok(Arc::new(TlsSettings::read(config)?) as Settings),
+    configure: |config| Ok(Arc::new(TlsSettings::from_config(config)?) as Settings),
     open: |settings, _| {
         let settings = Arc::clone(settings).downcast::<TlsSettings>().unwrap_or_default();
         Box::new(TlsParser::new(settings))

@@ -17,7 +17,7 @@ pub enum Encryption {
 
 impl Encryption {
     /// The value of `encryption-handling`.
-    pub fn read(config: &Tree) -> Result<Encryption, SettingsError> {
+    pub fn from_config(config: &Tree) -> Result<Encryption, SettingsError> {
         match config.text("encryption-handling") {
             None | Some("track-only" | "default") => Ok(Encryption::TrackOnly),
             Some("bypass") => Ok(Encryption::Bypass),
@@ -46,10 +46,10 @@ impl Default for TlsSettings {
 
 impl TlsSettings {
     /// Reads them.
-    pub fn read(config: Option<&Tree>) -> Result<TlsSettings, SettingsError> {
+    pub fn from_config(config: Option<&Tree>) -> Result<TlsSettings, SettingsError> {
         let mut settings = TlsSettings::default();
         let Some(config) = config else { return Ok(settings) };
-        settings.encryption = Encryption::read(config)?;
+        settings.encryption = Encryption::from_config(config)?;
         let is_unset = config.child("encryption-handling").is_none();
         if is_unset && config.flag("no-reassemble") == Some(true) {
             settings.encryption = Encryption::Bypass;

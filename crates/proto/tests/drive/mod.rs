@@ -12,17 +12,6 @@ use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
-
-/// The corpus, if there is one.
-pub fn corpus() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = match std::env::var_os("GABION_CORPUS") {
-        Some(path) => PathBuf::from(path),
-        None => root.join("../shared/corpus"),
-    };
-    path.is_dir().then_some(path)
-}
 
 /// One record as logged.
 #[derive(Clone, Debug, PartialEq, Eq)]

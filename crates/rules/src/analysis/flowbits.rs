@@ -41,7 +41,7 @@ pub struct NeverSet {
 
 impl Flowbits {
     /// Collects the use of flowbits in a set.
-    pub fn of(set: &Ruleset) -> Flowbits {
+    pub fn from_ruleset(set: &Ruleset) -> Flowbits {
         let mut bits = vec![BitUse::default(); set.flowbits.len()];
         for s in &set.signatures {
             for p in &s.packet {

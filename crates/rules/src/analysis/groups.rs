@@ -62,7 +62,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn of(&mut self, rules: &[usize]) -> usize {
+    fn number_of(&mut self, rules: &[usize]) -> usize {
         self.lists.iter().position(|l| l == rules).unwrap_or_else(|| {
             self.lists.push(rules.to_vec());
             self.lists.len() - 1
@@ -81,7 +81,7 @@ pub fn rule_groups(r: &Report<'_>, o: &GroupOptions) -> Vec<u8> {
             [Direction::ToServer, Direction::ToClient].map(|direction| {
                 let groups = grouped(r, o, proto, direction, favoured);
                 for g in &groups {
-                    numbers.of(&g.rules);
+                    numbers.number_of(&g.rules);
                 }
                 groups
             })
@@ -101,7 +101,7 @@ pub fn rule_groups(r: &Report<'_>, o: &GroupOptions) -> Vec<u8> {
                     j.open();
                     j.number("port", g.first);
                     j.number("port2", g.last);
-                    group(r, o, numbers.of(&g.rules), &g.rules, g.score, &mut j);
+                    group(r, o, numbers.number_of(&g.rules), &g.rules, g.score, &mut j);
                     j.close();
                 }
                 j.close_array();
@@ -142,7 +142,7 @@ fn whole(
             continue;
         }
         j.open_key(side);
-        group(r, o, numbers.of(&rules), &rules, 0, j);
+        group(r, o, numbers.number_of(&rules), &rules, 0, j);
         j.close();
     }
     j.close();
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(joined.last(), Some(&of(100, 130, &[1, 3, 4])));
         assert_eq!(join(groups.clone(), 25), groups);
         let mut numbers = Numbers::default();
-        let seen: Vec<usize> = groups.iter().map(|g| numbers.of(&g.rules)).collect();
+        let seen: Vec<usize> = groups.iter().map(|g| numbers.number_of(&g.rules)).collect();
         assert_eq!(seen, [0, 1, 1, 2, 3]);
     }
 }

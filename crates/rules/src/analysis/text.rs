@@ -59,7 +59,7 @@ pub fn rule_report(r: &Report<'_>, s: &Signature, file_store_enabled: bool) -> S
     if s.kind == RuleType::AppTx {
         let _ = writeln!(out, "    App layer protocol is {}.", app_proto_name(r, s));
     }
-    let counts = Counts::of(s);
+    let counts = Counts::from_signature(s);
     if counts.raw_contents + counts.raw_pcres > 0 {
         let _ = writeln!(
             out,
@@ -170,7 +170,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(s: &Signature) -> Counts {
+    fn from_signature(s: &Signature) -> Counts {
         let mut c = Counts {
             raw_contents: 0,
             raw_pcres: 0,

@@ -114,7 +114,7 @@ fn settings(
         match key {
             "type" => {
                 has_type = true;
-                def.kind = DatasetType::of(value)
+                def.kind = DatasetType::from_name(value)
                     .ok_or_else(|| Refusal::new(who, format!("bad type {value}")))?;
             }
             "load" => def.load = Some(value.to_string()),

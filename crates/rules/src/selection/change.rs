@@ -30,14 +30,14 @@ impl Change {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read(line: &str) -> Result<Change, LineFault> {
+    pub(super) fn parse(line: &str) -> Result<Change, LineFault> {
         if line.starts_with("metadata-add") {
             let words = words(line)?;
             let [_, which, key, value] = &words[..] else {
                 return Err(LineFault::Words { count: words.len() });
             };
             let what = What::Metadata(format!("; metadata: {key} {value};)"));
-            return Ok(Change { which: Which::read(which)?, what });
+            return Ok(Change { which: Which::parse(which)?, what });
         }
         let words = words(&line.replace("\\$", "$"))?;
         let (which, from, to) = match &words[..] {
@@ -45,7 +45,7 @@ impl Change {
             [first, which, from, _, to, ..] if first == "modifysid" => (which, from, to),
             _ => return Err(LineFault::Words { count: words.len() }),
         };
-        let which = Which::read(which)?;
+        let which = Which::parse(which)?;
         let expression = expression_of(from, false)?;
         let pieces = pieces(to, &expression)?;
         Ok(Change { which, what: What::Replace(Box::new(expression), pieces) })
@@ -224,8 +224,8 @@ mod tests {
     use super::*;
 
     fn changed(line: &str, rule: &str) -> String {
-        let change = Change::read(line).unwrap_or_else(|e| panic!("{line}: {e}"));
-        change.text(&RuleLine::read(rule).unwrap(), &mut RegexScratch::new())
+        let change = Change::parse(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        change.text(&RuleLine::parse(rule).unwrap(), &mut RegexScratch::new())
     }
 
     const RULE: &str = "alert tcp any any -> any 80 (msg:\"two two\"; sid:5; rev:1;)";
@@ -267,7 +267,7 @@ mod tests {
             ("nonsense \"a\" \"b\"", "names no rules"),
             ("metadata-add 5 key", "3 words"),
         ] {
-            let said = Change::read(line).err().map(|e| e.to_string()).unwrap_or_default();
+            let said = Change::parse(line).err().map(|e| e.to_string()).unwrap_or_default();
             assert!(said.contains(word), "{line}: {said}");
         }
     }

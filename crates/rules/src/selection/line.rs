@@ -38,7 +38,7 @@ pub(super) struct RuleLine {
 
 impl RuleLine {
     /// Of a line, or lines that were joined; none where it holds no rule.
-    pub(super) fn read(text: &str) -> Option<RuleLine> {
+    pub(super) fn parse(text: &str) -> Option<RuleLine> {
         let text = text.trim();
         let is_enabled = !text.starts_with('#');
         let raw = text.trim_start_matches(|c: char| c == '#' || c.is_whitespace());
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn rules_that_are_on_and_off() {
-        let rule = RuleLine::read(
+        let rule = RuleLine::parse(
             "alert tcp [$HOME_NET, [!10.0.0.1]] any -> any [80,443] (msg:\"a \\; b\"; flowbits:set,x; \
              metadata:tag Foo, created_at 2020; gid:3; sid:12; rev:4;)",
         )
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!((rule.gid, rule.sid, rule.rev), (3, 12, 4));
         assert_eq!(rule.metadata, ["tag Foo", "created_at 2020"]);
         assert_eq!(rule.flowbits, ["set,x"]);
-        let off = RuleLine::read("##  # alert ip any any -> any any (msg:\"x\"; sid:5;)").unwrap();
+        let off = RuleLine::parse("##  # alert ip any any -> any any (msg:\"x\"; sid:5;)").unwrap();
         assert!(!off.is_enabled);
         assert_eq!(off.text(), "# alert ip any any -> any any (msg:\"x\"; sid:5;)");
         for none in [
@@ -180,21 +180,21 @@ mod tests {
             "alert tcp [any any -> any any (sid:1;)",
             "alert tcp any any -> any any (sid:1;",
         ] {
-            assert_eq!(RuleLine::read(none), None, "{none}");
+            assert_eq!(RuleLine::parse(none), None, "{none}");
         }
     }
 
     #[test]
     fn what_is_silent_says_so_before_its_id() {
         let mut rule =
-            RuleLine::read("alert ip any any -> any any (msg:\"x\";  sid: 5; rev:1;)").unwrap();
+            RuleLine::parse("alert ip any any -> any any (msg:\"x\";  sid: 5; rev:1;)").unwrap();
         rule.is_silent = true;
         assert_eq!(
             rule.text(),
             "alert ip any any -> any any (msg:\"x\"; noalert;  sid: 5; rev:1;)"
         );
         let said =
-            RuleLine::read("alert ip any any -> any any (flowbits:noalert; sid:5;)").unwrap();
+            RuleLine::parse("alert ip any any -> any any (flowbits:noalert; sid:5;)").unwrap();
         assert_eq!(said.text(), said.raw);
     }
 }

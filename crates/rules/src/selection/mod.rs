@@ -98,13 +98,13 @@ impl Selection {
             let entry = |text: &str| (file.to_owned(), number, text.to_owned());
             let done = match kind {
                 Kind::Disable => {
-                    Which::read(line).map(|which| push(&mut self.disable, which, entry(line)))
+                    Which::parse(line).map(|which| push(&mut self.disable, which, entry(line)))
                 }
                 Kind::Enable => {
-                    Which::read(line).map(|which| push(&mut self.enable, which, entry(line)))
+                    Which::parse(line).map(|which| push(&mut self.enable, which, entry(line)))
                 }
                 Kind::Modify => {
-                    Change::read(line).map(|change| push(&mut self.modify, change, entry(line)))
+                    Change::parse(line).map(|change| push(&mut self.modify, change, entry(line)))
                 }
             };
             if let Err(why) = done {
@@ -146,7 +146,7 @@ impl Selection {
                 }
                 entry.rules += 1;
                 let text = entry.what.text(rule, &mut scratch);
-                match RuleLine::read(&text).filter(|_| !text.contains('\n')) {
+                match RuleLine::parse(&text).filter(|_| !text.contains('\n')) {
                     Some(changed) => {
                         is_modified |= changed != *rule;
                         *rule = changed;
@@ -250,7 +250,7 @@ fn read(file: usize, text: &str, rules: &mut Vec<(Place, RuleLine)>) {
             };
         }
         joined.push_str(now);
-        if let Some(rule) = RuleLine::read(&joined) {
+        if let Some(rule) = RuleLine::parse(&joined) {
             rules.push((Place { file, line: at, lines: count }, rule));
         }
     }

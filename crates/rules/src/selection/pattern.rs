@@ -24,7 +24,7 @@ impl Which {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read(text: &str) -> Result<Which, LineFault> {
+    pub(super) fn parse(text: &str) -> Result<Which, LineFault> {
         let text = text.trim();
         if text == "*" {
             return Ok(Which::All);
@@ -189,14 +189,14 @@ mod tests {
     #[test]
     fn what_names_no_rules_says_what_may() {
         for text in ["nonsense", "1:2:3:4", "classtype:x", "12,x", "metadata:alone", "-5"] {
-            let said = Which::read(text).err().unwrap().to_string();
+            let said = Which::parse(text).err().unwrap().to_string();
             assert!(said.contains("say SID, GID:SID"), "{text}: {said}");
         }
-        assert!(Which::read("re:(").err().unwrap().to_string().contains("can't be read"));
+        assert!(Which::parse("re:(").err().unwrap().to_string().contains("can't be read"));
         for text in
             ["2019401", "1:2019401", "1:2, 1:3,4", "re:heart", "group:a", "a.rules", "*", "1:2:3"]
         {
-            assert!(Which::read(text).is_ok(), "{text}");
+            assert!(Which::parse(text).is_ok(), "{text}");
         }
     }
 }

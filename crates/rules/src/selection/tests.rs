@@ -25,7 +25,7 @@ fn selected(files: &[(Kind, &str)], path: &str) -> (String, Selected) {
 /// Ids of rules that are on, by the lexer of rules, and the lines they are at.
 fn on(text: &str) -> Vec<(u32, u32)> {
     let rules = crate::lexer::rules(text).map(|rule| {
-        let read = RuleLine::read(&rule.text).unwrap();
+        let read = RuleLine::parse(&rule.text).unwrap();
         (read.sid, rule.line)
     });
     rules.collect()

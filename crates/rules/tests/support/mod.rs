@@ -9,24 +9,7 @@ use gabion_record::applayer::{
 };
 use gabion_rules::{LoadOptions, RuleVars};
 use std::any::Any;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-
-/// The corpus, when it is there.
-pub fn corpus() -> Option<PathBuf> {
-    let path = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus")),
-        PathBuf::from,
-    );
-    path.is_dir().then_some(path)
-}
-
-/// The enabled and commented rules of the big set.
-pub fn emerging() -> Option<String> {
-    let bytes = std::fs::read(corpus()?.join("rules/emerging-all.rules.zst")).ok()?;
-    let text = zstd::stream::decode_all(bytes.as_slice()).ok()?;
-    Some(String::from_utf8_lossy(&text).into_owned())
-}
 
 /// Variables of Suricata's default configuration.
 pub fn vars() -> RuleVars {

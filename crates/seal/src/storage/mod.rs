@@ -76,7 +76,7 @@ pub enum StorageFault {
 impl StorageFault {
     /// The kind of an error that a storage gave.
     #[must_use]
-    pub fn of(e: &std::io::Error) -> StorageFault {
+    pub fn from_io(e: &std::io::Error) -> StorageFault {
         use std::io::ErrorKind::{FileTooLarge, NotFound, QuotaExceeded, StorageFull};
         match e.kind() {
             NotFound => StorageFault::NotFound,

@@ -108,7 +108,7 @@ impl Judge<'_> {
     fn unknown_notes(&mut self) {
         for Unknown { entry, epoch } in std::mem::take(&mut self.signed.unknown) {
             let by = self.signed.epochs.iter().find(|e| {
-                let id = Vkey::new(&self.identity.origin, SignatureKind::Ed25519, e.key).id;
+                let id = Vkey::new(&self.signed.identity.origin, SignatureKind::Ed25519, e.key).id;
                 entry.note.signatures.iter().any(|s| s.id == id)
             });
             let reason = match by {
@@ -153,14 +153,14 @@ impl Judge<'_> {
             place.reason = format!(
                 "{} chunks behind the last checkpoint: one is signed every {}",
                 self.position.chunk.saturating_sub(last),
-                self.identity.checkpoint_chunks
+                self.signed.identity.checkpoint_chunks
             );
             self.report.place(Verdict::Incomplete, place);
         }
         if self.report.unsigned_chunks > 0 {
             self.report.notes.push(format!(
                 "{} chunks after the last checkpoint: their truncation cannot be detected (up to {} chunks or {} s)",
-                self.report.unsigned_chunks, self.identity.checkpoint_chunks, self.identity.checkpoint_seconds,
+                self.report.unsigned_chunks, self.signed.identity.checkpoint_chunks, self.signed.identity.checkpoint_seconds,
             ));
         }
         Ok(())
@@ -169,7 +169,8 @@ impl Judge<'_> {
     /// Size of the last checkpoint there is now.
     fn signed_by_now(&mut self) -> Result<u64> {
         let last = checkpoints::tail(self.log)?.and_then(|t| t.last);
-        let Some(entry) = last.filter(|e| e.checkpoint.origin == self.identity.origin) else {
+        let Some(entry) = last.filter(|e| e.checkpoint.origin == self.signed.identity.origin)
+        else {
             return Ok(0);
         };
         // No key known here made it: an epoch that began meanwhile.
@@ -268,7 +269,7 @@ impl Judge<'_> {
             let size = anchor.checkpoint.size;
             let place =
                 |reason: String| Place { chunk: Some(size), ..Place::file(&anchor.from, reason) };
-            if anchor.checkpoint.origin != self.identity.origin {
+            if anchor.checkpoint.origin != self.signed.identity.origin {
                 self.report.anchored(anchor, false, "of another log");
                 continue;
             }

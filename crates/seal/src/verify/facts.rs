@@ -54,7 +54,7 @@ pub(super) enum IndexFacts {
 
 impl IndexFacts {
     /// Of the bytes that stand at this offset.
-    pub(super) fn of(bytes: &[u8], at: u64, segment: &SegmentFacts) -> IndexFacts {
+    pub(super) fn from_bytes(bytes: &[u8], at: u64, segment: &SegmentFacts) -> IndexFacts {
         if !index::is_formed(bytes, at) {
             return IndexFacts::Malformed;
         }

@@ -31,7 +31,6 @@ use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 pub(super) struct Judge<'a> {
     pub(super) log: &'a dyn Storage,
     pub(super) options: &'a Options<'a>,
-    pub(super) identity: Identity,
     log_id: [u8; 16],
     pub(super) report: Report,
     pub(super) position: Position,
@@ -54,6 +53,7 @@ impl<'a> Judge<'a> {
         let first =
             Epoch { number: 0, key: identity.vkey.key, start: 0, end: None, is_closed: false };
         let signed = Signed {
+            identity: identity.clone(),
             notes,
             next_note: None,
             last_note: None,
@@ -67,7 +67,6 @@ impl<'a> Judge<'a> {
             log,
             options,
             log_id: identity.log_id(),
-            identity: identity.clone(),
             report,
             position: Position { range: Some(Range::new()), ..Position::default() },
             signed,
@@ -571,7 +570,7 @@ impl<'a> Judge<'a> {
             place.reason = reason;
             judge.report.place(verdict, place.clone());
         };
-        if entry.checkpoint.origin != self.identity.origin {
+        if entry.checkpoint.origin != self.signed.identity.origin {
             say(self, Verdict::Tampered, format!("of another log: {}", entry.checkpoint.origin));
             return;
         }
@@ -671,7 +670,7 @@ impl<'a> Judge<'a> {
     /// Signatures of a checkpoint of this size by the keys that must have made them. `None` when no key
     /// known so far did.
     pub(super) fn signatures(&mut self, note: &Note, size: u64) -> Option<Result<Vec<Verified>>> {
-        let origin = self.identity.origin.clone();
+        let origin = self.signed.identity.origin.clone();
         let index = self.signed.epochs.iter().rposition(|e| size > e.start || e.number == 0)?;
         let epoch = self.signed.epochs.get(index)?;
         let ends_here = epoch.end == Some(size);

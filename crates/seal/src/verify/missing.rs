@@ -149,7 +149,7 @@ impl Judge<'_> {
         let size = entry.checkpoint.size;
         self.expected.newest = self.expected.newest.max(Some(size));
         if let Some(last) = &self.signed.last_note
-            && is_same(&last.note, &entry.note, &self.identity.origin)
+            && is_same(&last.note, &entry.note, &self.signed.identity.origin)
         {
             match &mut self.expected.note_again {
                 Some((_, of, times)) if *of == size => *times += 1,
@@ -248,7 +248,7 @@ impl Judge<'_> {
         if behind > self.chunks_unsigned_max() && self.position.range.is_some() {
             let reason = format!(
                 "no checkpoint between {before} and {size} chunks, of which records were pruned: one is signed every {}",
-                self.identity.checkpoint_chunks
+                self.signed.identity.checkpoint_chunks
             );
             let place = Place {
                 note: Some(entry.number),
@@ -261,20 +261,20 @@ impl Judge<'_> {
 
     /// Chunks that a writer leaves without a checkpoint at the most.
     pub(super) fn chunks_unsigned_max(&self) -> u64 {
-        self.identity.checkpoint_chunks.saturating_mul(2).saturating_add(2)
+        self.signed.identity.checkpoint_chunks.saturating_mul(2).saturating_add(2)
     }
 
     /// Chunks after the last checkpoint that came so far apart that one was due between them.
     pub(super) fn late_tail(&mut self) {
         let Some((earliest, latest)) = self.expected.since_note else { return };
         let span = latest.saturating_sub(earliest) / SECOND;
-        let due = self.identity.checkpoint_seconds.saturating_add(IDLE_SECONDS);
+        let due = self.signed.identity.checkpoint_seconds.saturating_add(IDLE_SECONDS);
         if span <= due || self.position.range.is_none() {
             return;
         }
         let reason = format!(
             "chunks behind the last checkpoint span {span} s: one is signed every {} s",
-            self.identity.checkpoint_seconds
+            self.signed.identity.checkpoint_seconds
         );
         let last = self.signed.last_note.as_ref().map_or(0, |e| e.checkpoint.size);
         let place = Place { chunk: Some(last), ..Place::file(checkpoints::FILE, reason) };

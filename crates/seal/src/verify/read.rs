@@ -253,7 +253,7 @@ fn open_batch(batch: Batch, opener: &mut Opener) -> Looked {
             }
             Item::Index(len) => {
                 let bytes = data.get(at..at + *len as usize).unwrap_or_default();
-                Facts::Index(IndexFacts::of(bytes, base + at as u64, &segment))
+                Facts::Index(IndexFacts::from_bytes(bytes, base + at as u64, &segment))
             }
             Item::Damage(_) => {
                 head.extend(data.iter().skip(at).take(chunk::HEADER_LEN));

@@ -3,6 +3,7 @@
 
 use super::report::Place;
 use crate::checkpoints::{self, Entry};
+use crate::identity::Identity;
 use crate::index;
 use crate::retain::Stub;
 use crate::segment;
@@ -65,6 +66,8 @@ pub(super) struct Position {
 
 /// What checkpoints say, and who signs them.
 pub(super) struct Signed<'a> {
+    /// Who signs the log.
+    pub(super) identity: Identity,
     pub(super) notes: checkpoints::Reader<'a>,
     /// The next checkpoint of the file, and the last one taken.
     pub(super) next_note: Option<Box<Entry>>,

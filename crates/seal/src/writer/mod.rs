@@ -313,7 +313,7 @@ impl<S: Storage> Writer<S> {
         self.pending.is_empty() && self.waiting.iter().all(|w| w.builder.is_empty())
     }
 
-    fn place(&mut self, flags: u8) -> Place {
+    fn place(&mut self, class: u8, flags: u8) -> Place {
         let epoch = self.signer.current().map_or(0, |k| k.key.number());
         let flags = flags | std::mem::take(&mut self.flags_next);
         Place {
@@ -321,6 +321,7 @@ impl<S: Storage> Writer<S> {
             first_record: self.next_record,
             epoch,
             checkpoint: self.checkpoint_size,
+            class,
             flags,
             now_ns: self.now_ns,
         }
@@ -335,7 +336,7 @@ impl<S: Storage> Writer<S> {
         if self.waiting.get(class).is_none_or(|w| w.builder.is_empty()) {
             return Ok(());
         }
-        let place = self.place(0);
+        let place = self.place(class as u8, 0);
         let (Some(waiting), Some(current)) = (self.waiting.get_mut(class), &self.current) else {
             return Err(Error::Stopped);
         };
@@ -344,14 +345,8 @@ impl<S: Storage> Writer<S> {
         let at = self.pending.len();
         let mut sources = index::Sources::default();
         waiting.builder.sources().for_each(|s| sources.add(&s));
-        let header = self.sealer.seal(
-            &waiting.builder,
-            &place,
-            class as u8,
-            keys,
-            &current.hash,
-            &mut self.pending,
-        )?;
+        let header =
+            self.sealer.seal(&waiting.builder, &place, keys, &current.hash, &mut self.pending)?;
         waiting.builder.clear();
         if was_empty {
             self.pending_since_ns = waiting.since_ns;
@@ -364,7 +359,7 @@ impl<S: Storage> Writer<S> {
         if self.pending.is_empty() {
             self.pending_since_ns = self.now_ns;
         }
-        let place = self.place(flags);
+        let place = self.place(0, flags);
         let at = self.pending.len();
         let header = self.sealer.seal_clear(records, &place, &mut self.pending);
         self.count(&header, at, index::Sources::default());

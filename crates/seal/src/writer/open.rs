@@ -129,7 +129,7 @@ impl<S: Storage> Writer<S> {
         policy: Policy,
         now_ns: u64,
     ) -> Result<(Writer<S>, Opened)> {
-        Writer::open_telling(log, state, recipients, policy, now_ns, &mut |_, _| Ok(()))
+        Writer::open_reporting(log, state, recipients, policy, now_ns, &mut |_, _| Ok(()))
     }
 
     /// The same; `found` receives the log's id and what was found when the log is recovered and before a chunk is
@@ -137,7 +137,7 @@ impl<S: Storage> Writer<S> {
     ///
     /// # Errors
     /// Also those of `found`; then nothing was added.
-    pub fn open_telling(
+    pub fn open_reporting(
         mut log: S,
         state: S,
         recipients: Vec<Recipient>,

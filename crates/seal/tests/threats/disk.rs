@@ -320,7 +320,7 @@ fn forged(log: &Log, name: &str, place: &Place, text: &[u8]) -> Vec<u8> {
     let mut sealer =
         Sealer::new(Manner { level: Some(-1), is_padded: false, is_rounded: false }).unwrap();
     let mut out = Vec::new();
-    sealer.seal(&builder, place, 0, &keys, &sha256(&header.encode()), &mut out).unwrap();
+    sealer.seal(&builder, place, &keys, &sha256(&header.encode()), &mut out).unwrap();
     out
 }
 

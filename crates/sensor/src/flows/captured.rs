@@ -127,7 +127,7 @@ impl CaptureTap {
         });
         engine.finish(&mut |finding| sink.take(finding));
         engine.keep_rest(&mut |kept| sink.keep(kept));
-        let ran = Ran::of(engine, self.1);
+        let ran = Ran::from_engine(engine, self.1);
         TappedDone { ran, report: intake.report().clone(), sink: std::mem::take(sink) }
     }
 }

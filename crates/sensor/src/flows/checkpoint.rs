@@ -43,7 +43,7 @@ impl Tag {
         }
     }
 
-    fn of(tag: u8, number: u64) -> Option<Tag> {
+    fn from_parts(tag: u8, number: u64) -> Option<Tag> {
         use gabion_behavior::stages::Section;
         Some(match tag {
             1 => Tag::Source,
@@ -134,16 +134,16 @@ impl Checkpoint {
     ///
     /// # Errors
     /// Why it can't be gone on from.
-    pub fn read(folder: &Path) -> Result<Option<Checkpoint>, Error> {
+    pub fn from_folder(folder: &Path) -> Result<Option<Checkpoint>, Error> {
         let path = path_in(folder);
         let bytes = match read_earlier(&path) {
             Ok(bytes) => bytes,
             Err(e) => return Err(Error::Checkpoint { path, why: e.to_string() }),
         };
-        bytes.map(|bytes| Checkpoint::of(&path, bytes)).transpose()
+        bytes.map(|bytes| Checkpoint::from_bytes(&path, bytes)).transpose()
     }
 
-    fn of(path: &Path, mut bytes: Vec<u8>) -> Result<Checkpoint, Error> {
+    fn from_bytes(path: &Path, mut bytes: Vec<u8>) -> Result<Checkpoint, Error> {
         let unfit = |why: String| Error::Checkpoint { path: path.to_owned(), why };
         let damaged = || unfit(DAMAGED.to_owned());
         let head = MAGIC.len() + 4;
@@ -173,7 +173,7 @@ impl Checkpoint {
             let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
             let (bytes, behind) = behind.split_at_checked(len)?;
             rest = behind;
-            Some((Tag::of(*tag, u64::from_le_bytes(*number))?, bytes))
+            Some((Tag::from_parts(*tag, u64::from_le_bytes(*number))?, bytes))
         })
     }
 
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_checkpoint_is_read_back_and_a_damaged_one_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(Checkpoint::read(folder.path()).unwrap().is_none());
+        assert!(Checkpoint::from_folder(folder.path()).unwrap().is_none());
         for round in 0..2u8 {
             let mut writing = Writing::begin(folder.path()).unwrap();
             writing.section(Tag::Source, b"").unwrap();
@@ -200,15 +200,15 @@ mod tests {
         }
         // One that was not finished is not looked at.
         Writing::begin(folder.path()).unwrap().section(Tag::Sink, b"half").unwrap();
-        let read = Checkpoint::read(folder.path()).unwrap().unwrap();
+        let read = Checkpoint::from_folder(folder.path()).unwrap().unwrap();
         assert_eq!(read.section(Tag::Engine(Section::Shard(255))), Some(&[1; 1000][..]));
         assert_eq!((read.sections().count(), read.section(Tag::Sink)), (2, None));
         let bytes = std::fs::read(path_in(folder.path())).unwrap();
         for at in 0..bytes.len() {
             let mut other = bytes.clone();
             other[at] ^= 1;
-            assert!(Checkpoint::of(Path::new("x"), other).is_err(), "{at}");
-            assert!(Checkpoint::of(Path::new("x"), bytes[..at].to_vec()).is_err(), "{at}");
+            assert!(Checkpoint::from_bytes(Path::new("x"), other).is_err(), "{at}");
+            assert!(Checkpoint::from_bytes(Path::new("x"), bytes[..at].to_vec()).is_err(), "{at}");
         }
     }
 
@@ -225,12 +225,13 @@ mod tests {
             bytes[8..12].copy_from_slice(&version.to_le_bytes());
             let sum = digest(&SHA256, &bytes);
             bytes.extend_from_slice(sum.as_ref());
-            let said = Checkpoint::of(Path::new("x"), bytes.clone()).err().unwrap().to_string();
+            let said =
+                Checkpoint::from_bytes(Path::new("x"), bytes.clone()).err().unwrap().to_string();
             for part in [which, &format!("form {version}"), "with that version", "--overwrite"] {
                 assert!(said.contains(part), "{said}");
             }
             bytes[9] ^= 1;
-            let said = Checkpoint::of(Path::new("x"), bytes).err().unwrap().to_string();
+            let said = Checkpoint::from_bytes(Path::new("x"), bytes).err().unwrap().to_string();
             assert_eq!(said, format!("x: {DAMAGED}"));
         }
     }

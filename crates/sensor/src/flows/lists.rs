@@ -59,7 +59,7 @@ const OTHERS: [(&str, Purpose); 5] = [
 
 impl ListFiles {
     /// What the configuration names, and these files and folders.
-    pub fn of(tree: &Tree, named: &[PathBuf]) -> ListFiles {
+    pub fn from_config(tree: &Tree, named: &[PathBuf]) -> ListFiles {
         let mut places = ListFiles::default();
         let path = |key: &str| tree.text(key).map(str::trim).filter(|t| !t.is_empty());
         for key in FEEDS {
@@ -449,7 +449,7 @@ mod tests {
             &dir.path().to_string_lossy(),
         );
         tree.set("threatintelligence.ti_files", &dir.path().join("feeds.csv").to_string_lossy());
-        let places = ListFiles::of(&tree, &[]);
+        let places = ListFiles::from_config(&tree, &[]);
         let (intel, notes) = places.load().unwrap();
         let found = intel.domain(b"evil.example").unwrap();
         assert_eq!(found.level, ThreatLevel::Critical);
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(entry.source, "feed.txt");
         assert!(intel.is_harmless(b"d41d8cd98f00b204e9800998ecf8427e"));
         assert!(notes.iter().any(|n| n.contains("line 3")), "{notes:?}");
-        let gone = ListFiles::of(&Tree::default(), &[dir.path().join("gone")]);
+        let gone = ListFiles::from_config(&Tree::default(), &[dir.path().join("gone")]);
         assert!(gone.load().is_err());
     }
 
@@ -473,13 +473,14 @@ mod tests {
         let to = pipe.clone();
         let writer =
             std::thread::spawn(move || std::fs::write(to, "1.2.3.4,high,x\nevil.example\n"));
-        let refused = ListFiles::of(&Tree::default(), &["/dev/zero".into()]).load().unwrap_err();
+        let refused =
+            ListFiles::from_config(&Tree::default(), &["/dev/zero".into()]).load().unwrap_err();
         assert!(matches!(refused, Error::UnreadableList { .. }));
         assert!(refused.to_string().contains("/dev/zero: is a device"), "{refused}");
         let folder = dir.path().join("folder");
         std::fs::create_dir(&folder).unwrap();
         std::os::unix::fs::symlink("/dev/zero", folder.join("zero")).unwrap();
-        let places = ListFiles::of(&Tree::default(), &[pipe, folder]);
+        let places = ListFiles::from_config(&Tree::default(), &[pipe, folder]);
         for _ in 0..2 {
             let (intel, notes) = places.load().unwrap();
             assert_eq!(intel.len(), 2);
@@ -497,7 +498,7 @@ mod tests {
         let path = dir.path().join("own.csv");
         std::fs::write(&path, "1.2.3.4,high,x\n").unwrap();
         let reload = Reload::watch(
-            ListFiles::of(&Tree::default(), std::slice::from_ref(&path)),
+            ListFiles::from_config(&Tree::default(), std::slice::from_ref(&path)),
             Notices::default(),
         );
         std::fs::write(&path, "1.2.3.5,high,x\n1.2.3.6,high,x\n").unwrap();

@@ -198,7 +198,7 @@ impl LiveSource {
 
     /// Looks for new logs, and for what known ones have become.
     fn look_for_logs(&mut self) {
-        self.follow.look(i64::try_from(clock::epoch_ns()).unwrap_or(i64::MAX));
+        self.follow.look_at_logs(i64::try_from(clock::epoch_ns()).unwrap_or(i64::MAX));
         self.is_drained = false;
         for path in self.named.clone() {
             if is_read_once(&path) {

@@ -46,7 +46,7 @@ impl Whitelisted {
 }
 
 impl Ran {
-    pub(super) fn of(engine: &Engine, budget: usize) -> Ran {
+    pub(super) fn from_engine(engine: &Engine, budget: usize) -> Ran {
         let (counts, sources) = (engine.counts(), engine.ledger());
         let whitelisted = Whitelisted::all(engine.whitelisted());
         let used = engine.profiles().map(Profile::bytes).sum();

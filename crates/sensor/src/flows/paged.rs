@@ -98,8 +98,8 @@ impl Paged {
                 pair = Some((e.profile.to_string(), other));
             }
         }
-        let tellings = self.findings.remove(&e.id).map(|shown| shown.finding.tellings);
-        let shown = shown(e, pair, tellings.unwrap_or_default());
+        let report_ids = self.findings.remove(&e.id).map(|shown| shown.finding.report_ids);
+        let shown = shown(e, pair, report_ids.unwrap_or_default());
         self.findings.insert(e.id, shown);
         if self.findings.len() >= EVIDENCE_ROWS_MAX {
             self.thin();
@@ -186,15 +186,15 @@ impl Paged {
 fn shown(
     e: &Evidence,
     pair: Option<(String, String)>,
-    mut tellings: Vec<(gabion_record::logs::TimeNs, String)>,
+    mut report_ids: Vec<(gabion_record::logs::TimeNs, String)>,
 ) -> Shown {
     let is_final = e.why.is_end();
     let mut measured = measured(&e.measures);
     measured.push_str(if is_final { " (its last numbers)" } else { "" });
-    tellings.push((e.ts, measured));
-    if tellings.len() > Paged::TELLINGS_SHOWN {
+    report_ids.push((e.ts, measured));
+    if report_ids.len() > Paged::TELLINGS_SHOWN {
         // The first one stays.
-        tellings.remove(1);
+        report_ids.remove(1);
     }
     let (src, dst) = (e.party(Role::Source), e.party(Role::Destination));
     let is_call = triage::is_call(e.kind.name);
@@ -220,7 +220,7 @@ fn shown(
             ends: ends(e),
             count: m.count,
             uids: e.uids.clone(),
-            tellings,
+            report_ids,
             pair,
         },
     }
@@ -399,7 +399,7 @@ mod tests {
         assert!((990..=1010).contains(n), "{n}");
     }
 
-    /// All tellings of a scan.
+    /// All report_ids of a scan.
     fn scans() -> Vec<Evidence> {
         let settings = gabion_behavior::Settings::default();
         let mut engine = gabion_behavior::Engine::new(settings, None);
@@ -422,7 +422,7 @@ mod tests {
                 }),
             };
             engine.record(&record, &mut |finding| {
-                if let Output::Telling(e, _) = finding {
+                if let Output::Report(e, _) = finding {
                     found.push(e.clone());
                 }
             });

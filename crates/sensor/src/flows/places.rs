@@ -32,7 +32,7 @@ impl AddressBook {
     ///
     /// # Errors
     /// When one can't be read.
-    pub fn of(config: &Tree) -> Result<AddressBook, Error> {
+    pub fn from_config(config: &Tree) -> Result<AddressBook, Error> {
         let places = ListFiles::systems(config);
         let intel = if places.is_empty() { Intel::default() } else { places.load()?.0 };
         AddressBook::with(Arc::new(intel), config)
@@ -49,7 +49,7 @@ impl AddressBook {
             IpAddr::V4(ip) => (Addr::v4(ip.octets()), 4),
             IpAddr::V6(ip) => (Addr::v6(ip.octets()), 6),
         };
-        let country = self.countries.as_ref().and_then(|c| c.of(addr, version));
+        let country = self.countries.as_ref().and_then(|c| c.country_of(addr, version));
         let country = country.or_else(|| self.intel.country_of(at)).map(str::to_owned);
         let parts: Vec<String> = [system, country].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))

@@ -72,7 +72,7 @@ fn earlier(folder: &Path, is_overwriting: bool) -> Result<Option<Checkpoint>, Er
         refuse_link(path).map_err(|e| failed(path, e))?;
     }
     if !is_overwriting {
-        return Checkpoint::read(folder);
+        return Checkpoint::from_folder(folder);
     }
     clear(&path).map(|()| None).map_err(|e: io::Error| failed(&path, e))
 }
@@ -90,8 +90,8 @@ fn before(folder: &Path, earlier: Option<&Checkpoint>) -> Result<Before, Error> 
         None => Some(Before::default()),
     };
     let Some(before) = saved else { return Ok(Before::default()) };
-    let mut already_written =
-        AlreadyWritten::read(folder, before.marks).map_err(|e| Error::Output(e.to_string()))?;
+    let mut already_written = AlreadyWritten::from_folder(folder, before.marks)
+        .map_err(|e| Error::Output(e.to_string()))?;
     already_written.join(before.already_written);
     Ok(Before { already_written, ..before })
 }

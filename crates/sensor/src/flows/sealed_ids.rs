@@ -264,7 +264,7 @@ mod tests {
             };
             let policy = Policy { chunk_plain: 64, ..Policy::default() };
             let (writer, opened) =
-                Writer::open_telling(log, state, recipients, policy, NOW, &mut settle)?;
+                Writer::open_reporting(log, state, recipients, policy, NOW, &mut settle)?;
             let log = OpenedLog { log_id: writer.identity().log_id(), chunks: opened.chunks };
             let ids = SealedIds::open(self.folder, log, vec![], true, Notices::default()).unwrap();
             Ok((writer, ids))

@@ -82,7 +82,10 @@ fn work<S: Source>(
             engine.keep_rest(&mut |kept| pulse.rest(|| lock(sink).keep(kept)));
         }
     });
-    let ran = Ran { failed: done.err(), ..Ran::of(&engine, budget) };
+    let ran = Ran {
+        failed: done.err().map(|panicked| panicked.message),
+        ..Ran::from_engine(&engine, budget)
+    };
     (source, ran)
 }
 

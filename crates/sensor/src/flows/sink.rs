@@ -17,7 +17,7 @@ use gabion_outputs::already_written::AlreadyWritten;
 use gabion_outputs::idmef;
 use gabion_outputs::page::Page;
 use gabion_outputs::profile_store::{ProfileWriter, StoredProfile, Written};
-use gabion_outputs::triage::{self, Rank, Whom};
+use gabion_outputs::triage::{self, CalleeRef, Rank};
 use gabion_record::evidence::{Alert, Evidence, FindingId, Indicator, Party, Role, ThreatLevel};
 use gabion_record::limits::{self, Limit, Reached};
 use gabion_record::logs::TimeNs;
@@ -130,9 +130,9 @@ impl Found {
             host: e.profile,
             src: e.party(Role::Source).and_then(Party::ip),
             dst: callee.map(|party| match &party.what {
-                Indicator::Ip(ip) => Whom::Ip(*ip),
+                Indicator::Ip(ip) => CalleeRef::Ip(*ip),
                 Indicator::Domain(text) | Indicator::Url(text) | Indicator::Md5(text) => {
-                    Whom::of(text)
+                    CalleeRef::from_text(text)
                 }
             }),
             port: e.dst_port.unwrap_or(0),
@@ -427,7 +427,7 @@ impl Sink {
                     paged.counts(e);
                 }
             }
-            Output::Telling(e, sum) => {
+            Output::Report(e, sum) => {
                 self.found.take_finding(e);
                 if let Some(paged) = &mut self.paged {
                     paged.finding(e);

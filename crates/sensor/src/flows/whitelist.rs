@@ -34,7 +34,7 @@ pub fn load_whitelist(
     let folder = tree.text("gabion.organizations").map(str::trim).map(Path::new);
     let folder = folder.or(path.parent()).unwrap_or(Path::new(""));
     let list = |name: &str| operator_file::text(&folder.join(name), NAMED_FILE_BYTES_MAX).ok();
-    let (list, wrong) = Whitelist::read(&text, &list);
+    let (list, wrong) = Whitelist::parse(&text, &list);
     wrong.iter().for_each(|what| notices.report(&format!("whitelist: {shown}: {what}")));
     Ok(list)
 }

@@ -157,7 +157,7 @@ impl OneInput<'_> {
             if !self.checksums.is_decided() {
                 for (number, r) in (first..).zip(&frames) {
                     let f = r.frame(&bytes);
-                    self.checksums.look(number, f.link, f.data);
+                    self.checksums.check_frame(number, f.link, f.data);
                 }
             }
             let ignored_from = self.checksums.ignored_from();

@@ -14,7 +14,7 @@ pub enum Trouble {
     /// The thread that reads for all workers panicked.
     ReaderFailed,
     /// It made no progress for too long.
-    GivenUp,
+    Abandoned,
 }
 
 impl Trouble {
@@ -22,7 +22,7 @@ impl Trouble {
     pub fn is_loss(self) -> bool {
         match self {
             Trouble::Stalled | Trouble::Recovered => false,
-            Trouble::Failed | Trouble::ReaderFailed | Trouble::GivenUp => true,
+            Trouble::Failed | Trouble::ReaderFailed | Trouble::Abandoned => true,
         }
     }
 
@@ -32,7 +32,7 @@ impl Trouble {
             Trouble::Stalled => "stalled",
             Trouble::Recovered => "recovered",
             Trouble::Failed | Trouble::ReaderFailed => "failed",
-            Trouble::GivenUp => "abandoned",
+            Trouble::Abandoned => "abandoned",
         }
     }
 }
@@ -55,7 +55,7 @@ impl Incident {
         match self.kind {
             Trouble::Stalled => format!("{worker}: {kind}: {message}: waiting for it"),
             Trouble::Recovered => format!("{worker}: {kind}: {message}"),
-            Trouble::Failed | Trouble::GivenUp => {
+            Trouble::Failed | Trouble::Abandoned => {
                 format!("{worker}: {kind}: {message}: its packets are shed, report this")
             }
             Trouble::ReaderFailed => {

@@ -323,7 +323,7 @@ impl Job {
         let lines = Lines { batch, is_last_for_now: false };
         let _ = pulse.rest(|| self.out.send(lines).is_ok());
         self.slot.publish_last(&ledger);
-        (WorkerEnd::of(&worker), self.outputs.tally())
+        (WorkerEnd::from_worker(&worker), self.outputs.tally())
     }
 }
 
@@ -477,7 +477,7 @@ impl Writer<'_> {
         self.lose(n);
         self.fanout.begin_again();
         let message = format!("no progress for {} s", STALL_GRACE.as_secs());
-        self.report(watch, n, Trouble::GivenUp, message);
+        self.report(watch, n, Trouble::Abandoned, message);
     }
 
     fn lose(&mut self, n: usize) {
@@ -507,7 +507,7 @@ impl Writer<'_> {
         if self.reader_stalls.is_overdue(0) {
             self.outputs.flush_lines();
             let message = no_progress("nobody else reads");
-            self.report_thread(watch, reader::NAME.to_string(), Trouble::GivenUp, message);
+            self.report_thread(watch, reader::NAME.to_string(), Trouble::Abandoned, message);
             std::process::exit(i32::from(self.run.lost_code));
         }
     }
@@ -591,7 +591,7 @@ mod tests {
         let mut run = Run::new(&engine, &budget, &stop, Default::default());
         run.fault = fault;
         let inputs = [Input { path: capture.to_path_buf(), is_named: true }];
-        run.plan = WorkerPlan::of(workers);
+        run.plan = WorkerPlan::for_workers(workers);
         let done = run.read(&inputs, &mut outputs, &mut Unwatched).unwrap();
         let tally = &outputs.tally().alerts;
         let mut alerts: Vec<_> =
@@ -659,8 +659,8 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         assert!(started.elapsed() < Duration::from_secs(20));
         assert_eq!(ran.done.lost_workers, 1);
         ran.done.ledgers.balance().unwrap();
-        assert_eq!(kinds(&ran), [Trouble::Stalled, Trouble::GivenUp]);
-        assert!(said_in_stats(&ran, "\"workers\":{\"stalled\":1,\"given_up\":1}"));
+        assert_eq!(kinds(&ran), [Trouble::Stalled, Trouble::Abandoned]);
+        assert!(said_in_stats(&ran, "\"workers\":{\"stalled\":1,\"abandoned\":1}"));
     }
 
     /// Nobody can read in its place, but what it read before is inspected, and the run is not taken for whole.

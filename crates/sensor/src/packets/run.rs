@@ -78,12 +78,12 @@ pub(crate) struct WorkerEnd {
 }
 
 impl WorkerEnd {
-    pub(crate) fn of(worker: &Worker) -> WorkerEnd {
+    pub(crate) fn from_worker(worker: &Worker) -> WorkerEnd {
         let mut costs = RuleCosts::new(0, None, worker.costs().is_exact());
         costs.merge(worker.costs());
         WorkerEnd {
             cpu: clock::thread_cpu(),
-            stats: WorkerStats::of(worker),
+            stats: WorkerStats::from_worker(worker),
             ledgers: worker.ledgers().clone(),
             costs,
         }
@@ -116,7 +116,7 @@ impl Done {
             ("workers.recovered", Trouble::Recovered),
             ("workers.failed", Trouble::Failed),
             ("workers.reader_failed", Trouble::ReaderFailed),
-            ("workers.given_up", Trouble::GivenUp),
+            ("workers.abandoned", Trouble::Abandoned),
         ] {
             let times = self.incidents.iter().filter(|i| i.kind == kind).count() as u64;
             more.extend((times > 0).then_some((name, times)));

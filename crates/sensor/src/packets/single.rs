@@ -147,7 +147,7 @@ impl Run<'_> {
         shared.position.report_to(watching.watch);
         if watching.stalls.is_overdue(0) {
             let message = no_progress("no other worker is left");
-            watching.report(Trouble::GivenUp, message);
+            watching.report(Trouble::Abandoned, message);
             std::process::exit(i32::from(self.lost_code));
         }
     }
@@ -186,9 +186,9 @@ impl Run<'_> {
                             super::acted_fault::act(fault, 0, first);
                             inspect(&block, &mut worker, outputs, pulse, &mut outcomes);
                         });
-                        if let Err(message) = result {
+                        if let Err(panicked) = result {
                             is_lost = true;
-                            shared.failed(message);
+                            shared.failed(panicked.message);
                         }
                     }
                     // What a lost worker has not reached is lost with it.
@@ -227,11 +227,11 @@ impl Run<'_> {
         if is_lost {
             return (done, Vec::new());
         }
-        if let Err(message) = pulse.guard(|| self.finish(&mut worker, outputs, pulse)) {
-            shared.failed(message);
+        if let Err(panicked) = pulse.guard(|| self.finish(&mut worker, outputs, pulse)) {
+            shared.failed(panicked.message);
             return (done, Vec::new());
         }
-        let end = WorkerEnd::of(&worker);
+        let end = WorkerEnd::from_worker(&worker);
         done.threads.push((NAME.to_string(), end.cpu));
         (done, vec![(0, end)])
     }
@@ -243,7 +243,7 @@ impl Run<'_> {
             pulse.beat();
         }
         if !self.engine.scripts.outputs.is_empty() {
-            worker.log_stats(&stats::counters(&[&WorkerStats::of(worker)], self.engine));
+            worker.log_stats(&stats::counters(&[&WorkerStats::from_worker(worker)], self.engine));
         }
     }
 }

@@ -78,7 +78,7 @@ impl WorkerStats {
     }
 
     /// What the worker has counted so far.
-    pub(crate) fn of(w: &Worker) -> WorkerStats {
+    pub(crate) fn from_worker(w: &Worker) -> WorkerStats {
         let (flow, tcp, defrag) = w.flow_counters();
         let (decode, net) = (w.decode_counters().clone(), w.counters().clone());
         WorkerStats { decode, flow, tcp, defrag, pressure: w.memory_pressure(), net }

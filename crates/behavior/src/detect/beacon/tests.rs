@@ -3,7 +3,7 @@
 use super::*;
 use crate::limits::REGULAR_MAX;
 use crate::trial::{Flow, Trial, conn, log};
-use gabion_record::evidence::Telling;
+use gabion_record::evidence::ReportReason;
 use gabion_record::logs::{Dns, Http, Ssl};
 
 fn visits(every: impl Fn(i64) -> i64, count: i64) -> Trial {
@@ -41,13 +41,13 @@ fn each_day_of_a_beacon_is_a_finding_with_its_last_number() {
         (5..=6).contains(&counts.len()) && counts.iter().all(|n| (285..=301).contains(n)),
         "{counts:?}"
     );
-    assert_eq!(trial.of(&TYPE).len(), counts.len());
-    let ends = found.iter().filter(|e| e.why == Telling::Ended).count();
+    assert_eq!(trial.evidence_of(&TYPE).len(), counts.len());
+    let ends = found.iter().filter(|e| e.why == ReportReason::Ended).count();
     assert!(ends <= counts.len(), "{ends}");
     for (at, e) in found.iter().enumerate() {
         let before = at.checked_sub(1).map(|at| &found[at]).filter(|b| b.id == e.id);
         assert!(before.is_none_or(|b| b.measures.count < e.measures.count), "{found:?}");
-        assert!(e.why != Telling::Ended || is_last(&at), "an end in the middle: {found:?}");
+        assert!(e.why != ReportReason::Ended || is_last(&at), "an end in the middle: {found:?}");
     }
 }
 
@@ -67,7 +67,7 @@ fn what_requests_say_is_in_the_threat() {
             }
         }
         trial.end();
-        trial.of(&TYPE)[0].description().clone()
+        trial.evidence_of(&TYPE)[0].description().clone()
     };
     let said = threat("Modzilla/0.0001");
     assert!(said.contains(", signature for this end only +0.15)"), "{said}");
@@ -80,8 +80,8 @@ fn irregular_or_few_visits_are_none() {
     let mut order: Vec<i64> = (0..200).map(steps).collect();
     order.sort_unstable();
     let trial = visits(|n| order.get(n as usize).copied().unwrap_or(0), 200);
-    assert!(trial.of(&TYPE).iter().all(|e| e.level < ThreatLevel::High));
-    assert!(visits(|n| n * 3600, 15).of(&TYPE).is_empty());
+    assert!(trial.evidence_of(&TYPE).iter().all(|e| e.level < ThreatLevel::High));
+    assert!(visits(|n| n * 3600, 15).evidence_of(&TYPE).is_empty());
 }
 
 /// Ten thousand destinations and a flood to one: memory is bounded, and what is left out is counted.
@@ -144,7 +144,7 @@ fn a_beacon_without_room_says_its_last_number() {
     (0..4).for_each(|n| call(60_100 + n, 200));
     let found = trial.reported_of(&TYPE);
     let first = found.iter().filter(|e| e.description().contains(" 9.9.9.0,"));
-    let counts: Vec<_> = first.map(|e| (e.measures.count, e.why == Telling::Ended)).collect();
+    let counts: Vec<_> = first.map(|e| (e.measures.count, e.why == ReportReason::Ended)).collect();
     // Three come before it is worth a pair; those may be counted for another of the same hash.
     assert!(matches!(counts.last(), Some((97..=100, true))), "{counts:?}");
 }
@@ -222,7 +222,7 @@ fn dns_to_a_resolver_is_none() {
             trial.give(&flow);
         }
         trial.end();
-        trial.of(&TYPE).len()
+        trial.evidence_of(&TYPE).len()
     };
     assert_eq!((run(50, "dns"), run(50, "")), (0, 0));
     assert!(run(1, "dns") > 0 && run(50, "ssl") > 0);
@@ -240,7 +240,7 @@ fn polls_of_a_clock_are_none() {
             trial.give(&flow);
         }
         trial.end();
-        trial.of(&TYPE).len()
+        trial.evidence_of(&TYPE).len()
     };
     assert_eq!(run(3, "ntp"), 0);
     assert!(run(2, "ntp") > 0 && run(3, "") > 0);
@@ -257,7 +257,7 @@ fn regular_probes_of_ever_other_ports_are_no_beacon() {
             trial.give(&change(flow));
         }
         trial.end();
-        trial.of(&TYPE).len()
+        trial.evidence_of(&TYPE).len()
     };
     assert_eq!(run(|n| 2_000 + n * 7 % 500, Flow::refused), 0);
     assert!(run(|_| 443, Flow::refused) > 0);
@@ -285,7 +285,7 @@ fn polls_without_extensions_are_none() {
             trial.give(&flow);
         }
         trial.end();
-        trial.of(&TYPE).len()
+        trial.evidence_of(&TYPE).len()
     };
     assert_eq!((run(48), run(96)), (0, 0));
     assert!(run(100) > 0);
@@ -295,7 +295,7 @@ fn polls_without_extensions_are_none() {
 #[test]
 fn a_short_input_is_reported_at_its_end() {
     let trial = visits(|n| n * 3, 22);
-    let found = trial.of(&TYPE);
+    let found = trial.evidence_of(&TYPE);
     assert_eq!(found.len(), 1);
     assert!(found[0].description().contains(", 22 connections"), "{}", found[0].description());
 }

@@ -8,7 +8,7 @@ use gabion_record::logs::{SECOND, TimeNs, days};
 use serde_json::Value;
 
 /// Reads one object; `None` when it is no JSON object.
-pub(crate) fn read(bytes: &[u8]) -> Option<Object> {
+pub(crate) fn read_object(bytes: &[u8]) -> Option<Object> {
     let Ok(Value::Object(map)) = serde_json::from_slice::<Value>(bytes) else { return None };
     let text = |key: &str| map.get(key).and_then(Value::as_str);
     let is_stix = map.contains_key("spec_version") || map.contains_key("pattern");

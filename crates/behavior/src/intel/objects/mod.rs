@@ -9,7 +9,7 @@ mod content;
 use super::indicator::find;
 use crate::limits::{BLANK_MAX, OBJECT_DEPTH_MAX, OBJECT_MAX};
 #[cfg(feature = "lists-as-json")]
-pub(crate) use content::read;
+pub(crate) use content::read_object;
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::TimeNs;
@@ -147,7 +147,7 @@ pub(crate) struct Object {
 
 /// No object is read without the feature `lists-as-json`: each counts as a wrong one of its list.
 #[cfg(not(feature = "lists-as-json"))]
-pub(crate) fn read(_: &[u8]) -> Option<Object> {
+pub(crate) fn read_object(_: &[u8]) -> Option<Object> {
     None
 }
 
@@ -254,22 +254,25 @@ mod tests {
     #[test]
     fn objects_of_feeds_are_read() {
         let o =
-            read(br#"{"ip":{"v4":"198.51.100.7"},"src":{"name":"F"},"tags":{"str":"t"}}"#).unwrap();
+            read_object(br#"{"ip":{"v4":"198.51.100.7"},"src":{"name":"F"},"tags":{"str":"t"}}"#)
+                .unwrap();
         assert_eq!(
             (o.indicators[0].as_str(), o.description.as_str(), o.tags.as_str()),
             ("198.51.100.7", "F", "t")
         );
-        let o = read(br#"{"DomainAddress":"e.example","InsertDate":"2026-01-01"}"#).unwrap();
+        let o = read_object(br#"{"DomainAddress":"e.example","InsertDate":"2026-01-01"}"#).unwrap();
         assert_eq!(o.indicators, ["e.example"]);
-        let o = read(br#"{"type":"indicator","id":"indicator--1","pattern":"[domain-name:value='e.example']",
+        let o = read_object(br#"{"type":"indicator","id":"indicator--1","pattern":"[domain-name:value='e.example']",
             "pattern_type":"stix","valid_from":"2026-01-01T00:00:00Z","valid_until":"2026-02-01T00:00:00.5Z",
             "confidence":80,"labels":["c2"],"name":"E"}"#).unwrap();
         assert_eq!((o.confidence, o.from.map(TimeNs::seconds)), (Some(80), Some(1_767_225_600)));
         assert_eq!((o.until.map(TimeNs::seconds), o.tags.as_str()), (Some(1_769_904_000), "c2"));
         assert!(
-            read(br#"{"type":"identity","id":"identity--1","name":"e.example"}"#).unwrap().is_other
+            read_object(br#"{"type":"identity","id":"identity--1","name":"e.example"}"#)
+                .unwrap()
+                .is_other
         );
-        assert!(read(br#"{"revoked":true,"type":"indicator","pattern":"[domain-name:value='e.example']"}"#).unwrap().is_other);
-        assert!(read(b"[]").is_none() && read(b"{").is_none());
+        assert!(read_object(br#"{"revoked":true,"type":"indicator","pattern":"[domain-name:value='e.example']"}"#).unwrap().is_other);
+        assert!(read_object(b"[]").is_none() && read_object(b"{").is_none());
     }
 }

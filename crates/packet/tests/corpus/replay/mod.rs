@@ -8,19 +8,10 @@ use gabion_capture::Source;
 use gabion_packet::{
     DecodeConfig, DecodeCounters, Decoded, Link, PacketSet, decode, decode_ip_reassembled,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Suricata leaves out frames that are longer than an IP packet with a link header.
 const PEER_FRAME_MAX: usize = 65_604;
-
-/// The corpus, or `None` if it is absent.
-pub(crate) fn corpus() -> Option<PathBuf> {
-    let folder = std::env::var_os("GABION_CORPUS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    folder.join("captures/expected-events.tsv").is_file().then_some(folder)
-}
 
 /// Decodes every frame that Suricata would read and passes each packet on, with the bytes that its
 /// offsets count from. Returns false if the capture can't be read or its link type is unknown.

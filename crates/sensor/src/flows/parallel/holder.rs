@@ -1,7 +1,6 @@
 //! A worker: the shards it holds, what comes to it, and what it returns.
 
 use super::messages::{BATCH_BYTES, Given, LOOK, Moved, Part, Spare, SpareFound, Work, Workers};
-use gabion_behavior::Kept;
 use gabion_behavior::limits::TOGETHER;
 use gabion_behavior::stages::Ahead;
 use gabion_behavior::stages::{self, Found, Parcel};
@@ -48,7 +47,7 @@ impl Holder {
             }
             pulse.beat();
         }
-        Given::of(&self.shards)
+        Given::from_shards(&self.shards)
     }
 
     fn work(&mut self, work: Work, pulse: &Pulse) {
@@ -128,11 +127,13 @@ impl Holder {
                     next += 1;
                     let kept = self.shards.keep_rest(shard);
                     if !kept.is_empty() {
-                        self.send(next, start, Found::default(), kept, false, pulse);
+                        let part = Part::empty(self.worker, next, start);
+                        self.pass_on(Part { kept, ..part }, pulse);
                     }
                     pulse.beat();
                 }
-                self.send(next + 1, start, Found::default(), Vec::new(), true, pulse);
+                let part = Part::empty(self.worker, next + 1, start);
+                self.pass_on(Part { is_end: true, ..part }, pulse);
             }
         }
     }
@@ -159,7 +160,7 @@ impl Holder {
             && let Some(known) = self.known.get(self.worker)
         {
             known.held.store(0, Relaxed);
-            let given = Given::of(&self.shards);
+            let given = Given::from_shards(&self.shards);
             *known.given.lock().unwrap_or_else(PoisonError::into_inner) = given;
         }
     }
@@ -182,25 +183,13 @@ impl Holder {
     /// Gives what was found in a batch, and the profiles of windows that ended in it.
     fn give(&mut self, batch: u64, start: TimeNs, found: Found, pulse: &Pulse) {
         let kept = self.shards.take_kept();
-        self.send(batch, start, found, kept, false, pulse);
+        let part = Part::empty(self.worker, batch, start);
+        self.pass_on(Part { found, kept, ..part }, pulse);
     }
 
     /// Room for findings.
     fn spare_found(&self) -> Found {
         self.spare_found.take().unwrap_or_else(|| Found::with_room(self.room))
-    }
-
-    fn send(
-        &self,
-        batch: u64,
-        start: TimeNs,
-        found: Found,
-        kept: Vec<Kept>,
-        is_end: bool,
-        pulse: &Pulse,
-    ) {
-        let part = Part::empty(self.worker, batch, start);
-        self.pass_on(Part { found, kept, is_end, ..part }, pulse);
     }
 
     /// Gives a part, and with it which limits were reached up to there.

@@ -200,7 +200,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    pub(super) fn of(shards: &Shards) -> Given {
+    pub(super) fn from_shards(shards: &Shards) -> Given {
         Given { counts: shards.counts(), sources: shards.ledger(), used: shards.weight() }
     }
 }

@@ -491,7 +491,7 @@ mod tests {
                 if said.is_empty() {
                     // The fault comes with the second of some thirty batches.
                     let after = started.elapsed().as_secs_f64();
-                    println!("{kind:?}: said {after:.2} s after the run began");
+                    println!("{kind:?}: reported {after:.2} s after the run began");
                 }
                 said.push(line);
             });

@@ -328,7 +328,7 @@ pub(super) fn read<S: Source>(mut source: S, mut reader: Reader, pulse: &Pulse) 
     source.run(&mut |seen| {
         match seen {
             Seen::Records(records) => {
-                reader.front.prefetch(records.iter().map(Ahead::of));
+                reader.front.prefetch(records.iter().map(Ahead::from_record));
                 records.iter().for_each(|r| reader.record(r, pulse));
             }
             Seen::Lists(intel) => reader.set_intel(&intel, pulse),

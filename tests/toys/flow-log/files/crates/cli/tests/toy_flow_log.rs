@@ -19,7 +19,9 @@ fn a_format_of_flow_logs_works_from_end_to_end() {
     std::fs::write(&path, log).unwrap();
     let out = folder.path().join("out");
     let shown = out.display().to_string();
-    for more in [&["--overwrite", "-l", &shown][..], &["--overwrite", "-l", &shown, "--kind", "brief"]] {
+    for more in
+        [&["--overwrite", "-l", &shown][..], &["--overwrite", "-l", &shown, "--kind", "brief"]]
+    {
         let ran = gabion(more, &path);
         assert!(ran.status.success(), "{ran:?}");
         let alerts = std::fs::read_to_string(out.join("alerts.json")).unwrap();

@@ -54,7 +54,7 @@ mod tests {
     fn found(second: i64, dst: &str, bytes: u64) -> usize {
         let mut trial = Trial::new();
         trial.give(&conn(second, "10.0.0.1", dst, 443).sending(bytes));
-        trial.of(&TYPE).len()
+        trial.evidence_of(&TYPE).len()
     }
 
     #[test]

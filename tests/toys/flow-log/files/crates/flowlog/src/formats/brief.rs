@@ -10,8 +10,7 @@ use gabion_record::saved;
 use gabion_record::saved::Saved;
 
 /// Names of columns, at their numbers.
-const NAMES: [&str; 8] =
-    ["begin", "seconds", "from", "to", "port", "protocol", "sent", "received"];
+const NAMES: [&str; 8] = ["begin", "seconds", "from", "to", "port", "protocol", "sent", "received"];
 
 /// The format: the places of the columns.
 #[derive(Clone, Debug, PartialEq, Eq)]

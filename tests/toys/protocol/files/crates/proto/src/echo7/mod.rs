@@ -24,7 +24,7 @@ pub struct Echo7Tx {
 }
 
 impl Message for Echo7Tx {
-    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<Echo7Tx, Refused> {
+    fn parse_datagram(id: u64, direction: Direction, bytes: &[u8]) -> Result<Echo7Tx, Refused> {
         let mut events = EventList::default();
         if bytes.len() > TEXT_BYTES_MAX {
             events.set(event::LONG_TEXT);

@@ -81,7 +81,7 @@ fn run(records: &[Vec<u8>], settings: &Settings, bytes: usize, cuts: &[usize]) -
 fn said(finding: Output<'_>, said: &mut Vec<String>) {
     said.push(match finding {
         Output::Evidence(e, sum) => format!("{sum} {e:?}"),
-        Output::Telling(e, sum) => format!("reported {sum} {e:?}"),
+        Output::Report(e, sum) => format!("reported {sum} {e:?}"),
         Output::Alert(a) => format!("{a:?}"),
     });
 }
@@ -154,7 +154,7 @@ fn all_together() -> Vec<Vec<u8>> {
 fn listed() -> Settings {
     let list = "\"IoCType\",\"IoCValue\",\"Direction\",\"IgnoreType\"\n\
         domain,a.example,both,alerts\nip,1.2.3.7,dst,both\n";
-    let whitelist = Arc::new(Whitelist::read(list, &|_| None).0);
+    let whitelist = Arc::new(Whitelist::parse(list, &|_| None).0);
     Settings { whitelist, ..settings() }
 }
 

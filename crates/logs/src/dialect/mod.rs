@@ -1,12 +1,15 @@
-//! The one table of dialects: over which sockets logs come, and what is spoken there. A dialect more is its file with a
-//! [`Session`], and one row here; the number and the name under which its records stand in a sealed log are its row in
-//! `seal::record`, without which nothing here compiles.
+//! The one table of dialects: over which sockets logs come, and what is spoken there. A new dialect is a file here with
+//! its [`Session`], and one row of the table; the number and the name that its records have in a sealed log are its row
+//! in `seal::record`, without which the table does not compile.
+
+pub mod relp;
+pub mod slog_tcp;
 
 use crate::framing::SyslogSession;
-use crate::relp::RelpServer;
 use crate::session::{Session, SessionSettings};
-use crate::slog_tcp::SlogSession;
 use gabion_seal::record::Transport;
+use relp::RelpServer;
+use slog_tcp::SlogSession;
 
 /// What kind of socket a dialect is spoken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,6 +140,12 @@ impl Dialect {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.transport.name()
+    }
+
+    /// Whether its messages are syslog's, one a message, as a reader of the log parses them.
+    #[must_use]
+    pub fn is_syslog(transport: Transport) -> bool {
+        ALL.iter().any(|dialect| dialect.transport == transport && !dialect.is_enveloped)
     }
 
     /// Begins a session; `None` where it is spoken over datagrams.
