@@ -1,4 +1,4 @@
-//! The program's own command line. `gabion suricata` reads its own, as Suricata does.
+//! The program's own command line. `gabion suricata` and `gabion falco` read their own, as those programs do.
 
 use crate::values;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -65,6 +65,13 @@ pub(crate) enum Verb {
     #[command(disable_help_flag = true)]
     Suricata {
         /// See `gabion suricata --help`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Answer as Falco does: its rules over system calls, its configuration, its exit codes
+    #[command(disable_help_flag = true)]
+    Falco {
+        /// See `gabion falco --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },

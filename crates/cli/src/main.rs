@@ -1,7 +1,7 @@
 //! # gabion: the program
 //!
 //! Wires the rooms together: command lines and configurations in, captures through the engine,
-//! findings to outputs. Called as `suricata` it answers to that program's command line.
+//! findings to outputs. Called as `suricata` or `falco` it answers to that program's command line.
 #![forbid(unsafe_code)]
 
 /// Standard error, where a message that can't be written is lost: the macro of the standard library panics
@@ -21,6 +21,7 @@ mod configuration;
 mod existing;
 mod exit;
 mod guard;
+mod falco;
 #[allow(dead_code, reason = "tests alone read the whole table")]
 mod limits;
 mod listen;
@@ -49,10 +50,16 @@ fn main() {
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     let name = args.first().map(std::path::Path::new).and_then(|p| p.file_name());
     // Each door with its own exit code for results that could not be written.
-    let (code, failed) = if name.is_some_and(|n| n == "suricata") {
+    let is = |door: &str| name.is_some_and(|n| n == door);
+    let named = |door: &str| args.get(1).is_some_and(|a| a == door);
+    let (code, failed) = if is("suricata") {
         (suricata::run(&args[1..]), 1)
-    } else if args.get(1).is_some_and(|a| a == "suricata") {
+    } else if is("falco") {
+        (falco::run(&args[1..]), 1)
+    } else if named("suricata") {
         (suricata::run(&args[2..]), 1)
+    } else if named("falco") {
+        (falco::run(&args[2..]), 1)
     } else {
         (commands::run(&args).into(), exit::Exit::Environment.code())
     };

@@ -2,9 +2,10 @@
 
 mod made;
 
-use gabion_condition::format::{Format, OutputValue};
+use gabion_condition::format::Format;
 use gabion_condition::limits::{OUTPUT_VALUE_BYTES_MAX, reached};
 use gabion_record::fields::Scratch;
+use gabion_record::syscall::AlertValue;
 use made::{Made, MadeEvent};
 
 fn text(template: &str, event: &MadeEvent) -> String {
@@ -46,11 +47,11 @@ fn fields_of_json_keep_their_types() {
     format.values(&event, &mut Scratch::new(), &mut fields);
     let values: Vec<_> = fields.into_iter().map(|field| (field.name, field.value)).collect();
     let expected = [
-        ("proc.name", OutputValue::Text(b"cat".to_vec())),
-        ("fd.num", OutputValue::Signed(-1)),
-        ("evt.is_open_read", OutputValue::Bool(true)),
-        ("evt.time", OutputValue::Unsigned(1_470_327_477_881_785_348)),
-        ("proc.tty", OutputValue::Absent),
+        ("proc.name", AlertValue::Text(b"cat".to_vec())),
+        ("fd.num", AlertValue::Signed(-1)),
+        ("evt.is_open_read", AlertValue::Bool(true)),
+        ("evt.time", AlertValue::Unsigned(1_470_327_477_881_785_348)),
+        ("proc.tty", AlertValue::Absent),
     ];
     assert_eq!(values, expected.map(|(name, value)| (name.to_string(), value)));
 }

@@ -31,7 +31,7 @@ pub mod triage;
 pub use already_written::AlreadyWritten;
 pub use error::{OutputError, SettingError};
 pub use event_counts::{AlertSeen, AlertTally, EventCounts, HostAlerts};
-pub use kinds::{fast, finding_files, guard_events, packet_log};
+pub use kinds::{falco, fast, finding_files, guard_events, packet_log};
 pub use line_file::{LineFile, dated};
 pub use output::{
     Destination, FlowRecordHead, Format, GuardRecord, Output, Piece, PieceKind, Pieces, Record,

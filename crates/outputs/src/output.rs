@@ -13,6 +13,7 @@ use gabion_record::evidence::{Alert, Evidence, FindingId};
 use gabion_record::json::Later;
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::TimeNs;
+use gabion_record::syscall::SyscallAlert;
 use gabion_record::{Direction, Tree};
 use std::path::Path;
 
@@ -57,6 +58,8 @@ pub enum Record<'a> {
     HostAlert(&'a HostAlertRecord<'a>),
     /// An event of the guard.
     Guard(&'a GuardRecord<'a>),
+    /// An alert of a rule about a system call.
+    SyscallAlert(&'a SyscallAlert<'a>),
 }
 
 /// The `stats` object of a run, as JSON.
@@ -290,6 +293,30 @@ impl Output {
     /// An output out of its halves.
     pub fn new(format: impl Format + 'static, to: impl Destination + 'static) -> Output {
         Output { format: Box::new(format), to: Box::new(to) }
+    }
+
+    /// Writes a record, in a run with one thread of outputs.
+    pub fn take(&mut self, record: &Record<'_>) {
+        struct Direct<'a>(&'a mut dyn Destination);
+        impl Pieces for Direct<'_> {
+            fn put(&mut self, piece: Piece<'_>) {
+                self.0.write(&piece);
+            }
+        }
+        self.format.take(record, &mut Direct(self.to.as_mut()));
+    }
+
+    /// Writes what is buffered.
+    ///
+    /// # Errors
+    /// What could not be written, now or before.
+    pub fn flush(&mut self) -> Result<(), OutputError> {
+        self.to.flush()
+    }
+
+    /// Opens files by their names again, after a program has rotated logs.
+    pub fn reopen(&mut self) {
+        self.to.reopen();
     }
 }
 

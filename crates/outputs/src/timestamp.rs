@@ -23,6 +23,13 @@ struct Second {
     zone_len: u8,
 }
 
+/// Seconds by which local time is ahead of UTC at this time, in nanoseconds since 1970.
+pub fn utc_offset_s(ts_ns: u64) -> i32 {
+    let second = i64::try_from(ts_ns / 1_000_000_000).unwrap_or_default();
+    let at = Timestamp::from_second(second).unwrap_or_default();
+    TimeZone::system().to_offset(at).seconds()
+}
+
 /// Formats event times. One per output, not shared.
 #[derive(Debug, Clone)]
 pub struct Stamp {

@@ -31,6 +31,7 @@ pub mod packed;
 mod packet_source;
 pub mod saved;
 mod stream_event;
+pub mod syscall;
 pub mod thousands;
 mod tx_report;
 

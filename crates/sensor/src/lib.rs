@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod falco;
 mod flows;
 mod guard;
 pub mod limits;

@@ -88,4 +88,20 @@ limits! { "sensor";
     /// Charts of such pairs, those with the most flows.
     pub const CHARTED_PAIRS_MAX: usize = 12,
         Spares("further pairs stand in the tables");
+
+    /// Bytes for threads and descriptors of system calls: 262,144 threads, the most that Falco keeps, with their texts.
+    pub const SYSCALL_STATE_BYTES: u64 = 512 << 20,
+        Counts("the threads, as `evicted` by the table of threads");
+
+    /// Causes for which alerts could not be written that are reported at the end of a run.
+    pub const OUTPUT_FAULTS_KEPT: usize = 16,
+        Spares("further causes are not listed");
+
+    /// Bytes of a request to the listener for health and metrics.
+    pub const WEB_REQUEST_BYTES_MAX: usize = 8 << 10,
+        Refuses("the request");
+
+    /// Seconds that the listener waits for a client.
+    pub const WEB_WAIT_S: u64 = 5,
+        Refuses("the request");
 }

@@ -39,6 +39,7 @@ mod configuration;
 mod countries;
 mod error;
 mod eve_options;
+pub mod falco;
 pub mod limits;
 mod messages;
 mod named_rules;

@@ -48,4 +48,8 @@ limits! { "settings";
     /// Nesting of nodes in a configuration.
     pub const NODE_DEPTH_MAX: usize = 128,
         Refuses("the configuration");
+
+    /// Items of a list that an option such as `-o list[9]=x` may make: more than any list of a configuration has.
+    pub const OVERRIDE_INDEX_MAX: usize = 4096,
+        Refuses("the option");
 }

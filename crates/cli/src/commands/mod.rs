@@ -48,6 +48,9 @@ pub(crate) fn run(args: &[OsString]) -> u8 {
         Verb::Listen(o) => crate::listen::run(&o),
         Verb::Log { verb } => return crate::log::run(&verb),
         Verb::Send(o) => crate::send::run(&o),
+        Verb::Falco { arguments } => {
+            return u8::try_from(crate::falco::run(&arguments)).unwrap_or(1);
+        }
         Verb::Suricata { arguments } => {
             return u8::try_from(crate::suricata::run(&arguments)).unwrap_or(1);
         }

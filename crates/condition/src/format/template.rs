@@ -1,10 +1,10 @@
 //! Templates such as `file=%fd.name parent=%proc.pname`.
 
 use crate::compile::{Applied, Fault, Texts, collect_texts, collect_value};
-use crate::format::{OutputField, OutputValue};
 use crate::lang;
 use crate::limits::{FORMAT_WIDTH_MAX, OUTPUT_VALUE_BYTES_MAX, reached};
 use gabion_record::fields::{Fields, Kind, Scratch, Value, ids};
+use gabion_record::syscall::{AlertField, AlertValue};
 use thiserror::Error;
 
 /// Text for a value that is absent.
@@ -143,12 +143,12 @@ impl Format {
     }
 
     /// Appends the values of the fields with their types, each field once.
-    pub fn values(&self, fields: &dyn Fields, scratch: &mut Scratch, out: &mut Vec<OutputField>) {
+    pub fn values(&self, fields: &dyn Fields, scratch: &mut Scratch, out: &mut Vec<AlertField>) {
         for part in &self.parts {
             let Part::Field { applied, name, .. } = part else { continue };
             if out.iter().all(|field| field.name != *name) {
                 let value = output_value(applied, fields, scratch);
-                out.push(OutputField { name: name.clone(), value });
+                out.push(AlertField { name: name.clone(), value });
             }
         }
     }
@@ -200,36 +200,34 @@ fn printable(b: u8) -> u8 {
     if (0x20..0x7f).contains(&b) { b } else { b'.' }
 }
 
-fn output_value(applied: &Applied, fields: &dyn Fields, scratch: &mut Scratch) -> OutputValue {
+fn output_value(applied: &Applied, fields: &dyn Fields, scratch: &mut Scratch) -> AlertValue {
     if let Applied::Field(id, argument) = applied {
         // Falco writes the time of an event as a number whatever its format.
         if matches!(*id, ids::EVT_TIME | ids::EVT_TIME_ISO8601 | ids::EVT_DATETIME) {
-            return OutputValue::Unsigned(fields.event_time());
+            return AlertValue::Unsigned(fields.event_time());
         }
         return match fields.field(*id, argument.borrow(), scratch) {
-            Ok(Value::Unsigned(n) | Value::Time(n) | Value::Duration(n)) => {
-                OutputValue::Unsigned(n)
-            }
-            Ok(Value::Signed(n)) => OutputValue::Signed(n),
-            Ok(Value::Float(n)) => OutputValue::Float(n),
-            Ok(Value::Bool(b)) => OutputValue::Bool(b),
-            Ok(Value::Port(port)) => OutputValue::Unsigned(port.into()),
+            Ok(Value::Unsigned(n) | Value::Time(n) | Value::Duration(n)) => AlertValue::Unsigned(n),
+            Ok(Value::Signed(n)) => AlertValue::Signed(n),
+            Ok(Value::Float(n)) => AlertValue::Float(n),
+            Ok(Value::Bool(b)) => AlertValue::Bool(b),
+            Ok(Value::Port(port)) => AlertValue::Unsigned(port.into()),
             Ok(_) => {
                 let mut text = Vec::new();
                 write_value(applied, fields, scratch, &mut text);
-                OutputValue::Text(text)
+                AlertValue::Text(text)
             }
-            Err(_) => OutputValue::Absent,
+            Err(_) => AlertValue::Absent,
         };
     }
     let mut texts = Texts::default();
     if collect_texts(applied, fields, scratch, &mut texts).is_err() {
-        return OutputValue::Absent;
+        return AlertValue::Absent;
     }
     let text = texts.iter().collect::<Vec<_>>().join(&b","[..]);
     if applied.kind() == Kind::Unsigned(64) {
         let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
-        return number.map_or(OutputValue::Absent, OutputValue::Unsigned);
+        return number.map_or(AlertValue::Absent, AlertValue::Unsigned);
     }
-    OutputValue::Text(text)
+    AlertValue::Text(text)
 }

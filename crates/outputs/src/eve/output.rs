@@ -84,7 +84,8 @@ impl Format for EveFormat {
             | Record::Certificates(_)
             | Record::Evidence(_)
             | Record::HostAlert(_)
-            | Record::Guard(_) => None,
+            | Record::Guard(_)
+            | Record::SyscallAlert(_) => None,
         };
         match line {
             Some(line) => {
@@ -159,7 +160,8 @@ impl Format for CountedEve {
             | Record::Certificates(_)
             | Record::Evidence(_)
             | Record::HostAlert(_)
-            | Record::Guard(_) => false,
+            | Record::Guard(_)
+            | Record::SyscallAlert(_) => false,
         }
     }
 

@@ -2,6 +2,7 @@
 //! behaviour. A further output is a file of its own and a row here.
 
 mod certificate_store;
+pub mod falco;
 pub mod fast;
 mod file_store;
 pub mod finding_files;

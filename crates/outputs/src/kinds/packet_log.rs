@@ -307,7 +307,8 @@ impl Format for PacketLog {
             | Record::Stats(..)
             | Record::Evidence(_)
             | Record::HostAlert(_)
-            | Record::Guard(_) => {}
+            | Record::Guard(_)
+            | Record::SyscallAlert(_) => {}
         }
         false
     }

@@ -1,0 +1,224 @@
+//! The front door for people who come from Falco: its command line, its configuration, its exit codes (0 good, 1 bad).
+
+mod options;
+
+use crate::standard_output;
+use gabion_runtime::Signals;
+use gabion_sensor::falco::{
+    FalcoEnd, FalcoRun, LoadedFalcoRules, NO_RULES, event_list, field_list, help_text,
+    ignored_calls, load_falco_rules, page_size_text, rule_paths, support_json, validate_rule_files,
+    version_json, version_text,
+};
+use gabion_settings::falco::{
+    EngineKind, FalcoSettings, apply_override, load_falco_configuration, read_falco_settings,
+};
+use options::Options;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The configuration that Falco reads when none is named.
+const INSTALLED: &str = "/etc/falco/falco.yaml";
+
+/// What plugins are: their fields are a part of the program.
+const CONTAINER_PLUGIN: &str = "Name: container\nDescription: the fields of containers and pods, built in\n\
+                                Contact: part of this program\nVersion: 0.7.1\nCapabilities:\n  - Field Extraction\n";
+
+/// Runs with these arguments (without the program's name) and gives the exit code.
+pub(crate) fn run(args: &[OsString]) -> i32 {
+    match try_run(args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("Error: {error}");
+            1
+        }
+    }
+}
+
+fn try_run(args: &[OsString]) -> Result<i32, String> {
+    let options = options::parse(args)?;
+    if options.help {
+        standard_output::text(help_text());
+        return Ok(0);
+    }
+    let mut settings = settings_of(&options)?;
+    if let Some(code) = show(&options, &settings, args) {
+        return Ok(code);
+    }
+    for note in options.notes.iter().chain(&settings.unsupported) {
+        eprintln!("Warning: {note}");
+    }
+    if !options.validate.is_empty() {
+        return validate(&options, &settings);
+    }
+    let mut loaded = load(&options, &settings)?;
+    if options.describe_all || options.describe_rule.is_some() {
+        return describe(&options, &settings, &loaded);
+    }
+    let signals = Signals::install().map_err(|error| error.to_string())?;
+    if let Some(path) = &options.pid_file {
+        let text = format!("{}\n", std::process::id());
+        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    loop {
+        let (code, end) = one_run(&options, &settings, &loaded, &signals);
+        if end != FalcoEnd::Restart {
+            return Ok(code);
+        }
+        log(&settings, "SIGHUP received, restarting...");
+        // A file that has become wrong leaves the rules as they are.
+        match settings_of(&options).and_then(|new| Ok((load(&options, &new)?, new))) {
+            Ok((rules, new)) => (loaded, settings) = (rules, new),
+            Err(error) => log(&settings, &format!("the new files are not used: {error}")),
+        }
+    }
+}
+
+fn settings_of(options: &Options) -> Result<FalcoSettings, String> {
+    let installed = Path::new(INSTALLED);
+    let path = match &options.config {
+        Some(path) => Some(path.as_path()),
+        None => installed.is_file().then_some(installed),
+    };
+    let mut config = load_falco_configuration(path).map_err(|fault| fault.to_string())?;
+    for option in &options.overrides {
+        apply_override(&mut config, option).map_err(|fault| fault.to_string())?;
+    }
+    let mut settings = read_falco_settings(&config).map_err(|fault| fault.to_string())?;
+    if !options.rules.is_empty() {
+        settings.rules_files.clone_from(&options.rules);
+    }
+    if let Some(text) = &options.print {
+        settings.add_output(text);
+    }
+    Ok(settings)
+}
+
+/// Options that print something and end.
+fn show(options: &Options, settings: &FalcoSettings, args: &[OsString]) -> Option<i32> {
+    let text = if options.version {
+        if settings.is_json { version_json() + "\n" } else { version_text() }
+    } else if options.page_size {
+        page_size_text()
+    } else if options.support {
+        let line: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        support_json(settings, &line.join(" ")) + "\n"
+    } else if options.ignored_events {
+        ignored_calls()
+    } else if options.list.is_some() {
+        field_list(options.format, options.names_only)
+    } else if options.list_events {
+        event_list(options.format)
+    } else if options.list_plugins {
+        format!("1 Plugins Loaded:\n\n{CONTAINER_PLUGIN}\n")
+    } else if let Some(name) = &options.plugin_info {
+        if name != "container" {
+            eprintln!(
+                "Error: no plugin named {name}: plugins are not loaded; the fields of container are built in"
+            );
+            return Some(1);
+        }
+        CONTAINER_PLUGIN.to_string()
+    } else if options.config_schema || options.rule_schema {
+        eprintln!("Error: this program has no JSON schemas: -V checks rule files");
+        return Some(1);
+    } else {
+        return None;
+    };
+    standard_output::text(text);
+    Some(0)
+}
+
+fn validate(options: &Options, settings: &FalcoSettings) -> Result<i32, String> {
+    let loaded = validate_rule_files(&options.validate).map_err(unreadable)?;
+    standard_output::text(loaded.report(settings.is_json, options.verbose));
+    Ok(if loaded.is_successful() { 0 } else { 1 })
+}
+
+fn unreadable((path, error): (PathBuf, std::io::Error)) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// Loads the rules, with a line for each file that is wrong or has warnings.
+fn load(options: &Options, settings: &FalcoSettings) -> Result<LoadedFalcoRules, String> {
+    if settings.rules_files.is_empty() {
+        return Err(NO_RULES.to_string());
+    }
+    let paths = rule_paths(&settings.rules_files).map_err(unreadable)?;
+    if paths.is_empty() {
+        return Err(NO_RULES.to_string());
+    }
+    let loaded = load_falco_rules(&paths, settings).map_err(unreadable)?;
+    for line in loaded.check(options.verbose)? {
+        log(settings, &line);
+    }
+    Ok(loaded)
+}
+
+fn describe(
+    options: &Options,
+    settings: &FalcoSettings,
+    loaded: &LoadedFalcoRules,
+) -> Result<i32, String> {
+    let name = options.describe_rule.as_deref();
+    let text = loaded.describe(name, settings.is_json);
+    standard_output::line(
+        text.ok_or_else(|| format!("no rule named {}", name.unwrap_or_default()))?,
+    );
+    Ok(0)
+}
+
+fn one_run(
+    options: &Options,
+    settings: &FalcoSettings,
+    loaded: &LoadedFalcoRules,
+    signals: &Signals,
+) -> (i32, FalcoEnd) {
+    log(settings, &format!("Loaded {} rules", loaded.rules.enabled()));
+    if options.dry_run {
+        return (0, FalcoEnd::Done);
+    }
+    let mut files = rule_paths(&settings.rules_files).unwrap_or_default();
+    files.extend(options.config.clone());
+    let hostname = std::env::var("FALCO_HOSTNAME")
+        .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    let run = FalcoRun {
+        settings,
+        rules: &loaded.rules,
+        files,
+        hostname,
+        seconds: options.seconds,
+        container_stand_in: false,
+        signals,
+        log: &mut |line| log(settings, line),
+    };
+    let done = run.run();
+    for line in done.faults.iter().chain(&done.notes) {
+        eprintln!("Warning: {line}");
+    }
+    if done.end != FalcoEnd::Restart {
+        if settings.engine != EngineKind::None || done.events > 0 {
+            standard_output::text(&done.statistics);
+        }
+        eprint_text(&done.drops);
+    }
+    match &done.end {
+        FalcoEnd::Failed(why) => {
+            eprintln!("Error: {why}");
+            (1, done.end)
+        }
+        FalcoEnd::Done | FalcoEnd::Restart => (0, done.end),
+    }
+}
+
+fn eprint_text(text: &str) {
+    if !text.is_empty() {
+        eprintln!("{}", text.trim_end());
+    }
+}
+
+/// A line of the program's log.
+fn log(settings: &FalcoSettings, line: &str) {
+    if settings.log_to_stderr {
+        eprintln!("{line}");
+    }
+}

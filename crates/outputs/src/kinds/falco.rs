@@ -1,0 +1,269 @@
+//! Falco's alerts about system calls, as lines of text or of JSON: `falco.log` and `falco.json`, and whatever else
+//! `falco.yaml` sends them to.
+
+use crate::output::{Destination, Format, Output, Piece, Pieces, Record};
+use gabion_record::eve::Wants;
+use gabion_record::json::Json;
+use gabion_record::syscall::{AlertField, AlertValue, SyscallAlert};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// How the time of an alert is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// `HH:MM:SS.nnnnnnnnn` in local time, this number of seconds east of UTC.
+    Local(i32),
+    /// `2016-08-04T16:17:57.881781397+0000`.
+    Iso8601,
+}
+
+impl Clock {
+    /// The field that stands for this time in `output_fields`.
+    pub const fn field(self) -> &'static str {
+        match self {
+            Clock::Local(_) => "evt.time",
+            Clock::Iso8601 => "evt.time.iso8601",
+        }
+    }
+
+    /// Writes a time in nanoseconds since 1970.
+    fn write(self, time_ns: u64, out: &mut String) {
+        let (seconds, fraction) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+        match self {
+            Clock::Local(offset) => {
+                let day = (seconds as i64).saturating_add(offset.into()).rem_euclid(86_400);
+                let (h, m, s) = (day / 3_600, day / 60 % 60, day % 60);
+                let _ = write!(out, "{h:02}:{m:02}:{s:02}.{fraction:09}");
+            }
+            Clock::Iso8601 => {
+                write_date(seconds, out);
+                let _ = write!(out, ".{fraction:09}+0000");
+            }
+        }
+    }
+}
+
+/// Writes `2016-08-04T16:17:57` in UTC, by the algorithm for days of the proleptic Gregorian calendar.
+fn write_date(seconds: u64, out: &mut String) {
+    let days = (seconds / 86_400) as i64 + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let rest = seconds % 86_400;
+    let (h, m, s) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    let _ = write!(out, "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}");
+}
+
+/// How alerts are written.
+#[derive(Clone, Debug)]
+pub struct FalcoStyle {
+    /// As JSON, not as text.
+    pub is_json: bool,
+    /// The host.
+    pub hostname: Arc<str>,
+    /// How the time is written.
+    pub clock: Clock,
+    /// Whether JSON has `output`.
+    pub has_output: bool,
+    /// Whether JSON has `message`.
+    pub has_message: bool,
+    /// Whether JSON has `output_fields`.
+    pub has_fields: bool,
+    /// Whether JSON has `tags`.
+    pub has_tags: bool,
+}
+
+/// Alerts in Falco's form into a destination.
+pub fn output(style: FalcoStyle, to: impl Destination + 'static) -> Output {
+    Output::new(FalcoFormat { style, line: Vec::new() }, to)
+}
+
+/// Writes each alert as one line.
+struct FalcoFormat {
+    style: FalcoStyle,
+    line: Vec<u8>,
+}
+
+impl Format for FalcoFormat {
+    fn wants(&self) -> Wants {
+        Wants { alerts: true, ..Wants::default() }
+    }
+
+    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+        let Record::SyscallAlert(alert) = record else { return false };
+        self.line.clear();
+        let line = if self.style.is_json {
+            self.style.alert_json(alert)
+        } else {
+            self.style.alert_text(alert)
+        };
+        self.line.extend_from_slice(line.as_bytes());
+        self.line.push(b'\n');
+        to.put(Piece::line(&self.line));
+        true
+    }
+
+    fn clone_for_worker(&self) -> Box<dyn Format> {
+        Box::new(FalcoFormat { style: self.style.clone(), line: Vec::new() })
+    }
+}
+
+impl FalcoStyle {
+    /// The alert as one line of text, without line end. Control characters are escaped as in JSON, so that the name of a
+    /// file can't make a second line.
+    pub fn alert_text(&self, alert: &SyscallAlert<'_>) -> String {
+        let mut out = String::with_capacity(alert.message.len() + 64);
+        self.clock.write(alert.time_ns, &mut out);
+        out.push_str(": ");
+        out.push_str(alert.priority);
+        out.push(' ');
+        for c in String::from_utf8_lossy(alert.message).chars() {
+            match c {
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                '\u{8}' => out.push_str("\\b"),
+                '\u{c}' => out.push_str("\\f"),
+                c if c.is_control() => {
+                    let _ = write!(out, "\\u{:04x}", c as u32);
+                }
+                c => out.push(c),
+            }
+        }
+        out
+    }
+
+    /// The alert as one line of JSON, without line end; its keys are sorted.
+    pub fn alert_json(&self, alert: &SyscallAlert<'_>) -> String {
+        let mut json = Json::with_capacity(512);
+        json.open();
+        json.field("hostname", self.hostname.as_ref());
+        if self.has_message {
+            json.field("message", lossy(alert.message));
+        }
+        if self.has_output {
+            let mut prefix = String::new();
+            self.clock.write(alert.time_ns, &mut prefix);
+            let message = String::from_utf8_lossy(alert.message);
+            json.field("output", format!("{prefix}: {} {message}", alert.priority));
+        }
+        if self.has_fields {
+            json.open_key("output_fields");
+            let time = AlertField {
+                name: self.clock.field().to_string(),
+                value: AlertValue::Unsigned(alert.time_ns),
+            };
+            let is_own =
+                alert.source == "internal" || alert.fields.iter().any(|f| f.name == time.name);
+            let mut fields: Vec<&AlertField> = alert.fields.iter().collect();
+            // The time in the line's beginning is a field of the template like those of the rule.
+            fields.extend((!is_own).then_some(&time));
+            fields.sort_by(|a, b| a.name.cmp(&b.name));
+            fields.into_iter().for_each(|field| write_field(field, &mut json));
+            json.close();
+        }
+        json.field("priority", alert.priority);
+        json.field("rule", alert.rule);
+        json.field("source", alert.source);
+        if self.has_tags {
+            let mut tags: Vec<&String> = alert.tags.iter().collect();
+            tags.sort();
+            tags.dedup();
+            json.open_array_key("tags");
+            tags.into_iter().for_each(|tag| json.item(tag));
+            json.close_array();
+        }
+        let mut time = String::new();
+        write_date(alert.time_ns / 1_000_000_000, &mut time);
+        let _ = write!(time, ".{:09}Z", alert.time_ns % 1_000_000_000);
+        json.field("time", &time);
+        json.close();
+        let mut line = json.into_line();
+        line.truncate(line.trim_end_matches('\n').len());
+        line
+    }
+}
+
+fn write_field(field: &AlertField, json: &mut Json) {
+    match &field.value {
+        AlertValue::Text(text) => json.field(&field.name, lossy(text)),
+        AlertValue::Unsigned(n) => json.number(&field.name, *n),
+        AlertValue::Signed(n) => json.number(&field.name, *n),
+        AlertValue::Float(n) => json.float(&field.name, *n),
+        AlertValue::Bool(b) => json.boolean(&field.name, *b),
+        AlertValue::Absent => json.raw(&field.name, b"null"),
+    }
+}
+
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn style(clock: Clock) -> FalcoStyle {
+        FalcoStyle {
+            is_json: true,
+            hostname: "host".into(),
+            clock,
+            has_output: true,
+            has_message: false,
+            has_fields: true,
+            has_tags: true,
+        }
+    }
+
+    fn alert<'a>(message: &'a [u8], fields: &'a [AlertField]) -> SyscallAlert<'a> {
+        SyscallAlert {
+            time_ns: 1_470_327_477_881_785_348,
+            priority: "Warning",
+            rule: "open_from_cat",
+            source: "syscall",
+            tags: &[],
+            message,
+            fields,
+        }
+    }
+
+    /// The expected lines have the form of `single_rule_with_cat_write.txt` and `.json` of Falco's tests.
+    #[test]
+    fn alerts_are_written_as_falco_writes_them() {
+        let text = style(Clock::Iso8601).alert_text(&alert(b"An open was seen (command=cat)", &[]));
+        assert_eq!(
+            text,
+            "2016-08-04T16:17:57.881785348+0000: Warning An open was seen (command=cat)"
+        );
+        let text = style(Clock::Local(7_200)).alert_text(&alert(b"a\nb\xff", &[]));
+        assert_eq!(text, "18:17:57.881785348: Warning a\\nb\u{fffd}");
+        let fields = [AlertField { name: "proc.tty".into(), value: AlertValue::Absent }];
+        let json = style(Clock::Iso8601).alert_json(&alert(b"m", &fields));
+        assert_eq!(
+            json,
+            "{\"hostname\":\"host\",\"output\":\"2016-08-04T16:17:57.881785348+0000: Warning m\",\
+             \"output_fields\":{\"evt.time.iso8601\":1470327477881785348,\"proc.tty\":null},\
+             \"priority\":\"Warning\",\"rule\":\"open_from_cat\",\"source\":\"syscall\",\"tags\":[],\
+             \"time\":\"2016-08-04T16:17:57.881785348Z\"}"
+        );
+    }
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        let date = |seconds| {
+            let mut out = String::new();
+            write_date(seconds, &mut out);
+            out
+        };
+        assert_eq!(date(0), "1970-01-01T00:00:00");
+        assert_eq!(date(951_782_399), "2000-02-28T23:59:59");
+        assert_eq!(date(951_782_400), "2000-02-29T00:00:00");
+        assert_eq!(date(4_107_542_400), "2100-03-01T00:00:00");
+    }
+}

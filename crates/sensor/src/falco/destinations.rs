@@ -1,0 +1,192 @@
+//! Where alerts go: standard output, files, programs and syslog.
+
+use gabion_outputs::{Destination, Output, OutputError, Piece, falco};
+use gabion_settings::falco::{FalcoSettings, FileOutput, ProgramOutput};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+/// The outputs that the settings switch on, in Falco's order.
+pub(super) fn open_outputs(settings: &FalcoSettings, style: &falco::FalcoStyle) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    if settings.to_stdout {
+        outputs.push(falco::output(style.clone(), StandardOutput::default()));
+    }
+    if settings.to_syslog {
+        // Messages of syslog are lines of text, unless the alerts are JSON; it adds the time itself.
+        outputs.push(falco::output(style.clone(), Syslog::default()));
+    }
+    if let Some(file) = &settings.file {
+        outputs.push(falco::output(
+            style.clone(),
+            AlertFile { settings: file.clone(), open: None, fault: None },
+        ));
+    }
+    if let Some(program) = &settings.program {
+        let to = Program { settings: program.clone(), running: None, fault: None };
+        outputs.push(falco::output(style.clone(), to));
+    }
+    outputs
+}
+
+fn fault_of(path: PathBuf, error: io::Error) -> OutputError {
+    OutputError::NotWritable { path, source: Arc::new(error) }
+}
+
+/// A failure is reported once, when the output is flushed.
+fn reported(fault: &mut Option<OutputError>) -> Result<(), OutputError> {
+    fault.take().map_or(Ok(()), Err)
+}
+
+#[derive(Default)]
+struct StandardOutput {
+    fault: Option<OutputError>,
+}
+
+impl Destination for StandardOutput {
+    fn write(&mut self, piece: &Piece<'_>) {
+        let mut rest = piece.bytes;
+        while !rest.is_empty() {
+            match gabion_runtime::output::write_stdout(rest) {
+                Ok(0) => break,
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) => {
+                    self.fault = Some(fault_of("standard output".into(), error));
+                    break;
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), OutputError> {
+        reported(&mut self.fault)
+    }
+}
+
+struct AlertFile {
+    settings: FileOutput,
+    open: Option<File>,
+    fault: Option<OutputError>,
+}
+
+impl AlertFile {
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.open.is_none() {
+            let file = File::options().append(true).create(true).open(&self.settings.path)?;
+            self.open = Some(file);
+        }
+        if let Some(file) = &mut self.open {
+            file.write_all(bytes)?;
+        }
+        if !self.settings.keep_alive {
+            self.open = None;
+        }
+        Ok(())
+    }
+}
+
+impl Destination for AlertFile {
+    fn write(&mut self, piece: &Piece<'_>) {
+        if let Err(error) = self.try_write(piece.bytes) {
+            self.open = None;
+            self.fault = Some(fault_of(self.settings.path.clone(), error));
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), OutputError> {
+        reported(&mut self.fault)
+    }
+
+    fn reopen(&mut self) {
+        self.open = None;
+    }
+}
+
+/// A program that reads alerts from its standard input. One that has ended is started again with the next alert.
+struct Program {
+    settings: ProgramOutput,
+    running: Option<Child>,
+    fault: Option<OutputError>,
+}
+
+impl Program {
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.running.is_none() {
+            let mut command = Command::new("/bin/sh");
+            command.arg("-c").arg(&self.settings.command).stdin(Stdio::piped());
+            self.running = Some(command.spawn()?);
+        }
+        let input = self.running.as_mut().and_then(|child| child.stdin.as_mut());
+        let result = input.map_or(Ok(()), |input| input.write_all(bytes));
+        if !self.settings.keep_alive || result.is_err() {
+            self.end();
+        }
+        result
+    }
+
+    /// Closes the program's input and waits for its end, so that lines of two programs do not mix.
+    fn end(&mut self) {
+        if let Some(mut child) = self.running.take() {
+            drop(child.stdin.take());
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Destination for Program {
+    fn write(&mut self, piece: &Piece<'_>) {
+        if let Err(error) = self.try_write(piece.bytes) {
+            self.fault = Some(fault_of(self.settings.command.clone().into(), error));
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), OutputError> {
+        reported(&mut self.fault)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The system's log, by the socket that all systems have.
+#[derive(Default)]
+struct Syslog {
+    socket: Option<UnixDatagram>,
+    fault: Option<OutputError>,
+}
+
+const SYSLOG: &str = "/dev/log";
+
+impl Syslog {
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.socket.is_none() {
+            let socket = UnixDatagram::unbound()?;
+            socket.connect(SYSLOG)?;
+            socket.set_nonblocking(true)?;
+            self.socket = Some(socket);
+        }
+        // Facility user, severity notice (RFC 3164).
+        let mut message = b"<13>falco: ".to_vec();
+        message.extend_from_slice(bytes.strip_suffix(b"\n").unwrap_or(bytes));
+        self.socket.as_ref().map_or(Ok(0), |socket| socket.send(&message)).map(|_| ())
+    }
+}
+
+impl Destination for Syslog {
+    fn write(&mut self, piece: &Piece<'_>) {
+        if let Err(error) = self.try_write(piece.bytes) {
+            self.socket = None;
+            self.fault = Some(fault_of(SYSLOG.into(), error));
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), OutputError> {
+        reported(&mut self.fault)
+    }
+}

@@ -1,0 +1,18 @@
+//! Runs of Falco's rules over system calls: from a capture file or the kernel through the state of threads and the rules
+//! to the outputs that `falco.yaml` names.
+
+mod alerts;
+mod destinations;
+mod drops;
+mod listing;
+mod rules;
+mod run;
+mod watch;
+mod web;
+
+pub use listing::{
+    ListFormat, event_list, field_list, help_text, ignored_calls, page_size_text, support_json,
+    version_json, version_text,
+};
+pub use rules::{LoadedFalcoRules, NO_RULES, load_falco_rules, rule_paths, validate_rule_files};
+pub use run::{FalcoDone, FalcoEnd, FalcoRun};

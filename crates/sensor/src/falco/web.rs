@@ -1,0 +1,107 @@
+//! The listener for health, versions and metrics: one thread, GET only, small requests, short waits.
+
+use super::listing::version_json;
+use crate::limits::{WEB_REQUEST_BYTES_MAX, WEB_WAIT_S};
+use gabion_settings::falco::WebSettings;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What the listener shows of the run.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) events: AtomicU64,
+    pub(super) alerts: AtomicU64,
+    pub(super) dropped: AtomicU64,
+    pub(super) rules: AtomicU64,
+}
+
+/// A listener that ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct Web {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Web {
+    pub(super) fn start(settings: &WebSettings, shown: Arc<Shown>) -> io::Result<Web> {
+        let listener = TcpListener::bind((settings.address.as_str(), settings.port))?;
+        listener.set_nonblocking(true)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (settings, flag) = (settings.clone(), stop.clone());
+        let thread =
+            std::thread::Builder::new().name("webserver".to_string()).spawn(move || {
+                while !flag.load(Relaxed) {
+                    match listener.accept() {
+                        Ok((stream, _)) => {
+                            // A client that goes away takes nothing with it.
+                            let _ = answer(stream, &settings, &shown);
+                        }
+                        Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                    }
+                }
+            })?;
+        Ok(Web { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(mut stream: TcpStream, settings: &WebSettings, shown: &Shown) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(Duration::from_secs(WEB_WAIT_S)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(WEB_WAIT_S)))?;
+    let mut request = vec![0; WEB_REQUEST_BYTES_MAX];
+    let mut len = 0;
+    while !request.get(..len).unwrap_or_default().windows(4).any(|end| end == b"\r\n\r\n") {
+        let Some(space) = request.get_mut(len..).filter(|space| !space.is_empty()) else { break };
+        match stream.read(space)? {
+            0 => break,
+            n => len += n,
+        }
+    }
+    let text = String::from_utf8_lossy(request.get(..len).unwrap_or_default());
+    let path = text.strip_prefix("GET ").and_then(|rest| rest.split([' ', '?']).next());
+    let (status, kind, body) = match path {
+        Some(path) if path == settings.health_path => {
+            ("200 OK", "application/json", "{\"status\": \"ok\"}".to_string())
+        }
+        Some("/versions") => ("200 OK", "application/json", version_json()),
+        Some("/metrics") if settings.has_metrics => {
+            ("200 OK", "text/plain; version=0.0.4; charset=utf-8", exposition(shown))
+        }
+        Some(_) => ("404 Not Found", "text/plain", "not found\n".to_string()),
+        None => ("405 Method Not Allowed", "text/plain", "only GET\n".to_string()),
+    };
+    let len = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+/// The metrics in Prometheus' text form, under Falco's names.
+fn exposition(shown: &Shown) -> String {
+    let mut out = String::new();
+    let counters = [
+        ("falcosecurity_falco_rules_matches_total", "alerts of all rules", &shown.alerts),
+        ("falcosecurity_scap_n_evts_total", "events that were processed", &shown.events),
+        ("falcosecurity_scap_n_drops_total", "events that were dropped", &shown.dropped),
+        ("falcosecurity_falco_rules_loaded_total", "rules that are tried", &shown.rules),
+    ];
+    for (name, help, value) in counters {
+        let value = value.load(Relaxed);
+        out.push_str(&format!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n"));
+    }
+    out
+}

@@ -1,0 +1,159 @@
+//! Falco's configuration: `falco.yaml` with the files it names and the options of the command line over it, as plain
+//! settings of a run.
+
+mod overrides;
+mod read;
+
+pub use overrides::{BadOverride, apply_override};
+pub use read::{ConfigFault, load_falco_configuration, read_falco_settings};
+
+use gabion_condition::rules::{AppendOutput, Matching, Priority, Selection};
+use std::path::PathBuf;
+
+/// Where events come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineKind {
+    /// The kernel, by BPF programs. Falco's kinds `modern_ebpf` and `kmod` both mean it.
+    Live,
+    /// A scap file.
+    Replay(PathBuf),
+    /// Nowhere: rules are loaded and the program waits.
+    None,
+}
+
+/// A file that alerts go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOutput {
+    /// Its path.
+    pub path: PathBuf,
+    /// Whether it stays open between alerts.
+    pub keep_alive: bool,
+}
+
+/// A program that alerts go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramOutput {
+    /// What the shell runs.
+    pub command: String,
+    /// Whether it is started once for all alerts.
+    pub keep_alive: bool,
+}
+
+/// What is done when events were dropped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DropSettings {
+    /// The share of dropped events from which on something is done.
+    pub threshold: f64,
+    /// What is done.
+    pub actions: Vec<DropAction>,
+    /// Actions a second, on average.
+    pub rate: f64,
+    /// Actions in a row.
+    pub max_burst: f64,
+    /// Every second counts as one with drops, for tests.
+    pub simulate: bool,
+}
+
+/// One thing that is done when events were dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropAction {
+    /// Nothing.
+    Ignore,
+    /// A line in the log.
+    Log,
+    /// An alert.
+    Alert,
+    /// The end of the program.
+    Exit,
+}
+
+/// The listener for health and metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebSettings {
+    /// The address that it listens on.
+    pub address: String,
+    /// The port.
+    pub port: u16,
+    /// The path that answers whether the program is well.
+    pub health_path: String,
+    /// Whether metrics are served.
+    pub has_metrics: bool,
+}
+
+/// Metrics as alerts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricSettings {
+    /// Seconds between two of them.
+    pub interval_s: u64,
+    /// As an alert.
+    pub as_rule: bool,
+    /// Into a file.
+    pub file: Option<PathBuf>,
+}
+
+/// Everything that a run of the rules over system calls takes from the configuration.
+#[derive(Clone, Debug)]
+pub struct FalcoSettings {
+    /// Files and folders of rules.
+    pub rules_files: Vec<String>,
+    /// Rules to switch on or off, in order.
+    pub selections: Vec<Selection>,
+    /// Where events come from.
+    pub engine: EngineKind,
+    /// Times as ISO 8601 in UTC.
+    pub is_iso_8601: bool,
+    /// Rules that are less urgent are not loaded.
+    pub priority: Priority,
+    /// Alerts, and answers such as those of `--version`, as JSON.
+    pub is_json: bool,
+    /// JSON has `output`.
+    pub has_output: bool,
+    /// JSON has `message`.
+    pub has_message: bool,
+    /// JSON has `output_fields`.
+    pub has_fields: bool,
+    /// JSON has `tags`.
+    pub has_tags: bool,
+    /// Which of the matching rules give an alert.
+    pub matching: Matching,
+    /// Additions to the outputs of rules.
+    pub append_output: Vec<AppendOutput>,
+    /// Alerts go to standard output.
+    pub to_stdout: bool,
+    /// Alerts go to syslog.
+    pub to_syslog: bool,
+    /// Alerts go to a file.
+    pub file: Option<FileOutput>,
+    /// Alerts go to a program.
+    pub program: Option<ProgramOutput>,
+    /// The listener for health and metrics, if it is on.
+    pub web: Option<WebSettings>,
+    /// Metrics as alerts, if they are on.
+    pub metrics: Option<MetricSettings>,
+    /// Log lines go to standard error.
+    pub log_to_stderr: bool,
+    /// Drops of events.
+    pub drops: DropSettings,
+    /// Files are watched, and read again when they change.
+    pub watches_files: bool,
+    /// Most threads in the table of threads.
+    pub thread_table_size: usize,
+    /// All calls, not only those that rules and state need.
+    pub all_calls: bool,
+    /// Keys of the configuration that ask for something that does not exist here, each with what it asks for.
+    pub unsupported: Vec<String>,
+}
+
+impl FalcoSettings {
+    /// Adds to the outputs of all rules, as `-p` does: the fields of containers or of pods by their short names, else the
+    /// text itself.
+    pub fn add_output(&mut self, text: &str) {
+        const CONTAINER: &str = "container_id=%container.id container_name=%container.name";
+        let extra_output = match text {
+            "c" | "container" => CONTAINER.to_string(),
+            "k" | "kubernetes" => format!("{CONTAINER} k8s_ns=%k8s.ns.name k8s_pod=%k8s.pod.name"),
+            text => text.to_string(),
+        };
+        self.append_output.push(AppendOutput { extra_output, ..AppendOutput::default() });
+    }
+}
