@@ -144,13 +144,13 @@ impl FalcoRun<'_> {
             Ok(reader) => reader,
             Err(error) => return failed(error.to_string()),
         };
-        let budget = || Budget::standalone("syscall state", SYSCALL_STATE_BYTES);
+        let budget = Budget::standalone("syscall state", SYSCALL_STATE_BYTES);
         let options = Options {
             threads_max: self.settings.thread_table_size,
             container_stand_in: self.container_stand_in,
-            utc_offset_s: 0,
+            ..Options::default()
         };
-        let mut state = State::new(options, budget());
+        let mut state = State::new(options, budget);
         let mut merger = Merger::new();
         let (mut first_ns, mut sections) = (None, 0);
         loop {
@@ -163,7 +163,7 @@ impl FalcoRun<'_> {
                 Item::Section { .. } => {
                     sections += 1;
                     if sections > 1 {
-                        state.clear(budget());
+                        state.clear();
                     }
                 }
                 Item::Machine(machine) => state.set_hostname(&machine.hostname),
