@@ -80,5 +80,14 @@ else
     "$binaries/flows" --binary "$binaries/gabion" --floors "$floors/flows.tsv"
 fi
 
+if [ ! -d "$corpus/falco-testing" ]; then
+  skip "conformance: Falco's tests" "no $corpus/falco-testing (set GABION_CORPUS)"
+else
+  check "build of the program and the runner" \
+    cargo build --locked --package gabion --package gabion-conformance
+  check "conformance: Falco's tests, not below the floor" \
+    "$binaries/falco-testing" --binary "$binaries/gabion" --list-failures --floor "$floors/falco.txt"
+fi
+
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" = 0 ]

@@ -125,9 +125,4 @@ impl Alerts {
             }
         }
     }
-
-    /// Opens files by their names again.
-    pub(super) fn reopen(&mut self) {
-        self.outputs.iter_mut().for_each(Output::reopen);
-    }
 }

@@ -41,7 +41,8 @@ impl Drops {
             (self.next_ns, self.filled_ns) = (now_ns.saturating_add(SECOND_NS), now_ns);
             return None;
         }
-        if now_ns < self.next_ns {
+        // Exactly a second later is too early, as in Falco.
+        if now_ns <= self.next_ns {
             return None;
         }
         self.next_ns = now_ns.saturating_add(SECOND_NS);
@@ -92,7 +93,7 @@ mod tests {
     fn actions_are_bounded_by_the_bucket() {
         let mut drops = drops(true);
         let asked =
-            (0..10).filter(|n| drops.check((n + 1) * SECOND_NS, n * 5, 0).is_some()).count();
+            (0..10).filter(|n| drops.check((n + 1) * (SECOND_NS + 1), n * 5, 0).is_some()).count();
         assert_eq!((asked, drops.detected, drops.acted), (2, 9, 2));
     }
 
@@ -100,7 +101,7 @@ mod tests {
     fn nothing_is_asked_for_below_the_threshold() {
         let mut drops = drops(false);
         assert_eq!(drops.check(SECOND_NS, 0, 0), None);
-        assert_eq!(drops.check(2 * SECOND_NS, 100, 5), None);
-        assert_eq!(drops.check(3 * SECOND_NS, 200, 55).map(|asked| asked.dropped), Some(50));
+        assert_eq!(drops.check(2 * SECOND_NS + 1, 100, 5), None);
+        assert_eq!(drops.check(3 * SECOND_NS + 2, 200, 55).map(|asked| asked.dropped), Some(50));
     }
 }

@@ -36,16 +36,16 @@ fn version(key: &str) -> &'static str {
 /// Versions as text, in Falco's form.
 pub fn version_text() -> String {
     format!(
-        "Falco version: {} (gabion {})\nLibs version:  {}\nPlugin API:    {}\nEngine:        {}\nDriver:\n  \
-         API version:    {}\n  Schema version: {}\n  Default driver: {}\n",
+        "Falco version: {}\nLibs version:  {}\nPlugin API:    {}\nEngine:        {}\nDriver:\n  \
+         API version:    {}\n  Schema version: {}\n  Default driver: {}\nServed by:     gabion {}\n",
         version("falco_version"),
-        env!("CARGO_PKG_VERSION"),
         version("libs_version"),
         version("plugin_api_version"),
         version("engine_version_semver"),
         version("driver_api_version"),
         version("driver_schema_version"),
         version("default_driver_version"),
+        env!("CARGO_PKG_VERSION"),
     )
 }
 
