@@ -178,3 +178,25 @@ fn differences(wanted: &Value, found: &Value) -> Vec<String> {
     }
     differing
 }
+
+/// The nine older files name no `evt.dir` once they are migrated, load, and warn of it no more.
+#[test]
+fn migrated_files_name_no_direction() {
+    let test = "migrated_files_name_no_direction";
+    let Some(folder) = corpus::corpus(test, "falco-rules") else { return };
+    let expected = std::fs::read_to_string(folder.join("expected-load.tsv")).unwrap();
+    let files = expected.lines().filter_map(|line| line.split('\t').next());
+    let mut migrated_files = 0;
+    for file in files.filter(|file| file.contains('/')) {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let migrated = gabion_condition::migrate_rules(&text);
+        assert_eq!(migrated.left, Vec::<usize>::new(), "{file}");
+        assert_eq!(migrated.text.lines().count(), text.lines().count(), "{file}");
+        let mut loader = Loader::new(Settings::default());
+        let result = loader.load(file, &migrated.text);
+        assert!(result.is_successful(), "{file}: {:?}", result.errors);
+        assert!(result.warnings.iter().all(|w| !w.message.contains("evt.dir")), "{file}");
+        migrated_files += 1;
+    }
+    assert_eq!(migrated_files, 9);
+}

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+pub mod condition;
 pub mod config;
 pub mod engine;
 pub mod feed;
@@ -57,6 +58,10 @@ pub fn targets() -> Vec<Target> {
     let mut all = vec![
         target("capture_filter", 1 << 13, filter::compile, filter::seeds),
         target("capture_read", 1 << 16, capture::read, Seeds::captures),
+        target("condition_filter", 1 << 12, condition::condition, condition::condition_seeds),
+        target("condition_format", 1 << 11, condition::format, condition::format_seeds),
+        target("condition_rules", 1 << 13, condition::rules, condition::rule_seeds),
+        target("config_falco", 1 << 12, condition::configuration, condition::configuration_seeds),
         target("config_yaml", 1 << 15, config::yaml, config::seeds),
         target("flow_fragments", 1 << 13, flow::fragments, flow::fragment_seeds),
         target("flow_streams", 1 << 13, flow::streams, flow::stream_seeds),

@@ -6,8 +6,8 @@ use crate::standard_output;
 use gabion_runtime::Signals;
 use gabion_sensor::falco::{
     FalcoEnd, FalcoRun, LoadedFalcoRules, NO_RULES, event_list, field_list, help_text,
-    ignored_calls, load_falco_rules, page_size_text, rule_paths, support_json, validate_rule_files,
-    version_json, version_text,
+    ignored_calls, load_falco_rules, migrate_rule_file, page_size_text, rule_paths, support_json,
+    validate_rule_files, version_json, version_text,
 };
 use gabion_settings::falco::{
     EngineKind, FalcoSettings, apply_override, load_falco_configuration, read_falco_settings,
@@ -35,6 +35,9 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
 }
 
 fn try_run(args: &[OsString]) -> Result<i32, String> {
+    if args.first().is_some_and(|arg| arg == "migrate-rules") {
+        return migrate(&args[1..]);
+    }
     let options = options::parse(args)?;
     if options.help {
         standard_output::text(help_text());
@@ -71,6 +74,22 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
             Err(error) => log(&settings, &format!("the new files are not used: {error}")),
         }
     }
+}
+
+/// Rewrites rules that name enter events.
+fn migrate(files: &[OsString]) -> Result<i32, String> {
+    if files.is_empty() {
+        return Err("migrate-rules: name rule files".to_string());
+    }
+    let mut is_done = true;
+    for file in files {
+        let path = Path::new(file);
+        let fault = |error| format!("{}: {error}", path.display());
+        let (report, is_whole) = migrate_rule_file(path).map_err(fault)?;
+        standard_output::text(report);
+        is_done &= is_whole;
+    }
+    Ok(if is_done { 0 } else { 1 })
 }
 
 fn settings_of(options: &Options) -> Result<FalcoSettings, String> {
@@ -148,7 +167,10 @@ fn load(options: &Options, settings: &FalcoSettings) -> Result<LoadedFalcoRules,
         return Err(NO_RULES.to_string());
     }
     let loaded = load_falco_rules(&paths, settings).map_err(unreadable)?;
-    for line in loaded.check(options.verbose)? {
+    if let Some(fault) = loaded.fault() {
+        return Err(fault);
+    }
+    for line in loaded.warnings(options.verbose) {
         log(settings, &line);
     }
     Ok(loaded)

@@ -5,6 +5,7 @@ mod alerts;
 mod destinations;
 mod drops;
 mod listing;
+mod migrate;
 mod rules;
 mod run;
 mod watch;
@@ -14,5 +15,6 @@ pub use listing::{
     ListFormat, event_list, field_list, help_text, ignored_calls, page_size_text, support_json,
     version_json, version_text,
 };
+pub use migrate::migrate_rule_file;
 pub use rules::{LoadedFalcoRules, NO_RULES, load_falco_rules, rule_paths, validate_rule_files};
 pub use run::{FalcoDone, FalcoEnd, FalcoRun};

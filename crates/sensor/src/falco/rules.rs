@@ -56,21 +56,16 @@ impl LoadedFalcoRules {
         }
     }
 
-    /// The lines of files with warnings, for the log. The first file that can't be used is an error.
-    ///
-    /// # Errors
-    /// What is wrong with that file.
-    pub fn check(&self, is_verbose: bool) -> Result<Vec<String>, String> {
-        let mut lines = Vec::new();
-        for result in &self.results {
-            if !result.is_successful() {
-                return Err(result.text(true));
-            }
-            if !result.warnings.is_empty() {
-                lines.push(result.text(is_verbose));
-            }
-        }
-        Ok(lines)
+    /// What is wrong with the first file that can't be used, if there is one.
+    pub fn fault(&self) -> Option<String> {
+        let result = self.results.iter().find(|result| !result.is_successful())?;
+        Some(result.text(true))
+    }
+
+    /// What is reported of files with warnings.
+    pub fn warnings(&self, is_verbose: bool) -> Vec<String> {
+        let results = self.results.iter().filter(|result| !result.warnings.is_empty());
+        results.map(|result| result.text(is_verbose)).collect()
     }
 }
 

@@ -152,7 +152,7 @@ impl FalcoRun<'_> {
         };
         let mut state = State::new(options, budget);
         let mut merger = Merger::new();
-        let (mut first_ns, mut sections) = (None, 0);
+        let mut first_ns = None;
         loop {
             let item = match reader.next_item() {
                 Ok(Some(item)) => item,
@@ -160,17 +160,6 @@ impl FalcoRun<'_> {
                 Err(error) => return failed(error.to_string()),
             };
             match item {
-                Item::Section { .. } => {
-                    sections += 1;
-                    if sections > 1 {
-                        state.clear();
-                    }
-                }
-                Item::Machine(machine) => state.set_hostname(&machine.hostname),
-                Item::Process(entry) => state.add_process(&entry),
-                Item::Fd(entry) => state.add_fd(&entry),
-                Item::Interface(entry) => state.add_interface(&entry),
-                Item::User(entry) => state.add_account(&entry),
                 Item::Event(event) => {
                     let Some(event) = merger.merge(event) else { continue };
                     state.apply(&event);
@@ -187,6 +176,7 @@ impl FalcoRun<'_> {
                         break;
                     }
                 }
+                item => state.add(item),
             }
         }
         let ledger = &merger.counts().ledger;

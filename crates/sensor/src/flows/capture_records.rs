@@ -63,7 +63,8 @@ impl Format for FlowRecords {
             | NetRecord::Stats(..)
             | NetRecord::Evidence(_)
             | NetRecord::HostAlert(_)
-            | NetRecord::Guard(_) => false,
+            | NetRecord::Guard(_)
+            | NetRecord::SyscallAlert(_) => false,
         }
     }
 
