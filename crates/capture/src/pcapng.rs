@@ -20,12 +20,18 @@ const PACKET: u32 = 2;
 const SIMPLE: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED: u32 = 6;
+/// The machine's description in a scap file, which has the same first block as pcapng and no packets.
+const SCAP_MACHINE: u32 = 0x201;
 
 const OPT_END: u16 = 0;
 const OPT_TSRESOL: u16 = 9;
 const OPT_TSOFFSET: u16 = 14;
 const OPT_IFDROP: u16 = 5;
 const OPT_OSDROP: u16 = 7;
+
+/// Why a scap file is not read as pcapng.
+const NO_PACKETS: &str =
+    "it holds system calls (scap) and no packets: name it alone, or see gabion events";
 
 /// Type and length before the body, and the length after it.
 const HEAD: usize = 8;
@@ -123,6 +129,7 @@ impl Pcapng {
                 Err(why) => return Step::BadEnd(why),
             },
             STATISTICS => self.statistics(body).map(|()| None),
+            SCAP_MACHINE if self.interfaces.is_empty() => return Step::BadEnd(NO_PACKETS),
             _ => Ok(None),
         };
         match read {

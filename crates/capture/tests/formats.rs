@@ -274,6 +274,27 @@ fn pcapng_blocks_interfaces_and_sections() {
     );
 }
 
+/// A scap file of system calls begins as pcapng does. Without this its blocks would be skipped, and the capture would be
+/// complete with 0 packets.
+#[test]
+fn a_scap_file_is_no_capture_of_packets() {
+    let mut b = Bytes::new(Order::Little);
+    b.section().block(0x201, &|b| {
+        b.raw(&[0; 180]);
+    });
+    let (frames, source) = read(&b.out);
+    assert!(frames.is_empty());
+    assert!(source.notes()[0].text.contains("system calls (scap)"), "{:?}", source.notes());
+    assert!(!source.ledger().is_complete(), "{}", source.ledger());
+    // After an interface the block is one of pcapng, which local use may have.
+    let mut b = Bytes::new(Order::Little);
+    b.section().interface(1, 0, &[]).block(0x201, &|b| {
+        b.raw(&[0; 180]);
+    });
+    let (_, source) = read(&b.out);
+    assert!(source.notes().is_empty() && source.ledger().is_complete());
+}
+
 #[test]
 fn pcapng_statistics_report_drops() {
     let mut b = Bytes::new(Order::Little);

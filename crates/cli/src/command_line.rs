@@ -49,6 +49,10 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: crate::guard::GuardVerb,
     },
+    /// Print the events of a capture of system calls (scap), as sysdig does
+    Events(crate::commands::scap::EventsOptions),
+    /// Rewrite a capture of system calls (scap) of any age with exit events alone
+    Convert(crate::commands::scap::ConvertOptions),
     /// Check memory limits, kills and losses of a sensor, and advise what to change; exit code 1 when there
     /// is something to change
     Doctor(crate::commands::doctor::DoctorOptions),

@@ -78,6 +78,8 @@ impl From<gabion_sensor::Error> for Fault {
         let text = e.to_string();
         match e {
             Error::NoInput { .. }
+            | Error::Scap { .. }
+            | Error::ScapAndOther { .. }
             | Error::UnreadableFolder { .. }
             | Error::UnreadableLogs { .. }
             | Error::EmptyFolder { .. }
@@ -88,7 +90,10 @@ impl From<gabion_sensor::Error> for Fault {
             | Error::Checkpoint { .. }
             | Error::UnreadableRecording { .. }
             | Error::Recording { .. } => Fault::input(text),
-            Error::CaptureAndLog { .. } | Error::NamedTwice { .. } => Fault::usage(text),
+            Error::CaptureAndLog { .. }
+            | Error::NamedTwice { .. }
+            | Error::Filter(_)
+            | Error::Format(_) => Fault::usage(text),
             Error::Folder(_) => {
                 Fault::environment(format!("{text}: choose another folder with -l"))
             }

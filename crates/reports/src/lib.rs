@@ -24,6 +24,7 @@
 //!   page about a run.
 //! * Findings that a run left in its folder: [`FindingList`], [`HostReport`], [`MutePreview`].
 //! * Rules: [`RuleCheck`], [`RuleList`], [`rule_load_lines`], [`rule_cost_table`].
+//! * Captures of system calls: [`ScapReport`].
 //! * Memory and losses of a sensor: [`HealthReport`].
 #![forbid(unsafe_code)]
 
@@ -45,6 +46,7 @@ mod rule_costs;
 mod rule_list;
 mod rule_load;
 mod run_tables;
+mod scap_files;
 
 pub use doctor::HealthReport;
 pub use error::Error;
@@ -62,3 +64,4 @@ pub use rule_costs::{
 pub use rule_list::RuleList;
 pub use rule_load::{LoadDetail, rule_load_lines};
 pub use run_tables::RUN_FILE;
+pub use scap_files::ScapReport;

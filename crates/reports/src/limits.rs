@@ -18,4 +18,8 @@ limits! { "reports";
     /// Files of which nothing was used that are named.
     pub const UNUSED_NAMED_MAX: usize = 8,
         Spares("the number of the others is printed");
+
+    /// Names of calls in the text about a capture of system calls; its JSON has all of them.
+    pub const CALLS_SHOWN_MAX: usize = 15,
+        Spares("the number of the others is printed");
 }

@@ -15,6 +15,26 @@ pub enum Error {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// An input is no scap file that can be read.
+    #[error("{}: {source}: name a capture of system calls (scap)", .path.display())]
+    Scap {
+        /// The input.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: gabion_scap::Error,
+    },
+    /// A capture of system calls is named together with something else.
+    #[error("{} is a capture of system calls: read it alone", .path.display())]
+    ScapAndOther {
+        /// The capture.
+        path: PathBuf,
+    },
+    /// A filter of events is wrong.
+    #[error("filter: {0}: write a condition of Falco's rules, such as proc.name=cat")]
+    Filter(#[source] gabion_condition::compile::FilterError),
+    /// A template of lines is wrong.
+    #[error("format: {0}: write fields of Falco's rules, such as %proc.name")]
+    Format(#[source] gabion_condition::format::FormatError),
     /// A folder of captures can't be listed.
     #[error("{}: {source}: name a folder that can be read", .path.display())]
     UnreadableFolder {

@@ -46,6 +46,7 @@ pub mod limits;
 mod notices;
 mod packets;
 mod sealed_findings;
+pub mod syscalls;
 
 pub use error::Error;
 pub use flows::{

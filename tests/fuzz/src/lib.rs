@@ -28,6 +28,7 @@ pub mod packet;
 pub mod proto;
 pub mod rule_files;
 pub mod rules;
+pub mod scap;
 pub mod script;
 pub mod seal;
 pub mod seeds;
@@ -85,6 +86,9 @@ pub fn targets() -> Vec<Target> {
         target("packet_decode", 1 << 11, packet::decode, packet::seeds),
         target("rules_files", 1 << 13, rule_files::files, rule_files::seeds),
         target("rules_parse", 1 << 13, rules::parse, rules::seeds),
+        target("scap_events", 1 << 11, scap::events, scap::scripts),
+        target("scap_read", 1 << 14, scap::read, scap::files),
+        target("scap_rewrite", 1 << 14, scap::rewrite, scap::files),
         target("seal_checkpoint", 1 << 14, seal::checkpoint, seal::checkpoint_seeds),
         target("seal_chunk", 1 << 12, seal::chunk, seal::chunk_seeds),
         target("seal_slog_file", 1 << 13, seal::slog_file, seal::slog_file_seeds),

@@ -5,6 +5,7 @@ pub(crate) mod read;
 mod rules;
 mod rules_cost;
 mod rules_test;
+pub(crate) mod scap;
 mod with_rules;
 
 use crate::arguments;
@@ -44,6 +45,8 @@ pub(crate) fn run(args: &[OsString]) -> u8 {
         Verb::Behavior { verb: BehaviorVerb::List(o) } => crate::behavior::list::run(&o),
         Verb::Behavior { verb: BehaviorVerb::Mute(o) } => crate::behavior::mute::run(&o),
         Verb::Guard { verb } => crate::guard::run(&verb),
+        Verb::Events(o) => scap::events(&o),
+        Verb::Convert(o) => scap::convert(&o),
         Verb::Doctor(o) => doctor::run(&o),
         Verb::Listen(o) => crate::listen::run(&o),
         Verb::Log { verb } => return crate::log::run(&verb),

@@ -76,6 +76,9 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         let said = "nothing can alert without rules: add --rules FILE, or --behavior to find what hosts do";
         return Err(Fault::usage(format!("--fail-on: {said}")));
     }
+    if super::scap::are_inputs(&o.inputs)? {
+        return super::scap::read(o);
+    }
     if o.behavior {
         return match behavior::run(o)? {
             Started::Flows(exit) => Ok(exit),

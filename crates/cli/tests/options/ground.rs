@@ -24,7 +24,7 @@ impl Ground {
         ]);
         for name in [
             "run", "keys", "log", "anchors", "proof", "vkey", "new", "garbage", "empty", "folder",
-            "missing", "fifo", "out", "cwd", "cert", "certkey",
+            "missing", "fifo", "out", "cwd", "cert", "certkey", "scap",
         ] {
             names.insert(name, at(name));
         }
@@ -33,6 +33,11 @@ impl Ground {
         std::fs::write(at("garbage"), b"\x00\xff\x01 nothing that is known \xfe\n".repeat(9))
             .unwrap();
         std::fs::write(at("empty"), "").unwrap();
+        // A capture of system calls without events: the header of its section.
+        let mut scap = b"\x0a\x0d\x0d\x0a\x1c\0\0\0\x4d\x3c\x2b\x1a\x01\0\x02\0".to_vec();
+        scap.extend([0xff; 8]);
+        scap.extend([0x1c, 0, 0, 0]);
+        std::fs::write(at("scap"), scap).unwrap();
         for folder in ["folder", "out", "cwd"] {
             std::fs::create_dir(at(folder)).unwrap();
         }

@@ -30,6 +30,8 @@ const BASES: &[(&str, &str)] = &[
     ("behavior show", "OUTDIR=$run --profile=10.0.0.1"),
     ("behavior list", "OUTDIR=$run"),
     ("behavior mute", "HOST|TYPE|PAIR=10.0.0.5 --for=7d --because=known --whitelist=$new"),
+    ("events", "FILE=$scap FILTER=evt.type=read"),
+    ("convert", "OLD=$scap NEW=$new"),
     ("doctor", "OUTDIR=$run"),
     ("listen", "--udp=127.0.0.1:0 --log=$new --recipient=$pub"),
     ("log keygen", "--out=$new"),

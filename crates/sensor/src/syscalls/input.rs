@@ -1,0 +1,37 @@
+//! Opens scap files, pipes and standard input.
+
+use crate::Error;
+use gabion_flowlog::source::is_read_once;
+use gabion_runtime::StopFlag;
+use gabion_runtime::input::{Stoppable, open_once};
+use gabion_scap::Reader;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Opens an input. What may not come for long is read so that a request to stop is heard.
+pub(crate) fn open(path: &Path, stop: &StopFlag) -> Result<Reader, Error> {
+    let no_input = |source| Error::NoInput { path: path.to_owned(), source };
+    let reader = match is_read_once(path) {
+        true => Reader::new(Stoppable::new(open_once(path).map_err(no_input)?, stop.clone())),
+        false => Reader::new(File::open(path).map_err(no_input)?),
+    };
+    reader.map_err(|source| Error::Scap { path: path.to_owned(), source })
+}
+
+/// Whether a file holds events of system calls, by its beginning. What can be read only once is not opened for it.
+pub fn is_scap(path: &Path) -> bool {
+    !is_read_once(path) && path.is_file() && File::open(path).is_ok_and(Reader::recognizes)
+}
+
+/// Whether all inputs are captures of system calls.
+///
+/// # Errors
+/// One is, and another is not.
+pub fn are_scap(inputs: &[PathBuf]) -> Result<bool, Error> {
+    let mut scap = inputs.iter().filter(|path| is_scap(path));
+    let Some(first) = scap.next() else { return Ok(false) };
+    match scap.count() + 1 == inputs.len() {
+        true => Ok(true),
+        false => Err(Error::ScapAndOther { path: first.clone() }),
+    }
+}

@@ -1,0 +1,15 @@
+//! Runs over scap files: events of system calls, read, merged, applied to the state of threads, printed and rewritten.
+
+mod account;
+mod events;
+mod input;
+mod replay;
+mod rewrite;
+mod summary;
+
+pub use account::{ScapAccount, check_balance};
+pub use events::{EventPrinter, EventStyle};
+pub use input::{are_scap, is_scap};
+pub use replay::Replay;
+pub use rewrite::{Rewritten, rewrite};
+pub use summary::{Summary, summarize};

@@ -1,0 +1,114 @@
+//! Rewrites scap files of any age with exit events alone.
+
+use super::{ScapAccount, input};
+use crate::Error;
+use gabion_runtime::StopFlag;
+use gabion_scap::{ConvertError, Converted, Merger, Writer, convert};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What was done to one file.
+#[derive(Clone, Debug, Default)]
+pub struct Rewritten {
+    /// What was read, merged and shed.
+    pub account: ScapAccount,
+    /// What was written.
+    pub written: Converted,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// Reads `from` and writes `to`, which must not exist unless it `may_replace` it.
+///
+/// # Errors
+/// The input cannot be read, or the output not be written; whole blocks that were written before stay.
+pub fn rewrite(
+    from: &Path,
+    to: &Path,
+    may_replace: bool,
+    stop: &StopFlag,
+) -> Result<Rewritten, Error> {
+    let output = |e: io::Error| Error::Output(format!("{}: {e}", to.display()));
+    let is_same = from.canonicalize().ok().zip(to.canonicalize().ok()).is_some_and(|(a, b)| a == b);
+    if is_same {
+        let what = "is read and cannot be written at the same time: name another file";
+        return Err(Error::Output(format!("{}: {what}", to.display())));
+    }
+    let mut reader = input::open(from, stop)?;
+    let mut merger = Merger::new();
+    let mut blocks =
+        WholeBlocks { path: to, may_replace, file: None, held: Vec::new(), written: 0 };
+    let mut writer = Writer::new(&mut blocks);
+    let done = convert(&mut reader, &mut merger, &mut writer);
+    let flushed = match done {
+        Ok(_) => writer.finish().map(|_| ()),
+        Err(_) => Ok(()),
+    };
+    let bytes = blocks.written;
+    let account =
+        ScapAccount { read: reader.counts().clone(), merged: Some(merger.counts().clone()) };
+    match done {
+        Ok(written) => {
+            flushed.map_err(output)?;
+            Ok(Rewritten { account, written, bytes })
+        }
+        Err(ConvertError::Output(e)) => Err(output(e)),
+        Err(ConvertError::Input(source)) => Err(Error::Scap { path: from.to_owned(), source }),
+        Err(e) => Err(Error::Output(e.to_string())),
+    }
+}
+
+/// Bytes of blocks that are written together.
+const TOGETHER: usize = 256 << 10;
+
+/// A file that holds whole blocks at any time: what a full disk took only a part of is cut off again. Each write is a
+/// whole block. The file is made when there is something to write, so that a wrong input leaves none.
+struct WholeBlocks<'p> {
+    path: &'p Path,
+    may_replace: bool,
+    file: Option<File>,
+    held: Vec<u8>,
+    written: u64,
+}
+
+impl WholeBlocks<'_> {
+    fn file(&mut self) -> io::Result<&mut File> {
+        if self.file.is_none() {
+            let (new, old) = (!self.may_replace, self.may_replace);
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(new).create(old).truncate(old);
+            self.file = Some(options.open(self.path)?);
+        }
+        self.file.as_mut().ok_or_else(|| io::Error::other("no file"))
+    }
+}
+
+impl Write for WholeBlocks<'_> {
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        self.held.extend_from_slice(block);
+        if self.held.len() >= TOGETHER {
+            self.flush()?;
+        }
+        Ok(block.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        let (kept, len) = (self.written, held.len() as u64);
+        let file = self.file()?;
+        let written = file.write_all(&held);
+        if written.is_err() {
+            let _ = file.set_len(kept);
+        }
+        self.held = held;
+        self.held.clear();
+        match written {
+            Ok(()) => {
+                self.written += len;
+                Ok(())
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
