@@ -6,7 +6,6 @@
 
 use divan::{Bencher, counter::ItemsCount};
 use gabion_scap::{Decoder, Event, Item, Merger, Values, Writer, table, types};
-use std::path::{Path, PathBuf};
 
 /// How often the events of the capture are repeated.
 const TIMES: usize = 40;
@@ -17,12 +16,8 @@ fn main() {
 
 /// A file, and the number of its events.
 fn file() -> (Vec<u8>, u64) {
-    let folder = std::env::var_os("GABION_CORPUS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let name = "scap/captures/sysflow-mpm-event-full_capture.scap";
-    let once = std::fs::read(folder.join(name)).unwrap_or_else(|_| made());
+    let path = gabion_corpus::root().join("scap/captures/sysflow-mpm-event-full_capture.scap");
+    let once = std::fs::read(path).unwrap_or_else(|_| made());
     // The lists, then the events many times.
     let mut at = 0;
     while let Some(head) = once.get(at..at + 8) {

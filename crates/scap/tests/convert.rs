@@ -8,13 +8,8 @@ use gabion_scap::{Converted, Item, Merger, Reader, Writer, convert};
 
 /// The captures of the corpus, or none after a line that names the test.
 fn captures(test: &str) -> Vec<PathBuf> {
-    let root = std::env::var_os("GABION_CORPUS").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
-    });
-    let Ok(folder) = std::fs::read_dir(root.join("scap/captures")) else {
-        eprintln!("skipped: {test}: no corpus");
-        return Vec::new();
-    };
+    let Some(folder) = gabion_corpus::find(test, "scap/captures") else { return Vec::new() };
+    let folder = std::fs::read_dir(folder).unwrap();
     let mut files: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert_eq!(files.len(), 27);

@@ -8,15 +8,7 @@ use gabion_scap::{Event, Item, Merger, Reader};
 
 /// The folder with scap files, or none after a line that names the test.
 fn corpus(test: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("GABION_CORPUS").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
-    });
-    let folder = root.join("scap");
-    if !folder.is_dir() {
-        eprintln!("skipped: {test}: no corpus");
-        return None;
-    }
-    Some(folder)
+    gabion_corpus::find(test, "scap")
 }
 
 /// Each expected file of a folder: the name of its capture, the capture, the lines.

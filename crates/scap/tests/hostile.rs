@@ -7,15 +7,7 @@ use gabion_record::ledger::ShedReason;
 use gabion_scap::{Error, Item, Merger, Reader, Writer};
 
 fn folder(test: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("GABION_CORPUS").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
-    });
-    let folder = root.join("scap/hostile");
-    if !folder.is_dir() {
-        eprintln!("skipped: {test}: no corpus");
-        return None;
-    }
-    Some(folder)
+    gabion_corpus::find(test, "scap/hostile")
 }
 
 /// The outcome of a file: events that passed, raw events, what was shed, the first note.
