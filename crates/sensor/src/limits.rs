@@ -3,10 +3,6 @@
 
 use gabion_record::limits;
 
-/// Bytes for threads and descriptors of a scap file where nobody names another number: a hundred thousand processes
-/// need a third of it.
-pub const SYSCALL_STATE_BYTES: u64 = 192 << 20;
-
 limits! { "sensor";
     /// Frames under way to one worker that a configuration may ask for: Suricata's bound.
     pub const PENDING_FRAMES_MAX: u64 = 65_534,
