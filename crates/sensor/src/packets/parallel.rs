@@ -189,19 +189,21 @@ impl Run<'_> {
             verdicts: Verdicts::new(Arc::clone(self.engine)),
             incidents: Vec::new(),
             reader_stalls: Stalls::new(1, STALL_END),
-            is_reader_lost: false,
             is_flush_due: false,
         };
         let before = clock::thread_cpu();
         writer.write(watch);
         let writing = clock::thread_cpu().saturating_sub(before);
-        let Writer { fanout, verdicts, incidents, is_reader_lost, .. } = writer;
-        let lost_workers = u32::try_from(fanout.losses().count()).unwrap_or(u32::MAX);
         let memory = Some(self.budget.report());
-        let mut done = Done { lost_workers, memory, incidents, ..Done::default() };
+        let read = reader.join();
+        // A reader that panicked takes its workers' input with it: they may end before it is known why.
+        writer.events(watch);
+        let Writer { fanout, verdicts, incidents, .. } = writer;
+        let lost_workers = u32::try_from(fanout.losses().count()).unwrap_or(u32::MAX);
+        let is_reader_lost = read.is_none();
+        let mut done = Done { lost_workers, is_reader_lost, memory, incidents, ..Done::default() };
         let mut defrag = DefragCounters::default();
-        done.is_reader_lost = is_reader_lost;
-        if let Some(end) = reader.join() {
+        if let Some(end) = read {
             done.inputs = end.inputs;
             done.is_stopped = end.is_stopped;
             defrag = end.defrag;
@@ -382,7 +384,6 @@ struct Writer<'a> {
     verdicts: Verdicts,
     incidents: Vec<Incident>,
     reader_stalls: Stalls,
-    is_reader_lost: bool,
     /// What was written is to be seen before more comes.
     is_flush_due: bool,
 }
@@ -495,10 +496,7 @@ impl Writer<'_> {
                     (Trouble::Recovered, "came to its end".to_string())
                 }
                 EventKind::Finished => continue,
-                EventKind::Panicked => {
-                    self.is_reader_lost = true;
-                    (Trouble::ReaderFailed, event.message)
-                }
+                EventKind::Panicked => (Trouble::ReaderFailed, event.message),
                 EventKind::Stalled => (Trouble::Stalled, event.message),
                 EventKind::Recovered => (Trouble::Recovered, event.message),
             };
