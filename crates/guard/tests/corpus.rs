@@ -6,7 +6,7 @@
 
 use gabion_guard::recording::{Column, Reader, Recording, XdpColumn};
 use gabion_guard::{Cause, Diagnosis, Incident, Settings, Verdict, diagnose};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What `expected.jsonl` says of a series.
 #[derive(Debug)]
@@ -18,19 +18,6 @@ struct Expected {
     end_ms: Option<(u64, u64)>,
     incidents: Option<usize>,
     is_effective: Option<bool>,
-}
-
-fn folder() -> Option<PathBuf> {
-    let corpus = std::env::var_os("GABION_CORPUS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let folder = corpus.join("guard");
-    let is_there = folder.join("expected.jsonl").is_file();
-    if !is_there {
-        eprintln!("skipped: no corpus of guard recordings (GABION_CORPUS)");
-    }
-    is_there.then_some(folder)
 }
 
 /// The value of a key in a line of JSON that has no nested objects.
@@ -119,8 +106,8 @@ fn differences(found: &Diagnosis, expected: &Expected) -> Vec<String> {
 }
 
 /// Judges all series after a change to each recording; fails with everything that differs.
-fn judge(change: impl Fn(&mut Recording, usize)) {
-    let Some(folder) = folder() else { return };
+fn judge(test: &str, change: impl Fn(&mut Recording, usize)) {
+    let Some(folder) = gabion_corpus::find(test, "guard") else { return };
     let all = expected(&folder);
     assert_eq!(all.len(), 16);
     let mut wrong = Vec::new();
@@ -150,13 +137,13 @@ impl Numbers {
 
 #[test]
 fn all_sixteen_series_have_their_verdict() {
-    judge(|_, _| ());
+    judge("all_sixteen_series_have_their_verdict", |_, _| ());
 }
 
 #[test]
 fn the_verdicts_stay_with_one_row_in_a_hundred_missing() {
     for seed in 1..=5 {
-        judge(|recording, n| {
+        judge("the_verdicts_stay_with_one_row_in_a_hundred_missing", |recording, n| {
             let mut numbers = Numbers(seed * 1000 + n as u64);
             recording.buckets.retain(|_| numbers.next() % 100 != 0);
             recording.xdp.retain(|_| numbers.next() % 100 != 0);
@@ -166,7 +153,9 @@ fn the_verdicts_stay_with_one_row_in_a_hundred_missing() {
 
 #[test]
 fn nothing_is_claimed_without_evidence() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = gabion_corpus::find("nothing_is_claimed_without_evidence", "guard") else {
+        return;
+    };
     for expected in expected(&folder) {
         let whole = read(&folder, &expected.series);
         let mut recording = whole.clone();
@@ -187,7 +176,10 @@ fn nothing_is_claimed_without_evidence() {
 
 #[test]
 fn incidents_are_declared_and_named_in_time() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = gabion_corpus::find("incidents_are_declared_and_named_in_time", "guard")
+    else {
+        return;
+    };
     for expected in expected(&folder).iter().filter(|e| e.is_incident) {
         let found = diagnose(&read(&folder, &expected.series), Settings::watch());
         for incident in &found.incidents {
@@ -200,7 +192,11 @@ fn incidents_are_declared_and_named_in_time() {
 
 #[test]
 fn packet_work_in_gaps_is_that_of_the_published_table() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) =
+        gabion_corpus::find("packet_work_in_gaps_is_that_of_the_published_table", "guard")
+    else {
+        return;
+    };
     // The README of the series: largest packet work in one gap, in ms, and gaps with more than 5 ms of it.
     for (series, largest, many) in [
         ("flood", 24.0, 382),
@@ -222,7 +218,11 @@ fn packet_work_in_gaps_is_that_of_the_published_table() {
 
 #[test]
 fn counters_of_the_recordings_are_those_of_the_published_table() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) =
+        gabion_corpus::find("counters_of_the_recordings_are_those_of_the_published_table", "guard")
+    else {
+        return;
+    };
     let recording = read(&folder, "flood-guard30");
     let last = recording.xdp.last().unwrap();
     let of = |column| last.get(column);

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::refusal::{self, Kind};
 use aya::maps::{Map, MapData};
 use aya::programs::{Program, TracePoint, Xdp};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Btf, BtfError, Ebpf, EbpfLoader};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
@@ -36,9 +36,8 @@ pub fn is_built() -> bool {
 /// # Errors
 /// [`Error::NoBtf`] if the kernel has none.
 pub fn kernel_btf() -> Result<&'static Btf, Error> {
-    static BTF: OnceLock<Result<Btf, String>> = OnceLock::new();
-    let read = || Btf::from_sys_fs().map_err(|e| e.to_string());
-    BTF.get_or_init(read).as_ref().map_err(|e| Error::NoBtf(e.clone()))
+    static BTF: OnceLock<Result<Btf, BtfError>> = OnceLock::new();
+    BTF.get_or_init(Btf::from_sys_fs).as_ref().map_err(|e| Error::NoBtf(e.to_string()))
 }
 
 /// An object whose maps exist and whose programs can be loaded.

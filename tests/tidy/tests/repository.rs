@@ -107,6 +107,21 @@ fn no_word_that_the_glossary_replaces_is_used() {
     hold(replaced_words(&tree::files(&tree::root())));
 }
 
+/// The corpus is found by `tests/corpus` alone.
+#[test]
+fn the_corpus_is_looked_up_in_one_place() {
+    let variable = concat!("\"GABION_", "CORPUS\"");
+    let files = tree::files(&tree::root());
+    let others =
+        files.iter().filter(|f| f.path.ends_with(".rs") && !f.path.starts_with("tests/corpus/"));
+    hold(
+        others
+            .filter(|f| f.text.contains(variable))
+            .map(|f| Fault::new(&f.path, 0, "use gabion_corpus to find the corpus"))
+            .collect(),
+    );
+}
+
 /// `UPDATE=1` lowers the kept counts.
 #[test]
 fn counts_only_fall() {

@@ -5,17 +5,9 @@ use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// A file or folder of the corpus: `GABION_CORPUS`, else `../shared/corpus` next to the repository.
+/// A file or folder of the corpus.
 pub(crate) fn corpus(test: &str, path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("GABION_CORPUS").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
-    });
-    let found = root.join(path);
-    if !found.exists() {
-        eprintln!("skipped: {test}: no corpus");
-        return None;
-    }
-    Some(found)
+    gabion_corpus::find(test, path)
 }
 
 /// The first document of a YAML text.

@@ -451,13 +451,9 @@ types:
 
     #[test]
     fn records_of_the_corpus_are_those_of_its_eve() {
-        let root = std::env::var_os("GABION_CORPUS").map(PathBuf::from).unwrap_or_else(|| {
-            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
-        });
-        let Ok(captures) = gabion_capture::list_recursive(&root.join("captures")) else {
-            eprintln!("skipped: records_of_the_corpus_are_those_of_its_eve: no corpus");
-            return;
-        };
+        let test = "records_of_the_corpus_are_those_of_its_eve";
+        let Some(folder) = gabion_corpus::find(test, "captures") else { return };
+        let captures = gabion_capture::list_recursive(&folder).unwrap();
         let mut both = Both::new();
         let (mut files, mut records) = (0, 0);
         for path in captures {

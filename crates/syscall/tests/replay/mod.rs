@@ -7,15 +7,7 @@ use gabion_syscall::State;
 
 /// The folder with scap files, or none after a line that names the test.
 pub(crate) fn corpus(test: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("GABION_CORPUS").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
-    });
-    let folder = root.join("scap");
-    if !folder.is_dir() {
-        eprintln!("skipped: {test}: no corpus");
-        return None;
-    }
-    Some(folder)
+    gabion_corpus::find(test, "scap")
 }
 
 /// Calls `then` with everything that a file lists and all events that are left after merging.
