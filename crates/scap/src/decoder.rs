@@ -567,3 +567,40 @@ const fn name_of(kind: ListKind) -> &'static str {
         ListKind::Users(_) => "users",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{event_type, types};
+    use crate::writer::Writer;
+
+    /// However long a file is, the decoder holds a piece of the input and the block that it cuts.
+    #[test]
+    fn a_warm_decoder_keeps_its_buffer() {
+        let mut writer = Writer::new(Vec::new());
+        writer.section().unwrap();
+        let kind = event_type(types::CLOSE_X).unwrap();
+        let values = Values::new(kind, &[8, 0, 8, 0], &[1; 16]);
+        let (number, raw_number, cpu) = (0, 0, 0);
+        for ts_ns in 0..100_000 {
+            let event =
+                Event { number, raw_number, ts_ns, tid: 7, cpu, flags: 0, values, enter: None };
+            writer.event(&event).unwrap();
+        }
+        let file = writer.finish().unwrap();
+        let mut decoder = Decoder::new();
+        let (mut events, mut warm) = (0, None);
+        for piece in file.chunks(10_000) {
+            decoder.push(piece);
+            while let Some(item) = decoder.next_item().unwrap() {
+                events += u64::from(matches!(item, Item::Event(_)));
+            }
+            if events > 1000 {
+                let capacity = *warm.get_or_insert(decoder.buffer.capacity());
+                assert_eq!(decoder.buffer.capacity(), capacity);
+            }
+        }
+        assert_eq!(events, 100_000);
+        assert!(warm.is_some_and(|capacity| capacity < 64 << 10), "{warm:?}");
+    }
+}

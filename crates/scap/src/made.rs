@@ -18,6 +18,12 @@ impl Made {
         Some(Values::new(self.kind?, &self.lengths, &self.bytes))
     }
 
+    /// Bytes of memory of the space.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
+        self.lengths.capacity() + self.bytes.capacity()
+    }
+
     /// Begins an event of this type.
     pub(crate) fn begin(&mut self, kind: &'static EventType) {
         self.kind = Some(kind);

@@ -399,6 +399,51 @@ mod tests {
         assert_eq!(merger.counts().ledger.shed_for(ShedReason::LimitReached).items, 1);
     }
 
+    /// Every buffer of a merger that has seen each kind of its events keeps its memory.
+    #[test]
+    fn a_warm_merger_makes_no_buffer() {
+        let mut merger = Merger::new();
+        let exit: [&[u8]; 6] = [&FD, b"/tmp/x\0", &SIZE, &SIZE, &SIZE, &ZERO];
+        let events = [
+            made(types::READ_E, &[&FD, &SIZE]),
+            made(types::READ_X, &[&ZERO, b"data"]),
+            made(types::OPEN_E, &[b"/etc/shadow\0", &SIZE, &SIZE]),
+            made(types::OPEN_X, &exit),
+            made(types::CLOSE_E, &[&FD]),
+            made(types::CLOSE_X, &[&ZERO]),
+        ];
+        let mut passed = 0;
+        let mut round = |merger: &mut Merger, tids: std::ops::Range<i64>| {
+            for made in &events {
+                for tid in tids.clone() {
+                    let values = made.values().unwrap();
+                    let (raw_number, ts_ns, cpu) = (1, 1, 0);
+                    let event = Event {
+                        number: 0,
+                        raw_number,
+                        ts_ns,
+                        tid,
+                        cpu,
+                        flags: 0,
+                        values,
+                        enter: None,
+                    };
+                    passed += u64::from(merger.merge(event).is_some());
+                }
+            }
+        };
+        let memory = |merger: &Merger| {
+            let made: usize = merger.made.iter().map(Made::memory).sum();
+            made + merger.enter.memory() + merger.stored.memory() + merger.seen.memory()
+        };
+        (0..10).for_each(|_| round(&mut merger, 0..64));
+        let before = memory(&merger);
+        (0..300).for_each(|_| round(&mut merger, 0..64));
+        assert_eq!(memory(&merger), before);
+        assert_eq!(passed, 310 * 3 * 64, "each call gave one event");
+        assert_eq!(merger.counts().merged, passed);
+    }
+
     #[test]
     fn events_are_numbered_as_falco_numbers_them() {
         let mut merger = Merger::new();

@@ -133,6 +133,13 @@ impl Waiting {
         counted
     }
 
+    /// Bytes of memory of the table and its buffers.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
+        let buffers: usize = self.slots.iter().map(|slot| slot.data.capacity()).sum();
+        buffers + self.slots.capacity() + self.free.capacity() + self.by_tid.capacity()
+    }
+
     fn evict(&mut self) -> Left {
         limits::reached::WAITING_MAX.count();
         for _ in 0..self.slots.len() {
