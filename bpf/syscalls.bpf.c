@@ -210,6 +210,7 @@ struct message {
 	u32 name_bytes, unused;
 	u64 vector, vectors;
 	u64 control, control_bytes;
+	u64 flags;
 };
 
 struct entry {

@@ -147,7 +147,7 @@ enum kind {
 	K_PIPE_INODE, /* of the descriptor at argument a */
 	K_BYTES_VECTOR, /* of the vector at argument a with b entries */
 	K_SIZE_VECTOR,
-	K_MESSAGE_BYTES, /* of struct msghdr at argument a; b: 1 as many as the result */
+	K_MESSAGE_BYTES, /* of struct msghdr at argument a; b: 1 as many as the result, 2 as struct mmsghdr says */
 	K_MESSAGE_SIZE,
 	K_TUPLE_MESSAGE, /* b: 0 out, 1 in */
 	K_MESSAGE_CONTROL,

@@ -293,6 +293,7 @@ static u32 put_socket(struct building *b, u8 *to, u32 kind, u32 a, u32 address)
 static u32 put_message(struct building *b, u8 *to, u32 kind, u32 a, u32 by_result)
 {
 	struct message m = {};
+	s64 moved;
 
 	if (b->s->is_ia32 || probe_read_user(&m, sizeof(m), (void *)b->s->args[a & 3]))
 		return 0;
@@ -300,7 +301,16 @@ static u32 put_message(struct building *b, u8 *to, u32 kind, u32 a, u32 by_resul
 		PUT(u32, vector_size(m.vector, m.vectors));
 	if (kind == K_MESSAGE_CONTROL)
 		return b->s->result < 0 ? 0 : put_bytes(b, to, m.control, (s64)m.control_bytes);
-	return put_vector(b, to, m.vector, m.vectors, by_result ? b->s->result : (s64)PATH_BYTES);
+	moved = PATH_BYTES;
+	if (by_result == 1) {
+		moved = b->s->result;
+	} else if (by_result == 2) { /* struct mmsghdr: the length comes after the message */
+		u32 length = 0;
+
+		probe_read_user(&length, 4, (void *)(b->s->args[a & 3] + sizeof(m)));
+		moved = b->s->result > 0 ? length : 0;
+	}
+	return put_vector(b, to, m.vector, m.vectors, moved);
 }
 
 static u32 put_checked_address(struct building *b, u8 *to, u32 a, u32 address_bytes)
@@ -320,17 +330,13 @@ INLINE u32 put_plain(struct building *b, u8 *to, struct op *op)
 	u64 argument, other;
 	long n;
 
-	if (first > 5 || second > 5)
-		argument = other = 0;
-	else {
-		argument = s->args[first];
-		other = s->args[second];
-	}
+	argument = first > 5 ? 0 : s->args[first];
+	other = second > 5 ? 0 : s->args[second];
 	switch (op->kind) {
 	case K_RESULT:
 		PUT(s64, s->result);
 	case K_ARGUMENT:
-		return put_argument(to, first > 5 ? 0 : s->args[first], op->b);
+		return put_argument(to, argument, op->b);
 	case K_SIGNED:
 		PUT(s64, (s32)argument);
 	case K_CONSTANT:

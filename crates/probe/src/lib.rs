@@ -12,6 +12,7 @@ pub mod attach;
 pub mod bpf_call;
 pub mod capability;
 pub mod features;
+pub mod host;
 pub mod interface;
 pub mod limits;
 pub mod mapped;

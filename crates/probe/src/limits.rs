@@ -25,3 +25,13 @@ pub const ALLOWED_PORTS_MAX: usize = 1024;
 
 /// Bytes of an answer about one interface: the kernel sends up to some KiB.
 pub const NETLINK_ANSWER_BYTES: usize = 65_536;
+
+/// Bytes that are read of a file in `/proc`: arguments and environments of events are cut at 4 KiB, tables of sockets may
+/// be long.
+pub const PROC_FILE_BYTES: u64 = 4 << 20;
+
+/// Threads that are read from `/proc` at the start: Falco's limit of threads.
+pub const PROC_THREADS_MAX: u64 = 262_144;
+
+/// Descriptors that are read of one process at the start.
+pub const PROC_FDS_MAX: usize = 65_536;

@@ -1,12 +1,11 @@
 //! System calls on this kernel: what a program did is what the records say, and what is shed is counted.
 
-use gabion_kernel_tests::{Program, live};
+use gabion_kernel_tests::{Program, live, record};
 use gabion_probe::syscalls::toctou::{Cause, Toctou};
 use gabion_probe::syscalls::{Call, Class, Interest, Session, Settings};
 use gabion_scap::types;
 use std::collections::HashMap;
-use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const NEEDED: &[&str] = &["programs", "btf", "sys_exit", "sys_enter"];
 
@@ -16,33 +15,6 @@ fn interest(names: &[&str]) -> Interest {
         assert!(set.add(name), "{name}");
     }
     set
-}
-
-/// Runs a command and gives each of its records to `sink`. Returns what it printed.
-fn record(session: &mut Session, command: &mut Command, sink: &mut dyn FnMut(&Call<'_>)) -> String {
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
-    let mut out = child.stdout.take().expect("it has an output");
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        out.read_to_string(&mut text).map(|_| text)
-    });
-    let tid = i64::from(child.id());
-    let mut filter = |call: &Call<'_>| {
-        if call.event.tid == tid {
-            sink(call);
-        }
-    };
-    let status = loop {
-        if session.poll(&mut filter) == 0 {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        if let Some(status) = child.try_wait().expect("it is our child") {
-            break status;
-        }
-    };
-    while session.poll(&mut filter) > 0 {}
-    assert!(status.success(), "{status}");
-    reader.join().expect("the reader ends").expect("the output is text")
 }
 
 fn text(call: &Call<'_>, name: &str) -> String {

@@ -11,6 +11,8 @@ mod session;
 pub mod toctou;
 mod translate;
 
+pub(crate) use translate::open_flags_with_access as open_flags;
+
 pub use decode::{Call, Decoder};
 pub use interest::Interest;
 pub use recipes::Class;

@@ -197,6 +197,11 @@ fn open_flags(flags: u32, has_access: bool) -> u32 {
     PAIRS.iter().filter(|(bit, _)| flags & bit != 0).fold(access, |all, (_, bit)| all | bit)
 }
 
+/// The flags of an open descriptor as the event table has them.
+pub(crate) fn open_flags_with_access(flags: u32) -> u32 {
+    open_flags(flags & 0x1fff_ffff, true)
+}
+
 /// The bits whose names the table has.
 fn bits(value: u32, pairs: &[(u32, &str)], table: Option<&FlagTable>) -> u32 {
     let Some(table) = table else { return value };
