@@ -357,6 +357,11 @@ impl FdPool {
         self.made
     }
 
+    /// Returns the memory that is kept for further entries.
+    pub(crate) fn clear(&mut self) {
+        self.free.clear();
+    }
+
     fn recycle(&mut self, mut entry: Arc<Entry>) {
         if self.free.len() < FREE_FDS_KEPT
             && let Some(unique) = Arc::get_mut(&mut entry)

@@ -41,6 +41,7 @@ mod containers;
 mod decode;
 pub mod fd;
 mod fields;
+mod json;
 pub mod limits;
 mod loss;
 mod names;

@@ -45,6 +45,8 @@ pub struct TableCounts {
     pub shed_dead: u64,
     /// Idle entries removed because the table or its budget was full.
     pub shed_idle: u64,
+    /// Descriptors that were forgotten because one process alone used up the budget.
+    pub shed_fds: u64,
     /// Threads that were not added because nothing was left to remove.
     pub refused: u64,
 }
@@ -345,10 +347,21 @@ impl Threads {
                 self.reserved = held;
                 return;
             }
-            if !self.shed_one(kept) {
+            if !self.shed_one(kept) && !self.shed_fds(kept) {
                 return;
             }
         }
+    }
+
+    /// Forgets the descriptors of the only thread that is left: one process may open more than the budget holds.
+    fn shed_fds(&mut self, kept: Option<Slot>) -> bool {
+        let Some(thread) = kept.and_then(|slot| self.at_mut(slot)) else { return false };
+        let count = thread.fds.len() as u64;
+        thread.fds.clear();
+        thread.is_rest_doubtful |= count > 0;
+        self.fd_pool.clear();
+        self.counts.shed_fds = self.counts.shed_fds.saturating_add(count);
+        count > 0
     }
 
     /// Removes the entry that is missed least: a dead one, else the one idle longest.

@@ -46,6 +46,22 @@ fn a_million_processes_stay_within_the_budget() {
     assert_eq!(view.field(ids::PROC_NAME, Argument::None, &mut scratch), Ok(Value::Text(b"shell")));
 }
 
+/// One process alone opens more files than the budget holds: its descriptors are forgotten and counted.
+#[test]
+fn one_process_cannot_use_more_than_the_budget() {
+    const BUDGET: u64 = 1 << 20;
+    let mut state = state(10, BUDGET);
+    state.add_process(&process(7, 1));
+    for fd in 0..20_000 {
+        open(7, fd, &format!("/srv/{fd}/{}", "x".repeat(200))).apply(&mut state, 1);
+        assert!(state.threads().held() <= BUDGET);
+    }
+    let counts = state.threads().counts;
+    let known = state.threads().get(7).unwrap().fds.len() as u64;
+    assert_eq!(counts.shed_fds + known, 20_000);
+    assert!(counts.shed_fds > 0 && counts.shed_idle == 0);
+}
+
 /// A thread that was removed to save memory says so when its next event comes.
 #[test]
 fn a_thread_that_was_shed_says_so() {

@@ -32,6 +32,7 @@ pub mod scap;
 pub mod script;
 pub mod seal;
 pub mod seeds;
+pub mod syscall;
 
 use seeds::Seeds;
 
@@ -83,6 +84,7 @@ pub fn targets() -> Vec<Target> {
         target("matcher_regex", 1 << 11, matcher::regex, matcher::regex_seeds),
         target("net_engine", 1 << 15, engine::frames, engine::seeds),
         target("net_script", 1 << 13, lua::script, lua::seeds),
+        target("syscall_state", 1 << 13, syscall::state, syscall::scripts),
         target("packet_decode", 1 << 11, packet::decode, packet::seeds),
         target("rules_files", 1 << 13, rule_files::files, rule_files::seeds),
         target("rules_parse", 1 << 13, rules::parse, rules::seeds),

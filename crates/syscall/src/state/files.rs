@@ -120,7 +120,14 @@ impl State {
         let mut dirfd = places.dirfd.and_then(|place| args.number(place)).unwrap_or(AT_FDCWD);
         let (mut name, mut flags) = (exit_name.unwrap_or_default(), exit_flags);
         if let Some(enter) = enter_open(event) {
-            self.current.is_mismatch = exit_name.is_some_and(|exit| exit != enter.name);
+            let is_relative = enter.name.first() != Some(&b'/');
+            let given = open_flag::F_CREATED - 1;
+            self.current.is_mismatch = exit_name.is_some_and(|exit| exit != enter.name)
+                || (is_relative && enter.dirfd.is_some_and(|enter| enter != dirfd))
+                || enter
+                    .flags
+                    .zip(args.u32(places.flags))
+                    .is_some_and(|(a, b)| (a ^ b) & given != 0);
             name = enter.name;
             dirfd = enter.dirfd.unwrap_or(dirfd);
             if let Some(enter_flags) = enter.flags {
