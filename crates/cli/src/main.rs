@@ -20,8 +20,8 @@ mod commands;
 mod configuration;
 mod existing;
 mod exit;
-mod guard;
 mod falco;
+mod guard;
 #[allow(dead_code, reason = "tests alone read the whole table")]
 mod limits;
 mod listen;

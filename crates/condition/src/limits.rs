@@ -54,4 +54,12 @@ limits! { "condition";
     /// Types of events that a rule may be tried on before a warning says that it costs much. Falco's bound.
     pub const TYPES_WITHOUT_WARNING: usize = 100,
         Spares("a warning");
+
+    /// Lines of an explanation. The longest shipped rule has 400.
+    pub const EXPLAINED_LINES_MAX: usize = 10_000,
+        Spares("`…` stands for the rest");
+
+    /// Characters of a comparison, and of a value, in a line of an explanation.
+    pub const EXPLAINED_VALUE_CHARS_MAX: usize = 160,
+        Spares("`…` stands for the rest");
 }

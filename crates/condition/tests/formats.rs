@@ -4,6 +4,7 @@ mod made;
 
 use gabion_condition::format::Format;
 use gabion_condition::limits::{OUTPUT_VALUE_BYTES_MAX, reached};
+use gabion_condition::rules::{Loader, Settings, explain_rule};
 use gabion_record::fields::Scratch;
 use gabion_record::syscall::AlertValue;
 use made::{Made, MadeEvent};
@@ -63,4 +64,36 @@ fn a_value_is_cut_at_its_limit() {
     assert_eq!(text("%proc.cmdline", &event).len(), OUTPUT_VALUE_BYTES_MAX);
     assert_eq!(reached::OUTPUT_VALUE_BYTES_MAX.full_name(), "condition.output_value_bytes_max");
     assert_eq!(gabion_record::limits::take().of(&reached::OUTPUT_VALUE_BYTES_MAX), 1);
+}
+
+#[test]
+fn an_explanation_has_each_comparison_with_its_value() {
+    let file = "\
+- macro: shell
+  condition: proc.name in (bash, sh)
+- rule: r
+  desc: d
+  condition: evt.type = openat and shell and not fd.name = /etc/passwd and proc.pname != x
+  output: o
+  priority: INFO
+";
+    let mut loader = Loader::new(Settings::default());
+    assert!(loader.load("a.yaml", file).is_successful());
+    let event = MadeEvent::new(&[
+        ("evt.type", Made::Text("openat")),
+        ("proc.name", Made::Text("bash")),
+        ("fd.name", Made::Text("/etc/passwd")),
+    ]);
+    let text = explain_rule(loader.rules(), "r", &event).unwrap();
+    assert_eq!(
+        text,
+        "false and\n\
+         true    evt.type = openat    [openat]\n\
+         true    macro shell\n\
+         true      proc.name in (bash, sh)    [bash]\n\
+         false   not\n\
+         true      fd.name = /etc/passwd    [/etc/passwd]\n\
+         false   proc.pname != x    [absent: not-applicable]\n"
+    );
+    assert_eq!(explain_rule(loader.rules(), "none", &event), None);
 }

@@ -12,6 +12,16 @@ use std::io::IsTerminal;
 
 /// Runs `rules check`.
 pub(crate) fn check(o: &CheckOptions) -> Result<Exit, Fault> {
+    // Falco's files are YAML, Suricata's are not.
+    let is_yaml = |path: &std::path::PathBuf| {
+        path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+    };
+    if o.files.iter().all(is_yaml) {
+        let loaded = gabion_sensor::falco::validate_rule_files(&o.files)
+            .map_err(|(path, error)| Fault::input(format!("{}: {error}", path.display())))?;
+        standard_output::text(loaded.report(o.json, !o.quiet));
+        return Ok(if loaded.is_successful() { Exit::Done } else { Exit::No });
+    }
     let (rules, _) = with_rules::load(&o.rules, &o.files)?;
     let check = RuleCheck::of(rules);
     let style = CheckStyle {

@@ -5,9 +5,9 @@ mod options;
 use crate::standard_output;
 use gabion_runtime::Signals;
 use gabion_sensor::falco::{
-    FalcoEnd, FalcoRun, LoadedFalcoRules, NO_RULES, event_list, field_list, help_text,
-    ignored_calls, load_falco_rules, migrate_rule_file, page_size_text, rule_paths, support_json,
-    validate_rule_files, version_json, version_text,
+    FalcoEnd, FalcoRun, LoadedFalcoRules, NO_RULES, event_list, explain_event, field_list,
+    help_text, ignored_calls, load_falco_rules, migrate_rule_file, page_size_text, rule_paths,
+    support_json, validate_rule_files, version_json, version_text,
 };
 use gabion_settings::falco::{
     EngineKind, FalcoSettings, apply_override, load_falco_configuration, read_falco_settings,
@@ -37,6 +37,9 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
 fn try_run(args: &[OsString]) -> Result<i32, String> {
     if args.first().is_some_and(|arg| arg == "migrate-rules") {
         return migrate(&args[1..]);
+    }
+    if args.first().is_some_and(|arg| arg == "why") {
+        return why(&args[1..]);
     }
     let options = options::parse(args)?;
     if options.help {
@@ -74,6 +77,24 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
             Err(error) => log(&settings, &format!("the new files are not used: {error}")),
         }
     }
+}
+
+/// Explains a rule for an event: `why RULE NUMBER CAPTURE`, then Falco's options.
+fn why(args: &[OsString]) -> Result<i32, String> {
+    let [rule, number, capture, rest @ ..] = args else {
+        return Err(
+            "why: name a rule, the number of an event and a capture, then -r and rule files"
+                .to_string(),
+        );
+    };
+    let number = number.to_str().and_then(|text| text.parse().ok());
+    let number = number.ok_or("why: the second argument is the number of an event (evt.num)")?;
+    let options = options::parse(rest)?;
+    let settings = settings_of(&options)?;
+    let loaded = load(&options, &settings)?;
+    let text = explain_event(&loaded.rules, &rule.to_string_lossy(), Path::new(capture), number);
+    standard_output::text(text.map_err(|fault| fault.to_string())?);
+    Ok(0)
 }
 
 /// Rewrites rules that name enter events.

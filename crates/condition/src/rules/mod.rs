@@ -4,6 +4,7 @@ mod build;
 mod describe;
 mod described;
 mod exceptions;
+mod explain;
 mod items;
 mod read;
 mod reading;
@@ -17,6 +18,7 @@ mod yaml;
 
 pub use describe::{describe_all, describe_rule, list_text};
 pub use described::Described;
+pub use explain::explain_rule;
 pub use items::Priority;
 pub use report::{Code, ItemType, LoadResult, Location, Message, results_json};
 pub use set::{Matching, Rule, RuleMatcher, RuleSet, Selection};

@@ -10,6 +10,7 @@ mod rules;
 mod run;
 mod watch;
 mod web;
+mod why;
 
 pub use listing::{
     ListFormat, event_list, field_list, help_text, ignored_calls, page_size_text, support_json,
@@ -18,3 +19,4 @@ pub use listing::{
 pub use migrate::migrate_rule_file;
 pub use rules::{LoadedFalcoRules, NO_RULES, load_falco_rules, rule_paths, validate_rule_files};
 pub use run::{FalcoDone, FalcoEnd, FalcoRun};
+pub use why::{WhyFault, explain_event};

@@ -163,8 +163,9 @@ impl FalcoRun<'_> {
                 Item::Event(event) => {
                     let Some(event) = merger.merge(event) else { continue };
                     state.apply(&event);
-                    let view = state.view(&event);
-                    running.event(&view);
+                    if state.is_for_rules() {
+                        running.event(&state.view(&event));
+                    }
                     if let Some(end) = running.second(event.ts_ns, 0, self.log) {
                         return end;
                     }
