@@ -169,8 +169,10 @@ impl<W: Write> EventPrinter<W> {
         json.number("evt.rawtime", event.ts_ns);
         json.number("evt.cpu", event.cpu);
         json.number("thread.tid", event.tid);
-        if let Some(name) = name {
-            json.field("proc.name", name);
+        match name {
+            Some(b"<NA>") => json.raw("proc.name", b"null"),
+            Some(name) => json.field("proc.name", name),
+            None => {}
         }
         json.field_plain("evt.dir", if kind.is_exit() { "<" } else { ">" });
         json.field_plain("evt.type", kind.name);

@@ -36,8 +36,11 @@ pub fn summarize(path: &Path, stop: &StopFlag) -> Result<Summary, Error> {
         if let Some(count) = by_type.get_mut(usize::from(event.kind().number)) {
             *count += 1;
         }
-        let (first, last) = span.unwrap_or((event.ts_ns, event.ts_ns));
-        span = Some((first.min(event.ts_ns), last.max(event.ts_ns)));
+        // Events that the recording program made itself may have no time.
+        if event.ts_ns > 0 {
+            let (first, last) = span.unwrap_or((event.ts_ns, event.ts_ns));
+            span = Some((first.min(event.ts_ns), last.max(event.ts_ns)));
+        }
         ControlFlow::Continue(())
     })?;
     let mut calls: Vec<(&str, u64)> = Vec::new();
