@@ -88,6 +88,7 @@ impl From<gabion_sensor::Error> for Fault {
             | Error::Whitelist { .. }
             | Error::Countries(_)
             | Error::Checkpoint { .. }
+            | Error::AllowList(_)
             | Error::UnreadableRecording { .. }
             | Error::Recording { .. } => Fault::input(text),
             Error::CaptureAndLog { .. }
@@ -98,9 +99,13 @@ impl From<gabion_sensor::Error> for Fault {
                 Fault::environment(format!("{text}: choose another folder with -l"))
             }
             Error::Threads(_) => Fault::environment(format!("{text}: use fewer with --workers")),
-            Error::Output(_) | Error::Seal { .. } | Error::Listen { .. } | Error::Thread { .. } => {
-                Fault::environment(text)
-            }
+            Error::Guarded { .. }
+            | Error::Probe(_)
+            | Error::Namespace { .. }
+            | Error::Output(_)
+            | Error::Seal { .. }
+            | Error::Listen { .. }
+            | Error::Thread { .. } => Fault::environment(text),
             _ => Fault::internal(text),
         }
     }

@@ -55,6 +55,15 @@ pub struct PacketSample {
 }
 
 impl PacketSample {
+    /// What the throttle did from one row of its counters to a later one.
+    #[must_use]
+    pub fn between(
+        before: Option<&crate::recording::XdpRow>,
+        now: &crate::recording::XdpRow,
+    ) -> PacketSample {
+        crate::periods::packets_between(before, now)
+    }
+
     /// All dropped packets.
     #[must_use]
     pub fn dropped(&self) -> u64 {

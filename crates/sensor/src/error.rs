@@ -122,6 +122,28 @@ pub enum Error {
         /// What is wrong with it.
         source: gabion_guard::recording::Error,
     },
+    /// A live source is not to be had here.
+    #[error("{0}")]
+    Probe(#[from] gabion_probe::Error),
+    /// An interface can't be throttled.
+    #[error("--interface {interface}: {why}")]
+    Guarded {
+        /// The interface.
+        interface: String,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// The allow-list of the throttle can't be used.
+    #[error("--allow: {0}")]
+    AllowList(#[from] crate::guard::AllowError),
+    /// A network namespace can't be entered.
+    #[error("--netns {}: {source}", .path.display())]
+    Namespace {
+        /// Its file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
     /// An output can't be opened or written.
     #[error("{0}")]
     Output(String),

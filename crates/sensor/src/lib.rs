@@ -55,7 +55,10 @@ pub use flows::{
     Whitelisted, are_captures, callee_name, has_checkpoint, is_capture, list_logs, load_whitelist,
     settle_sealed_ids,
 };
-pub use guard::{GuardReport, GuardReported};
+pub use guard::{
+    AllowError, GuardAllowed, GuardCpuSecond, GuardEnforce, GuardNews, GuardReport, GuardReported,
+    GuardSecond, GuardVerdicts, GuardWatch, GuardWatched,
+};
 pub use notices::{Notice, Notices};
 pub use packets::{
     AlertCounts, Arrivals, Done as PacketsDone, Incident, Input, InputDone, NO_CAPTURE, OpenedOnce,

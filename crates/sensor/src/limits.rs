@@ -104,4 +104,8 @@ limits! { "sensor";
     /// Seconds that the listener waits for a client.
     pub const WEB_WAIT_S: u64 = 5,
         Refuses("the request");
+
+    /// Bytes of rows of the guard that wait for an incident: 10 s of 90 CPUs.
+    pub const HISTORY_BYTES_MAX: usize = 32 << 20,
+        Loses("the oldest rows before an incident, which its recording does not have");
 }

@@ -1,6 +1,8 @@
 //! `gabion guard`: what starves user programs on a CPU, and why.
 
+mod enforce;
 mod report;
+mod watch;
 
 use crate::exit::{Exit, Fault};
 use clap::Subcommand;
@@ -8,6 +10,10 @@ use clap::Subcommand;
 /// What to do about softirq and RCU starvation.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GuardVerb {
+    /// Show packet work, gaps of user programs and grace periods live, and name the cause of each incident
+    Watch(watch::WatchOptions),
+    /// Throttle packet work of an interface to a budget of CPU time, and spare what is allowed and known
+    Enforce(enforce::EnforceOptions),
     /// Read a recording: print a line for each incident, and write a page and guard.json
     Report(report::ReportOptions),
 }
@@ -15,6 +21,8 @@ pub(crate) enum GuardVerb {
 /// Runs the verb.
 pub(crate) fn run(verb: &GuardVerb) -> Result<Exit, Fault> {
     match verb {
+        GuardVerb::Watch(o) => watch::run(o),
+        GuardVerb::Enforce(o) => enforce::run(o),
         GuardVerb::Report(o) => report::run(o),
     }
 }

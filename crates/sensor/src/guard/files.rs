@@ -33,6 +33,14 @@ pub(super) fn files_of(path: &Path) -> Vec<PathBuf> {
     vec![path.to_path_buf()]
 }
 
+/// The file of XDP's counters that belongs to a file of rows by CPU.
+pub(super) fn counters_of(path: &Path) -> PathBuf {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let of = |(rows, counters)| Some(format!("{}{counters}", name.strip_suffix(rows)?));
+    let named = ENDS.into_iter().find_map(of);
+    path.with_file_name(named.unwrap_or_else(|| format!("{name}.xdp.csv.zst")))
+}
+
 /// Reads the files of a recording.
 pub(super) fn read(files: &[PathBuf]) -> Result<Recording, Error> {
     let mut reader = Reader::new();

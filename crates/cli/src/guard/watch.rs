@@ -1,0 +1,185 @@
+//! `gabion guard watch`: what the CPUs do, second by second, and a line for each incident.
+
+use crate::exit::{Exit, Fault};
+use crate::{standard_output, values};
+use clap::Args;
+use gabion_record::json::Json;
+use gabion_runtime::signals::Signals;
+use gabion_sensor::{GuardCpuSecond, GuardNews, GuardSecond, GuardWatch};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Options of `guard watch`.
+#[derive(Debug, Args)]
+pub(crate) struct WatchOptions {
+    /// The interface that the advice names
+    #[arg(long, value_name = "IF")]
+    interface: Option<String>,
+    #[command(flatten)]
+    common: LiveOptions,
+}
+
+/// What `watch` and `enforce` have in common.
+#[derive(Debug, Args)]
+pub(crate) struct LiveOptions {
+    /// Share of a CPU that packet work may use, percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = clap::value_parser!(u8).range(5..=90))]
+    budget: u8,
+    /// Folder for guard.json
+    #[arg(short = 'l', long = "log-dir", value_name = "OUTDIR")]
+    log_dir: Option<PathBuf>,
+    /// Record from 10 s before each incident to 10 s after it
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Record all the time
+    #[arg(long, requires = "record")]
+    record_all: bool,
+    /// Watch the counters of another network namespace
+    #[arg(long, value_name = "FILE")]
+    netns: Option<PathBuf>,
+    /// End after this many seconds
+    #[arg(long, value_name = "N", value_parser = values::seconds)]
+    seconds: Option<u64>,
+    /// Print one JSON object a second
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl LiveOptions {
+    /// The watch that they ask for, until a signal ends it.
+    pub(super) fn watch(&self, signals: &Signals) -> GuardWatch {
+        GuardWatch {
+            interface: None,
+            budget_percent: self.budget,
+            folder: self.log_dir.clone(),
+            record: self.record.clone(),
+            records_all: self.record_all,
+            netns: self.netns.clone(),
+            enforce: None,
+            seconds: self.seconds,
+            stop: signals.stop().clone(),
+        }
+    }
+}
+
+/// Runs the verb.
+pub(super) fn run(o: &WatchOptions) -> Result<Exit, Fault> {
+    let signals = signals()?;
+    let watch = GuardWatch { interface: o.interface.clone(), ..o.common.watch(&signals) };
+    let done = watch.run(&|| false, &mut |news| show(&news, o.common.json))?;
+    if done.late_periods > 0 {
+        eprintln!("gabion: guard: {} periods of 8 ms were read late", done.late_periods);
+    }
+    Ok(Exit::Done)
+}
+
+/// Takes over the signals: SIGTERM and SIGINT end the guard in order.
+pub(super) fn signals() -> Result<Signals, Fault> {
+    Signals::install().map_err(|e| Fault::environment(format!("signals: {e}: report it")))
+}
+
+/// Prints what is new. What concerns instruments goes to standard error.
+pub(super) fn show(news: &GuardNews<'_>, as_json: bool) {
+    match news {
+        GuardNews::Absent(line) => eprintln!("gabion: guard: absent: {line}"),
+        GuardNews::Incident(line) if as_json => eprintln!("gabion: guard: {line}"),
+        GuardNews::Incident(line) => standard_output::line(line),
+        GuardNews::Second(second) if as_json => {
+            let mut j = Json::new();
+            second.write_json(&mut j);
+            standard_output::text(j.into_line());
+        }
+        GuardNews::Second(second) => standard_output::text(text_of(second)),
+    }
+}
+
+/// A second as lines: one for the host, and two for each CPU that does packet work or makes programs wait.
+fn text_of(second: &GuardSecond) -> String {
+    let mut text = format!("{:>6} s  {}", second.at_ms / 1000, second.reason);
+    if let Some((median, most, before)) = second.grace_us {
+        let ms = |us: u32| f64::from(us) / 1000.0;
+        let (median, most, before) = (ms(median), ms(most), ms(before));
+        let _ =
+            write!(text, "  grace periods {median:.1} ms, max {most:.1} (before: p99 {before:.1})");
+    }
+    for (name, entries, max) in &second.tables {
+        let _ = write!(text, "  {name} {entries} of {max}");
+    }
+    if let Some(throttle) = &second.throttle {
+        let _ = write!(text, "\n          {throttle}");
+    }
+    let _ = writeln!(text, "  own cost {:.1} %", second.own_cost * 100.0);
+    for cpu in &second.cpus {
+        cpu_line(cpu, &mut text);
+    }
+    text
+}
+
+fn cpu_line(cpu: &GuardCpuSecond, text: &mut String) {
+    let percent = |share: f64| share * 100.0;
+    let _ = write!(
+        text,
+        "    CPU{:<3} packet work {:>5.1} % (ksoftirqd {:.1}, threads {:.1})  {:>8} pps",
+        cpu.cpu,
+        percent(cpu.packet_work),
+        percent(cpu.in_ksoftirqd),
+        percent(cpu.in_threads),
+        cpu.packets
+    );
+    if let Some((p99, most)) = cpu.gaps_us {
+        let ms = |us: u32| f64::from(us) / 1000.0;
+        let _ = write!(text, "  gaps p99 {:.1} ms, max {:.1}", ms(p99), ms(most));
+    }
+    let mut others: Vec<_> = cpu.vectors.iter().filter(|(_, share)| *share >= 0.01).collect();
+    others.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for (vector, share) in others.into_iter().take(2) {
+        let _ = write!(text, "  {} {:.0} %", vector.name(), percent(*share));
+    }
+    if cpu.steal >= 0.01 {
+        let _ = write!(text, "  steal {:.0} %", percent(cpu.steal));
+    }
+    if cpu.backlog_dropped > 0 {
+        let _ = write!(text, "  backlog dropped {}", cpu.backlog_dropped);
+    }
+    if cpu.is_without_detail {
+        text.push_str("  (more than 50,000 softirqs a second: without detail)");
+    }
+    let _ = writeln!(text, "\n           {}", sparkline(&cpu.recent));
+}
+
+/// Packet work of the last periods, a character each.
+fn sparkline(recent: &[u8]) -> String {
+    const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let step = |percent: &u8| STEPS.get(usize::from(*percent).div_ceil(13)).copied().unwrap_or('█');
+    recent.iter().map(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_figures_of_a_cpu() {
+        let cpu = GuardCpuSecond {
+            cpu: 1,
+            packet_work: 0.74,
+            in_ksoftirqd: 0.46,
+            packets: 362_000,
+            gaps_us: Some((7300, 22_800)),
+            backlog_dropped: 5,
+            recent: vec![0, 50, 100],
+            ..GuardCpuSecond::default()
+        };
+        let second = GuardSecond { at_ms: 3000, cpus: vec![cpu], ..GuardSecond::default() };
+        let text = text_of(&second);
+        for part in [
+            "packet work  74.0 % (ksoftirqd 46.0",
+            "362000 pps",
+            "p99 7.3 ms, max 22.8",
+            "backlog dropped 5",
+            " ▄█",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The counters of the host that a watch reads: backlogs, tables, route cache, steal and pressure. Each that is absent is
+//! one line.
+
+use super::host::{self, Counters, Softnet};
+use super::second::GuardSecond;
+use gabion_guard::Table;
+use gabion_guard::recording::{Bucket, Column};
+use gabion_probe::softirq::Instruments;
+use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::{AddressFamily, SocketType, socket};
+use std::collections::BTreeMap;
+
+/// Microseconds of a tick of `/proc/stat`: USER_HZ is 100 on all architectures of Linux but Alpha.
+const TICK_US: u64 = 10_000;
+
+/// The files, and what they said last.
+#[derive(Debug, Default)]
+pub(super) struct HostCounters {
+    softnet: Option<Counters>,
+    conntrack: Option<(Counters, Counters)>,
+    neighbours: Option<(Counters, Counters)>,
+    route_cache: Option<Counters>,
+    stat: Option<Counters>,
+    pressure: Option<Counters>,
+    softnet_before: Vec<Softnet>,
+    softnet_grown: Vec<Softnet>,
+    steal_before: Vec<(u16, u64)>,
+    steal_grown: Vec<(u16, u64)>,
+    names: BTreeMap<u32, String>,
+    text: Vec<u8>,
+}
+
+impl HostCounters {
+    /// Opens what is there, and says what is not.
+    pub(super) fn open(absent: &mut Vec<String>) -> HostCounters {
+        let mut open = |path: &str, what| match Counters::open(path, what) {
+            Ok(counters) => Some(counters),
+            Err(line) => {
+                absent.push(line.to_string());
+                None
+            }
+        };
+        // The thread's own view: another thread may be in another network namespace.
+        let net = "/proc/thread-self/net";
+        let mut all = HostCounters {
+            softnet: open(&format!("{net}/softnet_stat"), "drops of backlogs"),
+            route_cache: open(&format!("{net}/stat/rt_cache"), "route cache"),
+            stat: open("/proc/stat", "steal"),
+            pressure: open("/proc/pressure/cpu", "pressure"),
+            ..HostCounters::default()
+        };
+        let folder = "/proc/sys/net/netfilter";
+        all.conntrack = open(&format!("{folder}/nf_conntrack_count"), "connection tracking")
+            .zip(open(&format!("{folder}/nf_conntrack_max"), "connection tracking"));
+        all.neighbours = open(&format!("{net}/stat/arp_cache"), "neighbours")
+            .zip(open("/proc/sys/net/ipv4/neigh/default/gc_thresh3", "neighbours"));
+        all
+    }
+
+    /// The columns of a recording that these counters fill.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let mut all = Vec::new();
+        if self.softnet.is_some() {
+            all.extend([Column::BacklogDropped, Column::Squeezed]);
+        }
+        if self.stat.is_some() {
+            all.push(Column::StealUs);
+        }
+        if self.conntrack.is_some() {
+            all.extend([Column::Conntrack, Column::ConntrackMax]);
+        }
+        if self.neighbours.is_some() {
+            all.extend([Column::Neighbours, Column::NeighboursMax]);
+        }
+        all
+    }
+
+    /// Adds the tables to a row of the first CPU, and what grew since the last time if that is due.
+    pub(super) fn add(&mut self, row: &mut Bucket, is_due: bool) {
+        if row.cpu == 0 {
+            self.add_tables(row);
+            if is_due {
+                self.read_growing();
+            }
+        }
+        let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        if self.softnet.is_some() {
+            let of_cpu = self.softnet_grown.iter().find(|grown| grown.cpu == row.cpu);
+            let grown = of_cpu.copied().filter(|_| is_due).unwrap_or_default();
+            row.set(Column::BacklogDropped, small(grown.dropped));
+            row.set(Column::Squeezed, small(grown.squeezed));
+        }
+        if self.stat.is_some() {
+            let of_cpu = self.steal_grown.iter().find(|(cpu, _)| *cpu == row.cpu);
+            row.set(Column::StealUs, of_cpu.filter(|_| is_due).map_or(0, |(_, us)| small(*us)));
+        }
+    }
+
+    fn add_tables(&mut self, row: &mut Bucket) {
+        let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let conntrack = self.conntrack_fill();
+        let neighbours = self.neighbours_fill();
+        for (fill, count, max) in [
+            (conntrack, Column::Conntrack, Column::ConntrackMax),
+            (neighbours, Column::Neighbours, Column::NeighboursMax),
+        ] {
+            if let Some((n, most)) = fill {
+                row.set(count, small(n));
+                row.set(max, small(most));
+            }
+        }
+    }
+
+    fn conntrack_fill(&self) -> Option<(u64, u64)> {
+        let (count, max) = self.conntrack.as_ref()?;
+        let mut text = Vec::new();
+        Some((host::number(count.read(&mut text))?, host::number(max.read(&mut text))?))
+    }
+
+    fn neighbours_fill(&self) -> Option<(u64, u64)> {
+        let (count, max) = self.neighbours.as_ref()?;
+        let mut text = Vec::new();
+        Some((host::entries(count.read(&mut text))?, host::number(max.read(&mut text))?))
+    }
+
+    /// Reads what grows: drops of backlogs and steal.
+    fn read_growing(&mut self) {
+        let mut text = std::mem::take(&mut self.text);
+        if let Some(file) = &self.softnet {
+            let now = host::softnet(file.read(&mut text));
+            self.softnet_grown = grown_softnet(&self.softnet_before, &now);
+            self.softnet_before = now;
+        }
+        if let Some(file) = &self.stat {
+            let now = host::steal(file.read(&mut text));
+            let before = std::mem::replace(&mut self.steal_before, now);
+            let since = |(cpu, ticks): &(u16, u64)| {
+                let was = before.iter().find(|(c, _)| c == cpu).map_or(*ticks, |(_, t)| *t);
+                (*cpu, ticks.saturating_sub(was).saturating_mul(TICK_US))
+            };
+            self.steal_grown = self.steal_before.iter().map(since).collect();
+        }
+        self.text = text;
+    }
+
+    /// Adds what is known about the host to a second.
+    pub(super) fn describe(&self, second: &mut GuardSecond) {
+        let mut text = Vec::new();
+        let conntrack = self.conntrack_fill().map(|(n, max)| (Table::Conntrack.name(), n, max));
+        let neighbours = self.neighbours_fill().map(|(n, max)| (Table::Neighbours.name(), n, max));
+        second.tables = conntrack.into_iter().chain(neighbours).collect();
+        if let Some(file) = &self.route_cache {
+            let text = file.read(&mut text);
+            second.route_cache = host::entries(text).zip(host::sum(text, "gc_dst_overflow"));
+        }
+        second.pressure = self.pressure.as_ref().and_then(|f| host::pressure(f.read(&mut text)));
+    }
+
+    /// Adds packets by device, with the names of the interfaces.
+    pub(super) fn name_devices(&mut self, softirqs: &Instruments, second: &mut GuardSecond) {
+        let Ok(devices) = softirqs.devices() else { return };
+        for device in devices {
+            let name = match device.interface {
+                0 => "backlog".to_owned(),
+                index => self.interface_name(index),
+            };
+            second.devices.push((name, device.packets));
+        }
+        second.devices.sort_by_key(|(_, packets)| std::cmp::Reverse(*packets));
+    }
+
+    /// The name of an interface of this network namespace; its number where it is in another one.
+    fn interface_name(&mut self, index: u32) -> String {
+        let named = || interface_named(index).unwrap_or_else(|| format!("interface {index}"));
+        self.names.entry(index).or_insert_with(named).clone()
+    }
+}
+
+/// The name of an interface of this thread's network namespace.
+fn interface_named(index: u32) -> Option<String> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    index_to_name(socket, index).ok()
+}
+
+/// The index of an interface of this thread's network namespace.
+pub(super) fn interface_index(name: &str) -> Option<u32> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    name_to_index(socket, name).ok()
+}
+
+/// How much the counters of each CPU grew; counters that are there for the first time did not grow.
+fn grown_softnet(before: &[Softnet], now: &[Softnet]) -> Vec<Softnet> {
+    let since = |new: &Softnet| {
+        let old = before.iter().find(|old| old.cpu == new.cpu).copied().unwrap_or(*new);
+        Softnet {
+            cpu: new.cpu,
+            dropped: new.dropped.saturating_sub(old.dropped),
+            squeezed: new.squeezed.saturating_sub(old.squeezed),
+        }
+    };
+    now.iter().map(since).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_grow_by_cpu_and_a_new_cpu_did_not_grow() {
+        let of = |cpu, dropped| Softnet { cpu, dropped, squeezed: 0 };
+        let grown = grown_softnet(&[of(0, 5), of(2, 9)], &[of(0, 7), of(2, 9), of(3, 100)]);
+        assert_eq!(grown, [of(0, 2), of(2, 0), of(3, 0)]);
+    }
+}
