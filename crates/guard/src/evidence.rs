@@ -20,7 +20,7 @@ pub(crate) struct Observed {
     pub(crate) work_us: Option<u64>,
     /// Packets that were processed.
     pub(crate) packets: u64,
-    /// Packets that arrived at the throttle.
+    /// Packets that arrived at the throttle, without those that the budget dropped: their flows are not looked up.
     pub(crate) offered: u64,
     /// Of these, packets of new flows; none where nobody counted them.
     pub(crate) new_flows: Option<u64>,

@@ -352,7 +352,7 @@ impl State {
         let observed = Observed {
             work_us: seen.work_us,
             packets: if seen.has_packets { seen.packets } else { 0 },
-            offered: packets.map_or(0, PacketSample::offered),
+            offered: packets.map_or(0, |p| p.admitted.saturating_add(p.dropped_limit)),
             new_flows: packets.filter(|_| self.counts_new_flows).map(|p| p.new_flows),
         };
         self.evidence.take(observed, &sample.tables, sample.heads.as_ref());

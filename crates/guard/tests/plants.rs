@@ -68,7 +68,8 @@ impl Plant {
             packets: Some(PacketSample {
                 admitted: offered.min(admitted),
                 dropped_budget: offered - admitted,
-                new_flows: offered / 10,
+                // The throttle looks a flow up only when its packet is within the budget.
+                new_flows: admitted / 10,
                 ..PacketSample::default()
             }),
             ..Sample::at(self.at_ms)

@@ -19,6 +19,7 @@ pub mod feed;
 pub mod filter;
 pub mod flow;
 pub mod flowlog;
+pub mod guard;
 pub mod logs;
 pub mod lua;
 pub mod matcher;
@@ -67,6 +68,7 @@ pub fn targets() -> Vec<Target> {
         target("config_yaml", 1 << 15, config::yaml, config::seeds),
         target("flow_fragments", 1 << 13, flow::fragments, flow::fragment_seeds),
         target("flow_streams", 1 << 13, flow::streams, flow::stream_seeds),
+        target("guard_recording", 1 << 15, guard::recording, guard::recording_seeds),
         target("logs_envelope", 1 << 12, logs::envelope, logs::envelope_seeds),
         target("logs_framing", 1 << 12, logs::framing, logs::framing_seeds),
         target("logs_journal", 1 << 12, logs::journal, logs::journal_seeds),

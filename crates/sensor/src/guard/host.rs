@@ -106,7 +106,9 @@ pub(super) fn number(text: &str) -> Option<u64> {
 pub(super) fn steal(text: &str) -> Vec<(u16, u64)> {
     text.lines()
         .filter_map(|line| {
-            let mut columns = line.strip_prefix("cpu")?.split_ascii_whitespace();
+            // The line of all CPUs has no number.
+            let rest = line.strip_prefix("cpu").filter(|rest| !rest.starts_with(' '))?;
+            let mut columns = rest.split_ascii_whitespace();
             let cpu = columns.next()?.parse().ok()?;
             Some((cpu, columns.nth(7)?.parse().ok()?))
         })

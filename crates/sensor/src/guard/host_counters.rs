@@ -50,10 +50,14 @@ impl HostCounters {
             ..HostCounters::default()
         };
         let folder = "/proc/sys/net/netfilter";
-        all.conntrack = open(&format!("{folder}/nf_conntrack_count"), "connection tracking")
-            .zip(open(&format!("{folder}/nf_conntrack_max"), "connection tracking"));
-        all.neighbours = open(&format!("{net}/stat/arp_cache"), "neighbours")
-            .zip(open("/proc/sys/net/ipv4/neigh/default/gc_thresh3", "neighbours"));
+        let count = open(&format!("{folder}/nf_conntrack_count"), "connection tracking");
+        all.conntrack = count.and_then(|count| {
+            Some((count, open(&format!("{folder}/nf_conntrack_max"), "connection tracking")?))
+        });
+        let count = open(&format!("{net}/stat/arp_cache"), "neighbours");
+        all.neighbours = count.and_then(|count| {
+            Some((count, open("/proc/sys/net/ipv4/neigh/default/gc_thresh3", "neighbours")?))
+        });
         all
     }
 

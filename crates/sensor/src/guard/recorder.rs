@@ -244,7 +244,11 @@ mod tests {
         let recording = record(false, Some(5200));
         assert_eq!(recording.head_value("budget_percent"), Some("30"));
         let times: Vec<u64> = recording.buckets.iter().map(|row| row.at_us / BUCKET_US).collect();
-        assert_eq!(times.first(), Some(&2700), "10 s before the incident");
+        assert_eq!(
+            times.first(),
+            Some(&2699),
+            "10 s before the incident, and the row that just waited"
+        );
         assert!(*times.last().unwrap() >= 7199, "8 s after the incident: {:?}", times.last());
         let gaps: Vec<(u64, u16)> = recording
             .buckets
