@@ -461,7 +461,7 @@ types:
             files += usize::from(more > 0);
             records += more;
         }
-        assert!(files > 500 && records > 20_000, "{files} {records}");
+        assert!(files > 500 && records > 10_000, "{files} {records}");
     }
 
     /// Records of one moment are in order of flow, packet and type, whatever the order in which they were made.
