@@ -270,7 +270,8 @@ pub(crate) struct ReadOptions {
     #[command(flatten)]
     pub(crate) engine: EngineOptions,
     /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, pipes, - for standard
-    /// input; with --behavior logs of flows too; a packed capture is not read from a pipe then
+    /// input; with --behavior logs of flows too; a packed capture is not read from a pipe then. Captures of
+    /// system calls (scap) by themselves
     #[arg(value_name = "INPUT", required_unless_present = "netflow")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Analyse host behaviour, from flow logs (Zeek, EVE, Argus, nfdump) or from the flows of captures
