@@ -1,0 +1,61 @@
+//! Rules are tried only on events of the types that they name, in the order of the files, and equal parts cost once.
+
+mod made;
+
+use gabion_condition::rules::{Loader, Matching, RuleMatcher, RuleSet, Selection, Settings};
+use made::{Made, MadeEvent};
+
+/// The exits of openat and close in Falco's event table.
+const OPENAT: u16 = 307;
+const CLOSE: u16 = 5;
+
+fn rules() -> RuleSet {
+    let rule = |name: &str, condition: &str| {
+        format!(
+            "- rule: {name}\n  desc: d\n  condition: {condition}\n  output: o\n  priority: INFO\n  tags: [{name}]\n"
+        )
+    };
+    let file = [
+        rule("first", "evt.type = openat and proc.name = cat"),
+        rule("second", "evt.type in (open, openat) and proc.name = cat and fd.num > 2"),
+        rule("third", "evt.type = connect and proc.name = cat"),
+    ];
+    let mut loader = Loader::new(Settings::default());
+    assert!(loader.load("rules.yaml", &file.concat()).is_successful());
+    loader.into_rules()
+}
+
+fn event(event_type: u16) -> MadeEvent {
+    let values = [("proc.name", Made::Text("cat")), ("fd.num", Made::Signed(3))];
+    MadeEvent { event_type, ..MadeEvent::new(&values) }
+}
+
+#[test]
+fn no_rule_is_tried_on_a_type_that_it_does_not_name() {
+    let rules = rules();
+    let (mut matcher, mut matched) = (RuleMatcher::new(&rules), Vec::new());
+    for _ in 0..100 {
+        matcher.matches(&rules, &event(CLOSE), Matching::All, &mut matched);
+        assert!(matched.is_empty());
+    }
+    assert_eq!((matcher.tried(), matcher.comparisons()), (0, 0));
+    matcher.matches(&rules, &event(OPENAT), Matching::All, &mut matched);
+    assert_eq!(matched, [0, 1]);
+    // Two comparisons of evt.type, one of proc.name that both rules share, one of fd.num.
+    assert_eq!((matcher.tried(), matcher.comparisons()), (2, 4));
+}
+
+#[test]
+fn the_first_rule_of_the_files_wins_unless_all_are_asked_for() {
+    let mut rules = rules();
+    let (mut matcher, mut matched) = (RuleMatcher::new(&rules), Vec::new());
+    matcher.matches(&rules, &event(OPENAT), Matching::First, &mut matched);
+    assert_eq!(matched, [0]);
+    rules.select(&[Selection::Rule("fir*".into(), false)]);
+    assert_eq!(rules.enabled(), 2);
+    matcher.matches(&rules, &event(OPENAT), Matching::First, &mut matched);
+    assert_eq!(matched, [1]);
+    rules.select(&[Selection::Rule("*".into(), false), Selection::Tag("third".into(), true)]);
+    matcher.matches(&rules, &event(OPENAT), Matching::First, &mut matched);
+    assert!(matched.is_empty() && rules.enabled() == 1);
+}
