@@ -108,6 +108,7 @@ impl Wire {
         self.send(side, flags, ahead, acked, payload, window, ts_val);
     }
 
+    #[expect(clippy::too_many_arguments, reason = "each is a field of the segment")]
     fn send(
         &mut self,
         side: usize,

@@ -91,9 +91,14 @@ fn is_test(path: &str) -> bool {
     path.contains("/tests/") || name == "tests.rs"
 }
 
-/// The part of a file before its unit tests.
+/// The part of a file before its unit tests. A test module of another file (`mod tests;`) ends nothing.
 fn work(text: &str) -> &str {
-    let end = text.find("\n#[cfg(test)]\nmod ").unwrap_or(text.len());
+    const START: &str = "\n#[cfg(test)]\nmod ";
+    let is_block = |(at, start): &(usize, &str)| {
+        let line = text.get(at + start.len()..).unwrap_or_default().lines().next();
+        line.is_some_and(|line| line.ends_with('{'))
+    };
+    let end = text.match_indices(START).find(is_block).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or(text)
 }
 

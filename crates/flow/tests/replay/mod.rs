@@ -154,6 +154,7 @@ impl Engine {
     }
 
     /// `link_len` is the length of the link headers of a reassembled packet, which Suricata counts.
+    #[expect(clippy::too_many_arguments, reason = "a packet with all that its frame gives")]
     fn packet(
         &mut self,
         p: &Decoded,
@@ -185,7 +186,7 @@ impl Engine {
         self.segment(idx, dir, p, tcp, frame, ts_ns, number, seen);
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "a segment with all that its packet gives")]
     fn segment(
         &mut self,
         idx: FlowIdx,

@@ -277,6 +277,7 @@ impl Flow {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "bytes with all that is known of them")]
     fn give(&mut self, d: Direction, new: &[u8], eof: bool, run: &mut Run, how: How<'_>, ts: u64) {
         self.halves[d.index()].pending.extend_from_slice(new);
         if self.parser.is_none() {

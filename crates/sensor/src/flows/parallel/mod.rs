@@ -68,6 +68,7 @@ pub(crate) struct Done<S> {
 ///
 /// # Errors
 /// If threads can't be started, or the reader fails.
+#[expect(clippy::too_many_arguments, reason = "each part of a run is made by its caller")]
 pub(crate) fn run<S: Source + 'static>(
     source: S,
     front: Front,
