@@ -109,3 +109,17 @@ fn a_torn_recording_is_read_and_other_files_are_refused() {
     std::fs::write(&file, "").unwrap();
     gabion(&["guard", "report", &demo("flood.csv.zst"), "-l", &file]).refuses(4, &["file"]);
 }
+
+/// What must not happen by mistake is refused before anything is attached.
+#[test]
+fn a_throttle_needs_an_allow_list_and_an_interface() {
+    gabion(&["guard", "enforce", "--interface", "lo"]).refuses(2, &["--allow", "never be dropped"]);
+    gabion(&["guard", "enforce", "--interface", "lo", "--allow", "ssh"])
+        .refuses(2, &["--allow", "ssh", "tcp/22"]);
+    gabion(&["guard", "enforce", "--interface", "lo", "--allow", "tcp/22", "--budget", "95"])
+        .refuses(2, &["--budget", "95"]);
+    let run = gabion(&["guard", "enforce", "--interface", "no-such0", "--allow", "tcp/22"]);
+    run.refuses(4, &["--interface no-such0", "no such interface"]);
+    let missing = ["guard", "watch", "--netns", "/nonexistent/netns", "--seconds", "1"];
+    gabion(&missing).refuses(4, &["--netns /nonexistent/netns"]);
+}

@@ -18,13 +18,19 @@ pub struct Periods<'a> {
 ///
 /// Where gaps of user programs are probed, these are the CPUs with a probe: the others carry no user program that could
 /// be starved, as the CPU of a load generator, whose own system calls run packet work. Without any probe all CPUs are
-/// watched.
+/// watched. A recording of a throttle names in its head the CPUs that its budget is about (`cpus=1,3`).
 #[derive(Clone, Debug, Default)]
 struct Watched(Option<BTreeSet<u16>>);
 
 impl Watched {
-    fn of(buckets: &[Bucket]) -> Watched {
-        let probed: BTreeSet<u16> = buckets
+    fn of(recording: &Recording) -> Watched {
+        if let Some(list) = recording.head_value("cpus") {
+            let named: BTreeSet<u16> =
+                list.split(',').filter_map(|cpu| cpu.trim().parse().ok()).collect();
+            return Watched((!named.is_empty()).then_some(named));
+        }
+        let probed: BTreeSet<u16> = recording
+            .buckets
             .iter()
             .filter(|row| row.get(Column::UserGapUs).is_some())
             .map(|row| row.cpu)
@@ -45,7 +51,7 @@ impl<'a> Periods<'a> {
             buckets: &recording.buckets,
             xdp: &recording.xdp,
             before: None,
-            watched: Watched::of(&recording.buckets),
+            watched: Watched::of(recording),
         }
     }
 }
@@ -180,6 +186,10 @@ mod tests {
         recording.push_bucket(row(0, 1, &[(Column::RxUs, 100), (Column::UserGapUs, 0)]));
         let sample = Periods::new(&recording).next().unwrap();
         assert_eq!(sample.cpus.iter().map(|cpu| cpu.cpu).collect::<Vec<_>>(), [1]);
+        recording.head.push(("cpus".to_owned(), "0".to_owned()));
+        let sample = Periods::new(&recording).next().unwrap();
+        assert_eq!(sample.cpus.iter().map(|cpu| cpu.cpu).collect::<Vec<_>>(), [0]);
+        recording.head.clear();
         recording.drop_column(Column::UserGapUs);
         let sample = Periods::new(&recording).next().unwrap();
         assert_eq!(sample.cpus.len(), 2);

@@ -47,17 +47,23 @@ pub(super) struct Enforcement {
 }
 
 impl Enforcement {
-    /// Loads and attaches the throttle. Nothing is dropped before the first heartbeat.
-    pub(super) fn start(o: &GuardEnforce, softirqs: &Instruments) -> Result<Enforcement, Error> {
-        let refuse = |why: String| Error::Guarded { interface: o.interface.clone(), why };
+    /// The interface, where it is there and may be throttled. It is asked first, so that nothing is done in vain.
+    pub(super) fn check(o: &GuardEnforce) -> Result<u32, Error> {
+        let refuse =
+            |why: &str| Error::Guarded { interface: o.interface.clone(), why: why.to_owned() };
         let interface = interface_index(&o.interface)
-            .ok_or_else(|| refuse("there is no such interface: ip link lists them".to_owned()))?;
+            .ok_or_else(|| refuse("there is no such interface: ip link lists them"))?;
         if super::host::default_routes().contains(&o.interface) && !o.takes_default_route {
             return Err(refuse(
-                "the default route goes over it, and a mistake would cut this host off: add --even-default-route"
-                    .to_owned(),
+                "the default route goes over it, and a mistake would cut this host off: add --even-default-route",
             ));
         }
+        Ok(interface)
+    }
+
+    /// Loads and attaches the throttle. Nothing is dropped before the first heartbeat.
+    pub(super) fn start(o: &GuardEnforce, softirqs: &Instruments) -> Result<Enforcement, Error> {
+        let interface = Enforcement::check(o)?;
         let cpus = match o.cpus.is_empty() {
             true => (0..softirqs.cpus().min(throttle::VICTIMS_MAX) as u16).collect(),
             false => o.cpus.clone(),

@@ -104,6 +104,9 @@ impl GuardWatch {
         if let Some(path) = &self.netns {
             enter(path)?;
         }
+        if let Some(enforce) = &self.enforce {
+            Enforcement::check(enforce)?;
+        }
         let mut absent = Vec::new();
         let mut measuring = Measuring::start(&mut absent)?;
         absent.iter().for_each(|line| take(GuardNews::Absent(line)));
@@ -218,6 +221,12 @@ impl GuardWatch {
         let (started, budget) = (format!("{seconds}.{ns:09}"), self.budget_percent.to_string());
         let mut head = vec![("started", started.as_str()), ("budget_percent", budget.as_str())];
         head.extend(self.interface.as_deref().map(|name| ("interface", name)));
+        let cpus: Vec<String> =
+            self.enforce.iter().flat_map(|e| &e.cpus).map(ToString::to_string).collect();
+        let cpus = cpus.join(",");
+        if !cpus.is_empty() {
+            head.push(("cpus", &cpus));
+        }
         recorder.write_to(path, &head, measuring.columns(), self.records_all)?;
         match &self.enforce {
             Some(_) => recorder.write_xdp_to(&counters_of(path)),
