@@ -6,6 +6,7 @@ use crate::exit::Fault;
 use gabion_outputs::{kinds, profile_store};
 use gabion_reports::RUN_FILE;
 use gabion_runtime::output::{self, Existing, clear, refuse_link};
+use gabion_sensor::Resumed;
 use std::path::{Path, PathBuf};
 
 /// What `gabion read` does with the outputs of an earlier run in its folder: what `--append` or
@@ -54,7 +55,7 @@ pub(crate) fn check_report(path: &Path) -> Result<(), Fault> {
 /// Whether a run continues where an earlier one in this folder stopped, so that its outputs are added to
 /// without being asked: a checkpoint of `--follow` is there.
 fn continues(o: &ReadOptions, folder: &Path) -> bool {
-    o.follow && gabion_sensor::has_checkpoint(folder)
+    o.follow && Resumed::has_checkpoint(folder)
 }
 
 /// The files that the behaviour engine writes into this folder.

@@ -85,24 +85,36 @@ impl From<gabion_sensor::Error> for Fault {
             | Error::EmptyFolder { .. }
             | Error::NoList { .. }
             | Error::UnreadableList { .. }
+            | Error::PackedList { .. }
             | Error::Whitelist { .. }
             | Error::Countries(_)
-            | Error::Checkpoint { .. }
             | Error::AllowList(_)
+            | Error::UnreadableCheckpoint { .. }
+            | Error::DamagedCheckpoint { .. }
+            | Error::OtherCheckpoint { .. }
+            | Error::UnfitCheckpoint { .. }
             | Error::UnreadableRecording { .. }
             | Error::Recording { .. } => Fault::input(text),
             Error::CaptureAndLog { .. }
             | Error::NamedTwice { .. }
             | Error::Filter(_)
             | Error::Format(_) => Fault::usage(text),
-            Error::Folder(_) => {
+            Error::Folder { .. } | Error::FolderOutput(_) => {
                 Fault::environment(format!("{text}: choose another folder with -l"))
             }
             Error::Threads(_) => Fault::environment(format!("{text}: use fewer with --workers")),
             Error::Guarded { .. }
             | Error::Probe(_)
             | Error::Namespace { .. }
+            | Error::RecordingFile { .. }
             | Error::Output(_)
+            | Error::File { .. }
+            | Error::Page { .. }
+            | Error::SameFile { .. }
+            | Error::PacketLogMode { .. }
+            | Error::PacketLogCompression { .. }
+            | Error::PacketLogFolder { .. }
+            | Error::PacketLogFilter(_)
             | Error::Seal { .. }
             | Error::Listen { .. }
             | Error::Thread { .. } => Fault::environment(text),

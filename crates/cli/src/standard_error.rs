@@ -3,7 +3,7 @@
 use crate::exit::Fault;
 use gabion_net::{ScriptSetup, Severity, Voice};
 use gabion_record::Tree;
-use gabion_sensor::{Incident, Notice, Notices, RELOAD, Watch};
+use gabion_sensor::{Incident, Notice, Notices, Watch};
 
 /// What scripts need; their messages go to standard error.
 pub(crate) fn script_setup(config: &Tree) -> ScriptSetup {
@@ -45,5 +45,5 @@ pub(crate) fn report_incident(incident: &Incident) {
 
 /// Answers a request for other rules.
 pub(crate) fn report_reload() {
-    eprintln!("gabion: {RELOAD}");
+    eprintln!("gabion: {}", Incident::NOT_RELOADED);
 }

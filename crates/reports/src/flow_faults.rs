@@ -5,6 +5,7 @@ use crate::flow_run::FlowReport;
 use crate::limits::UNUSED_NAMED_MAX;
 use gabion_flowlog::{Format, InputError, InputReport, Skip};
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_sensor::Input;
 use std::path::PathBuf;
 
 /// Something that was wrong in a run, in one line.
@@ -126,7 +127,7 @@ fn unused(reports: &[&InputReport]) -> Vec<String> {
     }
     for report in broken.iter().take(UNUSED_NAMED_MAX) {
         let path = report.path.display();
-        let what = match gabion_sensor::is_capture(&report.path) {
+        let what = match Input::is_capture(&report.path) {
             true => "it is a capture among logs: read it by itself".to_owned(),
             false => skipped(report).into_iter().next().unwrap_or_default(),
         };
@@ -186,7 +187,7 @@ fn ledgers(ended: &FlowReport<'_>) -> Vec<FlowFault> {
 /// That there was nothing to be read in what was named, and why.
 fn nothing(reports: &[&InputReport], request: &FlowRequest<'_>) -> String {
     let e = format!("name logs of {}, or captures", Format::titles());
-    if let Some(capture) = reports.iter().find(|r| gabion_sensor::is_capture(&r.path)) {
+    if let Some(capture) = reports.iter().find(|r| Input::is_capture(&r.path)) {
         let what = if request.has_format {
             "leave out --kind, and its flows are read"
         } else {

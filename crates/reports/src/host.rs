@@ -192,7 +192,7 @@ fn pairs(profile: &Profile) -> Vec<Pair> {
             let (median_s, spread_s) = middle(seconds.windows(2).filter_map(gap).collect());
             let (median_bytes, _) = middle(flows.iter().map(|f| f.1).collect());
             Pair {
-                to: gabion_sensor::callee_name(&calls),
+                to: calls.callee(),
                 port: calls.port,
                 flows: flows.len() + calls.more as usize,
                 median_s,

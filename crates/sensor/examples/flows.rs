@@ -3,7 +3,7 @@
 
 use gabion_behavior::Settings;
 use gabion_runtime::StopFlag;
-use gabion_sensor::{FlowInputs, FlowRun, ListFiles, Lists, Notices, Sink, list_logs};
+use gabion_sensor::{FlowInputs, FlowRun, ListFiles, Lists, Notices, Sink};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -41,7 +41,7 @@ pub(crate) fn evidence_of(
     workers: usize,
 ) -> Result<Vec<(String, u64)>, Box<dyn Error>> {
     let run = FlowRun {
-        inputs: FlowInputs::Files { paths: list_logs(&logs)?, opened: Arc::default() },
+        inputs: FlowInputs::Files { paths: FlowInputs::list_logs(&logs)?, opened: Arc::default() },
         format: None,
         settings: Settings::default(),
         lists: Lists::watch(ListFiles::default(), None, Notices::default()),

@@ -4,7 +4,7 @@
 
 use gabion_outputs::Outputs;
 use gabion_runtime::{StopFlag, memory};
-use gabion_sensor::{PacketRun, Unwatched, check_balance, list_captures, needs_one_worker};
+use gabion_sensor::{Input, PacketRun, Unwatched};
 use gabion_settings::{
     Demands, EngineMode, WorkerPlan, build_engine, built_in_configuration, compile_rules,
     read_rule_file, script_setup,
@@ -44,11 +44,11 @@ pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<RuleAlerts>, Box<dyn 
     // The run.
     let (budget, stop) = (memory::process_budget(None), StopFlag::new());
     let mut run = PacketRun::new(&engine, &budget, &stop, counts);
-    let workers = if needs_one_worker(&engine).is_some() { 1 } else { workers };
+    let workers = if PacketRun::needs_one_worker(&engine).is_some() { 1 } else { workers };
     run.plan = WorkerPlan::for_workers(workers);
-    let captures = list_captures(&[demo.join("demo.pcap")])?;
+    let captures = Input::list(&[demo.join("demo.pcap")])?;
     let done = run.read(&captures, &mut outputs, &mut Unwatched)?;
-    check_balance(&done)?;
+    done.check_balance()?;
     let tally = outputs.tally();
     let mut all: Vec<_> =
         tally.alerts.iter().map(|a| (a.sid, a.msg.to_string(), a.count)).collect();

@@ -1,5 +1,8 @@
 //! Why a run can't be made, or ended before its end.
 
+use gabion_behavior::RestoreError;
+use gabion_capture::filter::FilterError;
+use gabion_outputs::OutputError;
 use std::io;
 use std::path::PathBuf;
 
@@ -76,16 +79,26 @@ pub enum Error {
         path: PathBuf,
     },
     /// A list of what is bad is not there.
-    #[error("lists: {what}: name a file or folder of lists")]
+    #[error("lists: {}: {source}: name a file or folder of lists", .path.display())]
     NoList {
-        /// The path, and the error of the operating system.
-        what: String,
+        /// The list.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
     },
     /// A list of what is bad can't be read.
-    #[error("lists: {what}")]
+    #[error("lists: {}: {source}", .path.display())]
     UnreadableList {
-        /// The path, and why not.
-        what: String,
+        /// The list.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A list of what is bad is packed.
+    #[error("lists: {}: {PACKED_LIST}", .path.display())]
+    PackedList {
+        /// The list.
+        path: PathBuf,
     },
     /// The whitelist can't be read.
     #[error("whitelist: {}: {source}: name another file", .path.display())]
@@ -98,13 +111,42 @@ pub enum Error {
     /// The database of countries can't be read.
     #[error("configuration: geoip-database: {0}")]
     Countries(#[source] gabion_settings::Error),
-    /// A checkpoint can't be gone on from.
-    #[error("{}: {why}", .path.display())]
-    Checkpoint {
+    /// A checkpoint can't be read.
+    #[error("{}: {source}", .path.display())]
+    UnreadableCheckpoint {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A checkpoint has a wrong checksum.
+    #[error("{}: it is damaged: start again with --overwrite, or in another folder (-l)", .path.display())]
+    DamagedCheckpoint {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A checkpoint has the form of another version.
+    #[error(
+        "{}: it was written by {} version of Gabion (form {version}, this version reads {reads}): continue from it \
+         with that version, or start again with --overwrite, or in another folder (-l)",
+        .path.display(),
+        written_by(*.version, *.reads)
+    )]
+    OtherCheckpoint {
+        /// The file.
+        path: PathBuf,
+        /// Its form.
+        version: u32,
+        /// The form that is read.
+        reads: u32,
+    },
+    /// A checkpoint does not fit the run.
+    #[error("{}: {source}", .path.display())]
+    UnfitCheckpoint {
         /// The file.
         path: PathBuf,
         /// Why not.
-        why: String,
+        source: RestoreError,
     },
     /// A recording of the guard can't be read from its file.
     #[error("{}: {source}: name a recording", .path.display())]
@@ -146,10 +188,69 @@ pub enum Error {
     },
     /// An output can't be opened or written.
     #[error("{0}")]
-    Output(String),
-    /// The folder of outputs, or a file in it, can't be made.
+    Output(#[from] OutputError),
+    /// A file of the run can't be written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A recording can't be written.
+    #[error("{}: {source}: choose another file with --record", .path.display())]
+    RecordingFile {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A file is named as input and as output.
+    #[error("{}: is read and cannot be written at the same time: name another file", .path.display())]
+    SameFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The page about a recording can't be written.
+    #[error("{}: {source}: choose another folder", .path.display())]
+    Page {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The mode of the packet log is none that there is.
+    #[error("pcap-log.mode: {mode} is not supported: normal or multi")]
+    PacketLogMode {
+        /// The mode.
+        mode: String,
+    },
+    /// The packet log can't be packed like that.
+    #[error("pcap-log.compression: {name} is not supported: none or lz4")]
+    PacketLogCompression {
+        /// The compression.
+        name: String,
+    },
+    /// The folder of the packet log is not there.
+    #[error("pcap-log.dir: {} is not a folder", .path.display())]
+    PacketLogFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The filter of the packet log is wrong.
+    #[error("pcap-log.bpf-filter: {0}")]
+    PacketLogFilter(FilterError),
+    /// The folder of outputs can't be made, or a file in it can't be read.
+    #[error("{}: {source}", .path.display())]
+    Folder {
+        /// The folder or the file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A file in the folder of outputs can't be made.
     #[error("{0}")]
-    Folder(String),
+    FolderOutput(#[source] OutputError),
     /// Findings can't be sealed.
     #[error("{source}{}", unsealed(*.lost))]
     Seal {
@@ -177,12 +278,34 @@ pub enum Error {
     /// The threads of several workers can't be started.
     #[error("workers: {0}")]
     Threads(#[source] io::Error),
-    /// The reader of flows failed.
-    #[error("reader: failed: {0}: report it")]
-    Reader(String),
-    /// The only worker failed or makes no progress.
-    #[error("{0}")]
-    Lost(String),
+    /// The reader of flows panicked.
+    #[error("reader: failed: {message}: report it")]
+    Reader {
+        /// The message of the panic.
+        message: String,
+    },
+    /// The only worker panicked.
+    #[error("{who}: failed: {message}: report it")]
+    Panicked {
+        /// Its name.
+        who: String,
+        /// The message of the panic.
+        message: String,
+    },
+    /// The only worker makes no progress.
+    #[error(
+        "{who}: abandoned: it made no progress: what was found before is written, what was read is not known: report it"
+    )]
+    Abandoned {
+        /// Its name.
+        who: &'static str,
+    },
+    /// The only worker left no result.
+    #[error("{who}: failed: report it")]
+    Gone {
+        /// Its name.
+        who: &'static str,
+    },
     /// The ledger of a run does not balance.
     #[error("ledger: {stage}: {what}: this is a fault of gabion, report it")]
     Unbalanced {
@@ -191,6 +314,13 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+}
+
+/// What is wrong with a packed list.
+pub(crate) const PACKED_LIST: &str = "packed lists are not read: unpack it";
+
+fn written_by(version: u32, reads: u32) -> &'static str {
+    if version < reads { "an older" } else { "a newer" }
 }
 
 fn unsealed(lost: u64) -> String {

@@ -5,14 +5,14 @@
 //! Every front door makes its runs of these; the answer does not depend on the number of workers.
 //!
 //! ```
-//! use gabion_sensor::{FlowInputs, FlowRun, ListFiles, Lists, Notices, Sink, list_logs};
+//! use gabion_sensor::{FlowInputs, FlowRun, ListFiles, Lists, Notices, Sink};
 //! # let folder = tempfile::tempdir()?;
 //! # let log = folder.path().join("conn.log");
 //! # let line = |n| format!("{{\"ts\":{n}.0,\"uid\":\"C{n}\",\"id.orig_h\":\"10.0.0.1\",\"id.resp_h\":\
 //! #     \"10.0.0.2\",\"id.resp_p\":{n},\"proto\":\"tcp\",\"conn_state\":\"REJ\"}}\n");
 //! # std::fs::write(&log, (1..1000).map(line).collect::<String>())?;
 //! let run = FlowRun {
-//!     inputs: FlowInputs::Files { paths: list_logs(&[log])?, opened: Default::default() },
+//!     inputs: FlowInputs::Files { paths: FlowInputs::list_logs(&[log])?, opened: Default::default() },
 //!     format: None,
 //!     settings: gabion_behavior::Settings::default(),
 //!     lists: Lists::watch(ListFiles::default(), None, Notices::default()),
@@ -52,8 +52,7 @@ pub use error::Error;
 pub use flows::{
     AddressBook, CaptureTap, Checkpoint, FindingOutputs, FindingsDone, FlowInputs, FlowRun,
     FlowsDone, Found, GatheredPage, ListFiles, Lists, Ran, Resumed, Sink, TappedDone, TeamEnd,
-    Whitelisted, are_captures, callee_name, has_checkpoint, is_capture, list_logs, load_whitelist,
-    settle_sealed_ids,
+    Whitelisted,
 };
 pub use guard::{
     AllowError, GuardAllowed, GuardCpuSecond, GuardEnforce, GuardNews, GuardReport, GuardReported,
@@ -61,9 +60,7 @@ pub use guard::{
 };
 pub use notices::{Notice, Notices};
 pub use packets::{
-    AlertCounts, Arrivals, Done as PacketsDone, Incident, Input, InputDone, NO_CAPTURE, OpenedOnce,
-    PacketLogCounts, RELOAD, Run as PacketRun, Trouble, Unwatched, Watch, check_balance,
-    finish_packets, has_capture_name, ledger_in_short, list_captures, needs_one_worker,
-    open_alert_packet_log, open_packet_log, read_capture,
+    AlertCounts, Arrivals, Done as PacketsDone, Incident, Input, InputDone, OpenedOnce,
+    PacketLogCounts, Run as PacketRun, Trouble, Unwatched, Watch,
 };
 pub use sealed_findings::{FindingLog, OpenedLog, Sealer};

@@ -154,6 +154,16 @@ pub struct Calls<'a> {
     pub more: u64,
 }
 
+impl Calls<'_> {
+    /// The name of the called host, where there is one, else its address.
+    pub fn callee(&self) -> String {
+        match self.name {
+            "" => self.to.to_string(),
+            name => name.to_owned(),
+        }
+    }
+}
+
 /// Flows to the destinations of one hash: how many (up to [`BEGINNING`]), how many of them in a row went to the last
 /// of these, and twelve bits of its hash.
 struct Cell {

@@ -33,8 +33,7 @@ use gabion_runtime::{Signals, StopFlag, clock};
 use gabion_sensor::limits::DEFAULT_BUDGET_MAX;
 use gabion_sensor::{
     AddressBook, CaptureTap, FindingOutputs, FindingsDone, FlowInputs, FlowRun, FlowsDone, Found,
-    GatheredPage, ListFiles, Lists, Notices, OpenedOnce, Ran, Resumed, Sink, are_captures,
-    list_logs, load_whitelist, settle_sealed_ids,
+    GatheredPage, ListFiles, Lists, Notices, OpenedOnce, Ran, Resumed, Sink,
 };
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -63,14 +62,14 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Started, Fault> {
     let signals = Signals::preparing().ok();
     let opened = look_into_pipe(o, signals.as_ref())?;
     let is_finite = o.kind.is_none() && !o.follow;
-    if opened.is_capture() || (is_finite && are_captures(&o.inputs)?) {
+    if opened.is_capture() || (is_finite && FlowInputs::are_captures(&o.inputs)?) {
         return Ok(Started::Captures(opened, signals));
     }
     refuse_unused(o)?;
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let Configured { settings, lists, known } = settings(o)?;
     let lists = Lists::watch(lists, signals.clone(), notices());
-    let paths = list_logs(&o.inputs)?;
+    let paths = FlowInputs::list_logs(&o.inputs)?;
     let existing = match &o.log_dir {
         Some(folder) => {
             let files = existing::of_behavior(folder);
@@ -83,7 +82,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Started, Fault> {
         signals.begin();
     }
     let folder = o.log_dir.as_deref().filter(|_| o.follow);
-    let mut settle = |log| folder.map_or(Ok(()), |folder| settle_sealed_ids(folder, log));
+    let mut settle = |log| folder.map_or(Ok(()), |folder| Resumed::settle_sealed_ids(folder, log));
     let sealed =
         o.seal.as_deref().map(|log| SealedFindings::open_with(log, &mut settle)).transpose()?;
     let resumed = folder.map(|folder| Resumed::prepare(folder, o.overwrite)).transpose()?;
@@ -419,8 +418,11 @@ fn settings(o: &ReadOptions) -> Result<Configured, Fault> {
     if let Some(what) = wrong.first() {
         return Err(Fault::input(format!("configuration: {what}: fix it")));
     }
-    settings.whitelist =
-        Arc::new(load_whitelist(&tree, o.whitelist.as_deref(), &notices_unless(o.quiet))?);
+    settings.whitelist = Arc::new(ListFiles::load_whitelist(
+        &tree,
+        o.whitelist.as_deref(),
+        &notices_unless(o.quiet),
+    )?);
     let lists = ListFiles::from_config(&tree, &o.intel);
     if !lists.is_empty() {
         let started = clock::now();

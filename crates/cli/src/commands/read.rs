@@ -21,9 +21,7 @@ use gabion_runtime::clock;
 use gabion_runtime::output::{Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::{
-    AddressBook, Incident, Input, NO_CAPTURE, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone,
-    Watch, check_balance, finish_packets, has_capture_name, is_capture, list_captures,
-    needs_one_worker, open_alert_packet_log, open_packet_log,
+    AddressBook, Incident, Input, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone, Watch,
 };
 use gabion_settings::{WorkerPlan, check_eve_options, unknown_keys_line};
 use std::io::IsTerminal;
@@ -45,14 +43,14 @@ pub(crate) fn take_as_what_it_is(o: &mut ReadOptions) {
 /// Whether it is a log of flows by what it holds, or a folder that holds some, by their names, and no captures.
 fn holds_logs(path: &Path) -> bool {
     if path.is_file() {
-        return !is_capture(path) && is_log(path);
+        return !Input::is_capture(path) && is_log(path);
     }
     if !path.is_dir() {
         return false;
     }
     let Ok(files) = gabion_capture::list_recursive(path) else { return false };
     let has_logs = files.iter().any(|f| gabion_flowlog::kind_of(&f.to_string_lossy()).is_some());
-    has_logs && !files.iter().any(|f| is_capture(f))
+    has_logs && !files.iter().any(|f| Input::is_capture(f))
 }
 
 /// Whether there is a record of flows among the first lines of a file.
@@ -112,8 +110,8 @@ fn run_captures(
         let said = fatal.iter().find(|(m, _)| m.starts_with("output")).map_or("", |(_, said)| said);
         return Err(Fault::input(format!("configuration: {said}: fix it")));
     }
-    let inputs = list_captures(&o.inputs)?;
-    let logged = Arc::default();
+    let inputs = Input::list(&o.inputs)?;
+    let logged: Arc<PacketLogCounts> = Arc::default();
     let existing = existing(o, &config)?;
     let mut known = AddressBook::default();
     if let Some(path) = &o.report {
@@ -161,7 +159,7 @@ fn run_captures(
     }
     let mut done = read(&run, o, &inputs, &mut outputs)?;
     let mut exit = say_inputs(&done, o);
-    for (_, e) in finish_packets(&mut done, &mut outputs, &engine, &config, &logged) {
+    for (_, e) in done.finish(&mut outputs, &engine, &config, &logged) {
         eprintln!("{}", Fault::environment(e));
         exit = exit.max(Exit::Environment);
     }
@@ -250,7 +248,7 @@ fn open(
         if let Some(ring) = o.alert_pcap_ring {
             node.set("ring", &ring.0.to_string());
         }
-        let to = open_alert_packet_log(path, &node, logged).map_err(|e| {
+        let to = logged.open_alert_log(path, &node).map_err(|e| {
             Fault::environment(format!("{e}: choose another place with --alert-pcap"))
         })?;
         let settings = PacketLogSettings::alert_pcap(&node);
@@ -279,7 +277,7 @@ fn open_configured(
     gabion_runtime::output::make_folder(folder)
         .map_err(|e| refuse(format!("{}: {e}", folder.display())))?;
     let mut frames = |name: &str, node: &Tree| {
-        open_packet_log(name, node, folder, logged).map_err(OutputError::of_destination)
+        logged.open_output(name, node, folder).map_err(OutputError::of_destination)
     };
     Outputs::open(config, folder, Some(existing), &mut frames).map_err(|e| refuse(e.to_string()))
 }
@@ -311,7 +309,7 @@ fn say_packet_log(sum: &EventCounts, logged: &PacketLogCounts, o: &ReadOptions) 
 
 /// How many threads inspect.
 fn plan(engine: &Engine, o: &ReadOptions) -> WorkerPlan {
-    let alone = needs_one_worker(engine);
+    let alone = PacketRun::needs_one_worker(engine);
     if let (Some(why), true) = (alone, o.workers > 1 && !o.quiet) {
         eprintln!("gabion: workers: {why}: one worker is used");
     }
@@ -347,7 +345,7 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
     for input in &done.inputs {
         let path = input.path.display();
         match &input.error {
-            Some(e) if input.is_named || has_capture_name(&input.path) => {
+            Some(e) if input.is_named || Input::has_capture_name(&input.path) => {
                 exit = Exit::Input;
                 // Of the files of a folder, each reason is printed once.
                 let more = match input.is_named || said.insert(e) {
@@ -364,7 +362,7 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
                         format!(" ({} more files of the folders are the same)", thousands(n as u64))
                     }
                 };
-                let also = match input.advice == NO_CAPTURE {
+                let also = match input.is_no_capture() {
                     true => ", or add --behavior to read a log of flows",
                     false => "",
                 };
@@ -398,7 +396,7 @@ fn judge(done: &PacketsDone, outputs: &Outputs, o: &ReadOptions) -> Exit {
     if done.has_lost_threads() {
         exit = Exit::Internal;
     }
-    if let Err(fault) = check_balance(done) {
+    if let Err(fault) = done.check_balance() {
         eprintln!("{}", Fault::from(fault));
         exit = Exit::Internal;
     }

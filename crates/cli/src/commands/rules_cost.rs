@@ -8,7 +8,7 @@ use gabion_outputs::Outputs;
 use gabion_record::json::Json;
 use gabion_reports::{LoadDetail, rule_cost_table, write_rule_costs_json};
 use gabion_runtime::StopFlag;
-use gabion_sensor::{PacketRun, list_captures};
+use gabion_sensor::{Input, PacketRun};
 
 /// Runs the verb.
 pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
@@ -27,7 +27,7 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     let budget = gabion_runtime::memory::process_budget(None);
     let stop = StopFlag::new();
     let run = PacketRun::new(&engine, &budget, &stop, counts);
-    let inputs = list_captures(&o.captures)?;
+    let inputs = Input::list(&o.captures)?;
     let done = run
         .read(&inputs, &mut outputs, &mut standard_error::Incidents)
         .map_err(|e| Fault::environment(format!("threads: {e}: end other programs")))?;

@@ -8,7 +8,7 @@ use gabion_record::eve::Wants;
 use gabion_reports::LoadDetail;
 use gabion_rules::format_rule_id;
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
-use gabion_sensor::{AlertCounts, has_capture_name, list_captures};
+use gabion_sensor::{AlertCounts, Input};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
 fn captures(inputs: &[PathBuf]) -> Result<Vec<Capture>, Fault> {
     let mut all = Vec::new();
     for given in inputs {
-        for input in list_captures(std::slice::from_ref(given))? {
+        for input in Input::list(std::slice::from_ref(given))? {
             let inside = (!input.is_named).then(|| input.path.strip_prefix(given).ok()).flatten();
             let name = inside.unwrap_or(&input.path).display().to_string();
             all.push(Capture { name, path: input.path, is_named: input.is_named });
@@ -77,7 +77,9 @@ fn gather(captures: &[Capture], outcomes: Vec<AlertCounts>) -> (FileCounts, Exit
                     *all.entry((capture.name.clone(), gid, sid)).or_default() += n;
                 }
             }
-            AlertCounts::Unreadable(e) if capture.is_named || has_capture_name(&capture.path) => {
+            AlertCounts::Unreadable(e)
+                if capture.is_named || Input::has_capture_name(&capture.path) =>
+            {
                 eprintln!(
                     "{}",
                     Fault::input(format!(

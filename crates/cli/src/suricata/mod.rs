@@ -18,8 +18,7 @@ use gabion_record::Tree;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::{
-    Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, RELOAD, Watch, check_balance,
-    finish_packets, ledger_in_short, needs_one_worker, open_packet_log,
+    Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, Watch,
 };
 use gabion_settings::{
     EngineMode, Messages, RuleRequest, WorkerPlan, build_engine, built_in_configuration,
@@ -220,13 +219,14 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             .is_none_or(|l| write_rule_analysis(l, &catalog, config, folder, &mut messages));
         return i32::from(!is_written);
     }
-    let logged = Arc::default();
+    let logged: Arc<PacketLogCounts> = Arc::default();
     let outputs = if o.test {
         Ok(None)
     } else {
         {
             let mut frames = |name: &str, node: &Tree| {
-                open_packet_log(name, node, folder, &logged)
+                logged
+                    .open_output(name, node, folder)
                     .map_err(gabion_outputs::OutputError::of_destination)
             };
             Outputs::open(config, folder, None, &mut frames).map(Some)
@@ -426,7 +426,7 @@ impl Watch for Spoken<'_> {
     }
 
     fn reload(&mut self) {
-        self.0.warning("detect", RELOAD);
+        self.0.warning("detect", Incident::NOT_RELOADED);
     }
 }
 
@@ -438,7 +438,7 @@ fn plan(
     log: &mut EngineLog,
 ) -> Result<WorkerPlan, gabion_settings::Error> {
     let mut plan = plan_workers(o.runmode.as_deref(), config)?;
-    if let (Some(why), true) = (needs_one_worker(engine), plan.workers > 1) {
+    if let (Some(why), true) = (PacketRun::needs_one_worker(engine), plan.workers > 1) {
         log.warning("threads", &format!("{why}: one worker is used"));
         plan.workers = 1;
     }
@@ -572,19 +572,19 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         log.error("profiling", &e.to_string());
         code = 1;
     }
-    for (module, e) in finish_packets(&mut done, outputs, engine, config, logged) {
+    for (module, e) in done.finish(outputs, engine, config, logged) {
         log.error(module, &e);
         code |= i32::from(module == "output");
     }
     if let Some(said) = wrong_checksums_line(&done, "-k none or pcap-file.checksum-checks: no") {
         log.warning("pcap", &said);
     }
-    if let Err(fault) = check_balance(&done) {
+    if let Err(fault) = done.check_balance() {
         log.error("ledger", &Fault::from(fault).to_string());
         code = 1;
     }
     let c = &done.counters;
     let said = format!("read {} packets, {} bytes; {} alerts", c.packets, c.bytes, c.alerts);
-    log.notice("suricata", &format!("{said}; ledger: {}", ledger_in_short(&done)));
+    log.notice("suricata", &format!("{said}; ledger: {}", done.ledger_in_short()));
     code
 }

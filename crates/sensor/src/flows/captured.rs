@@ -28,7 +28,7 @@ const HORIZON_NS: i64 = 3600 * SECOND;
 ///
 /// # Errors
 /// When one is not there, or captures and logs are named together.
-pub fn are_captures(inputs: &[PathBuf]) -> Result<bool, Error> {
+pub(super) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Error> {
     let mut captures = None;
     let mut others = None;
     for path in inputs {
@@ -66,7 +66,7 @@ fn is_capture_input(path: &Path) -> bool {
 
 /// By the first bytes of what is in it. What can be read only once is not opened for it: its writer may be
 /// gone, and another look would wait for ever.
-pub fn is_capture(path: &Path) -> bool {
+pub(crate) fn is_capture(path: &Path) -> bool {
     !is_read_once(path) && source::magic(path).is_some_and(source::is_capture)
 }
 

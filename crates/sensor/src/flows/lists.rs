@@ -1,6 +1,7 @@
 //! Lists of what is bad: which files the configuration and `--intel` name, reading them, and reading
 //! them again when they change or when asked to (SIGUSR2).
 
+use crate::error::PACKED_LIST;
 use crate::limits::{LIST_BYTES_MAX, LIST_FOLDERS_MAX, OPEN_LISTS_MAX, PIPED_LIST_BYTES_MAX};
 use crate::{Error, Notices};
 use gabion_behavior::intel::{Builder, Intel, Purpose, Texts};
@@ -104,13 +105,15 @@ impl ListFiles {
     /// All files, in order of their names, each with whether the operator named it himself; what is to be there and
     /// is not; folders too deep to be looked into.
     #[allow(clippy::type_complexity, reason = "three lists, each said in words")]
-    fn files(&self) -> (Vec<(PathBuf, Purpose, Must)>, Vec<String>, Vec<PathBuf>) {
+    fn files(
+        &self,
+    ) -> (Vec<(PathBuf, Purpose, Must)>, Vec<(PathBuf, std::io::Error)>, Vec<PathBuf>) {
         let (mut files, mut missing, mut deep) = (Vec::new(), Vec::new(), Vec::new());
         for (path, purpose, must) in &self.paths {
             match std::fs::metadata(path) {
                 Ok(m) if m.is_dir() => below(path, *purpose, (&mut files, &mut deep), 0),
                 Ok(_) => files.push((path.clone(), purpose_of(path, *purpose), *must)),
-                Err(e) if *must == Must::Be => missing.push(format!("{}: {e}", path.display())),
+                Err(e) if *must == Must::Be => missing.push((path.clone(), e)),
                 Err(_) => {}
             }
         }
@@ -130,8 +133,8 @@ impl ListFiles {
     /// When one that has to be there can't be read.
     pub fn load(&self) -> Result<(Intel, Vec<String>), Error> {
         let (files, missing, deep) = self.files();
-        if let Some(what) = missing.first() {
-            return Err(Error::NoList { what: what.clone() });
+        if let Some((path, source)) = missing.into_iter().next() {
+            return Err(Error::NoList { path, source });
         }
         let mut notes: Vec<String> = deep
             .iter()
@@ -149,12 +152,12 @@ impl ListFiles {
             let list = match self.open(&path) {
                 Ok(list) => list,
                 Err(e) => {
-                    unread(&mut notes, &path, must, &e.to_string())?;
+                    unread(&mut notes, &path, must, Unread::Io(e))?;
                     continue;
                 }
             };
             if name.ends_with(".gz") || name.ends_with(".zst") || name.ends_with(".zip") {
-                unread(&mut notes, &path, must, "packed lists are not read: unpack it")?;
+                unread(&mut notes, &path, must, Unread::Packed)?;
                 continue;
             }
             if !builder.file(&name, level, purpose) {
@@ -171,7 +174,7 @@ impl ListFiles {
                 }
                 Opened::File(file) => {
                     if let Err(e) = push(&file, &mut buffer, &mut builder) {
-                        unread(&mut notes, &path, must, &e.to_string())?;
+                        unread(&mut notes, &path, must, Unread::Io(e))?;
                     }
                     open.push((open.len() < OPEN_LISTS_MAX).then_some(Opened::File(file)));
                 }
@@ -223,13 +226,25 @@ impl ListFiles {
     }
 }
 
+/// Why a list is not read.
+enum Unread {
+    Io(std::io::Error),
+    Packed,
+}
+
 /// A list that can't be read: an error where somebody named it, a note where it lies in a folder.
-fn unread(notes: &mut Vec<String>, path: &Path, must: Must, why: &str) -> Result<(), Error> {
-    let said = format!("{}: {why}", path.display());
-    match must {
-        Must::Be => Err(Error::UnreadableList { what: said }),
-        Must::MayBe => {
-            notes.push(said);
+fn unread(notes: &mut Vec<String>, path: &Path, must: Must, why: Unread) -> Result<(), Error> {
+    match (must, why) {
+        (Must::Be, Unread::Io(source)) => {
+            Err(Error::UnreadableList { path: path.to_owned(), source })
+        }
+        (Must::Be, Unread::Packed) => Err(Error::PackedList { path: path.to_owned() }),
+        (Must::MayBe, Unread::Io(e)) => {
+            notes.push(format!("{}: {e}", path.display()));
+            Ok(())
+        }
+        (Must::MayBe, Unread::Packed) => {
+            notes.push(format!("{}: {PACKED_LIST}", path.display()));
             Ok(())
         }
     }

@@ -18,13 +18,12 @@ mod sink;
 mod source;
 mod whitelist;
 
-pub use captured::{CaptureTap, TappedDone, are_captures, is_capture};
+pub(crate) use captured::is_capture;
+pub use captured::{CaptureTap, TappedDone};
 pub use checkpoint::Checkpoint;
 pub use lists::{ListFiles, Lists};
 pub use outcome::{Ran, TeamEnd, Whitelisted};
 pub use places::AddressBook;
-pub use resume::{Resumed, has_checkpoint};
-pub use run::{FlowInputs, FlowRun, FlowsDone, list_logs};
-pub use sealed_ids::settle_sealed_ids;
-pub use sink::{FindingOutputs, FindingsDone, Found, GatheredPage, Sink, callee_name};
-pub use whitelist::load_whitelist;
+pub use resume::Resumed;
+pub use run::{FlowInputs, FlowRun, FlowsDone};
+pub use sink::{FindingOutputs, FindingsDone, Found, GatheredPage, Sink};

@@ -1,7 +1,7 @@
 //! What the page about a run is made of, gathered while findings come.
 
 use super::places::AddressBook;
-use super::sink::{Found, callee_name};
+use super::sink::Found;
 use crate::limits::{CHARTED_PAIRS_MAX, EVIDENCE_ROWS_MAX, reached};
 use gabion_behavior::Kept;
 use gabion_behavior::Profile;
@@ -134,7 +134,7 @@ impl Paged {
         for kept in kept.iter().filter(|k| is_reported(k.ip)) {
             let Some(profile) = Profile::decode(&kept.bytes) else { continue };
             for calls in profile.pairs().filter(|p| p.flows.len() >= Self::FLOWS_LEAST) {
-                let ends = (kept.ip, callee_name(&calls));
+                let ends = (kept.ip, calls.callee());
                 if beacons.contains(&ends) {
                     let seconds = calls.flows.iter().map(|f| f.0).collect();
                     self.pairs.insert(ends, seconds);

@@ -11,11 +11,6 @@ use gabion_runtime::output::{clear, make_folder, refuse_link};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Whether a checkpoint lies in a folder, from which a run continues.
-pub fn has_checkpoint(folder: &Path) -> bool {
-    std::fs::symlink_metadata(path_in(folder)).is_ok()
-}
-
 /// What a run continues from.
 pub struct Resumed {
     folder: PathBuf,
@@ -24,6 +19,21 @@ pub struct Resumed {
 }
 
 impl Resumed {
+    /// Whether a checkpoint lies in a folder, from which a run continues.
+    pub fn has_checkpoint(folder: &Path) -> bool {
+        std::fs::symlink_metadata(path_in(folder)).is_ok()
+    }
+
+    /// Takes out of a folder's file about sealed findings what stands in chunks that the log does not hold: it was lost
+    /// in a kill. The log has been recovered and nothing was added yet; once it has grown, nobody could say any more
+    /// which chunks were lost. A file of another log stays as it is.
+    ///
+    /// # Errors
+    /// When it can't be read or written.
+    pub fn settle_sealed_ids(folder: &Path, log: OpenedLog) -> gabion_seal::Result<()> {
+        sealed_ids::settle_sealed_ids(folder, log)
+    }
+
     /// Reads the checkpoint of a folder; with `is_overwriting` it is taken away. Where there is none, one that
     /// holds nothing is left before anything is written, so that a run that is killed at once is gone on with
     /// too.
@@ -59,8 +69,8 @@ impl Resumed {
     }
 }
 
-fn failed(path: &Path, e: impl std::fmt::Display) -> Error {
-    Error::Folder(format!("{}: {e}", path.display()))
+fn failed(path: &Path, source: io::Error) -> Error {
+    Error::Folder { path: path.to_owned(), source }
 }
 
 fn earlier(folder: &Path, is_overwriting: bool) -> Result<Option<Checkpoint>, Error> {
@@ -74,7 +84,7 @@ fn earlier(folder: &Path, is_overwriting: bool) -> Result<Option<Checkpoint>, Er
     if !is_overwriting {
         return Checkpoint::from_folder(folder);
     }
-    clear(&path).map(|()| None).map_err(|e: io::Error| failed(&path, e))
+    clear(&path).map(|()| None).map_err(|e| failed(&path, e))
 }
 
 /// What a run that was cut off had written and sealed; where there is no checkpoint, one is left.
@@ -90,8 +100,7 @@ fn before(folder: &Path, earlier: Option<&Checkpoint>) -> Result<Before, Error> 
         None => Some(Before::default()),
     };
     let Some(before) = saved else { return Ok(Before::default()) };
-    let mut already_written = AlreadyWritten::from_folder(folder, before.marks)
-        .map_err(|e| Error::Output(e.to_string()))?;
+    let mut already_written = AlreadyWritten::from_folder(folder, before.marks)?;
     already_written.join(before.already_written);
     Ok(Before { already_written, ..before })
 }

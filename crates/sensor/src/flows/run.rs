@@ -44,6 +44,37 @@ pub enum FlowInputs {
     },
 }
 
+impl FlowInputs {
+    /// The files that paths stand for: folders all files below them, in order of their names. Pipes and the
+    /// like are read where they are named themselves.
+    ///
+    /// # Errors
+    /// When a folder can't be read, or what can be read only once is named twice.
+    pub fn list_logs(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+        let mut all = Vec::new();
+        for path in inputs {
+            if is_read_once(path) && all.contains(path) {
+                return Err(Error::NamedTwice { path: path.clone() });
+            }
+            if !is_read_once(path) && path.is_dir() {
+                below(path, &mut all, 0)
+                    .map_err(|source| Error::UnreadableLogs { path: path.clone(), source })?;
+            } else {
+                all.push(path.clone());
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether inputs are captures: all that are named, or a folder that holds captures and no logs.
+    ///
+    /// # Errors
+    /// When one is not there, or captures and logs are named together.
+    pub fn are_captures(inputs: &[PathBuf]) -> Result<bool, Error> {
+        super::captured::are_captures(inputs)
+    }
+}
+
 /// A run over logs of flows that is to be made.
 pub struct FlowRun {
     /// What is read.
@@ -199,7 +230,7 @@ struct Begun {
 
 fn unfit(folder: Option<&Path>, why: RestoreError) -> Error {
     let path = checkpoint::path_in(folder.unwrap_or(Path::new("")));
-    Error::Checkpoint { path, why: why.to_string() }
+    Error::UnfitCheckpoint { path, source: why }
 }
 
 /// An engine and its threads.
@@ -279,27 +310,6 @@ impl EngineRun {
         };
         Ok((done.source, ran))
     }
-}
-
-/// The files that paths stand for: folders all files below them, in order of their names. Pipes and the
-/// like are read where they are named themselves.
-///
-/// # Errors
-/// When a folder can't be read, or what can be read only once is named twice.
-pub fn list_logs(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    let mut all = Vec::new();
-    for path in inputs {
-        if is_read_once(path) && all.contains(path) {
-            return Err(Error::NamedTwice { path: path.clone() });
-        }
-        if !is_read_once(path) && path.is_dir() {
-            below(path, &mut all, 0)
-                .map_err(|source| Error::UnreadableLogs { path: path.clone(), source })?;
-        } else {
-            all.push(path.clone());
-        }
-    }
-    Ok(all)
 }
 
 fn below(folder: &Path, all: &mut Vec<PathBuf>, depth: usize) -> io::Result<()> {

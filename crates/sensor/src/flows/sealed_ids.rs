@@ -46,7 +46,7 @@ pub(crate) struct SealedIds {
 ///
 /// # Errors
 /// When it can't be read or written.
-pub fn settle_sealed_ids(folder: &Path, log: OpenedLog) -> gabion_seal::Result<()> {
+pub(super) fn settle_sealed_ids(folder: &Path, log: OpenedLog) -> gabion_seal::Result<()> {
     let path = folder.join(NAME);
     let failed =
         |e: io::Error| gabion_seal::Error::Storage { name: path.display().to_string(), source: e };
@@ -72,7 +72,7 @@ impl SealedIds {
         notices: Notices,
     ) -> Result<SealedIds, Error> {
         let path = folder.join(NAME);
-        let failed = |e: io::Error| Error::Output(format!("{}: {e}", path.display()));
+        let failed = |source: io::Error| Error::File { path: path.clone(), source };
         let before = if continues { entries(&path, &log.log_id).map_err(failed)? } else { None };
         let before = before.unwrap_or_default();
         // Written again: what a kill left of a last entry is gone, and it is open for more.

@@ -135,7 +135,7 @@ fn watched<T>(
             match kind {
                 EventKind::Finished => break,
                 EventKind::Panicked => {
-                    return Err(Error::Lost(format!("{who}: failed: {message}: report it")));
+                    return Err(Error::Panicked { who: who.to_string(), message });
                 }
                 EventKind::Stalled => {
                     say(format!("{who}: stalled: {message}: waiting for it"));
@@ -146,13 +146,10 @@ fn watched<T>(
             }
         }
         if stalls.is_overdue(0) {
-            return Err(Error::Lost(format!(
-                "{NAME}: abandoned: it made no progress: what was found before is written, what was read is \
-                 not known: report it"
-            )));
+            return Err(Error::Abandoned { who: NAME });
         }
     }
-    worker.join().ok_or_else(|| Error::Lost(format!("{NAME}: failed: report it")))
+    worker.join().ok_or(Error::Gone { who: NAME })
 }
 
 #[cfg(test)]

@@ -191,14 +191,6 @@ impl Lines {
     }
 }
 
-/// The name of the called host, where there is one, else its address.
-pub fn callee_name(calls: &Calls<'_>) -> String {
-    match calls.name {
-        "" => calls.to.to_string(),
-        name => name.to_owned(),
-    }
-}
-
 /// What the page about a run is made of.
 pub struct GatheredPage {
     paged: Paged,
@@ -353,11 +345,11 @@ impl Sink {
     ) -> Result<Sink, Error> {
         let (mut files, mut profiles) = (Outputs::default(), None);
         if let Some(folder) = outputs.folder {
-            make_folder(folder).map_err(|e| Error::Folder(format!("{}: {e}", folder.display())))?;
-            files = Outputs::for_findings(folder, outputs.existing)
-                .map_err(|e| Error::Folder(e.to_string()))?;
+            make_folder(folder)
+                .map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
+            files = Outputs::for_findings(folder, outputs.existing).map_err(Error::FolderOutput)?;
             let writer = ProfileWriter::create(folder, outputs.existing);
-            profiles = Some(writer.map_err(|e| Error::Folder(e.to_string()))?);
+            profiles = Some(writer.map_err(Error::FolderOutput)?);
         }
         let sealed_ids = SharedIds::default();
         if let Some(to) = &sealed {
@@ -396,8 +388,8 @@ impl Sink {
         limits.merge(&self.limits);
         FindingsDone {
             found: std::mem::take(&mut self.found),
-            flushed: flushed.map_err(|e| Error::Output(e.to_string())),
-            stored: stored.map(|written| written.map_err(|e| Error::Output(e.to_string()))),
+            flushed: flushed.map_err(Error::Output),
+            stored: stored.map(|written| written.map_err(Error::Output)),
             is_unsaved: self.unsaved.is_some(),
             page,
             limits,

@@ -174,7 +174,7 @@ fn xdp_columns() -> XdpColumns {
 
 impl RecordingFile {
     fn open(path: &Path) -> Result<RecordingFile, Error> {
-        let failed = |e: std::io::Error| Error::Output(format!("{}: {e}", path.display()));
+        let failed = |source: std::io::Error| Error::File { path: path.to_owned(), source };
         let file = OutputFile::open(path, Existing::Truncate).map_err(failed)?;
         let packer = Packer::new().map_err(|e| failed(std::io::Error::other(e)))?;
         let path = path.to_path_buf();
@@ -187,21 +187,21 @@ impl RecordingFile {
         packed.clear();
         let done = packer.pack(text, packed).and_then(|()| packer.flush(packed));
         text.clear();
-        done.map_err(|e| self.failed(&e))?;
-        self.file.write_all(&self.packed).map_err(|e| self.failed(&e))
+        done.map_err(|e| self.failed(std::io::Error::other(e)))?;
+        self.file.write_all(&self.packed).map_err(|e| self.failed(e))
     }
 
     fn end(mut self) -> Result<(), Error> {
         self.write()?;
         let RecordingFile { path, mut file, packer, mut packed, .. } = self;
         packed.clear();
-        let failed = |e: String| Error::Output(format!("{}: {e}", path.display()));
-        packer.finish(&mut packed).map_err(|e| failed(e.to_string()))?;
-        file.write_all(&packed).map_err(|e| failed(e.to_string()))
+        let failed = |source: std::io::Error| Error::File { path: path.clone(), source };
+        packer.finish(&mut packed).map_err(|e| failed(std::io::Error::other(e)))?;
+        file.write_all(&packed).map_err(failed)
     }
 
-    fn failed(&self, e: &dyn std::fmt::Display) -> Error {
-        Error::Output(format!("{}: {e}: choose another file with --record", self.path.display()))
+    fn failed(&self, source: std::io::Error) -> Error {
+        Error::RecordingFile { path: self.path.clone(), source }
     }
 }
 

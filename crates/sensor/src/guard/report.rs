@@ -55,10 +55,10 @@ impl GuardReport {
         let budget_percent = budget(self.budget_percent, &recording);
         let found = diagnose(&recording, Settings { budget_percent, ..Settings::watch() });
         let folder = &self.folder;
-        make_folder(folder).map_err(|e| Error::Folder(format!("{}: {e}", folder.display())))?;
+        make_folder(folder).map_err(|source| Error::Folder { path: folder.clone(), source })?;
         let [page_path, events_path] = GuardReport::files(folder);
         let opened = Outputs::for_guard(folder, Existing::Truncate);
-        let mut outputs = opened.map_err(|e| Error::Output(e.to_string()))?;
+        let mut outputs = opened?;
         let mut events = Events {
             to: &mut outputs,
             started: started(&recording),
@@ -81,10 +81,9 @@ impl GuardReport {
             warnings: &warnings,
         };
         let html = page::page(&about, &moments).html();
-        outputs.flush().map_err(|e| Error::Output(e.to_string()))?;
-        write_whole(&page_path, html.as_bytes()).map_err(|e| {
-            Error::Output(format!("{}: {e}: choose another folder", page_path.display()))
-        })?;
+        outputs.flush()?;
+        write_whole(&page_path, html.as_bytes())
+            .map_err(|source| Error::Page { path: page_path.clone(), source })?;
         Ok(GuardReported { lines, warnings, page: page_path, events: events_path })
     }
 }

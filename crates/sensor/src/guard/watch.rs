@@ -117,9 +117,8 @@ impl GuardWatch {
         let mut outputs = match &self.folder {
             Some(folder) => {
                 make_folder(folder)
-                    .map_err(|e| Error::Folder(format!("{}: {e}", folder.display())))?;
-                Outputs::for_guard(folder, Existing::Append)
-                    .map_err(|e| Error::Output(e.to_string()))?
+                    .map_err(|source| Error::Folder { path: folder.clone(), source })?;
+                Outputs::for_guard(folder, Existing::Append)?
             }
             None => Outputs::default(),
         };
@@ -201,7 +200,7 @@ impl GuardWatch {
         }
         done.verdicts = throttle.map(Enforcement::finish);
         recorder.finish()?;
-        outputs.flush().map_err(|e| Error::Output(e.to_string()))?;
+        outputs.flush()?;
         Ok(done)
     }
 

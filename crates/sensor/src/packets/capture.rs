@@ -257,7 +257,7 @@ impl InputDone {
 }
 
 /// What to do about a file that is no capture.
-pub const NO_CAPTURE: &str = "name a pcap or pcapng file";
+pub(super) const NO_CAPTURE: &str = "name a pcap or pcapng file";
 
 /// What to do about a capture that can't be opened.
 fn advice(e: &gabion_capture::Error) -> &'static str {

@@ -12,9 +12,36 @@ use gabion_runtime::clock;
 use gabion_runtime::output::write_whole;
 use std::path::Path;
 
-/// Writes what is left to write; gives what could not be, each with the part of the program that
-/// says so.
-pub fn finish_packets(
+impl Done {
+    /// Writes what is left to write; returns what could not be, each with the part of the program that
+    /// reports it.
+    pub fn finish(
+        &mut self,
+        outputs: &mut Outputs,
+        engine: &Engine,
+        config: &Tree,
+        logged: &PacketLogCounts,
+    ) -> Vec<(&'static str, String)> {
+        finish(self, outputs, engine, config, logged)
+    }
+
+    /// Checks each stage, and that what one passed on is what the next received.
+    ///
+    /// # Errors
+    /// The stage that does not balance.
+    pub fn check_balance(&self) -> Result<(), Error> {
+        check_balance(self)
+    }
+
+    /// The ledger in a few words: what the reader gave the engine.
+    pub fn ledger_in_short(&self) -> String {
+        let sums = self.ledgers.by_stage();
+        let entry = sums.iter().find(|e| e.stage == "engine").map(|e| e.ledger.clone());
+        entry.unwrap_or_default().to_string()
+    }
+}
+
+fn finish(
     done: &mut Done,
     outputs: &mut Outputs,
     engine: &Engine,
@@ -61,11 +88,7 @@ fn enter_limits(done: &mut Done) {
     done.limits.merge(&others);
 }
 
-/// Checks each stage, and that what one passed on is what the next received.
-///
-/// # Errors
-/// The stage that does not balance.
-pub fn check_balance(done: &Done) -> Result<(), Error> {
+fn check_balance(done: &Done) -> Result<(), Error> {
     let fault = |stage: &str, what: String| Error::Unbalanced { stage: stage.to_owned(), what };
     done.ledgers.balance().map_err(|(stage, e)| fault(&stage, e.to_string()))?;
     let sums = done.ledgers.by_stage();
@@ -88,11 +111,4 @@ pub fn check_balance(done: &Done) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// The ledger of a run in a few words: what the reader gave the engine.
-pub fn ledger_in_short(done: &Done) -> String {
-    let sums = done.ledgers.by_stage();
-    let entry = sums.iter().find(|e| e.stage == "engine").map(|e| e.ledger.clone());
-    entry.unwrap_or_default().to_string()
 }

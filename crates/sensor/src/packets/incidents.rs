@@ -49,6 +49,10 @@ pub struct Incident {
 }
 
 impl Incident {
+    /// The answer to a request for other rules.
+    pub const NOT_RELOADED: &'static str =
+        "rules: not reloaded while captures are read: end this run and start another";
+
     /// One line for a person.
     pub fn line(&self) -> String {
         let (worker, kind, message) = (&self.worker, self.kind.name(), &self.message);
@@ -79,10 +83,6 @@ pub trait Watch {
     /// Somebody asked for other rules (SIGUSR2).
     fn reload(&mut self) {}
 }
-
-/// The answer to a request for other rules.
-pub const RELOAD: &str =
-    "rules: not reloaded while captures are read: end this run and start another";
 
 /// Nobody looks.
 pub struct Unwatched;

@@ -1,5 +1,6 @@
 //! The captures of a run: which are read, and what happened to each.
 
+use super::capture::NO_CAPTURE;
 use crate::Error;
 use std::path::{Path, PathBuf};
 
@@ -33,32 +34,47 @@ pub struct InputDone {
     pub advice: &'static str,
 }
 
-/// The captures that paths stand for: files themselves, folders all files below them.
-///
-/// # Errors
-/// When a folder can't be listed or holds nothing.
-pub fn list_captures(paths: &[PathBuf]) -> Result<Vec<Input>, Error> {
-    let mut all = Vec::new();
-    for path in paths {
-        if path.as_os_str() == "-" || !path.is_dir() {
-            all.push(Input { path: path.clone(), is_named: true });
-            continue;
+impl Input {
+    /// The captures that paths stand for: files themselves, folders all files below them.
+    ///
+    /// # Errors
+    /// When a folder can't be listed or holds nothing.
+    pub fn list(paths: &[PathBuf]) -> Result<Vec<Input>, Error> {
+        let mut all = Vec::new();
+        for path in paths {
+            if path.as_os_str() == "-" || !path.is_dir() {
+                all.push(Input { path: path.clone(), is_named: true });
+                continue;
+            }
+            let list = gabion_capture::list_recursive(path)
+                .map_err(|source| Error::UnreadableFolder { path: path.clone(), source })?;
+            if list.is_empty() {
+                return Err(Error::EmptyFolder { path: path.clone() });
+            }
+            all.extend(list.into_iter().map(|path| Input { path, is_named: false }));
         }
-        let list = gabion_capture::list_recursive(path)
-            .map_err(|source| Error::UnreadableFolder { path: path.clone(), source })?;
-        if list.is_empty() {
-            return Err(Error::EmptyFolder { path: path.clone() });
-        }
-        all.extend(list.into_iter().map(|path| Input { path, is_named: false }));
+        Ok(all)
     }
-    Ok(all)
+
+    /// Whether a file's name promises a capture.
+    pub fn has_capture_name(path: &Path) -> bool {
+        let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let name = name.strip_suffix(".zst").or(name.strip_suffix(".gz")).unwrap_or(&name);
+        [".pcap", ".pcapng", ".cap"].iter().any(|ending| name.ends_with(ending))
+    }
+
+    /// Whether a file is a capture, by the first bytes of what is in it. What can be read only once is not opened for
+    /// it: its writer may be gone, and another look would wait for ever.
+    pub fn is_capture(path: &Path) -> bool {
+        crate::flows::is_capture(path)
+    }
 }
 
-/// Whether a file's name promises a capture.
-pub fn has_capture_name(path: &Path) -> bool {
-    let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let name = name.strip_suffix(".zst").or(name.strip_suffix(".gz")).unwrap_or(&name);
-    [".pcap", ".pcapng", ".cap"].iter().any(|ending| name.ends_with(ending))
+impl InputDone {
+    /// Whether it can't be read because it is no capture.
+    pub fn is_no_capture(&self) -> bool {
+        self.advice == NO_CAPTURE
+    }
 }
 
 #[cfg(test)]
@@ -70,7 +86,7 @@ mod tests {
         for (name, is) in
             [("a.pcap", true), ("A.PCAPNG.zst", true), ("x.cap", true), ("README.md", false)]
         {
-            assert_eq!(has_capture_name(Path::new(name)), is, "{name}");
+            assert_eq!(Input::has_capture_name(Path::new(name)), is, "{name}");
         }
     }
 }

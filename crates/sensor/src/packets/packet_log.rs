@@ -30,6 +30,37 @@ pub struct PacketLogCounts {
 }
 
 impl PacketLogCounts {
+    /// Opens what takes the frames of one output of that name.
+    ///
+    /// # Errors
+    /// The path or the setting, and what is wrong with it.
+    pub fn open_output(
+        self: &Arc<Self>,
+        name: &str,
+        node: &Tree,
+        folder: &Path,
+    ) -> Result<Box<dyn Destination>, Error> {
+        match name {
+            "alert-pcap" => {
+                let path = below(folder, node.text("filename").unwrap_or("alerts.pcap"));
+                alert_pcap(path, node, self)
+            }
+            _ => pcap_log(node, folder, self),
+        }
+    }
+
+    /// Opens the packet log of alerts that a command line names; its name may hold any bytes.
+    ///
+    /// # Errors
+    /// The path and what is wrong with it.
+    pub fn open_alert_log(
+        self: &Arc<Self>,
+        path: &Path,
+        node: &Tree,
+    ) -> Result<Box<dyn Destination>, Error> {
+        alert_pcap(path.to_path_buf(), node, self)
+    }
+
     /// Statistics of `pcap-log`, when there is one.
     pub(crate) fn stats(&self) -> Vec<(&'static str, u64)> {
         if !self.has_log.load(Relaxed) {
@@ -50,37 +81,6 @@ impl PacketLogCounts {
     pub fn left_out(&self) -> u64 {
         self.full.load(Relaxed)
     }
-}
-
-/// Opens what takes the frames of one output of that name.
-///
-/// # Errors
-/// The path or the setting, and what is wrong with it.
-pub fn open_packet_log(
-    name: &str,
-    node: &Tree,
-    folder: &Path,
-    counts: &Arc<PacketLogCounts>,
-) -> Result<Box<dyn Destination>, Error> {
-    match name {
-        "alert-pcap" => {
-            let path = below(folder, node.text("filename").unwrap_or("alerts.pcap"));
-            alert_pcap(path, node, counts)
-        }
-        _ => pcap_log(node, folder, counts),
-    }
-}
-
-/// The packet log of `--alert-pcap`, whose name may hold any bytes.
-///
-/// # Errors
-/// The path and what is wrong with it.
-pub fn open_alert_packet_log(
-    path: &Path,
-    node: &Tree,
-    counts: &Arc<PacketLogCounts>,
-) -> Result<Box<dyn Destination>, Error> {
-    alert_pcap(path.to_path_buf(), node, counts)
 }
 
 /// Counts the outcome of the frames of one output. A frame is written when it has left all buffers:
@@ -141,7 +141,7 @@ fn alert_pcap(
 ) -> Result<Box<dyn Destination>, Error> {
     let bytes_max = node.size("limit").unwrap_or(u64::MAX);
     // An error of that kind is better reported before the run.
-    check(&path).map_err(|e| Error::Output(format!("{}: {e}", path.display())))?;
+    check(&path).map_err(|source| Error::File { path: path.clone(), source })?;
     let account = Account { counts: Arc::clone(counts), path, waiting: 0 };
     Ok(Box::new(AlertFrames { file: AlertPcap::NotYet, account, bytes_max }))
 }
@@ -222,24 +222,23 @@ fn pcap_log(
     folder: &Path,
     counts: &Arc<PacketLogCounts>,
 ) -> Result<Box<dyn Destination>, Error> {
-    let refuse = |what: String| Err(Error::Output(format!("pcap-log.{what}")));
     match node.text("mode").unwrap_or("normal") {
         "normal" | "multi" => {}
-        other => return refuse(format!("mode: {other} is not supported: normal or multi")),
+        other => return Err(Error::PacketLogMode { mode: other.to_owned() }),
     }
     let packing = match node.text("compression").unwrap_or("none") {
         "none" => Packing::None,
         "lz4" => Packing::Lz4 { checksum: node.flag("lz4-checksum") == Some(true) },
-        other => return refuse(format!("compression: {other} is not supported: none or lz4")),
+        other => return Err(Error::PacketLogCompression { name: other.to_owned() }),
     };
     let folder = below(folder, node.text("dir").unwrap_or("."));
     if !folder.is_dir() {
-        return refuse(format!("dir: {} is not a folder", folder.display()));
+        return Err(Error::PacketLogFolder { path: folder });
     }
     let filter = match node.text("bpf-filter") {
         Some(text) => match Filter::compile(text) {
             Ok(f) => Some(f),
-            Err(e) => return refuse(format!("bpf-filter: {e}")),
+            Err(e) => return Err(Error::PacketLogFilter(e)),
         },
         None => None,
     };

@@ -76,7 +76,7 @@ type End = (WorkerEnd, EventCounts);
 /// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
 /// have to ask for, and scripts keep what they like from one packet to another. Where a flow may continue
 /// outside of its tunnel, no key of a frame keeps its packets together.
-pub fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
+pub(super) fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
     if !engine.options.flow.recursion_tracking {
         return Some("flows may leave their tunnels (decoder.recursion-level.use-for-tracking)");
     }
@@ -673,7 +673,7 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         assert_eq!(ran.done.lost_workers, 0);
         assert!((1..1264).contains(&ran.done.counters.packets), "{}", ran.done.counters.packets);
         assert!(said_in_stats(&ran, "\"workers\":{\"reader_failed\":1}"));
-        crate::packets::ending::check_balance(&ran.done).unwrap();
+        ran.done.check_balance().unwrap();
     }
 
     #[test]
@@ -701,7 +701,7 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
     fn the_only_worker_is_watched_over_too() {
         let ran = run(&demo(), ACROSS, 1, Some(ActedFault::Panic { worker: 0, from: 300 }));
         assert_eq!((ran.done.lost_workers, kinds(&ran)), (1, vec![Trouble::Failed]));
-        crate::packets::ending::check_balance(&ran.done).unwrap();
+        ran.done.check_balance().unwrap();
         let by_stage = ran.done.ledgers.by_stage();
         let entry = by_stage.iter().find(|e| e.stage == "engine").unwrap();
         let (taken, lost) = (entry.ledger.passed(), entry.ledger.shed_for(ShedReason::WorkerLost));

@@ -157,6 +157,11 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// Why these rules and scripts can't be shared out among several workers, if so.
+    pub fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
+        super::parallel::needs_one_worker(engine)
+    }
+
     /// A run with this engine, by one worker.
     pub fn new(
         engine: &'a Arc<Engine>,
@@ -221,7 +226,11 @@ impl<'a> Run<'a> {
 }
 
 /// Reads one capture by a worker of its own, on this thread; records go to the sink.
-pub fn read_capture<S: NetSink>(engine: &Arc<Engine>, input: &Input, sink: &mut S) -> InputDone {
+pub(super) fn read_capture<S: NetSink>(
+    engine: &Arc<Engine>,
+    input: &Input,
+    sink: &mut S,
+) -> InputDone {
     let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
     let mut take = |block: FrameBlock<'_>, on_frame: OnFrame<'_>| {
         let agreed = block.agreed.iter();

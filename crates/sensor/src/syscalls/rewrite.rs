@@ -29,11 +29,10 @@ pub fn rewrite(
     may_replace: bool,
     stop: &StopFlag,
 ) -> Result<Rewritten, Error> {
-    let output = |e: io::Error| Error::Output(format!("{}: {e}", to.display()));
+    let output = |source: io::Error| Error::File { path: to.to_owned(), source };
     let is_same = from.canonicalize().ok().zip(to.canonicalize().ok()).is_some_and(|(a, b)| a == b);
     if is_same {
-        let what = "is read and cannot be written at the same time: name another file";
-        return Err(Error::Output(format!("{}: {what}", to.display())));
+        return Err(Error::SameFile { path: to.to_owned() });
     }
     let mut reader = input::open(from, stop)?;
     let mut merger = Merger::new();
@@ -55,7 +54,7 @@ pub fn rewrite(
         }
         Err(ConvertError::Output(e)) => Err(output(e)),
         Err(ConvertError::Input(source)) => Err(Error::Scap { path: from.to_owned(), source }),
-        Err(e) => Err(Error::Output(e.to_string())),
+        Err(e) => Err(output(io::Error::other(e.to_string()))),
     }
 }
 

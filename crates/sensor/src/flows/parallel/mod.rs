@@ -104,7 +104,8 @@ pub(crate) fn run<S: Source + 'static>(
     let Some((source, reading)) = reader.join() else {
         while watch.fanout.poll().is_some() {}
         watch.hear_reader();
-        return Err(Error::Reader(watch.failed_reader.unwrap_or_default()));
+        let message = watch.failed_reader.unwrap_or_default();
+        return Err(Error::Reader { message });
     };
     let Reading { front, changes, restarted } = reading;
     let mut counts = front.counts();
