@@ -90,7 +90,7 @@ fn by_updater(
 fn rules_of(text: &str) -> BTreeSet<String> {
     // Rules over several lines have other blanks where they are joined.
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    gabion_rules::lexer::rules(text).map(|rule| words(&rule.text)).collect()
+    gabion_rules::rule_texts(text).map(|rule| words(&rule.text)).collect()
 }
 
 /// Ids of the rules that load, with what distinguishes versions of one rule.

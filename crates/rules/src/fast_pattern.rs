@@ -179,7 +179,7 @@ fn rank(c: &Compiler<'_>, b: &DraftBuffer) -> (u8, usize) {
 }
 
 /// How selective a pattern is: rare bytes count more, repeated ones little.
-pub fn strength(pattern: &[u8]) -> u32 {
+pub(crate) fn strength(pattern: &[u8]) -> u32 {
     let mut seen = [false; 256];
     let mut sum: u32 = 0;
     for b in pattern {

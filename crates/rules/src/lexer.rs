@@ -54,7 +54,7 @@ fn continued(line: &str) -> Option<&str> {
 
 /// A piece of a rule with its position in it, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Piece<'t> {
+pub(crate) struct Piece<'t> {
     /// The text.
     pub text: &'t str,
     /// Where it starts.
@@ -63,7 +63,7 @@ pub struct Piece<'t> {
 
 /// The words before the options, and the options' text without the parentheses.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Parts<'t> {
+pub(crate) struct Parts<'t> {
     /// Action.
     pub action: Piece<'t>,
     /// Protocol, perhaps with a hook.
@@ -85,7 +85,7 @@ pub struct Parts<'t> {
 }
 
 /// Splits a rule. Missing parts are empty.
-pub fn split(rule: &str) -> Parts<'_> {
+pub(crate) fn split(rule: &str) -> Parts<'_> {
     let mut at = 0;
     let action = word(rule, &mut at);
     let proto = word(rule, &mut at);
@@ -148,7 +148,7 @@ fn list<'t>(rule: &'t str, at: &mut usize) -> Piece<'t> {
 
 /// An option: keyword and the text after its colon, white space around both taken off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RuleOption<'t> {
+pub(crate) struct RuleOption<'t> {
     /// Keyword.
     pub keyword: Piece<'t>,
     /// Value; `None` without a colon.
@@ -156,7 +156,9 @@ pub struct RuleOption<'t> {
 }
 
 /// The options of a rule in order; an error is the place where a `;` is missing.
-pub fn options<'t>(all: Piece<'t>) -> impl Iterator<Item = Result<RuleOption<'t>, Piece<'t>>> {
+pub(crate) fn options<'t>(
+    all: Piece<'t>,
+) -> impl Iterator<Item = Result<RuleOption<'t>, Piece<'t>>> {
     let mut rest = all;
     std::iter::from_fn(move || {
         rest = trim_start(rest);
@@ -192,13 +194,13 @@ fn unescaped_semicolon(text: &str) -> Option<usize> {
 }
 
 /// Without white space in front.
-pub fn trim_start(p: Piece<'_>) -> Piece<'_> {
+pub(crate) fn trim_start(p: Piece<'_>) -> Piece<'_> {
     let text = p.text.trim_start_matches(|c: char| c.is_ascii_whitespace());
     Piece { text, at: p.at + (p.text.len() - text.len()) }
 }
 
 /// Without white space around.
-pub fn trim(p: Piece<'_>) -> Piece<'_> {
+pub(crate) fn trim(p: Piece<'_>) -> Piece<'_> {
     let p = trim_start(p);
     Piece { text: p.text.trim_end_matches(|c: char| c.is_ascii_whitespace()), at: p.at }
 }

@@ -1,7 +1,6 @@
 //! Interning of names that rules share (flowbits, xbits, …) and of values many rules have alike.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 
 /// Names with dense numbers, in order of first use.
 #[derive(Clone, Debug, Default)]
@@ -40,41 +39,5 @@ impl Names {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
-    }
-}
-
-/// Values with dense numbers: equal values share one.
-#[derive(Clone, Debug)]
-pub struct Interned<T> {
-    values: Vec<T>,
-    by_value: HashMap<T, u32>,
-}
-
-impl<T> Default for Interned<T> {
-    fn default() -> Interned<T> {
-        Interned { values: Vec::new(), by_value: HashMap::new() }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Interned<T> {
-    /// The number of a value, given out on first use.
-    pub fn intern(&mut self, value: T) -> u32 {
-        if let Some(id) = self.by_value.get(&value) {
-            return *id;
-        }
-        let id = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
-        self.values.push(value.clone());
-        self.by_value.insert(value, id);
-        id
-    }
-
-    /// The value of a number.
-    pub fn get(&self, id: u32) -> Option<&T> {
-        self.values.get(id as usize)
-    }
-
-    /// All values; position is the number.
-    pub fn values(&self) -> &[T] {
-        &self.values
     }
 }

@@ -12,7 +12,7 @@ use crate::post::PostMatch;
 use crate::signature::{Signature, SignatureFlags};
 
 /// Sorts by the internal order; `actions` are the actions from the highest precedence down.
-pub fn sort(signatures: &mut [Signature], actions: &[Action; 4]) {
+pub(crate) fn sort(signatures: &mut [Signature], actions: &[Action; 4]) {
     let mut keyed: Vec<(Key, usize)> =
         signatures.iter().enumerate().map(|(at, s)| (key(s, actions), at)).collect();
     keyed.sort_unstable();

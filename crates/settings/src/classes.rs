@@ -4,7 +4,7 @@
 //! Names, texts and priorities are those that appear in the alerts of Suricata (8.0) with its
 //! default files, so that alerts can be compared and joined.
 
-use gabion_rules::ruleset::Classification;
+use gabion_rules::Classification;
 
 /// Short name, text in alerts, priority.
 const CLASSES: &[(&str, &str, u32)] = &[

@@ -4,8 +4,9 @@
 use crate::error::{Error, Result};
 use gabion_net::{DatasetFault, DatasetNote, Datasets};
 use gabion_record::Tree;
-use gabion_rules::ruleset::{Classification, DatasetDef, DatasetType};
-use gabion_rules::{Diagnostic, LoadOptions, RuleVars, Ruleset, Severity};
+use gabion_rules::{
+    Classification, DatasetDef, DatasetType, Diagnostic, LoadOptions, RuleVars, Ruleset, Severity,
+};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use gabion_runtime::operator_file;
 use std::cell::{Cell, RefCell};
@@ -134,7 +135,7 @@ fn classes(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<Classification> {
             return Vec::new();
         }
     };
-    let (classes, faults) = gabion_rules::classification::parse(&text, path);
+    let (classes, faults) = gabion_rules::parse_classification(&text, path);
     if !faults.is_empty() {
         said.extend(faults);
         let what = format!("Error loading classification configuration from {path}");
@@ -150,7 +151,7 @@ fn references(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<(String, String)
     };
     match read_text(path) {
         Ok(text) => {
-            let (systems, faults) = gabion_rules::classification::read_references(&text, path);
+            let (systems, faults) = gabion_rules::read_references(&text, path);
             said.extend(faults);
             systems
         }
@@ -176,7 +177,7 @@ pub(crate) fn thresholds(config: &Tree, vars: &RuleVars, set: &mut Ruleset) -> V
             return vec![finding(path, Severity::Warning, WHO, what)];
         }
     };
-    let (entries, mut said) = gabion_rules::threshold_file::parse(&text, path, vars);
+    let (entries, mut said) = gabion_rules::parse_thresholds(&text, path, vars);
     if !said.is_empty() {
         let what = format!("Error loading threshold configuration from {path}");
         said.push(finding(path, Severity::Warning, WHO, what));

@@ -2,8 +2,10 @@
 
 use crate::seeds::Seeds;
 use gabion_net::Datasets;
-use gabion_rules::ruleset::{DatasetDef, DatasetFormat, DatasetType};
-use gabion_rules::{LoadOptions, RuleSource, Ruleset, classification, threshold_file};
+use gabion_rules::{
+    DatasetDef, DatasetFormat, DatasetType, LoadOptions, RuleSource, Ruleset, parse_classification,
+    read_references, parse_thresholds,
+};
 
 const TYPES: &[DatasetType] = &[
     DatasetType::String,
@@ -20,7 +22,7 @@ pub fn files(data: &[u8]) {
     match first % 4 {
         0 => {
             let (entries, diagnostics) =
-                threshold_file::parse(&text(), "any.config", &crate::rules::vars());
+                parse_thresholds(&text(), "any.config", &crate::rules::vars());
             let catalog = gabion_proto::registry::catalog();
             let rules = "alert ip any any -> any any (msg:\"one\"; sid:1; gid:1;)";
             let rules = RuleSource { name: "any.rules", text: rules, is_firewall: false };
@@ -30,10 +32,10 @@ pub fn files(data: &[u8]) {
             let _ = format!("{diagnostics:?}{more:?}");
         }
         1 => {
-            let _ = format!("{:?}", classification::parse(&text(), "any.config"));
+            let _ = format!("{:?}", parse_classification(&text(), "any.config"));
         }
         2 => {
-            let _ = format!("{:?}", classification::read_references(&text(), "any.config"));
+            let _ = format!("{:?}", read_references(&text(), "any.config"));
         }
         _ => dataset(first / 4, rest),
     }
