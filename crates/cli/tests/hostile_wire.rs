@@ -9,7 +9,7 @@
 
 mod intake;
 
-use gabion_seal::record::Flags;
+use gabion_seal::Flags;
 use intake::{Certificates, GABION, OPEN, Server, keys, messages, records, served, statements};
 use intake::{free_place, metric, reaches};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -13,8 +13,8 @@
 #[allow(dead_code, reason = "this file uses a part of it")]
 mod host;
 
+use gabion_seal::SecretKey;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
-use gabion_seal::recipient::SecretKey;
 use gabion_seal::storage::Files;
 use host::{GABION, Host, OPEN};
 use serde_json::Value;

@@ -7,7 +7,7 @@
 
 mod intake;
 
-use gabion_seal::record::{Flags, Kind};
+use gabion_seal::{Flags, Kind};
 use intake::{Certificates, GABION, OPEN, Server};
 use intake::{keys, last_count, messages, records, start_again, statements};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -260,7 +260,7 @@ fn a_key_of_another_certificate_is_named() {
         return;
     };
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let key = gabion_seal::recipient::SecretKey::generate().expect("a key");
+    let key = gabion_seal::SecretKey::generate().expect("a key");
     std::fs::write(at("public"), key.recipient().to_text()).expect("written");
     let out = Command::new(GABION)
         .args(["listen", "--tls", "127.0.0.1:0", "--log", &at("made/log")])

@@ -13,9 +13,9 @@ mod host;
 mod intake;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use gabion_seal::format::tree::{Hash, verify_consistency};
 use gabion_seal::note::{Checkpoint, Note, Signature, SignatureKind, Vkey};
 use gabion_seal::text::unbase64_hash;
-use gabion_seal::tree::{Hash, verify_consistency};
 use host::{GABION, Host};
 use intake::Certificates;
 use rustls::pki_types::pem::PemObject;

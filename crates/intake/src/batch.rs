@@ -3,8 +3,8 @@
 //! that there is none and keep what they hold in their own fair queue.
 
 use crate::limits::SPARE_BATCHES_MAX;
-use gabion_seal::record::{Flags, Kind, Record, Source};
 use gabion_seal::statement::statement;
+use gabion_seal::{Flags, Kind, Record, Source};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -280,7 +280,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_seal::record::Transport;
+    use gabion_seal::Transport;
 
     fn batch(n: usize) -> Batch {
         let source = Arc::new(Source::new(Transport::Tcp, 0, "127.0.0.1", ""));

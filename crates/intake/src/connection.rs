@@ -7,7 +7,7 @@ use crate::limits::ANSWER_BYTES_MAX;
 use gabion_logs::dialect::Dialect;
 use gabion_logs::session::{Finish, Message, Session, Violation};
 use gabion_record::ledger::Tally;
-use gabion_seal::record::{Flags, Kind, Record, Source};
+use gabion_seal::{Flags, Kind, Record, Source};
 use rustls::ServerConnection;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -338,7 +338,7 @@ mod tests {
     use super::*;
     use gabion_logs::limits::RELP_WINDOW;
     use gabion_logs::session::SessionSettings;
-    use gabion_seal::record::Transport;
+    use gabion_seal::Transport;
     use std::net::TcpListener;
 
     /// A session of RELP, opened, and its client's side, which reads nothing.

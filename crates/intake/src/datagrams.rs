@@ -19,7 +19,7 @@ use gabion_runtime::StopFlag;
 use gabion_runtime::sockets::datagrams::{self, Datagram, DatagramBatch};
 use gabion_runtime::sockets::poll::{Interest, Poll};
 use gabion_runtime::sockets::{RECEIVE_BUFFER_ENOUGH, udp_drops};
-use gabion_seal::record::{Flags, Kind, Record, Source};
+use gabion_seal::{Flags, Kind, Record, Source};
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;

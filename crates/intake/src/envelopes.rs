@@ -11,9 +11,9 @@ use gabion_logs::replay::ReplayWindow;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::clock::now;
 use gabion_runtime::metrics::{Counter, Metrics};
-use gabion_seal::record::{Flags, Kind, Record, Source};
 use gabion_seal::statement::statement;
 use gabion_seal::text::hex;
+use gabion_seal::{Flags, Kind, Record, Source};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 

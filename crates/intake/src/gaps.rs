@@ -6,8 +6,8 @@ use crate::losses::Losses;
 use gabion_logs::sequence::Sequences;
 use gabion_logs::syslog::{Received, parse};
 use gabion_runtime::metrics::{Counter, Metrics};
-use gabion_seal::record::{Source, SourceView};
-use gabion_seal::wire::Take;
+use gabion_seal::format::wire::Take;
+use gabion_seal::{Source, SourceView};
 use std::sync::Arc;
 
 /// The reason in loss records.

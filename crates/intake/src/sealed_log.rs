@@ -6,7 +6,7 @@ use crate::sink::Sink;
 use crate::stage::now_ns;
 use gabion_runtime::StopFlag;
 use gabion_seal::durable::{Dropped, DurableEvent, DurableWriter, LogFolder, OnFull};
-use gabion_seal::record::{Record, Source};
+use gabion_seal::{Record, Source};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use gabion_seal::durable::Dropped;
-use gabion_seal::record::{Record, Source, Transport};
+use gabion_seal::{Record, Source, Transport};
 
 /// Where messages end up.
 pub trait Sink {

@@ -24,7 +24,7 @@ use gabion_record::ledger::ShedReason;
 use gabion_runtime::StopFlag;
 use gabion_runtime::metrics::{Counter, Gauge, Metrics};
 use gabion_runtime::sockets::poll::{Interest, Poll, Ready, Waker};
-use gabion_seal::record::Source;
+use gabion_seal::Source;
 use rustls::{ServerConfig, ServerConnection};
 use std::collections::HashMap;
 use std::fs::File;

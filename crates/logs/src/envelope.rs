@@ -11,9 +11,9 @@
 
 use crate::limits::ENVELOPE_BYTES_MAX;
 use aws_lc_rs::rsa::{OAEP_SHA512_MGF1SHA512, OaepPublicEncryptingKey, PublicEncryptingKey};
+use gabion_seal::sha256;
 use gabion_seal::slog::blob::{self, NONCE_LEN, TAG_LEN};
 use gabion_seal::text::{base64, hex, unbase64, unhex};
-use gabion_seal::tree::sha256;
 use gabion_seal::{Recipient, SecretKey};
 use std::fmt;
 

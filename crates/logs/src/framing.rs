@@ -11,7 +11,7 @@
 
 use crate::limits::{MESSAGE_BYTES_MAX, OCTET_COUNT_DIGITS_MAX, OCTET_COUNT_MAX};
 use crate::session::{Finish, Message, Session, Take, Violation};
-use gabion_seal::record::Flags;
+use gabion_seal::Flags;
 
 /// How a connection's bytes are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

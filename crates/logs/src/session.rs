@@ -2,7 +2,7 @@
 //! One file a dialect implements it, and [`crate::dialect`] lists all; no socket, no clock.
 
 use crate::framing::Framing;
-use gabion_seal::record::Flags;
+use gabion_seal::Flags;
 use std::fmt;
 
 /// One message as a session hands it out.

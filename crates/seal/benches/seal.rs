@@ -5,13 +5,13 @@
 //! the process' CPU time, so that a loaded machine changes little; the median of five rounds.
 #![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
-use gabion_seal::chunk::{Manner, Opener, Place, Sealer};
-use gabion_seal::data_key::ClassKeys;
+use gabion_seal::format::Builder;
+use gabion_seal::format::chunk::{Manner, Opener, Place, Sealer};
+use gabion_seal::format::data_key::ClassKeys;
+use gabion_seal::format::segment::Aead;
+use gabion_seal::format::tree::{Range, sha256};
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
-use gabion_seal::record::Builder;
-use gabion_seal::segment::Aead;
 use gabion_seal::storage::{Files, Memory};
-use gabion_seal::tree::{Range, sha256};
 use gabion_seal::verify::{Options, verify};
 use gabion_seal::{Flags, Init, Kind, Policy, Record, SecretKey, Source, Transport, Writer};
 use rustix::time::{ClockId, clock_gettime};

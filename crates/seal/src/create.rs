@@ -1,7 +1,7 @@
 //! A new log in folders of the file system: makes them, with those above them, and undoes that where it fails.
 
-use crate::epoch::EpochKey;
 use crate::error::Error;
+use crate::format::epoch::EpochKey;
 use crate::identity::Identity;
 use crate::recipient::Recipient;
 use crate::storage::{Files, Storage};

@@ -9,10 +9,10 @@
 //! checkpoint every 10 seconds
 //! ```
 
-use crate::epoch::EpochKey;
 use crate::error::{Error, Result};
+use crate::format::epoch::EpochKey;
+use crate::format::segment;
 use crate::note::{Note, Vkey, is_origin};
-use crate::segment;
 
 /// Name of the file.
 pub const FILE: &str = "log.id";

@@ -2,13 +2,13 @@
 
 use crate::checkpoints::{self, Next};
 use crate::error::{Error, Result};
+use crate::format::retain::Stub;
+use crate::format::segment::{Parsed, file_name, parse_file_name};
+use crate::format::tree::Hash;
+use crate::format::walk::{Item, Walk, read_header};
 use crate::limits::STUB_MAX;
 use crate::note::{Checkpoint, Note};
-use crate::retain::Stub;
-use crate::segment::{Parsed, file_name, parse_file_name};
 use crate::storage::Storage;
-use crate::tree::Hash;
-use crate::walk::{Item, Walk, read_header};
 
 /// Leaves of the first `size` chunks; an error where one is missing. They are what the files say: a
 /// root computed from them is compared with a signed one before anything rests on it.
@@ -21,7 +21,7 @@ pub fn leaves(log: &dyn Storage, size: u64) -> Result<Vec<Hash>> {
 
 /// The same, where the first leaves are known from before: only what follows is read. There may be more
 /// than `size` of them then.
-pub fn extend(log: &dyn Storage, all: &mut Vec<Hash>, size: u64) -> Result<()> {
+pub(crate) fn extend(log: &dyn Storage, all: &mut Vec<Hash>, size: u64) -> Result<()> {
     let names = log.list().map_err(|e| Error::storage("log", e))?;
     let mut segments: Vec<(u64, bool)> = names
         .iter()
@@ -88,7 +88,7 @@ fn of_segment(log: &dyn Storage, first: u64, size: u64, all: &mut Vec<Hash>) -> 
 }
 
 /// All checkpoints for which `wanted` says so, in order.
-pub fn checkpoints_where(
+pub(crate) fn checkpoints_where(
     log: &dyn Storage,
     mut wanted: impl FnMut(&Checkpoint) -> bool,
 ) -> Result<Vec<(Note, Checkpoint)>> {

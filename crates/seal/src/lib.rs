@@ -38,47 +38,43 @@
 //! `cargo run -p gabion-seal --example seal_and_verify`.
 #![deny(unsafe_code)]
 
-// What is hidden is for tests and fuzz targets of the format.
 pub mod checkpoints;
-#[doc(hidden)]
-pub mod chunk;
 pub mod create;
-#[doc(hidden)]
-pub mod data_key;
 pub mod durable;
-pub mod epoch;
 mod error;
-pub mod identity;
+// For the tests and fuzz targets of the format.
 #[doc(hidden)]
-pub mod index;
-pub mod leaves;
+pub mod format;
+mod identity;
+mod leaves;
 pub mod limits;
-pub mod locked;
+mod locked;
 pub mod note;
 pub mod proof;
 pub mod reader;
-pub mod recipient;
-pub mod record;
-#[doc(hidden)]
-pub mod retain;
+mod recipient;
+mod record;
 mod secrets;
-pub mod segment;
-#[doc(hidden)]
-pub mod signer;
 pub mod slog;
 pub mod statement;
 pub mod storage;
 pub mod text;
-pub mod tree;
 mod unlock;
 pub mod verify;
-pub mod walk;
-pub mod wire;
 pub mod witness;
-pub mod writer;
+mod writer;
 
 pub use error::{Error, Mismatch, Result};
-pub use recipient::{Recipient, SecretKey};
-pub use record::{Flags, Kind, Record, Source, Transport};
+pub use format::epoch::EpochKey;
+pub use format::segment::{Aead, file_name as segment_file_name};
+pub use format::tree::{Hash, consistency_proof, root, sha256};
+pub use format::walk::{Item, Walk};
+pub use identity::{FILE as IDENTITY_FILE, Identity};
+pub use leaves::leaves;
+pub use recipient::{Recipient, SecretKey, Stanza};
+pub use record::{Flags, Kind, Record, Source, SourceView, Transport};
 pub use secrets::{Locked, guard_secrets};
-pub use writer::{Init, Opened, Policy, Ticket, Writer};
+pub use writer::{
+    HOLD_FILE, Init, Opened, Policy, Summary as SegmentSummary, Tally, Ticket, Unsynced, Writer,
+    held, segments,
+};

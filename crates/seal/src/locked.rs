@@ -13,12 +13,12 @@ static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 /// A seed at a fixed, locked place; wiped when it is dropped.
 #[derive(Debug)]
-pub struct Seed(Box<Zeroizing<[u8; 32]>>);
+pub(crate) struct Seed(Box<Zeroizing<[u8; 32]>>);
 
 impl Seed {
     /// Takes a seed. When its page can't be locked it is kept all the same, and `is_refused` says so.
     #[must_use]
-    pub fn new(bytes: Zeroizing<[u8; 32]>) -> Seed {
+    pub(crate) fn new(bytes: Zeroizing<[u8; 32]>) -> Seed {
         let seed = Seed(Box::new(bytes));
         if !lock(seed.0.as_slice()) {
             IS_REFUSED.store(true, Ordering::Relaxed);
@@ -28,14 +28,14 @@ impl Seed {
 
     /// Its bytes.
     #[must_use]
-    pub fn bytes(&self) -> &[u8; 32] {
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
 /// Whether the system would lock a seed's page, and refused none so far.
 #[must_use]
-pub fn is_lockable() -> bool {
+pub(crate) fn is_lockable() -> bool {
     drop(Seed::new(Zeroizing::new([0; 32])));
     !IS_REFUSED.load(Ordering::Relaxed)
 }

@@ -6,10 +6,10 @@
 //! cosignature line of the log's own key (type 4), because extension lines are advised against.
 
 use crate::error::{Error, Result};
+use crate::format::tree::{Hash, sha256_parts};
+use crate::format::wire::Take;
 use crate::limits::{NOTE_MAX, NOTE_SIGNATURES_MAX};
 use crate::text::{base64, hex, unbase64, unbase64_hash};
-use crate::tree::{Hash, sha256_parts};
-use crate::wire::Take;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 
 /// What opens a signature line: an em dash and a space.

@@ -6,20 +6,22 @@
 //! epoch before closed with. So one public key, kept since the log began, checks a proof of any year.
 //! One record is disclosed, and nothing of its neighbours: their leaves are salted.
 
-use crate::chunk::{HEADER_LEN, Header, leaf};
 use crate::error::{Error, Result};
+use crate::format::chunk::{HEADER_LEN, Header, leaf};
+use crate::format::retain::{KeptChunk, statements};
+use crate::format::tree::{
+    Hash, inclusion_proof, root, root_from_inclusion, sha256, verify_inclusion,
+};
+use crate::format::walk::{Item, Walk, read_body, read_header};
+use crate::format::wire::Take;
 use crate::leaves::{checkpoints_where, leaves};
 use crate::limits::{PROOF_EPOCHS_MAX, PROOF_FILE_MAX, PROOF_HASHES_MAX};
 use crate::note::{Checkpoint, Note, Vkey};
 use crate::reader::Located;
 use crate::record::{Flags, Kind, Record, SourceView};
-use crate::retain::{KeptChunk, statements};
 use crate::statement::Statement;
 use crate::storage::Storage;
 use crate::text::{base64, unbase64, unbase64_hash};
-use crate::tree::{Hash, inclusion_proof, root, root_from_inclusion, sha256, verify_inclusion};
-use crate::walk::{Item, Walk, read_body, read_header};
-use crate::wire::Take;
 use gabion_record::json::Json;
 use serde_json::Value;
 
@@ -103,14 +105,14 @@ fn announcement(log: &dyn Storage, chunk: u64) -> Result<Option<KeptChunk>> {
     let names = log.list().map_err(|e| Error::storage("log", e))?;
     let first = names
         .iter()
-        .filter_map(|n| crate::segment::parse_file_name(n))
+        .filter_map(|n| crate::format::segment::parse_file_name(n))
         .filter(|(first, ending)| (*ending == "gsl" || *ending == "pruned") && *first <= chunk)
         .map(|(first, _)| first)
         .max();
     let Some(first) = first else { return Ok(None) };
-    let name = crate::segment::file_name(first, "gsl");
+    let name = crate::format::segment::file_name(first, "gsl");
     if log.len(&name).map_err(|e| Error::storage(&name, e))?.is_none() {
-        return crate::retain::kept_chunk(log, first, chunk);
+        return crate::format::retain::kept_chunk(log, first, chunk);
     }
     let (_, hash) = read_header(log, &name)?;
     let mut walk = Walk::new(log, &name)?;

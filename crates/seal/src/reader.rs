@@ -4,20 +4,20 @@
 //! is damaged is reported and passed over too: the chunks around it stay readable. Reading says what the
 //! records are, not that they are all and unaltered: that is `verify`'s answer.
 
-use crate::chunk::{self, HEADER_LEN, Header, Opener};
-use crate::data_key::ClassKeys;
 use crate::error::{Error, Result};
+use crate::format::chunk::{self, HEADER_LEN, Header, Opener};
+use crate::format::data_key::ClassKeys;
+use crate::format::index;
+use crate::format::segment::{self, FLAG_PADDED, Parsed, file_name, parse_file_name};
+use crate::format::tree::{Hash, sha256};
+use crate::format::walk::{Item, Walk, read_body, read_header};
 use crate::identity::{self, Identity};
-use crate::index;
 use crate::limits::KEYS_FILE_MAX;
 use crate::recipient::{SecretKey, Stanza};
 use crate::record::{Kind, Record, SourceView};
-use crate::segment::{self, FLAG_PADDED, Parsed, file_name, parse_file_name};
 use crate::storage::Storage;
 use crate::text::hex;
-use crate::tree::{Hash, sha256};
 use crate::unlock::{commitments, open_classes};
-use crate::walk::{Item, Walk, read_body, read_header};
 
 /// Which records are wanted; a field that is `None` selects all.
 #[derive(Clone, Debug, Default)]

@@ -6,13 +6,13 @@
 //! header. The file lies next to the segment and outside the tree: adding, removing and destroying
 //! readers changes no hash. What keeps it honest is the commitment inside the tree.
 
-use crate::data_key::DataKey;
 use crate::error::{Error, Result};
+use crate::format::data_key::DataKey;
+use crate::format::segment;
+use crate::format::tree::sha256;
+use crate::format::wire::Take;
 use crate::limits::STANZAS_MAX;
-use crate::segment;
 use crate::text::{base64, hex, pem, unbase64};
-use crate::tree::sha256;
-use crate::wire::Take;
 use aws_lc_rs::agreement::{PrivateKey, X25519};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::rsa::{
@@ -337,7 +337,7 @@ impl Stanza {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::tests::sample;
+    use crate::format::segment::tests::sample;
 
     #[test]
     fn a_data_key_opens_for_its_recipients_only() {

@@ -7,9 +7,9 @@
 //! better parser applies to old logs; the bytes are the evidence.
 
 use crate::error::{Error, Result};
+use crate::format::tree::{Hash, sha256};
+use crate::format::wire::{Take, put_varint, unzigzag, zigzag};
 use crate::limits::{CHUNK_RECORDS_MAX, CHUNK_SOURCES_MAX, RECORD_MAX, SOURCE_TEXT_MAX, reached};
-use crate::tree::{Hash, sha256};
-use crate::wire::{Take, put_varint, unzigzag, zigzag};
 
 macro_rules! transports {
     ($($name:ident = $byte:literal, $text:literal, $meaning:literal;)+) => {

@@ -3,8 +3,8 @@
 //! Those that matter to verifiers without a key stand in clear chunks. `loss` and `shed` name
 //! sources and are encrypted as messages are.
 
+use crate::format::tree::Hash;
 use crate::text::{hex, unbase64, unhex};
-use crate::tree::Hash;
 use gabion_record::json::Json;
 use serde_json::Value;
 

@@ -1,13 +1,13 @@
 //! Opening a segment's data keys with a reader's private keys.
 
-use crate::data_key::ClassKeys;
 use crate::error::{Error, Result};
+use crate::format::data_key::ClassKeys;
+use crate::format::segment;
+use crate::format::walk::{Item, Walk, read_body};
 use crate::recipient::Stanza;
-use crate::segment;
 use crate::statement::Statement;
 use crate::storage::Storage;
 use crate::text::hex;
-use crate::walk::{Item, Walk, read_body};
 use std::collections::BTreeSet;
 
 /// Commitments of classes above 0, from the statement in a segment's first chunk.

@@ -13,12 +13,12 @@
 
 use crate::checkpoints::{Entry, frame};
 use crate::error::Error;
+use crate::format::tree::{Hash, consistency_proof, root};
 use crate::leaves::extend;
 use crate::limits::{LEAVES_KEPT_MAX, WITNESSED_BYTES_MAX};
 use crate::note::{Checkpoint, Note, Vkey};
 use crate::storage::Storage;
 use crate::text::base64;
-use crate::tree::{Hash, consistency_proof, root};
 use crate::verify::Anchor;
 
 /// File in the log's folder with the newest cosigned checkpoint of each witness.

@@ -6,9 +6,9 @@
 mod support;
 
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
+use gabion_seal::segments;
 use gabion_seal::storage::{Fault, Left, Memory, Storage};
 use gabion_seal::verify::{Options, Verdict, verify};
-use gabion_seal::writer::segments;
 use gabion_seal::{Init, Policy, Result, SecretKey, Writer};
 use std::collections::HashSet;
 use support::{NOW, SECOND, append};
@@ -104,7 +104,7 @@ fn gone_with(log: &Memory, key: &SecretKey, firsts: &[u64]) -> HashSet<String> {
     let only = log.snapshot();
     for segment in segments(&only).unwrap() {
         if !firsts.contains(&segment.first_chunk) {
-            only.delete(&gabion_seal::segment::file_name(segment.first_chunk, "gsl"));
+            only.delete(&gabion_seal::format::segment::file_name(segment.first_chunk, "gsl"));
         }
     }
     texts(&only, key)

@@ -1,11 +1,11 @@
 //! The corpus' vectors of trees, notes and HPKE.
 
+use gabion_seal::format::tree::{
+    Hash, consistency_proof, inclusion_proof, leaf_hash, root, verify_consistency, verify_inclusion,
+};
 use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::proof::Proof;
 use gabion_seal::text::{unbase64, unbase64_hash, unhex};
-use gabion_seal::tree::{
-    Hash, consistency_proof, inclusion_proof, leaf_hash, root, verify_consistency, verify_inclusion,
-};
 use rustls::crypto::aws_lc_rs::hpke::ALL_SUPPORTED_SUITES;
 use rustls::crypto::hpke::{EncapsulatedSecret, Hpke, HpkePrivateKey, HpkePublicKey};
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn hash(json: &Value) -> Option<Hash> {
 
 /// Some vectors have a root that is no hash: what matters of it is what it equals.
 fn any_hash(json: &Value) -> Option<Hash> {
-    hash(json).or_else(|| Some(gabion_seal::tree::sha256(json.as_str()?.as_bytes())))
+    hash(json).or_else(|| Some(gabion_seal::format::tree::sha256(json.as_str()?.as_bytes())))
 }
 
 fn path(json: &Value) -> Option<Vec<Hash>> {

@@ -1,6 +1,6 @@
 //! A log from its making to its verification, through the public interface.
 
-use gabion_seal::record::Builder;
+use gabion_seal::format::Builder;
 use gabion_seal::storage::Memory;
 use gabion_seal::verify::{Anchor, Options, Verdict, verify};
 use gabion_seal::{

@@ -1,21 +1,21 @@
 //! The sealed log's readers: any bytes as a segment, a note, a proof, or a file of slog.
 
 use crate::seeds::Seeds;
-use gabion_seal::chunk::{BOUND_LEN, FLAG_COMPRESSED, Header, NONCE_LEN, Opener, TAG_LEN};
-use gabion_seal::data_key::ClassKeys;
+use gabion_seal::Stanza;
+use gabion_seal::format::chunk::{BOUND_LEN, FLAG_COMPRESSED, Header, NONCE_LEN, Opener, TAG_LEN};
+use gabion_seal::format::data_key::ClassKeys;
+use gabion_seal::format::retain::Stub;
+use gabion_seal::format::segment::{Aead, Parsed};
+use gabion_seal::format::tree::sha256;
+use gabion_seal::format::walk::{Item, Walk, read_header};
+use gabion_seal::format::{Builder, Decoded};
 use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::proof::Proof;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
-use gabion_seal::recipient::Stanza;
-use gabion_seal::record::{Builder, Decoded};
-use gabion_seal::retain::Stub;
-use gabion_seal::segment::{Aead, Parsed};
 use gabion_seal::slog::Import;
 use gabion_seal::statement::Statement;
 use gabion_seal::storage::{Memory, Storage};
-use gabion_seal::tree::sha256;
 use gabion_seal::verify::{Anchor, Options, Verdict, verify};
-use gabion_seal::walk::{Item, Walk, read_header};
 use gabion_seal::{Flags, Init, Kind, Policy, Record, SecretKey, Source, Transport, Writer};
 use std::sync::OnceLock;
 
@@ -201,17 +201,16 @@ pub fn checkpoint(data: &[u8]) {
         if let Ok(checkpoint) = Checkpoint::parse(&note.text) {
             assert!(note.text.starts_with(&checkpoint.text()));
         }
-        let vkey =
-            gabion_seal::identity::Identity::parse(&small().log.get("log.id").unwrap_or_default());
+        let vkey = gabion_seal::Identity::parse(&small().log.get("log.id").unwrap_or_default());
         let _ = note.verify(&[vkey.expect("its own").vkey]);
     }
     if let Ok(proof) = Proof::parse(data) {
         let id = small().log.get("log.id").unwrap_or_default();
-        let _ = proof.check(&gabion_seal::identity::Identity::parse(&id).expect("its own").vkey);
+        let _ = proof.check(&gabion_seal::Identity::parse(&id).expect("its own").vkey);
     }
     let _ = Anchor::parse_file("fuzz", data);
     let _ = Statement::parse(data);
-    let _ = gabion_seal::identity::Identity::parse(data);
+    let _ = gabion_seal::Identity::parse(data);
     if let Ok(key) = Vkey::parse(&String::from_utf8_lossy(data)) {
         assert_eq!(Vkey::parse(&key.to_string()).expect("written bytes can be read"), key);
     }

@@ -6,11 +6,9 @@ use crate::standard_output;
 use gabion_intake::{LOOK_EVERY, Pusher};
 use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
-use gabion_seal::checkpoints;
-use gabion_seal::leaves::leaves;
 use gabion_seal::text::base64;
-use gabion_seal::tree::{consistency_proof, root};
 use gabion_seal::verify::Verdict;
+use gabion_seal::{checkpoints, consistency_proof, leaves, root};
 
 pub(super) fn run(options: &CheckpointOptions) -> Ended {
     folders::pinned(&options.log, options.vkey.as_deref())?;

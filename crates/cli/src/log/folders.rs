@@ -5,11 +5,12 @@ use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
 use crate::operator_file;
 use gabion_seal::create::RECIPIENTS_FILE;
-use gabion_seal::identity;
 use gabion_seal::note::Vkey;
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::verify::Verdict;
-use gabion_seal::{Locked, Opened, Policy, Recipient, SecretKey, Writer, guard_secrets};
+use gabion_seal::{
+    IDENTITY_FILE, Identity, Locked, Opened, Policy, Recipient, SecretKey, Writer, guard_secrets,
+};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -67,9 +68,9 @@ pub(super) fn read_in(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, L
 }
 
 /// What a log is, out of its folder.
-pub(super) fn identity_of(log: &Path) -> Result<identity::Identity, LogFault> {
-    let bytes = read_in(log, identity::FILE, 1 << 16)?;
-    identity::Identity::parse(&bytes).map_err(|e| LogFault::from(e).about(log))
+pub(super) fn identity_of(log: &Path) -> Result<Identity, LogFault> {
+    let bytes = read_in(log, IDENTITY_FILE, 1 << 16)?;
+    Identity::parse(&bytes).map_err(|e| LogFault::from(e).about(log))
 }
 
 /// Reads a file that should hold a key; why not, without its name.
@@ -197,7 +198,7 @@ pub(super) fn check_writable(log: &Path, state: Option<&Path>) -> Result<(), Log
 /// The folders of a log and of its signer's state, and the readers that the state names.
 fn looked_at(log: &Path, state: Option<&Path>) -> Result<(Files, Files, Vec<Recipient>), LogFault> {
     let folder = open(log)?;
-    if !log.join(identity::FILE).exists() {
+    if !log.join(IDENTITY_FILE).exists() {
         let text = "no log here: log.id is missing: make one with `gabion log init`";
         return Err(LogFault::input(text).about(log));
     }

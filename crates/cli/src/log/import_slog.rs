@@ -8,13 +8,12 @@ use crate::standard_output;
 use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
 use gabion_seal::limits::SLOG_LINE_MAX;
-use gabion_seal::recipient::SecretKey;
 use gabion_seal::slog::file::{SlogRecord, unix_ns};
 use gabion_seal::slog::{Fault, Import};
 use gabion_seal::storage::Files;
 use gabion_seal::text::hex;
 use gabion_seal::verify::Verdict;
-use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
+use gabion_seal::{Flags, Kind, Record, SecretKey, Source, Transport, Writer};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 

@@ -5,8 +5,8 @@ use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
+use gabion_seal::Recipient;
 use gabion_seal::create::{CreateError, Created, NewLog};
-use gabion_seal::recipient::Recipient;
 use gabion_seal::text::hex;
 use std::path::Path;
 

@@ -6,9 +6,8 @@ use crate::log::LogFault;
 use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::create::SEED_FILE;
-use gabion_seal::epoch::EpochKey;
 use gabion_seal::text::hex;
-use gabion_seal::{Recipient, SecretKey};
+use gabion_seal::{EpochKey, Recipient, SecretKey};
 
 pub(super) fn run(options: &Keygen) -> Ended {
     use std::os::unix::fs::DirBuilderExt;

@@ -24,7 +24,7 @@ impl SealedFindings {
         log: &Path,
         on_open: &mut dyn FnMut(OpenedLog) -> gabion_seal::Result<()>,
     ) -> Result<SealedFindings, Fault> {
-        let mut report = |log_id, opened: &gabion_seal::writer::Opened| {
+        let mut report = |log_id, opened: &gabion_seal::Opened| {
             on_open(OpenedLog { log_id, chunks: opened.chunks })
         };
         let (writer, found) = folders::writer_reporting(log, None, None, &mut report)

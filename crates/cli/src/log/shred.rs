@@ -6,8 +6,8 @@ use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
+use gabion_seal::segments;
 use gabion_seal::statement::class_number;
-use gabion_seal::writer::segments;
 use gabion_seal::{Kind, storage::Files};
 
 /// Finds the number of a class by its name, in the statements in clear.

@@ -7,13 +7,11 @@ use gabion_intake::{LiveCounts, LiveCountsError};
 use gabion_logs::view::rfc3339;
 use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
-use gabion_seal::recipient::Stanza;
-use gabion_seal::segment::file_name;
 use gabion_seal::storage::Storage;
 use gabion_seal::text::hex;
-use gabion_seal::walk::{Item, Walk};
-use gabion_seal::writer::{held, segments};
-use gabion_seal::{checkpoints, identity};
+use gabion_seal::{
+    IDENTITY_FILE, Item, Stanza, Walk, checkpoints, held, segment_file_name, segments,
+};
 use std::collections::BTreeMap;
 
 /// What the heads of a log add up to.
@@ -43,7 +41,7 @@ pub(super) fn run(options: &Stat) -> Ended {
     };
     let log = folders::open(path)?;
     folders::pinned(path, options.vkey.as_deref())?;
-    if !path.join(identity::FILE).exists() {
+    if !path.join(IDENTITY_FILE).exists() {
         return Err(LogFault::input("no log here: log.id is missing: name the folder of a log, or make one with `gabion log init`").about(path));
     }
     let identity = folders::identity_of(path)?;
@@ -53,7 +51,7 @@ pub(super) fn run(options: &Stat) -> Ended {
     let mut sums = Sums::default();
     let mut readers: BTreeMap<String, u64> = BTreeMap::new();
     for segment in &all {
-        let name = file_name(segment.first_chunk, "gsl");
+        let name = segment_file_name(segment.first_chunk, "gsl");
         sums.stored += segment.bytes;
         let mut walk = Walk::new(&log, &name)?;
         while let Some((_, item)) = walk.step()? {
@@ -67,7 +65,7 @@ pub(super) fn run(options: &Stat) -> Ended {
                 Item::Index(_) | Item::Damage(_) => {}
             }
         }
-        let keys = log.read(&file_name(segment.first_chunk, "keys"), 1 << 20);
+        let keys = log.read(&segment_file_name(segment.first_chunk, "keys"), 1 << 20);
         let keys = keys.map_err(|e| LogFault::environment(format!("{name}: {e}")))?;
         let stanzas = keys.and_then(|k| Stanza::parse_all(&k).ok()).unwrap_or_default();
         for stanza in stanzas.iter().filter(|s| s.class == 0) {

@@ -5,7 +5,7 @@ use crate::values::{self, server};
 use clap::Args;
 use gabion_intake::{Endpoint, Place};
 use gabion_logs::dialect::{self, Dialect};
-use gabion_seal::record::Transport;
+use gabion_seal::Transport;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

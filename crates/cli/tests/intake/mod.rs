@@ -2,8 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 #![allow(clippy::disallowed_methods, reason = "sockets live by the clock")]
 
-use gabion_seal::recipient::SecretKey;
-use gabion_seal::record::{Flags, Kind};
+use gabion_seal::SecretKey;
+use gabion_seal::{Flags, Kind};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

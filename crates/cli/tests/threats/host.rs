@@ -1,6 +1,6 @@
 //! A listener to attack, in a folder with its reader's key; what it wrote, by the program's own verbs.
 
-use gabion_seal::recipient::SecretKey;
+use gabion_seal::SecretKey;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};

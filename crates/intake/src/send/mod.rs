@@ -12,7 +12,7 @@ use gabion_logs::envelope::EnvelopeSealer;
 use gabion_logs::relp;
 use gabion_runtime::operator_file;
 use gabion_runtime::sockets::datagrams::{DatagramBatch, send_batch};
-use gabion_seal::record::Transport;
+use gabion_seal::Transport;
 use message::Messages;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};

@@ -6,7 +6,7 @@ use super::*;
 use crate::error::ErrorKind;
 use crate::sockets::{Endpoint, Place, bind};
 use gabion_logs::dialect::Dialect;
-use gabion_seal::record::{Kind, Record, Source};
+use gabion_seal::{Kind, Record, Source};
 use std::collections::BTreeMap;
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Mutex;

@@ -7,7 +7,7 @@ pub mod slog_tcp;
 
 use crate::framing::SyslogSession;
 use crate::session::{Session, SessionSettings};
-use gabion_seal::record::Transport;
+use gabion_seal::Transport;
 use relp::RelpServer;
 use slog_tcp::SlogSession;
 

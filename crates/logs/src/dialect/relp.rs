@@ -12,7 +12,7 @@ use crate::limits::{
     RELP_COMMAND_MAX, RELP_DATA_MAX, RELP_NUMBER_DIGITS_MAX, RELP_TXNR_MAX, RELP_WINDOW,
 };
 use crate::session::{self, Finish, Message, Session, Take};
-use gabion_seal::record::Flags;
+use gabion_seal::Flags;
 use std::collections::VecDeque;
 use std::fmt;
 

@@ -5,7 +5,7 @@
 
 use crate::limits::ENVELOPE_BYTES_MAX;
 use crate::session::{Finish, Message, Session, Take, Violation};
-use gabion_seal::record::Flags;
+use gabion_seal::Flags;
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

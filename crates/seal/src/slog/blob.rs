@@ -2,7 +2,7 @@
 //! wire (`logs::envelope`) and in its files.
 
 use crate::error::{Error, Result};
-use crate::tree::sha256;
+use crate::format::tree::sha256;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
@@ -28,7 +28,7 @@ pub fn open(blob: &[u8], password: &[u8]) -> Option<Vec<u8>> {
 
 /// Nonce, ciphertext and tag under a password.
 pub fn seal(text: &[u8], password: &[u8]) -> Result<Vec<u8>> {
-    let nonce: Zeroizing<[u8; NONCE_LEN]> = crate::epoch::random()?;
+    let nonce: Zeroizing<[u8; NONCE_LEN]> = crate::format::epoch::random()?;
     let mut sealed = text.to_vec();
     cipher(password)
         .and_then(|c| {

@@ -9,10 +9,10 @@
 //! first, and opens another only where that fails.
 
 use super::blob;
+use crate::format::tree::{empty_root, sha256};
 use crate::limits::{SLOG_LINE_MAX, SLOG_PLAIN_MAX};
 use crate::recipient::SecretKey;
 use crate::text::{hex, unbase64, unhex};
-use crate::tree::{empty_root, sha256};
 use flate2::bufread::GzDecoder;
 use serde::Deserialize;
 use std::borrow::Cow;

@@ -131,7 +131,7 @@ impl Files {
             };
             if kind == FileType::RegularFile {
                 names.push(name.to_owned());
-            } else if crate::segment::parse_file_name(name).is_some()
+            } else if crate::format::segment::parse_file_name(name).is_some()
                 || name == "checkpoints"
                 || name == "log.id"
             {

@@ -2,9 +2,9 @@
 
 use super::Anchor;
 use crate::error::Error;
+use crate::format::tree::root;
 use crate::leaves::leaves;
 use crate::storage::Storage;
-use crate::tree::root;
 
 /// How two checkpoints relate to each other.
 #[derive(Clone, Debug)]

@@ -6,12 +6,12 @@ use super::state::Unknown;
 use super::{Anchor, Options};
 use crate::checkpoints;
 use crate::error::{Error, Result};
+use crate::format::segment::{self, file_name};
+use crate::format::tree::sha256;
 use crate::limits::KEYS_FILE_MAX;
 use crate::note::{SignatureKind, Vkey};
 use crate::recipient::Stanza;
-use crate::segment::{self, file_name};
 use crate::text::hex;
-use crate::tree::sha256;
 use std::collections::BTreeMap;
 
 impl Judge<'_> {

@@ -1,10 +1,10 @@
 //! What workers find of a segment's items, before it is known what that means.
 
-use crate::data_key::ClassKeys;
-use crate::index::{self, Entry};
-use crate::segment::{self, FLAG_PADDED};
+use crate::format::data_key::ClassKeys;
+use crate::format::index::{self, Entry};
+use crate::format::segment::{self, FLAG_PADDED};
+use crate::format::tree::Hash;
 use crate::statement::Statement;
-use crate::tree::Hash;
 
 /// What workers need of a segment.
 pub(super) struct SegmentFacts {

@@ -4,8 +4,8 @@
 
 use super::facts::{ChunkFacts, IndexFacts, SegmentFacts};
 use super::judge::Judge;
-use crate::chunk::Header;
-use crate::index::{self, Entry};
+use crate::format::chunk::Header;
+use crate::format::index::{self, Entry};
 use crate::limits::INDEX_MAX;
 
 impl Judge<'_> {

@@ -10,21 +10,21 @@ use super::report::{Place, Report, Verdict};
 use super::state::{Damage, Epoch, Extent, Position, Segments, Signed, Unknown};
 use super::{Anchor, Options};
 use crate::checkpoints::{self, Entry, Next, Tail};
-use crate::chunk::{Header, Mark, correct_bit};
-use crate::data_key::ClassKeys;
-use crate::epoch::mark_text;
 use crate::error::{Error, Result};
+use crate::format::chunk::{Header, Mark, correct_bit};
+use crate::format::data_key::ClassKeys;
+use crate::format::epoch::mark_text;
+use crate::format::retain::Stub;
+use crate::format::segment::{self, Parsed, file_name};
+use crate::format::tree::{Range, sha256};
+use crate::format::walk::{Item, marks_behind, read_header};
 use crate::identity::Identity;
 use crate::limits::{KEYS_FILE_MAX, MARKS_BEHIND_MAX, REPORT_LINES_MAX, STUB_MAX};
 use crate::note::{Note, SignatureKind, Verified, Vkey};
 use crate::recipient::Stanza;
-use crate::retain::Stub;
-use crate::segment::{self, Parsed, file_name};
 use crate::statement::Statement;
 use crate::storage::Storage;
-use crate::tree::{Range, sha256};
 use crate::unlock::{commitments, open_classes};
-use crate::walk::{Item, marks_behind, read_header};
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 
 /// Takes items in order.

@@ -10,11 +10,11 @@
 use super::judge::Judge;
 use super::report::Place;
 use crate::checkpoints::{self, Entry};
-use crate::chunk::{FLAG_LAST, Header, Mark};
-use crate::index;
+use crate::format::chunk::{FLAG_LAST, Header, Mark};
+use crate::format::index;
+use crate::format::segment::{file_name, parse_file_name};
 use crate::limits::{INDEX_MAX, NOTES_AGAIN_MAX};
 use crate::note::{Note, Signature};
-use crate::segment::{file_name, parse_file_name};
 use std::cell::Cell;
 
 /// Seconds between the chunks that say that nothing came. A checkpoint may be as much later.

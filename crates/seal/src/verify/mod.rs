@@ -20,11 +20,11 @@ pub use report::{Anchored, LOCKED_CODE, Place, Pruned, Report, Verdict};
 
 use crate::checkpoints;
 use crate::error::{Error, Result};
+use crate::format::segment::parse_file_name;
 use crate::identity::{self, Identity};
 use crate::limits::LOOKS;
 use crate::note::{Checkpoint, Note, Vkey};
 use crate::recipient::SecretKey;
-use crate::segment::parse_file_name;
 use crate::storage::Storage;
 use judge::Judge;
 
@@ -156,7 +156,7 @@ fn verify_once(
         match parse_file_name(name) {
             Some((first, "gsl")) => segments.push((first, true)),
             Some((first, "pruned"))
-                if !names.contains(&crate::segment::file_name(first, "gsl")) =>
+                if !names.contains(&crate::format::segment::file_name(first, "gsl")) =>
             {
                 segments.push((first, false));
             }

@@ -3,14 +3,14 @@
 use super::facts::{ChunkFacts, Facts, IndexFacts, SegmentFacts};
 use super::judge::Judge;
 use super::{Options, Report};
-use crate::chunk::{self, Opener};
 use crate::error::{Error, Result};
+use crate::format::chunk::{self, Opener};
+use crate::format::segment::{self, file_name};
+use crate::format::tree::sha256;
+use crate::format::walk::Item;
 use crate::limits::READ_WINDOW;
-use crate::segment::{self, file_name};
 use crate::statement::Statement;
 use crate::storage::Storage;
-use crate::tree::sha256;
-use crate::walk::Item;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 

@@ -3,12 +3,12 @@
 
 use super::report::Place;
 use crate::checkpoints::{self, Entry};
+use crate::format::index;
+use crate::format::retain::Stub;
+use crate::format::segment;
+use crate::format::tree::{Hash, Range};
 use crate::identity::Identity;
-use crate::index;
-use crate::retain::Stub;
-use crate::segment;
 use crate::statement::PrunedSegment;
-use crate::tree::{Hash, Range};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An epoch: the key that signs sizes above `start` up to `end`.

@@ -19,19 +19,19 @@ pub use open::{Init, Opened};
 pub use retention::{HOLD_FILE, Summary, held, segments};
 pub use unsynced::Unsynced;
 
-use crate::chunk::{FLAG_LAST, Manner, Place, Sealer};
-use crate::data_key::ClassKeys;
-use crate::epoch::mark_text;
 use crate::error::{Error, Result};
+use crate::format::chunk::{FLAG_LAST, Manner, Place, Sealer};
+use crate::format::data_key::ClassKeys;
+use crate::format::epoch::mark_text;
+use crate::format::signer::SignerState;
+use crate::format::tree::{Hash, Range};
+use crate::format::{chunk, index, segment};
 use crate::identity::Identity;
 use crate::limits::{CHUNK_PLAIN, COMMIT_BYTES, SEGMENT_BYTES};
 use crate::recipient::Recipient;
 use crate::record::{Builder, Flags, Kind, Record, Source, Transport};
-use crate::signer::SignerState;
 use crate::statement::statement;
 use crate::storage::Storage;
-use crate::tree::{Hash, Range};
-use crate::{chunk, index, segment};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -8,20 +8,20 @@
 
 use super::{Policy, Tally, Waiting, Writer};
 use crate::checkpoints;
-use crate::chunk::{FLAG_RECOVERED, Mark, Sealer};
-use crate::epoch::{EpochKey, mark_text};
 use crate::error::{Error, Mismatch, Result};
+use crate::format::chunk::{FLAG_RECOVERED, Mark, Sealer};
+use crate::format::epoch::{EpochKey, mark_text};
+use crate::format::segment::{Parsed, file_name, parse_file_name};
+use crate::format::signer::{SignedHead, SignerState};
+use crate::format::tree::{Range, sha256};
+use crate::format::walk::{Item, Walk, marks_behind, read_body, read_header};
 use crate::identity::{self, Identity};
 use crate::limits::KEYS_FILE_MAX;
 use crate::note::{Checkpoint, Note};
 use crate::recipient::{Recipient, Stanza};
 use crate::record::Decoded;
-use crate::segment::{Parsed, file_name, parse_file_name};
-use crate::signer::{SignedHead, SignerState};
 use crate::statement::{Statement, statement};
 use crate::storage::Storage;
-use crate::tree::{Range, sha256};
-use crate::walk::{Item, Walk, marks_behind, read_body, read_header};
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 
 /// What a new log is made of.
@@ -396,7 +396,7 @@ impl<S: Storage> Scan<'_, S> {
                     self.is_sure = true;
                     good.range = self.range.clone();
                     good.next_record = self.next_record;
-                    good.end = Some((name.clone(), at + crate::chunk::MARK_LEN as u64));
+                    good.end = Some((name.clone(), at + crate::format::chunk::MARK_LEN as u64));
                     good.last_number = Some(header.number);
                 }
                 Item::Index(len) => {
@@ -423,7 +423,7 @@ impl<S: Storage> Scan<'_, S> {
     }
 
     /// What announces an epoch in a clear chunk.
-    fn announcements(&self, chunk: &crate::chunk::Header, body: &[u8], good: &mut Good) {
+    fn announcements(&self, chunk: &crate::format::chunk::Header, body: &[u8], good: &mut Good) {
         if !chunk.is_clear() || chunk.records == 0 {
             return;
         }
@@ -509,11 +509,11 @@ fn cut<S: Storage>(log: &mut S, good: &Good, opened: &mut Opened) -> Result<()> 
         if let (true, Some(len)) =
             (name.ends_with(".gsl"), log.len(name).map_err(|e| Error::storage(name, e))?)
         {
-            let chunks = len.saturating_sub(crate::segment::HEADER_LEN as u64);
+            let chunks = len.saturating_sub(crate::format::segment::HEADER_LEN as u64);
             if chunks > 0 {
                 opened.cut_bytes += chunks;
                 (opened.cut_segment, opened.cut_offset) =
-                    (name.clone(), crate::segment::HEADER_LEN as u64);
+                    (name.clone(), crate::format::segment::HEADER_LEN as u64);
             }
         }
         log.remove(name).map_err(|e| Error::storage(name, e))?;

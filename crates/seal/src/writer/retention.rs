@@ -3,16 +3,16 @@
 
 use super::Writer;
 use crate::error::{Error, Result};
+use crate::format::retain::Stub;
+use crate::format::segment::{Parsed, file_name, parse_file_name};
+use crate::format::tree::sha256;
+use crate::format::walk::read_header;
 use crate::limits::{KEYS_FILE_MAX, STANZAS_MAX};
 use crate::recipient::{Recipient, SecretKey, Stanza};
-use crate::retain::Stub;
-use crate::segment::{Parsed, file_name, parse_file_name};
 use crate::statement::{recipients, statement};
 use crate::storage::Storage;
 use crate::text::hex;
-use crate::tree::sha256;
 use crate::unlock::commitments;
-use crate::walk::read_header;
 
 /// Name of the file of segments that may not be pruned: a first chunk a line.
 pub const HOLD_FILE: &str = "hold";
@@ -269,7 +269,7 @@ impl<S: Storage> Writer<S> {
         &self,
         first: u64,
         name: &str,
-        header: &crate::segment::Header,
+        header: &crate::format::segment::Header,
         stanzas: &[Stanza],
         bytes: &[u8],
     ) -> Vec<u8> {

@@ -1,16 +1,17 @@
 //! Beginning and ending segments.
 
 use super::{Current, Writer};
-use crate::chunk::FLAG_LAST;
-use crate::data_key::{ClassKeys, DataKey};
-use crate::epoch::random;
 use crate::error::{Error, Result};
+use crate::format::chunk::FLAG_LAST;
+use crate::format::data_key::{ClassKeys, DataKey};
+use crate::format::epoch::random;
+use crate::format::index;
+use crate::format::segment::{FLAG_PADDED, FLAG_TIMES_ROUNDED, FLAG_ZSTD, Header, file_name};
+use crate::format::tree::sha256;
 use crate::limits::INDEX_MAX;
 use crate::recipient::Stanza;
-use crate::segment::{FLAG_PADDED, FLAG_TIMES_ROUNDED, FLAG_ZSTD, Header, file_name};
+use crate::statement;
 use crate::storage::Storage;
-use crate::tree::sha256;
-use crate::{index, statement};
 
 impl<S: Storage> Writer<S> {
     pub(super) fn rotate_if_due(&mut self) -> Result<()> {

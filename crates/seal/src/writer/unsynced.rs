@@ -2,10 +2,10 @@
 //! and not written are opened again with the keys that the writer still has.
 
 use super::Writer;
-use crate::chunk::{HEADER_LEN, Header, MARK_LEN, MARK_MAGIC, Opener};
 use crate::error::{Error, Result};
+use crate::format::chunk::{HEADER_LEN, Header, MARK_LEN, MARK_MAGIC, Opener};
+use crate::format::segment::FLAG_PADDED;
 use crate::record::{Flags, Kind, Record, Source};
-use crate::segment::FLAG_PADDED;
 use crate::storage::Storage;
 
 /// A record without its bytes, which end at `end`.
@@ -122,7 +122,7 @@ impl<S: Storage> Writer<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::Manner;
+    use crate::format::chunk::Manner;
     use crate::recipient::SecretKey;
     use crate::record::Transport;
     use crate::storage::Memory;

@@ -2,13 +2,13 @@
 //! to the disk.
 #![allow(dead_code, reason = "each test uses some of it")]
 
-use gabion_seal::chunk::{self, Header, Mark};
+use gabion_seal::Stanza;
+use gabion_seal::format::chunk::{self, Header, Mark};
+use gabion_seal::format::segment::{self, Parsed};
+use gabion_seal::format::walk::{Item, Walk};
 use gabion_seal::note::Checkpoint;
-use gabion_seal::recipient::Stanza;
-use gabion_seal::segment::{self, Parsed};
 use gabion_seal::storage::{Memory, Storage};
 use gabion_seal::verify::{Anchor, Options, Report, verify};
-use gabion_seal::walk::{Item, Walk};
 use gabion_seal::{
     Flags, Init, Kind, Policy, Record, SecretKey, Source, Transport, Writer, checkpoints,
 };

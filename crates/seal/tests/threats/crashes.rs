@@ -85,10 +85,10 @@ fn torn() {
         ("torn chunk, a whole one behind it", {
             let mut bytes = whole.clone();
             bytes[good + 140..good + 200].fill(0);
-            bytes.truncate(whole.len() - gabion_seal::chunk::MARK_LEN);
+            bytes.truncate(whole.len() - gabion_seal::format::chunk::MARK_LEN);
             bytes
         }),
-        ("no mark", whole[..whole.len() - gabion_seal::chunk::MARK_LEN].to_vec()),
+        ("no mark", whole[..whole.len() - gabion_seal::format::chunk::MARK_LEN].to_vec()),
         ("half a mark", whole[..whole.len() - 60].to_vec()),
     ];
     for (what, bytes) in cases {

@@ -2,15 +2,15 @@
 
 use super::support::{Log, SECOND};
 use super::{Threat, judged};
-use gabion_seal::chunk::{self, FLAG_CLEAR, Manner, Place, Sealer, flipped_field};
-use gabion_seal::data_key::ClassKeys;
-use gabion_seal::index;
-use gabion_seal::record::Builder;
+use gabion_seal::format::Builder;
+use gabion_seal::format::chunk::{self, FLAG_CLEAR, Manner, Place, Sealer, flipped_field};
+use gabion_seal::format::data_key::ClassKeys;
+use gabion_seal::format::index;
+use gabion_seal::format::tree::sha256;
+use gabion_seal::format::walk::Item;
 use gabion_seal::storage::Storage;
-use gabion_seal::tree::sha256;
 use gabion_seal::verify::Report;
 use gabion_seal::verify::Verdict::{Incomplete, Tampered, TornTail, Unanchored, Unsupported};
-use gabion_seal::walk::Item;
 use gabion_seal::{Flags, Kind, Record, Source, Transport};
 
 pub(crate) fn rows() -> Vec<Threat> {
@@ -439,7 +439,7 @@ fn bombs() {
     let zeros = zstd::bulk::compress(&vec![0; 64 << 20], 1).unwrap();
     let many_sources = {
         let mut plain = Vec::new();
-        gabion_seal::wire::put_varint(&mut plain, 65_535);
+        gabion_seal::format::wire::put_varint(&mut plain, 65_535);
         (0..65_535).for_each(|_| plain.extend_from_slice(&[1, 0, 0, 0, 0]));
         plain
     };

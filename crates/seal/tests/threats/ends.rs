@@ -3,12 +3,12 @@
 use super::support::{Log, NOW, SECOND};
 use super::{Threat, judged};
 use gabion_seal::checkpoints;
-use gabion_seal::retain::Stub;
+use gabion_seal::format::retain::Stub;
+use gabion_seal::segments;
 use gabion_seal::verify::Options;
 use gabion_seal::verify::Verdict::{
     Incomplete, Ok, Rollback, Stale, Tampered, TornTail, Unanchored,
 };
-use gabion_seal::writer::segments;
 
 pub(crate) fn rows() -> Vec<Threat> {
     vec![
@@ -203,7 +203,9 @@ fn tail_cut() {
     let name = log.segments()[0].clone();
     let marks = log.marks(&name);
     let whole = log.copy();
-    whole.change(&name, |b| b.truncate(marks[marks.len() - 2].0 + gabion_seal::chunk::MARK_LEN));
+    whole.change(&name, |b| {
+        b.truncate(marks[marks.len() - 2].0 + gabion_seal::format::chunk::MARK_LEN)
+    });
     for log in [&log, &whole] {
         let report = log.verify();
         judged(&report, Unanchored, 10, &[]);
@@ -289,7 +291,7 @@ fn pruned_in_order() {
         log.change(name, |b| {
             b[at] ^= 1;
             let end = b.len() - 32;
-            let own = gabion_seal::tree::sha256(&b[..end]);
+            let own = gabion_seal::format::tree::sha256(&b[..end]);
             b[end..].copy_from_slice(&own);
         });
         assert!(matches!(log.verify().verdict(), Tampered | Incomplete), "byte {at}");
@@ -311,7 +313,7 @@ fn damaged_notes() {
     let mut all = Vec::new();
     let mut reader = checkpoints::Reader::new(&log.log).unwrap().unwrap();
     while let checkpoints::Next::Entry(entry) = reader.step().unwrap() {
-        let other = gabion_seal::epoch::EpochKey::generate().unwrap();
+        let other = gabion_seal::format::epoch::EpochKey::generate().unwrap();
         let note = format!("{}{}", entry.note, other.sign_checkpoint(&entry.checkpoint, 1)[0]);
         all.extend_from_slice(&checkpoints::frame(&note));
     }

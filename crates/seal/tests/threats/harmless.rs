@@ -4,10 +4,10 @@
 use super::support::{Log, SECOND};
 use super::{Threat, judged};
 use gabion_seal::checkpoints;
+use gabion_seal::format::walk::Item;
 use gabion_seal::storage::Storage;
 use gabion_seal::verify::Verdict::{Ok, Tampered};
 use gabion_seal::verify::{Options, Report};
-use gabion_seal::walk::Item;
 
 pub(crate) fn rows() -> Vec<Threat> {
     vec![
@@ -195,7 +195,8 @@ fn checkpoints_repeated() {
                     continue;
                 }
                 // Another root under the signatures of this one.
-                let root = gabion_seal::text::base64(&gabion_seal::tree::sha256(&n.to_be_bytes()));
+                let root =
+                    gabion_seal::text::base64(&gabion_seal::format::tree::sha256(&n.to_be_bytes()));
                 let mut lines: Vec<&str> = note.lines().collect();
                 lines[2] = &root;
                 let rest = &text[note.len()..];
@@ -259,7 +260,7 @@ fn indexes() {
     assert!(twice.verify_anchored(&anchor).warnings.iter().any(|w| w.contains(&place)));
     let early = log.copy();
     let (mark, _) = log.marks(&names[1])[0].clone();
-    let to = mark + gabion_seal::chunk::MARK_LEN;
+    let to = mark + gabion_seal::format::chunk::MARK_LEN;
     put(&early, to);
     let report = early.verify_anchored(&anchor);
     judged(&report, Ok, 0, &[]);
@@ -293,7 +294,7 @@ fn marks_repeated() {
     let name = log.segments()[1].clone();
     let before = log.verify_anchored(&anchor).checked_signatures;
     let at = log.marks(&name)[1].0;
-    let mark = log.get(&name)[at..at + gabion_seal::chunk::MARK_LEN].to_vec();
+    let mark = log.get(&name)[at..at + gabion_seal::format::chunk::MARK_LEN].to_vec();
     let end = at + mark.len();
     let many = log.copy();
     many.change(&name, |b| drop(b.splice(end..end, mark.repeat(5_000))));
@@ -335,7 +336,7 @@ fn pruned_checkpoints() {
     }
     writer.close(log.now).unwrap();
     let mut writer = log.open();
-    let all = gabion_seal::writer::segments(writer.log()).unwrap();
+    let all = gabion_seal::segments(writer.log()).unwrap();
     let firsts: Vec<u64> = all.iter().map(|s| s.first_chunk).collect();
     writer.prune(&firsts[..firsts.len() - 1], log.now).unwrap();
     writer.close(log.now).unwrap();

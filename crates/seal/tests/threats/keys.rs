@@ -2,12 +2,12 @@
 
 use super::support::Log;
 use super::{Threat, judged};
-use gabion_seal::chunk;
-use gabion_seal::data_key::ClassKeys;
-use gabion_seal::identity::Identity;
+use gabion_seal::Identity;
+use gabion_seal::Stanza;
+use gabion_seal::format::chunk;
+use gabion_seal::format::data_key::ClassKeys;
 use gabion_seal::proof::{Proof, Wanted, prove};
 use gabion_seal::reader::Reader;
-use gabion_seal::recipient::Stanza;
 use gabion_seal::text::{base64, unbase64};
 use gabion_seal::verify::Options;
 use gabion_seal::verify::Verdict::{Incomplete, KeyError, Tampered, Unanchored};

@@ -3,13 +3,13 @@
 use super::support::{Log, NOW, SECOND};
 use super::{Threat, judged};
 use gabion_seal::checkpoints;
-use gabion_seal::epoch::{EpochKey, mark_text};
+use gabion_seal::format::epoch::{EpochKey, mark_text};
+use gabion_seal::format::signer::SignerState;
 use gabion_seal::note::{Note, Vkey};
-use gabion_seal::signer::SignerState;
 use gabion_seal::storage::Memory;
 use gabion_seal::verify::Options;
 use gabion_seal::verify::Verdict::{Fork, Ok, Tampered, Unanchored};
-use gabion_seal::{Error, Init, identity};
+use gabion_seal::{Error, Identity, Init};
 
 pub(crate) fn rows() -> Vec<Threat> {
     vec![
@@ -118,7 +118,7 @@ pub(crate) fn rows() -> Vec<Threat> {
 
 fn other_keys() {
     let (log, theirs) = (Log::filled(), Log::filled());
-    let pinned = identity::Identity::parse(&log.get("log.id")).unwrap().vkey;
+    let pinned = Identity::parse(&log.get("log.id")).unwrap().vkey;
     judged(&theirs.verify(), Unanchored, 10, &[]);
     let options = Options { vkey: Some(pinned), ..Options::default() };
     judged(&theirs.verify_with(&options), Tampered, 20, &["not signed by the pinned key"]);
@@ -131,11 +131,11 @@ fn other_keys() {
 
 /// Signs checkpoints and marks of a log again with one key, wherever `rewrites` says so.
 fn sign_again(log: &Log, key: &EpochKey, rewrites: impl Fn(u64) -> bool) {
-    let id = identity::Identity::parse(&log.get("log.id")).unwrap().log_id();
-    let mut range = gabion_seal::tree::Range::new();
+    let id = Identity::parse(&log.get("log.id")).unwrap().log_id();
+    let mut range = gabion_seal::format::tree::Range::new();
     let mut roots = vec![range.root()];
     for name in log.segments() {
-        let hash = gabion_seal::tree::sha256(&log.get(&name)[..200]);
+        let hash = gabion_seal::format::tree::sha256(&log.get(&name)[..200]);
         for (_, header) in log.chunks(&name) {
             range.push(header.leaf(&hash));
             roots.push(range.root());
@@ -145,7 +145,7 @@ fn sign_again(log: &Log, key: &EpochKey, rewrites: impl Fn(u64) -> bool) {
                 mark.root = roots[mark.size as usize];
                 mark.signature = key.sign(&mark_text(&id, mark.size, &mark.root));
                 log.change(&name, |b| {
-                    b[at..at + gabion_seal::chunk::MARK_LEN].copy_from_slice(&mark.encode())
+                    b[at..at + gabion_seal::format::chunk::MARK_LEN].copy_from_slice(&mark.encode())
                 });
             }
         }
@@ -172,14 +172,14 @@ fn rewrite_chunk(log: &Log, name: &str, index: usize) -> u64 {
     let (range, mut header) = log.chunks(name)[index].clone();
     log.change(name, |b| {
         b[range.end - 1] ^= 1;
-        header.body_hash = gabion_seal::tree::sha256(&b[range.start + 128..range.end]);
+        header.body_hash = gabion_seal::format::tree::sha256(&b[range.start + 128..range.end]);
         b[range.start..range.start + 128].copy_from_slice(&header.encode());
     });
     header.index
 }
 
 fn current(log: &Log) -> EpochKey {
-    let id = identity::Identity::parse(&log.get("log.id")).unwrap().log_id();
+    let id = Identity::parse(&log.get("log.id")).unwrap().log_id();
     let state = SignerState::open(log.state.clone(), id).unwrap();
     let key = &state.keys[0].key;
     EpochKey::from_seed(key.number(), zeroize::Zeroizing::new(*key.seed())).unwrap()
@@ -205,7 +205,7 @@ fn epoch_gap() {
     let marks = log.marks(&name);
     let size = marks[2].1.size;
     log.log.delete(&log.segments()[1]);
-    log.change(&name, |b| b.truncate(marks[2].0 + gabion_seal::chunk::MARK_LEN));
+    log.change(&name, |b| b.truncate(marks[2].0 + gabion_seal::format::chunk::MARK_LEN));
     log.cut_checkpoints(size);
     sign_again(&log, &key, |s| s == size);
     let checkpoint =
@@ -347,6 +347,6 @@ fn mismatched() {
     assert!(
         Init::new("log.example/test", NOW).create(&mut log.log.clone(), Memory::new()).is_err()
     );
-    let vkey: Vkey = identity::Identity::parse(&log.get("log.id")).unwrap().vkey;
+    let vkey: Vkey = Identity::parse(&log.get("log.id")).unwrap().vkey;
     assert_eq!(Vkey::parse(&vkey.to_string()).unwrap(), vkey);
 }

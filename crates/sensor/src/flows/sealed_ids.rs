@@ -259,7 +259,7 @@ mod tests {
         fn open(&self) -> gabion_seal::Result<(Writer<Memory>, SealedIds)> {
             let (log, state) = (self.log.clone(), self.state.clone());
             let recipients = vec![self.key.recipient().clone()];
-            let mut settle = |log_id, opened: &gabion_seal::writer::Opened| {
+            let mut settle = |log_id, opened: &gabion_seal::Opened| {
                 settle_sealed_ids(self.folder, OpenedLog { log_id, chunks: opened.chunks })
             };
             let policy = Policy { chunk_plain: 64, ..Policy::default() };

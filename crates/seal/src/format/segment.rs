@@ -14,8 +14,8 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::tree::{Hash, sha256, sha256_parts};
-use crate::wire::Take;
+use crate::format::tree::{Hash, sha256, sha256_parts};
+use crate::format::wire::Take;
 
 /// First bytes of a segment.
 pub const MAGIC: &[u8; 8] = b"GABSEAL1";

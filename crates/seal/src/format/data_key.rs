@@ -6,11 +6,11 @@
 //! use. AES-GCM alone would also let a chunk be made that opens differently under two keys; the
 //! commitment rules that out.
 
-use crate::chunk::{NONCE_LEN, TAG_LEN};
-use crate::epoch::expand;
 use crate::error::{Error, Result};
-use crate::segment::{Aead, Header};
-use crate::tree::{Hash, sha256};
+use crate::format::chunk::{NONCE_LEN, TAG_LEN};
+use crate::format::epoch::expand;
+use crate::format::segment::{Aead, Header};
+use crate::format::tree::{Hash, sha256};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey};
 use aws_lc_rs::cipher::{AES_256, EncryptingKey, UnboundCipherKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
@@ -191,7 +191,7 @@ pub fn salt_list(bytes: &[u8]) -> &[[u8; 16]] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::tests::sample;
+    use crate::format::segment::tests::sample;
 
     #[test]
     fn a_chunk_opens_only_as_it_was_sealed() {

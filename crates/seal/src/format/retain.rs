@@ -8,16 +8,16 @@
 //! anchor. The log's own statements stay readable, because epochs are announced in them; each is bound
 //! by its leaf.
 
-use crate::chunk::{HEADER_LEN, Header};
 use crate::error::{Error, Result};
+use crate::format::chunk::{HEADER_LEN, Header};
+use crate::format::segment::{self, Parsed};
+use crate::format::tree::{Hash, root_of, sha256};
+use crate::format::walk::{Item, Walk, read_body, read_header};
+use crate::format::wire::Take;
 use crate::limits::STUB_MAX;
 use crate::record::Decoded;
-use crate::segment::{self, Parsed};
 use crate::statement::Statement;
 use crate::storage::Storage;
-use crate::tree::{Hash, root_of, sha256};
-use crate::walk::{Item, Walk, read_body, read_header};
-use crate::wire::Take;
 use std::collections::BTreeMap;
 
 const MAGIC: &[u8; 8] = b"GABPRUN1";

@@ -10,15 +10,15 @@
 //! inside: chunks (4), for each: offset (8) first record (8) earliest (8) latest (8) sources (32)
 //! ```
 
-use crate::chunk::{self, TAG_LEN};
-use crate::data_key::ClassKeys;
 use crate::error::{Error, Result};
+use crate::format::chunk::{self, TAG_LEN};
+use crate::format::data_key::ClassKeys;
+use crate::format::tree::{Hash, sha256};
+use crate::format::walk::INDEX_MAGIC;
+use crate::format::wire::Take;
 use crate::limits::INDEX_MAX;
 use crate::record::SourceView;
 use crate::storage::Storage;
-use crate::tree::{Hash, sha256};
-use crate::walk::INDEX_MAGIC;
-use crate::wire::Take;
 
 /// Last bytes of a segment that has an index.
 const END_MAGIC: &[u8; 8] = b"GSEAEND1";
@@ -187,8 +187,8 @@ pub fn read_index(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::segment::Aead;
     use crate::record::{Source, Transport};
-    use crate::segment::Aead;
 
     #[test]
     fn an_index_opens_as_it_was_written_and_no_altered_one_does() {

@@ -12,13 +12,13 @@
 //! where it stands and under which key. So the tree over a log can be computed from the heads alone,
 //! and whether a body is the one its head names is a question for each chunk by itself.
 
-use crate::data_key::{ClassKeys, salt_list};
 use crate::error::{Error, Result};
-use crate::index::Sources;
+use crate::format::data_key::{ClassKeys, salt_list};
+use crate::format::index::Sources;
+use crate::format::tree::{Hash, empty_root, leaf_hash, root_of, sha256};
+use crate::format::wire::{Take, crc32c};
 use crate::limits::{CHUNK_BODY_MAX, CHUNK_PLAIN_MAX, CHUNK_RECORDS_MAX};
 use crate::record::{Builder, Decoded, source_table};
-use crate::tree::{Hash, empty_root, leaf_hash, root_of, sha256};
-use crate::wire::{Take, crc32c};
 
 /// First bytes of a chunk.
 pub const MAGIC: &[u8; 4] = b"GCHK";

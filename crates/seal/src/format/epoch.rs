@@ -6,9 +6,9 @@
 //! announced after it.
 
 use crate::error::{Error, Result};
+use crate::format::tree::Hash;
 use crate::locked::Seed;
 use crate::note::{Checkpoint, Note, Signature, SignatureKind, Vkey};
-use crate::tree::Hash;
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};

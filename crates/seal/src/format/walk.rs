@@ -1,10 +1,10 @@
 //! Going through a segment file, item by item: chunks, commit marks, the index at its end, and the first
 //! place that is none of them.
 
-use crate::chunk::{self, Header, Mark};
 use crate::error::{Error, Result};
+use crate::format::chunk::{self, Header, Mark};
+use crate::format::segment;
 use crate::limits::INDEX_MAX;
-use crate::segment;
 use crate::storage::Storage;
 
 /// First bytes of the index at the end of a segment; its whole length follows in four bytes.
@@ -130,11 +130,11 @@ pub fn read_body(
 pub fn read_header(
     storage: &dyn Storage,
     name: &str,
-) -> Result<(segment::Parsed, crate::tree::Hash)> {
+) -> Result<(segment::Parsed, crate::format::tree::Hash)> {
     let mut bytes = [0; segment::HEADER_LEN];
     let read = storage.read_at(name, 0, &mut bytes).map_err(|e| Error::storage(name, e))?;
     let parsed = segment::Header::parse(&bytes[..read])?;
-    Ok((parsed, crate::tree::sha256(&bytes)))
+    Ok((parsed, crate::format::tree::sha256(&bytes)))
 }
 
 /// Offsets after `from` at which this log's commit marks may stand, in order.

@@ -4,11 +4,11 @@
 //! its size. A seed is overwritten with zeros only after the next is durable. From the second pair a
 //! start continues without hashing the whole log again, and sees when the log is not the one it signed.
 
-use crate::epoch::EpochKey;
 use crate::error::{Error, Result};
+use crate::format::epoch::EpochKey;
+use crate::format::tree::{Hash, Range, sha256};
+use crate::format::wire::Take;
 use crate::storage::Storage;
-use crate::tree::{Hash, Range, sha256};
-use crate::wire::Take;
 use zeroize::Zeroizing;
 
 /// Name of the file.
@@ -219,8 +219,8 @@ fn read_head(take: &mut Take<'_>) -> Option<SignedHead> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::tree::leaf_hash;
     use crate::storage::Memory;
-    use crate::tree::leaf_hash;
 
     #[test]
     fn keys_advance_and_the_old_one_is_gone() {
