@@ -27,6 +27,7 @@
 //!   give a [`Tree`](gabion_record::Tree); [`check_configuration`], [`check_outputs`] and
 //!   [`unknown_keys_line`] find what is wrong with one.
 //! * Rules: [`load_rules`] reads all that a configuration names, [`compile_rules`] files that were read.
+//! * [`EngineLog`] is where Suricata's configuration has messages go.
 //! * [`build_engine`] makes the engine, [`plan_workers`] says how many threads run it.
 //!
 //! What is worth reporting on the way goes to [`Messages`]; why something can't be used is an [`Error`].
@@ -37,6 +38,7 @@ mod checks;
 mod classes;
 mod configuration;
 mod countries;
+mod engine_log;
 mod error;
 mod eve_options;
 pub mod falco;
@@ -58,6 +60,7 @@ pub use assemble::{Checksums, EngineMode, SimulatedFaults, build_engine};
 pub use checks::{check_configuration, check_outputs, check_rule_variables};
 pub use configuration::{built_in_configuration, load_configuration};
 pub use countries::load_countries;
+pub use engine_log::{ConsoleLine, EngineLog};
 pub use error::Error;
 pub use eve_options::check_eve_options;
 pub use messages::Messages;
@@ -65,8 +68,8 @@ pub use named_rules::{NamedRuleFiles, NamedRules};
 pub use rule_file::{RuleFile, read_rule_file};
 pub use rule_reports::{write_rule_analysis, write_rule_groups};
 pub use rules::{
-    CompiledRules, Demands, FoldedFaults, LoadedRules, RuleRequest, UnreadableFile, compile_rules,
-    fold_faults, load_rules, report_never_matching, unreadable_files,
+    CompiledRules, Demands, FoldedFaults, LoadedRules, RuleRequest, compile_rules, fold_faults,
+    load_rules, report_never_matching,
 };
 pub use scripts::{load_output_scripts, script_setup};
 pub use selection::{AppliedSelection, SelectionFiles};

@@ -30,8 +30,8 @@ pub struct NamedRules {
     pub datasets: Datasets,
     /// What is wrong with the rules and with the files next to them.
     pub diagnostics: Vec<Diagnostic>,
-    /// Files next to rules that the configuration names and that can't be read.
-    pub unreadable: Vec<UnreadableFile>,
+    /// Files next to rules that the configuration names and that can't be read: a line each, with what follows.
+    pub unreadable: Vec<String>,
     /// What the selection made of the rules, if there is one.
     pub selection: Option<AppliedSelection>,
 }
@@ -70,6 +70,10 @@ impl NamedRuleFiles {
             diagnostics.extend(more);
         }
         diagnostics.retain(|d| d.line > 0 || !unreadable.iter().any(|u| u.path == d.file));
+        let line = |UnreadableFile { key, path, why, effect }: UnreadableFile| {
+            format!("{path}: {why}: {effect}: fix {key} in the configuration")
+        };
+        let unreadable = unreadable.into_iter().map(line).collect();
         Ok(NamedRules { set: c.set, datasets: c.datasets, diagnostics, unreadable, selection })
     }
 }

@@ -123,20 +123,20 @@ fn has_errors(said: &[Diagnostic]) -> bool {
 
 /// A file that the configuration names for rules and that can't be read.
 #[derive(Debug)]
-pub struct UnreadableFile {
+pub(crate) struct UnreadableFile {
     /// The key of the configuration.
-    pub key: &'static str,
+    pub(crate) key: &'static str,
     /// The file.
-    pub path: String,
+    pub(crate) path: String,
     /// Why not.
-    pub why: String,
+    pub(crate) why: String,
     /// What follows from it.
-    pub effect: &'static str,
+    pub(crate) effect: &'static str,
 }
 
 /// The files next to rules that the configuration names and that can't be read. Rules load without
 /// them, as in Suricata, but mean less.
-pub fn unreadable_files(config: &Tree) -> Vec<UnreadableFile> {
+pub(crate) fn unreadable_files(config: &Tree) -> Vec<UnreadableFile> {
     let files = [
         ("classification-file", "classtypes have neither text nor priority of their own"),
         ("reference-config-file", "references have no addresses"),

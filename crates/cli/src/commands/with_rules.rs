@@ -9,9 +9,7 @@ use gabion_record::applayer::Catalog;
 use gabion_record::eve::Wants;
 use gabion_reports::{LoadDetail, rule_load_lines};
 use gabion_rules::Counts;
-use gabion_settings::{
-    EngineMode, NamedRuleFiles, NamedRules, UnreadableFile, build_engine, load_output_scripts,
-};
+use gabion_settings::{EngineMode, NamedRuleFiles, NamedRules, build_engine, load_output_scripts};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,9 +18,7 @@ fn compile(files: &NamedRuleFiles, config: &Tree, catalog: &Catalog) -> Result<N
     let rules = files
         .compile(config, catalog, &standard_error::script_setup(config))
         .map_err(|e| Fault::input(e.to_string()))?;
-    for UnreadableFile { key, path, why, effect } in &rules.unreadable {
-        eprintln!("gabion: {path}: {why}: {effect}: fix {key} in the configuration");
-    }
+    rules.unreadable.iter().for_each(|line| eprintln!("gabion: {line}"));
     Ok(rules)
 }
 

@@ -2,7 +2,6 @@
 //! codes (0 good, 1 bad), but an empty capture is a success.
 
 mod background;
-mod engine_log;
 mod options;
 mod pid_file;
 mod show;
@@ -11,7 +10,6 @@ use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
 use crate::operator_file;
 use crate::standard_output;
-use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
@@ -21,10 +19,10 @@ use gabion_sensor::{
     Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, Watch,
 };
 use gabion_settings::{
-    EngineMode, Messages, RuleRequest, WorkerPlan, build_engine, built_in_configuration,
-    check_configuration, check_outputs, check_rule_variables, include_yaml_file,
-    load_output_scripts, load_rules, plan_workers, read_yaml_file, script_setup, unknown_keys_line,
-    write_rule_analysis, write_rule_groups,
+    ConsoleLine, EngineLog, EngineMode, Messages, RuleRequest, WorkerPlan, build_engine,
+    built_in_configuration, check_configuration, check_outputs, check_rule_variables,
+    include_yaml_file, load_output_scripts, load_rules, plan_workers, read_yaml_file, script_setup,
+    unknown_keys_line, write_rule_analysis, write_rule_groups,
 };
 use options::{Options, Show};
 use pid_file::PidFile;
@@ -82,10 +80,11 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
         eprintln!("E: suricata: {e}");
         return 1;
     }
-    let mut log = EngineLog::open(&config, &folder, options.verbose);
-    let code = with_config(&options, &config, &folder, &mut log);
-    log.finish();
-    code
+    let mut log = EngineLog::open(&config, &folder, options.verbose, |line| match line {
+        ConsoleLine::Output(line) => standard_output::line(line),
+        ConsoleLine::Error(line) => eprintln!("{line}"),
+    });
+    with_config(&options, &config, &folder, &mut log)
 }
 
 /// The warning about an option that is not supported.

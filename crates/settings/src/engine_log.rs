@@ -1,7 +1,6 @@
 //! The engine's own messages, on the console as Suricata writes them (`E: detect: …`) and in the
-//! files the configuration asks for, as text or as JSON lines.
+//! files the configuration asks for, as text or as JSON lines. The caller prints on the console.
 
-use crate::standard_output;
 use gabion_net::{Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
@@ -70,20 +69,44 @@ struct LogFile {
     level: Level,
 }
 
+/// A line for the console, without its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleLine<'a> {
+    /// For standard output.
+    Output(&'a str),
+    /// For standard error.
+    Error(&'a str),
+}
+
+/// Prints a line on the console, on any thread.
+type Print = Box<dyn Fn(ConsoleLine<'_>) + Send>;
+
 /// Where messages go. Scripts have a share of it, as they speak on any thread.
 #[derive(Clone)]
-pub(crate) struct EngineLog(Arc<Mutex<Inner>>);
+pub struct EngineLog(Arc<Mutex<Inner>>);
+
+impl std::fmt::Debug for EngineLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EngineLog")
+    }
+}
 
 struct Inner {
     files: Vec<LogFile>,
     /// `None`: the configuration lists outputs and the console is not among them.
     console: Option<Level>,
     stamp: Stamp,
+    print: Print,
 }
 
 impl EngineLog {
-    /// Opens the outputs of `logging.outputs`; each `-v` shows a level more.
-    pub(crate) fn open(config: &Tree, folder: &Path, verbose: u32) -> EngineLog {
+    /// Opens the outputs of `logging.outputs`; each `-v` shows a level more. `print` prints a line on the console.
+    pub fn open(
+        config: &Tree,
+        folder: &Path,
+        verbose: u32,
+        print: impl Fn(ConsoleLine<'_>) + Send + 'static,
+    ) -> EngineLog {
         let base = config.text("logging.default-log-level").and_then(Level::from_text);
         let base = base.unwrap_or(Level::Info);
         let asked = match verbose {
@@ -92,8 +115,12 @@ impl EngineLog {
         };
         let level_of =
             |node: &Tree| node.text("level").and_then(Level::from_text).unwrap_or(base).max(asked);
-        let mut log =
-            Inner { files: Vec::new(), console: Some(base.max(asked)), stamp: Stamp::new() };
+        let mut log = Inner {
+            files: Vec::new(),
+            console: Some(base.max(asked)),
+            stamp: Stamp::new(),
+            print: Box::new(print),
+        };
         let Some(list) = config.get("logging.outputs") else { return EngineLog::from_inner(log) };
         log.console = None;
         for node in list.items("console").filter(|n| n.flag("enabled") != Some(false)) {
@@ -109,7 +136,7 @@ impl EngineLog {
                     let (file, level) = (Some(file), level_of(node));
                     log.files.push(LogFile { path, file, is_json, level });
                 }
-                Err(e) => eprintln!("W: logopenfile: {}: {e}", path.display()),
+                Err(e) => log.complain(&path, &e, ""),
             }
         }
         EngineLog::from_inner(log)
@@ -120,12 +147,12 @@ impl EngineLog {
     }
 
     /// Writes a message to all outputs whose level it has.
-    pub(crate) fn write(&mut self, level: Level, module: &str, message: &str) {
+    fn write(&mut self, level: Level, module: &str, message: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).write(level, module, message);
     }
 
     /// A voice for scripts: what they print goes to standard output.
-    pub(crate) fn voice(&self) -> Voice {
+    pub fn voice(&self) -> Voice {
         let log = self.clone();
         Voice::new(move |severity, who, text| {
             log.clone().report(severity, who, text);
@@ -133,32 +160,35 @@ impl EngineLog {
     }
 
     /// Writes a message of an engine or of what reads a configuration.
-    pub(crate) fn report(&mut self, severity: Severity, module: &str, message: &str) {
+    pub fn report(&mut self, severity: Severity, module: &str, message: &str) {
         let level = match severity {
             Severity::Error => Level::Error,
             Severity::Warning => Level::Warning,
             Severity::Notice => Level::Notice,
             Severity::Info => Level::Info,
             Severity::Debug => Level::Debug,
-            Severity::Print => return standard_output::line(message),
+            Severity::Print => return self.print(message),
         };
         self.write(level, module, message);
     }
 
-    pub(crate) fn error(&mut self, module: &str, message: &str) {
+    /// Writes an error.
+    pub fn error(&mut self, module: &str, message: &str) {
         self.write(Level::Error, module, message);
     }
 
-    pub(crate) fn warning(&mut self, module: &str, message: &str) {
+    /// Writes a warning.
+    pub fn warning(&mut self, module: &str, message: &str) {
         self.write(Level::Warning, module, message);
     }
 
-    pub(crate) fn notice(&mut self, module: &str, message: &str) {
+    /// Writes a notice.
+    pub fn notice(&mut self, module: &str, message: &str) {
         self.write(Level::Notice, module, message);
     }
 
     /// Opens its files by their names again, after log rotation.
-    pub(crate) fn reopen(&mut self) {
+    pub fn reopen(&mut self) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for f in &mut log.files {
             if f.file.as_ref().is_none_or(|file| file.is_moved(&f.path)) {
@@ -167,11 +197,20 @@ impl EngineLog {
         }
     }
 
-    /// Ends the log.
-    pub(crate) fn finish(self) {}
+    /// Prints what a script prints.
+    fn print(&self, message: &str) {
+        let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (log.print)(ConsoleLine::Output(message));
+    }
 }
 
 impl Inner {
+    /// Prints that a file of messages can't be written.
+    fn complain(&self, path: &Path, e: &std::io::Error, effect: &str) {
+        let line = format!("W: logopenfile: {}: {e}{effect}", path.display());
+        (self.print)(ConsoleLine::Error(&line));
+    }
+
     /// Writes a message to all outputs whose level it has.
     fn write(&mut self, level: Level, module: &str, message: &str) {
         if let Some(most) = self.console.filter(|most| level <= *most) {
@@ -185,8 +224,8 @@ impl Inner {
                 }
             };
             match level {
-                Level::Error => eprintln!("{line}"),
-                _ => standard_output::line(line),
+                Level::Error => (self.print)(ConsoleLine::Error(&line)),
+                _ => (self.print)(ConsoleLine::Output(&line)),
             }
         }
         if self.files.iter().any(|f| level <= f.level) {
@@ -214,14 +253,16 @@ impl Inner {
             std::process::id(),
             level.name()
         );
+        let mut failed = Vec::new();
         for f in self.files.iter_mut().filter(|f| level <= f.level) {
             let line = if f.is_json { j.bytes() } else { text.as_bytes() };
             let Some(file) = &mut f.file else { continue };
             // A log file that can't be written must not stop the run, but it is reported once.
             if let Err(e) = file.write_all(&[line, b"\n"].concat()) {
                 f.file = None;
-                eprintln!("W: logopenfile: {}: {e}: messages are lost", f.path.display());
+                failed.push((f.path.clone(), e));
             }
         }
+        failed.iter().for_each(|(path, e)| self.complain(path, e, ": messages are lost"));
     }
 }
