@@ -11,7 +11,6 @@ use foldhash::fast::RandomState;
 use gabion_behavior::Kept;
 use gabion_behavior::Output;
 use gabion_behavior::catalog::ALL;
-use gabion_behavior::pairs::Calls;
 use gabion_outputs::Outputs;
 use gabion_outputs::already_written::AlreadyWritten;
 use gabion_outputs::idmef;
