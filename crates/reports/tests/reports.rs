@@ -104,7 +104,7 @@ fn a_preview_counts_what_an_entry_would_have_kept_back() {
         + &finding("f2", "LONG_CONNECTION", "low", "10.0.0.6");
     let folder = folder(&lines);
     let preview = |entry: &str| {
-        let (whitelist, wrong) = Whitelist::read(entry, &|_| None);
+        let (whitelist, wrong) = Whitelist::parse(entry, &|_| None);
         assert!(wrong.is_empty());
         MutePreview::read(folder.path(), entry, whitelist).unwrap()
     };

@@ -4,7 +4,7 @@ use crate::seeds::Seeds;
 use gabion_net::Datasets;
 use gabion_rules::{
     DatasetDef, DatasetFormat, DatasetType, LoadOptions, RuleSource, Ruleset, parse_classification,
-    read_references, parse_thresholds,
+    parse_thresholds, read_references,
 };
 
 const TYPES: &[DatasetType] = &[

@@ -22,4 +22,6 @@ pub use incidents::{Incident, Trouble, Unwatched, Watch};
 pub use input::{Input, InputDone};
 pub use opened_once::OpenedOnce;
 pub use packet_log::PacketLogCounts;
+#[cfg(test)]
+pub(crate) use run::read_capture;
 pub use run::{Done, Run};

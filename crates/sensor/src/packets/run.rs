@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
 }
 
 /// Reads one capture by a worker of its own, on this thread; records go to the sink.
-pub(super) fn read_capture<S: NetSink>(
+pub(crate) fn read_capture<S: NetSink>(
     engine: &Arc<Engine>,
     input: &Input,
     sink: &mut S,

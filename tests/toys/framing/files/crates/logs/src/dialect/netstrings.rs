@@ -3,7 +3,7 @@
 use crate::framing::Framing;
 use crate::limits::{OCTET_COUNT_DIGITS_MAX, OCTET_COUNT_MAX};
 use crate::session::{Finish, Message, Session, Take, Violation};
-use gabion_seal::record::Flags;
+use gabion_seal::Flags;
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
