@@ -100,8 +100,16 @@ pub fn state(data: &[u8]) {
         let Some(kind) = event_type(number) else { continue };
         let (lengths, bytes) = parameters(number, &mut rest);
         let values = Values::new(kind, &lengths, &bytes);
-        let event =
-            Event { number: ts_ns, raw_number: ts_ns, ts_ns, tid, cpu: 0, flags: 0, values, enter: None };
+        let event = Event {
+            number: ts_ns,
+            raw_number: ts_ns,
+            ts_ns,
+            tid,
+            cpu: 0,
+            flags: 0,
+            values,
+            enter: None,
+        };
         if let Step::NumberedEvent = step {
             numbers.of_source += u64::from(high);
             numbers.of_thread += u64::from(low & 3);
