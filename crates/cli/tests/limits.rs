@@ -254,7 +254,14 @@ fn tables() -> Vec<(&'static str, Vec<&'static [&'static Limit]>)> {
         ("Behaviour", vec![gabion_behavior::limits::TABLE]),
         ("Logs of flows", vec![gabion_flowlog::limits::TABLE]),
         ("Recordings of the guard", vec![gabion_guard::limits::TABLE]),
-        ("System calls", vec![gabion_scap::limits::TABLE, gabion_syscall::limits::TABLE]),
+        (
+            "System calls",
+            vec![
+                gabion_scap::limits::TABLE,
+                gabion_syscall::limits::TABLE,
+                gabion_condition::limits::TABLE,
+            ],
+        ),
         ("Sealed logs", vec![gabion_seal::limits::TABLE]),
         ("Intake of logs", vec![gabion_logs::limits::TABLE, gabion_intake::limits::TABLE]),
         ("Outputs", vec![gabion_outputs::limits::TABLE]),

@@ -3,7 +3,7 @@
 use gabion_record::limits;
 
 limits! { "condition";
-    /// Bytes of one condition after lists are inserted. The longest shipped rule has 12 KiB.
+    /// Bytes of one condition after lists are inserted. The longest shipped rule has 12.5 KiB.
     pub const CONDITION_BYTES_MAX: usize = 1 << 20,
         Refuses("the condition");
 
@@ -11,11 +11,11 @@ limits! { "condition";
     pub const NESTING_MAX: usize = 100,
         Refuses("the condition");
 
-    /// Parts inside parts of a condition whose macros are expanded. A shipped rule has 12.
+    /// Parts inside parts of a condition whose macros are expanded. Shipped rules have fewer than 20.
     pub const EXPANDED_DEPTH_MAX: usize = 400,
         Refuses("the condition");
 
-    /// Different parts of all conditions together; equal parts count once. The shipped rules have 2,000.
+    /// Different parts of all conditions together; equal parts count once. Hundreds of times what the shipped rules have.
     pub const PROGRAM_NODES_MAX: usize = 1 << 20,
         Refuses("the condition");
 
@@ -23,7 +23,7 @@ limits! { "condition";
     pub const REGEX_BYTES_MAX: usize = 1 << 20,
         Refuses("the regular expression");
 
-    /// Bytes of one rule file. The shipped ones have 95 KiB.
+    /// Bytes of one rule file. The largest shipped one has 151 KiB.
     pub const RULE_FILE_BYTES_MAX: usize = 16 << 20,
         Refuses("the file");
 
@@ -31,7 +31,7 @@ limits! { "condition";
     pub const YAML_DEPTH_MAX: usize = 64,
         Refuses("the file");
 
-    /// Nodes of a rule file's YAML, those of repeated aliases included. The shipped files have 2,000.
+    /// Nodes of a rule file's YAML, those of repeated aliases included. The largest shipped file has 4,449.
     pub const YAML_NODES_MAX: usize = 1 << 20,
         Refuses("the file");
 
@@ -55,7 +55,7 @@ limits! { "condition";
     pub const TYPES_WITHOUT_WARNING: usize = 100,
         Spares("a warning");
 
-    /// Lines of an explanation. The longest shipped rule has 400.
+    /// Lines of an explanation: more than any shipped rule has.
     pub const EXPLAINED_LINES_MAX: usize = 10_000,
         Spares("`…` stands for the rest");
 
