@@ -183,10 +183,9 @@ impl State {
     /// close: the entry is removed before the next event.
     pub(super) fn close_exit(&mut self, args: &Raw<'_>) {
         let is_closed = args.number(0).is_some_and(|result| result >= 0);
-        if let (true, Some(main), Some(number)) =
-            (is_closed, self.current.main, self.current.fd_number)
-        {
-            self.closed = Some((main, number));
+        let tid = self.main_thread().map(|main| main.tid);
+        if let (true, Some(tid), Some(number)) = (is_closed, tid, self.current.fd_number) {
+            self.closed = Some((tid, number));
         }
     }
 

@@ -95,8 +95,8 @@ pub struct State {
     pub(crate) current: Current,
     /// The descriptor of a failed open.
     pub(crate) own_fd: Fd,
-    /// The main thread and number of a descriptor that the last event closed.
-    closed: Option<(Slot, i64)>,
+    /// The main thread (its number) and the number of a descriptor that the last event closed.
+    closed: Option<(i64, i64)>,
     pub(crate) first_ns: Option<u64>,
     last_ns: u64,
     /// Space for a path that is put together.
@@ -349,7 +349,8 @@ impl State {
 
     /// Applies what the last event ended.
     fn finish_last(&mut self) {
-        if let Some((main, number)) = self.closed.take()
+        if let Some((tid, number)) = self.closed.take()
+            && let Some(main) = self.threads.find(tid)
             && let Some((thread, _, pool)) = self.threads.parts(main)
         {
             thread.fds.remove(pool, number);

@@ -229,6 +229,8 @@ impl State {
         }
         let slot = self.threads.insert(child)?;
         self.threads.link_parent(slot);
+        // A full table may have removed the main thread of the caller.
+        self.current.main = self.current.thread.and_then(|own| self.threads.main_of(own));
         Some(slot)
     }
 
