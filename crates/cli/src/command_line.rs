@@ -63,6 +63,11 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: crate::log::options::LogVerb,
     },
+    /// The probe of system calls: what this kernel permits, and recordings
+    Probe {
+        #[command(subcommand)]
+        verb: crate::commands::probe::ProbeVerb,
+    },
     /// Send messages to a log server, over any transport: load, counted
     Send(Box<crate::send::SendOptions>),
     /// Answer as Suricata does: its options, its configuration, its exit codes

@@ -32,7 +32,7 @@ impl Tracefs {
                 return Ok(Self { root, is_private: false });
             }
         }
-        Self::mount().map_err(|e| refusal::loading("tracefs", Kind::Tracing, &e, ""))
+        Self::mount().map_err(|e| refusal::loading("tracefs", Kind::Mount, &e, ""))
     }
 
     fn mount() -> io::Result<Self> {

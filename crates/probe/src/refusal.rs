@@ -59,6 +59,8 @@ pub enum Kind {
     Packets,
     /// A map.
     Map,
+    /// A private mount of tracefs.
+    Mount,
 }
 
 impl Kind {
@@ -68,6 +70,7 @@ impl Kind {
             Self::Tracing | Self::Function => &[Capability::Bpf, Capability::Perfmon],
             Self::Packets => &[Capability::Bpf, Capability::NetAdmin],
             Self::Map => &[Capability::Bpf],
+            Self::Mount => &[Capability::SysAdmin],
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What each verb of the command line does.
 
 pub(crate) mod doctor;
+pub(crate) mod probe;
 pub(crate) mod read;
 mod rules;
 mod rules_cost;
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &[OsString]) -> u8 {
         Verb::Guard { verb } => crate::guard::run(&verb),
         Verb::Events(o) => scap::events(&o),
         Verb::Convert(o) => scap::convert(&o),
+        Verb::Probe { verb } => probe::run(&verb),
         Verb::Doctor(o) => doctor::run(&o),
         Verb::Listen(o) => crate::listen::run(&o),
         Verb::Log { verb } => return crate::log::run(&verb),

@@ -32,6 +32,7 @@ const BASES: &[(&str, &str)] = &[
     ("behavior mute", "HOST|TYPE|PAIR=10.0.0.5 --for=7d --because=known --whitelist=$new"),
     ("events", "FILE=$scap FILTER=evt.type=read"),
     ("convert", "OLD=$scap NEW=$new"),
+    ("probe record", "FILE=$new --seconds=1 --calls=acct"),
     ("doctor", "OUTDIR=$run"),
     ("listen", "--udp=127.0.0.1:0 --log=$new --recipient=$pub"),
     ("log keygen", "--out=$new"),

@@ -1,0 +1,161 @@
+//! `gabion probe`: what this kernel permits of the programs that live sources need, and recordings of system calls.
+
+use crate::exit::{Exit, Fault};
+use crate::{standard_output, values};
+use clap::{Args, Subcommand};
+use gabion_probe::features::{self, Feature};
+use gabion_probe::syscalls::{Class, Counts, Interest, Settings};
+use gabion_record::json::Json;
+use gabion_runtime::Signals;
+use gabion_sensor::syscalls::{Recorded, Recording};
+use std::fs::OpenOptions;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to do with the probe.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProbeVerb {
+    /// Try each thing that live sources need of this kernel; exit code 4 when one of them is missing
+    Check(CheckOptions),
+    /// Record the system calls of this host into a scap file, until SIGTERM
+    Record(RecordOptions),
+}
+
+/// Options of `probe check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckOptions {
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `probe record`.
+#[derive(Debug, Args)]
+pub(crate) struct RecordOptions {
+    /// The file to write; it must not exist
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Only these calls, instead of those that Falco records by default
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    calls: Vec<String>,
+    /// End after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    seconds: Option<u64>,
+    /// End after this many events
+    #[arg(long, value_name = "NUMBER", value_parser = values::rows)]
+    events: Option<usize>,
+    /// Print what the kernel's programs counted, by class of calls
+    #[arg(long)]
+    stats: bool,
+}
+
+/// Runs the verb.
+pub(crate) fn run(verb: &ProbeVerb) -> Result<Exit, Fault> {
+    match verb {
+        ProbeVerb::Check(o) => Ok(check(o)),
+        ProbeVerb::Record(o) => record(o),
+    }
+}
+
+fn check(o: &CheckOptions) -> Exit {
+    let list = features::all();
+    if o.json {
+        standard_output::text(features_json(&list));
+    } else {
+        for feature in &list {
+            let (mark, text) = match &feature.result {
+                Ok(remark) if remark.is_empty() => ("yes", feature.purpose.to_owned()),
+                Ok(remark) => ("yes", format!("{} ({remark})", feature.purpose)),
+                Err(error) => ("no", format!("{}: {error}", feature.purpose)),
+            };
+            standard_output::line(format_args!("{mark:<4}{:<11}{text}", feature.name));
+        }
+    }
+    let is_good = list.iter().all(|f| f.is_here() || f.needed_by.is_empty());
+    if is_good { Exit::Done } else { Exit::Environment }
+}
+
+fn features_json(list: &[Feature]) -> String {
+    let mut json = Json::new();
+    json.open();
+    for feature in list {
+        json.open_key(feature.name);
+        json.boolean("works", feature.is_here());
+        if let Err(error) = &feature.result {
+            json.field("error", error.to_string());
+        }
+        json.close();
+    }
+    json.close();
+    json.into_line()
+}
+
+fn record(o: &RecordOptions) -> Result<Exit, Fault> {
+    let interest = interest(&o.calls)?;
+    let signals = Signals::install().map_err(|e| Fault::environment(format!("signals: {e}")))?;
+    let fault = |e| Fault::environment(format!("{}: {e}: choose another file", o.file.display()));
+    // A file that is there is another recording, or a pipe that waits for its reader.
+    let file = OpenOptions::new().write(true).create_new(true).open(&o.file).map_err(fault)?;
+    let recording = Recording {
+        settings: Settings::new(interest),
+        root: PathBuf::from("/"),
+        lasting: o.seconds.map(Duration::from_secs),
+        events: o.events.and_then(|n| u64::try_from(n).ok()),
+        stop: signals.stop().clone(),
+    };
+    let done = recording.write(BufWriter::new(file))?;
+    for line in &done.absent {
+        eprintln!("gabion: probe: {line}");
+    }
+    summary(&done);
+    if o.stats {
+        classes(&done.counts);
+    }
+    done.balance()?;
+    Ok(Exit::Done)
+}
+
+/// The calls that are recorded.
+fn interest(calls: &[String]) -> Result<Interest, Fault> {
+    if calls.is_empty() {
+        return Ok(Interest::simple());
+    }
+    let mut set = Interest::none();
+    for name in calls {
+        if !set.add(name) && name != "procexit" {
+            return Err(Fault::usage(format!("probe record: --calls {name}: no such call")));
+        }
+    }
+    Ok(set)
+}
+
+fn summary(done: &Recorded) {
+    let total = done.counts.total();
+    standard_output::line(format_args!(
+        "{} events of {} calls, {} shed; before the first: {} threads, {} descriptors",
+        done.events,
+        total.received,
+        total.shed_ring + total.shed_size,
+        done.before.threads,
+        done.before.fds
+    ));
+}
+
+fn classes(counts: &Counts) {
+    standard_output::line("class   received     passed       shed");
+    for (class, c) in Class::ALL.into_iter().zip(&counts.classes) {
+        let shed = c.shed_ring + c.shed_size;
+        let name = class.name();
+        standard_output::line(format_args!(
+            "{name:<6}{:>10} {:>10} {shed:>10}",
+            c.received, c.passed
+        ));
+    }
+    let total = counts.total();
+    let mean = counts.bytes.checked_div(total.passed).unwrap_or(0);
+    standard_output::line(format_args!(
+        "{mean} bytes for each record, {} calls of this process left out",
+        counts.own
+    ));
+}
