@@ -73,26 +73,30 @@ struct Member {
 /// What a worker returns.
 type End = (WorkerEnd, EventCounts);
 
-/// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
-/// have to ask for, and scripts keep what they like from one packet to another. Where a flow may continue
-/// outside of its tunnel, no key of a frame keeps its packets together.
-pub(super) fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
-    if !engine.options.flow.recursion_tracking {
-        return Some("flows may leave their tunnels (decoder.recursion-level.use-for-tracking)");
+impl Run<'_> {
+    /// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
+    /// have to ask for, and scripts keep what they like from one packet to another. Where a flow may continue
+    /// outside of its tunnel, no key of a frame keeps its packets together.
+    pub fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
+        if !engine.options.flow.recursion_tracking {
+            return Some(
+                "flows may leave their tunnels (decoder.recursion-level.use-for-tracking)",
+            );
+        }
+        if !engine.scripts.outputs.is_empty() {
+            return Some("scripts are outputs");
+        }
+        let set = &engine.detector.as_ref()?.set;
+        if !set.scripts.is_empty() {
+            return Some("rules run scripts");
+        }
+        let tags_hosts = |p: &PostMatch| match p {
+            PostMatch::Tag(t) => t.scope != TagScope::Session,
+            _ => false,
+        };
+        let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
+        all.any(tags_hosts).then_some("rules tag hosts")
     }
-    if !engine.scripts.outputs.is_empty() {
-        return Some("scripts are outputs");
-    }
-    let set = &engine.detector.as_ref()?.set;
-    if !set.scripts.is_empty() {
-        return Some("rules run scripts");
-    }
-    let tags_hosts = |p: &PostMatch| match p {
-        PostMatch::Tag(t) => t.scope != TagScope::Session,
-        _ => false,
-    };
-    let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
-    all.any(tags_hosts).then_some("rules tag hosts")
 }
 
 /// The bounds of the way to a worker: room for at least a few batches.

@@ -157,11 +157,6 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Why these rules and scripts can't be shared out among several workers, if so.
-    pub fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
-        super::parallel::needs_one_worker(engine)
-    }
-
     /// A run with this engine, by one worker.
     pub fn new(
         engine: &'a Arc<Engine>,
