@@ -97,8 +97,8 @@ impl From<gabion_sensor::Error> for Fault {
             | Error::Recording { .. } => Fault::input(text),
             Error::CaptureAndLog { .. }
             | Error::NamedTwice { .. }
-            | Error::Filter(_)
-            | Error::Format(_) => Fault::usage(text),
+            | Error::Filter { .. }
+            | Error::Format { .. } => Fault::usage(text),
             Error::Folder { .. } | Error::FolderOutput(_) => {
                 Fault::environment(format!("{text}: choose another folder with -l"))
             }

@@ -33,11 +33,21 @@ pub enum Error {
         path: PathBuf,
     },
     /// A filter of events is wrong.
-    #[error("filter: {0}: write a condition of Falco's rules, such as proc.name=cat")]
-    Filter(#[source] gabion_condition::compile::FilterError),
+    #[error("filter: {text}: {source}: write a condition of Falco's rules, such as proc.name=cat")]
+    Filter {
+        /// The filter.
+        text: String,
+        /// What is wrong with it.
+        source: gabion_condition::compile::FilterError,
+    },
     /// A template of lines is wrong.
-    #[error("format: {0}: write fields of Falco's rules, such as %proc.name")]
-    Format(#[source] gabion_condition::format::FormatError),
+    #[error("--format: {text}: {source}: write fields of Falco's rules, such as %proc.name")]
+    Format {
+        /// The template.
+        text: String,
+        /// What is wrong with it.
+        source: gabion_condition::format::FormatError,
+    },
     /// A folder of captures can't be listed.
     #[error("{}: {source}: name a folder that can be read", .path.display())]
     UnreadableFolder {

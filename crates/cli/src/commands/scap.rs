@@ -3,6 +3,7 @@
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::standard_output::{self, StandardOutput};
+use crate::values;
 use clap::Args;
 use gabion_reports::ScapReport;
 use gabion_runtime::Signals;
@@ -20,10 +21,10 @@ pub(crate) struct EventsOptions {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Only events for which this condition of Falco's rules holds, such as proc.name=cat and evt.type=openat
-    #[arg(value_name = "FILTER")]
+    #[arg(value_name = "FILTER", value_parser = values::text())]
     filter: Vec<String>,
     /// What to print of each event, as in outputs of Falco's rules, such as '%proc.name %fd.name'
-    #[arg(short = 'p', long, value_name = "FORMAT")]
+    #[arg(short = 'p', long, value_name = "FORMAT", value_parser = values::text())]
     format: Option<String>,
     /// One JSON object a line
     #[arg(long, conflicts_with = "format")]

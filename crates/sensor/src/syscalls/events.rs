@@ -42,11 +42,14 @@ impl EventStyle {
     /// The condition or the template is wrong.
     pub fn merged(json: bool, filter: &str, format: Option<&str>) -> Result<EventStyle, Error> {
         let template = format.unwrap_or(LINE);
-        let format =
-            Format::new(template.strip_prefix('*').unwrap_or(template)).map_err(Error::Format)?;
+        let format = Format::new(template.strip_prefix('*').unwrap_or(template))
+            .map_err(|source| Error::Format { text: template.to_owned(), source })?;
         let filter = match filter.trim() {
             "" => None,
-            text => Some(Filter::new(text).map_err(Error::Filter)?),
+            text => Some(
+                Filter::new(text)
+                    .map_err(|source| Error::Filter { text: text.to_owned(), source })?,
+            ),
         };
         Ok(EventStyle { json, raw: false, format, filter })
     }
