@@ -70,7 +70,7 @@ impl Recording {
     /// The kernel refuses the programs, or the destination refuses.
     pub fn write(&self, to: impl Write) -> Result<Recorded, Error> {
         let mut session = Session::start(&self.settings)?;
-        let refused = |e: io::Error| Error::Output(format!("recording: {e}"));
+        let refused = |e: io::Error| Error::File { path: "recording".into(), source: e };
         let mut writer = Writer::new(to);
         // The programs are attached before the lists are read, so that no thread is missed in between.
         let before = self.lists(&mut writer).map_err(refused)?;
