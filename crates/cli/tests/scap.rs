@@ -70,6 +70,18 @@ fn read_knows_a_capture_of_system_calls_and_accounts_for_every_event() {
 }
 
 #[test]
+fn options_that_do_nothing_for_system_calls_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = written(folder.path(), "old.scap", &old_capture());
+    let rules = program::repository("demo/gabion.rules").display().to_string();
+    let out = folder.path().join("out").display().to_string();
+    gabion(&["read", &old, "--rules", &rules]).refuses(2, &["--rules", "gabion falco"]);
+    gabion(&["read", &old, "-l", &out]).refuses(2, &["--log-dir", "gabion falco"]);
+    gabion(&["read", &old, "--seal", &out]).refuses(2, &["--seal", "leave it out"]);
+    assert!(!folder.path().join("out").exists());
+}
+
+#[test]
 fn a_capture_of_packets_is_read_as_before() {
     let ran = gabion(&["read", &program::demo()]);
     assert!(ran.code == 0 && ran.out.contains("packets"), "{}", ran.out);

@@ -189,7 +189,7 @@ pub enum Error {
     #[error("--allow: {0}")]
     AllowList(#[from] crate::guard::AllowError),
     /// A network namespace can't be entered.
-    #[error("--netns {}: {source}", .path.display())]
+    #[error("--netns {}: {source}: name a network namespace, such as one in /run/netns", .path.display())]
     Namespace {
         /// Its file.
         path: PathBuf,

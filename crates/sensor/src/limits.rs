@@ -48,6 +48,11 @@ limits! { "sensor";
     pub const PIPED_LIST_BYTES_MAX: u64 = 256 << 20,
         Counts("the list, by a warning");
 
+    /// Most bytes of a file of what the throttle never drops: its entries are some tens of bytes, and the kernel's
+    /// tables hold some thousands.
+    pub const ALLOW_LIST_BYTES_MAX: u64 = 1 << 20,
+        Refuses("the file, by an error");
+
     /// Lists of indicators kept open to read entries again: half of the 1,024 descriptors that a process has by
     /// default.
     pub const OPEN_LISTS_MAX: usize = 512,

@@ -124,7 +124,9 @@ fn interest(calls: &[String]) -> Result<Interest, Fault> {
     let mut set = Interest::none();
     for name in calls {
         if !set.add(name) && name != "procexit" {
-            return Err(Fault::usage(format!("probe record: --calls {name}: no such call")));
+            return Err(Fault::usage(format!(
+                "probe record: --calls {name}: no such call: name calls as the kernel does, such as openat"
+            )));
         }
     }
     Ok(set)

@@ -91,6 +91,7 @@ pub(crate) fn are_inputs(inputs: &[PathBuf]) -> Result<bool, Fault> {
 
 /// Runs `read` over captures of system calls: what is in them, and the account of every event.
 pub(crate) fn read(o: &ReadOptions) -> Result<Exit, Fault> {
+    refuse_what_is_for_packets(o)?;
     let signals = Signals::install().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let mut exit = Exit::Done;
@@ -106,6 +107,26 @@ pub(crate) fn read(o: &ReadOptions) -> Result<Exit, Fault> {
         exit = exit.max(judge(&summary.account, &stop)?);
     }
     Ok(exit)
+}
+
+/// Options that would have no effect on system calls are refused: a run without the rules that were named would look
+/// like one that found nothing.
+fn refuse_what_is_for_packets(o: &ReadOptions) -> Result<(), Fault> {
+    let falco = "run gabion falco -r RULES -o engine.kind=replay -o engine.replay.capture_file=FILE for rules";
+    let given = [
+        ("--rules", !o.engine.rules.is_empty(), falco),
+        ("--log-dir", o.log_dir.is_some(), falco),
+        ("--report", o.report.is_some(), "leave it out"),
+        ("--seal", o.seal.is_some(), "leave it out"),
+        ("--alert-pcap", o.alert_pcap.is_some(), "leave it out"),
+        ("--behavior", o.behavior, "leave it out"),
+    ];
+    match given.iter().find(|(_, is_given, _)| *is_given) {
+        Some((name, _, what)) => {
+            Err(Fault::usage(format!("{name}: has no effect on captures of system calls: {what}")))
+        }
+        None => Ok(()),
+    }
 }
 
 fn report_notes(path: &Path, account: &ScapAccount) {

@@ -2,7 +2,7 @@
 
 use super::watch::{LiveOptions, show, signals};
 use crate::exit::{Exit, Fault};
-use crate::standard_output;
+use crate::{standard_output, values};
 use clap::Args;
 use gabion_sensor::{AllowError, GuardAllowed, GuardEnforce, GuardWatch};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct EnforceOptions {
     /// The interface whose packets are throttled
-    #[arg(long, value_name = "IF")]
+    #[arg(long, value_name = "IF", value_parser = values::text())]
     interface: String,
     /// What is never dropped: an address, a prefix (10.0.0.0/8) or a port (tcp/22); repeatable
     #[arg(long, value_name = "WHAT", value_parser = allowed)]
@@ -20,7 +20,7 @@ pub(crate) struct EnforceOptions {
     #[arg(long, value_name = "FILE")]
     allow_file: Option<PathBuf>,
     /// A CPU whose time the budget is about (repeatable); all of the first 16 if none is named
-    #[arg(long = "cpu", value_name = "N")]
+    #[arg(long = "cpu", value_name = "N", value_parser = values::number::<u16>(0, 65_535))]
     cpus: Vec<u16>,
     /// Use generic XDP from the start, which is half as effective and works on every interface
     #[arg(long)]

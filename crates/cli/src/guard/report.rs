@@ -1,7 +1,7 @@
 //! `gabion guard report`: the incidents of a recording, as lines, as `guard.json` and as a page.
 
 use crate::exit::{Exit, Fault};
-use crate::standard_output;
+use crate::{standard_output, values};
 use clap::Args;
 use gabion_sensor::GuardReport;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub(crate) struct ReportOptions {
     #[arg(short = 'l', long = "log-dir", value_name = "OUTDIR")]
     log_dir: PathBuf,
     /// Share of a CPU that packet work may use, percent, where the recording does not say it
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(5..=90))]
+    #[arg(long, value_name = "PERCENT", value_parser = values::number::<u8>(5, 90))]
     budget: Option<u8>,
     /// Replace the report that is in the folder
     #[arg(long)]

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct WatchOptions {
     /// The interface that the advice names
-    #[arg(long, value_name = "IF")]
+    #[arg(long, value_name = "IF", value_parser = values::text())]
     interface: Option<String>,
     #[command(flatten)]
     common: LiveOptions,
@@ -23,7 +23,7 @@ pub(crate) struct WatchOptions {
 #[derive(Debug, Args)]
 pub(crate) struct LiveOptions {
     /// Share of a CPU that packet work may use, percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = clap::value_parser!(u8).range(5..=90))]
+    #[arg(long, value_name = "PERCENT", default_value_t = 30, value_parser = values::number::<u8>(5, 90))]
     budget: u8,
     /// Folder for guard.json
     #[arg(short = 'l', long = "log-dir", value_name = "OUTDIR")]

@@ -20,6 +20,7 @@ impl Ground {
         let at = |name: &str| dir.path().join(name).display().to_string();
         let mut names = BTreeMap::from([
             ("demo", demo()),
+            ("flood", repository("demo/guard/flood.csv.zst").display().to_string()),
             ("rules", repository("demo/gabion.rules").display().to_string()),
         ]);
         for name in [

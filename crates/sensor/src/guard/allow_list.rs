@@ -1,7 +1,9 @@
 //! The allow-list of the throttle: what its packets are recognized by, from the command line and from a file.
 
 use crate::error::Error;
+use crate::limits::ALLOW_LIST_BYTES_MAX;
 use gabion_probe::throttle::Allowed;
+use gabion_runtime::operator_file;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -75,7 +77,7 @@ impl FromStr for GuardAllowed {
 
 /// Reads a file of entries: one a line, with `#` before comments.
 pub(super) fn read_allow_file(path: &Path) -> Result<Vec<GuardAllowed>, Error> {
-    let text = std::fs::read_to_string(path)
+    let text = operator_file::text(path, ALLOW_LIST_BYTES_MAX)
         .map_err(|source| AllowError::File { path: path.to_path_buf(), source })?;
     Ok(parse(&text, path)?)
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use gabion_guard::recording::{Reader, Recording};
-use std::fs::File;
+use gabion_runtime::operator_file;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Recording, Error> {
     for path in files {
         let unreadable = |source| Error::UnreadableRecording { path: path.clone(), source };
         let refused = |source| Error::Recording { path: path.clone(), source };
-        let mut file = File::open(path).map_err(unreadable)?;
+        let mut file = operator_file::open(path).map_err(unreadable)?.reader();
         loop {
             let n = match file.read(&mut part) {
                 Ok(0) => break,

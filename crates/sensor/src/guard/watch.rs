@@ -7,7 +7,7 @@ use super::enforce::{Enforcement, GuardEnforce, GuardVerdicts};
 use super::events::Events;
 use super::files::counters_of;
 use super::host;
-use super::host_counters::HostCounters;
+use super::host_counters::{HostCounters, interface_index};
 use super::probes::{Measured, Probe, now_us, try_grace_period};
 use super::recorder::Recorder;
 use super::second::{GuardSecond, SecondSums};
@@ -103,6 +103,12 @@ impl GuardWatch {
     ) -> Result<GuardWatched, Error> {
         if let Some(path) = &self.netns {
             enter(path)?;
+        }
+        if let Some(interface) = &self.interface
+            && interface_index(interface).is_none()
+        {
+            let why = "there is no such interface: ip link lists them".to_owned();
+            return Err(Error::Guarded { interface: interface.clone(), why });
         }
         if let Some(enforce) = &self.enforce {
             Enforcement::check(enforce)?;
