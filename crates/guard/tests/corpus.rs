@@ -145,8 +145,8 @@ fn the_verdicts_stay_with_one_row_in_a_hundred_missing() {
     for seed in 1..=5 {
         judge("the_verdicts_stay_with_one_row_in_a_hundred_missing", |recording, n| {
             let mut numbers = Numbers(seed * 1000 + n as u64);
-            recording.buckets.retain(|_| numbers.next() % 100 != 0);
-            recording.xdp.retain(|_| numbers.next() % 100 != 0);
+            recording.buckets.retain(|_| !numbers.next().is_multiple_of(100));
+            recording.xdp.retain(|_| !numbers.next().is_multiple_of(100));
         });
     }
 }

@@ -10,8 +10,6 @@ use gabion_record::DropReason;
 use gabion_record::budget::Budget;
 use gabion_rules::post::{ConfigSubsystem, PostMatch};
 
-/// Drop reason of the packets of a flow that the firewall drops.
-
 /// Evaluates one of the firewall's tables.
 type Ask = fn(&mut Run<'_>, &Firewall);
 

@@ -1,5 +1,7 @@
 //! Prints which process opened which file in a scap file: `cargo run -p gabion-syscall --example opens -- FILE`.
 
+#![allow(clippy::print_stdout, reason = "the results are printed to a terminal")]
+
 use std::fs::File;
 
 use gabion_record::budget::Budget;

@@ -1,12 +1,14 @@
 //! Bounds: a million processes in a small budget, long arguments, chains and loops of ancestors.
 
 mod made;
+mod made_children;
 
 use gabion_record::budget::Budget;
 use gabion_record::fields::{Argument, Fields as _, Missing, Scratch, Value, ids};
 use gabion_scap::host::ProcessEntry;
 use gabion_syscall::{Options, State, limits};
-use made::{clone_child, open};
+use made::open;
+use made_children::clone_child;
 
 fn state(threads_max: usize, bytes: u64) -> State {
     let options = Options { threads_max, ..Options::default() };

@@ -1,13 +1,15 @@
 //! A warm state gives no memory to the strings and descriptors of an event: it uses that of closed ones again.
 
 mod made;
+mod made_children;
 
 use gabion_condition::compile::Filter;
 use gabion_record::budget::Budget;
 use gabion_scap::host::ProcessEntry;
 use gabion_scap::types;
 use gabion_syscall::{Options, State};
-use made::{Made, clone_child, i64s, open, text, u32s};
+use made::{Made, i64s, open, text, u32s};
+use made_children::clone_child;
 
 /// Strings and entries of descriptors that were given memory.
 fn made(state: &State) -> (u64, u64) {

@@ -1,5 +1,7 @@
 //! The instruments of the guard on this kernel: time and runs are counted in the bucket and on the CPU where they happen.
 
+#![allow(clippy::disallowed_methods, reason = "the kernel's events come by the clock")]
+
 use gabion_kernel_tests::live;
 use gabion_probe::softirq::{BUCKET_NS, Instruments, VECTORS, epoch_now};
 use std::time::{Duration, Instant};

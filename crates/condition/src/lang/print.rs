@@ -1,7 +1,7 @@
 //! The text of a compiled condition, as Falco's `-L` and `-l` show it: macros replaced by what they stand for, one pair
 //! of parentheses around each group, and quotes only where a value needs them.
 
-use super::ast::{Argument, Expr, FieldRef, Operand, Right, Transformer};
+use super::ast::{Argument, Expr, FieldRef, Operand, Right};
 
 /// The text of a condition, up to `bytes_max` bytes; none if it is longer, as macros of macros can make it.
 pub fn text_of(expr: &Expr, bytes_max: usize) -> Option<String> {
@@ -83,13 +83,13 @@ pub(crate) fn write_operand(operand: &Operand, out: &mut String) {
         Operand::Apply(transformer, arguments, _) => {
             out.push_str(transformer.word());
             out.push('(');
-            write_arguments(arguments, *transformer, out);
+            write_arguments(arguments, out);
             out.push(')');
         }
     }
 }
 
-fn write_arguments(arguments: &[Argument], transformer: Transformer, out: &mut String) {
+fn write_arguments(arguments: &[Argument], out: &mut String) {
     for (i, argument) in arguments.iter().enumerate() {
         if i > 0 {
             out.push_str(", ");
@@ -103,7 +103,7 @@ fn write_arguments(arguments: &[Argument], transformer: Transformer, out: &mut S
             }
             Argument::List(inner) => {
                 out.push('(');
-                write_arguments(inner, transformer, out);
+                write_arguments(inner, out);
                 out.push(')');
             }
         }

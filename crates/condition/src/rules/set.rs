@@ -107,18 +107,15 @@ impl RuleSet {
     /// Switches rules on or off, one selection after the other.
     pub fn select(&mut self, selections: &[Selection]) {
         for selection in selections {
-            let (matches, is_enabled): (Box<dyn Fn(&Rule) -> bool + '_>, bool) = match selection {
-                Selection::Rule(pattern, on) => {
-                    (Box::new(move |rule: &Rule| matches_wildcard(pattern, &rule.name)), *on)
+            for rule in &mut self.rules {
+                let (is_selected, is_enabled) = match selection {
+                    Selection::Rule(pattern, on) => (matches_wildcard(pattern, &rule.name), *on),
+                    Selection::Tag(tag, on) => (rule.tags.contains(tag), *on),
+                };
+                if is_selected {
+                    rule.is_enabled = is_enabled;
                 }
-                Selection::Tag(tag, on) => {
-                    (Box::new(move |rule: &Rule| rule.tags.contains(tag)), *on)
-                }
-            };
-            self.rules
-                .iter_mut()
-                .filter(|rule| matches(rule))
-                .for_each(|rule| rule.is_enabled = is_enabled);
+            }
         }
         self.index();
     }

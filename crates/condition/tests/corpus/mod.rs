@@ -31,7 +31,7 @@ fn next_event<'t>(events: &mut Parser<'t, StrInput<'t>>) -> Event<'t> {
 
 fn node<'t>(event: Event<'t>, events: &mut Parser<'t, StrInput<'t>>) -> Value {
     match event {
-        Event::Scalar(text, style, ..) if style == ScalarStyle::Plain => match &*text {
+        Event::Scalar(text, ScalarStyle::Plain, ..) => match &*text {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
             "" | "null" | "~" => Value::Null,

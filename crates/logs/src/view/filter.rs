@@ -166,7 +166,7 @@ pub enum SeverityError {
 }
 
 fn meant(text: &str) -> String {
-    nearest(text, SEVERITIES.concat().into_iter())
+    nearest(text, SEVERITIES.concat())
         .map_or_else(String::new, |near| format!("did you mean {near}? "))
 }
 

@@ -186,7 +186,7 @@ pub(super) fn report(tx: &TlsTx, to: TakeReport<'_>) {
     if certificate.is_none() && !tx.is_resumed && !tx.hides_certificate {
         return;
     }
-    let hash = |side: &Side| side.ja3.as_ref().and_then(|j| j.hash.clone());
+    let hash = |side: &Side| side.ja3.as_ref().and_then(|j| j.hash);
     let (ja3, ja3s) = (hash(client), hash(server));
     let part =
         |part: fn(&Certificate) -> &[u8]| readable(certificate.map(part).unwrap_or_default());

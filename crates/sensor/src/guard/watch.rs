@@ -461,10 +461,12 @@ mod tests {
 
     #[test]
     fn a_row_has_what_the_programs_counted() {
-        let mut bucket = softirq::Bucket::default();
-        bucket.time_ns = [1, 2000, 3000, 4_000_000, 5000, 6, 7000, 8000, 9000, 10_000];
-        bucket.runs = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-        bucket.packets = 64;
+        let bucket = softirq::Bucket {
+            time_ns: [1, 2000, 3000, 4_000_000, 5000, 6, 7000, 8000, 9000, 10_000],
+            runs: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+            packets: 64,
+            ..Default::default()
+        };
         let mut row = Bucket::new(0, 0);
         fill(&bucket, &mut row);
         let of = |column| row.get(column);

@@ -4,10 +4,11 @@ use crate::Error;
 use gabion_probe::host::{self, Before, HostCounts};
 use gabion_probe::syscalls::{Counts, Interest, Session, Settings};
 use gabion_runtime::StopFlag;
+use gabion_runtime::clock;
 use gabion_scap::{Item, Writer};
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the reader sleeps when all rings are empty.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -74,7 +75,7 @@ impl Recording {
         let mut writer = Writer::new(to);
         // The programs are attached before the lists are read, so that no thread is missed in between.
         let before = self.lists(&mut writer).map_err(refused)?;
-        let end = self.lasting.map(|lasting| Instant::now() + lasting);
+        let end = self.lasting.map(|lasting| clock::now() + lasting);
         let (mut events, mut failure) = (0, None);
         let mut drain = |session: &mut Session| {
             session.poll(&mut |call| {
@@ -89,7 +90,7 @@ impl Recording {
         };
         loop {
             let seen = drain(&mut session);
-            let is_over = end.is_some_and(|end| Instant::now() >= end)
+            let is_over = end.is_some_and(|end| clock::now() >= end)
                 || self.events.is_some_and(|most| seen.0 >= most)
                 || self.stop.is_set()
                 || seen.1;

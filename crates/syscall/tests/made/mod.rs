@@ -2,7 +2,6 @@
 
 use gabion_scap::table::event_type;
 use gabion_scap::{Event, Values, types};
-use gabion_syscall::State;
 
 /// An event that owns its parameters.
 pub(crate) struct Made {
@@ -24,11 +23,6 @@ impl Made {
         }
     }
 
-    /// Applies it at a time.
-    pub(crate) fn apply(&self, state: &mut State, ts_ns: u64) {
-        state.apply(&self.event(ts_ns));
-    }
-
     /// The event at a time.
     pub(crate) fn event(&self, ts_ns: u64) -> Event<'_> {
         let values = Values::new(event_type(self.kind).unwrap(), &self.lengths, &self.bytes);
@@ -47,34 +41,6 @@ pub(crate) fn u32s(n: u32) -> Vec<u8> {
 
 pub(crate) fn text(s: &str) -> Vec<u8> {
     [s.as_bytes(), b"\0"].concat()
-}
-
-/// The child's end of a clone.
-pub(crate) fn clone_child(tid: i64, ptid: i64, comm: &str, args: &[u8]) -> Made {
-    let parameters = [
-        i64s(0),
-        text("/bin/sh"),
-        args.to_vec(),
-        i64s(tid),
-        i64s(tid),
-        i64s(ptid),
-        text("/"),
-        i64s(1024),
-        i64s(0),
-        i64s(0),
-        u32s(100),
-        u32s(10),
-        u32s(0),
-        text(comm),
-        b"cpu=/\0".to_vec(),
-        u32s(0),
-        u32s(0),
-        u32s(0),
-        i64s(tid),
-        i64s(tid),
-        i64s(0),
-    ];
-    Made::new(types::CLONE_20_X, tid, &parameters)
 }
 
 pub(crate) fn open(tid: i64, fd: i64, path: &str) -> Made {
