@@ -6,7 +6,7 @@ use crate::exit::Fault;
 use gabion_outputs::{kinds, profile_store};
 use gabion_reports::RUN_FILE;
 use gabion_runtime::output::{self, Existing, clear, refuse_link};
-use gabion_sensor::Resumed;
+use gabion_sensor::flows::Resumed;
 use std::path::{Path, PathBuf};
 
 /// What `gabion read` does with the outputs of an earlier run in its folder: what `--append` or

@@ -3,7 +3,8 @@
 use crate::exit::Fault;
 use gabion_net::{ScriptSetup, Severity, Voice};
 use gabion_record::Tree;
-use gabion_sensor::{Incident, Notice, Notices, Watch};
+use gabion_sensor::packets::{Incident, Watch};
+use gabion_sensor::{Notice, Notices};
 
 /// What scripts need; their messages go to standard error.
 pub(crate) fn script_setup(config: &Tree) -> ScriptSetup {

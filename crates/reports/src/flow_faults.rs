@@ -5,7 +5,7 @@ use crate::flow_run::FlowReport;
 use crate::limits::UNUSED_NAMED_MAX;
 use gabion_flowlog::{Format, InputError, InputReport, Skip};
 use gabion_record::ledger::{Ledger, ShedReason};
-use gabion_sensor::Input;
+use gabion_sensor::packets::Input;
 use std::path::PathBuf;
 
 /// Something that was wrong in a run, in one line.

@@ -9,7 +9,7 @@ use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::limits::Reached;
-use gabion_sensor::{Found, Ran};
+use gabion_sensor::flows::{Found, Ran};
 use std::cmp::Reverse;
 use std::fmt::Write;
 

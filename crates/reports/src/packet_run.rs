@@ -10,7 +10,7 @@ use gabion_record::budget::{BudgetReport, ByteSize};
 use gabion_record::json::Json;
 use gabion_record::ledger::StageLedger;
 use gabion_rules::format_rule_id;
-use gabion_sensor::PacketsDone;
+use gabion_sensor::packets::PacketsDone;
 use std::fmt::Write as _;
 
 /// A run over captures that has ended.

@@ -6,7 +6,7 @@ use gabion_outputs::table::thousands;
 use gabion_outputs::{AlertSeen, AlertTally, HostAlerts, Outputs};
 use gabion_record::budget::ByteSize;
 use gabion_record::logs::TimeNs;
-use gabion_sensor::{InputDone, PacketsDone};
+use gabion_sensor::packets::{InputDone, PacketsDone};
 use std::path::PathBuf;
 
 /// What the page about a run shows of the network engine. `named`: the inputs as they were named.

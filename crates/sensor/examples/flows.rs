@@ -3,7 +3,8 @@
 
 use gabion_behavior::Settings;
 use gabion_runtime::StopFlag;
-use gabion_sensor::{FlowInputs, FlowRun, ListFiles, Lists, Notices, Sink};
+use gabion_sensor::Notices;
+use gabion_sensor::flows::{FlowInputs, FlowRun, ListFiles, Lists, Sink};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write as _;

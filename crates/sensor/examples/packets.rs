@@ -4,7 +4,7 @@
 
 use gabion_outputs::Outputs;
 use gabion_runtime::{StopFlag, memory};
-use gabion_sensor::{Input, PacketRun, Unwatched};
+use gabion_sensor::packets::{Input, PacketRun, Unwatched};
 use gabion_settings::{
     Demands, EngineMode, WorkerPlan, build_engine, built_in_configuration, compile_rules,
     read_rule_file, script_setup,

@@ -1,11 +1,13 @@
 //! # Runs
 //!
 //! What a run of the engines consists of, from its sources to its outputs, with all its threads. Captures go
-//! through the network engine by [`PacketRun`], logs of flows through the behaviour engine by [`FlowRun`].
-//! Every front door makes its runs of these; the answer does not depend on the number of workers.
+//! through the network engine by [`packets::PacketRun`], logs of flows through the behaviour engine by
+//! [`flows::FlowRun`], system calls through Falco's rules by [`falco::FalcoRun`]. Every front door makes its runs of
+//! these; the answer does not depend on the number of workers.
 //!
 //! ```
-//! use gabion_sensor::{FlowInputs, FlowRun, ListFiles, Lists, Notices, Sink};
+//! use gabion_sensor::Notices;
+//! use gabion_sensor::flows::{FlowInputs, FlowRun, ListFiles, Lists, Sink};
 //! # let folder = tempfile::tempdir()?;
 //! # let log = folder.path().join("conn.log");
 //! # let line = |n| format!("{{\"ts\":{n}.0,\"uid\":\"C{n}\",\"id.orig_h\":\"10.0.0.1\",\"id.resp_h\":\
@@ -30,37 +32,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`PacketRun::read`] and [`FlowRun::read`] are the runs; `packets::run` and `flows::run` read from top to
-//!   bottom as what a run is: sources, workers, engine, outputs, ledger.
+//! * One module for each kind of run, which opens the names of that run: [`packets`], [`flows`], [`syscalls`],
+//!   [`falco`], [`guard`]. `packets::run` and `flows::run` read from top to bottom as what a run is: sources,
+//!   workers, engine, outputs, ledger.
 //! * Several workers are one [`Fanout`](gabion_runtime::fanout::Fanout): a worker that panics or stalls is lost
 //!   with what it held, which the ledger counts, and the others continue.
-//! * What a person should know while a run lasts goes to [`Watch`] and [`Notices`]; why a run can't be made is an
+//! * What a person should know while a run lasts goes to [`packets::Watch`] and [`Notices`]; why a run can't be made is an
 //!   [`Error`].
 #![forbid(unsafe_code)]
 
 mod error;
 pub mod falco;
-mod flows;
-mod guard;
+pub mod flows;
+pub mod guard;
 pub mod limits;
 mod notices;
-mod packets;
+pub mod packets;
 mod sealed_findings;
 pub mod syscalls;
 
 pub use error::Error;
-pub use flows::{
-    AddressBook, CaptureTap, Checkpoint, FindingOutputs, FindingsDone, FlowInputs, FlowRun,
-    FlowsDone, Found, GatheredPage, ListFiles, Lists, Ran, Resumed, Sink, TappedDone, TeamEnd,
-    Whitelisted,
-};
-pub use guard::{
-    AllowError, GuardAllowed, GuardCpuSecond, GuardEnforce, GuardNews, GuardReport, GuardReported,
-    GuardSecond, GuardVerdicts, GuardWatch, GuardWatched,
-};
 pub use notices::{Notice, Notices};
-pub use packets::{
-    AlertCounts, Arrivals, Done as PacketsDone, Incident, Input, InputDone, OpenedOnce,
-    PacketLogCounts, Run as PacketRun, Trouble, Unwatched, Watch,
-};
 pub use sealed_findings::{FindingLog, OpenedLog, Sealer};

@@ -30,11 +30,13 @@ use gabion_reports::{
 };
 use gabion_runtime::output::{Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag, clock};
-use gabion_sensor::limits::DEFAULT_BUDGET_MAX;
-use gabion_sensor::{
+use gabion_sensor::Notices;
+use gabion_sensor::flows::{
     AddressBook, CaptureTap, FindingOutputs, FindingsDone, FlowInputs, FlowRun, FlowsDone, Found,
-    GatheredPage, ListFiles, Lists, Notices, OpenedOnce, Ran, Resumed, Sink,
+    GatheredPage, ListFiles, Lists, Ran, Resumed, Sink,
 };
+use gabion_sensor::limits::DEFAULT_BUDGET_MAX;
+use gabion_sensor::packets::OpenedOnce;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

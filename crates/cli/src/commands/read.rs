@@ -20,8 +20,9 @@ use gabion_reports::{LoadDetail, PacketReport, RUN_FILE, packet_page, write_rule
 use gabion_runtime::clock;
 use gabion_runtime::output::{Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag};
-use gabion_sensor::{
-    AddressBook, Incident, Input, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone, Watch,
+use gabion_sensor::flows::AddressBook;
+use gabion_sensor::packets::{
+    Incident, Input, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone, Watch,
 };
 use gabion_settings::{WorkerPlan, check_eve_options, unknown_keys_line};
 use std::io::IsTerminal;

@@ -8,7 +8,7 @@ use gabion_outputs::Outputs;
 use gabion_record::json::Json;
 use gabion_reports::{LoadDetail, rule_cost_table, write_rule_costs_json};
 use gabion_runtime::StopFlag;
-use gabion_sensor::{Input, PacketRun};
+use gabion_sensor::packets::{Input, PacketRun};
 
 /// Runs the verb.
 pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {

@@ -8,7 +8,7 @@ use gabion_record::eve::Wants;
 use gabion_reports::LoadDetail;
 use gabion_rules::format_rule_id;
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
-use gabion_sensor::{AlertCounts, Input};
+use gabion_sensor::packets::{AlertCounts, Input};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use super::watch::{LiveOptions, show, signals};
 use crate::exit::{Exit, Fault};
 use crate::{standard_output, values};
 use clap::Args;
-use gabion_sensor::{AllowError, GuardAllowed, GuardEnforce, GuardWatch};
+use gabion_sensor::guard::{AllowError, GuardAllowed, GuardEnforce, GuardWatch};
 use std::path::PathBuf;
 
 /// Options of `guard enforce`.

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Fault};
 use crate::{standard_output, values};
 use clap::Args;
-use gabion_sensor::GuardReport;
+use gabion_sensor::guard::GuardReport;
 use std::path::PathBuf;
 
 /// Options of `guard report`.

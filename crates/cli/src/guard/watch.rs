@@ -5,7 +5,7 @@ use crate::{standard_output, values};
 use clap::Args;
 use gabion_record::json::Json;
 use gabion_runtime::signals::Signals;
-use gabion_sensor::{GuardCpuSecond, GuardNews, GuardSecond, GuardWatch};
+use gabion_sensor::guard::{GuardCpuSecond, GuardNews, GuardSecond, GuardWatch};
 use std::fmt::Write;
 use std::path::PathBuf;
 

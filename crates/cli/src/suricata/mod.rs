@@ -15,7 +15,9 @@ use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::{Signals, StopFlag};
-use gabion_sensor::{Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, Watch};
+use gabion_sensor::packets::{
+    Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, Watch,
+};
 use gabion_settings::{
     ConsoleLine, EngineLog, EngineMode, Messages, RuleRequest, WorkerPlan, build_engine,
     built_in_configuration, check_configuration, check_outputs, check_rule_variables,

@@ -24,4 +24,4 @@ pub use opened_once::OpenedOnce;
 pub use packet_log::PacketLogCounts;
 #[cfg(test)]
 pub(crate) use run::read_capture;
-pub use run::{Done, Run};
+pub use run::{Done as PacketsDone, Run as PacketRun};
