@@ -49,7 +49,7 @@ pub(crate) fn any(text: &str) -> Result<u64, String> {
 
 /// A SHA-256 in hexadecimal digits.
 pub(crate) fn hash(text: &str) -> Result<String, String> {
-    match gabion_seal::text::unhex(text.as_bytes()) {
+    match gabion_record::hex::from_hex(text.as_bytes()) {
         Some(bytes) if bytes.len() == 32 => Ok(text.to_owned()),
         _ => Err("a hash of 64 hexadecimal digits is wanted".to_owned()),
     }
@@ -57,7 +57,7 @@ pub(crate) fn hash(text: &str) -> Result<String, String> {
 
 /// The id of a finding in a sealed log, as `gabion log show` prints it.
 pub(crate) fn finding(text: &str) -> Result<String, String> {
-    match gabion_seal::text::unhex(text.as_bytes()) {
+    match gabion_record::hex::from_hex(text.as_bytes()) {
         Some(bytes) if bytes.len() == 8 => Ok(text.to_ascii_lowercase()),
         _ => {
             Err("an id of 16 hexadecimal digits is wanted, such as `gabion log show` prints"
@@ -92,7 +92,7 @@ pub(crate) fn filter(text: &str) -> Result<String, String> {
 
 /// The id of a reader of a sealed log, as `gabion log stat` prints it.
 pub(crate) fn reader(text: &str) -> Result<String, String> {
-    match gabion_seal::text::unhex(text.as_bytes()) {
+    match gabion_record::hex::from_hex(text.as_bytes()) {
         Some(bytes) if bytes.len() == 8 => Ok(text.to_owned()),
         _ => Err("a reader's id is wanted, 16 hexadecimal digits such as `gabion log stat` prints"
             .to_owned()),

@@ -187,10 +187,10 @@ fn independent(place: &Place, vkey: &str) {
     let proof = std::fs::read_to_string(place.path("proof")).unwrap();
     let (before, extra) = proof.split_once("extra ").unwrap();
     let (extra, after) = extra.split_once('\n').unwrap();
-    let json = gabion_seal::text::unbase64(extra.as_bytes()).unwrap();
+    let json = gabion_record::base64::from_base64(extra.as_bytes()).unwrap();
     let altered = String::from_utf8(json).unwrap().replace("\"flags\":0", "\"flags\":1");
     let altered =
-        format!("{before}extra {}\n{after}", gabion_seal::text::base64(altered.as_bytes()));
+        format!("{before}extra {}\n{after}", gabion_record::base64::to_base64(altered.as_bytes()));
     std::fs::write(place.path("altered"), altered).unwrap();
     assert_eq!(run("altered", vkey).0, Some(1));
     assert_eq!(place.code(&["check-proof", "altered", "--vkey", vkey]), 20);

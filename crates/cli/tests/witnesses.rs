@@ -13,9 +13,9 @@ mod host;
 mod intake;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use gabion_record::base64::from_base64;
 use gabion_seal::format::tree::{Hash, verify_consistency};
 use gabion_seal::note::{Checkpoint, Note, Signature, SignatureKind, Vkey};
-use gabion_seal::text::unbase64_hash;
 use host::{GABION, Host};
 use intake::Certificates;
 use rustls::pki_types::pem::PemObject;
@@ -140,7 +140,8 @@ fn answer(
     let Some((proof, note)) = body.split_once("\n\n") else { return (400, String::new()) };
     let mut lines = proof.lines();
     let old = lines.next().and_then(|l| l.strip_prefix("old ")?.parse::<u64>().ok());
-    let proof: Option<Vec<Hash>> = lines.map(unbase64_hash).collect();
+    let proof: Option<Vec<Hash>> =
+        lines.map(|l| from_base64(l.as_bytes())?.try_into().ok()).collect();
     let note = Note::parse(note.as_bytes());
     let (Some(old), Some(proof), Ok(note)) = (old, proof, note) else {
         return (400, String::new());

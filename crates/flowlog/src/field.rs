@@ -1,6 +1,7 @@
 //! Numbers and times out of text, without allocation. Wrong text gives `None`, never a panic.
 
-use gabion_record::logs::{SECOND, TimeNs, days};
+use gabion_record::calendar::days_from_date;
+use gabion_record::logs::{SECOND, TimeNs};
 
 /// A whole number; `None` when empty, not digits, or too large.
 #[inline]
@@ -135,7 +136,7 @@ fn calendar(text: &[u8]) -> Option<TimeNs> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || year < 1900 {
         return None;
     }
-    let mut at = days(year, month, day).checked_mul(86_400)?;
+    let mut at = days_from_date(year, month, day).checked_mul(86_400)?;
     let mut ns = 0;
     if text.len() > 10 {
         let (hour, minute, second) = (two(11)?, two(14)?, two(17)?);

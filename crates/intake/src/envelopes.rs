@@ -8,11 +8,11 @@ use crate::stage::Stage;
 use gabion_logs::envelope::{EnvelopeKey, Suspicion};
 use gabion_logs::fairness::FairQueue;
 use gabion_logs::replay::ReplayWindow;
+use gabion_record::hex::to_hex;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::clock::now;
 use gabion_runtime::metrics::{Counter, Metrics};
 use gabion_seal::statement::statement;
-use gabion_seal::text::hex;
 use gabion_seal::{Flags, Kind, Record, Source};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -211,7 +211,7 @@ impl Envelopes {
         if let Some((id, first_ns)) = again {
             let finding = statement("replay", |json| {
                 json.field("peer", envelope.source.peer());
-                json.field("envelope", hex(&id));
+                json.field("envelope", to_hex(&id));
                 json.number("first_received", first_ns);
                 json.number("received", envelope.time_ns);
             });

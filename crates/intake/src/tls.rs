@@ -141,7 +141,7 @@ pub(crate) fn peer_name(certificate: &CertificateDer<'_>) -> String {
     use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
     let fingerprint = || {
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, certificate);
-        format!("sha-256:{}", gabion_seal::text::hex(digest.as_ref()))
+        format!("sha-256:{}", gabion_record::hex::to_hex(digest.as_ref()))
     };
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return fingerprint() };
     let alternative = parsed.subject_alternative_name().ok().flatten().and_then(|names| {

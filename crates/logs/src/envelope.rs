@@ -11,9 +11,10 @@
 
 use crate::limits::ENVELOPE_BYTES_MAX;
 use aws_lc_rs::rsa::{OAEP_SHA512_MGF1SHA512, OaepPublicEncryptingKey, PublicEncryptingKey};
+use gabion_record::base64::{from_base64, to_base64};
+use gabion_record::hex::{from_hex, to_hex};
 use gabion_seal::sha256;
 use gabion_seal::slog::blob::{self, NONCE_LEN, TAG_LEN};
-use gabion_seal::text::{base64, hex, unbase64, unhex};
 use gabion_seal::{Recipient, SecretKey};
 use std::fmt;
 
@@ -163,14 +164,14 @@ fn split(wire: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Suspicion> {
     let (Some(blob), Some(wrapped), None) = (fields.next(), fields.next(), fields.next()) else {
         return Err(Suspicion::Fields);
     };
-    let blob = unhex(blob).ok_or(Suspicion::Hex)?;
+    let blob = from_hex(blob).ok_or(Suspicion::Hex)?;
     if blob.len() < NONCE_LEN + TAG_LEN {
         return Err(Suspicion::ShortBlob);
     }
     let mut wrapped = wrapped.to_vec();
     wrapped.retain(|b| !matches!(b, b'\r' | b'\n'));
     clear_spare_bits(&mut wrapped);
-    Ok((blob, unbase64(&wrapped).ok_or(Suspicion::Base64)?))
+    Ok((blob, from_base64(&wrapped).ok_or(Suspicion::Base64)?))
 }
 
 /// The bits after the last byte say nothing: Go passes over them, and so does this.
@@ -209,7 +210,7 @@ pub fn inner(inside: &[u8]) -> Result<Inner<'_>, Suspicion> {
     if timestamp.is_empty() || host.is_empty() || file.is_empty() {
         return Err(Suspicion::InnerFields);
     }
-    if checksum != hex(&sha256(line)).as_bytes() {
+    if checksum != to_hex(&sha256(line)).as_bytes() {
         return Err(Suspicion::Checksum);
     }
     Ok(Inner { timestamp, host, file, checksum, line })
@@ -251,8 +252,9 @@ impl EnvelopeSealer {
     ) -> Result<Vec<u8>, KeyError> {
         let mut random = [0u8; 16];
         aws_lc_rs::rand::fill(&mut random).map_err(|_| KeyError::NoRandomness)?;
-        let password = hex(&random);
-        let mut inside = format!("{timestamp},{host},{file},{},", hex(&sha256(line))).into_bytes();
+        let password = to_hex(&random);
+        let mut inside =
+            format!("{timestamp},{host},{file},{},", to_hex(&sha256(line))).into_bytes();
         inside.extend_from_slice(line);
         let blob = blob::seal(&inside, password.as_bytes()).map_err(|_| KeyError::TooLong)?;
         let mut wrapped = vec![0; self.0.ciphertext_size()];
@@ -260,7 +262,7 @@ impl EnvelopeSealer {
             .0
             .encrypt(&OAEP_SHA512_MGF1SHA512, password.as_bytes(), &mut wrapped, None)
             .map_err(|_| KeyError::CannotWrap)?;
-        Ok(format!("{},{}", hex(&blob), base64(wrapped)).into_bytes())
+        Ok(format!("{},{}", to_hex(&blob), to_base64(wrapped)).into_bytes())
     }
 }
 

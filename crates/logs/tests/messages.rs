@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a test prints what it found on standard output")]
 
 use gabion_logs::syslog::{Received, parse, unpacked};
-use gabion_seal::text::unbase64;
+use gabion_record::base64::from_base64;
 use serde_json::Value;
 
 /// 2026-11-20T22:00:00Z, when rsyslog and syslog-ng received them.
@@ -52,7 +52,7 @@ fn consensus_of_rsyslog_and_syslog_ng() {
     for line in text.lines() {
         let case: Value = serde_json::from_str(&whole(line)).expect("the corpus is JSON");
         let id = case["id"].as_u64().expect("an id");
-        let raw = unbase64(case["raw_b64"].as_str().expect("bytes").as_bytes()).expect("base64");
+        let raw = from_base64(case["raw_b64"].as_str().expect("bytes").as_bytes()).expect("base64");
         let raw = unpacked(&raw);
         let m = parse(&raw, &RECEIVED);
         let text = |f: Option<&[u8]>| f.map(|b| String::from_utf8_lossy(b).into_owned());

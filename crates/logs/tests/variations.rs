@@ -3,7 +3,7 @@
 //! messages say, is read with `GABION_VARIATIONS=FILE`.
 
 use gabion_logs::syslog::{Format, Message, Notes, Received, parse, unpacked};
-use gabion_seal::text::unbase64;
+use gabion_record::base64::from_base64;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ fn fields_on_which_rsyslog_and_syslog_ng_agree() {
     let mut different: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in table.lines() {
         let case: Value = serde_json::from_str(line).expect("a row of JSON");
-        let raw = unbase64(case["raw_b64"].as_str().expect("bytes").as_bytes()).expect("base64");
+        let raw = from_base64(case["raw_b64"].as_str().expect("bytes").as_bytes()).expect("base64");
         let bytes = unpacked(&raw);
         let time_ns = case["received"].as_u64().expect("when it came") * 1_000_000_000;
         let message = parse(&bytes, &Received { time_ns, zone_seconds: 0 });

@@ -5,7 +5,7 @@
 use gabion_logs::envelope::{self, EnvelopeKey, EnvelopeSealer, Suspicion};
 use gabion_logs::framing::{Framer, Framing};
 use gabion_logs::relp::RelpServer;
-use gabion_seal::text::unbase64;
+use gabion_record::base64::from_base64;
 use serde_json::Value;
 
 fn read(test: &str, file: &str) -> Option<Vec<u8>> {
@@ -17,7 +17,7 @@ fn corpus(test: &str, file: &str) -> Option<Value> {
 }
 
 fn base64(text: &str) -> Vec<u8> {
-    unbase64(text.as_bytes()).expect("the corpus is base64")
+    from_base64(text.as_bytes()).expect("the corpus is base64")
 }
 
 fn strings(value: &Value) -> Vec<Vec<u8>> {

@@ -4,6 +4,7 @@
 //! seconds are kept. The zone is asked for its offset only when a second is new, and the rest is
 //! arithmetic.
 
+use gabion_record::calendar::date_from_days;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -82,7 +83,7 @@ impl Second {
         let at = at.unwrap_or(Timestamp::UNIX_EPOCH);
         let offset = i64::from(zone.to_offset(at).seconds());
         let local = at.as_second() + offset;
-        let (year, month, day) = date(local.div_euclid(86_400));
+        let (year, month, day) = date_from_days(local.div_euclid(86_400));
         let of_day = local.rem_euclid(86_400);
         let (hour, minute, sec) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
         let mut iso = *b"0000-00-00T00:00:00.";
@@ -115,19 +116,6 @@ fn two(text: &mut [u8], at: usize, value: i64) {
     if let Some(place) = text.get_mut(at..at + 2) {
         place.copy_from_slice(&[b'0' + (value / 10 % 10) as u8, b'0' + (value % 10) as u8]);
     }
-}
-
-/// Year, month and day of a day counted from 1970-01-01: years are counted from March, so that the
-/// day that leap years have more is the last one, in eras of 400 years or 146,097 days.
-fn date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let march_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    (era * 400 + year + i64::from(month <= 2), month, day)
 }
 
 fn micros(ts_ns: u64, out: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! Bytes as lowercase hexadecimal digits, two a byte.
+//! Bytes as lowercase hexadecimal digits, two a byte, and back.
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
@@ -43,6 +43,34 @@ pub fn to_hex_pairs(bytes: &[u8], between: char) -> String {
     out
 }
 
+/// Reads digits of either case, two a byte; `None` when the text has anything else.
+#[must_use]
+pub fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, []) = text.as_chunks::<2>() else { return None };
+    let mut out = vec![0; pairs.len()];
+    let mut seen = 0;
+    for ([high, low], byte) in pairs.iter().zip(&mut out) {
+        let (high, low) = (NIBBLES[usize::from(*high)], NIBBLES[usize::from(*low)]);
+        seen |= high | low;
+        *byte = high << 4 | low & 15;
+    }
+    (seen & NONE == 0).then_some(out)
+}
+
+/// Marks a character that is no digit.
+const NONE: u8 = 0x80;
+
+const NIBBLES: [u8; 256] = {
+    let mut table = [NONE; 256];
+    let mut i = 0;
+    while i < 16 {
+        table[DIGITS[i] as usize] = i as u8;
+        table[DIGITS[i].to_ascii_uppercase() as usize] = i as u8;
+        i += 1;
+    }
+    table
+};
+
 fn digit(half: u8) -> char {
     char::from(DIGITS[usize::from(half & 15)])
 }
@@ -61,5 +89,14 @@ mod tests {
         assert_eq!(out, text.as_bytes());
         assert_eq!(to_hex_pairs(&[0, 0x1b, 0xff], ':'), "00:1b:ff");
         assert_eq!(to_hex_pairs(&[], ' '), "");
+    }
+
+    #[test]
+    fn digits_of_either_case_are_read() {
+        assert_eq!(from_hex(b"00aBFf").as_deref(), Some(&[0, 0xab, 255][..]));
+        assert_eq!(from_hex(b"").as_deref(), Some(&[][..]));
+        for wrong in ["0", "0g", "abc", " 00 "] {
+            assert_eq!(from_hex(wrong.as_bytes()), None, "{wrong}");
+        }
     }
 }

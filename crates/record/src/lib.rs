@@ -9,7 +9,9 @@
 
 pub mod addr;
 pub mod applayer;
+pub mod base64;
 pub mod budget;
+pub mod calendar;
 pub mod config;
 mod decoder_event;
 pub mod direction;

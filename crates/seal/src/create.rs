@@ -5,8 +5,8 @@ use crate::format::epoch::EpochKey;
 use crate::identity::Identity;
 use crate::recipient::Recipient;
 use crate::storage::{Files, Storage};
-use crate::text::unhex;
 use crate::writer::Init;
+use gabion_record::hex::from_hex;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -261,7 +261,7 @@ fn prepared_key(state: &Files, path: &Path) -> Result<Option<EpochKey>, CreateEr
         .read(SEED_FILE, 64)
         .map_err(|source| CreateError::UnreadableSeed { path: path.to_owned(), source })?;
     let Some(bytes) = bytes.map(Zeroizing::new) else { return Ok(None) };
-    let seed: [u8; 32] = unhex(&bytes)
+    let seed: [u8; 32] = from_hex(&bytes)
         .and_then(|s| s.try_into().ok())
         .ok_or_else(|| CreateError::NoSeed { path: path.join(SEED_FILE) })?;
     EpochKey::from_seed(0, Zeroizing::new(seed)).map(Some).map_err(CreateError::Key)

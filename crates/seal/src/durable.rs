@@ -19,8 +19,8 @@ use crate::recipient::Recipient;
 use crate::record::{Flags, Kind, Record, Source, Transport};
 use crate::statement::statement;
 use crate::storage::{Files, Storage, StorageFault};
-use crate::text::base64;
 use crate::writer::{Policy, Unsynced, Writer};
+use gabion_record::base64::to_base64;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -273,7 +273,7 @@ impl LogFolder {
             statement("spill", |json| {
                 json.field("origin", &last.origin);
                 json.number("size", last.size);
-                json.field("root", base64(&last.root));
+                json.field("root", to_base64(&last.root));
             })
         })
     }

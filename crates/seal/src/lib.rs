@@ -58,7 +58,7 @@ mod secrets;
 pub mod slog;
 pub mod statement;
 pub mod storage;
-pub mod text;
+mod text;
 mod unlock;
 pub mod verify;
 pub mod witness;

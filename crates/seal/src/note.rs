@@ -9,8 +9,10 @@ use crate::error::{Error, Result};
 use crate::format::tree::{Hash, sha256_parts};
 use crate::format::wire::Take;
 use crate::limits::{NOTE_MAX, NOTE_SIGNATURES_MAX};
-use crate::text::{base64, hex, unbase64, unbase64_hash};
+use crate::text::unbase64_hash;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
+use gabion_record::base64::{from_base64, to_base64};
+use gabion_record::hex::to_hex;
 
 /// What opens a signature line: an em dash and a space.
 const DASH: &str = "\u{2014} ";
@@ -65,7 +67,7 @@ impl Vkey {
         let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(wrong());
         };
-        let bytes = unbase64(key.as_bytes()).ok_or_else(wrong)?;
+        let bytes = from_base64(key.as_bytes()).ok_or_else(wrong)?;
         let (kind, key) = match bytes.split_first() {
             Some((1, key)) => (SignatureKind::Ed25519, key),
             Some((4, key)) => (SignatureKind::Cosignature, key),
@@ -78,7 +80,7 @@ impl Vkey {
             return Err(wrong());
         }
         let vkey = Vkey::new(name, kind, key.try_into().map_err(|_| wrong())?);
-        if hex(&vkey.id) == id {
+        if to_hex(&vkey.id) == id {
             Ok(vkey)
         } else {
             Err(Error::format("verification key: its id is another's"))
@@ -112,7 +114,7 @@ impl std::fmt::Display for Vkey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut key = vec![self.kind.byte()];
         key.extend_from_slice(&self.key);
-        write!(f, "{}+{}+{}", self.name, hex(&self.id), base64(&key))
+        write!(f, "{}+{}+{}", self.name, to_hex(&self.id), to_base64(&key))
     }
 }
 
@@ -170,7 +172,7 @@ impl Signature {
 
     fn parse(line: &str) -> Option<Signature> {
         let (name, coded) = line.strip_prefix(DASH)?.split_once(' ')?;
-        let bytes = unbase64(coded.as_bytes())?;
+        let bytes = from_base64(coded.as_bytes())?;
         let (id, rest) = bytes.split_at_checked(4)?;
         (is_name(name) && !rest.is_empty()).then(|| Signature {
             name: name.to_owned(),
@@ -184,7 +186,7 @@ impl std::fmt::Display for Signature {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut bytes = self.id.to_vec();
         bytes.extend_from_slice(&self.bytes);
-        writeln!(f, "{DASH}{} {}", self.name, base64(&bytes))
+        writeln!(f, "{DASH}{} {}", self.name, to_base64(&bytes))
     }
 }
 
@@ -247,7 +249,7 @@ impl Note {
                 return Err(Error::format(format!(
                     "signature of {} ({}) is wrong",
                     key.name,
-                    hex(&key.id)
+                    to_hex(&key.id)
                 )));
             }
             let time = (key.kind == SignatureKind::Cosignature).then(|| signature.time()).flatten();
@@ -312,7 +314,7 @@ impl Checkpoint {
     /// The text that is signed.
     #[must_use]
     pub fn text(&self) -> String {
-        format!("{}\n{}\n{}\n", self.origin, self.size, base64(&self.root))
+        format!("{}\n{}\n{}\n", self.origin, self.size, to_base64(&self.root))
     }
 }
 

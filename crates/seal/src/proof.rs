@@ -21,7 +21,8 @@ use crate::reader::Located;
 use crate::record::{Flags, Kind, Record, SourceView};
 use crate::statement::Statement;
 use crate::storage::Storage;
-use crate::text::{base64, unbase64, unbase64_hash};
+use crate::text::unbase64_hash;
+use gabion_record::base64::{from_base64, to_base64};
 use gabion_record::json::Json;
 use serde_json::Value;
 
@@ -53,9 +54,9 @@ pub fn prove(
     let path = inclusion_proof(&all, index).ok_or_else(|| Error::format("no such chunk"))?;
     let epochs = epoch_chain(log, &all, chunk, checkpoint.size)?;
     let extra = extra(found, &epochs, wanted)?;
-    let mut out = format!("{FIRST_LINE}\nextra {}\nindex {chunk}\n", base64(&extra));
+    let mut out = format!("{FIRST_LINE}\nextra {}\nindex {chunk}\n", to_base64(&extra));
     for hash in path {
-        out.push_str(&base64(&hash));
+        out.push_str(&to_base64(&hash));
         out.push('\n');
     }
     debug_assert_eq!(checkpoint.origin, origin);
@@ -138,7 +139,7 @@ fn extra(found: &mut Located<'_>, epochs: &[Hop], wanted: Wanted) -> Result<Vec<
     if wanted.is_redacted {
         json.field(
             "leaf",
-            base64(leaves.get(index).ok_or_else(|| Error::format("no such record"))?),
+            to_base64(leaves.get(index).ok_or_else(|| Error::format("no such record"))?),
         );
     } else {
         let salt = found.opener.salt(index).ok_or_else(|| Error::format("no such record"))?;
@@ -148,20 +149,20 @@ fn extra(found: &mut Located<'_>, epochs: &[Hop], wanted: Wanted) -> Result<Vec<
         json.number("time_ns", record.time_ns);
         json.number("kind", record.kind as u8);
         json.number("flags", record.flags.0);
-        json.field("source", base64(decoded.source(*source).map_or(&[][..], |s| s.entry)));
-        json.field("bytes", base64(record.bytes));
-        json.field("salt", base64(&salt));
+        json.field("source", to_base64(decoded.source(*source).map_or(&[][..], |s| s.entry)));
+        json.field("bytes", to_base64(record.bytes));
+        json.field("salt", to_base64(&salt));
     }
     hashes(&mut json, "path", &path);
-    json.field("chunk", base64(&found.header.encode()));
-    json.field("segment_hash", base64(&found.segment_hash));
+    json.field("chunk", to_base64(&found.header.encode()));
+    json.field("segment_hash", to_base64(&found.segment_hash));
     json.open_array_key("epochs");
     for hop in epochs {
         json.open();
-        json.field("checkpoint", base64(hop.note.to_string().as_bytes()));
-        json.field("chunk", base64(&hop.head));
-        json.field("body", base64(&hop.body));
-        json.field("segment_hash", base64(&hop.segment_hash));
+        json.field("checkpoint", to_base64(hop.note.to_string().as_bytes()));
+        json.field("chunk", to_base64(&hop.head));
+        json.field("body", to_base64(&hop.body));
+        json.field("segment_hash", to_base64(&hop.segment_hash));
         hashes(&mut json, "path", &hop.path);
         json.close();
     }
@@ -172,7 +173,7 @@ fn extra(found: &mut Located<'_>, epochs: &[Hop], wanted: Wanted) -> Result<Vec<
 
 fn hashes(json: &mut Json, key: &str, list: &[Hash]) {
     json.open_array_key(key);
-    list.iter().for_each(|h| json.item(base64(h)));
+    list.iter().for_each(|h| json.item(to_base64(h)));
     json.close_array();
 }
 
@@ -243,7 +244,7 @@ impl Proof {
         let mut line = lines.next().unwrap_or_default();
         let mut extra = Value::Null;
         if let Some(coded) = line.strip_prefix("extra ") {
-            let json = unbase64(coded.as_bytes())
+            let json = from_base64(coded.as_bytes())
                 .ok_or_else(|| wrong("the proof is damaged: extra is not base64"))?;
             extra = serde_json::from_slice(&json)
                 .map_err(|_| wrong("the proof is damaged: extra is not JSON"))?;
@@ -404,7 +405,7 @@ fn next_key(hop: &Value, key: &Vkey, last: &Checkpoint) -> Result<Vkey> {
 }
 
 fn bytes_at(json: &Value, key: &str) -> Option<Vec<u8>> {
-    unbase64(json.get(key)?.as_str()?.as_bytes())
+    from_base64(json.get(key)?.as_str()?.as_bytes())
 }
 
 fn hash_at(json: &Value, key: &str) -> Option<Hash> {

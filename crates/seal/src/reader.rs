@@ -16,8 +16,8 @@ use crate::limits::KEYS_FILE_MAX;
 use crate::recipient::{SecretKey, Stanza};
 use crate::record::{Kind, Record, SourceView};
 use crate::storage::Storage;
-use crate::text::hex;
 use crate::unlock::{commitments, open_classes};
+use gabion_record::hex::to_hex;
 
 /// Which records are wanted; a field that is `None` selects all.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +81,7 @@ pub trait Sink {
 /// What a finding is called: the beginning of a hash of its bytes.
 #[must_use]
 pub fn finding_id(bytes: &[u8]) -> String {
-    hex(&sha256(bytes)[..8])
+    to_hex(&sha256(bytes)[..8])
 }
 
 /// Looks for a finding by its id.

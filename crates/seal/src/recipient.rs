@@ -12,13 +12,15 @@ use crate::format::segment;
 use crate::format::tree::sha256;
 use crate::format::wire::Take;
 use crate::limits::STANZAS_MAX;
-use crate::text::{base64, hex, pem, unbase64};
+use crate::text::pem;
 use aws_lc_rs::agreement::{PrivateKey, X25519};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::rsa::{
     KeySize, OAEP_SHA256_MGF1SHA256, OAEP_SHA512_MGF1SHA512, OaepPrivateDecryptingKey,
     OaepPublicEncryptingKey, PrivateDecryptingKey, PublicEncryptingKey,
 };
+use gabion_record::base64::{from_base64, to_base64};
+use gabion_record::hex::to_hex;
 use rustls::crypto::aws_lc_rs::hpke::DH_KEM_X25519_HKDF_SHA256_AES_256 as HPKE;
 use rustls::crypto::hpke::{EncapsulatedSecret, Hpke, HpkePrivateKey, HpkePublicKey};
 use zeroize::Zeroizing;
@@ -51,7 +53,7 @@ impl Recipient {
         for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
             let key = line
                 .strip_prefix(PUBLIC_PREFIX)
-                .and_then(|k| unbase64(k.as_bytes())?.try_into().ok());
+                .and_then(|k| from_base64(k.as_bytes())?.try_into().ok());
             found.push(Recipient::X25519(
                 key.ok_or_else(|| Error::key("not a recipient's public key"))?,
             ));
@@ -67,7 +69,7 @@ impl Recipient {
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
-            Recipient::X25519(key) => format!("{PUBLIC_PREFIX}{}\n", base64(key)),
+            Recipient::X25519(key) => format!("{PUBLIC_PREFIX}{}\n", to_base64(key)),
             Recipient::Rsa(der) => crate::text::to_pem(der, "PUBLIC KEY"),
         }
     }
@@ -123,7 +125,7 @@ pub enum SecretKey {
 
 impl std::fmt::Debug for SecretKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "SecretKey({})", hex(&self.recipient().id()))
+        write!(f, "SecretKey({})", to_hex(&self.recipient().id()))
     }
 }
 
@@ -172,7 +174,7 @@ impl SecretKey {
             }
         }
         let line = text.lines().map(str::trim).find_map(|l| l.strip_prefix(SECRET_PREFIX));
-        let secret = line.and_then(|l| unbase64(l.as_bytes())).map(Zeroizing::new);
+        let secret = line.and_then(|l| from_base64(l.as_bytes())).map(Zeroizing::new);
         SecretKey::x25519(&secret.ok_or_else(|| Error::key("not a recipient's private key"))?)
     }
 
@@ -181,7 +183,7 @@ impl SecretKey {
     pub fn to_text(&self) -> Option<Zeroizing<String>> {
         match self {
             SecretKey::X25519(secret, _) => {
-                Some(Zeroizing::new(format!("{SECRET_PREFIX}{}\n", base64(secret.as_ref()))))
+                Some(Zeroizing::new(format!("{SECRET_PREFIX}{}\n", to_base64(secret.as_ref()))))
             }
             SecretKey::Rsa(..) => None,
         }

@@ -4,7 +4,8 @@
 //! sources and are encrypted as messages are.
 
 use crate::format::tree::Hash;
-use crate::text::{hex, unbase64, unhex};
+use gabion_record::base64::from_base64;
+use gabion_record::hex::{from_hex, to_hex};
 use gabion_record::json::Json;
 use serde_json::Value;
 
@@ -82,7 +83,7 @@ impl Statement {
         Some(match kind {
             "epoch" => Statement::Epoch {
                 epoch: number("epoch")?,
-                key: unbase64(json.get("key")?.as_str()?.as_bytes())?.try_into().ok()?,
+                key: from_base64(json.get("key")?.as_str()?.as_bytes())?.try_into().ok()?,
                 end: number("end")?,
             },
             "prune" => {
@@ -144,7 +145,7 @@ fn hash(json: &Value, key: &str) -> Option<Hash> {
 }
 
 fn bytes_of<const N: usize>(json: &Value) -> Option<[u8; N]> {
-    unhex(json.as_str()?.as_bytes())?.try_into().ok()
+    from_hex(json.as_str()?.as_bytes())?.try_into().ok()
 }
 
 /// A text member of a statement of this type; `None` when the bytes are another statement, or lack it.
@@ -188,9 +189,9 @@ pub fn recipients(
 ) -> Vec<u8> {
     statement("recipients", |json| {
         json.number("segment", segment);
-        json.field("keys", hex(keys));
+        json.field("keys", to_hex(keys));
         json.open_array_key("ids");
-        ids.iter().for_each(|id| json.item(hex(id)));
+        ids.iter().for_each(|id| json.item(to_hex(id)));
         json.close_array();
         if !classes.is_empty() {
             json.open_array_key("classes");
@@ -198,7 +199,7 @@ pub fn recipients(
                 json.open();
                 json.number("class", *class);
                 json.field("name", name);
-                json.field("commitment", hex(commitment));
+                json.field("commitment", to_hex(commitment));
                 json.close();
             }
             json.close_array();

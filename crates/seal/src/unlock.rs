@@ -7,7 +7,7 @@ use crate::format::walk::{Item, Walk, read_body};
 use crate::recipient::Stanza;
 use crate::statement::Statement;
 use crate::storage::Storage;
-use crate::text::hex;
+use gabion_record::hex::to_hex;
 use std::collections::BTreeSet;
 
 /// Commitments of classes above 0, from the statement in a segment's first chunk.
@@ -57,7 +57,7 @@ pub(crate) fn open_classes(
         classes.push(opened);
     }
     if classes.iter().all(Option::is_none) {
-        let ids: BTreeSet<String> = stanzas.iter().map(|s| hex(&s.id)).collect();
+        let ids: BTreeSet<String> = stanzas.iter().map(|s| to_hex(&s.id)).collect();
         let ids: Vec<String> = ids.into_iter().collect();
         return Err(Error::key(format!(
             "no key given opens it; it is wrapped for {}",

@@ -18,8 +18,8 @@ use crate::leaves::extend;
 use crate::limits::{LEAVES_KEPT_MAX, WITNESSED_BYTES_MAX};
 use crate::note::{Checkpoint, Note, Vkey};
 use crate::storage::Storage;
-use crate::text::base64;
 use crate::verify::Anchor;
+use gabion_record::base64::to_base64;
 
 /// File in the log's folder with the newest cosigned checkpoint of each witness.
 pub const WITNESSED: &str = "witnessed";
@@ -126,7 +126,7 @@ impl Request {
     #[must_use]
     pub fn body(&self) -> String {
         let mut body = format!("old {}\n", self.old);
-        self.proof.iter().for_each(|h| body.push_str(&format!("{}\n", base64(h))));
+        self.proof.iter().for_each(|h| body.push_str(&format!("{}\n", to_base64(h))));
         body.push_str(&format!("\n{}", self.note));
         body
     }
@@ -344,8 +344,8 @@ mod tests {
 
     fn entry(size: u64) -> Entry {
         let checkpoint = checkpoint(size, 7);
-        let text = format!("log.example/x\n{size}\n{}\n", base64(&checkpoint.root));
-        let signed = format!("{text}\n\u{2014} log.example/x {}\n", base64(&[1; 68]));
+        let text = format!("log.example/x\n{size}\n{}\n", to_base64(&checkpoint.root));
+        let signed = format!("{text}\n\u{2014} log.example/x {}\n", to_base64(&[1; 68]));
         let note = Note::parse(signed.as_bytes()).expect("a note");
         Entry { number: 0, offset: 0, note, checkpoint }
     }
@@ -386,7 +386,7 @@ mod tests {
             assert_eq!((fault.to_string().as_str(), fault.is_fork()), (text, is_fork));
         }
         let last = entry(5);
-        let lines = format!("\u{2014} witness.example {}\n", base64(&[2; 76]));
+        let lines = format!("\u{2014} witness.example {}\n", to_base64(&[2; 76]));
         let step = Session::new(&last, 0).take_answer(200, &lines).expect("a cosignature");
         assert!(matches!(step, Step::Done(note) if note.signatures.len() == 2));
     }

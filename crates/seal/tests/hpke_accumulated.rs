@@ -12,7 +12,7 @@ use aws_lc_rs::aead::{
 };
 use aws_lc_rs::agreement::{PrivateKey, UnparsedPublicKey, X25519, agree};
 use aws_lc_rs::hmac;
-use gabion_seal::text::{hex, unhex};
+use gabion_record::hex::{from_hex, to_hex};
 use rustls::crypto::aws_lc_rs::hpke::ALL_SUPPORTED_SUITES;
 use rustls::crypto::hpke::{EncapsulatedSecret, HpkePrivateKey};
 use serde_json::Value;
@@ -128,16 +128,16 @@ fn schedule(aead: u16, key_len: u16, enc: &[u8], vector: &Value) -> (Vec<u8>, Ve
 }
 
 fn bytes(vector: &Value, key: &str) -> Vec<u8> {
-    unhex(vector[key].as_str().unwrap().as_bytes()).unwrap()
+    from_hex(vector[key].as_str().unwrap().as_bytes()).unwrap()
 }
 
 #[test]
 fn shake_is_the_standards() {
     // The first bytes of SHAKE128 of nothing, and of 200 bytes A3 (NIST's examples of FIPS 202).
-    assert_eq!(hex(&Shake128::default().squeeze::<16>()), "7f9c2ba4e88f827d616045507605853e");
+    assert_eq!(to_hex(&Shake128::default().squeeze::<16>()), "7f9c2ba4e88f827d616045507605853e");
     let mut shake = Shake128::default();
     shake.absorb(&[0xa3; 200]);
-    assert_eq!(hex(&shake.squeeze::<16>()), "131ab8d2b594946b9c81333f9bb6e0ce");
+    assert_eq!(to_hex(&shake.squeeze::<16>()), "131ab8d2b594946b9c81333f9bb6e0ce");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_thousand_messages_of_each_suite_open() {
             assert_eq!(opener.open(&aad, &sealed).unwrap(), plain, "suite {aead}, {number}");
         }
         let want = vector["encryptions_accumulated"].as_str().unwrap();
-        assert_eq!(hex(&sink.squeeze::<16>()), want, "suite {aead}");
+        assert_eq!(to_hex(&sink.squeeze::<16>()), want, "suite {aead}");
         checked.push(aead);
     }
     assert_eq!(checked, [1, 2, 3]);

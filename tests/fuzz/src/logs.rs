@@ -8,7 +8,8 @@ use gabion_logs::limits::JOURNAL_ENTRY_MAX;
 use gabion_logs::relp::{RelpServer, Violation};
 use gabion_logs::replay::ReplayWindow;
 use gabion_logs::syslog::{Received, elements, parse, unpacked};
-use gabion_seal::text;
+use gabion_record::base64::{from_base64, to_base64};
+use gabion_record::hex::from_hex;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -190,7 +191,7 @@ pub fn syslog_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
         let text = std::fs::read_to_string(corpus.join("sealed/messages/messages.jsonl"));
         for line in text.unwrap_or_default().lines() {
             let coded = line.split("\"raw_b64\": \"").nth(1).and_then(|r| r.split('"').next());
-            all.extend(coded.and_then(|c| text::unbase64(c.as_bytes())));
+            all.extend(coded.and_then(|c| from_base64(c.as_bytes())));
         }
     }
     all
@@ -215,12 +216,12 @@ pub fn envelope(data: &[u8]) {
     }
     let _ = envelope::inner(data);
     let _ = EnvelopeKey::from_pem(data);
-    let blob = text::unhex(data).unwrap_or_else(|| data.to_vec());
+    let blob = from_hex(data).unwrap_or_else(|| data.to_vec());
     if let Some(inside) = gabion_seal::slog::blob::open(&blob, b"my-fancy-password") {
         let _ = envelope::inner(&inside);
     }
-    if let Some(bytes) = text::unbase64(data) {
-        let again = text::unbase64(text::base64(&bytes).as_bytes());
+    if let Some(bytes) = from_base64(data) {
+        let again = from_base64(to_base64(&bytes).as_bytes());
         assert_eq!(again, Some(bytes), "base64 does not round-trip");
     }
 }
@@ -236,7 +237,7 @@ pub fn envelope_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
         let text = std::fs::read_to_string(corpus.join("sealed/slog/envelopes.json"));
         for part in text.unwrap_or_default().split("\"wire_b64\": \"").skip(1) {
             let coded = part.split('"').next().unwrap_or_default();
-            all.extend(text::unbase64(coded.as_bytes()));
+            all.extend(from_base64(coded.as_bytes()));
         }
     }
     all

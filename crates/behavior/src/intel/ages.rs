@@ -5,7 +5,8 @@ use super::indicator::bare;
 use super::line::columns;
 use crate::sketch::hash_text;
 use foldhash::fast::FixedState;
-use gabion_record::logs::{Mac, days};
+use gabion_record::calendar::days_from_date;
+use gabion_record::logs::Mac;
 use hashbrown::HashMap;
 
 /// Days since 1970 on which domains were registered.
@@ -40,7 +41,7 @@ fn day(date: &[u8]) -> Option<i32> {
     let part = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
     let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
     let is_date = (1..=12).contains(&month) && (1..=31).contains(&day);
-    is_date.then(|| i32::try_from(days(year, month, day)).ok()).flatten()
+    is_date.then(|| i32::try_from(days_from_date(year, month, day)).ok()).flatten()
 }
 
 /// Whose system a vendor's hardware runs.

@@ -6,7 +6,8 @@ use crate::intel::ranges::bounds;
 use crate::limits::{NAME_BYTES_MAX, WHITELIST_ENTRIES_MAX, WHITELIST_NARROW_RANGES_MAX};
 use crate::organizations::ORGANIZATIONS;
 use gabion_record::Ip;
-use gabion_record::logs::{Mac, SECOND, TimeNs, days};
+use gabion_record::calendar::days_from_date;
+use gabion_record::logs::{Mac, SECOND, TimeNs};
 
 /// What is wrong with an entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -308,7 +309,7 @@ pub(super) fn second_of(text: &str) -> Option<i64> {
         (1970..=2200).contains(&year) && (1..=12).contains(&month) && (1..=days_of).contains(&day);
     let is_time = hour < 24 && minute < 60 && second < 61;
     (is_date && is_time)
-        .then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
+        .then(|| days_from_date(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
 fn side_of(text: &str) -> Option<Side> {

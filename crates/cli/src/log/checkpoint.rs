@@ -5,8 +5,8 @@ use super::{Ended, LogFault, folders, push_fault};
 use crate::standard_output;
 use gabion_intake::{LOOK_EVERY, Pusher};
 use gabion_outputs::table::thousands;
+use gabion_record::base64::to_base64;
 use gabion_record::json::Json;
-use gabion_seal::text::base64;
 use gabion_seal::verify::Verdict;
 use gabion_seal::{checkpoints, consistency_proof, leaves, root};
 
@@ -48,12 +48,12 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
         json.open();
         json.field("origin", &last.checkpoint.origin);
         json.number("size", last.checkpoint.size);
-        json.field("root", base64(&last.checkpoint.root));
+        json.field("root", to_base64(&last.checkpoint.root));
         json.field("note", last.note.to_string());
         if let (Some(since), Some(proof)) = (options.since, &proof) {
             json.number("since", since);
             json.open_array_key("consistency");
-            proof.iter().for_each(|h| json.item(base64(h)));
+            proof.iter().for_each(|h| json.item(to_base64(h)));
             json.close_array();
         }
         json.close();
@@ -63,7 +63,7 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
     // The form that a witness takes (C2SP tlog-witness): old size, hashes, empty line, checkpoint.
     if let (Some(since), Some(proof)) = (options.since, &proof) {
         standard_output::line(format_args!("old {since}"));
-        proof.iter().for_each(|h| standard_output::line(base64(h)));
+        proof.iter().for_each(|h| standard_output::line(to_base64(h)));
         standard_output::line("");
     }
     standard_output::text(last.note);

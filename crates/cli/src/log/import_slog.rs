@@ -6,12 +6,12 @@ use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_outputs::table::thousands;
+use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
 use gabion_seal::limits::SLOG_LINE_MAX;
 use gabion_seal::slog::file::{SlogRecord, unix_ns};
 use gabion_seal::slog::{Fault, Import};
 use gabion_seal::storage::Files;
-use gabion_seal::text::hex;
 use gabion_seal::verify::Verdict;
 use gabion_seal::{Flags, Kind, Record, SecretKey, Source, Transport, Writer};
 use std::collections::VecDeque;
@@ -164,7 +164,7 @@ fn seal_raw(writer: &mut Writer<Files>, line: &[u8]) -> Result<(), LogFault> {
 
 fn finish(options: &ImportSlog, import: &Import<'_>) -> Ended {
     let summary = import.summary;
-    let last = import.last_hash().map(|h| hex(&h)).unwrap_or_default();
+    let last = import.last_hash().map(|h| to_hex(&h)).unwrap_or_default();
     let missing = options.expect_lines.is_some_and(|n| n != summary.lines)
         || options.expect_last.as_ref().is_some_and(|h| !h.eq_ignore_ascii_case(&last));
     let is_good = summary.suspicious == 0 && !missing;

@@ -4,10 +4,10 @@ use super::options::{Init, NewLogOptions};
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
+use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
 use gabion_seal::Recipient;
 use gabion_seal::create::{CreateError, Created, NewLog};
-use gabion_seal::text::hex;
 use std::path::Path;
 
 /// Makes a log in folders that are made too, with those above them; where that fails, nothing of it stays.
@@ -56,9 +56,9 @@ pub(super) fn run(options: &Init) -> Ended {
         json.open();
         json.field("origin", &identity.origin);
         json.field("vkey", &vkey);
-        json.field("log_id", hex(&identity.log_id()));
+        json.field("log_id", to_hex(&identity.log_id()));
         json.open_array_key("recipients");
-        recipients.iter().for_each(|r| json.item(hex(&r.id())));
+        recipients.iter().for_each(|r| json.item(to_hex(&r.id())));
         json.close_array();
         json.close();
         standard_output::line(String::from_utf8_lossy(json.bytes()));

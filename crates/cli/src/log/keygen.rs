@@ -4,9 +4,9 @@ use super::options::{KeyType, Keygen};
 use super::{Ended, folders};
 use crate::log::LogFault;
 use crate::standard_output;
+use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
 use gabion_seal::create::SEED_FILE;
-use gabion_seal::text::hex;
 use gabion_seal::{EpochKey, Recipient, SecretKey};
 
 pub(super) fn run(options: &Keygen) -> Ended {
@@ -27,7 +27,7 @@ pub(super) fn run(options: &Keygen) -> Ended {
     };
     folders::write_secret(&out.join("recipient.key"), &text)?;
     folders::write_new(&out.join("recipient.pub"), &key.recipient().to_text(), 0o644)?;
-    let id = hex(&key.recipient().id());
+    let id = to_hex(&key.recipient().id());
     let kind = match key.recipient() {
         Recipient::X25519(_) => "x25519",
         Recipient::Rsa(_) => "rsa4096",
@@ -60,7 +60,7 @@ fn signer(options: &Keygen, origin: &str) -> Ended {
             "{origin}: an origin is a name without spaces, `+` and control characters"
         )));
     }
-    folders::write_secret(&options.out.join(SEED_FILE), &hex(key.seed()))?;
+    folders::write_secret(&options.out.join(SEED_FILE), &to_hex(key.seed()))?;
     let vkey = key.vkey(origin).to_string();
     if options.output.json {
         let mut json = Json::new();

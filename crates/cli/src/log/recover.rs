@@ -8,11 +8,11 @@ use super::options::Recover;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders, init};
 use crate::standard_output;
+use gabion_record::base64::to_base64;
 use gabion_record::json::Json;
 use gabion_seal::create::store_recipients;
 use gabion_seal::statement::statement;
 use gabion_seal::storage::{Files, Storage};
-use gabion_seal::text::base64;
 use gabion_seal::{Error, Init, checkpoints};
 use std::path::{Path, PathBuf};
 
@@ -88,7 +88,7 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
         json.field("old_log", aside(log, number).to_string_lossy().as_ref());
         if let Some(last) = &last {
             json.number("old_size", last.checkpoint.size);
-            json.field("old_root", base64(&last.checkpoint.root));
+            json.field("old_root", to_base64(&last.checkpoint.root));
         }
     });
     writer.state(&[recovery], 0).map_err(|e: Error| LogFault::from(e))?;

@@ -4,10 +4,10 @@ use super::options::Rewrap;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders, init};
 use crate::standard_output;
+use gabion_record::hex::{from_hex, to_hex};
 use gabion_record::json::Json;
 use gabion_seal::create::store_recipients;
 use gabion_seal::segments;
-use gabion_seal::text::{hex, unhex};
 
 pub(super) fn run(options: &Rewrap) -> Ended {
     if options.add.is_empty() && options.remove.is_empty() {
@@ -19,7 +19,7 @@ pub(super) fn run(options: &Rewrap) -> Ended {
     let add = folders::recipients(&options.add)?;
     let mut remove = Vec::new();
     for id in &options.remove {
-        let id = unhex(id.as_bytes()).and_then(|i| <[u8; 8]>::try_from(i).ok());
+        let id = from_hex(id.as_bytes()).and_then(|i| <[u8; 8]>::try_from(i).ok());
         remove.push(id.ok_or_else(|| LogFault::usage("--remove: 16 hex digits of a reader's id"))?);
     }
     let state = folders::state_of(&options.folder.log, options.folder.state.as_deref());
@@ -43,13 +43,13 @@ pub(super) fn run(options: &Rewrap) -> Ended {
         json.open();
         json.number("segments", done);
         json.open_array_key("readers");
-        readers.iter().for_each(|r| json.item(hex(&r.id())));
+        readers.iter().for_each(|r| json.item(to_hex(&r.id())));
         json.close_array();
         json.close();
         standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
         standard_output::line(format_args!("{done} segments rewrapped; readers from now on:"));
-        readers.iter().for_each(|r| standard_output::line(format_args!("  {}", hex(&r.id()))));
+        readers.iter().for_each(|r| standard_output::line(format_args!("  {}", to_hex(&r.id()))));
         if !remove.is_empty() {
             eprintln!("gabion: what a removed reader has read, or copied, is not taken back");
         }

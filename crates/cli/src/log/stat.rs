@@ -6,9 +6,9 @@ use crate::standard_output;
 use gabion_intake::{LiveCounts, LiveCountsError};
 use gabion_logs::view::rfc3339;
 use gabion_outputs::table::thousands;
+use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
 use gabion_seal::storage::Storage;
-use gabion_seal::text::hex;
 use gabion_seal::{
     IDENTITY_FILE, Item, Stanza, Walk, checkpoints, held, segment_file_name, segments,
 };
@@ -69,7 +69,7 @@ pub(super) fn run(options: &Stat) -> Ended {
         let keys = keys.map_err(|e| LogFault::environment(format!("{name}: {e}")))?;
         let stanzas = keys.and_then(|k| Stanza::parse_all(&k).ok()).unwrap_or_default();
         for stanza in stanzas.iter().filter(|s| s.class == 0) {
-            *readers.entry(hex(&stanza.id)).or_default() += 1;
+            *readers.entry(to_hex(&stanza.id)).or_default() += 1;
         }
     }
     let signed = last.as_ref().and_then(|t| t.last.as_ref());

@@ -1,6 +1,7 @@
 //! Times of messages: RFC 3339, RFC 3164's without year and zone, and their relatives.
 
 use super::Received;
+use gabion_record::calendar::{date_from_days, days_from_date, days_of_month};
 
 /// A point in time as a message states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +177,7 @@ fn stamp(local: i64, nanos: u32, received: &Received) -> Stamp {
 /// The year of receipt; around New Year the one that fits.
 fn assumed_year(month: i64, received: &Received) -> i64 {
     let now = (received.time_ns / 1_000_000_000) as i64 + i64::from(received.zone_seconds);
-    let (year, now_month) = civil(now.div_euclid(86_400));
+    let (year, now_month, _) = date_from_days(now.div_euclid(86_400));
     match (now_month, month) {
         (1, 12) => year - 1,
         (12, 1) => year + 1,
@@ -184,36 +185,10 @@ fn assumed_year(month: i64, received: &Received) -> i64 {
     }
 }
 
-/// Days since 1970 of a date of the Gregorian calendar; `None` when there is no such day.
+/// Days since 1970 of a date; `None` when there is no such day.
 fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let longest = match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=longest).contains(&day) {
-        return None;
-    }
-    // Years that begin in March, in eras of 400.
-    let y = if month <= 2 { year - 1 } else { year };
-    let era = y.div_euclid(400);
-    let of_era = y - era * 400;
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
-}
-
-/// Year and month of a day since 1970.
-fn civil(days: i64) -> (i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let of_era = z - era * 146_097;
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month)
+    let longest = days_of_month(year, month)?;
+    (1..=longest).contains(&day).then(|| days_from_date(year, month, day))
 }
 
 #[cfg(test)]
@@ -227,7 +202,7 @@ mod tests {
         assert_eq!(days(1970, 1, 1), Some(0));
         assert_eq!(days(2100, 2, 29), None);
         for day in [0, 59, 60, 10_956, 20_777, 47_541] {
-            let (year, month) = civil(day);
+            let (year, month, _) = date_from_days(day);
             let first = days(year, month, 1).expect("a month");
             assert!((0..31).contains(&(day - first)), "{day}");
         }

@@ -99,39 +99,9 @@ fn event_of(error: &x509_parser::nom::Err<X509Error>) -> u16 {
     }
 }
 
-/// `2016-12-29T15:26:53` of a second since 1970, in UTC.
-pub fn iso_time(second: i64) -> Vec<u8> {
-    let (days, rest) = (second.div_euclid(86_400), second.rem_euclid(86_400));
-    // Days to civil date over 400-year eras that begin in March.
-    let shifted = days.saturating_add(719_468);
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
-    let year = year_of_era + era.saturating_mul(400) + i64::from(month <= 2);
-    let (h, m, s) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}").into_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times() {
-        // GNU date -u -d @N +%FT%T
-        for (second, text) in [
-            (0, "1970-01-01T00:00:00"),
-            (1_482_938_813, "2016-12-28T15:26:53"),
-            (951_782_400, "2000-02-29T00:00:00"),
-            (-1, "1969-12-31T23:59:59"),
-            (253_402_300_799, "9999-12-31T23:59:59"),
-        ] {
-            assert_eq!(iso_time(second), text.as_bytes());
-        }
-    }
 
     #[test]
     fn what_is_no_certificate() {

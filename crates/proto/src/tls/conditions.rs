@@ -8,6 +8,7 @@ use super::tx::TlsTx;
 use super::version;
 use gabion_record::Direction;
 use gabion_record::applayer::{ConditionDef, ConditionError, TxCondition};
+use gabion_record::calendar::days_from_date;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -291,16 +292,7 @@ fn date(text: &str) -> Result<i64, ConditionError> {
     let mut clock = time.map(|t| t.split(':'));
     let mut next = || clock.as_mut().and_then(Iterator::next);
     let (h, m, s) = (number(next(), 0, 23)?, number(next(), 0, 59)?, number(next(), 0, 59)?);
-    Ok(days_from_civil(year, month, day) * 86_400 + h * 3600 + m * 60 + s)
-}
-
-/// Days since 1970 of a civil date (eras of 400 years that begin in March).
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let y = if month <= 2 { year - 1 } else { year };
-    let era = y.div_euclid(400);
-    let of_era = y.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    Ok(days_from_date(year, month, day) * 86_400 + h * 3600 + m * 60 + s)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! EVE records of TLS: the basic, extended and custom lists of members, in Suricata's order; and what the behaviour
 //! engine takes of a session.
 
-use super::certificate::{Certificate, iso_time};
+use super::certificate::Certificate;
 use super::fingerprint::{Hello, Ja3};
 use super::tx::{Bytes, Side, TlsTx};
 use super::version;
 use crate::LogOptions;
+use gabion_record::calendar::iso_second;
 use gabion_record::json::{Json, readable};
 use gabion_record::logs::{Body, List, Ssl};
 use gabion_record::{TakeReport, Tree, TxReport};
@@ -235,10 +236,10 @@ fn shown_version(tx: &TlsTx) -> Cow<'static, str> {
 
 fn write_validity(c: &Certificate, before: bool, after: bool, json: &mut Json) {
     if before {
-        json.field("notbefore", iso_time(c.not_before));
+        json.field("notbefore", iso_second(c.not_before));
     }
     if after {
-        json.field("notafter", iso_time(c.not_after));
+        json.field("notafter", iso_second(c.not_after));
     }
 }
 

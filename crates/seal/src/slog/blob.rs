@@ -44,14 +44,14 @@ pub fn seal(text: &[u8], password: &[u8]) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{hex, unhex};
+    use gabion_record::hex::{from_hex, to_hex};
 
     #[test]
     fn the_seed_texts_open() {
         // Blobs and passwords that slog's author published: the one of the benchmark notes under the hex
         // text of a hash, the one of slog's unit test under the password itself.
         let password = "56b4fbe06471a2a378bb654e94925c39ed04bf70846b7632441500f8c3c4fa5e";
-        assert_eq!(hex(&sha256(b"my-fancy-password")), password);
+        assert_eq!(to_hex(&sha256(b"my-fancy-password")), password);
         for (blob, password) in [
             (
                 "9a959a392810308a4df45613e82548a375042c6c1d8bacc76b1f89e4fb168d7611eadd7c7ed210e32123",
@@ -62,7 +62,7 @@ mod tests {
                 "my-fancy-password",
             ),
         ] {
-            let blob = unhex(blob.as_bytes()).unwrap();
+            let blob = from_hex(blob.as_bytes()).unwrap();
             assert_eq!(open(&blob, password.as_bytes()).as_deref(), Some(&b"This is a test"[..]));
         }
         let blob = seal(b"text", b"pass").unwrap();

@@ -12,8 +12,9 @@ use super::blob;
 use crate::format::tree::{empty_root, sha256};
 use crate::limits::{SLOG_LINE_MAX, SLOG_PLAIN_MAX};
 use crate::recipient::SecretKey;
-use crate::text::{hex, unbase64, unhex};
 use flate2::bufread::GzDecoder;
+use gabion_record::base64::from_base64;
+use gabion_record::hex::{from_hex, to_hex};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::io::{Cursor, Read};
@@ -151,7 +152,7 @@ impl<'a> Import<'a> {
         let mut faults = Vec::new();
         let opened = self.open(line, &mut faults);
         let before = self.previous.replace(sha256(line));
-        let named = opened.as_ref().and_then(|(_, previous)| unhex(previous.as_bytes()));
+        let named = opened.as_ref().and_then(|(_, previous)| from_hex(previous.as_bytes()));
         let is_start = named.as_deref() == Some(&empty_root()[..]);
         match before {
             None if !is_start && opened.is_some() => faults.push(Fault::NoStart),
@@ -201,7 +202,7 @@ impl<'a> Import<'a> {
         if crc.parse() != Ok(check.sum()) {
             faults.push(Fault::Checksum);
         }
-        let json = unbase64(plain.trim_ascii());
+        let json = from_base64(plain.trim_ascii());
         let Some((record, previous)) = json.as_deref().and_then(record) else {
             faults.push(Fault::Json);
             return None;
@@ -220,7 +221,7 @@ impl<'a> Import<'a> {
             return Some(plain);
         }
         self.summary.unwrapped += 1;
-        let unwrapped = unbase64(wrap.as_bytes()).and_then(|w| self.key.decrypt_oaep_sha512(&w));
+        let unwrapped = from_base64(wrap.as_bytes()).and_then(|w| self.key.decrypt_oaep_sha512(&w));
         let Some(password) = unwrapped else {
             faults.push(Fault::Wrap);
             return None;
@@ -253,9 +254,9 @@ impl Unpacker {
     /// Hex, or base64 of gzip of hex.
     fn unpack(&mut self, packed: &str, blob: &str) -> Option<Vec<u8>> {
         match packed {
-            "false" => unhex(blob.as_bytes()),
+            "false" => from_hex(blob.as_bytes()),
             "true" => {
-                let bytes = Cursor::new(unbase64(blob.as_bytes())?);
+                let bytes = Cursor::new(from_base64(blob.as_bytes())?);
                 let gunzip = match &mut self.gunzip {
                     Some(used) => {
                         used.reset(bytes);
@@ -265,7 +266,7 @@ impl Unpacker {
                 };
                 self.text.clear();
                 gunzip.take(SLOG_PLAIN_MAX as u64).read_to_end(&mut self.text).ok()?;
-                unhex(&self.text)
+                from_hex(&self.text)
             }
             _ => None,
         }
@@ -380,7 +381,7 @@ pub fn unix_ns(text: &str) -> Option<u64> {
 /// Hash of a line as the next one names it, in hex.
 #[must_use]
 pub fn line_hash(line: &[u8]) -> String {
-    hex(&sha256(line))
+    to_hex(&sha256(line))
 }
 
 #[cfg(test)]

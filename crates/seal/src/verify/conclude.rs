@@ -11,7 +11,7 @@ use crate::format::tree::sha256;
 use crate::limits::KEYS_FILE_MAX;
 use crate::note::{SignatureKind, Vkey};
 use crate::recipient::Stanza;
-use crate::text::hex;
+use gabion_record::hex::to_hex;
 use std::collections::BTreeMap;
 
 impl Judge<'_> {
@@ -223,7 +223,7 @@ impl Judge<'_> {
                     .warn(format!("{keys_name} differs from the record that names who can read"));
             }
             for stanza in stanzas.iter().filter(|s| !readers.ids.contains(&s.id)) {
-                let id = hex(&stanza.id);
+                let id = to_hex(&stanza.id);
                 self.report.warn(format!("{keys_name} has an unannounced recipient {id}"));
             }
         }

@@ -3,6 +3,7 @@
 use super::{Anchor, Options};
 use crate::limits::REPORT_LINES_MAX;
 use crate::note::Note;
+use gabion_record::calendar::iso_second;
 use gabion_record::json::Json;
 
 macro_rules! verdicts {
@@ -221,8 +222,8 @@ impl Report {
             let oldest = now.saturating_sub(age) / 1_000_000_000;
             if self.signed_time < oldest {
                 let reason = format!(
-                    "newest signed time {} is older than asked for",
-                    crate::text::utc(self.signed_time)
+                    "newest signed time {}Z is older than asked for",
+                    iso_second(i64::try_from(self.signed_time).unwrap_or(i64::MAX))
                 );
                 self.place(Verdict::Stale, Place::file(crate::checkpoints::FILE, reason));
             }

@@ -11,8 +11,8 @@ use crate::limits::{KEYS_FILE_MAX, STANZAS_MAX};
 use crate::recipient::{Recipient, SecretKey, Stanza};
 use crate::statement::{recipients, statement};
 use crate::storage::Storage;
-use crate::text::hex;
 use crate::unlock::commitments;
+use gabion_record::hex::to_hex;
 
 /// Name of the file of segments that may not be pruned: a first chunk a line.
 pub const HOLD_FILE: &str = "hold";
@@ -98,7 +98,7 @@ impl<S: Storage> Writer<S> {
                 json.number("chunks", stub.leaves.len());
                 json.number("first_record", stub.header.first_record);
                 json.number("records", stub.records);
-                json.field("stub", hex(hash));
+                json.field("stub", to_hex(hash));
                 json.close();
             }
             json.close_array();

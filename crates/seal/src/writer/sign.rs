@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::note::{Checkpoint, Note};
 use crate::statement::statement;
 use crate::storage::Storage;
-use crate::text::base64;
+use gabion_record::base64::to_base64;
 
 impl<S: Storage> Writer<S> {
     /// Signs a checkpoint, or changes the epoch, when it is time to.
@@ -100,7 +100,7 @@ impl<S: Storage> Writer<S> {
         let prepared = self.signer.prepare(end, self.now_ns);
         self.stopping(prepared)?;
         let Some(next) = self.signer.keys.last() else { return Err(Error::Stopped) };
-        let (number, key) = (next.key.number(), base64(&next.key.public()));
+        let (number, key) = (next.key.number(), to_base64(&next.key.public()));
         let announcement = statement("epoch", |json| {
             json.number("epoch", number);
             json.field("key", &key);

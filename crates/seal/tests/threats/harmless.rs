@@ -170,7 +170,7 @@ fn checkpoints_repeated() {
     let many = log.copy();
     many.change(checkpoints::FILE, |b| {
         for n in 0..5_000u32 {
-            let id = gabion_seal::text::base64(&[&n.to_be_bytes()[..], &[7; 64]].concat());
+            let id = gabion_record::base64::to_base64(&[&n.to_be_bytes()[..], &[7; 64]].concat());
             b.extend(checkpoints::frame(&format!("{text}\u{2014} nobody {id}\n")));
         }
     });
@@ -195,8 +195,9 @@ fn checkpoints_repeated() {
                     continue;
                 }
                 // Another root under the signatures of this one.
-                let root =
-                    gabion_seal::text::base64(&gabion_seal::format::tree::sha256(&n.to_be_bytes()));
+                let root = gabion_record::base64::to_base64(&gabion_seal::format::tree::sha256(
+                    &n.to_be_bytes(),
+                ));
                 let mut lines: Vec<&str> = note.lines().collect();
                 lines[2] = &root;
                 let rest = &text[note.len()..];
@@ -221,7 +222,7 @@ fn checkpoints_of_nobody() {
     log.change(checkpoints::FILE, |b| {
         b.drain(last);
         for n in 1..=most + 500 {
-            let id = gabion_seal::text::base64(&[&n.to_be_bytes()[..], &[7; 64]].concat());
+            let id = gabion_record::base64::to_base64(&[&n.to_be_bytes()[..], &[7; 64]].concat());
             b.extend(checkpoints::frame(&format!("{body}\n\n\u{2014} {origin} {id}\n")));
         }
     });

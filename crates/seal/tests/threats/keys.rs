@@ -2,13 +2,13 @@
 
 use super::support::Log;
 use super::{Threat, judged};
+use gabion_record::base64::{from_base64, to_base64};
 use gabion_seal::Identity;
 use gabion_seal::Stanza;
 use gabion_seal::format::chunk;
 use gabion_seal::format::data_key::ClassKeys;
 use gabion_seal::proof::{Proof, Wanted, prove};
 use gabion_seal::reader::Reader;
-use gabion_seal::text::{base64, unbase64};
 use gabion_seal::verify::Options;
 use gabion_seal::verify::Verdict::{Incomplete, KeyError, Tampered, Unanchored};
 use gabion_seal::{Recipient, SecretKey};
@@ -200,8 +200,8 @@ fn proofs() {
     // Any altered part.
     let (head, rest) = proof.split_once("\nextra ").unwrap();
     let (extra, rest) = rest.split_once('\n').unwrap();
-    let json = String::from_utf8(unbase64(extra.as_bytes()).unwrap()).unwrap();
-    let with = |json: &str| format!("{head}\nextra {}\n{rest}", base64(json.as_bytes()));
+    let json = String::from_utf8(from_base64(extra.as_bytes()).unwrap()).unwrap();
+    let with = |json: &str| format!("{head}\nextra {}\n{rest}", to_base64(json.as_bytes()));
     assert!(check(&with(&json)).is_ok());
     for (from, to) in [
         ("\"record\":250", "\"record\":251"),

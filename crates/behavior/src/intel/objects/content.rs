@@ -3,8 +3,9 @@
 use super::Object;
 use crate::intel::indicator::{Indicator, number};
 use crate::limits::OF_PATTERN_MAX;
+use gabion_record::calendar::days_from_date;
 use gabion_record::evidence::ThreatLevel;
-use gabion_record::logs::{SECOND, TimeNs, days};
+use gabion_record::logs::{SECOND, TimeNs};
 use serde_json::Value;
 
 /// Reads one object; `None` when it is no JSON object.
@@ -168,6 +169,6 @@ fn moment(text: &str) -> Option<TimeNs> {
     let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
     let (h, m, s) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
     let is_date = (1..=12).contains(&month) && (1..=31).contains(&day);
-    let seconds = days(year, month, day) * 86_400 + h * 3600 + m * 60 + s;
+    let seconds = days_from_date(year, month, day) * 86_400 + h * 3600 + m * 60 + s;
     (is_date && text.ends_with('Z')).then(|| TimeNs(seconds.saturating_mul(SECOND)))
 }
