@@ -68,7 +68,7 @@ pub(crate) fn finding(text: &str) -> Result<String, String> {
 
 /// The name of a sealed log in its signatures.
 pub(crate) fn origin(text: &str) -> Result<String, String> {
-    match gabion_seal::note::is_origin(text) {
+    match gabion_seal::checkpoints::is_origin(text) {
         true => Ok(text.to_owned()),
         false => Err(
             "a name without spaces, + and control characters is wanted, such as host.example/log"

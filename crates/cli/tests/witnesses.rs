@@ -14,8 +14,8 @@ mod intake;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use gabion_record::base64::from_base64;
+use gabion_seal::checkpoints::{Checkpoint, Note, Signature, SignatureKind, Vkey};
 use gabion_seal::format::tree::{Hash, verify_consistency};
-use gabion_seal::note::{Checkpoint, Note, Signature, SignatureKind, Vkey};
 use host::{GABION, Host};
 use intake::Certificates;
 use rustls::pki_types::pem::PemObject;

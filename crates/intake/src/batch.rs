@@ -3,7 +3,7 @@
 //! that there is none and keep what they hold in their own fair queue.
 
 use crate::limits::SPARE_BATCHES_MAX;
-use gabion_seal::statement::statement;
+use gabion_seal::statement;
 use gabion_seal::{Flags, Kind, Record, Source};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -12,7 +12,7 @@ use gabion_record::hex::to_hex;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::clock::now;
 use gabion_runtime::metrics::{Counter, Metrics};
-use gabion_seal::statement::statement;
+use gabion_seal::statement;
 use gabion_seal::{Flags, Kind, Record, Source};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

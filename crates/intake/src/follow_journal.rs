@@ -12,9 +12,9 @@ use gabion_runtime::clock::epoch_ns as now_ns;
 use gabion_runtime::{StopFlag, clock};
 use gabion_seal::limits::CHUNK_PLAIN;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
-use gabion_seal::statement::{statement, text_member};
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
+use gabion_seal::{statement, statement_member};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -313,7 +313,7 @@ struct Last(Option<String>);
 
 impl Sink for Last {
     fn record(&mut self, found: &Found<'_>) -> bool {
-        if let Some(cursor) = text_member(found.record.bytes, STATEMENT, "cursor") {
+        if let Some(cursor) = statement_member(found.record.bytes, STATEMENT, "cursor") {
             self.0 = Some(cursor);
         }
         true

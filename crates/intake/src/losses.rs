@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::limits::LOSS_ROWS_MAX;
 use crate::sink::{Sink, own_source};
 use crate::stage::now_ns;
-use gabion_seal::statement::statement;
+use gabion_seal::statement;
 use gabion_seal::{Flags, Kind, Record};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -14,7 +14,7 @@ use gabion_record::ledger::ShedReason;
 use gabion_runtime::metrics::Metrics;
 use gabion_runtime::sockets::poll::Waker;
 use gabion_seal::durable::Dropped;
-use gabion_seal::statement::statement;
+use gabion_seal::statement;
 use gabion_seal::{Flags, Kind, Record};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -14,7 +14,7 @@ use aws_lc_rs::rsa::{OAEP_SHA512_MGF1SHA512, OaepPublicEncryptingKey, PublicEncr
 use gabion_record::base64::{from_base64, to_base64};
 use gabion_record::hex::{from_hex, to_hex};
 use gabion_seal::sha256;
-use gabion_seal::slog::blob::{self, NONCE_LEN, TAG_LEN};
+use gabion_seal::slog::{NONCE_LEN, TAG_LEN, open_blob, seal_blob};
 use gabion_seal::{Recipient, SecretKey};
 use std::fmt;
 
@@ -146,7 +146,7 @@ impl EnvelopeKey {
         // Before the dear part: what can't be opened costs no RSA.
         let id = id(&blob).ok_or(Suspicion::ShortBlob)?;
         let password = self.key.decrypt_oaep_sha512(&wrapped).ok_or(Suspicion::Unwrap)?;
-        let inside = blob::open(&blob, &password).ok_or(Suspicion::Open)?;
+        let inside = open_blob(&blob, &password).ok_or(Suspicion::Open)?;
         inner(&inside)?;
         Ok(Opened { inner: inside, id })
     }
@@ -256,7 +256,7 @@ impl EnvelopeSealer {
         let mut inside =
             format!("{timestamp},{host},{file},{},", to_hex(&sha256(line))).into_bytes();
         inside.extend_from_slice(line);
-        let blob = blob::seal(&inside, password.as_bytes()).map_err(|_| KeyError::TooLong)?;
+        let blob = seal_blob(&inside, password.as_bytes()).map_err(|_| KeyError::TooLong)?;
         let mut wrapped = vec![0; self.0.ciphertext_size()];
         let wrapped = self
             .0

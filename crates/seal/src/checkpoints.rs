@@ -1,10 +1,11 @@
-//! The file of checkpoints: signed notes one after the other, each after its length in eight hex digits
-//! and a space.
+//! Checkpoints: the signed notes of a log, and the file of them. In the file they follow each other, each after its
+//! length in eight hex digits and a space.
 
 use crate::error::{Error, Result};
 use crate::limits::NOTE_MAX;
-use crate::note::{Checkpoint, Note};
 use crate::storage::Storage;
+
+pub use crate::note::{Checkpoint, Note, Signature, SignatureKind, Verified, Vkey, is_origin};
 
 /// Name of the file.
 pub const FILE: &str = "checkpoints";

@@ -34,14 +34,20 @@
 //!
 //! ## Verifying, reading
 //!
-//! `verify::verify` judges a log with or without a recipient's key. The example `seal_and_verify` does both:
+//! [`verify::verify`] judges a log with or without a recipient's key. The example `seal_and_verify` does both:
 //! `cargo run -p gabion-seal --example seal_and_verify`.
+//!
+//! Records and keys are at the root; [`reader`] reads, [`proof`] proves one record to somebody else, [`checkpoints`]
+//! and [`witness`] are about what was signed, [`durable`] is the writer for a full or failing disk, [`storage`] is the
+//! interface to where a log is kept, [`files`] is for programs that describe or repair a log, [`slog`] reads the files
+//! of slog.
 #![deny(unsafe_code)]
 
 pub mod checkpoints;
-pub mod create;
+mod create;
 pub mod durable;
 mod error;
+pub mod files;
 // For the tests and fuzz targets of the format.
 #[doc(hidden)]
 pub mod format;
@@ -49,14 +55,14 @@ mod identity;
 mod leaves;
 pub mod limits;
 mod locked;
-pub mod note;
+mod note;
 pub mod proof;
 pub mod reader;
 mod recipient;
 mod record;
 mod secrets;
 pub mod slog;
-pub mod statement;
+mod statement;
 pub mod storage;
 mod text;
 mod unlock;
@@ -64,17 +70,14 @@ pub mod verify;
 pub mod witness;
 mod writer;
 
+pub use create::{CreateError, Created, NewLog, store_recipients};
 pub use error::{Error, Mismatch, Result};
-pub use format::epoch::EpochKey;
-pub use format::segment::{Aead, file_name as segment_file_name};
-pub use format::tree::{Hash, consistency_proof, root, sha256};
-pub use format::walk::{Item, Walk};
-pub use identity::{FILE as IDENTITY_FILE, Identity};
-pub use leaves::leaves;
+pub use format::tree::sha256;
+pub use identity::Identity;
 pub use recipient::{Recipient, SecretKey, Stanza};
 pub use record::{Flags, Kind, Record, Source, SourceView, Transport};
 pub use secrets::{Locked, guard_secrets};
-pub use writer::{
-    HOLD_FILE, Init, Opened, Policy, Summary as SegmentSummary, Tally, Ticket, Unsynced, Writer,
-    held, segments,
+pub use statement::{
+    Statement, class_number as statement_class, statement, text_member as statement_member,
 };
+pub use writer::{Init, Opened, Policy, Tally, Ticket, Unsynced, Writer};

@@ -9,12 +9,10 @@
 use crate::error::{Error, Result};
 use crate::format::chunk::{HEADER_LEN, Header, leaf};
 use crate::format::retain::{KeptChunk, statements};
-use crate::format::tree::{
-    Hash, inclusion_proof, root, root_from_inclusion, sha256, verify_inclusion,
-};
+use crate::format::tree::{inclusion_proof, root_from_inclusion, sha256, verify_inclusion};
 use crate::format::walk::{Item, Walk, read_body, read_header};
 use crate::format::wire::Take;
-use crate::leaves::{checkpoints_where, leaves};
+use crate::leaves::checkpoints_where;
 use crate::limits::{PROOF_EPOCHS_MAX, PROOF_FILE_MAX, PROOF_HASHES_MAX};
 use crate::note::{Checkpoint, Note, Vkey};
 use crate::reader::Located;
@@ -25,6 +23,9 @@ use crate::text::unbase64_hash;
 use gabion_record::base64::{from_base64, to_base64};
 use gabion_record::json::Json;
 use serde_json::Value;
+
+pub use crate::format::tree::{Hash, consistency_proof, root};
+pub use crate::leaves::leaves;
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
 /// What a proof is to show.

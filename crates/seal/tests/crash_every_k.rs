@@ -5,8 +5,8 @@
 
 mod support;
 
+use gabion_seal::files::segments;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
-use gabion_seal::segments;
 use gabion_seal::storage::{Fault, Left, Memory, Storage};
 use gabion_seal::verify::{Options, Verdict, verify};
 use gabion_seal::{Init, Policy, Result, SecretKey, Writer};

@@ -2,10 +2,10 @@
 
 use gabion_record::base64::from_base64;
 use gabion_record::hex::from_hex;
+use gabion_seal::checkpoints::{Checkpoint, Note, Vkey};
 use gabion_seal::format::tree::{
     Hash, consistency_proof, inclusion_proof, leaf_hash, root, verify_consistency, verify_inclusion,
 };
-use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::proof::Proof;
 use rustls::crypto::aws_lc_rs::hpke::ALL_SUPPORTED_SUITES;
 use rustls::crypto::hpke::{EncapsulatedSecret, Hpke, HpkePrivateKey, HpkePublicKey};

@@ -217,7 +217,7 @@ pub fn envelope(data: &[u8]) {
     let _ = envelope::inner(data);
     let _ = EnvelopeKey::from_pem(data);
     let blob = from_hex(data).unwrap_or_else(|| data.to_vec());
-    if let Some(inside) = gabion_seal::slog::blob::open(&blob, b"my-fancy-password") {
+    if let Some(inside) = gabion_seal::slog::open_blob(&blob, b"my-fancy-password") {
         let _ = envelope::inner(&inside);
     }
     if let Some(bytes) = from_base64(data) {

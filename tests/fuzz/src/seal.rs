@@ -2,6 +2,8 @@
 
 use crate::seeds::Seeds;
 use gabion_seal::Stanza;
+use gabion_seal::Statement;
+use gabion_seal::checkpoints::{Checkpoint, Note, Vkey};
 use gabion_seal::format::chunk::{BOUND_LEN, FLAG_COMPRESSED, Header, NONCE_LEN, Opener, TAG_LEN};
 use gabion_seal::format::data_key::ClassKeys;
 use gabion_seal::format::retain::Stub;
@@ -9,11 +11,9 @@ use gabion_seal::format::segment::{Aead, Parsed};
 use gabion_seal::format::tree::sha256;
 use gabion_seal::format::walk::{Item, Walk, read_header};
 use gabion_seal::format::{Builder, Decoded};
-use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::proof::Proof;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use gabion_seal::slog::Import;
-use gabion_seal::statement::Statement;
 use gabion_seal::storage::{Memory, Storage};
 use gabion_seal::verify::{Anchor, Options, Verdict, verify};
 use gabion_seal::{Flags, Init, Kind, Policy, Record, SecretKey, Source, Transport, Writer};
@@ -225,8 +225,8 @@ pub fn slog_file(data: &[u8]) {
         let read = import.line(line);
         assert!(read.record.is_none());
     }
-    let _ = gabion_seal::slog::file::unix_ns(&String::from_utf8_lossy(data));
-    let _ = gabion_seal::slog::blob::open(data, b"password");
+    let _ = gabion_seal::slog::unix_ns(&String::from_utf8_lossy(data));
+    let _ = gabion_seal::slog::open_blob(data, b"password");
 }
 
 /// Pieces of the small log.

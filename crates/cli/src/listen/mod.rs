@@ -21,7 +21,7 @@ use gabion_logs::dialect::{self, Dialect};
 use gabion_logs::envelope::EnvelopeKey;
 use gabion_logs::framing::Framing;
 use gabion_runtime::Signals;
-use gabion_seal::create::Created;
+use gabion_seal::Created;
 use gabion_seal::durable::{LogFolder, OnFull};
 use gabion_seal::{Policy, Recipient, Transport, guard_secrets};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -7,7 +7,7 @@ use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
 use gabion_runtime::output::{Existing, OutputFile};
 use gabion_seal::checkpoints;
-use gabion_seal::note::{Checkpoint, Note};
+use gabion_seal::checkpoints::{Checkpoint, Note};
 use gabion_seal::verify::Verdict;
 use std::io::Write;
 

@@ -7,8 +7,9 @@ use gabion_intake::{LOOK_EVERY, Pusher};
 use gabion_outputs::table::thousands;
 use gabion_record::base64::to_base64;
 use gabion_record::json::Json;
+use gabion_seal::checkpoints;
+use gabion_seal::proof::{consistency_proof, leaves, root};
 use gabion_seal::verify::Verdict;
-use gabion_seal::{checkpoints, consistency_proof, leaves, root};
 
 pub(super) fn run(options: &CheckpointOptions) -> Ended {
     folders::pinned(&options.log, options.vkey.as_deref())?;

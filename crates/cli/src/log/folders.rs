@@ -4,13 +4,12 @@ use super::LogFault;
 use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
 use crate::operator_file;
-use gabion_seal::create::RECIPIENTS_FILE;
-use gabion_seal::note::Vkey;
+use gabion_seal::checkpoints::Vkey;
+use gabion_seal::files::IDENTITY_FILE;
+use gabion_seal::files::RECIPIENTS_FILE;
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::verify::Verdict;
-use gabion_seal::{
-    IDENTITY_FILE, Identity, Locked, Opened, Policy, Recipient, SecretKey, Writer, guard_secrets,
-};
+use gabion_seal::{Identity, Locked, Opened, Policy, Recipient, SecretKey, Writer, guard_secrets};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
-use gabion_seal::{held, segments};
+use gabion_seal::files::{held, segments};
 
 pub(super) fn run(options: &Hold) -> Ended {
     let all = segments(&folders::open(&options.folder.log)?)?;

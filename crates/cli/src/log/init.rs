@@ -7,7 +7,7 @@ use crate::standard_output;
 use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
 use gabion_seal::Recipient;
-use gabion_seal::create::{CreateError, Created, NewLog};
+use gabion_seal::{CreateError, Created, NewLog};
 use std::path::Path;
 
 /// Makes a log in folders that are made too, with those above them; where that fails, nothing of it stays.

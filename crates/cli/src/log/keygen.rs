@@ -6,8 +6,9 @@ use crate::log::LogFault;
 use crate::standard_output;
 use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
-use gabion_seal::create::SEED_FILE;
-use gabion_seal::{EpochKey, Recipient, SecretKey};
+use gabion_seal::files::EpochKey;
+use gabion_seal::files::SEED_FILE;
+use gabion_seal::{Recipient, SecretKey};
 
 pub(super) fn run(options: &Keygen) -> Ended {
     use std::os::unix::fs::DirBuilderExt;
@@ -55,7 +56,7 @@ pub(super) fn run(options: &Keygen) -> Ended {
 /// A seed that `init` makes the signer's state of.
 fn signer(options: &Keygen, origin: &str) -> Ended {
     let key = EpochKey::generate()?;
-    if !gabion_seal::note::is_origin(origin) {
+    if !gabion_seal::checkpoints::is_origin(origin) {
         return Err(LogFault::usage(format!(
             "{origin}: an origin is a name without spaces, `+` and control characters"
         )));

@@ -5,7 +5,7 @@ use super::times::now_ns;
 use super::{Ended, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
-use gabion_seal::{held, segments};
+use gabion_seal::files::{held, segments};
 
 pub(super) fn run(options: &Prune) -> Ended {
     let oldest = now_ns().saturating_sub(options.keep);

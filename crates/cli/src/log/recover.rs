@@ -10,9 +10,9 @@ use super::{Ended, LogFault, folders, init};
 use crate::standard_output;
 use gabion_record::base64::to_base64;
 use gabion_record::json::Json;
-use gabion_seal::create::store_recipients;
-use gabion_seal::statement::statement;
+use gabion_seal::statement;
 use gabion_seal::storage::{Files, Storage};
+use gabion_seal::store_recipients;
 use gabion_seal::{Error, Init, checkpoints};
 use std::path::{Path, PathBuf};
 

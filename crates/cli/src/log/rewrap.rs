@@ -6,8 +6,8 @@ use super::{Ended, LogFault, folders, init};
 use crate::standard_output;
 use gabion_record::hex::{from_hex, to_hex};
 use gabion_record::json::Json;
-use gabion_seal::create::store_recipients;
-use gabion_seal::segments;
+use gabion_seal::files::segments;
+use gabion_seal::store_recipients;
 
 pub(super) fn run(options: &Rewrap) -> Ended {
     if options.add.is_empty() && options.remove.is_empty() {

@@ -5,9 +5,9 @@ use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
+use gabion_seal::files::segments;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
-use gabion_seal::segments;
-use gabion_seal::statement::class_number;
+use gabion_seal::statement_class;
 use gabion_seal::{Kind, storage::Files};
 
 /// Finds the number of a class by its name, in the statements in clear.
@@ -18,7 +18,7 @@ struct ByName<'a> {
 
 impl Sink for ByName<'_> {
     fn record(&mut self, found: &Found<'_>) -> bool {
-        self.class = class_number(found.record.bytes, self.name);
+        self.class = statement_class(found.record.bytes, self.name);
         self.class.is_none()
     }
 

@@ -8,10 +8,9 @@ use gabion_logs::view::rfc3339;
 use gabion_outputs::table::thousands;
 use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
+use gabion_seal::files::{IDENTITY_FILE, Item, Walk, held, segment_file_name, segments};
 use gabion_seal::storage::Storage;
-use gabion_seal::{
-    IDENTITY_FILE, Item, Stanza, Walk, checkpoints, held, segment_file_name, segments,
-};
+use gabion_seal::{Stanza, checkpoints};
 use std::collections::BTreeMap;
 
 /// What the heads of a log add up to.

@@ -5,7 +5,8 @@
 //! with the reason. The envelope on the wire, in which RSA wraps a fresh password for each message, is the
 //! intake's: `logs::envelope`.
 
-pub mod blob;
-pub mod file;
+mod blob;
+mod file;
 
-pub use file::{Fault, Import, Imported, Summary};
+pub use blob::{NONCE_LEN, TAG_LEN, open as open_blob, seal as seal_blob};
+pub use file::{Fault, Import, Imported, SlogRecord, Summary, line_hash, unix_ns};

@@ -3,10 +3,10 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use gabion_seal::Stanza;
+use gabion_seal::checkpoints::Checkpoint;
 use gabion_seal::format::chunk::{self, Header, Mark};
 use gabion_seal::format::segment::{self, Parsed};
 use gabion_seal::format::walk::{Item, Walk};
-use gabion_seal::note::Checkpoint;
 use gabion_seal::storage::{Memory, Storage};
 use gabion_seal::verify::{Anchor, Options, Report, verify};
 use gabion_seal::{

@@ -3,8 +3,8 @@
 use super::support::{Log, NOW, SECOND};
 use super::{Threat, judged};
 use gabion_seal::checkpoints;
+use gabion_seal::files::segments;
 use gabion_seal::format::retain::Stub;
-use gabion_seal::segments;
 use gabion_seal::verify::Options;
 use gabion_seal::verify::Verdict::{
     Incomplete, Ok, Rollback, Stale, Tampered, TornTail, Unanchored,

@@ -337,7 +337,7 @@ fn pruned_checkpoints() {
     }
     writer.close(log.now).unwrap();
     let mut writer = log.open();
-    let all = gabion_seal::segments(writer.log()).unwrap();
+    let all = gabion_seal::files::segments(writer.log()).unwrap();
     let firsts: Vec<u64> = all.iter().map(|s| s.first_chunk).collect();
     writer.prune(&firsts[..firsts.len() - 1], log.now).unwrap();
     writer.close(log.now).unwrap();

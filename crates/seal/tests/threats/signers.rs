@@ -3,9 +3,9 @@
 use super::support::{Log, NOW, SECOND};
 use super::{Threat, judged};
 use gabion_seal::checkpoints;
+use gabion_seal::checkpoints::{Note, Vkey};
 use gabion_seal::format::epoch::{EpochKey, mark_text};
 use gabion_seal::format::signer::SignerState;
-use gabion_seal::note::{Note, Vkey};
 use gabion_seal::storage::Memory;
 use gabion_seal::verify::Options;
 use gabion_seal::verify::Verdict::{Fork, Ok, Tampered, Unanchored};
@@ -208,8 +208,11 @@ fn epoch_gap() {
     log.change(&name, |b| b.truncate(marks[2].0 + gabion_seal::format::chunk::MARK_LEN));
     log.cut_checkpoints(size);
     sign_again(&log, &key, |s| s == size);
-    let checkpoint =
-        gabion_seal::note::Checkpoint { size, root: marks[2].1.root, ..log.anchor().checkpoint };
+    let checkpoint = gabion_seal::checkpoints::Checkpoint {
+        size,
+        root: marks[2].1.root,
+        ..log.anchor().checkpoint
+    };
     let note = Note {
         text: checkpoint.text(),
         signatures: key.sign_checkpoint(&checkpoint, NOW / SECOND + 500).to_vec(),
