@@ -2,7 +2,7 @@
 
 mod program;
 
-use gabion_rules::selection::{Kind, Selection};
+use gabion_rules::{Selection, SelectionKind};
 use program::{demo, gabion, repository};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -116,7 +116,10 @@ fn compare(updater: &Path, rules: &str, name: &str, files: [&str; 3]) -> usize {
     let files = selection(dir.path(), files);
     let (written, theirs) = by_updater(updater, dir.path(), &path, &files);
     let mut ours = Selection::default();
-    for (kind, file) in [Kind::Disable, Kind::Enable, Kind::Modify].into_iter().zip(&files) {
+    for (kind, file) in [SelectionKind::Disable, SelectionKind::Enable, SelectionKind::Modify]
+        .into_iter()
+        .zip(&files)
+    {
         let text = std::fs::read_to_string(file).unwrap();
         assert_eq!(ours.add(kind, &text, file), []);
     }

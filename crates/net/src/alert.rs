@@ -7,9 +7,7 @@
 use crate::context::PacketContext;
 use crate::detect::{Detector, Hit, has_named_states, hook_name, policy_text};
 use crate::engine::Engine;
-use crate::firewall;
 use crate::flow_state::NetFlow;
-use crate::frames;
 use crate::loss::loss;
 use crate::ordered::{Ordered, Turn};
 use crate::records::{
@@ -21,16 +19,17 @@ use crate::tags::Tags;
 use crate::threshold::{Decision, Subject, Thresholds};
 use crate::verdicts::can_wait;
 use crate::view::PacketView;
+use crate::{firewall, frames};
 use gabion_flow::Flow;
 use gabion_proto::registry::protocol;
 use gabion_proto::{Protocol, Transaction};
 use gabion_record::eve::*;
 use gabion_record::ledger::ShedReason;
 use gabion_record::{Addr, Direction, DropReason, IpProto};
-use gabion_rules::post::{
-    ConfigKind, ConfigScope, ConfigSubsystem, FilestoreDirection, FilestoreScope, PostMatch, Target,
+use gabion_rules::compiled::{
+    ActionScope, ConfigKind, ConfigScope, ConfigSubsystem, FilestoreDirection, FilestoreScope,
+    PostMatch, Target,
 };
-use gabion_rules::signature::ActionScope;
 use gabion_rules::{Action, Signature, SignatureFlags};
 use smallvec::SmallVec;
 

@@ -2,7 +2,7 @@
 //! text), perhaps with a reputation after a comma; or JSON documents.
 
 use gabion_record::json::Json;
-use gabion_rules::{DatasetDef, DatasetFormat, DatasetType};
+use gabion_rules::compiled::{DatasetDef, DatasetFormat, DatasetType};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -6,7 +6,7 @@
 
 use crate::dataset_file::Entry;
 use gabion_record::json::base64_into;
-use gabion_rules::{DatasetDef, DatasetType};
+use gabion_rules::compiled::{DatasetDef, DatasetType};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The set's file.

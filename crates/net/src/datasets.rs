@@ -7,8 +7,10 @@ use crate::dataset_file::{DatasetFault, DatasetNote, Entry, Reading};
 use crate::dataset_save;
 use crate::limits::{DATASET_VALUES_MAX, reached};
 use foldhash::fast::RandomState;
-use gabion_rules::content::{BufferCondition, DatarepTest, DatasetCommand, DatasetTest};
-use gabion_rules::{DatasetDef, DatasetType, Ruleset};
+use gabion_rules::Ruleset;
+use gabion_rules::compiled::{
+    BufferCondition, DatarepTest, DatasetCommand, DatasetDef, DatasetTest, DatasetType,
+};
 use hashbrown::HashMap;
 use std::sync::RwLock;
 
@@ -262,7 +264,7 @@ impl Datasets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_rules::DatasetFormat;
+    use gabion_rules::compiled::DatasetFormat;
 
     #[test]
     fn values_without_room_are_counted() {

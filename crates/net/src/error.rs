@@ -1,6 +1,6 @@
 //! Errors in the engine's configuration, scripts and databases.
 
-use gabion_rules::signature::ActionScope;
+use gabion_rules::compiled::ActionScope;
 
 /// A configuration that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

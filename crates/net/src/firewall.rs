@@ -8,7 +8,7 @@ use crate::inspection::{InspectionStage, Material};
 use gabion_flow::Flow;
 use gabion_record::DropReason;
 use gabion_record::budget::Budget;
-use gabion_rules::post::{ConfigSubsystem, PostMatch};
+use gabion_rules::compiled::{ConfigSubsystem, PostMatch};
 
 /// Evaluates one of the firewall's tables.
 type Ask = fn(&mut Run<'_>, &Firewall);

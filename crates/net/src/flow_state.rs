@@ -9,8 +9,7 @@ use gabion_proto::Endpoints;
 use gabion_record::budget::Budget;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::{DropReason, IpProto};
-use gabion_rules::packet::{FlowintOp, FlowintTest, FlowintValue};
-use gabion_rules::post::{BitCommand, FlowintCommand};
+use gabion_rules::compiled::{BitCommand, FlowintCommand, FlowintOp, FlowintTest, FlowintValue};
 use smallvec::SmallVec;
 
 /// Hardware addresses seen of one side.

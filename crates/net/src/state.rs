@@ -10,8 +10,7 @@ use crate::ordered::Ordered;
 use foldhash::fast::RandomState;
 use gabion_packet::Decoded;
 use gabion_record::Addr;
-use gabion_rules::packet::*;
-use gabion_rules::post::BitCommand;
+use gabion_rules::compiled::*;
 use hashbrown::HashMap;
 use std::sync::Arc;
 

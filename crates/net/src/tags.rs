@@ -6,7 +6,7 @@ use crate::limits::{TAGS_MAX, reached};
 use crate::records::{header, link_of};
 use gabion_record::Addr;
 use gabion_record::eve::PacketRecord;
-use gabion_rules::post::{Tag, TagMetric, TagScope};
+use gabion_rules::compiled::{Tag, TagMetric, TagScope};
 
 /// The flow or host that a tag follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

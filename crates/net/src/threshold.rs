@@ -7,7 +7,7 @@ use crate::lapsing::Lapsing;
 use crate::limits::{THRESHOLDS_MAX, reached};
 use gabion_record::Addr;
 use gabion_rules::Action;
-use gabion_rules::post::{Threshold, ThresholdKind, ThresholdTrack};
+use gabion_rules::compiled::{Threshold, ThresholdKind, ThresholdTrack};
 
 /// The outcome of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
-use gabion_rules::analysis::{self, flowbits::Flowbits};
-use gabion_rules::{Ruleset, Severity, Signature, format_rule_id};
+use gabion_rules::analysis::Flowbits;
+use gabion_rules::{Ruleset, Severity, Signature, analysis, format_rule_id};
 use gabion_settings::NamedRules;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

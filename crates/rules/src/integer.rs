@@ -141,7 +141,7 @@ impl IntegerMatch {
 }
 
 /// The largest value of a width.
-pub fn max_of(width: IntegerWidth) -> u64 {
+pub(crate) fn max_of(width: IntegerWidth) -> u64 {
     match width {
         IntegerWidth::U8 => u64::from(u8::MAX),
         IntegerWidth::U16 => u64::from(u16::MAX),
@@ -166,7 +166,7 @@ fn operand(text: &str, max: u64, names: &[(&str, u64)]) -> Option<u64> {
 }
 
 /// A decimal or `0x` number, or a decimal one with a unit of size (`kb`, `MiB`).
-pub fn number_with_unit(text: &str) -> Option<u64> {
+pub(crate) fn number_with_unit(text: &str) -> Option<u64> {
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         if hex.is_empty() || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
             return None;

@@ -98,12 +98,12 @@ pub struct KeywordUses {
 }
 
 /// Those of the tables, Suricata's in the order of its listing, then ours.
-pub fn known_keywords() -> &'static [KnownKeyword] {
+pub(crate) fn known_keywords() -> &'static [KnownKeyword] {
     &table().0
 }
 
 /// The keyword of that name (lower case) or further name in the tables.
-pub fn known_keyword(name: &str) -> Option<&'static KnownKeyword> {
+pub(crate) fn known_keyword(name: &str) -> Option<&'static KnownKeyword> {
     let (all, by_name) = table();
     by_name.get(name).and_then(|at| all.get(*at))
 }

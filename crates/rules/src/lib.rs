@@ -19,6 +19,9 @@
 //!     Ruleset::load(&sources, &Catalog::default(), &RuleVars::default(), &LoadOptions::default());
 //! assert_eq!((set.counts.loaded, faults.len()), (1, 0));
 //! ```
+//!
+//! The root opens what loads and judges rules. [`compiled`] has the parts of a signature for the engine that runs it,
+//! [`analysis`] the reports on rules. `examples/check.rs` reads files.
 #![forbid(unsafe_code)]
 
 mod action;
@@ -26,18 +29,19 @@ mod address;
 pub mod analysis;
 mod classification;
 mod compile;
+pub mod compiled;
 mod compiler;
-pub mod content;
+mod content;
 mod diagnostic;
 mod draft;
 mod events;
 mod fast_pattern;
-pub mod file;
+mod file;
 mod finish;
-pub mod integer;
+mod integer;
 mod keyword;
 mod keywords;
-pub mod known;
+mod known;
 mod lexer;
 pub mod limits;
 mod list;
@@ -45,40 +49,37 @@ mod load;
 mod names;
 mod options;
 mod order;
-pub mod packet;
+mod packet;
 mod port;
-pub mod post;
+mod post;
 mod ranges;
 mod rule_header;
 mod rule_id;
 mod rule_type;
 mod ruleset;
-pub mod selection;
-pub mod signature;
+mod selection;
+mod signature;
 mod text;
 mod threshold_file;
-pub mod transform;
+mod transform;
 mod validate;
 mod var_faults;
 mod vars;
 
 pub use action::Action;
-pub use address::{AddressId, AddressSet};
 pub use classification::{parse as parse_classification, read_references};
 pub use diagnostic::{Diagnostic, Severity};
+pub use known::{
+    KnownKeyword, all_keywords, describe as describe_keyword, list_csv as keyword_list_csv,
+};
 pub use lexer::{RuleText, rules as rule_texts};
 pub use load::RuleSource;
-pub use names::Names;
 pub use options::{DatasetOpener, FileReader, HostError, LoadOptions, ScriptInspector};
-pub use port::{PortId, PortSet};
 pub use rule_header::{FirewallActionError, firewall_action};
 pub use rule_id::{format_rule_id, parse_rule_id};
-pub use ruleset::{
-    Classification, Counts, DatasetDef, DatasetFormat, DatasetType, FrameRef, Ruleset, ScriptFacts,
-    ScriptRef,
-};
+pub use ruleset::{Classification, Counts, Ruleset};
+pub use selection::{Kind as SelectionKind, Selected, Selection};
 pub use signature::{RuleType, Signature, SignatureFlags};
-pub use text::{Text, TextArena};
 pub use threshold_file::{Entry as ThresholdEntry, EntryKind, parse as parse_thresholds};
 pub use var_faults::VarFault;
 pub use vars::RuleVars;

@@ -1,10 +1,12 @@
 //! The part of a rule before its options: action, protocol, addresses, ports, direction.
 
 use crate::action::Action;
+use crate::address::AddressId;
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftHeader, List};
 use crate::lexer::{Parts, Piece};
+use crate::port::PortId;
 use crate::signature::{ActionScope, FirewallPart, IpProtos, RuleHook, RuleNetwork};
 use gabion_record::Direction;
 use gabion_record::applayer::{ProtoId, ProtoTable, Transport};
@@ -519,10 +521,10 @@ fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
             packets_only: proto.packets_only,
             stream_only: proto.stream_only,
             proto_name: proto.name,
-            src: crate::AddressId::ANY,
-            dst: crate::AddressId::ANY,
-            src_ports: crate::PortId::ANY,
-            dst_ports: crate::PortId::ANY,
+            src: AddressId::ANY,
+            dst: AddressId::ANY,
+            src_ports: PortId::ANY,
+            dst_ports: PortId::ANY,
             src_is_any: true,
             dst_is_any: true,
             src_ports_any: true,

@@ -120,7 +120,7 @@ impl std::fmt::Display for Vkey {
 
 /// Whether a text may name a key: not empty, no space, no plus, nothing that a terminal would act on.
 #[must_use]
-pub fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 255
         && name.chars().all(|c| c != '+' && !c.is_whitespace() && !c.is_control())

@@ -181,7 +181,7 @@ pub fn statement(kind: &str, fields: impl FnOnce(&mut Json)) -> Vec<u8> {
 
 /// The recipients of a segment.
 #[must_use]
-pub fn recipients(
+pub(crate) fn recipients(
     segment: u64,
     keys: &Hash,
     ids: &[[u8; 8]],

@@ -233,7 +233,7 @@ fn midstream(stream: &StreamConfig, inline: bool, is_own: bool) -> Result<Except
 /// Whether a rule looks into bodies of messages: at what they hold, at files in them, or at events
 /// that are only known when they are unpacked.
 fn look_into_bodies(rules: &Ruleset, catalog: &Catalog) -> bool {
-    use gabion_rules::signature::{BufferRef, TxTest};
+    use gabion_rules::compiled::{BufferRef, TxTest};
     const BODIES: [&str; 5] =
         ["file.data", "file.name", "file.magic", "http.request_body", "http.response_body"];
     let is_body = |buffer: BufferRef| match buffer {
@@ -256,8 +256,7 @@ fn look_into_bodies(rules: &Ruleset, catalog: &Catalog) -> bool {
 
 /// What the rules need parsers to do.
 fn needs(rules: &Ruleset, catalog: &Catalog) -> Requirements {
-    use gabion_rules::file::{FileCondition, HashKind};
-    use gabion_rules::signature::{BufferRef, TxTest};
+    use gabion_rules::compiled::{BufferRef, FileCondition, HashKind, TxTest};
     let mut r = Requirements::default();
     for s in &rules.scripts {
         r.ja3 |= s.facts.ja3;

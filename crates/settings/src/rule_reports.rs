@@ -18,7 +18,7 @@ pub fn write_rule_analysis(
     log: &mut Messages<'_>,
 ) -> bool {
     use gabion_rules::analysis::{
-        Report, fast_pattern_report, flowbits::Flowbits, patterns_json, rule_json, rule_report,
+        Flowbits, Report, fast_pattern_report, patterns_json, rule_json, rule_report,
     };
     let flowbits = Flowbits::from_ruleset(&l.set);
     let report = Report { set: &l.set, catalog, flowbits: &flowbits };
@@ -54,7 +54,7 @@ pub fn write_rule_groups(
     folder: &Path,
     log: &mut Messages<'_>,
 ) {
-    use gabion_rules::analysis::{GroupOptions, Report, flowbits::Flowbits, rule_groups};
+    use gabion_rules::analysis::{Flowbits, GroupOptions, Report, rule_groups};
     const SHOWN: &str = "detect.profiling.grouping";
     if config.flag(&format!("{SHOWN}.dump-to-disk")) != Some(true) {
         return;

@@ -4,9 +4,8 @@
 use crate::error::{Error, Result};
 use gabion_net::{DatasetFault, DatasetNote, Datasets};
 use gabion_record::Tree;
-use gabion_rules::{
-    Classification, DatasetDef, DatasetType, Diagnostic, LoadOptions, RuleVars, Ruleset, Severity,
-};
+use gabion_rules::compiled::{DatasetDef, DatasetType};
+use gabion_rules::{Classification, Diagnostic, LoadOptions, RuleVars, Ruleset, Severity};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use gabion_runtime::operator_file;
 use std::cell::{Cell, RefCell};

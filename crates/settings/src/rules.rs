@@ -365,7 +365,7 @@ pub fn compile_rules(
     let vars = RuleVars::from_config(config);
     let maker = DatasetMaker::new(config);
     let mut settings = Vec::new();
-    let open = |_, def: &gabion_rules::DatasetDef| Ok(maker.open(def)?);
+    let open = |_, def: &gabion_rules::compiled::DatasetDef| Ok(maker.open(def)?);
     let mut options = load_options(config, demands.is_firewall, &mut settings);
     options.strict_keywords = demands.strict_keywords.to_vec();
     options.open_dataset = Some(&open);

@@ -3,8 +3,7 @@
 use crate::error::{Error, Result};
 use crate::limits::IDLE_LINES_SAID;
 use crate::rule_file::RuleFile;
-use gabion_rules::selection::{Kind, Selected, Selection};
-use gabion_rules::{Diagnostic, Severity};
+use gabion_rules::{Diagnostic, Selected, Selection, SelectionKind, Severity};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use gabion_runtime::operator_file;
 use std::path::{Path, PathBuf};
@@ -36,9 +35,9 @@ impl SelectionFiles {
     /// The file that can't be read, and why.
     pub fn apply(&self, files: &mut [RuleFile]) -> Result<Option<AppliedSelection>> {
         let named = [
-            (Kind::Disable, &self.disable_conf),
-            (Kind::Enable, &self.enable_conf),
-            (Kind::Modify, &self.modify_conf),
+            (SelectionKind::Disable, &self.disable_conf),
+            (SelectionKind::Enable, &self.enable_conf),
+            (SelectionKind::Modify, &self.modify_conf),
         ];
         let mut selection = Selection::default();
         let mut faults = Vec::new();

@@ -2,9 +2,9 @@
 
 use crate::seeds::Seeds;
 use gabion_net::Datasets;
+use gabion_rules::compiled::{DatasetDef, DatasetFormat, DatasetType};
 use gabion_rules::{
-    DatasetDef, DatasetFormat, DatasetType, LoadOptions, RuleSource, Ruleset, parse_classification,
-    parse_thresholds, read_references,
+    LoadOptions, RuleSource, Ruleset, parse_classification, parse_thresholds, read_references,
 };
 
 const TYPES: &[DatasetType] = &[

@@ -5,8 +5,8 @@ use crate::command_line::{CheckOptions, ListOptions, WhyOptions};
 use crate::exit::{Exit, Fault};
 use crate::{standard_output, terminal};
 use gabion_reports::{CheckStyle, LoadDetail, RuleCheck, RuleList};
-use gabion_rules::analysis::{self, Report, flowbits::Flowbits};
-use gabion_rules::{Signature, format_rule_id};
+use gabion_rules::analysis::{Flowbits, Report};
+use gabion_rules::{Signature, analysis, format_rule_id};
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 

@@ -120,18 +120,20 @@ fn runmodes() {
 fn keywords(catalog: &Catalog, form: Option<&str>) -> i32 {
     match form {
         Some("csv" | "all") => {
-            standard_output::text(gabion_rules::known::list_csv(catalog, gabion_outputs::VERSION))
+            standard_output::text(gabion_rules::keyword_list_csv(catalog, gabion_outputs::VERSION))
         }
-        Some(name) => match gabion_rules::known::describe(name, catalog, gabion_outputs::VERSION) {
-            Some(text) => standard_output::text(text),
-            None => {
-                standard_output::line("Non existing keyword");
-                return 1;
+        Some(name) => {
+            match gabion_rules::describe_keyword(name, catalog, gabion_outputs::VERSION) {
+                Some(text) => standard_output::text(text),
+                None => {
+                    standard_output::line("Non existing keyword");
+                    return 1;
+                }
             }
-        },
+        }
         None => {
             standard_output::line("=====Supported keywords=====");
-            for k in gabion_rules::known::all_keywords(catalog) {
+            for k in gabion_rules::all_keywords(catalog) {
                 standard_output::line(format_args!("- {}", k.name));
             }
         }

@@ -7,7 +7,7 @@
 
 use foldhash::fast::FixedState;
 use gabion_record::Addr;
-use gabion_rules::{AddressId, AddressSet};
+use gabion_rules::compiled::{AddressId, AddressSet};
 use hashbrown::HashMap;
 
 /// A row of the index: the sets that hold an address.

@@ -19,13 +19,11 @@ use gabion_matcher::{Anchor, BufferMatcher, Pattern};
 use gabion_packet::DecoderEvent;
 use gabion_record::applayer::{Catalog, DetectionEvent, ProtoId};
 use gabion_record::{Direction, IpProto};
-use gabion_rules::content::{BufferCondition, Content, ContentFlags, Operand};
-use gabion_rules::packet::PacketCondition;
-use gabion_rules::signature::{
-    BufferRef, EngineRun, IpProtos, RuleHook, RuleNetwork, RuleType, TxTest,
+use gabion_rules::compiled::{
+    AddressId, BufferCondition, BufferRef, ChainId, Content, ContentFlags, EngineRun, IpProtos,
+    Operand, PacketCondition, PortId, RuleHook, RuleNetwork, Transform, TxTest,
 };
-use gabion_rules::transform::{ChainId, Transform};
-use gabion_rules::{AddressId, PortId, Ruleset, Signature, SignatureFlags};
+use gabion_rules::{RuleType, Ruleset, Signature, SignatureFlags};
 use hashbrown::HashMap;
 
 /// Signature ids under which Suricata reports that a policy decided: about packets, about transactions.
@@ -357,7 +355,7 @@ fn pattern_of(
         p.min_start = offset;
     }
     let exact = conditions.iter().any(|k| {
-        matches!(k, BufferCondition::Bsize(gabion_rules::integer::IntegerMatch::Equal(n))
+        matches!(k, BufferCondition::Bsize(gabion_rules::compiled::IntegerMatch::Equal(n))
             if *n == bytes.len() as u64)
     });
     let at_start = c.starts_with() || (p.min_start == 0 && p.max_end as usize == bytes.len());
@@ -710,7 +708,7 @@ impl Detector {
     /// A rule on both sides of a transaction is looked at without a pattern in the direction that
     /// does not hold its fast pattern.
     fn place_other_side(&mut self, s: &Signature, at: u32, fast: Option<u16>) {
-        let is_fast = |e: &gabion_rules::signature::Engine| match (e.run, fast) {
+        let is_fast = |e: &gabion_rules::compiled::Engine| match (e.run, fast) {
             (EngineRun::Buffer(b), Some(f)) => b == f,
             _ => false,
         };

@@ -8,11 +8,10 @@
 //! Suricata 8.0.x (`detect-engine-content-inspection`, as its rule documentation describes it and
 //! as observed).
 
-use super::literal;
-use super::number;
 use super::resources::Resources;
+use super::{literal, number};
 use crate::limits::{CONTENT_STEPS_MAX, DATA_AT_MAX, reached};
-use gabion_rules::content::*;
+use gabion_rules::compiled::*;
 use gabion_rules::{Ruleset, Signature};
 
 /// Outcome of one keyword.
@@ -539,7 +538,7 @@ impl Run<'_, '_, '_> {
 }
 
 /// A size test that a growing buffer can decide before its end.
-fn grows_past(m: gabion_rules::integer::IntegerMatch) -> bool {
-    use gabion_rules::integer::IntegerMatch::*;
+fn grows_past(m: gabion_rules::compiled::IntegerMatch) -> bool {
+    use gabion_rules::compiled::IntegerMatch::*;
     matches!(m, Greater(_) | GreaterOrEqual(_))
 }

@@ -13,7 +13,7 @@ use super::tx::{self, TxNotes};
 use gabion_proto::Transaction;
 use gabion_record::applayer::ProtoId;
 use gabion_record::{Direction, DropReason};
-use gabion_rules::signature::{ActionScope, BufferRef, FirewallPart, RuleHook};
+use gabion_rules::compiled::{ActionScope, BufferRef, FirewallPart, RuleHook};
 use gabion_rules::{Action, Signature};
 use smallvec::SmallVec;
 

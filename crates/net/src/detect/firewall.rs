@@ -9,7 +9,7 @@
 use crate::error::{ConfigError, scope_name};
 use gabion_record::applayer::{Catalog, ProtoId, ProtoTable};
 use gabion_record::{Direction, Tree};
-use gabion_rules::signature::{ActionScope, FirewallPart, RuleHook};
+use gabion_rules::compiled::{ActionScope, FirewallPart, RuleHook};
 use gabion_rules::{Action, Ruleset, Signature, SignatureFlags};
 
 /// What happens at the end of a table if no rule has decided.

@@ -8,8 +8,7 @@ use super::content::Piece;
 use super::run::Run;
 use crate::frames::{Frame, PIECE_BYTES, bytes_of, is_over};
 use gabion_record::Direction;
-use gabion_rules::signature::{BufferInspection, BufferRef};
-use gabion_rules::transform::ChainId;
+use gabion_rules::compiled::{BufferInspection, BufferRef, ChainId};
 
 /// Runs the rules on the frames of the packet's direction.
 pub(crate) fn inspect(run: &mut Run<'_>) {

@@ -9,9 +9,10 @@ use crate::script::Scripts;
 use foldhash::fast::FixedState;
 use gabion_matcher::regex::{CompileError, Flags, Found, Limits, Regex, RegexScratch};
 use gabion_record::applayer::Catalog;
-use gabion_rules::content::{BufferCondition, DatarepTest, DatasetTest, Pcre, PcreOptions};
-use gabion_rules::transform::Transform;
-use gabion_rules::{Ruleset, Text};
+use gabion_rules::Ruleset;
+use gabion_rules::compiled::{
+    BufferCondition, DatarepTest, DatasetTest, Pcre, PcreOptions, Text, Transform,
+};
 use hashbrown::HashMap;
 
 /// All regular expressions of a rule set, each distinct one compiled once.

@@ -7,10 +7,9 @@ use super::filter::Filtered;
 use super::firewall::Policy;
 use super::fitting::{Fitting, Question};
 use super::grams::Bitmaps;
-use super::packet;
 use super::profile::RuleCosts;
 use super::tx::TxNotes;
-use super::{Resources, frame, tx};
+use super::{Resources, frame, packet, tx};
 use crate::app::AppLayer;
 use crate::flow_state::NetFlow;
 use crate::frames::Frame;
@@ -23,12 +22,11 @@ use gabion_packet::{Decoded, Flags, Network};
 use gabion_proto::Parser;
 use gabion_record::budget::Budget;
 use gabion_record::{Direction, IpProto};
-use gabion_rules::content::{BufferCondition, CaptureTarget};
-use gabion_rules::packet::{PacketCondition, XbitsTrack};
-use gabion_rules::post::PostMatch;
-use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook, RuleNetwork};
-use gabion_rules::transform::ChainId;
-use gabion_rules::{Action, AddressId, PortId, Signature, SignatureFlags};
+use gabion_rules::compiled::{
+    AddressId, BufferCondition, BufferInspection, BufferRef, CaptureTarget, ChainId, PacketBuffer,
+    PacketCondition, PortId, PostMatch, RuleHook, RuleNetwork, XbitsTrack,
+};
+use gabion_rules::{Action, Signature, SignatureFlags};
 use std::sync::Arc;
 
 /// Number of the first of the lists of rules on addresses only, which follow those by class and direction.

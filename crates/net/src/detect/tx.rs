@@ -18,10 +18,9 @@ use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
 use gabion_rules::Signature;
-use gabion_rules::content::BufferCondition;
-use gabion_rules::file::FileCondition;
-use gabion_rules::signature::{BufferRef, Engine, EngineRun, TxTest};
-use gabion_rules::transform::ChainId;
+use gabion_rules::compiled::{
+    BufferCondition, BufferRef, ChainId, Engine, EngineRun, FileCondition, TxTest,
+};
 use smallvec::SmallVec;
 
 /// A rule with some of its conditions met, or one that is decided.
@@ -742,7 +741,7 @@ fn file_condition(
         }
         FileCondition::Magic { .. } => Outcome::No,
         FileCondition::Size(m) => {
-            use gabion_rules::integer::IntegerMatch::*;
+            use gabion_rules::compiled::IntegerMatch::*;
             match m {
                 _ if !open => yes(m.matches(f.size)),
                 Greater(_) | GreaterOrEqual(_) if m.matches(f.size) => Outcome::Yes,
@@ -755,7 +754,7 @@ fn file_condition(
             }
             let Some(l) = run.det.set.hash_lists.get(*list as usize) else { return Outcome::No };
             let d = f.digests();
-            use gabion_rules::file::HashKind;
+            use gabion_rules::compiled::HashKind;
             let found = match l.kind {
                 HashKind::Md5 => d.md5.is_some_and(|h| l.contains(&h)),
                 HashKind::Sha1 => d.sha1.is_some_and(|h| l.contains(&h)),

@@ -6,7 +6,7 @@ use super::sandbox::Failure;
 use super::scene::Scene;
 use super::voice::ScriptSetup;
 use crate::error::ScriptError;
-use gabion_rules::ScriptFacts;
+use gabion_rules::compiled::ScriptFacts;
 use mlua::{Function, Table, Value};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -34,7 +34,7 @@ use crate::datasets::Datasets;
 use allowance::Allowance;
 use call::with_scene;
 use gabion_rules::Ruleset;
-use gabion_rules::ScriptRef;
+use gabion_rules::compiled::ScriptRef;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, Value};
 use sandbox::Failure;

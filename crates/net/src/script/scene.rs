@@ -8,7 +8,7 @@ use gabion_proto::files::File;
 use gabion_proto::{Inspect, Parser, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::{Catalog, ProtoId};
-use gabion_rules::ScriptRef;
+use gabion_rules::compiled::ScriptRef;
 use gabion_rules::{Ruleset, Signature};
 
 /// The current flow: rules may change its variables, outputs only read them.

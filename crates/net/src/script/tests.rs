@@ -3,7 +3,7 @@
 use super::sandbox::{Failure, ScriptLimits};
 use super::voice::{ScriptSetup, Voice};
 use super::*;
-use gabion_rules::ScriptFacts;
+use gabion_rules::compiled::ScriptFacts;
 use std::sync::{Arc, Mutex};
 
 fn limits(allow_restricted: bool) -> ScriptLimits {

@@ -163,8 +163,7 @@ impl FalcoStyle {
             tags.into_iter().for_each(|tag| json.item(tag));
             json.close_array();
         }
-        let mut time = String::new();
-        write_date(alert.time_ns / 1_000_000_000, &mut time);
+        let mut time = iso_second((alert.time_ns / 1_000_000_000) as i64);
         let _ = write!(time, ".{:09}Z", alert.time_ns % 1_000_000_000);
         json.field("time", &time);
         json.close();

@@ -2,7 +2,7 @@
 //! more than others, rules that can never match here.
 
 mod explain;
-pub mod flowbits;
+mod flowbits;
 mod groups;
 mod json;
 mod text;
@@ -12,6 +12,7 @@ use crate::signature::{BufferRef, RuleType, Signature};
 use gabion_record::applayer::Catalog;
 
 pub use explain::explain_rule;
+pub use flowbits::{BitUse, Flowbits, NeverSet};
 pub use groups::{GroupOptions, rule_groups};
 pub use json::{patterns_json, rule_json};
 pub use text::{fast_pattern_report, rule_report};

@@ -24,15 +24,14 @@ use gabion_net::{Dealer, Engine, Verdicts, Worker, WorkerBudgets, WorkerGroup};
 use gabion_outputs::{EventCounts, LineBatch, Outputs, WorkerOutputs};
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
-use gabion_rules::post::{PostMatch, TagScope};
+use gabion_rules::compiled::{PostMatch, TagScope};
 use gabion_runtime::channel::Empty;
-use gabion_runtime::clock;
 use gabion_runtime::fanout::{Change, Fanout, Losses, Rounds, Spares, Stalls};
 #[cfg(not(test))]
 use gabion_runtime::limits::STALL_GRACE;
 use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{
-    Capacity, EventKind, Load, Metrics, Pulse, Receiver, Sender, channel, processors,
+    Capacity, EventKind, Load, Metrics, Pulse, Receiver, Sender, channel, clock, processors,
 };
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,9 +3,7 @@
 use super::{Library, member};
 use crate::script::call::{Answer, Call, Held, Member};
 use crate::script::inspect::Registered;
-use gabion_rules::ScriptFacts;
-use gabion_rules::packet::FlowintValue;
-use gabion_rules::post::FlowintCommand;
+use gabion_rules::compiled::{FlowintCommand, FlowintValue, ScriptFacts};
 use std::rc::Rc;
 
 pub(super) const LIBRARY: Library = Library {
