@@ -4,7 +4,8 @@ use crate::exit::Fault;
 use crate::operator_file;
 use gabion_record::Tree;
 use gabion_settings::limits::CONFIGURATION_BYTES_MAX;
-use gabion_settings::{Error, load_configuration, read_yaml_text};
+use gabion_settings::yaml::read_yaml_text;
+use gabion_settings::{Error, load_configuration};
 use std::path::Path;
 
 /// The file's configuration or the built-in one, changed by `name=value` settings.

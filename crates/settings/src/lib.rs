@@ -23,7 +23,7 @@
 //! # Ok::<(), gabion_settings::Error>(())
 //! ```
 //!
-//! * Configurations: [`load_configuration`], [`built_in_configuration`], [`read_yaml_file`] and its like
+//! * Configurations: [`load_configuration`], [`built_in_configuration`], [`yaml::read_yaml_file`] and its like
 //!   give a [`Tree`](gabion_record::Tree); [`check_configuration`], [`check_outputs`] and
 //!   [`unknown_keys_line`] find what is wrong with one.
 //! * Rules: [`load_rules`] reads all that a configuration names, [`compile_rules`] files that were read.
@@ -54,7 +54,7 @@ mod scripts;
 mod selection;
 mod threads;
 mod unknown_keys;
-mod yaml;
+pub mod yaml;
 
 pub use assemble::{Checksums, EngineMode, SimulatedFaults, build_engine};
 pub use checks::{check_configuration, check_outputs, check_rule_variables};
@@ -75,4 +75,3 @@ pub use scripts::{load_output_scripts, script_setup};
 pub use selection::{AppliedSelection, SelectionFiles};
 pub use threads::{WorkerPlan, plan_workers};
 pub use unknown_keys::unknown_keys_line;
-pub use yaml::{include_yaml_file, read_yaml_file, read_yaml_text};

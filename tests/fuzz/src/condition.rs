@@ -114,7 +114,7 @@ pub fn configuration(data: &[u8]) {
         let _ = gabion_settings::falco::apply_override(&mut config, line);
     }
     let _ = gabion_settings::falco::read_falco_settings(&config);
-    if let Ok(config) = gabion_settings::read_yaml_text("falco.yaml", &text) {
+    if let Ok(config) = gabion_settings::yaml::read_yaml_text("falco.yaml", &text) {
         let _ = gabion_settings::falco::read_falco_settings(&config);
     }
 }

@@ -18,7 +18,7 @@ pub fn yaml(data: &[u8]) {
         FOLDER.get_or_init(|| tempfile::tempdir().expect("a temporary folder can be created"));
     let file = folder.path().join("any.yaml");
     std::fs::write(&file, text.as_bytes()).expect("the temporary folder can be written");
-    let read = gabion_settings::read_yaml_file(&file, &mut |_| ());
+    let read = gabion_settings::yaml::read_yaml_file(&file, &mut |_| ());
     let Ok(tree) = read else { return };
     let _ = gabion_flow::FlowConfig::from_tree(&tree);
     let _ = gabion_flow::StreamConfig::from_tree(&tree, false);

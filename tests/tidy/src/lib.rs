@@ -15,6 +15,7 @@ pub mod manifests;
 pub mod modules;
 pub mod protocols;
 pub mod sources;
+pub mod surface;
 pub mod threads;
 pub mod tree;
 pub mod words;

@@ -3,7 +3,7 @@
 
 use gabion_tidy::{
     Fault, arrows, counts, documents, limits, listing, manifests, modules, protocols, sources,
-    threads, tree, words,
+    surface, threads, tree, words,
 };
 use std::process::Command;
 
@@ -132,6 +132,10 @@ fn counts_only_fall() {
     let mut now = counts::all(&files);
     let replaced = replaced_words(&files);
     now.insert("places with words that the glossary replaces".to_owned(), replaced.len());
+    now.extend(surface::crowded(&files));
+    for (name, surface) in surface::surfaces(&files) {
+        println!("{name} opens {} names, by module: {:?}", surface.root, surface.modules);
+    }
     for circle in counts::circles(&files) {
         println!("circle of {}: {}", circle.crate_name, circle.files.join(" "));
     }

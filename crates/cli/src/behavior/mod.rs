@@ -8,11 +8,10 @@ pub(crate) mod mute;
 pub(crate) mod show;
 
 use crate::command_line::ReadOptions;
-use crate::existing;
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::SealedFindings;
 use crate::standard_error::notices;
-use crate::{configuration, standard_output, terminal};
+use crate::{configuration, existing, standard_output, terminal};
 use gabion_behavior::Settings;
 use gabion_behavior::catalog::not_used;
 use gabion_flowlog::InputReport;
@@ -461,7 +460,7 @@ fn say_unused(tree: &Tree) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_settings::read_yaml_text;
+    use gabion_settings::yaml::read_yaml_text;
 
     /// Every key of Slips' own configuration is honoured or named with a reason.
     #[test]

@@ -8,8 +8,7 @@ mod show;
 
 use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
-use crate::operator_file;
-use crate::standard_output;
+use crate::{operator_file, standard_output};
 use gabion_capture::filter::Filter;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
@@ -18,11 +17,12 @@ use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::packets::{
     Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, Watch,
 };
+use gabion_settings::yaml::{include_yaml_file, read_yaml_file};
 use gabion_settings::{
     ConsoleLine, EngineLog, EngineMode, Messages, RuleRequest, WorkerPlan, build_engine,
     built_in_configuration, check_configuration, check_outputs, check_rule_variables,
-    include_yaml_file, load_output_scripts, load_rules, plan_workers, read_yaml_file, script_setup,
-    unknown_keys_line, write_rule_analysis, write_rule_groups,
+    load_output_scripts, load_rules, plan_workers, script_setup, unknown_keys_line,
+    write_rule_analysis, write_rule_groups,
 };
 use options::{Options, Show};
 use pid_file::PidFile;

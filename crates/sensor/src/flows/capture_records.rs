@@ -312,7 +312,8 @@ mod tests {
     use gabion_net::Engine;
     use gabion_outputs::{Destination, Output, Outputs, eve};
     use gabion_record::packed::take_record;
-    use gabion_settings::{EngineMode, RuleFile, read_yaml_text};
+    use gabion_settings::yaml::read_yaml_text;
+    use gabion_settings::{EngineMode, RuleFile};
     use std::path::{Path, PathBuf};
     use std::sync::{Arc, Mutex};
 
