@@ -151,8 +151,17 @@ struct signal_struct {
 	struct rlimit rlim[16];
 };
 
+struct ns_common {
+	u32 inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
 struct nsproxy {
 	struct pid_namespace *pid_ns_for_children;
+	struct net *net_ns;
 };
 
 struct kernfs_node {

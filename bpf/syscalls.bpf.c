@@ -109,6 +109,9 @@ struct {
 	MAPS(values, struct ring);
 } rings SEC(".maps");
 
+/* The event table for which the records are made; the loader compares it with its own. */
+const volatile u64 event_table SEC(".rodata.table") = EVENT_TABLE;
+
 /* What the values of a record share. */
 struct building {
 	struct scratch *s;
@@ -296,22 +299,23 @@ INLINE int send(struct control *c, struct recipe *r, struct scratch *s, struct e
 	u64 size;
 
 	n->received[class]++;
+	h->sequence = 0;
+	if (r->changes_state && e)
+		h->sequence = ++e->sequence; /* before it may be shed: a gap is how the reader notices that */
 	ring = map_lookup(&rings, &cpu);
 	if (!ring || ringbuf_query(ring, RING_AVAIL_DATA) > c->fill_max[class]) {
 		n->shed_ring[class]++;
+		n->shed_state += r->changes_state;
 		return 0;
 	}
 	h->ts_ns = ktime_boot_ns();
 	h->tid = task->pid;
-	h->sequence = 0;
 	h->type = r->type;
 	h->cpu = (u16)cpu;
 	h->values = r->values;
 	h->toctou = 0;
 	h->cause = 0;
 	h->flags = s->is_ia32 ? FLAG_IA32 : 0;
-	if (r->changes_state && e)
-		h->sequence = ++e->sequence;
 	s->base_depth = NO_BASE;
 	s->file = 0;
 	s->used = sizeof(struct head) + 2 * (r->values & 63);
@@ -319,10 +323,12 @@ INLINE int send(struct control *c, struct recipe *r, struct scratch *s, struct e
 	size = s->used;
 	if (size > OUT_MASK) {
 		n->shed_size[class]++;
+		n->shed_state += r->changes_state;
 		return 0;
 	}
 	if (ringbuf_output(ring, s->out, size, RING_NO_WAKEUP)) {
 		n->shed_ring[class]++;
+		n->shed_state += r->changes_state;
 		return 0;
 	}
 	n->passed[class]++;
@@ -342,6 +348,28 @@ INLINE int is_own(struct control *c, struct scratch *s, struct counters *n)
 		return 0;
 	n->own++;
 	return 1;
+}
+
+/*
+ * The call that a program of 32 bits makes by socketcall: its number of 64 bits, with its arguments in place of those of
+ * socketcall. CALLS if there is no such call.
+ */
+static u32 unpack_socketcall(struct scratch *s)
+{
+	static const u16 numbers[] = { CALLS, 41, 49, 42, 50, 43, 51, 52, 53, 44, 45,
+				       44, 45, 48, 54, 55, 46, 47, 288, 299, 307 };
+	static const u8 counts[] = { 0, 3, 3, 3, 2, 3, 3, 3, 4, 4, 4, 6, 6, 2, 5, 5, 3, 3, 4, 5, 4 };
+	u32 call = (u32)s->args[0], words[6] = {}, bytes;
+
+	if (call >= sizeof(counts))
+		return CALLS;
+	bytes = 4 * counts[call];
+	opaque(bytes);
+	if (bytes > sizeof(words) || probe_read_user(words, bytes, (void *)s->args[1]))
+		return CALLS;
+	for (u32 i = 0; i < 6; i++)
+		s->args[i] = words[i];
+	return numbers[call];
 }
 
 SEC("tp_btf/sys_exit")
@@ -371,17 +399,23 @@ int sys_exit(u64 *ctx)
 	if (unlikely(task->thread_info.status & TS_COMPAT)) {
 		if (!(wanted & 2))
 			return 0;
-		number = c->ia32[number & (CALLS - 1)];
-		if (number >= CALLS) {
-			n->unmapped_ia32++;
-			return 0;
-		}
 		s->args[0] = (u32)regs->bx;
 		s->args[1] = (u32)regs->cx;
 		s->args[2] = (u32)regs->dx;
 		s->args[3] = (u32)regs->si;
 		s->args[4] = (u32)regs->di;
 		s->args[5] = (u32)regs->bp;
+		if (number == SOCKETCALL) {
+			number = unpack_socketcall(s);
+			if (number < CALLS && !(c->interest[number & (CALLS - 1)] & 1))
+				return 0;
+		} else {
+			number = c->ia32[number & (CALLS - 1)];
+		}
+		if (number >= CALLS) {
+			n->unmapped_ia32++;
+			return 0;
+		}
 		s->is_ia32 = 1;
 		s->result = (s32)ctx[1];
 	} else {

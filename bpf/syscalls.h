@@ -4,6 +4,7 @@
 #define GABION_SYSCALLS_H
 
 #define CALLS 512 /* numbers of system calls, rounded up to a power of two */
+#define SOCKETCALL 102 /* by the table of 32 bits: one call for all of sockets */
 #define OPS_MAX 40 /* execve has 31 parameters */
 #define CPUS_MAX 1024
 #define CLASSES 8
@@ -17,7 +18,7 @@
 struct head {
 	u64 ts_ns; /* since boot */
 	u32 tid;
-	u32 sequence; /* of the records of this thread that change state, or 0 */
+	u32 sequence; /* of the calls of this thread that change state, shed ones too, or 0 */
 	u16 type; /* of the event table */
 	u16 cpu;
 	u8 values; /* the parameters of the type, then values that have no place in it */
@@ -83,6 +84,7 @@ struct counters {
 	u64 bytes;
 	u64 storage_failed; /* enter halves for which there was no memory */
 	u64 unmapped_ia32; /* calls of 32 bits without a number of 64 bits */
+	u64 shed_state; /* shed records that change state */
 };
 
 /* Kinds of values. `a` and `b` are numbers of arguments, sizes or constants, as the comment says. */
@@ -167,6 +169,7 @@ enum kind {
 	K_USER_FD, /* a descriptor of 4 bytes at argument a plus b, in 8 bytes */
 	K_USER_16, /* 2 bytes at argument a plus b */
 	K_OPTION_VALUE_AT, /* as K_OPTION_VALUE, where b points to the length */
+	K_NETNS, /* the inode of the network namespace */
 	K_KINDS,
 };
 

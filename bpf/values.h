@@ -454,6 +454,14 @@ INLINE u32 put_plain(struct building *b, u8 *to, struct op *op)
 		probe_read_user(&bytes, 4, (void *)other);
 		return put_bytes(b, to, argument, bytes);
 	}
+	case K_NETNS: {
+		struct nsproxy *proxy = current_task()->nsproxy;
+		struct net *net = proxy ? proxy->net_ns : NULL;
+
+		if (!net)
+			return 0;
+		PUT(u32, READ(net, ns.inum));
+	}
 	case K_EXIT_STATUS:
 		PUT(s64, s->result);
 	case K_EXIT_RETURN:

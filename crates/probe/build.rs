@@ -21,13 +21,14 @@ fn main() {
     sources.retain(|path| path.to_string_lossy().ends_with(".bpf.c"));
     sources.sort();
 
+    let table = table_hash(&folder.join("../crates/scap/src/table"));
     let mut list = String::from("static COMPILED: &[(&str, &[u8])] = &[\n");
     if is_here {
         for source in &sources {
             let stem =
                 source.file_name().unwrap_or_default().to_string_lossy().replace(".bpf.c", "");
             let object = out.join(format!("{stem}.o"));
-            compile(&clang, source, &object);
+            compile(&clang, source, &object, table);
             list += &format!("    ({stem:?}, aya::include_bytes_aligned!({object:?})),\n");
         }
     } else {
@@ -39,6 +40,22 @@ fn main() {
     fs::write(out.join("kinds.rs"), kinds(&folder.join("syscalls.h")))
         .expect("OUT_DIR is writable");
     fs::write(out.join("objects.rs"), list).expect("OUT_DIR is writable");
+}
+
+#[expect(unreachable_pub, reason = "the file is a module of another crate, which exports it")]
+#[path = "../record/src/fnv.rs"]
+mod fnv;
+
+/// The hash of the event table, as `gabion_scap::table::hash` computes it: it goes into the programs, whose loader
+/// refuses those of another table.
+fn table_hash(folder: &Path) -> u64 {
+    let names = ["events", "flags", "calls", "ia32", "conversion"];
+    names.iter().fold(fnv::BASIS, |hash, name| {
+        let path = folder.join(format!("{name}.tsv"));
+        println!("cargo::rerun-if-changed={}", path.display());
+        let table = fs::read(&path).expect("the event table is there");
+        fnv::add_all(hash, &table)
+    })
 }
 
 /// The names of `enum kind` in the header, in their order, so that recipes name what the programs implement.
@@ -58,9 +75,10 @@ fn kinds(header: &Path) -> String {
 }
 
 /// Compiles one program, and takes the debugger's sections away, which only make the binary larger.
-fn compile(clang: &str, source: &Path, object: &Path) {
+fn compile(clang: &str, source: &Path, object: &Path, table: u64) {
     let status = Command::new(clang)
         .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror"])
+        .arg(format!("-DEVENT_TABLE={table}ULL"))
         .args(["-Wno-unused-parameter", "-Wno-unused-variable", "-Wno-unused-function", "-c"])
         .arg(source)
         .arg("-o")

@@ -39,8 +39,17 @@ fn old_capture() -> Vec<u8> {
         let bytes = values.concat();
         let values = Values::new(table::event_type(kind).unwrap(), &lengths, &bytes);
         let ts_ns = 1_700_000_000_000_000_000 + n as u64;
-        let event =
-            Event { number: 0, raw_number: 0, ts_ns, tid, cpu: 1, flags: 0, values, enter: None };
+        let event = Event {
+            number: 0,
+            raw_number: 0,
+            ts_ns,
+            tid,
+            cpu: 1,
+            flags: 0,
+            values,
+            enter: None,
+            live: Default::default(),
+        };
         writer.event(&event).unwrap();
     }
     writer.finish().unwrap()

@@ -17,6 +17,15 @@ pub const RING_BYTES_MIN: usize = 1 << 17;
 /// others from being seen.
 pub const BATCH_BYTES: usize = 1 << 20;
 
+/// Bytes of one ring's records that wait for older ones of other rings; more stay in the ring, where the kernel sheds and
+/// counts what no longer fits. Usually they wait for milliseconds.
+pub const HELD_BYTES_PER_RING: usize = 4 * BATCH_BYTES;
+
+/// Nanoseconds before the moment of reading from which rings may still have records: a program in the kernel that the
+/// scheduler interrupted between taking the time and writing its record is rarely away for longer. Later records are
+/// passed on out of order and counted.
+pub const ORDER_SLACK_NS: u64 = 2_000_000;
+
 /// Prefixes of the throttle's allow-list: more would be a routing table, and each costs two look-ups in a tree.
 pub const ALLOWED_ADDRESSES_MAX: usize = 4096;
 

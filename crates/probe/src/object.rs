@@ -31,6 +31,22 @@ pub fn is_built() -> bool {
     !COMPILED.is_empty()
 }
 
+/// The section in which an object has the hash of the event table that its records are for.
+const TABLE_SECTION: &str = ".rodata.table";
+
+/// Refuses an object whose records are those of another event table: their parameters would be taken for others.
+/// Objects without such a section make no records of events.
+fn check_table(name: &str, bytes: &[u8], own: u64) -> Result<(), Error> {
+    let parsed = aya_obj::Object::parse(bytes);
+    let parsed = parsed.map_err(|e| Error::Unknown(format!("{name}: {e}")))?;
+    let Some(table) = parsed.maps.get(TABLE_SECTION) else { return Ok(()) };
+    let found = table.data().first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    match found {
+        Some(found) if found == own => Ok(()),
+        found => Err(Error::OtherTable { name: name.to_owned(), found: found.unwrap_or(0), own }),
+    }
+}
+
 /// The type information of the running kernel, which is read once.
 ///
 /// # Errors
@@ -57,6 +73,7 @@ impl Object {
         configure: impl FnOnce(&mut EbpfLoader<'a>),
     ) -> Result<Self, Error> {
         let bytes = compiled(name)?;
+        check_table(name, bytes, gabion_scap::table::hash())?;
         let btf = kernel_btf()?;
         let mut loader = EbpfLoader::new();
         loader.btf(Some(btf)).allow_unsupported_maps();
@@ -153,5 +170,24 @@ enum Inner {
 impl From<OwnedFd> for Link {
     fn from(fd: OwnedFd) -> Self {
         Self { _link: Inner::Own(fd) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_for_another_event_table_is_refused() {
+        if !is_built() {
+            eprintln!("skipped: an_object_for_another_event_table_is_refused: no clang");
+            return;
+        }
+        let own = gabion_scap::table::hash();
+        let bytes = compiled("syscalls").unwrap();
+        check_table("syscalls", bytes, own).unwrap();
+        let error = check_table("syscalls", bytes, own ^ 1).unwrap_err().to_string();
+        assert!(error.starts_with("syscalls: made for the event table "), "{error}");
+        check_table("throttle", compiled("throttle").unwrap(), own ^ 1).unwrap();
     }
 }

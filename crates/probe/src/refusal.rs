@@ -22,6 +22,18 @@ pub enum Error {
     /// No object or program of this name; a mistake in this project.
     #[error("{0}: no BPF object, program or map of this name")]
     Unknown(String),
+    /// The programs record events of another event table than this program reads.
+    #[error(
+        "{name}: made for the event table {found:016x}, this program reads {own:016x}: build both from the same source"
+    )]
+    OtherTable {
+        /// The object.
+        name: String,
+        /// The hash of its table.
+        found: u64,
+        /// The hash of the own table.
+        own: u64,
+    },
     /// The kernel has no type information.
     #[error("/sys/kernel/btf/vmlinux: {0}: a kernel with CONFIG_DEBUG_INFO_BTF is needed")]
     NoBtf(String),
@@ -43,7 +55,7 @@ impl Error {
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Refused { errno, .. } => *errno,
-            Self::NotBuilt | Self::Unknown(_) | Self::NoBtf(_) => None,
+            Self::NotBuilt | Self::Unknown(_) | Self::NoBtf(_) | Self::OtherTable { .. } => None,
         }
     }
 }

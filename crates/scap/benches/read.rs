@@ -56,6 +56,7 @@ fn made() -> Vec<u8> {
             flags: 0,
             values,
             enter: None,
+            live: gabion_scap::LiveValues::default(),
         };
         writer.event(&event).unwrap();
     }

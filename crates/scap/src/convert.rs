@@ -54,7 +54,7 @@ pub fn convert<W: Write>(
                 let Some(event) = merger.merge(event) else { continue };
                 done.events += 1;
                 let values = resolve(&event, &mut made, &mut done);
-                writer.event(&Event { values, ..event })
+                writer.event(&Event { values, enter: None, ..event })
             }
             item => {
                 if matches!(item, Item::Section { .. }) {

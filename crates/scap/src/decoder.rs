@@ -14,6 +14,7 @@ use crate::fields::{Fault, Fields};
 use crate::host::{FdEntry, InterfaceEntry, Machine, ProcessEntry, UserEntry};
 use crate::limits;
 use crate::lists::{self, ListKind};
+use crate::live::{LiveValues, split_flags};
 use crate::notes::{Note, Notes, UnknownTypes};
 use crate::raw_event::{self, NoEvent, RawEvent};
 
@@ -249,15 +250,17 @@ impl Decoder {
             part(raw.lengths_at, raw.values_at),
             part(raw.values_at, raw.end),
         );
+        let (flags, toctou) = split_flags(raw.flags);
         Event {
             number: self.events,
             raw_number: self.events,
             ts_ns: raw.ts_ns,
             tid: raw.tid,
             cpu: raw.cpu,
-            flags: raw.flags,
+            flags,
             values,
             enter: None,
+            live: LiveValues { toctou, ..LiveValues::default() },
         }
     }
 
@@ -583,8 +586,17 @@ mod tests {
         let values = Values::new(kind, &[8, 0, 8, 0], &[1; 16]);
         let (number, raw_number, cpu) = (0, 0, 0);
         for ts_ns in 0..100_000 {
-            let event =
-                Event { number, raw_number, ts_ns, tid: 7, cpu, flags: 0, values, enter: None };
+            let event = Event {
+                number,
+                raw_number,
+                ts_ns,
+                tid: 7,
+                cpu,
+                flags: 0,
+                values,
+                enter: None,
+                live: LiveValues::default(),
+            };
             writer.event(&event).unwrap();
         }
         let file = writer.finish().unwrap();

@@ -1,6 +1,7 @@
 //! An event as it is in its file or buffer, without a copy: head, type and parameters as bytes.
 
 use crate::limits;
+use crate::live::LiveValues;
 use crate::parameter::Param;
 use crate::table::{EventType, types};
 
@@ -28,6 +29,8 @@ pub struct Event<'a> {
     /// What the enter event of the same call said, where Falco's engine would see the enter event of its own: the
     /// calls open, creat, openat, openat2, connect, execve, execveat.
     pub enter: Option<Values<'a>>,
+    /// What a live source knew of the call besides.
+    pub live: LiveValues<'a>,
 }
 
 impl<'a> Event<'a> {

@@ -8,7 +8,7 @@
 //!   (schema 4.5.1 of Falco's libs); [`Param`], a parameter as a value.
 //!
 //! ```
-//! use gabion_scap::{Event, Item, Merger, Param, Reader, Values, Writer, table, types};
+//! use gabion_scap::{Event, Item, LiveValues, Merger, Param, Reader, Values, Writer, table, types};
 //!
 //! // A file with one event: thread 7 closed descriptor 3.
 //! let mut writer = Writer::new(Vec::new());
@@ -16,7 +16,7 @@
 //! let kind = table::event_type(types::CLOSE_X).unwrap();
 //! let parameters = [0_i64.to_le_bytes(), 3_i64.to_le_bytes()].concat();
 //! let values = Values::new(kind, &[8, 0, 8, 0], &parameters);
-//! let event = Event { number: 0, raw_number: 0, ts_ns: 5, tid: 7, cpu: 0, flags: 0, values, enter: None };
+//! let event = Event { number: 0, raw_number: 0, ts_ns: 5, tid: 7, cpu: 0, flags: 0, values, enter: None, live: LiveValues::default() };
 //! writer.event(&event)?;
 //! let file = writer.finish()?;
 //!
@@ -47,6 +47,7 @@ mod fuzz;
 pub mod host;
 pub mod limits;
 mod lists;
+mod live;
 mod made;
 mod merger;
 mod notes;
@@ -63,6 +64,7 @@ pub use convert::{ConvertError, Converted, convert};
 pub use decoder::{Counts, Decoder, Item};
 pub use error::Error;
 pub use event::{Event, Raws, Values, is_enter_of_falco};
+pub use live::{Cause, LiveValues, Numbers, Toctou, is_checked};
 pub use merger::{MergeCounts, Merger};
 pub use notes::{Note, Notes, UnknownTypes};
 pub use parameter::{Address, Fds, Param, Tuple};

@@ -68,6 +68,10 @@ limits! { "scap";
     pub const CONVERSIONS_MAX: usize = 50,
         Counts("the event, as `no_conversion`");
 
+    /// Bytes of the path of a file that the kernel opened: the kernel's limit of a path (`PATH_MAX`).
+    pub const OPENED_PATH_MAX: usize = 4096,
+        Loses("the rest of the path");
+
     /// Longest event that a conversion makes, bytes with its head: Falco's converter has a buffer of 64 KiB, and a block
     /// holds no more.
     pub const CONVERTED_LEN_MAX: usize = 65_535 - 6,

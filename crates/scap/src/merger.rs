@@ -11,6 +11,7 @@ use gabion_record::ledger::{Ledger, ShedReason};
 
 use crate::event::{Event, Values, is_enter_of_falco};
 use crate::limits;
+use crate::live::{LiveValues, NOTE_ID, opens_by_name};
 use crate::made::Made;
 use crate::table::{Action, Conversion, EventType, Sources, TypeFlags, event_type, types};
 use crate::waiting::Waiting;
@@ -22,8 +23,11 @@ pub struct Merger {
     stored: Waiting,
     /// Enter events that Falco's engine sees.
     seen: Waiting,
+    /// Paths of the kernel's files that a live source noted before their calls.
+    noted: Waiting,
     made: [Made; 2],
     enter: Made,
+    opened: Vec<u8>,
     number: u64,
     counts: MergeCounts,
 }
@@ -57,6 +61,16 @@ enum Place {
     Made(usize),
 }
 
+/// An event that passes.
+struct Passed {
+    /// Where its values are.
+    place: Place,
+    /// The enter event of its call stands next to them.
+    has_enter: bool,
+    /// The path of the kernel's file stands next to them.
+    has_note: bool,
+}
+
 impl Default for Merger {
     fn default() -> Self {
         Merger::new()
@@ -70,8 +84,10 @@ impl Merger {
         Merger {
             stored: Waiting::new(),
             seen: Waiting::new(),
+            noted: Waiting::new(),
             made: Default::default(),
             enter: Made::default(),
+            opened: Vec::new(),
             number: 0,
             counts: MergeCounts::default(),
         }
@@ -93,17 +109,19 @@ impl Merger {
             if kind.flags.0 & HANDLED == 0 { Some(Place::Event) } else { self.convert(&event) };
         let passed = place.and_then(|place| self.pass(event, place));
         // What waits is stated after each event, so that the ledger balances at any time.
-        let waiting = self.stored.counted() + self.seen.counted();
+        let waiting = self.stored.counted() + self.seen.counted() + self.noted.counted();
         self.counts.ledger.set_in_flight(waiting, 0);
-        let (place, has_enter) = passed?;
-        let enter = if has_enter { self.enter.values() } else { None };
-        let values = values(&event, &self.made, place)?;
-        Some(Event { number: self.number, values, enter, ..event })
+        let passed = passed?;
+        let enter = if passed.has_enter { self.enter.values() } else { event.enter };
+        let opened = if passed.has_note { self.opened.as_slice() } else { event.live.opened };
+        let values = values(&event, &self.made, passed.place)?;
+        let live = LiveValues { opened, ..event.live };
+        Some(Event { number: self.number, values, enter, live, ..event })
     }
 
     /// Ends a section or the input: what still waits is shed, since its call had not returned.
     pub fn finish(&mut self) {
-        let left = self.stored.clear() + self.seen.clear();
+        let left = self.stored.clear() + self.seen.clear() + self.noted.clear();
         self.counts.ledger.shed(ShedReason::NoExit, left, 0);
         self.counts.ledger.set_in_flight(0, 0);
     }
@@ -195,10 +213,10 @@ impl Merger {
         Some(next)
     }
 
-    /// Passes an event on, unless it is one of the enter events that only Falco's engine sees. Returns where its
-    /// values are, and whether the enter event of its call stands next to them.
+    /// Passes an event on, unless it is one of the enter events that only Falco's engine sees, or a note of a live
+    /// source about the next call.
     #[inline]
-    fn pass(&mut self, event: Event<'_>, place: Place) -> Option<(Place, bool)> {
+    fn pass(&mut self, event: Event<'_>, place: Place) -> Option<Passed> {
         self.number += 1;
         let values = values(&event, &self.made, place)?;
         let kind = values.kind();
@@ -208,14 +226,22 @@ impl Merger {
             self.counts.ledger.shed(ShedReason::LimitReached, evicted, 0);
             return None;
         }
+        if kind.number == types::NOTIFICATION_E && values.raw(0) == Some(NOTE_ID) {
+            let (replaced, evicted) = self.noted.put(event.tid, &values, true);
+            self.counts.ledger.shed(ShedReason::NoExit, replaced, 0);
+            self.counts.ledger.shed(ShedReason::LimitReached, evicted, 0);
+            return None;
+        }
         self.counts.ledger.pass(1, 0);
         if !kind.is_exit() {
             if kind.number == types::PROCEXIT_1_E {
                 // No call of the thread returns any more.
-                let left = self.stored.remove(event.tid) + self.seen.remove(event.tid);
+                let left = self.stored.remove(event.tid)
+                    + self.seen.remove(event.tid)
+                    + self.noted.remove(event.tid);
                 self.counts.ledger.shed(ShedReason::NoExit, left, 0);
             }
-            return Some((place, false));
+            return Some(Passed { place, has_enter: false, has_note: false });
         }
         let stored = self.stored.kind(event.tid);
         if stored.is_some_and(|enter| enter.number.checked_add(1) == Some(kind.number)) {
@@ -225,7 +251,28 @@ impl Merger {
         }
         let has_enter =
             self.seen.kind(event.tid).is_some_and(|enter| self.attach(&event, enter, kind));
-        Some((place, has_enter))
+        let has_note = self.noted.kind(event.tid).is_some() && self.attach_note(&event, kind);
+        Some(Passed { place, has_enter, has_note })
+    }
+
+    /// Puts the path of the kernel's file that was noted for a thread next to this exit event, if it opens a file.
+    fn attach_note(&mut self, event: &Event<'_>, exit: &EventType) -> bool {
+        let is_open = opens_by_name(exit.number);
+        if is_open {
+            let noted = self.noted.get(event.tid);
+            let path = noted.as_ref().and_then(|values| values.raw(1)).unwrap_or_default();
+            let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+            let is_whole = limits::reached::OPENED_PATH_MAX.holds(path.len());
+            let end = if is_whole { path.len() } else { limits::OPENED_PATH_MAX };
+            self.opened.clear();
+            self.opened.extend_from_slice(path.get(..end).unwrap_or_default());
+            let left = self.noted.remove(event.tid);
+            self.merged(left);
+        } else if exit.sources.has(Sources::SYSCALL) {
+            let left = self.noted.remove(event.tid);
+            self.counts.ledger.shed(ShedReason::WrongEnter, left, 0);
+        }
+        is_open
     }
 
     /// Puts the enter event of a thread next to this exit event, if both are of the same call.
@@ -322,6 +369,7 @@ mod tests {
             flags: 0,
             values: made.values().unwrap(),
             enter: None,
+            live: LiveValues::default(),
         };
         let raws = |values: Values<'_>| values.iter().map(<[u8]>::to_vec).collect::<Vec<_>>();
         let out = merger.merge(event).map(|e| (e.kind().number, raws(e.values), e.enter.map(raws)));
@@ -427,6 +475,7 @@ mod tests {
                         flags: 0,
                         values,
                         enter: None,
+                        live: LiveValues::default(),
                     };
                     passed += u64::from(merger.merge(event).is_some());
                 }
@@ -461,6 +510,7 @@ mod tests {
                 flags: 0,
                 values,
                 enter: None,
+                live: LiveValues::default(),
             };
             numbers.push(merger.merge(event).map(|e| (e.number, e.raw_number)));
         }

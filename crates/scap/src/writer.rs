@@ -7,12 +7,13 @@ use std::io::{self, Write};
 
 use crate::block;
 use crate::decoder::Item;
-use crate::event::Event;
+use crate::event::{Event, Values};
 use crate::host::{
     FdEntry, FdTarget, InterfaceAddress, InterfaceEntry, Machine, ProcessEntry, UserEntry,
 };
 use crate::limits;
-use crate::table::{EventType, TypeFlags};
+use crate::live;
+use crate::table::{EventType, TypeFlags, event_type, types};
 
 /// The minor version that is written.
 const MINOR: u16 = 2;
@@ -34,13 +35,15 @@ pub struct Writer<W> {
     list: Option<(u32, i64)>,
     body: Vec<u8>,
     block: Vec<u8>,
+    /// The parameters of a note.
+    note: Vec<u8>,
     blocks: u64,
 }
 
 impl<W: Write> Writer<W> {
     /// Writes to `to`, which should have a buffer.
     pub const fn new(to: W) -> Writer<W> {
-        Writer { to, list: None, body: Vec::new(), block: Vec::new(), blocks: 0 }
+        Writer { to, list: None, body: Vec::new(), block: Vec::new(), note: Vec::new(), blocks: 0 }
     }
 
     /// Blocks written so far.
@@ -243,18 +246,47 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes an event. Its enter event, if it has one, has no place in a file: see [`Merger`](crate::Merger).
+    /// Writes an event: before it the path of the kernel's file and the enter event of the call, where the event has
+    /// them; a [`Merger`](crate::Merger) puts them back.
     ///
     /// # Errors
     /// The destination refuses.
     pub fn event(&mut self, event: &Event<'_>) -> io::Result<()> {
         self.end_list()?;
-        let kind: &EventType = event.kind();
-        let (lengths, bytes) = (event.values.lengths(), event.values.bytes());
-        let params: usize = event.values.iter().map(<[u8]>::len).sum();
+        if let Some(path) = live::path_to_write(event)
+            && let Some(kind) = event_type(types::NOTIFICATION_E)
+        {
+            let is_whole = limits::reached::OPENED_PATH_MAX.holds(path.len());
+            let end = if is_whole { path.len() } else { limits::OPENED_PATH_MAX };
+            let path = path.get(..end).unwrap_or(path);
+            let mut lengths = [0; 4];
+            let (id_length, path_length) = lengths.split_at_mut(2);
+            id_length.copy_from_slice(&(live::NOTE_ID.len() as u16).to_le_bytes());
+            path_length.copy_from_slice(&(path.len() as u16 + 1).to_le_bytes());
+            let mut bytes = std::mem::take(&mut self.note);
+            bytes.clear();
+            put(&mut bytes, live::NOTE_ID);
+            put(&mut bytes, path);
+            put(&mut bytes, &[0]);
+            let values = Values::new(kind, &lengths, &bytes);
+            let written = self.event_block(event, values, 0);
+            self.note = bytes;
+            written?;
+        }
+        if let Some(enter) = event.enter {
+            self.event_block(event, enter, 0)?;
+        }
+        self.event_block(event, event.values, live::join_flags(event))
+    }
+
+    /// Writes the block of one event with these values and the head of `event`.
+    fn event_block(&mut self, event: &Event<'_>, values: Values<'_>, flags: u32) -> io::Result<()> {
+        let kind: &EventType = values.kind();
+        let (lengths, bytes) = (values.lengths(), values.bytes());
+        let params: usize = values.iter().map(<[u8]>::len).sum();
         let bytes = bytes.get(..params).unwrap_or(bytes);
         let is_large = kind.flags.has(TypeFlags::LARGE_PAYLOAD);
-        let number = match (is_large, event.flags != 0) {
+        let number = match (is_large, flags != 0) {
             (false, false) => EVENT,
             (false, true) => EVENT_FLAGS,
             (true, false) => LARGE_EVENT,
@@ -269,14 +301,14 @@ impl<W: Write> Writer<W> {
             at += part.len();
         };
         add(&event.cpu.to_le_bytes());
-        if event.flags != 0 {
-            add(&event.flags.to_le_bytes());
+        if flags != 0 {
+            add(&flags.to_le_bytes());
         }
         add(&event.ts_ns.to_le_bytes());
         add(&event.tid.to_le_bytes());
         add(&((HEAD_LEN + lengths.len() + bytes.len()) as u32).to_le_bytes());
         add(&kind.number.to_le_bytes());
-        add(&(event.values.len() as u32).to_le_bytes());
+        add(&(values.len() as u32).to_le_bytes());
         let head = head.get(..at).unwrap_or_default();
         self.block(number, &[head, lengths, bytes])
     }

@@ -175,6 +175,7 @@ fn a_made_file_is_the_same_in_any_split() {
         flags: 2,
         values,
         enter: None,
+        live: gabion_scap::LiveValues::default(),
     };
     writer.event(&event).unwrap();
     let bytes = writer.finish().unwrap();

@@ -11,7 +11,7 @@
 //! use gabion_record::fields::{Argument, Fields, Missing, Scratch, Value, ids};
 //! use gabion_scap::host::ProcessEntry;
 //! use gabion_scap::table::event_type;
-//! use gabion_scap::{Event, Values, types};
+//! use gabion_scap::{Event, LiveValues, Values, types};
 //! use gabion_syscall::{Options, State};
 //!
 //! let mut state = State::new(Options::default(), Budget::standalone("threads", 1 << 20));
@@ -23,7 +23,7 @@
 //! let lengths: Vec<u8> = parameters.iter().flat_map(|p| (p.len() as u16).to_le_bytes()).collect();
 //! let bytes = parameters.concat();
 //! let values = Values::new(event_type(types::OPEN_X).unwrap(), &lengths, &bytes);
-//! let event = Event { number: 1, raw_number: 1, ts_ns: 5, tid: 7, cpu: 0, flags: 0, values, enter: None };
+//! let event = Event { number: 1, raw_number: 1, ts_ns: 5, tid: 7, cpu: 0, flags: 0, values, enter: None, live: LiveValues::default() };
 //! state.apply(&event);
 //!
 //! let (view, mut scratch) = (state.view(&event), Scratch::new());
@@ -53,6 +53,8 @@ pub mod thread;
 
 pub use accounts::{Accounts, Interfaces, User};
 pub use fields::View;
-pub use loss::{LossCounts, Numbers};
-pub use state::{Options, State, changes_state};
+pub use gabion_scap::Numbers;
+pub use gabion_scap::table::changes_state;
+pub use loss::LossCounts;
+pub use state::{Options, State};
 pub use table::{Slot, TableCounts, Threads};

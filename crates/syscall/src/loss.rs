@@ -6,14 +6,7 @@
 //! that is found later, by its next event, becomes doubtful with its whole process until an `execve` or a list describes
 //! it again. Files have no numbers and lose nothing.
 
-/// The numbers of an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Numbers {
-    /// Events that change state, of the whole source, up to this one and with it.
-    pub of_source: u64,
-    /// Events that change state, of this thread since it exists, up to this one and with it.
-    pub of_thread: u64,
-}
+use gabion_scap::Numbers;
 
 /// Counts of events that change state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +24,12 @@ impl LossCounts {
     pub(crate) fn receive(&mut self, numbers: Numbers, changes_state: bool) {
         self.received = self.received.saturating_add(u64::from(changes_state));
         self.lost = self.lost.max(numbers.of_source.saturating_sub(self.received));
+    }
+
+    /// Counts lost events whose thread is known now; no more than are open.
+    pub(crate) fn attribute(&mut self, events: u64) {
+        let open = self.lost.saturating_sub(self.attributed);
+        self.attributed = self.attributed.saturating_add(events.min(open));
     }
 
     /// Whether anything was lost.
@@ -59,7 +58,8 @@ mod tests {
         assert!(!counts.is_any() && !counts.is_open());
         counts.receive(numbers(4), true);
         assert_eq!((counts.lost, counts.is_open()), (2, true));
-        counts.attributed += 2;
+        counts.attribute(7);
+        assert_eq!(counts.attributed, 2, "no more than were lost");
         counts.receive(numbers(5), true);
         assert!(counts.is_any() && !counts.is_open());
     }

@@ -5,7 +5,7 @@ mod made;
 use gabion_record::budget::Budget;
 use gabion_record::fields::{Argument, FieldId, Fields as _, Missing, Scratch, Value, ids};
 use gabion_scap::table::event_type;
-use gabion_scap::{Event, Values, types};
+use gabion_scap::{Cause, Event, LiveValues, Toctou, Values, types};
 use gabion_syscall::{Options, State};
 use made::{Made, open, text, u32s};
 
@@ -52,4 +52,67 @@ fn values_that_agree_prove_nothing_and_a_missing_enter_event_says_so() {
         [Err(Missing::NeverSeen), Err(Missing::NotApplicable)]
     );
     assert_eq!(open_after(None)[0], Ok("exit-only".into()));
+}
+
+/// What a live source knew of an open stands in the fields, and a second view has the kernel's path as the name.
+#[test]
+fn an_open_of_another_file_has_two_views() {
+    let mut state = State::new(Options::default(), Budget::standalone("threads", 1 << 20));
+    let exit: Made = open(7, 3, "/etc/mtab");
+    let mut apply = |toctou, opened: &'static [u8]| {
+        let live = LiveValues { toctou: Some(toctou), opened, netns: 0 };
+        let event = Event { live, ..exit.event(1) };
+        state.apply(&event);
+        let given = state.view(&event);
+        let shown = |id| {
+            let text = |view: gabion_syscall::View<'_>| match view.field(
+                id,
+                Argument::None,
+                &mut Scratch::new(),
+            ) {
+                Ok(Value::Text(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+                other => format!("{other:?}"),
+            };
+            (text(given), given.by_opened().map(text))
+        };
+        let key = |view: gabion_syscall::View<'_>| {
+            let argument = Argument::Key("name");
+            match view.field(ids::EVT_ARG, argument, &mut Scratch::new()) {
+                Ok(Value::Text(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+                other => format!("{other:?}"),
+            }
+        };
+        let arguments = (key(given), given.by_opened().map(key));
+        (
+            shown(ids::EVT_TOCTOU).0,
+            shown(ids::EVT_OPENED_PATH).0,
+            shown(ids::EVT_TOCTOU_CAUSE).0,
+            [
+                shown(ids::FD_NAME),
+                shown(ids::FD_FILENAME),
+                shown(ids::FD_DIRECTORY),
+                shown(ids::FS_PATH_NAME),
+                shown(ids::EVT_TRIED_NAME),
+                arguments,
+            ],
+        )
+    };
+    let two = |a: &str, b: &str| (a.to_owned(), Some(b.to_owned()));
+    let (toctou, path, cause, views) = apply(Toctou::Linked, b"/proc/7/mounts");
+    assert_eq!((&*toctou, &*path, &*cause), ("linked", "/proc/7/mounts", "Err(NotApplicable)"));
+    let wanted = [
+        two("/etc/mtab", "/proc/7/mounts"),
+        two("mtab", "mounts"),
+        two("/etc", "/proc/7"),
+        two("/etc/mtab", "/proc/7/mounts"),
+        two("given", "opened"),
+        two("/etc/mtab", "/proc/7/mounts"),
+    ];
+    assert_eq!(views, wanted);
+    let (toctou, path, _, views) = apply(Toctou::Verified, b"");
+    assert_eq!((&*toctou, &*path), ("verified", "/etc/mtab"));
+    assert_eq!(views[0], ("/etc/mtab".to_owned(), None), "one name, one view");
+    let (toctou, _, cause, _) = apply(Toctou::ExitOnly(Cause::Ia32), b"");
+    assert_eq!(toctou, "exit-only");
+    assert_eq!(cause, Cause::Ia32.text());
 }

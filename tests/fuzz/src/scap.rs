@@ -64,6 +64,7 @@ pub fn events(data: &[u8]) {
             flags: 0,
             values,
             enter: None,
+            live: gabion_scap::LiveValues::default(),
         };
         if let Some(event) = merger.merge(event) {
             passed += 1;
@@ -123,6 +124,7 @@ fn made() -> Vec<u8> {
             flags: 0,
             values,
             enter: None,
+            live: gabion_scap::LiveValues::default(),
         };
         is_written &= writer.event(&event).is_ok();
     }

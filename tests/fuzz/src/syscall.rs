@@ -109,6 +109,7 @@ pub fn state(data: &[u8]) {
             flags: 0,
             values,
             enter: None,
+            live: gabion_scap::LiveValues::default(),
         };
         if let Step::NumberedEvent = step {
             numbers.of_source += u64::from(high);

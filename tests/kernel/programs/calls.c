@@ -24,7 +24,7 @@ static void *flip(void *unused)
 	return NULL;
 }
 
-/* Opens the name `count` times, and prints the inode of each file. */
+/* Opens the name `count` times, and prints device and inode of each file. */
 static void open_often(char *name, long count, int is_printed)
 {
 	for (long i = 0; i < count; i++) {
@@ -35,7 +35,7 @@ static void open_often(char *name, long count, int is_printed)
 			exit(1);
 		close(fd);
 		if (is_printed)
-			printf("%lu\n", (unsigned long)about.st_ino);
+			printf("%lu %lu\n", (unsigned long)about.st_dev, (unsigned long)about.st_ino);
 	}
 }
 
@@ -72,6 +72,28 @@ int main(int count, char **arguments)
 #else
 		return 1;
 #endif
+	} else if (!strcmp(what, "socketcall") && count == 2) {
+#ifdef __x86_64__
+		/* A socket and a connect to 127.0.0.1:9, both by the one call of the table of 32 bits. */
+		unsigned *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+		static const unsigned char address[16] = { 2, 0, 0, 9, 127, 0, 0, 1 };
+		long fd, result;
+
+		if (low == MAP_FAILED)
+			return 1;
+		low[0] = 2;
+		low[1] = 1;
+		low[2] = 0;
+		asm volatile("int $0x80" : "=a"(fd) : "a"(102), "b"(1), "c"(low) : "memory", "r8", "r9", "r10", "r11");
+		memcpy(low + 8, address, sizeof(address));
+		low[0] = (unsigned)fd;
+		low[1] = (unsigned)(unsigned long)(low + 8);
+		low[2] = sizeof(address);
+		asm volatile("int $0x80" : "=a"(result) : "a"(102), "b"(3), "c"(low) : "memory", "r8", "r9", "r10", "r11");
+		return fd < 0;
+#else
+		return 1;
+#endif
 	} else if (!strcmp(what, "storm") && count == 3) {
 		/* Writes, and some programs and threads in between. */
 		int fd = open("/dev/null", O_WRONLY);
@@ -91,7 +113,7 @@ int main(int count, char **arguments)
 				return 1;
 		}
 	} else {
-		fprintf(stderr, "calls opens|flip|ia32|storm\n");
+		fprintf(stderr, "calls opens|flip|ia32|socketcall|storm\n");
 		return 2;
 	}
 	exit(0);

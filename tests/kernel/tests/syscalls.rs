@@ -1,10 +1,13 @@
 //! System calls on this kernel: what a program did is what the records say, and what is shed is counted.
 
+use gabion_condition::rules::{Loader, Matching, RuleMatcher, RuleSet};
 use gabion_kernel_tests::{Program, live, record};
-use gabion_probe::syscalls::toctou::{Cause, Toctou};
 use gabion_probe::syscalls::{Call, Class, Interest, Session, Settings};
-use gabion_scap::types;
+use gabion_record::fields::Fields;
+use gabion_scap::{Address, Cause, Event, Item, Merger, Param, Reader, Toctou, Writer, types};
+use gabion_syscall::{Options, State};
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 const NEEDED: &[&str] = &["programs", "btf", "sys_exit", "sys_enter"];
@@ -37,8 +40,11 @@ fn forty_thousand_plain_opens_are_all_verified() {
     record(&mut session, program.command("opens").arg("40000").arg(&path), &mut |call| {
         if text(call, "name") == path.to_string_lossy() {
             seen += 1;
-            if call.toctou != Some(Toctou::Verified) && other.len() < 5 {
-                other.push((call.toctou, String::from_utf8_lossy(call.opened).into_owned()));
+            if call.event.live.toctou != Some(Toctou::Verified) && other.len() < 5 {
+                other.push((
+                    call.event.live.toctou,
+                    String::from_utf8_lossy(call.event.live.opened).into_owned(),
+                ));
             }
         }
     });
@@ -46,6 +52,71 @@ fn forty_thousand_plain_opens_are_all_verified() {
     let counts = session.counts().total();
     assert_eq!(counts.received, counts.passed + counts.shed_ring + counts.shed_size);
     assert_eq!(seen, 40_000, "{counts:?}");
+}
+
+/// What a record of an open says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OpenRecord {
+    toctou: Option<Toctou>,
+    name: String,
+    file: (u64, u64),
+    has_enter: bool,
+    /// A rule on one file matches by the name that the call gave, or by the path of the kernel's file.
+    is_matched: bool,
+}
+
+/// The rule on one file, with the state of the threads.
+struct RuleOnFile {
+    state: State,
+    rules: RuleSet,
+    matcher: RuleMatcher,
+}
+
+impl RuleOnFile {
+    fn new(file: &str) -> Self {
+        let text = format!(
+            "- rule: r\n  desc: d\n  condition: evt.type = openat and fd.name = \"{file}\"\n  output: o\n  priority: INFO\n"
+        );
+        let mut loader = Loader::new(gabion_condition::rules::Settings::default());
+        assert!(loader.load("rules.yaml", &text).is_successful());
+        let rules = loader.into_rules();
+        let budget = gabion_record::budget::Budget::standalone("threads", 16 << 20);
+        let matcher = RuleMatcher::new(&rules);
+        Self { state: State::new(Options::default(), budget), rules, matcher }
+    }
+
+    fn record(&mut self, event: &Event<'_>) -> OpenRecord {
+        self.state.apply(event);
+        let (given, mut matched) = (self.state.view(event), Vec::new());
+        let opened = given.by_opened();
+        let views = (&given as &dyn Fields, opened.as_ref().map(|view| view as &dyn Fields));
+        self.matcher.matches_either(&self.rules, views, Matching::First, &mut matched);
+        let number = |name: &str| {
+            event.param_named(name).and_then(|p| p.as_i64()).unwrap_or(0).cast_unsigned()
+        };
+        let name = event.param_named("name").and_then(|p| p.as_text()).unwrap_or_default();
+        OpenRecord {
+            toctou: event.live.toctou,
+            name: String::from_utf8_lossy(name).into_owned(),
+            file: (number("dev"), number("ino")),
+            has_enter: event.enter.is_some(),
+            is_matched: !matched.is_empty(),
+        }
+    }
+}
+
+/// The opens of a recorded file.
+fn read_again(file: &[u8], rule: &str) -> Vec<OpenRecord> {
+    let mut reader = Reader::new(std::io::Cursor::new(file.to_vec())).expect("it was written");
+    let (mut merger, mut rule, mut records) = (Merger::new(), RuleOnFile::new(rule), Vec::new());
+    while let Some(item) = reader.next_item().expect("it was written") {
+        if let Item::Event(event) = item
+            && let Some(event) = merger.merge(event)
+        {
+            records.push(rule.record(&event));
+        }
+    }
+    records
 }
 
 #[test]
@@ -60,39 +131,78 @@ fn no_open_of_a_flipping_name_is_wrongly_verified() {
     for name in &names {
         std::fs::write(name, "x").expect("there is space");
     }
-    let inode = |path: &str| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap());
-    let inodes: HashMap<u64, &str> = names.iter().map(|n| (inode(n), n.as_str())).collect();
+    let file = |path: &str| std::fs::metadata(path).map(|m| (m.dev(), m.ino())).unwrap();
+    let files: HashMap<(u64, u64), &str> = names.iter().map(|n| (file(n), n.as_str())).collect();
     // A run that catches few flips proves little, so it is repeated.
     let mut flips = 0;
     for _ in 0..6 {
-        let mut records = Vec::new();
+        let (mut records, mut rule) = (Vec::new(), RuleOnFile::new(&names[0]));
+        let mut writer = Writer::new(Vec::new());
+        writer.section().expect("memory takes everything");
         let mut command = program.command("flip");
         let command = command.arg("20000").arg(&names[0]).arg("b");
         let printed = record(&mut session, command, &mut |call| {
             if text(call, "name").starts_with(&*folder.to_string_lossy()) {
-                let ino = call.event.param_named("ino").and_then(|p| p.as_i64()).unwrap_or(0);
-                let enter = call.event.enter.is_some();
-                records.push((call.toctou, text(call, "name"), ino.cast_unsigned(), enter));
+                records.push(rule.record(&call.event));
+                writer.event(&call.event).expect("memory takes everything");
             }
         });
-        let opened: Vec<u64> = printed.lines().map(|l| l.parse().unwrap()).collect();
+        let pair = |line: &str| {
+            let (device, inode) = line.split_once(' ').unwrap();
+            (device.parse().unwrap(), inode.parse().unwrap())
+        };
+        let opened: Vec<(u64, u64)> = printed.lines().map(pair).collect();
         assert_eq!(records.len(), opened.len(), "{:?}", session.counts());
-        for ((toctou, name, ino, has_enter), true_ino) in records.iter().zip(&opened) {
-            assert_eq!(ino, true_ino, "the inode is that of the program's fstat");
-            let is_right = inodes.get(true_ino) == Some(&name.as_str());
-            match toctou {
-                Some(Toctou::Verified) => assert!(is_right, "verified, but {name} was not opened"),
-                Some(Toctou::Mismatch) => assert!(*has_enter, "both names are there"),
+        for (record, truth) in records.iter().zip(&opened) {
+            assert_eq!(record.file, *truth, "device and inode are those of the program's fstat");
+            let is_right = files.get(truth) == Some(&record.name.as_str());
+            match record.toctou {
+                Some(Toctou::Verified) => assert!(is_right, "not opened: {record:?}"),
+                Some(Toctou::Mismatch) => assert!(record.has_enter, "both names are there"),
                 Some(Toctou::Linked) => assert!(!is_right),
                 other => panic!("{other:?} for a plain open"),
             }
-            flips += u64::from(*toctou != Some(Toctou::Verified));
+            if files.get(truth) == Some(&names[0].as_str()) {
+                assert!(record.is_matched, "the rule misses an open of its file: {record:?}");
+            }
+            flips += u64::from(record.toctou != Some(Toctou::Verified));
         }
+        let file = writer.finish().expect("memory takes everything");
+        assert_eq!(read_again(&file, &names[0]), records, "a file keeps all of it");
         if flips >= 100 {
             return;
         }
     }
     eprintln!("skipped: {name}: only {flips} flips were caught in 120,000 opens");
+}
+
+#[test]
+fn socketcall_is_recorded_as_the_calls_that_it_makes() {
+    let name = "socketcall_is_recorded_as_the_calls_that_it_makes";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let Some(program) = Program::built(name) else { return };
+    let set = interest(&["socket", "connect"]);
+    let mut session = Session::start(&Settings::new(set)).expect("it is here");
+    let mut found = Vec::new();
+    record(&mut session, &mut program.command("socketcall"), &mut |call| {
+        if !call.is_ia32 {
+            return;
+        }
+        let kind = call.event.kind().number;
+        match kind {
+            types::SOCKET_X => {
+                assert_eq!(call.event.param_named("domain").and_then(|p| p.as_i64()), Some(2));
+            }
+            _ => {
+                let address = Param::Address(Address::V4([127, 0, 0, 1], 9));
+                assert_eq!(call.event.param_named("addr"), Some(address));
+                assert_ne!(call.event.live.netns, 0, "the network namespace is known");
+            }
+        }
+        found.push((kind, call.event.live.toctou));
+    });
+    let ia32 = Some(Toctou::ExitOnly(Cause::Ia32));
+    assert_eq!(found, [(types::SOCKET_X, None), (types::CONNECT_X, ia32)]);
 }
 
 #[test]
@@ -105,7 +215,7 @@ fn a_call_by_the_table_of_32_bits_has_its_own_numbers() {
     let mut found = Vec::new();
     record(&mut session, program.command("ia32").arg("/etc/passwd"), &mut |call| {
         if call.is_ia32 {
-            found.push((call.event.kind().number, text(call, "name"), call.toctou));
+            found.push((call.event.kind().number, text(call, "name"), call.event.live.toctou));
         }
     });
     let wanted = (types::OPENAT_2_X, "/etc/passwd".to_owned(), Some(Toctou::ExitOnly(Cause::Ia32)));
@@ -127,7 +237,7 @@ fn links_and_relative_names_are_distinguished() {
     cat.current_dir(folder.join("in"));
     cat.args(["../file", "../link", "./../in/../file"]).arg(folder.join("file"));
     record(&mut session, &mut cat, &mut |call| {
-        found.insert(text(call, "name"), call.toctou);
+        found.insert(text(call, "name"), call.event.live.toctou);
     });
     let state = |name: &str| found.get(name).copied().flatten();
     assert_eq!(state("../file"), Some(Toctou::Verified), "{found:?}");

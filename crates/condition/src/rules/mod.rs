@@ -21,7 +21,7 @@ pub use described::Described;
 pub use explain::explain_rule;
 pub use items::Priority;
 pub use report::{Code, ItemType, LoadResult, Location, Message, results_json};
-pub use set::{Matching, Rule, RuleMatcher, RuleSet, Selection};
+pub use set::{Match, Matching, Rule, RuleMatcher, RuleSet, Selection};
 pub use settings::{AppendOutput, Settings};
 pub use version::Version;
 pub use yaml::Mark;

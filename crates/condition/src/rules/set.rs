@@ -4,8 +4,9 @@ use super::described::Described;
 use super::items::Priority;
 use crate::compile::{Evaluator, NodeId, Program, TypeSet};
 use crate::format::Format;
-use gabion_record::fields::Fields;
 use gabion_record::fields::events::TYPES;
+use gabion_record::fields::{Argument, FieldId, Fields, Missing, Scratch, Value};
+use std::cell::RefCell;
 
 /// A compiled rule.
 #[derive(Clone, Debug)]
@@ -142,17 +143,88 @@ fn matches_wildcard(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
+/// A rule that matches an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// Its position in the set.
+    pub rule: u32,
+    /// It matches only by the second view of the event.
+    pub is_by_second: bool,
+}
+
 /// Tries rules on events; each thread has its own.
 #[derive(Debug)]
 pub struct RuleMatcher {
     evaluator: Evaluator,
+    /// For the second view of an event.
+    second: Evaluator,
+    scratch: Scratch,
+    text: Vec<u8>,
     tried: u64,
 }
 
 impl RuleMatcher {
     /// For a set of rules.
     pub fn new(rules: &RuleSet) -> RuleMatcher {
-        RuleMatcher { evaluator: Evaluator::new(&rules.program), tried: 0 }
+        RuleMatcher {
+            evaluator: Evaluator::new(&rules.program),
+            second: Evaluator::new(&rules.program),
+            scratch: Scratch::new(),
+            text: Vec::new(),
+            tried: 0,
+        }
+    }
+
+    /// As [`RuleMatcher::matches`] for an event of which there may be a second view: an open by the path of the file
+    /// that the kernel opened. A rule that matches by either view is written once.
+    pub fn matches_either(
+        &mut self,
+        rules: &RuleSet,
+        (first, second): (&dyn Fields, Option<&dyn Fields>),
+        matching: Matching,
+        matched: &mut Vec<Match>,
+    ) {
+        matched.clear();
+        let Some(candidates) = rules.by_type.get(first.event_type() as usize) else { return };
+        if candidates.is_empty() {
+            return;
+        }
+        self.evaluator.begin_event();
+        self.second.begin_event();
+        for number in candidates {
+            let Some(rule) = rules.rules.get(*number as usize) else { continue };
+            self.tried += 1;
+            let is_by_first = self.evaluator.holds(&rules.program, rule.condition, first);
+            let is_by_second = !is_by_first
+                && second.is_some_and(|second| {
+                    self.second.holds(&rules.program, rule.condition, second)
+                });
+            if is_by_first || is_by_second {
+                matched.push(Match { rule: *number, is_by_second });
+                if matching == Matching::First {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Writes the fields that a rule's condition or output asked of this event and that are missing, each with the
+    /// reason, to `missing`; fields that do not apply to the event are not missing. An alert with such a field has only a
+    /// part of its context. For rules that match: it evaluates the condition again.
+    pub fn missing(
+        &mut self,
+        rules: &RuleSet,
+        rule: u32,
+        fields: &dyn Fields,
+        missing: &mut Vec<(FieldId, Missing)>,
+    ) {
+        missing.clear();
+        let Some(rule) = rules.rules.get(rule as usize) else { return };
+        let watched = Watched { fields, missing: RefCell::new(missing) };
+        self.second.begin_event();
+        self.second.holds(&rules.program, rule.condition, &watched);
+        self.text.clear();
+        rule.output.write(&watched, &mut self.scratch, &mut self.text);
     }
 
     /// Writes the positions of the rules that match the event to `matched`, in order.
@@ -189,6 +261,44 @@ impl RuleMatcher {
     /// Comparisons made so far.
     pub fn comparisons(&self) -> u64 {
         self.evaluator.comparisons()
+    }
+}
+
+/// The fields of an event, with a list of those that were asked for and are missing.
+struct Watched<'a> {
+    fields: &'a dyn Fields,
+    missing: RefCell<&'a mut Vec<(FieldId, Missing)>>,
+}
+
+impl Fields for Watched<'_> {
+    fn field<'a>(
+        &'a self,
+        field: FieldId,
+        argument: Argument<'_>,
+        scratch: &'a mut Scratch,
+    ) -> Result<Value<'a>, Missing> {
+        let value = self.fields.field(field, argument, scratch);
+        if let Err(reason) = value
+            && reason != Missing::NotApplicable
+        {
+            let mut missing = self.missing.borrow_mut();
+            if missing.iter().all(|(known, _)| *known != field) {
+                missing.push((field, reason));
+            }
+        }
+        value
+    }
+
+    fn event_type(&self) -> u16 {
+        self.fields.event_type()
+    }
+
+    fn event_number(&self) -> u64 {
+        self.fields.event_number()
+    }
+
+    fn event_time(&self) -> u64 {
+        self.fields.event_time()
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) enum Made {
     Bool(bool),
     Ip(&'static str),
     Ports(u16, u16),
+    Missing(Missing),
 }
 
 /// An event of the type `openat` unless it is given another.
@@ -58,6 +59,7 @@ impl Fields for MadeEvent {
             Made::Signed(n) => Value::Signed(*n),
             Made::Bool(b) => Value::Bool(*b),
             Made::Ip(text) => Value::Ip(Ip::parse(text.as_bytes()).unwrap()),
+            Made::Missing(reason) => return Err(*reason),
             Made::Ports(a, b) => Value::EitherPort(*a, *b),
         })
     }

@@ -3,11 +3,11 @@
 //! `bpf/syscalls.h` has the layout: a head of 24 bytes, the lengths of the values, the values. A record that does not
 //! match its recipe is counted, never trusted. Nothing is allocated for an event once the buffers are warm.
 
-use super::recipes::Recipe;
+use super::recipes::{Further, Recipe};
 use super::toctou::{Cause, Opened, Toctou, names_opened};
 use super::translate::Translation;
 use gabion_scap::table::{EventType, ParameterKind, event_type, event_types};
-use gabion_scap::{Event, Values};
+use gabion_scap::{Event, LiveValues, Numbers, Values};
 
 /// Bytes of the head.
 pub(crate) const HEAD: usize = 24;
@@ -18,17 +18,13 @@ const FLAG_PSEUDO: u8 = 4;
 /// A system call as the probe saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The event, as a file would have it.
+    /// The event, as a file would have it, with what the kernel's file or socket says in
+    /// [`live`](gabion_scap::Event::live).
     pub event: Event<'a>,
-    /// Whether its name can be trusted; none if the call has no name that is read twice.
-    pub toctou: Option<Toctou>,
-    /// The path of the file that the kernel opened, without NUL; empty if the call opened none.
-    pub opened: &'a [u8],
     /// Whether the call used the table of 32 bits.
     pub is_ia32: bool,
-    /// The number of this record among those of its thread that change state, from 1; 0 if it changes none. A gap means
-    /// that a change was shed.
-    pub sequence: u32,
+    /// Its numbers, whose gaps mean that a change was shed.
+    pub numbers: Numbers,
 }
 
 /// What the decoder knows of an event type.
@@ -36,6 +32,9 @@ pub struct Call<'a> {
 struct Layout {
     kind: &'static EventType,
     translations: Vec<Option<Translation>>,
+    /// What follows the values of the table.
+    further: Further,
+    changes_state: bool,
     /// Whether the values are those of the table already.
     is_plain: bool,
 }
@@ -46,6 +45,9 @@ pub struct Decoder {
     /// Nanoseconds from 1970 to the boot.
     boot_ns: u64,
     count: u64,
+    /// Records that change state: those that came, and those that were lost.
+    came: u64,
+    lost: u64,
     lengths: Vec<u8>,
     bytes: Vec<u8>,
     enter_lengths: Vec<u8>,
@@ -63,6 +65,8 @@ impl Decoder {
                 *layout = Some(Layout {
                     kind: recipe.kind,
                     translations: recipe.translations.clone(),
+                    further: recipe.further(),
+                    changes_state: recipe.changes_state(),
                     is_plain: recipe.translations.iter().all(Option::is_none)
                         && recipe.ops.len() == recipe.kind.parameters.len(),
                 });
@@ -72,6 +76,8 @@ impl Decoder {
             layouts,
             boot_ns,
             count: 0,
+            came: 0,
+            lost: 0,
             lengths: Vec::new(),
             bytes: Vec::new(),
             enter_lengths: Vec::new(),
@@ -79,6 +85,11 @@ impl Decoder {
             opened: Vec::new(),
             base: Vec::new(),
         }
+    }
+
+    /// Sets how many records that change state were shed up to now.
+    pub(crate) fn set_lost(&mut self, lost: u64) {
+        self.lost = lost;
     }
 
     /// Decodes one record; none if its bytes contradict its recipe.
@@ -98,6 +109,8 @@ impl Decoder {
         self.opened.clear();
         self.base.clear();
         self.count += 1;
+        self.came += u64::from(layout.changes_state);
+        let of_source = self.came.saturating_add(self.lost);
         let mut call = Call {
             event: Event {
                 number: self.count,
@@ -108,11 +121,10 @@ impl Decoder {
                 flags: 0,
                 values: Values::new(layout.kind, lengths, bytes),
                 enter: None,
+                live: LiveValues::default(),
             },
-            toctou: None,
-            opened: &[],
             is_ia32: flags & FLAG_IA32 != 0,
-            sequence,
+            numbers: Numbers { of_source, of_thread: u64::from(sequence) },
         };
         if layout.is_plain {
             return Some(call);
@@ -141,10 +153,17 @@ impl Decoder {
             self.lengths.extend_from_slice(&length.to_le_bytes());
         }
         let more = raws.get(parameters.len()..usize::from(values))?;
-        if !more.is_empty() {
+        let netns = |raw: Option<&&[u8]>| raw.map_or(0, |raw| super::translate::number32(raw));
+        match layout.further {
+            Further::None | Further::Open => {}
+            Further::Connect => call.event.live.netns = netns(more.get(1)),
+            Further::Netns => call.event.live.netns = netns(more.first()),
+        }
+        if matches!(layout.further, Further::Open | Further::Connect) {
+            let is_open = layout.further == Further::Open;
             let enter_name = more.first().copied().unwrap_or_default();
             let path_of = |place: usize, to: &mut Vec<u8>| {
-                if let Some(raw) = more.get(place).filter(|raw| !raw.is_empty()) {
+                if let Some(raw) = more.get(place).filter(|raw| is_open && !raw.is_empty()) {
                     super::translate::path(raw, to);
                     to.pop(); // the NUL
                 }
@@ -162,8 +181,8 @@ impl Decoder {
                 .iter()
                 .position(|p| matches!(p.kind, ParameterKind::Fspath | ParameterKind::Fsrelpath));
             let name = name_place.and_then(|place| raws.get(place)).copied().unwrap_or_default();
-            call.toctou = state(toctou, cause, name, name_place.is_some(), &opened);
-            if call.toctou == Some(Toctou::Mismatch)
+            call.event.live.toctou = state(toctou, cause, name, name_place.is_some(), &opened);
+            if call.event.live.toctou == Some(Toctou::Mismatch)
                 && let Some(kind) = event_type(number - 1)
             {
                 self.enter_lengths.clear();
@@ -185,7 +204,7 @@ impl Decoder {
                 }
                 call.event.enter = Some(Values::new(kind, &self.enter_lengths, &self.enter_bytes));
             }
-            call.opened = &self.opened;
+            call.event.live.opened = &self.opened;
         }
         call.event.values = Values::new(layout.kind, &self.lengths, &self.bytes);
         Some(call)
@@ -257,8 +276,8 @@ pub(crate) mod tests {
         let bytes = open(1, b"/a/b\0", b"", b"b\0a\0\0");
         let call = decoder.decode(&bytes).unwrap();
         assert_eq!((call.event.ts_ns, call.event.tid, call.event.cpu), (1_007, 42, 1));
-        assert_eq!((call.toctou, call.sequence), (Some(Toctou::Verified), 3));
-        assert_eq!(call.opened, b"/a/b");
+        assert_eq!((call.event.live.toctou, call.numbers.of_thread), (Some(Toctou::Verified), 3));
+        assert_eq!(call.event.live.opened, b"/a/b");
         assert_eq!(call.event.param(0), Some(Param::Fd(5)));
         assert_eq!(call.event.param_named("name").unwrap().as_text(), Some(&b"/a/b"[..]));
         assert_eq!(call.event.param_named("flags").unwrap().as_i64(), Some(1), "O_RDONLY");
@@ -270,7 +289,8 @@ pub(crate) mod tests {
         let mut decoder = decoder();
         let bytes = open(1, b"/a/b\0", b"", b"c\0a\0\0");
         let call = decoder.decode(&bytes).unwrap();
-        assert_eq!((call.toctou, call.opened), (Some(Toctou::Linked), &b"/a/c"[..]));
+        let live = call.event.live;
+        assert_eq!((live.toctou, live.opened), (Some(Toctou::Linked), &b"/a/c"[..]));
     }
 
     #[test]
@@ -278,7 +298,7 @@ pub(crate) mod tests {
         let mut decoder = decoder();
         let bytes = open(2, b"/exit\0", b"/enter\0", b"exit\0\0");
         let call = decoder.decode(&bytes).unwrap();
-        assert_eq!(call.toctou, Some(Toctou::Mismatch));
+        assert_eq!(call.event.live.toctou, Some(Toctou::Mismatch));
         assert_eq!(call.event.param_named("name").unwrap().as_text(), Some(&b"/exit"[..]));
         let enter = call.event.enter.unwrap();
         assert_eq!(enter.kind().number, types::OPENAT_2_E);

@@ -3,6 +3,30 @@
 use super::recipes::CALLS;
 use gabion_scap::table::{calls, x86_64_of_ia32};
 
+/// The number in the table of 32 bits of the one call that makes all calls of sockets.
+const SOCKETCALL: usize = 102;
+/// The calls that it makes.
+const SOCKETCALLS: [&str; 18] = [
+    "socket",
+    "bind",
+    "connect",
+    "listen",
+    "accept",
+    "getsockname",
+    "getpeername",
+    "socketpair",
+    "sendto",
+    "recvfrom",
+    "shutdown",
+    "setsockopt",
+    "getsockopt",
+    "sendmsg",
+    "recvmsg",
+    "accept4",
+    "recvmmsg",
+    "sendmmsg",
+];
+
 /// A set of system calls by their numbers on `x86_64`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Interest {
@@ -87,6 +111,11 @@ impl Interest {
             let is_wanted = number.and_then(|n| self.numbers.get(usize::from(n)));
             *to |= u8::from(is_wanted.copied().unwrap_or(false)) << 1;
         }
+        let sockets = calls().iter().filter(|call| SOCKETCALLS.contains(&call.name));
+        let mut numbers = sockets.filter_map(|call| self.numbers.get(usize::from(call.x86_64?)));
+        if numbers.any(|is_wanted| *is_wanted) {
+            table[SOCKETCALL] |= 2;
+        }
         table
     }
 }
@@ -101,6 +130,8 @@ mod tests {
         assert!(set.add("openat") && !set.add("nonsense"));
         let table = set.table();
         assert_eq!((table[257], table[295]), (1, 2), "295 is preadv in the table of 64 bits");
+        assert_eq!(table[SOCKETCALL], 0);
+        assert!(set.add("connect") && set.table()[SOCKETCALL] == 2 && set.remove("connect"));
         assert!(set.remove("openat") && set.table().iter().all(|byte| *byte == 0));
     }
 

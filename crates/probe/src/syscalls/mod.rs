@@ -6,6 +6,7 @@
 
 mod decode;
 mod interest;
+mod order;
 mod recipes;
 mod session;
 pub mod toctou;

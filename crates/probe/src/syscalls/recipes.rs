@@ -4,7 +4,7 @@
 //! one row. Calls without a type of their own get the record of the type `GENERIC_X`: two numbers.
 
 use super::translate::Translation;
-use gabion_scap::table::{Call, EventType, TypeFlags, calls, event_type};
+use gabion_scap::table::{Call, EventType, calls, changes_state, event_type};
 use gabion_scap::types;
 
 include!(concat!(env!("OUT_DIR"), "/kinds.rs"));
@@ -69,6 +69,19 @@ impl Class {
     }
 }
 
+/// What a record has after the values of the event table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Further {
+    /// Nothing.
+    None,
+    /// The name at the entry, the paths of the kernel's file and of the folder, components below the folder.
+    Open,
+    /// The address at the entry, the network namespace.
+    Connect,
+    /// The network namespace.
+    Netns,
+}
+
 /// One value and where it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Op {
@@ -106,7 +119,17 @@ impl Recipe {
 
     /// Whether the event changes what is known of threads and descriptors; such records are numbered for each thread.
     pub(crate) fn changes_state(&self) -> bool {
-        self.kind.flags.has(TypeFlags::MODIFIES_STATE)
+        changes_state(self.kind.number)
+    }
+
+    /// What the record has after the values of the table.
+    pub(crate) const fn further(&self) -> Further {
+        match self.kind.number {
+            types::OPEN_X | types::CREAT_X | types::OPENAT_2_X | types::OPENAT2_X => Further::Open,
+            types::CONNECT_X => Further::Connect,
+            types::ACCEPT_5_X | types::ACCEPT4_6_X => Further::Netns,
+            _ => Further::None,
+        }
     }
 }
 
@@ -184,13 +207,13 @@ mod tests {
         let mut typed = 0;
         for recipe in &recipes {
             let kind = recipe.kind;
-            let has_more = matches!(
-                kind.number,
-                types::OPEN_X | types::CREAT_X | types::OPENAT_2_X | types::OPENAT2_X
-            ) as usize
-                * 4
-                + usize::from(kind.name == "connect");
-            assert_eq!(recipe.ops.len(), kind.parameters.len() + has_more, "{}", kind.name);
+            let further = match recipe.further() {
+                Further::None => 0,
+                Further::Open => 4,
+                Further::Connect => 2,
+                Further::Netns => 1,
+            };
+            assert_eq!(recipe.ops.len(), kind.parameters.len() + further, "{}", kind.name);
             typed += usize::from(kind.number != types::GENERIC_X);
         }
         assert_eq!(typed, 155, "154 calls and the end of a thread");

@@ -2,14 +2,17 @@
 
 use super::decode::{Call, Decoder, HEAD};
 use super::interest::Interest;
+use super::order::Order;
 use super::recipes::{self, CALLS, Class, RECIPE_BYTES};
 use crate::attach::{self, Tracefs};
-use crate::limits::{RING_BYTES_MIN, SNAPLEN};
+use crate::limits::{BATCH_BYTES, ORDER_SLACK_NS, RING_BYTES_MIN, SNAPLEN};
 use crate::mapped::MappedArray;
 use crate::object::{Link, Object};
 use crate::refusal::{self, Error};
 use aya::maps::{Array, ArrayOfMaps, Map, MapData, RingBuf};
 use gabion_scap::table::x86_64_of_ia32;
+use gabion_scap::types;
+use rustix::time::{ClockId, clock_gettime};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -76,8 +79,12 @@ pub struct Counts {
     pub storage_failed: u64,
     /// Calls of 32-bit programs that programs of 64 bits do not have.
     pub unmapped_ia32: u64,
+    /// Of the records that were shed, those that change what is known of threads and descriptors.
+    pub shed_state: u64,
     /// Records that contradict their recipe.
     pub undecodable: u64,
+    /// Records that came too late for the order of time.
+    pub late: u64,
 }
 
 impl Counts {
@@ -93,22 +100,15 @@ impl Counts {
     }
 }
 
-/// Records of one reading of the rings.
-#[derive(Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    /// Time, then place and length in `bytes`.
-    order: Vec<(u64, u32, u32)>,
-}
-
 /// Attached programs. Everything is detached when the value is dropped.
 pub struct Session {
     rings: Vec<RingBuf<MapData>>,
     control: MappedArray,
     counters: MappedArray,
     decoder: Decoder,
-    batch: Batch,
+    order: Order,
     undecodable: u64,
+    uses_io_uring: bool,
     cpus: usize,
     /// What the kernel refused, a line for each.
     absent: Vec<Error>,
@@ -149,12 +149,13 @@ impl Session {
             set.map_err(|e| refusal::map("recipes", &e))?;
         }
         let mut session = Self {
+            order: Order::new(rings.len()),
             rings,
             control,
             counters,
             decoder: Decoder::new(&recipes, boot_ns()),
-            batch: Batch::default(),
             undecodable: 0,
+            uses_io_uring: false,
             cpus,
             absent: Vec::new(),
             links: Vec::new(),
@@ -285,45 +286,78 @@ impl Session {
         std::mem::take(&mut self.absent)
     }
 
-    /// Gives each record since the last call to `sink`, in order of time, and returns how many there were. It never
-    /// waits.
+    /// Gives the records since the last call to `sink`, in the order of time; the youngest wait for the next call, as
+    /// another ring may still have an older one. Returns how many were given or wait, so that 0 means that nothing is
+    /// left. It never waits itself.
     pub fn poll(&mut self, sink: &mut dyn FnMut(&Call<'_>)) -> usize {
-        let batch = &mut self.batch;
-        batch.bytes.clear();
-        batch.order.clear();
-        for ring in &mut self.rings {
-            let end = batch.bytes.len() + crate::limits::BATCH_BYTES;
-            while batch.bytes.len() < end {
+        let horizon = now_ns().saturating_sub(ORDER_SLACK_NS);
+        self.read_rings(horizon, sink)
+    }
+
+    /// Gives all records that are in the rings to `sink`, also the youngest. For the end, when nothing is recorded any
+    /// more.
+    pub fn drain(&mut self, sink: &mut dyn FnMut(&Call<'_>)) -> usize {
+        let mut records = 0;
+        loop {
+            match self.read_rings(u64::MAX, sink) {
+                0 => return records,
+                more => records += more,
+            }
+        }
+    }
+
+    fn read_rings(&mut self, mut horizon: u64, sink: &mut dyn FnMut(&Call<'_>)) -> usize {
+        for (at, ring) in self.rings.iter_mut().enumerate() {
+            let (mut bytes, mut last_ts) = (0, 0);
+            while bytes < BATCH_BYTES && self.order.has_space(at) {
                 let Some(record) = ring.next() else { break };
-                let at = batch.bytes.len();
-                let ts = record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                batch.bytes.extend_from_slice(&record);
-                let (Ok(at), Ok(length)) = (u32::try_from(at), u32::try_from(record.len())) else {
-                    self.undecodable += 1;
-                    continue;
-                };
-                batch.order.push((ts, at, length));
+                last_ts = record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                bytes += record.len();
+                self.order.push(at, last_ts, &record);
+            }
+            if bytes >= BATCH_BYTES || !self.order.has_space(at) {
+                // The ring has more, which may be older than what others have.
+                let last_ts = if bytes == 0 { horizon } else { last_ts };
+                horizon = horizon.min(last_ts.saturating_sub(ORDER_SLACK_NS));
             }
         }
-        // Each ring is in order but for calls of two CPUs at the same time, and a stable sort merges such runs.
-        batch.order.sort_by_key(|(ts, ..)| *ts);
-        for (_, at, length) in &batch.order {
-            let (at, length) = (*at as usize, *length as usize);
-            let record = batch.bytes.get(at..at + length).unwrap_or_default();
-            match self.decoder.decode(record) {
-                Some(call) => sink(&call),
-                None => self.undecodable += 1,
+        // Read after the rings: whatever was shed before one of their records is counted by now.
+        let shed = self.sum(4 * CLASSES + 4);
+        self.decoder.set_lost(shed.saturating_add(self.undecodable));
+        let Self { order, decoder, undecodable, uses_io_uring, .. } = self;
+        let given = order.release(horizon, &mut |record| match decoder.decode(record) {
+            Some(call) => {
+                *uses_io_uring |= call.event.kind().number == types::IO_URING_SETUP_X;
+                sink(&call);
             }
-        }
-        batch.order.len()
+            None => *undecodable += 1,
+        });
+        given + self.order.held()
+    }
+
+    /// What programs do unseen: a line for each thing, once it was noticed.
+    #[must_use]
+    pub fn unseen(&self) -> Option<&'static str> {
+        let text =
+            "a program uses io_uring: operations of io_uring are no system calls and are not seen";
+        self.uses_io_uring.then_some(text)
+    }
+
+    /// The sum of one counter of all CPUs.
+    fn sum(&self, at: usize) -> u64 {
+        let one = |cpu: usize| {
+            self.counters.value(cpu).get(at).map_or(0, |word| word.load(Ordering::Relaxed))
+        };
+        (0..self.cpus).map(one).fold(0, u64::saturating_add)
     }
 
     /// The counters of all CPUs.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let mut counts = Counts { undecodable: self.undecodable, ..Counts::default() };
+        let mut counts =
+            Counts { undecodable: self.undecodable, late: self.order.late(), ..Counts::default() };
         for cpu in 0..self.cpus {
-            let mut words = [0; 4 * CLASSES + 4];
+            let mut words = [0; 4 * CLASSES + 5];
             self.counters.read(cpu, &mut words);
             for (at, class) in counts.classes.iter_mut().enumerate() {
                 let word = |row: usize| words.get(row * CLASSES + at).copied().unwrap_or(0);
@@ -332,11 +366,12 @@ impl Session {
                 class.shed_ring += word(2);
                 class.shed_size += word(3);
             }
-            let [.., own, bytes, storage_failed, unmapped_ia32] = words;
+            let [.., own, bytes, storage_failed, unmapped_ia32, shed_state] = words;
             counts.own += own;
             counts.bytes += bytes;
             counts.storage_failed += storage_failed;
             counts.unmapped_ia32 += unmapped_ia32;
+            counts.shed_state += shed_state;
         }
         counts
     }
@@ -374,14 +409,19 @@ fn cpus() -> usize {
     last.map_or(1, |n| n + 1).min(crate::limits::CPUS_MEASURED)
 }
 
+fn clock_ns(clock: ClockId) -> u64 {
+    let t = clock_gettime(clock);
+    t.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec.cast_unsigned())
+}
+
+/// Nanoseconds since the boot, by the clock of the records.
+fn now_ns() -> u64 {
+    clock_ns(ClockId::Boottime)
+}
+
 /// Nanoseconds from 1970 to the boot.
 fn boot_ns() -> u64 {
-    use rustix::time::{ClockId, clock_gettime};
-    let ns = |clock| {
-        let t = clock_gettime(clock);
-        t.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec.cast_unsigned())
-    };
-    ns(ClockId::Realtime).saturating_sub(ns(ClockId::Boottime))
+    clock_ns(ClockId::Realtime).saturating_sub(now_ns())
 }
 
 /// A number that others can't guess: the addresses of memory and the time.

@@ -5,75 +5,7 @@
 //! 3 % read the same twice while the kernel opened the other file. Therefore the test rests on the path of the file that
 //! the kernel opened.
 
-/// What is known of the name of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Toctou {
-    /// Both reads agree and, if the call succeeded, the kernel opened that path.
-    Verified,
-    /// Both reads agree, and the kernel opened another path: a link, or a change in between.
-    Linked,
-    /// The reads differ.
-    Mismatch,
-    /// There is no read at the entry.
-    ExitOnly(Cause),
-}
-
-/// Why there is no read at the entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The program at the entry could not be attached.
-    NotAttached,
-    /// The call began before the program was attached.
-    NotSeen,
-    /// The call used the table of 32 bits, whose entry has no tracepoint of its own.
-    Ia32,
-    /// The page of the name was not in memory, or there was no memory for it.
-    NotReadable,
-    /// The name is longer than what is kept of it.
-    TooLong,
-    /// Another call of a signal handler came in between.
-    OtherCall,
-}
-
-impl Toctou {
-    /// The value of the field `evt.toctou`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::Linked => "linked",
-            Self::Mismatch => "mismatch",
-            Self::ExitOnly(_) => "exit-only",
-        }
-    }
-}
-
-impl Cause {
-    /// The reason for a person.
-    #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::NotAttached => "the program at the entry is not attached",
-            Self::NotSeen => "the call began before the program was attached",
-            Self::Ia32 => "calls of 32-bit programs have no tracepoint at their entry",
-            Self::NotReadable => "the name was not in memory at the entry",
-            Self::TooLong => "the name is longer than 1023 bytes",
-            Self::OtherCall => "a signal's call came in between",
-        }
-    }
-
-    /// The cause with a number of `bpf/syscalls.h`.
-    pub(crate) const fn from_number(number: u8) -> Self {
-        match number {
-            1 => Self::NotAttached,
-            3 => Self::Ia32,
-            4 => Self::NotReadable,
-            5 => Self::TooLong,
-            6 => Self::OtherCall,
-            _ => Self::NotSeen,
-        }
-    }
-}
+pub use gabion_scap::{Cause, Toctou};
 
 /// The file that the kernel opened, and the folder that a relative name begins in.
 #[derive(Clone, Copy, Debug, Default)]

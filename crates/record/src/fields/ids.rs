@@ -315,4 +315,7 @@ field_ids! {
     EVT_MISSING = "evt.missing",
     EVT_TOCTOU = "evt.toctou",
     EVT_TOCTOU_ENTER = "evt.toctou.enter",
+    EVT_TOCTOU_CAUSE = "evt.toctou.cause",
+    EVT_OPENED_PATH = "evt.opened.path",
+    EVT_TRIED_NAME = "evt.tried_name",
 }

@@ -48,6 +48,43 @@ pub fn x86_64_of_ia32(number: u16) -> Option<u16> {
     IA32.get(place)?.1
 }
 
+/// Whether events of this type change what is known of threads, descriptors or users: those that a live source numbers.
+#[must_use]
+pub fn changes_state(kind: u16) -> bool {
+    let flags = event_type(kind).map(|row| row.flags);
+    flags.is_some_and(|flags| {
+        flags.has(TypeFlags::MODIFIES_STATE) || flags.has(TypeFlags::CREATES_FD)
+    }) || completes_lists(kind)
+        || matches!(
+            kind,
+            types::BRK_4_X
+                | types::MMAP_X
+                | types::MMAP2_X
+                | types::MUNMAP_X
+                | types::SCHEDSWITCH_6_E
+                | types::GETRLIMIT_X
+                | types::SETRLIMIT_X
+                | types::PRLIMIT_X
+                | types::GETCWD_X
+                | types::SEND_X
+                | types::RECV_X
+                | types::ASYNCEVENT_E
+        )
+}
+
+/// Whether events of this type describe users, groups or containers that were there before.
+#[must_use]
+pub fn completes_lists(kind: u16) -> bool {
+    matches!(
+        kind,
+        types::USER_ADDED_E
+            | types::GROUP_ADDED_E
+            | types::USER_DELETED_E
+            | types::GROUP_DELETED_E
+            | types::CONTAINER_JSON_2_E
+    )
+}
+
 /// A hash of the whole table: programs in the kernel that were built with another table have another hash.
 #[must_use]
 pub fn hash() -> u64 {

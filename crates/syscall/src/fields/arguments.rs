@@ -3,7 +3,7 @@
 //! A parameter has a plain text and sometimes a resolved one: `fd=3(<f>/etc/passwd)`. `evt.args` shows both, `evt.arg`
 //! the resolved one where there is one. The forms are those of Falco's libs, schema 4.5.1.
 
-use gabion_record::fields::{Argument, Missing, Scratch};
+use gabion_record::fields::{Argument, Missing, Scratch, Value};
 use gabion_scap::table::{Format, ParameterKind};
 use gabion_scap::{Address, Event, Param, Tuple, types};
 
@@ -275,6 +275,11 @@ impl View<'_> {
         if is_empty(self.event, place) {
             return Err(Missing::NeverSeen);
         }
+        if let (Some(opened), Some(Param::Path(_) | Param::RelativePath(..))) =
+            (self.opened_name(), self.event.param(place))
+        {
+            return Ok(Value::Text(opened));
+        }
         self.check_arguments_loss(Some(place))?;
         text(scratch, |to| {
             let resolved = self.put_argument(place, to);
@@ -290,6 +295,9 @@ impl View<'_> {
         argument: Argument<'_>,
         scratch: &'a mut Scratch,
     ) -> Field<'a> {
+        if let Some(opened) = self.opened_name() {
+            return Ok(Value::Text(opened));
+        }
         let which = match argument {
             Argument::Key(name) => Some(name),
             Argument::None | Argument::Index(_) => None,

@@ -1,7 +1,7 @@
 //! Fields of containers and pods, from control groups and from what runtimes reported; and fields about trust.
 
 use gabion_record::fields::{Argument, FieldId, Fields as _, Missing, Scratch, Value, ids};
-use gabion_scap::types;
+use gabion_scap::{Toctou, types};
 
 use super::{Field, View, text};
 use crate::container::{last_hex_run, pod_uid};
@@ -80,22 +80,26 @@ impl View<'_> {
                 Ok(Value::Text(missing.name().as_bytes()))
             }
             ids::EVT_TOCTOU => {
-                let is_covered = matches!(
-                    self.event.kind().number,
-                    types::OPEN_X
-                        | types::CREAT_X
-                        | types::OPENAT_2_X
-                        | types::OPENAT2_X
-                        | types::CONNECT_X
-                );
-                match (is_covered, self.event.enter) {
-                    (false, _) => Err(Missing::NotApplicable),
-                    (true, None) => Ok(Value::Text(b"exit-only")),
-                    (true, Some(_)) if self.is_mismatch() => Ok(Value::Text(b"mismatch")),
-                    // A file holds no name of the kernel's own: two reads that agree prove nothing.
-                    (true, Some(_)) => Err(Missing::NeverSeen),
+                let is_covered = gabion_scap::is_checked(self.event.kind().number);
+                match (is_covered, self.event.live.toctou, self.event.enter) {
+                    (false, ..) => Err(Missing::NotApplicable),
+                    (true, Some(toctou), _) => Ok(Value::Text(toctou.name().as_bytes())),
+                    (true, None, None) => Ok(Value::Text(b"exit-only")),
+                    (true, None, Some(_)) if self.is_mismatch() => Ok(Value::Text(b"mismatch")),
+                    // A file of another program holds no name of the kernel's own: two reads that agree prove nothing.
+                    (true, None, Some(_)) => Err(Missing::NeverSeen),
                 }
             }
+            ids::EVT_TOCTOU_CAUSE => match (self.event.live.toctou, self.event.enter) {
+                (Some(Toctou::ExitOnly(cause)), _) => Ok(Value::Text(cause.text().as_bytes())),
+                (None, None) if gabion_scap::is_checked(self.event.kind().number) => {
+                    Ok(Value::Text(b"the file has no enter event of the call"))
+                }
+                _ => Err(Missing::NotApplicable),
+            },
+            ids::EVT_OPENED_PATH => self.opened_path(),
+            ids::EVT_TRIED_NAME if self.is_by_opened() => Ok(Value::Text(b"opened")),
+            ids::EVT_TRIED_NAME => Ok(Value::Text(b"given")),
             ids::EVT_TOCTOU_ENTER if self.is_mismatch() => {
                 if let Some(enter) = enter_open(self.event) {
                     return Ok(Value::Text(enter.name));
@@ -109,6 +113,23 @@ impl View<'_> {
                 }
             }
             _ => Err(Missing::NotApplicable),
+        }
+    }
+
+    /// The path of the file that the kernel opened.
+    fn opened_path(&self) -> Field<'_> {
+        let opened = self.event.live.opened;
+        if !opened.is_empty() {
+            return Ok(Value::Text(opened));
+        }
+        let is_open = gabion_scap::is_checked(self.event.kind().number)
+            && self.event.kind().number != types::CONNECT_X
+            && self.state.is_fd_in_table();
+        match self.event.live.toctou {
+            _ if !is_open => Err(Missing::NotApplicable),
+            // A file keeps no second copy of a name that the kernel confirmed.
+            Some(Toctou::Verified) => self.fd_field_name(),
+            _ => Err(Missing::NeverSeen),
         }
     }
 

@@ -106,11 +106,20 @@ impl View<'_> {
 
     /// The name of a descriptor as fields show it.
     fn fd_name(&self) -> Result<&[u8], Missing> {
+        if let Some(opened) = self.opened_name() {
+            return Ok(opened);
+        }
         match self.state.event_fd() {
             Some(fd) => Ok(fd.name.bytes()),
             None if self.state.current.fd_number.is_some() => Ok(b""),
             None => Err(Missing::NotApplicable),
         }
+    }
+
+    /// The name of the opened file, if no event is missing that it depends on.
+    pub(super) fn fd_field_name(&self) -> Field<'_> {
+        self.check_fd_loss()?;
+        self.fd_name().map(Value::Text)
     }
 
     fn named(&self, at: usize, field: FieldId) -> Field<'_> {
@@ -170,8 +179,8 @@ impl View<'_> {
             }
             ids::FD_NAME => Ok(Value::Text(self.fd_name()?)),
             ids::FD_NAMERAW => match self.state.event_fd() {
-                Some(fd) => Ok(Value::Text(fd.raw_name.bytes())),
-                None => Ok(Value::Text(self.fd_name()?)),
+                Some(fd) if !self.is_by_opened() => Ok(Value::Text(fd.raw_name.bytes())),
+                _ => Ok(Value::Text(self.fd_name()?)),
             },
             ids::FD_DIRECTORY | ids::FD_CONTAINERDIRECTORY => {
                 let is_file = self.state.event_fd().is_none_or(|fd| {
@@ -201,7 +210,7 @@ impl View<'_> {
                 if !self.state.is_fd_in_table() || fd.kind != FdKind::File {
                     return Err(Missing::NotApplicable);
                 }
-                Ok(Value::Text(path::filename(fd.name.bytes()).unwrap_or(b"/")))
+                Ok(Value::Text(path::filename(self.fd_name()?).unwrap_or(b"/")))
             }
             ids::FD_CONTAINERNAME => {
                 let name = self.fd_name()?;

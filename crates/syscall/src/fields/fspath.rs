@@ -97,6 +97,9 @@ impl View<'_> {
             self.state.event_fd().ok_or(Missing::NeverSeen)
         };
         match (field, paths) {
+            (ids::FS_PATH_NAME | ids::FS_PATH_NAMERAW, Paths::Fd) if self.is_by_opened() => {
+                Ok(Value::Text(self.event.live.opened))
+            }
             (ids::FS_PATH_NAME, Paths::Fd) => Ok(Value::Text(fd()?.name.bytes())),
             (ids::FS_PATH_NAMERAW, Paths::Fd) => Ok(Value::Text(fd()?.raw_name.bytes())),
             (ids::FS_PATH_NAME, Paths::One(place)) => self.full_path(None, place, scratch),

@@ -15,7 +15,7 @@ mod user;
 use gabion_record::fields::{Argument, FieldId, Fields, Missing, Scratch, Value, ids};
 use gabion_scap::Event;
 
-use crate::state::State;
+use crate::state::{EventFd, State};
 use crate::thread::Thread;
 
 /// The value of a field, or why there is none.
@@ -26,12 +26,36 @@ type Field<'a> = Result<Value<'a>, Missing>;
 pub struct View<'a> {
     pub(crate) state: &'a State,
     pub(crate) event: &'a Event<'a>,
+    /// The name of the opened file is the path of the kernel's file, not the name that the call gave.
+    is_by_opened: bool,
 }
 
 impl State {
     /// The fields of the event that was applied last.
     pub fn view<'a>(&'a self, event: &'a Event<'a>) -> View<'a> {
-        View { state: self, event }
+        View { state: self, event, is_by_opened: false }
+    }
+}
+
+impl<'v> View<'v> {
+    /// The same event by the path of the file that the kernel opened, if that is another one than the name that the
+    /// call gave: a rule on a file is tried with both, so that neither a link nor a flip of the name hides it.
+    pub fn by_opened(&self) -> Option<View<'v>> {
+        let opened = self.event.live.opened;
+        let is_another = !opened.is_empty()
+            && self.state.event_fd().is_none_or(|fd| fd.name.bytes() != opened)
+            && self.state.current.fd != EventFd::Own;
+        is_another.then_some(View { is_by_opened: true, ..*self })
+    }
+
+    /// The path of the kernel's file, if this view shows it as the name.
+    pub(crate) fn opened_name(&self) -> Option<&'v [u8]> {
+        self.is_by_opened.then_some(self.event.live.opened)
+    }
+
+    /// Whether this view shows the path of the kernel's file as the name.
+    pub(crate) const fn is_by_opened(&self) -> bool {
+        self.is_by_opened
     }
 }
 

@@ -377,6 +377,7 @@ impl<'v> View<'v> {
                 | ids::PROC_IS_VPGID_LEADER
                 | ids::PROC_DURATION
                 | ids::PROC_PID_TS
+                | ids::PROC_EXE_INO_CTIME_DURATION_PROC_START
                 | ids::PROC_FDOPENCOUNT => self.is_rest_doubtful(),
                 ids::PROC_VMSIZE
                 | ids::PROC_VMRSS

@@ -27,6 +27,14 @@ impl View<'_> {
         if is_name && self.is_loss_open() {
             return Err(Missing::Shed);
         }
+        let is_login = field == ids::USER_LOGINNAME;
+        if is_login && thread.loginuid == u32::MAX && !thread.is_unseen() {
+            return Err(Missing::NotApplicable);
+        }
+        if is_name && thread.is_unseen() {
+            // Without an id there is nothing to look up.
+            return Err(Missing::NeverSeen);
+        }
         match field {
             ids::USER_UID => Ok(Value::Unsigned(u64::from(thread.uid))),
             ids::USER_NAME => found(self.user_name(thread.uid)),

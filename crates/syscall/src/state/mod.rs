@@ -14,18 +14,18 @@ pub(crate) use sockets::ends_of;
 
 use gabion_record::budget::Budget;
 use gabion_scap::host::{FdEntry, FdTarget, InterfaceEntry, ProcessEntry, UserEntry};
-use gabion_scap::table::{Sources, TypeFlags};
-use gabion_scap::{Event, Item, types};
+use gabion_scap::table::{Sources, TypeFlags, changes_state, completes_lists};
+use gabion_scap::{Event, Item, Numbers, types};
 
 use crate::accounts::{Accounts, Interfaces, User};
 use crate::containers::Containers;
 use crate::decode::{Raw, number, text};
 use crate::fd::{self, Connection, End, Ends, Fd, FdKind, L4Proto, Role};
 use crate::limits::THREADS_DEFAULT;
-use crate::loss::{LossCounts, Numbers};
+use crate::loss::LossCounts;
 use crate::table::{Slot, Threads};
 use crate::text::Texts;
-use crate::thread::Thread;
+use crate::thread::{Origin, Thread};
 
 /// The bounds and choices of a state.
 #[derive(Clone, Copy, Debug)]
@@ -299,18 +299,29 @@ impl State {
 
     /// Compares an event's numbers with those of its thread.
     fn check_numbers(&mut self, event: &Event<'_>, numbers: Numbers) {
-        let changes = u64::from(changes_state(event.kind().number));
-        self.loss.receive(numbers, changes == 1);
+        let changes = changes_state(event.kind().number);
+        self.loss.receive(numbers, changes);
         let Some(slot) = self.threads.find(event.tid) else { return };
         let Some(thread) = self.threads.at_mut(slot) else { return };
-        let expected = thread.last_number.saturating_add(changes);
+        if numbers.of_thread == 0 {
+            // A change without a number may come after others that are missing.
+            if changes {
+                self.threads.doubt_process(slot);
+            }
+            return;
+        }
+        let is_first = thread.last_number == 0;
+        let expected = thread.last_number.saturating_add(u64::from(changes));
         thread.last_number = numbers.of_thread;
         let is_known = !thread.is_unseen();
+        let is_listed = thread.origin == Origin::List;
         match numbers.of_thread.checked_sub(expected) {
             Some(0) => {}
+            // Nothing was lost: what describes the thread came while it ran.
+            Some(_) if is_first && !self.loss.is_open() && (is_listed || !is_known) => {}
             Some(missing) => {
                 if is_known {
-                    self.loss.attributed = self.loss.attributed.saturating_add(missing);
+                    self.loss.attribute(missing);
                 }
                 self.threads.doubt_process(slot);
             }
@@ -597,41 +608,6 @@ fn set_listed_server(fd: &mut Fd, end: End, l4proto: u8) {
     fd.ends = Ends::Server(end);
     fd.l4proto = L4Proto::from_scap(l4proto);
     fd.role = Role::Server;
-}
-
-/// Whether events of this type change what is known of threads, descriptors or users: those that a live source numbers.
-pub fn changes_state(kind: u16) -> bool {
-    let flags = gabion_scap::table::event_type(kind).map(|row| row.flags);
-    flags.is_some_and(|flags| {
-        flags.has(TypeFlags::MODIFIES_STATE) || flags.has(TypeFlags::CREATES_FD)
-    }) || completes_lists(kind)
-        || matches!(
-            kind,
-            types::BRK_4_X
-                | types::MMAP_X
-                | types::MMAP2_X
-                | types::MUNMAP_X
-                | types::SCHEDSWITCH_6_E
-                | types::GETRLIMIT_X
-                | types::SETRLIMIT_X
-                | types::PRLIMIT_X
-                | types::GETCWD_X
-                | types::SEND_X
-                | types::RECV_X
-                | types::ASYNCEVENT_E
-        )
-}
-
-/// Whether events of this type describe users, groups or containers that were there before.
-fn completes_lists(kind: u16) -> bool {
-    matches!(
-        kind,
-        types::USER_ADDED_E
-            | types::GROUP_ADDED_E
-            | types::USER_DELETED_E
-            | types::GROUP_DELETED_E
-            | types::CONTAINER_JSON_2_E
-    )
 }
 
 /// The place of the parameter that names the descriptor which an event uses (Falco libs, schema 4.5.1): the first

@@ -1,7 +1,7 @@
 //! Events that tests make themselves.
 
 use gabion_scap::table::event_type;
-use gabion_scap::{Event, Values, types};
+use gabion_scap::{Event, LiveValues, Values, types};
 
 /// An event that owns its parameters.
 pub(crate) struct Made {
@@ -27,7 +27,17 @@ impl Made {
     pub(crate) fn event(&self, ts_ns: u64) -> Event<'_> {
         let values = Values::new(event_type(self.kind).unwrap(), &self.lengths, &self.bytes);
         let (tid, number) = (self.tid, ts_ns);
-        Event { number, raw_number: number, ts_ns, tid, cpu: 0, flags: 0, values, enter: None }
+        Event {
+            number,
+            raw_number: number,
+            ts_ns,
+            tid,
+            cpu: 0,
+            flags: 0,
+            values,
+            enter: None,
+            live: LiveValues::default(),
+        }
     }
 }
 
