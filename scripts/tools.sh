@@ -4,7 +4,7 @@
 # A C compiler (PCRE2, Lua, zstd, mimalloc and AWS-LC are built from source; none of them needs cmake)
 # comes from the distribution's packages; the Rust toolchain of rust-toolchain.toml comes by rustup.
 # Debian 12's own cargo (0.66) can't read this workspace. `live` adds clang for the BPF programs (without it
-# all but live sources is built), `gate` clang and cargo-deny, `lab` clang, python3 and zstd.
+# all but live sources is built), `gate` clang and cargo-deny, `lab` clang and what the experiments load the machine with.
 # If nothing is missing, the script prints nothing and takes a fraction of a second.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,6 +23,10 @@ packages() {
   if [ "$1" = lab ]; then
     have python3 || missing+=(python3)
     have zstd || missing+=(zstd)
+    have ip || missing+=(iproute2)
+    have nft || missing+=(nftables)
+    have redis-server || missing+=(redis-server)
+    have redis-benchmark || missing+=(redis-tools)
   fi
   [ ${#missing[@]} -gt 0 ] || return 0
   have apt-get || fail "missing: ${missing[*]}: install them with this system's packages"

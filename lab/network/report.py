@@ -97,8 +97,9 @@ def curve(caption, points, measured, most_x):
 class Report:
     """Sections in order; printed as they come, and a page at the end."""
 
-    def __init__(self, title, about):
+    def __init__(self, title, about, command="make lab-network", folder="lab/network"):
         self.title, self.about, self.sections = title, about, []
+        self.command, self.folder = command, folder
 
     def section(self, title, why, head, rows, charts=(), figure="", answer="", note="", text_columns=()):
         """`figure` is the main number of the section, `answer` the sentence that explains it."""
@@ -141,6 +142,6 @@ class Report:
             if note:
                 parts.append(f'<p class="soft small">{e(note)}</p>')
             parts.append("</section>")
-        parts.append('<footer class="soft small">Repeat it: make lab-network. The rules, the traffic and every figure '
-                     "on this page come from lab/network.</footer></main></html>")
+        parts.append(f'<footer class="soft small">Repeat it: {e(self.command)}. The load and every figure on this page '
+                     f"come from {e(self.folder)}.</footer></main></html>")
         return "".join(parts)

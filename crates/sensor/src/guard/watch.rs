@@ -224,7 +224,13 @@ impl GuardWatch {
         let Some(path) = &self.record else { return Ok(()) };
         let (seconds, ns) = (started.0 / 1_000_000_000, started.0 % 1_000_000_000);
         let (started, budget) = (format!("{seconds}.{ns:09}"), self.budget_percent.to_string());
-        let mut head = vec![("started", started.as_str()), ("budget_percent", budget.as_str())];
+        // Other programs of the host can put their measurements on this clock.
+        let monotonic = (measuring.first_epoch * BUCKET_US).to_string();
+        let mut head = vec![
+            ("started", started.as_str()),
+            ("monotonic_us", monotonic.as_str()),
+            ("budget_percent", budget.as_str()),
+        ];
         head.extend(self.interface.as_deref().map(|name| ("interface", name)));
         let cpus: Vec<String> =
             self.enforce.iter().flat_map(|e| &e.cpus).map(ToString::to_string).collect();
