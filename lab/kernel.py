@@ -4,7 +4,7 @@
 Everything that changes the host is written into an undo file before it happens, and undone at the end of the run or,
 after a crash, at the beginning of the next.
 """
-import atexit, ctypes, json, os, pathlib, signal, struct, sys
+import atexit, ctypes, json, os, pathlib, signal, struct, subprocess, sys, time
 
 libc = ctypes.CDLL(None, use_errno=True)
 BPF = {"x86_64": 321, "aarch64": 280}.get(os.uname().machine, 321)
@@ -125,10 +125,14 @@ class Undo:
         try:
             before = open(path).read().strip()
             self.remember("file", str(path), before)
+        except OSError as e:
+            return e.strerror
+        try:
             with open(path, "w") as file:
                 file.write(str(value))
             now = open(path).read().strip()
         except OSError as e:
+            self.entries.pop()
             return e.strerror
         return None if now.split() == str(value).split() else f"still {now}"
 
@@ -230,3 +234,48 @@ def run_seconds(pid):
         return int(open(f"/proc/{pid}/schedstat").read().split()[0]) / 1e9
     except (OSError, IndexError):
         return 0.0
+
+
+class MemoryGroup:
+    """A control group that bounds memory, version 2 or 1; None if none can be made."""
+
+    def __init__(self, folder, is_v2):
+        self.folder, self.is_v2 = folder, is_v2
+
+    @staticmethod
+    def make(most):
+        name = f"gabion-lab-memory-{os.getpid()}"
+        for base, is_v2, limit in ((pathlib.Path("/sys/fs/cgroup"), True, "memory.max"),
+                                   (pathlib.Path("/sys/fs/cgroup/memory"), False, "memory.limit_in_bytes")):
+            folder = base / name
+            try:
+                folder.mkdir()
+                if not (folder / limit).exists() and is_v2 and (base / "cgroup.subtree_control").exists():
+                    (base / "cgroup.subtree_control").write_text("+memory")
+                # A folder that is not a cgroup would accept any file, so the file must exist already.
+                if not (folder / limit).exists():
+                    raise OSError("no memory cgroup")
+                (folder / limit).write_text(str(most))
+                return MemoryGroup(folder, is_v2)
+            except OSError:
+                if folder.is_dir():
+                    folder.rmdir()
+        return None
+
+    def run(self, argv):
+        """Runs a program in the cgroup; returns exit code, its output, peak bytes, kills."""
+        def enter():
+            (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+        done = subprocess.run(argv, capture_output=True, text=True, preexec_fn=enter)
+        read = lambda name: (self.folder / name).read_text() if (self.folder / name).exists() else ""
+        peak = read("memory.peak" if self.is_v2 else "memory.max_usage_in_bytes").strip() or "0"
+        events = read("memory.events" if self.is_v2 else "memory.oom_control")
+        kills = next((int(l.split()[1]) for l in events.splitlines() if l.startswith("oom_kill ")), 0)
+        return done, int(peak), kills
+
+    def remove(self):
+        for _ in range(50):
+            try:
+                return self.folder.rmdir()
+            except OSError:
+                time.sleep(0.1)

@@ -27,6 +27,7 @@ packages() {
     have nft || missing+=(nftables)
     have redis-server || missing+=(redis-server)
     have redis-benchmark || missing+=(redis-tools)
+    have sysdig || missing+=(sysdig)
   fi
   [ ${#missing[@]} -gt 0 ] || return 0
   have apt-get || fail "missing: ${missing[*]}: install them with this system's packages"

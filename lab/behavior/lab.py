@@ -11,10 +11,11 @@ The experiment creates a cgroup of 256 MiB if it can (as root); otherwise that p
 import argparse, json, os, pathlib, re, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "bench"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "bench")]
 import flow_logs
 from bench import TARGET, measure
 from flows import latency
+from kernel import MemoryGroup
 
 LIMIT = 256 << 20
 rows = []
@@ -23,51 +24,6 @@ rows = []
 def report(remedy, what, before, after, is_met):
     rows.append((remedy, what, before, after, is_met))
     print(f"{'met  ' if is_met else 'MISSED'} {remedy}: {what}\n       before: {before}\n       after:  {after}", flush=True)
-
-
-class Cgroup:
-    """A memory cgroup of this experiment, version 2 or 1; None if none can be made."""
-
-    def __init__(self, folder, is_v2):
-        self.folder, self.is_v2 = folder, is_v2
-
-    @staticmethod
-    def make():
-        name = f"gabion-lab-{os.getpid()}"
-        for base, is_v2, limit in ((pathlib.Path("/sys/fs/cgroup"), True, "memory.max"),
-                                   (pathlib.Path("/sys/fs/cgroup/memory"), False, "memory.limit_in_bytes")):
-            folder = base / name
-            try:
-                folder.mkdir()
-                if not (folder / limit).exists() and is_v2 and (base / "cgroup.subtree_control").exists():
-                    (base / "cgroup.subtree_control").write_text("+memory")
-                # A folder that is not a cgroup would accept any file, so the file must exist already.
-                if not (folder / limit).exists():
-                    raise OSError("no memory cgroup")
-                (folder / limit).write_text(str(LIMIT))
-                return Cgroup(folder, is_v2)
-            except OSError:
-                if folder.is_dir():
-                    folder.rmdir()
-        return None
-
-    def run(self, argv):
-        """Runs a program in the cgroup; returns exit code, its output, peak bytes, kills."""
-        def enter():
-            (self.folder / "cgroup.procs").write_text(str(os.getpid()))
-        done = subprocess.run(argv, capture_output=True, text=True, preexec_fn=enter)
-        read = lambda name: (self.folder / name).read_text() if (self.folder / name).exists() else ""
-        peak = read("memory.peak" if self.is_v2 else "memory.max_usage_in_bytes").strip() or "0"
-        events = read("memory.events" if self.is_v2 else "memory.oom_control")
-        kills = next((int(l.split()[1]) for l in events.splitlines() if l.startswith("oom_kill ")), 0)
-        return done, int(peak), kills
-
-    def remove(self):
-        for _ in range(50):
-            try:
-                return self.folder.rmdir()
-            except OSError:
-                time.sleep(0.1)
 
 
 def rate(binary, path, count, *more):
@@ -81,7 +37,7 @@ def backpressure(o, work):
     count = 10_000_000 // o.scale
     path = work / "spoofed.conn.log"
     flow_logs.flood("spoofed", count, path)
-    cgroup = Cgroup.make()
+    cgroup = MemoryGroup.make(LIMIT)
     if cgroup is None:
         print("backpressure: cgroup: skipped: can't create a memory cgroup (needs root)")
         r = rate(o.binary, path, count)

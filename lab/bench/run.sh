@@ -2,7 +2,8 @@
 # End-to-end benchmarks, compared with lower bounds. First the sealed log: its parts compared with the maximum of
 # the machine, then its commands. Then the network engine (and Suricata, if GABION_PEER names its program).
 # Then floods of flows with and without enough memory, and the most expensive packets compared with ordinary
-# ones. Then log intake, compared with rsyslog and syslog-ng if they are available. `--smoke` only checks that they run.
+# ones. Then system calls from files, compared with sysdig if it is installed. Then log intake, compared with rsyslog
+# and syslog-ng if they are available. `--smoke` only checks that they run.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo build --locked --release -q -p gabion -p gabion-limit
@@ -25,5 +26,6 @@ elif [ -f "$target/bench/et.rules" ]; then
   python3 lab/bench/dear.py --rules "$target/bench/et.rules" --ordinary "$target/bench/mixed.pcap" || failed+=("expensive packets")
 fi
 python3 lab/log/bench.py $smoke || failed+=("log intake")
+python3 lab/bench/scap.py $smoke || failed+=("system calls")
 python3 lab/bench/flows.py ${smoke:+--smoke --runs 1} || failed+=("flow logs")
 [ ${#failed[@]} = 0 ] || { echo "bench: failed: ${failed[*]}" >&2; exit 1; }

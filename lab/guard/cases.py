@@ -101,7 +101,7 @@ def causes(place, has_neighbours):
     yield "too-many-packets", ("too-many-packets", "new-flows"), Case("flood, watched", flood=PKTGEN, **long)
     yield "new-flows", ("new-flows",), Case("flood, throttled", "native", PKTGEN, **long)
     yield "one-large-flow", ("one-large-flow",), Case("one large flow", flood={"flows": 1, "length": 0}, **long)
-    yield "established-flows", ("established-flows",), Case("old flows, budget 90 %", "native", OLD, budget=90, **long)
+    yield "established-flows", ("established-flows",), Case("old flows, budget 90 %", "native", {"flows": 2000, "length": 0}, budget=90, **long)
     yield "table-fills", ("table-fills",), Case("conntrack fills", flood=PKTGEN, before=lambda: track(place), after=lambda: untrack(place), **long)
     yield "dear-packets", ("dear-packets",), Case(
         "packets become dear", flood={"rate": 40_000, "flows": 64, "length": 0}, milliseconds=9000, quiet_ms=4500, flood_ms=3500,

@@ -100,11 +100,11 @@ class Place:
             sysctl(ROUTER, f"/sys/class/net/{name}/queues/rx-0/rps_cpus", f"{1 << VICTIM_CPU if is_on else 0:x}")
 
     def receive_offload(self, is_on):
-        """GRO of `vr`, which gives it a NAPI without XDP: frames that the kernel makes would be lost without."""
-        value = struct.pack("II", 0x2c, 1 if is_on else 0)
-        with in_namespace(ROUTER), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            buffer = ctypes.create_string_buffer(value)
-            fcntl.ioctl(s, 0x8946, struct.pack("16sP16x", b"vr", ctypes.addressof(buffer)))
+        """Gives `vr` a NAPI without XDP, which frames that the kernel makes need: GRO there, and no TSO at the sender."""
+        for ns, name, command, value in ((ROUTER, "vr", 0x2c, is_on), (GENERATOR, "vg", 0x1f, not is_on)):
+            with in_namespace(ns), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                buffer = ctypes.create_string_buffer(struct.pack("II", command, 1 if value else 0))
+                fcntl.ioctl(s, 0x8946, struct.pack("16sP16x", name.encode(), ctypes.addressof(buffer)))
 
     def start(self, argv, ns=None, group=None, cpu=None, **more):
         """Starts a program in a namespace, a control group and on a CPU."""

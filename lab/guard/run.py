@@ -210,9 +210,10 @@ def run(place, binary, case, seed, folder):
     found["foreign"] = max(0.0, (all_after - all_tasks) - (own_after - own)) / max(total, 1e-9) * 100
     sent = values(out.get("flood", ""))
     found["sent"] = sent.get("sent", 0)
-    first = max(sent.get("first") or 0, flood_start)
+    first = sent.get("first") or flood_start
     last = sent.get("last") or flood_start + case.flood_ms * 1_000_000
     found["offered_kpps"] = found["sent"] / max(last - first, 1) * 1e6
+    first = max(first, flood_start)
     recording = Recording(guard.recording)
     if case.is_live:
         # The kernel prepares its pages before the first frame.

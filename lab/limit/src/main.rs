@@ -5,6 +5,9 @@
 //! `gabion-limit --rsa KEY` measures how many private operations a second one core does with this key
 //! (PEM) and the same cryptography: the upper bound of a receiver of envelopes.
 //!
+//! `gabion-limit --scap CAPTURE` reads a capture of system calls and looks at each parameter of each event: no merger, no
+//! state, no filter.
+//!
 //! Exit codes: 0 done, 2 usage, 3 the capture or key can't be read.
 #![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 #![forbid(unsafe_code)]
@@ -27,9 +30,10 @@ fn main() -> ExitCode {
     let captures: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let capture = match captures.as_slice() {
         [flag, key] if flag.as_os_str() == "--rsa" => return rsa(key),
+        [flag, capture] if flag.as_os_str() == "--scap" => return calls(capture),
         [capture] => capture,
         _ => {
-            eprintln!("gabion-limit: usage: gabion-limit CAPTURE, or gabion-limit --rsa KEY");
+            eprintln!("gabion-limit: usage: gabion-limit CAPTURE, --scap CAPTURE, or --rsa KEY");
             return ExitCode::from(2);
         }
     };
@@ -40,6 +44,33 @@ fn main() -> ExitCode {
         }
         Err(fault) => {
             eprintln!("gabion-limit: {}: {fault}", capture.display());
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// Reads a capture of system calls, and looks at each parameter.
+fn calls(path: &std::path::Path) -> ExitCode {
+    use gabion_scap::Error;
+    let open = |path| std::fs::File::open(path).map_err(|e| Error::Unreadable(e.to_string()));
+    let read = || -> Result<(u64, u64), Error> {
+        let mut reader = gabion_scap::Reader::new(open(path)?)?;
+        let (mut events, mut bytes) = (0, 0);
+        while let Some(item) = reader.next_item()? {
+            if let gabion_scap::Item::Event(event) = item {
+                events += 1;
+                bytes += event.values.iter().map(|raw| raw.len() as u64).sum::<u64>();
+            }
+        }
+        Ok((events, bytes))
+    };
+    match read() {
+        Ok((events, bytes)) => {
+            println!("{events} events, {bytes} bytes of parameters");
+            ExitCode::SUCCESS
+        }
+        Err(fault) => {
+            eprintln!("gabion-limit: {}: {fault}", path.display());
             ExitCode::from(3)
         }
     }
