@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+# Repeats the benchmark by which Falco's developers decided to drop enter events, on our probe, in three steps.
+"""Experiments of `make lab-syscalls`.
+
+redis-benchmark runs with nothing attached, with our probe, and with our probe and an empty program at sys_enter, which is
+what an enter dispatcher costs at the least. The steps are those of the proposal: a call that nobody makes; sendto and
+recvfrom; fifteen calls. Requests per second are compared in pairs with the run without programs of the same round. A run
+with more than 10 % of steal or foreign load is repeated twice, and then not judged.
+
+  lab/syscalls/lab.py [--binary PATH] [--quick] [--rounds N] [--requests N] [--no-million] [--storm MINUTES]
+"""
+import argparse, json, os, pathlib, random, re, shutil, statistics, subprocess, sys, time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "network")]
+import live, pages
+from kernel import all_seconds, empty_program, grown, processor_times, programs, run_seconds, statistics_on
+
+ROOT = HERE.parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+PORT = 16379
+TESTS = "ping_inline,ping_mbulk,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset"
+STEPS = {
+    "step 1: a call that nobody makes": "open_by_handle_at",
+    "step 2: sendto, recvfrom": "sendto,recvfrom",
+    "step 3: fifteen calls": "read,write,close,fcntl,gettimeofday,epoll_ctl,epoll_wait,clock_gettime,clock_nanosleep,socket,connect,sendto,"
+                             "recvfrom,setsockopt,accept4",
+}
+WITH = ("ours", "ours + empty sys_enter")
+FOREIGN_MOST, TRIES = 10.0, 3
+
+
+def can_run(binary):
+    """Why the lab can't run here, or None."""
+    if os.geteuid() != 0:
+        return "needs root for BPF programs"
+    for tool in ("redis-server", "redis-benchmark", "cc"):
+        if not shutil.which(tool):
+            return f"needs {tool}: scripts/tools.sh lab"
+    if not pathlib.Path(binary).exists():
+        return f"{binary} is not there: cargo build --release -p gabion"
+    done = subprocess.run([binary, "probe", "check", "--json"], capture_output=True, text=True)
+    features = json.loads(done.stdout or "{}")
+    for name in ("programs", "btf", "sys_exit"):
+        if name in features and not features[name]["works"]:
+            return f"{name}: {features[name].get('error')}"
+    return None
+
+
+class Redis:
+    """A server on a port of the loopback interface that keeps nothing."""
+
+    def __init__(self, work):
+        self.process = subprocess.Popen(["redis-server", "--port", str(PORT), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(work)],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(100):
+            if subprocess.run(["redis-cli", "-p", str(PORT), "ping"], capture_output=True).stdout.strip() == b"PONG":
+                return
+            time.sleep(0.05)
+        raise OSError("redis-server does not answer")
+
+    def seconds(self):
+        return sum(run_seconds(f"{self.process.pid}/task/{task}") for task in os.listdir(f"/proc/{self.process.pid}/task"))
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def benchmark(requests):
+    """Requests a second of each test, and their harmonic mean, which is all requests by all time."""
+    started = subprocess.Popen(["redis-benchmark", "-p", str(PORT), "-t", TESTS, "-n", str(requests), "--csv"], stdout=subprocess.PIPE, text=True)
+    text = started.stdout.read()
+    _, _, usage = os.wait4(started.pid, 0)
+    rates = {name: float(rate) for name, rate in re.findall(r'^"([^"]+)","([\d.]+)"', text, re.M)}
+    mean = len(rates) / sum(1 / r for r in rates.values()) if rates else 0.0
+    return {"rates": rates, "requests_s": mean, "client_cpu": usage.ru_utime + usage.ru_stime}
+
+
+class Recorder:
+    """`gabion probe record` of some calls into memory, and what it says at its end."""
+
+    def __init__(self, binary, calls, cpu=None):
+        self.file = pathlib.Path("/dev/shm" if os.path.isdir("/dev/shm") else "/tmp") / f"gabion-lab-{os.getpid()}.scap"
+        self.file.unlink(missing_ok=True)
+        self.process = subprocess.Popen([binary, "probe", "record", self.file, "--calls", calls, "--stats"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        preexec_fn=(lambda: os.sched_setaffinity(0, {cpu})) if cpu is not None else None)
+        for _ in range(500):
+            if self.process.poll() is not None:
+                raise OSError(self.process.stderr.read().strip())
+            if self.file.exists() and self.file.stat().st_size > 0:
+                break
+            time.sleep(0.01)
+        time.sleep(0.2)
+
+    def end(self, keep=False):
+        self.process.terminate()
+        text, errors = self.process.stdout.read(), self.process.stderr.read()
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        size = self.file.stat().st_size
+        if not keep:
+            self.file.unlink()
+        counted = re.search(r"(\d+) events of (\d+) calls, (\d+) shed", text)
+        mean = re.search(r"(\d+) bytes for each record", text)
+        if not counted:
+            raise OSError(errors.strip() or text.strip())
+        return {"events": int(counted[1]), "calls": int(counted[2]), "shed": int(counted[3]), "record_bytes": int(mean[1]) if mean else 0, "file_bytes": size,
+                "reader_cpu": usage.ru_utime + usage.ru_stime, "exit": self.process.returncode}
+
+
+def once(o, redis, kind, calls):
+    """One run of redis-benchmark; repeated where too much else ran."""
+    for _ in range(1 if o.quick else TRIES):
+        recorder, held = None, ()
+        try:
+            if kind != "bare":
+                recorder = Recorder(o.binary, calls)
+            if "sys_enter" in kind:
+                held = empty_program("sys_enter")
+            server, everything, cpu = redis.seconds(), all_seconds(), processor_times()
+            found = benchmark(o.requests)
+            found["server_cpu"] = redis.seconds() - server
+            now, all_now = processor_times(), all_seconds()
+        finally:
+            for fd in held:
+                os.close(fd)
+            if recorder:
+                ended = recorder.end()
+        if recorder:
+            found.update(ended)
+        total = max(sum(now.values()) - sum(cpu.values()), 1e-9)
+        own = found["server_cpu"] + found["client_cpu"] + found.get("reader_cpu", 0)
+        found["steal"] = 100 * (now["steal"] - cpu["steal"]) / total
+        found["foreign"] = 100 * max(0.0, all_now - everything - own) / total
+        if max(found["steal"], found["foreign"]) <= FOREIGN_MOST:
+            return found
+        found["not_judged"] = f"{found['steal']:.0f} % steal, {found['foreign']:.0f} % foreign"
+    return found
+
+
+def report(name, kind, found):
+    note = found.get("not_judged", "")
+    events = f"{found['events']:>9} events, {found['record_bytes']} B, {found['shed']} shed" if "events" in found else ""
+    print(f"  {name or 'bare':34} {kind:24} {found['requests_s']:9.0f} requests/s  server {found['server_cpu']:5.2f} s  reader {found.get('reader_cpu', 0):5.2f} s  "
+          f"{events}  {note}", flush=True)
+
+
+def rounds(o, redis, chance):
+    """Interleaved rounds: {(step, kind): [run, …]}, with the share of the bare run of the same round."""
+    all_of = {}
+    for n in range(o.rounds):
+        print(f"round {n + 1} of {o.rounds}", flush=True)
+        todo = [(None, "bare"), *((step, kind) for step in STEPS for kind in WITH)]
+        chance.shuffle(todo)
+        this = {}
+        for step, kind in todo:
+            found = this[(step, kind)] = once(o, redis, kind, STEPS.get(step, ""))
+            report(step, kind, found)
+        bare = this[(None, "bare")]
+        for key, found in this.items():
+            found["of_bare"] = 100 * found["requests_s"] / max(bare["requests_s"], 1)
+            if bare.get("not_judged"):
+                found.setdefault("not_judged", f"bare: {bare['not_judged']}")
+            all_of.setdefault(key, []).append(found)
+    return all_of
+
+
+def statistics_of(o, redis):
+    """Nanoseconds of our programs by the kernel's own count, above an empty program at sys_exit in the same run."""
+    found = {}
+    try:
+        counting = statistics_on()
+    except OSError as e:
+        print(f"statistics of programs: skipped: {e.strerror}")
+        return found
+    try:
+        for step, calls in STEPS.items():
+            means = []
+            for _ in range(1 if o.quick else 3):
+                recorder, held = Recorder(o.binary, calls), empty_program("sys_exit")
+                try:
+                    before = programs()
+                    benchmark(max(o.requests // 4, 1000))
+                    did = grown(before, programs())
+                finally:
+                    for fd in held:
+                        os.close(fd)
+                    recorder.end()
+                mean = lambda name: did[name][1] / did[name][0] if did.get(name, (0, 0))[0] else 0.0
+                ours, runs = sum(ns for name, (_, ns) in did.items() if name.startswith("sys_exit")), did.get("sys_exit", (0, 0))[0]
+                means.append((ours / max(runs, 1), mean("lab_empty"), runs))
+            means.sort()
+            found[step] = {"ours": means[len(means) // 2][0], "empty": means[len(means) // 2][1], "runs": means[len(means) // 2][2]}
+            print(f"  {step:34} {found[step]['ours']:6.1f} ns an exit, empty {found[step]['empty']:.1f}, {found[step]['runs']} exits", flush=True)
+    finally:
+        os.close(counting)
+    return found
+
+
+# What a call costs: name, the loop, the calls that are recorded, runs of the loop.
+COSTS = (("a call of step 1", "getppid", "open_by_handle_at", 1_000_000), ("fixed-size record", "getppid", "getppid", 1_000_000),
+         ("missing-file open, merged", "missing", "openat", 200_000), ("open + close with the kernel's path", "open", "openat,close", 150_000))
+
+
+def costs(o, work, chance):
+    """CPU time of a call in a tight loop above an empty program at sys_exit; empty against empty is the noise."""
+    result = {}
+    for name, loop, calls, count in COSTS:
+        count = count // 20 if o.quick else count
+        times = {"empty": [], "empty again": [], "ours": []}
+        for _ in range(3 if o.quick else 11):
+            order = list(times)
+            chance.shuffle(order)
+            for kind in order:
+                held = recorder = None
+                try:
+                    if kind == "ours":
+                        recorder = Recorder(o.binary, calls, cpu=(os.cpu_count() or 2) - 1)
+                    else:
+                        held = empty_program("sys_exit")
+                    done = subprocess.run([work / "calls", loop, str(count)], capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, {0}))
+                    times[kind].append(float(done.stdout))
+                finally:
+                    for fd in held or ():
+                        os.close(fd)
+                    if recorder:
+                        recorder.end()
+        least = {kind: min(values) for kind, values in times.items()}
+        middle = {kind: statistics.median(values) for kind, values in times.items()}
+        result[name] = {"ns": middle["ours"] - middle["empty"], "least": least["ours"] - least["empty"], "noise": abs(middle["empty again"] - middle["empty"]),
+                        "empty": middle["empty"]}
+        r = result[name]
+        print(f"  {name:36} {r['ns']:7.1f} ns above empty (least against least {r['least']:.1f}), noise {r['noise']:.1f}, empty {r['empty']:.1f}", flush=True)
+    return result
+
+
+def mix(o, work):
+    """Which calls redis and its benchmark make, of the fifteen: {name: share}."""
+    recorder = Recorder(o.binary, STEPS["step 3: fifteen calls"])
+    benchmark(1000)
+    recorder.end(keep=True)
+    counted = {}
+    with subprocess.Popen([o.binary, "events", recorder.file, "-p", "%evt.type", "proc.name startswith redis"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True) as events:
+        for line in events.stdout:
+            counted[line.strip()] = counted.get(line.strip(), 0) + 1
+    recorder.file.unlink(missing_ok=True)
+    total = max(sum(counted.values()), 1)
+    return {name: n / total for name, n in sorted(counted.items(), key=lambda item: -item[1])}
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--binary", default=os.environ.get("GABION", str(TARGET / "release/gabion")))
+    a.add_argument("--quick", action="store_true", help="one round of few requests, to check that everything runs")
+    a.add_argument("--rounds", type=int)
+    a.add_argument("--requests", type=int)
+    a.add_argument("--no-million", action="store_true", help="leave out the run with the proposal's 1,000,000 requests")
+    a.add_argument("--storm", type=float, default=0, metavar="MINUTES", help="also a storm of processes against live rules, and the memory it takes")
+    a.add_argument("--seed", type=int, default=int(time.time()))
+    o = a.parse_args()
+    o.rounds = o.rounds or (1 if o.quick else 7)
+    o.requests = o.requests or (5_000 if o.quick else 100_000)
+    why = can_run(o.binary)
+    if why:
+        print(f"lab-syscalls: skipped: {why}")
+        return 0
+    work = TARGET / "lab/syscalls"
+    work.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cc", "-O2", "-o", work / "calls", HERE / "calls.c"], check=True)
+    began, chance = time.monotonic(), random.Random(o.seed)
+    redis, results = Redis(work), {}
+    try:
+        benchmark(1000)
+        results["rounds"] = rounds(o, redis, chance)
+        print("statistics of programs", flush=True)
+        results["statistics"] = statistics_of(o, redis)
+        results["mix"] = mix(o, work)
+        results["live"] = live.measure(o, work, benchmark)
+        if not (o.quick or o.no_million):
+            print("1,000,000 requests, as in the proposal", flush=True)
+            short, o.requests = o.requests, 1_000_000
+            results["million"] = {(step, kind): once(o, redis, kind, STEPS.get(step, "")) for step, kind in [(None, "bare"), *((s, "ours") for s in STEPS)]}
+            for (step, kind), found in results["million"].items():
+                report(step, kind, found)
+            o.requests = short
+    finally:
+        redis.end()
+    print("costs of a call", flush=True)
+    results["costs"] = costs(o, work, chance)
+    if o.storm:
+        results["storm"] = live.storm(o, work)
+    page, bars = pages.build(results, STEPS, WITH, o, time.monotonic() - began)
+    (work / "report.html").write_text(page.html())
+    flat = {name: {str(k): v for k, v in value.items()} if isinstance(value, dict) else value for name, value in results.items()}
+    (work / "figures.json").write_text(json.dumps({"results": flat, "bars": bars}, indent=1, default=str))
+    print(f"\nwritten: {work / 'report.html'}, {work / 'figures.json'}; {time.monotonic() - began:.0f} s, seed {o.seed}")
+    missed = [bar[0] for bar in bars if bar[4] == "missed"]
+    if missed:
+        print(f"lab-syscalls: missed: {'; '.join(missed)}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
