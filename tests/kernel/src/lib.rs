@@ -49,10 +49,23 @@ impl Program {
     /// Compiles `programs/NAME.c`.
     #[must_use]
     pub fn built_of(name: &str, test: &str) -> Option<Self> {
+        Self::built_with(name, test, &[])
+    }
+
+    /// Compiles `programs/NAME.c` without shared libraries, for places that have none.
+    #[must_use]
+    pub fn built_static(name: &str, test: &str) -> Option<Self> {
+        Self::built_with(name, test, &["-static"])
+    }
+
+    fn built_with(name: &str, test: &str, options: &[&str]) -> Option<Self> {
         let root = env!("CARGO_MANIFEST_DIR");
         let path = std::env::temp_dir().join(format!("gabion-calls-{}-{test}", std::process::id()));
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-pthread", "-o"]).arg(&path).arg(format!("{root}/programs/{name}.c"));
+        cc.args(options)
+            .args(["-O1", "-pthread", "-o"])
+            .arg(&path)
+            .arg(format!("{root}/programs/{name}.c"));
         match cc.status() {
             Ok(status) if status.success() => Some(Self { path }),
             other => {
