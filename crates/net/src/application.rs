@@ -183,11 +183,14 @@ impl ApplicationStage {
         outcome: &mut PacketOutcome,
         clock_ns: u64,
     ) {
+        outcome.fed = effects.fed;
+        if effects.is_only_input() {
+            return;
+        }
         outcome.detection_events.extend(effects.events);
         for _ in 0..effects.gaps {
             outcome.events.push(StreamEvent::SeqGap);
         }
-        outcome.fed = effects.fed;
         if effects.stop_payload {
             flow.ext.flags.no_payload = true;
         }

@@ -28,11 +28,15 @@ use crate::records::RecordStage;
 use crate::script::{OutputKind, OutputScripts};
 use crate::tracking::{FlowStage, StreamStage, carry_out, count_lookup, count_segment, rewrite};
 use crate::view::PacketView;
-use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict};
+use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict, Update};
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network};
 use gabion_record::eve::{NetSink, WireRecord};
 use gabion_record::{Direction, DropReason, IpProto};
+use std::cell::OnceCell;
 use std::sync::Arc;
+
+/// Inline: the frame as its receiver gets it, where that differs from what came.
+type Rewritten = OnceCell<Vec<u8>>;
 
 /// A worker of the network engine.
 pub struct Worker {
@@ -162,7 +166,9 @@ impl Worker {
         for place in (0..set.count()).rev() {
             if let Some(d) = set.get(place) {
                 let outer = place.checked_sub(1).and_then(|p| set.get(p));
-                self.packet(f, &view_of(f, (d, f.data), outer, set.root()), sink);
+                let rewritten = Rewritten::new();
+                let mut view = view_of(f, (d, f.data), outer, set.root());
+                self.packet(f, &mut view, &rewritten, sink);
             }
         }
         self.decode.give_back(set);
@@ -180,12 +186,18 @@ impl Worker {
     }
 
     /// A packet of a frame or of a datagram.
-    fn packet(&mut self, f: &FrameIn<'_>, view: &PacketView<'_>, sink: &mut dyn NetSink) {
+    fn packet<'v>(
+        &mut self,
+        f: &FrameIn<'_>,
+        view: &mut PacketView<'v>,
+        rewritten: &'v Rewritten,
+        sink: &mut dyn NetSink,
+    ) {
         let flags = view.headers.flags;
         if flags.has(Flags::FRAGMENT) {
             self.fragment(f, view, sink);
         } else if flags.has(Flags::WANTS_FLOW) {
-            self.flow_packet(f, *view, sink);
+            self.flow_packet(f, view, rewritten, sink);
         } else {
             self.finish_without_flow(view, PacketOutcome::default(), sink);
         }
@@ -204,7 +216,8 @@ impl Worker {
                 if let Some(inner) = set.get(place) {
                     let outer = place.checked_sub(1).and_then(|p| set.get(p));
                     let of = view_of(f, (inner, &datagram.bytes), outer, view.root);
-                    self.packet(f, &PacketView { prefix, ..of }, sink);
+                    let rewritten = Rewritten::new();
+                    self.packet(f, &mut PacketView { prefix, ..of }, &rewritten, sink);
                 }
             }
             self.decode.give_back_datagram(datagram);
@@ -217,16 +230,22 @@ impl Worker {
     }
 
     /// A packet that belongs to a flow, if the firewall and the flow table let it.
-    fn flow_packet(&mut self, f: &FrameIn<'_>, mut view: PacketView<'_>, sink: &mut dyn NetSink) {
+    fn flow_packet<'v>(
+        &mut self,
+        f: &FrameIn<'_>,
+        view: &mut PacketView<'v>,
+        rewritten: &'v Rewritten,
+        sink: &mut dyn NetSink,
+    ) {
         let mut outcome = PacketOutcome::default();
         if self.common.engine.options.firewall {
             let Stages { inspection, app, .. } = &mut self.stages;
-            let mut cx = self.common.context(&view, None, &mut outcome, sink);
+            let mut cx = self.common.context(view, None, &mut outcome, sink);
             if !inspection.before_flow(&mut cx, &app.budget) {
-                return self.finish_without_flow(&view, outcome, sink);
+                return self.finish_without_flow(view, outcome, sink);
             }
         }
-        let lookup = self.flow.look_up(&view, f);
+        let lookup = self.flow.look_up(view, f);
         while let Some((flow, reason)) = self.flow.pop_displaced(f, &mut self.common.account) {
             outcome.reuses_ports |= reason == EndReason::TcpReuse;
             self.end_flow(flow, (reason, f.ts_ns), sink);
@@ -234,11 +253,11 @@ impl Worker {
         count_lookup(&lookup, view.headers.len, &mut self.common.account);
         let (idx, dir, is_new) = match lookup {
             Lookup::Flow { idx, dir, is_new } => (idx, dir, is_new),
-            Lookup::None => return self.finish_without_flow(&view, outcome, sink),
+            Lookup::None => return self.finish_without_flow(view, outcome, sink),
             Lookup::Refused(trigger) => {
                 let policies = &self.common.engine.options.policies;
                 self.carry_out_exception(Exception::from_policies(policies, trigger), &mut outcome);
-                return self.finish_without_flow(&view, outcome, sink);
+                return self.finish_without_flow(view, outcome, sink);
             }
         };
         view.direction = Some(dir);
@@ -246,7 +265,8 @@ impl Worker {
         if is_new {
             flow.ext.shed_at_start = self.common.account.ledgers.shed_so_far();
         }
-        let state = self.stages.in_flow(&mut self.common, view, flow, outcome, sink);
+        let state =
+            self.stages.in_flow(&mut self.common, (view, rewritten), flow, &mut outcome, sink);
         if let Some(state) = state {
             self.flow.table.set_state(idx, state);
         }
@@ -395,20 +415,18 @@ fn view_of<'a>(
 impl Stages {
     /// A packet that belongs to a flow: TCP and streams or a datagram, the application layer, then the
     /// last stages. Returns the new state of the flow.
-    fn in_flow(
+    fn in_flow<'v>(
         &mut self,
         common: &mut Common,
-        view: PacketView<'_>,
+        (view, rewritten): (&mut PacketView<'v>, &'v Rewritten),
         flow: &mut Flow<NetFlow>,
-        mut outcome: PacketOutcome,
+        outcome: &mut PacketOutcome,
         sink: &mut dyn NetSink,
     ) -> Option<FlowState> {
-        let rewritten;
-        let mut view = view;
-        note_macs(&common.engine, &view, flow);
-        self.filter_before_stream(common, &view, flow, &mut outcome, sink);
+        note_macs(&common.engine, view, flow);
+        self.filter_before_stream(common, view, flow, outcome, sink);
         if outcome.drop.is_some() {
-            self.finish(&mut common.context(&view, Some(flow), &mut outcome, sink));
+            self.finish(&mut common.context(view, Some(flow), outcome, sink));
             return None;
         }
         if flow.state == FlowState::Bypassed {
@@ -418,14 +436,14 @@ impl Stages {
         }
         let mut dir = view.direction.unwrap_or(Direction::ToServer);
         let mut state = None;
-        let verdict = self.stream.follow(&common.engine, &mut view, flow, dir);
+        let verdict = self.stream.follow(&common.engine, view, flow, dir);
         if let Some(v) = &verdict {
             if v.must_rewrite
                 && let Some(ssn) = &flow.tcp
             {
-                rewritten = rewrite(&view, ssn.stream(dir), v);
-                view.payload = view.headers.payload(&rewritten);
-                view.frame = &rewritten;
+                let bytes = rewritten.get_or_init(|| rewrite(view, ssn.stream(dir), v));
+                view.payload = view.headers.payload(bytes);
+                view.frame = bytes;
             }
             if v.must_swap {
                 flow.swap_directions();
@@ -436,9 +454,9 @@ impl Stages {
             outcome.events.extend(v.events.iter());
             let Common { engine, account, .. } = &mut *common;
             count_segment(v, view.payload.len(), flow, account);
-            carry_out(v, engine, account, flow, &mut outcome);
+            carry_out(v, engine, account, flow, outcome);
             view.direction = Some(dir);
-            let (d, is_stopped) = self.feed(common, (&view, v), flow, &mut outcome, sink);
+            let (d, is_stopped) = self.feed(common, (view, v), flow, outcome, sink);
             dir = d;
             if is_stopped {
                 state = Some(FlowState::Bypassed);
@@ -448,14 +466,14 @@ impl Stages {
             if view.headers.proto == IpProto::UDP && !view.payload.is_empty() {
                 let mut effects = Effects::default();
                 let Common { engine, account, .. } = &mut *common;
-                dir = self.app.datagram(engine, account, flow, &view, &mut effects);
-                self.carry_out(effects, common, flow, &mut outcome, view.clock_ns);
+                dir = self.app.datagram(engine, account, flow, view, &mut effects);
+                self.carry_out(effects, common, flow, outcome, view.clock_ns);
             }
         }
         view.direction = Some(dir);
         view.no_payload |= flow.ext.flags.no_payload;
         outcome.skip_detection |= flow.ext.flags.passed;
-        let mut cx = common.context(&view, Some(flow), &mut outcome, sink);
+        let mut cx = common.context(view, Some(flow), outcome, sink);
         cx.tcp = verdict.as_ref();
         self.finish(&mut cx);
         self.stream.trim(flow, dir);
@@ -494,6 +512,9 @@ impl Stages {
         sink: &mut dyn NetSink,
     ) -> (Direction, bool) {
         let mut dir = view.direction.unwrap_or(Direction::ToServer);
+        if verdict.update == Update::None {
+            return (dir, false);
+        }
         let at = Moment { ts_ns: view.ts_ns, clock_ns: view.clock_ns };
         let mut effects = Effects::default();
         let mut is_swapped = false;
@@ -529,6 +550,10 @@ impl Stages {
 
     /// The last stages of a packet: rules, alerts, records, release of what is finished.
     pub(crate) fn finish(&mut self, cx: &mut PacketContext<'_>) {
+        if cx.outcome.events.is_empty() && cx.outcome.detection_events.is_empty() {
+            // Most packets: their view is complete as it is.
+            return self.finish_complete(cx);
+        }
         let stream_events = std::mem::take(&mut cx.outcome.events);
         let detection_events = std::mem::take(&mut cx.outcome.detection_events);
         let view = PacketView {
@@ -536,7 +561,12 @@ impl Stages {
             detection_events: &detection_events,
             ..*cx.view
         };
-        let cx = &mut cx.with_view(&view);
+        self.finish_complete(&mut cx.with_view(&view));
+    }
+
+    /// The last stages of a packet whose view shows its events.
+    fn finish_complete(&mut self, cx: &mut PacketContext<'_>) {
+        let view = cx.view;
         let wants = &cx.engine.options.wants;
         cx.account.decode.count_events(&view.headers.events);
         self.records.anomalies(cx);

@@ -91,6 +91,13 @@ impl<T> TxList<T> {
         self.txs.front().map_or(self.next_id, |(id, _)| *id)
     }
 
+    /// The oldest one with its id.
+    #[inline]
+    pub fn first_live(&self) -> Option<(u64, &T)> {
+        let (id, tx) = self.txs.front()?;
+        Some((*id, tx.as_ref()?))
+    }
+
     /// Id the next one gets.
     pub fn next_id(&self) -> u64 {
         self.next_id
@@ -108,7 +115,12 @@ impl<T> TxList<T> {
 
     #[inline]
     fn position(&self, id: u64) -> Option<usize> {
-        let (first, last) = (self.txs.front()?.0, self.txs.back()?.0);
+        let first = self.txs.front()?.0;
+        if id == first {
+            // Most flows have one.
+            return Some(0);
+        }
+        let last = self.txs.back()?.0;
         if id < first || id > last {
             return None;
         }
@@ -202,13 +214,16 @@ impl<T> TxList<T> {
 
     /// Takes out those of which this is true.
     pub fn free_where(&mut self, mut is_over: impl FnMut(u64, &mut T) -> bool) {
+        let before = self.live;
         for (id, slot) in &mut self.txs {
             if slot.as_mut().is_some_and(|tx| is_over(*id, tx)) {
                 *slot = None;
                 self.live -= 1;
             }
         }
-        self.close_holes();
+        if self.live != before {
+            self.close_holes();
+        }
     }
 
     fn close_holes(&mut self) {

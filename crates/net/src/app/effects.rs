@@ -71,3 +71,16 @@ pub(crate) struct Effects {
     /// Gaps that the application layer has seen.
     pub(crate) gaps: u32,
 }
+
+impl Effects {
+    /// Bytes may have been used, and nothing else happened.
+    #[inline]
+    pub(crate) fn is_only_input(&self) -> bool {
+        self.events.is_empty()
+            && self.expectations.is_empty()
+            && self.pieces.is_empty()
+            && !self.stop_payload
+            && !self.parser_error
+            && self.gaps == 0
+    }
+}

@@ -196,6 +196,12 @@ impl AppLayer {
 
     /// The first transaction from an id on that is not wholly inspected in a direction.
     pub(crate) fn next_uninspected(&self, from: u64, d: Direction) -> Option<u64> {
+        if let Some((id, t)) = self.txs.first_live()
+            && id >= from
+            && !t.detect[d.index()].is_done
+        {
+            return Some(id);
+        }
         let mut all = self.txs.entries_from(from);
         all.find(|(_, t)| !t.detect[d.index()].is_done).map(|(id, _)| id)
     }
@@ -272,21 +278,21 @@ impl AppLayer {
         if self.txs.is_empty() {
             return;
         }
-        let last = [
-            protocol(self.proto).map_or(1, |p| p.table.last_state(Direction::ToServer)),
-            protocol(self.proto).map_or(1, |p| p.table.last_state(Direction::ToClient)),
-        ];
+        let known = protocol(self.proto);
+        let last = Direction::BOTH.map(|d| known.map_or(1, |p| p.table.last_state(d)));
         let are_files_logged = |tx: &dyn Transaction| {
             let all =
                 |d: &Direction| tx.files(*d).is_none_or(|l| l.files.iter().all(|f| f.is_logged));
             !files || Direction::BOTH.iter().all(all)
         };
         let is_over = |tx: &dyn Transaction, t: &TxMemory| {
+            if logging && !t.is_logged {
+                return false;
+            }
             let is = tx.standing();
             let is_inspected =
                 |d: &Direction| is.is_without(*d, seen) || t.detect[d.index()].is_done;
-            (t.is_logged || !logging)
-                && is.has_reached(last, seen)
+            is.has_reached(last, seen)
                 && (!detection || Direction::BOTH.iter().all(is_inspected))
                 && (!is.has_files || are_files_logged(tx))
         };

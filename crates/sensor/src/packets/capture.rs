@@ -162,14 +162,22 @@ impl OneInput<'_> {
             }
             let ignored_from = self.checksums.ignored_from();
             let entry = &mut *self.entry;
+            // Those that are taken, nearly all, enter the ledger together.
+            let (mut taken, mut taken_bytes) = (0, 0);
             let mut record_outcome = |r: &FrameRef, what: Entry| {
                 let len = u64::from(r.len);
                 done.see(r.ts_ns, len);
-                entry.receive(1, len);
                 match what {
-                    Entry::Taken => entry.pass(1, len),
-                    Entry::Lost => entry.shed(ShedReason::WorkerLost, 1, len),
+                    Entry::Taken => {
+                        taken += 1;
+                        taken_bytes += len;
+                    }
+                    Entry::Lost => {
+                        entry.receive(1, len);
+                        entry.shed(ShedReason::WorkerLost, 1, len);
+                    }
                     Entry::Unsupported => {
+                        entry.receive(1, len);
                         entry.shed(ShedReason::UnsupportedLink, 1, len);
                         let times = unsupported.map_or(0, |(_, times)| times);
                         unsupported = Some((r.link, times + 1));
@@ -185,6 +193,8 @@ impl OneInput<'_> {
                 is_last_for_now: ahead.is_empty() && !source.has_more_at_hand(),
             };
             take(block, &mut record_outcome);
+            entry.receive(taken, taken_bytes);
+            entry.pass(taken, taken_bytes);
             frames.clear();
             spare = frames;
             see(source.position(), source.len_bytes());
