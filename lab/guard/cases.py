@@ -8,7 +8,8 @@ from run import Case
 
 PKTGEN = {"flows": 32768, "length": 10}
 BURST = {**PKTGEN, "on": 100, "off": 100}
-OLD = {"flows": 32768, "length": 0}
+# Flows that the guard has seen before the flood.
+OLD = {"flows": 2000, "length": 0, "slow_ms": 500, "slow_rate": 20_000}
 NET = "/proc/sys/net/core/"
 
 
@@ -75,7 +76,7 @@ def guard():
     yield Case("calm, guard", "native")
     yield Case("flood", flood=PKTGEN)
     yield Case("flood, guard", "native", PKTGEN)
-    yield Case("old flows, guard", "native", OLD)
+    yield Case("old flows, guard", "native", OLD, is_early=True)
     yield Case("bursts", flood=BURST)
     yield Case("bursts, guard", "native", BURST)
     yield Case("live frames", flood={}, is_live=True)
@@ -107,8 +108,8 @@ def causes(place, has_neighbours):
         "packets become dear", flood={"rate": 40_000, "flows": 64, "length": 0}, milliseconds=9000, quiet_ms=4500, flood_ms=3500,
         is_early=True, extra=lambda start, ms: place.role("dear", group="load", start=start, milliseconds=ms, sockets=60, **{"if": "vr"}))
     yield "not-packets", ("not-packets",), Case(
-        "a busy task", milliseconds=5500, quiet_ms=1000, flood_ms=4000, guard_weight=60,
-        extra=lambda start, ms: place.role("busy", group="load", cpu=VICTIM_CPU, start=start, milliseconds=ms))
+        "a busy task", milliseconds=5500, quiet_ms=1000, flood_ms=4000,
+        extra=lambda start, ms: place.role("busy", group=None, cpu=VICTIM_CPU, start=start, milliseconds=ms))
     if has_neighbours:
         yield "table-fills", ("table-fills",), Case(
             "neighbours fill", flood={**PKTGEN, "rate": 50_000}, before=place.forward_to_neighbours,

@@ -148,7 +148,7 @@ def main():
         if not o.quick:
             lab.shuffled("The guard without its share of the CPU", list(cases.starved()), 1)
     if wanted("grace") and not o.quick:
-        lab.shuffled("Grace periods", list(cases.grace()), 2)
+        lab.shuffled("Grace periods", list(cases.grace()), 3)
     if wanted("causes"):
         list_of = list(cases.causes(place, o.neighbours))
         only["causes"] = lab.only_once("Causes", [c for c in list_of if not o.quick or c[0] in ("one-large-flow", "not-packets")])

@@ -16,6 +16,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,7 +185,8 @@ struct slot {
 
 /*
  * Floods like pktgen with IPDST_RND, flows and flowlen: each packet takes a slot at random, and a slot draws a new
- * destination after `length` packets (0: never). `rate` 0 is as fast as it goes; it sleeps shortly each 4 ms, as a CPU
+ * destination after `length` packets (0: never). In the first `slow_ms` it sends `slow_rate` packets a second, then `rate`.
+ * 0 is as fast as it goes; it sleeps shortly each 4 ms, as a CPU
  * that never schedules delays every grace period by itself.
  */
 static void flood(void)
@@ -192,7 +194,8 @@ static void flood(void)
 	int is_ipv6 = number("family", 4) == 6;
 	uint32_t flows = (uint32_t)number("flows", 32768), length = (uint32_t)number("length", 10);
 	uint64_t rate = number("rate", 0), on = number("on", 0) * 1000000, off = number("off", 0) * 1000000;
-	uint64_t sent = 0, refused = 0, first = 0, last_sleep, rate_begin;
+	uint64_t sent = 0, refused = 0, first = 0, last_sleep, rate_begin, slow = number("slow_ms", 0) * 1000000;
+	uint64_t full_rate = rate, paced = 0;
 	struct slot *slots = calloc(flows, sizeof(*slots));
 	static uint8_t frames[BATCH][128];
 	struct iovec vectors[BATCH];
@@ -222,15 +225,27 @@ static void flood(void)
 			sleep_until(start_ns + ((t - start_ns) / (on + off) + 1) * (on + off));
 			continue;
 		}
+		if (slow) {
+			int is_over = t - start_ns >= slow;
+
+			rate = is_over ? full_rate : number("slow_rate", 20000);
+			if (is_over) {
+				slow = 0;
+				first = 0; /* of the flood itself */
+				rate_begin = t;
+				paced = 0;
+			}
+		}
 		if (rate) {
 			uint64_t due = (t - rate_begin) * rate / SECOND;
 
-			if (due <= sent + refused) {
+			if (due <= paced) {
 				sleep_until(t + 200000);
 				continue;
 			}
-			if (due - sent - refused < BATCH)
-				batch = (int)(due - sent - refused);
+			if (due - paced < BATCH)
+				batch = (int)(due - paced);
+			paced += (uint64_t)batch;
 		} else if (t - last_sleep > 4000000) {
 			struct timespec shortest = { .tv_nsec = 1 };
 
@@ -514,12 +529,24 @@ static void listen_to(void)
 		printf("p50 %lu\np99 %lu\n", late[count / 2], late[count * 99 / 100]);
 }
 
-/* A task that is busy, for the cause that is not packets. */
+/*
+ * A task that is busy, for the cause that is not packets: 40 of 50 ms. In the real-time class, as a program of the
+ * ordinary class would only take the turns that others leave.
+ */
 static void busy(void)
 {
+	struct sched_param priority = { .sched_priority = 50 };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &priority))
+		fail("SCHED_FIFO");
 	begin();
-	while (now() < end_ns)
-		;
+	while (now() < end_ns) {
+		uint64_t turn = now();
+
+		while (now() < turn + 40000000)
+			;
+		sleep_until(turn + 50000000);
+	}
 	printf("done 1\n");
 }
 

@@ -130,15 +130,18 @@ class Guard:
             argv += ["--allow", "udp/7777", "--cpu", VICTIM_CPU]
         if case.guard == "generic":
             argv.append("--generic")
-        self.out = open(self.output, "w")
         group = place.groups.get("guard")
         if group:
             group.weigh(HEAVY / case.guard_weight)
-        self.process = place.start(argv, ROUTER, "guard", stdout=self.out, stderr=subprocess.STDOUT)
-        ready = self.recording.exists if case.guard == "watch" else lambda: "attached" in self.output.read_text()
+        # Each line with the moment at which it can be read, which is when an operator knows of it.
+        self.lines = []
+        self.process = place.start(argv, ROUTER, "guard", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+        ready = self.recording.exists if case.guard == "watch" else lambda: "attached" in self.text()
         if not wait_for(lambda: ready() or self.process.poll() is not None) or self.process.poll() is not None:
             self.end()
-            raise OSError(self.output.read_text().strip() or "the guard did not start")
+            raise OSError(self.text().strip() or "the guard did not start")
 
     def end(self):
         if self.process.poll() is None:
@@ -148,7 +151,20 @@ class Guard:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.out.close()
+        self.reader.join(5)
+        self.output.write_text(self.text())
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append((time.monotonic_ns(), line))
+
+    def text(self):
+        return "".join(line for _, line in self.lines)
+
+    def first_line(self, pattern, after_ns):
+        """When the first line that matches could be read, in ms after a moment; None if there is none."""
+        found = next((at for at, line in self.lines if at >= after_ns and re.search(pattern, line)), None)
+        return None if found is None else (found - after_ns) / 1e6
 
     def events(self):
         path = self.folder / "guard.json"
@@ -301,7 +317,7 @@ def throttled(found, guard, first, last, before, case):
         cost = sorted(r.get("cost_ns", 0) for r in inside)[len(inside) // 2]
         found["offered_load"] = offered * cost / 1e9 * 100 / case.budget
         found["cost_ns"] = cost
-    text = guard.output.read_text()
+    text = guard.text()
     detached = re.search(r"detached: (\d+) packets, (\d+) passed, dropped: (.*)", text)
     if detached:
         received, passed = int(detached[1]), int(detached[2])
@@ -317,15 +333,12 @@ def throttled(found, guard, first, last, before, case):
 
 def causes(found, guard, first):
     """When the guard declared an incident and named its cause, after the first packet."""
-    zero = Recording(guard.recording).zero_ns
-    after = lambda event: (zero + event["at_ms"] * 1_000_000 - first) / 1e6
-    found["incident_ms"], found["cause_ms"], found["cause"], found["line"] = None, None, None, None
+    found["incident_ms"] = guard.first_line(r"^incident \d+ began", first)
+    found["cause_ms"] = guard.first_line(r"incident \d+ at ", first)
+    found["cause"], found["line"] = None, None
     events = guard.events()
     for event in events:
-        if event["event"] == "incident" and found["incident_ms"] is None and after(event) > -20:
-            found["incident_ms"] = after(event)
         if event["event"] == "cause":
-            found["cause_ms"] = after(event) if found["cause_ms"] is None else found["cause_ms"]
             found["cause"], found["line"] = event["cause"], event.get("line")
         if event["event"] in ("end", "cut-off"):
             found["line"] = event.get("line")
