@@ -31,6 +31,9 @@ pub(crate) struct Inputs {
     pub(crate) offered: u64,
     /// New flows are to be limited: the cause says so.
     pub(crate) limits_new_flows: bool,
+    /// Packets are dropped, and many of them begin a flow. To name the cause takes a second of evidence, in which new
+    /// flows of all others would be lost with the flood.
+    pub(crate) suspects_new_flows: bool,
     /// The rate at which a table that is about to be full may fill.
     pub(crate) table_limit: Option<u64>,
     /// The rate that tables in use allow at any time.
@@ -90,8 +93,9 @@ impl Control {
         self.is_armed |= inputs.limits_new_flows || inputs.table_limit.is_some();
         let (least, least_of_prefix) = NEW_FLOW_LIMITS;
         let twice_calm = (inputs.calm_new_flows * 2.0) as u64;
-        let mut wanted = self.is_armed.then(|| twice_calm.max(least));
-        let mut wanted_of_prefix = self.is_armed.then(|| twice_calm.max(least_of_prefix));
+        let acts = self.is_armed || inputs.suspects_new_flows;
+        let mut wanted = acts.then(|| twice_calm.max(least));
+        let mut wanted_of_prefix = acts.then(|| twice_calm.max(least_of_prefix));
         for bound in [inputs.table_limit, inputs.table_ceiling].into_iter().flatten() {
             wanted = Some(wanted.map_or(bound, |rate| rate.min(bound)).max(1));
         }
@@ -126,9 +130,12 @@ impl Control {
     }
 }
 
-/// Lowers a limit at once, and raises it to the double at most each second.
+/// Lowers a limit at once, and raises it to the double at most each second. Without a wanted one there is none.
 fn settle(limit: &mut Option<Limit>, wanted: Option<u64>, at_ms: u64, may_rise: bool) {
-    let Some(wanted) = wanted else { return };
+    let Some(wanted) = wanted else {
+        *limit = None;
+        return;
+    };
     let Some(now) = limit else {
         *limit = Some(Limit { rate: wanted, raised_ms: at_ms });
         return;
@@ -197,6 +204,16 @@ mod tests {
             }
         }
         assert_eq!(seen, [17, 34, 68, 136, 272, 544, 1088, 2000]);
+    }
+
+    #[test]
+    fn a_suspicion_limits_at_once_and_leaves_nothing_when_it_ends() {
+        let mut control = Control::default();
+        let flood = Inputs { suspects_new_flows: true, offered: 9000, ..Inputs::default() };
+        let setpoint = take(&mut control, flood);
+        assert_eq!((setpoint.new_flows, setpoint.new_flows_of_prefix), (Some(2000), Some(500)));
+        let setpoint = take(&mut control, Inputs { at_ms: 8, ..Inputs::default() });
+        assert_eq!((setpoint.new_flows, setpoint.new_flows_of_prefix), (None, None));
     }
 
     #[test]

@@ -10,9 +10,9 @@ use crate::ladder::{Acted, Effect, Rung};
 use crate::limits::{CPUS_MAX, reached};
 use crate::sample::{PacketSample, Sample, TableFill};
 use crate::settings::{
-    COOL, COOL_PERIODS, EVIDENCE_PERIODS, EXEMPT_SHARE, HOT_PERIODS, Mode, PERIOD_US,
-    PERIODS_A_SECOND, SETTLING_PERIODS, Settings, TABLE_CEILING_S, TABLE_FILL, TABLE_SECONDS,
-    TABLE_SPREAD_S,
+    COOL, COOL_PERIODS, EVIDENCE_PERIODS, EXEMPT_SHARE, HOT_PERIODS, Mode, NEW_FLOW_RATIO,
+    NEW_FLOWS_LEAST, NEW_FLOWS_TIMES_CALM, PERIOD_US, PERIODS_A_SECOND, SETTLING_PERIODS, Settings,
+    TABLE_CEILING_S, TABLE_FILL, TABLE_SECONDS, TABLE_SPREAD_S,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -480,11 +480,26 @@ impl State {
             cost: seen.work_us.zip(packets),
             offered: sample.packets.as_ref().map_or(seen.packets, PacketSample::offered),
             limits_new_flows: cause.is_some_and(Cause::is_new_flows),
+            suspects_new_flows: cause.is_none() && seen.has_dropped && self.many_are_new(sample),
             table_limit: seen.table_limit,
             table_ceiling: seen.table_ceiling,
             calm_new_flows: self.calm.new_flows().unwrap_or(0.0),
         };
         self.control.take(&inputs, &self.settings, self.rung)
+    }
+
+    /// Whether this period alone has as many new flows as a flood of them.
+    fn many_are_new(&self, sample: &Sample) -> bool {
+        let Some(packets) = sample.packets.as_ref().filter(|_| self.counts_new_flows) else {
+            return false;
+        };
+        // What the spent budget dropped was not looked up.
+        let looked_up = packets.admitted.saturating_add(packets.dropped_limit);
+        let new = packets.new_flows as f64;
+        let a_second = new * PERIODS_A_SECOND as f64;
+        new > NEW_FLOW_RATIO * looked_up as f64
+            && a_second > NEW_FLOWS_LEAST
+            && a_second > NEW_FLOWS_TIMES_CALM * self.calm.new_flows().unwrap_or(0.0)
     }
 
     fn counted(&self, sample: &Sample, seen: &Seen) -> Counted {

@@ -184,6 +184,17 @@ fn a_steady_flood_that_is_held_changes_no_rung_and_is_one_incident() {
 }
 
 #[test]
+fn new_flows_are_limited_before_their_flood_is_named() {
+    let mut plant = Plant::new(30, 2000, 1);
+    (0..125).for_each(|_| plant.period(4, 30));
+    assert_eq!(plant.limits, []);
+    (0..25).for_each(|_| plant.period(4000, 30));
+    assert_eq!(plant.count(|a| matches!(a, Action::Name(..))), 0);
+    let first = plant.limits.first().copied();
+    assert!(first.is_some_and(|(ms, limit)| ms <= 1000 + 5 * 8 && limit == 2000), "{first:?}");
+}
+
+#[test]
 fn bursts_of_100_ms_are_one_incident() {
     let mut plant = Plant::new(30, 2000, 1);
     plant.acts = |_| false;
