@@ -38,6 +38,8 @@ pub const TABLE_FILL: f64 = 0.5;
 pub const TABLE_SECONDS: f64 = 10.0;
 /// Seconds over which a table that is about to be full may fill at most.
 pub const TABLE_SPREAD_S: u64 = 60;
+/// Fill of a table from which new flows use it. A calm host has a dozen neighbours of 1,024.
+pub const TABLE_IN_USE: f64 = 0.1;
 /// Seconds over which a table in use may fill at most, always.
 pub const TABLE_CEILING_S: u64 = 10;
 

@@ -12,7 +12,7 @@ use crate::sample::{PacketSample, Sample, TableFill};
 use crate::settings::{
     COOL, COOL_PERIODS, EVIDENCE_PERIODS, EXEMPT_SHARE, HOT_PERIODS, Mode, NEW_FLOW_RATIO,
     NEW_FLOWS_LEAST, NEW_FLOWS_TIMES_CALM, PERIOD_US, PERIODS_A_SECOND, SETTLING_PERIODS, Settings,
-    TABLE_CEILING_S, TABLE_FILL, TABLE_SECONDS, TABLE_SPREAD_S,
+    TABLE_CEILING_S, TABLE_FILL, TABLE_IN_USE, TABLE_SECONDS, TABLE_SPREAD_S,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -86,9 +86,12 @@ impl TablePast {
         (is_half_full && is_full_soon).then_some(free / TABLE_SPREAD_S)
     }
 
+    /// The rate at which it may fill always, where it is in use: a host that has a few neighbours and forwards to none
+    /// must not lose its new flows for them.
     fn ceiling(&self) -> Option<u64> {
         let (_, last) = self.fills.back()?;
-        Some(last.max.saturating_sub(last.count) / TABLE_CEILING_S)
+        let is_in_use = last.count as f64 > last.max as f64 * TABLE_IN_USE;
+        is_in_use.then(|| last.max.saturating_sub(last.count) / TABLE_CEILING_S)
     }
 }
 

@@ -1,7 +1,9 @@
 //! The controller against simulated hosts: the cost of a packet and the delay of its measurement vary, and the budget
 //! holds again soon after every step; nothing oscillates.
 
-use gabion_guard::{Action, CpuSample, PacketSample, Rung, Sample, Settings, State, Verdict, step};
+use gabion_guard::{
+    Action, CpuSample, PacketSample, Rung, Sample, Settings, State, Table, TableFill, Verdict, step,
+};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -192,6 +194,18 @@ fn new_flows_are_limited_before_their_flood_is_named() {
     assert_eq!(plant.count(|a| matches!(a, Action::Name(..))), 0);
     let first = plant.limits.first().copied();
     assert!(first.is_some_and(|(ms, limit)| ms <= 1000 + 5 * 8 && limit == 2000), "{first:?}");
+}
+
+#[test]
+fn a_table_that_is_hardly_used_limits_no_new_flows() {
+    let limit = |count| {
+        let table = Table::Neighbours;
+        let tables = vec![TableFill { table, count, max: 1024 }];
+        let sample = Sample { tables, ..Sample::at(0) };
+        step(&sample, &mut State::new(Settings::enforce(30))).0.new_flows
+    };
+    assert_eq!(limit(12), None);
+    assert_eq!(limit(224), Some(80));
 }
 
 #[test]
