@@ -11,7 +11,7 @@ use crate::flow_state::{NetFlow, endpoints};
 use crate::ordered::Ordered;
 use crate::ranges::{Joined, Ranges};
 use crate::view::PacketView;
-use gabion_flow::{AppChunk, Flow, StreamEvent, TcpSession};
+use gabion_flow::{AppChunk, ExceptionTrigger, Flow, StreamEvent, TcpSession};
 use gabion_proto::FilePiece;
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
@@ -203,8 +203,11 @@ impl ApplicationStage {
             self.expectations.add(e, flow, &ends, clock_ns);
         }
         if effects.parser_error {
-            let exception = Exception::of_parser(&common.engine.options.policies);
-            common.account.counters.count_exception(exception.names());
+            let exception = Exception::from_policies(
+                &common.engine.options.policies,
+                ExceptionTrigger::AppLayerError,
+            );
+            common.account.counters.count_exception(exception.cause());
             exception.on_flow(&common.engine, flow, outcome);
         }
     }

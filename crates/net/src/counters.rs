@@ -1,6 +1,7 @@
 //! Counters of one worker, except those of decoders, flows and streams.
 
 use crate::app::AppCounters;
+use gabion_flow::{ExceptionPolicy, ExceptionTrigger};
 use gabion_record::DropReason;
 use gabion_record::limits::Reached;
 
@@ -32,7 +33,7 @@ pub struct NetCounters {
     /// Scripts.
     pub scripts: crate::ScriptCounters,
     /// Exception policies applied: trigger, policy, times.
-    pub exceptions: Vec<(&'static str, &'static str, u64)>,
+    pub exceptions: Vec<(ExceptionTrigger, ExceptionPolicy, u64)>,
     /// Packets of flows that are not looked at any more.
     pub bypassed_packets: u64,
     /// Their bytes.
@@ -64,8 +65,11 @@ impl NetCounters {
         }
     }
 
-    /// Counts an exception policy: its trigger and its name.
-    pub(crate) fn count_exception(&mut self, (trigger, policy): (&'static str, &'static str)) {
+    /// Counts an exception policy that was carried out, with its trigger.
+    pub(crate) fn count_exception(
+        &mut self,
+        (trigger, policy): (ExceptionTrigger, ExceptionPolicy),
+    ) {
         match self.exceptions.iter_mut().find(|(t, p, _)| *t == trigger && *p == policy) {
             Some(slot) => slot.2 += 1,
             None => self.exceptions.push((trigger, policy, 1)),
@@ -102,7 +106,7 @@ impl NetCounters {
         for (t, p, n) in &o.exceptions {
             match self.exceptions.iter_mut().find(|(x, y, _)| x == t && y == p) {
                 Some(slot) => slot.2 += n,
-                None => self.exceptions.push((t, p, *n)),
+                None => self.exceptions.push((*t, *p, *n)),
             }
         }
     }

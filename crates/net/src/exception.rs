@@ -11,8 +11,7 @@ use gabion_record::DropReason;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exception {
     policy: ExceptionPolicy,
-    /// The trigger, as counters and records name it.
-    target: &'static str,
+    trigger: ExceptionTrigger,
     /// The drop reason of its packets.
     reason: DropReason,
 }
@@ -28,19 +27,14 @@ impl Exception {
                 (policies.reassembly_memcap, DropReason::StreamReassembly)
             }
             ExceptionTrigger::Midstream => (policies.midstream, DropReason::StreamMidstream),
+            ExceptionTrigger::AppLayerError => (policies.app_error, DropReason::AppLayerError),
         };
-        Exception { policy, target: trigger.name(), reason }
-    }
-
-    /// The policy for a parser that failed.
-    pub(crate) fn of_parser(policies: &Policies) -> Exception {
-        let reason = DropReason::AppLayerError;
-        Exception { policy: policies.app_error, target: "app_layer_error", reason }
+        Exception { policy, trigger, reason }
     }
 
     /// The trigger and the policy as they are counted.
-    pub(crate) fn names(&self) -> (&'static str, &'static str) {
-        (self.target, self.policy.eve_name())
+    pub(crate) fn cause(&self) -> (ExceptionTrigger, ExceptionPolicy) {
+        (self.trigger, self.policy)
     }
 
     /// Carries it out on a flow and its packet.
@@ -51,8 +45,8 @@ impl Exception {
         outcome: &mut PacketOutcome,
     ) {
         let list = &mut flow.ext.exceptions;
-        if !list.iter().any(|(t, _)| *t == self.target) {
-            list.push(self.names());
+        if !list.iter().any(|(t, _)| *t == self.trigger) {
+            list.push(self.cause());
         }
         match self.policy {
             ExceptionPolicy::DropFlow | ExceptionPolicy::Reject => {

@@ -4,7 +4,7 @@ use crate::app::AppLayer;
 use crate::bits::Bits;
 use crate::detect::FlowDetect;
 use crate::ledgers::ShedSoFar;
-use gabion_flow::Flow;
+use gabion_flow::{ExceptionPolicy, ExceptionTrigger, Flow};
 use gabion_proto::Endpoints;
 use gabion_record::budget::Budget;
 use gabion_record::ledger::{Ledger, ShedReason};
@@ -26,7 +26,7 @@ pub struct NetFlow {
     pub(crate) logged: Option<Box<crate::script::StreamLogs>>,
     /// Flow that announced this one.
     pub(crate) announced_by: Option<u64>,
-    pub(crate) exceptions: SmallVec<[(&'static str, &'static str); 1]>,
+    pub(crate) exceptions: SmallVec<[(ExceptionTrigger, ExceptionPolicy); 1]>,
     /// What was shed of it.
     pub(crate) lost: Option<Box<Ledger>>,
     /// What its worker had shed when the flow began.

@@ -176,7 +176,7 @@ pub(crate) fn carry_out(
 ) {
     if let Some(trigger) = v.exception {
         let exception = Exception::from_policies(&engine.options.policies, trigger);
-        account.counters.count_exception(exception.names());
+        account.counters.count_exception(exception.cause());
         flow.note_exception(trigger);
         exception.on_flow(engine, flow, outcome);
     }

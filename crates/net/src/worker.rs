@@ -274,7 +274,7 @@ impl Worker {
 
     fn carry_out_exception(&mut self, exception: Exception, outcome: &mut PacketOutcome) {
         let Common { engine, account, .. } = &mut self.common;
-        account.counters.count_exception(exception.names());
+        account.counters.count_exception(exception.cause());
         exception.on_packet(engine, outcome);
     }
 

@@ -105,7 +105,11 @@ impl NetSink for Lines {
     fn flow(&mut self, r: &FlowRecord<'_>) {
         let [to_server, to_client] = r.summary.pkts;
         let ports = r.header.ports;
-        self.lines.push(format!("flow {ports:?} {to_server}+{to_client} {} {}", r.state, r.reason));
+        self.lines.push(format!(
+            "flow {ports:?} {to_server}+{to_client} {} {}",
+            r.state.name(),
+            r.reason.name()
+        ));
     }
     fn anomaly(&mut self, _: &AnomalyRecord<'_>) {}
     fn dropped(&mut self, _: &DropRecord<'_>) {}

@@ -5,6 +5,7 @@ use gabion_record::eve::{
     AlertRecord, AlertSignature, AppProtoNames, FileChunk, FileFacts, FileKey, FileRecord,
     FlowRecord, FlowSummary, Header, NetSink,
 };
+use gabion_record::flow_state::{EndReason, FlowState};
 use gabion_record::{Addr, IpProto, Tree};
 use gabion_runtime::output::Existing;
 use std::path::Path;
@@ -51,8 +52,8 @@ fn flow(id: u64) -> FlowRecord<'static> {
         app_proto: AppProtoNames { app_proto: Some("tls"), ..AppProtoNames::default() },
         summary: summary(),
         end_ns: TS + 2_000_000_000,
-        state: "closed",
-        reason: "timeout",
+        state: FlowState::Closed,
+        reason: EndReason::Timeout,
         is_alerted: false,
         is_alert_asked: false,
         action: None,

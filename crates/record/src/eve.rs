@@ -5,6 +5,8 @@
 //! knowledge of protocols, and the engine none of formats. Field meanings follow Suricata's EVE
 //! schema (8.0.x).
 
+use crate::exception::{ExceptionPolicy, ExceptionTrigger};
+use crate::flow_state::{EndReason, FlowAction, FlowState, TcpState};
 use crate::json::{self, Json};
 use crate::ledger::Ledger;
 use crate::{Addr, Direction, DropReason, IpProto, PacketSource, TakeReport, Tree};
@@ -409,8 +411,8 @@ pub struct FlowTcp {
     pub flags: u8,
     /// Flags to server and to client.
     pub flags_by_direction: [u8; 2],
-    /// State.
-    pub state: &'static str,
+    /// State; `None` where no session was kept.
+    pub state: TcpState,
     /// Gaps to server and to client.
     pub has_gap: [bool; 2],
     /// Most out-of-order regions held, to server and to client.
@@ -428,20 +430,20 @@ pub struct FlowRecord<'a> {
     pub summary: FlowSummary,
     /// Last packet, nanoseconds since 1970.
     pub end_ns: u64,
-    /// `new`, `established`, `closed`, `bypassed`.
-    pub state: &'static str,
-    /// `timeout`, `forced`, `shutdown`, `tcp_reuse`.
-    pub reason: &'static str,
+    /// State at its end.
+    pub state: FlowState,
+    /// Why it ended.
+    pub reason: EndReason,
     /// An alert was written for it.
     pub is_alerted: bool,
     /// Alerts of it wait for an answer: one may have been written though `is_alerted` is false.
     pub is_alert_asked: bool,
-    /// `drop`, `pass`, `accept`.
-    pub action: Option<&'static str>,
+    /// What was done with all of it.
+    pub action: Option<FlowAction>,
     /// Transactions, where a parser counted them.
     pub tx_count: Option<u64>,
-    /// Exception policies that applied: target and policy.
-    pub exception_policies: &'a [(&'static str, &'static str)],
+    /// Exception policies that applied, and what called for them.
+    pub exception_policies: &'a [(ExceptionTrigger, ExceptionPolicy)],
     /// TCP.
     pub tcp: Option<FlowTcp>,
     /// ICMP answer type and code.

@@ -3,7 +3,9 @@
 use gabion_behavior::RestoreError;
 use gabion_capture::filter::FilterError;
 use gabion_outputs::OutputError;
+use gabion_record::ledger::{Imbalance, Tally};
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why a run can't be made, or ended before its end.
@@ -270,10 +272,13 @@ pub enum Error {
         lost: u64,
     },
     /// The address that exporters of flows send to can't be listened on.
-    #[error("netflow: {address}: {source}: choose another address")]
+    #[error(
+        "netflow: {}: {source}: choose another address",
+        .address.map(|address| address.to_string()).unwrap_or_default()
+    )]
     Listen {
-        /// The address.
-        address: String,
+        /// The address, where the socket has one.
+        address: Option<SocketAddr>,
         /// The error of the operating system.
         source: io::Error,
     },
@@ -322,7 +327,37 @@ pub enum Error {
         /// The stage.
         stage: String,
         /// What is wrong with it.
-        what: String,
+        what: LostTrack,
+    },
+}
+
+/// How a stage lost track of what went through it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LostTrack {
+    /// Its own account does not balance.
+    #[error("{0}")]
+    Ledger(#[from] Imbalance),
+    /// It received something else than the stage before it passed on.
+    #[error("received {received}, but {from} passed on {passed}")]
+    Between {
+        /// The stage before it.
+        from: &'static str,
+        /// What that stage passed on.
+        passed: Tally,
+        /// What was received.
+        received: Tally,
+    },
+    /// The kernel's counts of system calls do not fit the events that were read.
+    #[error("{received} received, {passed} passed, {shed} shed, {read} read")]
+    Calls {
+        /// Calls that the probe received.
+        received: u64,
+        /// Those that it passed on.
+        passed: u64,
+        /// Those that it shed.
+        shed: u64,
+        /// Records that were read.
+        read: u64,
     },
 }
 

@@ -51,6 +51,6 @@ pub mod packets;
 mod sealed_findings;
 pub mod syscalls;
 
-pub use error::Error;
+pub use error::{Error, LostTrack};
 pub use notices::{Notice, Notices};
 pub use sealed_findings::{FindingLog, OpenedLog, Sealer};

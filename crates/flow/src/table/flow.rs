@@ -3,59 +3,8 @@
 use super::key::{FlowKey, PacketKey};
 use crate::policy::ExceptionTrigger;
 use crate::tcp::TcpSession;
+use gabion_record::flow_state::FlowState;
 use gabion_record::{Addr, Direction, IpProto};
-
-/// State of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[repr(u8)]
-pub enum FlowState {
-    /// One direction seen, or handshake not complete.
-    #[default]
-    New = 0,
-    /// Both directions seen, or handshake complete.
-    Established = 1,
-    /// The TCP connection has ended.
-    Closed = 2,
-    /// The flow is no longer inspected.
-    Bypassed = 3,
-}
-
-impl FlowState {
-    /// EVE's word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FlowState::New => "new",
-            FlowState::Established => "established",
-            FlowState::Closed => "closed",
-            FlowState::Bypassed => "bypassed",
-        }
-    }
-}
-
-/// Why a flow ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EndReason {
-    /// The timeout passed without a packet.
-    Timeout,
-    /// It was evicted to free space.
-    Forced,
-    /// The input ended.
-    Shutdown,
-    /// A new connection reused its key.
-    TcpReuse,
-}
-
-impl EndReason {
-    /// EVE's word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            EndReason::Timeout => "timeout",
-            EndReason::Forced => "forced",
-            EndReason::Shutdown => "shutdown",
-            EndReason::TcpReuse => "tcp_reuse",
-        }
-    }
-}
 
 /// One side of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -25,7 +25,8 @@ mod flow;
 pub mod key;
 mod wheel;
 
-pub use flow::{DirectionTally, EndReason, Flow, FlowState, IcmpKind, Side};
+pub use flow::{DirectionTally, Flow, IcmpKind, Side};
+pub use gabion_record::flow_state::{EndReason, FlowState};
 pub use key::PacketKey;
 
 use crate::config::{FlowConfig, Timeouts};

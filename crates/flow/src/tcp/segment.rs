@@ -2,8 +2,10 @@
 
 use crate::events::{EventList, StreamEvent};
 use crate::policy::ExceptionTrigger;
-use crate::table::FlowState;
+use gabion_record::flow_state::FlowState;
 use gabion_record::{Addr, Direction, DropReason};
+
+pub use gabion_record::flow_state::TcpState;
 
 /// TCP flag bits.
 pub mod flags {
@@ -110,67 +112,6 @@ impl TcpSegment<'_> {
     #[inline]
     pub(crate) fn seconds(&self) -> u32 {
         (self.ts_ns / 1_000_000_000) as u32
-    }
-}
-
-/// State of a TCP connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-#[repr(u8)]
-pub enum TcpState {
-    /// No handshake seen.
-    #[default]
-    None = 0,
-    /// The client's SYN was seen.
-    SynSent = 1,
-    /// The server's SYN/ACK was seen.
-    SynRecv = 2,
-    /// The handshake is complete.
-    Established = 3,
-    /// The server has sent a FIN.
-    FinWait1 = 4,
-    /// The server has sent a FIN and the client has acknowledged it.
-    FinWait2 = 5,
-    /// Both have sent a FIN, the server first.
-    TimeWait = 6,
-    /// Both have sent a FIN, the client first.
-    LastAck = 7,
-    /// The client has sent a FIN.
-    CloseWait = 8,
-    /// Both have sent a FIN at the same time.
-    Closing = 9,
-    /// The connection has ended.
-    Closed = 10,
-}
-
-impl TcpState {
-    /// EVE's word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TcpState::None => "none",
-            TcpState::SynSent => "syn_sent",
-            TcpState::SynRecv => "syn_recv",
-            TcpState::Established => "established",
-            TcpState::FinWait1 => "fin_wait1",
-            TcpState::FinWait2 => "fin_wait2",
-            TcpState::TimeWait => "time_wait",
-            TcpState::LastAck => "last_ack",
-            TcpState::CloseWait => "close_wait",
-            TcpState::Closing => "closing",
-            TcpState::Closed => "closed",
-        }
-    }
-
-    /// The flow's state in this state; `None` if it stays unchanged.
-    pub(crate) const fn flow_state(self) -> Option<FlowState> {
-        match self {
-            TcpState::None | TcpState::SynSent | TcpState::SynRecv => None,
-            TcpState::Established
-            | TcpState::FinWait1
-            | TcpState::FinWait2
-            | TcpState::Closing
-            | TcpState::CloseWait => Some(FlowState::Established),
-            TcpState::LastAck | TcpState::TimeWait | TcpState::Closed => Some(FlowState::Closed),
-        }
     }
 }
 

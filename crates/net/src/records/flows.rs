@@ -4,8 +4,9 @@ use super::RecordStage;
 use super::header::{app_names, metadata, summary};
 use crate::engine::Engine;
 use crate::flow_state::NetFlow;
-use gabion_flow::{EndReason, Flow};
+use gabion_flow::{EndReason, Flow, TcpState};
 use gabion_record::eve::*;
+use gabion_record::flow_state::FlowAction;
 use gabion_record::{Direction, IpProto};
 
 impl RecordStage {
@@ -32,7 +33,7 @@ impl RecordStage {
                     t.stream(Direction::ToServer).tcp_flags(),
                     t.stream(Direction::ToClient).tcp_flags(),
                 ],
-                state: t.state().name(),
+                state: t.state(),
                 has_gap: [
                     t.stream(Direction::ToServer).gaps().0 > 0,
                     t.stream(Direction::ToClient).gaps().0 > 0,
@@ -46,7 +47,7 @@ impl RecordStage {
             None => FlowTcp {
                 flags: 0,
                 flags_by_direction: [0; 2],
-                state: "none",
+                state: TcpState::None,
                 has_gap: [false; 2],
                 regions_max: [0; 2],
             },
@@ -79,16 +80,16 @@ impl RecordStage {
             app_proto: app_names(&engine.catalog, &flow.ext.app),
             summary: summary(flow),
             end_ns: flow.last_ns,
-            state: flow.state.name(),
-            reason: reason.name(),
+            state: flow.state,
+            reason,
             is_alerted: flags.alerted,
             is_alert_asked: flags.alert_asked && !flags.alerted,
             action: if flags.dropped && engine.options.inline {
-                Some("drop")
+                Some(FlowAction::Drop)
             } else if flags.accepted {
-                Some("accept")
+                Some(FlowAction::Accept)
             } else if flags.passed {
-                Some("pass")
+                Some(FlowAction::Pass)
             } else {
                 None
             },

@@ -10,6 +10,7 @@ use crate::output::{Piece, PieceKind};
 use crate::protocol_names::{TCP_FLAGS, ip_protocol, link_type};
 use crate::timestamp::Stamp;
 use gabion_record::eve::*;
+use gabion_record::flow_state::{FlowState, TcpState};
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, IpProto, Tree};
 use std::net::IpAddr;
@@ -264,21 +265,21 @@ impl EveWriter {
         timestamp(j, &mut self.stamp, &mut self.scratch, "start", r.summary.start_ns);
         timestamp(j, &mut self.stamp, &mut self.scratch, "end", r.end_ns);
         j.number("age", age_seconds(r.summary.start_ns, r.end_ns));
-        if r.state == "bypassed" {
+        if r.state == FlowState::Bypassed {
             j.field_plain("bypass", "local");
         }
-        j.field_plain("state", r.state);
-        j.field_plain("reason", r.reason);
+        j.field_plain("state", r.state.name());
+        j.field_plain("reason", r.reason.name());
         j.boolean("alerted", r.is_alerted);
         if let Some(a) = r.action {
-            j.field_plain("action", a);
+            j.field_plain("action", a.name());
         }
         if !r.exception_policies.is_empty() {
             j.open_array_key("exception_policy");
             for (target, policy) in r.exception_policies {
                 j.open();
-                j.field_plain("target", target);
-                j.field_plain("policy", policy);
+                j.field_plain("target", target.name());
+                j.field_plain("policy", policy.eve_name());
                 j.close();
             }
             j.close_array();
@@ -888,8 +889,8 @@ fn tcp_members(j: &mut Json, t: &FlowTcp) {
     hex_flags(j, "tcp_flags_ts", t.flags_by_direction[0]);
     hex_flags(j, "tcp_flags_tc", t.flags_by_direction[1]);
     flag_members(j, t.flags);
-    if t.state != "none" {
-        j.field_plain("state", t.state);
+    if t.state != TcpState::None {
+        j.field_plain("state", t.state.name());
         for (key, on) in [("ts_gap", t.has_gap[0]), ("tc_gap", t.has_gap[1])] {
             if on {
                 j.boolean(key, true);

@@ -83,7 +83,7 @@ struct Ends {
 
 impl Ends {
     /// Those of a packet or flow; none without an IP layer.
-    fn of(h: &Header<'_>) -> Option<Ends> {
+    fn from_header(h: &Header<'_>) -> Option<Ends> {
         let ip = |a: Addr| match h.ip_version {
             4 => Some(Ip::v4(a.v4_u32())),
             6 => Some(Ip::from_bytes(a.0)),
@@ -101,7 +101,7 @@ impl Ends {
         if let Some((src, dst)) = report.ends {
             return Some(Ends { src, dst, ports: (0, 0) });
         }
-        let ends = Ends::of(h)?;
+        let ends = Ends::from_header(h)?;
         Some(match report.body {
             Body::Dns(_) if report.is_response && ends.ports.0 == 53 && ends.ports.1 != 53 => {
                 ends.reversed()
@@ -144,12 +144,12 @@ impl FlowRecords {
             resp_bytes: r.summary.bytes[1],
             orig_pkts: r.summary.pkts[0],
             resp_pkts: r.summary.pkts[1],
-            state: r.state.as_bytes(),
+            state: r.state.name().as_bytes(),
             is_established: have_both_talked(
                 proto == Proto::Tcp,
                 flags,
                 packets,
-                r.state.as_bytes(),
+                r.state.name().as_bytes(),
             ),
             src_mac: mac(r.macs.0),
             dst_mac: mac(r.macs.1),
@@ -157,7 +157,7 @@ impl FlowRecords {
         };
         // A flow's record is made when the flow ends, with whatever packet is at hand then.
         let h = Header { pcap_cnt: None, ..*h };
-        self.put(&h, start, (Ends::of(&h), Body::Conn(conn)), [0; 2], to)
+        self.put(&h, start, (Ends::from_header(&h), Body::Conn(conn)), [0; 2], to)
     }
 
     fn app(&mut self, r: &AppRecord<'_>, to: &mut dyn Pieces) -> bool {
@@ -177,7 +177,7 @@ impl FlowRecords {
             let ends = Ends::of_report(h, report);
             let body = match report.body {
                 Body::Dhcp(dhcp) if report.is_response => {
-                    Body::Dhcp(Dhcp { server: Ends::of(h).map(|ends| ends.src), ..dhcp })
+                    Body::Dhcp(Dhcp { server: Ends::from_header(h).map(|ends| ends.src), ..dhcp })
                 }
                 body => body,
             };
@@ -201,14 +201,15 @@ impl FlowRecords {
             mime_type: &[],
         };
         let h = &r.header;
-        self.put(h, moment(h.ts_ns), (Ends::of(h), Body::Files(files)), [f.tx_id, 0], to)
+        self.put(h, moment(h.ts_ns), (Ends::from_header(h), Body::Files(files)), [f.tx_id, 0], to)
     }
 
     /// An alert is a record of the flow's client, whichever side's packet completed it.
     fn alert(&mut self, r: &AlertRecord<'_>, to: &mut dyn Pieces) -> bool {
         let (h, s) = (&r.header, &r.signature);
         let is_to_client = r.direction == Some(Direction::ToClient);
-        let ends = Ends::of(h).map(|ends| if is_to_client { ends.reversed() } else { ends });
+        let ends =
+            Ends::from_header(h).map(|ends| if is_to_client { ends.reversed() } else { ends });
         let alert = RuleAlert {
             signature: s.msg.as_bytes(),
             category: s.category.as_bytes(),

@@ -182,10 +182,7 @@ impl FlowRun {
                 let address = netflow.as_ref().and_then(|socket| socket.local_addr().ok());
                 let lists = (Some(lists), &engine.notices);
                 let mut source = LiveSource::new(paths, netflow, format, horizon_ns, stop, lists)
-                    .map_err(|source| {
-                    let address = address.map(|a| a.to_string()).unwrap_or_default();
-                    Error::Listen { address, source }
-                })?;
+                    .map_err(|source| Error::Listen { address, source })?;
                 if let Some(address) = source.address() {
                     news.report(&format!("netflow: listening on {address}"));
                 }

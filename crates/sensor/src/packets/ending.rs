@@ -2,7 +2,7 @@
 
 use super::packet_log::PacketLogCounts;
 use super::run::Done;
-use crate::Error;
+use crate::{Error, LostTrack};
 use gabion_net::Engine;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
@@ -89,8 +89,8 @@ fn enter_limits(done: &mut Done) {
 }
 
 fn check_balance(done: &Done) -> Result<(), Error> {
-    let fault = |stage: &str, what: String| Error::Unbalanced { stage: stage.to_owned(), what };
-    done.ledgers.balance().map_err(|(stage, e)| fault(&stage, e.to_string()))?;
+    let fault = |stage: &str, what: LostTrack| Error::Unbalanced { stage: stage.to_owned(), what };
+    done.ledgers.balance().map_err(|(stage, e)| fault(&stage, e.into()))?;
     let sums = done.ledgers.by_stage();
     let find = |name: &str| sums.iter().find(|e| e.stage == name).map(|e| &e.ledger);
     let into_decode = if find("worker").is_some() { "worker" } else { "engine" };
@@ -107,7 +107,7 @@ fn check_balance(done: &Done) -> Result<(), Error> {
         let (Some(a), Some(b)) = (find(from), find(to)) else { continue };
         let (passed, received) = (a.passed(), b.received());
         if passed != received {
-            return Err(fault(to, format!("received {received}, but {from} passed on {passed}")));
+            return Err(fault(to, LostTrack::Between { from, passed, received }));
         }
     }
     Ok(())

@@ -1,6 +1,8 @@
 //! The statistics record.
 
-use gabion_flow::{DefragCounters, FlowCounters, StreamConfig, TcpCounters};
+use gabion_flow::{
+    DefragCounters, ExceptionPolicy, ExceptionTrigger, FlowCounters, StreamConfig, TcpCounters,
+};
 use gabion_net::{Engine, MemoryPressure, NetCounters, Policies, Worker};
 use gabion_outputs::StatsTexts;
 use gabion_packet::{Counter, DecodeCounters, DecoderEvent};
@@ -290,17 +292,17 @@ fn exception_policies(n: &mut Node, c: &NetCounters, p: &Policies, streams: &Str
     const BOTH: [&str; 7] =
         ["pass_packet", "pass_flow", "bypass", "drop_packet", "drop_flow", "reject", "reject_both"];
     for (trigger, configured, path, policies) in [
-        ("flow_memcap", p.flow_memcap, "flow.memcap", &PACKET[..]),
-        ("defrag_memcap", p.defrag_memcap, "defrag.memcap", &PACKET[..]),
-        ("stream_memcap", p.stream_memcap, "tcp.ssn_memcap", &BOTH[..]),
-        ("stream_midstream", p.midstream, "tcp.midstream", &WHOLE_FLOW[..]),
-        ("stream_reassembly_memcap", p.reassembly_memcap, "tcp.reassembly", &BOTH[..]),
-        ("app_layer_error", p.app_error, "app_layer.error", &BOTH[..]),
+        (ExceptionTrigger::FlowMemcap, p.flow_memcap, "flow.memcap", &PACKET[..]),
+        (ExceptionTrigger::DefragMemcap, p.defrag_memcap, "defrag.memcap", &PACKET[..]),
+        (ExceptionTrigger::StreamMemcap, p.stream_memcap, "tcp.ssn_memcap", &BOTH[..]),
+        (ExceptionTrigger::Midstream, p.midstream, "tcp.midstream", &WHOLE_FLOW[..]),
+        (ExceptionTrigger::ReassemblyMemcap, p.reassembly_memcap, "tcp.reassembly", &BOTH[..]),
+        (ExceptionTrigger::AppLayerError, p.app_error, "app_layer.error", &BOTH[..]),
     ] {
-        if configured.eve_name() == "ignore" {
+        if configured == ExceptionPolicy::Ignore {
             continue;
         }
-        let midstream = trigger == "stream_midstream";
+        let midstream = trigger == ExceptionTrigger::Midstream;
         for policy in policies {
             // What Suricata does not offer: a pick-up can only pass, a sensor cannot drop.
             if midstream
@@ -309,7 +311,8 @@ fn exception_policies(n: &mut Node, c: &NetCounters, p: &Policies, streams: &Str
             {
                 continue;
             }
-            let mine = c.exceptions.iter().filter(|(t, q, _)| *t == trigger && q == policy);
+            let mine =
+                c.exceptions.iter().filter(|(t, q, _)| *t == trigger && q.eve_name() == *policy);
             let times = mine.map(|(_, _, n)| *n).sum();
             n.set(&format!("exception_policy.{path}.{policy}"), times);
         }

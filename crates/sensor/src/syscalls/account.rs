@@ -74,5 +74,5 @@ pub fn check_balance(account: &ScapAccount) -> Result<(), Error> {
     account
         .ledgers()
         .balance()
-        .map_err(|(stage, fault)| Error::Unbalanced { stage, what: fault.to_string() })
+        .map_err(|(stage, fault)| Error::Unbalanced { stage, what: fault.into() })
 }

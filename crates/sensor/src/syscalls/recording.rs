@@ -1,6 +1,6 @@
 //! Records the system calls of this host into a scap file.
 
-use crate::Error;
+use crate::{Error, LostTrack};
 use gabion_probe::host::{self, Before, HostCounts};
 use gabion_probe::syscalls::{Counts, Interest, Session, Settings};
 use gabion_runtime::StopFlag;
@@ -54,12 +54,12 @@ impl Recorded {
         }
         Err(Error::Unbalanced {
             stage: "system calls".to_owned(),
-            what: format!(
-                "{} received, {} passed, {} shed, {read} read",
-                total.received,
-                total.passed,
-                total.shed_ring + total.shed_size
-            ),
+            what: LostTrack::Calls {
+                received: total.received,
+                passed: total.passed,
+                shed: total.shed_ring + total.shed_size,
+                read,
+            },
         })
     }
 }
