@@ -71,7 +71,7 @@ pub(crate) fn parcel_of(r: &Record<'_>) -> Vec<u8> {
 }
 
 pub(crate) fn record(bytes: &[u8]) -> Record<'_> {
-    match parcel::take(bytes) {
+    match parcel::take_parcel(bytes) {
         Some((Parcel::Record(_, _, r, _), _)) => r,
         _ => panic!("no record"),
     }

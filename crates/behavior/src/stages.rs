@@ -4,7 +4,7 @@
 
 pub use crate::ahead::Ahead;
 pub use crate::engine::{Back, Front, Section, Turn, whitelisted};
-pub use crate::parcel::{Found, Opened, Parcel, ahead, put_record, put_turn, take as take_parcel};
+pub use crate::parcel::{Found, Opened, Parcel, ahead, put_record, put_turn, take_parcel};
 pub use crate::profile::step;
 pub use crate::shard::{Shard, ShardCounts, shard_of};
 pub use crate::shards::{Ends, Placed, Shards};

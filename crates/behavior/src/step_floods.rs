@@ -87,7 +87,7 @@ impl Holders {
 
 /// The steps that a flood costs.
 fn steps_of(make: Make, key: impl Fn(u32) -> u32, holders: usize, bytes: usize) -> u64 {
-    steps::take();
+    steps::take_count();
     let mut engine = Holders::new(holders, bytes);
     for n in 0..RECORDS {
         make(n, key(n), &mut |r| engine.record(r));
@@ -97,7 +97,7 @@ fn steps_of(make: Make, key: impl Fn(u32) -> u32, holders: usize, bytes: usize) 
     }
     engine.collect(true);
     let looks: u64 = engine.holders.iter().map(|h| h.counts().fold_looks).sum();
-    steps::take() + looks
+    steps::take_count() + looks
 }
 
 fn at(net: u32, key: u32) -> Ip {

@@ -18,6 +18,6 @@ pub(crate) fn add(entries: usize) {
 
 /// How many there were since this was asked last.
 #[cfg(test)]
-pub(crate) fn take() -> u64 {
+pub(crate) fn take_count() -> u64 {
     STEPS.replace(0)
 }

@@ -69,7 +69,7 @@ impl LiveCounts {
             return Err(LiveCountsError::TooLong { address });
         }
         let text = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-        let stages = read(text);
+        let stages = read_stages(text);
         if stages.is_empty() {
             return Err(LiveCountsError::NoMetrics { address });
         }
@@ -100,7 +100,7 @@ impl LiveCounts {
 }
 
 /// Reads the text form of Prometheus, as far as a listener writes it.
-fn read(text: &str) -> BTreeMap<String, Stage> {
+fn read_stages(text: &str) -> BTreeMap<String, Stage> {
     let mut stages: BTreeMap<String, Stage> = BTreeMap::new();
     for line in text.lines() {
         let Some((name, rest)) = line.split_once('{') else { continue };
@@ -165,9 +165,9 @@ mod tests {
                     gabion_stage_shed_items_total{stage=\"listen.udp.0\",reason=\"kernel_drop\"} 2\n\
                     gabion_stage_shed_items_total{stage=\"listen.udp.0\",reason=\"stopped\"} 0\n\
                     gabion_flows 7\nnonsense{\n";
-        let stages = read(text);
+        let stages = read_stages(text);
         let old = text.replace("gabion_stage_", "gabion_joint_").replace("{stage=", "{joint=");
-        assert_eq!(read(&old), stages);
+        assert_eq!(read_stages(&old), stages);
         let shed = BTreeMap::from([("kernel_drop".to_owned(), 2)]);
         let stage = Stage { received: 12, passed: 9, in_flight: 1, shed };
         assert_eq!(stages, BTreeMap::from([("listen.udp.0".to_owned(), stage)]));

@@ -10,7 +10,7 @@ use crate::logs::{
     Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac, Notice,
     OpenConn, Proto, Record, RuleAlert, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
 };
-use crate::saved::take;
+use crate::saved::take_bytes;
 
 /// Appends a record.
 pub fn put_record(r: &Record<'_>, out: &mut Vec<u8>) {
@@ -32,7 +32,7 @@ pub fn put_record(r: &Record<'_>, out: &mut Vec<u8>) {
 
 /// Reads a record that [`put_record`] wrote; none when the bytes hold no record.
 pub fn take_record<'a>(from: &mut &'a [u8]) -> Option<Record<'a>> {
-    let head = Head::read(take(from, Head::LEN)?)?;
+    let head = Head::read(take_bytes(from, Head::LEN)?)?;
     Some(Record {
         ts: head.ts,
         src: head.src,
@@ -40,7 +40,7 @@ pub fn take_record<'a>(from: &mut &'a [u8]) -> Option<Record<'a>> {
         src_port: head.src_port,
         dst_port: head.dst_port,
         proto: head.proto,
-        uid: take(from, head.uid_len as usize)?,
+        uid: take_bytes(from, head.uid_len as usize)?,
         label: head.label,
         is_late: head.is_late,
         body: take_body(from)?,
@@ -124,7 +124,7 @@ macro_rules! numbers {
             }
             #[inline]
             fn get(from: &mut &'a [u8]) -> Option<Self> {
-                Some(<$t>::from_le_bytes(take(from, size_of::<$t>())?.try_into().ok()?))
+                Some(<$t>::from_le_bytes(take_bytes(from, size_of::<$t>())?.try_into().ok()?))
             }
         }
     )+};
@@ -152,7 +152,7 @@ impl<'a> Part<'a> for &'a [u8] {
     #[inline]
     fn get(from: &mut &'a [u8]) -> Option<Self> {
         let len = u32::get(from)? as usize;
-        take(from, len)
+        take_bytes(from, len)
     }
 }
 
@@ -188,7 +188,7 @@ impl<'a> Part<'a> for Ip {
     }
     #[inline]
     fn get(from: &mut &'a [u8]) -> Option<Self> {
-        Some(Ip::from_bytes(take(from, 16)?.try_into().ok()?))
+        Some(Ip::from_bytes(take_bytes(from, 16)?.try_into().ok()?))
     }
 }
 
@@ -197,7 +197,7 @@ impl<'a> Part<'a> for Mac {
         out.extend_from_slice(&self.0);
     }
     fn get(from: &mut &'a [u8]) -> Option<Self> {
-        Some(Mac(take(from, 6)?.try_into().ok()?))
+        Some(Mac(take_bytes(from, 6)?.try_into().ok()?))
     }
 }
 
@@ -277,9 +277,9 @@ impl<'a> Part<'a> for Conn<'a> {
     }
     #[inline]
     fn get(from: &mut &'a [u8]) -> Option<Self> {
-        let head = ConnHead::read(take(from, ConnHead::LEN)?)?;
+        let head = ConnHead::read(take_bytes(from, ConnHead::LEN)?)?;
         Some(Conn {
-            service: take(from, head.service_len as usize)?,
+            service: take_bytes(from, head.service_len as usize)?,
             knows_service: head.knows_service,
             duration_ns: head.duration_ns,
             orig_bytes: head.orig_bytes,
@@ -288,9 +288,9 @@ impl<'a> Part<'a> for Conn<'a> {
             resp_ip_bytes: head.resp_ip_bytes,
             orig_pkts: head.orig_pkts,
             resp_pkts: head.resp_pkts,
-            state: take(from, head.state_len as usize)?,
+            state: take_bytes(from, head.state_len as usize)?,
             is_established: head.is_established,
-            history: take(from, head.history_len as usize)?,
+            history: take_bytes(from, head.history_len as usize)?,
             src_mac: head.src_mac,
             dst_mac: head.dst_mac,
             has_no_ports: head.has_no_ports,

@@ -26,7 +26,7 @@ pub trait Saved: Sized {
 }
 
 /// The next bytes.
-pub fn take<'a>(from: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+pub fn take_bytes<'a>(from: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     let (head, rest) = from.split_at_checked(len)?;
     *from = rest;
     Some(head)
@@ -41,7 +41,7 @@ pub fn save_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 /// Reads what [`save_bytes`] wrote.
 pub fn load_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(u64::load(from)?).ok()?;
-    take(from, len)
+    take_bytes(from, len)
 }
 
 /// Appends how many there are, and each.
@@ -63,7 +63,7 @@ macro_rules! numbers {
                 out.extend_from_slice(&self.to_le_bytes());
             }
             fn load(from: &mut &[u8]) -> Option<Self> {
-                Some(<$t>::from_le_bytes(take(from, size_of::<$t>())?.try_into().ok()?))
+                Some(<$t>::from_le_bytes(take_bytes(from, size_of::<$t>())?.try_into().ok()?))
             }
         }
     )+};
@@ -221,7 +221,7 @@ impl Saved for Ip {
         out.extend_from_slice(&self.to_bytes());
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
-        Some(Ip::from_bytes(take(from, 16)?.try_into().ok()?))
+        Some(Ip::from_bytes(take_bytes(from, 16)?.try_into().ok()?))
     }
 }
 

@@ -19,7 +19,7 @@ pub struct TxReport<'a> {
 
 impl<'a> TxReport<'a> {
     /// A report whose ends are those of the flow, client first.
-    pub fn of(body: Body<'a>) -> TxReport<'a> {
+    pub fn from_body(body: Body<'a>) -> TxReport<'a> {
         TxReport { body, is_response: false, client: [None; 2], ends: None }
     }
 }

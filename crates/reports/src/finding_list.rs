@@ -1,7 +1,7 @@
 //! The findings of a run, filtered and sorted, with the calls out of hosts and the hosts to look at first, for
 //! `gabion behavior list`.
 
-use crate::findings::{Line, read, second};
+use crate::findings::{Line, read_findings, second};
 use crate::{Error, ranked, run_tables};
 use gabion_outputs::idmef::round;
 use gabion_outputs::table::{Align, Table};
@@ -74,14 +74,14 @@ impl FindingList {
     ///
     /// # Errors
     /// When the folder has no findings.
-    pub fn read(
+    pub fn read_folder(
         folder: &Path,
         filter: &FindingFilter,
         order: FindingOrder,
     ) -> Result<FindingList, Error> {
         // A run ranks each report, and the largest numbers stay: this does the same.
         let mut rank = Rank::default();
-        let mut found = read(folder, None, &mut |l| {
+        let mut found = read_findings(folder, None, &mut |l| {
             if filter.takes(l)
                 && let Some(seen) = l.seen()
             {

@@ -96,7 +96,7 @@ pub(crate) struct Findings {
 ///
 /// # Errors
 /// When the folder has no findings.
-pub(crate) fn read(
+pub(crate) fn read_findings(
     folder: &Path,
     ip: Option<&str>,
     each: &mut dyn FnMut(&Line),
@@ -110,7 +110,7 @@ pub(crate) fn read(
         |l: &Line| ip.is_none_or(|ip| l.source == ip || l.others.iter().any(|other| other == ip));
     let path = folder.join("alerts.json");
     let fault = |source: std::io::Error| Error::Findings { path: path.clone(), source };
-    let mut lines = Lines::of(BufReader::new(File::open(&path).map_err(fault)?));
+    let mut lines = Lines::from_reader(BufReader::new(File::open(&path).map_err(fault)?));
     let mut findings = Findings::default();
     let mut places = std::collections::HashMap::new();
     let mut line = Vec::new();
@@ -151,7 +151,7 @@ struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     /// The lines of a file.
-    fn of(from: R) -> Lines<R> {
+    fn from_reader(from: R) -> Lines<R> {
         Lines { from, left_out: 0 }
     }
 

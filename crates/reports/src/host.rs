@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::finding_list::json_of;
-use crate::findings::{Line, read};
+use crate::findings::{Line, read_findings};
 use gabion_behavior::pairs::{FIRST, GROUPS, Model, Score};
 use gabion_behavior::stages::Facts;
 use gabion_behavior::{Profile, Settings};
@@ -80,9 +80,9 @@ impl HostReport {
     ///
     /// # Errors
     /// When the folder has no findings or no profiles.
-    pub fn read(folder: &Path, address: Ip) -> Result<HostReport, Error> {
+    pub fn read_folder(folder: &Path, address: Ip) -> Result<HostReport, Error> {
         let ip = address.to_string();
-        let mut found = read(folder, Some(&ip), &mut |_| ())?;
+        let mut found = read_findings(folder, Some(&ip), &mut |_| ())?;
         found.all.sort_by(|a, b| (&a.when, &a.finding).cmp(&(&b.when, &b.finding)));
         let rows = windows_of(folder, address.to_bytes()).map_err(Error::Profiles)?;
         let mut profiles: Vec<(i64, Profile)> = rows

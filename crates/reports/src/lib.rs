@@ -14,7 +14,7 @@
 //! let scripts = script_setup(&config, gabion_net::Voice::new(|_, _, _| ()));
 //! let files = NamedRuleFiles { paths: vec![path], ..NamedRuleFiles::default() };
 //! let rules = files.compile(&config, &gabion_proto::registry::catalog(), &scripts)?;
-//! let check = RuleCheck::of(rules);
+//! let check = RuleCheck::from_rules(rules);
 //! assert!(!check.is_good());
 //! assert!(check.json().contains("\"refused\":1"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

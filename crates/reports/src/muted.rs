@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::finding_list::json_of;
-use crate::findings::{Line, read, second};
+use crate::findings::{Line, read_findings, second};
 use gabion_behavior::whitelist::Whitelist;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
@@ -28,8 +28,8 @@ impl MutePreview {
     ///
     /// # Errors
     /// When the folder has no findings.
-    pub fn read(folder: &Path, entry: &str, list: Whitelist) -> Result<MutePreview, Error> {
-        let found = read(folder, None, &mut |_| ())?;
+    pub fn read_folder(folder: &Path, entry: &str, list: Whitelist) -> Result<MutePreview, Error> {
+        let found = read_findings(folder, None, &mut |_| ())?;
         Ok(MutePreview { all: found.all, warning: found.warning, list, entry: entry.to_owned() })
     }
 
@@ -40,17 +40,17 @@ impl MutePreview {
 
     /// Whether nothing would have been suppressed.
     pub fn is_empty(&self) -> bool {
-        Hidden::of(&self.all, &self.list).lines.is_empty()
+        Hidden::from_lines(&self.all, &self.list).lines.is_empty()
     }
 
     /// For people. `width`: columns of the terminal, if it is one.
     pub fn text(&self, width: Option<u16>) -> String {
-        text(&self.entry, &Hidden::of(&self.all, &self.list), self.all.len(), width)
+        text(&self.entry, &Hidden::from_lines(&self.all, &self.list), self.all.len(), width)
     }
 
     /// One JSON object, with its line end.
     pub fn json(&self) -> String {
-        as_json(&self.entry, &Hidden::of(&self.all, &self.list), self.all.len())
+        as_json(&self.entry, &Hidden::from_lines(&self.all, &self.list), self.all.len())
     }
 }
 
@@ -67,7 +67,7 @@ struct Hidden<'l> {
 }
 
 impl<'l> Hidden<'l> {
-    fn of(all: &'l [Line], list: &Whitelist) -> Hidden<'l> {
+    fn from_lines(all: &'l [Line], list: &Whitelist) -> Hidden<'l> {
         let mut hidden = Hidden::default();
         let mut left = BTreeSet::new();
         for line in all {

@@ -33,7 +33,7 @@ pub struct RuleCheck(NamedRules);
 
 impl RuleCheck {
     /// Rules that were compiled; faults of the selection's lines count as faults of rules.
-    pub fn of(mut rules: NamedRules) -> RuleCheck {
+    pub fn from_rules(mut rules: NamedRules) -> RuleCheck {
         if let Some(selection) = &mut rules.selection {
             rules.diagnostics.append(&mut selection.faults);
             rules.diagnostics.append(&mut selection.selected.said);

@@ -15,7 +15,7 @@ pub struct RuleList<'s> {
 
 impl<'s> RuleList<'s> {
     /// The rules of a set: all, or only those without pattern and prefilter, only those that can never match here.
-    pub fn of(set: &'s Ruleset, only_costly: bool, only_inert: bool) -> RuleList<'s> {
+    pub fn from_rules(set: &'s Ruleset, only_costly: bool, only_inert: bool) -> RuleList<'s> {
         let costly: HashSet<u32> = analysis::costly(set).map(|s| s.index).collect();
         let mut rules: Vec<&Signature> = set
             .signatures

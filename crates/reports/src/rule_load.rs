@@ -16,7 +16,7 @@ pub enum LoadDetail {
 
 impl LoadDetail {
     /// As the options of a run ask for.
-    pub fn of(is_quiet: bool, is_verbose: bool) -> LoadDetail {
+    pub fn from_flags(is_quiet: bool, is_verbose: bool) -> LoadDetail {
         match (is_quiet, is_verbose) {
             (true, _) => LoadDetail::Refused,
             (false, false) => LoadDetail::Counts,

@@ -18,7 +18,7 @@ pub const RUN_FILE: &str = "run.json";
 /// Adds the rows of the last run in a folder, and returns how many rows that run did not write. A run that has not
 /// ended, or that was killed, has left none: then the tables come from the lines.
 pub(crate) fn join(folder: &Path, rank: &mut Rank) -> Left {
-    let Some(run) = read(folder) else { return (0, 0) };
+    let Some(run) = read_run_file(folder) else { return (0, 0) };
     let rows = |name: &str| run[name].as_array().map(Vec::as_slice).unwrap_or_default();
     let (calls, hosts) = (rows("calls_out"), rows("hosts"));
     calls.iter().filter_map(call).for_each(|row| rank.join_call(row));
@@ -34,7 +34,7 @@ pub(crate) fn join(folder: &Path, rank: &mut Rank) -> Left {
     )
 }
 
-fn read(folder: &Path) -> Option<Value> {
+fn read_run_file(folder: &Path) -> Option<Value> {
     let mut text = Vec::new();
     File::open(folder.join(RUN_FILE)).ok()?.take(RUN_BYTES_MAX).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()

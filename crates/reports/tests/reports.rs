@@ -29,7 +29,7 @@ fn folder(lines: &str) -> tempfile::TempDir {
 }
 
 fn list(folder: &Path, filter: &FindingFilter) -> FindingList {
-    FindingList::read(folder, filter, FindingOrder::Rank).unwrap()
+    FindingList::read_folder(folder, filter, FindingOrder::Rank).unwrap()
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_line_that_no_run_writes_is_left_out_with_a_warning() {
 #[test]
 fn a_folder_without_findings_is_named_with_a_remedy() {
     let empty = tempfile::tempdir().unwrap();
-    let e = FindingList::read(empty.path(), &FindingFilter::default(), FindingOrder::Time);
+    let e = FindingList::read_folder(empty.path(), &FindingFilter::default(), FindingOrder::Time);
     let e = e.unwrap_err();
     assert!(matches!(e, Error::Findings { .. }));
     assert!(
@@ -106,7 +106,7 @@ fn a_preview_counts_what_an_entry_would_have_kept_back() {
     let preview = |entry: &str| {
         let (whitelist, wrong) = Whitelist::parse(entry, &|_| None);
         assert!(wrong.is_empty());
-        MutePreview::read(folder.path(), entry, whitelist).unwrap()
+        MutePreview::read_folder(folder.path(), entry, whitelist).unwrap()
     };
     let hidden = preview("ip,10.0.0.5,both,alerts");
     assert!(!hidden.is_empty());
@@ -137,13 +137,13 @@ fn rules_are_checked_and_listed() {
     );
     let set = compiled(&rules);
     let sids = |only_costly| {
-        let json = RuleList::of(&set.set, only_costly, false).json();
+        let json = RuleList::from_rules(&set.set, only_costly, false).json();
         let json: Value = serde_json::from_str(&json).unwrap();
         json.as_array().unwrap().iter().map(|r| r["sid"].as_u64().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(sids(false), [1, 2], "in the order of their ids");
     assert_eq!(sids(true), [2]);
-    let check = RuleCheck::of(set);
+    let check = RuleCheck::from_rules(set);
     assert!(check.is_good());
     let text = check.text(CheckStyle::default());
     assert!(text.starts_with("2 rules loaded from 1 files, 0 refused"), "{text}");
@@ -152,5 +152,5 @@ fn rules_are_checked_and_listed() {
     let refused = compiled("alert tcp any any -> any any (msg:\"no id\"; content:\"x\";)\n");
     let e = refused.refuse_none_left().unwrap_err().to_string();
     assert!(e.starts_with("rules: the only rule was refused, first"), "{e}");
-    assert!(!RuleCheck::of(refused).is_good());
+    assert!(!RuleCheck::from_rules(refused).is_good());
 }

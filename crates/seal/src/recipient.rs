@@ -312,12 +312,12 @@ impl Stanza {
             if all.len() == STANZAS_MAX * 256 {
                 return Err(wrong());
             }
-            all.push(Stanza::take(&mut take).ok_or_else(wrong)?);
+            all.push(Stanza::take_stanza(&mut take).ok_or_else(wrong)?);
         }
         Ok(all)
     }
 
-    fn take(take: &mut Take<'_>) -> Option<Stanza> {
+    fn take_stanza(take: &mut Take<'_>) -> Option<Stanza> {
         let (kind, class, id, len) = (take.u8()?, take.u8()?, take.array()?, take.u16()?);
         Some(Stanza { kind, class, id, body: take.bytes(usize::from(len))?.to_vec() })
     }

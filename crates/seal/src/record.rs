@@ -424,11 +424,12 @@ pub struct Decoded<'a> {
 
 impl<'a> Decoded<'a> {
     /// Reads plain bytes with this many records, whose times count from `base_ns`.
-    pub fn read(plain: &'a [u8], count: u32, base_ns: u64) -> Result<Decoded<'a>> {
-        Decoded::take(plain, count, base_ns).ok_or_else(|| Error::format("records that are none"))
+    pub fn from_plain(plain: &'a [u8], count: u32, base_ns: u64) -> Result<Decoded<'a>> {
+        Decoded::take_all(plain, count, base_ns)
+            .ok_or_else(|| Error::format("records that are none"))
     }
 
-    fn take(plain: &'a [u8], count: u32, base_ns: u64) -> Option<Decoded<'a>> {
+    fn take_all(plain: &'a [u8], count: u32, base_ns: u64) -> Option<Decoded<'a>> {
         let count = usize::try_from(count).ok().filter(|n| *n <= CHUNK_RECORDS_MAX)?;
         let mut take = Take::new(plain);
         let sources = source_table(&mut take)?;
@@ -533,7 +534,7 @@ mod tests {
         assert_eq!((earliest, latest), (40, u64::MAX));
         let mut plain = Vec::new();
         builder.write_plain(earliest, &mut plain);
-        let decoded = Decoded::read(&plain, 3, earliest).unwrap();
+        let decoded = Decoded::from_plain(&plain, 3, earliest).unwrap();
         for (i, ((record, source), (want, want_source))) in
             decoded.records.iter().zip(&all).enumerate()
         {
@@ -547,12 +548,12 @@ mod tests {
         assert_eq!(one, two);
         // Every prefix, and a byte too many, is refused.
         for end in 0..plain.len() {
-            assert!(Decoded::read(&plain[..end], 3, earliest).is_err(), "{end}");
+            assert!(Decoded::from_plain(&plain[..end], 3, earliest).is_err(), "{end}");
         }
-        assert!(Decoded::read(&plain, 2, earliest).is_err());
-        assert!(Decoded::read(&plain, u32::MAX, earliest).is_err());
+        assert!(Decoded::from_plain(&plain, 2, earliest).is_err());
+        assert!(Decoded::from_plain(&plain, u32::MAX, earliest).is_err());
         plain.push(0);
-        assert!(Decoded::read(&plain, 3, earliest).is_err());
+        assert!(Decoded::from_plain(&plain, 3, earliest).is_err());
     }
 
     #[test]

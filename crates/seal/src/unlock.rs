@@ -23,7 +23,8 @@ pub(crate) fn commitments(
     if !chunk.is_clear() || read_body(log, name, at, &chunk, &mut body).is_err() {
         return found;
     }
-    let Ok(decoded) = crate::record::Decoded::read(&body, chunk.records, chunk.earliest_ns) else {
+    let Ok(decoded) = crate::record::Decoded::from_plain(&body, chunk.records, chunk.earliest_ns)
+    else {
         return found;
     };
     for (record, _) in &decoded.records {

@@ -168,7 +168,7 @@ pub fn chunk(data: &[u8]) {
             let _ = opener.check_root(&header, Some(keys));
         }
     }
-    let Ok(decoded) = Decoded::read(data, records, 5) else { return };
+    let Ok(decoded) = Decoded::from_plain(data, records, 5) else { return };
     let mut builder = Builder::new();
     for (record, source) in &decoded.records {
         let view = decoded.source(*source).expect("checked while decoding");
@@ -187,7 +187,7 @@ pub fn chunk(data: &[u8]) {
     }
     let mut plain = Vec::new();
     builder.write_plain(5, &mut plain);
-    let again = Decoded::read(&plain, records, 5).expect("written bytes can be read");
+    let again = Decoded::from_plain(&plain, records, 5).expect("written bytes can be read");
     let texts =
         |d: &Decoded<'_>| d.records.iter().map(|(r, _)| r.bytes.to_vec()).collect::<Vec<_>>();
     assert_eq!(texts(&again), texts(&decoded));

@@ -10,6 +10,7 @@
 pub mod arrows;
 pub mod counts;
 pub mod documents;
+pub mod habits;
 pub mod limits;
 pub mod manifests;
 pub mod modules;

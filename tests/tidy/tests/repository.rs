@@ -2,8 +2,8 @@
 //! rule.
 
 use gabion_tidy::{
-    Fault, arrows, counts, documents, limits, listing, manifests, modules, protocols, sources,
-    surface, threads, tree, words,
+    Fault, arrows, counts, documents, habits, limits, listing, manifests, modules, protocols,
+    sources, surface, threads, tree, words,
 };
 use std::process::Command;
 
@@ -65,6 +65,16 @@ fn a_protocol_is_one_folder_and_one_line() {
 #[test]
 fn threads_clocks_and_sockets_stand_where_the_architecture_says() {
     hold(threads::check(&tree::files(&tree::root())));
+}
+
+#[test]
+fn traits_with_one_implementation_are_named_by_the_page() {
+    hold(habits::lonely_traits(&tree::files(&tree::root()), &page()));
+}
+
+#[test]
+fn tests_sleep_only_where_they_drive_a_process_or_a_thread() {
+    hold(habits::sleeping_tests(&tree::files(&tree::root())));
 }
 
 #[test]
@@ -133,6 +143,7 @@ fn counts_only_fall() {
     let replaced = replaced_words(&files);
     now.insert("places with words that the glossary replaces".to_owned(), replaced.len());
     now.extend(surface::crowded(&files));
+    now.extend(habits::counts(&files));
     for (name, surface) in surface::surfaces(&files) {
         println!("{name} opens {} names, by module: {:?}", surface.root, surface.modules);
     }

@@ -29,7 +29,7 @@ impl AsnTable {
         if line.is_empty() || line.starts_with(b"#") {
             return;
         }
-        match read(line) {
+        match parse_line(line) {
             // Ranges that nobody has are announced as number 0.
             Some(Line { number: 0, .. }) => {}
             Some(Line { first, last, number, name, country }) => {
@@ -86,7 +86,7 @@ struct Line<'a> {
     country: [u8; 2],
 }
 
-fn read(line: &[u8]) -> Option<Line<'_>> {
+fn parse_line(line: &[u8]) -> Option<Line<'_>> {
     let all: Vec<&[u8]> = columns(line).collect();
     let at = |n: usize| all.get(n).copied().map(bare);
     let system = |text: &[u8]| number(text.strip_prefix(b"AS").unwrap_or(text));

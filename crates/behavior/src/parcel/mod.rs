@@ -77,7 +77,7 @@ fn framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 
 /// The next parcel of a batch, and what follows it; `None` at the end and for what is none.
 #[inline]
-pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
+pub fn take_parcel(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
     let (len, rest) = batch.split_first_chunk::<4>()?;
     let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
     let parcel = match *bytes.first()? {
@@ -103,7 +103,7 @@ pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
                 src_port: head.src_port,
                 dst_port: head.dst_port,
                 proto: head.proto,
-                uid: saved::take(&mut from, head.uid_len as usize)?,
+                uid: saved::take_bytes(&mut from, head.uid_len as usize)?,
                 label: head.label,
                 is_late: head.is_late,
                 body: take_body(&mut from)?,
@@ -218,29 +218,29 @@ mod tests {
             [Some(Ahead::from_record(&flow.record())), None, Some(Ahead::from_record(&dns))]
         );
         let show = |r: &Record<'_>, f: &Facts| format!("{r:?} {f:?}");
-        let (parcel, rest) = take(&batch).unwrap();
+        let (parcel, rest) = take_parcel(&batch).unwrap();
         let Parcel::Record(7, Ends::Both, r, f) = parcel else { panic!("{parcel:?}") };
         assert_eq!(show(&r, &f), show(&flow.record(), &facts));
-        let (parcel, rest) = take(rest).unwrap();
+        let (parcel, rest) = take_parcel(rest).unwrap();
         assert!(matches!(parcel, Parcel::Turn(9, 8, TimeNs(11))));
-        let (parcel, rest) = take(rest).unwrap();
+        let (parcel, rest) = take_parcel(rest).unwrap();
         let Parcel::Record(8, Ends::Destination, r, f) = parcel else { panic!("{parcel:?}") };
         assert_eq!(show(&r, &f), show(&dns, &facts));
-        assert!(take(rest).is_none());
+        assert!(take_parcel(rest).is_none());
         // A number that can be no window makes no parcel: its neighbours could not be computed.
         for odd in [i64::MIN, i64::MAX] {
             let (mut turn, mut at) = (Vec::new(), Vec::new());
             put_turn(odd, 8, TimeNs(11), &mut turn);
             let facts = Facts { window: odd, ..Facts::default() };
             put_record(7, Ends::Source, &flow.record(), &facts, &mut at);
-            assert!(take(&turn).is_none() && take(&at).is_none());
+            assert!(take_parcel(&turn).is_none() && take_parcel(&at).is_none());
         }
         // Cut or changed anywhere it is no panic.
         for cut in 0..whole.len() {
-            let _ = take(&whole[..cut]);
+            let _ = take_parcel(&whole[..cut]);
             batch.clone_from(&whole);
             batch[cut] ^= 0xff;
-            let _ = take(&batch);
+            let _ = take_parcel(&batch);
         }
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
         host: o.host.clone(),
         since: o.since,
     };
-    let list = FindingList::read(&o.folder, &filter, o.sort.unwrap_or_default().of_list())?;
+    let list = FindingList::read_folder(&o.folder, &filter, o.sort.unwrap_or_default().of_list())?;
     list.warning().iter().for_each(|warning| eprintln!("gabion: {warning}"));
     standard_output::text(match (o.csv, o.json) {
         (true, _) => list.csv(),

@@ -200,7 +200,7 @@ fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
 }
 
 fn preview(entry: &str, list: Whitelist, folder: &Path, is_json: bool) -> Result<Exit, Fault> {
-    let hidden = MutePreview::read(folder, entry, list)?;
+    let hidden = MutePreview::read_folder(folder, entry, list)?;
     hidden.warning().iter().for_each(|warning| eprintln!("gabion: {warning}"));
     standard_output::text(match is_json {
         true => hidden.json(),

@@ -32,7 +32,7 @@ fn address(text: &str) -> Result<Ip, String> {
 
 /// Runs the verb.
 pub(crate) fn run(o: &ShowOptions) -> Result<Exit, Fault> {
-    let host = HostReport::read(&o.folder, o.profile)?;
+    let host = HostReport::read_folder(&o.folder, o.profile)?;
     host.warning().iter().for_each(|warning| eprintln!("gabion: {warning}"));
     standard_output::text(match o.json {
         true => host.json(),

@@ -27,7 +27,7 @@ pub(crate) fn run(o: &DoctorOptions) -> Result<Exit, Fault> {
         let said = "there is neither proc nor sys/fs/cgroup below it: name a folder that has them";
         return Err(Fault::input(format!("--root {}: {said}", o.root.display())));
     }
-    let report = HealthReport::read(&o.root, o.folder.as_deref())?;
+    let report = HealthReport::read_folder(&o.root, o.folder.as_deref())?;
     // Tried, not guessed: limits and capabilities decide together.
     let locked = guard_secrets();
     standard_output::text(match o.json {

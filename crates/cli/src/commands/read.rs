@@ -141,7 +141,7 @@ fn run_captures(
     };
     let for_use = EngineUse {
         wants: outputs.wants(),
-        detail: LoadDetail::of(o.quiet, o.verbose),
+        detail: LoadDetail::from_flags(o.quiet, o.verbose),
         // One packet in 64 is timed anyway.
         profile: Some(o.profile_rules),
         log_dir: o.log_dir.as_deref(),

@@ -23,7 +23,7 @@ pub(crate) fn check(o: &CheckOptions) -> Result<Exit, Fault> {
         return Ok(if loaded.is_successful() { Exit::Done } else { Exit::No });
     }
     let (rules, _) = with_rules::load(&o.rules, &o.files)?;
-    let check = RuleCheck::of(rules);
+    let check = RuleCheck::from_rules(rules);
     let style = CheckStyle {
         has_color: std::io::stdout().is_terminal(),
         is_quiet: o.quiet,
@@ -38,7 +38,7 @@ pub(crate) fn check(o: &CheckOptions) -> Result<Exit, Fault> {
 pub(crate) fn list(o: &ListOptions) -> Result<Exit, Fault> {
     let (rules, _) = with_rules::load(&o.rules, &o.files)?;
     with_rules::report(&rules, LoadDetail::Counts);
-    let list = RuleList::of(&rules.set, o.costly, o.inert);
+    let list = RuleList::from_rules(&rules.set, o.costly, o.inert);
     standard_output::text(if o.json { list.json() } else { list.text(terminal::width()) });
     Ok(Exit::Done)
 }

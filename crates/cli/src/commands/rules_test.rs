@@ -33,7 +33,7 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     let for_use = EngineUse {
         wants: Wants::default(),
-        detail: LoadDetail::of(false, o.verbose),
+        detail: LoadDetail::from_flags(false, o.verbose),
         profile: None,
         log_dir: None,
     };

@@ -210,6 +210,6 @@ impl WriteObject for ArpObject {
         };
         let ip = |bytes| Ip::v4(u32::from_be_bytes(bytes));
         let ends = Some((ip(a.sender_ip), ip(a.target_ip)));
-        to(&TxReport { ends, ..TxReport::of(Body::Arp(arp)) });
+        to(&TxReport { ends, ..TxReport::from_body(Body::Arp(arp)) });
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn report(tx: &DhcpTx, to: TakeReport<'_>) {
     to(&TxReport {
         is_response: tx.bytes.first() == Some(&2),
         client: [12, 16].map(|at| four(&tx.four(at))),
-        ..TxReport::of(Body::Dhcp(dhcp))
+        ..TxReport::from_body(Body::Dhcp(dhcp))
     });
 }
 

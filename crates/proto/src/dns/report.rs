@@ -28,7 +28,7 @@ pub(super) fn report(m: &Message, direction: Direction, to: TakeReport<'_>) {
         answers: List { raw: &answers, is_json: true },
     };
     let is_response = direction == Direction::ToClient;
-    to(&TxReport { is_response, ..TxReport::of(Body::Dns(dns)) });
+    to(&TxReport { is_response, ..TxReport::from_body(Body::Dns(dns)) });
 }
 
 /// The addresses of an answer: those of the type, IPv4 or IPv6, that came last. Of an answer without addresses, all

@@ -159,7 +159,7 @@ impl Transaction for FtpTx {
     fn report(&self, to: TakeReport<'_>) {
         let command = self.command.map_or(&[][..], |command| command.name.as_bytes());
         let ftp = Ftp { data_port: self.dynamic_port.unwrap_or(0), command };
-        to(&TxReport::of(Body::Ftp(ftp)));
+        to(&TxReport::from_body(Body::Ftp(ftp)));
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -109,7 +109,7 @@ pub(crate) fn report(tx: &Tx, to: TakeReport<'_>) {
             is_json: false,
         },
     };
-    to(&TxReport::of(Body::Http(http)));
+    to(&TxReport::from_body(Body::Http(http)));
 }
 
 fn basic(tx: &Tx, json: &mut Json) {

@@ -94,7 +94,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     auto_trigger_raw: false,
     eve_defaults: &[("extended", "yes")],
     tx_id_on_top: true,
-    configure: |node| Ok(Arc::new(Arc::new(Settings::read(node)?))),
+    configure: |node| Ok(Arc::new(Arc::new(Settings::from_node(node)?))),
     open: |settings: &AnySettings, _transport| {
         let settings = settings.downcast_ref::<Arc<Settings>>().cloned().unwrap_or_default();
         Box::new(Http1::new(settings))

@@ -274,7 +274,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the node of the protocol (`app-layer.protocols.http`).
-    pub(crate) fn read(node: Option<&Tree>) -> Result<Settings, SettingsError> {
+    pub(crate) fn from_node(node: Option<&Tree>) -> Result<Settings, SettingsError> {
         let Some(libhtp) = node.and_then(|n| n.get("libhtp")) else {
             return Ok(Settings::default());
         };
@@ -337,7 +337,7 @@ mod tests {
         t.set("libhtp.server-config.0.apache.address.0", "192.168.1.0/24");
         t.set("libhtp.server-config.0.apache.address.1", "::1");
         t.set("libhtp.server-config.0.apache.personality", "Apache_2");
-        let s = Settings::read(Some(&t)).unwrap();
+        let s = Settings::from_node(Some(&t)).unwrap();
         let server = |a| Endpoints { ip_version: 4, server: Addr::v4(a), ..Endpoints::default() };
         let other = s.for_server(&server([10, 0, 0, 1]));
         assert_eq!(other.personality, Personality::Ids);
@@ -352,7 +352,7 @@ mod tests {
     fn wrong_values_are_named() {
         let mut t = Tree::default();
         t.set("libhtp.default-config.max-tx", "many");
-        let e = Settings::read(Some(&t)).unwrap_err();
+        let e = Settings::from_node(Some(&t)).unwrap_err();
         assert_eq!(e.to_string(), "libhtp.default-config: invalid value for max-tx: \"many\"");
     }
 }

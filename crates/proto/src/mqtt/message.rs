@@ -88,7 +88,7 @@ pub enum Start {
 
 impl Header {
     /// Reads it.
-    pub fn read(bytes: &[u8]) -> Start {
+    pub fn from_bytes(bytes: &[u8]) -> Start {
         let Some((first, rest)) = bytes.split_first() else { return Start::More };
         let mut len = 0u32;
         for (i, b) in rest.iter().enumerate().take(4) {
@@ -409,7 +409,7 @@ fn many<T>(
 
 /// Whether bytes begin with a message.
 pub fn probe(bytes: &[u8], _: Direction) -> Probe {
-    match Header::read(bytes) {
+    match Header::from_bytes(bytes) {
         Start::Header(h) if h.kind() == kind::UNASSIGNED || h.qos() == 3 => Probe::No,
         Start::Header(_) => Probe::Yes,
         Start::More => Probe::More,
@@ -528,7 +528,7 @@ mod tests {
             ),
             (b"\x20\x02\0\0", Start::Header(Header { first: 0x20, len: 2, header_len: 2 })),
         ] {
-            assert_eq!(Header::read(bytes), expected);
+            assert_eq!(Header::from_bytes(bytes), expected);
         }
     }
 
@@ -549,7 +549,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8], version: u8) -> Result<Message, Malformed> {
-        let Start::Header(h) = Header::read(bytes) else { return Err(Malformed) };
+        let Start::Header(h) = Header::from_bytes(bytes) else { return Err(Malformed) };
         Message::parse(h, &bytes[usize::from(h.header_len)..], version)
     }
 

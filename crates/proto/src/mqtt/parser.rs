@@ -314,7 +314,7 @@ impl MqttParser {
     /// A message at the beginning of `bytes` that becomes a transaction of its own, over at once, however
     /// it is read: its length, and its events.
     fn single(&self, bytes: &[u8]) -> Option<(Header, u64)> {
-        let Start::Header(header) = Header::read(bytes) else { return None };
+        let Start::Header(header) = Header::from_bytes(bytes) else { return None };
         if u64::from(header.len) > self.settings.message_max {
             return None;
         }
@@ -381,7 +381,7 @@ impl MqttParser {
         at: usize,
     ) -> Result<Step, Malformed> {
         let d = cx.direction;
-        let header = match Header::read(bytes) {
+        let header = match Header::from_bytes(bytes) {
             Start::Header(header) => header,
             Start::More => return Ok(Step::Needs(bytes.len() + 1)),
             Start::Wrong => return Err(Malformed),

@@ -34,7 +34,7 @@ pub(super) fn report(tx: &SshTx, to: TakeReport<'_>) {
         false => limited(&side.software),
     });
     let ssh = Ssh { client: &readable(&client), server: &readable(&server), ..Ssh::default() };
-    to(&TxReport::of(Body::Ssh(ssh)));
+    to(&TxReport::from_body(Body::Ssh(ssh)));
 }
 
 fn write_side(side: &Side, json: &mut Json) {

@@ -63,7 +63,7 @@ impl Reading<'_> {
         let own = u16_of(&mut rest)?;
         self.side.version = own;
         self.hello().add_version(own);
-        let random = take(&mut rest, 32)?;
+        let random = take_bytes(&mut rest, 32)?;
         self.side.random = random.try_into().ok();
         if !self.is_client && version::is_early_draft(own) {
             self.found.hides_certificate = true;
@@ -117,7 +117,7 @@ impl Reading<'_> {
         if self.is_client {
             vector_8(rest)?;
         } else if !version::is_early_draft(self.side.version) {
-            take(rest, 1)?;
+            take_bytes(rest, 1)?;
         }
         Ok(())
     }
@@ -274,27 +274,27 @@ enum End {
     Broken,
 }
 
-fn take<'a>(rest: &mut &'a [u8], n: usize) -> Result<&'a [u8], Short> {
+fn take_bytes<'a>(rest: &mut &'a [u8], n: usize) -> Result<&'a [u8], Short> {
     let (head, tail) = rest.split_at_checked(n).ok_or(Short)?;
     *rest = tail;
     Ok(head)
 }
 
 fn u16_of(rest: &mut &[u8]) -> Result<u16, Short> {
-    let pair = take(rest, 2)?;
+    let pair = take_bytes(rest, 2)?;
     Ok(u16::from_be_bytes([pair[0], pair[1]]))
 }
 
 /// Bytes after a length of one byte.
 fn vector_8<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Short> {
-    let n = take(rest, 1)?[0];
-    take(rest, n.into())
+    let n = take_bytes(rest, 1)?[0];
+    take_bytes(rest, n.into())
 }
 
 /// Bytes after a length of two bytes.
 fn vector_16<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Short> {
     let n = u16_of(rest)?;
-    take(rest, n.into())
+    take_bytes(rest, n.into())
 }
 
 /// A list of two-byte values after its length.

@@ -203,7 +203,7 @@ pub(super) fn report(tx: &TlsTx, to: TakeReport<'_>) {
         is_established: true,
         ..Ssl::default()
     };
-    to(&TxReport::of(Body::Ssl(ssl)));
+    to(&TxReport::from_body(Body::Ssl(ssl)));
 }
 
 fn write_names(certificate: Option<&Certificate>, wanted: u32, json: &mut Json) {

@@ -30,9 +30,9 @@ impl HealthReport {
     ///
     /// # Errors
     /// If the folder has no summary of a run.
-    pub fn read(root: &Path, folder: Option<&Path>) -> Result<HealthReport, Error> {
+    pub fn read_folder(root: &Path, folder: Option<&Path>) -> Result<HealthReport, Error> {
         let state = MemoryState::read_below(root);
-        let run = folder.map(Run::read).transpose()?;
+        let run = folder.map(Run::read_folder).transpose()?;
         let advice = advice(&state, run.as_ref());
         Ok(HealthReport { state, run, advice })
     }

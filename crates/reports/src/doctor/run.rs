@@ -37,7 +37,7 @@ pub(super) struct Budget {
 
 impl Run {
     /// Reads what a run left in its folder.
-    pub(super) fn read(folder: &Path) -> Result<Run, Error> {
+    pub(super) fn read_folder(folder: &Path) -> Result<Run, Error> {
         let path = folder.join(RUN_FILE);
         let text = operator_file::bytes(&path, NAMED_FILE_BYTES_MAX)
             .map_err(|source| Error::Summary { path: path.clone(), source })?;
@@ -168,7 +168,7 @@ mod tests {
                 {"stage":"flows","shed":{"flow_memcap":{"items":6,"bytes":0}},"balanced":true}],
                 "budgets":[{"budget":"process/net","limit":8,"used":5,"peak":7,"refused":0}]}}"#;
         std::fs::write(folder.path().join("run.json"), text).unwrap();
-        let run = Run::read(folder.path()).unwrap();
+        let run = Run::read_folder(folder.path()).unwrap();
         let shed = |j: &str, r: &str, n| (j.to_owned(), r.to_owned(), n);
         let want = [
             shed("logs", "unreadable_record", 2),
@@ -182,8 +182,8 @@ mod tests {
         let [behavior, net] = &run.budgets[..] else { panic!("{:?}", run.budgets) };
         assert_eq!((behavior.name.as_str(), behavior.used, behavior.refused), ("behavior", 4, 2));
         assert_eq!((net.peak, behavior.peak), (Some(7), None));
-        assert!(Run::read(&folder.path().join("none")).is_err());
+        assert!(Run::read_folder(&folder.path().join("none")).is_err());
         std::fs::write(folder.path().join("run.json"), "half").unwrap();
-        assert!(Run::read(folder.path()).is_err());
+        assert!(Run::read_folder(folder.path()).is_err());
     }
 }

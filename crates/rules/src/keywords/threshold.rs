@@ -59,7 +59,7 @@ fn threshold(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<(
         let said = "multiple \"threshold\" options are not allowed in the same rule";
         return Err(Refusal::new(WHO, said));
     }
-    d.threshold = Some(read(v.text).ok_or_else(|| bad(v))?);
+    d.threshold = Some(read_threshold(v.text).ok_or_else(|| bad(v))?);
     Ok(())
 }
 
@@ -69,7 +69,7 @@ fn bad(v: Value<'_>) -> Refusal {
         .because("`threshold:type limit, track by_src, count N, seconds N`")
 }
 
-fn read(text: &str) -> Option<Threshold> {
+fn read_threshold(text: &str) -> Option<Threshold> {
     let p = parts(text)?;
     let (track, count) = (p.track?, p.count.filter(|n| *n > 0)?);
     let kind = match p.kind? {

@@ -120,7 +120,7 @@ impl Selection {
         let mut selected = Selected::default();
         let mut rules = Vec::new();
         for (at, (_, text)) in files.iter().enumerate() {
-            read(at, text, &mut rules);
+            read_rules(at, text, &mut rules);
         }
         let before: Vec<RuleLine> = rules.iter().map(|(_, rule)| rule.clone()).collect();
         for (place, rule) in &mut rules {
@@ -234,7 +234,7 @@ fn finding(
 }
 
 /// The rules of a file, on or off; lines that end in a backslash are joined with the next.
-fn read(file: usize, text: &str, rules: &mut Vec<(Place, RuleLine)>) {
+fn read_rules(file: usize, text: &str, rules: &mut Vec<(Place, RuleLine)>) {
     let mut lines = text.lines().enumerate();
     while let Some((at, first)) = lines.next() {
         let (mut joined, mut now, mut count) = (String::new(), first, 1);

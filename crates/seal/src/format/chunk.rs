@@ -559,7 +559,7 @@ impl Opener {
         }
         self.leaves.clear();
         if header.records > 0 {
-            let decoded = Decoded::read(&self.plain, header.records, header.earliest_ns)?;
+            let decoded = Decoded::from_plain(&self.plain, header.records, header.earliest_ns)?;
             decoded.leaves(
                 header.first_record,
                 salt_list(&self.salts),
@@ -592,7 +592,7 @@ impl Opener {
         if header.records == 0 {
             return Ok(Decoded::default());
         }
-        Decoded::read(&self.plain, header.records, header.earliest_ns)
+        Decoded::from_plain(&self.plain, header.records, header.earliest_ns)
     }
 }
 

@@ -156,7 +156,7 @@ pub fn statements(chunk: &Header, body: &[u8]) -> Result<Vec<(u64, Statement)>> 
     if chunk.records == 0 {
         return Ok(Vec::new());
     }
-    let decoded = Decoded::read(body, chunk.records, chunk.earliest_ns)?;
+    let decoded = Decoded::from_plain(body, chunk.records, chunk.earliest_ns)?;
     let salts = vec![[0; 16]; chunk.records as usize];
     let mut leaves = Vec::new();
     decoded.leaves(chunk.first_record, &salts, &mut Vec::new(), &mut leaves);

@@ -427,7 +427,9 @@ impl<S: Storage> Scan<'_, S> {
         if !chunk.is_clear() || chunk.records == 0 {
             return;
         }
-        let Ok(decoded) = Decoded::read(body, chunk.records, chunk.earliest_ns) else { return };
+        let Ok(decoded) = Decoded::from_plain(body, chunk.records, chunk.earliest_ns) else {
+            return;
+        };
         for (record, _) in &decoded.records {
             if let Some(Statement::Epoch { epoch, .. }) = Statement::parse(record.bytes) {
                 good.announced = Some(epoch);

@@ -39,7 +39,7 @@ impl AlertCounts {
         let next = AtomicUsize::new(0);
         let outcomes: Mutex<Vec<(usize, AlertCounts)>> = Mutex::default();
         let work = || {
-            while let Some((at, capture)) = take(&next, captures) {
+            while let Some((at, capture)) = next_capture(&next, captures) {
                 let outcome = read_one(engine, capture);
                 outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
             }
@@ -59,7 +59,7 @@ impl AlertCounts {
     }
 }
 
-fn take<'c>(next: &AtomicUsize, captures: &[&'c Path]) -> Option<(usize, &'c Path)> {
+fn next_capture<'c>(next: &AtomicUsize, captures: &[&'c Path]) -> Option<(usize, &'c Path)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     Some((at, captures.get(at)?))
 }

@@ -56,14 +56,14 @@ fn get(c: &mut Call<'_, '_>) -> Answer {
     }
 }
 
-fn read(c: &Call<'_, '_>, slot: u32) -> Option<u32> {
+fn read_variable(c: &Call<'_, '_>, slot: u32) -> Option<u32> {
     let flow = c.scene.flow()?;
     flow.ext.vars.ints().iter().find(|(n, _)| *n == slot).map(|(_, v)| *v)
 }
 
 fn value(c: &mut Call<'_, '_>) -> Answer {
     let slot = c.slot()?;
-    c.give(read(c, slot).map(f64::from))
+    c.give(read_variable(c, slot).map(f64::from))
 }
 
 fn set(c: &mut Call<'_, '_>) -> Answer {
@@ -79,7 +79,7 @@ fn set(c: &mut Call<'_, '_>) -> Answer {
 
 fn change(c: &mut Call<'_, '_>, command: FlowintCommand) -> Answer {
     let slot = c.slot()?;
-    let old = read(c, slot);
+    let old = read_variable(c, slot);
     // One more than nothing is one; nothing made smaller, like zero, stays.
     let new = match (command, old) {
         (FlowintCommand::Add, n) => n.unwrap_or(0).saturating_add(1),

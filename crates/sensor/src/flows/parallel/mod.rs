@@ -35,7 +35,7 @@ use gabion_runtime::{Capacity, Edge, EventKind, Receiver, Sender, channel, clock
 use holder::Holder;
 pub(crate) use messages::Plan;
 use messages::{Given, LOOK, Part, SharedSide, Spare, SpareFound, Work, Workers};
-use reader::{Reader, Reading, read};
+use reader::{Reader, Reading, read_source};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
@@ -92,7 +92,7 @@ pub(crate) fn run<S: Source + 'static>(
     let aside = (Arc::clone(&past), spare);
     let reader = Reader::new(front, senders, Arc::clone(&known), count, &plan, aside);
     let reader = fanout
-        .spawn_other("reader", move |pulse| read(source, reader, pulse))
+        .spawn_other("reader", move |pulse| read_source(source, reader, pulse))
         .map_err(Error::Threads)?;
     let mut writer = Writer::new(Arc::clone(&known), count, Arc::clone(&past), spare_found);
     let mut watch = Watch { fanout, failed_reader: None, say };

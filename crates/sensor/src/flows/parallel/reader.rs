@@ -324,7 +324,11 @@ impl Reader {
 }
 
 /// What the reader thread does; gives the source back.
-pub(super) fn read<S: Source>(mut source: S, mut reader: Reader, pulse: &Pulse) -> (S, Reading) {
+pub(super) fn read_source<S: Source>(
+    mut source: S,
+    mut reader: Reader,
+    pulse: &Pulse,
+) -> (S, Reading) {
     source.run(&mut |seen| {
         match seen {
             Seen::Records(records) => {
