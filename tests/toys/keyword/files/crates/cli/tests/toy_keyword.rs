@@ -15,7 +15,8 @@ fn rules_match_datagrams_of_an_odd_length() {
                  alert tcp any any -> any any (msg:\"never\"; udp.len_odd; sid:3;)\n";
     std::fs::write(path("odd.rules"), rules).unwrap();
     let packet = |payload: &[u8]| ipv4(17, 1, 0, [CLIENT, SERVER], &udp([4000, 4001], payload));
-    let capture = capture(dir.path(), "c.pcap", &[packet(b"abc"), packet(b"abcd"), packet(b"abcde")]);
+    let capture =
+        capture(dir.path(), "c.pcap", &[packet(b"abc"), packet(b"abcd"), packet(b"abcde")]);
     let ran = gabion(&["read", "-q", "-S", &path("odd.rules"), "-l", &path("out"), &capture]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let fast = std::fs::read_to_string(dir.path().join("out/fast.log")).unwrap();
