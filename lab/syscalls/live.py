@@ -36,7 +36,11 @@ class Falco:
         self.lines = []
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
-        time.sleep(2.0)
+        for _ in range(200):
+            if self.process.poll() is not None or "Opened" in self.said():
+                break
+            time.sleep(0.05)
+        time.sleep(0.5)
         if self.process.poll() is not None:
             raise OSError(self.said().strip().splitlines()[-1] if self.said().strip() else f"exit {self.process.returncode}")
 
