@@ -4,6 +4,8 @@
 #define GABION_PATHS_H
 
 #define NO_BASE 255
+#define ENTRY_BYTES 128 /* of an entry of a folder: its parent, the place of its name, and a short name */
+#define SHORT_NAME 40 /* bytes of a name inside of an entry */
 
 /* The place of the loops' memory, as their context must be on the stack. */
 struct place {
@@ -16,45 +18,69 @@ INLINE u8 *walk_out(struct scratch *s)
 	return s->out + (s->walk.start & OUT_MASK) + (s->walk.used & (PATH_BYTES - 1));
 }
 
-/* One step: a component, or from the root of a mount to the place where it is mounted. */
+/*
+ * One step: a component, or from the root of a mount to the place where it is mounted. An entry is copied at once with
+ * its short name, since each call of a helper costs more than the bytes.
+ */
 static long walk_step(u32 index, struct place *place)
 {
 	struct walk *w = &place->s->walk;
-	struct dentry *dentry = (void *)w->dentry, *parent;
-	struct vfsmount *vfs = (void *)w->mount;
-	struct mount *mount, *above;
+	u64 parent, name, inside;
+	u32 name_bytes;
+	u8 *out;
 	long n;
 
 	if (w->dentry == w->base_dentry && w->mount == w->base_mount && w->base_depth == NO_BASE)
 		w->base_depth = w->depth;
 	if (w->dentry == w->root_dentry && w->mount == w->root_mount)
 		return 1;
-	parent = READ(dentry, d_parent);
-	if (dentry == READ(vfs, mnt_root)) {
-		mount = (void *)(w->mount - FIELD_OFFSET(struct mount, mnt));
+	if (w->dentry == w->mount_root) {
+		struct mount *mount = (void *)(w->mount - FIELD_OFFSET(struct mount, mnt)), *above;
+		struct vfsmount *vfs;
+
 		above = READ(mount, mnt_parent);
 		if (above == mount || !above)
 			return 1;
 		w->dentry = (u64)READ(mount, mnt_mountpoint);
 		w->mount = (u64)above + FIELD_OFFSET(struct mount, mnt);
+		vfs = (void *)w->mount;
+		w->mount_root = (u64)READ(vfs, mnt_root);
 		return 0;
 	}
 	if (w->depth >= PATH_COMPONENTS) {
 		w->flags |= FLAG_PATH_CUT;
 		return 1;
 	}
-	n = probe_read_kernel_str(walk_out(place->s), 256, READ(dentry, d_name.name));
-	if (n <= 0 || w->used + n >= PATH_BYTES - 256) {
+	if (probe_read_kernel(w->entry, ENTRY_BYTES, (void *)w->dentry)) {
+		w->flags |= FLAG_PATH_CUT;
+		return 1;
+	}
+	parent = *(u64 *)(w->entry + FIELD_OFFSET(struct dentry, d_parent));
+	name = *(u64 *)(w->entry + FIELD_OFFSET(struct dentry, d_name.name));
+	name_bytes = *(u32 *)(w->entry + FIELD_OFFSET(struct dentry, d_name.len));
+	inside = name - w->dentry;
+	out = walk_out(place->s);
+	if (inside <= ENTRY_BYTES - SHORT_NAME && name_bytes < SHORT_NAME) {
+		const u8 *from = w->entry + inside;
+
+		for (u32 i = 0; i < SHORT_NAME; i += 8)
+			*(u64 *)(out + i) = *(const u64 *)(from + i);
+		out[name_bytes] = 0;
+		n = name_bytes + 1;
+	} else {
+		n = probe_read_kernel_str(out, 256, (void *)name);
+	}
+	if (n <= 1 || w->used + n >= PATH_BYTES - 256) {
 		w->flags |= FLAG_PATH_CUT;
 		return 1;
 	}
 	w->used += n;
 	w->depth++;
-	if (parent == dentry) {
+	if (parent == w->dentry) {
 		w->flags |= FLAG_PSEUDO;
 		return 1;
 	}
-	w->dentry = (u64)parent;
+	w->dentry = parent;
 	return 0;
 }
 
@@ -67,8 +93,10 @@ static u32 walk(struct scratch *s)
 	struct fs_struct *fs = current_task()->fs;
 	struct walk *w = &s->walk;
 	struct place place = { .s = s };
+	struct vfsmount *vfs = (void *)w->mount;
 	u8 *out;
 
+	w->mount_root = (u64)READ(vfs, mnt_root);
 	w->root_dentry = fs ? (u64)fs->root.dentry : 0;
 	w->root_mount = fs ? (u64)fs->root.mnt : 0;
 	w->start = s->used;

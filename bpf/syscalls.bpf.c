@@ -22,6 +22,7 @@
 struct walk {
 	u64 dentry, mount;
 	u64 root_dentry, root_mount;
+	u64 mount_root; /* the root of the mount in which the walk is */
 	u64 base_dentry, base_mount;
 	u64 node, last_node; /* of control groups */
 	u32 start; /* in `out` */
@@ -29,10 +30,12 @@ struct walk {
 	u32 depth;
 	u32 base_depth; /* components below the base, or NO_BASE */
 	u32 flags;
+	u8 entry[128]; /* a copy of an entry of a folder */
 };
 
 /* Memory in which a CPU builds its record; programs of system calls are not interrupted by one another. */
 struct scratch {
+	/* The first eight words are those that `fixed` of a recipe names. */
 	u64 args[6];
 	s64 result;
 	u32 number;
@@ -42,6 +45,7 @@ struct scratch {
 	u32 is_absolute; /* the name */
 	u32 exe_bytes; /* of the first argument */
 	u32 used; /* bytes of `out` */
+	u64 fill; /* bytes in the ring of this CPU when it was last asked */
 	struct walk walk;
 	u8 address[ADDRESS_BYTES];
 	u8 out[OUT_BYTES];
@@ -287,6 +291,71 @@ static u32 put_poll(u8 *to, u64 pointer, u64 count)
 }
 
 #include "values.h"
+#include "opens.h"
+
+/* Writes the values of a recipe that are all words: most calls have no others, and a loop of calls costs more. */
+INLINE void put_fixed(struct scratch *s, struct recipe *r)
+{
+	u32 at = s->used;
+	u16 *length = (void *)(s->out + sizeof(struct head));
+
+#pragma clang loop unroll(full)
+	for (u32 i = 0; i < FIXED_MAX; i++) {
+		u32 from = r->fixed[i][0], size = r->fixed[i][1] & 15;
+		u64 word;
+
+		if (i >= r->values)
+			break;
+		word = ((u64 *)s)[from & 7];
+		if (from & FIXED_SIGNED)
+			word = (u64)(s64)(s32)word;
+		if (from & FIXED_CONSTANT)
+			word = r->constant;
+		*(u64 *)(s->out + at) = word;
+		length[i] = (u16)size;
+		at += size;
+	}
+	s->used = at;
+}
+
+/* As `put_fixed` for recipes with texts or data among the words. */
+static u32 put_words(struct building *b)
+{
+	struct scratch *s = b->s;
+	struct recipe *r = b->r;
+
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < FIXED_MAX; i++) {
+		u32 from = r->fixed[i][0], size = r->fixed[i][1] & 15, at = s->used & OUT_MASK;
+		u8 *to = s->out + at;
+		u64 word = ((u64 *)s)[from & 7];
+
+		if (i >= r->values)
+			break;
+		if (from & FIXED_TEXT) {
+			long n = probe_read_user_str(to, PATH_BYTES, (void *)word);
+
+			size = n > 0 ? (u32)n & (2 * PATH_BYTES - 1) : 0;
+		} else if (from & FIXED_DATA) {
+			size = put_bytes(b, to, word, (s64)((u64 *)s)[size & 7]) & (PATH_BYTES - 1);
+		} else {
+			if (from & FIXED_SIGNED)
+				word = (u64)(s64)(s32)word;
+			*(u64 *)to = word;
+		}
+		*(u16 *)(s->out + sizeof(struct head) + 2 * i) = (u16)size;
+		s->used = at + size;
+	}
+	return 0;
+}
+
+/* Whether a ring is too full for a class. Asking costs, so that every eighth record of a class does. */
+INLINE int is_too_full(struct control *c, struct scratch *s, void *ring, u32 class, u64 received)
+{
+	if (!(received & 7) || s->fill > c->fill_max[class])
+		s->fill = ringbuf_query(ring, RING_AVAIL_DATA);
+	return s->fill > c->fill_max[class];
+}
 
 /* Sends the record of a recipe, or counts why not. */
 INLINE int send(struct control *c, struct recipe *r, struct scratch *s, struct enter *e, struct task_struct *task,
@@ -303,7 +372,7 @@ INLINE int send(struct control *c, struct recipe *r, struct scratch *s, struct e
 	if (r->changes_state && e)
 		h->sequence = ++e->sequence; /* before it may be shed: a gap is how the reader notices that */
 	ring = map_lookup(&rings, &cpu);
-	if (!ring || ringbuf_query(ring, RING_AVAIL_DATA) > c->fill_max[class]) {
+	if (!ring || is_too_full(c, s, ring, class, n->received[class])) {
 		n->shed_ring[class]++;
 		n->shed_state += r->changes_state;
 		return 0;
@@ -319,7 +388,14 @@ INLINE int send(struct control *c, struct recipe *r, struct scratch *s, struct e
 	s->base_depth = NO_BASE;
 	s->file = 0;
 	s->used = sizeof(struct head) + 2 * (r->values & 63);
-	loop(r->values & 63, put_value, &b, 0);
+	if (r->native == ALL_FIXED)
+		put_fixed(s, r);
+	else if (r->native == WITH_MEMORY)
+		put_words(&b);
+	else if (r->native)
+		put_open(&b);
+	else
+		loop(r->values & 63, put_value, &b, 0);
 	size = s->used;
 	if (size > OUT_MASK) {
 		n->shed_size[class]++;
@@ -338,7 +414,7 @@ INLINE int send(struct control *c, struct recipe *r, struct scratch *s, struct e
 
 INLINE int is_own(struct control *c, struct scratch *s, struct counters *n)
 {
-	u32 process = (u32)(current_pid_tgid() >> 32);
+	u32 process = current_task()->tgid;
 
 	if (unlikely(c->learn) && s->args[0] == c->learn) {
 		c->own = process;

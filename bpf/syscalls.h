@@ -54,12 +54,28 @@ struct op {
 	u8 unused;
 };
 
+/* Calls whose record is made by `opens.h`, as the values are known when it is compiled. */
+#define OPEN_NONE 0
+#define OPEN_OPEN 1
+#define OPEN_CREAT 2
+#define OPEN_AT 3
+#define OPEN_AT2 4
+#define ALL_FIXED 5 /* all values are words of `struct scratch` in a fixed size */
+#define WITH_MEMORY 6 /* as above, and texts or data that words point to */
+#define FIXED_MAX 8
+#define FIXED_CONSTANT 8 /* the constant of the recipe instead of a word */
+#define FIXED_SIGNED 0x80 /* the word is a signed number of 32 bits */
+#define FIXED_TEXT 0x40 /* the word points to a text */
+#define FIXED_DATA 0x20 /* the word points to data; the other byte is the place of the word with its size */
+
 struct recipe {
 	u16 type;
 	u8 values;
 	u8 class;
 	u8 changes_state;
-	u8 unused[3];
+	u8 native; /* OPEN_* if the record has code of its own, or ALL_FIXED */
+	u16 constant;
+	u8 fixed[FIXED_MAX][2]; /* for ALL_FIXED: the place of the word with FIXED_SIGNED, and the bytes of it */
 	struct op ops[OPS_MAX];
 };
 

@@ -15,8 +15,22 @@ pub(crate) const CALLS: usize = 512;
 pub(crate) const EXIT_PLACE: u32 = CALLS as u32;
 /// Values of a record.
 const OPS: usize = 40;
+/// Values of a record that the kernel writes without looking at their kinds.
+const FIXED_MAX: usize = 8;
+/// The value of `native` of such a record.
+const ALL_FIXED: u8 = 5;
+/// The value of `native` of a record with texts or data besides.
+const WITH_MEMORY: u8 = 6;
+/// Marks a word that points to a text.
+const FIXED_TEXT: u8 = 0x40;
+/// Marks a word that points to data.
+const FIXED_DATA: u8 = 0x20;
+/// The place that stands for the recipe's constant.
+const FIXED_CONSTANT: u8 = 8;
+/// Marks a word as a signed number of 32 bits.
+const FIXED_SIGNED: u8 = 0x80;
 /// Bytes of a recipe in the kernel.
-pub(crate) const RECIPE_BYTES: usize = 8 + 4 * OPS;
+pub(crate) const RECIPE_BYTES: usize = 8 + 2 * FIXED_MAX + 4 * OPS;
 
 /// Classes in which records are shed when a ring is full, those first that say least about what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,17 +123,68 @@ impl Recipe {
         let [low, high] = self.kind.number.to_le_bytes();
         let values = u8::try_from(self.ops.len()).unwrap_or(0);
         let changes = u8::from(self.changes_state());
-        let head = [low, high, values, self.class as u8, changes];
+        let (native, constant, fixed) = match self.fixed() {
+            Some((constant, fixed)) => {
+                let mut words = fixed.iter().step_by(2);
+                let has_memory = words.any(|word| word & (FIXED_TEXT | FIXED_DATA) != 0);
+                (if has_memory { WITH_MEMORY } else { ALL_FIXED }, constant, fixed)
+            }
+            None => (self.native(), [0; 2], [0; 2 * FIXED_MAX]),
+        };
+        let head = [low, high, values, self.class as u8, changes, native];
         let ops = self.ops.iter().flat_map(|op| [op.kind, op.a, op.b, 0]);
-        for (to, from) in bytes.iter_mut().zip(head.into_iter().chain([0; 3]).chain(ops)) {
+        let all = head.into_iter().chain(constant).chain(fixed).chain(ops);
+        for (to, from) in bytes.iter_mut().zip(all) {
             *to = from;
         }
         bytes
     }
 
+    /// For a record whose values are all words of arguments and result in a fixed size, or texts and data that they point
+    /// to: its constant, and for each value the place of the word and its bytes.
+    fn fixed(&self) -> Option<([u8; 2], [u8; 2 * FIXED_MAX])> {
+        const RESULT: u8 = 6;
+        const NUMBER: u8 = 7;
+        let (mut constant, mut fixed) = ([0; 2], [0; 2 * FIXED_MAX]);
+        if self.place == EXIT_PLACE || self.ops.len() > FIXED_MAX {
+            return None;
+        }
+        for (op, to) in self.ops.iter().zip(fixed.chunks_exact_mut(2)) {
+            let (word, size) = match KINDS.get(usize::from(op.kind)).copied()? {
+                "EMPTY" => (0, 0),
+                "RESULT" => (RESULT, 8),
+                "RESULT_32" => (RESULT, 4),
+                "ARGUMENT" if op.a < 6 => (op.a, op.b),
+                "SIGNED" if op.a < 6 => (op.a | FIXED_SIGNED, 8),
+                "NUMBER" => (NUMBER, 2),
+                "TEXT" if op.a < 6 => (op.a | FIXED_TEXT, 0),
+                "BYTES_RESULT" if op.a < 6 => (op.a | FIXED_DATA, RESULT),
+                "BYTES_ARGUMENT" if op.a < 6 && op.b < 6 => (op.a | FIXED_DATA, op.b),
+                "CONSTANT" if constant == [0; 2] => {
+                    constant = [op.a, op.b];
+                    (FIXED_CONSTANT, 2)
+                }
+                _ => return None,
+            };
+            to.copy_from_slice(&[word, size]);
+        }
+        Some((constant, fixed))
+    }
+
     /// Whether the event changes what is known of threads and descriptors; such records are numbered for each thread.
     pub(crate) fn changes_state(&self) -> bool {
         changes_state(self.kind.number)
+    }
+
+    /// The number of the code in `bpf/opens.h` that writes the record; 0 if the recipe does.
+    const fn native(&self) -> u8 {
+        match self.kind.number {
+            types::OPEN_X => 1,
+            types::CREAT_X => 2,
+            types::OPENAT_2_X => 3,
+            types::OPENAT2_X => 4,
+            _ => 0,
+        }
     }
 
     /// What the record has after the values of the table.
@@ -258,6 +323,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn records_of_plain_words_are_written_without_their_kinds() {
+        let recipes = all().unwrap();
+        let of = |name: &str| recipes.iter().find(|r| r.kind.name == name).unwrap().to_bytes();
+        let close = of("close");
+        assert_eq!((close[5], &close[8..12]), (ALL_FIXED, &[6, 8, FIXED_SIGNED, 8][..]));
+        let generic = recipes.iter().find(|r| r.kind.number == types::GENERIC_X).unwrap();
+        let (constant, fixed) = generic.fixed().unwrap();
+        assert_ne!(constant, [0; 2]);
+        assert_eq!(fixed[..4], [FIXED_CONSTANT, 2, 7, 2]);
+        assert_eq!((of("read")[5], of("openat")[5], of("execve")[5]), (WITH_MEMORY, 3, 0));
+        let fixed =
+            recipes.iter().filter(|r| r.fixed().is_some() && r.kind.number != types::GENERIC_X);
+        assert!(fixed.count() > 60);
     }
 
     #[test]
