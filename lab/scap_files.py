@@ -36,12 +36,15 @@ def repeated(source, target, times_over):
     """Writes the events of a capture this many times, each time later; returns how many events that are."""
     head, events, places = read(source)
     at = [struct.unpack_from("<Q", events, place)[0] for place in places]
-    span = max(at) - min(at) + 1_000_000
+    # Some events have no time, as the probe gave them none.
+    known = [time for time in at if 0 < time < 1 << 63]
+    span = max(known) - min(known) + 1_000_000
     with open(target, "wb") as out:
         out.write(head)
         for n in range(times_over):
             for place, time in zip(places, at):
-                struct.pack_into("<Q", events, place, time + n * span)
+                if 0 < time < 1 << 63:
+                    struct.pack_into("<Q", events, place, time + n * span)
             out.write(events)
     return len(places) * times_over
 
@@ -86,30 +89,36 @@ def process(kind, tid, parent, name, args=b""):
             u64(tid), u32(0), text(f"/bin/{name}")]
 
 
+def model_of(tid, result, name, parent):
+    """A clone event, and the places of the number 0x1122334455667788 in it."""
+    number = u64(0x1122334455667788)
+    made = bytearray(event(0, tid, CLONE, [u64(result), *process(CLONE, tid, parent, name)[1:]]))
+    places, at = [], made.find(number)
+    while at >= 0:
+        places.append(at)
+        at = made.find(number, at + 8)
+    return made, places
+
+
 def million(target, count):
-    """A web server forks this many processes, none of which ends; then it starts a shell, and that reads passwords."""
-    start = 1_700_000_000_000_000_000
+    """A web server forks this many processes, none of which ends; then it starts a shell."""
+    start, server, number = 1_700_000_000_000_000_000, 1000, 0x1122334455667788
     machine = struct.pack("<IQQ128sQQQQ", 4, 8 << 30, 4_194_304, b"made", start, 0, 0, 0)
+    # As the kernel reports it: the caller's return, and that of the child.
+    models = [model_of(server, number, "httpd", 1), model_of(number, 0, "httpd-worker", server)]
     with open(target, "wb") as out:
         out.write(block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 2, -1)))
         out.write(block(0x201, machine))
         for kind in (CLONE, EXECVE):
-            out.write(event(start, 1000, kind, process(kind, 1000, 1, "httpd")))
-        model = bytearray(event(start, 1, CLONE, process(CLONE, 1, 1000, "httpd-worker")))
-        # The places of the time and of each thread number in the model.
-        mark = u64(0x1122334455667788)
-        marked = event(start, 0x1122334455667788, CLONE, process(CLONE, 0x1122334455667788, 1000, "httpd-worker"))
-        places, at = [], marked.find(mark)
-        while at >= 0:
-            places.append(at)
-            at = marked.find(mark, at + 8)
+            out.write(event(start, server, kind, process(kind, server, 1, "httpd")))
         for n in range(count):
-            struct.pack_into("<Q", model, 10, start + 1000 * (n + 1))
             tid = u64(2000 + n)
-            for place in places:
-                model[place:place + 8] = tid
-            out.write(model)
+            for made, places in models:
+                struct.pack_into("<Q", made, 10, start + 1000 * (n + 1))
+                for place in places:
+                    made[place:place + 8] = tid
+                out.write(made)
         end, shell = start + 1000 * (count + 2), 2000 + count
-        out.write(event(end, shell, CLONE, process(CLONE, shell, 1000, "httpd")))
-        out.write(event(end + 1000, shell, EXECVE, process(EXECVE, shell, 1000, "sh", text("-c") + text("id"))))
-    return count + 4
+        out.write(event(end, shell, CLONE, process(CLONE, shell, server, "httpd")))
+        out.write(event(end + 1000, shell, EXECVE, process(EXECVE, shell, server, "sh", text("-c") + text("id"))))
+    return 2 * count + 4

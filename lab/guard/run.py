@@ -125,7 +125,9 @@ class Guard:
         self.recording, self.folder = folder / "run.csv.zst", folder
         self.output = folder / "guard.txt"
         argv = [binary, "guard", "watch" if case.guard == "watch" else "enforce", "--interface", "vr", "--budget", case.budget,
-                "--record", self.recording, "--record-all", "-l", folder]
+                "--record", self.recording, "--record-all", "-l", folder,
+                # It ends by itself where the lab was killed.
+                "--seconds", 30 + case.milliseconds // 1000]
         if case.guard != "watch":
             argv += ["--allow", "udp/7777", "--cpu", VICTIM_CPU]
         if case.guard == "generic":

@@ -93,11 +93,15 @@ def measure(o, work, benchmark):
             print(f"live, {name}: skipped: {e}")
             result[name] = {"skipped": str(e)}
             continue
+        began = time.monotonic()
         rate = benchmark(o.requests)
+        seconds = time.monotonic() - began
         cpu = falco.end()
         text = "".join(line for _, line in falco.lines) + falco.said()
-        result[name] = {"requests_s": rate["requests_s"], "cpu": cpu, "shed": drops(text), "exit": falco.process.returncode, "end": text[-600:]}
-        print(f"  live, {name}: {rate['requests_s']:.0f} requests/s, reader {cpu:.2f} s, shed {result[name]['shed']}, exit {falco.process.returncode}", flush=True)
+        received = re.search(r"system calls: ([\d,]+) received", text)
+        events = int(received[1].replace(",", "")) / seconds if received else None
+        result[name] = {"requests_s": rate["requests_s"], "cpu": cpu, "events_s": events, "shed": drops(text), "exit": falco.process.returncode, "end": text[-600:]}
+        print(f"  live, {name}: {rate['requests_s']:.0f} requests/s, {(events or 0) / 1000:.0f} k events/s, reader {cpu:.2f} s, shed {result[name]['shed']}, exit {falco.process.returncode}", flush=True)
     result["latency"] = latency(o, work, benchmark)
     return result
 
