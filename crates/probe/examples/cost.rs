@@ -1,9 +1,11 @@
 //! Measures what the programs of system calls cost the programs that make calls, in nanoseconds of CPU time of the
 //! caller for each call, above an empty program at the same place. Needs root.
 //!
-//! `cargo run --release -p gabion-probe --example cost [RUNS [PART OF A ROW'S NAME]]`. The loops run in a process of their own, since calls of the
-//! process that records are left out. Variants take turns, so that a change of the machine's speed meets all of them; the
+//! `cargo run --release -p gabion-probe --example cost [RUNS [PART OF A ROW'S NAME]]`. The loops run in a process of
+//! their own, since calls of the process that records are left out. Variants take turns, so that a change of the machine's speed meets all of them; the
 //! medians and minima are printed, and how much time the machine took away (steal).
+
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use gabion_probe::object::{Link, Object};
 use gabion_probe::syscalls::{Interest, Session, Settings};

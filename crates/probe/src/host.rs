@@ -52,6 +52,38 @@ pub fn read(root: &Path, sink: &mut dyn FnMut(Before)) -> HostCounts {
     host.counts
 }
 
+/// A thread that was looked up: itself after the main thread of its process, and that one's descriptors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LookedUp {
+    /// The main thread and, if it is another one, the thread.
+    pub threads: Vec<ProcessEntry>,
+    /// The descriptors of the process.
+    pub fds: Vec<FdEntry>,
+}
+
+/// Looks a thread up in the host's `/proc` below `root`. None if it is gone or may not be read.
+#[must_use]
+pub fn look_up(root: &Path, tid: i64) -> Option<LookedUp> {
+    let proc = root.join("proc");
+    // The folder of a thread that is not the main one is not listed, but there.
+    let status = text(&proc.join(tid.to_string()).join("status"));
+    let pid = value(&status, "Tgid:").and_then(first_number).and_then(|n| i64::try_from(n).ok())?;
+    let folder = proc.join(pid.to_string());
+    let own = thread(&folder, pid, tid)?;
+    let mut found = LookedUp::default();
+    if pid != tid {
+        found.threads.extend(thread(&folder, pid, pid));
+    }
+    found.threads.push(own);
+    let mut host = Host { proc, sockets: HashMap::new(), counts: HostCounts::default() };
+    host.fds(&folder, pid, &mut |before| {
+        if let Before::Fd(fd) = before {
+            found.fds.push(fd);
+        }
+    });
+    Some(found)
+}
+
 /// Sockets of a network namespace by inode.
 type Sockets = HashMap<u64, (u8, FdTarget)>;
 
@@ -414,6 +446,19 @@ mod tests {
         assert!(threads.iter().filter(|t| t.tid != me).all(|t| t.flags == THREAD_FLAGS));
         let server = FdTarget::V4Server(([127, 0, 0, 1], port), L4(2));
         assert!(fds.iter().any(|fd| fd.target == server && fd.kind == 5), "{fds:?}");
+    }
+
+    #[test]
+    fn a_thread_of_this_process_is_looked_up_with_its_descriptors() {
+        let tid = i64::from(rustix::thread::gettid().as_raw_nonzero().get());
+        let me = i64::from(std::process::id());
+        let file = std::fs::File::open("/proc/self/status").unwrap();
+        let found = look_up(Path::new("/"), tid).unwrap();
+        let tids: Vec<i64> = found.threads.iter().map(|thread| thread.tid).collect();
+        assert!(tids.first() == Some(&me) && tids.last() == Some(&tid), "{tids:?}");
+        let fd = i64::from(std::os::fd::AsRawFd::as_raw_fd(&file));
+        assert!(found.fds.iter().any(|entry| entry.fd == fd && entry.tid == me));
+        assert_eq!(look_up(Path::new("/"), i64::from(i32::MAX)), None);
     }
 
     #[test]

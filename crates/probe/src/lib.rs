@@ -23,3 +23,15 @@ pub mod syscalls;
 pub mod throttle;
 
 pub use refusal::Error;
+
+/// Takes arbitrary bytes for records of several rings; each call in them goes to `sink`. For fuzzers and tests.
+#[doc(hidden)]
+pub fn fuzz_records(data: &[u8], sink: &mut dyn FnMut(&syscalls::Call<'_>)) -> u64 {
+    syscalls::fuzz_records(data, sink)
+}
+
+/// A record of each type, as inputs of [`fuzz_records`].
+#[doc(hidden)]
+pub fn fuzz_seeds() -> Vec<Vec<u8>> {
+    syscalls::fuzz_seeds()
+}

@@ -56,5 +56,5 @@ pub use fields::View;
 pub use gabion_scap::Numbers;
 pub use gabion_scap::table::changes_state;
 pub use loss::LossCounts;
-pub use state::{Options, State};
+pub use state::{LookUpCounts, Options, State};
 pub use table::{Slot, TableCounts, Threads};

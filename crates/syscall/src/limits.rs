@@ -36,6 +36,11 @@ limits! { "syscall";
     pub const PATH_BYTES_MAX: usize = 4_096,
         Loses("bytes of a path");
 
+    /// Threads that are looked up in one second of event time. A look-up reads a dozen files of `/proc`; Falco's default
+    /// bounds the time of its look-ups to a like number.
+    pub const LOOK_UPS_PER_SECOND: usize = 100,
+        Loses("what describes further unknown threads of that second");
+
     /// Users and groups that are known by name: large directories have a few thousand local entries.
     pub const ACCOUNTS_MAX: usize = 65_536,
         Loses("names of further users or groups");

@@ -165,6 +165,8 @@ pub struct Thread {
     pub origin: Origin,
     /// It ended: the entry stays until the next event, or while other threads of its process run.
     pub is_dead: bool,
+    /// It was looked up, and nothing was found.
+    pub is_look_up_failed: bool,
     /// Events were lost since what is known was seen: its fields are reported as shed.
     pub is_doubtful: bool,
     /// Events were lost, and an execve after them described the program, but not the session, the working directory

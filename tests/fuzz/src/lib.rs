@@ -26,6 +26,7 @@ pub mod matcher;
 pub mod mutate;
 pub mod nfcapd;
 pub mod packet;
+pub mod probe;
 pub mod proto;
 pub mod rule_files;
 pub mod rules;
@@ -88,6 +89,7 @@ pub fn targets() -> Vec<Target> {
         target("net_script", 1 << 13, lua::script, lua::seeds),
         target("syscall_state", 1 << 13, syscall::state, syscall::scripts),
         target("packet_decode", 1 << 11, packet::decode, packet::seeds),
+        target("probe_records", 1 << 12, probe::records, probe::record_seeds),
         target("rules_files", 1 << 13, rule_files::files, rule_files::seeds),
         target("rules_parse", 1 << 13, rules::parse, rules::seeds),
         target("scap_events", 1 << 11, scap::events, scap::scripts),

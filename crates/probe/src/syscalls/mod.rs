@@ -5,6 +5,7 @@
 //! record of each call holds, [`toctou`] whether its name can be trusted.
 
 mod decode;
+mod fuzz;
 mod interest;
 mod order;
 mod recipes;
@@ -15,6 +16,7 @@ mod translate;
 pub(crate) use translate::open_flags_with_access as open_flags;
 
 pub use decode::{Call, Decoder};
+pub(crate) use fuzz::{records as fuzz_records, seeds as fuzz_seeds};
 pub use interest::Interest;
 pub use recipes::Class;
 pub(crate) use session::random;

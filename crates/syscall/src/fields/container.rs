@@ -70,9 +70,10 @@ impl View<'_> {
             ids::EVT_MISSING => {
                 let missing = match argument {
                     Argument::Key(name) => {
-                        let of = FieldId::by_name(name).filter(|of| *of != ids::EVT_MISSING);
+                        let (of, argument) = named_field(name);
+                        let of = of.filter(|of| *of != ids::EVT_MISSING);
                         let of = of.ok_or(Missing::NotApplicable)?;
-                        self.field(of, Argument::None, scratch).err()
+                        self.field(of, argument, scratch).err()
                     }
                     Argument::None | Argument::Index(_) => self.missing_context(),
                 };
@@ -147,10 +148,27 @@ impl View<'_> {
     /// Why the context of the event, its process, is missing.
     fn missing_context(&self) -> Option<Missing> {
         match self.thread() {
+            Ok(thread) if thread.is_look_up_failed => Some(Missing::LookupFailed),
             Ok(thread) if thread.is_unseen() => Some(Missing::NeverSeen),
             Ok(_) => None,
             Err(Missing::NotApplicable) => None,
             Err(missing) => Some(missing),
         }
     }
+}
+
+/// A field with its argument as rules write it: `proc.aname[2]`, `evt.arg.name`, `proc.env[HOME]`.
+fn named_field(name: &str) -> (Option<FieldId>, Argument<'_>) {
+    let (base, argument) = match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+        Some((base, argument)) => (base, argument),
+        None if FieldId::by_name(name).is_some() => {
+            return (FieldId::by_name(name), Argument::None);
+        }
+        None => match name.rsplit_once('.') {
+            Some((base, argument)) => (base, argument),
+            None => return (None, Argument::None),
+        },
+    };
+    let argument = argument.parse().map_or(Argument::Key(argument), Argument::Index);
+    (FieldId::by_name(base), argument)
 }

@@ -136,13 +136,14 @@ impl<'v> View<'v> {
     }
 }
 
-impl Fields for View<'_> {
-    fn field<'a>(
+impl View<'_> {
+    /// A field by its group.
+    fn field_of_group<'a>(
         &'a self,
         field: FieldId,
         argument: Argument<'_>,
         scratch: &'a mut Scratch,
-    ) -> Result<Value<'a>, Missing> {
+    ) -> Field<'a> {
         let index = field.index();
         if index < ids::FD_NUM.index() {
             self.event_field(field, argument, scratch)
@@ -164,6 +165,25 @@ impl Fields for View<'_> {
             self.container_field(field, argument, scratch)
         } else {
             self.trust_field(field, argument, scratch)
+        }
+    }
+}
+
+impl Fields for View<'_> {
+    fn field<'a>(
+        &'a self,
+        field: FieldId,
+        argument: Argument<'_>,
+        scratch: &'a mut Scratch,
+    ) -> Result<Value<'a>, Missing> {
+        match self.field_of_group(field, argument, scratch) {
+            // What would describe the thread was looked for.
+            Err(Missing::NeverSeen)
+                if self.state.thread().is_some_and(|thread| thread.is_look_up_failed) =>
+            {
+                Err(Missing::LookupFailed)
+            }
+            value => value,
         }
     }
 

@@ -6,10 +6,12 @@
 //! one still see what it ended. A warm state allocates nothing for an event that creates nothing.
 
 mod files;
+mod look_up;
 mod process;
 mod sockets;
 
 pub(crate) use files::{AT_FDCWD, enter_open, open_flag};
+pub use look_up::LookUpCounts;
 pub(crate) use sockets::ends_of;
 
 use gabion_record::budget::Budget;
@@ -112,6 +114,7 @@ pub struct State {
     pub(crate) loss: LossCounts,
     /// The numbers of the event that is applied.
     numbers: Option<Numbers>,
+    look_ups: look_up::LookUps,
 }
 
 impl State {
@@ -136,6 +139,7 @@ impl State {
             has_begun: false,
             loss: LossCounts::default(),
             numbers: None,
+            look_ups: look_up::LookUps::default(),
         }
     }
 
