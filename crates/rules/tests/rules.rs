@@ -1,0 +1,95 @@
+//! Rules through the public surface alone: what loads, what is refused and where, what other files change.
+
+mod support;
+
+use gabion_rules::compiled::PostMatch;
+use gabion_rules::{
+    Action, EntryKind, RuleSource, RuleVars, Ruleset, Selection, SelectionKind, Severity,
+    all_keywords, describe_keyword, parse_classification, parse_rule_id, parse_thresholds,
+    read_references, rule_texts,
+};
+
+fn load(text: &str) -> (Ruleset, Vec<gabion_rules::Diagnostic>) {
+    let source = RuleSource { name: "a.rules", text, is_firewall: false };
+    Ruleset::load(&[source], support::catalog(), &support::vars(), &support::options())
+}
+
+#[test]
+fn a_rule_has_what_its_text_says() {
+    let (set, faults) = load(
+        "drop tcp $HOME_NET any -> 192.0.2.0/24 [80,8080] (msg:\"two\\; words\"; content:\"abc\"; \
+         flowbits:set,seen; sid:7; rev:3;)\n",
+    );
+    assert!(faults.is_empty(), "{faults:?}");
+    let signature = &set.signatures[0];
+    assert_eq!((signature.sid, signature.rev, signature.action), (7, 3, Action::Drop));
+    assert_eq!(set.msg(signature), "two; words");
+    assert!(signature.post_match.iter().any(|p| matches!(p, PostMatch::Flowbits { .. })));
+}
+
+/// The column is that of the option's value in the rule, in bytes from 1.
+#[test]
+fn a_refused_rule_is_named_with_line_and_column_and_the_others_load() {
+    let wrong = "alert tcp any any -> any any (msg:\"b\"; nosuchkeyword:1; sid:2;)";
+    let (set, faults) = load(&format!(
+        "alert tcp any any -> any any (msg:\"a\"; sid:1;)\n{wrong}\n\
+         alert tcp any any -> any any (msg:\"c\"; sid:3;)\n"
+    ));
+    assert_eq!((set.counts.loaded, set.counts.failed), (2, 1));
+    let fault = faults.iter().find(|f| f.severity == Severity::Error).expect("the wrong rule");
+    assert_eq!((fault.file.as_str(), fault.line), ("a.rules", 2));
+    assert_eq!(fault.column as usize, wrong.find("nosuchkeyword").expect("it is there") + 1);
+    assert_eq!(fault.rule, wrong);
+}
+
+#[test]
+fn lines_that_end_in_a_backslash_are_one_rule() {
+    let text = "# a comment\nalert tcp any any -> any any ( \\\n msg:\"a\"; sid:1;)\n\nalert x\n";
+    let found: Vec<u32> = rule_texts(text).map(|rule| rule.line).collect();
+    assert_eq!(found, [2, 5]);
+}
+
+#[test]
+fn rules_are_turned_off_by_a_selection() {
+    let mut selection = Selection::default();
+    assert_eq!(selection.add(SelectionKind::Disable, "1:1\n", "disable.conf"), []);
+    let mut text =
+        "alert tcp any any -> any any (sid:1;)\nalert tcp any any -> any any (sid:2;)\n".to_owned();
+    let done = selection.apply(&mut [("a.rules", &mut text)]);
+    assert_eq!((done.disabled, done.enabled), (1, 0));
+    let (set, _) = load(&text);
+    assert_eq!(set.signatures.iter().map(|s| s.sid).collect::<Vec<_>>(), [2]);
+}
+
+/// Suricata's documents on `threshold.config` have both lines.
+#[test]
+fn thresholds_and_suppressions_are_read() {
+    let text = "suppress gen_id 1, sig_id 2002087, track by_src, ip 209.132.180.67\n\
+                threshold gen_id 1, sig_id 1002000, type threshold, track by_src, count 5, seconds 60\n\
+                threshold gen_id 1\n";
+    let (entries, faults) = parse_thresholds(text, "threshold.config", &RuleVars::default());
+    assert_eq!(entries.iter().map(|e| e.sid).collect::<Vec<_>>(), [2_002_087, 1_002_000]);
+    assert!(matches!(entries[0].kind, EntryKind::Suppress(Some(_))));
+    assert_eq!(faults.iter().map(|f| f.line).collect::<Vec<_>>(), [3]);
+}
+
+#[test]
+fn classes_and_references_are_read_and_wrong_lines_named() {
+    let (classes, faults) =
+        parse_classification("config classification: bad, Something bad, 1\nno class\n", "c");
+    assert_eq!((classes.len(), faults.len()), (1, 1));
+    let (references, faults) = read_references("config reference: cve https://cve.example/\n", "r");
+    assert_eq!(references, [("cve".to_owned(), "https://cve.example/".to_owned())]);
+    assert!(faults.is_empty());
+}
+
+#[test]
+fn keywords_are_listed_with_those_of_protocols() {
+    let catalog = support::catalog();
+    let all = all_keywords(catalog);
+    assert!(all.len() > 300, "{}", all.len());
+    assert!(all.iter().any(|k| k.name == "content") && all.iter().any(|k| k.name == "http.uri"));
+    assert!(describe_keyword("content", catalog, "8.0.7").is_some());
+    assert!(describe_keyword("nosuchkeyword", catalog, "8.0.7").is_none());
+    assert_eq!((parse_rule_id("3:17"), parse_rule_id("17")), (Some((3, 17)), Some((1, 17))));
+}
