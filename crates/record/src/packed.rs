@@ -14,37 +14,15 @@ use crate::saved::take_bytes;
 
 /// Appends a record.
 pub fn put_record(r: &Record<'_>, out: &mut Vec<u8>) {
-    let head = Head {
-        ts: r.ts,
-        src: r.src,
-        dst: r.dst,
-        src_port: r.src_port,
-        dst_port: r.dst_port,
-        proto: r.proto,
-        label: r.label,
-        is_late: r.is_late,
-        uid_len: len_of(r.uid),
-    };
-    head.append::<{ Head::LEN }>(out);
+    RecordHead::from_record(r).append::<{ RecordHead::LEN }>(out);
     out.extend_from_slice(r.uid);
     put_body(&r.body, out);
 }
 
 /// Reads a record that [`put_record`] wrote; none when the bytes hold no record.
 pub fn take_record<'a>(from: &mut &'a [u8]) -> Option<Record<'a>> {
-    let head = Head::read(take_bytes(from, Head::LEN)?)?;
-    Some(Record {
-        ts: head.ts,
-        src: head.src,
-        dst: head.dst,
-        src_port: head.src_port,
-        dst_port: head.dst_port,
-        proto: head.proto,
-        uid: take_bytes(from, head.uid_len as usize)?,
-        label: head.label,
-        is_late: head.is_late,
-        body: take_body(from)?,
-    })
+    let head = RecordHead::read(take_bytes(from, RecordHead::LEN)?)?;
+    head.take_rest(from)
 }
 
 /// Appends what a record has by its kind.
@@ -59,17 +37,59 @@ pub fn take_body<'a>(from: &mut &'a [u8]) -> Option<Body<'a>> {
     Body::get(from)
 }
 
-/// What every record has.
-struct Head {
-    ts: TimeNs,
-    src: Ip,
-    dst: Ip,
-    src_port: u16,
-    dst_port: u16,
-    proto: Proto,
+/// What every record has, in bytes of one size.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordHead {
+    /// Its moment.
+    pub ts: TimeNs,
+    /// Source.
+    pub src: Ip,
+    /// Destination.
+    pub dst: Ip,
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// Transport protocol.
+    pub proto: Proto,
     label: Label,
     is_late: bool,
     uid_len: u32,
+}
+
+impl RecordHead {
+    /// The head of a record; its `uid` and its body follow it.
+    #[inline]
+    pub fn from_record(r: &Record<'_>) -> RecordHead {
+        RecordHead {
+            ts: r.ts,
+            src: r.src,
+            dst: r.dst,
+            src_port: r.src_port,
+            dst_port: r.dst_port,
+            proto: r.proto,
+            label: r.label,
+            is_late: r.is_late,
+            uid_len: len_of(r.uid),
+        }
+    }
+
+    /// The record, with `uid` and body from the bytes that follow; none when they hold no such thing.
+    #[inline]
+    pub fn take_rest<'a>(self, from: &mut &'a [u8]) -> Option<Record<'a>> {
+        Some(Record {
+            ts: self.ts,
+            src: self.src,
+            dst: self.dst,
+            src_port: self.src_port,
+            dst_port: self.dst_port,
+            proto: self.proto,
+            uid: take_bytes(from, self.uid_len as usize)?,
+            label: self.label,
+            is_late: self.is_late,
+            body: take_body(from)?,
+        })
+    }
 }
 
 /// What a flow has in addition to its texts; their lengths are here.
@@ -92,7 +112,7 @@ struct ConnHead {
 }
 
 fixed! {
-    Head {
+    RecordHead {
         ts: TimeNs, src: Ip, dst: Ip, src_port: u16, dst_port: u16, proto: Proto, label: Label, is_late: bool,
         uid_len: u32,
     }

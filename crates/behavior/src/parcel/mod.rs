@@ -4,8 +4,7 @@
 //! A parcel is `[u32 length][bytes]`, little-endian. What has one size stands first, each field at its
 //! place, so that a record is written and read in a few moves rather than field by field; what has many
 //! follows, in the order of its struct. Texts are borrowed from the parcel when it is read. Parcels of one
-//! batch follow one another. Their reader and their writer were built together (`VERSION` is checked
-//! where that is not so).
+//! batch follow one another. Their reader and their writer are built together.
 
 mod found;
 
@@ -17,9 +16,8 @@ use crate::shards::Ends;
 use crate::site::Facts;
 use gabion_record::fixed;
 use gabion_record::fixed::Fixed;
-use gabion_record::logs::{Label, Mac, Proto, Record, TimeNs};
-use gabion_record::packed::{put_body, take_body};
-use gabion_record::saved;
+use gabion_record::logs::{Mac, Record, TimeNs};
+use gabion_record::packed::{RecordHead, put_body};
 use gabion_record::{Ip, Net};
 
 /// What is on its way.
@@ -35,20 +33,8 @@ pub enum Parcel<'a> {
 /// Appends a record.
 pub fn put_record(number: u64, ends: Ends, r: &Record<'_>, facts: &Facts, out: &mut Vec<u8>) {
     framed(out, |out| {
-        let head = Head {
-            ends: ends as u8,
-            number,
-            ts: r.ts,
-            src: r.src,
-            dst: r.dst,
-            src_port: r.src_port,
-            dst_port: r.dst_port,
-            proto: r.proto,
-            label: r.label,
-            is_late: r.is_late,
-            uid_len: len_of(r.uid),
-            facts: *facts,
-        };
+        let record = RecordHead::from_record(r);
+        let head = Head { ends: ends as u8, number, record, facts: *facts };
         head.append::<{ Head::LEN }>(out);
         out.extend_from_slice(r.uid);
         put_body(&r.body, out);
@@ -96,18 +82,7 @@ pub fn take_parcel(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
             let head = Head::read(bytes.get(..Head::LEN)?)?;
             window(head.facts.window).and(window(head.facts.newest))?;
             let mut from = bytes.get(Head::LEN..)?;
-            let record = Record {
-                ts: head.ts,
-                src: head.src,
-                dst: head.dst,
-                src_port: head.src_port,
-                dst_port: head.dst_port,
-                proto: head.proto,
-                uid: saved::take_bytes(&mut from, head.uid_len as usize)?,
-                label: head.label,
-                is_late: head.is_late,
-                body: take_body(&mut from)?,
-            };
+            let record = head.record.take_rest(&mut from)?;
             Parcel::Record(head.number, ends, record, head.facts)
         }
     };
@@ -128,7 +103,8 @@ pub fn ahead(batch: &[u8]) -> Option<(Option<Ahead>, &[u8])> {
     if *bytes.first()? == TURN {
         return Some((None, rest));
     }
-    let Head { src, dst, src_port, dst_port, proto, .. } = Head::read(bytes.get(..Head::LEN)?)?;
+    let head = Head::read(bytes.get(..Head::LEN)?)?;
+    let RecordHead { src, dst, src_port, dst_port, proto, .. } = head.record;
     Some((Some(Ahead { src, dst, src_port, dst_port, proto }), rest))
 }
 
@@ -144,23 +120,12 @@ struct Turn {
 struct Head {
     ends: u8,
     number: u64,
-    ts: TimeNs,
-    src: Ip,
-    dst: Ip,
-    src_port: u16,
-    dst_port: u16,
-    proto: Proto,
-    label: Label,
-    is_late: bool,
-    uid_len: u32,
+    record: RecordHead,
     facts: Facts,
 }
 
 fixed! {
-    Head {
-        ends: u8, number: u64, ts: TimeNs, src: Ip, dst: Ip, src_port: u16, dst_port: u16, proto: Proto,
-        label: Label, is_late: bool, uid_len: u32, facts: Facts,
-    }
+    Head { ends: u8, number: u64, record: RecordHead, facts: Facts, }
     Turn { tag: u8, window: i64, number: u64, watermark: TimeNs, }
     Facts {
         window: i64, newest: i64, watermark: TimeNs, start: TimeNs, local: Option<Net>,
