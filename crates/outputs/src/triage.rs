@@ -16,6 +16,7 @@ use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
 use hashbrown::HashMap;
 use std::cmp::Ordering;
+use std::ops::{Deref, DerefMut};
 
 /// Confidence below which a command-and-control channel is in JSON and no table:
 /// fewer flows than that have letters that look like anything (a hundredth of a letter each).
@@ -125,6 +126,41 @@ pub fn call_word(word: &str) -> Option<&'static str> {
     CALLS.iter().map(|(_, known)| *known).find(|known| *known == word)
 }
 
+/// What a pair does, by the words of [`call_word`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallWords(Vec<&'static str>);
+
+impl Deref for CallWords {
+    type Target = Vec<&'static str>;
+    fn deref(&self) -> &Vec<&'static str> {
+        &self.0
+    }
+}
+
+impl DerefMut for CallWords {
+    fn deref_mut(&mut self) -> &mut Vec<&'static str> {
+        &mut self.0
+    }
+}
+
+impl FromIterator<&'static str> for CallWords {
+    fn from_iter<I: IntoIterator<Item = &'static str>>(words: I) -> CallWords {
+        CallWords(words.into_iter().collect())
+    }
+}
+
+impl Saved for CallWords {
+    fn save(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).save(out);
+        self.iter().for_each(|word| (*word).to_owned().save(out));
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let words = Vec::<String>::load(from)?;
+        // A word that this version does not know any more is left out.
+        Some(words.iter().filter_map(|word| call_word(word)).collect())
+    }
+}
+
 /// A host and a destination that it calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
@@ -137,7 +173,7 @@ pub struct Call {
     /// RITA's threat, the largest that was reported.
     pub threat: f64,
     /// What it does: `beacon`, `long` …
-    pub kinds: Vec<&'static str>,
+    pub kinds: CallWords,
     /// The worst level.
     pub level: ThreatLevel,
     /// Flows, the largest count that was reported.
@@ -240,50 +276,7 @@ impl Call {
     }
 }
 
-impl Saved for Call {
-    fn save(&self, out: &mut Vec<u8>) {
-        let Call {
-            src,
-            dst,
-            port,
-            threat,
-            kinds,
-            level,
-            count,
-            bytes,
-            seconds,
-            span,
-            weight,
-            is_faint,
-        } = self;
-        ((*src, dst.clone()), (*port, *threat)).save(out);
-        kinds.iter().map(|kind| (*kind).to_owned()).collect::<Vec<String>>().save(out);
-        ((*level, *count), (*bytes, *seconds)).save(out);
-        (*span, *weight, *is_faint).save(out);
-    }
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        let ((src, dst), (port, threat)) = Saved::load(from)?;
-        let words = Vec::<String>::load(from)?;
-        let ((level, count), (bytes, seconds)) = Saved::load(from)?;
-        let (span, weight, is_faint) = Saved::load(from)?;
-        // A word that this version knows no more is left out.
-        let kinds = words.iter().filter_map(|word| call_word(word)).collect();
-        Some(Call {
-            src,
-            dst,
-            port,
-            threat,
-            kinds,
-            level,
-            count,
-            bytes,
-            seconds,
-            span,
-            weight,
-            is_faint,
-        })
-    }
-}
+saved! { Call { src, dst, port, threat, kinds, level, count, bytes, seconds, span, weight, is_faint } }
 
 impl Rank {
     /// Takes a finding in.
@@ -362,7 +355,7 @@ impl Rank {
             ..Call::default()
         });
         let mut kinds = std::mem::take(&mut call.kinds);
-        kinds.extend(&row.kinds);
+        kinds.extend(row.kinds.iter());
         kinds.sort_unstable();
         kinds.dedup();
         *call = Call {
