@@ -5,26 +5,35 @@
 //! crash and why, and what each verdict promises. Cryptography is `aws-lc-rs` (and the HPKE of `rustls`,
 //! which is built on it); this crate composes it and makes none of its own.
 //!
-//! ## Writing
+//! ## Writing and verifying
 //!
-//! ```no_run
+//! ```
 //! use gabion_seal::storage::Files;
-//! use gabion_seal::{Flags, Init, Kind, Policy, Record, Recipient, Source, Transport, Writer};
+//! use gabion_seal::verify::{Options, Verdict, verify};
+//! use gabion_seal::{Flags, Init, Kind, Policy, Record, SecretKey, Source, Transport, Writer};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let (now_ns, recipients): (u64, Vec<Recipient>) = (0, Vec::new());
-//! let mut log = Files::create_folder("log".as_ref())?;
-//! let state = Files::create_folder("log.state".as_ref())?;
-//! Init::new("host.example/log", now_ns).create(&mut log, state)?;
+//! # let folder = tempfile::tempdir()?;
+//! # let (log_folder, state_folder) = (folder.path().join("log"), folder.path().join("log.state"));
+//! let now_ns = 1_700_000_000_000_000_000; // the caller has the clock
+//! let reader = SecretKey::generate()?; // a host that only writes needs its `recipient()` alone
+//! let mut log = Files::create_folder(&log_folder)?;
+//! Init::new("host.example/log", now_ns).create(&mut log, Files::create_folder(&state_folder)?)?;
 //!
-//! let (log, state) = (Files::open("log".as_ref())?, Files::open("log.state".as_ref())?);
-//! let (mut writer, recovered) = Writer::open(log, state, recipients, Policy::default(), now_ns)?;
-//! let source = Source::new(Transport::Udp, 1, "192.0.2.1:514", ""); // once per peer
+//! let (log, state) = (Files::open(&log_folder)?, Files::open(&state_folder)?);
+//! let recipients = vec![reader.recipient().clone()];
+//! let (mut writer, _recovered) = Writer::open(log, state, recipients, Policy::default(), now_ns)?;
+//! let source = Source::new(Transport::Udp, 1, "192.0.2.1:514", ""); // once per sender
 //! let record = Record { time_ns: now_ns, kind: Kind::Message, flags: Flags::default(), bytes: b"<13>text" };
 //! let ticket = writer.append(&record, &source)?; // flushes by itself at 1 MiB of sealed bytes
 //! writer.tick(now_ns)?; // every 50 ms: what is due by time
 //! writer.commit(now_ns)?; // before anything is acknowledged: seals, writes, syncs
 //! assert!(ticket < writer.durable());
 //! writer.close(now_ns)?; // closing statement, last checkpoint
+//!
+//! let options = Options { keys: std::slice::from_ref(&reader), jobs: 1, ..Options::default() };
+//! let report = verify(&Files::open(&log_folder)?, &options, &mut |_read, _all| {})?;
+//! // Without a checkpoint that left the host, nobody knows whether the end was cut off.
+//! assert_eq!((report.verdict(), report.places.len()), (Verdict::Unanchored, 0));
 //! # Ok(()) }
 //! ```
 //! The writer is one thread's; errors of the storage stop it for good (`Error::Stopped`), and
@@ -32,7 +41,7 @@
 //! `durable::DurableWriter` does that, and continues when a disk is full. `Writer::state` adds the log's own
 //! statements in clear; what names sources (losses) is a record of kind `System` like any other.
 //!
-//! ## Verifying, reading
+//! ## Where to find what
 //!
 //! [`verify::verify`] judges a log with or without a recipient's key. The example `seal_and_verify` does both:
 //! `cargo run -p gabion-seal --example seal_and_verify`.
