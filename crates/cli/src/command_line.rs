@@ -20,7 +20,7 @@ Exit codes: gabion help exit-codes";
 /// The version, and the commit that it was built from where that is known.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("GABION_BUILT_FROM"));
 
-/// A network security sensor that accounts for every packet
+/// A security sensor for networks, hosts and logs that accounts for everything it receives
 #[derive(Debug, Parser)]
 #[command(name = "gabion", version = VERSION, propagate_version = true, max_term_width = 100)]
 #[command(after_help = EXAMPLES)]
@@ -39,7 +39,7 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: RulesVerb,
     },
-    /// What a run with --behavior knows of a host
+    /// Show, list and mute what a run with --behavior found about hosts
     Behavior {
         #[command(subcommand)]
         verb: BehaviorVerb,
@@ -58,26 +58,26 @@ pub(crate) enum Verb {
     Doctor(crate::commands::doctor::DoctorOptions),
     /// Receive logs (syslog, RELP, slog) and seal them, until SIGTERM
     Listen(Box<crate::listen::ListenOptions>),
-    /// The sealed log: write, show, verify, prove
+    /// Write, show, verify and prove a sealed log
     Log {
         #[command(subcommand)]
         verb: crate::log::options::LogVerb,
     },
-    /// The probe of system calls: what this kernel permits, and recordings
+    /// Check what this kernel permits, and record the system calls of this host
     Probe {
         #[command(subcommand)]
         verb: crate::commands::probe::ProbeVerb,
     },
-    /// Send messages to a log server, over any transport: load, counted
+    /// Send messages to a log server and count those that arrive: a load generator
     Send(Box<crate::send::SendOptions>),
-    /// Answer as Suricata does: its options, its configuration, its exit codes
+    /// Run with Suricata's options, configuration and exit codes
     #[command(disable_help_flag = true)]
     Suricata {
         /// See `gabion suricata --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Answer as Falco does: its rules over system calls, its configuration, its exit codes
+    /// Run Falco's rules over system calls, with Falco's options, configuration and exit codes
     #[command(disable_help_flag = true)]
     Falco {
         /// See `gabion falco --help`
@@ -91,7 +91,7 @@ pub(crate) enum Verb {
 pub(crate) enum BehaviorVerb {
     /// Show an address: its windows, its evidence in order of time, its repeated connections
     Show(crate::behavior::show::ShowOptions),
-    /// List what was found: calls out of hosts, the hosts, and the findings, filtered and sorted
+    /// List what was found: hosts that call out, hosts by risk, and findings, filtered and sorted
     List(crate::behavior::list::ListOptions),
     /// Keep a host, a type of findings or a pair of hosts out of findings for a time: writes a whitelist
     Mute(crate::behavior::mute::MuteOptions),

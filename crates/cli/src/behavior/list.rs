@@ -34,7 +34,7 @@ pub(crate) struct ListOptions {
     /// Rows of each table [default: 20]
     #[arg(long, value_name = "N", value_parser = crate::values::rows)]
     rows: Option<usize>,
-    /// Print all findings as comma-separated values, but those of little confidence that are in --json only
+    /// Print findings as comma-separated values, without those of little confidence (--json has them)
     #[arg(long, conflicts_with = "json")]
     csv: bool,
     /// Print one JSON object with both tables and all findings
@@ -56,7 +56,7 @@ enum Order {
     Host,
     /// The type
     Type,
-    /// How many of what it counts
+    /// The number of events that it counts
     Count,
 }
 

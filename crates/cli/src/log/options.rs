@@ -48,7 +48,7 @@ pub(crate) enum LogVerb {
     Rewrap(Rewrap),
     /// Destroy the keys of segments: their content can't be read any more, the tree stays whole
     Shred(Shred),
-    /// Keep segments from being pruned, or let them go
+    /// Protect segments from pruning, or release them
     Hold(Hold),
 }
 
@@ -216,29 +216,29 @@ pub(crate) struct Select {
     /// Received before this time
     #[arg(short = 'U', long, value_name = "TIME", allow_hyphen_values = true, value_parser = times::time)]
     pub(crate) until: Option<u64>,
-    /// Of this host, as the message names it; of this address, where it names none (repeatable)
+    /// Only records of this host, as the message names it, or of this address where it names none (repeatable)
     #[arg(long = "host", value_name = "HOST", value_parser = values::text())]
     pub(crate) hosts: Vec<String>,
-    /// Of this unit of systemd, in entries of the journal (repeatable)
+    /// Only entries of the journal of this unit of systemd (repeatable)
     #[arg(short = 'u', long = "unit", value_name = "UNIT", value_parser = values::text())]
     pub(crate) units: Vec<String>,
-    /// Of this program: the tag of a syslog message, or the journal's identifier (repeatable)
+    /// Only records of this program: the tag of a syslog message, or the journal's identifier (repeatable)
     #[arg(short = 't', long = "identifier", value_name = "NAME", value_parser = values::text())]
     pub(crate) identifiers: Vec<String>,
-    /// Of this severity or worse, or in a range: emerg, alert, crit, err, warning, notice, info, debug, 0 to 7,
+    /// Only records of this severity or worse, or in a range: emerg, alert, crit, err, warning, notice, info, debug, 0 to 7,
     /// err..alert
     #[arg(short = 'p', long, value_name = "SEVERITY", value_parser = gabion_logs::view::parse_severities)]
     pub(crate) priority: Option<gabion_logs::view::Severities>,
-    /// From this sender (address with or without port), or of this identity
+    /// Only records from this sender (address with or without port), or of this identity
     #[arg(long, value_name = "TEXT", value_parser = values::text())]
     pub(crate) source: Option<String>,
-    /// Holding this text
+    /// Only records that contain this text
     #[arg(short = 'g', long, value_name = "TEXT", value_parser = values::text())]
     pub(crate) grep: Option<String>,
     /// A record's number, or A-B
     #[arg(long, value_name = "A-B", value_parser = values::records)]
     pub(crate) record: Option<(u64, u64)>,
-    /// Of this kind: message, finding, system
+    /// Only records of this kind: message, finding, system
     #[arg(long, value_name = "KIND", value_parser = values::record_kind)]
     pub(crate) kind: Option<gabion_seal::Kind>,
 }
@@ -253,16 +253,16 @@ pub(crate) struct Show {
     /// Continue as the log is written
     #[arg(short = 'f', long, conflicts_with = "reverse")]
     pub(crate) follow: bool,
-    /// Only the last N
+    /// Print only the last N
     #[arg(short = 'n', long, value_name = "N", value_parser = values::number::<u64>(0, u64::MAX))]
     pub(crate) lines: Option<u64>,
-    /// The newest first
+    /// Print the newest first
     #[arg(short = 'r', long)]
     pub(crate) reverse: bool,
-    /// Text for people, made safe for terminals, instead of JSON lines
+    /// Print text for people, made safe for terminals, instead of JSON lines
     #[arg(long)]
     pub(crate) text: bool,
-    /// JSON lines (the default)
+    /// Print JSON lines (the default)
     #[arg(long, conflicts_with = "text")]
     pub(crate) json: bool,
 }
@@ -430,7 +430,7 @@ pub(crate) struct ImportSlog {
     /// slog's private storage key
     #[arg(long, value_name = "FILE")]
     pub(crate) priv_key: PathBuf,
-    /// File with slog's storage password; every line must be under it
+    /// File with slog's storage password; every line must be encrypted with it
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
     /// Open the wrapped password of every line, not only where the one before does not fit
@@ -470,8 +470,8 @@ pub(crate) struct Stat {
     /// The log's folder
     #[arg(value_name = "LOG")]
     pub(crate) log: Option<PathBuf>,
-    /// Ask a running `gabion listen` instead, at the address of its --metrics, what came, was sealed and
-    /// was lost
+    /// Ask a running `gabion listen`, at the address of its --metrics, how many messages it received, sealed and
+    /// lost
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "log", value_parser = values::server)]
     pub(crate) socket: Option<SocketAddr>,
     /// The log's public key, kept off the host, which must be the one of the log: a file, or the key
@@ -540,7 +540,7 @@ pub(crate) struct Hold {
     /// First chunk of a segment (repeatable)
     #[arg(long = "segment", value_name = "CHUNK", required = true, value_parser = values::any)]
     pub(crate) segments: Vec<u64>,
-    /// Let them go
+    /// Release them
     #[arg(long)]
     pub(crate) release: bool,
     #[command(flatten)]

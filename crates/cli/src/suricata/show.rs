@@ -69,21 +69,21 @@ fn help() {
          --data-dir FOLDER       where datasets are\n\
          --set NAME=VALUE        sets a configuration value\n\
          -r FILE|FOLDER|-        captures\n\
-         --pcap-file-recursive   folders below too\n\
-         --pcap-file-delete      captures that were read whole are deleted\n\
+         --pcap-file-recursive   read folders below as well\n\
+         --pcap-file-delete      delete captures that were read to their end\n\
          --pcap-file-continuous  read further captures of the folder until stopped\n\
          -D                      continue in the background once all is loaded\n\
          --user NAME  --group NAME  run as that user and group\n\
-         -F FILE, EXPRESSION     which frames are read: a capture filter\n\
+         -F FILE, EXPRESSION     a capture filter that selects frames\n\
          --runmode MODE          single (default), autofp or workers: how many threads\n\
-         --pidfile FILE          holds the process's number while it runs\n\
+         --pidfile FILE          holds the process id while it runs\n\
          -s FILE                 rules in addition to those of the configuration\n\
          -S FILE                 rules instead of those of the configuration\n\
-         -l FOLDER               where outputs go\n\
+         -l FOLDER               write outputs into this folder\n\
          -k all|none             verify checksums: all or none\n\
          -T                      test configuration and rules\n\
          --init-errors-fatal     a refused rule ends the run\n\
-         --disable-detection     no rules\n\
+         --disable-detection     load no rules\n\
          --strict-rule-keywords[=LIST]  what would be a warning refuses the rule\n\
          --firewall              firewall mode\n\
          --firewall-rules-exclusive FILE  firewall rules instead of those of the configuration\n\
@@ -92,7 +92,7 @@ fn help() {
                                  in suricata-update's formats\n\
          --engine-analysis       reports on the rules\n\
          --simulate-ips          drop as an inline sensor would\n\
-         -v                      print more; repeat it for yet more\n\
+         -v                      print more; repeat it for more\n\
          --dump-config  --dump-features  --build-info  --list-keywords[=csv|all|NAME]  --list-runmodes\n\
          --list-app-layer-protos  --list-app-layer-hooks  --list-app-layer-frames  -V",
     );
