@@ -2,6 +2,8 @@
 """`gabion falco` reads the calls of step 3 while redis-benchmark runs. What this program can't do is skipped by name."""
 import os, pathlib, re, signal, statistics, subprocess, threading, time
 
+import forbidden
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CORPUS = pathlib.Path(os.environ.get("GABION_CORPUS", ROOT / "../shared/corpus"))
 RULES = ("falco_rules.yaml", "falco-incubating_rules.yaml", "falco-sandbox_rules.yaml")
@@ -103,7 +105,21 @@ def measure(o, work, benchmark):
         result[name] = {"requests_s": rate["requests_s"], "cpu": cpu, "events_s": events, "shed": drops(text), "exit": falco.process.returncode, "end": text[-600:]}
         print(f"  live, {name}: {rate['requests_s']:.0f} requests/s, {(events or 0) / 1000:.0f} k events/s, reader {cpu:.2f} s, shed {result[name]['shed']}, exit {falco.process.returncode}", flush=True)
     result["latency"] = latency(o, work, benchmark)
+    result["forbidden"] = broken(o, work, files)
     return result
+
+
+def broken(o, work, files):
+    """What the shipped rules forbid is done while they are live."""
+    try:
+        found = forbidden.play(Falco(o, work, files, json=True, calls=""), work)
+    except OSError as e:
+        found = {"skipped": str(e)}
+    if found.get("skipped"):
+        print(f"rules broken on purpose: skipped: {found['skipped']}")
+    else:
+        print(f"  rules broken on purpose: {found['found']} of {found['of']} found with process, parent and file {found['missing'] or ''}", flush=True)
+    return found
 
 
 def latency(o, work, benchmark):

@@ -141,6 +141,11 @@ def live_rows(page, results, table):
         table.append(("call to alert, p99, in step 3", "≤ 100 ms", "20 ms", late["skipped"][:60], "skipped"))
     else:
         table.append(("call to alert, p99, in step 3", "≤ 100 ms", "20 ms", f"{late['p99_ms']:.1f} ms", judged(late["p99_ms"], 100, 20)))
+    found = live.get("forbidden") or {"skipped": "not run"}
+    if found.get("skipped"):
+        table.append(("rules broken on purpose, live", "≥ 30", "45", found["skipped"][:60], "skipped"))
+    else:
+        table.append(("rules broken on purpose, live", "≥ 30", "45", f"{found['found']} of {found['of']}", judged(found["found"], 30, 45, True)))
     storm = results.get("storm")
     if storm and not storm.get("skipped"):
         growth = 100 * (storm["most_mib"] / max(storm["first_minute_mib"], 0.1) - 1)
