@@ -51,7 +51,6 @@ mod connection;
 mod datagrams;
 mod envelopes;
 mod error;
-mod exposition;
 mod follow_journal;
 mod gaps;
 pub mod limits;

@@ -42,14 +42,6 @@ limits! { "intake";
     pub const SPARE_BATCHES_MAX: usize = 8,
         Spares("further ones are allocated again");
 
-    /// Bytes of a scraper's request.
-    pub const REQUEST_BYTES_MAX: usize = 8 * 1024,
-        Refuses("the request");
-
-    /// Scrapers at once: some ask at the same time, and each takes a descriptor and little more.
-    pub const SCRAPERS_MAX: usize = 128,
-        Loses("the request that has waited longest: its client asks again");
-
     /// Rows of losses between two writings: a flood from forged addresses must not become a flood of loss
     /// records.
     pub const LOSS_ROWS_MAX: usize = 1024,

@@ -14,6 +14,7 @@
 //! * [`clock`]: event time fed by the data; a tick counter for the cost of rules.
 //! * [`supervisor`]: workers as threads that beat; panics and stalls become events for the owner.
 //! * [`metrics`]: counters and gauges, and everything as text for Prometheus.
+//! * [`exposition`]: the listener that answers with this text.
 //! * [`signals`]: stop, reload and rotate as flags.
 //! * [`sockets`]: datagrams by the batch, waiting for many descriptors, inherited sockets.
 //!
@@ -27,6 +28,7 @@
 pub mod allocator;
 pub mod channel;
 pub mod clock;
+pub mod exposition;
 pub mod fanout;
 pub mod input;
 pub mod jobs;

@@ -74,4 +74,12 @@ limits! { "runtime";
     /// lists of hashes are some 100 MB.
     pub const NAMED_FILE_BYTES_MAX: u64 = 256 << 20,
         Refuses("the file");
+
+    /// Bytes of a scraper's request.
+    pub const REQUEST_BYTES_MAX: usize = 8 * 1024,
+        Refuses("the request");
+
+    /// Scrapers at once: some ask at the same time, and each takes a descriptor and little more.
+    pub const SCRAPERS_MAX: usize = 128,
+        Loses("the request that has waited longest: its client asks again");
 }

@@ -5,8 +5,8 @@
 //! however many others have begun a request and do not finish it.
 
 use crate::limits::{REQUEST_BYTES_MAX, reached};
-use gabion_runtime::StopFlag;
-use gabion_runtime::metrics::Metrics;
+use crate::metrics::Metrics;
+use crate::signals::StopFlag;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -22,8 +22,8 @@ const TURN: usize = 64;
 /// How long nothing may come before it is asked whether to stop.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// Answers until it is asked to stop.
-pub(crate) fn serve(listener: &TcpListener, metrics: &Metrics, stop: &StopFlag) {
+/// Answers requests for the metrics until it is asked to stop.
+pub fn serve(listener: &TcpListener, metrics: &Metrics, stop: &StopFlag) {
     if listener.set_nonblocking(true).is_err() {
         return;
     }
