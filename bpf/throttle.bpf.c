@@ -6,3 +6,8 @@ INLINE u64 now(struct throttle_control *c, struct throttle_state *s)
 {
 	return ktime_ns();
 }
+
+INLINE u64 seed_of(struct throttle_control *c, struct throttle_state *s)
+{
+	return c->seed;
+}

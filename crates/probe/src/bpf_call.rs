@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 const LINK_CREATE: libc::c_long = 28;
 /// `BPF_XDP` of `enum bpf_attach_type`.
 const ATTACH_XDP: u32 = 37;
+/// `BPF_TCX_INGRESS` of `enum bpf_attach_type`.
+const ATTACH_TCX_INGRESS: u32 = 46;
 /// `BPF_PERF_EVENT` of `enum bpf_attach_type`.
 const ATTACH_PERF_EVENT: u32 = 41;
 
@@ -57,6 +59,20 @@ pub(crate) fn link_xdp(program: BorrowedFd<'_>, interface: u32, flags: u32) -> i
         target: interface,
         attach_type: ATTACH_XDP,
         flags,
+        cookie: 0,
+    })
+}
+
+/// Links a classifier to the packets that arrive at an interface.
+///
+/// # Errors
+/// The kernel's answer.
+pub(crate) fn link_tcx(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
+    link_create(&LinkCreate {
+        program: program.as_raw_fd().cast_unsigned(),
+        target: interface,
+        attach_type: ATTACH_TCX_INGRESS,
+        flags: 0,
         cookie: 0,
     })
 }

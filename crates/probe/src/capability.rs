@@ -11,6 +11,8 @@ pub enum Capability {
     Perfmon,
     /// Loads and attaches programs for packets.
     NetAdmin,
+    /// Real-time priorities.
+    SysNice,
     /// Program statistics and, before Linux 5.8, everything.
     SysAdmin,
 }
@@ -22,6 +24,7 @@ impl Capability {
             Self::Bpf => 39,
             Self::Perfmon => 38,
             Self::NetAdmin => 12,
+            Self::SysNice => 23,
             Self::SysAdmin => 21,
         }
     }
@@ -31,7 +34,7 @@ impl Capability {
     pub fn is_held(self) -> bool {
         let held = effective();
         let has = |c: Self| held >> c.number() & 1 == 1;
-        has(self) || (self != Self::NetAdmin && has(Self::SysAdmin))
+        has(self) || (matches!(self, Self::Bpf | Self::Perfmon) && has(Self::SysAdmin))
     }
 }
 
@@ -41,6 +44,7 @@ impl fmt::Display for Capability {
             Self::Bpf => "CAP_BPF",
             Self::Perfmon => "CAP_PERFMON",
             Self::NetAdmin => "CAP_NET_ADMIN",
+            Self::SysNice => "CAP_SYS_NICE",
             Self::SysAdmin => "CAP_SYS_ADMIN",
         })
     }

@@ -4,22 +4,17 @@
 //! names the program that is in the way.
 
 use crate::attach::XdpMode;
+use crate::netlink::{self, Part, attribute};
 use crate::refusal::{self, Error};
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
-};
 use std::io;
 
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWLINK: u16 = 16;
-const NLM_F_REQUEST: u16 = 1;
-const NLMSG_ERROR: u16 = 2;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_ATTACHED: u16 = 2;
 const IFLA_XDP_PROG_ID: u16 = 4;
-/// Bytes of `struct nlmsghdr` and `struct ifinfomsg`.
-const HEADS: usize = 32;
+/// Bytes of `struct ifinfomsg`.
+const HEADS: usize = 16;
 
 /// The XDP program of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,43 +48,12 @@ impl Attached {
 }
 
 fn ask(interface: u32) -> io::Result<Vec<u8>> {
-    // Protocol 0 is NETLINK_ROUTE.
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    let mut request = Vec::with_capacity(HEADS);
-    request.extend(u32::try_from(HEADS).unwrap_or(0).to_ne_bytes());
-    request.extend(RTM_GETLINK.to_ne_bytes());
-    request.extend(NLM_F_REQUEST.to_ne_bytes());
-    request.extend([0; 8]); // sequence, port
-    request.extend([0; 4]); // family, padding, type
-    request.extend(interface.to_ne_bytes());
-    request.extend([0; 8]); // flags, change
-    sendto(&socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-    let mut answer = vec![0; crate::limits::NETLINK_ANSWER_BYTES];
-    let (length, _) = recv(&socket, answer.as_mut_slice(), RecvFlags::empty())?;
-    answer.truncate(length);
-    let kind = answer.get(4..6).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_ne_bytes(*b));
-    match kind {
-        RTM_NEWLINK => Ok(answer),
-        NLMSG_ERROR => {
-            let code = answer.get(16..).and_then(|b| b.first_chunk());
-            let code = code.map_or(libc::EIO, |b| i32::from_ne_bytes(*b).saturating_neg());
-            Err(io::Error::from_raw_os_error(code))
-        }
-        _ => Err(io::Error::from_raw_os_error(libc::EPROTO)),
-    }
-}
-
-/// The attribute of a list with a number.
-fn attribute(mut list: &[u8], wanted: u16) -> Option<&[u8]> {
-    loop {
-        let length = usize::from(u16::from_ne_bytes(*list.first_chunk()?));
-        let kind = u16::from_ne_bytes(*list.get(2..)?.first_chunk()?);
-        let value = list.get(4..length)?;
-        if kind & 0x3fff == wanted {
-            return Some(value);
-        }
-        list = list.get(length.next_multiple_of(4)..)?;
-    }
+    let mut body = vec![0; 4]; // family, padding, type
+    body.extend(interface.to_ne_bytes());
+    body.extend([0; 8]); // flags, change
+    let answer = netlink::ask(Part::Route, RTM_GETLINK, netlink::REQUEST, &body)?;
+    let found = answer.into_iter().find(|message| message.kind == RTM_NEWLINK);
+    Ok(found.ok_or_else(|| io::Error::from_raw_os_error(libc::EPROTO))?.body)
 }
 
 /// The program in an answer to `RTM_GETLINK`.

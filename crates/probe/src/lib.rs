@@ -6,17 +6,20 @@
 //!
 //! [`object`] loads programs singly, [`attach`] attaches them by links, which end with the process, [`mapped`] reads
 //! arrays without system calls, and [`refusal`] turns the kernel's answers into plain words. On these are
-//! based [`syscalls`], [`softirq`] and [`throttle`] for the guard, and [`features`], which tries each thing by use.
+//! based [`syscalls`], [`softirq`], [`throttle`] and [`mod@heads`] for the guard, and [`features`], which tries each thing by use.
 
 pub mod attach;
 pub mod bpf_call;
 pub mod capability;
 pub mod features;
+pub mod heads;
 pub mod host;
 pub mod interface;
 pub mod limits;
 pub mod mapped;
+pub mod netlink;
 pub mod object;
+pub mod priority;
 pub mod refusal;
 pub mod softirq;
 pub mod syscalls;

@@ -35,6 +35,9 @@ pub const ALLOWED_PORTS_MAX: usize = 1024;
 /// Bytes of an answer about one interface: the kernel sends up to some KiB.
 pub const NETLINK_ANSWER_BYTES: usize = 65_536;
 
+/// Answers that are read to one question by netlink: the kernel sends one for each device, several in a message.
+pub const NETLINK_ANSWERS_MAX: usize = 4096;
+
 /// Bytes that are read of a file in `/proc`: arguments and environments of events are cut at 4 KiB, tables of sockets may
 /// be long.
 pub const PROC_FILE_BYTES: u64 = 4 << 20;

@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::refusal::{self, Kind};
 use aya::maps::{Map, MapData};
-use aya::programs::{Program, TracePoint, Xdp};
+use aya::programs::{Program, SchedClassifier, TracePoint, Xdp};
 use aya::{Btf, BtfError, Ebpf, EbpfLoader};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
@@ -120,6 +120,29 @@ impl Object {
         let Some(Program::Xdp(p)) = found else { return Err(Error::Unknown(what)) };
         p.load().map_err(|e| refusal::program(&what, Kind::Packets, &e))?;
         Ok(p)
+    }
+
+    /// Loads a classifier of packets.
+    ///
+    /// # Errors
+    /// The kernel's refusal in plain words.
+    pub fn load_classifier(&mut self, program: &str) -> Result<&mut SchedClassifier, Error> {
+        let what = format!("{}: {program}", self.name);
+        let found = self.ebpf.program_mut(program);
+        let Some(Program::SchedClassifier(p)) = found else { return Err(Error::Unknown(what)) };
+        p.load().map_err(|e| refusal::program(&what, Kind::Packets, &e))?;
+        Ok(p)
+    }
+
+    /// A classifier that was loaded.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such program.
+    pub fn loaded_classifier(&self, program: &str) -> Result<&SchedClassifier, Error> {
+        match self.ebpf.program(program) {
+            Some(Program::SchedClassifier(p)) => Ok(p),
+            _ => Err(Error::Unknown(format!("{}: {program}", self.name))),
+        }
     }
 
     /// An XDP program that was loaded.

@@ -86,7 +86,7 @@ impl Verdict {
             Self::New => "new",
             Self::Expired => "expired",
             Self::ShedPrefix => "prefix_limit",
-            Self::ShedAll => "flow_limit",
+            Self::ShedAll => "new_flow_limit",
             Self::ShedCharged => "budget_charged",
             Self::ShedMeasured => "budget_measured",
         }
@@ -152,7 +152,7 @@ impl FlowLimit {
 /// What the controller decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setpoint {
-    /// Nanoseconds of packet work in each window of 4 ms, of all victims together; 0 means no budget.
+    /// Nanoseconds of packet work in each window of 4 ms on a CPU; 0 means no budget.
     pub budget_ns: u32,
     /// The part of it that flows which are not known may use.
     pub unknown_budget_ns: u32,
@@ -180,6 +180,9 @@ pub struct Throttle {
     control: MappedArray,
     state: MappedArray,
     counts: MappedArray,
+    feeds: MappedArray,
+    /// Entries of the allow-list: prefixes and ports.
+    entries: (usize, usize),
     allowed: LpmTrie<MapData, [u8; 16], u32>,
     allowed_ports: HashMap<MapData, u32, u32>,
     _live: ArrayOfMaps<MapData, MapData>,
@@ -223,6 +226,8 @@ impl Throttle {
             control: MappedArray::new("control", object.take_array("control")?)?,
             state: MappedArray::new("state", object.take_array("state")?)?,
             counts: MappedArray::new("counts", object.take_array("counts")?)?,
+            feeds: MappedArray::new("feeds", object.take_array("feeds")?)?,
+            entries: (0, 0),
             allowed: LpmTrie::try_from(object.take_map("allowed")?)
                 .map_err(|e| refusal::map("allowed", &e))?,
             allowed_ports: HashMap::try_from(object.take_map("allowed_ports")?)
@@ -231,14 +236,50 @@ impl Throttle {
             link: None,
             object,
         };
-        let count = victims.len().min(VICTIMS_MAX) as u64;
-        throttle.set(&throttle.control, 8, count | u64::from(instruments.is_some()) << 32);
-        for (at, four) in victims.chunks(4).take(VICTIMS_MAX / 4).enumerate() {
-            let word = four.iter().rev().fold(0, |word, cpu| word << 16 | u64::from(*cpu));
-            throttle.set(&throttle.control, 9 + at, word);
+        throttle.set(&throttle.control, 8, u64::from(instruments.is_some()) << 32);
+        if !victims.is_empty() {
+            throttle.feed_victims(victims);
+        } else if instruments.is_some() {
+            throttle.feed_own();
         }
         throttle.set(&throttle.control, 2, crate::syscalls::random());
         Ok(throttle)
+    }
+
+    /// Packets that are seen on any CPU take the time of these CPUs, which share their budgets: as with the steering of
+    /// packets, or where the operator names CPUs. The first 16 count.
+    pub fn feed_victims(&self, victims: &[u16]) {
+        const ALL: u64 = 1 << 16;
+        let count = victims.len().min(VICTIMS_MAX) as u64;
+        self.set(&self.control, 8, self.word(8) & !0xffff_ffff | count);
+        for (at, four) in victims.chunks(4).take(VICTIMS_MAX / 4).enumerate() {
+            let word = four.iter().rev().fold(0, |word, cpu| word << 16 | u64::from(*cpu));
+            self.set(&self.control, 9 + at, word);
+        }
+        let first = victims.first().map_or(0, |cpu| u64::from(*cpu));
+        for cpu in 0..self.feeds.len() {
+            self.feed(cpu, first | ALL);
+        }
+    }
+
+    /// Packets take the time of the CPU on which they are seen: each has a budget of its own.
+    pub fn feed_own(&self) {
+        for cpu in 0..self.feeds.len() {
+            self.feed(cpu, cpu as u64);
+        }
+    }
+
+    fn feed(&self, cpu: usize, value: u64) {
+        if let Some(to) = self.feeds.value(cpu).first() {
+            to.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Says which kinds of entries the allow-list has, so that the others are not looked up; flows ask the list again.
+    fn list_changed(&self) {
+        let (prefixes, ports) = self.entries;
+        self.set(&self.control, 15, u64::from(prefixes > 0) | u64::from(ports > 0) << 1);
+        self.next_generation();
     }
 
     fn set(&self, array: &MappedArray, word: usize, value: u64) {
@@ -307,29 +348,38 @@ impl Throttle {
     /// # Errors
     /// If the list is full.
     pub fn allow(&mut self, entry: Allowed) -> Result<(), Error> {
-        let added = match entry {
+        match entry {
             Allowed::Prefix(address, bits) => {
                 let key = key_of(address, bits);
-                self.allowed.insert(&key, 1, 0).map_err(|e| refusal::map("allow-list", &e))
+                self.allowed.insert(&key, 1, 0).map_err(|e| refusal::map("allow-list", &e))?;
+                self.entries.0 += 1;
             }
             Allowed::Port(protocol, port) => {
                 let key = u32::from(protocol) << 16 | u32::from(port);
-                self.allowed_ports.insert(key, 1, 0).map_err(|e| refusal::map("allow-list", &e))
+                self.allowed_ports.insert(key, 1, 0).map_err(|e| refusal::map("allow-list", &e))?;
+                self.entries.1 += 1;
             }
-        };
-        self.next_generation();
-        added
+        }
+        self.list_changed();
+        Ok(())
     }
 
     /// Removes an entry; one that is not there is no error.
     pub fn forbid(&mut self, entry: Allowed) {
-        let _ = match entry {
-            Allowed::Prefix(address, bits) => self.allowed.remove(&key_of(address, bits)),
-            Allowed::Port(protocol, port) => {
-                self.allowed_ports.remove(&(u32::from(protocol) << 16 | u32::from(port)))
+        match entry {
+            Allowed::Prefix(address, bits) => {
+                if self.allowed.remove(&key_of(address, bits)).is_ok() {
+                    self.entries.0 = self.entries.0.saturating_sub(1);
+                }
             }
-        };
-        self.next_generation();
+            Allowed::Port(protocol, port) => {
+                let key = u32::from(protocol) << 16 | u32::from(port);
+                if self.allowed_ports.remove(&key).is_ok() {
+                    self.entries.1 = self.entries.1.saturating_sub(1);
+                }
+            }
+        }
+        self.list_changed();
     }
 
     /// How many entries of each kind the list can hold.
@@ -367,6 +417,11 @@ impl Throttle {
         self.state.value(0).get(16)
     }
 
+    /// Each packet begins a flow, with the clock of [`Throttle::load_with_clock`]: for tests of rates.
+    pub fn make_flows_differ(&self) {
+        self.set(&self.state, 17, 1);
+    }
+
     /// Runs the program on a frame, `repeat` times, without an interface. Returns whether it was dropped, and the mean
     /// nanoseconds of a run.
     ///
@@ -379,7 +434,7 @@ impl Throttle {
 
     /// Forgets which flows and times it has seen: a word of zero in its state.
     pub fn reset_times(&self) {
-        for word in [0, 8, 16] {
+        for word in [8, 16] {
             self.set(&self.state, word, 0);
         }
     }
