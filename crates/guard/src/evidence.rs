@@ -98,6 +98,16 @@ impl EvidenceWindow {
         if can_judge_flows && sums.is_flood_of_new_flows(before, calm) {
             return Some(Cause::NewFlows);
         }
+        // Without the throttle's table of flows the sampled heads say how many flows are new.
+        let is_new_by_heads = |heads: &Heads| {
+            let share = heads.new_flows as f64 / heads.followed.max(1) as f64;
+            heads.followed >= COST_PACKETS
+                && share > NEW_FLOW_RATIO
+                && sums.rate(sums.packets) * share > NEW_FLOWS_LEAST
+        };
+        if !sums.has_flows && self.heads.as_ref().is_some_and(is_new_by_heads) {
+            return Some(Cause::NewFlows);
+        }
         let is_one_flow = |heads: &Heads| {
             heads.packets >= COST_PACKETS
                 && heads.largest_flow as f64 > heads.packets as f64 * ONE_FLOW
@@ -237,11 +247,20 @@ mod tests {
         assert_eq!(window.cause(None, &calm), Some(Cause::NewFlows), "it does not grow");
         window.take(FLOOD, &[fill(601)], None);
         assert_eq!(window.cause(None, &calm), Some(Cause::TableFills(Table::Conntrack)));
-        let heads = Heads { packets: 1000, largest_flow: 501, attributes: Vec::new() };
+        let heads = Heads { packets: 1000, largest_flow: 501, ..Heads::default() };
         let mut window = self::window(Observed { new_flows: None, ..FLOOD });
-        window.take(FLOOD, &[], Some(&heads));
+        window.take(Observed { new_flows: None, ..FLOOD }, &[], Some(&heads));
         let cause = window.cause(None, &calm);
         assert_eq!(cause, Some(Cause::OneLargeFlow));
+        let new = Heads { followed: 1000, new_flows: 51, ..heads };
+        window.take(Observed { new_flows: None, ..FLOOD }, &[], Some(&new));
+        assert_eq!(window.cause(None, &calm), Some(Cause::NewFlows));
+        window.take(
+            Observed { new_flows: None, ..FLOOD },
+            &[],
+            Some(&Heads { new_flows: 49, ..new }),
+        );
+        assert_eq!(window.cause(None, &calm), Some(Cause::OneLargeFlow));
     }
 
     #[test]

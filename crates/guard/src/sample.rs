@@ -95,6 +95,10 @@ pub struct Heads {
     pub packets: u64,
     /// Those of the largest flow.
     pub largest_flow: u64,
+    /// Packets of flows that were followed long enough to distinguish new flows from old ones.
+    pub followed: u64,
+    /// Of these, packets that began a flow.
+    pub new_flows: u64,
     /// Attributes for people, the most useful first: `to 5.0.0.0/8`, `60 bytes`, `UDP:9`.
     pub attributes: Vec<String>,
 }

@@ -175,6 +175,8 @@ impl State {
 /// What one period shows, before anything is decided.
 struct Seen {
     work_us: Option<u64>,
+    /// The part of it on CPUs whose packets were counted.
+    counted_work_us: u64,
     packets: u64,
     has_packets: bool,
     is_hot: bool,
@@ -207,6 +209,7 @@ impl State {
     fn look(&mut self, sample: &Sample) -> Seen {
         let mut seen = Seen {
             work_us: None,
+            counted_work_us: 0,
             packets: 0,
             has_packets: false,
             is_hot: false,
@@ -233,6 +236,8 @@ impl State {
             if let Some(packets) = measured.packets {
                 seen.has_packets = true;
                 seen.packets = seen.packets.saturating_add(packets);
+                let work = measured.work_us().unwrap_or(0);
+                seen.counted_work_us = seen.counted_work_us.saturating_add(work);
             }
             if cpu.is_starved_without_packets() {
                 seen.starved.get_or_insert(measured.cpu);
@@ -269,6 +274,9 @@ impl State {
         self.periods += 1;
         self.calm.disturb(sample.at_ms);
         self.tail.take(sample);
+        if let (Some(incident), Some(heads)) = (&mut self.incident, &sample.heads) {
+            incident.attributes.clone_from(&heads.attributes);
+        }
         let dropped_now = sample.packets.as_ref().is_some_and(|p| p.dropped() > 0);
         let is_quiet = !is_wrong && seen.is_cool && !dropped_now;
         if is_quiet {
@@ -340,9 +348,6 @@ impl State {
                 .get(&cpu)
                 .map_or((Vector::Tasks, 0.0), |cpu| other_than_packets(&cpu.last_second()));
             incident.other = Some((cpu, vector, share));
-        }
-        if let Some(heads) = &sample.heads {
-            incident.attributes.clone_from(&heads.attributes);
         }
     }
 
@@ -472,15 +477,18 @@ impl State {
 
     fn control(&mut self, sample: &Sample, seen: &Seen) -> Setpoint {
         // Generic XDP drops after the kernel has paid for a packet: there the admitted packets bear all of the cost.
-        let packets = match (self.rung, &sample.packets) {
-            (Rung::Generic, Some(packets)) => Some(packets.admitted),
-            _ if seen.has_packets => Some(seen.packets),
+        let cost = match (self.rung, &sample.packets) {
+            (Rung::Generic, Some(packets)) => seen.work_us.zip(Some(packets.admitted)),
+            // A CPU without detail has work and no count of packets: it would make them all look expensive.
+            _ if seen.has_packets && seen.work_us.is_some() => {
+                Some((seen.counted_work_us, seen.packets))
+            }
             _ => None,
         };
         let cause = self.incident.as_ref().and_then(|i| i.cause);
         let inputs = Inputs {
             at_ms: sample.at_ms,
-            cost: seen.work_us.zip(packets),
+            cost,
             offered: sample.packets.as_ref().map_or(seen.packets, PacketSample::offered),
             limits_new_flows: cause.is_some_and(Cause::is_new_flows),
             suspects_new_flows: cause.is_none() && seen.has_dropped && self.many_are_new(sample),
