@@ -105,6 +105,8 @@ impl From<gabion_sensor::Error> for Fault {
             Error::Threads(_) => Fault::environment(format!("{text}: use fewer with --workers")),
             Error::Guarded { .. }
             | Error::Probe(_)
+            | Error::HostChange(_)
+            | Error::Metrics { .. }
             | Error::Namespace { .. }
             | Error::RecordingFile { .. }
             | Error::Output(_)

@@ -449,6 +449,8 @@ fn the_units_are_what_systemd_takes_and_leave_little_open() {
         "gabion-follow-journal.service",
         "gabion-listen.socket",
         "gabion-listen-relp.socket",
+        "gabion-guard-watch.service",
+        "gabion-guard-enforce@.service",
     ] {
         let text = std::fs::read_to_string(format!("{units}/{name}")).expect("a unit");
         let path = folder.path().join(name);

@@ -81,6 +81,10 @@ shed_reasons! {
     NoConversion, "no_conversion", "events of old files whose number of parameters no conversion of the event table has";
     WrongEnter, "wrong_enter", "enter events that were followed by the exit event of another call";
     NoExit, "no_exit", "enter events whose call had not returned when the input or the thread ended";
+    PrefixLimit, "prefix_limit", "packets that the throttle dropped because their source's prefix begins too many flows";
+    NewFlowLimit, "new_flow_limit", "packets that the throttle dropped because too many flows begin";
+    BudgetCharged, "budget_charged", "packets that the throttle dropped because the packets before them are charged the whole budget of CPU time";
+    BudgetMeasured, "budget_measured", "packets that the throttle dropped because the measured packet work exceeds the budget of CPU time";
     LimitReached, "limit_reached", "things left out because a fixed limit was reached; the report names each limit";
 }
 

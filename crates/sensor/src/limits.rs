@@ -110,6 +110,14 @@ limits! { "sensor";
     pub const WEB_WAIT_S: u64 = 5,
         Refuses("the request");
 
+    /// Bytes of the answer of a guard that is asked for its status: that of 1,024 CPUs has some 600 KiB.
+    pub const STATUS_ANSWER_BYTES_MAX: usize = 4 << 20,
+        Refuses("the answer");
+
+    /// Bytes of a value of the host that the guard changes: masks of CPUs are the longest, some 2,300 for 8,192 CPUs.
+    pub const UNDO_VALUE_BYTES_MAX: usize = 4096,
+        Refuses("the change, as the value that is read back is another one");
+
     /// Bytes of rows of the guard that wait for an incident: 10 s of 90 CPUs.
     pub const HISTORY_BYTES_MAX: usize = 32 << 20,
         Loses("the oldest rows before an incident, which its recording does not have");

@@ -5,6 +5,7 @@ use gabion_outputs::{Destination, Outputs, Piece, PieceKind, eve};
 use gabion_runtime::clock::epoch_ns;
 use gabion_seal::storage::Files;
 use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A log that findings are sealed into.
@@ -122,6 +123,12 @@ impl Sealer {
         {
             state.fail(e, 0);
         }
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sealer")
     }
 }
 

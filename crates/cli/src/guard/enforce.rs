@@ -1,10 +1,15 @@
 //! `gabion guard enforce`: packet work of an interface gets a part of a CPU, and the flood pays the rest.
 
-use super::watch::{LiveOptions, show, signals};
+use super::printer::Printer;
+use super::watch::{LiveOptions, Printed, close, finish, show, signals};
 use crate::exit::{Exit, Fault};
 use crate::{standard_output, values};
 use clap::Args;
-use gabion_sensor::guard::{AllowError, GuardAllowed, GuardEnforce, GuardWatch};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use gabion_record::json::Json;
+use gabion_sensor::guard::{
+    AllowError, GuardAllowed, GuardAlso, GuardEnforce, GuardStatus, GuardWatch,
+};
 use std::path::PathBuf;
 
 /// Options of `guard enforce`.
@@ -19,7 +24,7 @@ pub(crate) struct EnforceOptions {
     /// A file with more of it, one a line; SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     allow_file: Option<PathBuf>,
-    /// A CPU whose time the budget is about (repeatable); all of the first 16 if none is named
+    /// A CPU whose time the budget is about (repeatable); each that packets come to if none is named
     #[arg(long = "cpu", value_name = "N", value_parser = values::number::<u16>(0, 65_535))]
     cpus: Vec<u16>,
     /// Use generic XDP from the start, which is half as effective and works on every interface
@@ -28,8 +33,22 @@ pub(crate) struct EnforceOptions {
     /// Throttle the interface of the default route, too
     #[arg(long)]
     even_default_route: bool,
+    /// Change this on the host while the guard runs (repeatable); docs/guard.md says when it helps and what it costs
+    #[arg(long, value_name = "NAME", value_parser = also_names())]
+    also: Vec<GuardAlso>,
+    /// Folder of the records by which these changes are undone, also after a crash
+    #[arg(long, value_name = "DIR", default_value = GuardStatus::UNDO_FOLDER)]
+    undo_dir: PathBuf,
     #[command(flatten)]
     common: LiveOptions,
+}
+
+/// The names of `--also`.
+fn also_names() -> impl TypedValueParser<Value = GuardAlso> {
+    PossibleValuesParser::new(GuardAlso::ALL.map(|(name, _)| name)).map(|name| {
+        let found = GuardAlso::ALL.into_iter().find(|(known, _)| *known == name);
+        found.map_or(GuardAlso::DevWeight, |(_, also)| also)
+    })
 }
 
 /// An entry of the allow-list.
@@ -43,6 +62,7 @@ pub(super) fn run(o: &EnforceOptions) -> Result<Exit, Fault> {
         return Err(Fault::usage(format!("guard enforce: {}", AllowError::Empty)));
     }
     let signals = signals()?;
+    let sealed = o.common.sealed()?;
     let watch = GuardWatch {
         interface: Some(o.interface.clone()),
         enforce: Some(GuardEnforce {
@@ -52,21 +72,38 @@ pub(super) fn run(o: &EnforceOptions) -> Result<Exit, Fault> {
             cpus: o.cpus.clone(),
             is_generic: o.generic,
             takes_default_route: o.even_default_route,
+            also: o.also.clone(),
+            undo_folder: o.undo_dir.clone(),
         }),
-        ..o.common.watch(&signals)
+        ..o.common.watch(&signals, sealed.as_ref())?
     };
-    let done = watch.run(&|| signals.take_reopen(), &mut |news| show(&news, o.common.json))?;
-    if let Some(verdicts) = &done.verdicts
-        && !o.common.json
-    {
-        let dropped: Vec<String> =
-            verdicts.dropped.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
-        standard_output::line(format_args!(
-            "detached: {} packets, {} passed, dropped: {}",
-            verdicts.received,
-            verdicts.passed,
-            dropped.join(", ")
-        ));
+    let (printed, mut printer) = (o.common.printed(), Printer::start()?);
+    let ran = watch.run(&|| signals.take_reopen(), &mut |news| {
+        show(&news, printed, &mut printer);
+    });
+    finish(printer);
+    drop(watch);
+    close(sealed)?;
+    let done = ran?;
+    if let Some(verdicts) = &done.verdicts {
+        if printed == Printed::Json {
+            let mut j = Json::new();
+            verdicts.write_end(&mut j);
+            standard_output::text(j.into_line());
+        } else {
+            let dropped: Vec<String> =
+                verdicts.dropped.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+            standard_output::line(format_args!(
+                "detached: {} packets, {} passed, dropped: {}; the device itself dropped {}",
+                verdicts.received,
+                verdicts.passed,
+                dropped.join(", "),
+                verdicts.device_dropped
+            ));
+        }
+    }
+    if let Err(imbalance) = done.ledger.balance() {
+        return Err(Fault::internal(format!("ledger: throttle: {imbalance}: report it")));
     }
     Ok(Exit::Done)
 }

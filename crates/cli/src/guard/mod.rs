@@ -1,7 +1,9 @@
 //! `gabion guard`: what starves user programs on a CPU, and why.
 
 mod enforce;
+mod printer;
 mod report;
+mod status;
 mod watch;
 
 use crate::exit::{Exit, Fault};
@@ -14,6 +16,8 @@ pub(crate) enum GuardVerb {
     Watch(watch::WatchOptions),
     /// Throttle packet work of an interface to a budget of CPU time, and spare what is allowed and known
     Enforce(enforce::EnforceOptions),
+    /// Ask a guard that runs how it is; without one, show what the kernel holds and what is left to undo
+    Status(status::StatusOptions),
     /// Read a recording: print a line for each incident, and write a page and guard.json
     Report(report::ReportOptions),
 }
@@ -23,6 +27,7 @@ pub(crate) fn run(verb: &GuardVerb) -> Result<Exit, Fault> {
     match verb {
         GuardVerb::Watch(o) => watch::run(o),
         GuardVerb::Enforce(o) => enforce::run(o),
+        GuardVerb::Status(o) => Ok(status::run(o)),
         GuardVerb::Report(o) => report::run(o),
     }
 }

@@ -1,12 +1,15 @@
 //! `gabion guard watch`: what the CPUs do, second by second, and a line for each incident.
 
+use super::printer::Printer;
 use crate::exit::{Exit, Fault};
-use crate::{standard_output, values};
+use crate::log::seal_findings::SealedFindings;
+use crate::values;
 use clap::Args;
 use gabion_record::json::Json;
 use gabion_runtime::signals::Signals;
 use gabion_sensor::guard::{GuardCpuSecond, GuardNews, GuardSecond, GuardWatch};
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Options of `guard watch`.
@@ -34,6 +37,12 @@ pub(crate) struct LiveOptions {
     /// Record all the time
     #[arg(long, requires = "record")]
     record_all: bool,
+    /// Seal each event in this log
+    #[arg(long, value_name = "LOG")]
+    seal: Option<PathBuf>,
+    /// Metrics for Prometheus on this address, which must be the machine's own
+    #[arg(long, value_name = "ADDR:PORT", value_parser = values::place)]
+    metrics: Option<SocketAddr>,
     /// Watch the counters of another network namespace
     #[arg(long, value_name = "FILE")]
     netns: Option<PathBuf>,
@@ -42,31 +51,72 @@ pub(crate) struct LiveOptions {
     seconds: Option<u64>,
     /// Print one JSON object a second
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
+    /// Print lines about incidents, and none for each second
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
 }
 
 impl LiveOptions {
     /// The watch that they ask for, until a signal ends it.
-    pub(super) fn watch(&self, signals: &Signals) -> GuardWatch {
-        GuardWatch {
+    pub(super) fn watch(
+        &self,
+        signals: &Signals,
+        sealed: Option<&SealedFindings>,
+    ) -> Result<GuardWatch, Fault> {
+        if let Some(address) = self.metrics.filter(|address| !address.ip().is_loopback()) {
+            return Err(Fault::usage(format!(
+                "--metrics: {address}: is not the machine's own address: use 127.0.0.1"
+            )));
+        }
+        Ok(GuardWatch {
             interface: None,
             budget_percent: self.budget,
             folder: self.log_dir.clone(),
+            sealer: sealed.map(|sealed| sealed.log.sealer("guard")),
+            metrics: self.metrics,
             record: self.record.clone(),
             records_all: self.record_all,
             netns: self.netns.clone(),
             enforce: None,
             seconds: self.seconds,
             stop: signals.stop().clone(),
+        })
+    }
+
+    /// What is printed.
+    pub(super) fn printed(&self) -> Printed {
+        match (self.json, self.quiet) {
+            (true, _) => Printed::Json,
+            (_, true) => Printed::Incidents,
+            _ if crate::terminal::width().is_some() => Printed::Screen,
+            _ => Printed::Lines,
         }
     }
+
+    /// Opens the sealed log, if one is named.
+    pub(super) fn sealed(&self) -> Result<Option<SealedFindings>, Fault> {
+        self.seal.as_deref().map(SealedFindings::open).transpose()
+    }
+}
+
+/// Closes the sealed log: everything in it is durable and signed.
+pub(super) fn close(sealed: Option<SealedFindings>) -> Result<(), Fault> {
+    sealed.map_or(Ok(()), |sealed| sealed.finish(false))
 }
 
 /// Runs the verb.
 pub(super) fn run(o: &WatchOptions) -> Result<Exit, Fault> {
     let signals = signals()?;
-    let watch = GuardWatch { interface: o.interface.clone(), ..o.common.watch(&signals) };
-    let done = watch.run(&|| false, &mut |news| show(&news, o.common.json))?;
+    let sealed = o.common.sealed()?;
+    let common = o.common.watch(&signals, sealed.as_ref())?;
+    let watch = GuardWatch { interface: o.interface.clone(), ..common };
+    let (printed, mut printer) = (o.common.printed(), Printer::start()?);
+    let ran = watch.run(&|| false, &mut |news| show(&news, printed, &mut printer));
+    finish(printer);
+    drop(watch);
+    close(sealed)?;
+    let done = ran?;
     if done.late_periods > 0 {
         eprintln!("gabion: guard: {} periods of 8 ms were read late", done.late_periods);
     }
@@ -78,20 +128,57 @@ pub(super) fn signals() -> Result<Signals, Fault> {
     Signals::install().map_err(|e| Fault::environment(format!("signals: {e}: report it")))
 }
 
+/// What is printed of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Printed {
+    /// An object of JSON each second.
+    Json,
+    /// Lines about incidents.
+    Incidents,
+    /// And lines for each second.
+    Lines,
+    /// The last second, drawn again in its place on a terminal.
+    Screen,
+}
+
 /// Prints what is new. What concerns instruments goes to standard error.
-pub(super) fn show(news: &GuardNews<'_>, as_json: bool) {
-    match news {
-        GuardNews::Absent(line) => eprintln!("gabion: guard: absent: {line}"),
-        GuardNews::Incident(line) if as_json => eprintln!("gabion: guard: {line}"),
-        GuardNews::Incident(line) => standard_output::line(line),
-        GuardNews::Second(second) if as_json => {
+pub(super) fn show(news: &GuardNews<'_>, printed: Printed, to: &mut Printer) {
+    match (news, printed) {
+        (GuardNews::Absent(line), _) => to.error(format!("gabion: guard: absent: {line}")),
+        (GuardNews::Incident(line), Printed::Json) => to.error(format!("gabion: guard: {line}")),
+        // Below the picture of a second, which the next second covers: lines about incidents stay above it.
+        (GuardNews::Incident(line), Printed::Screen) => to.output(format!("{CLEAR}{line}\n")),
+        (GuardNews::Incident(line), _) => to.output(format!("{line}\n")),
+        (GuardNews::Second(second), Printed::Json) => {
             let mut j = Json::new();
             second.write_json(&mut j);
-            standard_output::text(j.into_line());
+            to.output(j.into_line());
         }
-        GuardNews::Second(second) => standard_output::text(text_of(second)),
+        (GuardNews::Second(_), Printed::Incidents) => {}
+        (GuardNews::Second(second), Printed::Lines) => to.output(text_of(second)),
+        (GuardNews::Second(second), Printed::Screen) => {
+            let width = usize::from(crate::terminal::width().unwrap_or(80));
+            let text = text_of(second);
+            // A line that the terminal breaks would take two, and the next picture would begin too low.
+            let lines = text.lines().map(|line| line.chars().take(width).collect::<String>());
+            let (up, cut) = (text.lines().count(), lines.collect::<Vec<_>>().join("\n"));
+            to.output(format!("{CLEAR}{cut}\n\x1b[{up}A"));
+        }
     }
 }
+
+/// Waits until all is printed, and reports what could not be.
+pub(super) fn finish(printer: Printer) {
+    match printer.finish() {
+        0 => {}
+        lost => {
+            eprintln!("gabion: guard: {lost} lines are not printed, as standard output was full")
+        }
+    }
+}
+
+/// Clears the terminal from the cursor to its end.
+const CLEAR: &str = "\x1b[J";
 
 /// A second as lines: one for the host, and two for each CPU that does packet work or makes programs wait.
 fn text_of(second: &GuardSecond) -> String {
@@ -142,7 +229,12 @@ fn cpu_line(cpu: &GuardCpuSecond, text: &mut String) {
         let _ = write!(text, "  backlog dropped {}", cpu.backlog_dropped);
     }
     if cpu.is_without_detail {
-        text.push_str("  (more than 50,000 softirqs a second: without detail)");
+        let cost = percent(cpu.program_cost);
+        let _ = write!(
+            text,
+            "  ({} softirqs: without detail, and still {cost:.1} % for programs)",
+            cpu.runs
+        );
     }
     let _ = writeln!(text, "\n           {}", sparkline(&cpu.recent));
 }

@@ -133,13 +133,20 @@ pub const ROWS: &[Row] = &[
     row("guard watch", "--interface", Text),
     row("guard watch", "--netns", Folder),
     // Without the privilege to watch these are not reached.
-    row("guard watch", "--log-dir --record", Anything),
+    row("guard watch", "--log-dir --record --seal", Anything),
+    row("guard watch", "--metrics", Place),
     row("guard watch", "--seconds", SECONDS),
     row("guard enforce", "--allow", Form("10.0.0.0/40")),
     row("guard enforce", "--budget", Number(5, 90)),
     row("guard enforce", "--cpu", Number(0, 65_535)),
     // Without an interface to throttle these are not reached.
-    row("guard enforce", "--allow-file --interface --log-dir --netns --record", Anything),
+    row("guard enforce", "--allow-file --interface --log-dir --netns --record --seal", Anything),
+    row("guard enforce", "--undo-dir", Anything),
+    row("guard enforce", "--also", Word("threadd")),
+    row("guard enforce", "--metrics", Place),
+    row("guard status", "--metrics", Place),
+    // Where there is no folder nothing is left to undo.
+    row("guard status", "--undo-dir", Anything),
     row("guard enforce", "--seconds", SECONDS),
     row("probe record", "FILE", Write),
     row("probe record", "--calls", Form("opennat")),

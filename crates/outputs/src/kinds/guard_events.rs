@@ -2,7 +2,7 @@
 
 use crate::error::OutputError;
 use crate::line_file::LineFile;
-use crate::output::{Format, GuardRecord, Output, Piece, PieceKind, Pieces, Record};
+use crate::output::{Destination, Format, GuardRecord, Output, Piece, PieceKind, Pieces, Record};
 use gabion_record::eve::Wants;
 use gabion_runtime::output::Existing;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,11 @@ pub fn path_in(folder: &Path) -> PathBuf {
 /// Opens the file in a folder.
 pub(crate) fn open(folder: &Path, existing: Existing) -> Result<Output, OutputError> {
     Ok(Output::new(GuardEvents, LineFile::create(&path_in(folder), existing)?))
+}
+
+/// An output of the guard's events into `to`, such as a sealed log.
+pub fn output(to: impl Destination + 'static) -> Output {
+    Output::new(GuardEvents, to)
 }
 
 /// Events of the guard as lines of JSON.

@@ -4,6 +4,7 @@
 //! there, kills among it, the budget that follows; of a run's folder what was shed at which stage and
 //! why, budgets and their use; and for each finding what to change.
 
+mod guard;
 mod run;
 
 use crate::Error;
@@ -13,6 +14,7 @@ use gabion_record::json::Json;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::memory::{LimitOrigin, MemoryLevel, MemoryState};
 use gabion_seal::Locked;
+use gabion_sensor::guard::GuardHealth;
 use run::Run;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,6 +24,7 @@ use std::path::Path;
 pub struct HealthReport {
     state: MemoryState,
     run: Option<Run>,
+    guard: GuardHealth,
     advice: Vec<Advice>,
 }
 
@@ -33,8 +36,10 @@ impl HealthReport {
     pub fn read_folder(root: &Path, folder: Option<&Path>) -> Result<HealthReport, Error> {
         let state = MemoryState::read_below(root);
         let run = folder.map(Run::read_folder).transpose()?;
-        let advice = advice(&state, run.as_ref());
-        Ok(HealthReport { state, run, advice })
+        let guard = GuardHealth::read(root);
+        let mut advice = advice(&state, run.as_ref());
+        advice.extend(guard.advice().map(|(what, change)| Advice { what, change }));
+        Ok(HealthReport { state, run, guard, advice })
     }
 
     /// Whether there is nothing to change.
@@ -49,7 +54,7 @@ impl HealthReport {
 
     /// One JSON object, with its line end.
     pub fn json(&self, locked: Locked) -> String {
-        json(&self.state, self.run.as_ref(), &self.advice, locked)
+        json(self, locked)
     }
 }
 
@@ -198,6 +203,12 @@ fn remedy(reason: &str) -> Option<&'static str> {
             "traffic that is made to reach a fixed limit, mostly: `limits` in run.json names each, \
              docs/limits.md says what it means"
         }
+        "prefix_limit" | "new_flow_limit" => {
+            "new flows were more than the host's tables and packet work bear: --allow names flows that must pass"
+        }
+        "budget_charged" | "budget_measured" => {
+            "packet work was kept to its budget: raise --budget, or name with --allow what must pass"
+        }
         "bad_checksum" => {
             "when the capture was made on the host that sent the packets, whose network card computes \
              checksums, read it with -k none"
@@ -229,7 +240,7 @@ fn size(n: Option<u64>) -> String {
 }
 
 fn text(report: &HealthReport, locked: Locked, width: Option<u16>) -> String {
-    let HealthReport { state, run, advice } = report;
+    let HealthReport { state, run, guard, advice } = report;
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
     table.row([
         "limit".into(),
@@ -259,6 +270,7 @@ fn text(report: &HealthReport, locked: Locked, width: Option<u16>) -> String {
     if let Some(run) = run {
         run_text(run, width, &mut out);
     }
+    guard::write_text(guard, width, &mut out);
     out.push_str(if advice.is_empty() { "\nNothing to change.\n" } else { "\nWhat to change\n" });
     for a in advice {
         let _ = writeln!(out, "  {}\n    {}", a.what, a.change);
@@ -336,7 +348,8 @@ fn run_text(run: &Run, width: Option<u16>, out: &mut String) {
     out.push_str(&table.render(width));
 }
 
-fn json(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locked) -> String {
+fn json(report: &HealthReport, locked: Locked) -> String {
+    let HealthReport { state, run, guard, advice } = report;
     let mut j = Json::new();
     let known = |j: &mut Json, all: &[(&str, Option<u64>)]| {
         all.iter().for_each(|(name, n)| n.iter().for_each(|n| j.number(name, *n)));
@@ -377,6 +390,7 @@ fn json(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locke
     if let Some(run) = run {
         run_json(run, &mut j);
     }
+    guard::write_json(guard, &mut j);
     j.open_array_key("advice");
     for a in advice {
         j.open();
@@ -445,7 +459,8 @@ mod tests {
     fn said(root: &Path, run: Option<Run>) -> (Vec<String>, String, String) {
         let state = MemoryState::read_below(root);
         let advice = advice(&state, run.as_ref());
-        let report = HealthReport { state, run, advice };
+        let guard = GuardHealth::read(root);
+        let report = HealthReport { state, run, guard, advice };
         let (text, json) = (report.text(Locked::Seed, None), report.json(Locked::Seed));
         (report.advice.into_iter().map(|a| a.what).collect(), text, json)
     }

@@ -3,13 +3,19 @@
 //! Its program drops nothing 1 s after the last heartbeat, and ends with this process: its link has no other holder.
 
 use super::allow_list::{AllowError, GuardAllowed, read_allow_file};
+use super::device_counters::DeviceCounters;
+use super::host_changes::{GuardAlso, HostChanges, wanted};
 use super::host_counters::interface_index;
 use crate::error::Error;
 use gabion_guard::recording::{XdpColumn, XdpRow};
 use gabion_guard::{PacketSample, Rung, Sample, Setpoint};
 use gabion_probe::attach::XdpMode;
 use gabion_probe::softirq::Instruments;
-use gabion_probe::throttle::{self, FlowLimit, Throttle, Verdict, Verdicts};
+use gabion_probe::throttle::{self, FlowLimit, HEARTBEAT_NS, Throttle, Verdict, Verdicts};
+use gabion_record::json::Json;
+use gabion_record::ledger::{Ledger, ShedReason};
+use rustix::thread::{MembarrierCommand, membarrier};
+use std::fmt;
 use std::path::PathBuf;
 
 /// Bursts of new flows that a prefix, and the host, may have, in milliseconds of their limit.
@@ -24,18 +30,73 @@ pub struct GuardEnforce {
     pub allowed: Vec<GuardAllowed>,
     /// A file with more of it, which is read again on SIGHUP.
     pub allow_file: Option<PathBuf>,
-    /// The CPUs whose time the budget is about; all of the first 16 if there is none.
+    /// The CPUs whose time the budget is about. If there is none, each CPU that packets come to has a budget of its own.
     pub cpus: Vec<u16>,
     /// Begins with generic XDP.
     pub is_generic: bool,
     /// The interface of the default route may be throttled.
     pub takes_default_route: bool,
+    /// What is changed on the host in addition, and undone.
+    pub also: Vec<GuardAlso>,
+    /// The folder of the records by which it is undone.
+    pub undo_folder: PathBuf,
+}
+
+impl GuardEnforce {
+    /// Checks the interface and what is to be changed, and undoes what guards left that were killed.
+    pub(super) fn prepare(
+        &self,
+        is_elsewhere: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<HostChanges, Error> {
+        let interface = Enforcement::check(self)?;
+        let changes = HostChanges::begin(&self.undo_folder, say)?;
+        if self.also.is_empty() {
+            return Ok(changes);
+        }
+        let refuse =
+            |why: &str| Error::Guarded { interface: self.interface.clone(), why: why.to_owned() };
+        let shown = std::fs::read_to_string(format!("/sys/class/net/{}/ifindex", self.interface));
+        let is_same = shown.is_ok_and(|text| text.trim().parse() == Ok(interface));
+        if is_elsewhere || !is_same {
+            return Err(refuse(
+                "/sys shows another network namespace, so --also has nothing to change: start the guard with ip netns exec",
+            ));
+        }
+        changes.check(&self.wanted().map_err(refuse)?)?;
+        Ok(changes)
+    }
+
+    /// The files that `--also` writes, and their values.
+    fn wanted(&self) -> Result<Vec<(PathBuf, String)>, &'static str> {
+        let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+        wanted(&self.also, &self.interface, &self.cpus, &super::host::listed_cpus(&text))
+    }
+}
+
+/// The CPUs to which packets of an interface are steered (RPS); none where they are not, or where `/sys` shows another
+/// network namespace.
+fn steered(name: &str, index: u32) -> Vec<u16> {
+    let folder = std::path::Path::new("/sys/class/net").join(name);
+    let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    if read(folder.join("ifindex")).trim().parse() != Ok(index) {
+        return Vec::new();
+    }
+    let queues = std::fs::read_dir(folder.join("queues")).into_iter().flatten();
+    let masks = queues.filter_map(|entry| Some(read(entry.ok()?.path().join("rps_cpus"))));
+    let mut cpus: Vec<u16> = masks.flat_map(|mask| super::undo_folder::cpus_of(&mask)).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
 }
 
 /// The throttle while it is attached.
 pub(super) struct Enforcement {
     throttle: Throttle,
+    name: String,
     interface: u32,
+    /// The operator named the CPUs.
+    is_named: bool,
     cpus: Vec<u16>,
     allow_file: Option<PathBuf>,
     given: Vec<GuardAllowed>,
@@ -44,6 +105,12 @@ pub(super) struct Enforcement {
     /// When the incident began, on the monotonic clock in nanoseconds; 0 without one.
     incident_ns: u64,
     rung: Rung,
+    changes: HostChanges,
+    /// The device's own counters when the throttle was attached.
+    device: DeviceCounters,
+    /// The last heartbeat on the monotonic clock, and the longest time between two, in microseconds.
+    beat_us: Option<u64>,
+    longest_us: u64,
 }
 
 impl Enforcement {
@@ -58,19 +125,37 @@ impl Enforcement {
                 "the default route goes over it, and a mistake would cut this host off: add --even-default-route",
             ));
         }
+        let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+        let online = super::host::listed_cpus(&text);
+        if let Some(cpu) = o.cpus.iter().find(|cpu| !online.contains(cpu)) {
+            return Err(refuse(&format!("--cpu {cpu}: this CPU is not online")));
+        }
+        if o.cpus.len() > throttle::VICTIMS_MAX {
+            return Err(refuse(&format!(
+                "name {} CPUs with --cpu at the most",
+                throttle::VICTIMS_MAX
+            )));
+        }
         Ok(interface)
     }
 
     /// Loads and attaches the throttle. Nothing is dropped before the first heartbeat.
-    pub(super) fn start(o: &GuardEnforce, softirqs: &Instruments) -> Result<Enforcement, Error> {
+    pub(super) fn start(
+        o: &GuardEnforce,
+        changes: HostChanges,
+        softirqs: &Instruments,
+    ) -> Result<Enforcement, Error> {
         let interface = Enforcement::check(o)?;
+        // Where packets are steered to other CPUs, those bear the work; else the CPU that sees a packet does.
         let cpus = match o.cpus.is_empty() {
-            true => (0..softirqs.cpus().min(throttle::VICTIMS_MAX) as u16).collect(),
-            false => o.cpus.clone(),
+            true if !o.is_generic => steered(&o.interface, interface),
+            _ => o.cpus.clone(),
         };
         let mut all = Enforcement {
             throttle: Throttle::load(Some(softirqs), &cpus)?,
+            name: o.interface.clone(),
             interface,
+            is_named: !o.cpus.is_empty(),
             cpus,
             allow_file: o.allow_file.clone(),
             given: o.allowed.clone(),
@@ -78,11 +163,28 @@ impl Enforcement {
             before: None,
             incident_ns: 0,
             rung: if o.is_generic { Rung::Generic } else { Rung::Native },
+            changes,
+            device: DeviceCounters::default(),
+            beat_us: None,
+            longest_us: 0,
         };
         all.read_allow_list()?;
         let mode = if o.is_generic { XdpMode::Generic } else { XdpMode::Native };
         all.throttle.attach(interface, mode)?;
+        all.device = DeviceCounters::read(&o.interface);
         Ok(all)
+    }
+
+    /// Makes the changes that were asked for. They come after the throttle, as `threaded` needs the NAPI that XDP brings.
+    pub(super) fn change_host(
+        &mut self,
+        o: &GuardEnforce,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), Error> {
+        let refuse =
+            |why: &str| Error::Guarded { interface: o.interface.clone(), why: why.to_owned() };
+        self.changes.after_attaching(say)?;
+        Ok(self.changes.make(&o.wanted().map_err(refuse)?, say)?)
     }
 
     /// The rung at the start.
@@ -111,7 +213,9 @@ impl Enforcement {
 
     /// Adds the throttle's counters to a sample, and leaves the CPUs out that the budget is not about.
     pub(super) fn measure(&mut self, sample: &mut Sample) -> XdpRow {
-        sample.cpus.retain(|cpu| self.cpus.contains(&cpu.cpu));
+        if !self.cpus.is_empty() {
+            sample.cpus.retain(|cpu| self.cpus.contains(&cpu.cpu));
+        }
         let row = row_of(sample.at_ms * 1000, &self.throttle.verdicts());
         sample.packets = Some(PacketSample::between(self.before.as_ref(), &row));
         self.before = Some(row);
@@ -139,53 +243,193 @@ impl Enforcement {
     }
 
     /// Lets the program drop packets for another second.
-    pub(super) fn heartbeat(&self, now_us: u64) {
-        if self.rung != Rung::Advise {
-            self.throttle.heartbeat(now_us.saturating_mul(1000));
+    pub(super) fn heartbeat(&mut self, now_us: u64) {
+        if self.rung == Rung::Advise {
+            return;
         }
+        let since = self.beat_us.map_or(0, |before| now_us.saturating_sub(before));
+        self.longest_us = self.longest_us.max(since);
+        self.beat_us = Some(now_us);
+        self.throttle.heartbeat(now_us.saturating_mul(1000));
     }
 
     /// Takes another rung. Why it can't be taken, where it can't.
-    pub(super) fn change(&mut self, to: Rung) -> Result<(), Error> {
+    pub(super) fn change(&mut self, to: Rung, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
+        if let Err(e) = self.changes.before_detaching(say) {
+            say(&e.to_string());
+        }
         self.throttle.detach();
         self.rung = Rung::Advise;
         if to == Rung::Generic {
+            // Generic XDP runs after the steering, on the CPU that does the work.
+            if !self.is_named {
+                self.throttle.feed_own();
+                self.cpus.clear();
+            }
             self.throttle.attach(self.interface, XdpMode::Generic)?;
             self.rung = to;
         }
         Ok(())
     }
 
-    /// A line for the second that ended.
-    pub(super) fn line(&self, setpoint: &Setpoint) -> String {
-        let verdicts = self.throttle.verdicts();
-        let (received, passed, shed) = verdicts.received_passed_shed();
-        let mut line = format!(
-            "throttle: {}, {received} packets: {passed} passed, {shed} dropped, charged {} ns each",
-            self.rung, setpoint.cost_ns
-        );
-        if let Some(rate) = setpoint.new_flows {
-            line.push_str(&format!(", {rate} new flows a second"));
-        }
-        line
+    /// Whether the kernel still has the throttle on the interface.
+    pub(super) fn is_attached(&self) -> bool {
+        self.rung == Rung::Advise
+            || gabion_probe::attach::xdp_mode(self.interface).is_ok_and(|mode| mode.is_some())
     }
 
-    /// Detaches the throttle. What it did with its packets.
-    pub(super) fn finish(mut self) -> GuardVerdicts {
+    /// The error where it has not.
+    pub(super) fn is_gone(&self) -> Error {
+        let is_there = interface_index(&self.name) == Some(self.interface);
+        let why = match is_there {
+            true => "the kernel has detached the throttle: start the guard again",
+            false => "the interface was removed, and the throttle with it",
+        };
+        Error::Guarded { interface: self.name.clone(), why: why.to_owned() }
+    }
+
+    /// What the throttle did so far, and what it is set to.
+    pub(super) fn second(&self, setpoint: &Setpoint) -> GuardVerdicts {
+        GuardVerdicts {
+            rung: self.rung.name(),
+            budget_ns: setpoint.budget_ns,
+            cost_ns: setpoint.cost_ns,
+            new_flows: setpoint.new_flows,
+            new_flows_of_prefix: setpoint.new_flows_of_prefix,
+            longest_heartbeat_us: self.longest_us,
+            ..counted(&self.throttle.verdicts())
+        }
+    }
+
+    /// The verdicts so far.
+    pub(super) fn verdicts(&self) -> Verdicts {
+        self.throttle.verdicts()
+    }
+
+    /// Undoes the changes of the host and detaches the throttle. What it did with its packets, as a stage of the ledger
+    /// too, and whether all was undone.
+    pub(super) fn finish(
+        mut self,
+        say: &mut dyn FnMut(&str),
+    ) -> (GuardVerdicts, Ledger, Result<(), Error>) {
+        let first = self.changes.before_detaching(say);
         self.throttle.detach();
-        counted(&self.throttle.verdicts())
+        let rest = self.changes.end(say);
+        // A program that began before may still be running on another CPU: its counters are whole after a grace period.
+        let _ = membarrier(MembarrierCommand::Global);
+        let found = self.throttle.verdicts();
+        let device = DeviceCounters::read(&self.name).since(&self.device);
+        let lapsed = self.longest_us.saturating_mul(1000) > HEARTBEAT_NS;
+        if lapsed {
+            say(&format!(
+                "the throttle dropped nothing for a while, as its controller was {} ms late",
+                self.longest_us / 1000
+            ));
+        }
+        let verdicts = GuardVerdicts {
+            rung: self.rung.name(),
+            longest_heartbeat_us: self.longest_us,
+            device_received: device.received,
+            device_dropped: device.dropped,
+            ..counted(&found)
+        };
+        (verdicts, ledger_of(&found), first.and(rest).map_err(Error::from))
     }
 }
 
-/// What the throttle did with all packets of its interface.
+/// What the throttle did with all packets of its interface, and what it is set to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuardVerdicts {
+    /// The rung: `native`, `generic` or `advise`.
+    pub rung: &'static str,
     /// Packets that arrived.
     pub received: u64,
     /// Packets that passed.
     pub passed: u64,
     /// Packets that were dropped, by reason.
     pub dropped: Vec<(&'static str, u64)>,
+    /// Packets that passed, by reason.
+    pub admitted: Vec<(&'static str, u64)>,
+    /// Packet work that is allowed in a window of 4 ms, in nanoseconds.
+    pub budget_ns: u64,
+    /// What each packet is charged, in nanoseconds.
+    pub cost_ns: u64,
+    /// The limit of new flows a second.
+    pub new_flows: Option<u64>,
+    /// The limit of new flows a second of each source prefix.
+    pub new_flows_of_prefix: Option<u64>,
+    /// Packets of flows that were not in the table of flows.
+    pub of_new_flows: u64,
+    /// The longest time between two heartbeats, in microseconds.
+    pub longest_heartbeat_us: u64,
+    /// Packets that the device received since the throttle was attached; known at the end.
+    pub device_received: u64,
+    /// Packets that the device itself dropped since then; known at the end.
+    pub device_dropped: u64,
+}
+
+impl GuardVerdicts {
+    /// All packets that were dropped.
+    #[must_use]
+    pub fn all_dropped(&self) -> u64 {
+        self.dropped.iter().map(|(_, n)| n).sum()
+    }
+}
+
+impl GuardVerdicts {
+    /// Writes them as the member `throttle`.
+    pub(super) fn write_json(&self, j: &mut Json) {
+        j.open_key("throttle");
+        j.field_plain("rung", self.rung);
+        j.number("received", self.received);
+        j.number("passed", self.passed);
+        for (name, all) in [("dropped", &self.dropped), ("admitted", &self.admitted)] {
+            j.open_key(name);
+            all.iter().for_each(|(verdict, n)| j.number(verdict, *n));
+            j.close();
+        }
+        j.number("of_new_flows", self.of_new_flows);
+        j.number("budget_ns", self.budget_ns);
+        j.number("cost_ns", self.cost_ns);
+        for (name, limit) in [
+            ("new_flow_limit", self.new_flows),
+            ("new_flow_limit_of_prefix", self.new_flows_of_prefix),
+        ] {
+            if let Some(rate) = limit {
+                j.number(name, rate);
+            }
+        }
+        j.number("longest_heartbeat_us", self.longest_heartbeat_us);
+        j.close();
+    }
+
+    /// All of it as one object of JSON, as it is at the end.
+    pub fn write_end(&self, j: &mut Json) {
+        j.open();
+        j.field_plain("event", "detached");
+        self.write_json(j);
+        j.number("device_received", self.device_received);
+        j.number("device_dropped", self.device_dropped);
+        j.close();
+    }
+}
+
+impl fmt::Display for GuardVerdicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "throttle: {}, {} packets: {} passed, {} dropped, charged {} ns each",
+            self.rung,
+            self.received,
+            self.passed,
+            self.all_dropped(),
+            self.cost_ns
+        )?;
+        match self.new_flows {
+            Some(rate) => write!(f, ", {rate} new flows a second"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A row of a recording from the throttle's verdicts.
@@ -213,9 +457,42 @@ fn row_of(at_us: u64, verdicts: &Verdicts) -> XdpRow {
 
 fn counted(verdicts: &Verdicts) -> GuardVerdicts {
     let (received, passed, _) = verdicts.received_passed_shed();
-    let dropped = Verdict::ALL.into_iter().filter(|verdict| verdict.is_shed());
-    let dropped = dropped.map(|verdict| (verdict.name(), verdicts.of(verdict))).collect();
-    GuardVerdicts { received, passed, dropped }
+    let named = |verdict: Verdict| (verdict.name(), verdicts.of(verdict));
+    let (dropped, admitted): (Vec<Verdict>, Vec<Verdict>) =
+        Verdict::ALL.into_iter().partition(|verdict| verdict.is_shed());
+    GuardVerdicts {
+        received,
+        passed,
+        dropped: dropped.into_iter().map(named).collect(),
+        admitted: admitted.into_iter().map(named).collect(),
+        of_new_flows: verdicts.new_flows,
+        ..GuardVerdicts::default()
+    }
+}
+
+/// The reason for which a verdict sheds a packet; none for those that pass.
+fn shed_reason(verdict: Verdict) -> Option<ShedReason> {
+    Some(match verdict {
+        Verdict::ShedPrefix => ShedReason::PrefixLimit,
+        Verdict::ShedAll => ShedReason::NewFlowLimit,
+        Verdict::ShedCharged => ShedReason::BudgetCharged,
+        Verdict::ShedMeasured => ShedReason::BudgetMeasured,
+        _ => return None,
+    })
+}
+
+/// The verdicts as a stage of the ledger. The program decides about a packet at once, so none is in flight.
+pub(super) fn ledger_of(verdicts: &Verdicts) -> Ledger {
+    let mut ledger = Ledger::new();
+    for (verdict, bytes) in Verdict::ALL.into_iter().zip(verdicts.bytes) {
+        let packets = verdicts.of(verdict);
+        ledger.receive(packets, bytes);
+        match shed_reason(verdict) {
+            Some(reason) => ledger.shed(reason, packets, bytes),
+            None => ledger.pass(packets, bytes),
+        }
+    }
+    ledger
 }
 
 #[cfg(test)]
@@ -237,6 +514,11 @@ mod tests {
         let dropped: u64 = all.dropped.iter().map(|(_, n)| n).sum();
         assert_eq!(all.received, all.passed + dropped);
         assert_eq!(all.dropped.last(), Some(&("budget_measured", 1 << 12)));
+        let ledger = ledger_of(&verdicts());
+        assert!(ledger.balance().is_ok());
+        assert_eq!(ledger.received().items, all.received);
+        assert_eq!(ledger.shed_total().items, all.all_dropped());
+        assert_eq!(ledger.shed_for(ShedReason::BudgetMeasured).bytes, (1 << 12) * 60);
     }
 
     #[test]

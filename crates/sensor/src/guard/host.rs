@@ -155,6 +155,16 @@ pub(super) fn cpus(list: &str) -> Option<usize> {
     last.parse::<usize>().ok()?.checked_add(1)
 }
 
+/// The CPUs of a list such as `0-3,8`.
+pub(super) fn listed_cpus(list: &str) -> Vec<u16> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range: std::ops::RangeInclusive<u16> = first.parse().ok()?..=last.parse().ok()?;
+        Some(range)
+    };
+    list.trim().split(',').filter_map(range).flatten().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,5 +211,6 @@ mod tests {
         assert_eq!((pressure(text), pressure("x")), (Some(12.5), None));
         assert_eq!(number("262144\n"), Some(262_144));
         assert_eq!((cpus("0-3,8\n"), cpus("0"), cpus("")), (Some(9), Some(1), None));
+        assert_eq!((listed_cpus("0-2,8\n"), listed_cpus("")), (vec![0, 1, 2, 8], vec![]));
     }
 }

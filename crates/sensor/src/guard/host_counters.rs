@@ -5,6 +5,7 @@ use super::host::{self, Counters, Softnet};
 use super::second::GuardSecond;
 use gabion_guard::Table;
 use gabion_guard::recording::{Bucket, Column};
+use gabion_probe::netlink::neighbour_tables;
 use gabion_probe::softirq::Instruments;
 use rustix::net::netdevice::{index_to_name, name_to_index};
 use rustix::net::{AddressFamily, SocketType, socket};
@@ -19,6 +20,8 @@ pub(super) struct HostCounters {
     softnet: Option<Counters>,
     conntrack: Option<(Counters, Counters)>,
     neighbours: Option<(Counters, Counters)>,
+    /// Neighbours are asked for by netlink, as in network namespaces without their file.
+    asks_neighbours: bool,
     route_cache: Option<Counters>,
     stat: Option<Counters>,
     pressure: Option<Counters>,
@@ -54,10 +57,16 @@ impl HostCounters {
         all.conntrack = count.and_then(|count| {
             Some((count, open(&format!("{folder}/nf_conntrack_max"), "connection tracking")?))
         });
-        let count = open(&format!("{net}/stat/arp_cache"), "neighbours");
-        all.neighbours = count.and_then(|count| {
-            Some((count, open("/proc/sys/net/ipv4/neigh/default/gc_thresh3", "neighbours")?))
-        });
+        // Only the first network namespace has this file; there is one table for all.
+        let quiet = |path: &str| Counters::open(path, "neighbours").ok();
+        all.neighbours = quiet(&format!("{net}/stat/arp_cache"))
+            .zip(quiet("/proc/sys/net/ipv4/neigh/default/gc_thresh3"));
+        if all.neighbours.is_none() {
+            match neighbour_tables() {
+                Ok(_) => all.asks_neighbours = true,
+                Err(e) => absent.push(format!("neighbours: {e}")),
+            }
+        }
         all
     }
 
@@ -73,7 +82,7 @@ impl HostCounters {
         if self.conntrack.is_some() {
             all.extend([Column::Conntrack, Column::ConntrackMax]);
         }
-        if self.neighbours.is_some() {
+        if self.neighbours.is_some() || self.asks_neighbours {
             all.extend([Column::Neighbours, Column::NeighboursMax]);
         }
         all
@@ -122,6 +131,11 @@ impl HostCounters {
     }
 
     fn neighbours_fill(&self) -> Option<(u64, u64)> {
+        if self.asks_neighbours {
+            let tables = neighbour_tables().ok()?;
+            let arp = tables.iter().find(|table| table.name == "arp_cache")?;
+            return Some((arp.entries.into(), arp.max.into()));
+        }
         let (count, max) = self.neighbours.as_ref()?;
         let mut text = Vec::new();
         Some((host::entries(count.read(&mut text))?, host::number(max.read(&mut text))?))

@@ -10,6 +10,7 @@ use gabion_guard::recording::{
     write_bucket_columns, write_head, write_xdp, write_xdp_columns,
 };
 use gabion_guard::settings::BUCKET_US;
+use gabion_record::budget::Budget;
 use gabion_runtime::output::{Existing, OutputFile};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -26,7 +27,7 @@ const TEXT_BYTES: usize = 64 << 10;
 pub(super) struct Recorder {
     rows: VecDeque<Bucket>,
     cpus: usize,
-    rows_max: usize,
+    budget: Budget,
     file: Option<RecordingFile>,
     /// Everything is written, not only what is around incidents.
     is_always: bool,
@@ -49,12 +50,10 @@ struct RecordingFile {
 impl Recorder {
     /// A recorder of this many CPUs, into a file if one is named.
     pub(super) fn new(cpus: usize) -> Recorder {
-        let rows_max = HISTORY_BYTES_MAX / size_of::<Bucket>();
-        let rows = VecDeque::new();
         Recorder {
-            rows,
+            rows: VecDeque::new(),
             cpus: cpus.max(1),
-            rows_max,
+            budget: Budget::standalone("history", HISTORY_BYTES_MAX as u64),
             file: None,
             is_always: false,
             until_us: 0,
@@ -91,18 +90,28 @@ impl Recorder {
 
     /// Keeps a row of the throttle's counters.
     pub(super) fn push_xdp(&mut self, row: &XdpRow) {
-        if self.xdp_file.is_some() {
+        if self.xdp_file.is_some() && self.reserve(size_of::<XdpRow>()) {
             self.xdp.push_back(*row);
         }
     }
 
     /// Keeps a row. Rows come in order of time and CPU.
     pub(super) fn push(&mut self, row: Bucket) {
-        if self.rows.len() >= self.rows_max {
-            reached::HISTORY_BYTES_MAX.count();
-            self.rows.pop_front();
+        if self.reserve(size_of::<Bucket>()) {
+            self.rows.push_back(row);
         }
-        self.rows.push_back(row);
+    }
+
+    /// Takes bytes of the budget for a row; the oldest rows go where there are not enough.
+    fn reserve(&mut self, bytes: usize) -> bool {
+        while !self.budget.try_reserve(bytes as u64) {
+            if self.rows.pop_front().is_none() {
+                return false;
+            }
+            reached::HISTORY_BYTES_MAX.count();
+            self.budget.release(size_of::<Bucket>() as u64);
+        }
+        true
     }
 
     /// Sets the value of the row of a moment, if it is larger than what the row has.
@@ -128,12 +137,14 @@ impl Recorder {
         let before = now_us.saturating_sub(keep_us);
         while self.rows.front().is_some_and(|row| row.at_us < before) {
             let row = self.rows.pop_front();
+            self.budget.release(size_of::<Bucket>() as u64);
             if let (true, Some(row), Some(file)) = (is_written, row, &mut self.file) {
                 write_bucket(&row, self.columns, &mut file.text);
             }
         }
         while self.xdp.front().is_some_and(|row| row.at_us < before) {
             let row = self.xdp.pop_front();
+            self.budget.release(size_of::<XdpRow>() as u64);
             if let (true, Some(row), Some(file)) = (is_written, row, &mut self.xdp_file) {
                 write_xdp(&row, xdp_columns(), &mut file.text);
             }
@@ -269,10 +280,12 @@ mod tests {
     fn the_history_is_bounded_for_any_number_of_cpus() {
         let _ = gabion_record::limits::take();
         let mut recorder = Recorder::new(1);
-        for n in 0..=recorder.rows_max as u64 {
+        let most = HISTORY_BYTES_MAX / size_of::<Bucket>();
+        for n in 0..=most as u64 {
             recorder.push(Bucket::new(n, 0));
         }
-        assert_eq!(recorder.rows.len(), recorder.rows_max);
+        assert_eq!(recorder.rows.len(), most);
+        assert!(recorder.budget.used() <= HISTORY_BYTES_MAX as u64);
         assert_eq!(gabion_record::limits::take().of(&reached::HISTORY_BYTES_MAX), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! What a watch reports once a second: sums of the control periods, by CPU and for the host.
 
+use super::enforce::GuardVerdicts;
 use super::host_counters::HostCounters;
 use gabion_guard::settings::PERIODS_A_SECOND;
 use gabion_guard::{CpuSample, Sample, Vector, quantile};
@@ -34,6 +35,8 @@ pub struct GuardCpuSecond {
     pub gaps_us: Option<(u32, u32)>,
     /// Packets that the backlog dropped.
     pub backlog_dropped: u64,
+    /// CPU time of the softirq programs as a share: runs multiplied by a calibrated cost.
+    pub program_cost: f64,
     /// The detail is left out because it would cost more than 2 % of the CPU.
     pub is_without_detail: bool,
     /// Packet work of the last periods of 8 ms, percent.
@@ -59,8 +62,10 @@ pub struct GuardSecond {
     pub devices: Vec<(String, u64)>,
     /// CPU time of this process as a share of a CPU, without the programs in the kernel.
     pub own_cost: f64,
+    /// CPU time of the programs in the kernel as a share of a CPU, all CPUs together: runs multiplied by a calibrated cost.
+    pub program_cost: f64,
     /// What the throttle does; none without one.
-    pub throttle: Option<String>,
+    pub throttle: Option<GuardVerdicts>,
     /// The controller's reason.
     pub reason: String,
     /// The line of the incident that lasts.
@@ -130,6 +135,7 @@ impl CpuSums {
             runs: 0,
             gaps_us,
             backlog_dropped: self.backlog_dropped,
+            program_cost: 0.0,
             is_without_detail: false,
             recent: self.recent.iter().copied().collect(),
         };
@@ -221,6 +227,9 @@ impl GuardSecond {
             j.close();
         }
         j.close_array();
+        if let Some(throttle) = &self.throttle {
+            throttle.write_json(j);
+        }
         if let Some((median, most, calm)) = self.grace_us {
             j.open_key("grace_periods");
             j.number("median_us", median);
@@ -253,6 +262,7 @@ impl GuardSecond {
         }
         j.close();
         j.float("own_cost", share(self.own_cost));
+        j.float("program_cost", share(self.program_cost));
         j.close();
     }
 }

@@ -1,50 +1,51 @@
-//! `gabion guard watch`: reads the instruments each 8 ms, takes the controller's step, and reports once a second.
+//! `gabion guard watch` and `enforce`: reads the instruments each 8 ms, takes the controller's step, and reports once a
+//! second.
 //!
-//! Nothing of it changes the host: no throttle is attached. What an instrument can't measure here is one line, and
+//! A watch changes nothing on the host: no throttle is attached. What an instrument can't measure here is one line, and
 //! nothing is concluded from it.
 
 use super::enforce::{Enforcement, GuardEnforce, GuardVerdicts};
 use super::events::Events;
+use super::exposed::Exposed;
 use super::files::counters_of;
-use super::host;
-use super::host_counters::{HostCounters, interface_index};
-use super::probes::{Measured, Probe, now_us, try_grace_period};
+use super::heads::HeadSampler;
+use super::host_counters::interface_index;
+use super::measuring::Measuring;
+use super::probes::now_us;
 use super::recorder::Recorder;
 use super::second::{GuardSecond, SecondSums};
+use crate::Sealer;
 use crate::error::Error;
-use gabion_guard::recording::{Bucket, Column, Columns};
-use gabion_guard::settings::{BUCKET_US, PERIOD_US};
-use gabion_guard::{Action, CpuSample, Sample, Settings, State, step};
+use gabion_guard::settings::PERIOD_US;
+use gabion_guard::{Action, Sample, Settings, State, step};
 use gabion_outputs::Outputs;
-use gabion_probe::softirq::{self, Instruments};
+use gabion_record::ledger::Ledger;
 use gabion_record::logs::TimeNs;
-use gabion_runtime::StopFlag;
 use gabion_runtime::output::{Existing, make_folder};
+use gabion_runtime::{StopFlag, sockets};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Buckets between now and the newest that is read: a handler adds its time to the buckets that it crossed when it ends.
-const LAG: u64 = 4;
-/// Microseconds between two reads of the counters in /proc.
-const HOST_EACH_US: u64 = 100_000;
-/// Softirq runs a second on a CPU from which the detail costs too much, and below which it is put back.
-const DETAIL_RUNS: (u64, u64) = (50_000, 25_000);
-
 /// What `gabion guard watch` is asked for.
 #[derive(Clone, Debug)]
 pub struct GuardWatch {
-    /// The interface that advice names.
+    /// The interface that advice names, and whose packet heads are sampled in an incident.
     pub interface: Option<String>,
     /// The budget that advice names, percent.
     pub budget_percent: u8,
     /// The folder of `guard.json`.
     pub folder: Option<PathBuf>,
+    /// The sealed log that events go into.
+    pub sealer: Option<Sealer>,
     /// The recording.
     pub record: Option<PathBuf>,
     /// The whole time is recorded, not only that around incidents.
     pub records_all: bool,
+    /// Where metrics for Prometheus are served.
+    pub metrics: Option<SocketAddr>,
     /// The file of the network namespace whose counters are read.
     pub netns: Option<PathBuf>,
     /// Ends after this many seconds.
@@ -60,7 +61,7 @@ pub struct GuardWatch {
 pub enum GuardNews<'a> {
     /// An instrument that is absent, and why.
     Absent(&'a str),
-    /// A line about an incident: it began, its cause is known, it ended.
+    /// A line about an incident, the throttle or the host.
     Incident(&'a str),
     /// What the last second was.
     Second(&'a GuardSecond),
@@ -75,32 +76,38 @@ pub struct GuardWatched {
     pub late_periods: u64,
     /// What the throttle did; none without one.
     pub verdicts: Option<GuardVerdicts>,
+    /// The throttle's packets as a stage of the ledger: it balances.
+    pub ledger: Ledger,
 }
 
-/// The instruments of a watch.
-struct Measuring {
-    softirqs: Instruments,
-    gaps: Vec<Option<Probe>>,
-    grace: Option<Probe>,
-    host: HostCounters,
-    /// The next bucket that is read, on the monotonic clock in buckets.
-    next_epoch: u64,
-    first_epoch: u64,
-    host_read_us: u64,
-    /// Softirq runs of each CPU a second ago, and whether its detail is off.
-    runs: Vec<(u32, bool)>,
+/// A watch that runs.
+struct Live<'a> {
+    of: &'a GuardWatch,
+    /// When it began, on the clock of the wall.
+    started: TimeNs,
+    measuring: Measuring,
+    recorder: Recorder,
+    outputs: Outputs,
+    state: State,
+    throttle: Option<Enforcement>,
+    heads: HeadSampler,
+    exposed: Option<Exposed>,
+    sums: SecondSums,
+    done: GuardWatched,
 }
 
 impl GuardWatch {
     /// Watches until it is stopped, or its seconds are over. `is_reload` says whether the allow-list is to be read again.
     ///
     /// # Errors
-    /// There is no softirq instrument here, or an output can't be written.
+    /// There is no softirq instrument here, an output can't be written, or a change of the host can't be made or undone.
     pub fn run(
         &self,
         is_reload: &dyn Fn() -> bool,
         take: &mut dyn FnMut(GuardNews<'_>),
     ) -> Result<GuardWatched, Error> {
+        // Metrics are served where the program was started, not in the network namespace that it watches.
+        let exposed = self.metrics.map(Exposed::open).transpose()?;
         if let Some(path) = &self.netns {
             enter(path)?;
         }
@@ -110,104 +117,23 @@ impl GuardWatch {
             let why = "there is no such interface: ip link lists them".to_owned();
             return Err(Error::Guarded { interface: interface.clone(), why });
         }
-        if let Some(enforce) = &self.enforce {
-            Enforcement::check(enforce)?;
-        }
-        let mut absent = Vec::new();
-        let mut measuring = Measuring::start(&mut absent)?;
-        absent.iter().for_each(|line| take(GuardNews::Absent(line)));
-        let started =
-            TimeNs(gabion_runtime::clock::since_epoch().as_nanos().try_into().unwrap_or(0));
-        let mut recorder = Recorder::new(measuring.gaps.len());
-        self.start_recording(&mut recorder, &measuring, started)?;
-        let mut outputs = match &self.folder {
-            Some(folder) => {
-                make_folder(folder)
-                    .map_err(|source| Error::Folder { path: folder.clone(), source })?;
-                Outputs::for_guard(folder, Existing::Append)?
-            }
-            None => Outputs::default(),
-        };
-        let mut events = Events {
-            to: &mut outputs,
-            started: Some(started),
-            interface: self.interface.as_deref(),
-            budget_percent: self.budget_percent,
-        };
-        let settings = match self.enforce {
-            Some(_) => Settings::enforce(self.budget_percent),
-            None => Settings { budget_percent: self.budget_percent, ..Settings::watch() },
-        };
-        let mut state = State::new(settings);
-        let mut throttle = match &self.enforce {
-            Some(enforce) => Some(Enforcement::start(enforce, &measuring.softirqs)?),
+        let changes = match &self.enforce {
+            Some(enforce) => Some(
+                enforce
+                    .prepare(self.netns.is_some(), &mut |line| take(GuardNews::Incident(line)))?,
+            ),
             None => None,
         };
-        if let Some(throttle) = &throttle {
-            state.take_rung(throttle.rung());
-            take(GuardNews::Incident("the throttle is attached"));
-        }
-        let mut done = GuardWatched::default();
-        let mut sums = SecondSums::default();
-        let begin_us = now_us();
-        let mut due_us = begin_us;
-        while !self.stop.is_set() && !self.is_over(begin_us) {
-            due_us = due_us.saturating_add(PERIOD_US);
-            let wait = due_us.saturating_sub(now_us());
-            std::thread::sleep(Duration::from_micros(wait));
-            if let Some(throttle) = &mut throttle {
-                throttle.heartbeat(now_us());
-                if is_reload() {
-                    let news = match throttle.read_allow_list() {
-                        Ok(()) => "the allow-list was read again".to_owned(),
-                        Err(e) => format!("{e}: the allow-list stays as it was"),
-                    };
-                    take(GuardNews::Incident(&news));
-                }
-            }
-            for mut sample in measuring.read(&mut recorder) {
-                let mut row = throttle.as_mut().map(|throttle| throttle.measure(&mut sample));
-                let (setpoint, actions, reason) = step(&sample, &mut state);
-                if let (Some(throttle), Some(row)) = (&mut throttle, &mut row) {
-                    let began = state.incident().map(|i| measuring.monotonic_ns(i.began_ms));
-                    throttle.set(&setpoint, began, row);
-                    recorder.push_xdp(row);
-                }
-                for action in actions {
-                    if let (Some(throttle), Action::Change { to, .. }) = (&mut throttle, &action)
-                        && let Err(e) = throttle.change(*to)
-                    {
-                        state.take_rung(gabion_guard::Rung::Advise);
-                        take(GuardNews::Incident(&format!("{e}: the guard only advises now")));
-                    }
-                    done.incidents += u64::from(matches!(action, Action::Begin(_)));
-                    events.action(sample.at_ms, &action);
-                    report(&action, &events, take);
-                }
-                recorder.advance(sample.at_ms * 1000, state.incident().is_some())?;
-                if let Some(mut second) = sums.take(&sample, &measuring.host) {
-                    second.throttle = throttle.as_ref().map(|t| t.line(&setpoint));
-                    second.reason = reason.to_string();
-                    second.incident = state.incident().map(|incident| events.line(incident));
-                    measuring.limit_detail(&mut second);
-                    measuring.host.name_devices(&measuring.softirqs, &mut second);
-                    take(GuardNews::Second(&second));
-                    events.to.flush_lines();
-                }
-            }
-            let late = now_us().saturating_sub(due_us) / PERIOD_US;
-            done.late_periods += late;
-            due_us = due_us.saturating_add(late * PERIOD_US);
-        }
-        if let Some(incident) = state.finish() {
-            let action = Action::End(incident);
-            events.action(0, &action);
-            report(&action, &events, take);
-        }
-        done.verdicts = throttle.map(Enforcement::finish);
-        recorder.finish()?;
-        outputs.flush()?;
-        Ok(done)
+        let mut live = Live::start(self, exposed, take)?;
+        let begun = match (&self.enforce, changes) {
+            (Some(enforce), Some(changes)) => live.attach(enforce, changes, take),
+            _ => Ok(()),
+        };
+        let ran = begun.and_then(|()| live.run(is_reload, take));
+        // What was attached and changed is undone, whatever happened before.
+        let ended = live.end(take);
+        ran?;
+        ended
     }
 
     fn is_over(&self, begin_us: u64) -> bool {
@@ -244,6 +170,212 @@ impl GuardWatch {
             None => Ok(()),
         }
     }
+
+    fn outputs(&self) -> Result<Outputs, Error> {
+        let mut outputs = match &self.folder {
+            Some(folder) => {
+                make_folder(folder)
+                    .map_err(|source| Error::Folder { path: folder.clone(), source })?;
+                Outputs::for_guard(folder, Existing::Append)?
+            }
+            None => Outputs::default(),
+        };
+        if let Some(sealer) = &self.sealer {
+            outputs.add(gabion_outputs::guard_events::output(sealer.clone()));
+        }
+        Ok(outputs)
+    }
+}
+
+impl<'a> Live<'a> {
+    /// Starts the instruments and opens the outputs.
+    fn start(
+        of: &'a GuardWatch,
+        exposed: Option<Exposed>,
+        take: &mut dyn FnMut(GuardNews<'_>),
+    ) -> Result<Live<'a>, Error> {
+        let mut absent = Vec::new();
+        let measuring = Measuring::start(&mut absent)?;
+        let interface = of.interface.as_deref().and_then(interface_index);
+        let heads = HeadSampler::load(interface, &mut absent);
+        absent.iter().for_each(|line| take(GuardNews::Absent(line)));
+        let started =
+            TimeNs(gabion_runtime::clock::since_epoch().as_nanos().try_into().unwrap_or(0));
+        let mut recorder = Recorder::new(measuring.gaps.len());
+        of.start_recording(&mut recorder, &measuring, started)?;
+        let settings = match of.enforce {
+            Some(_) => Settings::enforce(of.budget_percent),
+            None => Settings { budget_percent: of.budget_percent, ..Settings::watch() },
+        };
+        let mut live = Live {
+            of,
+            started,
+            measuring,
+            recorder,
+            outputs: of.outputs()?,
+            state: State::new(settings),
+            throttle: None,
+            heads,
+            exposed,
+            sums: SecondSums::default(),
+            done: GuardWatched::default(),
+        };
+        if let Some(exposed) = &mut live.exposed {
+            exposed.instruments(&live.measuring, live.heads.is_here());
+        }
+        Ok(live)
+    }
+
+    /// Attaches the throttle, makes the changes that were asked for, and gives the controller its priority.
+    fn attach(
+        &mut self,
+        enforce: &GuardEnforce,
+        changes: super::host_changes::HostChanges,
+        take: &mut dyn FnMut(GuardNews<'_>),
+    ) -> Result<(), Error> {
+        let mut say = |line: &str| take(GuardNews::Incident(line));
+        let throttle = Enforcement::start(enforce, changes, &self.measuring.softirqs)?;
+        self.state.take_rung(throttle.rung());
+        say("the throttle is attached");
+        let made = self.throttle.insert(throttle).change_host(enforce, &mut say);
+        if let Err(e) = gabion_probe::priority::become_real_time() {
+            say(&format!("{e}"));
+        }
+        made
+    }
+
+    fn events(&mut self) -> Events<'_> {
+        Events {
+            to: &mut self.outputs,
+            started: Some(self.started),
+            interface: self.of.interface.as_deref(),
+            budget_percent: self.of.budget_percent,
+        }
+    }
+
+    /// Takes a control period each 8 ms until it is over.
+    fn run(
+        &mut self,
+        is_reload: &dyn Fn() -> bool,
+        take: &mut dyn FnMut(GuardNews<'_>),
+    ) -> Result<(), Error> {
+        sockets::notify("READY=1");
+        let begin_us = now_us();
+        let mut due_us = begin_us;
+        while !self.of.stop.is_set() && !self.of.is_over(begin_us) {
+            due_us = due_us.saturating_add(PERIOD_US);
+            let wait = due_us.saturating_sub(now_us());
+            std::thread::sleep(Duration::from_micros(wait));
+            if let Some(throttle) = &mut self.throttle {
+                throttle.heartbeat(now_us());
+                if is_reload() {
+                    let news = match throttle.read_allow_list() {
+                        Ok(()) => "the allow-list was read again".to_owned(),
+                        Err(e) => format!("{e}: the allow-list stays as it was"),
+                    };
+                    take(GuardNews::Incident(&news));
+                }
+            }
+            for sample in self.measuring.read(&mut self.recorder) {
+                self.period(sample, take)?;
+            }
+            let late = now_us().saturating_sub(due_us) / PERIOD_US;
+            self.done.late_periods += late;
+            due_us = due_us.saturating_add(late * PERIOD_US);
+        }
+        Ok(())
+    }
+
+    /// Takes the sample of a control period.
+    fn period(
+        &mut self,
+        mut sample: Sample,
+        take: &mut dyn FnMut(GuardNews<'_>),
+    ) -> Result<(), Error> {
+        let mut row = self.throttle.as_mut().map(|throttle| throttle.measure(&mut sample));
+        sample.heads = self.heads.take(self.state.incident().is_some(), now_us(), &mut |line| {
+            take(GuardNews::Incident(line));
+        });
+        let (setpoint, actions, reason) = step(&sample, &mut self.state);
+        if let (Some(throttle), Some(row)) = (&mut self.throttle, &mut row) {
+            let began = self.state.incident().map(|i| self.measuring.monotonic_ns(i.began_ms));
+            throttle.set(&setpoint, began, row);
+            self.recorder.push_xdp(row);
+        }
+        for action in actions {
+            if let (Some(throttle), Action::Change { to, .. }) = (&mut self.throttle, &action) {
+                let mut say = |line: &str| take(GuardNews::Incident(line));
+                if let Err(e) = throttle.change(*to, &mut say) {
+                    self.state.take_rung(gabion_guard::Rung::Advise);
+                    say(&format!("{e}: the guard only advises now"));
+                }
+            }
+            self.done.incidents += u64::from(matches!(action, Action::Begin(_)));
+            self.report(sample.at_ms, &action, take);
+        }
+        let is_incident = self.state.incident().is_some();
+        self.recorder.advance(sample.at_ms * 1000, is_incident)?;
+        if let Some(exposed) = &mut self.exposed {
+            exposed.period(&sample, &setpoint, is_incident);
+        }
+        if let Some(mut second) = self.sums.take(&sample, &self.measuring.host) {
+            second.throttle = self.throttle.as_ref().map(|t| t.second(&setpoint));
+            second.reason = reason.to_string();
+            let incident = self.state.incident().cloned();
+            second.incident = incident.map(|incident| self.events().line(&incident));
+            self.measuring.limit_detail(&mut second);
+            self.measuring.host.name_devices(&self.measuring.softirqs, &mut second);
+            if let Some(throttle) = self.throttle.as_ref().filter(|t| !t.is_attached()) {
+                return Err(throttle.is_gone());
+            }
+            if let Some(exposed) = &mut self.exposed {
+                exposed.second(&second, self.done.incidents, self.throttle.as_ref());
+            }
+            take(GuardNews::Second(&second));
+            sockets::notify("WATCHDOG=1");
+            self.outputs.flush_lines();
+            if let Some(sealer) = &self.of.sealer {
+                sealer.idle();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes an event, and prints what is new about an incident.
+    fn report(&mut self, at_ms: u64, action: &Action, take: &mut dyn FnMut(GuardNews<'_>)) {
+        let mut events = self.events();
+        events.action(at_ms, action);
+        let text = match action {
+            Action::Begin(incident) => {
+                let moment = events.moment(incident.began_ms);
+                format!("incident {} began at {moment}", incident.number)
+            }
+            Action::Name(_, incident) => events.line(incident),
+            Action::End(incident) => format!("ended: {}", events.line(incident)),
+            Action::Change { from, to, why } => format!("rung {from} is left for {to}: {why}"),
+            Action::CannotHold(why) => format!("the budget can't be held: {why}"),
+        };
+        take(GuardNews::Incident(&text));
+    }
+
+    /// Ends the incident, undoes what was changed, detaches, and closes the files.
+    fn end(mut self, take: &mut dyn FnMut(GuardNews<'_>)) -> Result<GuardWatched, Error> {
+        if let Some(incident) = self.state.finish() {
+            self.report(0, &Action::End(incident), take);
+        }
+        let mut undone = Ok(());
+        if let Some(throttle) = self.throttle.take() {
+            let (verdicts, ledger, result) =
+                throttle.finish(&mut |line| take(GuardNews::Incident(line)));
+            self.done.verdicts = Some(verdicts);
+            self.done.ledger = ledger;
+            undone = result;
+        }
+        self.recorder.finish()?;
+        self.outputs.flush()?;
+        undone?;
+        Ok(self.done)
+    }
 }
 
 /// Moves this thread, and the threads that it starts, into a network namespace.
@@ -254,232 +386,9 @@ fn enter(path: &Path) -> Result<(), Error> {
     moved.map_err(|source| Error::Namespace { path: path.to_path_buf(), source })
 }
 
-/// Prints what is new about an incident.
-fn report(action: &Action, events: &Events<'_>, take: &mut dyn FnMut(GuardNews<'_>)) {
-    let text = match action {
-        Action::Begin(incident) => {
-            format!("incident {} began at {}", incident.number, events.moment(incident.began_ms))
-        }
-        Action::Name(_, incident) => events.line(incident),
-        Action::End(incident) => format!("ended: {}", events.line(incident)),
-        Action::Change { from, to, why } => format!("rung {from} is left for {to}: {why}"),
-        Action::CannotHold(why) => format!("the budget can't be held: {why}"),
-    };
-    take(GuardNews::Incident(&text));
-}
-
-impl Measuring {
-    fn start(absent: &mut Vec<String>) -> Result<Measuring, Error> {
-        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-        let cpus = host::cpus(&online).unwrap_or(1);
-        let softirqs = Instruments::attach(cpus)?;
-        absent.extend(softirqs.absent().iter().map(ToString::to_string));
-        let gaps = (0..softirqs.cpus())
-            .map(|cpu| match Probe::of_gaps(cpu) {
-                Ok(probe) => Some(probe),
-                Err(e) => {
-                    absent.push(format!("gaps of CPU {cpu}: {e}"));
-                    None
-                }
-            })
-            .collect();
-        let grace = match try_grace_period() {
-            Ok(()) => Some(Probe::of_grace_periods()?),
-            Err(why) => {
-                absent.push(why.to_string());
-                None
-            }
-        };
-        let first_epoch = softirq::epoch_now();
-        let runs = (0..softirqs.cpus()).map(|cpu| (softirqs.runs(cpu), false)).collect();
-        let host = HostCounters::open(absent);
-        Ok(Measuring {
-            softirqs,
-            gaps,
-            grace,
-            host,
-            next_epoch: first_epoch,
-            first_epoch,
-            host_read_us: 0,
-            runs,
-        })
-    }
-
-    /// The columns that a recording of these instruments has.
-    fn columns(&self) -> Columns {
-        let mut columns = Columns::default();
-        let mut all = vec![
-            Column::RxUs,
-            Column::RxN,
-            Column::RxKsdUs,
-            Column::TxUs,
-            Column::TimerUs,
-            Column::TimerN,
-            Column::SchedUs,
-            Column::SchedN,
-            Column::RcuUs,
-            Column::RcuN,
-            Column::BlockUs,
-            Column::TaskletUs,
-            Column::Packets,
-            Column::Polls,
-            Column::Full,
-            Column::NapiThreadUs,
-        ];
-        if self.gaps.iter().any(Option::is_some) {
-            all.push(Column::UserGapUs);
-        }
-        if self.grace.is_some() {
-            all.push(Column::MembarrierUs);
-        }
-        all.extend(self.host.columns());
-        all.into_iter().for_each(|column| columns.insert(column));
-        columns
-    }
-
-    /// A moment of the watch on the monotonic clock.
-    fn monotonic_ns(&self, at_ms: u64) -> u64 {
-        (self.first_epoch * BUCKET_US).saturating_add(at_ms * 1000).saturating_mul(1000)
-    }
-
-    /// Reads all buckets whose time is over, as samples of control periods.
-    fn read(&mut self, recorder: &mut Recorder) -> Vec<Sample> {
-        let end = softirq::epoch_now().saturating_sub(LAG);
-        // The ring of the programs holds a second: what is older is lost, as if its rows were missing.
-        let oldest = end.saturating_sub(softirq::BUCKETS as u64 - 2 * LAG);
-        self.next_epoch = self.next_epoch.max(oldest);
-        let mut samples: Vec<Sample> = Vec::new();
-        // A period has two buckets: an odd one waits for its pair.
-        while self.next_epoch + 1 < end {
-            let since = self.next_epoch.saturating_sub(self.first_epoch);
-            let mut sample = Sample::at(since * BUCKET_US / 1000);
-            self.add_measured(&mut sample, recorder);
-            for epoch in self.next_epoch..self.next_epoch + 2 {
-                self.add_rows(epoch, &mut sample, recorder);
-            }
-            self.next_epoch += 2;
-            samples.push(sample);
-        }
-        samples
-    }
-
-    /// Adds the rows of a bucket.
-    fn add_rows(&mut self, epoch: u64, sample: &mut Sample, recorder: &mut Recorder) {
-        let at_us = epoch.saturating_sub(self.first_epoch) * BUCKET_US;
-        let is_due = now_us().saturating_sub(self.host_read_us) >= HOST_EACH_US;
-        for cpu in 0..self.gaps.len() {
-            let Ok(number) = u16::try_from(cpu) else { continue };
-            let mut row = Bucket::new(at_us, number);
-            fill(&self.softirqs.bucket(cpu, epoch).unwrap_or_default(), &mut row);
-            if self.gaps.get(cpu).is_some_and(Option::is_some) {
-                row.set(Column::UserGapUs, 0);
-            }
-            if cpu == 0 && self.grace.is_some() {
-                row.set(Column::MembarrierUs, 0);
-            }
-            self.host.add(&mut row, is_due);
-            // A gap of 0 µs is no measurement of the controller: its probe reports gaps when they end.
-            sample.add_bucket(&row);
-            recorder.push(row);
-        }
-        sample.cpus.iter_mut().for_each(|cpu| cpu.gap_us = None);
-        if is_due {
-            self.host_read_us = now_us();
-        }
-    }
-
-    /// Adds gaps and grace periods that ended since the last period.
-    fn add_measured(&mut self, sample: &mut Sample, recorder: &mut Recorder) {
-        let begin_us = self.first_epoch * BUCKET_US;
-        let limit = |us: u64| u32::try_from(us).unwrap_or(u32::MAX);
-        for (cpu, probe) in self.gaps.iter_mut().enumerate() {
-            let mut largest: Option<u32> = None;
-            let Some(probe) = probe else { continue };
-            probe.take(&mut |Measured { began_us, us }| {
-                largest = Some(largest.unwrap_or(0).max(limit(us)));
-                if us > 500 {
-                    let at = began_us.saturating_sub(begin_us);
-                    recorder.amend(at, cpu, Column::UserGapUs, limit(us));
-                }
-            });
-            if let Ok(cpu) = u16::try_from(cpu) {
-                sample.cpus.push(CpuSample { cpu, ended_gap_us: largest, ..CpuSample::default() });
-            }
-        }
-        if let Some(probe) = &mut self.grace {
-            probe.take(&mut |Measured { began_us, us }| {
-                sample.grace_us = Some(sample.grace_us.unwrap_or(0).max(limit(us)));
-                let at = began_us.saturating_sub(begin_us);
-                recorder.amend(at, 0, Column::MembarrierUs, limit(us));
-            });
-        }
-    }
-
-    /// Leaves the detail out on CPUs whose softirqs are so frequent that it costs too much, and puts it back.
-    fn limit_detail(&mut self, second: &mut GuardSecond) {
-        for (cpu, (before, is_off)) in self.runs.iter_mut().enumerate() {
-            let now = self.softirqs.runs(cpu);
-            let runs = u64::from(now.wrapping_sub(*before));
-            *before = now;
-            let wants_off = if *is_off { runs >= DETAIL_RUNS.1 } else { runs > DETAIL_RUNS.0 };
-            if wants_off != *is_off {
-                *is_off = wants_off;
-                self.softirqs.set_detail(cpu, !wants_off);
-            }
-            if let Some(cpu) = second.cpus.iter_mut().find(|c| usize::from(c.cpu) == cpu) {
-                cpu.runs = runs;
-                cpu.is_without_detail = *is_off;
-            }
-        }
-    }
-}
-
-/// Fills a row from a bucket of the programs.
-fn fill(bucket: &softirq::Bucket, row: &mut Bucket) {
-    // HI 0, TIMER 1, NET_TX 2, NET_RX 3, BLOCK 4, IRQ_POLL 5, TASKLET 6, SCHED 7, HRTIMER 8, RCU 9.
-    let [_, timer, tx, rx, block, _, tasklet, sched, hrtimer, rcu] = bucket.time_ns;
-    let [_, timer_n, _, rx_n, _, _, _, sched_n, _, rcu_n] = bucket.runs;
-    for (column, value) in [
-        (Column::RxUs, rx / 1000),
-        (Column::RxN, rx_n),
-        (Column::RxKsdUs, bucket.rx_ksoftirqd_ns / 1000),
-        (Column::TxUs, tx / 1000),
-        (Column::TimerUs, timer.saturating_add(hrtimer) / 1000),
-        (Column::TimerN, timer_n),
-        (Column::SchedUs, sched / 1000),
-        (Column::SchedN, sched_n),
-        (Column::RcuUs, rcu / 1000),
-        (Column::RcuN, rcu_n),
-        (Column::BlockUs, block / 1000),
-        (Column::TaskletUs, tasklet / 1000),
-        (Column::Packets, bucket.packets),
-        (Column::Polls, bucket.polls),
-        (Column::Full, bucket.full_polls),
-        (Column::NapiThreadUs, bucket.napi_thread_ns / 1000),
-    ] {
-        row.set(column, value);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_row_has_what_the_programs_counted() {
-        let bucket = softirq::Bucket {
-            time_ns: [1, 2000, 3000, 4_000_000, 5000, 6, 7000, 8000, 9000, 10_000],
-            runs: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
-            packets: 64,
-            ..Default::default()
-        };
-        let mut row = Bucket::new(0, 0);
-        fill(&bucket, &mut row);
-        let of = |column| row.get(column);
-        assert_eq!((of(Column::RxUs), of(Column::RxN)), (Some(4000), Some(3)));
-        assert_eq!((of(Column::TimerUs), of(Column::RcuUs)), (Some(11), Some(10)));
-        assert_eq!((of(Column::Packets), of(Column::UserGapUs)), (Some(64), None));
-    }
 
     #[test]
     fn the_time_of_a_watch_is_bounded() {
@@ -487,8 +396,10 @@ mod tests {
             interface: None,
             budget_percent: 30,
             folder: None,
+            sealer: None,
             record: None,
             records_all: false,
+            metrics: None,
             netns: None,
             enforce: None,
             seconds: Some(1),

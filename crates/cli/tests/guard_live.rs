@@ -1,0 +1,679 @@
+//! `gabion guard` on this kernel, in network namespaces that the tests make: every packet is accounted for, the throttle
+//! ends with the process and before it hangs, changes of the host are undone, and refusals are one line.
+//!
+//! The tests need root, `ip` and BPF, and are skipped by name without.
+#![allow(clippy::disallowed_methods, reason = "floods and signals come by the clock")]
+
+mod program;
+
+use program::{command, repository};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Two namespaces with a link between them: packets come from `far` to the interface `gv1` of `near`.
+struct Link {
+    near: String,
+    far: String,
+    folder: tempfile::TempDir,
+    _one: MutexGuard<'static, ()>,
+}
+
+fn ip(arguments: &str) -> bool {
+    let done = Command::new("ip").args(arguments.split(' ')).stderr(Stdio::null()).status();
+    done.is_ok_and(|status| status.success())
+}
+
+impl Link {
+    /// None, after a line that names the test and the reason, where this machine can't run it.
+    fn new(test: &str) -> Option<Link> {
+        let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let skip = |why: &str| eprintln!("skipped: {test}: {why}");
+        if !rustix::process::geteuid().is_root() {
+            skip("needs root");
+            return None;
+        }
+        let checked = command(&["probe", "check"]).output().unwrap();
+        let text = String::from_utf8_lossy(&checked.stdout).into_owned();
+        let is_here = |name: &str| {
+            text.lines().any(|line| line.trim_start().starts_with(name) && !line.contains("absent"))
+        };
+        if !is_here("xdp") || !is_here("softirq") {
+            skip("this kernel or build has no XDP or softirq programs");
+            return None;
+        }
+        let id = std::process::id();
+        let (near, far) = (format!("gabion-near-{id}"), format!("gabion-far-{id}"));
+        let link = Link { near, far, folder: tempfile::tempdir().unwrap(), _one: one };
+        let Link { near, far, .. } = &link;
+        let steps = [
+            format!("netns add {near}"),
+            format!("netns add {far}"),
+            format!("link add gv0 netns {far} type veth peer name gv1 netns {near}"),
+            format!("-n {far} addr add 10.99.0.1/24 dev gv0"),
+            format!("-n {near} addr add 10.99.0.2/24 dev gv1"),
+            format!("-n {near} link set lo up"),
+            format!("-n {far} link set gv0 address 02:00:00:00:00:01"),
+            format!("-n {near} link set gv1 address 02:00:00:00:00:02"),
+            format!("-n {far} link set gv0 up"),
+            format!("-n {near} link set gv1 up"),
+            format!("-n {far} neigh add 10.99.0.2 lladdr 02:00:00:00:00:02 dev gv0"),
+            format!("-n {near} neigh add 10.99.0.1 lladdr 02:00:00:00:00:01 dev gv1"),
+            format!("-n {far} route add 5.0.0.0/8 via 10.99.0.2"),
+            format!("-n {near} route add local 5.0.0.0/8 dev lo"),
+        ];
+        match steps.iter().find(|step| !ip(step)) {
+            Some(step) => {
+                skip(&format!("ip {step} fails"));
+                None
+            }
+            None => {
+                // Nothing but what the test sends arrives: no neighbour discovery, no reports of multicast listeners.
+                for space in [near, far] {
+                    let off = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6";
+                    let _ =
+                        Command::new("ip").args(["netns", "exec", space, "sh", "-c", off]).status();
+                }
+                std::thread::sleep(Duration::from_millis(200));
+                Some(link)
+            }
+        }
+    }
+
+    /// A command of the program in the near namespace.
+    fn gabion(&self, arguments: &[&str]) -> Command {
+        let own = command(arguments);
+        let mut inside = Command::new("ip");
+        inside.args(["netns", "exec", &self.near]).arg(own.get_program()).args(own.get_args());
+        inside.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        inside
+    }
+
+    /// Starts `guard enforce --json` and waits until the throttle is attached.
+    fn enforce(&self, more: &[&str]) -> Guard {
+        let undo = self.undo();
+        let undo = undo.display().to_string();
+        let fixed = ["guard", "enforce", "--interface", "gv1", "--json", "--undo-dir", &undo];
+        let all: Vec<&str> = fixed.iter().chain(more).copied().collect();
+        Guard::start(self.gabion(&all))
+    }
+
+    fn undo(&self) -> PathBuf {
+        self.folder.path().join("undo")
+    }
+
+    /// What a shell prints in the near namespace.
+    fn near(&self, text: &str) -> String {
+        shell(&self.near, text)
+    }
+
+    fn is_attached(&self) -> bool {
+        self.near("ip link show gv1").contains("xdp")
+    }
+
+    /// Enters the far or near namespace with this thread.
+    fn enter(space: &str) {
+        let file = std::fs::File::open(Path::new("/run/netns").join(space)).unwrap();
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+    }
+
+    /// A flood from the far namespace, each packet to `destination(n)` and port 9. It ends when it is dropped.
+    fn flood(&self, destination: fn(u64) -> Ipv4Addr) -> Flood {
+        let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stopped, counted, far) = (Arc::clone(&stop), Arc::clone(&sent), self.far.clone());
+        let thread = std::thread::spawn(move || {
+            Link::enter(&far);
+            let socket = UdpSocket::bind("10.99.0.1:1024").unwrap();
+            let mut n = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                if socket.send_to(&[0; 18], (destination(n), 9)).is_ok() {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                }
+                n += 1;
+                if n % 512 == 0 {
+                    // A sender that never sleeps would delay grace periods by itself.
+                    std::thread::sleep(Duration::from_nanos(1));
+                }
+            }
+        });
+        Flood { stop, sent, thread: Some(thread) }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        ip(&format!("netns del {}", self.far));
+        ip(&format!("netns del {}", self.near));
+    }
+}
+
+fn shell(space: &str, text: &str) -> String {
+    let done =
+        Command::new("ip").args(["netns", "exec", space, "sh", "-c", text]).output().unwrap();
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+struct Flood {
+    stop: Arc<AtomicBool>,
+    sent: Arc<AtomicU64>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Flood {
+    /// Ends it. How many packets the sender's kernel took.
+    fn end(&mut self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+        self.sent.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Packet `n` of flows of ten packets to random destinations.
+fn random(n: u64) -> Ipv4Addr {
+    let flow = (n / 10).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    Ipv4Addr::from(0x0500_0000 | flow as u32)
+}
+
+fn one(_: u64) -> Ipv4Addr {
+    Ipv4Addr::new(10, 99, 0, 2)
+}
+
+/// A guard that runs.
+struct Guard {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+    errors: std::thread::JoinHandle<String>,
+}
+
+impl Guard {
+    fn start(mut command: Command) -> Guard {
+        let mut child = command.spawn().unwrap();
+        let (out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (to, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            BufReader::new(out).lines().map_while(Result::ok).all(|line| to.send(line).is_ok())
+        });
+        let errors = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = err.read_to_string(&mut text);
+            text
+        });
+        Guard { child, lines, errors }
+    }
+
+    /// The object of the next second.
+    fn second(&self) -> Value {
+        let line = self.lines.recv_timeout(Duration::from_secs(20)).expect("a line each second");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end: exit code, the objects that were left, standard error.
+    fn end(mut self) -> (i32, Vec<Value>, String) {
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        let left = self.lines.iter().map(|line| serde_json::from_str(&line).unwrap()).collect();
+        (code, left, self.errors.join().unwrap())
+    }
+
+    fn stop(self) -> (i32, Vec<Value>, String) {
+        self.signal(Signal::TERM);
+        self.end()
+    }
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {value}"))
+}
+
+/// Drops of a device in `/proc/net/dev`: received, sent.
+fn device_drops(space: &str, name: &str) -> (u64, u64) {
+    let text = shell(space, "cat /proc/net/dev");
+    let line = text.lines().find_map(|l| l.trim_start().strip_prefix(name)).unwrap();
+    let columns: Vec<u64> =
+        line.trim_start_matches(':').split_ascii_whitespace().map(|n| n.parse().unwrap()).collect();
+    (columns[3], columns[11])
+}
+
+#[test]
+fn packets_sent_are_passed_dropped_or_lost_by_the_device() {
+    let test = "packets_sent_are_passed_dropped_or_lost_by_the_device";
+    let Some(link) = Link::new(test) else { return };
+    let guard = link.enforce(&["--allow", "tcp/22", "--budget", "10"]);
+    guard.second();
+    let mut flood = link.flood(random);
+    for _ in 0..3 {
+        guard.second();
+    }
+    let sent = flood.end();
+    let (code, left, errors) = guard.stop();
+    assert_eq!(code, 0, "{errors}");
+    let end = left.last().unwrap();
+    assert_eq!(end["event"], "detached");
+    let sum = |path: &str| -> u64 {
+        end.pointer(path).unwrap().as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum()
+    };
+    let (passed, dropped) = (number(end, "/throttle/passed"), sum("/throttle/dropped"));
+    assert_eq!(number(end, "/throttle/received"), passed + dropped);
+    assert_eq!(sum("/throttle/admitted"), passed);
+    let lost = device_drops(&link.far, "gv0").1;
+    assert_eq!(sent, passed + dropped + lost, "passed {passed}, dropped {dropped}, lost {lost}");
+    assert!(dropped > sent / 10, "{dropped} of {sent}");
+    assert!(!link.is_attached());
+}
+
+#[test]
+fn the_throttle_is_gone_a_moment_after_the_guard_was_killed() {
+    let test = "the_throttle_is_gone_a_moment_after_the_guard_was_killed";
+    let Some(link) = Link::new(test) else { return };
+    let guard = link.enforce(&["--allow", "tcp/22"]);
+    guard.second();
+    assert!(link.is_attached());
+    let killed = Instant::now();
+    guard.signal(Signal::KILL);
+    while link.is_attached() {
+        assert!(killed.elapsed() < Duration::from_secs(2), "it outlives the guard");
+    }
+    // Asking takes some milliseconds itself.
+    println!("gone after {:?}", killed.elapsed());
+    guard.end();
+}
+
+#[test]
+fn all_packets_pass_when_the_guard_hangs() {
+    let test = "all_packets_pass_when_the_guard_hangs";
+    let Some(link) = Link::new(test) else { return };
+    let guard = link.enforce(&["--allow", "tcp/22", "--budget", "5"]);
+    guard.second();
+    let mut flood = link.flood(one);
+    let snmp = || -> u64 {
+        // Datagrams that arrived, also those that no socket took.
+        let text = link.near("cat /proc/net/snmp");
+        let line = text.lines().filter(|line| line.starts_with("Udp:")).nth(1).unwrap();
+        let columns: Vec<u64> =
+            line.split_ascii_whitespace().skip(1).map(|n| n.parse().unwrap()).collect();
+        columns[0] + columns[1]
+    };
+    let rate = |time: u64| {
+        let (before, sent) = (snmp(), flood.sent.load(Ordering::Relaxed));
+        std::thread::sleep(Duration::from_millis(time));
+        let sent = flood.sent.load(Ordering::Relaxed) - sent;
+        (snmp() - before) as f64 / sent.max(1) as f64
+    };
+    std::thread::sleep(Duration::from_millis(500));
+    let guarded = rate(500);
+    guard.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_millis(1100));
+    let hung = rate(500);
+    guard.signal(Signal::CONT);
+    std::thread::sleep(Duration::from_millis(500));
+    let again = rate(500);
+    flood.end();
+    let (code, _, errors) = guard.stop();
+    println!("guarded {guarded:.2}, hung {hung:.2}, again {again:.2}");
+    assert!(hung > 0.9 && guarded < 0.8 * hung && again < 0.8 * hung, "{guarded} {hung} {again}");
+    assert_eq!(code, 0, "{errors}");
+    assert!(errors.contains("dropped nothing for a while"), "{errors}");
+}
+
+#[test]
+fn changes_of_the_host_are_undone_at_the_end_and_after_a_crash() {
+    let test = "changes_of_the_host_are_undone_at_the_end_and_after_a_crash";
+    let Some(link) = Link::new(test) else { return };
+    let threaded = || link.near("cat /sys/class/net/gv1/threaded").trim().to_owned();
+    if threaded() != "0" {
+        eprintln!("skipped: {test}: this kernel has no threaded NAPI");
+        return;
+    }
+    let rps = || link.near("cat /sys/class/net/gv1/queues/rx-0/rps_cpus").trim().to_owned();
+    let before = rps();
+    let more = ["--allow", "tcp/22", "--also", "threaded", "--also", "rps", "--cpu", "0"];
+    let guard = link.enforce(&more);
+    guard.second();
+    assert_eq!(threaded(), "1");
+    assert_ne!(rps(), before);
+    let (code, _, errors) = guard.stop();
+    assert_eq!((code, threaded().as_str()), (0, "0"), "{errors}");
+    assert_eq!(rps(), before);
+    let records = || std::fs::read_dir(link.undo()).map_or(0, Iterator::count);
+    assert_eq!(records(), 0);
+
+    let guard = link.enforce(&more);
+    guard.second();
+    guard.signal(Signal::KILL);
+    guard.end();
+    assert_eq!((records(), threaded().as_str()), (2, "1"), "the kernel keeps what was changed");
+    let undo = link.undo().display().to_string();
+    let mut status =
+        link.gabion(&["guard", "status", "--undo-dir", &undo, "--metrics", "127.0.0.1:1"]);
+    let status = status.output().unwrap();
+    let text = String::from_utf8_lossy(&status.stdout);
+    assert_eq!(status.status.code(), Some(1), "{text}");
+    assert!(text.contains("threaded: 0 before, 1 by the guard, now 1"), "{text}");
+
+    let guard = link.enforce(&["--allow", "tcp/22"]);
+    guard.second();
+    assert_eq!((records(), threaded().as_str()), (0, "0"));
+    assert_eq!(rps(), before);
+    guard.stop();
+    // The value does not come back with the next throttle.
+    let guard = link.enforce(&["--allow", "tcp/22"]);
+    guard.second();
+    assert_eq!(threaded(), "0");
+    guard.stop();
+}
+
+#[test]
+fn what_can_not_be_throttled_is_refused_in_one_line() {
+    let test = "what_can_not_be_throttled_is_refused_in_one_line";
+    let Some(link) = Link::new(test) else { return };
+    let undo = link.undo().display().to_string();
+    let refused = |more: &[&str]| {
+        let fixed =
+            ["guard", "enforce", "--allow", "tcp/22", "--undo-dir", &undo, "--seconds", "1"];
+        let all: Vec<&str> = fixed.iter().chain(more).copied().collect();
+        let done = link.gabion(&all).output().unwrap();
+        let err = String::from_utf8_lossy(&done.stderr).into_owned();
+        let last = err.lines().filter(|line| !line.contains("absent: ")).collect::<Vec<_>>();
+        assert_eq!((done.status.code(), last.len()), (Some(4), 1), "{err}");
+        last[0].to_owned()
+    };
+    let native = refused(&["--interface", "lo"]);
+    assert!(native.contains("no native XDP") && native.contains("generic"), "{native}");
+    assert!(refused(&["--interface", "gv9"]).contains("no such interface"));
+    let also = refused(&["--interface", "gv1", "--also", "dev-weight"]);
+    assert!(also.contains("only the first network namespace"), "{also}");
+    link.near("ip route add default via 10.99.0.1");
+    assert!(refused(&["--interface", "gv1"]).contains("--even-default-route"));
+    link.near("ip route del default");
+    let first = link.enforce(&["--allow", "tcp/22"]);
+    first.second();
+    let second = refused(&["--interface", "gv1"]);
+    assert!(second.contains("program ") && second.contains("(throttle)"), "{second}");
+    assert!(ip(&format!("-n {} link del gv1", link.near)));
+    let (code, _, errors) = first.end();
+    assert_eq!(code, 4, "{errors}");
+    assert!(errors.contains("the interface was removed"), "{errors}");
+}
+
+#[test]
+fn status_and_metrics_show_the_guard_that_runs() {
+    let test = "status_and_metrics_show_the_guard_that_runs";
+    let Some(link) = Link::new(test) else { return };
+    let guard =
+        link.enforce(&["--allow", "tcp/22", "--metrics", "127.0.0.1:19418", "--budget", "10"]);
+    guard.second();
+    let status = || {
+        let undo = link.undo().display().to_string();
+        let all =
+            ["guard", "status", "--json", "--undo-dir", &undo, "--metrics", "127.0.0.1:19418"];
+        let done = link.gabion(&all).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        (done.status.code(), serde_json::from_str::<Value>(&text).unwrap_or_default())
+    };
+    let (code, calm) = status();
+    assert_eq!(
+        (code, calm["is_live"].as_bool(), calm["incident"].as_bool()),
+        (Some(0), Some(true), Some(false)),
+        "{calm}"
+    );
+    assert_eq!(calm["metrics"]["gabion_guard_rung"], 1);
+    assert_eq!(calm["metrics"]["gabion_guard_budget_nanoseconds"], 400_000);
+    let mut flood = link.flood(random);
+    for _ in 0..3 {
+        guard.second();
+    }
+    let (code, in_flood) = status();
+    flood.end();
+    assert_eq!((code, in_flood["incident"].as_bool()), (Some(1), Some(true)), "{in_flood}");
+    let metrics = &in_flood["metrics"];
+    let shed =
+        metrics["gabion_stage_shed_items_total{stage=\"throttle\",reason=\"budget_charged\"}"]
+            .as_u64()
+            .unwrap_or(0)
+            + metrics["gabion_stage_shed_items_total{stage=\"throttle\",reason=\"new_flow_limit\"}"]
+                .as_u64()
+                .unwrap_or(0)
+            + metrics["gabion_stage_shed_items_total{stage=\"throttle\",reason=\"prefix_limit\"}"]
+                .as_u64()
+                .unwrap_or(0);
+    assert!(shed > 0, "{metrics}");
+    guard.stop();
+}
+
+/// What floods is in the line: destinations, source, length and port, also where the guard only watches.
+#[test]
+fn an_incident_names_its_flows() {
+    let test = "an_incident_names_its_flows";
+    let Some(link) = Link::new(test) else { return };
+    let mut watch = link.gabion(&["guard", "watch", "--interface", "gv1", "--json"]);
+    watch.stdout(Stdio::piped());
+    let guard = Guard::start(watch);
+    let first = guard.second();
+    assert!(!link.is_attached(), "a watch attaches nothing to the packet path: {first}");
+    let mut flood = link.flood(random);
+    let mut lines = Vec::new();
+    for _ in 0..4 {
+        let second = guard.second();
+        lines.extend(second["incident"].as_str().map(str::to_owned));
+        assert!(!link.is_attached());
+    }
+    flood.end();
+    let (code, _, errors) = guard.stop();
+    assert_eq!(code, 0, "{errors}");
+    if errors.contains("absent: packet heads") {
+        eprintln!("skipped: {test}: no tcx links");
+        return;
+    }
+    let Some(line) = lines.last() else {
+        eprintln!("skipped: {test}: the flood of this machine is no incident");
+        return;
+    };
+    assert!(line.contains("to 5.0.0.0/8, random") && line.contains("UDP:9"), "{line}");
+}
+
+/// Each unit's command runs as another user with exactly the unit's capabilities.
+#[test]
+fn units_start_with_exactly_their_capabilities() {
+    let test = "units_start_with_exactly_their_capabilities";
+    let Some(link) = Link::new(test) else { return };
+    if Command::new("setpriv").arg("--version").output().is_err() {
+        eprintln!("skipped: {test}: no setpriv");
+        return;
+    }
+    // The other user must reach the program and its folders.
+    let place = PathBuf::from(format!("/run/gabion-units-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&place);
+    std::fs::create_dir_all(&place).unwrap();
+    let program = place.join("gabion");
+    std::fs::copy(env!("CARGO_BIN_EXE_gabion"), &program).unwrap();
+    for name in ["gabion-guard-watch.service", "gabion-guard-enforce@.service"] {
+        let text = std::fs::read_to_string(repository("packaging/systemd").join(name)).unwrap();
+        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        let capabilities = value("AmbientCapabilities=");
+        assert_eq!(capabilities, value("CapabilityBoundingSet="));
+        let set: String = capabilities
+            .split(' ')
+            .map(|c| format!(",+{}", c.trim_start_matches("CAP_").to_lowercase()))
+            .collect();
+        let state = place.join("state");
+        let _ = std::fs::remove_dir_all(&state);
+        std::fs::create_dir(&state).unwrap();
+        std::os::unix::fs::chown(&state, Some(65_534), Some(65_534)).unwrap();
+        let allow = place.join("guard-allow");
+        std::fs::write(&allow, "tcp/22\n").unwrap();
+        let line = value("ExecStart=/usr/bin/gabion ")
+            .replace("%i", "gv1")
+            .replace("/etc/gabion/guard-allow", &allow.display().to_string())
+            .replace("/var/lib/gabion-guard-watch", &state.display().to_string())
+            .replace("/var/lib/gabion-guard", &state.display().to_string())
+            .replace("/run/gabion-guard", &state.join("undo").display().to_string())
+            .replace("127.0.0.1:9418", "127.0.0.1:19419");
+        let run = |more: &[&str]| {
+            let mut command = Command::new("ip");
+            command
+                .args(["netns", "exec", &link.near, "setpriv"])
+                .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"])
+                .arg(format!("--inh-caps=-all{set}"))
+                .arg(format!("--ambient-caps=-all{set}"))
+                .arg(format!("--bounding-set=-all{set}"))
+                .arg(&program)
+                .args(line.split(' '))
+                .args(more);
+            let done = command.output().unwrap();
+            (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+        };
+        let (code, errors) = run(&["--seconds", "2"]);
+        assert_eq!(code, Some(0), "{name}: {errors}");
+        assert!(state.join("guard.json").exists(), "{name}");
+        for absent in ["softirq", "napi_poll", "sched_switch"] {
+            assert!(!errors.contains(&format!("absent: {absent}")), "{name}: {errors}");
+        }
+        if name.contains("enforce") {
+            let (code, errors) = run(&["--seconds", "1", "--also", "threaded"]);
+            assert_eq!(code, Some(4), "{errors}");
+            assert!(errors.contains("may not write it"), "{errors}");
+        }
+    }
+    // Without any privilege: one line that names what is missing.
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
+    let done = command.arg(&program).args(["guard", "watch", "--seconds", "1"]).output().unwrap();
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert_eq!((done.status.code(), errors.lines().count()), (Some(4), 1), "{errors}");
+    assert!(errors.contains("CAP_BPF") && !errors.contains("ulimit"), "{errors}");
+    let _ = std::fs::remove_dir_all(&place);
+}
+
+/// A CPU's softirq time belongs to all interfaces: a flood on another one does not make this one drop.
+#[test]
+fn a_flood_on_another_interface_costs_this_one_nothing() {
+    let test = "a_flood_on_another_interface_costs_this_one_nothing";
+    let Some(link) = Link::new(test) else { return };
+    let Link { near, far, .. } = &link;
+    for step in [
+        format!("link add gw0 netns {far} type veth peer name gw1 netns {near}"),
+        format!("-n {far} addr add 10.98.0.1/24 dev gw0"),
+        format!("-n {near} addr add 10.98.0.2/24 dev gw1"),
+        format!("-n {far} link set gw0 up"),
+        format!("-n {near} link set gw1 up"),
+    ] {
+        assert!(ip(&step), "{step}");
+    }
+    let guard = link.enforce(&["--allow", "tcp/22", "--budget", "5"]);
+    guard.second();
+    let mut flood = link.flood(|_| Ipv4Addr::new(10, 98, 0, 2));
+    let far = far.clone();
+    let sent = std::thread::spawn(move || {
+        Link::enter(&far);
+        let socket = UdpSocket::bind("10.99.0.1:2000").unwrap();
+        let mut sent = 0;
+        for _ in 0..1000 {
+            sent += u64::from(socket.send_to(&[0; 18], "10.99.0.2:7").is_ok());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        sent
+    });
+    let sent = sent.join().unwrap();
+    flood.end();
+    let (code, left, errors) = guard.stop();
+    assert_eq!(code, 0, "{errors}");
+    let end = left.last().unwrap();
+    let received = number(end, "/throttle/received");
+    let dropped = received - number(end, "/throttle/passed");
+    assert!(received >= sent * 9 / 10, "{received} of {sent} arrived");
+    assert!(dropped * 200 < received, "{dropped} of {received} dropped");
+}
+
+/// A control group with a sixtieth of the weight of another one whose programs want all CPUs.
+#[test]
+fn the_controller_does_not_starve_with_its_users() {
+    let test = "the_controller_does_not_starve_with_its_users";
+    let Some(link) = Link::new(test) else { return };
+    let groups = Path::new("/sys/fs/cgroup/cpu");
+    let (low, high) = (groups.join("gabion-low"), groups.join("gabion-high"));
+    let made = [(&low, "17"), (&high, "1024")].iter().all(|(group, shares)| {
+        let _ = std::fs::create_dir(group);
+        std::fs::write(group.join("cpu.shares"), shares).is_ok()
+    });
+    if !made {
+        eprintln!("skipped: {test}: no control groups of version 1");
+        return;
+    }
+    let inside = |group: &Path, mut command: Command| {
+        let mut shell = Command::new("sh");
+        let join = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.display());
+        shell.args(["-c", &join, "sh"]).arg(command.get_program()).args(command.get_args());
+        command = shell;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let undo = link.undo().display().to_string();
+    let guard = Guard::start(inside(
+        &low,
+        link.gabion(&[
+            "guard",
+            "enforce",
+            "--interface",
+            "gv1",
+            "--json",
+            "--allow",
+            "tcp/22",
+            "--budget",
+            "30",
+            "--undo-dir",
+            &undo,
+        ]),
+    ));
+    guard.second();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut busy: Vec<Child> = (0..2 * cpus)
+        .map(|_| {
+            let mut spin = Command::new("sh");
+            spin.args(["-c", "while :; do :; done"]);
+            inside(&high, spin).spawn().unwrap()
+        })
+        .collect();
+    let mut flood = link.flood(random);
+    let began = Instant::now();
+    let mut last = Value::Null;
+    while began.elapsed() < Duration::from_secs(10) {
+        last = guard.second();
+    }
+    flood.end();
+    for child in &mut busy {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let (code, left, errors) = guard.stop();
+    let _ = (std::fs::remove_dir(&low), std::fs::remove_dir(&high));
+    assert_eq!(code, 0, "{errors}");
+    let end = left.last().unwrap();
+    let longest = number(end, "/throttle/longest_heartbeat_us");
+    println!("longest time between two heartbeats: {longest} us");
+    assert!(longest < 1_000_000, "{longest} us: {errors}");
+    for cpu in last["cpus"].as_array().unwrap() {
+        let share = cpu["packet_work"].as_f64().unwrap();
+        assert!(share <= 0.35, "{share}: {last}");
+    }
+}
