@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -43,11 +43,10 @@ impl Link {
             skip("needs root");
             return None;
         }
-        let checked = command(&["probe", "check"]).output().unwrap();
-        let text = String::from_utf8_lossy(&checked.stdout).into_owned();
-        let is_here = |name: &str| {
-            text.lines().any(|line| line.trim_start().starts_with(name) && !line.contains("absent"))
-        };
+        static CHECKED: OnceLock<String> = OnceLock::new();
+        let text = CHECKED.get_or_init(|| program::gabion(&["probe", "check"]).out);
+        let is_here =
+            |name: &str| text.lines().any(|line| line.starts_with(&format!("yes {name} ")));
         if !is_here("xdp") || !is_here("softirq") {
             skip("this kernel or build has no XDP or softirq programs");
             return None;
@@ -676,4 +675,39 @@ fn the_controller_does_not_starve_with_its_users() {
         let share = cpu["packet_work"].as_f64().unwrap();
         assert!(share <= 0.35, "{share}: {last}");
     }
+}
+
+/// The same lines are in `guard.json` and in the sealed log, and each is proved by its id.
+#[test]
+fn events_are_sealed_as_they_are_written() {
+    let test = "events_are_sealed_as_they_are_written";
+    let Some(link) = Link::new(test) else { return };
+    let at = |name: &str| link.folder.path().join(name).display().to_string();
+    assert_eq!(program::gabion(&["log", "keygen", "--out", &at("keys")]).code, 0);
+    let (log, out) = (at("log"), at("out"));
+    let init = ["log", "init", &log, "--origin", "h/l", "--recipient", &at("keys/recipient.pub")];
+    assert_eq!(program::gabion(&init).code, 0);
+    let more = ["--allow", "tcp/22", "--budget", "5", "--seal", &log, "-l", &out];
+    let guard = link.enforce(&more);
+    guard.second();
+    let mut flood = link.flood(random);
+    for _ in 0..3 {
+        guard.second();
+    }
+    flood.end();
+    let (code, _, errors) = guard.stop();
+    assert_eq!(code, 0, "{errors}");
+    let written = std::fs::read_to_string(Path::new(&out).join("guard.json")).unwrap();
+    assert!(written.lines().count() >= 2, "an incident begins, and ends or is cut off: {written}");
+    let key = at("keys/recipient.key");
+    let shown = program::gabion(&["log", "show", &log, "--key", &key, "--kind", "finding"]);
+    let data = |line: &str| serde_json::from_str::<Value>(line).unwrap()["data"].clone();
+    let sealed: Vec<Value> = shown.out.lines().map(data).collect();
+    let written: Vec<Value> =
+        written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(sealed, written, "{}", shown.err);
+    let id = written[0]["id"].as_str().unwrap();
+    let proof = at("proof");
+    let prove = ["log", "prove", &log, "--key", &key, "--finding", id, "-o", &proof];
+    assert_eq!(program::gabion(&prove).code, 0);
 }

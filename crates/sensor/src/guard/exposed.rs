@@ -1,8 +1,9 @@
 //! The guard's metrics for Prometheus, and the thread that serves them.
 
-use super::enforce::{Enforcement, ledger_of};
+use super::enforce::Enforcement;
 use super::measuring::Measuring;
 use super::second::GuardSecond;
+use super::verdicts::ledger_of;
 use crate::error::Error;
 use gabion_guard::{Sample, Setpoint, Table};
 use gabion_probe::throttle::Verdict;

@@ -19,14 +19,16 @@ mod report;
 mod second;
 mod status;
 mod undo_folder;
+mod verdicts;
 mod watch;
 
 pub use allow_list::{AllowError, GuardAllowed};
-pub use enforce::{GuardEnforce, GuardVerdicts};
+pub use enforce::GuardEnforce;
 pub use health::GuardHealth;
 pub use host_changes::GuardAlso;
 pub use report::{GuardReport, GuardReported};
 pub use second::{GuardCpuSecond, GuardSecond};
 pub use status::{GuardState, GuardStatus};
 pub use undo_folder::ChangeError;
+pub use verdicts::GuardVerdicts;
 pub use watch::{GuardNews, GuardWatch, GuardWatched};

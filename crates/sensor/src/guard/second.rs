@@ -1,7 +1,7 @@
 //! What a watch reports once a second: sums of the control periods, by CPU and for the host.
 
-use super::enforce::GuardVerdicts;
 use super::host_counters::HostCounters;
+use super::verdicts::GuardVerdicts;
 use gabion_guard::settings::PERIODS_A_SECOND;
 use gabion_guard::{CpuSample, Sample, Vector, quantile};
 use gabion_record::json::Json;

@@ -4,7 +4,7 @@
 //! A watch changes nothing on the host: no throttle is attached. What an instrument can't measure here is one line, and
 //! nothing is concluded from it.
 
-use super::enforce::{Enforcement, GuardEnforce, GuardVerdicts};
+use super::enforce::{Enforcement, GuardEnforce};
 use super::events::Events;
 use super::exposed::Exposed;
 use super::files::counters_of;
@@ -14,6 +14,7 @@ use super::measuring::Measuring;
 use super::probes::now_us;
 use super::recorder::Recorder;
 use super::second::{GuardSecond, SecondSums};
+use super::verdicts::GuardVerdicts;
 use crate::Sealer;
 use crate::error::Error;
 use gabion_guard::settings::PERIOD_US;
