@@ -43,7 +43,7 @@ impl Heads {
     /// What a sample says. `of_all` are heads of all packets of a short time, `of_flows` those of some flows with all
     /// their packets, both in the order of arrival.
     #[must_use]
-    pub fn of(of_all: &[PacketHead], of_flows: &[PacketHead]) -> Heads {
+    pub fn from_packets(of_all: &[PacketHead], of_flows: &[PacketHead]) -> Heads {
         let mut flows: HashMap<Flow, u64> = HashMap::new();
         of_all.iter().for_each(|head| *flows.entry(head.flow()).or_default() += 1);
         let (followed, new_flows) = new_flows(of_flows);
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_flood_of_new_flows_to_random_destinations_is_described() {
         let heads: Vec<PacketHead> = (0..10_000).map(|n| head(n, n as u32 / 10)).collect();
-        let found = Heads::of(&heads, &heads);
+        let found = Heads::from_packets(&heads, &heads);
         assert_eq!((found.packets, found.largest_flow), (10_000, 10));
         assert_eq!((found.followed, found.new_flows), (5000, 500));
         let wanted = ["to 5.0.0.0/8, random, 10 packets each", "from 10.0.0.1", "60 bytes UDP:9"];
@@ -193,7 +193,7 @@ mod tests {
     fn one_large_flow_is_found_and_old_flows_are_not_new() {
         let heads: Vec<PacketHead> =
             (0..1000).map(|n| head(n, if n % 4 == 0 { n as u32 % 20 } else { 7 })).collect();
-        let found = Heads::of(&heads, &heads);
+        let found = Heads::from_packets(&heads, &heads);
         assert!(found.largest_flow >= 750);
         assert_eq!((found.followed, found.new_flows), (500, 0));
         assert!(found.attributes[0].starts_with("to 5."), "{:?}", found.attributes);
@@ -208,10 +208,10 @@ mod tests {
             ..head(n, 0)
         };
         let heads: Vec<PacketHead> = (1..2000).map(of).collect();
-        let found = Heads::of(&heads, &[]);
+        let found = Heads::from_packets(&heads, &[]);
         assert_eq!(found.attributes[0], "to 2001:db8::1");
         assert_eq!(found.attributes[1], "sources random: new clients will fail");
-        assert_eq!(Heads::of(&[], &[]), Heads::default());
+        assert_eq!(Heads::from_packets(&[], &[]), Heads::default());
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         fn a_sample_is_never_more_than_its_packets(flows in prop::collection::vec((0u64..1000, 0u32..50), 0..300)) {
             let mut heads: Vec<PacketHead> = flows.iter().map(|(at, n)| head(*at, *n)).collect();
             heads.sort_by_key(|head| head.at_ns);
-            let found = Heads::of(&heads, &heads);
+            let found = Heads::from_packets(&heads, &heads);
             prop_assert!(found.new_flows <= found.followed && found.followed <= found.packets);
             prop_assert!(found.largest_flow <= found.packets);
         }

@@ -219,7 +219,8 @@ impl Incident {
     #[must_use]
     pub fn line(&self, moment: &str, interface: Option<&str>, budget_percent: u8) -> String {
         let busiest = self.totals.busiest();
-        let cpu = self.other.map(|(cpu, ..)| cpu).or(busiest.map(|(cpu, _)| cpu));
+        let other = self.other.filter(|_| self.verdict() == Verdict::NotPackets);
+        let cpu = other.map(|(cpu, ..)| cpu).or(busiest.map(|(cpu, _)| cpu));
         let mut line = interface.map_or(String::new(), |name| format!("{name} "));
         if let Some(cpu) = cpu {
             line.push_str(&format!("CPU{cpu} "));

@@ -94,10 +94,11 @@ pub(super) fn run(o: &EnforceOptions) -> Result<Exit, Fault> {
             let dropped: Vec<String> =
                 verdicts.dropped.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
             standard_output::line(format_args!(
-                "detached: {} packets, {} passed, dropped: {}; the device itself dropped {}",
+                "detached: {} packets, {} passed, dropped: {}\ndevice: {} packets received since, {} dropped by itself",
                 verdicts.received,
                 verdicts.passed,
                 dropped.join(", "),
+                verdicts.device_received,
                 verdicts.device_dropped
             ));
         }

@@ -36,7 +36,7 @@ impl HealthReport {
     pub fn read_folder(root: &Path, folder: Option<&Path>) -> Result<HealthReport, Error> {
         let state = MemoryState::read_below(root);
         let run = folder.map(Run::read_folder).transpose()?;
-        let guard = GuardHealth::read(root);
+        let guard = GuardHealth::look_below(root);
         let mut advice = advice(&state, run.as_ref());
         advice.extend(guard.advice().map(|(what, change)| Advice { what, change }));
         Ok(HealthReport { state, run, guard, advice })
@@ -459,7 +459,7 @@ mod tests {
     fn said(root: &Path, run: Option<Run>) -> (Vec<String>, String, String) {
         let state = MemoryState::read_below(root);
         let advice = advice(&state, run.as_ref());
-        let guard = GuardHealth::read(root);
+        let guard = GuardHealth::look_below(root);
         let report = HealthReport { state, run, guard, advice };
         let (text, json) = (report.text(Locked::Seed, None), report.json(Locked::Seed));
         (report.advice.into_iter().map(|a| a.what).collect(), text, json)

@@ -10,7 +10,7 @@ pub(super) struct DeviceCounters {
 
 impl DeviceCounters {
     /// Reads those of an interface of this thread's network namespace; zeros where there is none.
-    pub(super) fn read(interface: &str) -> DeviceCounters {
+    pub(super) fn of_interface(interface: &str) -> DeviceCounters {
         let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
         parse(&text, interface).unwrap_or_default()
     }
@@ -51,6 +51,6 @@ mod tests {
             DeviceCounters { received: 7, dropped: 1 },
         );
         assert_eq!(a.since(&b), DeviceCounters { received: 2, dropped: 2 });
-        assert_eq!(DeviceCounters::read("no such device"), DeviceCounters::default());
+        assert_eq!(DeviceCounters::of_interface("no such device"), DeviceCounters::default());
     }
 }

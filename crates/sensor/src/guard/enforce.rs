@@ -170,7 +170,7 @@ impl Enforcement {
         all.read_allow_list()?;
         let mode = if o.is_generic { XdpMode::Generic } else { XdpMode::Native };
         all.throttle.attach(interface, mode)?;
-        all.device = DeviceCounters::read(&o.interface);
+        all.device = DeviceCounters::of_interface(&o.interface);
         Ok(all)
     }
 
@@ -317,7 +317,7 @@ impl Enforcement {
         // A program that began before may still be running on another CPU: its counters are whole after a grace period.
         let _ = membarrier(MembarrierCommand::Global);
         let found = self.throttle.verdicts();
-        let device = DeviceCounters::read(&self.name).since(&self.device);
+        let device = DeviceCounters::of_interface(&self.name).since(&self.device);
         let lapsed = self.longest_us.saturating_mul(1000) > HEARTBEAT_NS;
         if lapsed {
             say(&format!(

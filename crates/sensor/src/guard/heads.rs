@@ -1,10 +1,10 @@
-//! Who floods: packet heads of an incident are sampled once, for a second and a half at the most.
+//! Who floods: packet heads of an incident are sampled once, for a bit more than a second.
 
 use gabion_guard::{Heads, PacketHead};
 use gabion_probe::heads::{self, Head};
 
-/// How long a sample lasts at the most, in microseconds.
-const SAMPLE_US: u64 = 1_500_000;
+/// How long a sample lasts at the most, in microseconds: it is over before the cause is named, 1.5 s after the begin.
+const SAMPLE_US: u64 = 1_200_000;
 
 /// What an incident says of its flows where no interface was named, or the kernel has no tcx links.
 const NO_INTERFACE: &str = "flows not sampled: no --interface";
@@ -60,7 +60,7 @@ impl HeadSampler {
     }
 
     /// Begins and ends samples. The sample that just ended, once in an incident.
-    pub(super) fn take(
+    pub(super) fn follow_incident(
         &mut self,
         is_incident: bool,
         now_us: u64,
@@ -83,7 +83,7 @@ impl HeadSampler {
             Next::End => {
                 let found = sampler.end();
                 let of = |heads: &[Head]| heads.iter().map(head).collect::<Vec<_>>();
-                Some(Heads::of(&of(&found.of_all), &of(&found.of_flows)))
+                Some(Heads::from_packets(&of(&found.of_all), &of(&found.of_flows)))
             }
             Next::Nothing => None,
         }

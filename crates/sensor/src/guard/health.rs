@@ -27,7 +27,7 @@ pub struct GuardHealth {
 impl GuardHealth {
     /// Looks below a root. Programs and interfaces are tried only where it is this machine's own.
     #[must_use]
-    pub fn read(root: &Path) -> GuardHealth {
+    pub fn look_below(root: &Path) -> GuardHealth {
         let mut found = GuardHealth { tables: tables(root), ..GuardHealth::default() };
         let state = guard_status_below(root).below_root();
         found.changes.extend(state.unreadable.map(|why| ("undo records".to_owned(), why, true)));
@@ -143,19 +143,19 @@ mod tests {
         put("proc/net/stat/arp_cache", "entries allocs\n00000010 00000000\n");
         put("proc/sys/net/ipv4/neigh/default/gc_thresh3", "1024\n");
         put("run/gabion-guard/1-0.undo", "this is no record\n");
-        let found = GuardHealth::read(root.path());
+        let found = GuardHealth::look_below(root.path());
         assert!(found.instruments.is_empty() && found.interfaces.is_empty());
         assert_eq!(found.tables[1], ("neighbours", 16, 1024, "net.ipv4.neigh.default.gc_thresh3"));
         let advice: Vec<(String, String)> = found.advice().collect();
         assert_eq!(advice.len(), 1, "a torn record means that nothing was changed: {advice:?}");
         assert!(advice[0].0.contains("950 of 1000") && advice[0].1.contains("nf_conntrack_max"));
         put("run/gabion-guard/1-0.undo", "what\nend\n");
-        assert_eq!(GuardHealth::read(root.path()).advice().count(), 2);
+        assert_eq!(GuardHealth::look_below(root.path()).advice().count(), 2);
     }
 
     #[test]
     fn this_machine_is_looked_at_without_any_change() {
-        let found = GuardHealth::read(Path::new("/"));
+        let found = GuardHealth::look_below(Path::new("/"));
         assert!(found.instruments.iter().any(|(name, ..)| name == "softirq"));
         assert!(
             found

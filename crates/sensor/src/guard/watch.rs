@@ -152,7 +152,7 @@ impl GuardWatch {
         let (seconds, ns) = (started.0 / 1_000_000_000, started.0 % 1_000_000_000);
         let (started, budget) = (format!("{seconds}.{ns:09}"), self.budget_percent.to_string());
         // Other programs of the host can put their measurements on this clock.
-        let monotonic = (measuring.first_epoch * BUCKET_US).to_string();
+        let monotonic = (measuring.monotonic_ns(0) / 1000).to_string();
         let mut head = vec![
             ("started", started.as_str()),
             ("monotonic_us", monotonic.as_str()),
@@ -294,9 +294,10 @@ impl<'a> Live<'a> {
         take: &mut dyn FnMut(GuardNews<'_>),
     ) -> Result<(), Error> {
         let mut row = self.throttle.as_mut().map(|throttle| throttle.measure(&mut sample));
-        sample.heads = self.heads.take(self.state.incident().is_some(), now_us(), &mut |line| {
-            take(GuardNews::Incident(line));
-        });
+        sample.heads =
+            self.heads.follow_incident(self.state.incident().is_some(), now_us(), &mut |line| {
+                take(GuardNews::Incident(line));
+            });
         let (setpoint, actions, reason) = step(&sample, &mut self.state);
         if let (Some(throttle), Some(row)) = (&mut self.throttle, &mut row) {
             let began = self.state.incident().map(|i| self.measuring.monotonic_ns(i.began_ms));
