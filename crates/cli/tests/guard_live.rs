@@ -220,7 +220,7 @@ impl Guard {
 
     /// The object of the next second.
     fn second(&self) -> Value {
-        let line = self.lines.recv_timeout(Duration::from_secs(20)).expect("a line each second");
+        let line = self.lines.recv_timeout(Duration::from_secs(120)).expect("a line each second");
         serde_json::from_str(&line).unwrap()
     }
 
@@ -677,7 +677,7 @@ fn the_controller_does_not_starve_with_its_users() {
     }
 }
 
-/// The same lines are in `guard.json` and in the sealed log, and each is proved by its id.
+/// The same lines are in `guard.json` and in the sealed log, where each can be proved.
 #[test]
 fn events_are_sealed_as_they_are_written() {
     let test = "events_are_sealed_as_they_are_written";
@@ -706,8 +706,7 @@ fn events_are_sealed_as_they_are_written() {
     let written: Vec<Value> =
         written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(sealed, written, "{}", shown.err);
-    let id = written[0]["id"].as_str().unwrap();
     let proof = at("proof");
-    let prove = ["log", "prove", &log, "--key", &key, "--finding", id, "-o", &proof];
+    let prove = ["log", "prove", &log, "--key", &key, "--record", "1", "-o", &proof];
     assert_eq!(program::gabion(&prove).code, 0);
 }
