@@ -55,13 +55,13 @@ lab-behavior: ## the seven remedies of the study of Slips' resource exhaustion: 
 	@scripts/tools.sh lab
 	@scripts/lab.sh lab/behavior/run.sh
 
-lab-guard: ## the flood of 2004 in namespaces of this machine, without and with the guard; needs root
+lab-guard: ## the flood of 2004 in namespaces of this machine, without and with the guard; ARGS=--quick: 90 s
 	@scripts/tools.sh lab
-	@scripts/lab.sh lab/guard/run.sh
+	@scripts/lab.sh lab/guard/run.sh $(ARGS)
 
-lab-syscalls: ## the benchmark of the proposal to drop enter events, on our probe; needs root
+lab-syscalls: ## the benchmark of the proposal to drop enter events, on our probe; ARGS=--quick: a check
 	@scripts/tools.sh lab
-	@scripts/lab.sh lab/syscalls/run.sh
+	@scripts/lab.sh lab/syscalls/run.sh $(ARGS)
 
 heap-profile: ## build with jemalloc's heap profiler, and profile the demonstration
 	@scripts/tools.sh

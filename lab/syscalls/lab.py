@@ -208,7 +208,7 @@ def costs(o, work, chance):
     result = {}
     for name, loop, calls, count in COSTS:
         count = count // 20 if o.quick else count
-        times = {"empty": [], "empty again": [], "ours": []}
+        times, shed = {"empty": [], "empty again": [], "ours": []}, 0
         for _ in range(3 if o.quick else 11):
             order = list(times)
             chance.shuffle(order)
@@ -225,13 +225,13 @@ def costs(o, work, chance):
                     for fd in held or ():
                         os.close(fd)
                     if recorder:
-                        recorder.end()
+                        shed += recorder.end()["shed"]
         least = {kind: min(values) for kind, values in times.items()}
         middle = {kind: statistics.median(values) for kind, values in times.items()}
         result[name] = {"ns": middle["ours"] - middle["empty"], "least": least["ours"] - least["empty"], "noise": abs(middle["empty again"] - middle["empty"]),
-                        "empty": middle["empty"]}
+                        "empty": middle["empty"], "shed": shed}
         r = result[name]
-        print(f"  {name:36} {r['ns']:7.1f} ns above empty (least against least {r['least']:.1f}), noise {r['noise']:.1f}, empty {r['empty']:.1f}", flush=True)
+        print(f"  {name:36} {r['ns']:7.1f} ns above empty (least against least {r['least']:.1f}), noise {r['noise']:.1f}, empty {r['empty']:.1f}, {shed} shed", flush=True)
     return result
 
 
