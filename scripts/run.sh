@@ -15,8 +15,12 @@ echo
 echo "\$ gabion guard report demo/guard/flood.csv.zst -l out/guard"
 "$target/release/gabion" guard report demo/guard/flood.csv.zst -l out/guard 2>/dev/null
 echo
+echo "\$ gabion read demo/demo.scap --rules demo/syscalls.yaml -l out/syscalls --report out/syscalls/page.html"
+mkdir out/syscalls
+"$target/release/gabion" read demo/demo.scap --rules demo/syscalls.yaml -l out/syscalls --report out/syscalls/page.html
+echo
 echo "outputs are in out/:"
-for file in out/* out/guard/*; do
+for file in out/* out/guard/* out/syscalls/*; do
   [ ! -f "$file" ] || printf '  %-16s %8d lines %8d bytes\n' "${file#out/}" "$(wc -l <"$file")" "$(wc -c <"$file")"
 done
 echo "next: docs/quickstart.md, or: $target/release/gabion read YOUR.pcap --rules YOUR.rules -l out"

@@ -196,9 +196,15 @@ pub(crate) struct ListOptions {
 pub(crate) struct WhyOptions {
     #[command(flatten)]
     pub(crate) rules: RuleOptions,
-    /// Signature id, or GID:SID
-    #[arg(value_name = "SID", value_parser = values::rule_id)]
-    pub(crate) sid: (u32, u32),
+    /// Signature id, or GID:SID; the name of a rule of Falco
+    #[arg(value_name = "RULE", value_parser = values::text())]
+    pub(crate) rule: String,
+    /// A capture of system calls (scap), for a rule of Falco
+    #[arg(value_name = "CAPTURE", requires = "event")]
+    pub(crate) capture: Option<PathBuf>,
+    /// The number of the event in it (evt.num) for which the rule is explained
+    #[arg(long, value_name = "NUMBER", requires = "capture", value_parser = values::rows)]
+    pub(crate) event: Option<usize>,
     /// Rule files, plain or .zst
     #[arg(short = 'S', long = "rules", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,

@@ -2,10 +2,10 @@
 //! unless the command line asks for it.
 
 use crate::command_line::ReadOptions;
-use crate::exit::Fault;
+use crate::exit::{Exit, Fault};
 use gabion_outputs::{kinds, profile_store};
 use gabion_reports::RUN_FILE;
-use gabion_runtime::output::{self, Existing, clear, refuse_link};
+use gabion_runtime::output::{self, Existing, clear, refuse_link, write_whole};
 use gabion_sensor::flows::Resumed;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,13 @@ pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Faul
 pub(crate) fn check_report(path: &Path) -> Result<(), Fault> {
     output::check(path)
         .map_err(|e| Fault::environment(format!("{}: {e}: choose another place", path.display())))
+}
+
+/// Writes a file about the run, and prints the error when that fails.
+pub(crate) fn leave(path: &Path, text: &str) -> Exit {
+    let Err(e) = write_whole(path, text.as_bytes()) else { return Exit::Done };
+    eprintln!("{}", Fault::environment(format!("{}: {e}: choose another place", path.display())));
+    Exit::Environment
 }
 
 /// Whether a run continues where an earlier one in this folder stopped, so that its outputs are added to

@@ -83,11 +83,175 @@ fn options_that_do_nothing_for_system_calls_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let old = written(folder.path(), "old.scap", &old_capture());
     let rules = program::repository("demo/gabion.rules").display().to_string();
-    let out = folder.path().join("out").display().to_string();
-    gabion(&["read", &old, "--rules", &rules]).refuses(2, &["--rules", "gabion falco"]);
-    gabion(&["read", &old, "-l", &out]).refuses(2, &["--log-dir", "gabion falco"]);
-    gabion(&["read", &old, "--seal", &out]).refuses(2, &["--seal", "leave it out"]);
-    assert!(!folder.path().join("out").exists());
+    let falco = written(folder.path(), "falco.yaml", RULES.as_bytes());
+    gabion(&["read", &old, "--rules", &rules]).refuses(2, &["--rules", "for packets", ".yaml"]);
+    gabion(&["read", &old, "--rules", &rules, "--rules", &falco]).refuses(2, &["apart"]);
+    gabion(&["read", &old, "--filter", "tcp"]).refuses(2, &["--filter", "leave it out"]);
+    let pcap = program::demo();
+    gabion(&["read", &pcap, "--rules", &falco]).refuses(3, &["demo.pcap", "falco.yaml"]);
+    let wrong = written(folder.path(), "wrong.yaml", b"- rule: x\n");
+    gabion(&["read", &old, "--rules", &wrong]).refuses(3, &["wrong.yaml", "gabion rules check"]);
+}
+
+/// Rules for [`old_capture`].
+const RULES: &str = "- rule: Read of shadow\n  desc: d\n  condition: evt.type=open and fd.name=/etc/shadow\n  output: \
+                     opened %fd.name by %proc.name (%proc.pname)\n  priority: WARNING\n  tags: [T1003]\n";
+
+/// All files of a run with rules.
+fn read_with_rules(folder: &Path, input: &[&str], more: &[&str]) -> (program::Ran, String) {
+    let rules = written(folder, "falco.yaml", RULES.as_bytes());
+    let out = folder.join("out").display().to_string();
+    let mut args = vec!["read"];
+    args.extend(input);
+    args.extend(["--rules", &rules, "-l", &out]);
+    args.extend(more);
+    (gabion(&args), out)
+}
+
+#[test]
+fn rules_of_falco_leave_alerts_summary_and_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = written(folder.path(), "old.scap", &old_capture());
+    let page = folder.path().join("page.html").display().to_string();
+    let (ran, out) = read_with_rules(folder.path(), &[&old], &["--report", &page]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("1 alerts of 1 rules") && ran.out.contains("Read of shadow"));
+    let file = |name: &str| std::fs::read_to_string(Path::new(&out).join(name)).unwrap();
+    let alert: serde_json::Value = serde_json::from_str(file("falco.json").trim_end()).unwrap();
+    assert_eq!(alert["rule"], "Read of shadow");
+    assert_eq!(alert["output_fields"]["fd.name"], "/etc/shadow");
+    // The host is that of the capture, and the process is the one of its list.
+    assert_eq!((&alert["hostname"], &alert["event"]), (&"example".into(), &3.into()));
+    assert_eq!(alert["processes"][0]["pid"], 7);
+    let log = file("falco.log");
+    assert!(
+        log.starts_with("2023-11-14T22:13:20.000000003+0000: Warning opened /etc/shadow by cat"),
+        "{log}"
+    );
+    let run: serde_json::Value = serde_json::from_str(&file("run.json")).unwrap();
+    assert_eq!((&run["alerts"], &run["findings"][0]["count"]), (&1.into(), &1.into()));
+    let stages: Vec<&str> =
+        run["ledger"].as_array().unwrap().iter().filter_map(|s| s["stage"].as_str()).collect();
+    assert_eq!(stages, ["lists", "events", "events>merger"]);
+    let html = std::fs::read_to_string(&page).unwrap();
+    for part in
+        ["Read of shadow", ">Warning<", "opened /etc/shadow by cat", "class=\"tree\"", "T1003"]
+    {
+        assert!(html.contains(part), "{part}");
+    }
+    let doctor = gabion(&["doctor", &out]);
+    assert!(doctor.out.contains("no_exit"), "{}", doctor.out);
+    // What is there is not replaced unless it is asked for.
+    let (again, _) = read_with_rules(folder.path(), &[&old], &[]);
+    again.refuses(2, &["falco.json", "--overwrite"]);
+    let (found, _) = read_with_rules(folder.path(), &[&old], &["--overwrite", "--fail-on", "2"]);
+    assert_eq!(found.code, 1, "{}", found.err);
+}
+
+#[test]
+fn costs_and_explanations_take_rules_of_falco() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = written(folder.path(), "old.scap", &old_capture());
+    let rules = written(folder.path(), "falco.yaml", RULES.as_bytes());
+    let ran = gabion(&["rules", "cost", &old, "-S", &rules, "--json"]);
+    let costs: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let cost = &costs["costs"]["rules"][0];
+    assert_eq!((&cost["checks"], &cost["matches"]), (&1.into(), &1.into()), "{costs}");
+    assert_eq!(costs["events"], 2);
+    let ran = gabion(&["rules", "cost", &old, "-S", &rules]);
+    assert!(ran.code == 0 && ran.out.contains("Read of shadow"), "{}", ran.err);
+    let why = |rule, number| gabion(&["rules", "why", rule, &old, "--event", number, "-S", &rules]);
+    let ran = why("Read of shadow", "3");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("fd.name = /etc/shadow    [/etc/shadow]"), "{}", ran.out);
+    let falco = gabion(&["falco", "why", "Read of shadow", "3", &old, "-r", &rules]);
+    assert_eq!(ran.out, falco.out);
+    assert_eq!(why("No such rule", "3").code, 1);
+    why("Read of shadow", "99").refuses(3, &["no event has the number 99"]);
+    gabion(&["rules", "why", "Read of shadow", "-S", &rules]).refuses(2, &["--event"]);
+}
+
+#[test]
+fn a_full_disk_leaves_no_empty_capture() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = written(folder.path(), "old.scap", &old_capture());
+    let to = folder.path().join("new.scap");
+    // A file that may have no byte is a full disk.
+    let script = format!(
+        "ulimit -f 0; exec {} convert {old} {}",
+        env!("CARGO_BIN_EXE_gabion"),
+        to.display()
+    );
+    let ran =
+        program::ran(std::process::Command::new("sh").args(["-c", &script]).output().unwrap());
+    assert_eq!(ran.code, 4, "{}", ran.err);
+    assert!(!to.exists());
+}
+
+#[test]
+fn the_demonstration_has_its_alerts() {
+    let capture = program::repository("demo/demo.scap").display().to_string();
+    let rules = program::repository("demo/syscalls.yaml").display().to_string();
+    let ran = gabion(&["read", &capture, "--rules", &rules, "--json"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let found = report["findings"].as_array().unwrap().iter();
+    let mut found: Vec<(&str, u64)> =
+        found.map(|f| (f["rule"].as_str().unwrap(), f["count"].as_u64().unwrap())).collect();
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            ("Password file read", 2),
+            ("Program started from a folder that everybody may write", 3),
+            ("Setuid bit set", 1),
+            ("Shell connects to a network", 1),
+            ("Shell started by a web server", 1),
+        ],
+        "{}",
+        ran.err
+    );
+    assert!(std::fs::metadata(&capture).unwrap().len() <= 100 << 10);
+}
+
+#[test]
+fn rules_of_falco_read_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = written(folder.path(), "old.scap", &old_capture());
+    let rules = written(folder.path(), "falco.yaml", RULES.as_bytes());
+    let mut command = program::command(&["read", "-", "--rules", &rules, "--json"]);
+    command.stdin(std::fs::File::open(&old).unwrap());
+    let ran = program::ran(command.output().unwrap());
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(ran.code == 0 && report["alerts"] == 1, "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn an_alert_is_sealed_and_proved_by_its_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let old = written(folder.path(), "old.scap", &old_capture());
+    let done = |args: &[&str]| {
+        let ran = gabion(args);
+        assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
+        ran.out
+    };
+    done(&["log", "keygen", "--out", &at("reader")]);
+    let (key, public) = (at("reader/recipient.key"), at("reader/recipient.pub"));
+    let origin = "host.example/log";
+    done(&["log", "init", &at("log"), "--origin", origin, "--recipient", &public]);
+    let (ran, _) = read_with_rules(folder.path(), &[&old], &["--seal", &at("log"), "-q"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let list = done(&["log", "show", &at("log"), "--key", &key, "--kind", "finding"]);
+    assert!(list.contains("syscall") && list.contains("Read of shadow"), "{list}");
+    let record: serde_json::Value = serde_json::from_str(list.lines().next().unwrap()).unwrap();
+    let id = record["id"].as_str().unwrap_or_default();
+    let proof = at("proof");
+    done(&["log", "prove", &at("log"), "--key", &key, "--finding", id, "-o", &proof]);
+    let stat: serde_json::Value =
+        serde_json::from_str(&done(&["log", "stat", &at("log"), "--json"])).unwrap();
+    let vkey = stat["vkey"].as_str().unwrap();
+    done(&["log", "check-proof", &proof, "--vkey", vkey]);
 }
 
 #[test]

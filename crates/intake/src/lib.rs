@@ -77,7 +77,7 @@ pub use follow_journal::{FollowError, Followed, JournalProgram};
 pub use live_counts::{LiveCounts, LiveCountsError};
 pub use notice::{Notice, Report};
 pub use push::{
-    CarryFault, LOOK_EVERY, PushError, PushSettings, Pusher, Pushing, Url, UrlError, trust,
+    CarryFault, HttpClient, LOOK_EVERY, PushError, PushSettings, Pusher, Pushing, Url, UrlError,
 };
 pub use seal_input::{InputForm, SealInputError, SealedInput, seal_input};
 pub use sealed_log::SealedLog;

@@ -117,13 +117,13 @@ impl ClientTls {
     }
 }
 
-fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
+pub(crate) fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX)
         .map_err(|e| Error::file(path, e, PEM_WANTED))?;
     PrivateKeyDer::from_pem_slice(&pem).map_err(|e| Error::file(path, e, PEM_WANTED))
 }
 
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let wrong = |e: &dyn std::fmt::Display| Error::file(path, e, CERTIFICATES_WANTED);
     let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| wrong(&e))?;
     let certificates: std::result::Result<Vec<_>, _> =

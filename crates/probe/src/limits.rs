@@ -21,6 +21,9 @@ pub const BATCH_BYTES: usize = 1 << 20;
 /// counts what no longer fits. Usually they wait for milliseconds.
 pub const HELD_BYTES_PER_RING: usize = 4 * BATCH_BYTES;
 
+/// Bytes of records of one ring that wait while what existed before the first event is read: some seconds of a busy host.
+pub const HELD_AT_START_BYTES_PER_RING: usize = 64 << 20;
+
 /// Nanoseconds before the moment of reading from which rings may still have records: a program in the kernel that the
 /// scheduler interrupted between taking the time and writing its record is rarely away for longer. Later records are
 /// passed on out of order and counted.

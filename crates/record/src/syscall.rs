@@ -26,8 +26,19 @@ pub struct AlertField {
     pub value: AlertValue,
 }
 
+/// A process in the line of ancestors of an alert's process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessLine {
+    /// Its number.
+    pub pid: i64,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Its command line.
+    pub command: Vec<u8>,
+}
+
 /// An alert of a rule about a system call, or of the sensor about itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SyscallAlert<'a> {
     /// When, in nanoseconds since 1970.
     pub time_ns: u64,
@@ -43,4 +54,12 @@ pub struct SyscallAlert<'a> {
     pub message: &'a [u8],
     /// The fields of the message.
     pub fields: &'a [AlertField],
+    /// The number of the event (`evt.num`); 0 if there is none.
+    pub number: u64,
+    /// The host of the event; empty if it is the one that the sensor runs on.
+    pub host: &'a [u8],
+    /// The event's process and its ancestors, as far as they are known and asked for.
+    pub processes: &'a [ProcessLine],
+    /// Something that the rule asks for is not known, for another reason than that the event can't have it.
+    pub is_partial: bool,
 }

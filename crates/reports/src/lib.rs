@@ -24,7 +24,7 @@
 //!   page about a run.
 //! * Findings that a run left in its folder: [`FindingList`], [`HostReport`], [`MutePreview`].
 //! * Rules: [`RuleCheck`], [`RuleList`], [`rule_load_lines`], [`rule_cost_table`].
-//! * Captures of system calls: [`ScapReport`].
+//! * Captures of system calls: [`ScapReport`]; rules over them: [`SyscallReport`].
 //! * Memory and losses of a sensor: [`HealthReport`].
 #![forbid(unsafe_code)]
 
@@ -47,6 +47,7 @@ mod rule_list;
 mod rule_load;
 mod run_tables;
 mod scap_files;
+mod syscall_run;
 
 pub use doctor::HealthReport;
 pub use error::Error;
@@ -65,3 +66,4 @@ pub use rule_list::RuleList;
 pub use rule_load::{LoadDetail, rule_load_lines};
 pub use run_tables::RUN_FILE;
 pub use scap_files::ScapReport;
+pub use syscall_run::{SyscallReport, syscall_cost_json, syscall_cost_table, syscall_severity};

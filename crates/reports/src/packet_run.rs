@@ -1,6 +1,6 @@
 //! The report at the end of a run: tables for people, or one JSON object for machines.
 
-use crate::members::{json_limits, json_memory, resident_peak};
+use crate::members::{json_budgets, json_limits, json_memory, resident_peak};
 use crate::rule_costs::{COSTLY_RULES_SHOWN, rule_cost_table, write_rule_costs_json};
 use gabion_net::Engine;
 use gabion_outputs::table::{Align, Table, thousands};
@@ -427,9 +427,7 @@ fn json(r: &PacketReport<'_>) -> String {
         write_rule_costs_json(&r.done.costs, r.engine, rows, &mut j);
     }
     if r.memory {
-        j.open_array_key("budgets");
-        r.done.memory.iter().for_each(|b| json_budget(b, "", &mut j));
-        j.close_array();
+        json_budgets(r.done.memory.iter(), &mut j);
         json_memory(&mut j);
     }
     j.open_array_key("ledger");
@@ -464,16 +462,4 @@ fn json_findings(r: &PacketReport<'_>, j: &mut Json) {
         j.close();
     }
     j.close_array();
-}
-
-fn json_budget(b: &BudgetReport, above: &str, j: &mut Json) {
-    let path = if above.is_empty() { b.name.clone() } else { format!("{above}/{}", b.name) };
-    j.open();
-    j.field("budget", &path);
-    j.number("limit", b.limit);
-    j.number("used", b.used);
-    j.number("peak", b.peak);
-    j.number("refused", b.refused);
-    j.close();
-    b.children.iter().for_each(|c| json_budget(c, &path, j));
 }

@@ -51,9 +51,15 @@ impl<'r> ScapReport<'r> {
     /// One JSON object, with its line end.
     pub fn json(&self) -> String {
         let mut json = Json::new();
+        self.write_json(&mut json);
+        json.into_line()
+    }
+
+    /// The same as an object in another one's array.
+    pub(crate) fn write_json(&self, json: &mut Json) {
         json.open();
         if let Some(summary) = self.summary {
-            summary_members(&mut json, summary);
+            summary_members(json, summary);
         }
         if let Some(Rewritten { written, bytes, .. }) = self.rewritten {
             json.number("written", written.events);
@@ -61,9 +67,8 @@ impl<'r> ScapReport<'r> {
             json.number("differing", written.differing);
             json.number("completed", written.completed);
         }
-        account_members(&mut json, self.account);
+        account_members(json, self.account);
         json.close();
-        json.into_line()
     }
 }
 

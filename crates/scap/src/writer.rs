@@ -51,6 +51,11 @@ impl<W: Write> Writer<W> {
         self.blocks
     }
 
+    /// The destination. It has whole blocks only, and not yet the list at hand.
+    pub const fn get_mut(&mut self) -> &mut W {
+        &mut self.to
+    }
+
     /// Writes an item. The first one is a section.
     ///
     /// # Errors

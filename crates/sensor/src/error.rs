@@ -358,18 +358,6 @@ pub enum LostTrack {
         /// What was received.
         received: Tally,
     },
-    /// The kernel's counts of system calls do not fit the events that were read.
-    #[error("{received} received, {passed} passed, {shed} shed, {read} read")]
-    Calls {
-        /// Calls that the probe received.
-        received: u64,
-        /// Those that it passed on.
-        passed: u64,
-        /// Those that it shed.
-        shed: u64,
-        /// Records that were read.
-        read: u64,
-    },
 }
 
 /// What is wrong with a packed list.

@@ -2,6 +2,7 @@
 //! each with its reason.
 
 use gabion_record::limits;
+use std::time::Duration;
 
 limits! { "sensor";
     /// Frames under way to one worker that a configuration may ask for: Suricata's bound.
@@ -98,6 +99,30 @@ limits! { "sensor";
     pub const SYSCALL_STATE_BYTES: u64 = 512 << 20,
         Counts("the threads, as `evicted` by the table of threads");
 
+    /// Ancestors of a process that an alert names: deeper trees are made by programs that start each other.
+    pub const ANCESTORS_MAX: u32 = 16,
+        Spares("the farthest ancestors are not listed with the alert: the fields of rules know them");
+
+    /// Alerts of one rule that summary and page show in full.
+    pub const ALERTS_OF_RULE_KEPT: usize = 20,
+        Counts("further alerts, in the number of the rule's alerts: all are in the files");
+
+    /// Bytes of a text of such an alert.
+    pub const FINDING_TEXT_MAX: usize = 2 << 10,
+        Spares("the text is cut there: it is whole in the files");
+
+    /// Alerts that wait for a receiver by HTTP: an hour of a busy host.
+    pub const HTTP_QUEUE_ALERTS: usize = 1_024,
+        Counts("alerts, as falco.outputs_queue_num_drops and at the end of the run");
+
+    /// Bytes of the last events that are kept for captures which alerts start: some seconds of a busy host.
+    pub const CAPTURE_RING_BYTES: usize = 16 << 20,
+        Counts("the oldest events, at the end of the run: a capture begins later");
+
+    /// Bytes of the file of a capture that an alert starts.
+    pub const CAPTURE_FILE_BYTES_MAX: u64 = 1 << 30,
+        Counts("further events of the capture, at the end of the run");
+
     /// Causes for which alerts could not be written that are reported at the end of a run.
     pub const OUTPUT_FAULTS_KEPT: usize = 16,
         Spares("further causes are not listed");
@@ -122,3 +147,6 @@ limits! { "sensor";
     pub const HISTORY_BYTES_MAX: usize = 32 << 20,
         Loses("the oldest rows before an incident, which its recording does not have");
 }
+
+/// How long the end of a run waits for a receiver by HTTP to take what is in its queue (Falco's `output_timeout`).
+pub const HTTP_WAIT_AT_END: Duration = Duration::from_secs(2);

@@ -37,6 +37,21 @@ impl Accounts {
         }
     }
 
+    /// Hands all users and groups to `sink`, in the order of their numbers. The main group of a user is not known.
+    pub(crate) fn list(&self, sink: &mut dyn FnMut(UserEntry)) {
+        let mut users: Vec<_> = self.users.iter().collect();
+        users.sort_by_key(|(uid, _)| **uid);
+        for (uid, User { name, home, shell }) in users {
+            let [name, home, shell] = [name, home, shell].map(Clone::clone);
+            sink(UserEntry::User { uid: *uid, gid: u32::MAX, name, home, shell });
+        }
+        let mut groups: Vec<_> = self.groups.iter().collect();
+        groups.sort_by_key(|(gid, _)| **gid);
+        for (gid, name) in groups {
+            sink(UserEntry::Group { gid: *gid, name: name.clone() });
+        }
+    }
+
     /// Adds a user, or replaces the one of this number.
     pub fn add_user(&mut self, uid: u32, user: User) {
         if self.users.contains_key(&uid) || reached::ACCOUNTS_MAX.has_room(self.users.len()) {

@@ -43,6 +43,7 @@ pub mod fd;
 mod fields;
 mod json;
 pub mod limits;
+mod listing;
 mod loss;
 mod names;
 pub mod path;

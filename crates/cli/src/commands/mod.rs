@@ -3,10 +3,12 @@
 pub(crate) mod doctor;
 pub(crate) mod probe;
 pub(crate) mod read;
+mod read_scap;
 mod rules;
 mod rules_cost;
 mod rules_test;
 pub(crate) mod scap;
+mod with_falco_rules;
 mod with_rules;
 
 use crate::arguments;

@@ -18,7 +18,7 @@ use gabion_outputs::{EventCounts, OutputError, Outputs};
 use gabion_record::Tree;
 use gabion_reports::{LoadDetail, PacketReport, RUN_FILE, packet_page, write_rule_costs};
 use gabion_runtime::clock;
-use gabion_runtime::output::{Existing, write_whole};
+use gabion_runtime::output::Existing;
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::flows::AddressBook;
 use gabion_sensor::packets::{
@@ -75,8 +75,8 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         let said = "nothing can alert without rules: add --rules FILE, or --behavior to find what hosts do";
         return Err(Fault::usage(format!("--fail-on: {said}")));
     }
-    if super::scap::are_inputs(&o.inputs)? {
-        return super::scap::read(o);
+    if super::read_scap::are_inputs(o)? {
+        return super::read_scap::read(o);
     }
     if o.behavior {
         return match behavior::run(o)? {
@@ -194,7 +194,7 @@ fn run_captures(
     // What doctor looks at: budgets too, whether asked for or not.
     let run_json = PacketReport { memory: true, ..report }.json();
     if let (Some(folder), None) = (&o.log_dir, &tap) {
-        exit = exit.max(leave(&folder.join(RUN_FILE), &run_json));
+        exit = exit.max(existing::leave(&folder.join(RUN_FILE), &run_json));
     }
     let mut page = packet_page(&done, &outputs, &o.inputs);
     let is_one_object = o.json && tap.is_some();
@@ -206,7 +206,7 @@ fn run_captures(
         exit = exit.max(behavior::finish(tap, o, done.is_stopped, network));
     } else if let Some(path) = &o.report {
         known.name(&mut page);
-        exit = exit.max(leave(path, &page.html()));
+        exit = exit.max(existing::leave(path, &page.html()));
     }
     // Only now: evidence about hosts is sealed at the very end.
     if let Some(Err(e)) = sealed.map(|s| s.finish(o.quiet)) {
@@ -214,13 +214,6 @@ fn run_captures(
         exit = exit.max(e.exit);
     }
     Ok(exit)
-}
-
-/// Writes a file about the run, and prints the error when that fails.
-fn leave(path: &Path, text: &str) -> Exit {
-    let Err(e) = write_whole(path, text.as_bytes()) else { return Exit::Done };
-    eprintln!("{}", Fault::environment(format!("{}: {e}: choose another place", path.display())));
-    Exit::Environment
 }
 
 /// What is done with what an earlier run left in the folder.

@@ -1,22 +1,20 @@
 //! `gabion rules check`, `list` and `why`: what is wrong with rules, what was made of each, and how one is inspected.
 
+use super::with_falco_rules::{self, is_falco_rules};
 use super::with_rules;
 use crate::command_line::{CheckOptions, ListOptions, WhyOptions};
 use crate::exit::{Exit, Fault};
-use crate::{standard_output, terminal};
+use crate::{standard_output, terminal, values};
 use gabion_reports::{CheckStyle, LoadDetail, RuleCheck, RuleList};
 use gabion_rules::analysis::{Flowbits, Report};
 use gabion_rules::{Signature, analysis, format_rule_id};
+use gabion_sensor::falco::{WhyFault, explain_event};
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 
 /// Runs `rules check`.
 pub(crate) fn check(o: &CheckOptions) -> Result<Exit, Fault> {
-    // Falco's files are YAML, Suricata's are not.
-    let is_yaml = |path: &std::path::PathBuf| {
-        path.extension().is_some_and(|end| end == "yaml" || end == "yml")
-    };
-    if o.files.iter().all(is_yaml) {
+    if o.files.iter().all(|path| is_falco_rules(path)) {
         let loaded = gabion_sensor::falco::validate_rule_files(&o.files)
             .map_err(|(path, error)| Fault::input(format!("{}: {error}", path.display())))?;
         standard_output::text(loaded.report(o.json, !o.quiet));
@@ -45,7 +43,15 @@ pub(crate) fn list(o: &ListOptions) -> Result<Exit, Fault> {
 
 /// Runs `rules why`.
 pub(crate) fn why(o: &WhyOptions) -> Result<Exit, Fault> {
-    let wanted = o.sid;
+    if o.files.iter().all(|path| is_falco_rules(path)) {
+        return why_of_event(o);
+    }
+    if o.capture.is_some() {
+        return Err(Fault::usage(
+            "rules why: --event is for rules of Falco: name a rule file in YAML, or leave it out",
+        ));
+    }
+    let wanted = values::rule_id(&o.rule).map_err(|e| Fault::usage(format!("rules why: {e}")))?;
     let (compiled, catalog) = with_rules::load(&o.rules, &o.files)?;
     let set = &compiled.set;
     let rules: Vec<&Signature> =
@@ -77,4 +83,29 @@ pub(crate) fn why(o: &WhyOptions) -> Result<Exit, Fault> {
     }
     standard_output::text(&text);
     Ok(Exit::Done)
+}
+
+/// Explains a rule of Falco for an event of a capture.
+fn why_of_event(o: &WhyOptions) -> Result<Exit, Fault> {
+    let (Some(capture), Some(number)) = (&o.capture, o.event) else {
+        return Err(Fault::usage(
+            "rules why: a rule of Falco is explained for an event: name a capture and the event with --event NUMBER",
+        ));
+    };
+    if o.json {
+        return Err(Fault::usage("--json: has no effect on rules of Falco: leave it out"));
+    }
+    let loaded = with_falco_rules::load(&o.files, false)?;
+    match explain_event(&loaded.rules, &o.rule, capture, number as u64) {
+        Ok(text) => {
+            standard_output::text(text);
+            Ok(Exit::Done)
+        }
+        Err(fault @ WhyFault::NoRule(_)) => {
+            standard_output::line(fault);
+            Ok(Exit::No)
+        }
+        Err(WhyFault::Unreadable(error)) => Err((*error).into()),
+        Err(fault) => Err(Fault::input(fault.to_string())),
+    }
 }

@@ -1,12 +1,15 @@
 //! `gabion rules cost`: captures read with every inspection timed, and where the time went.
 
+use super::with_falco_rules::{self, is_falco_rules};
 use super::with_rules::{self, EngineUse};
 use crate::command_line::CostOptions;
 use crate::exit::{Exit, Fault};
 use crate::{configuration, standard_error, standard_output, terminal};
 use gabion_outputs::Outputs;
 use gabion_record::json::Json;
-use gabion_reports::{LoadDetail, rule_cost_table, write_rule_costs_json};
+use gabion_reports::{
+    LoadDetail, rule_cost_table, syscall_cost_json, syscall_cost_table, write_rule_costs_json,
+};
 use gabion_runtime::StopFlag;
 use gabion_sensor::packets::{Input, PacketRun};
 
@@ -14,6 +17,9 @@ use gabion_sensor::packets::{Input, PacketRun};
 pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     if o.engine.rules.is_empty() {
         return Err(Fault::usage("rules cost: no rules: name a rule file with -S"));
+    }
+    if o.engine.rules.iter().all(|path| is_falco_rules(path)) {
+        return of_system_calls(o);
     }
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     let mut outputs = Outputs::counting(&config);
@@ -50,4 +56,20 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
         standard_output::text(rule_cost_table(&done.costs, &engine, o.rows, terminal::width()));
     }
     Ok(exit)
+}
+
+/// The same for Falco's rules and captures of system calls.
+fn of_system_calls(o: &CostOptions) -> Result<Exit, Fault> {
+    if o.sampled {
+        let what = "has no effect on rules of Falco: each trial is timed: leave it out";
+        return Err(Fault::usage(format!("--sampled: {what}")));
+    }
+    let loaded = with_falco_rules::load(&o.engine.rules, false)?;
+    let stop = StopFlag::new();
+    let (costs, events) = gabion_sensor::falco::cost_of_rules(&loaded.rules, &o.captures, &stop)?;
+    standard_output::text(match o.json {
+        true => syscall_cost_json(&costs, events),
+        false => syscall_cost_table(&costs, o.rows, terminal::width()),
+    });
+    Ok(Exit::Done)
 }

@@ -5,9 +5,9 @@ mod options;
 use crate::standard_output;
 use gabion_runtime::Signals;
 use gabion_sensor::falco::{
-    FalcoEnd, FalcoRun, LoadedFalcoRules, NO_RULES, event_list, explain_event, field_list,
-    help_text, ignored_calls, load_falco_rules, migrate_rule_file, page_size_text, rule_paths,
-    support_json, validate_rule_files, version_json, version_text,
+    FalcoEnd, FalcoPlan, FalcoRun, LoadedFalcoRules, NO_RULES, event_list, explain_event,
+    field_list, help_text, ignored_calls, load_falco_rules, migrate_rule_file, page_size_text,
+    rule_paths, support_json, validate_rule_files, version_json, version_text,
 };
 use gabion_settings::falco::{
     EngineKind, FalcoSettings, apply_override, load_falco_configuration, read_falco_settings,
@@ -15,6 +15,7 @@ use gabion_settings::falco::{
 use options::Options;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The configuration that Falco reads when none is named.
 const INSTALLED: &str = "/etc/falco/falco.yaml";
@@ -46,7 +47,7 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
         standard_output::text(help_text());
         return Ok(0);
     }
-    let mut settings = settings_of(&options)?;
+    let settings = settings_of(&options)?;
     if let Some(code) = show(&options, &settings, args) {
         return Ok(code);
     }
@@ -56,7 +57,7 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
     if !options.validate.is_empty() {
         return validate(&options, &settings);
     }
-    let mut loaded = load(&options, &settings)?;
+    let loaded = load(&options, &settings)?;
     if options.describe_all || options.describe_rule.is_some() {
         return describe(&options, &settings, &loaded);
     }
@@ -65,18 +66,7 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
         let text = format!("{}\n", std::process::id());
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    loop {
-        let (code, end) = one_run(&options, &settings, &loaded, &signals);
-        if end != FalcoEnd::Restart {
-            return Ok(code);
-        }
-        log(&settings, "SIGHUP received, restarting...");
-        // A file that has become wrong leaves the rules as they are.
-        match settings_of(&options).and_then(|new| Ok((load(&options, &new)?, new))) {
-            Ok((rules, new)) => (loaded, settings) = (rules, new),
-            Err(error) => log(&settings, &format!("the new files are not used: {error}")),
-        }
-    }
+    Ok(one_run(&options, settings, &loaded, &signals))
 }
 
 /// Explains a rule for an event: `why RULE NUMBER CAPTURE`, then Falco's options.
@@ -212,45 +202,82 @@ fn describe(
 
 fn one_run(
     options: &Options,
-    settings: &FalcoSettings,
+    settings: FalcoSettings,
     loaded: &LoadedFalcoRules,
     signals: &Signals,
-) -> (i32, FalcoEnd) {
-    log(settings, &format!("Loaded {} rules", loaded.rules.enabled()));
+) -> i32 {
+    let logs = settings.log_to_stderr;
+    log(&settings, &format!("Loaded {} rules", loaded.rules.enabled()));
     if options.dry_run {
-        return (0, FalcoEnd::Done);
+        return 0;
     }
-    let mut files = rule_paths(&settings.rules_files).unwrap_or_default();
-    files.extend(options.config.clone());
     let hostname = std::env::var("FALCO_HOSTNAME")
         .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    let files = files_of(options, &settings);
+    let has_events = settings.engine != EngineKind::None;
+    // A file that has become wrong leaves the rules as they are.
+    let mut reload = || {
+        let loaded = settings_of(options).and_then(|new| Ok((load(options, &new)?, new)));
+        match loaded {
+            Ok((loaded, settings)) => {
+                log(&settings, &format!("Loaded {} rules", loaded.rules.enabled()));
+                let files = files_of(options, &settings);
+                Some((FalcoPlan { settings, rules: loaded.rules }, files))
+            }
+            Err(error) => {
+                if logs {
+                    eprintln!("the new files are not used: {error}");
+                }
+                None
+            }
+        }
+    };
     let run = FalcoRun {
-        settings,
-        rules: &loaded.rules,
+        plan: Arc::new(FalcoPlan { settings, rules: Arc::clone(&loaded.rules) }),
         files,
         hostname,
         seconds: options.seconds,
         container_stand_in: false,
         signals,
-        log: &mut |line| log(settings, line),
+        reload: &mut reload,
+        log: &|line| {
+            if logs {
+                eprintln!("{line}");
+            }
+        },
     };
     let done = run.run();
     for line in done.faults.iter().chain(&done.notes) {
         eprintln!("Warning: {line}");
     }
-    if done.end != FalcoEnd::Restart {
-        if settings.engine != EngineKind::None || done.events > 0 {
-            standard_output::text(&done.statistics);
-        }
-        eprint_text(&done.drops);
+    if let Some(account) = done.account.as_ref().filter(|_| logs) {
+        eprintln!("{account}");
     }
     match &done.end {
         FalcoEnd::Failed(why) => {
+            // A run that never began has nothing to count.
+            if done.events > 0 {
+                standard_output::text(&done.statistics);
+            }
+            eprint_text(&done.drops);
             eprintln!("Error: {why}");
-            (1, done.end)
+            1
         }
-        FalcoEnd::Done | FalcoEnd::Restart => (0, done.end),
+        FalcoEnd::Done => {
+            if has_events || done.events > 0 {
+                standard_output::text(&done.statistics);
+            }
+            eprint_text(&done.drops);
+            0
+        }
     }
+}
+
+/// The files that a run is made from.
+fn files_of(options: &Options, settings: &FalcoSettings) -> Vec<PathBuf> {
+    let mut files = rule_paths(&settings.rules_files).unwrap_or_default();
+    files.extend(options.config.clone());
+    files
 }
 
 fn eprint_text(text: &str) {

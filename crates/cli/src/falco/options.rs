@@ -104,7 +104,9 @@ pub(super) fn parse(args: &[OsString]) -> Result<Options, String> {
             "-P" | "--pidfile" => options.pid_file = Some(value()?.into()),
             "-r" => options.rules.push(value()?),
             "--support" => options.support = true,
-            "-U" | "--unbuffered" => {}
+            "-U" | "--unbuffered" => options
+                .notes
+                .push("-U has no effect: alerts are written as soon as they are found".to_string()),
             "-V" | "--validate" => options.validate.push(value()?.into()),
             "-v" => options.verbose = true,
             "--version" => options.version = true,
@@ -112,10 +114,32 @@ pub(super) fn parse(args: &[OsString]) -> Result<Options, String> {
             _ => return Err(format!("Option '{arg}' does not exist")),
         }
     }
+    options.check_sources()?;
     if options.print.is_some() {
         options.notes.push("-p is deprecated: use append_output in the configuration".to_string());
     }
     Ok(options)
+}
+
+impl Options {
+    /// Events come from one source, which can't be switched off.
+    fn check_sources(&self) -> Result<(), String> {
+        let known = |names: &[String]| match names.iter().find(|name| *name != "syscall") {
+            Some(name) => {
+                Err(format!("Attempted to select unknown event source '{name}': there is syscall"))
+            }
+            None => Ok(()),
+        };
+        known(&self.enabled_sources)?;
+        known(&self.disabled_sources)?;
+        match (self.enabled_sources.is_empty(), self.disabled_sources.is_empty()) {
+            (false, false) => Err("Can not mix enabling and disabling event sources".to_string()),
+            (_, false) => {
+                Err("Must enable at least one event source: there is syscall alone".to_string())
+            }
+            (_, true) => Ok(()),
+        }
+    }
 }
 
 /// Splits `--name=value` and `-nvalue`.

@@ -91,7 +91,10 @@ pub const ROWS: &[Row] = &[
     row("rules why", "--config", Read("")),
     row("rules why", "--rules", Read("empty fifo")),
     row("rules why", "--set", Form("=x")),
-    row("rules why", "SID", Form("1:x")),
+    row("rules why", "RULE", Form("1:x")),
+    row("rules why", "--event", ROWS_OF_TABLE),
+    // For Falco's rules alone, which are files of another kind.
+    row("rules why", "CAPTURE", Anything),
     row("rules cost", "--config CAPTURE", Read("")),
     row("rules cost", "--rules", Read("empty fifo")),
     row("rules cost", "--set", Form("=x")),

@@ -227,6 +227,24 @@ impl RuleMatcher {
         rule.output.write(&watched, &mut self.scratch, &mut self.text);
     }
 
+    /// Tries all rules on an event, one after the other: `each` is called with a rule's position and a function that tries
+    /// it. For the costs of rules; what several rules share is evaluated by the first that asks for it.
+    pub fn try_each(
+        &mut self,
+        rules: &RuleSet,
+        fields: &dyn Fields,
+        each: &mut dyn FnMut(u32, &mut dyn FnMut() -> bool),
+    ) {
+        let Some(candidates) = rules.by_type.get(fields.event_type() as usize) else { return };
+        self.evaluator.begin_event();
+        for number in candidates {
+            let Some(rule) = rules.rules.get(*number as usize) else { continue };
+            self.tried += 1;
+            let evaluator = &mut self.evaluator;
+            each(*number, &mut || evaluator.holds(&rules.program, rule.condition, fields));
+        }
+    }
+
     /// Writes the positions of the rules that match the event to `matched`, in order.
     pub fn matches(
         &mut self,

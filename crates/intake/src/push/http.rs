@@ -1,7 +1,8 @@
-//! One HTTP POST to a witness: over TCP or TLS, with a bound on time and on what is read.
+//! One HTTP POST to a witness or another receiver: over TCP or TLS, with a bound on time and on what is read.
 
 use crate::error::{Error as Fault, Result};
 use crate::limits::{KEY_FILE_BYTES_MAX, WITNESS_ANSWER_MAX, WITNESS_MAX};
+use crate::tls::{read_certificates, read_key};
 use gabion_runtime::clock::now;
 use gabion_runtime::operator_file;
 use rustls::pki_types::pem::PemObject;
@@ -86,7 +87,15 @@ impl std::fmt::Display for Url {
 ///
 /// # Errors
 /// When they can't be read.
-pub fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>> {
+pub(super) fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>> {
+    trust_and_show(authorities, None)
+}
+
+/// The same; `shown` is a certificate, with its key, that the other side may ask for.
+fn trust_and_show(
+    authorities: Option<&Path>,
+    shown: Option<(&Path, &Path)>,
+) -> Result<Arc<ClientConfig>> {
     const WANTED: &str = "name a PEM file with certificates of authorities";
     let path = authorities.unwrap_or(Path::new(SYSTEM_ROOTS));
     let wrong = |e: &dyn std::fmt::Display| Fault::file(path, e, WANTED);
@@ -106,7 +115,61 @@ pub fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| wrong(&e))?;
-    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+    let builder = builder.with_root_certificates(roots);
+    let Some((certificate, key)) = shown else {
+        return Ok(Arc::new(builder.with_no_client_auth()));
+    };
+    let chain = read_certificates(certificate)?;
+    let config = builder.with_client_auth_cert(chain, read_key(key)?);
+    config.map(Arc::new).map_err(|e| Fault::file(certificate, e, "name the certificate of the key"))
+}
+
+/// Posts to one receiver, each time over a connection of its own.
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    url: Url,
+    trusted: Option<Arc<ClientConfig>>,
+    user_agent: String,
+}
+
+impl HttpClient {
+    /// A client of the receiver at `url`, whose certificate must come from one of `authorities` (the system's, if none are
+    /// named); `shown` is the client's own certificate with its key.
+    ///
+    /// # Errors
+    /// A file of certificates can't be used.
+    pub fn new(
+        url: Url,
+        authorities: Option<&Path>,
+        shown: Option<(&Path, &Path)>,
+        user_agent: &str,
+    ) -> Result<HttpClient> {
+        let trusted = match url.is_tls {
+            true => Some(trust_and_show(authorities, shown)?),
+            false => None,
+        };
+        Ok(HttpClient { url, trusted, user_agent: user_agent.to_owned() })
+    }
+
+    /// Posts a body of this type; the status of the answer.
+    ///
+    /// # Errors
+    /// The receiver can't be reached, or does not answer in time.
+    pub fn post(&self, body: &[u8], content_type: &str) -> io::Result<u16> {
+        let path = if self.url.path.is_empty() { "/" } else { &self.url.path };
+        let user_agent: String = self.user_agent.chars().filter(|c| !c.is_control()).collect();
+        let headers = format!("User-Agent: {user_agent}\r\nContent-Type: {content_type}\r\n");
+        let request = Request { path, headers: &headers, body };
+        exchange(&self.url, &request, self.trusted.as_ref()).map(|(status, _)| status)
+    }
+}
+
+/// What is posted.
+struct Request<'a> {
+    path: &'a str,
+    /// Headers of its own, each with its line end.
+    headers: &'a str,
+    body: &'a [u8],
 }
 
 /// A connection that is closed when its time is over, however slowly bytes go and come.
@@ -150,6 +213,17 @@ pub(crate) fn post(
     body: &str,
     trusted: Option<&Arc<ClientConfig>>,
 ) -> io::Result<(u16, String)> {
+    let headers = "Content-Type: text/plain; charset=utf-8\r\n";
+    let path = format!("{}/{below}", url.path);
+    exchange(url, &Request { path: &path, headers, body: body.as_bytes() }, trusted)
+}
+
+/// Sends a request; status and body of the answer.
+fn exchange(
+    url: &Url,
+    request: &Request<'_>,
+    trusted: Option<&Arc<ClientConfig>>,
+) -> io::Result<(u16, String)> {
     let end = now() + WITNESS_MAX;
     let mut last = Error::other("the name has no address");
     for address in (url.host.as_str(), url.port).to_socket_addrs()? {
@@ -157,12 +231,12 @@ pub(crate) fn post(
             Ok(stream) => {
                 let stream = Bounded { stream, end };
                 let Some(trusted) = trusted.filter(|_| url.is_tls) else {
-                    return speak(stream, url, below, body);
+                    return speak(stream, url, request);
                 };
                 let name = ServerName::try_from(url.host.clone()).map_err(Error::other)?;
                 let session =
                     ClientConnection::new(Arc::clone(trusted), name).map_err(Error::other)?;
-                return speak(StreamOwned::new(session, stream), url, below, body);
+                return speak(StreamOwned::new(session, stream), url, request);
             }
             Err(e) => last = e,
         }
@@ -173,18 +247,20 @@ pub(crate) fn post(
 fn speak(
     mut stream: impl Read + Write,
     url: &Url,
-    below: &str,
-    body: &str,
+    request: &Request<'_>,
 ) -> io::Result<(u16, String)> {
     let host = if url.host.contains(':') { format!("[{}]", url.host) } else { url.host.clone() };
     // In the older version of the protocol an answer is never cut into chunks.
-    let request = format!(
-        "POST {}/{below} HTTP/1.0\r\nHost: {host}:{}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        url.path,
+    let mut bytes = format!(
+        "POST {} HTTP/1.0\r\nHost: {host}:{}\r\n{}Content-Length: {}\r\nConnection: close\r\n\r\n",
+        request.path,
         url.port,
-        body.len()
-    );
-    stream.write_all(request.as_bytes())?;
+        request.headers,
+        request.body.len()
+    )
+    .into_bytes();
+    bytes.extend_from_slice(request.body);
+    stream.write_all(&bytes)?;
     stream.flush()?;
     let mut answer = Vec::new();
     match stream.take(WITNESS_ANSWER_MAX).read_to_end(&mut answer) {

@@ -11,7 +11,8 @@
 
 pub(crate) mod http;
 
-pub use http::{Url, UrlError, trust};
+use http::trust;
+pub use http::{HttpClient, Url, UrlError};
 
 use crate::error::{Error, Result};
 use crate::limits::{AGAIN_MAX, CARRY_LAST, COMMAND_LAST, COMMAND_MAX};

@@ -1,12 +1,16 @@
 //! Falco's alerts about system calls, as lines of text or of JSON: `falco.log` and `falco.json`, and whatever else
 //! `falco.yaml` sends them to.
 
+use crate::error::OutputError;
+use crate::line_file::LineFile;
 use crate::output::{Destination, Format, Output, Piece, Pieces, Record};
 use gabion_record::calendar::iso_second;
 use gabion_record::eve::Wants;
 use gabion_record::json::Json;
 use gabion_record::syscall::{AlertField, AlertValue, SyscallAlert};
+use gabion_runtime::output::Existing;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How the time of an alert is written.
@@ -61,6 +65,32 @@ pub struct FalcoStyle {
     pub has_fields: bool,
     /// Whether JSON has `tags`.
     pub has_tags: bool,
+    /// Whether JSON has `event`, the number of the event, and `processes`, which Falco's has not.
+    pub has_context: bool,
+}
+
+/// The files of alerts in a folder: JSON, and text for people.
+const FILES: [(&str, bool); 2] = [("falco.json", true), ("falco.log", false)];
+
+/// The files of alerts in a folder.
+pub fn paths_in(folder: &Path) -> Vec<PathBuf> {
+    FILES.iter().map(|(name, _)| folder.join(name)).collect()
+}
+
+/// Opens the files of alerts in a folder, in the form of `style`.
+///
+/// # Errors
+/// A file can't be written.
+pub fn open_files(
+    folder: &Path,
+    existing: Existing,
+    style: &FalcoStyle,
+) -> Result<Vec<Output>, OutputError> {
+    let open = |(name, is_json): &(&str, bool)| {
+        let style = FalcoStyle { is_json: *is_json, ..style.clone() };
+        Ok(output(style, LineFile::create(&folder.join(name), existing)?))
+    };
+    FILES.iter().map(open).collect()
 }
 
 /// Alerts in Falco's form into a destination.
@@ -127,7 +157,16 @@ impl FalcoStyle {
     pub fn alert_json(&self, alert: &SyscallAlert<'_>) -> String {
         let mut json = Json::with_capacity(512);
         json.open();
-        json.field("hostname", self.hostname.as_ref());
+        if alert.is_partial {
+            json.field_plain("context", "partial");
+        }
+        if self.has_context && alert.number > 0 {
+            json.number("event", alert.number);
+        }
+        match alert.host {
+            b"" => json.field("hostname", self.hostname.as_ref()),
+            host => json.field("hostname", lossy(host)),
+        }
         if self.has_message {
             json.field("message", lossy(alert.message));
         }
@@ -153,6 +192,17 @@ impl FalcoStyle {
             json.close();
         }
         json.field("priority", alert.priority);
+        if self.has_context && !alert.processes.is_empty() {
+            json.open_array_key("processes");
+            for process in alert.processes {
+                json.open();
+                json.field("cmdline", lossy(&process.command));
+                json.field("name", lossy(&process.name));
+                json.number("pid", process.pid);
+                json.close();
+            }
+            json.close_array();
+        }
         json.field("rule", alert.rule);
         json.field("source", alert.source);
         if self.has_tags {
@@ -191,6 +241,7 @@ fn lossy(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gabion_record::syscall::ProcessLine;
 
     fn style(clock: Clock) -> FalcoStyle {
         FalcoStyle {
@@ -201,6 +252,7 @@ mod tests {
             has_message: false,
             has_fields: true,
             has_tags: true,
+            has_context: false,
         }
     }
 
@@ -213,6 +265,7 @@ mod tests {
             tags: &[],
             message,
             fields,
+            ..SyscallAlert::default()
         }
     }
 
@@ -235,5 +288,27 @@ mod tests {
              \"priority\":\"Warning\",\"rule\":\"open_from_cat\",\"source\":\"syscall\",\"tags\":[],\
              \"time\":\"2016-08-04T16:17:57.881785348Z\"}"
         );
+    }
+
+    #[test]
+    fn what_is_not_falcos_is_written_where_it_is_asked_for() {
+        let processes = [ProcessLine { pid: 7, name: b"sh".to_vec(), command: b"sh -i".to_vec() }];
+        let alert = SyscallAlert {
+            number: 12,
+            host: b"web1",
+            processes: &processes,
+            is_partial: true,
+            ..alert(b"m", &[])
+        };
+        let ours = FalcoStyle { has_context: true, has_fields: false, ..style(Clock::Iso8601) };
+        let line = ours.alert_json(&alert);
+        assert!(
+            line.starts_with("{\"context\":\"partial\",\"event\":12,\"hostname\":\"web1\","),
+            "{line}"
+        );
+        let process = "\"processes\":[{\"cmdline\":\"sh -i\",\"name\":\"sh\",\"pid\":7}]";
+        assert!(line.contains(process), "{line}");
+        let falcos = style(Clock::Iso8601).alert_json(&alert);
+        assert!(!falcos.contains("processes") && !falcos.contains("event"), "{falcos}");
     }
 }

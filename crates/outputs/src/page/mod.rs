@@ -10,12 +10,15 @@ mod behaviour;
 mod chart;
 mod network;
 pub mod strips;
+mod syscalls;
 
 use crate::limits::PAGE_ROWS_MAX;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::{SECOND, TimeNs};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+
+pub use syscalls::{SyscallRule, SyscallSeen};
 
 /// Inputs named below the title.
 const INPUTS_SHOWN: usize = 3;
@@ -213,6 +216,12 @@ pub struct Page {
     pub alerted: Vec<AlertedHost>,
     /// See above.
     pub alerted_total: u64,
+    /// Rules were tried on system calls.
+    pub has_system_calls: bool,
+    /// Those that alerted, the most urgent first.
+    pub syscall_rules: Vec<SyscallRule>,
+    /// Alerts about system calls over time: second, level, how many.
+    pub syscall_moments: Vec<(i64, ThreatLevel, u64)>,
     /// Records of the network engine by kind.
     pub records: Vec<(String, u64)>,
     /// The ledger, a line each.
@@ -277,6 +286,9 @@ impl Page {
         }
         if self.has_network {
             self.network(&mut sections);
+        }
+        if self.has_system_calls {
+            self.system_calls(&mut sections);
         }
         self.ledgers(&mut sections);
         contents(&sections, &mut h);
@@ -354,6 +366,8 @@ fn contents(sections: &str, h: &mut String) {
         ("why", "Findings"),
         ("alerted", "Hosts in alerts"),
         ("rules", "Rules"),
+        ("alerted-when", "Time of alerts"),
+        ("calls-of-programs", "System calls"),
         ("protocols", "Records"),
         ("ledger", "Ledger"),
     ] {

@@ -68,7 +68,12 @@ impl Order {
 
     /// Whether a ring's space has capacity for another record of this length.
     pub(crate) fn has_space(&self, ring: usize) -> bool {
-        self.queues.get(ring).is_some_and(|queue| queue.bytes.len() < HELD_BYTES_PER_RING)
+        self.held_by(ring) < HELD_BYTES_PER_RING
+    }
+
+    /// Bytes of records of a ring that wait; the most there can be, if there is no such ring.
+    pub(crate) fn held_by(&self, ring: usize) -> usize {
+        self.queues.get(ring).map_or(usize::MAX, |queue| queue.bytes.len())
     }
 
     /// Takes a record of a ring.

@@ -5,7 +5,9 @@ use super::interest::Interest;
 use super::order::Order;
 use super::recipes::{self, CALLS, Class, RECIPE_BYTES};
 use crate::attach::{self, Tracefs};
-use crate::limits::{BATCH_BYTES, ORDER_SLACK_NS, RING_BYTES_MIN, SNAPLEN};
+use crate::limits::{
+    BATCH_BYTES, HELD_AT_START_BYTES_PER_RING, ORDER_SLACK_NS, RING_BYTES_MIN, SNAPLEN,
+};
 use crate::mapped::MappedArray;
 use crate::object::{Link, Object};
 use crate::refusal::{self, Error};
@@ -44,6 +46,13 @@ impl Settings {
     pub fn new(interest: Interest) -> Self {
         let cpus = cpus();
         Self { interest, ring_bytes: cpus.div_ceil(2) * (8 << 20), cpus_per_ring: 2, snaplen: 80 }
+    }
+
+    /// Takes a ring of `ring_bytes` for each `cpus_per_ring` CPUs.
+    pub fn set_rings(&mut self, cpus_per_ring: usize, ring_bytes: usize) {
+        // Falco's 0 stands for one ring for all CPUs.
+        self.cpus_per_ring = if cpus_per_ring == 0 { cpus() } else { cpus_per_ring };
+        self.ring_bytes = cpus().div_ceil(self.cpus_per_ring).saturating_mul(ring_bytes);
     }
 
     /// The smallest rings, for trials.
@@ -292,6 +301,18 @@ impl Session {
     pub fn poll(&mut self, sink: &mut dyn FnMut(&Call<'_>)) -> usize {
         let horizon = now_ns().saturating_sub(ORDER_SLACK_NS);
         self.read_rings(horizon, sink)
+    }
+
+    /// Takes records out of the rings and keeps them for the next [`Session::poll`]: for the time in which what existed
+    /// before is read, which on a busy host lasts longer than the rings have space for.
+    pub fn hold(&mut self) {
+        for (at, ring) in self.rings.iter_mut().enumerate() {
+            while self.order.held_by(at) < HELD_AT_START_BYTES_PER_RING {
+                let Some(record) = ring.next() else { break };
+                let ts = record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                self.order.push(at, ts, &record);
+            }
+        }
     }
 
     /// Gives all records that are in the rings to `sink`, also the youngest. For the end, when nothing is recorded any

@@ -1,19 +1,34 @@
 //! Makes alerts of events that rules match, writes them to all outputs and counts them.
 
+use super::context::processes;
+use super::findings::Findings;
 use gabion_condition::rules::{Priority, Rule, RuleSet};
 use gabion_outputs::{Output, Record};
-use gabion_record::fields::{Fields, Scratch};
-use gabion_record::syscall::{AlertField, AlertValue, SyscallAlert};
+use gabion_record::fields::{Argument, Fields, Scratch, Value, ids};
+use gabion_record::syscall::{AlertField, AlertValue, ProcessLine, SyscallAlert};
 
 /// Alerts written so far, by rule and by priority.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AlertCounts {
+pub struct AlertCounts {
     /// All of them.
-    pub(super) total: u64,
+    pub total: u64,
     /// For each priority, from the most urgent.
-    pub(super) by_priority: [u64; 8],
-    /// For each rule, by its position.
-    pub(super) by_rule: Vec<u64>,
+    pub by_priority: [u64; 8],
+    /// For each rule that alerted, by its name, in the order of the files.
+    pub by_rule: Vec<(String, u64)>,
+    /// Those with something that is not known.
+    pub partial: u64,
+}
+
+/// A rule that matched an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Matched {
+    /// Its position.
+    pub(super) position: u32,
+    /// It matched by the path of the file that the kernel opened, and not by the name that the call gave.
+    pub(super) is_by_opened: bool,
+    /// Something that it asks for is not known.
+    pub(super) is_partial: bool,
 }
 
 /// The outputs with what is used again for each alert.
@@ -23,6 +38,10 @@ pub(super) struct Alerts {
     message: Vec<u8>,
     fields: Vec<AlertField>,
     wants_fields: bool,
+    /// Alerts that are kept for reports, and the ancestors of their processes.
+    pub(super) findings: Option<Findings>,
+    /// For each rule of the set at hand, by its position.
+    by_position: Vec<u64>,
     pub(super) counts: AlertCounts,
     /// What outputs could not write, each cause once.
     pub(super) faults: Vec<String>,
@@ -36,13 +55,37 @@ impl Alerts {
             message: Vec::new(),
             fields: Vec::new(),
             wants_fields,
+            findings: None,
+            by_position: Vec::new(),
             counts: AlertCounts::default(),
             faults: Vec::new(),
         }
     }
 
+    /// From now on positions are those of other rules: what was counted for `rules` is kept by name.
+    pub(super) fn leave(&mut self, rules: &RuleSet) {
+        for (rule, count) in rules.rules().iter().zip(self.by_position.drain(..)) {
+            match self.counts.by_rule.iter_mut().find(|(name, _)| *name == rule.name) {
+                _ if count == 0 => {}
+                Some((_, sum)) => *sum += count,
+                None => self.counts.by_rule.push((rule.name.clone(), count)),
+            }
+        }
+    }
+
+    /// Alerts of the rules of the set at hand, by position.
+    pub(super) fn by_position(&self) -> &[u64] {
+        &self.by_position
+    }
+
+    /// From now on alerts go to these outputs.
+    pub(super) fn set_outputs(&mut self, outputs: Vec<Output>, wants_fields: bool) {
+        (self.outputs, self.wants_fields) = (outputs, wants_fields);
+    }
+
     /// Writes the alert of a rule for an event.
-    pub(super) fn of_rule(&mut self, rules: &RuleSet, position: u32, fields: &dyn Fields) {
+    pub(super) fn of_rule(&mut self, rules: &RuleSet, matched: Matched, fields: &dyn Fields) {
+        let Matched { position, is_by_opened, is_partial } = matched;
         let Some(rule) = rules.rules().get(position as usize) else { return };
         self.message.clear();
         self.fields.clear();
@@ -51,14 +94,28 @@ impl Alerts {
             rule.output.values(fields, &mut self.scratch, &mut self.fields);
             self.add_extra_fields(rule, fields);
         }
+        if is_by_opened {
+            // The name in the message is not the one that the call gave.
+            self.message.extend_from_slice(b" evt.tried_name=opened");
+        }
         self.counts.total += 1;
+        self.counts.partial += u64::from(is_partial);
         let at = Priority::ALL.iter().position(|priority| *priority == rule.priority);
         if let Some(count) = at.and_then(|at| self.counts.by_priority.get_mut(at)) {
             *count += 1;
         }
-        self.counts.by_rule.resize(rules.rules().len(), 0);
-        if let Some(count) = self.counts.by_rule.get_mut(position as usize) {
+        self.by_position.resize(rules.rules().len(), 0);
+        if let Some(count) = self.by_position.get_mut(position as usize) {
             *count += 1;
+        }
+        let mut ancestors: Vec<ProcessLine> = Vec::new();
+        let mut host = Vec::new();
+        if self.findings.is_some() {
+            processes(fields, &mut self.scratch, &mut ancestors);
+            let name = fields.field(ids::EVT_HOSTNAME, Argument::None, &mut self.scratch);
+            if let Ok(Value::Text(name)) = name {
+                host.extend_from_slice(name);
+            }
         }
         let alert = SyscallAlert {
             time_ns: fields.event_time(),
@@ -68,8 +125,15 @@ impl Alerts {
             tags: &rule.tags,
             message: &self.message,
             fields: &self.fields,
+            number: fields.event_number(),
+            host: &host,
+            processes: &ancestors,
+            is_partial,
         };
         self.outputs.iter_mut().for_each(|output| output.take(&Record::SyscallAlert(&alert)));
+        if let Some(findings) = &mut self.findings {
+            findings.add(&alert);
+        }
         self.note_faults();
     }
 
@@ -108,8 +172,14 @@ impl Alerts {
             tags: &[],
             message: text.as_bytes(),
             fields,
+            ..SyscallAlert::default()
         };
         self.outputs.iter_mut().for_each(|output| output.take(&Record::SyscallAlert(&alert)));
+        self.note_faults();
+    }
+
+    /// Writes what is buffered, and keeps what could not be written.
+    pub(super) fn flush(&mut self) {
         self.note_faults();
     }
 

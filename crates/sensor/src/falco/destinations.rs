@@ -1,5 +1,6 @@
-//! Where alerts go: standard output, files, programs and syslog.
+//! Where alerts go: standard output, files, programs, syslog and receivers by HTTP.
 
+use super::http::HttpReceiver;
 use gabion_outputs::{Destination, Output, OutputError, Piece, falco};
 use gabion_settings::falco::{FalcoSettings, FileOutput, ProgramOutput};
 use std::fs::File;
@@ -8,9 +9,25 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// The outputs that the settings switch on, in Falco's order.
-pub(super) fn open_outputs(settings: &FalcoSettings, style: &falco::FalcoStyle) -> Vec<Output> {
+/// What happened to alerts on their way.
+#[derive(Debug, Default)]
+pub(super) struct OutputCounts {
+    /// Alerts that a receiver did not take.
+    pub(super) undelivered: AtomicU64,
+    /// Some were still on their way when the program ended.
+    pub(super) is_left_waiting: AtomicBool,
+}
+
+/// The outputs that the settings switch on, in Falco's order. What can't be opened is reported by `log`, and the others
+/// are used.
+pub(super) fn open_outputs(
+    settings: &FalcoSettings,
+    style: &falco::FalcoStyle,
+    counts: &Arc<OutputCounts>,
+    log: &dyn Fn(&str),
+) -> Vec<Output> {
     let mut outputs = Vec::new();
     if settings.to_stdout {
         outputs.push(falco::output(style.clone(), StandardOutput::default()));
@@ -28,6 +45,12 @@ pub(super) fn open_outputs(settings: &FalcoSettings, style: &falco::FalcoStyle) 
     if let Some(program) = &settings.program {
         let to = Program { settings: program.clone(), running: None, fault: None };
         outputs.push(falco::output(style.clone(), to));
+    }
+    if let Some(http) = &settings.http {
+        match HttpReceiver::start(http, style.is_json, Arc::clone(counts)) {
+            Ok(to) => outputs.push(falco::output(style.clone(), to)),
+            Err(fault) => log(&fault.to_string()),
+        }
     }
     outputs
 }

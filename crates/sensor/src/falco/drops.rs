@@ -35,14 +35,19 @@ impl Drops {
         Drops { settings, next_ns: 0, last: (0, 0), tokens, filled_ns: 0, detected: 0, acted: 0 }
     }
 
+    /// Whether [`Drops::check`] would look at the counts.
+    pub(super) fn is_due(&self, now_ns: u64) -> bool {
+        // Exactly a second later is too early, as in Falco.
+        self.next_ns == 0 || now_ns > self.next_ns
+    }
+
     /// Looks at the counts, at most once a second of event time.
     pub(super) fn check(&mut self, now_ns: u64, events: u64, dropped: u64) -> Option<Asked> {
         if self.next_ns == 0 {
             (self.next_ns, self.filled_ns) = (now_ns.saturating_add(SECOND_NS), now_ns);
             return None;
         }
-        // Exactly a second later is too early, as in Falco.
-        if now_ns <= self.next_ns {
+        if !self.is_due(now_ns) {
             return None;
         }
         self.next_ns = now_ns.saturating_add(SECOND_NS);

@@ -1,6 +1,7 @@
 //! What the program shows of itself: versions, fields, events, calls that are ignored.
 
-use gabion_record::fields::{Field, events};
+use super::plan::is_ignored;
+use gabion_record::fields::Field;
 use gabion_record::json::Json;
 use gabion_settings::falco::FalcoSettings;
 use std::fmt::Write;
@@ -204,16 +205,8 @@ pub fn event_list(format: ListFormat) -> String {
 /// Calls that are not watched unless a rule or `base_syscalls.all` asks for them: those that read and write.
 pub fn ignored_calls() -> String {
     let mut out = String::from("Ignored syscall(s):\n");
-    for call in gabion_scap::table::calls() {
-        let types = events::types_of(call.name).unwrap_or_default();
-        let is_io = types.iter().any(|number| {
-            events::types().get(*number as usize).is_some_and(|row| {
-                row.category.starts_with("io_r") || row.category.starts_with("io_w")
-            })
-        });
-        if is_io && !call.is_simple && !call.is_state {
-            let _ = writeln!(out, "- {}", call.name);
-        }
+    for call in gabion_scap::table::calls().iter().filter(|call| is_ignored(call)) {
+        let _ = writeln!(out, "- {}", call.name);
     }
     out
 }

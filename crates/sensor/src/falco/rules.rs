@@ -7,6 +7,7 @@ use gabion_runtime::operator_file;
 use gabion_settings::falco::FalcoSettings;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What is reported if no rules are named, in Falco's words.
 pub const NO_RULES: &str =
@@ -18,7 +19,7 @@ pub struct LoadedFalcoRules {
     /// The result of each file, in order.
     pub results: Vec<LoadResult>,
     /// All rules of files without errors.
-    pub rules: RuleSet,
+    pub rules: Arc<RuleSet>,
 }
 
 impl LoadedFalcoRules {
@@ -60,6 +61,11 @@ impl LoadedFalcoRules {
     pub fn fault(&self) -> Option<String> {
         let result = self.results.iter().find(|result| !result.is_successful())?;
         Some(result.text(true))
+    }
+
+    /// The first file that can't be used, if there is one.
+    pub fn failed_file(&self) -> Option<&str> {
+        self.results.iter().find(|result| !result.is_successful()).map(|result| &*result.name)
     }
 
     /// What is reported of files with warnings.
@@ -111,7 +117,7 @@ pub fn load_falco_rules(
     let results = load_into(&mut loader, paths, true)?;
     let mut rules = loader.into_rules();
     rules.select(&settings.selections);
-    Ok(LoadedFalcoRules { results, rules })
+    Ok(LoadedFalcoRules { results, rules: Arc::new(rules) })
 }
 
 /// Loads files to report what is wrong with each: later ones see what earlier ones define.
@@ -121,7 +127,7 @@ pub fn load_falco_rules(
 pub fn validate_rule_files(paths: &[PathBuf]) -> Result<LoadedFalcoRules, (PathBuf, io::Error)> {
     let mut loader = Loader::new(Settings::default());
     let results = load_into(&mut loader, paths, false)?;
-    Ok(LoadedFalcoRules { results, rules: loader.into_rules() })
+    Ok(LoadedFalcoRules { results, rules: Arc::new(loader.into_rules()) })
 }
 
 fn load_into(

@@ -1,34 +1,42 @@
 //! One run of rules over system calls, from top to bottom: events, state, rules, alerts, and what is done on the way.
+//!
+//! A worker reads events and tries the rules, under a supervisor. The caller's thread watches files, signals and time, and
+//! hands the worker new rules when files have changed: the source and the state of threads continue.
 
-use super::alerts::Alerts;
-use super::destinations::open_outputs;
+use super::alerts::AlertCounts;
+use super::capture::Captures;
+use super::destinations::{OutputCounts, open_outputs};
 use super::drops::Drops;
+use super::metrics::{Metrics, drop_counts, measures};
+use super::plan::FalcoPlan;
+use super::rule_run::RuleRun;
 use super::watch::Watched;
 use super::web::{Shown, Web};
-use crate::limits::SYSCALL_STATE_BYTES;
-use gabion_condition::rules::{Priority, RuleMatcher, RuleSet};
+use crate::Error;
+use crate::syscalls::{CallAccount, Calls, Latest, LiveAccount, Moment, balanced};
+use gabion_condition::rules::Priority;
 use gabion_outputs::falco::{Clock, FalcoStyle};
 use gabion_outputs::timestamp::utc_offset_s;
-use gabion_record::budget::Budget;
-use gabion_record::fields::Fields;
+use gabion_record::ledger::StageLedgers;
 use gabion_record::syscall::{AlertField, AlertValue};
-use gabion_runtime::{Signals, clock};
-use gabion_scap::{Item, Merger, Reader};
+use gabion_record::thousands::thousands;
+use gabion_runtime::supervisor::{EventKind, Pulse, Supervisor};
+use gabion_runtime::{Signals, StopFlag, clock};
+use gabion_scap::Event;
 use gabion_settings::falco::{EngineKind, FalcoSettings};
 use gabion_syscall::{Options, State};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A run that is ready to begin.
 pub struct FalcoRun<'a> {
-    /// The configuration.
-    pub settings: &'a FalcoSettings,
-    /// The rules.
-    pub rules: &'a RuleSet,
-    /// The files that it was made from: a change of one ends the run, if the settings say so.
+    /// Settings and rules.
+    pub plan: Arc<FalcoPlan>,
+    /// The files that they were made from: a change of one loads them again, if the settings say so.
     pub files: Vec<PathBuf>,
     /// The host's name in alerts.
     pub hostname: String,
@@ -38,8 +46,10 @@ pub struct FalcoRun<'a> {
     pub container_stand_in: bool,
     /// The signals of the process.
     pub signals: &'a Signals,
+    /// Loads settings and rules again; none where the files are wrong, which it has reported.
+    pub reload: &'a mut dyn FnMut() -> Option<(FalcoPlan, Vec<PathBuf>)>,
     /// Takes lines for the program's log.
-    pub log: &'a mut dyn FnMut(&str),
+    pub log: &'a (dyn Fn(&str) + Sync),
 }
 
 /// Why a run ended.
@@ -47,8 +57,6 @@ pub struct FalcoRun<'a> {
 pub enum FalcoEnd {
     /// Its input ended, its time was up or it was asked to stop.
     Done,
-    /// A file that it was made from has changed, or SIGHUP asked for it.
-    Restart,
     /// It can't continue: why.
     Failed(String),
 }
@@ -70,173 +78,351 @@ pub struct FalcoDone {
     pub faults: Vec<String>,
     /// What is worth reporting about the input.
     pub notes: Vec<String>,
+    /// The account of every event.
+    pub ledgers: StageLedgers,
+    /// The account as a line of text, for a live source.
+    pub account: Option<String>,
 }
 
-/// What changes while a run lasts.
-struct Running<'a> {
-    settings: &'a FalcoSettings,
-    rules: &'a RuleSet,
-    matcher: RuleMatcher,
-    matched: Vec<u32>,
-    alerts: Alerts,
-    drops: Drops,
-    shown: Arc<Shown>,
-    events: u64,
-    is_failed: bool,
-    next_metrics_ns: u64,
-    metrics_written: u64,
+impl FalcoDone {
+    fn failed(why: String) -> FalcoDone {
+        FalcoDone {
+            end: FalcoEnd::Failed(why),
+            events: 0,
+            alerts: 0,
+            statistics: String::new(),
+            drops: String::new(),
+            faults: Vec::new(),
+            notes: Vec::new(),
+            ledgers: StageLedgers::new(),
+            account: None,
+        }
+    }
 }
 
-/// Time between two looks at files and signals, while no events come.
+/// Time between two looks at files, signals and the supervisor.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// What the caller's thread asks of the worker.
+#[derive(Debug, Default)]
+struct Asked {
+    end: AtomicBool,
+    has_plan: AtomicBool,
+    plan: Mutex<Option<Arc<FalcoPlan>>>,
+}
+
+impl Asked {
+    fn put_plan(&self, plan: Arc<FalcoPlan>) {
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
+        self.has_plan.store(true, Relaxed);
+    }
+
+    fn take_plan(&self) -> Option<Arc<FalcoPlan>> {
+        if !self.has_plan.swap(false, Relaxed) {
+            return None;
+        }
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
 
 impl FalcoRun<'_> {
     /// Runs to the end.
-    pub fn run(self) -> FalcoDone {
-        let style = FalcoStyle {
-            is_json: self.settings.is_json,
-            hostname: self.hostname.as_str().into(),
-            clock: match self.settings.is_iso_8601 {
-                true => Clock::Iso8601,
-                false => Clock::Local(utc_offset_s(clock::epoch_ns())),
-            },
-            has_output: self.settings.has_output,
-            has_message: self.settings.has_message,
-            has_fields: self.settings.has_fields,
-            has_tags: self.settings.has_tags,
+    pub fn run(mut self) -> FalcoDone {
+        let supervisor = match Supervisor::start() {
+            Ok(supervisor) => supervisor,
+            Err(error) => return FalcoDone::failed(format!("threads: {error}")),
         };
-        let outputs = open_outputs(self.settings, &style);
-        let shown = Arc::new(Shown::default());
-        shown.rules.store(self.rules.enabled() as u64, Relaxed);
-        let mut running = Running {
-            settings: self.settings,
-            rules: self.rules,
-            matcher: RuleMatcher::new(self.rules),
-            matched: Vec::new(),
-            alerts: Alerts::new(outputs, self.settings.is_json),
-            drops: Drops::new(self.settings.drops.clone()),
-            shown,
-            events: 0,
-            is_failed: false,
-            next_metrics_ns: 0,
-            metrics_written: 0,
-        };
-        let mut notes = Vec::new();
-        let end = match self.settings.engine.clone() {
-            EngineKind::Replay(path) => self.replay(&path, &mut running, &mut notes),
-            EngineKind::None => self.wait(&mut running),
-            EngineKind::Live => FalcoEnd::Failed(
-                "live capture is not part of this build: set engine.kind=replay and engine.replay.capture_file"
-                    .to_string(),
-            ),
-        };
-        running.done(end, notes)
-    }
-
-    /// Reads a capture file.
-    fn replay(self, path: &Path, running: &mut Running<'_>, notes: &mut Vec<String>) -> FalcoEnd {
-        let failed = |why: String| FalcoEnd::Failed(format!("{}: {why}", path.display()));
-        let file = match std::fs::File::open(path) {
-            Ok(file) => file,
-            Err(error) => return failed(error.to_string()),
-        };
-        let mut reader = match Reader::new(file) {
-            Ok(reader) => reader,
-            Err(error) => return failed(error.to_string()),
-        };
-        let budget = Budget::standalone("syscall state", SYSCALL_STATE_BYTES);
-        let options = Options {
-            threads_max: self.settings.thread_table_size,
+        let (asked, shown) = (Asked::default(), Arc::new(Shown::default()));
+        let mut worker = Worker {
+            plan: Arc::clone(&self.plan),
+            hostname: std::mem::take(&mut self.hostname),
+            seconds: self.seconds,
             container_stand_in: self.container_stand_in,
-            ..Options::default()
+            stop: self.signals.stop().clone(),
+            asked: &asked,
+            shown: Arc::clone(&shown),
+            log: self.log,
         };
-        let mut state = State::new(options, budget);
-        let mut merger = Merger::new();
-        let mut first_ns = None;
-        loop {
-            let item = match reader.next_item() {
-                Ok(Some(item)) => item,
-                Ok(None) => break,
-                Err(error) => return failed(error.to_string()),
+        std::thread::scope(|scope| {
+            let started =
+                supervisor.spawn_scoped(scope, "system calls", move |pulse| worker.run(pulse));
+            let thread = match started {
+                Ok(thread) => thread,
+                Err(error) => return FalcoDone::failed(format!("threads: {error}")),
             };
-            match item {
-                Item::Event(event) => {
-                    let Some(event) = merger.merge(event) else { continue };
-                    state.apply(&event);
-                    if state.is_for_rules() {
-                        running.event(&state.view(&event));
-                    }
-                    if let Some(end) = running.second(event.ts_ns, 0, self.log) {
-                        return end;
-                    }
-                    let first = *first_ns.get_or_insert(event.ts_ns);
-                    let age_s = event.ts_ns.saturating_sub(first) / 1_000_000_000;
-                    if self.seconds.is_some_and(|seconds| age_s >= seconds)
-                        || self.signals.stop().is_set()
-                    {
-                        break;
-                    }
+            let panic = self.watch(&supervisor, &asked, &shown);
+            match thread.join() {
+                Ok(Some(done)) => done,
+                Ok(None) | Err(_) => {
+                    FalcoDone::failed(format!("system calls: failed: {panic}: report it"))
                 }
-                item => state.add(item),
             }
-        }
-        let ledger = &merger.counts().ledger;
-        if let Err(error) = ledger.balance() {
-            notes.push(error.to_string());
-        }
-        if running.events == 0 && merger.counts().ledger.received().items == 0 {
-            notes.push(format!("{}: has no events", path.display()));
-        }
-        FalcoEnd::Done
+        })
     }
 
-    /// Waits without events until the time is up, a file changes or somebody asks to stop.
-    fn wait(self, running: &mut Running<'_>) -> FalcoEnd {
-        let web = self.settings.web.as_ref().and_then(|web| {
-            Web::start(web, running.shown.clone())
-                .map_err(|error| {
-                    (self.log)(&format!("webserver: {}:{}: {error}", web.address, web.port));
-                })
-                .ok()
-        });
-        let mut watched = Watched::new(if self.settings.watches_files { &self.files } else { &[] });
+    /// Looks at files, signals and time until the worker has ended; the message of its panic, if it ended by one.
+    fn watch(&mut self, supervisor: &Supervisor, asked: &Asked, shown: &Arc<Shown>) -> String {
+        let is_endless = !matches!(self.plan.settings.engine, EngineKind::Replay(_));
+        let mut web = is_endless.then(|| self.open_web(shown)).flatten();
+        let mut watched = self.watched(is_endless);
         let begin = clock::now();
-        let end = loop {
-            if self.signals.stop().is_set() {
-                break FalcoEnd::Done;
+        loop {
+            match supervisor.next_event(LOOK) {
+                Some(event) if event.kind == EventKind::Finished => return String::new(),
+                Some(event) if event.kind == EventKind::Panicked => return event.message,
+                Some(event) => (self.log)(&format!("{}: {}", event.name, event.message)),
+                None => {}
+            }
+            if !is_endless {
+                continue;
             }
             if self.seconds.is_some_and(|seconds| begin.elapsed() >= Duration::from_secs(seconds)) {
-                break FalcoEnd::Done;
+                asked.end.store(true, Relaxed);
             }
-            if watched.has_changed() || self.signals.take_reopen() {
-                break FalcoEnd::Restart;
+            if !watched.has_changed() && !self.signals.take_reopen() {
+                continue;
             }
-            if let Some(end) = running.second(clock::epoch_ns(), 0, self.log) {
-                break end;
+            (self.log)("SIGHUP received, restarting...");
+            let Some((plan, files)) = (self.reload)() else { continue };
+            if plan.settings.engine != self.plan.settings.engine {
+                (self.log)("engine: another source is used when the program is started again");
             }
-            std::thread::sleep(LOOK);
-        };
-        drop(web);
-        end
+            let is_other_web = plan.settings.web != self.plan.settings.web;
+            (self.plan, self.files) = (Arc::new(plan), files);
+            watched = self.watched(is_endless);
+            if is_other_web {
+                drop(web.take());
+                web = self.open_web(shown);
+            }
+            asked.put_plan(Arc::clone(&self.plan));
+        }
+    }
+
+    fn watched(&self, is_endless: bool) -> Watched {
+        let is_watching = is_endless && self.plan.settings.watches_files;
+        Watched::new(if is_watching { &self.files } else { &[] })
+    }
+
+    fn open_web(&self, shown: &Arc<Shown>) -> Option<Web> {
+        let web = self.plan.settings.web.as_ref()?;
+        let started = Web::start(web, Arc::clone(shown));
+        started
+            .map_err(|error| {
+                (self.log)(&format!("webserver: {}:{}: {error}", web.address, web.port));
+            })
+            .ok()
     }
 }
 
-impl Running<'_> {
-    /// Tries the rules on an event.
-    fn event(&mut self, fields: &dyn Fields) {
-        self.events += 1;
-        self.matcher.matches(self.rules, fields, self.settings.matching, &mut self.matched);
-        for position in &self.matched {
-            self.alerts.of_rule(self.rules, *position, fields);
+/// The thread that reads events and tries the rules.
+struct Worker<'a> {
+    plan: Arc<FalcoPlan>,
+    hostname: String,
+    seconds: Option<u64>,
+    container_stand_in: bool,
+    stop: StopFlag,
+    asked: &'a Asked,
+    shown: Arc<Shown>,
+    log: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Worker<'_> {
+    fn run(&mut self, pulse: &Pulse) -> FalcoDone {
+        let settings = &self.plan.settings;
+        let counts: Arc<OutputCounts> = Arc::default();
+        let style = style(settings, &self.hostname);
+        let outputs = open_outputs(settings, &style, &counts, self.log);
+        let rules = RuleRun::new(
+            Arc::clone(&self.plan.rules),
+            settings.matching,
+            outputs,
+            settings.is_json,
+        );
+        // Programs take the verifier some time.
+        let mut calls = match pulse.rest(|| self.open()) {
+            Ok(calls) => calls,
+            Err(error) => return FalcoDone::failed(error.to_string()),
+        };
+        for line in calls.absent() {
+            (self.log)(&format!("system calls: {line}"));
+        }
+        if settings.engine == EngineKind::Live {
+            (self.log)("Opened 'syscall' source: the calls of this host are read");
+        }
+        self.show_left_out();
+        let mut running = Running {
+            metrics: Metrics::new(settings.metrics.clone()),
+            captures: settings.capture.clone().map(Captures::new),
+            drops: Drops::new(settings.drops.clone()),
+            shown: Arc::clone(&self.shown),
+            rules,
+            counts,
+            faults: Vec::new(),
+            is_unseen_logged: false,
+            failed: None,
+        };
+        running.shown.rules.store(self.plan.rules.enabled() as u64, Relaxed);
+        let mut first_ns = None;
+        let nothing = CallAccount::File(crate::syscalls::ScapAccount::default());
+        let ran = calls.run(pulse, |moment| match moment {
+            Moment::Event(state, event) => {
+                running.event(state, event);
+                if !matches!(self.plan.settings.engine, EngineKind::Replay(_)) {
+                    return ControlFlow::Continue(());
+                }
+                let first = *first_ns.get_or_insert(event.ts_ns);
+                let age_s = event.ts_ns.saturating_sub(first) / 1_000_000_000;
+                if running.second(event.ts_ns, &|| nothing.clone(), self.log).is_break()
+                    || self.seconds.is_some_and(|seconds| age_s >= seconds)
+                {
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            }
+            Moment::CaughtUp(latest) => {
+                if let Some(plan) = self.asked.take_plan() {
+                    self.take_plan(plan, latest, &mut running);
+                }
+                if self.asked.end.load(Relaxed) {
+                    return ControlFlow::Break(());
+                }
+                if !running.is_unseen_logged
+                    && let Some(line) = latest.unseen()
+                {
+                    running.is_unseen_logged = true;
+                    (self.log)(line);
+                }
+                let account = || latest.account().unwrap_or_else(|| nothing.clone());
+                running.second(clock::epoch_ns(), &account, self.log)
+            }
+        });
+        let end = match (ran, running.failed.take()) {
+            (Err(error), _) => FalcoEnd::Failed(error.to_string()),
+            (Ok(()), Some(why)) => FalcoEnd::Failed(why),
+            (Ok(()), None) => FalcoEnd::Done,
+        };
+        running.done(end, &calls.account())
+    }
+
+    fn open(&self) -> Result<Calls, Error> {
+        let settings = &self.plan.settings;
+        let options = Options {
+            threads_max: settings.thread_table_size,
+            container_stand_in: self.container_stand_in,
+            utc_offset_s: match settings.is_iso_8601 {
+                true => 0,
+                false => utc_offset_s(clock::epoch_ns()),
+            },
+            ..Options::default()
+        };
+        match &settings.engine {
+            EngineKind::Replay(path) => Calls::open(path, options, &self.stop),
+            EngineKind::None => Ok(Calls::nothing(&self.stop)),
+            EngineKind::Live => Calls::live(&self.plan.live_settings(), options, &self.stop),
         }
     }
 
-    /// What is done once a second of event time: drops and metrics.
-    fn second(&mut self, now_ns: u64, dropped: u64, log: &mut dyn FnMut(&str)) -> Option<FalcoEnd> {
-        self.metrics(now_ns);
-        let asked = self.drops.check(now_ns, self.events, dropped)?;
-        self.shown.events.store(self.events, Relaxed);
-        self.shown.alerts.store(self.alerts.counts.total, Relaxed);
+    fn show_left_out(&self) {
+        let names = self.plan.left_out();
+        if self.plan.settings.engine == EngineKind::Live && !names.is_empty() {
+            (self.log)(&format!(
+                "rules name calls that are not recorded without base_syscalls.all: {}",
+                names.join(", ")
+            ));
+        }
+    }
+
+    /// Continues with other settings and rules.
+    fn take_plan(&mut self, plan: Arc<FalcoPlan>, latest: &Latest<'_>, running: &mut Running) {
+        let settings = &plan.settings;
+        latest.set_interest(&plan.interest());
+        let style = style(settings, &self.hostname);
+        let outputs = open_outputs(settings, &style, &running.counts, self.log);
+        running.rules.set_rules(Arc::clone(&plan.rules), settings.matching);
+        running.rules.alerts.set_outputs(outputs, settings.is_json);
+        running.metrics = Metrics::new(settings.metrics.clone());
+        if running.captures.is_none() {
+            running.captures = settings.capture.clone().map(Captures::new);
+        }
+        running.shown.rules.store(plan.rules.enabled() as u64, Relaxed);
+        self.plan = plan;
+        self.show_left_out();
+    }
+}
+
+fn style(settings: &FalcoSettings, hostname: &str) -> FalcoStyle {
+    FalcoStyle {
+        is_json: settings.is_json,
+        hostname: hostname.into(),
+        clock: match settings.is_iso_8601 {
+            true => Clock::Iso8601,
+            false => Clock::Local(utc_offset_s(clock::epoch_ns())),
+        },
+        has_output: settings.has_output,
+        has_message: settings.has_message,
+        has_fields: settings.has_fields,
+        has_tags: settings.has_tags,
+        has_context: false,
+    }
+}
+
+/// What changes while a run lasts.
+struct Running {
+    rules: RuleRun,
+    metrics: Metrics,
+    captures: Option<Captures>,
+    drops: Drops,
+    shown: Arc<Shown>,
+    counts: Arc<OutputCounts>,
+    faults: Vec<String>,
+    is_unseen_logged: bool,
+    failed: Option<String>,
+}
+
+impl Running {
+    /// Tries the rules on an event, which is kept for captures of alerts where these are on.
+    fn event(&mut self, state: &State, event: &Event<'_>) {
+        if let Some(captures) = &mut self.captures {
+            captures.keep(event);
+        }
+        let found = self.rules.event(state, event);
+        if let Some(captures) = &mut self.captures {
+            let for_all = (found.is_any && captures.are_for_all()).then_some(0);
+            if let Some(duration_ms) = found.capture_ms.or(for_all) {
+                captures.begin(state, event, duration_ms);
+            }
+        }
+    }
+
+    /// What is done once a second: metrics, and what the settings ask for when calls were dropped. `account` is asked for
+    /// only then.
+    fn second(
+        &mut self,
+        now_ns: u64,
+        account: &dyn Fn() -> CallAccount,
+        log: &dyn Fn(&str),
+    ) -> ControlFlow<()> {
+        let are_metrics_due = self.metrics.is_due(now_ns);
+        if !are_metrics_due && !self.drops.is_due(now_ns) {
+            return ControlFlow::Continue(());
+        }
+        let account = account();
+        let (received, dropped) = account.received_and_dropped();
+        self.shown.events.store(self.rules.events, Relaxed);
+        self.shown.alerts.store(self.rules.alerts.counts.total, Relaxed);
+        self.shown.dropped.store(dropped, Relaxed);
+        if let CallAccount::Live(live) = &account {
+            for (to, counts) in self.shown.shed.iter().zip(&live.counts.classes) {
+                to.store(counts.shed_ring, Relaxed);
+            }
+        }
+        if are_metrics_due {
+            self.write_metrics(now_ns, &account);
+        }
+        let events = if received > 0 { received } else { self.rules.events };
+        let Some(asked) = self.drops.check(now_ns, events, dropped) else {
+            return ControlFlow::Continue(());
+        };
         let text = format!(
             "Falco internal: syscall event drop. {} system calls dropped in last second.",
             asked.dropped
@@ -249,88 +435,119 @@ impl Running<'_> {
                 name: name.to_string(),
                 value: AlertValue::Text(n.to_string().into_bytes()),
             };
-            let fields = [number("n_evts", self.events), number("n_drops", asked.dropped)];
+            let mut fields = vec![number("n_evts", events), number("n_drops", asked.dropped)];
+            if let CallAccount::Live(live) = &account {
+                fields.push(number("ebpf_enabled", 1));
+                fields.extend(drop_counts(live).iter().map(|(name, n)| number(name, *n)));
+            }
             let rule = "Falco internal: syscall event drop";
-            self.alerts.internal(now_ns, rule, Priority::Debug, &text, &fields);
+            self.rules.alerts.internal(now_ns, rule, Priority::Debug, &text, &fields);
         }
         if asked.exit {
             log("Exiting.");
-            self.is_failed = true;
-            return Some(FalcoEnd::Failed(text));
+            self.failed = Some(text);
+            return ControlFlow::Break(());
         }
-        None
+        ControlFlow::Continue(())
     }
 
-    fn metrics(&mut self, now_ns: u64) {
-        let Some(metrics) = &self.settings.metrics else { return };
-        let interval_ns = metrics.interval_s.saturating_mul(1_000_000_000);
-        if self.next_metrics_ns == 0 {
-            self.next_metrics_ns = now_ns.saturating_add(interval_ns);
+    fn write_metrics(&mut self, now_ns: u64, account: &CallAccount) {
+        let fields = measures(&self.rules, account, self.counts.undelivered.load(Relaxed));
+        if let Some(fault) = self.metrics.write_file(&fields)
+            && !self.faults.contains(&fault)
+        {
+            self.faults.push(fault);
         }
-        if now_ns < self.next_metrics_ns {
-            return;
-        }
-        self.next_metrics_ns = now_ns.saturating_add(interval_ns);
-        self.metrics_written += 1;
-        let number = |name: &str, n: u64| AlertField {
-            name: name.to_string(),
-            value: AlertValue::Unsigned(n),
-        };
-        let mut fields = vec![
-            number("falco.num_evts", self.events),
-            number("falco.rules.matches_total", self.alerts.counts.total),
-            number("scap.n_evts", self.events),
-            number("scap.n_drops", 0),
-        ];
-        for (rule, count) in self.rules.rules().iter().zip(&self.alerts.counts.by_rule) {
-            if *count > 0 {
-                let name: String =
-                    rule.name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-                fields.push(number(&format!("falco.rules.{name}"), *count));
-            }
-        }
-        if metrics.as_rule {
+        if self.metrics.are_alerts() {
             let rule = "Falco internal: metrics snapshot";
-            self.alerts.internal(
-                now_ns,
-                rule,
-                Priority::Informational,
-                "Falco metrics snapshot",
-                &fields,
-            );
+            let text = "Falco metrics snapshot";
+            self.rules.alerts.internal(now_ns, rule, Priority::Informational, text, &fields);
         }
     }
 
-    fn done(self, end: FalcoEnd, notes: Vec<String>) -> FalcoDone {
-        let counts = &self.alerts.counts;
-        let mut statistics =
-            format!("Events detected: {}\nRule counts by severity:\n", counts.total);
-        for (priority, count) in
-            Priority::ALL.iter().zip(counts.by_priority).filter(|(_, n)| *n > 0)
-        {
-            let _ = writeln!(statistics, "   {}: {count}", priority.short_name().to_uppercase());
+    fn done(self, end: FalcoEnd, account: &CallAccount) -> FalcoDone {
+        let events = self.rules.events;
+        let mut alerts = self.rules.finish();
+        // Receivers get what is in their queues.
+        alerts.set_outputs(Vec::new(), false);
+        let mut faults = self.faults;
+        faults.extend(alerts.faults);
+        let undelivered = self.counts.undelivered.load(Relaxed);
+        if undelivered > 0 {
+            faults.push(format!("http_output: {} alerts were not taken", thousands(undelivered)));
         }
-        statistics.push_str("Triggered rules by rule name:\n");
-        for (rule, count) in self.rules.rules().iter().zip(&counts.by_rule).filter(|(_, n)| **n > 0)
-        {
-            let _ = writeln!(statistics, "   {}: {count}", rule.name);
+        if self.counts.is_left_waiting.load(Relaxed) {
+            faults.push("http_output: further alerts were on their way at the end".to_owned());
         }
-        let mut drops = String::new();
-        if self.drops.detected > 0 {
-            let (detected, acted) = (self.drops.detected, self.drops.acted);
-            drops = format!(
-                "Syscall event drop monitoring:\n   - event drop detected: {detected} occurrences\n   - num times \
-                 actions taken: {acted}\n"
-            );
+        let (drops, ledgers) = (drop_text(&self.drops), account.ledgers());
+        let mut notes = account.notes();
+        if let Some(captures) = self.captures {
+            let (wrong, note) = captures.finish();
+            faults.extend(wrong);
+            notes.extend(note);
+        }
+        let end = match (end, balanced(&ledgers)) {
+            (FalcoEnd::Done, Err(error)) => FalcoEnd::Failed(error.to_string()),
+            (end, _) => end,
+        };
+        let mut line = None;
+        match account {
+            CallAccount::Live(live) => line = Some(account_line(live)),
+            CallAccount::File(file) => {
+                if file.merged.is_some() && file.read.events.received().items == 0 {
+                    notes.push("the capture has no events".to_owned());
+                }
+            }
         }
         FalcoDone {
             end,
-            events: self.events,
-            alerts: counts.total,
-            statistics,
+            events,
+            alerts: alerts.counts.total,
+            statistics: statistics(&alerts.counts),
             drops,
-            faults: self.alerts.faults,
+            faults,
             notes,
+            ledgers,
+            account: line,
         }
     }
+}
+
+/// The account of a live source: what was shed with its classes.
+fn account_line(live: &LiveAccount) -> String {
+    let total = live.total();
+    let mut line = format!(
+        "system calls: {} received, {} passed, {} shed",
+        thousands(total.received),
+        thousands(live.read),
+        thousands(live.dropped()),
+    );
+    for (n, (class, shed)) in live.shed_by_class().enumerate() {
+        let sign = if n == 0 { ':' } else { ',' };
+        let _ = write!(line, "{sign} {class} {}", thousands(shed));
+    }
+    line
+}
+
+fn statistics(counts: &AlertCounts) -> String {
+    let mut text = format!("Events detected: {}\nRule counts by severity:\n", counts.total);
+    for (priority, count) in Priority::ALL.iter().zip(counts.by_priority).filter(|(_, n)| *n > 0) {
+        let _ = writeln!(text, "   {}: {count}", priority.short_name().to_uppercase());
+    }
+    text.push_str("Triggered rules by rule name:\n");
+    for (rule, count) in &counts.by_rule {
+        let _ = writeln!(text, "   {rule}: {count}");
+    }
+    text
+}
+
+fn drop_text(drops: &Drops) -> String {
+    let (detected, acted) = (drops.detected, drops.acted);
+    if detected == 0 {
+        return String::new();
+    }
+    format!(
+        "Syscall event drop monitoring:\n   - event drop detected: {detected} occurrences\n   - num times actions \
+         taken: {acted}\n"
+    )
 }

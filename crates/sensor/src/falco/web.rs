@@ -2,6 +2,7 @@
 
 use super::listing::version_json;
 use crate::limits::{WEB_REQUEST_BYTES_MAX, WEB_WAIT_S};
+use gabion_probe::syscalls::Class;
 use gabion_settings::falco::WebSettings;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,6 +18,8 @@ pub(super) struct Shown {
     pub(super) alerts: AtomicU64,
     pub(super) dropped: AtomicU64,
     pub(super) rules: AtomicU64,
+    /// Calls that were shed because a ring was full, for each class.
+    pub(super) shed: [AtomicU64; 7],
 }
 
 /// A listener that ends when it is dropped.
@@ -102,6 +105,14 @@ fn exposition(shown: &Shown) -> String {
     for (name, help, value) in counters {
         let value = value.load(Relaxed);
         out.push_str(&format!("# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n"));
+    }
+    let name = "falcosecurity_scap_n_drops_buffer_total";
+    out.push_str(&format!(
+        "# HELP {name} events that found no space, by class\n# TYPE {name} counter\n"
+    ));
+    for (class, value) in Class::ALL.into_iter().zip(&shown.shed) {
+        let (class, value) = (class.name(), value.load(Relaxed));
+        out.push_str(&format!("{name}{{dir=\"exit\",drop=\"{class}\"}} {value}\n"));
     }
     out
 }

@@ -1,24 +1,19 @@
 //! Explains why a rule matches an event of a capture file or does not.
 
-use crate::limits::SYSCALL_STATE_BYTES;
+use crate::syscalls::Calls;
 use gabion_condition::rules::{RuleSet, explain_rule};
-use gabion_record::budget::Budget;
 use gabion_record::fields::{Argument, Fields, Scratch, Value, ids};
-use gabion_scap::{Item, Merger, Reader};
-use gabion_syscall::{Options, State};
+use gabion_runtime::StopFlag;
+use gabion_syscall::Options;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Why an explanation can't be given.
 #[derive(Debug, thiserror::Error)]
 pub enum WhyFault {
     /// The capture file can't be read.
-    #[error("{}: {why}", path.display())]
-    Unreadable {
-        /// The file.
-        path: std::path::PathBuf,
-        /// Why.
-        why: String,
-    },
+    #[error("{0}")]
+    Unreadable(Box<crate::Error>),
     /// No event of the file has the number.
     #[error("{}: no event has the number {number}: the numbers are those of evt.num", path.display())]
     NoEvent {
@@ -42,35 +37,28 @@ pub fn explain_event(
     path: &Path,
     number: u64,
 ) -> Result<String, WhyFault> {
-    let unreadable = |why: String| WhyFault::Unreadable { path: path.to_owned(), why };
-    let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let mut reader = Reader::new(file).map_err(|error| unreadable(error.to_string()))?;
-    let mut state =
-        State::new(Options::default(), Budget::standalone("syscall state", SYSCALL_STATE_BYTES));
-    let mut merger = Merger::new();
-    while let Some(item) = reader.next_item().map_err(|error| unreadable(error.to_string()))? {
-        match item {
-            Item::Event(event) => {
-                let Some(event) = merger.merge(event) else { continue };
-                state.apply(&event);
-                if event.number < number {
-                    continue;
-                }
-                if event.number > number {
-                    break;
-                }
-                let view = state.view(&event);
+    let unreadable = |source: crate::Error| WhyFault::Unreadable(Box::new(source));
+    let stop = StopFlag::new();
+    let mut calls = Calls::open(path, Options::default(), &stop).map_err(unreadable)?;
+    let mut found = None;
+    calls
+        .for_each(|state, event| {
+            if event.number < number {
+                return ControlFlow::Continue(());
+            }
+            if event.number == number {
+                let view = state.view(event);
                 let mut scratch = Scratch::new();
                 let kind = match view.field(ids::EVT_TYPE, Argument::None, &mut scratch) {
                     Ok(Value::Text(text)) => String::from_utf8_lossy(text).into_owned(),
                     _ => String::new(),
                 };
-                let parts = explain_rule(rules, rule, &view);
-                let parts = parts.ok_or_else(|| WhyFault::NoRule(rule.to_string()))?;
-                return Ok(format!("{rule}: event {number}, {kind}\n{parts}"));
+                found = Some((kind, explain_rule(rules, rule, &view)));
             }
-            item => state.add(item),
-        }
-    }
-    Err(WhyFault::NoEvent { path: path.to_owned(), number })
+            ControlFlow::Break(())
+        })
+        .map_err(unreadable)?;
+    let (kind, parts) = found.ok_or_else(|| WhyFault::NoEvent { path: path.to_owned(), number })?;
+    let parts = parts.ok_or_else(|| WhyFault::NoRule(rule.to_string()))?;
+    Ok(format!("{rule}: event {number}, {kind}\n{parts}"))
 }

@@ -1,6 +1,7 @@
 //! Prints events of scap files, one line each, as text or JSON.
 
-use super::{Replay, ScapAccount, input};
+use super::calls::Calls;
+use super::{ScapAccount, input};
 use crate::Error;
 use gabion_condition::compile::Filter;
 use gabion_condition::format::Format;
@@ -85,10 +86,10 @@ impl<W: Write> EventPrinter<W> {
         if self.style.raw {
             return self.print_raw(path, stop);
         }
-        let mut replay = Replay::open(path, Options::default(), stop)?;
-        replay.run(|state, event| self.event(state, event))?;
+        let mut calls = Calls::open(path, Options::default(), stop)?;
+        calls.for_each(|state, event| self.event(state, event))?;
         let _ = self.to.flush();
-        Ok(replay.account())
+        Ok(calls.account().into_file())
     }
 
     fn print_raw(&mut self, path: &Path, stop: &StopFlag) -> Result<ScapAccount, Error> {

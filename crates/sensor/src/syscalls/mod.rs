@@ -2,17 +2,21 @@
 //! and recordings of this host's calls.
 
 mod account;
+mod calls;
 mod events;
 mod input;
+mod live;
 mod recording;
-mod replay;
 mod rewrite;
 mod summary;
 
-pub use account::{ScapAccount, check_balance};
+pub(crate) use account::balanced;
+pub use account::{CallAccount, LiveAccount, ScapAccount, check_balance};
+pub(crate) use calls::{Calls, Latest, Moment};
 pub use events::{EventPrinter, EventStyle};
 pub use input::{are_scap, is_scap};
+pub(crate) use live::LiveSettings;
 pub use recording::{Recorded, Recording};
-pub use replay::Replay;
 pub use rewrite::{Rewritten, rewrite};
+pub(crate) use summary::summarize_with;
 pub use summary::{Summary, summarize};

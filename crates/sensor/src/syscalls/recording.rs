@@ -1,11 +1,13 @@
 //! Records the system calls of this host into a scap file.
 
-use crate::{Error, LostTrack};
-use gabion_probe::host::{self, Before, HostCounts};
-use gabion_probe::syscalls::{Counts, Interest, Session, Settings};
+use super::account::{LiveAccount, balanced};
+use super::live::{LiveCalls, LiveSettings};
+use crate::Error;
+use gabion_probe::host::HostCounts;
+use gabion_probe::syscalls::{Counts, Settings};
 use gabion_runtime::StopFlag;
 use gabion_runtime::clock;
-use gabion_scap::{Item, Writer};
+use gabion_scap::Writer;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,21 +48,9 @@ impl Recorded {
     /// # Errors
     /// [`Error::Unbalanced`] if not.
     pub fn balance(&self) -> Result<(), Error> {
-        let total = self.counts.total();
-        let known = total.passed + total.shed_ring + total.shed_size;
-        let read = self.events + self.counts.undecodable;
-        if total.received == known && total.passed == read {
-            return Ok(());
-        }
-        Err(Error::Unbalanced {
-            stage: "system calls".to_owned(),
-            what: LostTrack::Calls {
-                received: total.received,
-                passed: total.passed,
-                shed: total.shed_ring + total.shed_size,
-                read,
-            },
-        })
+        let counts = self.counts.clone();
+        let account = LiveAccount { counts, read: self.events, before: self.before };
+        balanced(&account.ledgers())
     }
 }
 
@@ -70,66 +60,49 @@ impl Recording {
     /// # Errors
     /// The kernel refuses the programs, or the destination refuses.
     pub fn write(&self, to: impl Write) -> Result<Recorded, Error> {
-        let mut session = Session::start(&self.settings)?;
+        let settings = LiveSettings { session: self.settings.clone(), root: self.root.clone() };
+        let mut live = LiveCalls::start(&settings)?;
         let refused = |e: io::Error| Error::File { path: "recording".into(), source: e };
         let mut writer = Writer::new(to);
         // The programs are attached before the lists are read, so that no thread is missed in between.
-        let before = self.lists(&mut writer).map_err(refused)?;
+        writer.section().map_err(refused)?;
+        let mut written = Ok(());
+        live.list_host(&mut |item| {
+            if written.is_ok() {
+                written = writer.write(&item);
+            }
+        });
+        written.map_err(refused)?;
         let end = self.lasting.map(|lasting| clock::now() + lasting);
-        let (mut events, mut failure) = (0, None);
-        let mut drain = |session: &mut Session| {
-            session.poll(&mut |call| {
-                events += 1;
-                if failure.is_none()
-                    && let Err(error) = writer.event(&call.event)
-                {
-                    failure = Some(error);
-                }
-            });
-            (events, failure.is_some())
+        let mut failure = None;
+        let mut write = |call: &gabion_probe::syscalls::Call<'_>| {
+            if failure.is_none()
+                && let Err(error) = writer.event(&call.event)
+            {
+                failure = Some(error);
+            }
+            failure.is_some()
         };
         loop {
-            let seen = drain(&mut session);
+            let mut has_failed = false;
+            live.poll(&mut |call| has_failed |= write(call));
             let is_over = end.is_some_and(|end| clock::now() >= end)
-                || self.events.is_some_and(|most| seen.0 >= most)
+                || self.events.is_some_and(|most| live.account().read >= most)
                 || self.stop.is_set()
-                || seen.1;
+                || has_failed;
             if is_over {
                 break;
             }
             std::thread::sleep(PAUSE);
         }
-        // What is in the rings when the last call was recorded is read to its end.
-        session.set_interest(&Interest::none());
-        std::thread::sleep(PAUSE);
-        while drain(&mut session).0 < session.counts().total().passed {
-            if session.counts().undecodable > 0 {
-                break;
-            }
-        }
+        live.end(&mut |call| {
+            write(call);
+        });
         if let Some(error) = failure {
             return Err(refused(error));
         }
         writer.finish().map_err(refused)?;
-        let absent = session.absent().iter().map(ToString::to_string).collect();
-        Ok(Recorded { events, before, counts: session.counts(), absent })
-    }
-
-    /// Writes what existed before the first event.
-    fn lists<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<HostCounts> {
-        writer.section()?;
-        let mut result = Ok(());
-        let counts = host::read(&self.root, &mut |before| {
-            let item = match before {
-                Before::Machine(machine) => Item::Machine(machine),
-                Before::Thread(entry) => Item::Process(entry),
-                Before::Fd(entry) => Item::Fd(entry),
-                Before::User(entry) => Item::User(entry),
-            };
-            if result.is_ok() {
-                result = writer.write(&item);
-            }
-        });
-        result.map(|()| counts)
+        let LiveAccount { counts, read: events, before } = live.account();
+        Ok(Recorded { events, before, counts, absent: live.absent() })
     }
 }

@@ -95,10 +95,15 @@ impl Write for WholeBlocks<'_> {
     fn flush(&mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
         let (kept, len) = (self.written, held.len() as u64);
+        let path = self.path;
         let file = self.file()?;
         let written = file.write_all(&held);
         if written.is_err() {
             let _ = file.set_len(kept);
+            // A file with nothing in it is no capture; a device stays.
+            if kept == 0 && file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+                let _ = std::fs::remove_file(path);
+            }
         }
         self.held = held;
         self.held.clear();

@@ -1,11 +1,14 @@
 //! What is in a scap file, in short: the time, threads and calls.
 
-use super::{Replay, ScapAccount};
+use super::ScapAccount;
+use super::calls::Calls;
 use crate::Error;
+use gabion_record::budget::BudgetReport;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::StopFlag;
+use gabion_scap::Event;
 use gabion_scap::table::event_types;
-use gabion_syscall::Options;
+use gabion_syscall::{Options, State};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +23,8 @@ pub struct Summary {
     pub span: Option<(TimeNs, TimeNs)>,
     /// Threads that are known at the end.
     pub threads: u64,
+    /// The memory of threads and descriptors.
+    pub memory: BudgetReport,
     /// Names of calls with the number of their events, the most frequent ones first.
     pub calls: Vec<(&'static str, u64)>,
 }
@@ -29,10 +34,19 @@ pub struct Summary {
 /// # Errors
 /// The input cannot be read as scap.
 pub fn summarize(path: &Path, stop: &StopFlag) -> Result<Summary, Error> {
-    let mut replay = Replay::open(path, Options::default(), stop)?;
+    summarize_with(path, stop, &mut |_, _| {})
+}
+
+/// The same; `then` is called with each event and the state after it.
+pub(crate) fn summarize_with(
+    path: &Path,
+    stop: &StopFlag,
+    then: &mut dyn FnMut(&State, &Event<'_>),
+) -> Result<Summary, Error> {
+    let mut source = Calls::open(path, Options::default(), stop)?;
     let mut by_type = vec![0_u64; event_types().len()];
     let mut span: Option<(u64, u64)> = None;
-    replay.run(|_, event| {
+    source.for_each(|state, event| {
         if let Some(count) = by_type.get_mut(usize::from(event.kind().number)) {
             *count += 1;
         }
@@ -41,6 +55,7 @@ pub fn summarize(path: &Path, stop: &StopFlag) -> Result<Summary, Error> {
             let (first, last) = span.unwrap_or((event.ts_ns, event.ts_ns));
             span = Some((first.min(event.ts_ns), last.max(event.ts_ns)));
         }
+        then(state, event);
         ControlFlow::Continue(())
     })?;
     let mut calls: Vec<(&str, u64)> = Vec::new();
@@ -54,9 +69,10 @@ pub fn summarize(path: &Path, stop: &StopFlag) -> Result<Summary, Error> {
     let moment = |ns: u64| TimeNs(i64::try_from(ns).unwrap_or(i64::MAX));
     Ok(Summary {
         path: path.to_owned(),
-        account: replay.account(),
+        account: source.account().into_file(),
         span: span.map(|(first, last)| (moment(first), moment(last))),
-        threads: replay.state().threads().iter().count() as u64,
+        threads: source.state().threads().iter().count() as u64,
+        memory: source.memory(),
         calls,
     })
 }

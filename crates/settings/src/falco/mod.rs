@@ -3,6 +3,7 @@
 
 mod overrides;
 mod read;
+mod without_effect;
 
 pub use overrides::{BadOverride, apply_override};
 pub use read::{ConfigFault, load_falco_configuration, read_falco_settings};
@@ -37,6 +38,19 @@ pub struct ProgramOutput {
     pub command: String,
     /// Whether it is started once for all alerts.
     pub keep_alive: bool,
+}
+
+/// A receiver that alerts are posted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpOutput {
+    /// Its address: `http://` or `https://`.
+    pub url: String,
+    /// The name by which the sensor introduces itself.
+    pub user_agent: String,
+    /// Authorities that its certificate must come from, PEM; the system's if none are named.
+    pub authorities: Option<PathBuf>,
+    /// The certificate that is shown to it, and its key, PEM.
+    pub shown: Option<(PathBuf, PathBuf)>,
 }
 
 /// What is done when events were dropped.
@@ -91,6 +105,41 @@ pub struct MetricSettings {
     pub file: Option<PathBuf>,
 }
 
+/// Which calls are recorded besides those of the rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BaseCalls {
+    /// In the place of those that the state of threads needs; empty for these.
+    pub added: Vec<String>,
+    /// Removed from all.
+    pub removed: Vec<String>,
+    /// The least that the state of threads needs for the calls of the rules.
+    pub repair: bool,
+    /// Also reads and writes of data, which are left out otherwise.
+    pub all: bool,
+}
+
+/// The memory of a live source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveBuffers {
+    /// CPUs that share a ring; 0 for one ring.
+    pub cpus_per_ring: usize,
+    /// Bytes of a ring.
+    pub ring_bytes: usize,
+    /// Bytes of data that are kept of a read or write.
+    pub snaplen: u32,
+}
+
+/// Captures that alerts start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureSettings {
+    /// The beginning of the files' paths.
+    pub path_prefix: PathBuf,
+    /// All alerts start one, not only those of rules with `capture`.
+    pub all_rules: bool,
+    /// How long one lasts after its alert, in milliseconds of event time.
+    pub duration_ms: u64,
+}
+
 /// Everything that a run of the rules over system calls takes from the configuration.
 #[derive(Clone, Debug)]
 pub struct FalcoSettings {
@@ -126,20 +175,26 @@ pub struct FalcoSettings {
     pub file: Option<FileOutput>,
     /// Alerts go to a program.
     pub program: Option<ProgramOutput>,
+    /// Alerts are posted to a receiver.
+    pub http: Option<HttpOutput>,
     /// The listener for health and metrics, if it is on.
     pub web: Option<WebSettings>,
     /// Metrics as alerts, if they are on.
     pub metrics: Option<MetricSettings>,
     /// Log lines go to standard error.
     pub log_to_stderr: bool,
+    /// Captures that alerts start, if they are on.
+    pub capture: Option<CaptureSettings>,
     /// Drops of events.
     pub drops: DropSettings,
     /// Files are watched, and read again when they change.
     pub watches_files: bool,
     /// Most threads in the table of threads.
     pub thread_table_size: usize,
-    /// All calls, not only those that rules and state need.
-    pub all_calls: bool,
+    /// Calls that are recorded besides those of the rules.
+    pub base_calls: BaseCalls,
+    /// The memory of a live source.
+    pub live: LiveBuffers,
     /// Keys of the configuration that ask for something that does not exist here, each with what it asks for.
     pub unsupported: Vec<String>,
 }

@@ -1,12 +1,14 @@
 //! Reads the settings out of the tree of a configuration, with Falco's defaults.
 
+use super::without_effect::unsupported;
 use super::{
-    DropAction, DropSettings, EngineKind, FalcoSettings, FileOutput, MetricSettings, ProgramOutput,
-    WebSettings,
+    BaseCalls, CaptureSettings, DropAction, DropSettings, EngineKind, FalcoSettings, FileOutput,
+    HttpOutput, LiveBuffers, MetricSettings, ProgramOutput, WebSettings,
 };
 use crate::yaml::read_yaml_text;
 use gabion_condition::rules::{AppendOutput, Matching, Priority, Selection};
 use gabion_record::Tree;
+use gabion_record::fields::events;
 use gabion_runtime::operator_file;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -125,7 +127,7 @@ fn expand(tree: &mut Tree) {
     tree.children.iter_mut().for_each(|(_, child)| expand(child));
 }
 
-fn texts(tree: &Tree, path: &str) -> Vec<String> {
+pub(super) fn texts(tree: &Tree, path: &str) -> Vec<String> {
     let Some(node) = tree.get(path) else { return Vec::new() };
     match &node.value {
         Some(value) => vec![value.clone()],
@@ -187,14 +189,17 @@ pub fn read_falco_settings(config: &Tree) -> Result<FalcoSettings, ConfigFault> 
         to_syslog: output("syslog_output"),
         file,
         program,
+        http: http(config)?,
         web: flag("webserver.enabled", false).then(|| web(config)),
         metrics: metrics(config)?,
         log_to_stderr: flag("log_stderr", true),
+        capture: capture(config)?,
         drops: drops(config)?,
         watches_files: flag("watch_config_files", true),
         thread_table_size: config.number("falco_libs.thread_table_size").unwrap_or(262_144)
             as usize,
-        all_calls: flag("base_syscalls.all", false),
+        base_calls: base_calls(config)?,
+        live: live(config)?,
         unsupported: unsupported(config),
     })
 }
@@ -234,6 +239,51 @@ fn engine(config: &Tree) -> Result<EngineKind, ConfigFault> {
     }
 }
 
+fn base_calls(config: &Tree) -> Result<BaseCalls, ConfigFault> {
+    let mut calls = BaseCalls {
+        repair: config.flag("base_syscalls.repair").unwrap_or(false),
+        all: config.flag("base_syscalls.all").unwrap_or(false),
+        ..BaseCalls::default()
+    };
+    for name in texts(config, "base_syscalls.custom_set") {
+        let (to, name) = match name.strip_prefix('!') {
+            Some(name) => (&mut calls.removed, name),
+            None => (&mut calls.added, name.as_str()),
+        };
+        if events::types_of(name).is_none() {
+            return Err(ConfigFault::Value(format!(
+                "base_syscalls.custom_set: '{name}' is no system call"
+            )));
+        }
+        to.push(name.to_string());
+    }
+    Ok(calls)
+}
+
+fn live(config: &Tree) -> Result<LiveBuffers, ConfigFault> {
+    let number = |path: &str, default: u64, most: u64| match config.text(path) {
+        None => Ok(default),
+        Some(text) => text.parse().ok().filter(|n| *n <= most).ok_or_else(|| {
+            ConfigFault::Value(format!("{path}: '{text}' is no number from 0 to {most}"))
+        }),
+    };
+    let preset = number("engine.modern_ebpf.buf_size_preset", 4, 10)?.max(1);
+    let cpus = number("engine.modern_ebpf.cpus_for_each_buffer", 2, 1 << 16)?;
+    let snaplen = number("falco_libs.snaplen", 80, 65_535)?;
+    Ok(LiveBuffers {
+        cpus_per_ring: usize::try_from(cpus).unwrap_or(2),
+        // Presets double from 1 MiB on (Falco 0.44).
+        ring_bytes: (1 << 20) << (preset - 1),
+        snaplen: u32::try_from(snaplen).unwrap_or(80),
+    })
+}
+
+/// What the plugin `container` 0.7.1 suggests for the outputs of rules about system calls.
+const SUGGESTED_OUTPUT: &str = "container_id=%container.id container_name=%container.name \
+                                container_image_repository=%container.image.repository \
+                                container_image_tag=%container.image.tag k8s_pod_name=%k8s.pod.name \
+                                k8s_ns_name=%k8s.ns.name";
+
 fn append_output(config: &Tree) -> Vec<AppendOutput> {
     let items = config.get("append_output").filter(|node| node.is_sequence);
     let items = items.map_or(&[][..], |list| &list.children);
@@ -249,15 +299,66 @@ fn append_output(config: &Tree) -> Vec<AppendOutput> {
                 }
             }
         }
+        let mut extra_output = item.text("extra_output").unwrap_or_default().to_string();
+        if item.flag("suggested_output") == Some(true) {
+            if !extra_output.is_empty() {
+                extra_output.push(' ');
+            }
+            extra_output.push_str(SUGGESTED_OUTPUT);
+        }
         AppendOutput {
             rule: item.text("match.rule").map(str::to_string),
             source: item.text("match.source").map(str::to_string),
             tags: texts(item, "match.tags"),
-            extra_output: item.text("extra_output").unwrap_or_default().to_string(),
+            extra_output,
             extra_fields,
         }
     });
     entries.collect()
+}
+
+fn capture(config: &Tree) -> Result<Option<CaptureSettings>, ConfigFault> {
+    if config.flag("capture.enabled") != Some(true) {
+        return Ok(None);
+    }
+    let all_rules = match config.text("capture.mode").unwrap_or("rules") {
+        "rules" => false,
+        "all_rules" => true,
+        other => {
+            let message = format!("capture.mode: '{other}' is none of rules, all_rules");
+            return Err(ConfigFault::Value(message));
+        }
+    };
+    Ok(Some(CaptureSettings {
+        path_prefix: config.text("capture.path_prefix").unwrap_or("/tmp/falco").into(),
+        all_rules,
+        duration_ms: config.number("capture.default_duration").unwrap_or(5_000),
+    }))
+}
+
+fn http(config: &Tree) -> Result<Option<HttpOutput>, ConfigFault> {
+    if config.flag("http_output.enabled") != Some(true) {
+        return Ok(None);
+    }
+    let text =
+        |key: &str| config.text(&format!("http_output.{key}")).filter(|text| !text.is_empty());
+    let Some(url) = text("url") else {
+        return Err(ConfigFault::Value("http_output: url is not set".to_string()));
+    };
+    let shown = match (config.flag("http_output.mtls"), text("client_cert"), text("client_key")) {
+        (Some(true), Some(certificate), Some(key)) => Some((certificate.into(), key.into())),
+        (Some(true), _, _) => {
+            let message = "http_output: mtls: client_cert and client_key must be set";
+            return Err(ConfigFault::Value(message.to_string()));
+        }
+        _ => None,
+    };
+    Ok(Some(HttpOutput {
+        url: url.to_string(),
+        user_agent: text("user_agent").unwrap_or("falcosecurity/falco").to_string(),
+        authorities: text("ca_cert").or_else(|| text("ca_bundle")).map(PathBuf::from),
+        shown,
+    }))
 }
 
 fn web(config: &Tree) -> WebSettings {
@@ -354,32 +455,6 @@ fn drops(config: &Tree) -> Result<DropSettings, ConfigFault> {
     })
 }
 
-/// Keys that ask for what does not exist here.
-fn unsupported(config: &Tree) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut note = |is_asked: bool, text: String| {
-        if is_asked {
-            found.push(text);
-        }
-    };
-    let is_on = |path: &str| config.flag(path) == Some(true);
-    note(is_on("http_output.enabled"), "http_output: alerts are not sent by HTTP".to_string());
-    note(
-        is_on("grpc.enabled") || is_on("grpc_output.enabled"),
-        "grpc: Falco itself has removed it".to_string(),
-    );
-    note(is_on("capture.enabled"), "capture: alerts do not start captures".to_string());
-    for plugin in texts(config, "load_plugins").iter().filter(|name| *name != "container") {
-        let text = format!(
-            "load_plugins: {plugin}: plugins are not loaded; the fields of container are built in"
-        );
-        note(true, text);
-    }
-    let engine = config.text("engine.kind");
-    note(engine == Some("kmod"), "engine.kind: kmod: BPF programs are used".to_string());
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,8 +469,47 @@ mod tests {
         let settings = settings("").unwrap();
         assert_eq!(settings.priority, Priority::Debug);
         assert_eq!(settings.engine, EngineKind::Live);
+        assert_eq!(settings.unsupported, [""; 0]);
         assert!(settings.has_output && settings.has_fields && !settings.has_message);
         assert_eq!(settings.drops.actions, [DropAction::Log, DropAction::Alert]);
+    }
+
+    #[test]
+    fn what_the_container_plugin_suggests_is_appended() {
+        let text = "append_output:\n  - suggested_output: true\n    extra_output: x=%evt.num\n";
+        let all = settings(text).unwrap().append_output;
+        assert!(all[0].extra_output.starts_with("x=%evt.num container_id=%container.id "));
+        assert_eq!(
+            settings("append_output:\n  - suggested_output: false\n").unwrap().append_output[0]
+                .extra_output,
+            ""
+        );
+    }
+
+    #[test]
+    fn outputs_and_captures_have_their_settings() {
+        let text = "http_output: {enabled: true, url: 'https://r.example/x', ca_cert: a.pem}\n\
+                    capture: {enabled: true, mode: all_rules, path_prefix: /var/x}\n\
+                    base_syscalls: {custom_set: [execve, '!ptrace'], all: true}\n\
+                    engine: {modern_ebpf: {buf_size_preset: 2}}\n";
+        let settings_of = settings(text).unwrap();
+        let http = settings_of.http.unwrap();
+        assert_eq!((&*http.url, http.shown), ("https://r.example/x", None));
+        assert_eq!(http.authorities, Some("a.pem".into()));
+        let capture = settings_of.capture.unwrap();
+        assert!(capture.all_rules && capture.duration_ms == 5_000);
+        let base = settings_of.base_calls;
+        assert!(base.all && base.added == ["execve"] && base.removed == ["ptrace"]);
+        assert_eq!(settings_of.live.ring_bytes, 2 << 20);
+        for (wrong, words) in [
+            ("http_output: {enabled: true}\n", "url is not set"),
+            ("http_output: {enabled: true, url: 'http://x', mtls: true}\n", "client_cert"),
+            ("capture: {enabled: true, mode: some}\n", "rules, all_rules"),
+            ("base_syscalls: {custom_set: [opennat]}\n", "no system call"),
+            ("engine: {modern_ebpf: {buf_size_preset: 11}}\n", "from 0 to 10"),
+        ] {
+            assert!(settings(wrong).unwrap_err().contains(words), "{wrong}");
+        }
     }
 
     #[test]

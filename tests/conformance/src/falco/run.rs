@@ -4,7 +4,7 @@ use super::{Action, Test};
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -64,6 +64,12 @@ pub fn run(
     {
         command.args(["-o", option]);
     }
+    let port =
+        test.action.as_ref().and_then(|action| action.http_get.as_ref()).map(|_| free_port());
+    let port = port.transpose()?;
+    if let Some(port) = port {
+        command.args(["-o", &format!("webserver.listen_port={port}")]);
+    }
     command.envs(test.environment.iter().map(|(k, v)| (k, v)));
     let files = (scratch.path().join("stdout"), scratch.path().join("stderr"));
     command.stdout(fs::File::create(&files.0)?).stderr(fs::File::create(&files.1)?);
@@ -71,7 +77,7 @@ pub fn run(
         command.spawn().with_context(|| format!("cannot start {}", binary.display()))?;
     let mut fetched = Vec::new();
     if let Some(action) = &test.action {
-        act(action, &config, &mut fetched)?;
+        act(action, &config, port, &mut fetched)?;
     }
     let exit_code = wait(&mut child, limit)?;
     let read = |path: &PathBuf| -> Result<String> {
@@ -86,13 +92,21 @@ pub(super) fn expanded(text: &str, folder: &Path, scratch: &Path) -> String {
         .replace("@tmp/", &format!("{}/", scratch.display()))
 }
 
-fn act(action: &Action, config: &Path, fetched: &mut Vec<String>) -> Result<()> {
+/// Falco's port of the listener, which tests name.
+const FALCOS_PORT: &str = ":8765/";
+
+/// A port that nothing listens on, so that tests and a Falco on this machine do not meet.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn act(action: &Action, config: &Path, port: Option<u16>, fetched: &mut Vec<String>) -> Result<()> {
     std::thread::sleep(Duration::from_secs(action.after_s));
     if let Some(text) = &action.append_to_config {
         fs::OpenOptions::new().append(true).open(config)?.write_all(text.as_bytes())?;
     }
-    if let Some(address) = &action.http_get
-        && fetch(address).unwrap_or(false)
+    if let (Some(address), Some(port)) = (&action.http_get, port)
+        && fetch(&address.replace(FALCOS_PORT, &format!(":{port}/"))).unwrap_or(false)
     {
         fetched.push(address.clone());
     }

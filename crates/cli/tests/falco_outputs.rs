@@ -1,0 +1,148 @@
+//! Where `gabion falco` sends alerts of a capture, and what it leaves: receivers by HTTP, captures that alerts start,
+//! files of metrics, keys without effect.
+
+mod program;
+
+use gabion_scap::{Item, Reader, Values, Writer, table, types};
+use program::gabion;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+
+/// Closes of descriptor 3, one a second.
+fn capture(folder: &Path, events: u64) -> String {
+    let mut writer = Writer::new(Vec::new());
+    writer.section().unwrap();
+    let kind = table::event_type(types::CLOSE_X).unwrap();
+    let parameters = [0_i64.to_le_bytes(), 3_i64.to_le_bytes()].concat();
+    for second in 0..events {
+        let values = Values::new(kind, &[8, 0, 8, 0], &parameters);
+        let ts_ns = (1_700_000_000 + second) * 1_000_000_000;
+        let (number, raw_number, tid, cpu, flags, enter) = (0, 0, 7, 0, 0, None);
+        let live = Default::default();
+        let event =
+            gabion_scap::Event { number, raw_number, ts_ns, tid, cpu, flags, values, enter, live };
+        writer.event(&event).unwrap();
+    }
+    let path = folder.join("closes.scap");
+    fs::write(&path, writer.finish().unwrap()).unwrap();
+    path.display().to_string()
+}
+
+/// A rule that alerts on the event of this number.
+fn rules(folder: &Path, number: u64, more: &str) -> String {
+    let path = folder.join("rules.yaml");
+    let text = format!(
+        "- rule: closed\n  desc: d\n  condition: evt.type=close and evt.num={number}\n  output: closed %evt.num\n  \
+         priority: NOTICE\n{more}"
+    );
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+fn falco(capture: &str, rules: &str, options: &[String]) -> program::Ran {
+    let file = format!("engine.replay.capture_file={capture}");
+    let mut args = vec!["falco", "-r", rules, "-o", "engine.kind=replay", "-o", &file];
+    options.iter().for_each(|option| args.extend(["-o", option.as_str()]));
+    gabion(&args)
+}
+
+#[test]
+fn alerts_are_posted_and_a_receiver_that_is_gone_stops_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (capture, rules) = (capture(folder.path(), 3), rules(folder.path(), 2, ""));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http_output.url=http://{}/hook", listener.local_addr().unwrap());
+    let options = ["http_output.enabled=true".to_owned(), url, "json_output=true".to_owned()];
+    let receiver = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut request, mut part) = (Vec::new(), [0; 4096]);
+        while !request.ends_with(b"}") {
+            let n = stream.read(&mut part).unwrap();
+            assert!(n > 0, "{}", String::from_utf8_lossy(&request));
+            request.extend_from_slice(&part[..n]);
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+        String::from_utf8(request).unwrap()
+    });
+    let ran = falco(&capture, &rules, &options);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let request = receiver.join().unwrap();
+    assert!(request.starts_with("POST /hook HTTP/1."), "{request}");
+    assert!(request.contains("Content-Type: application/json\r\n"), "{request}");
+    assert!(request.contains("\"rule\":\"closed\""), "{request}");
+    // Nobody listens there any more.
+    let ran = falco(&capture, &rules, &options);
+    assert!(ran.code == 0 && ran.out.contains("Events detected: 1"), "{} {}", ran.out, ran.err);
+    assert!(ran.err.contains("http_output: 1 alerts were not taken"), "{}", ran.err);
+}
+
+#[test]
+fn a_rule_with_capture_leaves_a_file_that_begins_before_its_alert() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = capture(folder.path(), 20);
+    let rules = rules(folder.path(), 10, "  capture: true\n  capture_duration: 3000\n");
+    let prefix = folder.path().join("made");
+    let options =
+        ["capture.enabled=true".to_owned(), format!("capture.path_prefix={}", prefix.display())];
+    let ran = falco(&input, &rules, &options);
+    assert!(ran.code == 0 && ran.err.contains("capture: 1 files"), "{}", ran.err);
+    let is_made = |path: &std::path::PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("made_"))
+    };
+    let made: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).filter(is_made).collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    let mut reader = Reader::new(File::open(&made[0]).unwrap()).unwrap();
+    let mut seconds = Vec::new();
+    while let Some(item) = reader.next_item().unwrap() {
+        if let Item::Event(event) = item {
+            seconds.push(event.ts_ns / 1_000_000_000 - 1_700_000_000);
+        }
+    }
+    // The alert is about the tenth event, at second 9.
+    assert_eq!(seconds, (0..=12).collect::<Vec<u64>>());
+}
+
+#[test]
+fn metrics_go_into_their_file_and_keys_without_effect_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (capture, rules) = (capture(folder.path(), 10), rules(folder.path(), 2, ""));
+    let file = folder.path().join("metrics.json");
+    let options = [
+        "metrics.enabled=true".to_owned(),
+        "metrics.interval=2s".to_owned(),
+        format!("metrics.output_file={}", file.display()),
+        "buffered_outputs=true".to_owned(),
+    ];
+    let ran = falco(&capture, &rules, &options);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines = ran.err.lines().filter(|line| line.contains("buffered_outputs"));
+    assert_eq!(lines.count(), 1, "{}", ran.err);
+    let text = fs::read_to_string(&file).unwrap();
+    let samples: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(samples.len() >= 3, "{text}");
+    assert_eq!(
+        (&samples[1]["sample"], &samples[1]["output_fields"]["falco.rules.closed"]),
+        (&2.into(), &1.into())
+    );
+}
+
+#[test]
+fn sources_are_selected_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = rules(folder.path(), 2, "");
+    for (options, words) in [
+        (&["--disable-source", "syscall"][..], "at least one event source"),
+        (&["--enable-source", "aws"], "unknown event source 'aws'"),
+        (&["--enable-source", "syscall", "--disable-source", "syscall"], "Can not mix"),
+    ] {
+        let mut args = vec!["falco", "-r", &rules, "--dry-run"];
+        args.extend(options);
+        let ran = gabion(&args);
+        assert!(ran.code == 1 && ran.err.contains(words), "{} {}", ran.code, ran.err);
+    }
+    assert_eq!(gabion(&["falco", "-r", &rules, "--dry-run", "--enable-source", "syscall"]).code, 0);
+}

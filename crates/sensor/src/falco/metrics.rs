@@ -1,0 +1,175 @@
+//! What a run measures of itself, once in an interval: as an alert, into a file, and for the listener.
+
+use super::rule_run::RuleRun;
+use crate::syscalls::{CallAccount, LiveAccount};
+use gabion_probe::syscalls::Class;
+use gabion_record::json::Json;
+use gabion_record::syscall::{AlertField, AlertValue};
+use gabion_settings::falco::MetricSettings;
+use std::fs::File;
+use std::io::Write;
+
+/// Falco's names for what was shed of each class of calls, in the order of [`Class::ALL`]. Falco has none for reads and
+/// writes, which it does not count apart.
+pub(super) const CLASS_NAMES: [&str; 7] = [
+    "n_drops_buffer_io_exit",
+    "n_drops_buffer_other_interest_exit",
+    "n_drops_buffer_dir_file_exit",
+    "n_drops_buffer_open_exit",
+    "n_drops_buffer_connect_exit",
+    "n_drops_buffer_close_exit",
+    "n_drops_buffer_proc_exit",
+];
+
+/// What the kernel shed, by Falco's names.
+pub(super) fn drop_counts(account: &LiveAccount) -> Vec<(&'static str, u64)> {
+    let total = account.total();
+    let mut all = vec![("n_drops_buffer_total", total.shed_ring)];
+    for (class, name) in Class::ALL.into_iter().zip(CLASS_NAMES) {
+        let counts = account.counts.classes.get(class as usize);
+        all.push((name, counts.map_or(0, |counts| counts.shed_ring)));
+    }
+    all.push(("n_drops_scratch_map", total.shed_size));
+    all.push(("n_drops_bug", account.counts.undecodable));
+    all
+}
+
+/// The measures of a run until now.
+pub(super) fn measures(
+    rules: &RuleRun,
+    account: &CallAccount,
+    lost_by_outputs: u64,
+) -> Vec<AlertField> {
+    let (received, dropped) = account.received_and_dropped();
+    let number =
+        |name: &str, n: u64| AlertField { name: name.to_owned(), value: AlertValue::Unsigned(n) };
+    let mut fields = vec![
+        number("falco.num_evts", rules.events),
+        number("falco.outputs_queue_num_drops", lost_by_outputs),
+        number("falco.rules.matches_total", rules.alerts.counts.total),
+        number("scap.n_evts", received),
+        number("scap.n_drops", dropped),
+    ];
+    if let CallAccount::Live(live) = account {
+        let share = dropped as f64 * 100.0 / received.max(1) as f64;
+        let value = AlertValue::Float(share);
+        fields.push(AlertField { name: "scap.n_drops_perc".to_owned(), value });
+        fields
+            .extend(drop_counts(live).iter().map(|(name, n)| number(&format!("scap.{name}"), *n)));
+    }
+    for (rule, count) in rules.rules().rules().iter().zip(rules.alerts.by_position()) {
+        if *count > 0 {
+            let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+            let name: String = rule.name.chars().map(plain).collect();
+            fields.push(number(&format!("falco.rules.{name}"), *count));
+        }
+    }
+    fields
+}
+
+/// When measures are taken, and where they go.
+pub(super) struct Metrics {
+    settings: Option<MetricSettings>,
+    next_ns: u64,
+    samples: u64,
+    file: Option<File>,
+}
+
+impl Metrics {
+    pub(super) fn new(settings: Option<MetricSettings>) -> Metrics {
+        Metrics { settings, next_ns: 0, samples: 0, file: None }
+    }
+
+    /// Whether an interval is over.
+    pub(super) fn is_due(&mut self, now_ns: u64) -> bool {
+        let Some(settings) = &self.settings else { return false };
+        let interval_ns = settings.interval_s.saturating_mul(1_000_000_000);
+        if self.next_ns == 0 {
+            self.next_ns = now_ns.saturating_add(interval_ns);
+        }
+        if now_ns < self.next_ns {
+            return false;
+        }
+        self.next_ns = now_ns.saturating_add(interval_ns);
+        self.samples += 1;
+        true
+    }
+
+    /// Whether they are alerts too.
+    pub(super) fn are_alerts(&self) -> bool {
+        self.settings.as_ref().is_some_and(|settings| settings.as_rule)
+    }
+
+    /// Appends them to the file of the settings, if there is one; what is wrong with it.
+    pub(super) fn write_file(&mut self, fields: &[AlertField]) -> Option<String> {
+        let path = self.settings.as_ref()?.file.clone()?;
+        let mut json = Json::new();
+        json.open();
+        json.open_key("output_fields");
+        for field in fields {
+            match &field.value {
+                AlertValue::Unsigned(n) => json.number(&field.name, *n),
+                AlertValue::Float(n) => json.float(&field.name, *n),
+                _ => {}
+            }
+        }
+        json.close();
+        json.number("sample", self.samples);
+        json.close();
+        let write = || {
+            if self.file.is_none() {
+                self.file = Some(File::options().append(true).create(true).open(&path)?);
+            }
+            self.file.as_mut().map_or(Ok(()), |file| file.write_all(json.into_line().as_bytes()))
+        };
+        let failed = write().err();
+        failed.map(|error| format!("metrics: {}: {error}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_probe::syscalls::{ClassCounts, Counts};
+
+    /// 100 writes of which 40 found no space, 10 programs of which one was too large, and two records that no recipe fits.
+    fn account() -> LiveAccount {
+        let mut counts = Counts { undecodable: 2, bytes: 4_000, ..Counts::default() };
+        let set = |counts: &mut Counts, class: Class, of: ClassCounts| {
+            if let Some(to) = counts.classes.get_mut(class as usize) {
+                *to = of;
+            }
+        };
+        let io = ClassCounts { received: 100, passed: 60, shed_ring: 40, shed_size: 0 };
+        let proc = ClassCounts { received: 10, passed: 9, shed_ring: 0, shed_size: 1 };
+        set(&mut counts, Class::Io, io);
+        set(&mut counts, Class::Proc, proc);
+        LiveAccount { counts, read: 60, ..LiveAccount::default() }
+    }
+
+    #[test]
+    fn what_the_kernel_shed_is_in_ledger_and_measures_by_class() {
+        let account = account();
+        let ledgers = account.ledgers();
+        assert!(ledgers.balance().is_ok());
+        let stage = |name: &str| {
+            ledgers.entries().iter().find(|entry| entry.stage == name).unwrap().ledger.clone()
+        };
+        assert_eq!(stage("kernel.io").shed_total().items, 40);
+        assert_eq!(stage("kernel.proc").shed_total().items, 1);
+        // Seven records wait in the rings.
+        assert_eq!(stage("kernel>events").in_flight().items, 7);
+        assert_eq!(CallAccount::Live(account.clone()).received_and_dropped(), (110, 43));
+        let counts = drop_counts(&account);
+        for (name, n) in [
+            ("n_drops_buffer_total", 40),
+            ("n_drops_buffer_io_exit", 40),
+            ("n_drops_buffer_proc_exit", 0),
+            ("n_drops_scratch_map", 1),
+            ("n_drops_bug", 2),
+        ] {
+            assert!(counts.contains(&(name, n)), "{name}: {counts:?}");
+        }
+        assert_eq!(account.shed_by_class().collect::<Vec<_>>(), [("io", 40), ("proc", 1)]);
+    }
+}

@@ -1,0 +1,158 @@
+//! The calls of this host as a source: attached programs, their rings, and what existed before the first event.
+
+use super::account::LiveAccount;
+use super::calls::Moment;
+use crate::Error;
+use gabion_probe::host::{self, Before, HostCounts};
+use gabion_probe::syscalls::{Interest, Session, Settings};
+use gabion_runtime::StopFlag;
+use gabion_runtime::supervisor::Pulse;
+use gabion_scap::Item;
+use gabion_syscall::State;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the reader sleeps when all rings are empty: doubled from the first to the last while nothing comes, so that a
+/// host at rest costs little and an alert is late by the last at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(8));
+
+/// Entries of `/proc` that are read before the rings are emptied again.
+const ENTRIES_TOGETHER: u64 = 16;
+
+/// Readings of the rings at the end, before records that are missing are left in flight: a program in the kernel
+/// finishes a record within microseconds.
+const READS_AT_END: u32 = 100;
+
+/// What is recorded of this host.
+pub(crate) struct LiveSettings {
+    /// The calls, and the memory of the rings.
+    pub(crate) session: Settings,
+    /// Where `proc` and `etc` of the host are.
+    pub(crate) root: PathBuf,
+}
+
+/// Attached programs with what was read of them.
+pub(crate) struct LiveCalls {
+    session: Session,
+    root: PathBuf,
+    before: HostCounts,
+    read: u64,
+}
+
+impl LiveCalls {
+    pub(super) fn start(settings: &LiveSettings) -> Result<LiveCalls, Error> {
+        let session = Session::start(&settings.session)?;
+        let (root, before) = (settings.root.clone(), HostCounts::default());
+        Ok(LiveCalls { session, root, before, read: 0 })
+    }
+
+    /// Hands on what existed before the first event.
+    pub(super) fn list_host(&mut self, sink: &mut dyn FnMut(Item<'static>)) {
+        let (mut entries, session) = (0_u64, &mut self.session);
+        self.before = host::read(&self.root, &mut |before| {
+            entries += 1;
+            if entries.is_multiple_of(ENTRIES_TOGETHER) {
+                session.hold();
+            }
+            sink(match before {
+                Before::Machine(machine) => Item::Machine(machine),
+                Before::Thread(entry) => Item::Process(entry),
+                Before::Fd(entry) => Item::Fd(entry),
+                Before::User(entry) => Item::User(entry),
+            });
+        });
+    }
+
+    /// From now on these calls are recorded.
+    pub(super) fn set_interest(&self, interest: &Interest) {
+        self.session.set_interest(interest);
+    }
+
+    /// What this kernel refused, a line each.
+    pub(super) fn absent(&self) -> Vec<String> {
+        self.session.absent().iter().map(ToString::to_string).collect()
+    }
+
+    /// What programs do that is not seen, once it was noticed.
+    pub(super) fn unseen(&self) -> Option<&'static str> {
+        self.session.unseen()
+    }
+
+    pub(super) fn account(&self) -> LiveAccount {
+        LiveAccount { counts: self.session.counts(), read: self.read, before: self.before }
+    }
+
+    /// Reads what is in the rings, once; how many records there were.
+    pub(super) fn poll(
+        &mut self,
+        then: &mut dyn FnMut(&gabion_probe::syscalls::Call<'_>),
+    ) -> usize {
+        let read = &mut self.read;
+        self.session.poll(&mut |call| {
+            *read += 1;
+            then(call);
+        })
+    }
+
+    /// No further call is recorded; what was recorded before is read to its end.
+    pub(super) fn end(&mut self, then: &mut dyn FnMut(&gabion_probe::syscalls::Call<'_>)) {
+        self.session.set_interest(&Interest::none());
+        for _ in 0..READS_AT_END {
+            // A program that was in the middle of a record finishes it.
+            std::thread::sleep(PAUSES.0);
+            let read = &mut self.read;
+            self.session.drain(&mut |call| {
+                *read += 1;
+                then(call);
+            });
+            if self.account().waiting() == 0 {
+                break;
+            }
+        }
+    }
+
+    pub(super) fn run(
+        &mut self,
+        state: &mut State,
+        stop: &StopFlag,
+        pulse: &Pulse,
+        then: &mut dyn FnMut(Moment<'_>) -> ControlFlow<()>,
+    ) {
+        let root = self.root.clone();
+        let mut pause = PAUSES.0;
+        let mut is_over = false;
+        loop {
+            let records = self.poll(&mut |call| {
+                apply(state, &root, call);
+                is_over |= then(Moment::Event(state, &call.event)).is_break();
+            });
+            is_over |= then(Moment::CaughtUp(&self.latest())).is_break() || stop.is_set();
+            if is_over {
+                break;
+            }
+            pulse.beat();
+            match records {
+                0 => pulse.rest(|| std::thread::sleep(pause)),
+                _ => pause = PAUSES.0,
+            }
+            pause = (pause * 2).min(PAUSES.1);
+        }
+        self.end(&mut |call| {
+            apply(state, &root, call);
+            let _ = then(Moment::Event(state, &call.event));
+        });
+        let _ = then(Moment::CaughtUp(&self.latest()));
+    }
+}
+
+/// Applies a call. A thread that nothing describes is looked up before.
+fn apply(state: &mut State, root: &Path, call: &gabion_probe::syscalls::Call<'_>) {
+    if let Some(tid) = state.wants_look_up(&call.event) {
+        match host::look_up(root, tid) {
+            Some(found) => state.add_looked_up(&found.threads, &found.fds),
+            None => state.look_up_failed(tid),
+        }
+    }
+    state.apply_numbered(&call.event, call.numbers);
+}
