@@ -88,8 +88,11 @@ impl EvidenceWindow {
         if !sums.has_softirqs {
             return None;
         }
+        // A small table is full before the evidence begins, and can't grow any more.
         let filling = self.tables.iter().find(|(fill, first)| {
-            fill.max > 0 && fill.count as f64 / fill.max as f64 > TABLE_FILL && fill.count > *first
+            fill.max > 0
+                && fill.count as f64 / fill.max as f64 > TABLE_FILL
+                && (fill.count > *first || fill.count >= fill.max)
         });
         if let Some((fill, _)) = filling {
             return Some(Cause::TableFills(fill.table));
@@ -247,6 +250,9 @@ mod tests {
         assert_eq!(window.cause(None, &calm), Some(Cause::NewFlows), "it does not grow");
         window.take(FLOOD, &[fill(601)], None);
         assert_eq!(window.cause(None, &calm), Some(Cause::TableFills(Table::Conntrack)));
+        let mut full = self::window(FLOOD);
+        full.take(FLOOD, &[fill(1000)], None);
+        assert_eq!(full.cause(None, &calm), Some(Cause::TableFills(Table::Conntrack)));
         let heads = Heads { packets: 1000, largest_flow: 501, ..Heads::default() };
         let mut window = self::window(Observed { new_flows: None, ..FLOOD });
         window.take(Observed { new_flows: None, ..FLOOD }, &[], Some(&heads));
