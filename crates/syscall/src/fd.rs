@@ -147,7 +147,7 @@ impl FdKind {
 }
 
 /// The transport protocol of a socket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum L4Proto {
     /// Not known.
     #[default]
@@ -190,7 +190,7 @@ impl L4Proto {
 }
 
 /// An end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct End {
     /// Address.
     pub ip: Ip,

@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod connections;
 pub mod container;
 mod containers;
 mod decode;
@@ -53,6 +54,7 @@ pub mod text;
 pub mod thread;
 
 pub use accounts::{Accounts, Interfaces, User};
+pub use connections::ConnectionKey;
 pub use fields::View;
 pub use gabion_scap::Numbers;
 pub use gabion_scap::table::changes_state;

@@ -36,6 +36,11 @@ limits! { "syscall";
     pub const PATH_BYTES_MAX: usize = 4_096,
         Loses("bytes of a path");
 
+    /// Connections whose thread is known for a join with flows: as many as a busy server has at a time. They have no more
+    /// than an eighth of the budget.
+    pub const CONNECTIONS_MAX: usize = 65_536,
+        Loses("the thread of the oldest connection");
+
     /// Threads that are looked up in one second of event time. A look-up reads a dozen files of `/proc`; Falco's default
     /// bounds the time of its look-ups to a like number.
     pub const LOOK_UPS_PER_SECOND: usize = 100,

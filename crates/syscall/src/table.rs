@@ -66,6 +66,8 @@ pub struct Threads {
     budget: Budget,
     /// Bytes reserved from the budget.
     reserved: u64,
+    /// Bytes that other tables of the state hold of the same budget.
+    pub(crate) extra_held: u64,
     /// Counts since the start.
     pub counts: TableCounts,
     /// Strings of all threads.
@@ -89,6 +91,7 @@ impl Threads {
             threads_max: threads_max.max(1),
             budget,
             reserved: 0,
+            extra_held: 0,
             counts: TableCounts::default(),
             texts: Texts::default(),
             fd_pool: FdPool::default(),
@@ -111,6 +114,12 @@ impl Threads {
             .saturating_mul(THREAD_COST)
             .saturating_add(self.texts.held())
             .saturating_add(self.fd_pool.held())
+            .saturating_add(self.extra_held)
+    }
+
+    /// Most bytes that may be reserved.
+    pub(crate) fn limit(&self) -> u64 {
+        self.budget.limit()
     }
 
     /// Most bytes ever reserved.

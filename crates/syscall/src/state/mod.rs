@@ -20,6 +20,7 @@ use gabion_scap::table::{Sources, TypeFlags, changes_state, completes_lists};
 use gabion_scap::{Event, Item, Numbers, types};
 
 use crate::accounts::{Accounts, Interfaces, User};
+use crate::connections::Connections;
 use crate::containers::Containers;
 use crate::decode::{Raw, number, text};
 use crate::fd::{self, Connection, End, Ends, Fd, FdKind, L4Proto, Role};
@@ -115,6 +116,7 @@ pub struct State {
     /// The numbers of the event that is applied.
     numbers: Option<Numbers>,
     look_ups: look_up::LookUps,
+    connections: Connections,
 }
 
 impl State {
@@ -140,6 +142,7 @@ impl State {
             loss: LossCounts::default(),
             numbers: None,
             look_ups: look_up::LookUps::default(),
+            connections: Connections::default(),
         }
     }
 
@@ -242,6 +245,8 @@ impl State {
         self.accounts = Accounts::default();
         self.interfaces = Interfaces::default();
         self.containers = Containers::default();
+        self.connections.clear();
+        self.threads.extra_held = 0;
         self.current = Current::default();
         self.own_fd = Fd::default();
         self.closed = None;

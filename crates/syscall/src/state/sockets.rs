@@ -4,9 +4,11 @@ use gabion_record::Ip;
 use gabion_scap::{Address, Event, Param, Tuple, types};
 
 use super::{EventFd, State};
+use crate::connections::ConnectionKey;
 use crate::decode::Raw;
 use crate::fd::{self, Connection, End, Ends, Fd, FdKind, L4Proto, Role};
 use crate::text::Texts;
+use crate::thread::Thread;
 
 /// `EINPROGRESS` as a result.
 const EINPROGRESS: i64 = -115;
@@ -100,6 +102,13 @@ fn name_unix(fd: &mut Fd, texts: &Texts, path: &[u8], space: &mut Vec<u8>) {
         space.extend_from_slice(path);
     }
     fd.set_name(texts, space);
+}
+
+/// The names of the connection that a descriptor has.
+fn connection_key(fd: &Fd, netns: u32) -> Option<ConnectionKey> {
+    let Ends::Both { source, dest } = fd.ends else { return None };
+    let (local, remote) = if fd.role == Role::Server { (dest, source) } else { (source, dest) };
+    Some(ConnectionKey { netns, l4proto: fd.l4proto, local, remote })
 }
 
 impl State {
@@ -223,6 +232,24 @@ impl State {
         });
         let after = self.event_fd().map(|fd| fd.name.clone());
         self.current.is_name_changed = before != after;
+        self.note_connection(event, number);
+    }
+
+    /// Notes the thread of the connection that a descriptor has now.
+    fn note_connection(&mut self, event: &Event<'_>, number: i64) {
+        let (Some(main), Some(fd)) = (self.main_thread(), self.event_fd()) else { return };
+        let Some(key) = connection_key(fd, event.live.netns) else { return };
+        let owner = (event.tid, main.tid, number);
+        self.connections.add(key, owner, self.threads.limit() / 8);
+        self.threads.extra_held = self.connections.held();
+    }
+
+    /// The thread that has a connection, if its descriptor still has these ends.
+    pub fn thread_of_connection(&self, key: &ConnectionKey) -> Option<&Thread> {
+        let owner = self.connections.get(key)?;
+        let fd = self.threads.get(owner.main)?.fds.get(owner.fd)?;
+        let found = connection_key(fd, key.netns).filter(|found| found == key);
+        found.and_then(|_| self.threads.get(owner.tid).or_else(|| self.threads.get(owner.main)))
     }
 
     /// accept, accept4: a new descriptor of a server.
@@ -260,6 +287,7 @@ impl State {
         });
         self.set_event_fd(number);
         self.current.is_name_changed = true;
+        self.note_connection(event, number);
     }
 
     /// Calls that send or receive: the tuple of a datagram may give its socket another name.
