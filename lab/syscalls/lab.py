@@ -237,14 +237,17 @@ def costs(o, work, chance):
 
 def mix(o, work):
     """Which calls redis and its benchmark make, of the fifteen: {name: share}."""
-    recorder = Recorder(o.binary, STEPS["step 3: fifteen calls"])
+    # With execve, so that the names of the programs are known.
+    fifteen = STEPS["step 3: fifteen calls"]
+    recorder = Recorder(o.binary, f"{fifteen},execve")
     benchmark(1000)
     recorder.end(keep=True)
     counted = {}
     with subprocess.Popen([o.binary, "events", recorder.file, "-p", "%evt.type", "proc.name startswith redis"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True) as events:
         for line in events.stdout:
-            counted[line.strip()] = counted.get(line.strip(), 0) + 1
+            if line.strip() in fifteen.split(","):
+                counted[line.strip()] = counted.get(line.strip(), 0) + 1
     recorder.file.unlink(missing_ok=True)
     total = max(sum(counted.values()), 1)
     return {name: n / total for name, n in sorted(counted.items(), key=lambda item: -item[1])}
