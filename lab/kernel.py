@@ -189,6 +189,15 @@ class Group:
         most = 10_000 if self.scale < 1 else 262_144
         (self.folder / self.weight_file).write_text(str(max(1, min(most, round(weight * self.scale)))))
 
+    def allow_real_time(self, is_allowed):
+        """Kernels with real-time groups refuse SCHED_FIFO in a group without a share of the real time."""
+        path = self.folder / "cpu.rt_runtime_us"
+        if path.exists():
+            try:
+                path.write_text("200000" if is_allowed else "0")
+            except OSError:
+                pass
+
     def enter(self):
         for folder in {self.folder, self.account} - {None}:
             (folder / "cgroup.procs").write_text(str(os.getpid()))

@@ -77,6 +77,8 @@ def guard():
     yield Case("flood", flood=PKTGEN)
     yield Case("flood, guard", "native", PKTGEN)
     yield Case("old flows, guard", "native", OLD, is_early=True)
+    # The limit of new flows does not act on them: they fill the budget.
+    yield Case("old flows, weight 1:60, guard", "native", OLD, 60, is_early=True)
     yield Case("bursts", flood=BURST)
     yield Case("bursts, guard", "native", BURST)
     yield Case("live frames", flood={}, is_live=True)
@@ -86,8 +88,10 @@ def guard():
 
 
 def starved():
-    """The guard itself in a group of weight 1:60, for 10 s."""
-    yield Case("the guard at weight 1:60", "native", PKTGEN, guard_weight=60, milliseconds=11_000, flood_ms=10_000)
+    """The guard itself in a group of weight 1:60, for 10 s: with real-time priority, and where it is refused."""
+    long = {"guard_weight": 60, "milliseconds": 11_000, "flood_ms": 10_000}
+    yield Case("the guard at weight 1:60", "native", PKTGEN, **long)
+    yield Case("the guard at weight 1:60, no real time", "native", PKTGEN, has_real_time=False, **long)
 
 
 def grace():
