@@ -6,7 +6,7 @@
 use crate::feed::{InputReport, shed};
 use crate::formats::Format;
 use crate::reader::{LayoutId, Line, Reader};
-use crate::sorter::Sorter;
+use crate::sorter::{Leaving, Sorter};
 use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved;
 use std::ops::ControlFlow;
@@ -130,23 +130,17 @@ impl Intake {
     }
 
     fn drain(&mut self, is_at_end: bool, each: Each<'_>) -> ControlFlow<()> {
-        while self.sorter.advance(is_at_end) {
-            let Some(head) = self.sorter.head() else { break };
-            let (bytes, number) = (head.line.len() as u64, head.number);
-            let mut flow = ControlFlow::Continue(());
-            match self.reader.record(head.layout, head.line, &mut self.scratch) {
-                Ok(record) => {
-                    flow = give_out(record, bytes, &mut self.report, &mut self.given, each)
+        let Intake { reader, sorter, report, given, scratch, .. } = self;
+        drain_sorted(sorter, report, is_at_end, |head, report| {
+            let bytes = head.line.len() as u64;
+            match reader.record(head.layout, head.line, scratch) {
+                Ok(record) => give_out(record, bytes, report, given, &mut *each),
+                Err(skip) => {
+                    shed(report, skip, bytes, head.number);
+                    ControlFlow::Continue(())
                 }
-                Err(skip) => shed(&mut self.report, skip, bytes, number),
             }
-            self.sorter.pop(1);
-            if flow.is_break() {
-                return flow;
-            }
-        }
-        self.report.cut = self.sorter.cut;
-        self.report.jumps = self.sorter.jumps();
+        })?;
         self.report.kind = self.reader.kind().or(self.report.kind);
         ControlFlow::Continue(())
     }
@@ -155,6 +149,24 @@ impl Intake {
     pub fn report(&self) -> &InputReport {
         &self.report
     }
+}
+
+/// Gives what waited long enough, or at the end all that waits, to `each` in order of time.
+pub(crate) fn drain_sorted(
+    sorter: &mut Sorter,
+    report: &mut InputReport,
+    is_at_end: bool,
+    mut each: impl FnMut(&Leaving<'_>, &mut InputReport) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    while sorter.advance(is_at_end) {
+        let Some(head) = sorter.head() else { break };
+        let flow = each(&head, report);
+        sorter.pop(1);
+        flow?;
+    }
+    report.cut = sorter.cut;
+    report.jumps = sorter.jumps();
+    ControlFlow::Continue(())
 }
 
 /// Gives a record out that took this many bytes; `given` is the moment of the last one that was not late.

@@ -4,7 +4,7 @@
 //! before each record decide the order of records of one moment.
 
 use crate::feed::{InputReport, shed};
-use crate::intake::{Each, give_out};
+use crate::intake::{Each, drain_sorted, give_out};
 use crate::limits::LINE_MAX;
 use crate::reader::LayoutId;
 use crate::skip::Skip;
@@ -62,25 +62,18 @@ impl RecordIntake {
     }
 
     fn drain(&mut self, is_at_end: bool, each: Each<'_>) -> ControlFlow<()> {
-        while self.sorter.advance(is_at_end) {
-            let Some(head) = self.sorter.head() else { break };
-            let (bytes, number) = (head.line.len() as u64, head.number);
-            let mut flow = ControlFlow::Continue(());
-            let mut packed = head.line.get(self.order_len..).unwrap_or_default();
+        let RecordIntake { order_len, sorter, report, given, .. } = self;
+        drain_sorted(sorter, report, is_at_end, |head, report| {
+            let bytes = head.line.len() as u64;
+            let mut packed = head.line.get(*order_len..).unwrap_or_default();
             match take_record(&mut packed) {
-                Some(record) => {
-                    flow = give_out(record, bytes, &mut self.report, &mut self.given, each);
+                Some(record) => give_out(record, bytes, report, given, &mut *each),
+                None => {
+                    shed(report, Skip::BadRecord, bytes, head.number);
+                    ControlFlow::Continue(())
                 }
-                None => shed(&mut self.report, Skip::BadRecord, bytes, number),
             }
-            self.sorter.pop(1);
-            if flow.is_break() {
-                return flow;
-            }
-        }
-        self.report.cut = self.sorter.cut;
-        self.report.jumps = self.sorter.jumps();
-        ControlFlow::Continue(())
+        })
     }
 
     /// Its outcome so far.

@@ -50,6 +50,10 @@
 //! and [`witness`] are about what was signed, [`durable`] is the writer for a full or failing disk, [`storage`] is the
 //! interface to where a log is kept, [`files`] is for programs that describe or repair a log, [`slog`] reads the files
 //! of slog.
+//!
+//! # Features
+//!
+//! - `slog`, on by default: the files that slog's server stored (`flate2`, `serde`).
 #![deny(unsafe_code)]
 
 pub mod checkpoints;
@@ -70,6 +74,7 @@ pub mod reader;
 mod recipient;
 mod record;
 mod secrets;
+#[cfg(feature = "slog")]
 pub mod slog;
 mod statement;
 pub mod storage;
