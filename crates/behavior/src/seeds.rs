@@ -322,7 +322,7 @@ impl Seeds {
     }
 
     /// Takes a source's seed out.
-    pub(crate) fn take(&mut self, ip: Ip) -> Option<Seed> {
+    pub(crate) fn take_seed(&mut self, ip: Ip) -> Option<Seed> {
         if self.places.is_empty() {
             return None;
         }
@@ -451,6 +451,8 @@ mod tests {
         assert!(seeds.folds > 2000);
         let known = (0..4_000).filter(|n| seeds.was_folded(Ip::v4(*n))).count() as u64;
         assert!(known >= seeds.folds && known < seeds.folds + 500, "{known} {}", seeds.folds);
-        assert!(seeds.take(Ip::v4(3_999)).is_some() && seeds.take(Ip::v4(3_999)).is_none());
+        assert!(
+            seeds.take_seed(Ip::v4(3_999)).is_some() && seeds.take_seed(Ip::v4(3_999)).is_none()
+        );
     }
 }

@@ -98,7 +98,7 @@ macro_rules! settings {
             ];
 
             /// Takes in what a configuration has.
-            fn read(&mut self, tree: &Tree, wrong: &mut Vec<SettingError>) {
+            fn read_tree(&mut self, tree: &Tree, wrong: &mut Vec<SettingError>) {
                 $($parse(&mut Given { tree, key: $key, wrong }, &mut self.$field);)+
             }
         }
@@ -111,7 +111,7 @@ macro_rules! settings {
                 };
                 let mut tree = Tree::default();
                 $(tree.set($key, $default);)+
-                made.read(&tree, &mut Vec::new());
+                made.read_tree(&tree, &mut Vec::new());
                 made
             }
         }
@@ -204,8 +204,8 @@ impl Settings {
     pub fn from_tree(tree: &Tree) -> (Settings, Vec<SettingError>) {
         let mut s = Settings::default();
         let mut wrong = Vec::new();
-        s.read(tree, &mut wrong);
-        s.https.read(tree, &mut wrong);
+        s.read_tree(tree, &mut wrong);
+        s.https.read_tree(tree, &mut wrong);
         (s, wrong)
     }
 }

@@ -211,7 +211,7 @@ impl Shard {
         facts: &Facts,
         settings: &Settings,
     ) -> Option<TimeNs> {
-        let seed = if ip == r.src { self.seeds.take(ip) } else { None };
+        let seed = if ip == r.src { self.seeds.take_seed(ip) } else { None };
         if seed.is_none() {
             self.ledger.receive(1, 0);
             self.counts.profiles += 1;

@@ -137,7 +137,7 @@ impl Shards {
 
     /// Profiles of windows that have ended since the last call, as far as their turn has come.
     pub fn take_kept(&mut self) -> Vec<Kept> {
-        self.keeping.as_mut().map(Keeping::take).unwrap_or_default()
+        self.keeping.as_mut().map(Keeping::take_kept).unwrap_or_default()
     }
 
     /// A record more: now and then one more profile of windows that have ended is handed over.
@@ -325,7 +325,7 @@ impl Shards {
         };
         shard.keep_rest();
         keeping.take_from(shard);
-        keeping.take()
+        keeping.take_kept()
     }
 
     /// Gives what was found its place.
@@ -499,7 +499,7 @@ impl Keeping {
         }
     }
 
-    fn take(&mut self) -> Vec<Kept> {
+    fn take_kept(&mut self) -> Vec<Kept> {
         self.bytes = 0;
         std::mem::take(&mut self.kept)
     }

@@ -31,7 +31,7 @@ pub(crate) struct LogClock {
 impl LogClock {
     /// Takes a moment in; returns how far it lies before the latest one.
     #[inline]
-    pub(crate) fn take(&mut self, ts: TimeNs) -> i64 {
+    pub(crate) fn take_time(&mut self, ts: TimeNs) -> i64 {
         let Some(latest) = self.latest else {
             self.latest = Some(ts);
             return 0;
@@ -171,7 +171,7 @@ impl Sorter {
 
     /// Takes a line in.
     pub(crate) fn push(&mut self, ts: TimeNs, line: &[u8], layout: LayoutId, number: u64) {
-        self.clock.take(ts);
+        self.clock.take_time(ts);
         let spare = &mut self.spare;
         let slice =
             self.slices.entry(ts.seconds()).or_insert_with(|| spare.pop().unwrap_or_default());

@@ -212,7 +212,7 @@ impl Pass {
 
     #[inline]
     fn record(&mut self, ts: TimeNs) {
-        let behind = self.clock.take(ts);
+        let behind = self.clock.take_time(ts);
         let s = &mut self.survey;
         s.first = s.first.or(Some(ts));
         s.least = Some(s.least.map_or(ts, |l| l.min(ts)));

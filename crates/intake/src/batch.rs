@@ -232,7 +232,7 @@ impl Queue {
     }
 
     /// Takes the next batch.
-    pub(crate) fn take(&self, longest: Duration) -> Taken {
+    pub(crate) fn take_batch(&self, longest: Duration) -> Taken {
         let mut state = self.lock();
         if state.batches.is_empty() && state.ended < self.producers && !longest.is_zero() {
             state.is_taker_waiting = true;
@@ -299,7 +299,7 @@ mod tests {
         queue.offer(Side::Datagrams, batch(10)).expect("room");
         assert!(queue.offer(Side::Datagrams, batch(1)).is_err());
         queue.put(Side::Streams, batch(1)).expect("room");
-        let Taken::Batch(side, first) = queue.take(Duration::ZERO) else { panic!("a batch") };
+        let Taken::Batch(side, first) = queue.take_batch(Duration::ZERO) else { panic!("a batch") };
         assert_eq!((side, first.messages(), first.message_bytes()), (Side::Datagrams, 10, 50));
         assert_eq!(first.receipts(), [Receipt { connection: 3, messages: 10 }]);
         assert_eq!(first.iter().count(), 10);
@@ -307,8 +307,8 @@ mod tests {
         assert!(queue.offer(Side::Datagrams, batch(1)).is_ok());
         queue.end();
         queue.end();
-        assert!(matches!(queue.take(Duration::ZERO), Taken::Batch(Side::Streams, _)));
-        assert!(matches!(queue.take(Duration::ZERO), Taken::Batch(Side::Datagrams, _)));
-        assert!(matches!(queue.take(Duration::ZERO), Taken::Ended));
+        assert!(matches!(queue.take_batch(Duration::ZERO), Taken::Batch(Side::Streams, _)));
+        assert!(matches!(queue.take_batch(Duration::ZERO), Taken::Batch(Side::Datagrams, _)));
+        assert!(matches!(queue.take_batch(Duration::ZERO), Taken::Ended));
     }
 }

@@ -145,7 +145,7 @@ impl Connection {
     }
 
     /// Reads once into the shared buffer; how much, and whether there may be more.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<(usize, ReadStatus)> {
+    pub(crate) fn read_socket(&mut self, buffer: &mut [u8]) -> io::Result<(usize, ReadStatus)> {
         let Some(tls) = self.tls.as_mut() else {
             return match self.stream.read(buffer) {
                 Ok(0) => Ok((0, ReadStatus::Eof)),
@@ -228,7 +228,7 @@ impl Connection {
     }
 
     /// Gives bytes to the session; messages go into the batch.
-    pub(crate) fn take(
+    pub(crate) fn take_bytes(
         &mut self,
         bytes: &[u8],
         time_ns: u64,
@@ -360,7 +360,7 @@ mod tests {
 
     fn take(connection: &mut Connection, bytes: &[u8]) {
         let mut batch = Batch::default();
-        let taken = connection.take(bytes, 0, connection.opened, &mut batch);
+        let taken = connection.take_bytes(bytes, 0, connection.opened, &mut batch);
         assert_eq!(taken.violation, None);
     }
 

@@ -280,7 +280,7 @@ impl Datagrams {
             all += n;
             let time_ns = now_ns();
             for datagram in received.iter() {
-                self.take(at, &datagram, time_ns);
+                self.take_datagram(at, &datagram, time_ns);
             }
             if self.batch.weight() >= BATCH_BYTES {
                 self.pass_on();
@@ -293,7 +293,7 @@ impl Datagrams {
         all
     }
 
-    fn take(&mut self, at: usize, datagram: &Datagram<'_>, time_ns: u64) {
+    fn take_datagram(&mut self, at: usize, datagram: &Datagram<'_>, time_ns: u64) {
         let Some(listener) = self.listeners.get_mut(at) else { return };
         if let Some(reported) = datagram.dropped {
             listener.count_drops(reported, &self.losses);

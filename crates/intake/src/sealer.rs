@@ -54,7 +54,7 @@ impl Durable {
     }
 
     /// Takes what became durable since.
-    pub(crate) fn take(&self, into: &mut Vec<Receipt>) {
+    pub(crate) fn take_receipts(&self, into: &mut Vec<Receipt>) {
         into.append(&mut self.receipts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -120,7 +120,7 @@ impl<S: Sink> Sealer<S> {
                 None => TICK,
             };
             gabion_record::limits::publish();
-            let is_end = match self.queue.take(wait) {
+            let is_end = match self.queue.take_batch(wait) {
                 Taken::Batch(side, batch) => {
                     self.append(side, batch, &mut receipts, &mut open)?;
                     due.get_or_insert_with(|| Instant::now() + self.commit_after);

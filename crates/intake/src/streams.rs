@@ -240,7 +240,7 @@ impl Streams {
                         self.write(key);
                     }
                     if event.read {
-                        self.read(key);
+                        self.read_connection(key);
                     }
                 }
             }
@@ -252,7 +252,7 @@ impl Streams {
 
     /// Sessions whose messages are durable answer them.
     fn answer(&mut self, receipts: &mut Vec<Receipt>) {
-        self.to.durable.take(receipts);
+        self.to.durable.take_receipts(receipts);
         for receipt in receipts.drain(..) {
             let Some(connection) = self.connections.get_mut(&receipt.connection) else { continue };
             connection.session.durable(u64::from(receipt.messages));
@@ -353,7 +353,7 @@ impl Streams {
         let accepted = Accepted { stream, tls, peer, source: Arc::new(source), listener: at };
         self.connections.insert(key, Connection::new(accepted, dialect, session, key));
         // Mostly it has sent something already.
-        self.read(key);
+        self.read_connection(key);
         Ok(())
     }
 
@@ -364,7 +364,7 @@ impl Streams {
             let silent =
                 self.connections.values().filter(|c| c.is_silent()).min_by_key(|c| c.opened);
             let Some(key) = silent.map(|c| c.key) else { break };
-            self.read(key);
+            self.read_connection(key);
             match self.connections.get(&key) {
                 None => return true,
                 Some(connection) if connection.is_silent() => {
@@ -388,14 +388,14 @@ impl Streams {
         true
     }
 
-    fn read(&mut self, key: u64) {
+    fn read_connection(&mut self, key: u64) {
         let Some(connection) = self.connections.get_mut(&key) else { return };
         if !connection.wants_input() {
             self.settle(key);
             return;
         }
         let now = Instant::now();
-        let (n, status) = match connection.read(&mut self.buffer) {
+        let (n, status) = match connection.read_socket(&mut self.buffer) {
             Ok(read) => read,
             Err(e) => {
                 let is_tls = e.kind() == io::ErrorKind::InvalidData;
@@ -410,7 +410,7 @@ impl Streams {
                 note_identity(connection, &self.listeners);
             }
         }
-        let taken = connection.take(&self.buffer[..n], now_ns(), now, &mut self.batch);
+        let taken = connection.take_bytes(&self.buffer[..n], now_ns(), now, &mut self.batch);
         let violation = taken.violation;
         self.count_taken(key, taken);
         if let Some(violation) = violation {

@@ -240,7 +240,7 @@ impl ApplicationStage {
         if self.expectations.is_empty() {
             return;
         }
-        let found = self.expectations.take(
+        let found = self.expectations.take_expected(
             (flow.client.addr, flow.client.port),
             (flow.server.addr, flow.server.port),
             clock_ns,

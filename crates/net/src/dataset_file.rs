@@ -60,7 +60,7 @@ const JSON: &str = "datasets-context-json";
 
 impl Reading<'_> {
     /// Gives each value of the file to `add`.
-    pub(crate) fn read(mut self, text: &[u8]) {
+    pub(crate) fn read_text(mut self, text: &[u8]) {
         match self.def.format {
             DatasetFormat::Csv => self.lines(text),
             DatasetFormat::Json => self.document(text),

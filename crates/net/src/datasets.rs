@@ -142,7 +142,7 @@ impl Datasets {
                     false
                 }
             };
-            Reading { def, path, add: &mut add, notes }.read(text);
+            Reading { def, path, add: &mut add, notes }.read_text(text);
         }
         if let Some(used) = too_much {
             let mut say = |who, what| notes.push(DatasetNote::new(DatasetFault::Set, who, what));

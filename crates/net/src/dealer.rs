@@ -126,7 +126,7 @@ impl Whole<'_> {
         if !outcome.is_complete {
             return None;
         }
-        let mut set = self.spare.take();
+        let mut set = self.spare.take_packets();
         let config = &self.engine.options.decode;
         let is_usable = decode_ip_reassembled(&mut set, self.unread, config, d, &datagram);
         let key = is_usable.then(|| self.walk(&set, &datagram));

@@ -114,7 +114,7 @@ impl DecodeStage {
         d: &Decoded,
         bytes: Cow<'a, [u8]>,
     ) -> Option<Datagram<'a>> {
-        let mut set = self.spare.take();
+        let mut set = self.spare.take_packets();
         let config = &engine.options.decode;
         let is_usable =
             gabion_packet::decode_ip_reassembled(&mut set, &mut account.decode, config, d, &bytes);

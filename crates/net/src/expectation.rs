@@ -110,7 +110,7 @@ impl Expectations {
     }
 
     /// Removes and returns the announcement of a new flow.
-    pub(crate) fn take(
+    pub(crate) fn take_expected(
         &mut self,
         src: (Addr, u16),
         dst: (Addr, u16),
@@ -195,7 +195,7 @@ mod tests {
                 let at = model.iter().position(|w| fits(w, x, y) || fits(w, y, x));
                 let want = at.map(|at| model.remove(at).announced_by);
                 taken += u64::from(want.is_some());
-                assert_eq!(table.take(x, y, now).map(|t| t.2), want, "at {now}");
+                assert_eq!(table.take_expected(x, y, now).map(|t| t.2), want, "at {now}");
                 assert_eq!(table.is_empty(), model.is_empty());
             }
         }
@@ -214,11 +214,11 @@ mod tests {
         assert!(before <= 2 * all);
         let stranger = Addr::v4([10, 0, 0, 3]);
         for n in 0..1_000 {
-            assert!(table.take((stranger, n), (server, 1), 0).is_none());
+            assert!(table.take_expected((stranger, n), (server, 1), 0).is_none());
         }
         assert!(table.steps() - before <= 2_000);
         assert!(table.named.len() <= EXPECTATIONS_MAX && table.waiting.len() <= EXPECTATIONS_MAX);
-        assert!(table.take((client, 1), (server, 1), 2).is_none());
+        assert!(table.take_expected((client, 1), (server, 1), 2).is_none());
         assert!(table.is_empty() && table.named.is_empty());
     }
 }

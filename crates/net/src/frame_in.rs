@@ -69,7 +69,7 @@ pub(crate) fn fragment_of<'a>(d: &Decoded, bytes: &'a [u8], f: &FrameIn<'_>) -> 
 pub(crate) struct SpareSets(Vec<Box<PacketSet>>);
 
 impl SpareSets {
-    pub(crate) fn take(&mut self) -> Box<PacketSet> {
+    pub(crate) fn take_packets(&mut self) -> Box<PacketSet> {
         self.0.pop().unwrap_or_else(|| Box::new(PacketSet::new()))
     }
 

@@ -99,7 +99,7 @@ impl FlowFrames {
     }
 
     /// Takes over what a parser noted; returns the number of frames beyond the limit.
-    pub(crate) fn take(&mut self, notes: FrameNotes) -> u64 {
+    pub(crate) fn take_notes(&mut self, notes: FrameNotes) -> u64 {
         let mut lost = 0;
         for note in notes.notes {
             match note {
@@ -203,13 +203,13 @@ mod tests {
         notes.add(d, 1, 3, 5, None);
         notes.add(d, 2, 3, 5, None);
         notes.begin(d, 0, 110, Some(4));
-        assert_eq!(all.take(notes), 0);
+        assert_eq!(all.take_notes(notes), 0);
         let list = all.side_frames(d);
         assert_eq!((list[0].id, list[0].start, list[0].len), (1, 103, Some(5)));
         assert_eq!((list.len(), list[1].len, list[1].available(125)), (2, None, 15));
         let mut notes = FrameNotes { wanted: 1, at: [120, 0], notes: Vec::new() };
         notes.end(d, 0, 130);
-        all.take(notes);
+        all.take_notes(notes);
         assert!(!all.side_frames(d)[1].is_whole(129) && all.side_frames(d)[1].is_whole(130));
         all.side_frames(d)[0].is_inspected = true;
         all.prune(d, true, false);
@@ -225,7 +225,7 @@ mod tests {
         for n in 0..FRAMES_PER_DIRECTION + 7 {
             notes.add(Direction::ToClient, 0, n, 1, None);
         }
-        assert_eq!(all.take(notes), 7);
+        assert_eq!(all.take_notes(notes), 7);
         assert_eq!(all.side_frames(Direction::ToClient).len(), FRAMES_PER_DIRECTION);
         let counts = gabion_record::limits::take();
         assert_eq!(counts.of(&reached::FRAMES_PER_DIRECTION), 7);

@@ -91,11 +91,11 @@ impl<K: Hash + Eq, V> Lapsing<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.find(key).map(|at| self.take(at))
+        self.find(key).map(|at| self.take_at(at))
     }
 
     /// Removes the entry at a place; the last entry moves there.
-    fn take(&mut self, at: usize) -> V {
+    fn take_at(&mut self, at: usize) -> V {
         let last = self.entries.len() - 1;
         for (place, to) in [(at, None), (last, Some(at as u32))] {
             let hash = self.hash.hash_one(&self.entries[place].0);
@@ -161,7 +161,7 @@ impl<K: Hash + Eq, V> Lapsing<K, V> {
                 self.hand = 0;
             }
             if is_lapsed(&self.entries[self.hand].1) {
-                let entry = self.take(self.hand);
+                let entry = self.take_at(self.hand);
                 gone(entry);
             } else {
                 self.hand += 1;

@@ -54,7 +54,7 @@ impl Changed {
     }
 
     /// See [`TxList::take_changed`].
-    pub(crate) fn take(&mut self, ids: &mut Vec<u64>) -> bool {
+    pub(crate) fn take_ids(&mut self, ids: &mut Vec<u64>) -> bool {
         ids.append(&mut self.ids);
         !std::mem::take(&mut self.is_all)
     }
@@ -241,7 +241,7 @@ impl<T> TxList<T> {
     /// Hands over the ids of those that were changed since this was asked last, in no order, some more
     /// than once. False: it may have been any.
     pub fn take_changed(&mut self, ids: &mut Vec<u64>) -> bool {
-        self.changed.take(ids)
+        self.changed.take_ids(ids)
     }
 
     /// How many are alive.

@@ -182,7 +182,7 @@ impl Cell {
     }
 
     /// Takes a flow in: `None` until there are enough, then the flows to this destination before.
-    fn take(&mut self, hash: u64) -> Option<u32> {
+    fn take_by_hash(&mut self, hash: u64) -> Option<u32> {
         let tag = (hash >> 52) as u16;
         let is_own = self.tag == tag;
         if self.flows >= BEGINNING {
@@ -227,7 +227,7 @@ impl Pairs {
                 let hash = hash_ip(r.dst);
                 let Some(packed) = self.seen.get_mut(hash as usize % CELLS) else { return };
                 let mut cell = Cell::from_packed(*packed);
-                let taken = cell.take(hash);
+                let taken = cell.take_by_hash(hash);
                 *packed = cell.packed();
                 let Some(before) = taken else { return };
                 let limit = &reached::REGULAR_MAX;
@@ -243,7 +243,7 @@ impl Pairs {
         pair.connections = pair.connections.saturating_add(1);
         pair.probes = pair.probes.saturating_add(u32::from(is_probe(pair)));
         pair.set_proxied(cx.facts.is_proxy);
-        pair.take(second, bytes, cx);
+        pair.take_flow(second, bytes, cx);
         pair.modifiers.see(c, r.ts, &cx.facts.prevalence);
         self.begin(cx);
     }
@@ -289,7 +289,7 @@ impl Pairs {
             rest.name = text(named.name).to_ascii_lowercase();
         }
         (rest.to, rest.is_proxied) = (r.dst, named.is_proxied);
-        pair.take(second, bytes, cx);
+        pair.take_flow(second, bytes, cx);
         if named.is_proxied {
             // The flow's own port is the proxy's.
             pair.port = Most(named.port);
@@ -322,7 +322,7 @@ impl Pair {
         (pair.reported.0, pair.slots, pair.last.0)
     }
 
-    fn take(&mut self, second: u32, bytes: u32, cx: &Context<'_, '_>) {
+    fn take_flow(&mut self, second: u32, bytes: u32, cx: &Context<'_, '_>) {
         if self.flows.len() >= FLOWS_MAX {
             forget(self, second);
         }

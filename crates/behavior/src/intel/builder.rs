@@ -200,7 +200,7 @@ impl Builder {
                 if let Some(counts) = self.counts() {
                     counts.entries += 1;
                 }
-                self.take(&found, level, offset);
+                self.take_indicator(&found, level, offset);
             }
         }
     }
@@ -236,13 +236,13 @@ impl Builder {
         }
         for text in &object.indicators {
             match Indicator::parse(text.as_bytes()) {
-                Some(found) => self.take(&found, object.level, at),
+                Some(found) => self.take_indicator(&found, object.level, at),
                 None => self.wrong(),
             }
         }
     }
 
-    fn take(&mut self, found: &Indicator<'_>, level: Option<ThreatLevel>, offset: u64) {
+    fn take_indicator(&mut self, found: &Indicator<'_>, level: Option<ThreatLevel>, offset: u64) {
         let file = self.made.sources.len().saturating_sub(1);
         let level = level.or_else(|| self.made.sources.last().map(|s| s.level)).unwrap_or_default();
         let Ok(number) = u16::try_from(file) else { return };

@@ -143,7 +143,7 @@ struct Slots {
 }
 
 impl Slots {
-    fn take(&mut self, hash: u64) -> usize {
+    fn take_slot(&mut self, hash: u64) -> usize {
         let at = self.next.max(scale(hash, self.homes) * WAYS);
         self.next = at + 1;
         at
@@ -192,14 +192,14 @@ impl Index {
         self.homes = count / FILL + 1;
         // The last run may continue after the end.
         let mut slots = Slots { homes: self.homes, next: 0 };
-        let last = self.parts.iter().flatten().fold(0, |_, e| slots.take(e.0));
+        let last = self.parts.iter().flatten().fold(0, |_, e| slots.take_slot(e.0));
         self.lines = Memory::new(self.homes.max(last / WAYS + 1) + 1);
         self.places = Vec::with_capacity(count);
         self.filter = Filter::new(count);
         let mut slots = Slots { homes: self.homes, next: 0 };
         for part in std::mem::take(&mut self.parts) {
             for (hash, place) in part {
-                let at = slots.take(hash);
+                let at = slots.take_slot(hash);
                 if let Some(line) = self.lines.pieces_mut::<LINE>().get_mut(at / WAYS) {
                     if at.is_multiple_of(WAYS) {
                         write(line, BEFORE, u32::try_from(self.places.len()).unwrap_or(u32::MAX));

@@ -229,7 +229,7 @@ impl Found {
     }
 
     /// Reads the finding at `at` into the room of another; what follows it. `None` at the end.
-    fn read(&self, at: usize, into: &mut Option<Placed>) -> Option<usize> {
+    fn read_placed(&self, at: usize, into: &mut Option<Placed>) -> Option<usize> {
         let bytes = self.bytes.get(at..)?;
         let head = FoundHead::read(bytes.get(..FoundHead::LEN)?)?;
         let mut from = Decoder(bytes.get(FoundHead::LEN..)?);
@@ -365,7 +365,7 @@ impl Opened {
     pub fn advance(&mut self) {
         let room = self.next.take();
         let mut next = room;
-        self.at = self.found.read(self.at, &mut next).unwrap_or(END);
+        self.at = self.found.read_placed(self.at, &mut next).unwrap_or(END);
         self.next = next;
     }
 
@@ -383,7 +383,7 @@ const END: usize = usize::MAX;
 fn sorted(found: Found) -> Found {
     let mut all = Vec::new();
     let (mut at, mut next) = (0, None);
-    while let Some(behind) = found.read(at, &mut next) {
+    while let Some(behind) = found.read_placed(at, &mut next) {
         all.extend(next.take());
         at = behind;
     }
@@ -462,13 +462,13 @@ mod tests {
         for cut in 0..whole.len() {
             found.bytes = whole[..cut].to_vec();
             let (mut at, mut next) = (0, None);
-            while let Some(behind) = found.read(at, &mut next) {
+            while let Some(behind) = found.read_placed(at, &mut next) {
                 at = behind;
             }
             assert!(at <= cut);
             found.bytes = whole.clone();
             found.bytes[cut] ^= 0xff;
-            let _ = found.read(0, &mut None);
+            let _ = found.read_placed(0, &mut None);
         }
     }
 }

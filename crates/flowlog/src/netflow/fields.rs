@@ -58,13 +58,13 @@ impl Field {
     /// Its value in a record.
     pub(super) fn value<'a>(self, from: &mut Bytes<'a>) -> Option<&'a [u8]> {
         if self.len != VARIABLE {
-            return from.take(usize::from(self.len));
+            return from.take_bytes(usize::from(self.len));
         }
-        let len = match *from.take(1)?.first()? {
+        let len = match *from.take_bytes(1)?.first()? {
             255 => usize::from(from.u16()?),
             n => usize::from(n),
         };
-        from.take(len)
+        from.take_bytes(len)
     }
 }
 
@@ -116,7 +116,7 @@ fn scaled(value: &[u8], unit_ns: i64) -> Option<i64> {
 
 impl Flow {
     /// Takes a field's value in.
-    pub(super) fn take(&mut self, field: Field, value: &[u8]) {
+    pub(super) fn take_field(&mut self, field: Field, value: &[u8]) {
         if field.enterprise == REVERSE {
             self.has_reverse = true;
             match field.id {

@@ -90,16 +90,16 @@ pub struct Clock {
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take_bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(head)
     }
     pub(crate) fn u16(&mut self) -> Option<u16> {
-        Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
+        Some(u16::from_be_bytes(self.take_bytes(2)?.try_into().ok()?))
     }
     pub(crate) fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
+        Some(u32::from_be_bytes(self.take_bytes(4)?.try_into().ok()?))
     }
 }
 
@@ -151,13 +151,13 @@ impl Collector {
         let next = Next::from_number(number.wrapping_add(u32::from(count)));
         self.sequence((from, u32::from(engine)), number, next);
         for at in 0..count {
-            let row = b.take(48)?;
+            let row = b.take_bytes(48)?;
             let mut flow = Flow::default();
             let mut rest = Bytes(row);
             for (id, len) in fields::FIVE {
-                flow.take(
+                flow.take_field(
                     Field { id: *id, len: *len, enterprise: 0 },
-                    rest.take(usize::from(*len))?,
+                    rest.take_bytes(usize::from(*len))?,
                 );
             }
             self.give(&flow, clock, number.wrapping_add(u32::from(at)), each);
@@ -192,7 +192,7 @@ impl Collector {
         let seconds = b.u32()?;
         let number = b.u32()?;
         let exporter = (from, b.u32()?);
-        let body = Bytes(b.take(len.checked_sub(16)?)?);
+        let body = Bytes(b.take_bytes(len.checked_sub(16)?)?);
         let clock = Clock { exported_ns: i64::from(seconds) * 1_000_000_000, uptime_ms: None };
         let datagram = Datagram { exporter, clock, number, is_ipfix: true };
         let seen = self.sets(datagram, body, each);
@@ -215,7 +215,7 @@ impl Collector {
         while b.0.len() >= 4 {
             let id = b.u16()?;
             let len = usize::from(b.u16()?).checked_sub(4)?;
-            let mut set = Bytes(b.take(len)?);
+            let mut set = Bytes(b.take_bytes(len)?);
             if id == templates {
                 seen.templates += self.templates(exporter, &mut set, is_ipfix)?;
             } else if id == options {
@@ -233,7 +233,7 @@ impl Collector {
                     let before = set.0.len();
                     let whole = template.fields.iter().try_for_each(|field| {
                         let value = field.value(&mut set)?;
-                        flow.take(*field, value);
+                        flow.take_field(*field, value);
                         Some(())
                     });
                     // A template of fields without length would be filled without end.

@@ -27,7 +27,7 @@ impl Bits<'_> {
         Ok(u32::from(bit))
     }
 
-    fn take(&mut self, count: usize) -> Result<u32, Damaged> {
+    fn take_bits(&mut self, count: usize) -> Result<u32, Damaged> {
         let mut value = 0;
         for _ in 0..count {
             value = value << 1 | self.bit()?;
@@ -105,9 +105,9 @@ pub(super) fn unpack(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<()
     let table = table();
     let mut all = 0_u32;
     loop {
-        match (bits.take(24)?, bits.take(24)?) {
+        match (bits.take_bits(24)?, bits.take_bits(24)?) {
             (0x0031_4159, 0x0026_5359) => {
-                let wanted = bits.take(32)?;
+                let wanted = bits.take_bits(32)?;
                 let found = block(&mut bits, level * 100_000, most, out, &table)?;
                 if wanted != found {
                     return Err(Damaged);
@@ -115,7 +115,7 @@ pub(super) fn unpack(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<()
                 all = all.rotate_left(1) ^ found;
             }
             (0x0017_7245, 0x0038_5090) => {
-                return if bits.take(32)? == all { Ok(()) } else { Err(Damaged) };
+                return if bits.take_bits(32)? == all { Ok(()) } else { Err(Damaged) };
             }
             _ => return Err(Damaged),
         }
@@ -124,13 +124,13 @@ pub(super) fn unpack(packed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<()
 
 /// Symbols that occur in a block.
 fn used(bits: &mut Bits<'_>) -> Result<Vec<u8>, Damaged> {
-    let groups = bits.take(16)?;
+    let groups = bits.take_bits(16)?;
     let mut found = Vec::with_capacity(256);
     for group in 0..16_u32 {
         if groups >> (15 - group) & 1 == 0 {
             continue;
         }
-        let members = bits.take(16)?;
+        let members = bits.take_bits(16)?;
         for member in (0..16_u32).filter(|m| members >> (15 - m) & 1 == 1) {
             found.push(u8::try_from(group * 16 + member).map_err(|_| Damaged)?);
         }
@@ -140,8 +140,8 @@ fn used(bits: &mut Bits<'_>) -> Result<Vec<u8>, Damaged> {
 
 /// Which code has each turn, and the codes.
 fn codes(bits: &mut Bits<'_>, symbols: usize) -> Result<(Vec<u8>, Vec<Code>), Damaged> {
-    let count = bits.take(3)? as usize;
-    let turns = bits.take(15)? as usize;
+    let count = bits.take_bits(3)? as usize;
+    let turns = bits.take_bits(15)? as usize;
     if !(2..=6).contains(&count) || turns == 0 {
         return Err(Damaged);
     }
@@ -161,7 +161,7 @@ fn codes(bits: &mut Bits<'_>, symbols: usize) -> Result<(Vec<u8>, Vec<Code>), Da
     }
     let mut all = Vec::with_capacity(count);
     for _ in 0..count {
-        let mut length = bits.take(5)?;
+        let mut length = bits.take_bits(5)?;
         let mut lengths = Vec::with_capacity(symbols);
         for _ in 0..symbols {
             while bits.bit()? == 1 {
@@ -193,7 +193,7 @@ fn block(
     if bits.bit()? == 1 {
         return Err(Damaged);
     }
-    let origin = bits.take(24)?;
+    let origin = bits.take_bits(24)?;
     let mut recent = used(bits)?;
     let end = u16::try_from(recent.len() + 1).map_err(|_| Damaged)?;
     let (selected, codes) = codes(bits, recent.len() + 2)?;

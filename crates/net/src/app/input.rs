@@ -344,7 +344,7 @@ impl AppLayer {
         if let Some(frames) = self.frames.as_mut()
             && wanted != 0
         {
-            input.counters.frames_dropped += frames.take(std::mem::take(&mut cx.frames));
+            input.counters.frames_dropped += frames.take_notes(std::mem::take(&mut cx.frames));
         }
         let effects = &mut *input.effects;
         effects.expectations.append(&mut cx.expectations);

@@ -198,7 +198,7 @@ impl Message {
         let [questions, answers, authorities, additionals] = self.header.counts;
         let mut at = HEADER_LEN;
         for _ in 0..questions {
-            let (name, behind) = self.names.read(bytes, at, bytes.len())?;
+            let (name, behind) = self.names.read_name(bytes, at, bytes.len())?;
             self.queries.push(Query { name, rrtype: u16_at(bytes, behind)? });
             at = behind + 4;
             if at > bytes.len() {
@@ -225,7 +225,7 @@ impl Message {
 
     fn parse_records(&mut self, m: &[u8], mut at: usize, n: u16) -> Result<usize, Malformed> {
         for _ in 0..n {
-            let (name, pos) = self.names.read(m, at, m.len())?;
+            let (name, pos) = self.names.read_name(m, at, m.len())?;
             let rrtype = u16_at(m, pos)?;
             let ttl = u32_at(m, pos + 4)?;
             let from = pos + 10;
@@ -249,17 +249,17 @@ impl Message {
         Ok(match kind {
             rrtype::A | rrtype::AAAA => Rdata::Address(self.names.keep(data)),
             rrtype::CNAME | rrtype::NS | rrtype::PTR => {
-                Rdata::Name(self.names.read(m, from, to)?.0)
+                Rdata::Name(self.names.read_name(m, from, to)?.0)
             }
             rrtype::MX => {
                 u16_at(data, 0)?;
-                Rdata::Name(self.names.read(m, from + 2, to)?.0)
+                Rdata::Name(self.names.read_name(m, from + 2, to)?.0)
             }
             rrtype::TXT => self.parse_strings(data)?,
             rrtype::NULL => Rdata::Text(self.names.keep(data)),
             rrtype::SOA => {
-                let (mname, at) = self.names.read(m, from, to)?;
-                let (rname, at) = self.names.read(m, at, to)?;
+                let (mname, at) = self.names.read_name(m, from, to)?;
+                let (rname, at) = self.names.read_name(m, at, to)?;
                 let fixed = m.get(at..at + 20).filter(|_| at + 20 <= to).ok_or(Malformed)?;
                 let mut numbers = [0; 5];
                 for (i, n) in numbers.iter_mut().enumerate() {
@@ -271,7 +271,7 @@ impl Message {
                 priority: u16_at(data, 0)?,
                 weight: u16_at(data, 2)?,
                 port: u16_at(data, 4)?,
-                target: self.names.read(m, from + 6, to)?.0,
+                target: self.names.read_name(m, from + 6, to)?.0,
             },
             rrtype::SSHFP => {
                 let [algorithm, kind, fingerprint @ ..] = data else { return Err(Malformed) };

@@ -64,7 +64,7 @@ pub struct Names {
 impl Names {
     /// Reads the name at `pos` of `message`; its own bytes end before `end` (pointers may lead
     /// anywhere). Returns the name and the position after it.
-    pub fn read(
+    pub fn read_name(
         &mut self,
         message: &[u8],
         pos: usize,
@@ -187,7 +187,7 @@ mod tests {
     /// Reads the name at `pos`, returns its text, whether cut, the position after it, the flags.
     fn read(m: &[u8], pos: usize) -> Result<(Vec<u8>, bool, usize, NameFlags), Malformed> {
         let mut n = Names::default();
-        let (name, behind) = n.read(m, pos, m.len())?;
+        let (name, behind) = n.read_name(m, pos, m.len())?;
         Ok((name.span.bytes_in(&n.arena).to_vec(), name.is_truncated, behind, n.flags))
     }
 
@@ -241,10 +241,10 @@ mod tests {
     fn repeated_pointers_cost_no_room() {
         let m = b"\0\x03www\x04test\0\xc0\x01\xc0\x01";
         let mut n = Names::default();
-        let (first, at) = n.read(m, 1, m.len()).unwrap();
+        let (first, at) = n.read_name(m, 1, m.len()).unwrap();
         let used = n.arena.len();
-        assert_eq!(n.read(m, at, m.len()), Ok((first, at + 2)));
-        assert_eq!(n.read(m, at + 2, m.len()), Ok((first, at + 4)));
+        assert_eq!(n.read_name(m, at, m.len()), Ok((first, at + 2)));
+        assert_eq!(n.read_name(m, at + 2, m.len()), Ok((first, at + 4)));
         assert_eq!(n.arena.len(), used);
     }
 }

@@ -540,6 +540,6 @@ impl TxTable for Http1 {
     }
 
     fn take_changed(&mut self, ids: &mut Vec<u64>) -> bool {
-        self.changed.take(ids)
+        self.changed.take_ids(ids)
     }
 }

@@ -444,7 +444,7 @@ impl Cursor<'_> {
         self.end = end;
     }
 
-    fn take(&mut self, len: usize) -> Result<Span, Malformed> {
+    fn take_span(&mut self, len: usize) -> Result<Span, Malformed> {
         let to = self.at.checked_add(len).filter(|to| *to <= self.end).ok_or(Malformed)?;
         let span = Span { from: self.at as u32, to: to as u32 };
         self.at = to;
@@ -452,7 +452,7 @@ impl Cursor<'_> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let span = self.take(N)?;
+        let span = self.take_span(N)?;
         let found = self.bytes.get(span.from as usize..span.to as usize);
         found.and_then(|b| b.try_into().ok()).ok_or(Malformed)
     }
@@ -488,7 +488,7 @@ impl Cursor<'_> {
     /// Bytes after their length.
     pub fn bytes(&mut self) -> Result<Span, Malformed> {
         let len = self.two()?;
-        self.take(len.into())
+        self.take_span(len.into())
     }
 
     /// Text after its length.

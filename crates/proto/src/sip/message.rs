@@ -116,7 +116,7 @@ pub enum Found {
 
 impl Message {
     /// Reads a request or, to the client, a response.
-    pub fn read(bytes: &[u8], is_response: bool) -> Found {
+    pub fn read_message(bytes: &[u8], is_response: bool) -> Found {
         let Some(line_end) = memmem::find(bytes, b"\r\n") else {
             return Found::More;
         };
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8], is_response: bool) -> Option<Message> {
-        match Message::read(bytes, is_response) {
+        match Message::read_message(bytes, is_response) {
             Found::Message(m) => Some(m),
             Found::More | Found::Wrong => None,
         }

@@ -235,7 +235,7 @@ impl SipParser {
     }
 
     fn datagram(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Outcome {
-        match Message::read(bytes, cx.direction == Direction::ToClient) {
+        match Message::read_message(bytes, cx.direction == Direction::ToClient) {
             Found::Message(message) => {
                 let body = bytes.get(message.head_len..).unwrap_or_default();
                 self.push(cx, message, body, 0);
@@ -256,7 +256,7 @@ impl SipParser {
         let begun = &mut self.begun[cx.direction.index()];
         let found = match begun.is_complete(bytes) {
             // A line or head that is whole is read from its first byte.
-            true => Message::read(bytes, cx.direction == Direction::ToClient),
+            true => Message::read_message(bytes, cx.direction == Direction::ToClient),
             false => Found::More,
         };
         match &found {

@@ -47,7 +47,7 @@ pub struct Section {
 }
 
 impl Section {
-    fn take(&mut self, kind: u8, value: Span) {
+    fn take_line(&mut self, kind: u8, value: Span) {
         let first = |slot: &mut Option<Span>| {
             slot.get_or_insert(value);
         };
@@ -83,13 +83,13 @@ impl Description {
         let (b's', session_name) = lines.next()? else { return None };
         let mut d = Description { origin, session_name, ..Description::default() };
         for (kind, value) in lines.by_ref() {
-            d.take(kind, value);
+            d.take_line(kind, value);
         }
         d.bytes = bytes.get(..lines.at).unwrap_or_default().into();
         Some(d)
     }
 
-    fn take(&mut self, kind: u8, value: Span) {
+    fn take_line(&mut self, kind: u8, value: Span) {
         let is_session = self.media.is_empty();
         match kind {
             b'm' if reached::MEDIA_KEPT_MAX.has_room(self.media.len()) => {
@@ -97,7 +97,7 @@ impl Description {
             }
             _ if !is_session => {
                 if let Some((_, section)) = self.media.last_mut() {
-                    section.take(kind, value);
+                    section.take_line(kind, value);
                 }
             }
             b'u' => _ = self.uri.get_or_insert(value),
@@ -112,7 +112,7 @@ impl Description {
                     repeat.get_or_insert(value);
                 }
             }
-            _ => self.session.take(kind, value),
+            _ => self.session.take_line(kind, value),
         }
     }
 

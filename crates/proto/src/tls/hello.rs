@@ -53,7 +53,7 @@ mod extension {
 
 impl Reading<'_> {
     /// Reads the body of a hello.
-    pub(super) fn read(&mut self, body: &[u8]) {
+    pub(super) fn read_body(&mut self, body: &[u8]) {
         if self.read_all(body).is_err() {
             self.events.set(event::HANDSHAKE_INVALID_LENGTH);
         }

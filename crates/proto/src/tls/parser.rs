@@ -329,7 +329,7 @@ impl TlsParser {
             client_names_versions: tx.client_names_versions,
             found: Found::default(),
         };
-        reading.read(body);
+        reading.read_body(body);
         let found = reading.found;
         tx.is_resumed |= found.has_ticket;
         tx.client_names_versions |= found.names_versions;
