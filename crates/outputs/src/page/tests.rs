@@ -102,6 +102,23 @@ fn page(name: &str) -> Page {
         named: vec![name.into()],
         inputs: vec![(name.into(), "5 records".into())],
         ledger: vec![("logs".into(), "received 5".into())],
+        has_system_calls: true,
+        syscall_rules: vec![SyscallRule {
+            rule: name.into(),
+            priority: name.into(),
+            level: ThreatLevel::High,
+            tags: vec![name.into()],
+            count: 2,
+            alerts: vec![SyscallSeen {
+                ts: TimeNs(1_700_000_000_000_000_000),
+                number: 7,
+                capture: name.into(),
+                message: name.into(),
+                processes: vec![(1, name.into(), name.into())],
+                is_partial: true,
+            }],
+        }],
+        syscall_moments: vec![(1_700_000_000, ThreatLevel::High, 2)],
     }
 }
 
