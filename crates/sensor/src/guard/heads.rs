@@ -7,7 +7,7 @@ use gabion_probe::heads::{self, Head};
 const SAMPLE_US: u64 = 1_200_000;
 
 /// What an incident says of its flows where no interface was named, or the kernel has no tcx links.
-const NO_INTERFACE: &str = "flows not sampled: no --interface";
+const NO_INTERFACE: &str = "flows not sampled: of no single interface, name one with --interface";
 const NO_TCX: &str = "flows not sampled: no tcx link";
 
 /// The sampler of an interface.

@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 /// Packets of one poll with `dev-weight`; the kernel's own value is 64.
 const SMALL_WEIGHT: &str = "16";
 
+/// What is said of packet work in threads: 40 to 90 % were measured.
+const LOSES: &str = "packet work in threads: in a flood allow-listed flows lose packets in the queue before the throttle, \
+                     which the guard can't hold";
+
 /// A change of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardAlso {
@@ -101,6 +105,9 @@ impl HostChanges {
                 Some(made) => {
                     let UndoRecord { what, old, new, .. } = &made.record;
                     say(&format!("{what}: {new} in the place of {old}, until the guard ends"));
+                    if made.record.is_before_detaching() {
+                        say(LOSES);
+                    }
                     self.made.push(made);
                 }
                 None => say(&format!("{}: {value} is there already", path.display())),

@@ -30,6 +30,8 @@ pub(super) struct HostCounters {
     steal_before: Vec<(u16, u64)>,
     steal_grown: Vec<(u16, u64)>,
     names: BTreeMap<u32, String>,
+    /// Packets by interface when the last second ended.
+    packets_before: BTreeMap<u32, u64>,
     text: Vec<u8>,
 }
 
@@ -178,6 +180,7 @@ impl HostCounters {
     pub(super) fn name_devices(&mut self, softirqs: &Instruments, second: &mut GuardSecond) {
         let Ok(devices) = softirqs.devices() else { return };
         for device in devices {
+            self.packets_before.insert(device.interface, device.packets);
             let name = match device.interface {
                 0 => "backlog".to_owned(),
                 index => self.interface_name(index),
@@ -187,11 +190,31 @@ impl HostCounters {
         second.devices.sort_by_key(|(_, packets)| std::cmp::Reverse(*packets));
     }
 
+    /// The interface of this network namespace that most packets came over since the last second ended. None where they
+    /// came over several, or were polled for a backlog, which has no interface.
+    pub(super) fn busiest_interface(&self, softirqs: &Instruments) -> Option<(u32, String)> {
+        let devices = softirqs.devices().ok()?;
+        let now = devices.iter().map(|device| (device.interface, device.packets));
+        let index = busiest(&self.packets_before, now)?;
+        Some((index, interface_named(index)?))
+    }
+
     /// The name of an interface of this network namespace; its number where it is in another one.
     fn interface_name(&mut self, index: u32) -> String {
         let named = || interface_named(index).unwrap_or_else(|| format!("interface {index}"));
         self.names.entry(index).or_insert_with(named).clone()
     }
+}
+
+/// The interface with more than half of the packets that came since.
+fn busiest(before: &BTreeMap<u32, u64>, now: impl Iterator<Item = (u32, u64)>) -> Option<u32> {
+    let grown = |(index, n): (u32, u64)| {
+        (index, n.saturating_sub(before.get(&index).copied().unwrap_or(0)))
+    };
+    let all: Vec<(u32, u64)> = now.map(grown).collect();
+    let sum = all.iter().fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
+    let (index, most) = all.into_iter().max_by_key(|(_, n)| *n)?;
+    (index != 0 && most > sum / 2).then_some(index)
 }
 
 /// The name of an interface of this thread's network namespace.
@@ -222,6 +245,16 @@ fn grown_softnet(before: &[Softnet], now: &[Softnet]) -> Vec<Softnet> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_interface_with_most_of_the_new_packets_is_the_busiest() {
+        let before = BTreeMap::from([(2, 1000), (3, 10)]);
+        let found = |now: &[(u32, u64)]| busiest(&before, now.iter().copied());
+        assert_eq!(found(&[(2, 1010), (3, 40), (4, 5)]), Some(3));
+        assert_eq!(found(&[(2, 1010), (3, 20)]), None, "two share them");
+        assert_eq!(found(&[(0, 900), (3, 20)]), None, "the backlog is no interface");
+        assert_eq!(found(&[]), None);
+    }
 
     #[test]
     fn counters_grow_by_cpu_and_a_new_cpu_did_not_grow() {

@@ -84,6 +84,8 @@ pub struct GuardWatched {
 /// A watch that runs.
 struct Live<'a> {
     of: &'a GuardWatch,
+    /// The interface of the lines: that which was named, or that which most packets of an incident come over.
+    interface: Option<String>,
     /// When it began, on the clock of the wall.
     started: TimeNs,
     measuring: Measuring,
@@ -210,6 +212,7 @@ impl<'a> Live<'a> {
         };
         let mut live = Live {
             of,
+            interface: of.interface.clone(),
             started,
             measuring,
             recorder,
@@ -237,7 +240,13 @@ impl<'a> Live<'a> {
         let mut say = |line: &str| take(GuardNews::Incident(line));
         let throttle = Enforcement::start(enforce, changes, &self.measuring.softirqs)?;
         self.state.take_rung(throttle.rung());
-        say("the throttle is attached");
+        say(match throttle.rung() {
+            gabion_guard::Rung::Generic => {
+                "the throttle is attached by generic XDP, which drops after the kernel has made a buffer of each packet: \
+                 it may not hold the budget"
+            }
+            _ => "the throttle is attached by native XDP",
+        });
         let made = self.throttle.insert(throttle).change_host(enforce, &mut say);
         if let Err(e) = gabion_probe::priority::become_real_time() {
             say(&format!("{e}"));
@@ -249,7 +258,7 @@ impl<'a> Live<'a> {
         Events {
             to: &mut self.outputs,
             started: Some(self.started),
-            interface: self.of.interface.as_deref(),
+            interface: self.interface.as_deref(),
             budget_percent: self.of.budget_percent,
         }
     }
@@ -305,6 +314,9 @@ impl<'a> Live<'a> {
             self.recorder.push_xdp(row);
         }
         for action in actions {
+            if self.of.interface.is_none() && matches!(action, Action::Begin(_)) {
+                self.find_interface();
+            }
             if let (Some(throttle), Action::Change { to, .. }) = (&mut self.throttle, &action) {
                 let mut say = |line: &str| take(GuardNews::Incident(line));
                 if let Err(e) = throttle.change(*to, &mut say) {
@@ -341,6 +353,17 @@ impl<'a> Live<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Finds the interface that an incident is about, where none was named.
+    fn find_interface(&mut self) {
+        let found = self.measuring.host.busiest_interface(&self.measuring.softirqs);
+        if found.as_ref().map(|(_, name)| name) != self.interface.as_ref() {
+            let index = found.as_ref().map(|(index, _)| *index);
+            // Why heads can't be sampled is an attribute of the incident.
+            self.heads = HeadSampler::load(index, &mut Vec::new());
+            self.interface = found.map(|(_, name)| name);
+        }
     }
 
     /// Writes an event, and prints what is new about an incident.
