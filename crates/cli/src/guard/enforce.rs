@@ -5,7 +5,6 @@ use super::watch::{LiveOptions, Printed, close, finish, show, signals};
 use crate::exit::{Exit, Fault};
 use crate::{standard_output, values};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gabion_record::json::Json;
 use gabion_sensor::guard::{
     AllowError, GuardAllowed, GuardAlso, GuardEnforce, GuardStatus, GuardWatch,
@@ -34,7 +33,7 @@ pub(crate) struct EnforceOptions {
     #[arg(long)]
     even_default_route: bool,
     /// Change this on the host while the guard runs (repeatable); docs/guard.md says when it helps and what it costs
-    #[arg(long, value_name = "NAME", value_parser = also_names())]
+    #[arg(long, value_name = "NAME", value_parser = also)]
     also: Vec<GuardAlso>,
     /// Folder of the records by which these changes are undone, also after a crash
     #[arg(long, value_name = "DIR", default_value = GuardStatus::UNDO_FOLDER)]
@@ -43,12 +42,11 @@ pub(crate) struct EnforceOptions {
     common: LiveOptions,
 }
 
-/// The names of `--also`.
-fn also_names() -> impl TypedValueParser<Value = GuardAlso> {
-    PossibleValuesParser::new(GuardAlso::ALL.map(|(name, _)| name)).map(|name| {
-        let found = GuardAlso::ALL.into_iter().find(|(known, _)| *known == name);
-        found.map_or(GuardAlso::DevWeight, |(_, also)| also)
-    })
+/// A name of `--also`.
+fn also(text: &str) -> Result<GuardAlso, String> {
+    let name = values::one_of(text, &GuardAlso::ALL.map(|(name, _)| name))?;
+    let found = GuardAlso::ALL.into_iter().find(|(known, _)| *known == name);
+    found.map(|(_, also)| also).ok_or_else(|| format!("{name}: nothing of this name is changed"))
 }
 
 /// An entry of the allow-list.
