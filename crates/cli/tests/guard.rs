@@ -123,3 +123,75 @@ fn a_throttle_needs_an_allow_list_and_an_interface() {
     let missing = ["guard", "watch", "--netns", "/nonexistent/netns", "--seconds", "1"];
     gabion(&missing).refuses(4, &["--netns /nonexistent/netns"]);
 }
+
+/// A record as a guard leaves it that was killed: a value that is still the guard's.
+fn left_behind(folder: &Path, boot_id: &str, netns: u64) -> std::path::PathBuf {
+    let value = folder.join("value");
+    std::fs::write(&value, "16\n").unwrap();
+    let record = format!(
+        "what={}\nold=64\nnew=16\nboot_id={boot_id}\nnetns={netns}\npid=7\nend\n",
+        value.display()
+    );
+    let undo = folder.join("undo");
+    std::fs::create_dir_all(&undo).unwrap();
+    std::fs::write(undo.join("7-0.undo"), record).unwrap();
+    value
+}
+
+#[test]
+fn status_without_a_guard_shows_what_is_left_to_undo() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let undo = below(dir.path(), "undo");
+    let status = ["guard", "status", "--metrics", "127.0.0.1:1", "--undo-dir", &undo];
+    let run = gabion(&status);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("no guard answers at 127.0.0.1:1"), "{}", run.out);
+    assert!(run.out.contains("nothing is left to undo"), "{}", run.out);
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let netns = std::fs::metadata("/proc/self/ns/net").unwrap().ino();
+    let value = left_behind(dir.path(), boot_id.trim(), netns);
+    let run = gabion(&status);
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.out.contains("64 before, 16 by the guard, now 16"), "{}", run.out);
+    let run = gabion(&[&status[..], &["--json"]].concat());
+    let found: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(
+        (found["is_live"].as_bool(), found["left_to_undo"].as_bool()),
+        (Some(false), Some(true))
+    );
+    // Somebody else changed it since: it is not the guard's any more.
+    std::fs::write(value, "32\n").unwrap();
+    assert_eq!(gabion(&status).code, 0);
+}
+
+#[test]
+fn doctor_reports_tables_and_what_is_left_to_undo_below_its_root() {
+    let root = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put("proc/meminfo", "MemTotal:       16000000 kB\n");
+    put("proc/sys/kernel/random/boot_id", "b1\n");
+    put("proc/sys/net/netfilter/nf_conntrack_count", "10\n");
+    put("proc/sys/net/netfilter/nf_conntrack_max", "1000\n");
+    let doctor = || gabion(&["doctor", "--json", "--root", &root.path().display().to_string()]);
+    let run = doctor();
+    assert_eq!(run.code, 0, "{} {}", run.out, run.err);
+    let found: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(found["guard"]["tables"][0]["entries"], 10);
+    assert_eq!(
+        found["guard"]["instruments"].as_array().map(Vec::len),
+        Some(0),
+        "of another machine"
+    );
+    put("proc/sys/net/core/dev_weight", "16\n");
+    let record =
+        "what=/proc/sys/net/core/dev_weight\nold=64\nnew=16\nboot_id=b1\nnetns=0\npid=7\nend\n";
+    put("run/gabion-guard/7-0.undo", record);
+    let run = doctor();
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(run.out.contains("left by a guard that was killed"), "{}", run.out);
+}
