@@ -68,7 +68,7 @@ fn take_in(listener: &TcpListener, clients: &mut VecDeque<Client>) {
         make_room(clients);
         clients.push_back(Client {
             stream,
-            began: Instant::now(),
+            began: crate::clock::now(),
             request: Vec::new(),
             answer: Vec::new(),
             written: 0,
