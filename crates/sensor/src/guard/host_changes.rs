@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Packets of one poll with `dev-weight`; the kernel's own value is 64.
 const SMALL_WEIGHT: &str = "16";
 
-/// What is said of packet work in threads: 40 to 90 % were measured.
+/// The line about packet work in threads: 40 to 90 % were measured.
 const LOSES: &str = "packet work in threads: in a flood allow-listed flows lose packets in the queue before the throttle, \
                      which the guard can't hold";
 
