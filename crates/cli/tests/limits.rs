@@ -260,6 +260,7 @@ fn tables() -> Vec<(&'static str, Vec<&'static [&'static Limit]>)> {
                 gabion_scap::limits::TABLE,
                 gabion_syscall::limits::TABLE,
                 gabion_condition::limits::TABLE,
+                gabion_probe::limits::TABLE,
             ],
         ),
         ("Sealed logs", vec![gabion_seal::limits::TABLE]),

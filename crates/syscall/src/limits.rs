@@ -13,6 +13,13 @@ pub const SHED_TIDS_KEPT: usize = 65_536;
 /// Falco's default for the size of the thread table (`falco_libs.thread_table_size`).
 pub const THREADS_DEFAULT: usize = 262_144;
 
+/// Nanoseconds for which lost events may have no thread before all processes are listed again: most threads show a gap in
+/// their numbers by their next event, within this time.
+pub const LOSS_OPEN_NS_MAX: u64 = 2_000_000_000;
+
+/// Nanoseconds between two lists of all processes: one reads a dozen files of each thread.
+pub const LISTS_APART_NS: u64 = 30_000_000_000;
+
 /// Nanoseconds for which an entry that a parent's event made is not replaced when the child's own event arrives
 /// (Falco libs, schema 4.5.1: two seconds). An older entry of that number is of another process.
 pub const CHILD_EVENT_NS: u64 = 2_000_000_000;

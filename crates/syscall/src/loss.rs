@@ -17,6 +17,8 @@ pub struct LossCounts {
     pub lost: u64,
     /// Lost events whose thread is known by now.
     pub attributed: u64,
+    /// Lost events from before the last list of processes, which described everything again.
+    pub settled: u64,
 }
 
 impl LossCounts {
@@ -32,10 +34,15 @@ impl LossCounts {
         self.attributed = self.attributed.saturating_add(events.min(open));
     }
 
-    /// Whether anything was lost.
+    /// Settles all that was lost: a list describes every process again.
+    pub(crate) fn settle(&mut self) {
+        (self.attributed, self.settled) = (self.lost, self.lost);
+    }
+
+    /// Whether anything was lost since the last list.
     #[inline]
     pub fn is_any(&self) -> bool {
-        self.lost > 0
+        self.lost > self.settled
     }
 
     /// Whether events were lost whose thread is not known.
@@ -62,5 +69,10 @@ mod tests {
         assert_eq!(counts.attributed, 2, "no more than were lost");
         counts.receive(numbers(5), true);
         assert!(counts.is_any() && !counts.is_open());
+        counts.receive(numbers(9), true);
+        assert!(counts.is_open());
+        counts.settle();
+        counts.receive(numbers(10), true);
+        assert_eq!((counts.lost, counts.is_any(), counts.is_open()), (5, false, false));
     }
 }

@@ -120,3 +120,40 @@ fn the_reason_of_a_field_with_an_argument_is_known() {
     assert_eq!(missing("fd.sip"), "not-applicable");
     assert_eq!(missing("user.name"), "Err(NotApplicable)");
 }
+
+/// Lost events of a thread that never comes back make other threads' names unsure, until a list describes all of them.
+#[test]
+fn a_list_of_processes_ends_the_doubt_after_a_loss() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut state = state();
+    state.add_process(&process(7, 7));
+    let (open, read) = (
+        open(7, 5, "/etc/shadow"),
+        Made::new(types::READ_X, 7, &[i64s(4), b"data".to_vec(), i64s(5), vec![4, 0, 0, 0]]),
+    );
+    let numbers = |of_source, of_thread| Numbers { of_source, of_thread };
+    state.apply_numbered(&open.event(SECOND), numbers(1, 1));
+    state.apply_numbered(&read.event(SECOND), numbers(1, 0));
+    assert_eq!(shown(&state, &read)[1], Ok("/etc/shadow".into()));
+    // Another thread's events are missing.
+    state.apply_numbered(&read.event(2 * SECOND), numbers(3, 0));
+    assert_eq!(shown(&state, &read)[1], Err(Missing::Shed));
+    assert!(!state.wants_list(), "it may show a gap soon");
+    state.apply_numbered(&read.event(5 * SECOND), numbers(3, 0));
+    assert!(state.wants_list());
+
+    state.begin_list();
+    state.add_process(&process(7, 7));
+    let target = FdTarget::File { open_flags: 1, name: b"/etc/shadow".to_vec(), dev: 1 };
+    state.add_fd(&FdEntry { tid: 7, fd: 5, ino: 3, kind: 16, target });
+    state.apply_numbered(&read.event(6 * SECOND), numbers(3, 0));
+    assert_eq!(shown(&state, &read)[1], Ok("/etc/shadow".into()));
+    state.apply_numbered(&open.event(7 * SECOND), numbers(4, 2));
+    assert!(!state.loss().is_any() && !state.wants_list());
+    // A second loss is answered after some time only.
+    state.apply_numbered(&read.event(8 * SECOND), numbers(9, 0));
+    state.apply_numbered(&read.event(20 * SECOND), numbers(9, 0));
+    assert!(!state.wants_list());
+    state.apply_numbered(&read.event(40 * SECOND), numbers(9, 0));
+    assert!(state.wants_list());
+}

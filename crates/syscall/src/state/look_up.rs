@@ -7,8 +7,8 @@ use gabion_scap::host::{FdEntry, ProcessEntry};
 use gabion_scap::table::{Sources, TypeFlags};
 use gabion_scap::{Event, types};
 
-use super::State;
-use crate::limits::{LOOK_UPS_PER_SECOND, reached};
+use super::{Current, State};
+use crate::limits::{LISTS_APART_NS, LOOK_UPS_PER_SECOND, LOSS_OPEN_NS_MAX, reached};
 use crate::thread::Thread;
 
 /// Look-ups of threads: `wanted = found + failed`, unless the caller did not answer.
@@ -90,6 +90,28 @@ impl State {
             let slot = self.threads.insert(thread);
             self.threads.settle(slot);
         }
+    }
+
+    /// Whether so much is unsure since a loss that all processes should be described again: events of a thread that
+    /// never came back are missing for some time, and whatever depends on other threads is reported as shed meanwhile.
+    /// Answer with [`State::begin_list`] and all processes and descriptors of the host.
+    pub fn wants_list(&self) -> bool {
+        let waited_ns = |since: Option<u64>| since.map(|ns| self.last_ns.saturating_sub(ns));
+        self.loss.is_open()
+            && waited_ns(self.open_since_ns).is_some_and(|ns| ns >= LOSS_OPEN_NS_MAX)
+            && waited_ns(self.last_list_ns).is_none_or(|ns| ns >= LISTS_APART_NS)
+    }
+
+    /// Forgets all threads and what was lost: [`State::add_process`] and [`State::add_fd`] describe the host again. Users
+    /// and containers stay.
+    pub fn begin_list(&mut self) {
+        self.threads.clear();
+        self.connections.clear();
+        self.threads.extra_held = 0;
+        self.current = Current::default();
+        self.closed = None;
+        self.loss.settle();
+        (self.open_since_ns, self.last_list_ns) = (None, Some(self.last_ns));
     }
 
     /// What was looked up.

@@ -116,6 +116,9 @@ pub struct State {
     /// The numbers of the event that is applied.
     numbers: Option<Numbers>,
     look_ups: look_up::LookUps,
+    /// Time since which lost events have no thread, and time of the last list that answered to it.
+    open_since_ns: Option<u64>,
+    last_list_ns: Option<u64>,
     connections: Connections,
 }
 
@@ -142,6 +145,8 @@ impl State {
             loss: LossCounts::default(),
             numbers: None,
             look_ups: look_up::LookUps::default(),
+            open_since_ns: None,
+            last_list_ns: None,
             connections: Connections::default(),
         }
     }
@@ -347,6 +352,8 @@ impl State {
         self.finish_last();
         if let Some(numbers) = self.numbers {
             self.check_numbers(event, numbers);
+            let since = self.open_since_ns.unwrap_or(event.ts_ns);
+            self.open_since_ns = self.loss.is_open().then_some(since);
         }
         self.current = Current { previous_ns: self.last_ns.max(1), ..Current::default() };
         if self.first_ns.is_none() {
