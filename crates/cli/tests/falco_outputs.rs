@@ -131,6 +131,22 @@ fn metrics_go_into_their_file_and_keys_without_effect_are_named() {
 }
 
 #[test]
+fn without_a_configuration_alerts_go_to_standard_output() {
+    if Path::new("/etc/falco/falco.yaml").exists() {
+        eprintln!(
+            "skipped: without_a_configuration_alerts_go_to_standard_output: Falco is installed"
+        );
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (capture, rules) = (capture(folder.path(), 3), rules(folder.path(), 2, ""));
+    let ran = falco(&capture, &rules, &[]);
+    assert!(ran.code == 0 && ran.out.contains(": Notice closed 2\n"), "{} {}", ran.out, ran.err);
+    let ran = falco(&capture, &rules, &["stdout_output.enabled=false".to_owned()]);
+    assert!(!ran.out.contains("Notice closed"), "{}", ran.out);
+}
+
+#[test]
 fn sources_are_selected_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let rules = rules(folder.path(), 2, "");

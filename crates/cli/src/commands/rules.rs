@@ -51,7 +51,8 @@ pub(crate) fn why(o: &WhyOptions) -> Result<Exit, Fault> {
             "rules why: --event is for rules of Falco: name a rule file in YAML, or leave it out",
         ));
     }
-    let wanted = values::rule_id(&o.rule).map_err(|e| Fault::usage(format!("rules why: {e}")))?;
+    let wanted = values::rule_id(&o.rule)
+        .map_err(|e| Fault::usage(format!("rules why: {}: {e}", o.rule)))?;
     let (compiled, catalog) = with_rules::load(&o.rules, &o.files)?;
     let set = &compiled.set;
     let rules: Vec<&Signature> =

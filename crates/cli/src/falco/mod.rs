@@ -117,6 +117,11 @@ fn settings_of(options: &Options) -> Result<FalcoSettings, String> {
     if !options.rules.is_empty() {
         settings.rules_files.clone_from(&options.rules);
     }
+    // Without a configuration file nobody has said where alerts go.
+    if path.is_none() && config.flag("stdout_output.enabled").is_none() && !settings.writes_alerts()
+    {
+        settings.to_stdout = true;
+    }
     if let Some(text) = &options.print {
         settings.add_output(text);
     }

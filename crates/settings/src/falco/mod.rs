@@ -200,6 +200,16 @@ pub struct FalcoSettings {
 }
 
 impl FalcoSettings {
+    /// Whether alerts go anywhere.
+    #[must_use]
+    pub const fn writes_alerts(&self) -> bool {
+        self.to_stdout
+            || self.to_syslog
+            || self.file.is_some()
+            || self.program.is_some()
+            || self.http.is_some()
+    }
+
     /// Adds to the outputs of all rules, as `-p` does: the fields of containers or of pods by their short names, else the
     /// text itself.
     pub fn add_output(&mut self, text: &str) {
