@@ -21,9 +21,9 @@ pub type ScriptInspector<'o> = &'o dyn Fn(&str, bool) -> Result<ScriptFacts, Hos
 /// Settings of a load.
 #[derive(Clone)]
 pub struct LoadOptions<'o> {
-    /// Classes, see [`crate::classification`].
+    /// Classes, see [`crate::parse_classification`].
     pub classes: Vec<Classification>,
-    /// Reference systems: short name and address prefix, see [`crate::classification`].
+    /// Reference systems: short name and address prefix, see [`crate::read_references`].
     pub references: Vec<(String, String)>,
     /// Precedence of actions, first is highest.
     pub action_order: [Action; 4],
