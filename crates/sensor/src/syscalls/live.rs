@@ -127,6 +127,9 @@ impl LiveCalls {
                 apply(state, &root, call);
                 is_over |= then(Moment::Event(state, &call.event)).is_break();
             });
+            if state.wants_list() {
+                list_again(state, &root);
+            }
             is_over |= then(Moment::CaughtUp(&self.latest())).is_break() || stop.is_set();
             if is_over {
                 break;
@@ -155,4 +158,14 @@ fn apply(state: &mut State, root: &Path, call: &gabion_probe::syscalls::Call<'_>
         }
     }
     state.apply_numbered(&call.event, call.numbers);
+}
+
+/// Describes all threads and descriptors of the host again, as after a loss nobody knows whose they were.
+fn list_again(state: &mut State, root: &Path) {
+    state.begin_list();
+    host::read(root, &mut |before| match before {
+        Before::Thread(entry) => state.add_process(&entry),
+        Before::Fd(entry) => state.add_fd(&entry),
+        Before::Machine(_) | Before::User(_) => {}
+    });
 }
