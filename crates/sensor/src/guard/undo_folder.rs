@@ -104,6 +104,9 @@ pub(super) struct Left {
     pub(super) state: LeftState,
 }
 
+/// What was done about a record, and whether it could be.
+pub(super) type Undone = (Left, Result<(), ChangeError>);
+
 /// What is to be done about a record, or was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeftState {
@@ -285,7 +288,7 @@ impl UndoFolder {
     }
 
     /// Undoes what guards left that were killed. What was undone, and what could not be.
-    pub(super) fn undo_left(&self) -> Result<Vec<(Left, Result<(), ChangeError>)>, ChangeError> {
+    pub(super) fn undo_left(&self) -> Result<Vec<Undone>, ChangeError> {
         let all = self.open_all(FlockOperation::NonBlockingLockExclusive)?;
         if !all.is_empty() {
             let failed = |source| ChangeError::Folder { path: self.path.clone(), source };
