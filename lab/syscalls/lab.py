@@ -85,12 +85,16 @@ class Recorder:
         self.file.unlink(missing_ok=True)
         self.process = subprocess.Popen([binary, "probe", "record", self.file, "--calls", calls, "--stats"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         preexec_fn=(lambda: os.sched_setaffinity(0, {cpu})) if cpu is not None else None)
-        for _ in range(500):
+        # The first bytes are written when all programs are attached, which waits for the kernel on a busy machine.
+        for _ in range(6000):
             if self.process.poll() is not None:
                 raise OSError(self.process.stderr.read().strip())
             if self.file.exists() and self.file.stat().st_size > 0:
                 break
             time.sleep(0.01)
+        else:
+            self.process.kill()
+            raise OSError("the recorder did not start in 60 s")
         time.sleep(0.2)
 
     def end(self, keep=False):

@@ -38,7 +38,7 @@ class Falco:
         self.lines = []
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
-        for _ in range(200):
+        for _ in range(1200):
             if self.process.poll() is not None or "Opened" in self.said():
                 break
             time.sleep(0.05)
