@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(stage("kernel.proc").shed_total().items, 1);
         // Seven records wait in the rings.
         assert_eq!(stage("kernel>events").in_flight().items, 7);
-        assert_eq!(CallAccount::Live(account.clone()).received_and_dropped(), (110, 43));
+        assert_eq!(CallAccount::Live(Box::new(account.clone())).received_and_dropped(), (110, 43));
         let counts = drop_counts(&account);
         for (name, n) in [
             ("n_drops_buffer_total", 40),

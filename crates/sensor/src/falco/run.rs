@@ -263,7 +263,7 @@ impl Worker<'_> {
         };
         running.shown.rules.store(self.plan.rules.enabled() as u64, Relaxed);
         let mut first_ns = None;
-        let nothing = CallAccount::File(crate::syscalls::ScapAccount::default());
+        let nothing = CallAccount::File(Box::default());
         let ran = calls.run(pulse, |moment| match moment {
             Moment::Event(state, event) => {
                 running.event(state, event);

@@ -133,9 +133,9 @@ impl LiveAccount {
 #[derive(Clone, Debug)]
 pub enum CallAccount {
     /// A scap file.
-    File(ScapAccount),
+    File(Box<ScapAccount>),
     /// This host.
-    Live(LiveAccount),
+    Live(Box<LiveAccount>),
 }
 
 impl CallAccount {
@@ -169,7 +169,7 @@ impl CallAccount {
     /// The account of a file; an empty one for a live source.
     pub(super) fn into_file(self) -> ScapAccount {
         match self {
-            CallAccount::File(account) => account,
+            CallAccount::File(account) => *account,
             CallAccount::Live(_) => ScapAccount::default(),
         }
     }

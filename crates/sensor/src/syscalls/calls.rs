@@ -28,7 +28,7 @@ pub(crate) struct Calls {
 }
 
 enum Source {
-    File { path: PathBuf, reader: Box<Reader>, merger: Merger },
+    File { path: PathBuf, reader: Box<Reader>, merger: Box<Merger> },
     Live(Box<LiveCalls>),
     Nothing,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Latest<'a>(Option<&'a LiveCalls>);
 impl Latest<'_> {
     /// What was read until now.
     pub(crate) fn account(&self) -> Option<CallAccount> {
-        self.0.map(|live| CallAccount::Live(live.account()))
+        self.0.map(|live| CallAccount::Live(Box::new(live.account())))
     }
 
     /// What programs do that is not seen, once it was noticed.
@@ -67,7 +67,7 @@ impl Calls {
     /// Opens an input: a file, a pipe, or `-` for standard input. The state has `options` and the usual budget.
     pub(crate) fn open(path: &Path, options: Options, stop: &StopFlag) -> Result<Calls, Error> {
         let reader = Box::new(input::open(path, stop)?);
-        let source = Source::File { path: path.to_owned(), reader, merger: Merger::new() };
+        let source = Source::File { path: path.to_owned(), reader, merger: Box::default() };
         Ok(Calls::of(source, options, stop))
     }
 
@@ -104,12 +104,12 @@ impl Calls {
     /// What was counted so far.
     pub(crate) fn account(&self) -> CallAccount {
         match &self.source {
-            Source::File { reader, merger, .. } => CallAccount::File(ScapAccount {
+            Source::File { reader, merger, .. } => CallAccount::File(Box::new(ScapAccount {
                 read: reader.counts().clone(),
                 merged: Some(merger.counts().clone()),
-            }),
-            Source::Live(live) => CallAccount::Live(live.account()),
-            Source::Nothing => CallAccount::File(ScapAccount::default()),
+            })),
+            Source::Live(live) => CallAccount::Live(Box::new(live.account())),
+            Source::Nothing => CallAccount::File(Box::default()),
         }
     }
 
