@@ -302,7 +302,7 @@ fn the_throttle_is_gone_a_moment_after_the_guard_was_killed() {
 fn all_packets_pass_when_the_guard_hangs() {
     let test = "all_packets_pass_when_the_guard_hangs";
     let Some(link) = Link::new(test) else { return };
-    let guard = link.enforce(&["--allow", "tcp/22", "--budget", "5"]);
+    let guard = link.enforce(&["--allow", "tcp/22", "--budget", "30"]);
     guard.second();
     let mut flood = link.flood(one);
     let snmp = || -> u64 {

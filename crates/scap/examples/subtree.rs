@@ -1,5 +1,6 @@
 //! Cuts a recording down to one process and its descendants: `subtree IN OUT NAME` keeps the processes that are named NAME
 //! when they execute a program, and all that they start.
+#![allow(clippy::print_stdout, reason = "its result is for a terminal")]
 
 use gabion_scap::{Event, Item, Merger, Reader, Writer, types};
 use std::collections::HashSet;

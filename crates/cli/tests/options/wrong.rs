@@ -34,6 +34,7 @@ const BASES: &[(&str, &str)] = &[
     ("convert", "OLD=$scap NEW=$new"),
     ("falco", "--version=true"),
     ("guard report", "FILE=$flood --log-dir=$new"),
+    ("guard status", "--metrics=127.0.0.1:1"),
     ("guard watch", "--seconds=1"),
     ("guard enforce", "--interface=nosuch0 --allow=10.0.0.1 --seconds=1"),
     ("probe record", "FILE=$new --seconds=1 --calls=acct"),
