@@ -105,9 +105,7 @@ impl LineFile {
         let (mode, rotation) = settings(node)
             .map_err(|source| OutputError::Setting { path: self.template.clone(), source })?;
         if let (Some(mode), Some(file)) = (mode, &self.file) {
-            file.file()
-                .set_permissions(Permissions::from_mode(mode))
-                .map_err(|e| permissions(&self.path, mode, e))?;
+            set_mode(file, mode).map_err(|e| permissions(&self.path, mode, e))?;
         }
         (self.mode, self.rotation) = (mode, rotation);
         Ok(self)
@@ -179,7 +177,7 @@ impl LineFile {
             Ok(file) => {
                 self.written = file.file().metadata().map(|m| m.len()).unwrap_or(0);
                 if let Some(mode) = self.mode
-                    && let Err(e) = file.file().set_permissions(Permissions::from_mode(mode))
+                    && let Err(e) = set_mode(&file, mode)
                 {
                     self.failure = Some(permissions(&self.path, mode, e));
                 }
@@ -279,6 +277,16 @@ fn permissions(path: &Path, mode: u32, source: std::io::Error) -> OutputError {
     OutputError::Permissions { path: path.to_owned(), mode, source: Arc::new(source) }
 }
 
+/// Lets those read the file whom the mode names. A device or a pipe belongs to others: `filemode` on `/dev/null` would
+/// close it to all programs of the host.
+fn set_mode(file: &OutputFile, mode: u32) -> std::io::Result<()> {
+    let file = file.file();
+    match file.metadata()?.is_file() {
+        true => file.set_permissions(Permissions::from_mode(mode)),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,6 +310,24 @@ mod tests {
         assert!(!file.path().display().to_string().contains('%'));
         assert_eq!(std::fs::read(file.path()).unwrap(), b"one\n");
         std::fs::remove_dir_all(&dir).unwrap_or_default();
+    }
+
+    #[test]
+    fn the_mode_of_a_device_or_pipe_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&path).status();
+        assert!(made.unwrap().success());
+        let _reader = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let mut node = Tree::default();
+        node.set("filemode", "644");
+        let file = LineFile::create(&path, Existing::Append).unwrap();
+        let mut file = file.configured(&node).unwrap();
+        file.reopen();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let path = dir.path().join("a.log");
+        LineFile::create(&path, Existing::Append).unwrap().configured(&node).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
     }
 
     #[test]

@@ -49,18 +49,23 @@ impl LiveCalls {
 
     /// Hands on what existed before the first event.
     pub(super) fn list_host(&mut self, sink: &mut dyn FnMut(Item<'static>)) {
-        let (mut entries, session) = (0_u64, &mut self.session);
-        self.before = host::read(&self.root, &mut |before| {
-            entries += 1;
-            if entries.is_multiple_of(ENTRIES_TOGETHER) {
-                session.hold();
-            }
+        self.before = read_host(&mut self.session, &self.root, &mut |before| {
             sink(match before {
                 Before::Machine(machine) => Item::Machine(machine),
                 Before::Thread(entry) => Item::Process(entry),
                 Before::Fd(entry) => Item::Fd(entry),
                 Before::User(entry) => Item::User(entry),
             });
+        });
+    }
+
+    /// Describes all threads and descriptors of the host again, as after a loss nobody knows whose they were.
+    fn list_again(&mut self, state: &mut State) {
+        state.begin_list();
+        read_host(&mut self.session, &self.root, &mut |before| match before {
+            Before::Thread(entry) => state.add_process(&entry),
+            Before::Fd(entry) => state.add_fd(&entry),
+            Before::Machine(_) | Before::User(_) => {}
         });
     }
 
@@ -128,7 +133,8 @@ impl LiveCalls {
                 is_over |= then(Moment::Event(state, &call.event)).is_break();
             });
             if state.wants_list() {
-                list_again(state, &root);
+                // It lasts long on a large host, which is no stall.
+                pulse.rest(|| self.list_again(state));
             }
             is_over |= then(Moment::CaughtUp(&self.latest())).is_break() || stop.is_set();
             if is_over {
@@ -160,12 +166,15 @@ fn apply(state: &mut State, root: &Path, call: &gabion_probe::syscalls::Call<'_>
     state.apply_numbered(&call.event, call.numbers);
 }
 
-/// Describes all threads and descriptors of the host again, as after a loss nobody knows whose they were.
-fn list_again(state: &mut State, root: &Path) {
-    state.begin_list();
-    host::read(root, &mut |before| match before {
-        Before::Thread(entry) => state.add_process(&entry),
-        Before::Fd(entry) => state.add_fd(&entry),
-        Before::Machine(_) | Before::User(_) => {}
-    });
+/// Reads what `/proc` says of the host. The rings are emptied into memory meanwhile: on a busy host they fill before the
+/// last process is read.
+fn read_host(session: &mut Session, root: &Path, sink: &mut dyn FnMut(Before)) -> HostCounts {
+    let mut entries = 0_u64;
+    host::read(root, &mut |before| {
+        entries += 1;
+        if entries.is_multiple_of(ENTRIES_TOGETHER) {
+            session.hold();
+        }
+        sink(before);
+    })
 }
