@@ -70,7 +70,7 @@ pub(crate) fn count_lookup(lookup: &Lookup, len: u32, account: &mut Account) {
     let (ledgers, len) = (&mut account.ledgers, u64::from(len));
     ledgers.flow.receive(1, len);
     match lookup {
-        Lookup::Refused(_) => ledgers.flow.shed(ShedReason::FlowMemcap, 1, len),
+        Lookup::Refused(_) | Lookup::Unopened => ledgers.flow.shed(ShedReason::FlowMemcap, 1, len),
         Lookup::None => ledgers.flow.pass(1, len),
         Lookup::Flow { is_new, .. } => {
             ledgers.flow.pass(1, len);

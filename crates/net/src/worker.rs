@@ -253,7 +253,9 @@ impl Worker {
         count_lookup(&lookup, view.headers.len, &mut self.common.account);
         let (idx, dir, is_new) = match lookup {
             Lookup::Flow { idx, dir, is_new } => (idx, dir, is_new),
-            Lookup::None => return self.finish_without_flow(view, outcome, sink),
+            Lookup::None | Lookup::Unopened => {
+                return self.finish_without_flow(view, outcome, sink);
+            }
             Lookup::Refused(trigger) => {
                 let policies = &self.common.engine.options.policies;
                 self.carry_out_exception(Exception::from_policies(policies, trigger), &mut outcome);

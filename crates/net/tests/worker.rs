@@ -12,6 +12,7 @@ use gabion_proto::Requirements;
 use gabion_record::Tree;
 use gabion_record::budget::Budget;
 use gabion_record::eve::*;
+use gabion_record::ledger::ShedReason;
 use gabion_rules::{LoadOptions, RuleSource, RuleVars, Ruleset};
 use std::sync::Arc;
 
@@ -228,6 +229,31 @@ fn a_connection_is_one_flow_and_its_request_one_record() {
     assert_eq!(lines.of("flow"), ["Some((4000, 80)) 5+3 closed shutdown"]);
     let (flows, tcp, _) = worker.flow_counters();
     assert_eq!((flows.total, tcp.sessions), (1, 1));
+}
+
+/// In emergency mode a TCP packet opens a flow only if it opens a connection. What is not seen of the others
+/// stands in the ledger.
+#[test]
+fn packets_without_a_flow_in_emergency_mode_are_shed() {
+    let engine = engine("");
+    let flow = Budget::standalone("flow", 40_000);
+    let budgets = WorkerBudgets { flow, ..WorkerBudgets::standalone(&engine) };
+    let mut worker = Worker::new(Arc::clone(&engine), budgets);
+    let mut lines = Lines::default();
+    let mut packets: Vec<Vec<u8>> = (0..2_000).map(|n| udp((1, 2), (n, 9), b"x")).collect();
+    packets.push(tcp((3, 4), (4000, 80), (1, 501), ACK, b"late"));
+    for (n, packet) in packets.iter().enumerate() {
+        worker.frame(&frame(n as u64 + 1, packet), &mut lines);
+    }
+    worker.finish(&mut lines);
+    let mut shed = Vec::new();
+    worker.ledgers().each(&mut |stage, ledger| {
+        let all = ledger.sheds().filter(|_| stage == "flow");
+        shed.extend(all.map(|(reason, tally)| (reason, tally.items)));
+        assert!(ledger.balance().is_ok(), "{stage}");
+    });
+    assert_eq!(shed, [(ShedReason::FlowMemcap, 1)]);
+    assert_eq!(worker.flow_counters().0.memcap, 0, "no exception policy was asked");
 }
 
 #[test]

@@ -80,9 +80,11 @@ pub enum Lookup {
         /// Whether the flow was created for this packet.
         is_new: bool,
     },
-    /// Such packets have no flow of their own (ICMP errors about an unknown flow; in emergency mode
-    /// TCP packets that open no connection).
+    /// Such packets have no flow of their own: ICMP errors about an unknown flow.
     None,
+    /// A TCP packet that opens no connection, in emergency mode: its flow is not known, and none is
+    /// opened for it, as in Suricata (`FlowCreateCheck`). No exception policy is asked.
+    Unopened,
     /// There should be a flow, but the budget is used up.
     Refused(ExceptionTrigger),
 }
@@ -360,7 +362,7 @@ impl<T: Default> FlowTable<T> {
         packet: &PacketFacts,
     ) -> Lookup {
         if self.in_emergency && packet.tcp.is_some_and(|(f, _)| !is_pure_syn(f)) {
-            return Lookup::None;
+            return Lookup::Unopened;
         }
         let simulated =
             self.cfg.simulate_memcap_at != 0 && packet.number == self.cfg.simulate_memcap_at;
