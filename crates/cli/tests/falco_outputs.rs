@@ -147,6 +147,16 @@ fn without_a_configuration_alerts_go_to_standard_output() {
 }
 
 #[test]
+fn alerts_that_can_not_be_written_end_a_run_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let (capture, rules) = (capture(folder.path(), 3), rules(folder.path(), 2, ""));
+    let options = ["file_output.enabled=true", "file_output.filename=/dev/full"].map(str::to_owned);
+    let ran = falco(&capture, &rules, &options);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert_eq!(ran.err.lines().filter(|line| line.contains("/dev/full")).count(), 1, "{}", ran.err);
+}
+
+#[test]
 fn sources_are_selected_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let rules = rules(folder.path(), 2, "");

@@ -7,6 +7,7 @@ use gabion_probe::features::{self, Feature};
 use gabion_probe::syscalls::{Class, Counts, Interest, Settings};
 use gabion_record::json::Json;
 use gabion_runtime::Signals;
+use gabion_sensor::Error;
 use gabion_sensor::syscalls::{Recorded, Recording};
 use std::fs::OpenOptions;
 use std::io::BufWriter;
@@ -104,7 +105,16 @@ fn record(o: &RecordOptions) -> Result<Exit, Fault> {
         events: o.events.and_then(|n| u64::try_from(n).ok()),
         stop: signals.stop().clone(),
     };
-    let done = recording.write(BufWriter::new(file))?;
+    let done = recording.write(BufWriter::new(&file)).map_err(|e| {
+        // What was recorded before a fault is kept; a file without anything says nothing.
+        if file.metadata().is_ok_and(|found| found.len() == 0) {
+            let _ = std::fs::remove_file(&o.file);
+        }
+        match e {
+            Error::File { source, .. } => Error::File { path: o.file.clone(), source },
+            other => other,
+        }
+    })?;
     for line in &done.absent {
         eprintln!("gabion: probe: {line}");
     }

@@ -273,7 +273,8 @@ fn one_run(
                 standard_output::text(&done.statistics);
             }
             eprint_text(&done.drops);
-            0
+            // Alerts that nobody has are no success, whatever else was written.
+            i32::from(!done.faults.is_empty())
         }
     }
 }

@@ -74,7 +74,7 @@ pub struct FalcoDone {
     pub statistics: String,
     /// The counts of drops, as lines of text; empty if none was seen.
     pub drops: String,
-    /// What could not be written.
+    /// What could not be written on this host.
     pub faults: Vec<String>,
     /// What is worth reporting about the input.
     pub notes: Vec<String>,
@@ -472,15 +472,16 @@ impl Running {
         alerts.set_outputs(Vec::new(), false);
         let mut faults = self.faults;
         faults.extend(alerts.faults);
+        let mut notes = account.notes();
+        // A receiver that is away is a fault of another host: it is reported, and no fault of this run.
         let undelivered = self.counts.undelivered.load(Relaxed);
         if undelivered > 0 {
-            faults.push(format!("http_output: {} alerts were not taken", thousands(undelivered)));
+            notes.push(format!("http_output: {} alerts were not taken", thousands(undelivered)));
         }
         if self.counts.is_left_waiting.load(Relaxed) {
-            faults.push("http_output: further alerts were on their way at the end".to_owned());
+            notes.push("http_output: further alerts were on their way at the end".to_owned());
         }
         let (drops, ledgers) = (drop_text(&self.drops), account.ledgers());
-        let mut notes = account.notes();
         if let Some(captures) = self.captures {
             let (wrong, note) = captures.finish();
             faults.extend(wrong);
