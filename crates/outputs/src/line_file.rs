@@ -277,7 +277,7 @@ fn permissions(path: &Path, mode: u32, source: std::io::Error) -> OutputError {
     OutputError::Permissions { path: path.to_owned(), mode, source: Arc::new(source) }
 }
 
-/// Lets those read the file whom the mode names. A device or a pipe belongs to others: `filemode` on `/dev/null` would
+/// Sets who may read and write the file. A device or a pipe belongs to others: `filemode` on `/dev/null` would
 /// close it to all programs of the host.
 fn set_mode(file: &OutputFile, mode: u32) -> std::io::Result<()> {
     let file = file.file();

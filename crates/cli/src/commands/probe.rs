@@ -7,10 +7,7 @@ use gabion_probe::features::{self, Feature};
 use gabion_probe::syscalls::{Class, Counts, Interest, Settings};
 use gabion_record::json::Json;
 use gabion_runtime::Signals;
-use gabion_sensor::Error;
 use gabion_sensor::syscalls::{Recorded, Recording};
-use std::fs::OpenOptions;
-use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -95,9 +92,6 @@ fn features_json(list: &[Feature]) -> String {
 fn record(o: &RecordOptions) -> Result<Exit, Fault> {
     let interest = interest(&o.calls)?;
     let signals = Signals::install().map_err(|e| Fault::environment(format!("signals: {e}")))?;
-    let fault = |e| Fault::environment(format!("{}: {e}: choose another file", o.file.display()));
-    // A file that is there is another recording, or a pipe that waits for its reader.
-    let file = OpenOptions::new().write(true).create_new(true).open(&o.file).map_err(fault)?;
     let recording = Recording {
         settings: Settings::new(interest),
         root: PathBuf::from("/"),
@@ -105,16 +99,7 @@ fn record(o: &RecordOptions) -> Result<Exit, Fault> {
         events: o.events.and_then(|n| u64::try_from(n).ok()),
         stop: signals.stop().clone(),
     };
-    let done = recording.write(BufWriter::new(&file)).map_err(|e| {
-        // What was recorded before a fault is kept; a file without anything says nothing.
-        if file.metadata().is_ok_and(|found| found.len() == 0) {
-            let _ = std::fs::remove_file(&o.file);
-        }
-        match e {
-            Error::File { source, .. } => Error::File { path: o.file.clone(), source },
-            other => other,
-        }
-    })?;
+    let done = recording.write_file(&o.file)?;
     for line in &done.absent {
         eprintln!("gabion: probe: {line}");
     }

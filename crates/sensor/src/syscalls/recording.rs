@@ -8,8 +8,9 @@ use gabion_probe::syscalls::{Counts, Settings};
 use gabion_runtime::StopFlag;
 use gabion_runtime::clock;
 use gabion_scap::Writer;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long the reader sleeps when all rings are empty.
@@ -55,6 +56,24 @@ impl Recorded {
 }
 
 impl Recording {
+    /// The same into a new file. After a fault it keeps what was recorded before; an empty one is removed.
+    ///
+    /// # Errors
+    /// As [`Recording::write`]; the file is there already: it is another recording, or a pipe that waits for its reader.
+    pub fn write_file(&self, path: &Path) -> Result<Recorded, Error> {
+        let fault = |source| Error::File { path: path.to_owned(), source };
+        let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(fault)?;
+        self.write(BufWriter::new(&file)).map_err(|e| {
+            if file.metadata().is_ok_and(|found| found.len() == 0) {
+                let _ = std::fs::remove_file(path);
+            }
+            match e {
+                Error::File { source, .. } => fault(source),
+                other => other,
+            }
+        })
+    }
+
     /// Records until the time is over or somebody asks to stop.
     ///
     /// # Errors
