@@ -88,10 +88,12 @@ def guard():
 
 
 def starved():
-    """The guard itself in a group of weight 1:60, for 10 s: with real-time priority, and where it is refused."""
+    """The guard itself in a group of weight 1:60, for 10 s: with real-time priority, where the group has no budget of it
+    (SCHED_DEADLINE is left), and where every priority is refused."""
     long = {"guard_weight": 60, "milliseconds": 11_000, "flood_ms": 10_000}
     yield Case("the guard at weight 1:60", "native", PKTGEN, **long)
     yield Case("the guard at weight 1:60, no real time", "native", PKTGEN, has_real_time=False, **long)
+    yield Case("the guard at weight 1:60, no priority", "native", PKTGEN, has_real_time=False, may_set_priority=False, **long)
 
 
 def grace():

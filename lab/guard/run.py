@@ -22,6 +22,7 @@ class Case:
     is_elsewhere: bool = False
     guard_weight: int = 1
     has_real_time: bool = True
+    may_set_priority: bool = True
     milliseconds: int = 3000
     quiet_ms: int = 500
     flood_ms: int = 2000
@@ -133,6 +134,8 @@ class Guard:
             argv += ["--allow", "udp/7777", "--cpu", VICTIM_CPU]
         if case.guard == "generic":
             argv.append("--generic")
+        if not case.may_set_priority:
+            argv = ["setpriv", "--bounding-set", "-sys_nice", *argv]
         group = place.groups.get("guard")
         if group:
             group.weigh(HEAVY / case.guard_weight)

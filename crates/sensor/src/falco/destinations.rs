@@ -8,14 +8,16 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 
 /// What happened to alerts on their way.
 #[derive(Debug, Default)]
 pub(super) struct OutputCounts {
     /// Alerts that a receiver did not take.
     pub(super) undelivered: AtomicU64,
+    /// Why it did not take the last of them.
+    pub(super) refusal: Mutex<Option<String>>,
     /// Some were still on their way when the program ended.
     pub(super) is_left_waiting: AtomicBool,
 }

@@ -7,12 +7,11 @@ use gabion_intake::{HttpClient, UrlError};
 use gabion_outputs::{Destination, OutputError, Piece};
 use gabion_settings::falco::HttpOutput;
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel,
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// Why a receiver can't be posted to at all.
 #[derive(Debug, thiserror::Error)]
@@ -48,9 +47,7 @@ pub(super) struct HttpReceiver {
     queue: Option<SyncSender<Vec<u8>>>,
     /// Is closed when the thread has ended.
     ended: Receiver<()>,
-    url: PathBuf,
     counts: Arc<OutputCounts>,
-    fault: Arc<Mutex<Option<io::Error>>>,
 }
 
 impl HttpReceiver {
@@ -76,18 +73,17 @@ impl HttpReceiver {
         let client = client.map_err(|source| HttpFault::Certificates { url: named(), source })?;
         let (queue, alerts) = sync_channel::<Vec<u8>>(HTTP_QUEUE_ALERTS);
         let (ending, ended) = channel::<()>();
-        let fault: Arc<Mutex<Option<io::Error>>> = Arc::default();
-        let (failed, lost) = (Arc::clone(&fault), Arc::clone(&counts));
+        let lost = Arc::clone(&counts);
         let kind = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
         let post = move || {
             for alert in alerts {
-                let error = match client.post(&alert, kind) {
+                let reason = match client.post(&alert, kind) {
                     Ok(200..300) => continue,
-                    Ok(status) => io::Error::other(format!("answered with status {status}")),
-                    Err(error) => error,
+                    Ok(status) => format!("it answered with status {status}"),
+                    Err(error) => error.to_string(),
                 };
                 lost.undelivered.fetch_add(1, Relaxed);
-                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                *lost.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
             }
             drop(ending);
         };
@@ -95,8 +91,7 @@ impl HttpReceiver {
             .name("http output".to_owned())
             .spawn(post)
             .map_err(|source| HttpFault::Thread { url: named(), source })?;
-        let (queue, url) = (Some(queue), PathBuf::from(&settings.url));
-        Ok(HttpReceiver { queue, ended, url, counts, fault })
+        Ok(HttpReceiver { queue: Some(queue), ended, counts })
     }
 }
 
@@ -109,11 +104,9 @@ impl Destination for HttpReceiver {
         }
     }
 
+    /// A receiver that is away is a fault of another host: `counts` reports it, and this run continues.
     fn flush(&mut self) -> Result<(), OutputError> {
-        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).take();
-        fault.map_or(Ok(()), |source| {
-            Err(OutputError::NotWritable { path: self.url.clone(), source: Arc::new(source) })
-        })
+        Ok(())
     }
 }
 

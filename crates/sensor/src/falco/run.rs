@@ -476,7 +476,10 @@ impl Running {
         // A receiver that is away is a fault of another host: it is reported, and no fault of this run.
         let undelivered = self.counts.undelivered.load(Relaxed);
         if undelivered > 0 {
-            notes.push(format!("http_output: {} alerts were not taken", thousands(undelivered)));
+            let refusal = self.counts.refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let reason = refusal.map_or_else(String::new, |reason| format!(": {reason}"));
+            let number = thousands(undelivered);
+            notes.push(format!("http_output: {number} alerts were not taken{reason}"));
         }
         if self.counts.is_left_waiting.load(Relaxed) {
             notes.push("http_output: further alerts were on their way at the end".to_owned());
