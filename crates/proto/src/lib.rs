@@ -53,7 +53,8 @@ protocols! {
     tftp: PROTOCOL;
     dhcp: PROTOCOL;
     mdns: PROTOCOL;
-    detected: SMB, DCERPC, IMAP, RFB;
+    detected: SMB, IMAP, RFB;
+    dcerpc: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

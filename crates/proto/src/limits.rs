@@ -32,6 +32,7 @@ limits! { "proto";
 pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
     vec![
         TABLE,
+        crate::dcerpc::limits::TABLE,
         crate::dns::limits::TABLE,
         crate::ftp::limits::TABLE,
         crate::http1::limits::TABLE,

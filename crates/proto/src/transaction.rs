@@ -139,6 +139,12 @@ pub trait Transaction: Any + Send {
         None
     }
 
+    /// Numbers in it are in little-endian order: of what rules read with `dce`, which is DCE/RPC's own
+    /// affair (its messages state their order).
+    fn is_little_endian(&self) -> bool {
+        true
+    }
+
     /// Itself, for conditions that know its type.
     fn as_any(&self) -> &dyn Any;
 

@@ -352,7 +352,10 @@ fn is_open(run: &mut Run<'_>, tx: &dyn Transaction, gate: &Gate, direction: Dire
     let how = Inspect { inspected: 0, at_end: run.at_end, inline: run.inline };
     (0..instances(tx, gate.local, direction, gate.multi, false))
         .map_while(|index| tx.buffer(gate.local, direction, index, how))
-        .any(|buffer| buffer_matches(run, s, conditions, ChainId::NONE, &buffer))
+        .any(|buffer| {
+            let is_little = tx.is_little_endian();
+            buffer_matches(run, s, conditions, ChainId::NONE, &buffer, is_little)
+        })
 }
 
 /// The memory of a transaction while its candidates are looked at one after the other.
@@ -608,7 +611,8 @@ fn engine(
                 };
                 seen = true;
                 growing |= !buffer.is_complete;
-                if buffer_matches(run, s, &b.conditions, b.chain, &buffer) {
+                let is_little = tx.is_little_endian();
+                if buffer_matches(run, s, &b.conditions, b.chain, &buffer, is_little) {
                     return Outcome::Yes;
                 }
             }
@@ -637,13 +641,14 @@ fn buffer_matches(
     conditions: &[BufferCondition],
     chain: ChainId,
     buffer: &Buffer<'_>,
+    dce_little: bool,
 ) -> bool {
     if chain == ChainId::NONE {
         let piece = Piece {
             bytes: buffer.data,
             start: buffer.start,
             is_last: buffer.is_complete,
-            dce_little: true,
+            dce_little,
         };
         return run.conditions(s, conditions, piece);
     }
@@ -651,7 +656,7 @@ fn buffer_matches(
     let steps = &run.det.set.chains[usize::from(chain.0)];
     let ok =
         super::transform::apply(steps, buffer.data, &mut held.0, &mut held.1, &mut run.resources)
-            && run.conditions(s, conditions, Piece::whole(&held.0));
+            && run.conditions(s, conditions, Piece { dce_little, ..Piece::whole(&held.0) });
     run.scratch.transformed = held;
     ok
 }

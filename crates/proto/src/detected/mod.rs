@@ -36,17 +36,6 @@ pub const SMB: &Protocol = &detected(
     &[],
 );
 
-/// DCE/RPC over TCP: version 5.0 of the connection-oriented protocol (C706 12.6.3.1).
-pub const DCERPC: &Protocol = &detected(
-    ProtoTable {
-        rule_names: &["dcerpc"],
-        is_counted_by_transport: true,
-        ..ProtoTable::of_requests("dcerpc", &[Transport::Tcp])
-    },
-    &[ProbePattern::at_start(ToServer, b"\x05\x00"), ProbePattern::at_start(ToClient, b"\x05\x00")],
-    &[],
-);
-
 /// IMAP: a capability request and the greeting (RFC 9051).
 pub const IMAP: &Protocol = &Protocol {
     // Suricata has no records of it.
