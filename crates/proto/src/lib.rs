@@ -55,6 +55,7 @@ protocols! {
     mdns: PROTOCOL;
     detected: SMB, IMAP, RFB;
     dcerpc: PROTOCOL;
+    dnp3: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

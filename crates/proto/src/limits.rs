@@ -33,6 +33,7 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
     vec![
         TABLE,
         crate::dcerpc::limits::TABLE,
+        crate::dnp3::limits::TABLE,
         crate::dns::limits::TABLE,
         crate::ftp::limits::TABLE,
         crate::http1::limits::TABLE,

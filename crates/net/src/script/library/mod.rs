@@ -7,6 +7,7 @@ mod base64;
 mod bytevar;
 mod config;
 mod dataset;
+mod dnp3;
 mod dns;
 mod file;
 mod flow;
@@ -32,6 +33,7 @@ pub(super) const LIBRARIES: &[&Library] = &[
     &bytevar::LIBRARY,
     &config::LIBRARY,
     &dataset::LIBRARY,
+    &dnp3::LIBRARY,
     &dns::LIBRARY,
     &file::LIBRARY,
     &flow::LIBRARY,
