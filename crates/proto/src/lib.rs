@@ -56,6 +56,9 @@ protocols! {
     detected: SMB, IMAP, RFB;
     dcerpc: PROTOCOL;
     dnp3: PROTOCOL;
+    http2: PROTOCOL;
+    doh2: PROTOCOL;
+    websocket: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

@@ -37,11 +37,13 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
         crate::dns::limits::TABLE,
         crate::ftp::limits::TABLE,
         crate::http1::limits::TABLE,
+        crate::http2::limits::TABLE,
         crate::mqtt::limits::TABLE,
         crate::sip::limits::TABLE,
         crate::smtp::limits::TABLE,
         crate::snmp::limits::TABLE,
         crate::ssh::limits::TABLE,
         crate::tls::limits::TABLE,
+        crate::websocket::limits::TABLE,
     ]
 }

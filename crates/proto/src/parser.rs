@@ -124,6 +124,13 @@ pub struct ParseContext<'a> {
     pub pieces: Vec<FilePiece>,
     /// Protocol change requested by this input; the engine switches when the input is done.
     pub change: Option<ProtocolChange>,
+    /// What the parser of the protocol that such a change expects is given, see [`Parser::expect`].
+    pub handover: Vec<u8>,
+    /// The flow turned out to be of this protocol (its registry name), which the same parser reads: its rules
+    /// and records hold from now on.
+    pub renamed: Option<&'static str>,
+    /// Protocols that are parsed, one bit each by their place in the registry.
+    pub parsed: u64,
     /// A change requested earlier is still under way (the expected protocol did not come): another
     /// can't be requested.
     pub is_changing: bool,
@@ -153,6 +160,9 @@ impl<'a> ParseContext<'a> {
             expectations: Vec::new(),
             pieces: Vec::new(),
             change: None,
+            handover: Vec::new(),
+            renamed: None,
+            parsed: u64::MAX,
             is_changing: false,
             trigger_raw: [false; 2],
             stop_reassembly: false,
@@ -161,6 +171,14 @@ impl<'a> ParseContext<'a> {
             frames: FrameNotes::default(),
             sparing: None,
         }
+    }
+}
+
+impl ParseContext<'_> {
+    /// Whether a protocol of the registry is parsed.
+    pub fn is_parsed(&self, name: &str) -> bool {
+        let at = crate::registry().iter().position(|p| p.table.name == name);
+        at.is_some_and(|at| self.parsed.checked_shr(at as u32).is_some_and(|bits| bits & 1 != 0))
     }
 }
 
@@ -225,7 +243,8 @@ pub trait Parser: Send {
         let _ = (piece, content);
     }
 
-    /// What an expectation hands to this parser, see [`Expectation::payload`].
+    /// What an expectation hands to this parser, see [`Expectation::payload`], or the protocol before this one,
+    /// see [`ParseContext::handover`].
     fn expect(&mut self, payload: &[u8]) {
         let _ = payload;
     }

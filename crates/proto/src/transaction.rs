@@ -120,6 +120,11 @@ pub trait Transaction: Any + Send {
         self.only().unwrap_or(Direction::ToServer)
     }
 
+    /// The record has the source of the packet with which it is written, whatever its transaction's direction.
+    fn is_logged_as_packet(&self) -> bool {
+        false
+    }
+
     /// Key shared with a later transaction of the flow that belongs to this one: what a rule's
     /// `config: …, scope tx` set for this one holds for that one too (a DNS query and its response).
     fn pair_key(&self) -> Option<u64> {

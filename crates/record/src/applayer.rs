@@ -331,7 +331,8 @@ pub struct ProtoTable {
     pub transports: &'static [Transport],
     /// Suricata counts it by transport (`dcerpc_tcp`) although it is looked for over one here.
     pub is_counted_by_transport: bool,
-    /// Names of the progress states to the server, in order of progress: hooks and `ts_progress`.
+    /// Names of the progress states to the server, in order of progress: hooks and `ts_progress`. An empty name
+    /// is a state that rules can't name.
     pub states_to_server: &'static [&'static str],
     /// The same to the client.
     pub states_to_client: &'static [&'static str],

@@ -282,8 +282,10 @@ pub struct VerdictRecord {
 pub struct AppRecord<'a> {
     /// Common part; `src` is the side the record starts from.
     pub header: Header<'a>,
-    /// `event_type`, key of the object and name in the output's `types` list.
+    /// `event_type` and key of the object.
     pub event_type: &'a str,
+    /// Name in the output's `types` list.
+    pub type_name: &'a str,
     /// Transaction.
     pub tx_id: u64,
     /// `tx_id` is at the top rather than inside the object.

@@ -151,7 +151,8 @@ fn protocols(catalog: &Catalog) {
 fn hooks(catalog: &Catalog) {
     standard_output::line("=========Supported App Layer Hooks=========");
     for p in &catalog.protocols {
-        for s in p.states_to_server.iter().chain(p.states_to_client) {
+        let named = p.states_to_server.iter().chain(p.states_to_client).filter(|s| !s.is_empty());
+        for s in named {
             standard_output::line(format_args!("{}:{s}", p.name));
         }
     }

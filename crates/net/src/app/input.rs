@@ -4,7 +4,7 @@
 use super::counters::{bump, bump_by};
 use super::crowd::may_be_logged;
 use super::detection::{Answer, Question};
-use super::{AppInput, AppLayer, Side, Taken, Then, TxMemory};
+use super::{AppInput, AppLayer, Protocols, Side, Taken, Then, TxMemory};
 use crate::limits::{DETECT_BYTES_MAX, PARSER_PENDING_MAX, reached};
 use gabion_proto::registry::protocol;
 use gabion_proto::tx_list::{TxList, YOUNGEST_KEPT};
@@ -323,6 +323,7 @@ impl AppLayer {
         cx.is_changing =
             self.change.is_some() || (self.expected.is_known() && self.expected != self.proto);
         cx.requirements = input.protocols.requirements;
+        cx.parsed = input.protocols.parsed();
         cx.changed_from = protocol(self.original).map(|p| p.table.eve_name);
         let frames = &input.protocols.frames;
         let wanted = frames.get(usize::from(self.proto.0)).copied().unwrap_or(0);
@@ -356,6 +357,10 @@ impl AppLayer {
         effects.flush |= cx.flush;
         if cx.change.is_some() {
             self.change = cx.change;
+            self.handover = cx.handover;
+        }
+        if let Some(name) = cx.renamed {
+            self.rename(input.protocols, name);
         }
         let before = self.txs.next_id();
         self.sync(input);
@@ -421,6 +426,18 @@ impl AppLayer {
         }
         self.records.refuse(sparing.map_or(0, |sparing| sparing.refused));
         self.note_changes(first_new);
+    }
+
+    /// The flow turned out to be of another protocol that the same parser reads.
+    fn rename(&mut self, protocols: &Protocols, name: &str) {
+        let at = gabion_proto::registry().iter().position(|p| p.table.name == name);
+        let Some(at) = at.and_then(|at| u8::try_from(at + 1).ok()) else { return };
+        let old = std::mem::replace(&mut self.proto, ProtoId(at));
+        self.original = old;
+        for side in self.sides.iter_mut().filter(|s| s.proto == old) {
+            side.proto = self.proto;
+        }
+        self.is_unlooked = protocols.is_unlooked(self.proto);
     }
 
     /// Drops the old protocol and looks for another.

@@ -86,6 +86,8 @@ pub(crate) struct AppLayer {
     first_seen: Option<Direction>,
     change: Option<ProtocolChange>,
     announced: Option<Vec<u8>>,
+    /// What the protocol before leaves to the one that it announced.
+    handover: Vec<u8>,
     txs: TxList<TxMemory>,
     /// Which of them are to be looked at, if there are many.
     crowd: Option<Box<Crowd>>,
@@ -185,6 +187,13 @@ impl AppLayer {
             self.parser = protocols.open(proto, transport).filter(|p| p.follows());
             if let (Some(p), Some(payload)) = (&mut self.parser, self.announced.take()) {
                 p.expect(&payload);
+            }
+            let handover = std::mem::take(&mut self.handover);
+            if let Some(p) = &mut self.parser
+                && proto == self.expected
+                && !handover.is_empty()
+            {
+                p.expect(&handover);
             }
         }
     }

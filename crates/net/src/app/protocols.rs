@@ -20,6 +20,7 @@ pub struct Protocols {
     unlooked: Vec<bool>,
     /// The records to write.
     wants: Wants,
+    parsed: u64,
 }
 
 impl Protocols {
@@ -38,8 +39,10 @@ impl Protocols {
                 false => None,
             });
         }
+        let on = settings.iter().enumerate().filter(|(_, s)| s.is_some());
+        let parsed = on.fold(0, |bits, (at, _)| bits | 1_u64.checked_shl(at as u32).unwrap_or(0));
         let (frames, unlooked, wants) = (Vec::new(), Vec::new(), Wants::default());
-        Ok(Protocols { detection, settings, requirements, frames, unlooked, wants })
+        Ok(Protocols { detection, settings, requirements, frames, unlooked, wants, parsed })
     }
 
     /// Names the frames that are wanted: kinds as bits by protocol id, or all.
@@ -66,6 +69,11 @@ impl Protocols {
 }
 
 impl Protocols {
+    /// Protocols that are parsed, one bit each by their place in the registry.
+    pub(super) fn parsed(&self) -> u64 {
+        self.parsed
+    }
+
     /// Whether no rule looks at transactions of a protocol.
     pub(super) fn is_unlooked(&self, proto: ProtoId) -> bool {
         self.unlooked.get(usize::from(proto.0)) == Some(&true)

@@ -142,7 +142,8 @@ pub(crate) fn policy_text(action: Action, part: &FirewallPart, alerts: bool) -> 
 /// Whether a protocol's states have names of their own. Records leave out those that every protocol
 /// has.
 pub(crate) fn has_named_states(table: &ProtoTable) -> bool {
-    table.states_to_server != ["request_started", "request_complete"]
+    let common = ["", "request_started", "request_complete"];
+    table.states_to_server.iter().any(|name| !common.contains(name))
 }
 
 /// Name of the table that a hook belongs to. Protocols whose states have no names of their own have

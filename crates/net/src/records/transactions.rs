@@ -285,8 +285,11 @@ impl<'a> About<'a> {
     fn log_transaction(&mut self, tx: &dyn Transaction, sink: &mut dyn NetSink) {
         let Some(p) = self.protocol else { return };
         let event_type = tx.event_type().unwrap_or(p.event_type);
-        let how = LogOptions { config: sink.type_config(event_type), in_alert: false, part: 0 };
-        let (parts, from) = (tx.log_parts(how), tx.log_direction(how));
+        let type_name = if p.eve_type.is_empty() { event_type } else { p.eve_type };
+        let how = LogOptions { config: sink.type_config(type_name), in_alert: false, part: 0 };
+        let of_packet = self.view.direction.filter(|_| tx.is_logged_as_packet());
+        let from = of_packet.unwrap_or_else(|| tx.log_direction(how));
+        let parts = tx.log_parts(how);
         let head = self.heads[from.index()].get_or_insert_with(|| Header {
             metadata: Some(self.meta),
             ..flow_header(self.view, self.flow, from)
@@ -296,6 +299,7 @@ impl<'a> About<'a> {
             sink.app(&AppRecord {
                 header: *head,
                 event_type,
+                type_name,
                 tx_id: tx.id(),
                 tx_id_on_top: p.tx_id_on_top,
                 object: &object,

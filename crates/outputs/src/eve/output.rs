@@ -127,10 +127,10 @@ impl CountedEve {
     /// Whether a record's own settings leave anything of it: of these types they may leave nothing, and such a
     /// record is not written (acknowledgements alone of DHCP, sessions of TLS that are not resumed).
     fn has_members(&self, r: &AppRecord<'_>) -> bool {
-        if !matches!(r.event_type, "dhcp" | "tls") {
+        if !matches!(r.type_name, "dhcp" | "tls") {
             return true;
         }
-        r.object.write(&mut Json::new(), self.0.type_settings(r.event_type), false)
+        r.object.write(&mut Json::new(), self.0.type_settings(r.type_name), false)
     }
 }
 
@@ -142,7 +142,7 @@ impl Format for CountedEve {
 
     fn take(&mut self, record: &Record<'_>, _: &mut dyn Pieces) -> bool {
         match record {
-            Record::App(r) => self.has_type(r.event_type) && self.has_members(r),
+            Record::App(r) => self.has_type(r.type_name) && self.has_members(r),
             Record::File(_) => self.has_type("files"),
             Record::Flow(_) => self.has_type("flow"),
             Record::Netflow(..) => self.has_type("netflow"),

@@ -176,13 +176,13 @@ impl EveWriter {
 
     /// The line of a transaction, when its type is written.
     pub fn app(&mut self, r: &AppRecord<'_>) -> Option<Piece<'_>> {
-        self.settings.type_node(r.event_type)?;
+        self.settings.type_node(r.type_name)?;
         self.begin(&r.header, r.event_type);
         let j = &mut self.line;
         if r.tx_id_on_top {
             j.number("tx_id", r.tx_id);
         }
-        let node = self.settings.type_settings(r.event_type);
+        let node = self.settings.type_settings(r.type_name);
         // A record its own settings leave nothing of is not written.
         object(j, r.event_type, r.object, node, false).then(|| self.end())
     }

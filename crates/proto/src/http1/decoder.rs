@@ -3,9 +3,8 @@
 //!
 //! What a server says and what it sends often differ, and browsers try what works; so an encoding
 //! that fails before it gave anything is tried as the others, and if none fits the body is taken
-//! as it is. Checksums aren't verified, because browsers don't. Everything is handed on in small
-//! pieces, so that the caller can stop a bomb; what all layers of a flow give is
-//! bounded by what the flow has sent (see [`Unpacking`]), never by a clock.
+//! as it is. Checksums aren't verified, because browsers don't. Everything is handed on in small pieces, so that the
+//! caller can stop a bomb; what all layers of a flow give is bounded by what it has sent (see [`Unpacking`]).
 
 use super::limits::{
     BROTLI_KEPT_BYTES_MAX, BROTLI_STATE_BYTES, BROTLI_WINDOW_BITS_MAX, BROTLI_WINDOW_BITS_MIN,
@@ -115,6 +114,11 @@ impl Decoder {
         self.layers.iter().map(Layer::bytes_held).sum()
     }
 
+    /// What came is not packed as announced, where that is not tried in other ways.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.layers.iter().any(|l| l.has_failed)
+    }
+
     /// No encoding is to be undone.
     pub(crate) fn is_empty(&self) -> bool {
         self.layers.is_empty()
@@ -170,6 +174,8 @@ pub(crate) struct Bounds {
     pub(crate) free: u64,
     /// Bytes of the body that are inspected; 0: all.
     pub(crate) wanted: u64,
+    /// What is not packed as announced is not tried in other ways.
+    pub(crate) is_strict: bool,
 }
 
 /// The state of a decoder after a piece.
@@ -200,6 +206,7 @@ struct Layer {
     bounds: Bounds,
     /// It gave all that the flow may have unpacked.
     is_exhausted: bool,
+    has_failed: bool,
 }
 
 enum Codec {
@@ -261,6 +268,7 @@ impl Layer {
             retries: 0,
             bounds,
             is_exhausted: false,
+            has_failed: false,
         }
     }
 
@@ -280,7 +288,8 @@ impl Layer {
         }
         let mut step = self.decode(data, budget, sink);
         while step == Step::Broken {
-            if self.has_output {
+            self.has_failed = self.bounds.is_strict;
+            if self.has_output || self.has_failed {
                 self.codec = Codec::Over;
                 return true;
             }
@@ -875,7 +884,8 @@ mod tests {
             for _ in 0..20 {
                 let mut d = Decoder::default();
                 for e in encodings {
-                    let bounds = Bounds { lzma_memlimit: 1 << 20, wanted: 100 << 10, free: 0 };
+                    let bounds =
+                        Bounds { lzma_memlimit: 1 << 20, wanted: 100 << 10, ..Bounds::default() };
                     d.add(*e, bounds);
                 }
                 budget.send(packed.len());

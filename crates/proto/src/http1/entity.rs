@@ -340,13 +340,13 @@ pub(crate) struct ContentRange {
 
 impl ContentRange {
     /// The part of a larger file this is.
-    fn file_range(&self) -> Option<(u64, u64)> {
+    pub(crate) fn file_range(&self) -> Option<(u64, u64)> {
         let (first, last) = self.bounds?;
         (first <= last).then_some((first, last))
     }
 
     /// It is a part of a file whose size is known, not all of it.
-    fn is_part(&self) -> bool {
+    pub(crate) fn is_part(&self) -> bool {
         self.file_range().zip(self.size).is_some_and(|((first, last), size)| {
             last < size && (first > 0 || last.saturating_add(1) < size)
         })

@@ -195,6 +195,7 @@ pub(crate) fn content_encodings(http: &mut Http1, side: Side) -> Result<(), Halt
     let config = std::sync::Arc::clone(&tx.config);
     let wanted = if is_stored { files_limit } else { tx.limits(direction).limit };
     let bounds = Bounds {
+        is_strict: false,
         lzma_memlimit: config.lzma_memlimit,
         free: if wanted == 0 { config.bomb_limit } else { wanted.min(config.bomb_limit) },
         wanted,

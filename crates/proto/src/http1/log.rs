@@ -209,7 +209,11 @@ fn bodies(tx: &Tx, json: &mut Json, config: Option<&Tree>) {
 /// The client a proxy forwards for: the first (or last) address of a header like
 /// `X-Forwarded-For: 10.2.2.2, 10.3.3.3`, a port and brackets taken off.
 pub(crate) fn forwarded_for(tx: &Tx, header: &str, take_last: bool) -> Option<std::net::IpAddr> {
-    let value = tx.request.headers.get(header.to_ascii_lowercase().as_bytes())?;
+    forwarded_address(tx.request.headers.get(header.to_ascii_lowercase().as_bytes())?, take_last)
+}
+
+/// The same, of the field's value.
+pub(crate) fn forwarded_address(value: &[u8], take_last: bool) -> Option<std::net::IpAddr> {
     let mut parts = value.split(|b| *b == b',');
     let part = if take_last { parts.next_back() } else { parts.next() }?;
     let text = std::str::from_utf8(part).ok()?.trim().trim_matches('"');

@@ -5,6 +5,7 @@
 
 use super::entity::{close_entity, decode_entity, gap_entity};
 use super::events::Event;
+use super::handover::Handover;
 use super::head::{HeadStep, content_encodings, read_head};
 use super::headers::Side;
 use super::message::{Coding, Version, progress};
@@ -416,6 +417,14 @@ impl Http1 {
         if expected.is_some() && cx.is_changing {
             self.warn(ToClient, Event::FailedProtocolChange);
         } else if expected.is_some() {
+            cx.handover = match expected {
+                Some("http2") => Handover::encode(tx),
+                // What the parser of WebSocket needs of it: whether messages are packed.
+                _ => {
+                    let field = b"sec-websocket-extensions";
+                    tx.response.headers.get(field).unwrap_or_default().to_vec()
+                }
+            };
             cx.change = Some(ProtocolChange { expected, port });
             tx.request.progress = progress::COMPLETE;
             tx.response.progress = progress::COMPLETE;

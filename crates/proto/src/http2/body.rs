@@ -1,0 +1,124 @@
+//! Bodies: the data of a direction's DATA frames, unpacked, as a file.
+//!
+//! Suricata names no file of HTTP/2, unpacks `gzip`, `br` and bare `deflate`, and gives up a frame that unpacks to
+//! more than a limit: what follows is taken as it is (measured with 8.0.7).
+
+use super::settings::Settings;
+use super::side::{BodyState, Side};
+use crate::files::{File, FileState, FileWants};
+use crate::http1::content_range;
+use crate::http1::decoder::{Bounds, Decoder, Encoding, Fed, Unpacking};
+use gabion_record::Direction;
+
+/// What went wrong with a piece of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyFault {
+    /// It is not packed as its fields say.
+    Failed,
+    /// It unpacks to too much.
+    Bomb,
+}
+
+/// What a flow has for the bodies in it.
+#[derive(Debug, Default)]
+pub(crate) struct BodyContext {
+    pub(crate) wants: FileWants,
+    /// Nobody looks into bodies.
+    pub(crate) is_unseen: bool,
+    /// Number of the flow's last file.
+    pub(crate) last_file: u32,
+    pub(crate) unpacking: Unpacking,
+}
+
+/// The encoding that a direction's fields name, if it is one that is undone.
+fn encoding_of(side: &Side) -> Option<Encoding> {
+    Some(match side.header(b"content-encoding")? {
+        b"gzip" => Encoding::Gzip,
+        b"br" => Encoding::Brotli,
+        b"deflate" => Encoding::Deflate,
+        _ => return None,
+    })
+}
+
+/// Takes a piece of a body. `is_end`: it is the last one.
+pub(crate) fn take_data(
+    side: &mut Side,
+    direction: Direction,
+    data: &[u8],
+    is_end: bool,
+    (cx, settings): (&mut BodyContext, &Settings),
+) -> Option<BodyFault> {
+    if cx.is_unseen {
+        return None;
+    }
+    if matches!(side.body, BodyState::NotBegun) {
+        side.body = match encoding_of(side) {
+            Some(encoding) => {
+                let mut decoder = Decoder::default();
+                decoder.add(encoding, Bounds { is_strict: true, ..Bounds::default() });
+                cx.unpacking.hold(decoder.bytes_held());
+                BodyState::Packed(Box::new(decoder))
+            }
+            None => BodyState::Plain,
+        };
+    }
+    let mut fault = None;
+    match std::mem::take(&mut side.body) {
+        BodyState::NotBegun | BodyState::Plain => {
+            side.body = BodyState::Plain;
+            append_data(side, direction, data, cx);
+        }
+        BodyState::Packed(mut decoder) => {
+            cx.unpacking.send(data.len());
+            let mut made = Vec::new();
+            let mut is_bomb = false;
+            let mut sink = |piece: &[u8]| {
+                is_bomb = made.len().saturating_add(piece.len()) as u64 > settings.bomb_bytes_max;
+                if !is_bomb {
+                    made.extend_from_slice(piece);
+                }
+                !is_bomb
+            };
+            let fed = decoder.feed(data, &cx.unpacking, &mut sink);
+            if decoder.has_failed() {
+                fault = Some(BodyFault::Failed);
+                side.body = BodyState::Plain;
+            } else if is_bomb || fed == Fed::Exhausted {
+                fault = Some(BodyFault::Bomb);
+                side.body = BodyState::Plain;
+            } else {
+                side.body = BodyState::Packed(decoder);
+                append_data(side, direction, &made, cx);
+            }
+        }
+    }
+    if is_end && let Some(file) = side.files.current() {
+        file.close(FileState::Closed);
+    }
+    fault
+}
+
+/// The part of a larger file that a response says it is: first byte, last byte, bytes of the file.
+pub(crate) fn part_of(side: &Side) -> Option<(u64, u64, u64)> {
+    let range = content_range(side.header(b"content-range")?)?;
+    let (first, last) = range.file_range().filter(|_| range.is_part())?;
+    Some((first, last, range.size?))
+}
+
+fn append_data(side: &mut Side, direction: Direction, data: &[u8], cx: &mut BodyContext) {
+    if data.is_empty() {
+        return;
+    }
+    if side.files.files.is_empty() {
+        cx.last_file = cx.last_file.wrapping_add(1);
+        let mut file = File::open(cx.last_file, b"", direction, cx.wants);
+        if direction == Direction::ToClient && part_of(side).is_some() {
+            // Other ranges may complete it.
+            file.keep_content(true);
+        }
+        side.files.files.push(file);
+    }
+    if let Some(file) = side.files.current() {
+        file.append(data);
+    }
+}

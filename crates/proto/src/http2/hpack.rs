@@ -1,0 +1,459 @@
+//! HPACK (RFC 7541): header blocks to fields, with the dynamic table of a direction.
+//!
+//! A block is decoded as Suricata 8.0.7 decodes it: an index that leads nowhere is a field of its own that
+//! names the error, an integer that is too large counts as 0, and a block that is cut inside a field gives
+//! no field at all. What a flow may have decoded is bounded by what it has sent, since one byte may stand
+//! for an entry of the whole table.
+
+use super::huffman::decode_huffman;
+use super::limits::{DECODED_BYTES_FROM_ONE, DECODED_BYTES_MAX, reached};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// The static table (RFC 7541 appendix A).
+const STATIC: [(&str, &str); 61] = [
+    (":authority", ""),
+    (":method", "GET"),
+    (":method", "POST"),
+    (":path", "/"),
+    (":path", "/index.html"),
+    (":scheme", "http"),
+    (":scheme", "https"),
+    (":status", "200"),
+    (":status", "204"),
+    (":status", "206"),
+    (":status", "304"),
+    (":status", "400"),
+    (":status", "404"),
+    (":status", "500"),
+    ("accept-charset", ""),
+    ("accept-encoding", "gzip, deflate"),
+    ("accept-language", ""),
+    ("accept-ranges", ""),
+    ("accept", ""),
+    ("access-control-allow-origin", ""),
+    ("age", ""),
+    ("allow", ""),
+    ("authorization", ""),
+    ("cache-control", ""),
+    ("content-disposition", ""),
+    ("content-encoding", ""),
+    ("content-language", ""),
+    ("content-length", ""),
+    ("content-location", ""),
+    ("content-range", ""),
+    ("content-type", ""),
+    ("cookie", ""),
+    ("date", ""),
+    ("etag", ""),
+    ("expect", ""),
+    ("expires", ""),
+    ("from", ""),
+    ("host", ""),
+    ("if-match", ""),
+    ("if-modified-since", ""),
+    ("if-none-match", ""),
+    ("if-range", ""),
+    ("if-unmodified-since", ""),
+    ("last-modified", ""),
+    ("link", ""),
+    ("location", ""),
+    ("max-forwards", ""),
+    ("proxy-authenticate", ""),
+    ("proxy-authorization", ""),
+    ("range", ""),
+    ("referer", ""),
+    ("refresh", ""),
+    ("retry-after", ""),
+    ("server", ""),
+    ("set-cookie", ""),
+    ("strict-transport-security", ""),
+    ("transfer-encoding", ""),
+    ("user-agent", ""),
+    ("vary", ""),
+    ("via", ""),
+    ("www-authenticate", ""),
+];
+
+/// What an entry of the dynamic table counts in addition to its bytes (RFC 7541 4.1).
+const ENTRY_BYTES: usize = 32;
+
+/// Bytes of a dynamic table to begin with (RFC 9113 6.5.2).
+const TABLE_BYTES: usize = 4096;
+
+/// The kind of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    /// A name with a value.
+    Named,
+    /// No field: the dynamic table's new size.
+    SizeUpdate(u64),
+    /// An index that leads nowhere, in Suricata's words.
+    Error(&'static str),
+}
+
+/// A field of a header list.
+#[derive(Clone, Debug)]
+struct Field {
+    kind: FieldKind,
+    name: Range<usize>,
+    value: Range<usize>,
+}
+
+/// The fields of a message, in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeaderList {
+    text: Vec<u8>,
+    fields: Vec<Field>,
+}
+
+impl HeaderList {
+    /// Adds a field.
+    pub(crate) fn push(&mut self, kind: FieldKind, name: &[u8], value: &[u8]) {
+        let from = self.text.len();
+        self.text.extend_from_slice(name);
+        let middle = self.text.len();
+        self.text.extend_from_slice(value);
+        self.fields.push(Field { kind, name: from..middle, value: middle..self.text.len() });
+    }
+
+    /// Kinds, names and values; size updates and errors have neither.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FieldKind, &[u8], &[u8])> {
+        self.fields.iter().map(|f| (f.kind, self.slice(&f.name), self.slice(&f.value)))
+    }
+
+    /// One of them.
+    pub(crate) fn nth(&self, index: usize) -> Option<(FieldKind, &[u8], &[u8])> {
+        let f = self.fields.get(index)?;
+        Some((f.kind, self.slice(&f.name), self.slice(&f.value)))
+    }
+
+    fn slice(&self, range: &Range<usize>) -> &[u8] {
+        self.text.get(range.clone()).unwrap_or_default()
+    }
+
+    /// Values of the fields with this name, which is compared as sent (names are in lower case, RFC 9113
+    /// 8.2.1).
+    pub(crate) fn values(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
+        self.iter().filter(move |f| f.1 == name && f.0 == FieldKind::Named).map(|f| f.2)
+    }
+
+    /// The first value of a name.
+    pub(crate) fn first(&self, name: &[u8]) -> Option<&[u8]> {
+        self.values(name).next()
+    }
+
+    /// There are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Bytes of all names and values.
+    pub(crate) fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.text.capacity() + self.fields.capacity() * size_of::<Field>()
+    }
+
+    fn truncate(&mut self, to: (usize, usize)) {
+        self.fields.truncate(to.0);
+        self.text.truncate(to.1);
+    }
+}
+
+/// A block that ends inside a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CutBlock;
+
+/// What was odd about a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BlockFaults {
+    /// An index led nowhere.
+    pub(crate) has_bad_index: bool,
+}
+
+/// The decoder of a direction.
+#[derive(Debug)]
+pub(crate) struct HpackDecoder {
+    /// Names and values, the newest first.
+    entries: VecDeque<(Vec<u8>, Vec<u8>)>,
+    /// Bytes of the table, by the rule of RFC 7541 4.1.
+    held: usize,
+    capacity: usize,
+    /// What an update may set at most.
+    capacity_max: usize,
+    sent: u64,
+    made: u64,
+}
+
+impl HpackDecoder {
+    /// A decoder whose table may have this many bytes at most.
+    pub(crate) fn new(capacity_max: usize) -> HpackDecoder {
+        HpackDecoder {
+            entries: VecDeque::new(),
+            held: 0,
+            capacity: TABLE_BYTES,
+            capacity_max,
+            sent: 0,
+            made: 0,
+        }
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.held
+    }
+
+    /// Decodes a whole block and appends its fields.
+    pub(crate) fn decode_block(
+        &mut self,
+        block: &[u8],
+        list: &mut HeaderList,
+    ) -> Result<BlockFaults, CutBlock> {
+        self.sent = self.sent.saturating_add(block.len() as u64);
+        let before = (list.fields.len(), list.text.len());
+        let mut faults = BlockFaults::default();
+        let mut rest = block;
+        while !rest.is_empty() {
+            if self.decode_field(&mut rest, list, &mut faults).is_none() {
+                list.truncate(before);
+                return Err(CutBlock);
+            }
+        }
+        Ok(faults)
+    }
+
+    fn decode_field(
+        &mut self,
+        rest: &mut &[u8],
+        list: &mut HeaderList,
+        faults: &mut BlockFaults,
+    ) -> Option<()> {
+        let first = *rest.first()?;
+        if first & 0x80 != 0 {
+            let index = decode_integer(rest, 7)?;
+            match self.entry(index) {
+                Some((name, value)) => {
+                    let len = name.len() + value.len();
+                    match room(self.sent, self.made, len) {
+                        true => list.push(FieldKind::Named, name, value),
+                        false => list.push(FieldKind::Named, b"", b""),
+                    }
+                    self.made = self.made.saturating_add(len as u64);
+                }
+                None => {
+                    faults.has_bad_index = true;
+                    let error = match index {
+                        0 => "HTTP2HeaderDecodeIndex0",
+                        _ => "HTTP2HeaderDecodeNotIndexed",
+                    };
+                    list.push(FieldKind::Error(error), b"", b"");
+                }
+            }
+            return Some(());
+        }
+        if first & 0xe0 == 0x20 {
+            let size = decode_integer(rest, 5)?;
+            list.push(FieldKind::SizeUpdate(size), b"", b"");
+            if let Some(size) = usize::try_from(size).ok().filter(|n| *n <= self.capacity_max) {
+                self.capacity = size;
+                self.evict();
+            }
+            return Some(());
+        }
+        let is_kept = first & 0xc0 == 0x40;
+        let index = decode_integer(rest, if is_kept { 6 } else { 4 })?;
+        let name = match index {
+            0 => self.decode_string(rest)?,
+            // An index that leads nowhere is a field without name, and no event (as Suricata has it).
+            _ => match self.entry(index).map(|(name, _)| name.to_vec()) {
+                Some(name) if room(self.sent, self.made, name.len()) => {
+                    self.made = self.made.saturating_add(name.len() as u64);
+                    name
+                }
+                _ => Vec::new(),
+            },
+        };
+        let value = self.decode_string(rest)?;
+        list.push(FieldKind::Named, &name, &value);
+        if is_kept {
+            self.keep(name, value);
+        }
+        Some(())
+    }
+
+    fn entry(&self, index: u64) -> Option<(&[u8], &[u8])> {
+        let at = usize::try_from(index).ok()?.checked_sub(1)?;
+        if let Some((name, value)) = STATIC.get(at) {
+            return Some((name.as_bytes(), value.as_bytes()));
+        }
+        let (name, value) = self.entries.get(at - STATIC.len())?;
+        Some((name, value))
+    }
+
+    fn decode_string(&mut self, rest: &mut &[u8]) -> Option<Vec<u8>> {
+        let is_packed = rest.first()? & 0x80 != 0;
+        let len = usize::try_from(decode_integer(rest, 7)?).ok()?;
+        let (bytes, after) = rest.split_at_checked(len)?;
+        *rest = after;
+        if !is_packed {
+            return Some(bytes.to_vec());
+        }
+        let mut text = Vec::new();
+        decode_huffman(bytes, &mut text);
+        Some(text)
+    }
+
+    /// Adds an entry to the table; older ones make place for it.
+    fn keep(&mut self, name: Vec<u8>, value: Vec<u8>) {
+        self.held += name.len() + value.len() + ENTRY_BYTES;
+        self.entries.push_front((name, value));
+        self.evict();
+    }
+
+    fn evict(&mut self) {
+        while self.held > self.capacity {
+            let Some((name, value)) = self.entries.pop_back() else { break };
+            self.held -= name.len() + value.len() + ENTRY_BYTES;
+        }
+    }
+}
+
+/// Whether this many bytes may be made of an index yet.
+fn room(sent: u64, made: u64, len: usize) -> bool {
+    let earned = sent.saturating_mul(DECODED_BYTES_FROM_ONE);
+    let has_room = made.saturating_add(len as u64) <= earned.saturating_add(DECODED_BYTES_MAX);
+    if !has_room {
+        reached::DECODED_BYTES_MAX.count();
+    }
+    has_room
+}
+
+/// Reads an integer with a prefix of this many bits (RFC 7541 5.1). `None`: it is cut.
+fn decode_integer(rest: &mut &[u8], prefix_bits: u32) -> Option<u64> {
+    let (first, mut after) = rest.split_first()?;
+    let mask = (1_u64 << prefix_bits) - 1;
+    let mut value = u64::from(*first) & mask;
+    if value == mask {
+        let mut shift = 0_u32;
+        let mut is_too_large = false;
+        loop {
+            let (byte, tail) = after.split_first()?;
+            after = tail;
+            let part = u64::from(byte & 0x7f);
+            match part.checked_shl(shift).filter(|v| v >> shift == part) {
+                Some(part) if !is_too_large => match value.checked_add(part) {
+                    Some(sum) => value = sum,
+                    None => is_too_large = true,
+                },
+                _ => is_too_large |= part != 0,
+            }
+            shift = shift.saturating_add(7);
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        if is_too_large {
+            value = 0;
+        }
+    }
+    *rest = after;
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(decoder: &mut HpackDecoder, block: &[u8]) -> Vec<(String, String)> {
+        let mut list = HeaderList::default();
+        decoder.decode_block(block, &mut list).unwrap();
+        let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+        list.iter().map(|(_, name, value)| (text(name), text(value))).collect()
+    }
+
+    /// RFC 7541 C.1.
+    #[test]
+    fn integers_are_decoded() {
+        for (bytes, bits, expected) in [
+            (&b"\x0a"[..], 5, Some(10)),
+            (b"\x1f\x9a\x0a", 5, Some(1337)),
+            (b"\x2a", 8, Some(42)),
+            (b"\x1f", 5, None),
+            (b"\x1f\xff", 5, None),
+            (b"\x1f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 5, Some(0)),
+            (b"\x1f\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 5, Some(31)),
+        ] {
+            assert_eq!(decode_integer(&mut &bytes[..], bits), expected, "{bytes:x?}");
+        }
+    }
+
+    /// RFC 7541 C.4: three requests of one connection.
+    #[test]
+    fn requests_of_a_connection_share_a_table() {
+        let mut d = HpackDecoder::new(65_536);
+        let of = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect()
+        };
+        let host = (":authority", "www.example.com");
+        let first = b"\x82\x86\x84\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff";
+        let common = [(":method", "GET"), (":scheme", "http"), (":path", "/"), host];
+        assert_eq!(decoded(&mut d, first), of(&common));
+        assert_eq!(d.held, 57);
+        let second = b"\x82\x86\x84\xbe\x58\x86\xa8\xeb\x10\x64\x9c\xbf";
+        let cache = ("cache-control", "no-cache");
+        assert_eq!(decoded(&mut d, second), of(&[&common[..], &[cache]].concat()));
+        let third = b"\x82\x87\x85\xbf\x40\x88\x25\xa8\x49\xe9\x5b\xa9\x7d\x7f\x89\x25\xa8\x49\xe9\x5b\xb8\xe8\xb4\xbf";
+        let expected = [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":path", "/index.html"),
+            host,
+            ("custom-key", "custom-value"),
+        ];
+        assert_eq!(decoded(&mut d, third), of(&expected));
+        assert_eq!(d.held, 164);
+        // RFC 7541 6.3: a size of 0 empties the table.
+        decoded(&mut d, b"\x20");
+        assert_eq!((d.held, d.entries.len()), (0, 0));
+    }
+
+    /// What Suricata 8.0.7 logs of a block with such fields.
+    #[test]
+    fn faults_are_fields() {
+        let mut d = HpackDecoder::new(65_536);
+        let mut list = HeaderList::default();
+        let faults = d.decode_block(b"\x80\xff\x01\x7f\x20\x01v\x3f\xd1\xa2\x04", &mut list);
+        assert!(faults.unwrap().has_bad_index);
+        let kinds: Vec<FieldKind> = list.iter().map(|f| f.0).collect();
+        let expected = [
+            FieldKind::Error("HTTP2HeaderDecodeIndex0"),
+            FieldKind::Error("HTTP2HeaderDecodeNotIndexed"),
+            FieldKind::Named,
+            FieldKind::SizeUpdate(70_000),
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!(d.capacity, TABLE_BYTES);
+        assert_eq!(list.nth(2).unwrap().2, b"v");
+        assert_eq!(d.decode_block(b"\x82\0\x05ab", &mut list), Err(CutBlock));
+        assert_eq!(list.fields.len(), 4);
+    }
+
+    /// An entry of a whole table, named by a byte each time.
+    #[test]
+    fn a_bomb_is_bounded() {
+        let mut d = HpackDecoder::new(65_536);
+        let mut block = b"\x40\x01n\x7f\xff\x1d".to_vec();
+        block.extend([b'v'; 3966]);
+        block.extend([0xbe; 90_000]);
+        let mut list = HeaderList::default();
+        d.decode_block(&block, &mut list).unwrap();
+        assert_eq!(list.fields.len(), 90_001);
+        let bound = DECODED_BYTES_MAX + DECODED_BYTES_FROM_ONE * block.len() as u64 + 4000;
+        assert!((list.text_len() as u64) < bound, "{}", list.text_len());
+        assert!(gabion_record::limits::take().of(&reached::DECODED_BYTES_MAX) > 0);
+    }
+}

@@ -1,0 +1,607 @@
+//! The parser of a connection: frames of both directions, their streams, and what concerns all of them.
+//!
+//! A stream is a transaction while it is there; each frame that concerns the whole connection is one of its own,
+//! but for settings that say nothing (measured with Suricata 8.0.7, as is what follows). Frames are taken
+//! when they are whole, unless they are longer than anybody waits for.
+
+use super::body::{BodyContext, BodyFault, part_of, take_data};
+use super::buffers::{host, normalized_host};
+use super::dns::{DnsExchange, MEDIA_TYPE, decode_base64url};
+use super::frame::{self, FrameHeader, HEADER_BYTES, PREFACE, flag, kind};
+use super::hpack::{CutBlock, FieldKind, HeaderList, HpackDecoder};
+use super::limits::{WHOLE_FRAME_BYTES_MAX, reached};
+use super::settings::Settings;
+use super::tables::{event, frame as frames};
+use super::tx::{Http2Tx, next_state, state};
+use crate::files::{File, FileState};
+use crate::http1::handover::Handover;
+use crate::tx_list::{TxList, TxTable};
+use crate::{FilePiece, Input, Outcome, ParseContext, Parser};
+use gabion_record::Direction::{self, ToClient, ToServer};
+use std::collections::HashMap;
+
+/// A header block that is not whole yet.
+#[derive(Debug)]
+struct OpenBlock {
+    stream: u32,
+    bytes: Vec<u8>,
+    /// It became too long.
+    is_cut: bool,
+}
+
+/// A frame that is taken as it comes.
+#[derive(Clone, Copy, Debug)]
+struct LongFrame {
+    header: FrameHeader,
+    left: usize,
+    tx: Option<u64>,
+}
+
+/// A direction.
+#[derive(Debug)]
+struct Sender {
+    hpack: HpackDecoder,
+    /// The client's first bytes have been seen, or are not expected.
+    is_begun: bool,
+    block: Option<OpenBlock>,
+    long: Option<LongFrame>,
+}
+
+impl Sender {
+    fn new(settings: &Settings, is_begun: bool) -> Sender {
+        let max = usize::try_from(settings.table_bytes_max).unwrap_or(usize::MAX);
+        Sender { hpack: HpackDecoder::new(max), is_begun, block: None, long: None }
+    }
+}
+
+/// Parser of an HTTP/2 connection.
+#[derive(Debug)]
+pub struct Http2Parser {
+    settings: Settings,
+    txs: TxList<Http2Tx>,
+    /// The last transaction of each stream, some of which may be gone.
+    streams: HashMap<u32, u64>,
+    senders: [Sender; 2],
+    bodies: BodyContext,
+    is_dns: bool,
+}
+
+/// The connection can't be followed any more.
+struct Broken;
+
+impl Http2Parser {
+    /// A parser with these settings.
+    pub fn new(settings: Settings) -> Http2Parser {
+        Http2Parser {
+            settings,
+            txs: TxList::default(),
+            streams: HashMap::new(),
+            senders: [Sender::new(&settings, false), Sender::new(&settings, true)],
+            bodies: BodyContext::default(),
+            is_dns: false,
+        }
+    }
+
+    fn data(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Outcome {
+        let d = cx.direction;
+        let mut at = 0;
+        if !self.senders[d.index()].is_begun {
+            let seen = bytes.get(..PREFACE.len().min(bytes.len())).unwrap_or_default();
+            if !PREFACE.starts_with(seen) {
+                // Picked up in the middle.
+                self.senders[d.index()].is_begun = true;
+            } else if seen.len() < PREFACE.len() {
+                return Outcome::Incomplete { consumed: 0, needed: PREFACE.len() };
+            } else {
+                self.senders[d.index()].is_begun = true;
+                at = PREFACE.len();
+            }
+        }
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            if rest.is_empty() {
+                return Outcome::Done;
+            }
+            if let Some(long) = self.senders[d.index()].long {
+                at += self.take_long(cx, long, rest);
+                continue;
+            }
+            let Some(header) = FrameHeader::parse(rest) else {
+                return Outcome::Incomplete { consumed: at, needed: HEADER_BYTES };
+            };
+            let payload = rest.get(HEADER_BYTES..).unwrap_or_default();
+            if payload.len() >= header.len {
+                let payload = payload.get(..header.len).unwrap_or_default();
+                if self.take_frame(cx, header, payload, at).is_err() {
+                    return Outcome::Error;
+                }
+                at += HEADER_BYTES + header.len;
+                continue;
+            }
+            if HEADER_BYTES + header.len <= WHOLE_FRAME_BYTES_MAX {
+                let needed = HEADER_BYTES + header.len;
+                return Outcome::Incomplete { consumed: at, needed };
+            }
+            let Ok(tx) = self.begin_long(cx, header, at) else { return Outcome::Error };
+            self.senders[d.index()].long = Some(LongFrame { header, left: header.len, tx });
+            at += HEADER_BYTES;
+        }
+    }
+
+    /// A frame begins that is too long to wait for.
+    fn begin_long(
+        &mut self,
+        cx: &mut ParseContext<'_>,
+        header: FrameHeader,
+        at: usize,
+    ) -> Result<Option<u64>, Broken> {
+        let d = cx.direction;
+        let id = self.tx_of(header.stream)?;
+        note_frames(cx, header, at, Some(id));
+        if let Some(tx) = self.txs.get_mut(id) {
+            tx.events.set(event::LONG_FRAME_DATA);
+            tx.side_mut(d).note_kind(header.kind);
+            if header.kind == kind::DATA {
+                tx.state = tx.state.max(next_state(tx.state, d, kind::DATA, false));
+            }
+        }
+        reached::WHOLE_FRAME_BYTES_MAX.count();
+        Ok(Some(id))
+    }
+
+    /// Takes what is there of a long frame; returns how much that is.
+    fn take_long(&mut self, cx: &mut ParseContext<'_>, long: LongFrame, rest: &[u8]) -> usize {
+        let d = cx.direction;
+        let piece = rest.get(..long.left.min(rest.len())).unwrap_or(rest);
+        let left = long.left - piece.len();
+        let is_end = left == 0 && long.header.has(flag::END_STREAM);
+        self.senders[d.index()].long = (left > 0).then_some(LongFrame { left, ..long });
+        if long.header.kind == kind::DATA
+            && long.header.stream != 0
+            && let Some(id) = long.tx
+        {
+            self.take_body(cx, id, piece, is_end);
+            if let Some(tx) = self.txs.get_mut(id) {
+                tx.state = next_state(tx.state, d, kind::DATA, is_end);
+            }
+        }
+        piece.len()
+    }
+
+    /// The transaction of a stream, which is made if it is not there.
+    fn tx_of(&mut self, stream: u32) -> Result<u64, Broken> {
+        if stream != 0
+            && let Some(id) = self.streams.get(&stream)
+            && self.txs.get(*id).is_some()
+        {
+            return Ok(*id);
+        }
+        if self.txs.len() as u64 >= self.settings.streams_max {
+            reached::STREAMS_MAX.count();
+            for tx in self.txs.iter_mut() {
+                tx.events.set(event::TOO_MANY_STREAMS);
+                tx.state = state::CLOSED;
+            }
+            return Err(Broken);
+        }
+        let id = self.txs.next_id();
+        self.txs.push(None, |id| Http2Tx::new(id, stream));
+        if stream != 0 {
+            self.streams.insert(stream, id);
+            // Those that are gone are forgotten now and then.
+            if self.streams.len() > 2 * self.txs.len() + 64 {
+                let txs = &self.txs;
+                self.streams.retain(|_, id| txs.get(*id).is_some());
+            }
+        }
+        Ok(id)
+    }
+
+    fn take_frame(
+        &mut self,
+        cx: &mut ParseContext<'_>,
+        header: FrameHeader,
+        payload: &[u8],
+        at: usize,
+    ) -> Result<(), Broken> {
+        let d = cx.direction;
+        if header.kind == kind::SETTINGS && payload.is_empty() {
+            note_frames(cx, header, at, None);
+            return Ok(());
+        }
+        let promise = match header.kind {
+            kind::PUSH_PROMISE => frame::parse_promise(header, payload),
+            _ => None,
+        };
+        let id = self.tx_of(promise.map_or(header.stream, |(stream, _)| stream))?;
+        note_frames(cx, header, at, Some(id));
+        let Some(tx) = self.txs.get_mut(id) else { return Ok(()) };
+        let side = tx.side_mut(d);
+        side.frames += 1;
+        if side.frames > self.settings.frames_max {
+            reached::FRAMES_MAX.count();
+            tx.events.add(event::TOO_MANY_FRAMES);
+        } else {
+            side.note_kind(header.kind);
+        }
+        match header.kind {
+            kind::DATA => self.take_data_frame(cx, id, header, payload),
+            kind::HEADERS => match frame::parse_headers(header, payload) {
+                Some((priority, block)) => {
+                    if let Some(weight) = priority {
+                        tx.side_mut(d).note_priority(weight);
+                    }
+                    self.take_block(cx, id, header, block);
+                }
+                None => tx.events.set(event::INVALID_FRAME_DATA),
+            },
+            kind::PUSH_PROMISE => match promise {
+                Some((_, block)) => self.take_block(cx, id, header, block),
+                None => tx.events.set(event::INVALID_FRAME_DATA),
+            },
+            kind::CONTINUATION => self.take_block(cx, id, header, payload),
+            kind::SETTINGS => tx.side_mut(d).note_settings(frame::parse_settings(payload)),
+            kind::PRIORITY => match payload {
+                [_, _, _, _, weight] => tx.side_mut(d).note_priority(*weight),
+                _ => tx.events.set(event::INVALID_FRAME_LENGTH),
+            },
+            kind::RST_STREAM | kind::WINDOW_UPDATE => match frame::parse_u32(payload) {
+                Some(n) if payload.len() == 4 && header.kind == kind::RST_STREAM => {
+                    tx.side_mut(d).note_error(n, kind::RST_STREAM);
+                }
+                Some(n) if payload.len() == 4 => tx.side_mut(d).note_window(n & 0x7fff_ffff),
+                _ => tx.events.set(event::INVALID_FRAME_LENGTH),
+            },
+            kind::GOAWAY => match payload.get(4..).and_then(frame::parse_u32) {
+                Some(code) => tx.side_mut(d).note_error(code, kind::GOAWAY),
+                None => tx.events.set(event::INVALID_FRAME_LENGTH),
+            },
+            _ => {}
+        }
+        if let Some(tx) = self.txs.get_mut(id) {
+            advance_stream(tx, d, header);
+        }
+        Ok(())
+    }
+
+    fn take_data_frame(
+        &mut self,
+        cx: &mut ParseContext<'_>,
+        id: u64,
+        header: FrameHeader,
+        payload: &[u8],
+    ) {
+        let Some(tx) = self.txs.get_mut(id) else { return };
+        if header.stream == 0 {
+            tx.events.set(event::DATA_STREAM_ZERO);
+            return;
+        }
+        // Wrong padding is taken for data.
+        let data = frame::without_padding(header, payload).unwrap_or(payload);
+        self.take_body(cx, id, data, header.has(flag::END_STREAM));
+    }
+
+    fn take_body(&mut self, cx: &mut ParseContext<'_>, id: u64, data: &[u8], is_end: bool) {
+        let d = cx.direction;
+        let Some(tx) = self.txs.get_mut(id) else { return };
+        let context = (&mut self.bodies, &self.settings);
+        match take_data(tx.side_mut(d), d, data, is_end, context) {
+            Some(BodyFault::Failed) => tx.events.set(event::FAILED_DECOMPRESSION),
+            Some(BodyFault::Bomb) => {
+                reached::BOMB_BYTES_MAX.count();
+                tx.events.set(event::COMPRESSION_BOMB);
+            }
+            None => {}
+        }
+        let mut is_dns = false;
+        if let Some(dns) = &mut tx.dns {
+            if !dns.add_body(d, data) {
+                tx.events.set(match d {
+                    ToServer => event::DNS_REQUEST_TOO_LONG,
+                    ToClient => event::DNS_RESPONSE_TOO_LONG,
+                });
+            }
+            is_dns = is_end && dns.finish(d);
+        }
+        if is_dns {
+            self.become_dns(cx);
+        }
+        if is_end
+            && d == ToClient
+            && let Some(piece) = self.txs.get(id).and_then(range_of)
+        {
+            cx.pieces.push(piece);
+        }
+    }
+
+    /// DNS was found: the connection is one of DNS from now on.
+    fn become_dns(&mut self, cx: &mut ParseContext<'_>) {
+        if !self.is_dns {
+            self.is_dns = true;
+            cx.renamed = Some("doh2");
+        }
+    }
+
+    /// Takes a header block, or a part of one.
+    fn take_block(
+        &mut self,
+        cx: &mut ParseContext<'_>,
+        id: u64,
+        header: FrameHeader,
+        block: &[u8],
+    ) {
+        let d = cx.direction;
+        let Some(tx) = self.txs.get_mut(id) else { return };
+        let sender = &mut self.senders[d.index()];
+        let is_last = header.has(flag::END_HEADERS);
+        let stream = tx.stream;
+        let open = match header.kind {
+            kind::CONTINUATION => sender.block.take().filter(|b| b.stream == stream),
+            _ => None,
+        };
+        let Some(mut open) = open else {
+            if is_last {
+                self.decode_block(cx, id, block);
+                return;
+            }
+            tx.side_mut(d).headers.get_or_insert_default();
+            let mut open = OpenBlock { stream, bytes: Vec::new(), is_cut: false };
+            if add_part(&mut open, block, &self.settings) {
+                tx.events.set(event::BLOCK_TOO_LONG);
+            }
+            sender.block = Some(open);
+            return;
+        };
+        if add_part(&mut open, block, &self.settings) {
+            tx.events.set(event::BLOCK_TOO_LONG);
+        }
+        if !is_last {
+            sender.block = Some(open);
+        } else if open.is_cut {
+            tx.events.set(event::INVALID_FRAME_DATA);
+        } else {
+            self.decode_block(cx, id, &open.bytes);
+        }
+    }
+
+    fn decode_block(&mut self, cx: &mut ParseContext<'_>, id: u64, block: &[u8]) {
+        let d = cx.direction;
+        let Some(tx) = self.txs.get_mut(id) else { return };
+        let side = tx.side_mut(d);
+        let had_fields = side.headers.is_some();
+        let list = side.headers.get_or_insert_default();
+        let decoded = self.senders[d.index()].hpack.decode_block(block, list);
+        side.views = Default::default();
+        match decoded {
+            Ok(faults) => {
+                if faults.has_bad_index {
+                    tx.events.set(event::INVALID_HEADER);
+                }
+            }
+            Err(CutBlock) => {
+                if !had_fields {
+                    side.headers = None;
+                }
+                tx.events.set(event::INVALID_FRAME_DATA);
+                return;
+            }
+        }
+        match d {
+            ToServer => compare_hosts(tx),
+            ToClient => {
+                let range = tx.side(d).header(b"content-range");
+                if range.is_some_and(|value| crate::http1::content_range(value).is_none()) {
+                    tx.events.set(event::INVALID_RANGE);
+                }
+            }
+        }
+        if names_dns(tx, d) && cx.is_parsed("doh2") && look_for_dns(tx, d) {
+            self.become_dns(cx);
+        }
+    }
+
+    /// The request of HTTP/1 that led here is the first stream's, and its settings a transaction of
+    /// their own.
+    fn continue_http1(&mut self, handover: &Handover<'_>) {
+        let mut list = HeaderList::default();
+        list.push(FieldKind::Named, b":method", handover.method);
+        list.push(FieldKind::Named, b":path", handover.target);
+        let mut settings = None;
+        for (name, value) in handover.fields() {
+            if name.eq_ignore_ascii_case(b"host") {
+                list.push(FieldKind::Named, b":authority", value);
+            } else if name.eq_ignore_ascii_case(b"http2-settings") {
+                settings = Some(decode_base64url(value));
+            } else {
+                list.push(FieldKind::Named, name, value);
+            }
+        }
+        let Ok(id) = self.tx_of(1) else { return };
+        if let Some(tx) = self.txs.get_mut(id) {
+            tx.sides[0].headers = Some(list);
+            tx.sides[0].note_kind(kind::HEADERS);
+            tx.state = state::HALF_CLOSED_CLIENT;
+        }
+        match settings {
+            Some(Some(settings)) => {
+                let Ok(id) = self.tx_of(0) else { return };
+                if let Some(tx) = self.txs.get_mut(id) {
+                    tx.sides[0].note_kind(kind::SETTINGS);
+                    tx.sides[0].note_settings(frame::parse_settings(&settings));
+                }
+            }
+            Some(None) => {
+                if let Some(tx) = self.txs.get_mut(id) {
+                    tx.events.set(event::INVALID_HTTP1_SETTINGS);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+/// The range of a file that a response is, when all of it came.
+fn range_of(tx: &Http2Tx) -> Option<FilePiece> {
+    let side = tx.side(ToClient);
+    let (start, last, whole) = part_of(side)?;
+    let file = side.files.files.first().filter(|f| f.state == FileState::Closed)?;
+    let (bytes, at) = file.content();
+    let is_all = at == 0 && last.checked_sub(start) == (bytes.len() as u64).checked_sub(1);
+    let name = tx.request_header(b":path").filter(|_| is_all)?;
+    let host = normalized_host(host(tx.side(ToServer))?);
+    Some(FilePiece {
+        tx: tx.id,
+        // HTTP/1 may carry other ranges of the same file.
+        key: [&host, name].concat(),
+        name: name.to_vec(),
+        start,
+        whole,
+        bytes: bytes.to_vec(),
+    })
+}
+
+/// Adds a part of a block. True: it became too long with it.
+fn add_part(open: &mut OpenBlock, part: &[u8], settings: &Settings) -> bool {
+    if open.is_cut {
+        return false;
+    }
+    if (open.bytes.len() + part.len()) as u64 > settings.reassembly_bytes_max {
+        reached::REASSEMBLY_BYTES_MAX.count();
+        open.is_cut = true;
+        open.bytes = Vec::new();
+        return true;
+    }
+    open.bytes.extend_from_slice(part);
+    false
+}
+
+/// The frame of a stream leads to its next state.
+fn advance_stream(tx: &mut Http2Tx, direction: Direction, header: FrameHeader) {
+    if tx.stream == 0 {
+        return;
+    }
+    match header.kind {
+        kind::DATA | kind::HEADERS | kind::PUSH_PROMISE | kind::CONTINUATION => {
+            if tx.state == state::CLOSED {
+                tx.events.set(event::STREAM_ID_REUSE);
+            }
+            let can_end = matches!(header.kind, kind::DATA | kind::HEADERS);
+            let is_end = can_end && header.has(flag::END_STREAM);
+            tx.state = next_state(tx.state, direction, header.kind, is_end);
+        }
+        kind::GOAWAY => tx.state = state::CLOSED,
+        _ => {}
+    }
+}
+
+/// Raises events about a target's host.
+fn compare_hosts(tx: &mut Http2Tx) {
+    let side = tx.side(ToServer);
+    let Some(authority) = side.header(b":authority") else { return };
+    let has_user = authority.contains(&b'@');
+    let differs = side.header(b"host").is_some_and(|h| !h.eq_ignore_ascii_case(authority));
+    if has_user {
+        tx.events.set(event::USERINFO_IN_URI);
+    }
+    if differs {
+        tx.events.set(event::AUTHORITY_HOST_MISMATCH);
+    }
+}
+
+/// Whether fields of a direction name a DNS message.
+fn names_dns(tx: &Http2Tx, direction: Direction) -> bool {
+    let side = tx.side(direction);
+    let names = |name: &[u8]| side.header(name) == Some(MEDIA_TYPE);
+    names(b"content-type") || (direction == ToServer && names(b"accept"))
+}
+
+/// Prepares for the message that fields name. True: there is one in the target.
+fn look_for_dns(tx: &mut Http2Tx, direction: Direction) -> bool {
+    let side = tx.side(direction);
+    let names = |name: &[u8]| side.header(name) == Some(MEDIA_TYPE);
+    let in_body = names(b"content-type");
+    let asks = direction == ToServer && names(b"accept");
+    if in_body {
+        tx.dns.get_or_insert_default().announce(direction);
+    }
+    if !asks {
+        return false;
+    }
+    let Some(target) = tx.side(ToServer).header(b":path").map(<[u8]>::to_vec) else { return false };
+    let mut dns = DnsExchange::default();
+    if !dns.read_target(&target) {
+        return false;
+    }
+    if in_body {
+        dns.announce(direction);
+    }
+    tx.dns = Some(Box::new(dns));
+    true
+}
+
+/// Notes the frames of an HTTP/2 frame: its header, its payload and all of it. Suricata counts transactions
+/// from 1 there.
+fn note_frames(cx: &mut ParseContext<'_>, header: FrameHeader, at: usize, tx: Option<u64>) {
+    let (d, tx) = (cx.direction, tx.map(|id| id + 1));
+    let len = header.len as u64;
+    cx.frames.add(d, frames::HEADER, at, HEADER_BYTES as u64, tx);
+    cx.frames.add(d, frames::DATA, at + HEADER_BYTES, len, tx);
+    cx.frames.add(d, frames::PDU, at, len + HEADER_BYTES as u64, tx);
+}
+
+impl Parser for Http2Parser {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        self.bodies.wants = cx.requirements.into();
+        self.bodies.is_unseen = cx.requirements.bodies_unseen;
+        match input {
+            Input::Gap { .. } => Outcome::Error,
+            Input::Data { bytes, .. } => self.data(cx, bytes),
+        }
+    }
+
+    fn txs(&self) -> &dyn TxTable {
+        &self.txs
+    }
+
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.txs
+    }
+
+    fn finish(&mut self, direction: Direction) {
+        for tx in self.txs.iter_mut() {
+            if let Some(file) = tx.side_mut(direction).files.current() {
+                file.close(FileState::Truncated);
+            }
+        }
+    }
+
+    fn bytes_held(&self) -> usize {
+        let sender =
+            |s: &Sender| s.hpack.bytes_held() + s.block.as_ref().map_or(0, |b| b.bytes.capacity());
+        size_of::<Http2Parser>()
+            + self.txs.iter().map(Http2Tx::bytes_held).sum::<usize>()
+            + self.senders.iter().map(sender).sum::<usize>()
+            + self.streams.capacity() * size_of::<(u32, u64)>()
+    }
+
+    fn bytes_made(&self) -> u64 {
+        self.bodies.unpacking.bytes_made()
+    }
+
+    fn add_whole(&mut self, piece: &FilePiece, content: &[u8]) {
+        let bodies = &mut self.bodies;
+        if let Some(tx) = self.txs.get_mut(piece.tx) {
+            bodies.last_file = bodies.last_file.wrapping_add(1);
+            let mut file = File::open(bodies.last_file, &piece.name, ToClient, bodies.wants);
+            file.append(content);
+            file.close(FileState::Closed);
+            tx.side_mut(ToClient).files.files.push(file);
+        }
+    }
+
+    fn expect(&mut self, payload: &[u8]) {
+        if let Some(handover) = Handover::decode(payload) {
+            self.continue_http1(&handover);
+        }
+    }
+}
