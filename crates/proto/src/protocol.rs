@@ -25,6 +25,8 @@ pub struct Protocol {
     pub is_default_on: bool,
     /// Literals that give it away.
     pub patterns: &'static [ProbePattern],
+    /// The same over UDP, of a protocol over both transports that looks another way there.
+    pub datagram_patterns: Option<&'static [ProbePattern]>,
     /// Probes by port.
     pub probes: &'static [PortProbe],
     /// The parser continues after a gap.
@@ -63,6 +65,7 @@ impl Protocol {
             config_name: table.eve_name,
             is_default_on: true,
             patterns: &[],
+            datagram_patterns: None,
             probes: &[],
             accepts_gaps: false,
             stream_depth: None,

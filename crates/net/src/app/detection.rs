@@ -75,7 +75,8 @@ impl Detection {
                 if !is_detected(p, config, transport) {
                     continue;
                 }
-                for pattern in p.patterns {
+                let of_datagrams = p.datagram_patterns.filter(|_| transport == Transport::Udp);
+                for pattern in of_datagrams.unwrap_or(p.patterns) {
                     let s = slot(transport, pattern.direction);
                     d.patterns[s].push((proto, *pattern));
                     d.pattern_depth[s] = d.pattern_depth[s].max(usize::from(pattern.depth));

@@ -1,64 +1,71 @@
-//! The interfaces of an association: those that were offered and accepted, by the numbers that calls
-//! name them by.
+//! The interfaces of an association, by the numbers (contexts) that calls name them by.
+//!
+//! As in Suricata 8.0.7 an offer replaces what its number stood for at once, and the decisions of an
+//! answer go to all interfaces that binds of its call offered, by their places in their binds.
 
 use super::limits::reached;
 use super::pdu::{Ack, Interface};
-use std::collections::VecDeque;
+use std::collections::HashMap;
+
+/// An interface, and the bind that offered it.
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    interface: Interface,
+    /// Call of the bind.
+    call_id: u32,
+    /// Place in the bind.
+    place: usize,
+}
 
 /// The contexts of an association.
 #[derive(Clone, Debug, Default)]
 pub struct Contexts {
-    /// Offered and not decided yet.
-    offered: Vec<Interface>,
-    /// Decided, oldest first, each number once.
-    decided: VecDeque<Interface>,
+    /// In the order of their first offers.
+    all: Vec<Offered>,
+    /// Places in `all` by the numbers of contexts.
+    by_number: HashMap<u16, usize>,
 }
 
 impl Contexts {
-    /// A bind or alter_context offers these.
-    pub fn offer(&mut self, offers: &[Interface]) {
-        self.offered = offers.to_vec();
-    }
-
-    /// The answer to the last offer decides in its order. Returns what was offered, with the decisions.
-    pub fn decide(&mut self, acks: &[Ack]) -> Vec<Interface> {
-        let mut offered = std::mem::take(&mut self.offered);
-        for (interface, ack) in offered.iter_mut().zip(acks) {
-            interface.ack = Some(*ack);
-            self.add(*interface);
-        }
-        offered
-    }
-
-    fn add(&mut self, interface: Interface) {
-        let number = interface.context_id;
-        if let Some(known) = self.decided.iter_mut().find(|known| known.context_id == number) {
-            // A number that was refused does not take an accepted one's place.
-            if interface.is_accepted() || !known.is_accepted() {
-                *known = interface;
+    /// A bind or alter_context of this call offers these.
+    pub fn offer(&mut self, call_id: u32, offers: &[Interface]) {
+        for (place, interface) in offers.iter().enumerate() {
+            let offered = Offered { interface: *interface, call_id, place };
+            let number = interface.context_id;
+            let known = self.by_number.get(&number).and_then(|at| self.all.get_mut(*at));
+            if let Some(known) = known {
+                *known = offered;
+            } else if reached::CONTEXTS_MAX.has_room(self.all.len()) {
+                self.by_number.insert(number, self.all.len());
+                self.all.push(offered);
             }
-            return;
         }
-        if !reached::CONTEXTS_MAX.has_room(self.decided.len()) {
-            self.decided.pop_front();
-        }
-        self.decided.push_back(interface);
     }
 
-    /// The interface that a number stands for, decided or offered.
+    /// The answer to a bind or alter_context of this call decides.
+    pub fn decide(&mut self, call_id: u32, acks: &[Ack]) {
+        for offered in self.all.iter_mut().filter(|o| o.call_id == call_id) {
+            if let Some(ack) = acks.get(offered.place) {
+                offered.interface.ack = Some(*ack);
+            }
+        }
+    }
+
+    /// The interface that a number stands for.
     pub fn find(&self, context_id: u16) -> Option<&Interface> {
-        let is_it = |i: &&Interface| i.context_id == context_id;
-        self.decided.iter().find(is_it).or_else(|| self.offered.iter().find(is_it))
+        let at = self.by_number.get(&context_id)?;
+        self.all.get(*at).map(|offered| &offered.interface)
     }
 
-    /// All that were decided, oldest first.
-    pub fn decided(&self) -> impl Iterator<Item = &Interface> {
-        self.decided.iter()
+    /// What the binds of a call offered, as far as nothing took its place since.
+    pub fn offered_by(&self, call_id: u32) -> impl Iterator<Item = &Interface> {
+        self.all.iter().filter(move |o| o.call_id == call_id).map(|o| &o.interface)
     }
 
     /// Bytes held.
     pub fn bytes_held(&self) -> usize {
-        (self.offered.capacity() + self.decided.capacity()) * size_of::<Interface>()
+        self.all.capacity() * size_of::<Offered>()
+            + self.by_number.capacity() * size_of::<(u16, usize)>()
     }
 }
 
@@ -73,35 +80,39 @@ mod tests {
         Interface { context_id, uuid, version: (1, 0), is_of_first_fragment: true, ack: None }
     }
 
+    /// Each case as a run of Suricata 8.0.7 logs it.
     #[test]
-    fn numbers_stand_for_what_was_accepted_last() {
+    fn numbers_stand_for_what_was_offered_last() {
         let mut contexts = Contexts::default();
         let (yes, no) = (Ack { result: 0, reason: 0 }, Ack { result: 2, reason: 1 });
-        contexts.offer(&[interface(0, 1), interface(1, 2), interface(2, 3)]);
-        assert_eq!(contexts.find(0).map(|i| i.ack), Some(None));
-        assert_eq!(contexts.decide(&[yes, no]).len(), 3);
-        assert_eq!(contexts.decided().count(), 2);
-        let found =
-            |contexts: &Contexts, id| contexts.find(id).map(|i| (i.uuid.0[0], i.is_accepted()));
-        assert_eq!(
-            [0, 1, 2].map(|id| found(&contexts, id)),
-            [Some((1, true)), Some((2, false)), None]
-        );
-        contexts.offer(&[interface(0, 4), interface(1, 5)]);
-        contexts.decide(&[no, yes]);
-        assert_eq!([0, 1].map(|id| found(&contexts, id)), [Some((1, true)), Some((5, true))]);
+        let found = |contexts: &Contexts, id| {
+            contexts.find(id).map(|i| (i.uuid.0[0], i.ack.map(|ack| ack.result)))
+        };
+        contexts.offer(1, &[interface(0, 1), interface(1, 2), interface(2, 3)]);
+        contexts.decide(1, &[yes, no]);
+        let expected = [Some((1, Some(0))), Some((2, Some(2))), Some((3, None)), None];
+        assert_eq!([0, 1, 2, 3].map(|id| found(&contexts, id)), expected);
+        // An offer takes the place at once; the answer to another call decides nothing.
+        contexts.offer(2, &[interface(1, 4), interface(0, 5)]);
+        contexts.decide(3, &[yes, yes]);
+        assert_eq!([0, 1].map(|id| found(&contexts, id)), [Some((5, None)), Some((4, None))]);
+        // Two binds of one call share the decisions.
+        contexts.offer(2, &[interface(7, 6)]);
+        contexts.decide(2, &[no]);
+        assert_eq!([1, 7].map(|id| found(&contexts, id)), [Some((4, Some(2))), Some((6, Some(2)))]);
+        assert_eq!(contexts.offered_by(2).count(), 3);
+        assert_eq!(contexts.offered_by(1).count(), 1);
     }
 
     #[test]
     fn contexts_are_bounded() {
         let mut contexts = Contexts::default();
         for id in 0..CONTEXTS_MAX as u16 + 3 {
-            contexts.offer(&[interface(id, 1)]);
-            contexts.decide(&[Ack { result: 0, reason: 0 }]);
+            contexts.offer(id.into(), &[interface(id, 1)]);
         }
-        assert_eq!(contexts.decided().count(), CONTEXTS_MAX);
-        assert_eq!(contexts.find(2), None);
+        assert_eq!(contexts.all.len(), CONTEXTS_MAX);
+        assert_eq!(contexts.find(CONTEXTS_MAX as u16), None);
         assert_eq!(gabion_record::limits::take().of(&reached::CONTEXTS_MAX), 3);
-        assert!(contexts.bytes_held() < 4 * CONTEXTS_MAX * size_of::<Interface>());
+        assert!(contexts.bytes_held() < 4 * CONTEXTS_MAX * size_of::<Offered>());
     }
 }

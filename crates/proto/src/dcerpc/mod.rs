@@ -1,31 +1,66 @@
 //! DCE/RPC (C706, MS-RPCE): over TCP, over UDP, and inside the pipes of SMB.
 //!
-//! [`pdu`] reads the messages of the connection-oriented protocol, [`contexts`] knows the interfaces of
-//! an association, [`pipe`] follows one pipe of another protocol.
+//! [`pdu`] and [`datagram`] read the messages of the two protocols, [`contexts`] knows the interfaces of
+//! an association, [`tcp`] and [`udp`] join messages into transactions, [`pipe`] follows one pipe of
+//! another protocol, [`conditions`] are the keywords on calls, whichever protocol carries them.
 
+pub mod conditions;
 pub mod contexts;
+pub mod datagram;
 pub mod limits;
+mod log;
 pub mod pdu;
 pub mod pipe;
+mod settings;
+pub mod tables;
+pub mod tcp;
+mod tx;
+pub mod udp;
 pub mod uuid;
+mod waiting;
+
+pub use settings::Settings;
+pub use tx::{CallNumber, DcerpcTx, Side};
 
 use crate::detect::ProbePattern;
 use crate::protocol::Protocol;
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{ProtoTable, Transport};
+use std::sync::Arc;
 
-/// DCE/RPC in the registry: version 5.0 of the connection-oriented protocol (C706 12.6.3.1).
+/// What rules ask of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Number of the operation.
+    pub opnum: u16,
+    /// The interface that its context stands for, if it stands for one.
+    pub interface: Option<&'a pdu::Interface>,
+}
+
+const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE };
+
+/// DCE/RPC in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
     patterns: &[
+        // Version 5.0 of the connection-oriented protocol (C706 12.6.3.1).
         ProbePattern::at_start(ToServer, b"\x05\x00"),
         ProbePattern::at_start(ToClient, b"\x05\x00"),
     ],
+    datagram_patterns: Some(&[
+        // Version 4 of the connectionless protocol (C706 12.5.2.1).
+        ProbePattern {
+            check: Some(datagram::probe),
+            ..ProbePattern::at_start(ToServer, b"\x04\x00")
+        },
+    ]),
     accepts_gaps: true,
-    auto_trigger_raw: false,
-    is_logged: false,
-    ..Protocol::plain(ProtoTable {
-        rule_names: &["dcerpc"],
-        is_counted_by_transport: true,
-        ..ProtoTable::of_requests("dcerpc", &[Transport::Tcp])
-    })
+    configure: |config| Ok(Arc::new(Settings::from_config(config))),
+    open: |settings, transport| {
+        let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();
+        match transport {
+            Transport::Tcp => Box::new(tcp::Association::new(settings)),
+            Transport::Udp => Box::new(udp::Datagrams::new(settings)),
+        }
+    },
+    ..Protocol::plain(TABLE)
 };

@@ -197,39 +197,39 @@ fn body<'a>(header: &Header, message: &'a [u8]) -> Option<Fields<'a>> {
     Some(Fields { rest: message.get(HEADER_BYTES..)?, is_little: header.is_little })
 }
 
-/// The interfaces that a bind or alter_context offers (C706 12.6.4.3), as far as they are there:
-/// their number is a byte. `None`: it is cut before them.
+/// Bytes of an offered interface with its transfer syntax.
+const OFFER_BYTES: usize = 44;
+
+/// The interfaces that a bind or alter_context offers (C706 12.6.4.3). `None`: it is cut. An offer may
+/// have several transfer syntaxes; as Suricata 8.0.7 does, each is read as if it had one, so that what
+/// follows one with two is not what was offered.
 pub fn parse_offers(header: &Header, message: &[u8]) -> Option<Vec<Interface>> {
     // Two sizes of fragments, a group, the number of interfaces, three bytes reserved.
     let r = body(header, message)?.skip(8)?;
     let ([count, _, _, _], mut r) = r.bytes()?;
     let mut offers = Vec::new();
     for _ in 0..count {
-        let Some((mut offer, behind)) = offer(r) else { break };
-        offer.is_of_first_fragment = header.is_first();
+        let behind = r.skip(OFFER_BYTES)?;
+        let (context_id, fields) = r.u16()?;
+        let (uuid, fields) = fields.skip(2)?.uuid()?;
+        let (major, fields) = fields.u16()?;
+        let (minor, _) = fields.u16()?;
         if reached::INTERFACES_PER_BIND_MAX.has_room(offers.len()) {
-            offers.push(offer);
+            offers.push(Interface {
+                context_id,
+                uuid,
+                version: (major, minor),
+                is_of_first_fragment: header.is_first(),
+                ack: None,
+            });
         }
         r = behind;
     }
     Some(offers)
 }
 
-fn offer(r: Fields<'_>) -> Option<(Interface, Fields<'_>)> {
-    let (context_id, r) = r.u16()?;
-    let ([syntaxes, _], r) = r.bytes()?;
-    let (uuid, r) = r.uuid()?;
-    let (major, r) = r.u16()?;
-    let (minor, r) = r.u16()?;
-    // Transfer syntaxes: an identifier and a version each.
-    let r = r.skip(usize::from(syntaxes) * 20)?;
-    let version = (major, minor);
-    let offer = Interface { context_id, uuid, version, is_of_first_fragment: false, ack: None };
-    Some((offer, r))
-}
-
-/// The decisions of a bind_ack or alter_context_resp (C706 12.6.4.4), in the order of the offers, as
-/// far as they are there. `None`: it is cut before them.
+/// The decisions of a bind_ack or alter_context_resp (C706 12.6.4.4), in the order of the offers.
+/// `None`: it is cut.
 pub fn parse_acks(header: &Header, message: &[u8]) -> Option<Vec<Ack>> {
     let r = body(header, message)?.skip(8)?;
     // The secondary address, then zeros up to a multiple of four from the message's start.
@@ -239,19 +239,15 @@ pub fn parse_acks(header: &Header, message: &[u8]) -> Option<Vec<Ack>> {
     let ([count, _, _, _], mut r) = r.bytes()?;
     let mut acks = Vec::new();
     for _ in 0..count {
-        let Some((ack, behind)) = ack(r) else { break };
+        let (result, fields) = r.u16()?;
+        let (reason, fields) = fields.u16()?;
+        // The transfer syntax.
+        r = fields.skip(20)?;
         if reached::INTERFACES_PER_BIND_MAX.has_room(acks.len()) {
-            acks.push(ack);
+            acks.push(Ack { result, reason });
         }
-        r = behind;
     }
     Some(acks)
-}
-
-fn ack(r: Fields<'_>) -> Option<(Ack, Fields<'_>)> {
-    let (result, r) = r.u16()?;
-    let (reason, r) = r.u16()?;
-    Some((Ack { result, reason }, r.skip(20)?))
 }
 
 /// A call (C706 12.6.4.9). `None`: it is cut before its stub data.

@@ -117,13 +117,15 @@ impl PipeState {
         match header.kind {
             kind::BIND | kind::ALTER_CONTEXT => {
                 if let Some(offers) = pdu::parse_offers(&header, message) {
-                    self.contexts.offer(&offers);
+                    self.contexts.offer(header.call_id, &offers);
                     return hand_out(Fact::Bind(header, &offers));
                 }
             }
             kind::BIND_ACK | kind::ALTER_CONTEXT_RESP => {
                 if let Some(acks) = pdu::parse_acks(&header, message) {
-                    let decided = self.contexts.decide(&acks);
+                    self.contexts.decide(header.call_id, &acks);
+                    let decided: Vec<Interface> =
+                        self.contexts.offered_by(header.call_id).copied().collect();
                     return hand_out(Fact::BindAck(header, &decided));
                 }
             }
