@@ -1,7 +1,7 @@
 # One run of the guard's lab: starts the guard, its load and its victims, and reads what they measured.
 """A run lasts 3 s, of which 2 s are flood. Packet work comes from the guard's own recording (buckets of 4 ms), gaps,
 losses and grace periods from programs that know nothing of the guard. All clocks are the monotonic one."""
-import collections, dataclasses, json, pathlib, re, signal, subprocess, threading, time
+import collections, dataclasses, json, os, pathlib, re, signal, subprocess, threading, time
 
 from kernel import all_seconds, processor_times
 from place import GENERATOR, HEAVY, ROUTER, SENDER_CPU, VICTIM_CPU, device, wait_for
@@ -126,6 +126,7 @@ class Guard:
     def __init__(self, place, binary, case, folder):
         self.recording, self.folder = folder / "run.csv.zst", folder
         self.output = folder / "guard.txt"
+        self.scheduling = ""
         argv = [binary, "guard", "watch" if case.guard == "watch" else "enforce", "--interface", "vr", "--budget", case.budget,
                 "--record", self.recording, "--record-all", "-l", folder,
                 # It ends by itself where the lab was killed.
@@ -152,6 +153,7 @@ class Guard:
 
     def end(self):
         if self.process.poll() is None:
+            self.scheduling = scheduling(self.process.pid)
             self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(10)
@@ -176,6 +178,14 @@ class Guard:
     def events(self):
         path = self.folder / "guard.json"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def scheduling(pid):
+    """How the kernel schedules the guard's controller, which is its first thread."""
+    try:
+        return {0: "SCHED_OTHER", 1: "SCHED_FIFO", 6: "SCHED_DEADLINE"}.get(os.sched_getscheduler(pid) & 0xff, "")
+    except OSError:
+        return ""
 
 
 def run(place, binary, case, seed, folder):
@@ -355,4 +365,5 @@ def causes(found, guard, first):
     found["incidents"] = collections.Counter(e["event"] for e in events)["incident"]
     found["rungs"] = [e["to"] for e in events if e["event"] == "rung"]
     found["says_no_real_time"] = "real-time" in guard.text()
+    found["scheduling"] = guard.scheduling
     found["cannot_hold"] = any(e["event"] == "cannot-hold" for e in events)

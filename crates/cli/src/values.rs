@@ -55,14 +55,11 @@ pub(crate) fn hash(text: &str) -> Result<String, String> {
     }
 }
 
-/// The id of a finding in a sealed log, as `gabion log show` prints it.
+/// The id of a finding: as `gabion log show` prints it, or as the finding itself has it.
 pub(crate) fn finding(text: &str) -> Result<String, String> {
-    match gabion_record::hex::from_hex(text.as_bytes()) {
-        Some(bytes) if bytes.len() == 8 => Ok(text.to_ascii_lowercase()),
-        _ => {
-            Err("an id of 16 hexadecimal digits is wanted, such as `gabion log show` prints"
-                .to_owned())
-        }
+    match gabion_seal::reader::is_finding_id(text) {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("16 hexadecimal digits as `gabion log show` prints them are wanted, or a finding's own id".to_owned()),
     }
 }
 

@@ -132,7 +132,8 @@ impl Link {
         let (stopped, counted, far) = (Arc::clone(&stop), Arc::clone(&sent), self.far.clone());
         let thread = std::thread::spawn(move || {
             Link::enter(&far);
-            let socket = UdpSocket::bind("10.99.0.1:1024").unwrap();
+            let first = UdpSocket::bind("10.99.0.1:1024");
+            let socket = first.or_else(|_| UdpSocket::bind("10.99.0.1:0")).unwrap();
             let mut n = 0;
             while !stopped.load(Ordering::Relaxed) {
                 if socket.send_to(&[0; 18], (destination(n), 9)).is_ok() {
@@ -285,17 +286,76 @@ fn packets_sent_are_passed_dropped_or_lost_by_the_device() {
 fn the_throttle_is_gone_a_moment_after_the_guard_was_killed() {
     let test = "the_throttle_is_gone_a_moment_after_the_guard_was_killed";
     let Some(link) = Link::new(test) else { return };
-    let guard = link.enforce(&["--allow", "tcp/22"]);
-    guard.second();
-    assert!(link.is_attached());
-    let killed = Instant::now();
-    guard.signal(Signal::KILL);
-    while link.is_attached() {
-        assert!(killed.elapsed() < Duration::from_secs(2), "it outlives the guard");
+    // On a busy machine the killed process itself waits for a CPU: the fastest of some tries is judged.
+    let mut fastest = Duration::MAX;
+    let index = link.near("cat /sys/class/net/gv1/ifindex").trim().parse().unwrap();
+    for _ in 0..5 {
+        let guard = link.enforce(&["--allow", "tcp/22"]);
+        guard.second();
+        assert!(link.is_attached());
+        let (killed, near) = (Instant::now(), link.near.clone());
+        guard.signal(Signal::KILL);
+        // Asked by netlink in this process: another program would take longer to start.
+        let gone = std::thread::spawn(move || {
+            Link::enter(&near);
+            while gabion_probe::attach::xdp_mode(index).unwrap().is_some() {
+                assert!(killed.elapsed() < Duration::from_secs(2), "it outlives the guard");
+                std::thread::yield_now();
+            }
+            killed.elapsed()
+        });
+        fastest = fastest.min(gone.join().unwrap());
+        guard.end();
+        if fastest < Duration::from_millis(100) {
+            break;
+        }
     }
-    // Asking takes some milliseconds itself.
-    println!("gone after {:?}", killed.elapsed());
+    println!("gone after {fastest:?}");
+    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+}
+
+/// A child that was forked after the throttle was attached holds its descriptor: the link stays, and drops nothing.
+#[test]
+fn a_held_descriptor_keeps_the_link_and_all_packets_pass() {
+    use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+    let test = "a_held_descriptor_keeps_the_link_and_all_packets_pass";
+    let Some(link) = Link::new(test) else { return };
+    let guard = link.enforce(&["--allow", "tcp/22", "--budget", "5"]);
+    guard.second();
+    let pid = Pid::from_child(&guard.child);
+    let folder = format!("/proc/{}", guard.child.id());
+    let mut held = Vec::new();
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+    for entry in std::fs::read_dir(format!("{folder}/fd")).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let about = std::fs::read_to_string(format!("{folder}/fdinfo/{name}")).unwrap_or_default();
+        if about.contains("link_type:\txdp") {
+            // No program that the guard starts gets it (O_CLOEXEC).
+            let flags = about.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+            assert_ne!(u32::from_str_radix(flags.trim(), 8).unwrap() & 0o2_000_000, 0, "{about}");
+            let number = name.parse().unwrap();
+            held.push(pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty()).unwrap());
+        }
+    }
+    assert_eq!(held.len(), 1, "the link has one descriptor");
+    guard.signal(Signal::KILL);
     guard.end();
+    std::thread::sleep(Duration::from_millis(1100));
+    assert!(link.is_attached(), "the descriptor holds the link");
+    let arrived = || link.near("cat /proc/net/snmp | grep ^Udp: | tail -1");
+    let count = |text: String| -> u64 {
+        text.split_ascii_whitespace().skip(1).take(2).map(|n| n.parse::<u64>().unwrap()).sum()
+    };
+    let before = count(arrived());
+    let mut flood = link.flood(one);
+    std::thread::sleep(Duration::from_millis(500));
+    let sent = flood.end();
+    std::thread::sleep(Duration::from_millis(100));
+    let passed = count(arrived()) - before;
+    // The device and the backlog have queues of their own.
+    assert!(passed * 10 >= sent * 9, "{passed} of {sent}");
+    drop(held);
+    assert!(!link.is_attached());
 }
 
 #[test]
@@ -387,6 +447,66 @@ fn changes_of_the_host_are_undone_at_the_end_and_after_a_crash() {
     guard.second();
     assert_eq!(threaded(), "0");
     guard.stop();
+}
+
+/// Started outside of the namespace, the guard changes the interface that is inside.
+#[test]
+fn changes_are_made_in_the_namespace_that_is_named() {
+    let test = "changes_are_made_in_the_namespace_that_is_named";
+    let Some(link) = Link::new(test) else { return };
+    let threaded = || link.near("cat /sys/class/net/gv1/threaded").trim().to_owned();
+    if threaded() != "0" {
+        eprintln!("skipped: {test}: this kernel has no threaded NAPI");
+        return;
+    }
+    let (space, undo) = (format!("/run/netns/{}", link.near), link.undo().display().to_string());
+    let mut outside = command(&["guard", "enforce", "--interface", "gv1", "--netns", &space]);
+    outside.args(["--allow", "tcp/22", "--json", "--also", "threaded", "--undo-dir", &undo]);
+    outside.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let guard = Guard::start(outside);
+    guard.second();
+    assert_eq!(threaded(), "1");
+    assert!(link.is_attached());
+    assert!(!Path::new("/sys/class/net/gv1").exists(), "others see /sys as before");
+    let (code, _, errors) = guard.stop();
+    assert_eq!((code, threaded().as_str()), (0, "0"), "{errors}");
+    assert_eq!(std::fs::read_dir(link.undo()).map_or(0, Iterator::count), 0);
+}
+
+/// What the operator allows can't be dropped: in a flood of it the guard only advises, and says so.
+#[test]
+fn a_flood_of_allowed_packets_leaves_only_advice() {
+    let test = "a_flood_of_allowed_packets_leaves_only_advice";
+    let Some(link) = Link::new(test) else { return };
+    let out = link.folder.path().join("out");
+    let guard =
+        link.enforce(&["--allow", "udp/9", "--budget", "5", "-l", &out.display().to_string()]);
+    guard.second();
+    let floods = [link.flood(random), link.flood(random)];
+    let mut last = Value::Null;
+    for _ in 0..5 {
+        last = guard.second();
+    }
+    let is_attached = link.is_attached();
+    drop(floods);
+    let (code, _, errors) = guard.stop();
+    assert_eq!(code, 0, "{errors}");
+    let share = |cpu: &Value| cpu["packet_work"].as_f64().unwrap_or(0.0);
+    let most = last["cpus"].as_array().unwrap().iter().map(share).fold(0.0, f64::max);
+    if most < 0.6 {
+        eprintln!("skipped: {test}: this flood takes {most:.2} of a CPU only");
+        return;
+    }
+    assert!(
+        errors.contains("rung native is left for advise: most packets are allow-listed"),
+        "{errors}"
+    );
+    assert!(errors.contains("the budget can't be held"), "{errors}");
+    assert!(!is_attached, "others are not dropped for packets that may not be");
+    assert_eq!(last["throttle"]["rung"], "advise");
+    let events = std::fs::read_to_string(out.join("guard.json")).unwrap();
+    let rung = events.lines().find(|line| line.contains("\"event\":\"rung\"")).unwrap();
+    assert!(rung.contains("\"to\":\"advise\""), "{rung}");
 }
 
 #[test]
@@ -662,9 +782,9 @@ fn the_controller_does_not_starve_with_its_users() {
         .collect();
     let mut flood = link.flood(random);
     let began = Instant::now();
-    let mut last = Value::Null;
+    let mut seconds = Vec::new();
     while began.elapsed() < Duration::from_secs(10) {
-        last = guard.second();
+        seconds.push(guard.second());
     }
     flood.end();
     for child in &mut busy {
@@ -676,11 +796,17 @@ fn the_controller_does_not_starve_with_its_users() {
     assert_eq!(code, 0, "{errors}");
     let end = left.last().unwrap();
     let longest = number(end, "/throttle/longest_heartbeat_us");
-    println!("longest time between two heartbeats: {longest} us");
+    let scheduling = end["throttle"]["scheduling"].as_str().unwrap();
+    println!("{scheduling}: longest time between two heartbeats: {longest} us");
     assert!(longest < 1_000_000, "{longest} us: {errors}");
-    for cpu in last["cpus"].as_array().unwrap() {
-        let share = cpu["packet_work"].as_f64().unwrap();
-        assert!(share <= 0.35, "{share}: {last}");
+    // Where the group may not have SCHED_FIFO, SCHED_DEADLINE is left, whose time belongs to no group.
+    let is_real = ["SCHED_FIFO", "SCHED_DEADLINE"].contains(&scheduling);
+    assert!(is_real || errors.contains("real-time priority"), "{scheduling}: {errors}");
+    for second in &seconds {
+        for cpu in second["cpus"].as_array().unwrap() {
+            let share = cpu["packet_work"].as_f64().unwrap();
+            assert!(share <= 0.35, "{share}: {second}");
+        }
     }
 }
 
@@ -713,7 +839,18 @@ fn events_are_sealed_as_they_are_written() {
     let written: Vec<Value> =
         written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(sealed, written, "{}", shown.err);
-    let proof = at("proof");
-    let prove = ["log", "prove", &log, "--key", &key, "--record", "1", "-o", &proof];
-    assert_eq!(program::gabion(&prove).code, 0);
+    // Each is found by the id that it has in guard.json.
+    let stat = program::gabion(&["log", "stat", &log, "--json"]).out;
+    let stat: Value = serde_json::from_str(&stat).unwrap();
+    let vkey = stat["vkey"].as_str().unwrap();
+    for (n, event) in written.iter().enumerate() {
+        let (id, proof) = (event["id"].as_str().unwrap(), at(&format!("proof{n}")));
+        let prove = ["log", "prove", &log, "--key", &key, "--finding", id, "-o", &proof, "--json"];
+        let done = program::gabion(&prove);
+        assert_eq!(done.code, 0, "{}", done.err);
+        let checked = program::gabion(&["log", "check-proof", &proof, "--vkey", vkey]);
+        assert_eq!(checked.code, 0, "{}", checked.err);
+    }
+    let other = "00000000-0000-8000-8000-000000000000";
+    assert_eq!(program::gabion(&["log", "prove", &log, "--key", &key, "--finding", other]).code, 3);
 }

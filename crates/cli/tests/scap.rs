@@ -226,6 +226,33 @@ fn rules_of_falco_read_standard_input() {
     assert!(ran.code == 0 && report["alerts"] == 1, "{} {}", ran.out, ran.err);
 }
 
+/// Without rules nothing says what comes through a pipe: it is looked into, also where it is compressed.
+#[test]
+fn standard_input_is_described_as_a_file_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = written(folder.path(), "old.scap", &old_capture());
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut packed, &old_capture()).unwrap();
+    let gzip = written(folder.path(), "old.scap.gz", &packed.finish().unwrap());
+    let of_file = gabion(&["read", &old]);
+    for path in [&old, &gzip] {
+        let mut command = program::command(&["read", "-"]);
+        command.stdin(std::fs::File::open(path).unwrap());
+        let ran = program::ran(command.output().unwrap());
+        assert_eq!(
+            (ran.code, ran.out.replace('-', "")),
+            (0, of_file.out.replace(&old, "").replace('-', "")),
+            "{}",
+            ran.err
+        );
+    }
+    // Packets are what they were.
+    let mut command = program::command(&["read", "-", "--json"]);
+    command.stdin(std::fs::File::open(program::demo()).unwrap());
+    let ran = program::ran(command.output().unwrap());
+    assert!(ran.code == 0 && ran.out.contains("\"frames\""), "{}", ran.err);
+}
+
 #[test]
 fn an_alert_is_sealed_and_proved_by_its_id() {
     let folder = tempfile::tempdir().unwrap();

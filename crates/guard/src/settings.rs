@@ -79,6 +79,9 @@ pub const EFFECT_OFFERED: f64 = 200.0;
 pub const EFFECT_POINTS: f64 = 0.10;
 /// Share of packets that the guard never drops from which it can't hold its budget.
 pub const EXEMPT_SHARE: f64 = 0.5;
+/// Seconds without an incident after which the throttle is attached again that was left for a flood of such packets:
+/// attaching interrupts some drivers, so a flood that comes and goes must not do it each time.
+pub const RETURN_AFTER_S: u64 = 10;
 
 /// Periods with an offered load below the budget after which the limit of new flows recovers: 2 s.
 pub const RECOVERY_PERIODS: u32 = 250;

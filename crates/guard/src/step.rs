@@ -11,8 +11,9 @@ use crate::limits::{CPUS_MAX, reached};
 use crate::sample::{PacketSample, Sample, TableFill};
 use crate::settings::{
     COOL, COOL_PERIODS, EVIDENCE_PERIODS, EXEMPT_SHARE, HOT_PERIODS, Mode, NEW_FLOW_RATIO,
-    NEW_FLOWS_LEAST, NEW_FLOWS_TIMES_CALM, PERIOD_US, PERIODS_A_SECOND, SETTLING_PERIODS, Settings,
-    TABLE_CEILING_S, TABLE_FILL, TABLE_IN_USE, TABLE_SECONDS, TABLE_SPREAD_S,
+    NEW_FLOWS_LEAST, NEW_FLOWS_TIMES_CALM, PERIOD_US, PERIODS_A_SECOND, RETURN_AFTER_S,
+    SETTLING_PERIODS, Settings, TABLE_CEILING_S, TABLE_FILL, TABLE_IN_USE, TABLE_SECONDS,
+    TABLE_SPREAD_S,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -120,6 +121,8 @@ pub struct State {
     rung: Rung,
     control: Control,
     has_said_exempt: bool,
+    /// The rung that was left for a flood of packets that are never dropped, and when the last incident since was.
+    stepped_aside: Option<(Rung, u64)>,
 }
 
 impl State {
@@ -148,12 +151,14 @@ impl State {
             rung,
             control: Control::default(),
             has_said_exempt: false,
+            stepped_aside: None,
         }
     }
 
     /// Takes another rung, as when the interface refuses the one that was asked for.
     pub fn take_rung(&mut self, rung: Rung) {
         self.rung = rung;
+        self.stepped_aside = None;
         self.effect.restart();
     }
 
@@ -268,8 +273,12 @@ impl State {
                 self.begin(sample, seen, actions);
             } else {
                 self.calm.take(sample.at_ms, self.counted(sample, seen));
+                self.return_to_rung(sample.at_ms, actions);
             }
             return;
+        }
+        if let Some((_, last_ms)) = &mut self.stepped_aside {
+            *last_ms = sample.at_ms;
         }
         self.periods += 1;
         self.calm.disturb(sample.at_ms);
@@ -287,7 +296,7 @@ impl State {
         }
         self.observe(sample, seen);
         self.name(actions);
-        self.report_exempt(actions);
+        self.report_exempt(sample.at_ms, actions);
         if self.quiet >= COOL_PERIODS {
             self.name_at_end(actions);
             actions.extend(self.end().map(Action::End));
@@ -417,20 +426,40 @@ impl State {
         }
     }
 
-    /// Says once in an incident that most packets are of kinds that are never dropped.
-    fn report_exempt(&mut self, actions: &mut Vec<Action>) {
+    /// Says once in an incident that most packets are of kinds that are never dropped. The guard only advises then: these
+    /// packets spend the budget, and all others would be dropped for them.
+    fn report_exempt(&mut self, at_ms: u64, actions: &mut Vec<Action>) {
         let Some(incident) = self.incident.as_ref().filter(|_| !self.has_said_exempt) else {
             return;
         };
         let packets = &incident.totals.packets;
         let exempt = packets.exempt.saturating_add(packets.allowed);
         let is_flood = exempt as f64 > packets.offered() as f64 * EXEMPT_SHARE;
-        if is_flood && incident.hot_ms.is_some() && self.evidence.is_full() {
-            self.has_said_exempt = true;
-            actions.push(Action::CannotHold(
-                "most packets are allow-listed or of kinds that are never dropped",
-            ));
+        if !is_flood || incident.hot_ms.is_none() || !self.evidence.is_full() {
+            return;
         }
+        self.has_said_exempt = true;
+        let why = "most packets are allow-listed or of kinds that are never dropped";
+        if self.settings.mode == Mode::Enforce && self.rung != Rung::Advise {
+            actions.push(Action::Change { from: self.rung, to: Rung::Advise, why });
+            self.stepped_aside = Some((self.rung, at_ms));
+            self.rung = Rung::Advise;
+            self.effect.restart();
+        }
+        actions.push(Action::CannotHold(why));
+    }
+
+    /// Takes the rung again that was left for a flood of packets that are never dropped, when that is long over.
+    fn return_to_rung(&mut self, at_ms: u64, actions: &mut Vec<Action>) {
+        let Some((rung, last_ms)) = self.stepped_aside else { return };
+        if at_ms < last_ms.saturating_add(RETURN_AFTER_S * 1000) {
+            return;
+        }
+        let why = "the flood of packets that are never dropped is over";
+        actions.push(Action::Change { from: self.rung, to: rung, why });
+        self.stepped_aside = None;
+        self.rung = rung;
+        self.effect.restart();
     }
 
     fn end(&mut self) -> Option<Incident> {

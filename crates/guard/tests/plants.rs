@@ -185,6 +185,56 @@ fn a_steady_flood_that_is_held_changes_no_rung_and_is_one_incident() {
     assert_eq!(ended.cause.map(|cause| cause.name()), Some("new-flows"));
 }
 
+/// The budget can't be held by dropping what is never dropped: the others would pay for it.
+#[test]
+fn a_flood_of_packets_that_are_never_dropped_leaves_only_advice_until_it_is_over() {
+    let mut plant = Plant::new(30, 2000, 1);
+    (0..125).for_each(|_| plant.period(4, 30));
+    let flood = |plant: &mut Plant| {
+        let mut sample = Sample {
+            cpus: vec![CpuSample {
+                covered_us: 8000,
+                rx_us: Some(7000),
+                packets: Some(4000),
+                ..CpuSample::default()
+            }],
+            ..Sample::at(plant.at_ms)
+        };
+        // Detached, the throttle counts nothing.
+        let is_attached = plant.rung != Rung::Advise;
+        let packets = PacketSample { admitted: 4000, exempt: 4000, ..PacketSample::default() };
+        sample.packets = Some(if is_attached { packets } else { PacketSample::default() });
+        let (setpoint, actions, _) = step(&sample, &mut plant.state);
+        plant.rung = setpoint.rung;
+        plant.actions.extend(actions.into_iter().map(|action| (plant.at_ms, action)));
+        plant.at_ms += 8;
+    };
+    let changes = |plant: &Plant| -> Vec<(u64, Rung, Rung)> {
+        let change = |(at, action): &(u64, Action)| match action {
+            Action::Change { from, to, .. } => Some((*at, *from, *to)),
+            _ => None,
+        };
+        plant.actions.iter().filter_map(change).collect()
+    };
+    let began_ms = plant.at_ms;
+    (0..1250).for_each(|_| flood(&mut plant));
+    let in_flood = changes(&plant);
+    assert_eq!(in_flood.len(), 1, "{in_flood:?}");
+    assert_eq!((in_flood[0].1, in_flood[0].2), (Rung::Native, Rung::Advise));
+    assert!(in_flood[0].0 <= began_ms + 2000, "{in_flood:?}");
+    assert_eq!(plant.count(|a| matches!(a, Action::CannotHold(_))), 1);
+    let ended_ms = plant.at_ms;
+    (0..1500).for_each(|_| plant.period(4, 30));
+    let after = changes(&plant);
+    assert_eq!(after.len(), 2, "{after:?}");
+    assert_eq!((after[1].1, after[1].2), (Rung::Advise, Rung::Native));
+    assert!(after[1].0 >= ended_ms + 10_000, "{after:?}");
+    // A flood of others is held again.
+    plant.shares.clear();
+    (0..250).for_each(|_| plant.period(4000, 30));
+    assert!(plant.shares[25..].iter().all(|share| *share <= 0.33));
+}
+
 #[test]
 fn new_flows_are_limited_before_their_flood_is_named() {
     let mut plant = Plant::new(30, 2000, 1);

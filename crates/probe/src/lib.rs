@@ -17,6 +17,7 @@ pub mod host;
 pub mod interface;
 pub mod limits;
 pub mod mapped;
+pub mod namespace;
 pub mod netlink;
 pub mod object;
 pub mod priority;

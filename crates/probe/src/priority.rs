@@ -31,23 +31,43 @@ struct SchedAttr {
     period: u64,
 }
 
+/// How a thread is scheduled before all ordinary ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RealTime {
+    /// Under `SCHED_FIFO`.
+    Fifo,
+    /// Under `SCHED_DEADLINE`.
+    Deadline,
+}
+
+impl RealTime {
+    /// The kernel's name of it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            RealTime::Fifo => "SCHED_FIFO",
+            RealTime::Deadline => "SCHED_DEADLINE",
+        }
+    }
+}
+
 /// Puts this thread under `SCHED_FIFO`; where the kernel refuses that in control groups, under `SCHED_DEADLINE`, whose
 /// time belongs to no group. Threads that it starts later are ordinary ones.
 ///
 /// # Errors
 /// The kernel refuses both; then the thread has the highest ordinary priority where that is allowed, and the error says
 /// which.
-pub fn become_real_time() -> Result<(), Error> {
+pub fn become_real_time() -> Result<RealTime, Error> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: 0 is this thread, and the kernel only reads the parameters.
     let answer = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
     if answer == 0 {
-        return Ok(());
+        return Ok(RealTime::Fifo);
     }
     let refused = io::Error::last_os_error();
     if become_deadline().is_ok() {
-        return Ok(());
+        return Ok(RealTime::Deadline);
     }
     let why = match Capability::SysNice.is_held() {
         false => "CAP_SYS_NICE is missing",

@@ -109,7 +109,7 @@ fn read_and_merge(bencher: Bencher<'_, '_>) {
         let mut merger = Merger::new();
         let mut sum = 0_u64;
         each_event(&file, |event| {
-            if let Some(event) = merger.merge(event) {
+            if let Some(event) = merger.merge(&event) {
                 sum = sum.wrapping_add(event.number);
             }
         });
@@ -125,7 +125,7 @@ fn rewrite(bencher: Bencher<'_, '_>) {
         let mut writer = Writer::new(std::io::sink());
         writer.section().unwrap();
         each_event(&file, |event| {
-            if let Some(event) = merger.merge(event) {
+            if let Some(event) = merger.merge(&event) {
                 writer.event(&event).unwrap();
             }
         });

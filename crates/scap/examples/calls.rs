@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             match item {
                 Item::Process(_) => processes += 1,
                 Item::Event(event) => {
-                    if let Some(event) = merger.merge(event) {
+                    if let Some(event) = merger.merge(&event) {
                         *calls.entry(event.kind().name).or_default() += 1;
                     }
                 }

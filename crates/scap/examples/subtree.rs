@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(item) = reader.next_item()? {
         match item {
             Item::Event(event) => {
-                let Some(event) = merger.merge(event) else { continue };
+                let Some(event) = merger.merge(&event) else { continue };
                 let kind = event.kind().number;
                 let is_start = matches!(kind, types::EXECVE_19_X | types::EXECVEAT_X);
                 let is_root = is_start

@@ -51,7 +51,7 @@ pub fn convert<W: Write>(
     while let Some(item) = reader.next_item()? {
         let written = match item {
             Item::Event(event) => {
-                let Some(event) = merger.merge(event) else { continue };
+                let Some(event) = merger.merge(&event) else { continue };
                 done.events += 1;
                 let values = resolve(&event, &mut made, &mut done);
                 writer.event(&Event { values, enter: None, ..event })

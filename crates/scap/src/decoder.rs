@@ -63,18 +63,23 @@ enum Step {
     Read(usize, Option<Found>),
 }
 
+/// What a step found. It is small, as each step moves it: what is not an event is in [`Decoder::listed`].
 #[derive(Debug)]
 enum Found {
-    Section {
-        minor: u16,
-    },
+    /// An event, and where the body of its block begins.
+    Event(RawEvent, usize),
+    Listed,
+}
+
+/// What is not an event.
+#[derive(Debug)]
+enum Listed {
+    Section { minor: u16 },
     Machine(Machine),
     Process(Box<ProcessEntry>),
     Fd(FdEntry),
     Interface(InterfaceEntry),
     User(UserEntry),
-    /// An event, and where the body of its block begins.
-    Event(RawEvent, usize),
 }
 
 /// See the opening of this file.
@@ -89,6 +94,7 @@ pub struct Decoder {
     state: State,
     /// What was found and not taken yet, and where its block begins in the buffer.
     found: Option<(Found, usize)>,
+    listed: Option<Listed>,
     /// The place in the input of the first byte of the buffer that was not read.
     offset: u64,
     events: u64,
@@ -127,6 +133,7 @@ impl Decoder {
             is_after_event: false,
             state: State::Between,
             found: None,
+            listed: None,
             offset: 0,
             events: 0,
             counts: Counts::default(),
@@ -229,15 +236,16 @@ impl Decoder {
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Item<'_>> {
         let (found, from) = self.found.take()?;
-        Some(match found {
-            Found::Event(raw, body_at) => Item::Event(self.event(&raw, from + body_at)),
-            Found::Section { minor } => Item::Section { minor },
-            Found::Machine(machine) => Item::Machine(machine),
-            Found::Process(entry) => Item::Process(entry),
-            Found::Fd(entry) => Item::Fd(entry),
-            Found::Interface(entry) => Item::Interface(entry),
-            Found::User(entry) => Item::User(entry),
-        })
+        match found {
+            Found::Event(raw, body_at) => Some(Item::Event(self.event(&raw, from + body_at))),
+            Found::Listed => self.listed.take().map(Listed::item),
+        }
+    }
+
+    /// Holds what was found until it is taken.
+    fn hold(&mut self, listed: Option<Listed>) -> Option<Found> {
+        self.listed = listed;
+        self.listed.is_some().then_some(Found::Listed)
     }
 
     #[inline]
@@ -306,6 +314,19 @@ impl Decoder {
         self.note(what);
         self.state = State::Stopped;
         Step::Read(0, None)
+    }
+}
+
+impl Listed {
+    fn item(self) -> Item<'static> {
+        match self {
+            Listed::Section { minor } => Item::Section { minor },
+            Listed::Machine(machine) => Item::Machine(machine),
+            Listed::Process(entry) => Item::Process(entry),
+            Listed::Fd(entry) => Item::Fd(entry),
+            Listed::Interface(entry) => Item::Interface(entry),
+            Listed::User(entry) => Item::User(entry),
+        }
     }
 }
 
@@ -426,7 +447,8 @@ fn section(decoder: &mut Decoder, len: u32) -> Result<Step, Error> {
         0 => State::Trailer { len },
         left => State::Skip { left: left + 4, is_shed: false },
     };
-    Ok(Step::Read(needed, Some(Found::Section { minor })))
+    let found = decoder.hold(Some(Listed::Section { minor }));
+    Ok(Step::Read(needed, found))
 }
 
 /// Reads the description of the machine.
@@ -446,7 +468,8 @@ fn machine(decoder: &mut Decoder, len: u32) -> Step {
         0 => State::Trailer { len },
         left => State::Skip { left: left + 4, is_shed: false },
     };
-    Step::Read(needed, read.ok().map(Found::Machine))
+    let found = decoder.hold(read.ok().map(Listed::Machine));
+    Step::Read(needed, found)
 }
 
 /// Reads what is not the head of a block.
@@ -520,7 +543,7 @@ fn entry(
     let bytes = bytes.get(..left.min(available)).unwrap_or_default();
     let read = match (kind, tid) {
         (ListKind::Processes(version), _) => {
-            lists::process(bytes, version).map(|(entry, n)| (Some(Found::Process(entry)), n))
+            lists::process(bytes, version).map(|(entry, n)| (Some(Listed::Process(entry)), n))
         }
         (ListKind::Fds(_), None) => {
             let tid = Fields::new(bytes).i64();
@@ -530,13 +553,13 @@ fn entry(
             })
         }
         (ListKind::Fds(version), Some(tid)) => {
-            lists::fd(bytes, version, tid).map(|(entry, n)| (Some(Found::Fd(entry)), n))
+            lists::fd(bytes, version, tid).map(|(entry, n)| (Some(Listed::Fd(entry)), n))
         }
         (ListKind::Interfaces(version), _) => {
-            lists::interface(bytes, version).map(|(entry, n)| (Some(Found::Interface(entry)), n))
+            lists::interface(bytes, version).map(|(entry, n)| (Some(Listed::Interface(entry)), n))
         }
         (ListKind::Users(version), _) => {
-            lists::user(bytes, version).map(|(entry, n)| (Some(Found::User(entry)), n))
+            lists::user(bytes, version).map(|(entry, n)| (Some(Listed::User(entry)), n))
         }
     };
     let items = if matches!(read, Ok((None, _))) { 0 } else { 1 };
@@ -547,6 +570,7 @@ fn entry(
             if let State::List { left, .. } = &mut decoder.state {
                 *left = left.saturating_sub(read);
             }
+            let found = decoder.hold(found);
             Step::Read(read, found)
         }
         Err(Fault::Short) if available < left && available < limits::ENTRY_MAX => {

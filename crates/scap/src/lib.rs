@@ -24,7 +24,7 @@
 //! let mut merger = Merger::new();
 //! while let Some(item) = reader.next_item()? {
 //!     if let Item::Event(event) = item
-//!         && let Some(event) = merger.merge(event)
+//!         && let Some(event) = merger.merge(&event)
 //!     {
 //!         assert_eq!((event.kind().name, event.param_named("fd")), ("close", Some(Param::Fd(3))));
 //!     }

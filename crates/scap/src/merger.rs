@@ -102,11 +102,11 @@ impl Merger {
     /// Takes an event as its file has it. Returns the event to pass on; none if it waits for its exit event, or was
     /// shed.
     #[inline]
-    pub fn merge<'m>(&'m mut self, event: Event<'m>) -> Option<Event<'m>> {
+    pub fn merge<'m>(&'m mut self, event: &Event<'m>) -> Option<Event<'m>> {
         self.counts.ledger.receive(1, 0);
         let kind = event.kind();
         let place =
-            if kind.flags.0 & HANDLED == 0 { Some(Place::Event) } else { self.convert(&event) };
+            if kind.flags.0 & HANDLED == 0 { Some(Place::Event) } else { self.convert(event) };
         let passed = place.and_then(|place| self.pass(event, place));
         // What waits is stated after each event, so that the ledger balances at any time.
         let waiting = self.stored.counted() + self.seen.counted() + self.noted.counted();
@@ -114,9 +114,9 @@ impl Merger {
         let passed = passed?;
         let enter = if passed.has_enter { self.enter.values() } else { event.enter };
         let opened = if passed.has_note { self.opened.as_slice() } else { event.live.opened };
-        let values = values(&event, &self.made, passed.place)?;
+        let values = values(event, &self.made, passed.place)?;
         let live = LiveValues { opened, ..event.live };
-        Some(Event { number: self.number, values, enter, live, ..event })
+        Some(Event { number: self.number, values, enter, live, ..*event })
     }
 
     /// Ends a section or the input: what still waits is shed, since its call had not returned.
@@ -188,6 +188,12 @@ impl Merger {
         let (first, second) = self.made.split_at_mut(1);
         let (first, second) = (first.first_mut()?, second.first_mut()?);
         let next = match place {
+            // What was made already only grows.
+            Place::Made(n) if conversion.action == Action::AddParams => {
+                let made = if n == 0 { first } else { second };
+                made.extend(conversion, enter);
+                place
+            }
             Place::Event => {
                 first.convert(&event.values, conversion, to, enter);
                 Place::Made(0)
@@ -216,9 +222,9 @@ impl Merger {
     /// Passes an event on, unless it is one of the enter events that only Falco's engine sees, or a note of a live
     /// source about the next call.
     #[inline]
-    fn pass(&mut self, event: Event<'_>, place: Place) -> Option<Passed> {
+    fn pass(&mut self, event: &Event<'_>, place: Place) -> Option<Passed> {
         self.number += 1;
-        let values = values(&event, &self.made, place)?;
+        let values = values(event, &self.made, place)?;
         let kind = values.kind();
         if is_enter_of_falco(kind.number) {
             let (replaced, evicted) = self.seen.put(event.tid, &values, true);
@@ -250,8 +256,8 @@ impl Merger {
             self.merged(left);
         }
         let has_enter =
-            self.seen.kind(event.tid).is_some_and(|enter| self.attach(&event, enter, kind));
-        let has_note = self.noted.kind(event.tid).is_some() && self.attach_note(&event, kind);
+            self.seen.kind(event.tid).is_some_and(|enter| self.attach(event, enter, kind));
+        let has_note = self.noted.kind(event.tid).is_some() && self.attach_note(event, kind);
         Some(Passed { place, has_enter, has_note })
     }
 
@@ -372,7 +378,8 @@ mod tests {
             live: LiveValues::default(),
         };
         let raws = |values: Values<'_>| values.iter().map(<[u8]>::to_vec).collect::<Vec<_>>();
-        let out = merger.merge(event).map(|e| (e.kind().number, raws(e.values), e.enter.map(raws)));
+        let out =
+            merger.merge(&event).map(|e| (e.kind().number, raws(e.values), e.enter.map(raws)));
         merger.counts().ledger.balance().unwrap();
         out
     }
@@ -477,7 +484,7 @@ mod tests {
                         enter: None,
                         live: LiveValues::default(),
                     };
-                    passed += u64::from(merger.merge(event).is_some());
+                    passed += u64::from(merger.merge(&event).is_some());
                 }
             }
         };
@@ -512,7 +519,7 @@ mod tests {
                 enter: None,
                 live: LiveValues::default(),
             };
-            numbers.push(merger.merge(event).map(|e| (e.number, e.raw_number)));
+            numbers.push(merger.merge(&event).map(|e| (e.number, e.raw_number)));
         }
         assert_eq!(numbers, [Some((1, 1)), None, Some((3, 3))]);
     }

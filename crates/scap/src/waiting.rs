@@ -9,27 +9,35 @@ use crate::limits;
 use crate::made::Made;
 use crate::table::EventType;
 
-/// One event that waits.
+/// The place of a thread, whose event waits or not.
 #[derive(Debug)]
 struct Slot {
     tid: i64,
-    /// None if the slot is free.
+    /// None if no event waits.
     kind: Option<&'static EventType>,
     /// Whether the event is counted here: one that waits in two tables is counted in one of them.
     is_counted: bool,
+    /// It is in the list of places that other threads may take.
+    is_listed: bool,
     lengths_len: usize,
     /// The lengths, then the parameters.
     data: Vec<u8>,
 }
 
-/// See the opening of this file.
+/// See the opening of this file. A thread keeps its place, since it will need it again soon; others take it when there
+/// are no new ones.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     by_tid: HashMap<i64, usize, FixedState>,
     slots: Vec<Slot>,
+    /// Places without an event, and some that have one again.
     free: Vec<usize>,
+    /// The thread that was looked for last, and its place: a call's exit comes next after its entry mostly.
+    last: (i64, usize),
     hand: usize,
     bytes: usize,
+    /// How many events wait.
+    len: usize,
     counted: u64,
 }
 
@@ -42,29 +50,47 @@ impl Waiting {
             by_tid: HashMap::with_hasher(FixedState::default()),
             slots: Vec::new(),
             free: Vec::new(),
+            last: (0, usize::MAX),
             hand: 0,
             bytes: 0,
+            len: 0,
             counted: 0,
         }
     }
 
     /// The number of events that wait and are counted here.
+    #[inline]
     pub(crate) const fn counted(&self) -> u64 {
         self.counted
     }
 
     /// The type of the event that waits for this thread.
     #[inline]
-    pub(crate) fn kind(&self, tid: i64) -> Option<&'static EventType> {
-        if self.by_tid.is_empty() {
+    pub(crate) fn kind(&mut self, tid: i64) -> Option<&'static EventType> {
+        if self.len == 0 {
             return None;
         }
-        self.slots.get(*self.by_tid.get(&tid)?)?.kind
+        let place = self.find(tid)?;
+        self.slots.get(place)?.kind
+    }
+
+    /// The place of a thread.
+    #[inline]
+    fn find(&mut self, tid: i64) -> Option<usize> {
+        let (last, place) = self.last;
+        if last == tid && place != usize::MAX {
+            return Some(place);
+        }
+        let place = *self.by_tid.get(&tid)?;
+        self.last = (tid, place);
+        Some(place)
     }
 
     /// The event that waits for this thread.
-    pub(crate) fn get(&self, tid: i64) -> Option<Values<'_>> {
-        let slot = self.slots.get(*self.by_tid.get(&tid)?)?;
+    #[inline]
+    pub(crate) fn get(&mut self, tid: i64) -> Option<Values<'_>> {
+        let place = self.find(tid)?;
+        let slot = self.slots.get(place)?;
         let (lengths, bytes) = slot.data.split_at_checked(slot.lengths_len)?;
         Some(Values::new(slot.kind?, lengths, bytes))
     }
@@ -72,53 +98,84 @@ impl Waiting {
     /// Lets an event wait. Returns whether an earlier event of the thread was replaced, and how many others had to
     /// leave for lack of space.
     pub(crate) fn put(&mut self, tid: i64, values: &Values<'_>, is_counted: bool) -> (Left, Left) {
-        let replaced = self.remove(tid);
+        let (place, replaced) = match self.find(tid) {
+            Some(place) => (Some(place), self.release(place)),
+            None => (None, 0),
+        };
         let mut evicted = 0;
         let len = values.lengths().len() + values.bytes().len();
-        while self.by_tid.len() >= limits::WAITING_MAX
-            || (self.bytes + len > limits::WAITING_BYTES_MAX && !self.by_tid.is_empty())
+        while self.len >= limits::WAITING_MAX
+            || (self.bytes + len > limits::WAITING_BYTES_MAX && self.len > 0)
         {
             evicted += self.evict();
         }
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                tid,
-                kind: None,
-                is_counted: false,
-                lengths_len: 0,
-                data: Vec::new(),
-            });
-            self.slots.len() - 1
-        });
+        let place = place.unwrap_or_else(|| self.make_place(tid));
         let Some(slot) = self.slots.get_mut(place) else { return (replaced, evicted) };
-        (slot.tid, slot.kind, slot.is_counted) = (tid, Some(values.kind()), is_counted);
+        (slot.kind, slot.is_counted) = (Some(values.kind()), is_counted);
         slot.lengths_len = values.lengths().len();
         slot.data.clear();
         slot.data.extend_from_slice(values.lengths());
         slot.data.extend_from_slice(values.bytes());
         self.bytes += len;
+        self.len += 1;
         self.counted += u64::from(is_counted);
-        self.by_tid.insert(tid, place);
         (replaced, evicted)
+    }
+
+    /// A place for a thread that has none.
+    fn make_place(&mut self, tid: i64) -> usize {
+        let place = match self.slots.len() < limits::SPARE_BUFFERS_MAX {
+            true => None,
+            false => self.take_free(),
+        };
+        let place = match place.and_then(|place| Some((place, self.slots.get_mut(place)?))) {
+            Some((place, slot)) => {
+                self.by_tid.remove(&slot.tid);
+                slot.tid = tid;
+                place
+            }
+            None => {
+                self.slots.push(Slot {
+                    tid,
+                    kind: None,
+                    is_counted: false,
+                    is_listed: false,
+                    lengths_len: 0,
+                    data: Vec::new(),
+                });
+                self.slots.len() - 1
+            }
+        };
+        self.by_tid.insert(tid, place);
+        self.last = (tid, place);
+        place
+    }
+
+    /// A place without an event, which its thread loses.
+    fn take_free(&mut self) -> Option<usize> {
+        while let Some(place) = self.free.pop() {
+            let Some(slot) = self.slots.get_mut(place) else { continue };
+            slot.is_listed = false;
+            if slot.kind.is_none() {
+                return Some(place);
+            }
+        }
+        None
     }
 
     /// Removes the event of a thread.
     #[inline]
     pub(crate) fn remove(&mut self, tid: i64) -> Left {
-        if self.by_tid.is_empty() {
+        if self.len == 0 {
             return 0;
         }
-        let Some(place) = self.by_tid.remove(&tid) else { return 0 };
-        self.release(place)
+        self.find(tid).map_or(0, |place| self.release(place))
     }
 
     /// Removes the event of a thread and copies it.
     pub(crate) fn take(&mut self, tid: i64, to: &mut Made) -> Left {
         if let Some(values) = self.get(tid) {
-            to.begin(values.kind());
-            for value in values.iter() {
-                to.push(value);
-            }
+            to.copy(&values);
         }
         self.remove(tid)
     }
@@ -126,10 +183,7 @@ impl Waiting {
     /// Removes all events.
     pub(crate) fn clear(&mut self) -> Left {
         let counted = self.counted;
-        self.by_tid.clear();
-        self.slots.clear();
-        self.free.clear();
-        (self.hand, self.bytes, self.counted) = (0, 0, 0);
+        *self = Waiting::new();
         counted
     }
 
@@ -144,25 +198,32 @@ impl Waiting {
         limits::reached::WAITING_MAX.count();
         for _ in 0..self.slots.len() {
             self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
-            let Some(slot) = self.slots.get(self.hand) else { break };
-            if slot.kind.is_some() {
-                return self.remove(slot.tid);
+            if self.slots.get(self.hand).is_some_and(|slot| slot.kind.is_some()) {
+                return self.release(self.hand);
             }
         }
         0
     }
 
+    /// Removes the event of a place, if there is one.
+    #[inline]
     fn release(&mut self, place: usize) -> Left {
-        let is_spare = self.free.len() < limits::SPARE_BUFFERS_MAX;
-        let Some(slot) = self.slots.get_mut(place) else { return 0 };
+        let is_spare = self.slots.len() - self.len < limits::SPARE_BUFFERS_MAX;
+        let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.kind.is_some()) else {
+            return 0;
+        };
         self.bytes = self.bytes.saturating_sub(slot.data.len());
+        self.len -= 1;
         slot.kind = None;
         if !is_spare || slot.data.capacity() > limits::SPARE_BUFFER_LEN_MAX {
             slot.data = Vec::new();
         }
         let counted = u64::from(slot.is_counted);
         self.counted -= counted;
-        self.free.push(place);
+        if !slot.is_listed {
+            slot.is_listed = true;
+            self.free.push(place);
+        }
         counted
     }
 }

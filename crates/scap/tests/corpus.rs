@@ -224,7 +224,7 @@ fn merged_events_are_those_of_falcos_converter_without_its_enter_events() {
         while let Some(item) = reader.next_item().unwrap() {
             let Item::Event(event) = item else { continue };
             raw += 1;
-            if let Some(event) = merger.merge(event) {
+            if let Some(event) = merger.merge(&event) {
                 got.push(event_line(&event));
                 got_numbers.push(event.number);
                 attached += u64::from(event.enter.is_some());

@@ -19,7 +19,7 @@ fn read(bytes: Vec<u8>) -> End {
     let mut passed = 0;
     while let Some(item) = reader.next_item()? {
         if let Item::Event(event) = item {
-            passed += u64::from(merger.merge(event).is_some());
+            passed += u64::from(merger.merge(&event).is_some());
         }
     }
     merger.finish();

@@ -50,7 +50,7 @@ fn read(file: &[u8]) -> (Vec<Row>, u64) {
     while let Some(item) = reader.next_item().unwrap() {
         let Item::Event(event) = item else { continue };
         raw += 1;
-        let Some(event) = merger.merge(event) else { continue };
+        let Some(event) = merger.merge(&event) else { continue };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let name = text(event.param_named("name").unwrap().as_text().unwrap());
         let enter = event.enter.map(|enter| text(enter.param(1).unwrap().as_text().unwrap()));
@@ -141,7 +141,7 @@ fn a_note_without_its_call_is_shed() {
     let (mut merger, mut passed) = (Merger::new(), 0);
     while let Some(item) = reader.next_item().unwrap() {
         let Item::Event(event) = item else { continue };
-        if let Some(event) = merger.merge(event) {
+        if let Some(event) = merger.merge(&event) {
             assert_eq!((event.kind().number, event.live.opened), (types::CLOSE_X, &b""[..]));
             passed += 1;
         }

@@ -69,6 +69,7 @@ mod leaves;
 pub mod limits;
 mod locked;
 mod note;
+mod own_id;
 pub mod proof;
 pub mod reader;
 mod recipient;

@@ -13,6 +13,7 @@ use crate::format::tree::{Hash, sha256};
 use crate::format::walk::{Item, Walk, read_body, read_header};
 use crate::identity::{self, Identity};
 use crate::limits::KEYS_FILE_MAX;
+use crate::own_id::has_own_id;
 use crate::recipient::{SecretKey, Stanza};
 use crate::record::{Kind, Record, SourceView};
 use crate::storage::Storage;
@@ -84,6 +85,20 @@ pub fn finding_id(bytes: &[u8]) -> String {
     to_hex(&sha256(bytes)[..8])
 }
 
+/// Whether a text can be the id of a finding: one of [`finding_id`], or a UUID that the finding has itself.
+#[must_use]
+pub fn is_finding_id(text: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_hexdigit();
+    match text.len() {
+        16 => text.bytes().all(is_digit),
+        36 => text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => is_digit(byte),
+        }),
+        _ => false,
+    }
+}
+
 /// Looks for a finding by its id.
 struct ById<'a> {
     id: &'a str,
@@ -93,7 +108,8 @@ struct ById<'a> {
 
 impl Sink for ById<'_> {
     fn record(&mut self, found: &Found<'_>) -> bool {
-        if finding_id(found.record.bytes) == self.id {
+        let bytes = found.record.bytes;
+        if finding_id(bytes) == self.id || has_own_id(bytes, self.id) {
             self.number = Some(found.number);
         }
         self.number.is_none()

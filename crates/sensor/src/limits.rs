@@ -54,6 +54,18 @@ limits! { "sensor";
     pub const ALLOW_LIST_BYTES_MAX: u64 = 1 << 20,
         Refuses("the file, by an error");
 
+    /// Events of the guard that wait to be written: an incident has some five, so these are hundreds of incidents.
+    pub const GUARD_EVENTS_MAX: u64 = 1024,
+        Counts("further events, as `ring_full` of the stage `guard events`");
+
+    /// Their bytes.
+    pub const GUARD_EVENTS_BYTES_MAX: u64 = 4 << 20,
+        Counts("further events, as `ring_full` of the stage `guard events`");
+
+    /// Rows of a recording under way to the thread that writes it: a second of 100 CPUs.
+    pub const GUARD_ROWS_MAX: u64 = 1 << 15,
+        Spares("further rows wait in the history, whose oldest go when that is full");
+
     /// Lists of indicators kept open to read entries again: half of the 1,024 descriptors that a process has by
     /// default.
     pub const OPEN_LISTS_MAX: usize = 512,

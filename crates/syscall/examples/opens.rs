@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut state = State::new(Options::default(), Budget::standalone("threads", 256 << 20));
     while let Some(item) = reader.next_item()? {
         let event = match item {
-            Item::Event(event) => merger.merge(event),
+            Item::Event(event) => merger.merge(&event),
             item => {
                 state.add(item);
                 None

@@ -2,14 +2,10 @@
 
 use gabion_scap::{Event, Values};
 
-/// Most parameters of an event type in the table (execve has 31).
-const PARAMETERS_MAX: usize = 40;
-
-/// The bytes of all parameters of an event.
-pub(crate) struct Raw<'a> {
-    bytes: [&'a [u8]; PARAMETERS_MAX],
-    len: usize,
-}
+/// The parameters of an event. They are looked for when they are asked for: most events change nothing, and most of the
+/// others ask for two or three of the first ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Raw<'a>(Values<'a>);
 
 impl<'a> Raw<'a> {
     /// The parameters of an event.
@@ -21,18 +17,13 @@ impl<'a> Raw<'a> {
     /// The parameters among values.
     #[inline]
     pub(crate) fn of_values(values: &Values<'a>) -> Raw<'a> {
-        let mut raw = Raw { bytes: [&[]; PARAMETERS_MAX], len: 0 };
-        for (to, from) in raw.bytes.iter_mut().zip(values.iter()) {
-            *to = from;
-            raw.len += 1;
-        }
-        raw
+        Raw(*values)
     }
 
     /// The bytes of a parameter; `None` if it is unknown.
     #[inline]
     pub(crate) fn raw(&self, place: usize) -> Option<&'a [u8]> {
-        self.bytes.get(place).copied().filter(|bytes| !bytes.is_empty())
+        self.0.raw(place).filter(|bytes| !bytes.is_empty())
     }
 
     /// A signed number of any width.

@@ -32,7 +32,7 @@ pub fn records(data: &[u8]) {
     let (mut merger, mut again) = (Merger::new(), Vec::new());
     while let Some(item) = reader.next_item().expect("invariant: it was written") {
         if let Item::Event(event) = item
-            && let Some(event) = merger.merge(event)
+            && let Some(event) = merger.merge(&event)
         {
             again.push((event.kind().number, event.live.toctou));
         }

@@ -66,7 +66,7 @@ pub fn events(data: &[u8]) {
             enter: None,
             live: gabion_scap::LiveValues::default(),
         };
-        if let Some(event) = merger.merge(event) {
+        if let Some(event) = merger.merge(&event) {
             passed += 1;
             assert!(event.number <= event.raw_number, "an event has no number above its place");
             let newest = event.kind();

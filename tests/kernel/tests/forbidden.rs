@@ -161,7 +161,7 @@ fn alerts(recording: Vec<u8>, rules: &RuleSet) -> BTreeSet<Alert> {
             state.add(item);
             continue;
         };
-        let Some(event) = merger.merge(event) else { continue };
+        let Some(event) = merger.merge(&event) else { continue };
         state.apply(&event);
         if !state.is_for_rules() {
             continue;

@@ -95,7 +95,7 @@ fn replay(
             state.add(item);
             continue;
         };
-        let Some(event) = merger.merge(event) else { continue };
+        let Some(event) = merger.merge(&event) else { continue };
         let at = place;
         place += 1;
         if k.is_some_and(|k| place % k == 0) {

@@ -111,7 +111,7 @@ fn read_again(file: &[u8], rule: &str) -> Vec<OpenRecord> {
     let (mut merger, mut rule, mut records) = (Merger::new(), RuleOnFile::new(rule), Vec::new());
     while let Some(item) = reader.next_item().expect("it was written") {
         if let Item::Event(event) = item
-            && let Some(event) = merger.merge(event)
+            && let Some(event) = merger.merge(&event)
         {
             records.push(rule.record(&event));
         }

@@ -153,10 +153,7 @@ fn look_into_pipe(o: &ReadOptions, signals: Option<&Signals>) -> Result<Arc<Open
     if !is_read_once(path) {
         return Ok(Arc::default());
     }
-    let stop = signals.map_or_else(StopFlag::new, |s| s.stop().clone());
-    signals.into_iter().for_each(Signals::begin);
-    let opened = OpenedOnce::peek(path, stop);
-    signals.into_iter().for_each(Signals::prepare_on);
+    let opened = OpenedOnce::look_into(path, signals);
     let refuse = |e| Fault::input(format!("{}: {e}: name a capture or a log", path.display()));
     opened.map(Arc::new).map_err(refuse)
 }

@@ -76,7 +76,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         return Err(Fault::usage(format!("--fail-on: {said}")));
     }
     if super::read_scap::are_inputs(o)? {
-        return super::read_scap::read(o);
+        return super::read_scap::read(o, &OpenedOnce::default(), None);
     }
     if o.behavior {
         return match behavior::run(o)? {
@@ -84,7 +84,17 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
             Started::Captures(opened, signals) => run_captures(o, opened, signals),
         };
     }
-    run_captures(o, Arc::default(), None)
+    let Some(pipe) = super::read_scap::unnamed_pipe(o) else {
+        return run_captures(o, Arc::default(), None);
+    };
+    let signals = Signals::preparing().ok();
+    // What can't be opened or read is reported by its reader.
+    let opened = Arc::new(OpenedOnce::look_into(pipe, signals.as_ref()).unwrap_or_default());
+    if opened.is_scap() {
+        signals.iter().for_each(Signals::begin);
+        return super::read_scap::read(o, &opened, signals);
+    }
+    run_captures(o, opened, signals)
 }
 
 /// Reads captures; with `--behavior` what they hold goes to the behaviour engine too. `opened`: a pipe

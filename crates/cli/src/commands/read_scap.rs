@@ -11,11 +11,19 @@ use gabion_outputs::falco;
 use gabion_reports::{RUN_FILE, ScapReport, SyscallReport, syscall_severity};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::falco::{CaptureRun, CapturesDone};
+use gabion_sensor::packets::OpenedOnce;
 use gabion_sensor::syscalls::{check_balance, summarize};
 use std::path::{Path, PathBuf};
 
-/// Whether `read` is given captures of system calls. Standard input and pipes can't be looked into: they hold one where
-/// the rules are Falco's.
+/// The pipe that is all there is to read, where no rules and no other options say what comes through it.
+pub(crate) fn unnamed_pipe(o: &ReadOptions) -> Option<&Path> {
+    let [path] = o.inputs.as_slice() else { return None };
+    let is_open = o.engine.rules.is_empty() && refuse_what_is_for_packets(o).is_ok();
+    (is_open && is_read_once(path)).then_some(path.as_path())
+}
+
+/// Whether `read` is given captures of system calls. Standard input and pipes are not looked into here: they hold one
+/// where the rules are Falco's.
 ///
 /// # Errors
 /// Inputs or rules of two kinds are named together, or rules that the inputs are not for.
@@ -48,18 +56,23 @@ pub(crate) fn are_inputs(o: &ReadOptions) -> Result<bool, Fault> {
 }
 
 /// Runs `read` over captures of system calls: what is in them, the account of every event, and with rules the alerts.
-pub(crate) fn read(o: &ReadOptions) -> Result<Exit, Fault> {
+/// `opened` and `signals` are those of a pipe that was looked into.
+pub(crate) fn read(
+    o: &ReadOptions,
+    opened: &OpenedOnce,
+    signals: Option<Signals>,
+) -> Result<Exit, Fault> {
     refuse_what_is_for_packets(o)?;
-    let signals = Signals::install().ok();
+    let signals = signals.or_else(|| Signals::install().ok());
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let is_plain =
         o.engine.rules.is_empty() && o.log_dir.is_none() && o.report.is_none() && o.seal.is_none();
     if !is_plain {
-        return read_with_rules(o, &stop);
+        return read_with_rules(o, opened, &stop);
     }
     let mut exit = Exit::Done;
     for path in &o.inputs {
-        let summary = summarize(path, &stop)?;
+        let summary = summarize(path, opened, &stop)?;
         report_notes(path, &summary.account);
         let report = ScapReport::of_summary(&summary);
         match (o.json, o.quiet) {
@@ -73,7 +86,7 @@ pub(crate) fn read(o: &ReadOptions) -> Result<Exit, Fault> {
 }
 
 /// Rules over captures, with all that a run leaves: alerts in files, the sealed log, summary and page.
-fn read_with_rules(o: &ReadOptions, stop: &StopFlag) -> Result<Exit, Fault> {
+fn read_with_rules(o: &ReadOptions, opened: &OpenedOnce, stop: &StopFlag) -> Result<Exit, Fault> {
     let loaded = with_falco_rules::load(&o.engine.rules, o.verbose)?;
     let files = o.log_dir.as_deref().map(falco::paths_in).unwrap_or_default();
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
@@ -83,8 +96,8 @@ fn read_with_rules(o: &ReadOptions, stop: &StopFlag) -> Result<Exit, Fault> {
     }
     let sealed = o.seal.as_deref().map(SealedFindings::open).transpose()?;
     let log = sealed.as_ref().map(|sealed| &sealed.log);
-    let done =
-        CaptureRun::new(loaded.rules, o.log_dir.as_deref(), existing, log)?.read(&o.inputs, stop);
+    let done = CaptureRun::new(loaded.rules, o.log_dir.as_deref(), existing, log)?
+        .read(&o.inputs, opened, stop);
     let mut exit = outcome(&done, o);
     let report = SyscallReport { done: &done, exit: exit.code() };
     if let Some(folder) = &o.log_dir {

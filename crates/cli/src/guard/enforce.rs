@@ -5,7 +5,6 @@ use super::watch::{LiveOptions, Printed, close, finish, show, signals};
 use crate::exit::{Exit, Fault};
 use crate::{standard_output, values};
 use clap::Args;
-use gabion_record::json::Json;
 use gabion_sensor::guard::{
     AllowError, GuardAllowed, GuardAlso, GuardEnforce, GuardStatus, GuardWatch,
 };
@@ -84,25 +83,7 @@ pub(super) fn run(o: &EnforceOptions) -> Result<Exit, Fault> {
     close(sealed)?;
     let done = ran?;
     if let Some(verdicts) = &done.verdicts {
-        if printed == Printed::Json {
-            let mut j = Json::new();
-            verdicts.write_end(&mut j);
-            standard_output::text(j.into_line());
-        } else {
-            let dropped: Vec<String> =
-                verdicts.dropped.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
-            standard_output::line(format_args!(
-                "detached: {} packets, {} passed, dropped: {}\ndevice: {} packets received since, {} dropped by itself",
-                verdicts.received,
-                verdicts.passed,
-                dropped.join(", "),
-                verdicts.device_received,
-                verdicts.device_dropped
-            ));
-        }
-    }
-    if let Err(imbalance) = done.ledger.balance() {
-        return Err(Fault::internal(format!("ledger: throttle: {imbalance}: report it")));
+        standard_output::text(verdicts.end_text(printed == Printed::Json));
     }
     Ok(Exit::Done)
 }

@@ -241,7 +241,8 @@ fn cpu_line(cpu: &GuardCpuSecond, text: &mut String) {
 
 /// Packet work of the last periods, a character each.
 fn sparkline(recent: &[u8]) -> String {
-    const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    // A calm CPU shows a line of dots, not a blank one.
+    const STEPS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let step = |percent: &u8| STEPS.get(usize::from(*percent).div_ceil(13)).copied().unwrap_or('█');
     recent.iter().map(step).collect()
 }
@@ -269,7 +270,7 @@ mod tests {
             "362000 pps",
             "p99 7.3 ms, max 22.8",
             "backlog dropped 5",
-            " ▄█",
+            "·▄█",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -4,6 +4,7 @@
 use super::alerts::AlertCounts;
 use super::findings::{Findings, RuleFindings};
 use super::rule_run::RuleRun;
+use crate::packets::OpenedOnce;
 use crate::syscalls::{Summary, summarize_with};
 use crate::{Error, FindingLog};
 use gabion_condition::rules::{Matching, RuleSet};
@@ -96,9 +97,10 @@ impl CaptureRun {
         Ok(CaptureRun { rules })
     }
 
-    /// Reads the captures one after the other, each with fresh state.
+    /// Reads the captures one after the other, each with fresh state. `opened` may hold the beginning of a
+    /// pipe that was looked into.
     #[must_use]
-    pub fn read(mut self, paths: &[PathBuf], stop: &StopFlag) -> CapturesDone {
+    pub fn read(mut self, paths: &[PathBuf], opened: &OpenedOnce, stop: &StopFlag) -> CapturesDone {
         let (mut captures, mut failed) = (Vec::new(), Vec::new());
         for path in paths {
             if stop.is_set() {
@@ -108,7 +110,7 @@ impl CaptureRun {
             if let Some(findings) = &mut rules.alerts.findings {
                 findings.capture = path.display().to_string();
             }
-            match summarize_with(path, stop, &mut |state, event| {
+            match summarize_with(path, opened, stop, &mut |state, event| {
                 rules.event(state, event);
             }) {
                 Ok(summary) => captures.push(summary),

@@ -1,6 +1,7 @@
 //! What rules about system calls cost: captures are read with every trial of every rule timed.
 
 use crate::Error;
+use crate::packets::OpenedOnce;
 use crate::syscalls::summarize_with;
 use gabion_condition::rules::{RuleMatcher, RuleSet};
 use gabion_runtime::{StopFlag, clock};
@@ -37,7 +38,7 @@ pub fn cost_of_rules(
     let mut costs: Vec<SyscallRuleCost> = rules.rules().iter().map(new).collect();
     let mut events = 0;
     for path in captures {
-        summarize_with(path, stop, &mut |state, event| {
+        summarize_with(path, &OpenedOnce::default(), stop, &mut |state, event| {
             if !state.is_for_rules() {
                 return;
             }

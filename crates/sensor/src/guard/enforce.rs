@@ -45,7 +45,7 @@ impl GuardEnforce {
     /// Checks the interface and what is to be changed, and undoes what guards left that were killed.
     pub(super) fn prepare(
         &self,
-        is_elsewhere: bool,
+        shows_devices: bool,
         say: &mut dyn FnMut(&str),
     ) -> Result<HostChanges, Error> {
         let interface = Enforcement::check(self)?;
@@ -57,9 +57,10 @@ impl GuardEnforce {
             |why: &str| Error::Guarded { interface: self.interface.clone(), why: why.to_owned() };
         let shown = std::fs::read_to_string(format!("/sys/class/net/{}/ifindex", self.interface));
         let is_same = shown.is_ok_and(|text| text.trim().parse() == Ok(interface));
-        if is_elsewhere || !is_same {
+        if !shows_devices || !is_same {
             return Err(refuse(
-                "/sys shows another network namespace, so --also has nothing to change: start the guard with ip netns exec",
+                "/sys shows another network namespace, so --also has nothing to change: start the guard with ip netns exec, \
+                 or with CAP_SYS_ADMIN",
             ));
         }
         changes.check(&self.wanted().map_err(refuse)?)?;
@@ -110,6 +111,8 @@ pub(super) struct Enforcement {
     /// The last heartbeat on the monotonic clock, and the longest time between two, in microseconds.
     beat_us: Option<u64>,
     longest_us: u64,
+    /// How the kernel schedules the controller.
+    pub(super) scheduling: &'static str,
 }
 
 impl Enforcement {
@@ -166,6 +169,7 @@ impl Enforcement {
             device: DeviceCounters::default(),
             beat_us: None,
             longest_us: 0,
+            scheduling: "SCHED_OTHER",
         };
         all.read_allow_list()?;
         let mode = if o.is_generic { XdpMode::Generic } else { XdpMode::Native };
@@ -259,15 +263,20 @@ impl Enforcement {
         }
         self.throttle.detach();
         self.rung = Rung::Advise;
-        if to == Rung::Generic {
+        // Without a throttle there are no heartbeats, and none is late.
+        self.beat_us = None;
+        let mode = match to {
+            Rung::Observe | Rung::Advise => return Ok(()),
+            Rung::Native => XdpMode::Native,
+            Rung::Generic => XdpMode::Generic,
+        };
+        if to == Rung::Generic && !self.is_named {
             // Generic XDP runs after the steering, on the CPU that does the work.
-            if !self.is_named {
-                self.throttle.feed_own();
-                self.cpus.clear();
-            }
-            self.throttle.attach(self.interface, XdpMode::Generic)?;
-            self.rung = to;
+            self.throttle.feed_own();
+            self.cpus.clear();
         }
+        self.throttle.attach(self.interface, mode)?;
+        self.rung = to;
         Ok(())
     }
 
@@ -296,6 +305,7 @@ impl Enforcement {
             new_flows: setpoint.new_flows,
             new_flows_of_prefix: setpoint.new_flows_of_prefix,
             longest_heartbeat_us: self.longest_us,
+            scheduling: self.scheduling,
             ..counted(&self.throttle.verdicts())
         }
     }
@@ -328,6 +338,7 @@ impl Enforcement {
         let verdicts = GuardVerdicts {
             rung: self.rung.name(),
             longest_heartbeat_us: self.longest_us,
+            scheduling: self.scheduling,
             device_received: device.received,
             device_dropped: device.dropped,
             ..counted(&found)

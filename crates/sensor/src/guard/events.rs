@@ -1,18 +1,81 @@
 //! Events of the guard as lines of JSON, each with an id that is a hash of what it says.
 
+use super::writer::Writer;
+use crate::Sealer;
+use crate::error::Error;
+use crate::limits::{GUARD_EVENTS_BYTES_MAX, GUARD_EVENTS_MAX};
 use aws_lc_rs::digest::{SHA256, digest};
 use gabion_guard::{Action, Incident};
 use gabion_outputs::{GuardRecord, Outputs};
 use gabion_record::evidence::FindingId;
 use gabion_record::json::Json;
 use gabion_record::logs::TimeNs;
+use gabion_runtime::channel::{Capacity, Empty, Load, Receiver};
+use std::time::Duration;
 
 /// Nanoseconds in a millisecond.
 const MILLISECOND: i64 = 1_000_000;
 
-/// Writes events with what all of them have in common.
+/// How long the thread of outputs waits for an event before it looks after those that were written.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// An event as it is written.
+pub(super) struct EventLine {
+    id: FindingId,
+    json: Vec<u8>,
+}
+
+impl EventLine {
+    /// The event as outputs take it.
+    pub(super) fn record(&self) -> GuardRecord<'_> {
+        GuardRecord { id: self.id, json: &self.json }
+    }
+}
+
+impl Load for EventLine {
+    fn items(&self) -> u64 {
+        1
+    }
+
+    fn bytes(&self) -> u64 {
+        self.json.len() as u64
+    }
+}
+
+/// Starts the thread that writes events to their outputs.
+pub(super) fn start_writer(
+    outputs: Outputs,
+    sealer: Option<Sealer>,
+) -> Result<Writer<EventLine>, Error> {
+    let capacity = Capacity { items: GUARD_EVENTS_MAX, bytes: GUARD_EVENTS_BYTES_MAX };
+    Writer::start("guard events", capacity, move |from| {
+        write_events(from, outputs, sealer.as_ref())
+    })
+}
+
+fn write_events(
+    from: &Receiver<EventLine>,
+    mut outputs: Outputs,
+    sealer: Option<&Sealer>,
+) -> Result<(), Error> {
+    loop {
+        match from.recv_timeout(IDLE) {
+            Ok(event) => {
+                outputs.guard(&event.record());
+                outputs.flush_lines();
+            }
+            Err(Empty::Yet) => {}
+            Err(Empty::Ended) => break,
+        }
+        if let Some(sealer) = sealer {
+            sealer.idle();
+        }
+    }
+    Ok(outputs.flush()?)
+}
+
+/// Makes events of what all of them have in common.
 pub(super) struct Events<'a> {
-    pub(super) to: &'a mut Outputs,
     /// When the recording or run began, where that is known.
     pub(super) started: Option<TimeNs>,
     /// The interface, where it is known.
@@ -40,43 +103,43 @@ impl Events<'_> {
     }
 
     /// An incident began: what is known at that moment.
-    pub(super) fn begin(&mut self, incident: &Incident) {
-        self.write("incident", incident.began_ms, |j| {
+    pub(super) fn begin(&self, incident: &Incident) -> EventLine {
+        self.event("incident", incident.began_ms, |j| {
             j.number("incident", incident.number);
             j.field_plain("rung", incident.rung.name());
-        });
+        })
     }
 
     /// Something happened between begin and end.
-    pub(super) fn action(&mut self, at_ms: u64, action: &Action) {
+    pub(super) fn action(&self, at_ms: u64, action: &Action) -> EventLine {
         match action {
             Action::Begin(incident) => self.begin(incident),
             Action::End(incident) => self.end(incident),
             Action::Name(cause, incident) => {
                 let line = self.line(incident);
-                self.write("cause", at_ms, |j| {
+                self.event("cause", at_ms, |j| {
                     j.number("incident", incident.number);
                     j.field_plain("cause", cause.name());
                     j.field("cause_text", cause.to_string());
                     j.field("line", line);
-                });
+                })
             }
-            Action::Change { from, to, why } => self.write("rung", at_ms, |j| {
+            Action::Change { from, to, why } => self.event("rung", at_ms, |j| {
                 j.field_plain("from", from.name());
                 j.field_plain("to", to.name());
                 j.field_plain("reason", why);
             }),
-            Action::CannotHold(why) => self.write("cannot-hold", at_ms, |j| {
+            Action::CannotHold(why) => self.event("cannot-hold", at_ms, |j| {
                 j.field_plain("reason", why);
             }),
         }
     }
 
     /// An incident ended: all that was measured.
-    pub(super) fn end(&mut self, incident: &Incident) {
+    pub(super) fn end(&self, incident: &Incident) -> EventLine {
         let line = self.line(incident);
         let name = if incident.has_ended { "end" } else { "cut-off" };
-        self.write(name, incident.last_ms, |j| {
+        self.event(name, incident.last_ms, |j| {
             j.number("incident", incident.number);
             j.number("began_ms", incident.began_ms);
             j.number("lasted_ms", incident.lasted_ms());
@@ -116,11 +179,11 @@ impl Events<'_> {
                 j.number("longest_grace_period_us", incident.totals.grace_us);
             }
             j.field("line", line);
-        });
+        })
     }
 
-    /// Writes an event: what all events have, what this one has, and the id of all of it.
-    fn write(&mut self, event: &str, at_ms: u64, members: impl FnOnce(&mut Json)) {
+    /// An event: what all events have, what this one has, and the id of all of it.
+    fn event(&self, event: &str, at_ms: u64, members: impl FnOnce(&mut Json)) -> EventLine {
         let mut j = Json::new();
         j.open();
         j.field_plain("event", event);
@@ -136,7 +199,7 @@ impl Events<'_> {
         j.field("id", id.text());
         j.close();
         j.push(b"\n");
-        self.to.guard(&GuardRecord { id, json: j.bytes() });
+        EventLine { id, json: j.take() }
     }
 }
 

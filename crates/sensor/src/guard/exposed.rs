@@ -7,10 +7,12 @@ use super::verdicts::ledger_of;
 use crate::error::Error;
 use gabion_guard::{Sample, Setpoint, Table};
 use gabion_probe::throttle::Verdict;
+use gabion_runtime::channel::Edge;
 use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{Counter, Gauge, Metrics, StopFlag, exposition};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// The metrics, and their listener, which ends with the value.
@@ -153,6 +155,11 @@ impl Exposed {
             let labels = [("instrument", name)];
             self.metrics.gauge("gabion_guard_instrument", help, &labels).set(is_here.into());
         }
+    }
+
+    /// Registers a stage between two threads.
+    pub(super) fn edge(&self, edge: &Arc<Edge>) {
+        self.metrics.edge(None, edge);
     }
 
     /// Takes a control period.

@@ -21,6 +21,7 @@ mod status;
 mod undo_folder;
 mod verdicts;
 mod watch;
+mod writer;
 
 pub use allow_list::{AllowError, GuardAllowed};
 pub use enforce::GuardEnforce;

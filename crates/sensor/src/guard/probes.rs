@@ -182,6 +182,27 @@ mod tests {
         assert_eq!(found, (168..200).collect::<Vec<_>>());
     }
 
+    /// A `membarrier` each 5 ms disturbs the host that it measures: ten a second are enough.
+    #[test]
+    fn grace_periods_are_measured_ten_times_a_second_at_most() {
+        if try_grace_period().is_err() {
+            eprintln!(
+                "skipped: grace_periods_are_measured_ten_times_a_second_at_most: no membarrier"
+            );
+            return;
+        }
+        let mut probe = Probe::of_grace_periods().unwrap();
+        let mut all: Vec<Measured> = Vec::new();
+        while all.len() < 4 {
+            std::thread::sleep(Duration::from_millis(1));
+            probe.take(&mut |measured| all.push(measured));
+        }
+        for pair in all.windows(2) {
+            let rest_us = pair[1].began_us - pair[0].began_us - pair[0].us;
+            assert!(rest_us >= 100_000, "{rest_us}");
+        }
+    }
+
     #[test]
     fn a_sleeping_probe_measures_without_any_privilege() {
         let mut probe = Probe::of_gaps(0).unwrap();

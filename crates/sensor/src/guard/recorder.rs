@@ -3,18 +3,22 @@
 //! Rows wait 2 s at the least before they are written, because a gap or a grace period is known only when it ends, and
 //! belongs to the row in which it began.
 
+use super::writer::Writer;
 use crate::error::Error;
-use crate::limits::{HISTORY_BYTES_MAX, reached};
+use crate::limits::{GUARD_ROWS_MAX, HISTORY_BYTES_MAX, reached};
 use gabion_guard::recording::{
     Bucket, Column, Columns, Packer, XdpColumn, XdpColumns, XdpRow, write_bucket,
     write_bucket_columns, write_head, write_xdp, write_xdp_columns,
 };
 use gabion_guard::settings::BUCKET_US;
 use gabion_record::budget::Budget;
+use gabion_record::ledger::Ledger;
+use gabion_runtime::channel::{Capacity, Edge, Load, Receiver};
 use gabion_runtime::output::{Existing, OutputFile};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Time before and after an incident that is written, in microseconds.
 const AROUND_US: u64 = 10_000_000;
@@ -22,21 +26,65 @@ const AROUND_US: u64 = 10_000_000;
 const WAIT_US: u64 = 2_000_000;
 /// Bytes of text that are compressed and written together.
 const TEXT_BYTES: usize = 64 << 10;
+/// Rows that go to the thread of the files together.
+const BATCH_ROWS: usize = 256;
 
-/// The rows of the last seconds, and the file that they go to.
+/// The rows of the last seconds, and the thread that writes them.
 pub(super) struct Recorder {
     rows: VecDeque<Bucket>,
     cpus: usize,
     budget: Budget,
-    file: Option<RecordingFile>,
+    /// Rows of the throttle's counters that wait.
+    xdp: VecDeque<XdpRow>,
+    has_xdp: bool,
+    to: Option<Writer<Rows>>,
+    /// What goes to the thread next.
+    batch: Rows,
     /// Everything is written, not only what is around incidents.
     is_always: bool,
-    /// Until when rows are written.
+    /// Rows before this moment are written.
     until_us: u64,
+}
+
+/// What is recorded, and where.
+pub(super) struct RecordInto<'a> {
+    pub(super) path: &'a Path,
+    pub(super) head: &'a [(&'a str, &'a str)],
+    pub(super) columns: Columns,
+    /// The file of the throttle's counters, where there is one.
+    pub(super) xdp_path: Option<PathBuf>,
+    /// All rows, not only those around incidents.
+    pub(super) is_always: bool,
+}
+
+/// Rows on their way to the files.
+#[derive(Default)]
+struct Rows {
+    buckets: Vec<Bucket>,
+    xdp: Vec<XdpRow>,
+}
+
+impl Rows {
+    fn len(&self) -> usize {
+        self.buckets.len() + self.xdp.len()
+    }
+}
+
+impl Load for Rows {
+    fn items(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn bytes(&self) -> u64 {
+        (size_of_val(self.buckets.as_slice()) + size_of_val(self.xdp.as_slice())) as u64
+    }
+}
+
+/// The files of a recording, which belong to the thread.
+struct Files {
+    rows: RecordingFile,
     columns: Columns,
-    /// Rows of the throttle's counters that wait, and their file.
-    xdp: VecDeque<XdpRow>,
-    xdp_file: Option<RecordingFile>,
+    xdp: Option<RecordingFile>,
 }
 
 struct RecordingFile {
@@ -48,49 +96,47 @@ struct RecordingFile {
 }
 
 impl Recorder {
-    /// A recorder of this many CPUs, into a file if one is named.
+    /// A recorder of this many CPUs, which writes nothing yet.
     pub(super) fn new(cpus: usize) -> Recorder {
         Recorder {
             rows: VecDeque::new(),
             cpus: cpus.max(1),
             budget: Budget::standalone("history", HISTORY_BYTES_MAX as u64),
-            file: None,
+            xdp: VecDeque::new(),
+            has_xdp: false,
+            to: None,
+            batch: Rows::default(),
             is_always: false,
             until_us: 0,
-            columns: Columns::default(),
-            xdp: VecDeque::new(),
-            xdp_file: None,
         }
     }
 
-    /// Writes to a file: all rows, or those around incidents.
-    pub(super) fn write_to(
-        &mut self,
-        path: &Path,
-        head: &[(&str, &str)],
-        columns: Columns,
-        is_always: bool,
-    ) -> Result<(), Error> {
-        let mut file = RecordingFile::open(path)?;
-        write_head(head, &mut file.text);
-        write_bucket_columns(columns, &mut file.text);
-        self.is_always = is_always;
-        self.columns = columns;
-        self.file = Some(file);
+    /// Opens the files, and starts the thread that writes them.
+    pub(super) fn write_to(&mut self, o: RecordInto<'_>) -> Result<(), Error> {
+        let mut rows = RecordingFile::open(o.path)?;
+        write_head(o.head, &mut rows.text);
+        write_bucket_columns(o.columns, &mut rows.text);
+        let mut xdp = o.xdp_path.as_deref().map(RecordingFile::open).transpose()?;
+        if let Some(file) = &mut xdp {
+            write_xdp_columns(xdp_columns(), &mut file.text);
+        }
+        self.is_always = o.is_always;
+        self.has_xdp = xdp.is_some();
+        let files = Files { rows, columns: o.columns, xdp };
+        let capacity = Capacity { items: GUARD_ROWS_MAX, bytes: u64::MAX };
+        self.to =
+            Some(Writer::start("guard recording", capacity, move |from| files.write_all(from))?);
         Ok(())
     }
 
-    /// Writes the throttle's counters to a second file, next to the first.
-    pub(super) fn write_xdp_to(&mut self, path: &Path) -> Result<(), Error> {
-        let mut file = RecordingFile::open(path)?;
-        write_xdp_columns(xdp_columns(), &mut file.text);
-        self.xdp_file = Some(file);
-        Ok(())
+    /// The stage of the rows that are written.
+    pub(super) fn edge(&self) -> Option<&Arc<Edge>> {
+        self.to.as_ref().map(Writer::edge)
     }
 
     /// Keeps a row of the throttle's counters.
     pub(super) fn push_xdp(&mut self, row: &XdpRow) {
-        if self.xdp_file.is_some() && self.reserve(size_of::<XdpRow>()) {
+        if self.has_xdp && self.reserve(size_of::<XdpRow>()) {
             self.xdp.push_back(*row);
         }
     }
@@ -127,52 +173,83 @@ impl Recorder {
         }
     }
 
-    /// Moves on to this moment: writes what has waited long enough, and drops what no incident needs.
+    /// Moves on to this moment: passes on what has waited long enough, and drops what no incident needs. What finds no
+    /// place on its way to a slow disk stays in the history.
     pub(super) fn advance(&mut self, now_us: u64, is_incident: bool) -> Result<(), Error> {
         if is_incident {
             self.until_us = now_us.saturating_add(AROUND_US);
         }
-        let is_written = self.is_always || now_us < self.until_us;
-        let keep_us = if is_written && self.file.is_some() { WAIT_US } else { AROUND_US };
+        let keep_us = if self.is_written(now_us) { WAIT_US } else { AROUND_US };
         let before = now_us.saturating_sub(keep_us);
-        while self.rows.front().is_some_and(|row| row.at_us < before) {
-            let row = self.rows.pop_front();
+        while let Some(row) = self.rows.front().copied().filter(|row| row.at_us < before) {
+            if self.is_written(row.at_us) {
+                if !self.make_place()? {
+                    break;
+                }
+                self.batch.buckets.push(row);
+            }
+            self.rows.pop_front();
             self.budget.release(size_of::<Bucket>() as u64);
-            if let (true, Some(row), Some(file)) = (is_written, row, &mut self.file) {
-                write_bucket(&row, self.columns, &mut file.text);
-            }
         }
-        while self.xdp.front().is_some_and(|row| row.at_us < before) {
-            let row = self.xdp.pop_front();
+        while let Some(row) = self.xdp.front().copied().filter(|row| row.at_us < before) {
+            if self.is_written(row.at_us) {
+                if !self.make_place()? {
+                    break;
+                }
+                self.batch.xdp.push(row);
+            }
+            self.xdp.pop_front();
             self.budget.release(size_of::<XdpRow>() as u64);
-            if let (true, Some(row), Some(file)) = (is_written, row, &mut self.xdp_file) {
-                write_xdp(&row, xdp_columns(), &mut file.text);
-            }
-        }
-        for file in [&mut self.file, &mut self.xdp_file].into_iter().flatten() {
-            if file.text.len() >= TEXT_BYTES {
-                file.write()?;
-            }
         }
         Ok(())
     }
 
-    /// Writes the rest, and ends the file.
-    pub(super) fn finish(mut self) -> Result<(), Error> {
-        let is_written = self.is_always || self.until_us > 0;
-        if let Some(mut file) = self.file.take() {
-            for row in self.rows.iter().filter(|_| is_written) {
-                write_bucket(row, self.columns, &mut file.text);
-            }
-            file.end()?;
+    /// Whether the row of a moment is written.
+    fn is_written(&self, at_us: u64) -> bool {
+        self.to.is_some() && (self.is_always || at_us < self.until_us)
+    }
+
+    /// Makes place for one more row in the batch, which goes to the thread when it is full. False where it can't yet.
+    fn make_place(&mut self) -> Result<bool, Error> {
+        let Some(to) = self.to.as_mut().filter(|_| self.batch.len() >= BATCH_ROWS) else {
+            return Ok(true);
+        };
+        if !to.has_room(self.batch.items(), self.batch.bytes()) {
+            return Ok(false);
         }
-        if let Some(mut file) = self.xdp_file.take() {
-            for row in self.xdp.iter().filter(|_| is_written) {
-                write_xdp(row, xdp_columns(), &mut file.text);
+        to.send(std::mem::take(&mut self.batch))
+    }
+
+    /// Writes the rest, and ends the files. The stage of the rows that were written.
+    pub(super) fn finish(mut self) -> Result<Option<(&'static str, Ledger)>, Error> {
+        let is_always = self.is_always;
+        let is_written = |at_us: u64| is_always || at_us < self.until_us;
+        let Some(mut to) = self.to.take() else { return Ok(None) };
+        let mut rest = std::mem::take(&mut self.batch);
+        rest.buckets.extend(self.rows.iter().filter(|row| is_written(row.at_us)));
+        rest.xdp.extend(self.xdp.iter().filter(|row| is_written(row.at_us)));
+        to.send_waiting(rest)?;
+        to.finish().map(Some)
+    }
+}
+
+impl Files {
+    fn write_all(mut self, from: &Receiver<Rows>) -> Result<(), Error> {
+        while let Some(Rows { buckets, xdp }) = from.recv() {
+            for row in &buckets {
+                write_bucket(row, self.columns, &mut self.rows.text);
             }
-            file.end()?;
+            if let Some(file) = &mut self.xdp {
+                xdp.iter().for_each(|row| write_xdp(row, xdp_columns(), &mut file.text));
+            }
+            for file in [Some(&mut self.rows), self.xdp.as_mut()].into_iter().flatten() {
+                if file.text.len() >= TEXT_BYTES {
+                    file.write()?;
+                }
+            }
         }
-        Ok(())
+        self.rows.end()?;
+        self.xdp.map_or(Ok(()), RecordingFile::end)
     }
 }
 
@@ -231,7 +308,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv.zst");
         let mut recorder = Recorder::new(2);
-        recorder.write_to(&path, &[("budget_percent", "30")], columns(), is_always).unwrap();
+        let into = RecordInto {
+            path: &path,
+            head: &[("budget_percent", "30")],
+            columns: columns(),
+            xdp_path: None,
+            is_always,
+        };
+        recorder.write_to(into).unwrap();
         for n in 0..10_000u64 {
             for cpu in 0..2 {
                 let mut row = Bucket::new(n * BUCKET_US, cpu);
@@ -243,7 +327,8 @@ mod tests {
             }
             recorder.advance(n * BUCKET_US, incident_at == Some(n)).unwrap();
         }
-        recorder.finish().unwrap();
+        let (_, ledger) = recorder.finish().unwrap().unwrap();
+        assert!(ledger.balance().is_ok() && ledger.shed_total().items == 0);
         let mut reader = Reader::new();
         reader.feed(&std::fs::read(path).unwrap()).unwrap();
         reader.end_file().unwrap();
@@ -260,7 +345,7 @@ mod tests {
             Some(&2699),
             "10 s before the incident, and the row that just waited"
         );
-        assert!(*times.last().unwrap() >= 7199, "8 s after the incident: {:?}", times.last());
+        assert_eq!(times.last(), Some(&7699), "10 s after the incident");
         let gaps: Vec<(u64, u16)> = recording
             .buckets
             .iter()

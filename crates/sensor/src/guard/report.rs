@@ -59,14 +59,13 @@ impl GuardReport {
         let [page_path, events_path] = GuardReport::files(folder);
         let opened = Outputs::for_guard(folder, Existing::Truncate);
         let mut outputs = opened?;
-        let mut events = Events {
-            to: &mut outputs,
+        let events = Events {
             started: started(&recording),
             interface: recording.head_value("interface"),
             budget_percent,
         };
         let mut lines: Vec<String> = found.incidents.iter().map(|i| events.line(i)).collect();
-        write_events(&found, &mut events);
+        write_events(&found, &events, &mut outputs);
         let moments = |at_ms: u64| events.moment(at_ms);
         if lines.is_empty() {
             lines.push(nothing_found(&found));
@@ -104,17 +103,17 @@ fn started(recording: &Recording) -> Option<TimeNs> {
 }
 
 /// Writes all events in order of time.
-fn write_events(found: &Diagnosis, events: &mut Events<'_>) {
+fn write_events(found: &Diagnosis, events: &Events<'_>, to: &mut Outputs) {
     let mut actions = found.actions.iter().peekable();
     for incident in &found.incidents {
-        events.begin(incident);
+        to.guard(&events.begin(incident).record());
         while let Some((at_ms, action)) = actions.next_if(|(at_ms, _)| *at_ms <= incident.last_ms) {
-            events.action(*at_ms, action);
+            to.guard(&events.action(*at_ms, action).record());
         }
-        events.end(incident);
+        to.guard(&events.end(incident).record());
     }
     for (at_ms, action) in actions {
-        events.action(*at_ms, action);
+        to.guard(&events.action(*at_ms, action).record());
     }
 }
 

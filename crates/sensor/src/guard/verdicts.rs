@@ -32,6 +32,8 @@ pub struct GuardVerdicts {
     pub of_new_flows: u64,
     /// The longest time between two heartbeats, in microseconds.
     pub longest_heartbeat_us: u64,
+    /// How the kernel schedules the controller: `SCHED_FIFO`, `SCHED_DEADLINE`, or `SCHED_OTHER` like all programs.
+    pub scheduling: &'static str,
     /// Packets that the device received since the throttle was attached; known at the end.
     pub device_received: u64,
     /// Packets that the device itself dropped since then; known at the end.
@@ -70,11 +72,31 @@ impl GuardVerdicts {
             }
         }
         j.number("longest_heartbeat_us", self.longest_heartbeat_us);
+        j.field_plain("scheduling", self.scheduling);
         j.close();
     }
 
-    /// All of it as one object of JSON, as it is at the end.
-    pub fn write_end(&self, j: &mut Json) {
+    /// All of it as it is at the end: two lines, or one object of JSON.
+    #[must_use]
+    pub fn end_text(&self, is_json: bool) -> String {
+        if is_json {
+            let mut j = Json::new();
+            self.write_end(&mut j);
+            return j.into_line();
+        }
+        let dropped: Vec<String> =
+            self.dropped.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+        format!(
+            "detached: {} packets, {} passed, dropped: {}\ndevice: {} packets received since, {} dropped by itself\n",
+            self.received,
+            self.passed,
+            dropped.join(", "),
+            self.device_received,
+            self.device_dropped
+        )
+    }
+
+    fn write_end(&self, j: &mut Json) {
         j.open();
         j.field_plain("event", "detached");
         self.write_json(j);

@@ -5,29 +5,29 @@
 //! nothing is concluded from it.
 
 use super::enforce::{Enforcement, GuardEnforce};
-use super::events::Events;
+use super::events::{EventLine, Events, start_writer};
 use super::exposed::Exposed;
 use super::files::counters_of;
 use super::heads::HeadSampler;
 use super::host_counters::interface_index;
 use super::measuring::Measuring;
 use super::probes::now_us;
-use super::recorder::Recorder;
+use super::recorder::{RecordInto, Recorder};
 use super::second::{GuardSecond, SecondSums};
 use super::verdicts::GuardVerdicts;
+use super::writer::Writer;
 use crate::Sealer;
 use crate::error::Error;
 use gabion_guard::settings::PERIOD_US;
 use gabion_guard::{Action, Sample, Settings, State, step};
 use gabion_outputs::Outputs;
-use gabion_record::ledger::Ledger;
+use gabion_probe::namespace;
+use gabion_record::ledger::StageLedgers;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::output::{Existing, make_folder};
 use gabion_runtime::{StopFlag, sockets};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What `gabion guard watch` is asked for.
@@ -77,8 +77,8 @@ pub struct GuardWatched {
     pub late_periods: u64,
     /// What the throttle did; none without one.
     pub verdicts: Option<GuardVerdicts>,
-    /// The throttle's packets as a stage of the ledger: it balances.
-    pub ledger: Ledger,
+    /// The throttle's packets, the events and the rows of the recording, each as a stage of the ledger: they balance.
+    pub stages: StageLedgers,
 }
 
 /// A watch that runs.
@@ -90,7 +90,9 @@ struct Live<'a> {
     started: TimeNs,
     measuring: Measuring,
     recorder: Recorder,
-    outputs: Outputs,
+    events: Writer<EventLine>,
+    /// An event found no place on its way to a slow disk.
+    has_lost_events: bool,
     state: State,
     throttle: Option<Enforcement>,
     heads: HeadSampler,
@@ -111,9 +113,15 @@ impl GuardWatch {
     ) -> Result<GuardWatched, Error> {
         // Metrics are served where the program was started, not in the network namespace that it watches.
         let exposed = self.metrics.map(Exposed::open).transpose()?;
-        if let Some(path) = &self.netns {
-            enter(path)?;
-        }
+        let shows_devices = match &self.netns {
+            Some(path) => {
+                let failed = |source| Error::Namespace { path: path.clone(), source };
+                namespace::enter_network(path).map_err(failed)?;
+                // What is changed on a device is below /sys; without it only `--also` is refused.
+                namespace::show_devices().is_ok()
+            }
+            None => true,
+        };
         if let Some(interface) = &self.interface
             && interface_index(interface).is_none()
         {
@@ -121,10 +129,9 @@ impl GuardWatch {
             return Err(Error::Guarded { interface: interface.clone(), why });
         }
         let changes = match &self.enforce {
-            Some(enforce) => Some(
-                enforce
-                    .prepare(self.netns.is_some(), &mut |line| take(GuardNews::Incident(line)))?,
-            ),
+            Some(enforce) => {
+                Some(enforce.prepare(shows_devices, &mut |line| take(GuardNews::Incident(line)))?)
+            }
             None => None,
         };
         let mut live = Live::start(self, exposed, take)?;
@@ -167,11 +174,13 @@ impl GuardWatch {
         if !cpus.is_empty() {
             head.push(("cpus", &cpus));
         }
-        recorder.write_to(path, &head, measuring.columns(), self.records_all)?;
-        match &self.enforce {
-            Some(_) => recorder.write_xdp_to(&counters_of(path)),
-            None => Ok(()),
-        }
+        recorder.write_to(RecordInto {
+            path,
+            head: &head,
+            columns: measuring.columns(),
+            xdp_path: self.enforce.as_ref().map(|_| counters_of(path)),
+            is_always: self.records_all,
+        })
     }
 
     fn outputs(&self) -> Result<Outputs, Error> {
@@ -216,7 +225,8 @@ impl<'a> Live<'a> {
             started,
             measuring,
             recorder,
-            outputs: of.outputs()?,
+            events: start_writer(of.outputs()?, of.sealer.clone())?,
+            has_lost_events: false,
             state: State::new(settings),
             throttle: None,
             heads,
@@ -226,6 +236,8 @@ impl<'a> Live<'a> {
         };
         if let Some(exposed) = &mut live.exposed {
             exposed.instruments(&live.measuring, live.heads.is_here());
+            exposed.edge(live.events.edge());
+            live.recorder.edge().into_iter().for_each(|edge| exposed.edge(edge));
         }
         Ok(live)
     }
@@ -247,16 +259,17 @@ impl<'a> Live<'a> {
             }
             _ => "the throttle is attached by native XDP",
         });
-        let made = self.throttle.insert(throttle).change_host(enforce, &mut say);
-        if let Err(e) = gabion_probe::priority::become_real_time() {
-            say(&format!("{e}"));
+        let throttle = self.throttle.insert(throttle);
+        let made = throttle.change_host(enforce, &mut say);
+        match gabion_probe::priority::become_real_time() {
+            Ok(how) => throttle.scheduling = how.name(),
+            Err(e) => say(&format!("{e}")),
         }
         made
     }
 
-    fn events(&mut self) -> Events<'_> {
+    fn events(&self) -> Events<'_> {
         Events {
-            to: &mut self.outputs,
             started: Some(self.started),
             interface: self.interface.as_deref(),
             budget_percent: self.of.budget_percent,
@@ -325,7 +338,7 @@ impl<'a> Live<'a> {
                 }
             }
             self.done.incidents += u64::from(matches!(action, Action::Begin(_)));
-            self.report(sample.at_ms, &action, take);
+            self.report(sample.at_ms, &action, take)?;
         }
         let is_incident = self.state.incident().is_some();
         self.recorder.advance(sample.at_ms * 1000, is_incident)?;
@@ -347,10 +360,6 @@ impl<'a> Live<'a> {
             }
             take(GuardNews::Second(&second));
             sockets::notify("WATCHDOG=1");
-            self.outputs.flush_lines();
-            if let Some(sealer) = &self.of.sealer {
-                sealer.idle();
-            }
         }
         Ok(())
     }
@@ -367,9 +376,13 @@ impl<'a> Live<'a> {
     }
 
     /// Writes an event, and prints what is new about an incident.
-    fn report(&mut self, at_ms: u64, action: &Action, take: &mut dyn FnMut(GuardNews<'_>)) {
-        let mut events = self.events();
-        events.action(at_ms, action);
+    fn report(
+        &mut self,
+        at_ms: u64,
+        action: &Action,
+        take: &mut dyn FnMut(GuardNews<'_>),
+    ) -> Result<(), Error> {
+        let events = self.events();
         let text = match action {
             Action::Begin(incident) => {
                 let moment = events.moment(incident.began_ms);
@@ -380,35 +393,46 @@ impl<'a> Live<'a> {
             Action::Change { from, to, why } => format!("rung {from} is left for {to}: {why}"),
             Action::CannotHold(why) => format!("the budget can't be held: {why}"),
         };
+        let event = events.action(at_ms, action);
         take(GuardNews::Incident(&text));
+        if !self.events.send(event)? && !self.has_lost_events {
+            self.has_lost_events = true;
+            let line = "events wait for a disk that takes none: further ones are counted and lost";
+            take(GuardNews::Incident(line));
+        }
+        Ok(())
     }
 
     /// Ends the incident, undoes what was changed, detaches, and closes the files.
     fn end(mut self, take: &mut dyn FnMut(GuardNews<'_>)) -> Result<GuardWatched, Error> {
-        if let Some(incident) = self.state.finish() {
-            self.report(0, &Action::End(incident), take);
-        }
+        let reported = match self.state.finish() {
+            Some(incident) => self.report(0, &Action::End(incident), take),
+            None => Ok(()),
+        };
         let mut undone = Ok(());
         if let Some(throttle) = self.throttle.take() {
             let (verdicts, ledger, result) =
                 throttle.finish(&mut |line| take(GuardNews::Incident(line)));
             self.done.verdicts = Some(verdicts);
-            self.done.ledger = ledger;
+            self.done.stages.add("throttle", None, &ledger);
             undone = result;
         }
-        self.recorder.finish()?;
-        self.outputs.flush()?;
+        reported?;
+        let written = self.recorder.finish()?;
+        for (stage, ledger) in written.into_iter().chain([self.events.finish()?]) {
+            let lost = ledger.shed_total().items;
+            if lost > 0 {
+                take(GuardNews::Incident(&format!("{stage}: {lost} are not written")));
+            }
+            self.done.stages.add(stage, None, &ledger);
+        }
         undone?;
+        self.done
+            .stages
+            .balance()
+            .map_err(|(stage, e)| Error::Unbalanced { stage, what: e.into() })?;
         Ok(self.done)
     }
-}
-
-/// Moves this thread, and the threads that it starts, into a network namespace.
-fn enter(path: &Path) -> Result<(), Error> {
-    let moved = std::fs::File::open(path).and_then(|file| {
-        Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
-    });
-    moved.map_err(|source| Error::Namespace { path: path.to_path_buf(), source })
 }
 
 #[cfg(test)]

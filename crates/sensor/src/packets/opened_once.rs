@@ -2,8 +2,8 @@
 //! are kept for the real reader.
 
 use gabion_flowlog::source;
-use gabion_runtime::StopFlag;
 use gabion_runtime::input::{Stoppable, open_once};
+use gabion_runtime::{Signals, StopFlag};
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,13 @@ use std::sync::{Mutex, PoisonError};
 
 /// Bytes that say whether it is a capture.
 const FIRST: usize = 4;
+/// The first bytes of pcapng and of scap, which differ in their second block.
+const SECTION: [u8; FIRST] = [0x0a, 0x0d, 0x0d, 0x0a];
+/// Longest first block of which the second one's type is looked for: it has a version, and perhaps some comments.
+const SECTION_BYTES: usize = 4096;
+/// The first bytes of gzip, and how many are looked into.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const GZIP_LEN: usize = 512;
 
 /// What was opened and not yet given to its reader, if anything.
 #[derive(Debug, Default)]
@@ -31,9 +38,29 @@ impl OpenedOnce {
     pub fn peek(path: &Path, stop: StopFlag) -> io::Result<OpenedOnce> {
         let mut rest = Stoppable::new(open_once(path)?, stop);
         let mut first = Vec::new();
-        rest.by_ref().take(FIRST as u64).read_to_end(&mut first)?;
+        // No more than is needed is waited for: packets may come slowly.
+        let mut wanted = FIRST;
+        while first.len() < wanted {
+            let missing = (wanted - first.len()) as u64;
+            if rest.by_ref().take(missing).read_to_end(&mut first)? < missing as usize {
+                break;
+            }
+            wanted = wanted_len(&first);
+        }
         let opened = Opened { path: path.to_owned(), first, rest: rest.into_inner() };
         Ok(OpenedOnce(Mutex::new(Some(opened))))
+    }
+
+    /// The same while signals are taken over: a request to stop ends the waiting.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn look_into(path: &Path, signals: Option<&Signals>) -> io::Result<OpenedOnce> {
+        let stop = signals.map_or_else(StopFlag::new, |s| s.stop().clone());
+        signals.into_iter().for_each(Signals::begin);
+        let opened = OpenedOnce::peek(path, stop);
+        signals.into_iter().for_each(Signals::prepare_on);
+        opened
     }
 
     /// Whether its first bytes are those of a capture.
@@ -43,11 +70,50 @@ impl OpenedOnce {
         first.is_some_and(source::is_capture)
     }
 
+    /// Whether its beginning is that of a capture of system calls.
+    pub fn is_scap(&self) -> bool {
+        let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = opened.as_ref().map(|opened| opened.first.clone());
+        first.is_some_and(|first| gabion_scap::Reader::recognizes(Cursor::new(first)))
+    }
+
     /// All of it from its beginning, if it is that; the first time it is asked for. A request to stop ends
     /// it.
     pub fn take(&self, path: &Path, stop: &StopFlag) -> Option<Box<dyn Read + Send>> {
         let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Opened { first, rest, .. } = opened.take_if(|opened| opened.path == path)?;
         Some(Box::new(Cursor::new(first).chain(Stoppable::new(rest, stop.clone()))))
+    }
+}
+
+/// How many first bytes say what the input is, as far as those that have come can say.
+fn wanted_len(first: &[u8]) -> usize {
+    if first.starts_with(&GZIP) {
+        return GZIP_LEN;
+    }
+    if !first.starts_with(&SECTION) {
+        return FIRST;
+    }
+    match first.get(FIRST..).and_then(|rest| rest.first_chunk()) {
+        None => 2 * FIRST,
+        // The first block, and the type of the second.
+        Some(len) => match u32::from_le_bytes(*len) as usize {
+            len @ ..=SECTION_BYTES => len + FIRST,
+            _ => 2 * FIRST,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_bytes_are_waited_for_as_show_the_kind() {
+        assert_eq!(wanted_len(&[0xd4, 0xc3, 0xb2, 0xa1]), 4);
+        assert_eq!(wanted_len(&SECTION), 8);
+        assert_eq!(wanted_len(&[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0]), 32);
+        assert_eq!(wanted_len(&[0x0a, 0x0d, 0x0d, 0x0a, 0, 0, 0, 28]), 8, "big-endian pcapng");
+        assert_eq!(wanted_len(&[0x1f, 0x8b, 8, 0]), 512);
     }
 }

@@ -6,6 +6,7 @@ use super::input;
 use super::live::{LiveCalls, LiveSettings};
 use crate::Error;
 use crate::limits;
+use crate::packets::OpenedOnce;
 use gabion_probe::syscalls::Interest;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_runtime::StopFlag;
@@ -66,7 +67,17 @@ impl Latest<'_> {
 impl Calls {
     /// Opens an input: a file, a pipe, or `-` for standard input. The state has `options` and the usual budget.
     pub(crate) fn open(path: &Path, options: Options, stop: &StopFlag) -> Result<Calls, Error> {
-        let reader = Box::new(input::open(path, stop)?);
+        Calls::open_looked_into(path, &OpenedOnce::default(), options, stop)
+    }
+
+    /// The same for a pipe whose beginning may be in `opened`.
+    pub(crate) fn open_looked_into(
+        path: &Path,
+        opened: &OpenedOnce,
+        options: Options,
+        stop: &StopFlag,
+    ) -> Result<Calls, Error> {
+        let reader = Box::new(input::open(path, opened, stop)?);
         let source = Source::File { path: path.to_owned(), reader, merger: Box::default() };
         Ok(Calls::of(source, options, stop))
     }
@@ -187,7 +198,7 @@ fn run_file(
                 state.clear();
             }
             Item::Event(event) => {
-                let Some(event) = merger.merge(event) else { continue };
+                let Some(event) = merger.merge(&event) else { continue };
                 state.apply(&event);
                 if then(Moment::Event(state, &event)).is_break() {
                     break;

@@ -3,6 +3,7 @@
 use super::calls::Calls;
 use super::{ScapAccount, input};
 use crate::Error;
+use crate::packets::OpenedOnce;
 use gabion_condition::compile::Filter;
 use gabion_condition::format::Format;
 use gabion_record::fields::Scratch;
@@ -93,7 +94,7 @@ impl<W: Write> EventPrinter<W> {
     }
 
     fn print_raw(&mut self, path: &Path, stop: &StopFlag) -> Result<ScapAccount, Error> {
-        let mut reader = input::open(path, stop)?;
+        let mut reader = input::open(path, &OpenedOnce::default(), stop)?;
         let scap = |source| Error::Scap { path: path.to_owned(), source };
         while let Some(item) = reader.next_item().map_err(scap)? {
             if let Item::Event(event) = item

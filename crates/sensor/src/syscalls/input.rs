@@ -1,6 +1,7 @@
 //! Opens scap files, pipes and standard input.
 
 use crate::Error;
+use crate::packets::OpenedOnce;
 use gabion_flowlog::source::is_read_once;
 use gabion_runtime::StopFlag;
 use gabion_runtime::input::{Stoppable, open_once};
@@ -9,10 +10,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Opens an input. What may not come for long is read so that a request to stop is heard.
-pub(crate) fn open(path: &Path, stop: &StopFlag) -> Result<Reader, Error> {
+/// `opened` may hold the beginning of it, where that was looked into.
+pub(crate) fn open(path: &Path, opened: &OpenedOnce, stop: &StopFlag) -> Result<Reader, Error> {
     let no_input = |source| Error::NoInput { path: path.to_owned(), source };
     let reader = match is_read_once(path) {
-        true => Reader::new(Stoppable::new(open_once(path).map_err(no_input)?, stop.clone())),
+        true => match opened.take(path, stop) {
+            Some(from) => Reader::new(from),
+            None => Reader::new(Stoppable::new(open_once(path).map_err(no_input)?, stop.clone())),
+        },
         false => Reader::new(File::open(path).map_err(no_input)?),
     };
     reader.map_err(|source| Error::Scap { path: path.to_owned(), source })

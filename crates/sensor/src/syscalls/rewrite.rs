@@ -2,6 +2,7 @@
 
 use super::{ScapAccount, input};
 use crate::Error;
+use crate::packets::OpenedOnce;
 use gabion_runtime::StopFlag;
 use gabion_scap::{ConvertError, Converted, Merger, Writer, convert};
 use std::fs::{File, OpenOptions};
@@ -34,7 +35,7 @@ pub fn rewrite(
     if is_same {
         return Err(Error::SameFile { path: to.to_owned() });
     }
-    let mut reader = input::open(from, stop)?;
+    let mut reader = input::open(from, &OpenedOnce::default(), stop)?;
     let mut merger = Merger::new();
     let mut blocks =
         WholeBlocks { path: to, may_replace, file: None, held: Vec::new(), written: 0 };

@@ -17,7 +17,7 @@ pub(crate) fn each_item(path: &Path, mut then: impl FnMut(Item<'_>)) {
     while let Some(item) = reader.next_item().unwrap() {
         match item {
             Item::Event(event) => {
-                if let Some(event) = merger.merge(event) {
+                if let Some(event) = merger.merge(&event) {
                     then(Item::Event(event));
                 }
             }
