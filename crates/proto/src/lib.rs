@@ -22,6 +22,7 @@ macro_rules! protocols {
     };
 }
 
+mod ber;
 mod buffer;
 pub mod datagrams;
 pub mod detect;
@@ -59,6 +60,8 @@ protocols! {
     http2: PROTOCOL;
     doh2: PROTOCOL;
     websocket: PROTOCOL;
+    ldap: PROTOCOL;
+    pgsql: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

@@ -137,6 +137,8 @@ pub struct IntegerDef {
     pub width: IntegerWidth,
     /// A transaction may have several values; the rule matches when one does.
     pub multi: bool,
+    /// A rule may name the values that it compares after a comma: `any`, `all`, or one by its place.
+    pub is_indexed: bool,
     /// Names that may stand for values.
     pub names: &'static [(&'static str, u64)],
     /// Names of its bits, for those whose value is a set of flags: a rule may list some, each to be
@@ -153,6 +155,7 @@ impl IntegerDef {
         aliases: &[],
         width: IntegerWidth::U8,
         multi: false,
+        is_indexed: false,
         names: &[],
         bits: &[],
         hooks: &[],

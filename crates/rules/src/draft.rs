@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::content::{BufferCondition, Content};
 use crate::diagnostic::{Checked, Refusal};
 use crate::file::FileCondition;
-use crate::integer::IntegerMatch;
+use crate::integer::{Instances, IntegerMatch};
 use crate::lexer::Piece;
 use crate::limits;
 use crate::packet::{FlowTest, PacketCondition};
@@ -82,7 +82,7 @@ pub(crate) struct DraftTx {
 /// What it tests.
 #[derive(Clone, Debug)]
 pub(crate) enum DraftTxTest {
-    Integer(IntegerMatch),
+    Integer(IntegerMatch, Instances),
     Condition(Arc<dyn TxCondition>),
     Event(u16),
     State(IntegerMatch),

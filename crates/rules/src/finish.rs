@@ -272,7 +272,7 @@ fn needs_hook_engine(hook: Option<RuleHook>, engines: &[Engine]) -> bool {
 
 fn tx_inspection(tx: crate::draft::DraftTx) -> TxInspection {
     let test = match tx.test {
-        DraftTxTest::Integer(m) => TxTest::Integer(m),
+        DraftTxTest::Integer(m, which) => TxTest::Integer(m, which),
         DraftTxTest::Condition(made) => TxTest::Condition(made),
         DraftTxTest::Event(code) => TxTest::Event(code),
         DraftTxTest::State(m) => TxTest::State(m),

@@ -6,12 +6,13 @@
 use crate::action::Action;
 use crate::address::AddressId;
 use crate::content::BufferCondition;
+use crate::file::FileCondition;
+use crate::integer::{Instances, IntegerMatch};
 use crate::packet::{FlowTest, PacketCondition};
 use crate::port::PortId;
 use crate::post::{PostMatch, Reference, Suppression, Target, Threshold};
 use crate::text::Text;
 use crate::transform::ChainId;
-use crate::{file::FileCondition, integer::IntegerMatch};
 use gabion_record::Direction;
 use gabion_record::applayer::{BufferId, ProtoId, TxCondition};
 use std::sync::Arc;
@@ -339,7 +340,7 @@ pub struct TxInspection {
 #[derive(Clone, Debug)]
 pub enum TxTest {
     /// A number the protocol knows under [`Engine::local`].
-    Integer(IntegerMatch),
+    Integer(IntegerMatch, Instances),
     /// A condition of the protocol's own making.
     Condition(Arc<dyn TxCondition>),
     /// `app-layer-event`: this code is among the transaction's events.

@@ -10,6 +10,7 @@
 //! - [`flows`]: expected findings in flow logs, row by row.
 //! - [`falco`]: Falco's regression tests, command line by command line.
 //! - [`captures`]: alert counts of rules on captures, pair by pair.
+//! - [`records`]: EVE records, whole record by whole record.
 //! - [`whole`]: every capture is read to its end or refused, and the ledger balances.
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods)] // programs that do not end are killed after a time limit
@@ -17,7 +18,7 @@
 pub mod captures;
 pub mod falco;
 pub mod flows;
-
+pub mod records;
 pub mod schema;
 pub mod verify;
 pub mod whole;

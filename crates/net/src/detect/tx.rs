@@ -19,7 +19,8 @@ use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
 use gabion_rules::Signature;
 use gabion_rules::compiled::{
-    BufferCondition, BufferRef, ChainId, Engine, EngineRun, FileCondition, TxTest,
+    BufferCondition, BufferRef, ChainId, Engine, EngineRun, FileCondition, Instances, IntegerMatch,
+    TxTest,
 };
 use smallvec::SmallVec;
 
@@ -671,15 +672,9 @@ fn test(
 ) -> Outcome {
     let yes = |b: bool| if b { Outcome::Yes } else { Outcome::No };
     match t {
-        TxTest::Integer(m) => {
-            let mut index = 0;
-            while let Some(v) = tx.integer(e.local, direction, index) {
-                if m.matches(v) {
-                    return Outcome::Yes;
-                }
-                index += 1;
-            }
-            Outcome::No
+        TxTest::Integer(m, which) => {
+            let value = |index| tx.integer(e.local, direction, index);
+            yes(compare_instances(*m, *which, value))
         }
         TxTest::Condition(c) => yes(c.matches(tx.as_any(), direction)),
         TxTest::Event(code) => yes(tx.events().contains(code)),
@@ -687,6 +682,28 @@ fn test(
         TxTest::Lua { script, negated } => yes(run.script(s, *script, *negated)),
         TxTest::Files(conditions) => files(run, tx, conditions, direction),
         TxTest::Reached => Outcome::Yes,
+    }
+}
+
+/// Whether the values that the rule names meet its comparison.
+fn compare_instances(
+    m: IntegerMatch,
+    which: Instances,
+    value: impl Fn(usize) -> Option<u64>,
+) -> bool {
+    let mut values = (0..).map_while(&value);
+    match which {
+        Instances::Any => values.any(|v| m.matches(v)),
+        Instances::All => {
+            values.next().is_some_and(|v| m.matches(v)) && values.all(|v| m.matches(v))
+        }
+        Instances::At(place) => {
+            let at = match usize::try_from(place) {
+                Ok(at) => Some(at),
+                Err(_) => values.count().checked_sub(place.unsigned_abs() as usize),
+            };
+            at.and_then(value).is_some_and(|v| m.matches(v))
+        }
     }
 }
 

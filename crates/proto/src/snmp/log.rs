@@ -1,8 +1,8 @@
 //! EVE records of SNMP.
 
 use super::SnmpTx;
-use super::ber::oid_text;
 use super::tables::{PDU_NAMES, TRAP_NAMES};
+use crate::ber::oid_text;
 use gabion_record::json::Json;
 
 /// Writes the record.

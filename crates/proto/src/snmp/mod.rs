@@ -1,16 +1,15 @@
 //! SNMP over UDP: versions 1, 2c and 3 (RFC 1157, 3416, 3412). Each message is a transaction.
 
-mod ber;
 pub mod limits;
 mod log;
 mod tables;
 
+use crate::ber::{self, Element, Reader, tag};
 use crate::datagrams::{Message, Refused, one_datagram, protocol};
 use crate::detect::{PortProbe, Probe};
 use crate::protocol::Protocol;
 use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
-use ber::{Element, Reader};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
@@ -53,20 +52,20 @@ impl SnmpTx {
         self.pdu = Some(kind);
         let mut r = Reader::new(pdu.value);
         if kind == tables::TRAP_V1 {
-            let oid = r.expect(ber::OID)?.into();
-            let address = r.expect(ber::IP_ADDRESS)?.try_into().ok();
-            let trap = Trap { kind: ber::number(r.expect(ber::INTEGER)?)?, oid, address };
+            let oid = r.expect(tag::OID)?.into();
+            let address = r.expect(tables::IP_ADDRESS)?.try_into().ok();
+            let trap = Trap { kind: ber::number(r.expect(tag::INTEGER)?)?, oid, address };
             self.trap = Some(trap);
         } else {
-            r.expect(ber::INTEGER)?;
+            r.expect(tag::INTEGER)?;
         }
         // Error or specific trap, index or time stamp.
-        r.expect(ber::INTEGER)?;
+        r.expect(tag::INTEGER)?;
         r.next()?;
-        let mut variables = Reader::new(r.expect(ber::SEQUENCE)?);
+        let mut variables = Reader::new(r.expect(tag::SEQUENCE)?);
         while let Some(variable) = variables.next() {
             let mut r = Reader::new(variable.value);
-            let oid = r.expect(ber::OID)?;
+            let oid = r.expect(tag::OID)?;
             if limits::reached::VARIABLES_MAX.has_room(self.variables.len()) {
                 self.variables.push(oid.into());
             }
@@ -75,37 +74,37 @@ impl SnmpTx {
     }
 
     fn read_version_3(&mut self, r: &mut Reader<'_>) -> Option<()> {
-        let mut global = Reader::new(r.expect(ber::SEQUENCE)?);
-        global.expect(ber::INTEGER)?;
-        global.expect(ber::INTEGER)?;
-        global.expect(ber::OCTETS)?;
-        let model = ber::number(global.expect(ber::INTEGER)?)?;
-        let security = r.expect(ber::OCTETS)?;
+        let mut global = Reader::new(r.expect(tag::SEQUENCE)?);
+        global.expect(tag::INTEGER)?;
+        global.expect(tag::INTEGER)?;
+        global.expect(tag::OCTETS)?;
+        let model = ber::number(global.expect(tag::INTEGER)?)?;
+        let security = r.expect(tag::OCTETS)?;
         // 3 is the user-based model (RFC 3411 5).
         if model == 3 {
-            let mut r = Reader::new(Reader::new(security).expect(ber::SEQUENCE)?);
-            r.expect(ber::OCTETS)?;
-            r.expect(ber::INTEGER)?;
-            r.expect(ber::INTEGER)?;
-            self.user = Some(r.expect(ber::OCTETS)?.into());
+            let mut r = Reader::new(Reader::new(security).expect(tag::SEQUENCE)?);
+            r.expect(tag::OCTETS)?;
+            r.expect(tag::INTEGER)?;
+            r.expect(tag::INTEGER)?;
+            self.user = Some(r.expect(tag::OCTETS)?.into());
         } else {
             self.events.set(event::UNKNOWN_SECURITY_MODEL);
         }
         let data = r.next()?;
-        if data.tag != ber::SEQUENCE {
-            return (data.tag == ber::OCTETS).then_some(());
+        if data.tag != tag::SEQUENCE {
+            return (data.tag == tag::OCTETS).then_some(());
         }
         let mut scoped = Reader::new(data.value);
-        scoped.expect(ber::OCTETS)?;
-        scoped.expect(ber::OCTETS)?;
+        scoped.expect(tag::OCTETS)?;
+        scoped.expect(tag::OCTETS)?;
         self.read_pdu(scoped.next()?)
     }
 }
 
 /// The version as it is called, and what follows it.
 fn envelope(bytes: &[u8]) -> Option<(u32, Reader<'_>)> {
-    let mut r = Reader::new(Reader::new(bytes).expect(ber::SEQUENCE)?);
-    let version = match ber::number(r.expect(ber::INTEGER)?)? {
+    let mut r = Reader::new(Reader::new(bytes).expect(tag::SEQUENCE)?);
+    let version = match ber::number(r.expect(tag::INTEGER)?)? {
         0 => 1,
         1 => 2,
         3 => 3,
@@ -131,7 +130,7 @@ impl Message for SnmpTx {
         let found = if version == 3 {
             tx.read_version_3(&mut r)
         } else {
-            r.expect(ber::OCTETS).and_then(|community| {
+            r.expect(tag::OCTETS).and_then(|community| {
                 tx.community = Some(community.into());
                 tx.read_pdu(r.next()?)
             })

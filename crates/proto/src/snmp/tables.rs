@@ -21,6 +21,9 @@ pub(super) const PDU_NAMES: &[&str] = &[
 /// Notifications of version 1 have a shape of their own.
 pub(super) const TRAP_V1: u8 = 4;
 
+/// Tag of an agent's address (RFC 1155 3.2.3.3).
+pub(super) const IP_ADDRESS: u8 = 0x40;
+
 /// Generic traps (RFC 1157 4.1.6).
 pub(super) const TRAP_NAMES: &[(&str, u64)] = &[
     ("coldStart", 0),

@@ -328,7 +328,7 @@ fn engine(r: &Report<'_>, s: &Signature, e: &Engine, j: &mut Json) {
             let name = match tx.map(|t| &t.test) {
                 Some(TxTest::Event(_)) => "app-layer-events".to_string(),
                 Some(TxTest::Files(_)) => "files".to_string(),
-                Some(TxTest::Integer(_)) => tx.map_or("", |t| t.keyword).to_string(),
+                Some(TxTest::Integer(..)) => tx.map_or("", |t| t.keyword).to_string(),
                 _ => generic,
             };
             (name, None)

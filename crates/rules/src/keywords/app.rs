@@ -3,7 +3,7 @@
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftTx, DraftTxTest};
-use crate::integer::IntegerMatch;
+use crate::integer::{Instances, IntegerMatch};
 use crate::keyword::{Setup, Value};
 use crate::packet::{AppProtocolMode, AppProtocolTest, PacketCondition};
 use crate::post::PostMatch;
@@ -107,11 +107,15 @@ pub(super) fn integer(
     def: &'static IntegerDef,
     v: Value<'_>,
 ) -> Checked<()> {
-    let parsed = match def.bits {
-        [] => IntegerMatch::parse(v.text, def.width, def.names),
-        bits => IntegerMatch::parse_flags(v.text, def.width, bits),
+    let (text, instances) = match v.text.split_once(',') {
+        Some((text, which)) if def.is_indexed => (text, Instances::from_text(which)),
+        _ => (v.text, Some(Instances::Any)),
     };
-    let Some(test) = parsed else {
+    let parsed = match def.bits {
+        [] => IntegerMatch::parse(text, def.width, def.names),
+        bits => IntegerMatch::parse_flags(text, def.width, bits),
+    };
+    let (Some(test), Some(instances)) = (parsed, instances) else {
         return Err(Refusal::silent(format!(
             "`{}` takes a number or a comparison that some value can meet",
             def.name
@@ -121,7 +125,7 @@ pub(super) fn integer(
     let hooks = hooks_of(c, |table| Some(table.integers.iter().find(is_it)?.hooks));
     bind(c, d, &hooks)?;
     d.last_was_packet = false;
-    d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Integer(test), hooks });
+    d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Integer(test, instances), hooks });
     Ok(())
 }
 

@@ -1,0 +1,149 @@
+//! As much of BER (X.690) as SNMP, LDAP and Kerberos need: elements of definite length, numbers, identifiers. It
+//! neither copies nor recurses: the caller reads the elements within an element with another [`Reader`].
+
+/// Universal tags (X.680 8.6), constructed where the type is.
+pub(crate) mod tag {
+    pub(crate) const BOOLEAN: u8 = 0x01;
+    pub(crate) const INTEGER: u8 = 0x02;
+    pub(crate) const OCTETS: u8 = 0x04;
+    pub(crate) const OID: u8 = 0x06;
+    pub(crate) const ENUMERATED: u8 = 0x0a;
+    pub(crate) const SEQUENCE: u8 = 0x30;
+    pub(crate) const SET: u8 = 0x31;
+}
+
+/// An element: its identifier octet and its contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Element<'a> {
+    pub(crate) tag: u8,
+    pub(crate) value: &'a [u8],
+}
+
+/// The identifier and the length of an element whose contents need not be there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// The identifier octet.
+    pub(crate) tag: u8,
+    /// Bytes before the contents.
+    pub(crate) header_len: usize,
+    /// Bytes of the contents, at most 32 bits' worth.
+    pub(crate) len: usize,
+}
+
+/// What is at the beginning of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// An element's header.
+    Header(Header),
+    /// A part of a header.
+    More,
+    /// No element of definite length.
+    Wrong,
+}
+
+impl Header {
+    /// The header at the beginning of `bytes`.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Start {
+        let (Some(&tag), Some(&first)) = (bytes.first(), bytes.get(1)) else { return Start::More };
+        if tag & 0x1f == 0x1f {
+            return Start::Wrong;
+        }
+        let octets = match first {
+            0..=0x7f => {
+                return Start::Header(Header { tag, header_len: 2, len: usize::from(first) });
+            }
+            0x81..=0x84 => usize::from(first & 0x7f),
+            _ => return Start::Wrong,
+        };
+        let Some(bytes) = bytes.get(2..2 + octets) else { return Start::More };
+        let len = bytes.iter().fold(0usize, |n, b| n << 8 | usize::from(*b));
+        Start::Header(Header { tag, header_len: 2 + octets, len })
+    }
+
+    /// Bytes of the whole element.
+    pub(crate) fn total_len(self) -> usize {
+        self.header_len.saturating_add(self.len)
+    }
+}
+
+/// Elements, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(rest: &'a [u8]) -> Reader<'a> {
+        Reader { rest }
+    }
+
+    /// The next element; `None` when there is none, or a part of one.
+    pub(crate) fn next(&mut self) -> Option<Element<'a>> {
+        let (&tag, mut rest) = self.rest.split_first()?;
+        let mut tag = tag;
+        if tag & 0x1f == 0x1f {
+            // The long form (8.1.2.4), which may hold a small number too.
+            let (&number, behind) = rest.split_first()?;
+            (tag, rest) = (tag & 0xe0 | Some(number).filter(|n| *n < 0x1f)?, behind);
+        }
+        let (&first, rest) = rest.split_first()?;
+        let (len, rest) = match first {
+            0..=0x7f => (usize::from(first), rest),
+            0x81..=0x84 => {
+                let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+                (bytes.iter().fold(0usize, |n, b| n << 8 | usize::from(*b)), rest)
+            }
+            _ => return None,
+        };
+        let (value, rest) = rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(Element { tag, value })
+    }
+
+    /// The next element, if it has that tag; else nothing is read.
+    pub(crate) fn next_if(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let mut ahead = *self;
+        let element = ahead.next().filter(|e| e.tag == tag)?;
+        *self = ahead;
+        Some(element.value)
+    }
+
+    /// Nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next element's value, if it has that tag.
+    pub(crate) fn expect(&mut self, tag: u8) -> Option<&'a [u8]> {
+        self.next().filter(|e| e.tag == tag).map(|e| e.value)
+    }
+}
+
+/// A number that is not negative and fits 32 bits.
+pub(crate) fn number(value: &[u8]) -> Option<u32> {
+    match value {
+        [] => None,
+        [0, rest @ ..] if rest.len() == 4 => Some(u32::from_be_bytes(rest.try_into().ok()?)),
+        [first, ..] if first & 0x80 != 0 || value.len() > 4 => None,
+        _ => Some(value.iter().fold(0, |n, b| n << 8 | u32::from(*b))),
+    }
+}
+
+/// An identifier as numbers with dots.
+pub(crate) fn oid_text(value: &[u8]) -> String {
+    let mut text = String::new();
+    let mut arc = 0u64;
+    for (i, b) in value.iter().enumerate() {
+        if i == 0 {
+            text = format!("{}.{}", (b / 40).min(2), b - 40 * (b / 40).min(2));
+            continue;
+        }
+        arc = arc.wrapping_shl(7) | u64::from(b & 0x7f);
+        if b & 0x80 == 0 {
+            text.push('.');
+            text.push_str(itoa::Buffer::new().format(arc));
+            arc = 0;
+        }
+    }
+    text
+}

@@ -1,0 +1,224 @@
+//! One LDAP session: requests and their responses become transactions, found by the number that both carry.
+
+use super::limits::HELD_BYTES_MAX;
+use super::message::{Fault, Message, Operation, message_len};
+use super::settings::Settings;
+use super::tables::{event, frame};
+use super::tx::LdapTx;
+use crate::tx_list::{TxList, TxTable};
+use crate::{Input, Outcome, ParseContext, Parser, ProtocolChange};
+use gabion_record::Direction::{self, ToClient, ToServer};
+
+/// The extension that asks for TLS (RFC 4511 4.14.1).
+const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
+
+/// Port whose probes are asked when TLS follows.
+const TLS_PORT: u16 = 443;
+
+/// Parser of a session.
+#[derive(Debug)]
+pub struct LdapParser {
+    settings: Settings,
+    is_stream: bool,
+    txs: TxList<LdapTx>,
+    /// Every transaction before this one is complete.
+    first_open: u64,
+    /// Bytes of the messages of all live transactions.
+    held: usize,
+    /// A message of the direction lacks an element: Suricata waits for it for good.
+    is_stuck: [bool; 2],
+}
+
+impl LdapParser {
+    /// A parser of a stream, or of datagrams.
+    pub fn new(settings: Settings, is_stream: bool) -> LdapParser {
+        let (txs, is_stuck) = (TxList::default(), [false; 2]);
+        LdapParser { settings, is_stream, txs, first_open: 0, held: 0, is_stuck }
+    }
+
+    /// A transaction more. `None`: there are too many, which ends the flow.
+    fn push(&mut self) -> Option<&mut LdapTx> {
+        if self.txs.len() as u64 > self.settings.txs_max {
+            for tx in self.txs.iter_mut() {
+                if !tx.is_complete {
+                    tx.events.add(event::TOO_MANY_TRANSACTIONS);
+                }
+                tx.is_complete = true;
+            }
+            return None;
+        }
+        self.txs.push(None, LdapTx::new);
+        self.txs.last_mut()
+    }
+
+    /// The event of a message that can't be read is left on the youngest transaction, if there is one.
+    fn fail(&mut self, code: u16) -> Outcome {
+        if let Some(tx) = self.txs.last_mut() {
+            tx.events.add(code);
+        }
+        Outcome::Error
+    }
+
+    /// False: the flow can't be followed any more.
+    fn request(&mut self, message: Message) -> bool {
+        let cost = message.cost();
+        let Some(tx) = self.push() else { return false };
+        tx.is_complete = matches!(message.operation, Operation::Unbind | Operation::Abandon(_));
+        tx.request = Some(message);
+        self.held += cost;
+        true
+    }
+
+    /// The oldest transaction that waits for a response to this number.
+    fn waiting(&mut self, number: u32) -> Option<u64> {
+        let mut open = self.txs.entries_from(self.first_open).filter(|(_, tx)| !tx.is_complete);
+        let is_it = |tx: &LdapTx| tx.request.as_ref().is_some_and(|r| r.id == number);
+        let first = open.next();
+        let found = first.into_iter().chain(open).find(|(_, tx)| is_it(tx)).map(|(id, _)| id);
+        self.first_open = first.map_or(self.txs.next_id(), |(id, _)| id);
+        found
+    }
+
+    /// False: the flow can't be followed any more.
+    fn response(&mut self, cx: &mut ParseContext<'_>, message: Message) -> bool {
+        let is_last = !message.is_continued();
+        let cost = message.cost();
+        let Some(id) = self.waiting(message.id) else {
+            // A server may send a notice (RFC 4511 4.4).
+            let is_notice = matches!(message.operation, Operation::ExtendedResult { .. });
+            let Some(tx) = self.push() else { return false };
+            tx.is_complete = true;
+            tx.add_response(message);
+            if !is_notice {
+                tx.events.add(event::REQUEST_NOT_FOUND);
+            }
+            self.held += cost;
+            return true;
+        };
+        let has_space = self.held <= HELD_BYTES_MAX;
+        let Some(tx) = self.txs.get_mut(id) else { return true };
+        if self.is_stream && starts_tls(tx, &message) {
+            cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
+        }
+        tx.is_complete |= is_last;
+        if tx.responses.len() as u64 >= self.settings.responses_max || !has_space {
+            tx.events.add(event::TOO_MANY_RESPONSES);
+        } else {
+            tx.add_response(message);
+            self.held += cost;
+        }
+        true
+    }
+
+    /// Takes the message at the beginning of `bytes`, which is at this offset of the input.
+    fn one(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize) -> Step {
+        let len = match message_len(bytes) {
+            Ok(Some(len)) => len,
+            Ok(None) => return Step::Needs(bytes.len() + 1),
+            Err(fault) => return Step::Fails(fault),
+        };
+        let Some(whole) = bytes.get(..len) else { return Step::Needs(len) };
+        let message = match Message::parse(whole) {
+            Ok(message) => message,
+            Err(fault) => return Step::Fails(fault),
+        };
+        cx.frames.add(cx.direction, frame::PDU, at, len as u64, None);
+        let is_followed = match cx.direction {
+            ToServer => self.request(message),
+            ToClient => self.response(cx, message),
+        };
+        if is_followed { Step::Used(len) } else { Step::Ends }
+    }
+
+    fn stream(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Outcome {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            if self.is_stuck[cx.direction.index()] {
+                break;
+            }
+            match self.one(cx, rest, at) {
+                Step::Used(len) => at += len,
+                Step::Needs(needed) => return Outcome::Incomplete { consumed: at, needed },
+                Step::Fails(Fault::Missing) => self.is_stuck[cx.direction.index()] = true,
+                Step::Fails(Fault::Wrong) => return self.fail(event::INVALID_DATA),
+                Step::Ends => return Outcome::Error,
+            }
+            if cx.change.is_some() && at < bytes.len() {
+                return Outcome::Incomplete { consumed: at, needed: bytes.len() - at + 1 };
+            }
+        }
+        Outcome::Done
+    }
+
+    /// Of a client's datagram only the first message is read, of a server's all that are whole (Suricata 8.0.7).
+    fn datagram(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Outcome {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            match self.one(cx, rest, at) {
+                Step::Used(len) => at += len,
+                Step::Ends => return Outcome::Error,
+                Step::Needs(_) | Step::Fails(_) if at == 0 => {
+                    return self.fail(event::INCOMPLETE_DATA);
+                }
+                Step::Needs(_) | Step::Fails(_) => break,
+            }
+            if cx.direction == ToServer {
+                break;
+            }
+        }
+        Outcome::Done
+    }
+}
+
+/// The outcome of a message.
+enum Step {
+    /// Bytes it took.
+    Used(usize),
+    /// Bytes it takes.
+    Needs(usize),
+    /// It can't be read.
+    Fails(Fault),
+    /// The flow can't be followed any more.
+    Ends,
+}
+
+/// Whether an answer grants the request for TLS.
+fn starts_tls(tx: &LdapTx, answer: &Message) -> bool {
+    let Some(request) = &tx.request else { return false };
+    let Operation::Extended { name, .. } = &request.operation else { return false };
+    request.bytes(*name) == START_TLS && answer.result().is_some_and(|r| r.code == 0)
+}
+
+impl Parser for LdapParser {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        match input {
+            Input::Data { bytes, .. } if self.is_stream => self.stream(cx, bytes),
+            Input::Data { bytes, .. } => self.datagram(cx, bytes),
+            Input::Gap { .. } => Outcome::Done,
+        }
+    }
+
+    fn txs(&self) -> &dyn TxTable {
+        &self.txs
+    }
+
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.txs
+    }
+
+    fn free(&mut self, id: u64) {
+        if let Some(tx) = self.txs.free(id) {
+            self.held = self.held.saturating_sub(tx.message_bytes());
+        }
+    }
+
+    fn finish(&mut self, direction: Direction) {
+        for tx in self.txs.iter_mut() {
+            tx.has_ended[direction.index()] = true;
+        }
+    }
+
+    fn bytes_held(&self) -> usize {
+        size_of::<LdapParser>() + self.txs.bytes_held() + self.held
+    }
+}

@@ -1,0 +1,23 @@
+//! Limits of PostgreSQL, each with its reason.
+
+use gabion_record::limits;
+
+limits! { "proto.pgsql";
+    /// Open transactions of a flow (Suricata's default, `max-tx`): the oldest is closed for the next one.
+    pub const OPEN_TXS_MAX: u64 = 1024,
+        Counts("open transactions closed, as event `too_many_transactions`");
+
+    /// Live transactions of a flow, open or not: the engine frees closed ones only after the input that closed them,
+    /// and a segment of 64 KiB can hold as many short queries.
+    pub const TXS_PER_FLOW_MAX: usize = 16 * 1024,
+        Loses("the oldest transaction of a flow");
+
+    /// Parameters kept of a startup message or of a response: PostgreSQL reports 13, and a client's message may be a
+    /// megabyte long.
+    pub const PARAMETERS_MAX: usize = 1024,
+        Loses("parameters");
+
+    /// Bytes of texts that a flow's transactions hold: each of 1,024 open queries may have a megabyte.
+    pub const HELD_BYTES_MAX: usize = 8 * 1024 * 1024,
+        Loses("texts of messages, which are then logged as empty");
+}
