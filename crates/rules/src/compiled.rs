@@ -9,7 +9,7 @@ pub use crate::content::{
     TextBase,
 };
 pub use crate::file::{FileCondition, HashKind, HashList};
-pub use crate::integer::{Instances, IntegerMatch};
+pub use crate::integer::IntegerMatch;
 pub use crate::names::Names;
 pub use crate::packet::{
     AppProtocolMode, AppProtocolTest, BitsOp, ChecksumOf, FlowSide, FlowTest, FlowbitsTest,

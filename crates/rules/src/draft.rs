@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::content::{BufferCondition, Content};
 use crate::diagnostic::{Checked, Refusal};
 use crate::file::FileCondition;
-use crate::integer::{Instances, IntegerMatch};
+use crate::integer::IntegerMatch;
 use crate::lexer::Piece;
 use crate::limits;
 use crate::packet::{FlowTest, PacketCondition};
@@ -14,7 +14,7 @@ use crate::post::{PostMatch, Target, Threshold};
 use crate::signature::{BufferRef, FirewallPart, IpProtos, RuleHook, RuleNetwork};
 use crate::transform::Transform;
 use crate::{address::AddressId, signature::PacketBuffer};
-use gabion_record::applayer::{Hook, ProtoId, TxCondition};
+use gabion_record::applayer::{Hook, Instances, ProtoId, TxCondition};
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -40,28 +40,6 @@ pub enum IntegerMatch {
     },
 }
 
-/// Which of several values must meet a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Instances {
-    /// At least one.
-    Any,
-    /// All of them, if there is one.
-    All,
-    /// The one at this place: from 0 on, or from -1 down for places counted from the end.
-    At(i32),
-}
-
-impl Instances {
-    /// Reads what follows the comma.
-    pub fn from_text(text: &str) -> Option<Instances> {
-        match text.trim() {
-            "any" => Some(Instances::Any),
-            "all" => Some(Instances::All),
-            place => place.parse().ok().map(Instances::At),
-        }
-    }
-}
-
 impl IntegerMatch {
     /// Whether the comparison holds for the value.
     #[inline]

@@ -7,14 +7,14 @@ use crate::action::Action;
 use crate::address::AddressId;
 use crate::content::BufferCondition;
 use crate::file::FileCondition;
-use crate::integer::{Instances, IntegerMatch};
+use crate::integer::IntegerMatch;
 use crate::packet::{FlowTest, PacketCondition};
 use crate::port::PortId;
 use crate::post::{PostMatch, Reference, Suppression, Target, Threshold};
 use crate::text::Text;
 use crate::transform::ChainId;
 use gabion_record::Direction;
-use gabion_record::applayer::{BufferId, ProtoId, TxCondition};
+use gabion_record::applayer::{BufferId, Instances, ProtoId, TxCondition};
 use std::sync::Arc;
 
 /// How far the action of a rule reaches.

@@ -244,7 +244,7 @@ fn look_into_bodies(rules: &Ruleset, catalog: &Catalog) -> bool {
     };
     let tests_body = |test: &TxTest| match test {
         TxTest::Event(_) | TxTest::Files(_) | TxTest::Lua { .. } | TxTest::Condition(_) => true,
-        TxTest::Integer(_) | TxTest::Reached | TxTest::State(_) => false,
+        TxTest::Integer(..) | TxTest::Reached | TxTest::State(_) => false,
     };
     !rules.scripts.is_empty()
         || rules.signatures.iter().filter(|s| s.inert.is_none()).any(|s| {

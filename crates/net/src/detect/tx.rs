@@ -16,11 +16,10 @@ use crate::app::AppLayer;
 use gabion_proto::tx_list::TxTable;
 use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
-use gabion_record::applayer::ProtoId;
+use gabion_record::applayer::{Instances, ProtoId};
 use gabion_rules::Signature;
 use gabion_rules::compiled::{
-    BufferCondition, BufferRef, ChainId, Engine, EngineRun, FileCondition, Instances, IntegerMatch,
-    TxTest,
+    BufferCondition, BufferRef, ChainId, Engine, EngineRun, FileCondition, IntegerMatch, TxTest,
 };
 use smallvec::SmallVec;
 

@@ -250,34 +250,37 @@ impl Message {
 
     /// Its result, if it is an answer with one.
     pub fn result(&self) -> Option<&LdapResult> {
-        match &self.operation {
-            Operation::Result(result)
-            | Operation::BindResult(result, _)
-            | Operation::ExtendedResult { result, .. } => Some(result),
-            _ => None,
+        if let Operation::Result(result)
+        | Operation::BindResult(result, _)
+        | Operation::ExtendedResult { result, .. } = &self.operation
+        {
+            return Some(result);
         }
+        None
     }
 
     /// Its attributes.
     pub fn attributes(&self) -> &[Attribute] {
-        match &self.operation {
-            Operation::Add { attributes, .. } | Operation::Entry { attributes, .. } => attributes,
-            _ => &[],
+        if let Operation::Add { attributes, .. } | Operation::Entry { attributes, .. } =
+            &self.operation
+        {
+            return attributes;
         }
+        &[]
     }
 
     /// Bytes held.
     pub fn cost(&self) -> usize {
         let of_attribute = |a: &Attribute| size_of::<Attribute>() + size_of_val(&*a.values);
-        let lists: usize = match &self.operation {
-            Operation::Search(search) => size_of::<Search>() + size_of_val(&*search.attributes),
-            Operation::Modify { changes, .. } => {
-                let of_change = |c: &Change| size_of::<u64>() + of_attribute(&c.attribute);
-                changes.iter().map(of_change).sum()
-            }
-            Operation::Reference(uris) => size_of_val(&**uris),
-            _ => self.attributes().iter().map(of_attribute).sum(),
-        };
+        let mut lists: usize = self.attributes().iter().map(of_attribute).sum();
+        if let Operation::Search(search) = &self.operation {
+            lists += size_of::<Search>() + size_of_val(&*search.attributes);
+        } else if let Operation::Modify { changes, .. } = &self.operation {
+            let of_change = |c: &Change| size_of::<u64>() + of_attribute(&c.attribute);
+            lists += changes.iter().map(of_change).sum::<usize>();
+        } else if let Operation::Reference(uris) = &self.operation {
+            lists += size_of_val(&**uris);
+        }
         let controls = self.controls.as_ref().map_or(0, |c| size_of_val(&**c));
         size_of::<Message>() + self.bytes.len() + lists + controls
     }
@@ -375,8 +378,17 @@ impl<'a> Places<'a> {
         Ok(Attribute { name, values })
     }
 
-    fn attributes(self, list: &'a [u8]) -> Found<Box<[Attribute]>> {
+    fn attributes(self, r: &mut Reader<'a>) -> Found<Box<[Attribute]>> {
+        let list = expect(r, tag::SEQUENCE)?;
         self.items(list, |r| self.attribute(expect(r, tag::SEQUENCE)?))
+    }
+
+    /// The same where each attribute must have a value.
+    fn new_attributes(self, r: &mut Reader<'a>) -> Found<Box<[Attribute]>> {
+        self.items(expect(r, tag::SEQUENCE)?, |r| {
+            let attribute = self.attribute(expect(r, tag::SEQUENCE)?)?;
+            if attribute.values.is_empty() { Err(Fault::Wrong) } else { Ok(attribute) }
+        })
     }
 
     fn controls(self, list: &'a [u8]) -> Found<Box<[Control]>> {
@@ -403,16 +415,10 @@ impl<'a> Places<'a> {
             0x61 => Operation::BindResult(self.result(r)?, self.optional(r, 0x87)?),
             0x42 | 0x62 if element.value.is_empty() => Operation::Unbind,
             0x63 => Operation::Search(Box::new(self.search(r)?)),
-            0x64 => Operation::Entry {
-                name: self.text(r)?,
-                attributes: self.attributes(expect(r, tag::SEQUENCE)?)?,
-            },
+            0x64 => Operation::Entry { name: self.text(r)?, attributes: self.attributes(r)? },
             0x65 | 0x67 | 0x69 | 0x6b | 0x6d | 0x6f => Operation::Result(self.result(r)?),
             0x66 => self.modify(r)?,
-            0x68 => Operation::Add {
-                entry: self.text(r)?,
-                attributes: self.attributes(expect(r, tag::SEQUENCE)?)?,
-            },
+            0x68 => Operation::Add { entry: self.text(r)?, attributes: self.new_attributes(r)? },
             0x4a => Operation::Delete(self.span(utf8(element.value)?)?),
             0x6c => Operation::ModifyDn {
                 entry: self.text(r)?,

@@ -27,13 +27,22 @@ pub struct LdapParser {
     held: usize,
     /// A message of the direction lacks an element: Suricata waits for it for good.
     is_stuck: [bool; 2],
+    /// Nothing more comes in the direction.
+    has_ended: [bool; 2],
 }
 
 impl LdapParser {
     /// A parser of a stream, or of datagrams.
     pub fn new(settings: Settings, is_stream: bool) -> LdapParser {
-        let (txs, is_stuck) = (TxList::default(), [false; 2]);
-        LdapParser { settings, is_stream, txs, first_open: 0, held: 0, is_stuck }
+        LdapParser {
+            settings,
+            is_stream,
+            txs: TxList::default(),
+            first_open: 0,
+            held: 0,
+            is_stuck: [false; 2],
+            has_ended: [false; 2],
+        }
     }
 
     /// A transaction more. `None`: there are too many, which ends the flow.
@@ -47,7 +56,8 @@ impl LdapParser {
             }
             return None;
         }
-        self.txs.push(None, LdapTx::new);
+        let has_ended = self.has_ended;
+        self.txs.push(None, |id| LdapTx { has_ended, ..LdapTx::new(id) });
         self.txs.last_mut()
     }
 
@@ -192,7 +202,13 @@ fn starts_tls(tx: &LdapTx, answer: &Message) -> bool {
 impl Parser for LdapParser {
     fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
         match input {
-            Input::Data { bytes, .. } if self.is_stream => self.stream(cx, bytes),
+            Input::Data { bytes, eof } if self.is_stream => {
+                let outcome = self.stream(cx, bytes);
+                if eof {
+                    self.finish(cx.direction);
+                }
+                outcome
+            }
             Input::Data { bytes, .. } => self.datagram(cx, bytes),
             Input::Gap { .. } => Outcome::Done,
         }
@@ -213,6 +229,7 @@ impl Parser for LdapParser {
     }
 
     fn finish(&mut self, direction: Direction) {
+        self.has_ended[direction.index()] = true;
         for tx in self.txs.iter_mut() {
             tx.has_ended[direction.index()] = true;
         }

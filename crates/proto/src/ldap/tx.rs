@@ -54,27 +54,31 @@ impl LdapTx {
     /// The entry that the request is about.
     fn request_dn(&self) -> Option<&[u8]> {
         let request = self.request.as_ref()?;
-        let span = match &request.operation {
-            Operation::Bind { name, .. } => *name,
-            Operation::Search(search) => search.base,
-            Operation::Modify { object, .. } => *object,
-            Operation::Add { entry, .. }
-            | Operation::Delete(entry)
-            | Operation::ModifyDn { entry, .. }
-            | Operation::Compare { entry, .. } => *entry,
-            _ => return None,
+        if let Operation::Search(search) = &request.operation {
+            return Some(request.bytes(search.base));
+        }
+        let (Operation::Bind { name, .. }
+        | Operation::Modify { object: name, .. }
+        | Operation::Add { entry: name, .. }
+        | Operation::Delete(name)
+        | Operation::ModifyDn { entry: name, .. }
+        | Operation::Compare { entry: name, .. }) = &request.operation
+        else {
+            return None;
         };
-        Some(request.bytes(span))
+        Some(request.bytes(*name))
     }
 
     fn request_attribute(&self, index: usize) -> Option<&[u8]> {
         let request = self.request.as_ref()?;
-        let span = match &request.operation {
-            Operation::Search(search) => *search.attributes.get(index)?,
-            Operation::Modify { changes, .. } => changes.get(index)?.attribute.name,
-            Operation::Add { attributes, .. } => attributes.get(index)?.name,
-            Operation::Compare { attribute, .. } if index == 0 => *attribute,
-            _ => return None,
+        let span = if let Operation::Search(search) = &request.operation {
+            *search.attributes.get(index)?
+        } else if let Operation::Modify { changes, .. } = &request.operation {
+            changes.get(index)?.attribute.name
+        } else if let Operation::Compare { attribute, .. } = &request.operation {
+            Some(*attribute).filter(|_| index == 0)?
+        } else {
+            request.attributes().get(index)?.name
         };
         Some(request.bytes(span))
     }
@@ -90,11 +94,10 @@ impl LdapTx {
 
     fn response_dn(&self, index: usize) -> Option<&[u8]> {
         let response = self.responses.get(index)?;
-        let span = match &response.operation {
-            Operation::Entry { name, .. } => *name,
-            _ => response.result().map_or(Span::default(), |r| r.matched_dn),
-        };
-        Some(response.bytes(span))
+        if let Operation::Entry { name, .. } = &response.operation {
+            return Some(response.bytes(*name));
+        }
+        Some(response.bytes(response.result().map_or(Span::default(), |r| r.matched_dn)))
     }
 }
 

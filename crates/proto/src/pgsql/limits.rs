@@ -17,6 +17,10 @@ limits! { "proto.pgsql";
     pub const PARAMETERS_MAX: usize = 1024,
         Loses("parameters");
 
+    /// Bytes of a message by which the protocol is recognized: a longer one is never there as a whole.
+    pub const PROBED_BYTES_MAX: usize = 64 * 1024 * 1024,
+        Spares("the bytes are those of another protocol");
+
     /// Bytes of texts that a flow's transactions hold: each of 1,024 open queries may have a megabyte.
     pub const HELD_BYTES_MAX: usize = 8 * 1024 * 1024,
         Loses("texts of messages, which are then logged as empty");

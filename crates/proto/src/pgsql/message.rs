@@ -1,8 +1,9 @@
 //! Reads PostgreSQL's messages (version 3 of its protocol, "Message Formats" of its manual): the startup messages,
 //! which have no type, and those with a type before their length.
 
+use super::limits::reached;
 use crate::detect::Probe;
-use gabion_record::Direction::{self, ToServer};
+use gabion_record::Direction::{self, ToClient, ToServer};
 
 /// Codes in the place of a version.
 const CANCEL: u32 = 80_877_102;
@@ -46,14 +47,14 @@ impl Head {
     pub(super) fn has_valid_length(self, d: Direction) -> bool {
         let Some(kind) = self.kind else { return true };
         match (d, kind) {
-            (ToServer, b'X' | b'c') | (Direction::ToClient, b'c') => self.body == 0,
-            (ToServer, b'd' | b'f') | (Direction::ToClient, b'd') => self.body > 0,
-            (Direction::ToClient, b'Z') => self.body == 1,
-            (Direction::ToClient, b'K') => self.body == 8,
-            (Direction::ToClient, b'T' | b'D') => self.body > 2,
-            (Direction::ToClient, b'G' | b'H') => self.body > 2,
-            (Direction::ToClient, b'E') => self.body > 5,
-            (Direction::ToClient, b'R') => self.body >= 4,
+            (ToServer, b'X' | b'c') | (ToClient, b'c') => self.body == 0,
+            (ToServer, b'd' | b'f') | (ToClient, b'd') => self.body > 0,
+            (ToClient, b'Z') => self.body == 1,
+            (ToClient, b'K') => self.body == 8,
+            (ToClient, b'T' | b'D') => self.body > 2,
+            (ToClient, b'G' | b'H') => self.body > 2,
+            (ToClient, b'E') => self.body > 5,
+            (ToClient, b'R') => self.body >= 4,
             _ => true,
         }
     }
@@ -107,7 +108,7 @@ fn read_parameters(major: u16, minor: u16, mut rest: &[u8]) -> Opening<'_> {
         let Some((value, after)) = split_text(after) else { return Opening::Malformed };
         if name == b"user" {
             user = Some(value);
-        } else if super::limits::reached::PARAMETERS_MAX.has_room(parameters.len()) {
+        } else if reached::PARAMETERS_MAX.has_room(parameters.len()) {
             parameters.push((name, value));
         }
         rest = after;
@@ -216,12 +217,9 @@ pub(super) fn are_known_mechanisms(mut list: &[u8]) -> bool {
     false
 }
 
-/// The longest message by which the protocol is recognized.
-const PROBED_LEN_MAX: u64 = 64 * 1024 * 1024;
-
 /// The first bytes of a side are a message.
 pub(super) fn probe(bytes: &[u8], d: Direction) -> Probe {
-    if d == Direction::ToClient && matches!(bytes, b"S" | b"N") {
+    if d == ToClient && matches!(bytes, b"S" | b"N") {
         return Probe::Yes;
     }
     let head = match Head::from_bytes(bytes, d) {
@@ -229,7 +227,7 @@ pub(super) fn probe(bytes: &[u8], d: Direction) -> Probe {
         Ok(None) => return Probe::More,
         Err(InvalidLength) => return Probe::No,
     };
-    if head.total > PROBED_LEN_MAX {
+    if !reached::PROBED_BYTES_MAX.holds(head.total as usize) {
         return Probe::No;
     }
     let at = (head.total - head.body) as usize;
@@ -237,7 +235,7 @@ pub(super) fn probe(bytes: &[u8], d: Direction) -> Probe {
     let Some(body) = whole else { return Probe::More };
     let is_it = match (head.kind, d) {
         (None, _) => !matches!(read_opening(body), Opening::Unknown | Opening::Malformed),
-        (Some(b'R'), Direction::ToClient) => {
+        (Some(b'R'), ToClient) => {
             matches!(split_u32(body), Some((0 | 3 | 5 | 9 | 10 | 11 | 12, _)))
         }
         _ => true,

@@ -66,6 +66,8 @@ pub struct PgsqlParser {
     /// Every transaction before this one is complete.
     first_open: u64,
     is_stuck: [bool; 2],
+    /// Nothing more comes in the direction.
+    has_ended: [bool; 2],
     /// Bytes of the texts of all live transactions.
     held: usize,
 }
@@ -79,6 +81,7 @@ impl PgsqlParser {
             state: State::Idle,
             first_open: 0,
             is_stuck: [false; 2],
+            has_ended: [false; 2],
             held: 0,
         }
     }
@@ -97,7 +100,9 @@ impl PgsqlParser {
             let gone = self.txs.first_live().map_or(0, |(_, tx)| tx.text_bytes);
             self.held = self.held.saturating_sub(gone);
         }
-        self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), PgsqlTx::new);
+        let has_ended = self.has_ended;
+        let make = |id| PgsqlTx { has_ended, ..PgsqlTx::new(id) };
+        self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), make);
         self.txs.last_mut()
     }
 
@@ -423,18 +428,8 @@ impl PgsqlParser {
         }
         Ok(Ok(total))
     }
-}
 
-/// The mechanism of SASL's first message and what follows it.
-fn sasl_start(body: &[u8]) -> Option<(&'static str, &[u8])> {
-    let (mechanism, rest) = split_text(body)?;
-    let (len, text) = split_u32(rest)?;
-    (text.len() == len as usize).then_some((message::mechanism_name(mechanism)?, text))
-}
-
-impl Parser for PgsqlParser {
-    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
-        let Input::Data { bytes, .. } = input else { return Outcome::Done };
+    fn messages(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Outcome {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             if self.is_stuck[cx.direction.index()] {
@@ -457,6 +452,24 @@ impl Parser for PgsqlParser {
         }
         Outcome::Done
     }
+}
+
+/// The mechanism of SASL's first message and what follows it.
+fn sasl_start(body: &[u8]) -> Option<(&'static str, &[u8])> {
+    let (mechanism, rest) = split_text(body)?;
+    let (len, text) = split_u32(rest)?;
+    (text.len() == len as usize).then_some((message::mechanism_name(mechanism)?, text))
+}
+
+impl Parser for PgsqlParser {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        let Input::Data { bytes, eof } = input else { return Outcome::Done };
+        let outcome = self.messages(cx, bytes);
+        if eof {
+            self.finish(cx.direction);
+        }
+        outcome
+    }
 
     fn txs(&self) -> &dyn TxTable {
         &self.txs
@@ -473,6 +486,7 @@ impl Parser for PgsqlParser {
     }
 
     fn finish(&mut self, direction: Direction) {
+        self.has_ended[direction.index()] = true;
         for tx in self.txs.iter_mut() {
             tx.has_ended[direction.index()] = true;
         }
@@ -481,5 +495,41 @@ impl Parser for PgsqlParser {
     fn bytes_held(&self) -> usize {
         let txs: usize = self.txs.iter().map(PgsqlTx::bytes_held).sum();
         size_of::<PgsqlParser>() + self.txs.bytes_held() + txs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Endpoints;
+    use crate::pgsql::limits::{HELD_BYTES_MAX, PARAMETERS_MAX, TXS_PER_FLOW_MAX};
+
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        let length = (body.len() as u32 + 4).to_be_bytes();
+        [&[kind][..], &length, body].concat()
+    }
+
+    fn feed(parser: &mut PgsqlParser, direction: Direction, bytes: &[u8]) {
+        let ends = Endpoints::default();
+        let mut cx = ParseContext::new(0, direction, &ends);
+        assert_eq!(parser.parse(&mut cx, Input::Data { bytes, eof: false }), Outcome::Done);
+    }
+
+    #[test]
+    fn what_a_flow_holds_is_bounded() {
+        let mut parser = PgsqlParser::new(Settings::default());
+        let ends = message(b'X', b"").repeat(TXS_PER_FLOW_MAX + 5);
+        feed(&mut parser, ToServer, &ends);
+        assert_eq!(parser.txs.len(), TXS_PER_FLOW_MAX);
+        let long = message(b'Q', &[&vec![b'q'; HELD_BYTES_MAX / 4][..], b"\0"].concat());
+        (0..6).for_each(|_| feed(&mut parser, ToServer, &long));
+        assert!(parser.held <= HELD_BYTES_MAX && parser.bytes_held() < HELD_BYTES_MAX * 2);
+        let mut parser = PgsqlParser::new(Settings::default());
+        feed(&mut parser, ToServer, &message(b'Q', b"q\0"));
+        feed(&mut parser, ToClient, &message(b'S', b"a\0b\0").repeat(PARAMETERS_MAX + 7));
+        let counts = gabion_record::limits::take();
+        assert_eq!(counts.of(&reached::TXS_PER_FLOW_MAX), 11);
+        assert_eq!(counts.of(&reached::HELD_BYTES_MAX), 2);
+        assert_eq!(counts.of(&reached::PARAMETERS_MAX), 7);
     }
 }

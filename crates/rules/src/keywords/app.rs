@@ -3,13 +3,13 @@
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftTx, DraftTxTest};
-use crate::integer::{Instances, IntegerMatch};
+use crate::integer::IntegerMatch;
 use crate::keyword::{Setup, Value};
 use crate::packet::{AppProtocolMode, AppProtocolTest, PacketCondition};
 use crate::post::PostMatch;
 use gabion_record::Direction;
 use gabion_record::applayer::{
-    ConditionDef, DetectionEvent, Hook, IntegerDef, ProtoId, ProtoTable,
+    ConditionDef, DetectionEvent, Hook, Instances, IntegerDef, ProtoId, ProtoTable,
 };
 
 /// Keywords of this file.

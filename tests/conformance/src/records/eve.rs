@@ -43,13 +43,26 @@ impl Record {
         for path in IGNORED {
             remove(&mut value, path);
         }
-        Ok(Some(Record { kind, text: value.to_string() }))
+        Ok(Some(Record { kind, text: sorted(value).to_string() }))
     }
 
     /// Its value.
     #[must_use]
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or(Value::Null)
+    }
+}
+
+/// The same with the members of objects in order of their names: the order in which they were written does not count.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.into_iter().collect();
+            members.sort_by(|(a, _), (b, _)| a.cmp(b));
+            Value::Object(members.into_iter().map(|(key, value)| (key, sorted(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
     }
 }
 
@@ -105,6 +118,8 @@ mod tests {
         let [one, other] = [1, 2].map(|id| Record::from_line(&line(id)).unwrap().unwrap());
         assert_eq!(one, other);
         assert_eq!(one.text, r#"{"a":2,"b":1,"event_type":"flow","flow":{"age":3}}"#);
+        let other = r#"{"flow":{"age":3},"event_type":"flow","b":1,"a":2}"#;
+        assert_eq!(Record::from_line(other).unwrap(), Some(one));
         assert_eq!(Record::from_line(r#"{"event_type":"stats"}"#).unwrap(), None);
         assert!(Record::from_line("{").is_err());
     }
