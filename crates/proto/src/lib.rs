@@ -62,6 +62,7 @@ protocols! {
     websocket: PROTOCOL;
     ldap: PROTOCOL;
     pgsql: PROTOCOL;
+    quic: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

@@ -41,6 +41,7 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
         crate::ldap::limits::TABLE,
         crate::mqtt::limits::TABLE,
         crate::pgsql::limits::TABLE,
+        crate::quic::limits::TABLE,
         crate::sip::limits::TABLE,
         crate::smtp::limits::TABLE,
         crate::snmp::limits::TABLE,

@@ -143,7 +143,12 @@ impl Detection {
                 }
             }
         }
-        for port in [ports.1, ports.0] {
+        // The server's port counts; the client's only where it is not known which one is the server.
+        let (server, client) = match direction {
+            Direction::ToServer => (ports.1, ports.0),
+            Direction::ToClient => ports,
+        };
+        for port in [Some(server), may_turn.then_some(client)].into_iter().flatten() {
             for e in self.probes.iter().filter(|e| e.transport == transport) {
                 if !e.ports.iter().any(|&(a, b)| (a..=b).contains(&port)) {
                     continue;

@@ -155,9 +155,9 @@ impl AppLayer {
         }
     }
 
-    /// Transactions seen, where there is or was a parser.
+    /// Transactions seen, if there were any.
     pub(crate) fn tx_count(&self) -> Option<u64> {
-        (self.parser.is_some() || self.tx_total > 0).then_some(self.tx_total)
+        (self.tx_total > 0).then_some(self.tx_total)
     }
 
     /// Client and server turned out to be reversed.

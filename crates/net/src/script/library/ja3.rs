@@ -1,10 +1,12 @@
-//! `suricata.ja3`: JA3 and JA3S of a TLS flow.
+//! `suricata.ja3`: JA3 and JA3S of a TLS or QUIC flow.
 
 use super::{Library, member, tx_as};
 use crate::script::call::{Answer, Call, Held, Member};
 use crate::script::inspect::Registered;
+use gabion_proto::quic::QuicTx;
 use gabion_proto::tls::TlsTx;
 use gabion_proto::tls::fingerprint::Ja3;
+use gabion_record::Direction;
 use std::rc::Rc;
 
 pub(super) const LIBRARY: Library = Library {
@@ -15,10 +17,10 @@ pub(super) const LIBRARY: Library = Library {
 };
 
 const METHODS: &[Member] = &[
-    member("ja3_get_hash", |c| hash(c, |t| t.client().ja3.as_ref())),
-    member("ja3_get_string", |c| text(c, |t| t.client().ja3.as_ref())),
-    member("ja3s_get_hash", |c| hash(c, |t| t.server().ja3.as_ref())),
-    member("ja3s_get_string", |c| text(c, |t| t.server().ja3.as_ref())),
+    member("ja3_get_hash", |c| hash(c, Direction::ToServer)),
+    member("ja3_get_string", |c| text(c, Direction::ToServer)),
+    member("ja3s_get_hash", |c| hash(c, Direction::ToClient)),
+    member("ja3s_get_string", |c| text(c, Direction::ToClient)),
 ];
 
 fn enable(c: &mut Call<'_, '_>) -> Answer {
@@ -29,18 +31,26 @@ fn enable(c: &mut Call<'_, '_>) -> Answer {
 }
 
 fn get_tx(c: &mut Call<'_, '_>) -> Answer {
-    match tx_as::<TlsTx>(c) {
-        Some(_) => c.give(c.object(Held::Nothing)?),
-        None => c.nil("error: protocol nor tls neither quic"),
+    if tx_as::<TlsTx>(c).is_some() || tx_as::<QuicTx>(c).is_some() {
+        return c.give(c.object(Held::Nothing)?);
     }
+    c.nil("error: protocol nor tls neither quic")
 }
 
-fn hash(c: &mut Call<'_, '_>, of: fn(&TlsTx) -> Option<&Ja3>) -> Answer {
-    let hash = tx_as::<TlsTx>(c).and_then(of).and_then(|j| j.hash.as_ref());
-    c.text(hash.map(|h| h.as_slice()))
+/// The fingerprint of the side that sends in that direction, once it is complete.
+fn find_ja3<'a>(c: &'a Call<'_, '_>, direction: Direction) -> Option<&'a Ja3> {
+    let of_tls = tx_as::<TlsTx>(c).and_then(|tx| tx.side(direction).ja3.as_ref());
+    let of_quic =
+        || tx_as::<QuicTx>(c).filter(|tx| tx.direction() == direction).and_then(QuicTx::ja3);
+    of_tls.or_else(of_quic).filter(|ja3| ja3.hash.is_some())
 }
 
-fn text(c: &mut Call<'_, '_>, of: fn(&TlsTx) -> Option<&Ja3>) -> Answer {
-    let ja3 = tx_as::<TlsTx>(c).and_then(of).filter(|j| j.hash.is_some());
-    c.text(ja3.map(|j| j.text.as_slice()))
+fn hash(c: &mut Call<'_, '_>, direction: Direction) -> Answer {
+    let hash = find_ja3(c, direction).and_then(|ja3| ja3.hash);
+    c.text(hash.as_ref().map(|h| h.as_slice()))
+}
+
+fn text(c: &mut Call<'_, '_>, direction: Direction) -> Answer {
+    let text = find_ja3(c, direction).map(|ja3| ja3.text.clone());
+    c.text(text.as_deref())
 }

@@ -1,0 +1,288 @@
+//! Hellos of TLS that came in CRYPTO frames (RFC 8446 4.1), as Suricata reads those of QUIC: differently from those
+//! of TLS over TCP. Extensions end with the first one that can't be read, the text of JA3 has reserved values too
+//! (RFC 8701), those of extensions as one number, and a text is always followed by its hash.
+
+use super::limits::reached;
+use crate::tls::fingerprint::{Hello, Ja3};
+
+/// Handshake messages (RFC 8446 4).
+pub(super) mod message {
+    pub(crate) const CLIENT_HELLO: u8 = 1;
+    pub(crate) const SERVER_HELLO: u8 = 2;
+}
+
+/// A hello.
+#[derive(Debug, Default)]
+pub(super) struct TlsHello {
+    /// Server name.
+    pub(super) sni: Option<Box<[u8]>>,
+    /// JA3 of a client, JA3S of a server.
+    pub(super) ja3: Ja3,
+    /// JA4 of a client.
+    pub(super) ja4: Option<[u8; 36]>,
+    /// Its extensions in order.
+    pub(super) extensions: Vec<Extension>,
+}
+
+/// An extension of a hello.
+#[derive(Debug)]
+pub(super) struct Extension {
+    pub(super) kind: u16,
+    /// What it says, as texts, for those that Suricata looks into.
+    pub(super) values: Vec<Box<[u8]>>,
+}
+
+/// Why a message is no hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoHello {
+    /// It ends too early.
+    Short,
+    /// It is something else.
+    Wrong,
+}
+
+/// Extensions that are looked into.
+mod kind {
+    pub(super) const SERVER_NAME: u16 = 0;
+    pub(super) const MAX_FRAGMENT: u16 = 1;
+    pub(super) const GROUPS: u16 = 10;
+    pub(super) const FORMATS: u16 = 11;
+    pub(super) const ALGORITHMS: u16 = 13;
+    pub(super) const HEARTBEAT: u16 = 15;
+    pub(super) const ALPN: u16 = 16;
+    pub(super) const ENCRYPT_THEN_MAC: u16 = 22;
+    pub(super) const EXTENDED_SECRET: u16 = 23;
+    pub(super) const RECORD_SIZE: u16 = 28;
+    pub(super) const EARLY_DATA: u16 = 42;
+    pub(super) const VERSIONS: u16 = 43;
+    pub(super) const PSK_MODES: u16 = 45;
+    pub(super) const OID_FILTERS: u16 = 48;
+    pub(super) const POST_HANDSHAKE: u16 = 49;
+    pub(super) const NEXT_PROTOCOL: u16 = 13172;
+    pub(super) const RENEGOTIATION: u16 = 65281;
+    pub(super) const ENCRYPTED_NAME: u16 = 65486;
+    /// What stands for all reserved ones.
+    pub(super) const RESERVED: u16 = 0xfafa;
+}
+
+/// Longest session id (RFC 8446 4.1.2).
+const SESSION_ID_LEN_MAX: usize = 32;
+
+/// Draft 18 of TLS 1.3 has server hellos of another form.
+const DRAFT_18: u16 = 0x7f12;
+
+/// Reads a handshake message; `is_from_client` says who sent it, whichever it is.
+pub(super) fn read_message(
+    kind: u8,
+    body: &[u8],
+    is_from_client: bool,
+) -> Result<TlsHello, NoHello> {
+    let is_client = match kind {
+        message::CLIENT_HELLO => true,
+        message::SERVER_HELLO => false,
+        _ => return Err(NoHello::Wrong),
+    };
+    let mut rest = body;
+    let version = take_u16(&mut rest).ok_or(NoHello::Short)?;
+    rest = rest.get(32..).ok_or(NoHello::Short)?;
+    if !is_client && version == DRAFT_18 {
+        return Err(NoHello::Wrong);
+    }
+    let session_id = take_vector_8(&mut rest).ok_or(NoHello::Short)?;
+    if session_id.len() > SESSION_ID_LEN_MAX {
+        return Err(NoHello::Wrong);
+    }
+    let ciphers = if is_client {
+        let ciphers = take_vector_16(&mut rest).ok_or(NoHello::Short)?;
+        take_vector_8(&mut rest).ok_or(NoHello::Short)?;
+        ciphers
+    } else {
+        let (cipher, tail) = rest.split_at_checked(2).ok_or(NoHello::Short)?;
+        rest = tail.get(1..).ok_or(NoHello::Short)?;
+        cipher
+    };
+    if ciphers.len() % 2 != 0 {
+        return Err(NoHello::Wrong);
+    }
+    let ciphers: Vec<u16> = list_numbers(ciphers).collect();
+    let mut reading = Reading::default();
+    ciphers.iter().for_each(|cipher| reading.ja4.add_cipher(*cipher));
+    let mut ja3 = Ja3::begin(version);
+    ja3.field(&ciphers);
+    match take_vector_16(&mut rest) {
+        Some(all) => {
+            reading.read_extensions(all);
+            ja3.field(&reading.kinds);
+            if is_client {
+                ja3.field(&reading.groups);
+                ja3.field(&reading.formats);
+            }
+        }
+        None => ja3.field(&[]),
+    }
+    ja3.finish();
+    // A version that has no name in JA4 is none, however high it is.
+    if !matches!(reading.ja4.version, Some(0x0300..=0x0304)) {
+        reading.ja4.version = None;
+    }
+    let ja4 = (is_client && is_from_client).then(|| reading.ja4.ja4(b'q'));
+    Ok(TlsHello { sni: reading.sni, ja3, ja4, extensions: reading.extensions })
+}
+
+/// What extensions say.
+#[derive(Default)]
+struct Reading {
+    ja4: Hello,
+    kinds: Vec<u16>,
+    groups: Vec<u16>,
+    formats: Vec<u16>,
+    sni: Option<Box<[u8]>>,
+    extensions: Vec<Extension>,
+}
+
+impl Reading {
+    fn read_extensions(&mut self, mut all: &[u8]) {
+        while self.read_extension(&mut all).is_some() {}
+    }
+
+    /// Reads the next extension. `None`: there is none that can be read.
+    fn read_extension(&mut self, all: &mut &[u8]) -> Option<()> {
+        let kind = take_u16(all)?;
+        let body = take_vector_16(all)?;
+        let kind = if kind & 0x0f0f == 0x0a0a { kind::RESERVED } else { kind };
+        let mut values = Vec::new();
+        self.read_body(kind, body, &mut values)?;
+        self.ja4.add_extension(kind);
+        self.kinds.push(kind);
+        if reached::EXTENSIONS_MAX.has_room(self.extensions.len()) {
+            self.extensions.push(Extension { kind, values });
+        }
+        Some(())
+    }
+
+    fn read_body(&mut self, kind: u16, mut body: &[u8], values: &mut Vec<Box<[u8]>>) -> Option<()> {
+        match kind {
+            kind::SERVER_NAME if !body.is_empty() => {
+                let mut list = take_vector_16(&mut body)?;
+                while let Some(name) = list.get(1..).and_then(|mut tail| {
+                    let name = take_vector_16(&mut tail)?;
+                    list = tail;
+                    Some(name)
+                }) {
+                    add_value(values, name);
+                }
+                self.sni = values.first().cloned().or_else(|| self.sni.take());
+            }
+            kind::ALPN => {
+                let mut list = take_vector_16(&mut body)?;
+                while let Some(name) = take_vector_8(&mut list) {
+                    add_value(values, name);
+                }
+                if let Some(first) = values.first().filter(|_| self.ja4.alpn.is_none()) {
+                    self.ja4.set_alpn(first);
+                }
+            }
+            kind::ALGORITHMS => {
+                for algorithm in list_numbers(take_vector_16(&mut body)?) {
+                    self.ja4.add_algorithm(algorithm);
+                    add_value(values, itoa::Buffer::new().format(algorithm).as_bytes());
+                }
+            }
+            kind::VERSIONS => {
+                // A server names one; the length of a client's list is not looked at.
+                let list = if body.len() == 2 { body } else { body.get(1..)? };
+                if list.len() % 2 != 0 {
+                    return None;
+                }
+                for version in list_numbers(list) {
+                    self.ja4.add_version(version);
+                    add_value(values, version_text(version).as_bytes());
+                }
+            }
+            kind::GROUPS => {
+                let list = take_vector_16(&mut body)?;
+                if list.len() % 2 != 0 {
+                    return None;
+                }
+                self.groups.extend(list_numbers(list));
+            }
+            kind::FORMATS => {
+                self.formats.extend(take_vector_8(&mut body)?.iter().map(|f| u16::from(*f)));
+            }
+            _ => return is_well_formed(kind, body).then_some(()),
+        }
+        Some(())
+    }
+}
+
+/// Whether an extension that nobody looks into has its form.
+fn is_well_formed(kind: u16, mut body: &[u8]) -> bool {
+    match kind {
+        kind::MAX_FRAGMENT | kind::HEARTBEAT => !body.is_empty(),
+        kind::RECORD_SIZE => body.len() >= 2,
+        kind::ENCRYPT_THEN_MAC
+        | kind::EXTENDED_SECRET
+        | kind::POST_HANDSHAKE
+        | kind::NEXT_PROTOCOL => body.is_empty(),
+        kind::EARLY_DATA => body.is_empty() || body.len() >= 4,
+        kind::PSK_MODES | kind::RENEGOTIATION => take_vector_8(&mut body).is_some(),
+        kind::OID_FILTERS => take_vector_16(&mut body).is_some(),
+        // Cipher suite, group, then three texts (draft-ietf-tls-esni-02).
+        kind::ENCRYPTED_NAME => body
+            .get(4..)
+            .is_some_and(|mut rest| (0..3).all(|_| take_vector_16(&mut rest).is_some())),
+        _ => true,
+    }
+}
+
+fn add_value(values: &mut Vec<Box<[u8]>>, value: &[u8]) {
+    if reached::VALUES_MAX.has_room(values.len()) {
+        values.push(value.into());
+    }
+}
+
+fn list_numbers(list: &[u8]) -> impl Iterator<Item = u16> {
+    list.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+}
+
+/// A version of TLS as Suricata writes it in the list of extensions.
+fn version_text(version: u16) -> std::borrow::Cow<'static, str> {
+    let name = match version {
+        0x0300 => "Ssl30",
+        0x0301 => "Tls10",
+        0x0302 => "Tls11",
+        0x0303 => "Tls12",
+        0x0304 => "Tls13",
+        0x7f12 => "Tls13Draft18",
+        0x7f13 => "Tls13Draft19",
+        0x7f14 => "Tls13Draft20",
+        0x7f15 => "Tls13Draft21",
+        0x7f16 => "Tls13Draft22",
+        0x7f17 => "Tls13Draft23",
+        0xfeff => "DTls10",
+        0xfefd => "DTls12",
+        _ => return format!("TlsVersion({version} / {version:#x})").into(),
+    };
+    name.into()
+}
+
+fn take_u16(rest: &mut &[u8]) -> Option<u16> {
+    let (pair, tail) = rest.split_first_chunk::<2>()?;
+    *rest = tail;
+    Some(u16::from_be_bytes(*pair))
+}
+
+fn take_vector_8<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (&len, tail) = rest.split_first()?;
+    let (body, tail) = tail.split_at_checked(len.into())?;
+    *rest = tail;
+    Some(body)
+}
+
+fn take_vector_16<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let mut tail = *rest;
+    let len = take_u16(&mut tail)?;
+    let (body, tail) = tail.split_at_checked(len.into())?;
+    *rest = tail;
+    Some(body)
+}
