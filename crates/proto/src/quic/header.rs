@@ -8,8 +8,8 @@ use super::keys::{Keys, VERSION_2};
 pub(super) enum Body<'a> {
     /// An Initial packet: whose number is here, and which ends there.
     Initial { destination: &'a [u8], number_at: usize, end: usize },
-    /// The same of a version whose keys are not known.
-    Sealed { end: usize },
+    /// The same of a version whose keys are not known: Suricata takes what follows the header for frames.
+    Sealed { frames: &'a [u8], end: usize },
     /// An Initial packet in a header that such packets do not have: it can't be opened.
     Unopened,
     /// Frames in the clear.
@@ -100,7 +100,7 @@ fn read_long_header(first: u8, packet: &[u8]) -> Option<Header<'_>> {
             if Keys::are_known(version) {
                 Body::Initial { destination, number_at, end }
             } else {
-                Body::Sealed { end }
+                Body::Sealed { frames: packet.get(number_at..end)?, end }
             }
         }
         3 => Body::Retry,

@@ -44,7 +44,7 @@ pub(super) enum NoHello {
 /// Extensions that are looked into.
 mod kind {
     pub(super) const SERVER_NAME: u16 = 0;
-    pub(super) const MAX_FRAGMENT: u16 = 1;
+    pub(super) const FRAGMENT_LENGTH: u16 = 1;
     pub(super) const GROUPS: u16 = 10;
     pub(super) const FORMATS: u16 = 11;
     pub(super) const ALGORITHMS: u16 = 13;
@@ -66,7 +66,7 @@ mod kind {
 }
 
 /// Longest session id (RFC 8446 4.1.2).
-const SESSION_ID_LEN_MAX: usize = 32;
+const SESSION_ID_LONGEST: usize = 32;
 
 /// Draft 18 of TLS 1.3 has server hellos of another form.
 const DRAFT_18: u16 = 0x7f12;
@@ -89,7 +89,7 @@ pub(super) fn read_message(
         return Err(NoHello::Wrong);
     }
     let session_id = take_vector_8(&mut rest).ok_or(NoHello::Short)?;
-    if session_id.len() > SESSION_ID_LEN_MAX {
+    if session_id.len() > SESSION_ID_LONGEST {
         return Err(NoHello::Wrong);
     }
     let ciphers = if is_client {
@@ -218,7 +218,7 @@ impl Reading {
 /// Whether an extension that nobody looks into has its form.
 fn is_well_formed(kind: u16, mut body: &[u8]) -> bool {
     match kind {
-        kind::MAX_FRAGMENT | kind::HEARTBEAT => !body.is_empty(),
+        kind::FRAGMENT_LENGTH | kind::HEARTBEAT => !body.is_empty(),
         kind::RECORD_SIZE => body.len() >= 2,
         kind::ENCRYPT_THEN_MAC
         | kind::EXTENDED_SECRET
@@ -285,4 +285,73 @@ fn take_vector_16<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (body, tail) = tail.split_at_checked(len.into())?;
     *rest = tail;
     Some(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quic::limits::{EXTENSIONS_MAX, VALUES_MAX};
+
+    fn hello_with(extensions: &[u8]) -> Vec<u8> {
+        let len = (extensions.len() as u16).to_be_bytes();
+        [&[3, 3][..], &[7; 32], b"\0\0\x02\x13\x01\x01\0", &len, extensions].concat()
+    }
+
+    fn list(extensions: &[u8]) -> (Vec<u16>, String) {
+        let body = hello_with(extensions);
+        let hello = read_message(message::CLIENT_HELLO, &body, true).expect("a hello");
+        let kinds = hello.extensions.iter().map(|e| e.kind).collect();
+        (kinds, String::from_utf8(hello.ja3.text).expect("text"))
+    }
+
+    /// What is read and what is not is Suricata's (8.0.7), of one hello for each body.
+    #[test]
+    fn extensions_end_with_the_first_that_can_not_be_read() {
+        for (kind, good, bad) in [
+            (0u16, &b"\0\x02\0\x01"[..], &b"\x01\0"[..]),
+            (1, b"\x01", b""),
+            (10, b"\0\x02\0\x1d", b"\0\x03\0\x1d\0"),
+            (11, b"\x01\0", b"\x01"),
+            (15, b"\x01", b""),
+            (16, b"\0\x02\0\x01", b"\0\x05\x02h3"),
+            (22, b"", b"\x01"),
+            (28, b"\0\x01", b"\x01"),
+            (42, b"\0\0\0\0", b"\0\x01"),
+            (43, b"\x04\x03\x04", b"\x02\x03\x04\x01"),
+            (45, b"\x01\x01", b"\x01"),
+            (48, b"\0\0", b"\x01"),
+            (65281, b"\0", b""),
+            (65486, &[0; 20], b"\0\0"),
+            (60, b"any", b""),
+        ] {
+            let one = |body: &[u8]| {
+                let len = (body.len() as u16).to_be_bytes();
+                [&kind.to_be_bytes()[..], &len, body, b"\0\x33\0\0"].concat()
+            };
+            assert_eq!(list(&one(good)).0, [kind, 51]);
+            let expected: &[u16] = if kind == 60 { &[60, 51] } else { &[] };
+            assert_eq!(list(&one(bad)).0, expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn reserved_values_are_in_the_text_of_ja3() {
+        let extensions = b"\x2a\x3a\0\0\x0a\x0b\0\0\0\x0a\0\x06\0\x04\x0a\x0a\0\x1d";
+        let expected = (vec![64250, 2571, 10], "771,4865,64250-2571-10,2570-29,".to_string());
+        assert_eq!(list(extensions), expected);
+    }
+
+    #[test]
+    fn lists_of_records_are_bounded() {
+        let (kinds, text) = list(&b"\0\x33\0\0".repeat(EXTENSIONS_MAX + 5));
+        assert_eq!(kinds.len(), EXTENSIONS_MAX);
+        assert_eq!(text.matches("51").count(), EXTENSIONS_MAX + 5);
+        let names = vec![0; VALUES_MAX + 7];
+        let len = (names.len() as u16).to_be_bytes();
+        let outer = (names.len() as u16 + 2).to_be_bytes();
+        list(&[&b"\0\x10"[..], &outer, &len, &names].concat());
+        let counts = gabion_record::limits::take();
+        assert_eq!(counts.of(&reached::EXTENSIONS_MAX), 5);
+        assert_eq!(counts.of(&reached::VALUES_MAX), 7);
+    }
 }

@@ -49,7 +49,7 @@ impl QuicParser {
             Err(NoHeader::Broken) => return Err(()),
         };
         let len = match body {
-            Body::Initial { end, .. } | Body::Sealed { end } => end,
+            Body::Initial { end, .. } | Body::Sealed { end, .. } => end,
             Body::Unopened | Body::Frames(_) | Body::Retry | Body::Other => bytes.len(),
         };
         if self.has_hello[direction.index()] {
@@ -73,12 +73,14 @@ impl QuicParser {
                 found.events.set(event::FAILED_DECRYPT);
                 Err(())
             }
-            Body::Frames(frames) => self.take_frames(version, frames, direction, &mut found),
+            Body::Frames(frames) | Body::Sealed { frames, .. } => {
+                self.take_frames(version, frames, direction, &mut found)
+            }
             Body::Retry => {
                 self.begin_again();
                 Ok(())
             }
-            Body::Sealed { .. } | Body::Other => Ok(()),
+            Body::Other => Ok(()),
         };
         if found.tls.is_some() {
             self.has_hello[direction.index()] = true;
