@@ -31,7 +31,7 @@ pub(crate) fn load_options<'a>(
         references: references(config, said),
         rule_path: config.text("default-rule-path").unwrap_or("").to_string(),
         disabled_protocols: disabled,
-        features: Vec::new(),
+        features: list_features(config),
         allow_lua: flag("security.lua.allow-rules") != Some(false),
         allow_absolute_filenames: flag("datasets.rules.allow-absolute-filenames") == Some(true),
         allow_dataset_write: flag("datasets.rules.allow-write").unwrap_or(true),
@@ -66,6 +66,15 @@ fn configured_datasets(config: &Tree) -> Vec<DatasetDef> {
         });
     }
     out
+}
+
+/// What `requires: feature` finds: fingerprints that are not switched off.
+fn list_features(config: &Tree) -> Vec<String> {
+    let is_on = |name: &&str| {
+        let key = format!("app-layer.protocols.tls.{name}-fingerprints");
+        config.flag(&key) != Some(false)
+    };
+    ["ja3", "ja4"].iter().filter(|name| is_on(name)).map(|name| (*name).to_string()).collect()
 }
 
 /// `action-order`: precedence of actions, first is highest.

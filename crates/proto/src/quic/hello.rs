@@ -66,7 +66,7 @@ mod kind {
 }
 
 /// Longest session id (RFC 8446 4.1.2).
-const SESSION_ID_LONGEST: usize = 32;
+const SESSION_ID_BYTES: usize = 32;
 
 /// Draft 18 of TLS 1.3 has server hellos of another form.
 const DRAFT_18: u16 = 0x7f12;
@@ -89,7 +89,7 @@ pub(super) fn read_message(
         return Err(NoHello::Wrong);
     }
     let session_id = take_vector_8(&mut rest).ok_or(NoHello::Short)?;
-    if session_id.len() > SESSION_ID_LONGEST {
+    if session_id.len() > SESSION_ID_BYTES {
         return Err(NoHello::Wrong);
     }
     let ciphers = if is_client {

@@ -9,7 +9,7 @@ use gabion_record::Direction;
 const SAMPLE_LEN: usize = 16;
 
 /// Longest packet number (RFC 9000 17.1), which the place of the sample assumes.
-const NUMBER_LONGEST: usize = 4;
+const NUMBER_BYTES: usize = 4;
 
 /// Version 2 (RFC 9369 3.1).
 pub(super) const VERSION_2: u32 = 0x6b33_43cf;
@@ -114,7 +114,7 @@ impl Keys {
         number_at: usize,
     ) -> Option<Vec<u8>> {
         let side = &self.0[direction.index()];
-        let sample = packet.get(number_at.checked_add(NUMBER_LONGEST)?..)?.get(..SAMPLE_LEN)?;
+        let sample = packet.get(number_at.checked_add(NUMBER_BYTES)?..)?.get(..SAMPLE_LEN)?;
         let mask = side.header.new_mask(sample).ok()?;
         // Of a long header four bits are protected.
         let first = packet.first()? ^ (mask[0] & 0x0f);
