@@ -1,0 +1,65 @@
+//! Limits of the SMB parser.
+
+use gabion_record::limits;
+
+limits! { "proto.smb";
+    /// Live transactions of a flow (Suricata's default, `max-tx`).
+    pub const TXS_PER_FLOW_MAX: usize = 1024,
+        Counts("the oldest transaction, ended with the event `too_many_transactions`");
+
+    /// Live transactions of a flow, however many are configured: the engine frees those that are over only after
+    /// the input they came with.
+    pub const TXS_KEPT_MAX: usize = 64 * 1024,
+        Loses("the oldest transaction of a flow");
+
+    /// Bytes that a request may ask to read and a response may carry (Suricata's default, `max-read-size`).
+    pub const READ_BYTES_MAX: u32 = 16 * 1024 * 1024,
+        Counts("data of larger messages, as events `read_request_too_large` and `read_response_too_large`");
+
+    /// Bytes that a request may write (Suricata's default, `max-write-size`).
+    pub const WRITE_BYTES_MAX: u32 = 16 * 1024 * 1024,
+        Counts("data of larger messages, as event `write_request_too_large`");
+
+    /// Bytes of a file that wait for those before them (Suricata's default, `max-read-queue-size` and
+    /// `max-write-queue-size`).
+    pub const QUEUE_BYTES_MAX: u32 = 64 * 1024 * 1024,
+        Counts("chunks of a file, as events `read_queue_size_exceeded` and `write_queue_size_exceeded`");
+
+    /// Chunks of a file that wait for those before them (Suricata's default, `max-read-queue-cnt` and
+    /// `max-write-queue-cnt`).
+    pub const QUEUE_CHUNKS_MAX: u32 = 64,
+        Counts("chunks of a file, as events `read_queue_cnt_exceeded` and `write_queue_cnt_exceeded`");
+
+    /// Names of files that a flow knows by their identifiers (Suricata's default, `max-guid-cache-size`).
+    pub const FILES_KNOWN_MAX: usize = 1024,
+        Loses("the name used longest ago");
+
+    /// Requests to read that wait for their response (Suricata's default, `max-read-offset-cache-size`).
+    pub const READS_KNOWN_MAX: usize = 128,
+        Loses("the request made longest ago");
+
+    /// Trees that a flow knows (Suricata's default, `max-tree-cache-size`).
+    pub const TREES_KNOWN_MAX: usize = 512,
+        Loses("the tree used longest ago");
+
+    /// Pipes whose messages a flow puts together (Suricata's default, `max-dcerpc-frag-cache-size`).
+    pub const PIPES_KNOWN_MAX: usize = 128,
+        Loses("the pipe used longest ago");
+
+    /// Sessions that a flow knows (Suricata's default, `max-session-cache-size`).
+    pub const SESSIONS_KNOWN_MAX: usize = 512,
+        Loses("the session used longest ago");
+
+    /// Bytes of a message that are held until it is whole; those that carry a file's data are not held. The largest that
+    /// is read for anything else is a session setup with a ticket of 64 KiB.
+    pub const MESSAGE_BYTES_MAX: usize = 256 * 1024,
+        Loses("the content of longer messages");
+
+    /// Dialects that a negotiation offers and that are kept: nine are defined.
+    pub const DIALECTS_MAX: usize = 64,
+        Loses("dialects of a negotiation");
+
+    /// Bytes of a text that a transaction keeps: the longest path has 32,767 characters.
+    pub const TEXT_BYTES_MAX: usize = 128 * 1024,
+        Loses("the end of a text");
+}

@@ -1,0 +1,122 @@
+//! The security tokens of session setups: SPNEGO (RFC 4178), in it Kerberos (RFC 4121) or NTLMSSP, or
+//! NTLMSSP alone (MS-NLMP).
+
+use super::ntlmssp::Ntlmssp;
+use crate::snmp::ber::Reader;
+
+/// Tags of the tokens.
+mod tag {
+    pub(super) const SEQUENCE: u8 = 0x30;
+    pub(super) const OCTETS: u8 = 0x04;
+    pub(super) const OID: u8 = 0x06;
+    pub(super) const GENERAL_STRING: u8 = 0x1b;
+    /// The initial token of a mechanism (RFC 2743 3.1).
+    pub(super) const INITIAL: u8 = 0x60;
+    /// The ticket of an AP-REQ (RFC 4120 5.3).
+    pub(super) const TICKET: u8 = 0x61;
+    /// An AP-REQ (RFC 4120 5.5.1).
+    pub(super) const AP_REQ: u8 = 0x6e;
+    /// The field of a structure by its number.
+    pub(super) const fn field(number: u8) -> u8 {
+        0xa0 | number
+    }
+}
+
+/// The mechanism Kerberos 5, 1.2.840.113554.1.2.2 (RFC 4121).
+const KERBEROS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02];
+
+/// Names in a service's name: there are two or three.
+const NAMES_MAX: usize = 16;
+
+/// Whom a Kerberos ticket is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kerberos {
+    /// The realm.
+    pub realm: Vec<u8>,
+    /// The parts of the service's name.
+    pub service_names: Vec<Vec<u8>>,
+}
+
+/// The content of a security token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kerberos: Option<Kerberos>,
+    pub(super) ntlmssp: Option<Ntlmssp>,
+    /// It has an NTLMSSP message that can't be read.
+    pub(super) is_malformed: bool,
+}
+
+impl Token {
+    /// Reads a token.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Token {
+        let mut token = Token::default();
+        match spnego_token(bytes) {
+            Some(inner) => {
+                token.kerberos = kerberos_ticket(inner);
+                if token.kerberos.is_none() {
+                    token.add_ntlmssp(inner);
+                }
+            }
+            None => token.add_ntlmssp(bytes),
+        }
+        token
+    }
+
+    fn add_ntlmssp(&mut self, bytes: &[u8]) {
+        match Ntlmssp::from_bytes(bytes) {
+            Ok(message) => self.ntlmssp = message,
+            Err(_) => self.is_malformed = true,
+        }
+    }
+}
+
+/// The mechanism's token in one of SPNEGO.
+fn spnego_token(bytes: &[u8]) -> Option<&[u8]> {
+    let outer = Reader::new(bytes).next()?;
+    let negotiation = match outer.tag {
+        tag::INITIAL => {
+            let mut inner = Reader::new(outer.value);
+            inner.expect(tag::OID)?;
+            inner.next()?
+        }
+        _ => outer,
+    };
+    let fields = match negotiation.tag {
+        t if t == tag::field(0) || t == tag::field(1) => {
+            Reader::new(negotiation.value).expect(tag::SEQUENCE)?
+        }
+        _ => return None,
+    };
+    // The token has the same number in the first message and in those that answer it.
+    Reader::new(find_field(fields, tag::field(2))?).expect(tag::OCTETS)
+}
+
+/// The first element of that tag.
+fn find_field(bytes: &[u8], wanted: u8) -> Option<&[u8]> {
+    let mut fields = Reader::new(bytes);
+    std::iter::from_fn(|| fields.next()).find(|field| field.tag == wanted).map(|field| field.value)
+}
+
+/// Whom the ticket in an initial token of Kerberos is for.
+fn kerberos_ticket(bytes: &[u8]) -> Option<Kerberos> {
+    let initial = Reader::new(bytes).expect(tag::INITIAL)?;
+    let mut parts = Reader::new(initial);
+    if parts.expect(tag::OID)? != KERBEROS {
+        return None;
+    }
+    // Two bytes are the type of the token (RFC 4121 4.1).
+    let request = initial.get(2 + KERBEROS.len() + 2..)?;
+    let request = Reader::new(request).expect(tag::AP_REQ)?;
+    let fields = Reader::new(request).expect(tag::SEQUENCE)?;
+    let ticket = Reader::new(find_field(fields, tag::field(3))?).expect(tag::TICKET)?;
+    let fields = Reader::new(ticket).expect(tag::SEQUENCE)?;
+    let realm = Reader::new(find_field(fields, tag::field(1))?).expect(tag::GENERAL_STRING)?;
+    let name = Reader::new(find_field(fields, tag::field(2))?).expect(tag::SEQUENCE)?;
+    let names = Reader::new(find_field(name, tag::field(1))?).expect(tag::SEQUENCE)?;
+    let mut names = Reader::new(names);
+    let service_names = std::iter::from_fn(|| names.expect(tag::GENERAL_STRING))
+        .take(NAMES_MAX)
+        .map(<[u8]>::to_vec)
+        .collect();
+    Some(Kerberos { realm: realm.to_vec(), service_names })
+}

@@ -1,0 +1,68 @@
+//! Numbers and texts of SMB messages: all numbers are little endian (MS-CIFS 1.7, MS-SMB2 2.2).
+
+/// The byte at a place.
+pub(super) fn u8_at(bytes: &[u8], at: usize) -> Option<u8> {
+    bytes.get(at).copied()
+}
+
+/// The number of 16 bits at a place.
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let field = bytes.get(at..at.checked_add(2)?)?;
+    Some(u16::from_le_bytes(field.try_into().ok()?))
+}
+
+/// The number of 32 bits at a place.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let field = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(field.try_into().ok()?))
+}
+
+/// The number of 64 bits at a place.
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let field = bytes.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(field.try_into().ok()?))
+}
+
+/// The identifier of 16 bytes at a place.
+pub(super) fn id_at(bytes: &[u8], at: usize) -> Option<[u8; 16]> {
+    bytes.get(at..at.checked_add(16)?)?.try_into().ok()
+}
+
+/// A part of a message by its place and length, both from the wire.
+pub(super) fn part_at(bytes: &[u8], at: usize, len: usize) -> Option<&[u8]> {
+    bytes.get(at..at.checked_add(len)?)
+}
+
+/// A text in UTF-16. What is no text becomes the replacement character.
+pub(super) fn text_of_utf16(bytes: &[u8]) -> Vec<u8> {
+    let units = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
+    let text: String = char::decode_utf16(units)
+        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
+    text.into_bytes()
+}
+
+/// An identifier of 16 bytes as EVE writes it: in groups, in the order of the wire.
+pub(super) fn id_text(id: &[u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in id.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        push_hex(&mut text, *byte);
+    }
+    text
+}
+
+/// Adds a byte as two digits.
+pub(super) fn push_hex(text: &mut String, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+    text.push(char::from(DIGITS[usize::from(byte & 15)]));
+}
+
+/// The seconds since 1970 of a file time: tenths of microseconds since 1601 (MS-DTYP 2.3.3).
+pub(super) fn unix_seconds(file_time: u64) -> u64 {
+    const SECONDS_1601_TO_1970: u64 = 11_644_473_600;
+    (file_time / 10_000_000).saturating_sub(SECONDS_1601_TO_1970)
+}
