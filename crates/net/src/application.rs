@@ -285,6 +285,8 @@ impl SideFeed<'_> {
             AppChunk::Data(bytes) => {
                 let taken = self.app.stream(&mut self.input, d, bytes, false);
                 stream.app_consume(taken.used);
+                // What a message lacks may never come: then the hole is passed over.
+                stream.app_needs(self.app.needed_bytes(d));
                 if taken.then == Then::Reversed {
                     self.fed = Fed::Reversed;
                     return false;

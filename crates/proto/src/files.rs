@@ -244,6 +244,11 @@ impl File {
         }
     }
 
+    /// Takes back the hashes of a file of which more was seen than they are of.
+    pub fn forget_hashes(&mut self) {
+        self.digests = Digests::default();
+    }
+
     /// Takes first bytes until there are enough to say what it is.
     fn look_at_head(&mut self, bytes: &[u8]) {
         let Magic::Head(head) = &mut self.magic else { return };

@@ -54,7 +54,7 @@ protocols! {
     tftp: PROTOCOL;
     dhcp: PROTOCOL;
     mdns: PROTOCOL;
-    detected: SMB, IMAP, RFB;
+    detected: IMAP, RFB;
     dcerpc: PROTOCOL;
     dnp3: PROTOCOL;
     http2: PROTOCOL;
@@ -63,6 +63,7 @@ protocols! {
     ldap: PROTOCOL;
     pgsql: PROTOCOL;
     quic: PROTOCOL;
+    smb: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

@@ -21,7 +21,7 @@ pub use protocols::Protocols;
 use crate::bits::Bits;
 use crate::detect::TxDetect;
 use crate::frames::FlowFrames;
-use crate::limits::CROWD_MIN;
+use crate::limits::{CROWD_MIN, PARSER_PENDING_MAX};
 use gabion_proto::registry::protocol;
 use gabion_proto::tx_list::TxList;
 use gabion_proto::{Parser, ProtocolChange, Transaction};
@@ -129,6 +129,12 @@ impl AppLayer {
     /// Whether data of a direction is still needed.
     pub(crate) fn is_off(&self, d: Direction) -> bool {
         self.proto == ProtoId::FAILED || self.sides[d.index()].is_disabled
+    }
+
+    /// Bytes of a direction with which the parser is called again, counted from the first that it has not
+    /// used; 0: any number.
+    pub(crate) fn needed_bytes(&self, d: Direction) -> u64 {
+        self.sides[d.index()].needed.min(PARSER_PENDING_MAX) as u64
     }
 
     /// Whether no data of either direction is needed.

@@ -24,18 +24,6 @@ const fn detected(
 
 use Direction::{ToClient, ToServer};
 
-/// SMB: the four bytes of each dialect after the NetBIOS session header (MS-SMB2 2.2.1).
-pub const SMB: &Protocol = &detected(
-    ProtoTable { rule_names: &["smb"], ..ProtoTable::of_requests("smb", &[Transport::Tcp]) },
-    &[
-        ProbePattern::at(ToServer, 4, b"\xffSMB"),
-        ProbePattern::at(ToServer, 4, b"\xfeSMB"),
-        ProbePattern::at(ToClient, 4, b"\xffSMB"),
-        ProbePattern::at(ToClient, 4, b"\xfeSMB"),
-    ],
-    &[],
-);
-
 /// IMAP: a capability request and the greeting (RFC 9051).
 pub const IMAP: &Protocol = &Protocol {
     // Suricata has no records of it.

@@ -48,12 +48,7 @@ pub(super) struct Transfer {
 
 impl Transfer {
     /// A chunk of `len` bytes begins at that place of the file.
-    pub(super) fn begin_chunk(
-        &mut self,
-        offset: u64,
-        len: u64,
-        limits: QueueLimits,
-    ) -> Irregular {
+    pub(super) fn begin_chunk(&mut self, offset: u64, len: u64, limits: QueueLimits) -> Irregular {
         let mut irregular = Irregular::default();
         self.target = if offset <= self.next {
             irregular.is_overlap = offset < self.next && len > 0;
@@ -120,10 +115,14 @@ impl Transfer {
 
     /// The file is over. What waits for bytes that did not come is dropped.
     pub(super) fn close(&mut self, file: &mut File) {
-        let is_whole = self.waiting.is_empty() && !file.has_gaps;
+        let has_hole = !self.waiting.is_empty();
         self.waiting = BTreeMap::new();
         self.waiting_bytes = 0;
-        file.close(if is_whole { FileState::Closed } else { FileState::Truncated });
+        file.close(if file.has_gaps { FileState::Truncated } else { FileState::Closed });
+        if has_hole {
+            // What was there before the hole is not the file.
+            file.forget_hashes();
+        }
     }
 
     /// Bytes held.

@@ -27,11 +27,6 @@ impl Header {
         self.kind == SESSION_MESSAGE
     }
 
-    /// Whether there is a message of this type.
-    pub(super) fn is_known(self) -> bool {
-        matches!(self.kind, SESSION_MESSAGE | 0x81..=0x85)
-    }
-
     /// Header and what follows.
     pub(super) fn total_len(self) -> usize {
         HEADER_LEN + usize::try_from(self.len).unwrap_or(usize::MAX - HEADER_LEN)

@@ -86,3 +86,6 @@ impl Header2 {
         })
     }
 }
+
+/// Bytes of the header of an encrypted message (MS-SMB2 2.2.41).
+pub(super) const TRANSFORM_LEN: usize = 52;

@@ -46,20 +46,29 @@ limits! { "proto.smb";
     pub const PIPES_KNOWN_MAX: usize = 128,
         Loses("the pipe used longest ago");
 
-    /// Sessions that a flow knows (Suricata's default, `max-session-cache-size`).
-    pub const SESSIONS_KNOWN_MAX: usize = 512,
-        Loses("the session used longest ago");
-
     /// Bytes of a message that are held until it is whole; those that carry a file's data are not held. The largest that
     /// is read for anything else is a session setup with a ticket of 64 KiB.
     pub const MESSAGE_BYTES_MAX: usize = 256 * 1024,
         Loses("the content of longer messages");
 
+    /// Bytes of stub data that a call and its answer keep each (Suricata's default, `dcerpc.max-stub-size`).
+    pub const STUB_BYTES_MAX: usize = 1024 * 1024,
+        Loses("the end of a call's stub data");
+
+    /// Transactions of one message number that are examined for the one that a response belongs to: a client uses a
+    /// number once.
+    pub const CANDIDATES_MAX: usize = 16,
+        Spares("the response belongs to none");
+
+    /// Names in the name of a Kerberos service: there are two or three.
+    pub const SERVICE_NAMES_MAX: usize = 16,
+        Spares("further ones are not logged");
+
     /// Dialects that a negotiation offers and that are kept: nine are defined.
     pub const DIALECTS_MAX: usize = 64,
-        Loses("dialects of a negotiation");
+        Spares("further ones are not logged");
 
     /// Bytes of a text that a transaction keeps: the longest path has 32,767 characters.
     pub const TEXT_BYTES_MAX: usize = 128 * 1024,
-        Loses("the end of a text");
+        Spares("the end of a longer text is not logged");
 }

@@ -1,8 +1,9 @@
 //! The record of a transaction.
 
+use super::ids::FileId;
 use super::names;
 use super::status::Status;
-use super::tx::{Create, FileId, Kind, Negotiate, SessionSetup, SmbTx, TreeConnect};
+use super::tx::{Create, Kind, Negotiate, SessionSetup, SmbTx, TreeConnect};
 use super::wire::id_text;
 use crate::LogOptions;
 use gabion_record::json::Json;
@@ -19,6 +20,7 @@ fn type_name(kind: &Kind) -> &'static str {
         Kind::Rename(_) => "rename",
         Kind::SetDisposition(_) => "set_file_path_info",
         Kind::Ioctl { .. } => "ioctl",
+        Kind::Rpc(_) => "dcerpc",
     }
 }
 
@@ -40,11 +42,11 @@ pub(super) fn write(tx: &SmbTx, json: &mut Json, how: LogOptions<'_>) -> bool {
     match tx.status {
         None => {}
         Some(Status::Nt(code)) => {
-            json.field("status", Status::Nt(code).name());
+            json.field("status", Status::Nt(code).name().as_bytes());
             json.field("status_code", format!("0x{code:x}"));
         }
         Some(status @ Status::Dos { code, .. }) => {
-            json.field("status", status.name());
+            json.field("status", status.name().as_bytes());
             json.field("status_code", format!("0x{code:04x}"));
         }
     }
@@ -57,46 +59,49 @@ pub(super) fn write(tx: &SmbTx, json: &mut Json, how: LogOptions<'_>) -> bool {
         Kind::TreeConnect(tree) => write_tree(tree, json),
         Kind::Create(create) => write_create(create, json),
         Kind::File(file) => {
-            json.field("filename", &file.name);
-            json.field("share", &file.share);
+            json.field("filename", readable(&file.name));
+            json.field("share", readable(&file.share));
             write_file_id(Some(file.file), json);
         }
         Kind::Rename(rename) => {
             json.open_key("rename");
-            json.field("from", &rename.from);
-            json.field("to", &rename.to);
+            json.field("from", readable(&rename.from));
+            json.field("to", readable(&rename.to));
             json.close();
-            json.open_key("set_info");
-            json.field_plain("class", "FILE_INFO");
-            json.field_plain("info_level", "SMB2_FILE_RENAME_INFO");
-            json.close();
-            write_file_id(Some(rename.file), json);
+            if rename.has_info {
+                json.open_key("set_info");
+                json.field_plain("class", "FILE_INFO");
+                json.field_plain("info_level", "SMB2_FILE_RENAME_INFO");
+                json.close();
+            }
+            write_file_id(rename.file, json);
         }
         Kind::SetDisposition(set) => {
-            json.field("filename", &set.name);
-            if let Some((sub_command, level)) = set.levels {
-                json.field("subcmd", names::trans2_text(sub_command));
-                json.field("level_of_interest", names::level_text(level));
+            json.field("filename", readable(&set.name));
+            if let Some(sub_command) = set.sub_command {
+                json.field_plain("subcmd", sub_command);
+                json.field_plain("level_of_interest", "Set Disposition Information");
             }
             json.field_plain("access", names::access_text(set.is_deleted));
             write_file_id(set.file, json);
         }
-        Kind::Ioctl { function } => json.field("function", names::function_text(*function)),
+        Kind::Ioctl { function } => {
+            json.field("function", names::function_text(*function).as_bytes())
+        }
+        Kind::Rpc(call) => call.write(json),
     }
     true
 }
 
 fn write_negotiate(negotiate: &Negotiate, json: &mut Json) {
-    if !negotiate.dialect_names.is_empty() || !negotiate.dialect_numbers.is_empty() {
-        json.open_array_key("client_dialects");
-        for name in &negotiate.dialect_names {
-            json.item(name);
-        }
-        for number in &negotiate.dialect_numbers {
-            json.item(names::Dialect::Two(*number).text());
-        }
-        json.close_array();
+    json.open_array_key("client_dialects");
+    for name in &negotiate.dialect_names {
+        json.item(readable(name));
     }
+    for number in &negotiate.dialect_numbers {
+        json.item(names::number_text(*number));
+    }
+    json.close_array();
     if let Some(guid) = &negotiate.client_guid {
         json.field("client_guid", id_text(guid));
     }
@@ -110,41 +115,45 @@ fn write_negotiate(negotiate: &Negotiate, json: &mut Json) {
 fn write_session_setup(setup: &SessionSetup, json: &mut Json) {
     if let Some(kerberos) = &setup.kerberos {
         json.open_key("kerberos");
-        json.field("realm", &kerberos.realm);
+        json.field("realm", readable(&kerberos.realm));
         json.open_array_key("snames");
         for name in &kerberos.service_names {
-            json.item(name);
+            json.item(readable(name));
         }
         json.close_array();
         json.close();
     }
     if let Some(ntlmssp) = &setup.ntlmssp {
         json.open_key("ntlmssp");
-        json.field("domain", &ntlmssp.domain);
-        json.field("user", &ntlmssp.user);
-        json.field("host", &ntlmssp.host);
+        json.field("domain", readable(&ntlmssp.domain));
+        json.field("user", readable(&ntlmssp.user));
+        json.field("host", readable(&ntlmssp.host));
         if let Some(version) = ntlmssp.version_text() {
             json.field("version", version);
         }
         json.close();
     }
-    for (key, systems) in [("request", &setup.request_systems), ("response", &setup.response_systems)] {
+    for (key, systems) in
+        [("request", &setup.request_systems), ("response", &setup.response_systems)]
+    {
         if let Some((native_os, native_lm)) = systems {
             json.open_key(key);
-            json.field("native_os", native_os);
-            json.field("native_lm", native_lm);
+            json.field("native_os", readable(native_os));
+            json.field("native_lm", readable(native_lm));
             json.close();
         }
     }
 }
 
 fn write_tree(tree: &TreeConnect, json: &mut Json) {
-    json.field(if tree.is_pipe { "named_pipe" } else { "share" }, &tree.name);
+    json.field(if tree.is_pipe { "named_pipe" } else { "share" }, readable(&tree.name));
     match &tree.service {
         Some((asked, found)) => {
             json.open_key("service");
-            json.field("request", asked);
-            json.field("response", found);
+            json.field("request", readable(asked));
+            if let Some(found) = found {
+                json.field("response", readable(found));
+            }
             json.close();
         }
         None => json.field_plain("share_type", names::share_type_text(tree.share_type)),
@@ -152,7 +161,7 @@ fn write_tree(tree: &TreeConnect, json: &mut Json) {
 }
 
 fn write_create(create: &Create, json: &mut Json) {
-    json.field(if create.is_directory { "directory" } else { "filename" }, &create.name);
+    json.field(if create.is_directory { "directory" } else { "filename" }, readable(&create.name));
     json.field("disposition", names::disposition_text(create.disposition));
     json.field_plain("access", names::access_text(create.is_deleted_on_close));
     for (key, at) in ["created", "accessed", "modified", "changed"].into_iter().zip(create.times) {
@@ -166,8 +175,13 @@ fn write_create(create: &Create, json: &mut Json) {
 fn write_file_id(file: Option<FileId>, json: &mut Json) {
     let text = match file {
         None => String::new(),
-        Some(FileId::Short(id)) => format!("{id:x}"),
+        Some(FileId::Short(id)) => format!("{id:04x}"),
         Some(FileId::Long(id)) => id_text(&id),
     };
     json.field("fuid", text);
+}
+
+/// A text in which what is no UTF-8 is the replacement character, as Suricata 8.0.7 writes it here.
+fn readable(text: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(text).into_owned().into_bytes()
 }

@@ -34,6 +34,7 @@ pub(super) mod command2 {
     pub(crate) const NEGOTIATE: u16 = 0;
     pub(crate) const SESSION_SETUP: u16 = 1;
     pub(crate) const TREE_CONNECT: u16 = 3;
+    pub(crate) const TREE_DISCONNECT: u16 = 4;
     pub(crate) const CREATE: u16 = 5;
     pub(crate) const CLOSE: u16 = 6;
     pub(crate) const READ: u16 = 8;
@@ -62,8 +63,6 @@ pub(super) mod command1 {
     pub(crate) const TREE_CONNECT_ANDX: u8 = 0x75;
     pub(crate) const NT_CREATE_ANDX: u8 = 0xa2;
     pub(crate) const NT_CANCEL: u8 = 0xa4;
-    /// No further command follows in the message.
-    pub(crate) const NONE: u8 = 0xff;
 }
 
 /// Commands of SMB 1 with a name, in the order of their numbers.
@@ -94,11 +93,14 @@ const COMMANDS_1: &[(u16, &str)] = &[
     (0x2b, "ECHO"),
     (0x2c, "WRITE_AND_CLOSE"),
     (0x2d, "OPEN_ANDX"),
+    (0x2e, "READ_ANDX"),
     (0x2f, "WRITE_ANDX"),
+    (0x32, "TRANS2"),
     (0x33, "TRANS2_SECONDARY"),
     (0x34, "FIND_CLOSE2"),
     (0x71, "TREE_DISCONNECT"),
     (0x72, "NEGOTIATE_PROTOCOL"),
+    (0x73, "SESSION_SETUP_ANDX"),
     (0x74, "LOGOFF_ANDX"),
     (0x75, "TREE_CONNECT_ANDX"),
     (0x80, "QUERY_INFO_DISK"),
@@ -106,3 +108,115 @@ const COMMANDS_1: &[(u16, &str)] = &[
     (0xa1, "NT_TRANS_SECONDARY"),
     (0xa2, "NT_CREATE_ANDX"),
     (0xa4, "NT_CANCEL"),
+];
+
+/// The dialect that a session speaks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Not negotiated yet.
+    #[default]
+    Unknown,
+    /// One of SMB 1, by its name.
+    One(std::sync::Arc<[u8]>),
+    /// One of SMB 2, by its number.
+    Two(u16),
+}
+
+impl Dialect {
+    /// As EVE writes it.
+    pub(super) fn text(&self) -> Cow<'_, [u8]> {
+        match self {
+            Dialect::Unknown | Dialect::Two(0) => Cow::Borrowed(b"unknown"),
+            Dialect::One(name) => Cow::Borrowed(name),
+            Dialect::Two(number) => number_text(*number),
+        }
+    }
+}
+
+/// A dialect of SMB 2 as EVE writes it.
+pub(super) fn number_text(number: u16) -> Cow<'static, [u8]> {
+    let name = match number {
+        0x202 => "2.02",
+        0x210 => "2.10",
+        0x222 => "2.22",
+        0x224 => "2.24",
+        0x2ff => "2.??",
+        0x300 => "3.00",
+        0x302 => "3.02",
+        0x310 => "3.10",
+        0x311 => "3.11",
+        _ => return Cow::Owned(number.to_string().into_bytes()),
+    };
+    Cow::Borrowed(name.as_bytes())
+}
+
+/// A command.
+pub(super) fn command_text(version: u8, command: u16) -> String {
+    let (prefix, name) = match version {
+        1 => {
+            let found = COMMANDS_1.iter().find(|(number, _)| *number == command);
+            ("SMB1_COMMAND_", found.map(|(_, name)| *name))
+        }
+        _ => ("SMB2_COMMAND_", COMMANDS_2.get(usize::from(command)).copied()),
+    };
+    name.map_or_else(|| command.to_string(), |name| format!("{prefix}{name}"))
+}
+
+/// What a CREATE does if there is such a file, or none (MS-SMB2 2.2.13).
+pub(super) fn disposition_text(disposition: u32) -> &'static str {
+    const NAMES: [&str; 6] = [
+        "FILE_SUPERSEDE",
+        "FILE_OPEN",
+        "FILE_CREATE",
+        "FILE_OPEN_IF",
+        "FILE_OVERWRITE",
+        "FILE_OVERWRITE_IF",
+    ];
+    let at = usize::try_from(disposition).unwrap_or(usize::MAX);
+    NAMES.get(at).copied().unwrap_or("UNKNOWN")
+}
+
+/// Whether a file is deleted when it is closed.
+pub(super) fn access_text(is_deleted_on_close: bool) -> &'static str {
+    if is_deleted_on_close { "delete on close" } else { "normal" }
+}
+
+/// The type of a share (MS-SMB2 2.2.10).
+pub(super) fn share_type_text(share_type: u8) -> &'static str {
+    match share_type {
+        1 => "FILE",
+        2 => "PIPE",
+        3 => "PRINT",
+        _ => "UNKNOWN",
+    }
+}
+
+/// A function of IOCTL.
+pub(super) fn function_text(function: u32) -> Cow<'static, str> {
+    match find_name(FUNCTIONS, function) {
+        Some(name) => Cow::Borrowed(name),
+        None => Cow::Owned(function.to_string()),
+    }
+}
+
+/// The function that writes to a pipe and reads its answer.
+pub(super) const PIPE_TRANSCEIVE: u32 = 0x0011_c017;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names that Suricata 8.0.7 wrote for these numbers.
+    #[test]
+    fn names_of_numbers() {
+        assert_eq!(command_text(1, 0x72), "SMB1_COMMAND_NEGOTIATE_PROTOCOL");
+        assert_eq!(command_text(1, 0x15), "21");
+        assert_eq!(command_text(2, 13), "SMB2_COMMAND_KEEPALIVE");
+        assert_eq!(command_text(2, 19), "19");
+        assert_eq!(function_text(PIPE_TRANSCEIVE), "FSCTL_PIPE_TRANSCEIVE");
+        assert_eq!(function_text(0x1234_5678), "305419896");
+        assert_eq!(Dialect::Two(0x311).text(), &b"3.11"[..]);
+        assert_eq!(Dialect::Two(0x312).text(), &b"786"[..]);
+        assert_eq!((disposition_text(5), disposition_text(6)), ("FILE_OVERWRITE_IF", "UNKNOWN"));
+    }
+}

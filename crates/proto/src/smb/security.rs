@@ -1,8 +1,9 @@
 //! The security tokens of session setups: SPNEGO (RFC 4178), in it Kerberos (RFC 4121) or NTLMSSP, or
 //! NTLMSSP alone (MS-NLMP).
 
+use super::limits::SERVICE_NAMES_MAX;
 use super::ntlmssp::Ntlmssp;
-use crate::snmp::ber::Reader;
+use crate::ber::Reader;
 
 /// Tags of the tokens.
 mod tag {
@@ -25,10 +26,7 @@ mod tag {
 /// The mechanism Kerberos 5, 1.2.840.113554.1.2.2 (RFC 4121).
 const KERBEROS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02];
 
-/// Names in a service's name: there are two or three.
-const NAMES_MAX: usize = 16;
-
-/// Whom a Kerberos ticket is for.
+/// The service that a Kerberos ticket is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kerberos {
     /// The realm.
@@ -42,31 +40,14 @@ pub struct Kerberos {
 pub(super) struct Token {
     pub(super) kerberos: Option<Kerberos>,
     pub(super) ntlmssp: Option<Ntlmssp>,
-    /// It has an NTLMSSP message that can't be read.
-    pub(super) is_malformed: bool,
 }
 
 impl Token {
     /// Reads a token.
     pub(super) fn from_bytes(bytes: &[u8]) -> Token {
-        let mut token = Token::default();
-        match spnego_token(bytes) {
-            Some(inner) => {
-                token.kerberos = kerberos_ticket(inner);
-                if token.kerberos.is_none() {
-                    token.add_ntlmssp(inner);
-                }
-            }
-            None => token.add_ntlmssp(bytes),
-        }
-        token
-    }
-
-    fn add_ntlmssp(&mut self, bytes: &[u8]) {
-        match Ntlmssp::from_bytes(bytes) {
-            Ok(message) => self.ntlmssp = message,
-            Err(_) => self.is_malformed = true,
-        }
+        let kerberos = spnego_token(bytes).and_then(kerberos_ticket);
+        let ntlmssp = if kerberos.is_none() { Ntlmssp::from_bytes(bytes) } else { None };
+        Token { kerberos, ntlmssp }
     }
 }
 
@@ -97,7 +78,7 @@ fn find_field(bytes: &[u8], wanted: u8) -> Option<&[u8]> {
     std::iter::from_fn(|| fields.next()).find(|field| field.tag == wanted).map(|field| field.value)
 }
 
-/// Whom the ticket in an initial token of Kerberos is for.
+/// The service that the ticket in an initial token of Kerberos is for.
 fn kerberos_ticket(bytes: &[u8]) -> Option<Kerberos> {
     let initial = Reader::new(bytes).expect(tag::INITIAL)?;
     let mut parts = Reader::new(initial);
@@ -115,7 +96,7 @@ fn kerberos_ticket(bytes: &[u8]) -> Option<Kerberos> {
     let names = Reader::new(find_field(name, tag::field(1))?).expect(tag::SEQUENCE)?;
     let mut names = Reader::new(names);
     let service_names = std::iter::from_fn(|| names.expect(tag::GENERAL_STRING))
-        .take(NAMES_MAX)
+        .take(SERVICE_NAMES_MAX)
         .map(<[u8]>::to_vec)
         .collect();
     Some(Kerberos { realm: realm.to_vec(), service_names })

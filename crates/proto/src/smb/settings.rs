@@ -28,8 +28,6 @@ pub struct Settings {
     pub tree_cache_max: usize,
     /// Pipes whose messages a flow puts together.
     pub pipe_cache_max: usize,
-    /// Sessions that a flow knows.
-    pub session_cache_max: usize,
 }
 
 impl Default for Settings {
@@ -46,7 +44,6 @@ impl Default for Settings {
             read_offset_cache_max: READS_KNOWN_MAX,
             tree_cache_max: TREES_KNOWN_MAX,
             pipe_cache_max: PIPES_KNOWN_MAX,
-            session_cache_max: SESSIONS_KNOWN_MAX,
         }
     }
 }
@@ -74,7 +71,6 @@ impl Settings {
             ("max-read-offset-cache-size", &mut s.read_offset_cache_max),
             ("max-tree-cache-size", &mut s.tree_cache_max),
             ("max-dcerpc-frag-cache-size", &mut s.pipe_cache_max),
-            ("max-session-cache-size", &mut s.session_cache_max),
         ] {
             if let Some(n) = c.number(key).filter(|n| *n > 0) {
                 *slot = usize::try_from(n).unwrap_or(usize::MAX);

@@ -17,13 +17,8 @@ const DOS_NAMES: [&str; 6] = [
 ];
 
 /// Names of server errors, class 2, that Suricata 8.0.7 names.
-const SERVER_NAMES: [(u16, &str); 5] = [
-    (1, "SRV_ERROR"),
-    (2, "SRV_BADPW"),
-    (3, "SRV_BADTYPE"),
-    (4, "SRV_ACCESS"),
-    (91, "SRV_BADUID"),
-];
+const SERVER_NAMES: [(u16, &str); 5] =
+    [(1, "SRV_ERROR"), (2, "SRV_BADPW"), (3, "SRV_BADTYPE"), (4, "SRV_ACCESS"), (91, "SRV_BADUID")];
 
 /// The status of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

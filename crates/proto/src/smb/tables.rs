@@ -28,8 +28,8 @@ pub mod event {
     pub const FILE_OVERLAP: u16 = 7;
     pub const REQUEST_TO_CLIENT: u16 = 8;
     pub const RESPONSE_TO_SERVER: u16 = 9;
-    pub const NEGOTIATE_MAX_READ_SIZE_TOO_LARGE: u16 = 10;
-    pub const NEGOTIATE_MAX_WRITE_SIZE_TOO_LARGE: u16 = 11;
+    pub const NEGOTIATED_READ_SIZE_TOO_LARGE: u16 = 10;
+    pub const NEGOTIATED_WRITE_SIZE_TOO_LARGE: u16 = 11;
     pub const READ_REQUEST_TOO_LARGE: u16 = 12;
     pub const READ_RESPONSE_TOO_LARGE: u16 = 13;
     pub const READ_QUEUE_SIZE_EXCEEDED: u16 = 14;
@@ -38,6 +38,7 @@ pub mod event {
     pub const WRITE_QUEUE_SIZE_EXCEEDED: u16 = 17;
     pub const WRITE_QUEUE_CNT_EXCEEDED: u16 = 18;
     pub const TOO_MANY_TRANSACTIONS: u16 = 19;
+    pub const UNUSUAL_NTLMSSP_ORDER: u16 = 20;
 }
 
 const fn named(name: &'static str, code: u16) -> EventDef {
@@ -55,8 +56,8 @@ const EVENTS: &[EventDef] = &[
     named("file_overlap", event::FILE_OVERLAP),
     named("request_to_client", event::REQUEST_TO_CLIENT),
     named("response_to_server", event::RESPONSE_TO_SERVER),
-    named("negotiate_max_read_size_too_large", event::NEGOTIATE_MAX_READ_SIZE_TOO_LARGE),
-    named("negotiate_max_write_size_too_large", event::NEGOTIATE_MAX_WRITE_SIZE_TOO_LARGE),
+    named("negotiate_max_read_size_too_large", event::NEGOTIATED_READ_SIZE_TOO_LARGE),
+    named("negotiate_max_write_size_too_large", event::NEGOTIATED_WRITE_SIZE_TOO_LARGE),
     named("read_request_too_large", event::READ_REQUEST_TOO_LARGE),
     named("read_response_too_large", event::READ_RESPONSE_TOO_LARGE),
     named("read_queue_size_exceeded", event::READ_QUEUE_SIZE_EXCEEDED),
@@ -65,19 +66,19 @@ const EVENTS: &[EventDef] = &[
     named("write_queue_size_exceeded", event::WRITE_QUEUE_SIZE_EXCEEDED),
     named("write_queue_cnt_exceeded", event::WRITE_QUEUE_CNT_EXCEEDED),
     named("too_many_transactions", event::TOO_MANY_TRANSACTIONS),
+    named("unusual_ntlmssp_order", event::UNUSUAL_NTLMSSP_ORDER),
 ];
 
 /// App-layer frames by their numbers: of each kind the whole, the header and what follows it.
-pub mod frame {
-    #![allow(missing_docs)]
-    pub const NBSS: u8 = 0;
-    pub const SMB1: u8 = 3;
-    pub const SMB2: u8 = 6;
-    pub const SMB3: u8 = 9;
+pub(super) mod frame {
+    pub(crate) const NBSS: u8 = 0;
+    pub(crate) const SMB1: u8 = 3;
+    pub(crate) const SMB2: u8 = 6;
+    pub(crate) const SMB3: u8 = 9;
     /// Added to the number of the whole.
-    pub const HEADER: u8 = 1;
+    pub(crate) const HEADER: u8 = 1;
     /// Added to the number of the whole.
-    pub const DATA: u8 = 2;
+    pub(crate) const DATA: u8 = 2;
 }
 
 const FRAMES: &[&str] = &[
@@ -143,7 +144,8 @@ const BUFFERS: &[BufferDef] = &[
 
 /// What SMB offers but its conditions.
 pub(super) const TABLE: ProtoTable = ProtoTable {
-    rule_names: &["smb"],
+    // Rules for DCE/RPC are for that in pipes too.
+    rule_names: &["smb", "dcerpc"],
     buffers: BUFFERS,
     events: EVENTS,
     frames: FRAMES,

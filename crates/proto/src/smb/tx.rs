@@ -1,8 +1,10 @@
 //! A transaction: a request with its response, or a file that several of them carry.
 
+use super::ids::{FileId, Ids};
 use super::log;
 use super::names::Dialect;
 use super::ntlmssp::Ntlmssp;
+use super::rpc::Call;
 use super::security::Kerberos;
 use super::status::Status;
 use super::tables::Local;
@@ -15,17 +17,6 @@ use std::any::Any;
 
 /// When file data is due: Suricata has no settings for these files.
 const WINDOWS: Windows = Windows { content_limit: 100_000, min_size: 32_768, window: 4_096 };
-
-/// Who asked, and under which number: what a response must share with its request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Ids {
-    /// Session, or user of SMB 1.
-    pub session: u64,
-    /// Tree.
-    pub tree: u32,
-    /// Message.
-    pub message: u64,
-}
 
 /// What a transaction is about.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +43,8 @@ pub enum Kind {
         /// The function's code.
         function: u32,
     },
+    /// A call of DCE/RPC in a pipe.
+    Rpc(Box<Call>),
 }
 
 /// A negotiation.
@@ -92,16 +85,7 @@ pub struct TreeConnect {
     /// The share's type, of SMB 2.
     pub share_type: u8,
     /// The service asked for and the service found, of SMB 1.
-    pub service: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-/// A file's identifier: 16 bytes, or two in SMB 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FileId {
-    /// Of SMB 1.
-    Short(u16),
-    /// Of SMB 2.
-    Long([u8; 16]),
+    pub service: Option<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
 /// A file is opened.
@@ -145,8 +129,10 @@ pub struct Rename {
     pub from: Vec<u8>,
     /// The path it gets.
     pub to: Vec<u8>,
-    /// Its identifier.
-    pub file: FileId,
+    /// Its identifier, if it was asked for by this.
+    pub file: Option<FileId>,
+    /// It was asked for by SET_INFO, of SMB 2.
+    pub has_info: bool,
 }
 
 /// A file is to be deleted when it is closed, or not.
@@ -158,8 +144,8 @@ pub struct SetDisposition {
     pub is_deleted: bool,
     /// Its identifier, if it was asked for by this.
     pub file: Option<FileId>,
-    /// The sub-command and level, of SMB 1.
-    pub levels: Option<(u16, u16)>,
+    /// The sub-command that asked for it, of SMB 1.
+    pub sub_command: Option<&'static str>,
 }
 
 /// A request with its response.
@@ -192,32 +178,30 @@ impl SmbTx {
 
     /// The file it carries.
     pub(super) fn content(&self) -> Option<&FileContent> {
-        match &self.kind {
-            Kind::File(content) => Some(content),
-            _ => None,
-        }
+        let Kind::File(content) = &self.kind else { return None };
+        Some(content)
     }
 
     /// The same, to be changed.
     pub(super) fn content_mut(&mut self) -> Option<&mut FileContent> {
-        match &mut self.kind {
-            Kind::File(content) => Some(content),
-            _ => None,
-        }
+        let Kind::File(content) = &mut self.kind else { return None };
+        Some(content)
+    }
+
+    /// The call it is about.
+    pub(super) fn call(&self) -> Option<&Call> {
+        let Kind::Rpc(call) = &self.kind else { return None };
+        Some(call)
     }
 
     fn tree_name(&self, is_pipe: bool) -> Option<&[u8]> {
-        match &self.kind {
-            Kind::TreeConnect(tree) if tree.is_pipe == is_pipe => Some(&tree.name),
-            _ => None,
-        }
+        let Kind::TreeConnect(tree) = &self.kind else { return None };
+        (tree.is_pipe == is_pipe).then_some(tree.name.as_slice())
     }
 
     fn ntlmssp(&self) -> Option<&Ntlmssp> {
-        match &self.kind {
-            Kind::SessionSetup(setup) => setup.ntlmssp.as_ref(),
-            _ => None,
-        }
+        let Kind::SessionSetup(setup) = &self.kind else { return None };
+        setup.ntlmssp.as_ref()
     }
 
     /// Bytes held.
@@ -243,7 +227,9 @@ impl SmbTx {
                     let service = t.service.as_ref();
                     size_of::<TreeConnect>()
                         + t.name.capacity()
-                        + service.map_or(0, |(asked, found)| asked.capacity() + found.capacity())
+                        + service.map_or(0, |(asked, found)| {
+                            asked.capacity() + found.as_ref().map_or(0, Vec::capacity)
+                        })
                 }
                 Kind::Create(c) => size_of::<Create>() + c.name.capacity(),
                 Kind::File(f) => {
@@ -252,6 +238,7 @@ impl SmbTx {
                 }
                 Kind::Rename(r) => size_of::<Rename>() + r.from.capacity() + r.to.capacity(),
                 Kind::SetDisposition(s) => size_of::<SetDisposition>() + s.name.capacity(),
+                Kind::Rpc(call) => size_of::<Call>() + call.bytes_held(),
             }
     }
 }
@@ -297,12 +284,10 @@ impl Transaction for SmbTx {
     }
 
     fn streams(&self, local: u16, direction: Direction) -> usize {
-        match (Local::from_number(local), self.content()) {
-            (Some(Local::FileMagic | Local::FileData), Some(content)) => {
-                if content.direction == direction { content.files.files.len() } else { 0 }
-            }
-            _ => 1,
-        }
+        let is_content =
+            matches!(Local::from_number(local), Some(Local::FileMagic | Local::FileData));
+        let Some(content) = self.content().filter(|_| is_content) else { return 1 };
+        if content.direction == direction { content.files.files.len() } else { 0 }
     }
 
     fn events(&self) -> &[u16] {

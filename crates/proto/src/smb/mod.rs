@@ -1,0 +1,65 @@
+//! SMB 1, 2 and 3 over NetBIOS sessions (MS-CIFS, MS-SMB, MS-SMB2, RFC 1002 4.3).
+//!
+//! A request with its response is a transaction; so is a file, whatever number of requests reads or writes it,
+//! and a call of DCE/RPC in a pipe. [`parser`] takes the stream apart, `session` knows what messages name,
+//! `smb1` and `smb2` read the messages of each family, `content` puts files in order, `rpc` follows calls.
+
+mod body1;
+mod body2;
+mod cache;
+mod conditions;
+mod content;
+mod framing;
+mod header;
+mod ids;
+pub mod limits;
+mod log;
+mod names;
+mod ntlmssp;
+mod parser;
+mod rpc;
+mod security;
+mod session;
+mod settings;
+mod smb1;
+mod smb2;
+mod status;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod tx;
+mod wire;
+
+pub use ids::{CallKey, FileId, Ids};
+pub use parser::SmbParser;
+pub use settings::Settings;
+pub use tables::event;
+pub use tx::SmbTx;
+
+use crate::detect::ProbePattern;
+use crate::protocol::Protocol;
+use gabion_record::Direction::{ToClient, ToServer};
+use gabion_record::applayer::ProtoTable;
+use std::sync::Arc;
+
+const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE };
+
+/// SMB in the registry.
+pub const PROTOCOL: &Protocol = &Protocol {
+    patterns: &[
+        ProbePattern::at(ToServer, 4, b"\xffSMB"),
+        ProbePattern::at(ToServer, 4, b"\xfeSMB"),
+        ProbePattern::at(ToClient, 4, b"\xffSMB"),
+        ProbePattern::at(ToClient, 4, b"\xfeSMB"),
+    ],
+    accepts_gaps: true,
+    stream_depth: Some(0),
+    auto_trigger_raw: false,
+    tx_id_on_top: true,
+    configure: |config| Ok(Arc::new(Settings::from_config(config))),
+    open: |settings, _| {
+        let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();
+        Box::new(SmbParser::new(settings))
+    },
+    ..Protocol::plain(TABLE)
+};
