@@ -23,7 +23,8 @@ pub const fn operation(hooks: &'static [Hook]) -> ConditionDef {
 
 /// The call of a transaction, for each protocol that carries calls. A further protocol adds its
 /// function here.
-const CARRIERS: &[for<'a> fn(&'a dyn Any) -> Option<Call<'a>>] = &[super::tx::call_in];
+const CARRIERS: &[for<'a> fn(&'a dyn Any) -> Option<Call<'a>>] =
+    &[super::tx::call_in, crate::smb::call_in];
 
 fn call_in(tx: &dyn Any) -> Option<Call<'_>> {
     CARRIERS.iter().find_map(|carrier| carrier(tx))

@@ -1,18 +1,20 @@
 //! The condition that rules may set on SMB's transactions.
 
 use super::tx::SmbTx;
+use crate::dcerpc::conditions::{interface, operation};
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::applayer::{ConditionDef, ConditionError, Hook, TxCondition};
 use std::any::Any;
 use std::sync::Arc;
 
-/// The keyword.
-pub(super) const CONDITIONS: &[ConditionDef] = &[ConditionDef {
-    name: "smb.version",
-    aliases: &[],
-    parse: version,
-    hooks: &[Hook::new(ToServer, 0, 0), Hook::new(ToClient, 0, 0)],
-}];
+const BOTH: &[Hook] = &[Hook::new(ToServer, 0, 0), Hook::new(ToClient, 0, 0)];
+
+/// The keywords.
+pub(super) const CONDITIONS: &[ConditionDef] = &[
+    ConditionDef { name: "smb.version", aliases: &[], parse: version, hooks: BOTH },
+    interface(BOTH),
+    operation(BOTH),
+];
 
 #[derive(Debug)]
 struct Version(u8);

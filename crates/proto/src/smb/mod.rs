@@ -35,6 +35,7 @@ pub use parser::SmbParser;
 pub use settings::Settings;
 pub use tables::event;
 pub use tx::SmbTx;
+pub(crate) use tx::call_in;
 
 use crate::detect::ProbePattern;
 use crate::protocol::Protocol;

@@ -53,6 +53,8 @@ pub struct Call {
     pub(super) key: CallKey,
     /// Its number.
     pub call_id: u32,
+    /// Number of the bind among those of the flow: pipes use the numbers of calls each for itself.
+    pub(super) bind: u32,
     /// The operation.
     pub opnum: u16,
     /// Interfaces that a bind offers, or the one that the call is for.
@@ -126,10 +128,12 @@ impl Call {
         direction: Direction,
         message: &Message<'_>,
         contexts: &mut Contexts,
+        bind: u32,
     ) -> Call {
         let mut call = Call {
             key: (0, Ok(0), 0),
             call_id: message.header.call_id,
+            bind,
             opnum: 0,
             interfaces: Vec::new(),
             request: Side::default(),
@@ -157,13 +161,13 @@ impl Call {
         let is_last = header.is_last() || !matches!(header.kind, kind::REQUEST | kind::RESPONSE);
         match &message.body {
             Body::Offers(offers) => {
-                contexts.offer(offers);
+                contexts.offer(self.bind, offers);
                 self.interfaces.clone_from(offers);
             }
             Body::Acks(acks) => {
-                let decided = contexts.decide(acks);
-                if self.request.kind == Some(kind::BIND) {
-                    self.interfaces = decided;
+                contexts.decide(self.bind, acks);
+                for (interface, ack) in self.interfaces.iter_mut().zip(acks) {
+                    interface.ack = Some(*ack);
                 }
             }
             Body::Request(fragment) => {

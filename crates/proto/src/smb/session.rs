@@ -12,6 +12,7 @@ use super::tables::event;
 use super::tx::{FileContent, Kind, SmbTx};
 use crate::ParseContext;
 use crate::dcerpc::contexts::Contexts;
+use crate::dcerpc::pdu::kind;
 use crate::files::{File, FileList, FileState, FileWants};
 use crate::transaction::EventList;
 use crate::tx_list::TxList;
@@ -82,6 +83,8 @@ pub(super) struct Session {
     /// Parts of messages that were read from pipes, by session and file.
     pub(super) parts: Cache<(u64, FileId), Vec<u8>>,
     pub(super) contexts: Contexts,
+    /// Calls that were begun: a bind is known by this number.
+    binds: u32,
     /// Requests without a response.
     requests: HashMap<RequestKey, SmallVec<[u64; 1]>>,
     /// Calls without an answer, or with part of one.
@@ -105,6 +108,7 @@ impl Session {
             trees: Cache::new(settings.tree_cache_max, &reached::TREES_KNOWN_MAX),
             parts: Cache::new(settings.pipe_cache_max, &reached::PIPES_KNOWN_MAX),
             contexts: Contexts::default(),
+            binds: 0,
             requests: HashMap::new(),
             calls: HashMap::new(),
             files: [HashMap::new(), HashMap::new()],
@@ -415,7 +419,8 @@ impl Session {
         if pdu.is_later_fragment() {
             return Some(());
         }
-        let call = Call::new(ToServer, &pdu, &mut self.contexts);
+        self.binds = self.binds.wrapping_add(1);
+        let call = Call::new(ToServer, &pdu, &mut self.contexts, self.binds);
         self.open_call(message, key, call, pdu.is_malformed());
         Some(())
     }
@@ -466,7 +471,7 @@ impl Session {
             if is_malformed {
                 tx.events.add(event::MALFORMED_DATA);
                 tx.complete();
-            } else if tx.is_done[ToClient.index()] && call.request.kind != Some(0) {
+            } else if tx.is_done[ToClient.index()] && call.request.kind != Some(kind::REQUEST) {
                 tx.complete();
             }
             if tx.is_done == [true; 2] {
@@ -474,11 +479,10 @@ impl Session {
             }
             return;
         }
-        if pdu.header.kind == crate::dcerpc::pdu::kind::BIND_ACK {
-            let _ = Call::new(ToClient, &pdu, &mut self.contexts);
+        if pdu.header.kind == kind::BIND_ACK {
             return;
         }
-        let call = Call::new(ToClient, &pdu, &mut self.contexts);
+        let call = Call::new(ToClient, &pdu, &mut self.contexts, self.binds);
         self.open_call(message, key, call, is_malformed);
     }
 

@@ -1,6 +1,7 @@
 //! What SMB offers to rules but its conditions, which know its transactions.
 
 use crate::buffer::local_buffers;
+use crate::dcerpc::tables::stub_data;
 use crate::files;
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
@@ -13,6 +14,7 @@ local_buffers! {
     FileName,
     FileMagic,
     FileData,
+    StubData,
 }
 
 /// Events by their codes.
@@ -101,7 +103,7 @@ const fn on_request(local: Local) -> [Hook; 1] {
     [Hook::new(ToServer, 0, local as u16)]
 }
 
-/// Files travel both ways.
+/// Files and calls travel both ways.
 const fn on_files(local: Local) -> [Hook; 2] {
     [Hook::new(ToServer, 0, local as u16), Hook::new(ToClient, 0, local as u16)]
 }
@@ -140,6 +142,7 @@ const BUFFERS: &[BufferDef] = &[
     files::name_buffer(&on_files(Local::FileName)),
     files::magic_buffer(&on_files(Local::FileMagic)),
     files::data_buffer(&on_files(Local::FileData)),
+    stub_data(&on_files(Local::StubData)),
 ];
 
 /// What SMB offers but its conditions.

@@ -243,6 +243,13 @@ impl SmbTx {
     }
 }
 
+/// The call of a transaction, for the keywords of DCE/RPC.
+pub(crate) fn call_in(tx: &dyn Any) -> Option<crate::dcerpc::Call<'_>> {
+    let call = tx.downcast_ref::<SmbTx>()?.call()?;
+    let is_call = call.request.kind == Some(crate::dcerpc::pdu::kind::REQUEST);
+    is_call.then(|| crate::dcerpc::Call { opnum: call.opnum, interface: call.interfaces.first() })
+}
+
 impl Transaction for SmbTx {
     fn id(&self) -> u64 {
         self.id
@@ -274,6 +281,10 @@ impl Transaction for SmbTx {
                 let is_complete = file.state != FileState::Open || how.at_end;
                 return Some(Buffer { data, start, is_complete });
             }
+            Local::StubData => {
+                let side = self.call()?.side(direction);
+                return (index == 0 && !side.stub.is_empty()).then(|| Buffer::whole(&side.stub));
+            }
             _ if index > 0 || direction != ToServer => return None,
             Local::NamedPipe => self.tree_name(true)?,
             Local::Share => self.tree_name(false)?,
@@ -304,6 +315,10 @@ impl Transaction for SmbTx {
 
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
         log::write(self, json, how)
+    }
+
+    fn is_little_endian(&self) -> bool {
+        self.call().is_none_or(|call| call.request.is_little || call.response.is_little)
     }
 
     fn as_any(&self) -> &dyn Any {
