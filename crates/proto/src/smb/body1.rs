@@ -49,12 +49,13 @@ impl<'a> Command<'a> {
     fn text_from(&self, at: usize) -> Option<(Vec<u8>, usize)> {
         if !self.is_unicode {
             let rest = self.message.get(at..)?;
-            let end = memchr::memchr(0, rest)?;
+            let end = memchr::memchr(0, rest).unwrap_or(rest.len());
             return Some((rest.get(..end)?.to_vec(), at + end + 1));
         }
         let start = at + (at & 1);
         let pairs = self.message.get(start..)?.as_chunks::<2>().0;
-        let end = pairs.iter().position(|pair| *pair == [0, 0])?;
+        // The last text of a message may lack its end.
+        let end = pairs.iter().position(|pair| *pair == [0, 0]).unwrap_or(pairs.len());
         let text = pairs.iter().take(end).map(|pair| pair[0]).collect();
         Some((text, start + 2 * end + 2))
     }
@@ -79,8 +80,8 @@ pub(super) fn negotiate_dialects(
 
 /// The index of the dialect and the server's identifier in a NEGOTIATE, the response (2.2.4.52.2).
 pub(super) fn negotiate_response(command: &Command<'_>) -> Option<(u16, Option<[u8; 16]>)> {
-    let index = u16_at(command.body(), 1).filter(|_| command.words() >= 1)?;
-    let guid = command.bytes().filter(|_| command.words() == 17);
+    let index = u16_at(command.body(), 1).filter(|_| command.words() == 17)?;
+    let guid = command.bytes();
     Some((index, guid.and_then(|bytes| bytes.first_chunk().copied())))
 }
 

@@ -35,10 +35,7 @@ fn status_of(header: &Header1) -> Status {
         return Status::Nt(header.status);
     }
     let [class, _, low, high] = header.status.to_le_bytes();
-    match class {
-        0 if header.status == 0 => Status::Nt(nt::SUCCESS),
-        _ => Status::Dos { class, code: u16::from_le_bytes([low, high]) },
-    }
+    Status::Dos { class, code: u16::from_le_bytes([low, high]) }
 }
 
 fn ids_of(header: &Header1) -> Ids {
@@ -136,7 +133,8 @@ impl Session {
             offset,
             len: u64::from(data.len),
         };
-        Data::File { at, len, tx: self.begin_chunk(cx, chunk, &share, b"<unknown>") }
+        let unknown = if header.is_response { &b""[..] } else { b"<unknown>" };
+        Data::File { at, len, tx: self.begin_chunk(cx, chunk, &share, unknown) }
     }
 
     /// Whether the data of such a message go to a pipe that carries DCE/RPC: they have to be whole.
@@ -188,9 +186,12 @@ impl Session {
         command: &Command<'_>,
     ) {
         let mut ids = ids_of(header);
-        if code == command1::TREE_CONNECT_ANDX {
-            // The tree is the response's.
+        if matches!(code, command1::TREE_CONNECT_ANDX | command1::NEGOTIATE) {
+            // The tree is the response's, or there is none.
             ids.tree = 0;
+        }
+        if code == command1::NEGOTIATE {
+            ids.session = 0;
         }
         match self.read_request1(cx, header, code, command) {
             Taken::Tx(kind) => {
@@ -249,7 +250,7 @@ impl Session {
                 let id = self.open_request(Opening {
                     version: 1,
                     command: code.into(),
-                    ids: ids_of(header),
+                    ids: Ids { tree: 0, ..ids_of(header) },
                     kind: Kind::SessionSetup(Box::new(setup)),
                 });
                 if is_unusual {
@@ -277,7 +278,7 @@ impl Session {
                         name,
                         disposition: create.disposition,
                         is_deleted_on_close: create.options & 0x1000 != 0,
-                        is_directory: create.options & 1 != 0,
+                        is_directory: create.options & 1 != 0 && !create.name.is_empty(),
                         ..Create::default()
                     }))
                 }))
@@ -567,7 +568,10 @@ impl Session {
     fn negotiate_response1(&mut self, header: &Header1, status: Status, command: &Command<'_>) {
         let Some((index, guid)) = negotiate_response(command) else {
             let code = command1::NEGOTIATE.into();
-            if let Some(id) = self.find_request(1, code, ids_of(header), false) {
+            let found = self.find_request(1, code, ids_of(header), false);
+            let is_generic =
+                |id: &u64| self.txs.get(*id).is_some_and(|tx| matches!(tx.kind, Kind::Generic));
+            if let Some(id) = found.filter(is_generic) {
                 self.close_request(id, status);
             }
             return;

@@ -267,7 +267,7 @@ impl Session {
                     name,
                     disposition: create.disposition,
                     is_deleted_on_close: create.options & 0x1000 != 0,
-                    is_directory: create.options & 1 != 0,
+                    is_directory: create.options & 1 != 0 && !create.name.is_empty(),
                     ..Create::default()
                 })))
             }),
@@ -541,6 +541,9 @@ impl Session {
         let Some(id) = self.find_request(2, header.command, ids, false) else {
             return self.lost_ioctl2(header, body);
         };
+        if header.status == nt::PENDING && header.is_async {
+            return;
+        }
         let is_call = self.txs.get(id).is_some_and(|tx| matches!(tx.kind, Kind::Rpc(_)));
         if !is_call {
             if Ioctl::from_response(body).is_none() && is_readable(header.status) {
