@@ -10,7 +10,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds that `make fuzz` gives each target.
 SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help run test gate toys fuzz bench lab lab-network lab-log lab-behavior lab-guard lab-syscalls heap-profile dist install fmt clean
+.PHONY: help run test gate toys fuzz bench lab lab-network lab-log lab-behavior lab-guard lab-syscalls differential heap-profile dist install fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,10 @@ lab-guard: ## the flood of 2004 in namespaces of this machine, without and with 
 lab-syscalls: ## the benchmark of the proposal to drop enter events, on our probe; ARGS=--quick: a check
 	@scripts/tools.sh lab
 	@scripts/lab.sh lab/syscalls/run.sh $(ARGS)
+
+differential: ## random rules and records, compared with the Suricata that GABION_PEER names; floors are kept
+	@scripts/tools.sh lab
+	@scripts/lab.sh lab/differential/run.sh
 
 heap-profile: ## build with jemalloc's heap profiler, and profile the demonstration
 	@scripts/tools.sh

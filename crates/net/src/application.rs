@@ -377,5 +377,8 @@ impl SideFeed<'_> {
                 ssn.stream_mut(d).trigger_raw();
             }
         }
+        if std::mem::take(&mut effects.stop_raw) {
+            Direction::BOTH.into_iter().for_each(|d| ssn.stream_mut(d).end_raw());
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The stage of detection: the rules against a packet, its stream and its transactions.
 
 use crate::context::PacketContext;
+use crate::detect::offer::Offer;
 use crate::detect::{Detector, Filtered, Resources, Run, Scratch, StreamData};
 use crate::engine::Engine;
 use crate::ordered::{Ordered, Turn};
@@ -77,6 +78,12 @@ impl InspectionStage {
         budget: &'r Budget,
         material: Material<'r>,
     ) -> Run<'r> {
+        let releases_data = material.stream.is_some()
+            && cx.view.direction.is_some_and(|d| {
+                let h = cx.view.headers;
+                let port = if d == Direction::ToServer { h.dp } else { h.sp };
+                det.stream_ports[d.index()].holds(&det.set, port)
+            });
         Run {
             det,
             p: cx.view,
@@ -97,6 +104,7 @@ impl InspectionStage {
             findings: cx.findings,
             costs: &mut cx.account.costs,
             stream: material.stream,
+            offer: Offer::new(cx.view, releases_data),
             not_in_stream: !material.is_in_stream,
             at_end: cx.view.is_pseudo && material.detects,
             inline: cx.engine.options.stream.inline,
@@ -115,7 +123,7 @@ impl InspectionStage {
             return Inspected::Rules { stream: Vec::new() };
         };
         let is_firewall = detector.firewall.is_some();
-        let is_end = cx.view.is_pseudo && cx.view.number == 0;
+        let is_end = cx.view.is_flow_end();
         cx.outcome.is_firewalled = is_firewall;
         if cx.outcome.skip_detection && (!is_firewall || cx.outcome.drop.is_some() || is_end) {
             if !is_firewall {

@@ -51,6 +51,12 @@ pub(crate) struct PacketView<'a> {
 }
 
 impl PacketView<'_> {
+    /// A pseudo packet of a flow's end.
+    #[inline]
+    pub(crate) fn is_flow_end(&self) -> bool {
+        self.is_pseudo && self.number == 0
+    }
+
     /// 4, 6 or 0.
     pub(crate) fn version(&self) -> u8 {
         self.headers.ip_version()

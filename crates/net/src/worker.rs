@@ -29,7 +29,7 @@ use crate::script::{OutputKind, OutputScripts};
 use crate::tracking::{FlowStage, StreamStage, carry_out, count_lookup, count_segment, rewrite};
 use crate::view::PacketView;
 use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict, Update};
-use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network};
+use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network, TransportHeader};
 use gabion_record::eve::{NetSink, WireRecord};
 use gabion_record::{Direction, DropReason, IpProto};
 use std::cell::OnceCell;
@@ -393,7 +393,7 @@ fn view_of<'a>(
     PacketView {
         headers: d,
         frame: bytes,
-        payload: d.payload(bytes),
+        payload: payload_of(d, bytes),
         ts_ns: f.ts_ns,
         clock_ns: f.clock_ns,
         link: f.link,
@@ -411,6 +411,20 @@ fn view_of<'a>(
         outer,
         root,
         frame_number: f.number,
+    }
+}
+
+/// The payload that rules and records see: fragments, broken headers and protocols that Suricata does
+/// not decode have none.
+fn payload_of<'a>(d: &Decoded, bytes: &'a [u8]) -> &'a [u8] {
+    match d.transport {
+        TransportHeader::None | TransportHeader::Gre(_) => &[],
+        TransportHeader::Tcp(_)
+        | TransportHeader::Udp(_)
+        | TransportHeader::Icmpv4(_)
+        | TransportHeader::Icmpv6(_)
+        | TransportHeader::Sctp(_)
+        | TransportHeader::Esp(_) => d.payload(bytes),
     }
 }
 
@@ -515,6 +529,9 @@ impl Stages {
     ) -> (Direction, bool) {
         let mut dir = view.direction.unwrap_or(Direction::ToServer);
         if verdict.update == Update::None {
+            if flow.ext.app.is_between_protocols() {
+                self.flush(common, view, flow, sink);
+            }
             return (dir, false);
         }
         let at = Moment { ts_ns: view.ts_ns, clock_ns: view.clock_ns };
@@ -527,7 +544,7 @@ impl Stages {
         if is_swapped {
             dir = dir.opposite();
         }
-        if effects.flush {
+        if effects.flush || flow.ext.app.is_between_protocols() {
             self.flush(common, &PacketView { direction: Some(dir), ..*view }, flow, sink);
         }
         let is_stopped = effects.stop_reassembly;

@@ -140,6 +140,8 @@ pub struct ParseContext<'a> {
     pub stop_reassembly: bool,
     /// The rest of the flow is not to be inspected by payload rules (encrypted).
     pub stop_payload_inspection: bool,
+    /// Stream data that is there is inspected once more, later data never (encrypted).
+    pub stop_raw: bool,
     /// Nothing will be inspected after this input: what is left of both directions is due now.
     pub flush: bool,
     /// Frames that begin or end in this input.
@@ -167,6 +169,7 @@ impl<'a> ParseContext<'a> {
             trigger_raw: [false; 2],
             stop_reassembly: false,
             stop_payload_inspection: false,
+            stop_raw: false,
             flush: false,
             frames: FrameNotes::default(),
             sparing: None,

@@ -132,6 +132,10 @@ impl ContentFlags {
     pub const DISTANCE: ContentFlags = ContentFlags(1 << 11);
     /// `within` was written.
     pub const WITHIN: ContentFlags = ContentFlags(1 << 12);
+    /// It was written with capitals, whether or not case is ignored.
+    pub const WRITTEN_UPPER: ContentFlags = ContentFlags(1 << 13);
+    /// It was written with small letters, whether or not case is ignored.
+    pub const WRITTEN_LOWER: ContentFlags = ContentFlags(1 << 14);
 
     /// Whether all of these are set.
     #[inline]

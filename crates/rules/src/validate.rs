@@ -164,34 +164,36 @@ fn form(
     Ok(())
 }
 
-/// Bytes a buffer must have at least for all its contents to be in it; the length of a content
-/// that alone is longer than `most`.
-fn required_len(b: &DraftBuffer, most: u64) -> u64 {
-    let mut end: i64 = 0;
-    let mut longest: i64 = 0;
+/// Bytes that a buffer must have for its contents, as Suricata 8.0.7 counts them: the first content with
+/// its offset, then what relative ones add, of which a negated one adds its distance and `within`. Later
+/// contents that are not relative do not count. `dsize` does not count negated ones after the first. The first sum above `most` is returned; a sum below 0 is
+/// above everything.
+fn required_len(b: &DraftBuffer, most: u64, counts_negated: bool) -> u64 {
+    let number = |o: Option<Operand<i32>>| match o {
+        Some(Operand::Number(n)) => i64::from(n),
+        _ => 0,
+    };
+    let mut sum: i64 = 0;
+    let mut is_first = true;
     for x in &b.conditions {
         let BufferCondition::Content(content) = &x.condition else { continue };
-        if content.is_negated() {
-            continue;
-        }
         let len = content.bytes.len() as i64;
-        if len as u64 > most {
-            return len as u64;
+        let added = match (std::mem::take(&mut is_first), content.is_relative()) {
+            (true, false) => number(content.offset).saturating_add(len),
+            (true, true) => number(content.distance).saturating_add(len),
+            (false, true) if content.is_negated() && !counts_negated => 0,
+            (false, true) if content.is_negated() => {
+                number(content.distance).saturating_add(number(content.within))
+            }
+            (false, true) => number(content.distance).saturating_add(len),
+            (false, false) => 0,
+        };
+        sum = sum.saturating_add(added);
+        if sum as u64 > most {
+            break;
         }
-        let number = |o: Option<Operand<i32>>| match o {
-            Some(Operand::Number(n)) => i64::from(n),
-            _ => 0,
-        };
-        end = if content.is_relative() {
-            end.saturating_add(number(content.distance)).max(0).saturating_add(len)
-        } else {
-            // only the first content's offset counts with Suricata
-            let offset = if longest == 0 { number(content.offset) } else { 0 };
-            offset.max(0).saturating_add(len)
-        };
-        longest = longest.max(end);
     }
-    u64::try_from(longest).unwrap_or(0)
+    sum as u64
 }
 
 /// The number that a comparison of sizes is held against. Suricata looks at these forms only, and
@@ -208,7 +210,7 @@ fn check_bsize(b: &DraftBuffer) -> Checked<()> {
     for x in &b.conditions {
         let BufferCondition::Bsize(size) = &x.condition else { continue };
         let Some(most) = largest(*size) else { continue };
-        let needed = required_len(b, most);
+        let needed = required_len(b, most, true);
         if needed <= most {
             continue;
         }
@@ -227,18 +229,25 @@ fn check_bsize(b: &DraftBuffer) -> Checked<()> {
 /// Literals that the last transform can't leave in the buffer.
 fn check_transforms(b: &DraftBuffer) -> Checked<()> {
     for transform in &b.transforms {
-        let (name, clashes): (&str, fn(&[u8]) -> bool) = match transform {
-            Transform::ToLowercase => ("to_lowercase", |c| c.iter().any(u8::is_ascii_uppercase)),
-            Transform::ToUppercase => ("to_uppercase", |c| c.iter().any(u8::is_ascii_lowercase)),
-            Transform::StripWhitespace => ("strip_whitespace", |c| c.iter().any(|b| is_space(*b))),
-            Transform::CompressWhitespace => {
-                ("compress_whitespace", |c| c.windows(2).any(|w| w.iter().all(|b| is_space(*b))))
+        let (name, clashes): (&str, fn(&Content) -> bool) = match transform {
+            Transform::ToLowercase => ("to_lowercase", |c| {
+                is_written(c, ContentFlags::WRITTEN_UPPER, u8::is_ascii_uppercase)
+            }),
+            Transform::ToUppercase => ("to_uppercase", |c| {
+                is_written(c, ContentFlags::WRITTEN_LOWER, u8::is_ascii_lowercase)
+            }),
+            Transform::StripWhitespace => {
+                ("strip_whitespace", |c| c.bytes.iter().any(|b| is_space(*b)))
             }
+            Transform::CompressWhitespace => ("compress_whitespace", |c| {
+                c.bytes.windows(2).any(|w| w.iter().all(|b| is_space(*b)))
+            }),
             _ => continue,
         };
         for x in &b.conditions {
             let BufferCondition::Content(content) = &x.condition else { continue };
-            if clashes(&content.bytes) {
+            // A content that must not be there never clashes.
+            if !content.is_negated() && clashes(content) {
                 let text = printable(&content.bytes);
                 let said = format!("content string \"{text}\" incompatible with {name} transform");
                 return Err(Refusal::new("detect-content", said));
@@ -246,6 +255,11 @@ fn check_transforms(b: &DraftBuffer) -> Checked<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a content was written with letters of this case: with `nocase`, its bytes do not show it.
+fn is_written(c: &Content, flag: ContentFlags, case: fn(&u8) -> bool) -> bool {
+    if c.is_nocase() { c.flags.has(flag) } else { c.bytes.iter().any(case) }
 }
 
 fn is_space(b: u8) -> bool {
@@ -322,7 +336,7 @@ fn check_dsize(_: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
     let Some(most) = size.and_then(largest) else { return Ok(()) };
     let payload = d.buffers.iter().find(|b| b.buffer == Some(BufferRef::Payload));
     let Some(payload) = payload else { return Ok(()) };
-    let needed = required_len(payload, most);
+    let needed = required_len(payload, most, false);
     if needed > most {
         let said = format!(
             "signature can't match as required content length {needed} exceeds dsize value {most}"

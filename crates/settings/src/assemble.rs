@@ -156,6 +156,8 @@ pub fn build_engine(
     protocols.leave(detector.as_ref().map_or_else(all, Detector::unlooked), wants);
     let alerts_max = config
         .number("packet-alert-max")
+        // Suricata keeps the default for a number that is none or above 255.
+        .filter(|n| (1..=255).contains(n))
         .and_then(|n| usize::try_from(n).ok())
         .unwrap_or(gabion_net::limits::PACKET_ALERTS_MAX);
     let options = EngineOptions {

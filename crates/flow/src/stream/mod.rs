@@ -91,6 +91,8 @@ pub struct Stream {
     /// Number of bytes that the application layer needs before it is called again.
     needs: u64,
     raw: u64,
+    /// Data from this offset on is not inspected as a stream.
+    raw_end: Option<u64>,
     /// Highest acknowledgment before a reset, which counts all that is kept as acknowledged.
     pub(crate) acked_before_reset: Option<u32>,
     /// Offset of the FIN.
@@ -294,6 +296,7 @@ impl Stream {
     /// Marks everything before `to` as inspected.
     pub fn raw_advance(&mut self, to: u64) {
         self.raw = self.raw.max(to);
+        self.marks.no_raw |= self.raw_end.is_some_and(|end| self.raw >= end);
         if self.store.next_data(self.raw).is_none_or(|next| next >= self.raw_limit()) {
             self.marks.raw_due = false;
         }
@@ -314,10 +317,18 @@ impl Stream {
         self.marks.no_raw = true;
     }
 
+    /// Ends raw inspection of this direction: what was acknowledged is inspected once more.
+    pub fn end_raw(&mut self) {
+        let end = self.raw_limit();
+        self.marks.no_raw |= self.raw >= end;
+        self.marks.raw_due = true;
+        self.raw_end.get_or_insert(end);
+    }
+
     /// Offset after the last byte for inspection: acknowledged bytes, or all of them inline and at
     /// the flow's end.
     pub fn usable_end(&self) -> u64 {
-        self.raw_limit().min(self.store.end())
+        self.visible_end().min(self.store.end())
     }
 
     /// Keeps data from this offset on until the next call, even if parsers and raw inspection are
@@ -326,8 +337,14 @@ impl Stream {
         self.hold = from;
     }
 
-    fn raw_limit(&self) -> u64 {
+    /// Offset after the last byte that readers may see.
+    fn visible_end(&self) -> u64 {
         if self.marks.inline || self.marks.ended { self.store.end() } else { self.acked() }
+    }
+
+    fn raw_limit(&self) -> u64 {
+        let end = self.visible_end();
+        self.raw_end.map_or(end, |last| end.min(last))
     }
 
     // ---- both
@@ -416,9 +433,14 @@ impl Stream {
         self.fin.map_or(acked, |fin| acked.min(fin)).max(self.store.base())
     }
 
-    /// The size for the keyword `stream_size`: bytes sent, by the sender's sequence numbers.
+    /// Bytes sent, by the sender's sequence numbers.
     pub fn size(&self) -> u64 {
         u64::from(self.next_seq.wrapping_sub(self.isn.wrapping_add(1)))
+    }
+
+    /// Sequence numbers used so far, that of the SYN too; 0 before the sender's first packet.
+    pub fn used_numbers(&self) -> u64 {
+        u64::from(self.next_seq.wrapping_sub(self.isn))
     }
 
     /// Whether parsers or raw inspection have not yet seen all data, including unacknowledged
@@ -426,7 +448,7 @@ impl Stream {
     pub fn has_pending(&self) -> bool {
         let end = self.store.end();
         let app = !self.marks.no_app && !self.marks.stopped && self.app.max(self.shown) < end;
-        let raw = !self.marks.no_raw && self.raw < end;
+        let raw = !self.marks.no_raw && self.raw < self.raw_end.map_or(end, |last| end.min(last));
         app || raw
     }
 

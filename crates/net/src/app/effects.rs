@@ -60,6 +60,8 @@ pub(crate) struct Effects {
     pub(crate) stop_reassembly: bool,
     /// Payload is not to be inspected any more.
     pub(crate) stop_payload: bool,
+    /// Stream data that is there is inspected once more, later data never.
+    pub(crate) stop_raw: bool,
     /// The remaining data of both directions is to be inspected at once.
     pub(crate) flush: bool,
     /// Bytes were used, transactions were made or the end was met, by direction.

@@ -33,6 +33,7 @@ fn ports(ends: &Endpoints, d: Direction) -> (u16, u16) {
 impl AppLayer {
     fn settle(&mut self, input: &mut AppInput<'_>, proto: ProtoId) {
         bump(&mut input.counters.flows, proto, input.transport);
+        self.left = ProtoId::UNKNOWN;
         self.open(proto, input.transport, input.protocols);
     }
 
@@ -54,6 +55,11 @@ impl AppLayer {
         }
         if self.change.is_some() && !bytes.is_empty() {
             self.switch();
+        } else if self.is_between_protocols() && eof && bytes.is_empty() {
+            // Nothing came after the change that could show a protocol.
+            self.switch();
+            self.settle(input, ProtoId::FAILED);
+            return Taken::used(0);
         }
         let was_known = self.proto.is_known();
         let detected = self.detect_stream(input, d, bytes, eof);
@@ -352,6 +358,7 @@ impl AppLayer {
         effects.pieces.append(&mut cx.pieces);
         effects.stop_reassembly |= cx.stop_reassembly;
         effects.stop_payload |= cx.stop_payload_inspection;
+        effects.stop_raw |= cx.stop_raw;
         effects.trigger_raw[0] |= cx.trigger_raw[0];
         effects.trigger_raw[1] |= cx.trigger_raw[1];
         effects.flush |= cx.flush;
@@ -444,6 +451,7 @@ impl AppLayer {
     fn switch(&mut self) {
         let Some(change) = self.change.take() else { return };
         self.original = self.proto;
+        self.left = self.proto;
         self.proto = ProtoId::UNKNOWN;
         for side in &mut self.sides {
             *side = Side { is_seen: side.is_seen, offset: side.offset, ..Side::default() };

@@ -77,6 +77,8 @@ pub(crate) struct AppLayer {
     sides: [Side; 2],
     /// Before a change.
     pub(crate) original: ProtoId,
+    /// Before a change, until it is known which protocol follows.
+    left: ProtoId,
     /// Announced by a change.
     pub(crate) expected: ProtoId,
     pub(crate) parser: Option<Box<dyn Parser>>,
@@ -207,6 +209,18 @@ impl AppLayer {
     /// Whether a change of protocol waits for the next data.
     pub(crate) fn is_changing(&self) -> bool {
         self.change.is_some()
+    }
+
+    /// Whether a change of protocol is under way: it is not known yet which one follows.
+    #[inline]
+    pub(crate) fn is_between_protocols(&self) -> bool {
+        self.change.is_some() || self.left != ProtoId::UNKNOWN
+    }
+
+    /// The protocol that rules see: during a change still the one before.
+    #[inline]
+    pub(crate) fn proto_for_rules(&self) -> ProtoId {
+        if self.proto == ProtoId::UNKNOWN { self.left } else { self.proto }
     }
 
     /// The first transaction from an id on that is not wholly inspected in a direction.

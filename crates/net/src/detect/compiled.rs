@@ -270,6 +270,44 @@ impl Class {
     const ALL: [Class; 4] = [Class::Tcp, Class::Udp, Class::Icmp, Class::Other];
 }
 
+/// Ports for which some rule looks at streams.
+#[derive(Debug, Default)]
+pub(crate) struct StreamPorts {
+    is_any: bool,
+    named: Vec<PortId>,
+}
+
+impl StreamPorts {
+    /// Rules to the server name the destination port, those to the client the source port.
+    fn collect(set: &Ruleset, direction: Direction) -> StreamPorts {
+        let mut ports = StreamPorts::default();
+        for s in set.signatures.iter().filter(|s| s.flags.has(SignatureFlags::NEED_STREAM)) {
+            if s.inert.is_some() || !direction_allowed(s, direction) {
+                continue;
+            }
+            let id = match direction {
+                Direction::ToServer => s.header.dst_ports,
+                Direction::ToClient => s.header.src_ports,
+            };
+            ports.is_any |= id == PortId::ANY;
+            if !ports.named.contains(&id) {
+                ports.named.push(id);
+            }
+        }
+        ports
+    }
+
+    /// Whether a rule looks at streams from or to this port of the server.
+    #[inline]
+    pub(crate) fn holds(&self, set: &Ruleset, port: u16) -> bool {
+        self.is_any
+            || self
+                .named
+                .iter()
+                .any(|id| set.ports.get(id.0 as usize).is_some_and(|p| p.contains(port)))
+    }
+}
+
 /// A compiled rule set. Workers share it read-only.
 #[derive(Debug)]
 pub struct Detector {
@@ -282,6 +320,8 @@ pub struct Detector {
     pub datasets: Datasets,
     /// Stream data, by direction.
     pub(crate) stream: [PatternSet; 2],
+    /// Ports of the server for which some rule looks at streams, by direction.
+    pub(crate) stream_ports: [StreamPorts; 2],
     /// Packet payloads, by class and direction.
     pub(crate) payload: [[PatternSet; 2]; 4],
     /// Packet rules without pattern, by class and direction.
@@ -398,6 +438,7 @@ impl Detector {
             expressions,
             datasets,
             stream: Default::default(),
+            stream_ports: Default::default(),
             payload: Default::default(),
             plain: Default::default(),
             headless: Vec::new(),
@@ -417,6 +458,7 @@ impl Detector {
             set,
         };
         let set = std::mem::take(&mut d.set);
+        d.stream_ports = Direction::BOTH.map(|direction| StreamPorts::collect(&set, direction));
         let mut c = Collector::default();
         for (i, s) in set.signatures.iter().enumerate() {
             d.add_hot(s);

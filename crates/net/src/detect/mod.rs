@@ -18,6 +18,7 @@ mod gates;
 mod grams;
 mod literal;
 mod number;
+pub(crate) mod offer;
 pub(crate) mod packet;
 mod profile;
 mod resources;

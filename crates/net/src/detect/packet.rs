@@ -26,14 +26,14 @@ pub(crate) fn flow_matches(t: &FlowTest, p: &PacketView<'_>, has_flow: bool) -> 
     if t.established && !p.is_established || t.not_established && p.is_established {
         return false;
     }
-    if (t.to_server && p.direction != Some(Direction::ToServer))
-        || (t.to_client && p.direction != Some(Direction::ToClient))
+    // A packet without a flow counts as one to the server.
+    let direction = p.direction.unwrap_or(Direction::ToServer);
+    if (t.to_server && direction != Direction::ToServer)
+        || (t.to_client && direction != Direction::ToClient)
     {
         return false;
     }
-    if (t.established || t.not_established || t.to_server || t.to_client || t.stateless)
-        && !has_flow
-    {
+    if (t.established || t.not_established || t.stateless || t.no_frag) && !has_flow {
         return false;
     }
     let is_rebuilt = p.headers.flags.has(Flags::REASSEMBLED);
@@ -130,8 +130,6 @@ pub(crate) fn matches(
             TransportHeader::Icmpv6(i) => i.kind == PACKET_TOO_BIG && m.matches(u64::from(i.mtu)),
             _ => false,
         },
-        // Another size than this one is asked of packets with a payload.
-        PacketCondition::Dsize(IntegerMatch::Differs(_)) if p.payload.is_empty() => false,
         PacketCondition::Dsize(m) => !p.is_pseudo && m.matches(p.payload.len() as u64),
         PacketCondition::VlanId { layer, id } => vlan_id(h.vlan_ids(), *layer, *id),
         PacketCondition::VlanLayers(m) => m.matches(u64::from(h.vlan_count)),
@@ -144,8 +142,7 @@ pub(crate) fn matches(
             flow.is_some_and(|f| sided(*side, *m, [f.seen[0].bytes, f.seen[1].bytes]))
         }
         PacketCondition::Flowbits(t) => {
-            let any = flow.is_some_and(|f| t.bits.iter().any(|b| f.ext.vars.has_bit(*b)));
-            any == t.isset && (flow.is_some() || !t.isset)
+            flow.is_some_and(|f| t.bits.iter().any(|b| f.ext.vars.has_bit(*b)) == t.isset)
         }
         PacketCondition::Flowint(t) => flow.is_some_and(|f| f.ext.vars.flowint_matches(t)),
         PacketCondition::Xbits(t) => shared.xbit_matches(t, h, p.ts_ns),
@@ -219,8 +216,8 @@ fn stream_size(
     session: Option<&TcpSession>,
 ) -> bool {
     let Some(tcp) = session else { return false };
-    let client = m.matches(tcp.stream(Direction::ToServer).size());
-    let server = m.matches(tcp.stream(Direction::ToClient).size());
+    let client = m.matches(tcp.stream(Direction::ToServer).used_numbers());
+    let server = m.matches(tcp.stream(Direction::ToClient).used_numbers());
     match side {
         StreamSide::Client => client,
         StreamSide::Server => server,

@@ -7,6 +7,7 @@ use super::filter::Filtered;
 use super::firewall::Policy;
 use super::fitting::{Fitting, Question};
 use super::grams::Bitmaps;
+use super::offer::Offer;
 use super::profile::RuleCosts;
 use super::tx::TxNotes;
 use super::{Resources, frame, packet, tx};
@@ -134,6 +135,8 @@ pub(crate) struct Run<'r> {
     pub(crate) costs: &'r mut RuleCosts,
     /// Stream data that is due.
     pub(crate) stream: Option<StreamData<'r>>,
+    /// What the packet offers of what rules require.
+    pub(crate) offer: Offer,
     /// The segment was not added to the stream: its payload is inspected in the stream's place.
     pub(crate) not_in_stream: bool,
     /// Nothing more will come in this direction.
@@ -192,14 +195,18 @@ impl Run<'_> {
                 s.candidates.extend_from_slice(l);
             }
         }
-        if !det.headless.is_empty() {
+        if !det.headless.is_empty() && !self.p.is_flow_end() {
             s.candidates.extend_from_slice(&det.headless);
         }
         if !h.is_ip() {
             return;
         }
         let class = Class::from_proto(h.proto) as usize;
+        let before = self.scratch.candidates.len();
         self.collect_plain(class);
+        if self.p.is_flow_end() {
+            self.drop_packet_rules(before);
+        }
         let s = &mut *self.scratch;
         let both = [Direction::ToServer, Direction::ToClient];
         let directions: &[Direction] = match self.p.direction {
@@ -231,7 +238,25 @@ impl Run<'_> {
             }
             self.costs.add_prefilter(0, since);
         }
-        self.collect_by_flow(class);
+        if !self.p.is_flow_end() {
+            self.collect_by_flow(class);
+        }
+    }
+
+    /// Drops the candidates from this place on that do not look at streams: at a flow's end Suricata
+    /// asks only rules on streams, frames and transactions.
+    fn drop_packet_rules(&mut self, from: usize) {
+        let (hot, candidates) = (&self.det.hot, &mut self.scratch.candidates);
+        let looks =
+            |s: u32| hot.get(s as usize).is_some_and(|h| h.flags.has(SignatureFlags::NEED_STREAM));
+        let mut kept = from;
+        for at in from..candidates.len() {
+            if let Some(s) = candidates.get(at).copied().filter(|s| looks(*s)) {
+                candidates[kept] = s;
+                kept += 1;
+            }
+        }
+        candidates.truncate(kept);
     }
 
     /// Adds the rules of the groups whose addresses fit the packet.
@@ -315,9 +340,9 @@ impl Run<'_> {
         }
         let Some(flow) = self.flow.as_mut() else { return };
         let state = &mut flow.ext.detect;
-        let app = flow.ext.app.proto;
+        let app = flow.ext.app.proto_for_rules();
         let known = app != gabion_record::applayer::ProtoId::UNKNOWN;
-        if known && !det.pd_only.is_empty() && !state.pd_done[d.index()] {
+        if known && !self.p.is_pseudo && !det.pd_only.is_empty() && !state.pd_done[d.index()] {
             state.pd_done[d.index()] = true;
             self.scratch.candidates.extend_from_slice(&det.pd_only);
         }
@@ -340,6 +365,9 @@ impl Run<'_> {
             let Some(hot) = self.det.hot.get(*sig as usize) else { continue };
             if hot.in_tx {
                 self.scratch.payload_tx.push(*sig);
+                continue;
+            }
+            if !self.offer.meets(hot.flags) {
                 continue;
             }
             let since = self.costs.now();
@@ -408,7 +436,7 @@ impl Run<'_> {
         }
         if hot.apps != 0 {
             let Some(flow) = &self.flow else { return false };
-            let app = flow.ext.app.proto;
+            let app = flow.ext.app.proto_for_rules();
             if 1u128.checked_shl(app.0.into()).unwrap_or(0) & hot.apps == 0 {
                 return false;
             }
@@ -520,7 +548,10 @@ impl Run<'_> {
                 return None;
             }
         }
-        if self.p.is_pseudo || self.p.no_payload {
+        if !is_tcp && s.header.flow.only_stream {
+            return None;
+        }
+        if self.p.is_pseudo || (self.p.no_payload && self.stream.is_none()) {
             return None;
         }
         self.conditions(s, &b.conditions, Piece::whole(self.p.payload)).then_some(false)

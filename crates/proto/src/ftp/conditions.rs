@@ -68,7 +68,7 @@ struct ReplyReceived(bool);
 
 impl TxCondition for ReplyReceived {
     fn matches(&self, tx: &dyn Any, _: Direction) -> bool {
-        tx.downcast_ref::<FtpTx>().is_some_and(|tx| tx.is_replied == self.0)
+        tx.downcast_ref::<FtpTx>().is_some_and(|tx| tx.command.is_some() && tx.is_replied == self.0)
     }
 }
 

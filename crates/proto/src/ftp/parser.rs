@@ -200,7 +200,6 @@ impl FtpParser {
                 cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
             }
         }
-        cx.trigger_raw[Direction::ToClient.index()] = true;
         true
     }
 }

@@ -131,6 +131,8 @@ impl Transaction for FtpTx {
         index: usize,
         _: Inspect,
     ) -> Option<Buffer<'_>> {
+        // Suricata asks no rule about a reply that no known command has asked for.
+        self.command?;
         let data = match (local, direction) {
             (buffer::COMMAND, ToServer) if index == 0 => self.command?.name.as_bytes(),
             (buffer::COMMAND_DATA, ToServer) if index == 0 => self.command_data()?,

@@ -54,6 +54,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
         Ok(settings) => Box::new(SmtpParser::new(settings)),
         Err(_) => Box::new(SmtpParser::new(Arc::default())),
     },
+    auto_trigger_raw: false,
     ..Protocol::plain(tables::TABLE)
 };
 

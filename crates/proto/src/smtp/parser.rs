@@ -157,6 +157,7 @@ impl SmtpParser {
                     let is_cut = self.is_cut[ToServer.index()];
                     cx.frames.add(ToServer, frame::COMMAND_LINE, at, used as u64, None);
                     let tx = self.command(line);
+                    cx.trigger_raw[ToServer.index()] = true;
                     cx.frames.add(ToServer, frame::COMMAND_LINE, at, line.len() as u64, tx);
                     if is_cut {
                         self.raise(event::TRUNCATED_LINE);
@@ -408,7 +409,6 @@ impl SmtpParser {
             }
             tx.reach(ToServer, progress::COMPLETE);
         }
-        cx.trigger_raw[ToServer.index()] = true;
         self.is_data_asked = false;
         self.enter(Mode::Commands);
         self.wait_for(Command::MailEnd);
@@ -454,10 +454,11 @@ impl SmtpParser {
             return true;
         }
         self.waiting.pop_front();
+        cx.trigger_raw[ToClient.index()] = true;
         match (command, code) {
             (Command::StartTls, 220) => {
                 cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
-                self.complete(cx, id);
+                self.complete(id);
             }
             (Command::StartTls, _) => self.raise(event::TLS_REJECTED),
             (Command::Data, 354) => {
@@ -478,13 +479,13 @@ impl SmtpParser {
                 }
             }
             (Command::MailEnd, _) | (Command::Rset, 250) | (Command::Quit, 221) => {
-                self.complete(cx, id);
+                self.complete(id);
             }
             (Command::Greeting, 250) => {
                 // A new greeting resets what is known of a mail (RFC 5321 4.1.4).
                 let has_mail = |tx: &SmtpTx| tx.mail_from.is_some() || !tx.rcpt_to.is_empty();
                 if self.txs.get(id).is_some_and(has_mail) {
-                    self.complete(cx, id);
+                    self.complete(id);
                 }
             }
             _ => {}
@@ -492,10 +493,9 @@ impl SmtpParser {
         true
     }
 
-    fn complete(&mut self, cx: &mut ParseContext<'_>, id: u64) {
+    fn complete(&mut self, id: u64) {
         if let Some(tx) = self.txs.get_mut(id) {
             tx.complete();
-            cx.trigger_raw = [true; 2];
         }
     }
 }

@@ -50,5 +50,6 @@ pub const PROTOCOL: &Protocol = &Protocol {
         let settings = Arc::clone(settings).downcast::<SshSettings>().unwrap_or_default();
         Box::new(SshParser::new(settings))
     },
+    auto_trigger_raw: false,
     ..Protocol::plain(tables::TABLE)
 };

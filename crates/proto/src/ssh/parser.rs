@@ -138,6 +138,7 @@ impl SshParser {
             state::BANNER_WAIT_EOL => match line(bytes) {
                 Line::Whole { next, .. } => {
                     tx.sides[d.index()].state = state::BANNER_DONE;
+                    cx.trigger_raw[d.index()] = true;
                     self.records(cx, tx, bytes, next)
                 }
                 // A return at the very end may be half of an end of line.
@@ -157,6 +158,7 @@ impl SshParser {
                     return Err(Dead);
                 }
                 side.state = state::BANNER_DONE;
+                cx.trigger_raw[cx.direction.index()] = true;
                 if text.len() >= BANNER_BYTES_MAX {
                     tx.events.set(event::LONG_BANNER);
                 }

@@ -84,5 +84,6 @@ pub const PROTOCOL: &Protocol = &Protocol {
         let settings = Arc::clone(settings).downcast::<TlsSettings>().unwrap_or_default();
         Box::new(TlsParser::new(settings))
     },
+    auto_trigger_raw: false,
     ..Protocol::plain(TABLE)
 };

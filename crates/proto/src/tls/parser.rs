@@ -96,6 +96,7 @@ impl TlsParser {
                 let n = rest.len().min(*skip);
                 *skip -= n;
                 at += n;
+                cx.trigger_raw[cx.direction.index()] |= *skip == 0;
                 continue;
             }
             // Either high bit set: no record type of SSL 3.0 and later.
@@ -107,7 +108,11 @@ impl TlsParser {
                 self.record(cx, tx, rest)
             };
             match step {
-                Ok(Step::Used(n)) => at += n,
+                Ok(Step::Used(n)) => {
+                    at += n;
+                    let d = cx.direction.index();
+                    cx.trigger_raw[d] |= self.halves[d].skip == 0;
+                }
                 Ok(Step::Wait(needed)) => {
                     self.halves[cx.direction.index()].is_waiting = needed > HEADER_LEN;
                     return Outcome::Incomplete { consumed: at, needed };
@@ -203,8 +208,10 @@ impl TlsParser {
             Direction::ToServer => tx.advance(cx.direction, client::HANDSHAKE_DONE),
             Direction::ToClient => tx.advance(cx.direction, server::HANDSHAKE_DONE),
         }
+        let mode = tx.settings.encryption;
+        // The server's first encrypted record of TLS 1.3 is enough.
+        cx.stop_raw |= mode == Encryption::TrackOnly;
         if tx.is_handshake_done() {
-            let mode = tx.settings.encryption;
             cx.stop_payload_inspection |= mode != Encryption::Full;
             cx.stop_reassembly |= mode == Encryption::Bypass;
             cx.flush |= mode == Encryption::Bypass;

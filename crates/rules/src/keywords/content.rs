@@ -154,6 +154,12 @@ fn set_nocase(content: &mut Content) -> Checked<()> {
             "can't use multiple nocase modifiers with the same content",
         ));
     }
+    if content.bytes.iter().any(u8::is_ascii_uppercase) {
+        content.flags.set(ContentFlags::WRITTEN_UPPER);
+    }
+    if content.bytes.iter().any(u8::is_ascii_lowercase) {
+        content.flags.set(ContentFlags::WRITTEN_LOWER);
+    }
     content.bytes.make_ascii_lowercase();
     content.flags.set(ContentFlags::NOCASE);
     Ok(())
