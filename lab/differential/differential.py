@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Random rules and records over captures, compared between Suricata and Gabion.
 """Random rules and records, compared between Suricata and Gabion.
 
   differential.py SURICATA GABION YAML CAPTURES... [--seed N] [--rules N] [--max N] [--out TSV] [--keep FOLDER]
@@ -12,7 +13,7 @@ For each capture, up to --max of those for which Suricata logs more than flows:
 3. both read it with all these rules at once; a rule is the same when its alerts stand on the same packets (number, source,
    ports; a packet made by the program, as at the end of a flow, has no number);
 4. each rule that is not the same is run again alone in both (`--no-alone` leaves it out): "differs alone" is a question about
-   one rule; else "ours beside others" where Gabion answers otherwise in the set, "theirs beside others" where only Suricata does.
+   one rule; else "ours with others" where Gabion answers otherwise in the set, "theirs with others" where only Suricata does.
 
 What is switched off so that a difference has one cause: the limit of alerts on a packet (15 by default, here 255, the most that
 Suricata takes; if it drops alerts all the same, that is reported), random chunk sizes, checksums, HOME_NET (any). A rule that
@@ -229,7 +230,7 @@ class Comparison:
         if sid > 1 and not rules[sid - 2][1]:
             alone.insert(0, rules[sid - 2][0])
         x, y = (alerts_by_sid(records).get(sid, []) for records, _ in self.programs.run_both(capture, alone))
-        what = "differs alone" if x != y else "theirs beside others" if y == in_set else "ours beside others"
+        what = "differs alone" if x != y else "theirs with others" if y == in_set else "ours with others"
         return what, show_places(x), show_places(y)
 
     def print_sums(self):
@@ -239,13 +240,13 @@ class Comparison:
             print(f"  {t:10s}", ", ".join(f"{c[w]} {w}" for w in ("equal", "theirs only", "ours only")))
         c = sum(self.kinds.values(), collections.Counter())
         records = sum(self.events.values(), collections.Counter())
-        differ = c["differs"] + c["differs alone"] + c["ours beside others"] + c["theirs beside others"]
+        differ = c["differs"] + c["differs alone"] + c["ours with others"] + c["theirs with others"]
         same, one_sided = c["fired"] + c["silent"], c["refused by theirs"] + c["refused by ours"]
         total, firing = same + differ + one_sided, c["fired"] + differ
         shares = 100 * same / max(1, total), 100 * c["fired"] / max(1, firing)
         print(f"{self.used} captures, {self.broken} broken; rules: {same} of {total} the same ({shares[0]:.2f} %), of those that "
-              f"fire {c['fired']} of {firing} ({shares[1]:.2f} %; beside others only: ours {c['ours beside others']}, theirs "
-              f"{c['theirs beside others']}), {one_sided} refused by one; records: {records['equal']} of "
+              f"fire {c['fired']} of {firing} ({shares[1]:.2f} %; with others only: ours {c['ours with others']}, theirs "
+              f"{c['theirs with others']}), {one_sided} refused by one; records: {records['equal']} of "
               f"{sum(records.values())} equal")
         return shares
 

@@ -178,6 +178,9 @@ fn required_len(b: &DraftBuffer, most: u64, counts_negated: bool) -> u64 {
     for x in &b.conditions {
         let BufferCondition::Content(content) = &x.condition else { continue };
         let len = content.bytes.len() as i64;
+        if is_first && len as u64 > most {
+            return len as u64;
+        }
         let added = match (std::mem::take(&mut is_first), content.is_relative()) {
             (true, false) => number(content.offset).saturating_add(len),
             (true, true) => number(content.distance).saturating_add(len),
