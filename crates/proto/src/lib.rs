@@ -64,6 +64,9 @@ protocols! {
     pgsql: PROTOCOL;
     quic: PROTOCOL;
     smb: PROTOCOL;
+    rdp: PROTOCOL;
+    telnet: PROTOCOL;
+    template: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

@@ -42,11 +42,13 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
         crate::mqtt::limits::TABLE,
         crate::pgsql::limits::TABLE,
         crate::quic::limits::TABLE,
+        crate::rdp::limits::TABLE,
         crate::sip::limits::TABLE,
         crate::smb::limits::TABLE,
         crate::smtp::limits::TABLE,
         crate::snmp::limits::TABLE,
         crate::ssh::limits::TABLE,
+        crate::template::limits::TABLE,
         crate::tls::limits::TABLE,
         crate::websocket::limits::TABLE,
     ]

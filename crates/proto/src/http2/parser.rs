@@ -109,18 +109,16 @@ impl Http2Parser {
             let Some(header) = FrameHeader::parse(rest) else {
                 return Outcome::Incomplete { consumed: at, needed: HEADER_BYTES };
             };
-            let payload = rest.get(HEADER_BYTES..).unwrap_or_default();
-            if payload.len() >= header.len {
-                let payload = payload.get(..header.len).unwrap_or_default();
+            let whole = HEADER_BYTES + header.len;
+            if whole <= WHOLE_FRAME_BYTES_MAX {
+                let Some(payload) = rest.get(HEADER_BYTES..whole) else {
+                    return Outcome::Incomplete { consumed: at, needed: whole };
+                };
                 if self.take_frame(cx, header, payload, at).is_err() {
                     return Outcome::Error;
                 }
-                at += HEADER_BYTES + header.len;
+                at += whole;
                 continue;
-            }
-            if HEADER_BYTES + header.len <= WHOLE_FRAME_BYTES_MAX {
-                let needed = HEADER_BYTES + header.len;
-                return Outcome::Incomplete { consumed: at, needed };
             }
             let Ok(tx) = self.begin_long(cx, header, at) else { return Outcome::Error };
             self.senders[d.index()].long = Some(LongFrame { header, left: header.len, tx });

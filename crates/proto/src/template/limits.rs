@@ -1,0 +1,9 @@
+//! Limits of the example protocol.
+
+use gabion_record::limits;
+
+limits! { "proto.template";
+    /// Live transactions of a flow (Suricata's number for it).
+    pub const TXS_MAX: usize = 256,
+        Loses("the oldest transaction of a flow");
+}

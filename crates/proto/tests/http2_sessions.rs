@@ -1,0 +1,212 @@
+//! HTTP/2 sessions made by hand. What each comes to was measured with Suricata 8.0.7.
+
+mod play;
+
+use gabion_proto::http2::PROTOCOL;
+use gabion_proto::http2::limits::{REASSEMBLY_BYTES_MAX, STREAMS_MAX, reached};
+use gabion_record::{Direction, Tree};
+use play::{c, play, play_all, s};
+
+type Segment = (Direction, Vec<u8>);
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Kinds and flags of frames (RFC 9113 6).
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u32).to_be_bytes();
+    [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A header block of literals without indexing (RFC 7541 6.2.2).
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in fields {
+        out.push(0);
+        for text in [name, value] {
+            assert!(text.len() < 127);
+            out.push(text.len() as u8);
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+    out
+}
+
+const REQUEST: [(&str, &str); 3] = [(":method", "GET"), (":path", "/p"), (":authority", "ex.com")];
+const RESPONSE: [(&str, &str); 2] = [(":status", "200"), ("server", "srv")];
+
+fn request(stream: u32) -> Vec<u8> {
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &block(&REQUEST))
+}
+
+const FIELDS: &str = "\"request_headers\":[{\"name\":\":method\",\"value\":\"GET\"},\
+    {\"name\":\":path\",\"value\":\"/p\"},{\"name\":\":authority\",\"value\":\"ex.com\"}]";
+const ANSWERED: &str = "\"response_headers\":[{\"name\":\":status\",\"value\":\"200\"},\
+    {\"name\":\"server\",\"value\":\"srv\"}]";
+const BASIC: &str = "\"http_method\":\"GET\",\"hostname\":\"ex.com\"";
+
+#[test]
+fn a_session_has_streams_and_frames_of_the_connection() {
+    let response = frame(HEADERS, END_HEADERS, 1, &block(&RESPONSE));
+    let session = [
+        c(&[PREFACE, &frame(SETTINGS, 0, 0, b"\0\x03\0\0\0\x64"), &request(1)].concat()),
+        s(&[frame(SETTINGS, 0, 0, b""), frame(SETTINGS, 1, 0, b""), response].concat()),
+        s(&frame(DATA, END_STREAM, 1, b"hello")),
+        c(&frame(GOAWAY, 0, 0, b"\0\0\0\x01\0\0\0\x02")),
+    ];
+    let out = play_all(PROTOCOL, None, &session);
+    let records: Vec<&str> = out.all.iter().map(|(_, record)| record.as_str()).collect();
+    let stream = format!(
+        "{{\"version\":\"2\",{FIELDS},{ANSWERED},\"url\":\"/p\",\"status\":200,{BASIC},\
+         \"http2\":{{\"stream_id\":1}}}}"
+    );
+    let settings = "{\"version\":\"2\",\"http2\":{\"stream_id\":0,\"request\":{\"settings\":\
+        [{\"settings_id\":\"SETTINGSMAXCONCURRENTSTREAMS\",\"settings_value\":100}]}}}";
+    let away = "{\"version\":\"2\",\"http2\":{\"stream_id\":0,\"request\":\
+        {\"error_code\":\"INTERNALERROR\"}}}";
+    assert_eq!(records, [settings, &stream, away]);
+}
+
+/// A block in several frames is one, and a session is followed from its middle.
+#[test]
+fn blocks_continue() {
+    let fields = block(&REQUEST);
+    let (a, b) = fields.split_at(17);
+    let session = [
+        c(&frame(HEADERS, END_STREAM, 5, a)),
+        c(&frame(CONTINUATION, 0, 5, &b[..3])),
+        c(&frame(CONTINUATION, END_HEADERS, 5, &b[3..])),
+    ];
+    let record = play_all(PROTOCOL, None, &session).record;
+    assert!(record.contains(FIELDS), "{record}");
+    // One that belongs to nothing is read by itself.
+    let alone = play_all(PROTOCOL, None, &[c(&frame(CONTINUATION, END_HEADERS, 7, &fields))]);
+    assert!(alone.record.contains(FIELDS));
+}
+
+/// Names of the events of all transactions.
+fn events(session: &[Segment], settings: Option<&Tree>) -> Vec<&'static str> {
+    let out = play_all(PROTOCOL, settings, session);
+    out.all.into_iter().flat_map(|(events, _)| events).collect()
+}
+
+#[test]
+fn irregular_frames_are_events() {
+    let padded = [&b"\xff"[..], &block(&REQUEST)].concat();
+    let mismatch = [&REQUEST[..], &[("host", "U@other.com")]].concat();
+    let user = block(&[(":authority", "u:p@ex.com")]);
+    let cases: [(Vec<u8>, &[&str]); 10] = [
+        (frame(HEADERS, END_HEADERS | 8, 1, &padded), &["invalid_frame_data"]),
+        (frame(HEADERS, END_HEADERS, 1, b"\x80"), &["invalid_header"]),
+        (frame(HEADERS, END_HEADERS, 1, b"\0\x05ab"), &["invalid_frame_data"]),
+        (frame(RST_STREAM, 0, 1, b"\0\0\x02"), &["invalid_frame_length"]),
+        (frame(GOAWAY, 0, 0, b"\0\0\0\0\0\0\0"), &["invalid_frame_length"]),
+        (frame(DATA, 0, 0, b"x"), &["data_stream_zero"]),
+        (frame(HEADERS, END_HEADERS, 1, &block(&mismatch)), &["authority_host_mismatch"]),
+        (frame(HEADERS, END_HEADERS, 1, &user), &["userinfo_in_uri"]),
+        (frame(DATA, END_STREAM, 1, &[b'd'; 66_000]), &["long_frame_data"]),
+        (request(1), &[]),
+    ];
+    for (bytes, expected) in cases {
+        assert_eq!(events(&[c(&bytes)], None), expected);
+    }
+    let end = frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&RESPONSE));
+    let again = [c(&request(1)), s(&[end.clone(), end].concat())];
+    assert_eq!(events(&again, None), ["stream_id_reuse"]);
+}
+
+/// Streams that are opened and reset end the connection at the limit.
+#[test]
+fn a_rapid_reset_is_bounded() {
+    let mut bytes = PREFACE.to_vec();
+    for n in 0..STREAMS_MAX as u32 + 100 {
+        bytes.extend(request(2 * n + 1));
+        bytes.extend(frame(RST_STREAM, 0, 2 * n + 1, b"\0\0\0\x08"));
+    }
+    let mut small = Tree::default();
+    small.set("max-streams", "50");
+    let out = play(PROTOCOL, Some(&small), &[c(&bytes)], 0);
+    assert!(out.is_error && out.all.len() == 50);
+    assert!(out.all.iter().all(|(events, _)| events == &["too_many_streams"]));
+    assert_eq!(out.progress, [7, 7]);
+    assert_eq!(gabion_record::limits::take().of(&reached::STREAMS_MAX), 1);
+}
+
+/// Header blocks without end, and frames of a stream without end, take no more than their limits.
+#[test]
+fn floods_are_bounded() {
+    let piece = [b'x'; 16_000];
+    let mut bytes = frame(HEADERS, 0, 1, &piece);
+    for _ in 0..40 {
+        bytes.extend(frame(CONTINUATION, 0, 1, &piece));
+    }
+    bytes.extend(frame(CONTINUATION, END_HEADERS, 1, b""));
+    assert_eq!(events(&[c(&bytes)], None), ["reassembly_limit_reached", "invalid_frame_data"]);
+    assert!(gabion_record::limits::take().of(&reached::REASSEMBLY_BYTES_MAX) > 0);
+    assert!(REASSEMBLY_BYTES_MAX < 40 * 16_000);
+    let mut few = Tree::default();
+    few.set("max-frames", "5");
+    let frames = frame(SETTINGS, 0, 3, b"\0\x03\0\0\0\x64").repeat(8);
+    assert_eq!(events(&[c(&frames)], Some(&few)), ["too_many_frames"; 3]);
+}
+
+/// Bodies that unpack to too much are given up, several of them in a flow too.
+#[test]
+fn bombs_are_given_up() {
+    let packed = |bytes: &[u8]| {
+        let mut out = Vec::new();
+        let level = flate2::Compression::best();
+        let mut packer = flate2::read::GzEncoder::new(bytes, level);
+        std::io::Read::read_to_end(&mut packer, &mut out).unwrap();
+        out
+    };
+    let bomb = packed(&vec![0; 3_000_000]);
+    let fields = block(&[(":status", "200"), ("content-encoding", "gzip")]);
+    let mut bytes = Vec::new();
+    for stream in [1, 3, 5] {
+        bytes.extend(frame(HEADERS, END_HEADERS, stream, &fields));
+        bytes.extend(frame(DATA, END_STREAM, stream, &bomb));
+    }
+    let out = play(PROTOCOL, None, &[s(&bytes)], 0);
+    assert!(out.all.iter().all(|(events, _)| events == &["compression_bomb"]));
+    let mut plain = frame(HEADERS, END_HEADERS, 1, &fields);
+    plain.extend(frame(DATA, END_STREAM, 1, b"not packed"));
+    assert_eq!(events(&[s(&plain)], None), ["failed_decompression"]);
+    let mut good = frame(HEADERS, END_HEADERS, 1, &fields);
+    good.extend(frame(DATA, END_STREAM, 1, &packed(b"packed")));
+    assert!(events(&[s(&good)], None).is_empty());
+}
+
+/// A question and its answer (RFC 8484 4): the record is one of DNS, with the request it came in.
+#[test]
+fn dns_is_found() {
+    let target = "/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB";
+    let fields = [(":method", "GET"), (":path", target), ("accept", "application/dns-message")];
+    let answer = b"\0\0\x81\x80\0\x01\0\x01\0\0\0\0\x03www\x07example\x03com\0\0\x01\0\x01\
+        \xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x01\x02\x03\x04";
+    let kind = block(&[(":status", "200"), ("content-type", "application/dns-message")]);
+    let session = [
+        c(&[PREFACE, &frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&fields))].concat()),
+        s(&frame(HEADERS, END_HEADERS, 1, &kind)),
+        s(&frame(DATA, END_STREAM, 1, answer)),
+    ];
+    let record = play_all(PROTOCOL, None, &session).record;
+    let expected = "{\"version\":3,\"type\":\"response\",\"tx_id\":0,\"id\":0,\
+        \"flags\":\"8180\",\"qr\":true,\"rd\":true,\"ra\":true,\"opcode\":0,\"rcode\":\"NOERROR\",\
+        \"queries\":[{\"rrname\":\"www.example.com\",\"rrtype\":\"A\"}],\"answers\":[{\"rrname\":\
+        \"www.example.com\",\"rrtype\":\"A\",\"ttl\":60,\"rdata\":\"1.2.3.4\"}],\
+        \"grouped\":{\"A\":[\"1.2.3.4\"]}}";
+    assert_eq!(record, expected);
+    let long = frame(DATA, 0, 1, &[0; 40_000]);
+    let post = block(&[(":method", "POST"), ("content-type", "application/dns-message")]);
+    let session = [c(&frame(HEADERS, END_HEADERS, 1, &post)), c(&long), c(&long)];
+    assert_eq!(events(&session, None), ["dns_request_too_long"]);
+}
