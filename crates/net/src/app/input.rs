@@ -140,6 +140,15 @@ impl AppLayer {
             if answer == Answer::Open && bytes.len() > DETECT_BYTES_MAX {
                 answer = Answer::Done;
             }
+            // A protocol that nothing shows is there when it was announced.
+            let announced = self.expected;
+            if matches!(answer, Answer::Open | Answer::Done)
+                && announced.is_known()
+                && (self.proto == ProtoId::UNKNOWN || self.proto == announced)
+                && !input.protocols.detection.finds(announced)
+            {
+                answer = Answer::Found { proto: announced, reversed: false };
+            }
             match answer {
                 Answer::Found { proto, reversed } => {
                     self.sides[i].proto = proto;
@@ -459,6 +468,7 @@ impl AppLayer {
         self.parser = None;
         self.frames = None;
         self.txs = TxList::default();
+        self.tx_total = 0;
         self.crowd = None;
         self.only_one_direction_raised = false;
         self.is_fed = false;

@@ -97,7 +97,7 @@ pub(crate) struct AppLayer {
     pub(crate) records: RecordAllowance,
     /// Bytes of the flow's packets so far.
     pub(crate) sent: u64,
-    /// Transactions seen, those before a change of protocol too.
+    /// Transactions seen since the last change of protocol.
     pub(crate) tx_total: u64,
     only_one_direction_raised: bool,
     /// The session was picked up in the middle: its sides may be reversed.
@@ -198,7 +198,7 @@ impl AppLayer {
             }
             let handover = std::mem::take(&mut self.handover);
             if let Some(p) = &mut self.parser
-                && proto == self.expected
+                && (proto == self.expected || self.expected == ProtoId::UNKNOWN)
                 && !handover.is_empty()
             {
                 p.expect(&handover);

@@ -417,14 +417,7 @@ impl Http1 {
         if expected.is_some() && cx.is_changing {
             self.warn(ToClient, Event::FailedProtocolChange);
         } else if expected.is_some() {
-            cx.handover = match expected {
-                Some("http2") => Handover::encode(tx),
-                // What the parser of WebSocket needs of it: whether messages are packed.
-                _ => {
-                    let field = b"sec-websocket-extensions";
-                    tx.response.headers.get(field).unwrap_or_default().to_vec()
-                }
-            };
+            cx.handover = Handover::encode(tx);
             cx.change = Some(ProtocolChange { expected, port });
             tx.request.progress = progress::COMPLETE;
             tx.response.progress = progress::COMPLETE;
@@ -618,6 +611,7 @@ impl Http1 {
             if cx.is_changing {
                 self.warn(ToClient, Event::FailedProtocolChange);
             } else {
+                cx.handover = Handover::encode(tx);
                 cx.change = Some(ProtocolChange { expected: None, port: tx.port });
             }
         }

@@ -48,33 +48,35 @@ fn write_fields(key: &str, side: &Side, json: &mut Json) {
     json.close_array();
 }
 
-/// What records of HTTP/1 have too.
+/// What records of HTTP/1 have too: of a field that came more than once the last, its name in any case.
 fn write_basic(tx: &Http2Tx, json: &mut Json) {
-    if let Some(url) = tx.request_header(b":path") {
+    // A stream that the server promised has the client's fields among the server's.
+    let any = |name| last_value(tx.side(ToServer), name).or(last_value(tx.side(ToClient), name));
+    if let Some(url) = any(b":path") {
         json.field("url", url);
     }
-    if let Some(status) = tx.side(ToClient).header(b":status").and_then(decimal) {
+    if let Some(status) = last_value(tx.side(ToClient), b":status").and_then(decimal) {
         json.number("status", status);
     }
-    if let Some(method) = tx.request_header(b":method") {
+    if let Some(method) = any(b":method") {
         json.field("http_method", method);
     }
-    let name = |side| host(tx.side(side));
-    if let Some(host) = name(ToServer).or_else(|| name(ToClient)) {
+    if let Some(host) = any(b":authority").or(any(b"host")) {
         json.field("hostname", host);
     }
-    if let Some(agent) = tx.request_header(b"user-agent") {
+    if let Some(agent) = any(b"user-agent") {
         json.field("http_user_agent", agent);
     }
-    if let Some(length) = content_length(tx) {
+    let length = |side| last_value(tx.side(side), b"content-length").and_then(decimal);
+    if let Some(length) = length(ToClient).or_else(|| length(ToServer)) {
         json.number("length", length);
     }
 }
 
-/// The length that the response announces, else the request.
-fn content_length(tx: &Http2Tx) -> Option<u64> {
-    let length = |side| tx.side(side).header(b"content-length").and_then(decimal);
-    length(ToClient).or_else(|| length(ToServer))
+/// The last value of a field.
+fn last_value<'a>(side: &'a Side, name: &[u8]) -> Option<&'a [u8]> {
+    let fields = side.headers.as_ref()?.iter();
+    fields.filter(|f| f.0 == FieldKind::Named && f.1.eq_ignore_ascii_case(name)).last().map(|f| f.2)
 }
 
 fn decimal(text: &[u8]) -> Option<u64> {

@@ -235,16 +235,18 @@ impl Client {
         if let Some(hint) = self.connection.and_then(|n| name_in(&CONNECTIONS, n.into())) {
             json.field_plain("connection_hint", hint);
         }
-        if let Some((width, height)) = self.physical {
-            json.number("physical_width", width);
-            json.number("physical_height", height);
-        }
-        if let Some(orientation) = self.orientation {
-            json.number("desktop_orientation", orientation);
-        }
-        if let Some((desktop, device)) = self.scale {
-            json.number("scale_factor", desktop);
-            json.number("device_scale_factor", device);
+        let (width, height) = self.physical.unwrap_or_default();
+        let (desktop, device) = self.scale.unwrap_or_default();
+        for (key, number) in [
+            ("physical_width", width),
+            ("physical_height", height),
+            ("desktop_orientation", self.orientation.unwrap_or_default().into()),
+            ("scale_factor", desktop),
+            ("device_scale_factor", device),
+        ] {
+            if number != 0 {
+                json.number(key, number);
+            }
         }
     }
 }
