@@ -158,9 +158,9 @@ fn floods_are_bounded() {
     assert_eq!(events(&[c(&frames)], Some(&few)), ["too_many_frames"; 3]);
 }
 
-/// Bodies that unpack to too much are given up, several of them in a flow too.
+/// Bodies that unpack to too much are dropped, several of them in a flow too.
 #[test]
-fn bombs_are_given_up() {
+fn bombs_are_dropped() {
     let packed = |bytes: &[u8]| {
         let mut out = Vec::new();
         let level = flate2::Compression::best();

@@ -50,7 +50,7 @@ enum Parsed<'a> {
         text: &'a [u8],
         len: usize,
     },
-    /// So many bytes are needed.
+    /// This many bytes are needed.
     More(usize),
     Wrong,
 }
