@@ -450,7 +450,9 @@ impl AppLayer {
         let Some(at) = at.and_then(|at| u8::try_from(at + 1).ok()) else { return };
         let old = std::mem::replace(&mut self.proto, ProtoId(at));
         self.original = old;
-        for side in self.sides.iter_mut().filter(|s| s.proto == old) {
+        // The other side speaks the same, whether it has shown it or not.
+        let is_of_old = |s: &&mut Side| s.proto == old || s.proto == ProtoId::UNKNOWN;
+        for side in self.sides.iter_mut().filter(is_of_old) {
             side.proto = self.proto;
         }
         self.is_unlooked = protocols.is_unlooked(self.proto);
