@@ -8,62 +8,62 @@ use gabion_record::json::{Json, readable};
 use gabion_record::logs::{Body, Http, List};
 use gabion_record::{Direction, TakeReport, Tree, TxReport};
 
-/// Fields that `custom:` may name: name in the configuration, key in EVE, header, side.
-/// The list is Suricata's (`outputs.eve-log.types.http.custom`) without `content-range`, which is always
-/// written as an object: Suricata writes that key twice then.
-const CUSTOM: &[(&str, &str, &[u8], Direction)] = &[
-    ("accept", "accept", b"accept", Direction::ToServer),
-    ("accept-charset", "accept_charset", b"accept-charset", Direction::ToServer),
-    ("accept-datetime", "accept_datetime", b"accept-datetime", Direction::ToServer),
-    ("accept-encoding", "accept_encoding", b"accept-encoding", Direction::ToServer),
-    ("accept-language", "accept_language", b"accept-language", Direction::ToServer),
-    ("accept-range", "accept_range", b"accept-range", Direction::ToClient),
-    ("age", "age", b"age", Direction::ToClient),
-    ("allow", "allow", b"allow", Direction::ToClient),
-    ("authorization", "authorization", b"authorization", Direction::ToServer),
-    ("cache-control", "cache_control", b"cache-control", Direction::ToServer),
-    ("connection", "connection", b"connection", Direction::ToClient),
-    ("content-encoding", "content_encoding", b"content-encoding", Direction::ToClient),
-    ("content-language", "content_language", b"content-language", Direction::ToClient),
-    ("content-length", "content_length", b"content-length", Direction::ToClient),
-    ("content-location", "content_location", b"content-location", Direction::ToClient),
-    ("content-md5", "content_md5", b"content-md5", Direction::ToClient),
-    ("content-type", "content_type", b"content-type", Direction::ToClient),
-    ("cookie", "cookie", b"cookie", Direction::ToServer),
-    ("date", "date", b"date", Direction::ToServer),
-    ("dnt", "dnt", b"dnt", Direction::ToServer),
-    ("etag", "etags", b"etag", Direction::ToClient),
-    ("expires", "expires", b"expires", Direction::ToClient),
-    ("from", "from", b"from", Direction::ToServer),
-    ("last-modified", "last_modified", b"last-modified", Direction::ToClient),
-    ("link", "link", b"link", Direction::ToClient),
-    ("location", "location", b"location", Direction::ToClient),
-    ("max-forwards", "max_forwards", b"max-forwards", Direction::ToServer),
-    ("org-src-ip", "org_src_ip", b"org-src-ip", Direction::ToServer),
-    ("origin", "origin", b"origin", Direction::ToServer),
-    ("pragma", "pragma", b"pragma", Direction::ToServer),
-    ("proxy-authenticate", "proxy_authenticate", b"proxy-authenticate", Direction::ToClient),
-    ("proxy-authorization", "proxy_authorization", b"proxy-authorization", Direction::ToServer),
-    ("range", "range", b"range", Direction::ToServer),
-    ("referrer", "referrer", b"referrer", Direction::ToServer),
-    ("refresh", "refresh", b"refresh", Direction::ToClient),
-    ("retry-after", "retry_after", b"retry-after", Direction::ToClient),
-    ("server", "server", b"server", Direction::ToClient),
-    ("set-cookie", "set_cookie", b"set-cookie", Direction::ToClient),
-    ("te", "te", b"te", Direction::ToServer),
-    ("trailer", "trailer", b"trailer", Direction::ToClient),
-    ("transfer-encoding", "transfer_encoding", b"transfer-encoding", Direction::ToClient),
-    ("true-client-ip", "true_client_ip", b"true-client-ip", Direction::ToServer),
-    ("upgrade", "upgrade", b"upgrade", Direction::ToClient),
-    ("vary", "vary", b"vary", Direction::ToClient),
-    ("via", "via", b"via", Direction::ToServer),
-    ("warning", "warning", b"warning", Direction::ToClient),
-    ("www-authenticate", "www_authenticate", b"www-authenticate", Direction::ToClient),
-    ("x-authenticated-user", "x_authenticated_user", b"x-authenticated-user", Direction::ToServer),
-    ("x-bluecoat-via", "x_bluecoat_via", b"x-bluecoat-via", Direction::ToServer),
-    ("x-flash-version", "x_flash_version", b"x-flash-version", Direction::ToServer),
-    ("x-forwarded-proto", "x_forwarded_proto", b"x-forwarded-proto", Direction::ToServer),
-    ("x-requested-with", "x_requested_with", b"x-requested-with", Direction::ToServer),
+/// Fields that `custom:` may name, with the side that sends them (`outputs.eve-log.types.http.custom`; the list is
+/// Suricata's, which logs them as they came: measured with 8.0.7).
+const CUSTOM: &[(&str, Direction)] = &[
+    ("accept", Direction::ToServer),
+    ("accept-charset", Direction::ToServer),
+    ("accept-datetime", Direction::ToServer),
+    ("accept-encoding", Direction::ToServer),
+    ("accept-language", Direction::ToServer),
+    ("accept-range", Direction::ToClient),
+    ("age", Direction::ToClient),
+    ("allow", Direction::ToClient),
+    ("authorization", Direction::ToServer),
+    ("cache-control", Direction::ToServer),
+    ("connection", Direction::ToClient),
+    ("content-encoding", Direction::ToClient),
+    ("content-language", Direction::ToClient),
+    ("content-length", Direction::ToClient),
+    ("content-location", Direction::ToClient),
+    ("content-md5", Direction::ToClient),
+    ("content-range", Direction::ToClient),
+    ("content-type", Direction::ToClient),
+    ("cookie", Direction::ToServer),
+    ("date", Direction::ToServer),
+    ("dnt", Direction::ToServer),
+    ("etag", Direction::ToClient),
+    ("expires", Direction::ToClient),
+    ("from", Direction::ToServer),
+    ("last-modified", Direction::ToClient),
+    ("link", Direction::ToClient),
+    ("location", Direction::ToClient),
+    ("max-forwards", Direction::ToServer),
+    ("org-src-ip", Direction::ToServer),
+    ("origin", Direction::ToServer),
+    ("pragma", Direction::ToServer),
+    ("proxy-authenticate", Direction::ToClient),
+    ("proxy-authorization", Direction::ToServer),
+    ("range", Direction::ToServer),
+    ("referrer", Direction::ToServer),
+    ("refresh", Direction::ToClient),
+    ("retry-after", Direction::ToClient),
+    ("server", Direction::ToClient),
+    ("set-cookie", Direction::ToClient),
+    ("te", Direction::ToServer),
+    ("trailer", Direction::ToClient),
+    ("transfer-encoding", Direction::ToClient),
+    ("true-client-ip", Direction::ToServer),
+    ("upgrade", Direction::ToClient),
+    ("vary", Direction::ToClient),
+    ("via", Direction::ToServer),
+    ("warning", Direction::ToClient),
+    ("www-authenticate", Direction::ToClient),
+    ("x-authenticated-user", Direction::ToServer),
+    ("x-bluecoat-via", Direction::ToServer),
+    ("x-flash-version", Direction::ToServer),
+    ("x-forwarded-proto", Direction::ToServer),
+    ("x-requested-with", Direction::ToServer),
 ];
 
 /// Writes the members of the record. False: there is nothing to write.
@@ -76,18 +76,23 @@ pub(crate) fn write(tx: &Tx, json: &mut Json, how: LogOptions<'_>) -> bool {
         return json.wrote_since(before);
     }
     let config = how.config;
-    if let Some(custom) = config.and_then(|c| c.child("custom")) {
-        custom_fields(tx, json, custom);
-    }
     if config.and_then(|c| c.flag("extended")) == Some(true) {
         extended(tx, json);
     }
     let dump = config.and_then(|c| c.text("dump-all-headers")).unwrap_or("none");
-    if matches!(dump, "both" | "request") {
-        all_headers(tx, json, "request_headers", Direction::ToServer);
-    }
-    if matches!(dump, "both" | "response") {
-        all_headers(tx, json, "response_headers", Direction::ToClient);
+    let custom = config.and_then(|c| c.child("custom"));
+    for (side, name, key) in [
+        (Direction::ToServer, "request", "request_headers"),
+        (Direction::ToClient, "response", "response_headers"),
+    ] {
+        if dump == "both" || dump == name {
+            write_headers(tx, json, key, side, |_| true);
+        } else if let Some(custom) = custom {
+            let is_wanted = |field: &[u8]| is_custom(custom, field, side);
+            if tx.message(side).headers.iter().any(|(name, _)| is_wanted(name)) {
+                write_headers(tx, json, key, side, is_wanted);
+            }
+        }
     }
     json.wrote_since(before)
 }
@@ -165,20 +170,23 @@ fn extended(tx: &Tx, json: &mut Json) {
     json.number("length", tx.response.message_len);
 }
 
-fn custom_fields(tx: &Tx, json: &mut Json, custom: &Tree) {
-    for (_, item) in &custom.children {
-        let Some(name) = item.value.as_deref() else { continue };
-        let name = name.to_ascii_lowercase().replace('_', "-");
-        let Some((_, key, header, side)) = CUSTOM.iter().find(|c| c.0 == name) else { continue };
-        if let Some(value) = tx.message(*side).headers.get(header) {
-            json.field(key, value);
-        }
-    }
+/// Whether the configuration names this field of a side.
+fn is_custom(custom: &Tree, field: &[u8], side: Direction) -> bool {
+    let named = CUSTOM.iter().find(|(n, d)| *d == side && field.eq_ignore_ascii_case(n.as_bytes()));
+    let Some((name, _)) = named else { return false };
+    let items = custom.children.iter().filter_map(|(_, item)| item.value.as_deref());
+    items.into_iter().any(|item| item.replace('_', "-").eq_ignore_ascii_case(name))
 }
 
-fn all_headers(tx: &Tx, json: &mut Json, key: &str, side: Direction) {
+fn write_headers(
+    tx: &Tx,
+    json: &mut Json,
+    key: &str,
+    side: Direction,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) {
     json.open_array_key(key);
-    for (name, value) in tx.message(side).headers.iter() {
+    for (name, value) in tx.message(side).headers.iter().filter(|(name, _)| is_wanted(name)) {
         json.open();
         json.field("name", name);
         json.field("value", value);
