@@ -54,7 +54,7 @@ protocols! {
     tftp: PROTOCOL;
     dhcp: PROTOCOL;
     mdns: PROTOCOL;
-    detected: IMAP, RFB;
+    detected: IMAP;
     dcerpc: PROTOCOL;
     dnp3: PROTOCOL;
     http2: PROTOCOL;
@@ -67,6 +67,7 @@ protocols! {
     rdp: PROTOCOL;
     telnet: PROTOCOL;
     template: PROTOCOL;
+    rfb: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

@@ -37,10 +37,3 @@ pub const IMAP: &Protocol = &Protocol {
         &[],
     )
 };
-
-/// RFB: the version line (RFC 6143 7.1.1).
-pub const RFB: &Protocol = &detected(
-    ProtoTable { rule_names: &["rfb"], ..ProtoTable::of_requests("rfb", &[Transport::Tcp]) },
-    &[ProbePattern::at_start(ToServer, b"RFB "), ProbePattern::at_start(ToClient, b"RFB ")],
-    &[],
-);

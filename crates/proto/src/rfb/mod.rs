@@ -1,0 +1,34 @@
+//! RFB over TCP (RFC 6143), the protocol of VNC: from the versions to the server's description of its
+//! screen.
+//!
+//! A session is one transaction. After the handshake, and after anything unexpected, nothing more is
+//! read (as in Suricata).
+
+pub mod limits;
+mod log;
+mod parser;
+mod tables;
+mod tx;
+
+pub use parser::RfbParser;
+pub use tx::{Framebuffer, RfbTx};
+
+use crate::detect::{Probe, ProbePattern};
+use crate::protocol::Protocol;
+use gabion_record::Direction::{self, ToClient, ToServer};
+
+/// RFB in the registry.
+pub const PROTOCOL: &Protocol = &Protocol {
+    patterns: &[
+        ProbePattern { check: Some(check), ..ProbePattern::at_start(ToClient, b"RFB ") },
+        ProbePattern { check: Some(check), ..ProbePattern::at_start(ToServer, b"RFB ") },
+    ],
+    first_direction: Some(ToClient),
+    open: |_, _| Box::new(RfbParser::default()),
+    ..Protocol::plain(tables::TABLE)
+};
+
+/// The line of a version, as far as it has come.
+fn check(bytes: &[u8], _: Direction) -> Probe {
+    if parser::parse_version(bytes).is_some() { Probe::Yes } else { Probe::No }
+}
