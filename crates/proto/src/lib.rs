@@ -68,6 +68,7 @@ protocols! {
     telnet: PROTOCOL;
     template: PROTOCOL;
     rfb: PROTOCOL;
+    pop3: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

@@ -43,6 +43,7 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
         crate::pgsql::limits::TABLE,
         crate::quic::limits::TABLE,
         crate::rdp::limits::TABLE,
+        crate::pop3::limits::TABLE,
         crate::rfb::limits::TABLE,
         crate::sip::limits::TABLE,
         crate::smb::limits::TABLE,
