@@ -1,9 +1,11 @@
 //! Where `gabion falco` sends alerts of a capture, and what it leaves: receivers by HTTP, captures that alerts start,
 //! files of metrics, keys without effect.
 
+mod intake;
 mod program;
 
 use gabion_scap::{Item, Reader, Values, Writer, table, types};
+use intake::Certificates;
 use program::gabion;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -79,6 +81,119 @@ fn alerts_are_posted_and_a_receiver_that_is_gone_stops_nothing() {
     assert!(ran.err.contains(refused), "{}", ran.err);
 }
 
+/// A connection that a TLS server took, with the certificate that the client showed.
+fn take_over_tls(listener: &TcpListener, all: &Certificates) -> (String, bool) {
+    let tls = gabion_intake::ServerTls {
+        certificates: all.server.0.clone().into(),
+        key: all.server.1.clone().into(),
+        client_authorities: Some(all.authority.clone().into()),
+        is_client_required: true,
+    };
+    let (stream, _) = listener.accept().unwrap();
+    let connection = rustls::ServerConnection::new(tls.load().unwrap()).unwrap();
+    let mut stream = rustls::StreamOwned::new(connection, stream);
+    let (mut request, mut part) = (Vec::new(), [0; 4096]);
+    while !request.ends_with(b"}") {
+        match stream.read(&mut part) {
+            Ok(n) if n > 0 => request.extend_from_slice(&part[..n]),
+            _ => break,
+        }
+    }
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let is_shown = stream.conn.peer_certificates().is_some_and(|chain| !chain.is_empty());
+    (String::from_utf8(request).unwrap(), is_shown)
+}
+
+#[test]
+fn alerts_are_posted_over_tls_with_a_certificate_of_our_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(all) = Certificates::new(folder.path()) else {
+        eprintln!("alerts_are_posted_over_tls_with_a_certificate_of_our_own: skipped: no openssl");
+        return;
+    };
+    let (capture, rules) = (capture(folder.path(), 3), rules(folder.path(), 2, ""));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut options = vec![
+        "http_output.enabled=true".to_owned(),
+        format!("http_output.url=https://localhost:{port}/hook"),
+        "json_output=true".to_owned(),
+        format!("http_output.ca_cert={}", all.authority),
+    ];
+    let shown = [
+        "http_output.mtls=true".to_owned(),
+        format!("http_output.client_cert={}", all.client.0),
+        format!("http_output.client_key={}", all.client.1),
+    ];
+    std::thread::scope(|scope| {
+        // Without a certificate the receiver takes none, and that is reported.
+        let refused = scope.spawn(|| take_over_tls(&listener, &all));
+        let ran = falco(&capture, &rules, &options);
+        assert!(ran.code == 0 && ran.err.contains("1 alerts were not taken"), "{}", ran.err);
+        assert_eq!(refused.join().unwrap(), (String::new(), false));
+        options.extend(shown);
+        let taken = scope.spawn(|| take_over_tls(&listener, &all));
+        let ran = falco(&capture, &rules, &options);
+        assert!(ran.code == 0 && !ran.err.contains("not taken"), "{}", ran.err);
+        let (request, is_shown) = taken.join().unwrap();
+        assert!(request.contains("\"rule\":\"closed\"") && is_shown, "{request}");
+    });
+}
+
+/// The listener's certificate and key are one file, as Falco wants it.
+#[test]
+fn the_web_server_answers_over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(all) = Certificates::new(folder.path()) else {
+        eprintln!("the_web_server_answers_over_tls: skipped: no openssl");
+        return;
+    };
+    let both = folder.path().join("falco.pem");
+    let text = [&all.server.0, &all.server.1].map(|path| fs::read_to_string(path).unwrap());
+    fs::write(&both, text.concat()).unwrap();
+    let place = intake::free_place();
+    let port = place.rsplit(':').next().unwrap();
+    let mut command = program::command(&["falco", "-r", &rules(folder.path(), 2, "")]);
+    for option in [
+        // A run without events lasts until it is ended.
+        "engine.kind=nodriver".to_owned(),
+        "webserver.enabled=true".to_owned(),
+        "webserver.listen_address=127.0.0.1".to_owned(),
+        format!("webserver.listen_port={port}"),
+        "webserver.ssl_enabled=true".to_owned(),
+        format!("webserver.ssl_certificate={}", both.display()),
+    ] {
+        command.args(["-o", &option]);
+    }
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let began = std::time::Instant::now();
+    let stream = loop {
+        match std::net::TcpStream::connect(&place) {
+            Ok(stream) => break stream,
+            Err(e) if began.elapsed().as_secs() >= 60 => {
+                child.kill().unwrap();
+                panic!("{e}");
+            }
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    let tls = gabion_intake::ClientTls {
+        authorities: all.authority.into(),
+        shown: None,
+        server_name: "localhost".to_owned(),
+    };
+    let (config, name) = tls.load().unwrap();
+    let connection = rustls::ClientConnection::new(config, name).unwrap();
+    let mut stream = rustls::StreamOwned::new(connection, stream);
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("ok"), "{answer}");
+}
+
 #[test]
 fn a_rule_with_capture_leaves_a_file_that_begins_before_its_alert() {
     let folder = tempfile::tempdir().unwrap();
@@ -129,6 +244,11 @@ fn metrics_go_into_their_file_and_keys_without_effect_are_named() {
         (&samples[1]["sample"], &samples[1]["output_fields"]["falco.rules.closed"]),
         (&2.into(), &1.into())
     );
+    // What the program and its host use, memory in MiB.
+    let number = |name: &str| samples[1]["output_fields"][name].as_f64().unwrap_or(-1.0);
+    assert!((1.0..4096.0).contains(&number("falco.memory_rss_mb")), "{text}");
+    assert!(number("falco.host_num_cpus") >= 1.0 && number("falco.host_memory_used_mb") > 1.0);
+    assert!((0.0..=100.0).contains(&number("falco.host_cpu_usage_perc")), "{text}");
 }
 
 #[test]

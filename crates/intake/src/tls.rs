@@ -6,7 +6,9 @@ use gabion_runtime::operator_file;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -77,6 +79,32 @@ impl ServerTls {
         // the connection, and what was on its way is lost.
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
+    }
+}
+
+impl ServerTls {
+    /// Reads the files and answers connections with them, one request each: `reply` reads the request and returns the
+    /// bytes of the answer.
+    ///
+    /// # Errors
+    /// What is wrong with a file.
+    pub fn answering(
+        &self,
+    ) -> Result<
+        impl Fn(TcpStream, &mut dyn FnMut(&mut dyn Read) -> io::Result<Vec<u8>>) -> io::Result<()>
+        + Send
+        + use<>,
+    > {
+        let config = self.load()?;
+        Ok(move |stream, reply: &mut dyn FnMut(&mut dyn Read) -> io::Result<Vec<u8>>| {
+            let connection =
+                ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
+            let mut stream = StreamOwned::new(connection, stream);
+            let answer = reply(&mut stream)?;
+            stream.write_all(&answer)?;
+            stream.conn.send_close_notify();
+            stream.flush()
+        })
     }
 }
 

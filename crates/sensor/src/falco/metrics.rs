@@ -1,5 +1,6 @@
 //! What a run measures of itself, once in an interval: as an alert, into a file, and for the listener.
 
+use super::host_measures::{HostMeasure, host_measures};
 use super::rule_run::RuleRun;
 use crate::syscalls::{CallAccount, LiveAccount};
 use gabion_probe::syscalls::Class;
@@ -8,6 +9,7 @@ use gabion_record::syscall::{AlertField, AlertValue};
 use gabion_settings::falco::MetricSettings;
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 
 /// Falco's names for what was shed of each class of calls, in the order of [`Class::ALL`]. Falco has none for reads and
 /// writes, which it does not count apart.
@@ -93,6 +95,24 @@ impl Metrics {
         self.next_ns = now_ns.saturating_add(interval_ns);
         self.samples += 1;
         true
+    }
+
+    /// What the program and its host use, where the settings ask for it.
+    pub(super) fn host(&self) -> Vec<AlertField> {
+        let Some(settings) = self.settings.as_ref().filter(|settings| settings.has_host) else {
+            return Vec::new();
+        };
+        let in_mb = |kb: u64| AlertValue::Float((kb as f64 / 102.4).round() / 10.0);
+        let field = |measure| match measure {
+            HostMeasure::Count(name, n) => (name.to_owned(), AlertValue::Unsigned(n)),
+            HostMeasure::Percent(name, n) => (name.to_owned(), AlertValue::Float(n)),
+            HostMeasure::Memory(name, kb) if settings.is_memory_in_mb => {
+                (format!("{name}_mb"), in_mb(kb))
+            }
+            HostMeasure::Memory(name, kb) => (format!("{name}_kb"), AlertValue::Unsigned(kb)),
+        };
+        let all = host_measures(Path::new("/")).into_iter().map(field);
+        all.map(|(name, value)| AlertField { name, value }).collect()
     }
 
     /// Whether they are alerts too.

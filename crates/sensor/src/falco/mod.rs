@@ -9,6 +9,7 @@ mod cost;
 mod destinations;
 mod drops;
 mod findings;
+mod host_measures;
 mod http;
 mod listing;
 mod metrics;

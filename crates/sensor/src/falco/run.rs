@@ -452,7 +452,8 @@ impl Running {
     }
 
     fn write_metrics(&mut self, now_ns: u64, account: &CallAccount) {
-        let fields = measures(&self.rules, account, self.counts.undelivered.load(Relaxed));
+        let mut fields = measures(&self.rules, account, self.counts.undelivered.load(Relaxed));
+        fields.extend(self.metrics.host());
         if let Some(fault) = self.metrics.write_file(&fields)
             && !self.faults.contains(&fault)
         {

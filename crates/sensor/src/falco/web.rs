@@ -2,6 +2,7 @@
 
 use super::listing::version_json;
 use crate::limits::{WEB_REQUEST_BYTES_MAX, WEB_WAIT_S};
+use gabion_intake::ServerTls;
 use gabion_probe::syscalls::Class;
 use gabion_settings::falco::WebSettings;
 use std::io::{self, Read, Write};
@@ -31,6 +32,14 @@ pub(super) struct Web {
 
 impl Web {
     pub(super) fn start(settings: &WebSettings, shown: Arc<Shown>) -> io::Result<Web> {
+        // One file has both, as Falco wants it.
+        let tls = settings.certificate.as_ref().map(|file| ServerTls {
+            certificates: file.clone(),
+            key: file.clone(),
+            client_authorities: None,
+            is_client_required: false,
+        });
+        let tls = tls.map(|tls| tls.answering()).transpose().map_err(io::Error::other)?;
         let listener = TcpListener::bind((settings.address.as_str(), settings.port))?;
         listener.set_nonblocking(true)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -40,8 +49,13 @@ impl Web {
                 while !flag.load(Relaxed) {
                     match listener.accept() {
                         Ok((stream, _)) => {
+                            let mut reply =
+                                |from: &mut dyn Read| answer_to(from, &settings, &shown);
                             // A client that goes away takes nothing with it.
-                            let _ = answer(stream, &settings, &shown);
+                            let _ = limit_wait(&stream).and_then(|()| match &tls {
+                                Some(answer) => answer(stream, &mut reply),
+                                None => answer_plainly(stream, &mut reply),
+                            });
                         }
                         Err(_) => std::thread::sleep(Duration::from_millis(50)),
                     }
@@ -60,15 +74,27 @@ impl Drop for Web {
     }
 }
 
-fn answer(mut stream: TcpStream, settings: &WebSettings, shown: &Shown) -> io::Result<()> {
+fn limit_wait(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(Duration::from_secs(WEB_WAIT_S)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(WEB_WAIT_S)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(WEB_WAIT_S)))
+}
+
+fn answer_plainly(
+    mut stream: TcpStream,
+    reply: &mut dyn FnMut(&mut dyn Read) -> io::Result<Vec<u8>>,
+) -> io::Result<()> {
+    let answer = reply(&mut stream)?;
+    stream.write_all(&answer)
+}
+
+/// Reads a request; the bytes of its answer.
+fn answer_to(from: &mut dyn Read, settings: &WebSettings, shown: &Shown) -> io::Result<Vec<u8>> {
     let mut request = vec![0; WEB_REQUEST_BYTES_MAX];
     let mut len = 0;
     while !request.get(..len).unwrap_or_default().windows(4).any(|end| end == b"\r\n\r\n") {
         let Some(space) = request.get_mut(len..).filter(|space| !space.is_empty()) else { break };
-        match stream.read(space)? {
+        match from.read(space)? {
             0 => break,
             n => len += n,
         }
@@ -87,10 +113,10 @@ fn answer(mut stream: TcpStream, settings: &WebSettings, shown: &Shown) -> io::R
         None => ("405 Method Not Allowed", "text/plain", "only GET\n".to_string()),
     };
     let len = body.len();
-    write!(
-        stream,
+    Ok(format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n{body}"
     )
+    .into_bytes())
 }
 
 /// The metrics in Prometheus' text form, under Falco's names.

@@ -92,6 +92,8 @@ pub struct WebSettings {
     pub health_path: String,
     /// Whether metrics are served.
     pub has_metrics: bool,
+    /// The file with certificate and key, PEM, where the listener uses TLS.
+    pub certificate: Option<PathBuf>,
 }
 
 /// Metrics as alerts.
@@ -103,6 +105,10 @@ pub struct MetricSettings {
     pub as_rule: bool,
     /// Into a file.
     pub file: Option<PathBuf>,
+    /// With what the program and its host use.
+    pub has_host: bool,
+    /// Memory in MiB, not in KiB.
+    pub is_memory_in_mb: bool,
 }
 
 /// Which calls are recorded besides those of the rules.

@@ -374,6 +374,8 @@ fn web(config: &Tree) -> WebSettings {
             .unwrap_or(8765),
         health_path: text("k8s_healthz_endpoint", "/healthz"),
         has_metrics: config.flag("webserver.prometheus_metrics_enabled").unwrap_or(false),
+        certificate: (config.flag("webserver.ssl_enabled") == Some(true))
+            .then(|| text("ssl_certificate", "/etc/falco/falco.pem").into()),
     }
 }
 
@@ -389,6 +391,8 @@ fn metrics(config: &Tree) -> Result<Option<MetricSettings>, ConfigFault> {
         interval_s,
         as_rule: config.flag("metrics.output_rule").unwrap_or(false),
         file: config.text("metrics.output_file").filter(|path| !path.is_empty()).map(PathBuf::from),
+        has_host: config.flag("metrics.resource_utilization_enabled").unwrap_or(true),
+        is_memory_in_mb: config.flag("metrics.convert_memory_to_mb").unwrap_or(true),
     }))
 }
 
