@@ -69,6 +69,7 @@ protocols! {
     template: PROTOCOL;
     rfb: PROTOCOL;
     pop3: PROTOCOL;
+    nfs: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

@@ -1,0 +1,40 @@
+//! Limits of NFS, each with its reason.
+
+use gabion_record::limits;
+
+limits! { "proto.nfs";
+    /// Live transactions of a flow before one more ends the wait of the oldest (Suricata's default,
+    /// `max-tx`).
+    pub const OPEN_TXS_MAX: u64 = 1024,
+        Counts("open transactions ended, as event `too_many_transactions`");
+
+    /// Live transactions of a flow, done or not: the engine frees those that are done only after the
+    /// piece of input they came with, and 64 KiB hold some 900 calls.
+    pub const TXS_PER_FLOW_MAX: usize = 8 * 1024,
+        Loses("the oldest transaction of a flow");
+
+    /// Calls that wait for their replies. Clients have some dozens under way.
+    pub const CALLS_MAX: usize = 4096,
+        Loses("what is known of a call when its reply comes");
+
+    /// Names kept of handles: a listing of a directory adds one for each file.
+    pub const NAMES_MAX: usize = 4096,
+        Loses("the name of a file in later records");
+
+    /// Bytes of a name that are kept: file systems allow 255.
+    pub const NAME_BYTES_MAX: usize = 4096,
+        Loses("the message with the longer name");
+
+    /// Bytes of a handle (RFC 7530 3.2: 128; earlier versions have fewer).
+    pub const HANDLE_BYTES_MAX: usize = 128,
+        Loses("the message with the longer handle");
+
+    /// Bytes of a record that is waited for whole. What it says of files is at its beginning; the rest of
+    /// a longer one is passed over, and data of files is taken as it comes.
+    pub const WHOLE_RECORD_BYTES_MAX: usize = 48 * 1024,
+        Spares("the rest of the record is passed over");
+
+    /// Operations of a compound that are read. A client sends a dozen.
+    pub const OPERATIONS_MAX: usize = 256,
+        Loses("further operations of a compound");
+}

@@ -1,0 +1,84 @@
+//! NFS over TCP and UDP: versions 2, 3 and 4 (RFC 1094, 1813, 7530), in remote procedure calls (RFC 5531).
+//!
+//! [`rpc`] reads calls and replies, `arguments` and `compound` what they say of files, `session` joins them
+//! into transactions, [`parser`] takes streams and datagrams apart.
+
+mod arguments;
+mod compound;
+pub mod limits;
+mod log;
+pub mod parser;
+mod procedure;
+pub mod rpc;
+mod session;
+mod tables;
+mod tx;
+mod xdr;
+
+pub use parser::Settings;
+pub use tx::{NfsTx, Transfer};
+
+use crate::detect::{PortProbe, Probe};
+use crate::protocol::Protocol;
+use gabion_record::Direction;
+use gabion_record::applayer::Transport;
+use rpc::{MARK_BYTES, Message, NFS_PROGRAM};
+use std::sync::Arc;
+
+/// NFS in the registry. The transaction's object is `nfs`, followed by `rpc`.
+pub const PROTOCOL: &Protocol = &Protocol {
+    probes: &[
+        PortProbe {
+            transport: Transport::Tcp,
+            ports: "2049",
+            min_bytes: 0,
+            max_bytes: 0,
+            probe: probe_stream,
+        },
+        PortProbe {
+            transport: Transport::Udp,
+            ports: "2049",
+            min_bytes: 0,
+            max_bytes: 0,
+            probe: probe_datagram,
+        },
+    ],
+    accepts_gaps: true,
+    event_type: "nfs",
+    configure: |config| Ok(Arc::new(Settings::from_config(config))),
+    open: |settings, transport| {
+        let settings = settings.downcast_ref::<Settings>().copied();
+        let settings = settings.unwrap_or_else(|| Settings::from_config(None));
+        match transport {
+            Transport::Tcp => Box::new(parser::Stream::new(settings)),
+            Transport::Udp => Box::new(parser::Datagrams::new(settings)),
+        }
+    },
+    ..Protocol::plain(tables::TABLE)
+};
+
+/// A record with a call of NFS's version 3 or 4, or with a reply (Suricata 8.0.7 takes no others).
+fn probe_stream(bytes: &[u8], direction: Direction) -> Probe {
+    let Some((is_last, len)) = rpc::parse_mark(bytes) else { return Probe::More };
+    let record = bytes.get(MARK_BYTES..).unwrap_or_default();
+    match (rpc::parse_message(record), direction) {
+        (Some(Message::Call(call)), Direction::ToServer) if is_last => {
+            let is_ours = call.program == NFS_PROGRAM && matches!(call.version, 3 | 4);
+            if is_ours { Probe::Yes } else { Probe::No }
+        }
+        (Some(Message::Reply(_)), Direction::ToClient) if is_last => Probe::Yes,
+        (None, _) if record.len() < len.min(28) => Probe::More,
+        _ => Probe::No,
+    }
+}
+
+/// A call of NFS's version 2 or 3 that is longer than one without arguments and credentials.
+fn probe_datagram(bytes: &[u8], _: Direction) -> Probe {
+    match rpc::parse_message(bytes) {
+        Some(Message::Call(call)) if bytes.len() >= 48 => {
+            let is_ours = call.program == NFS_PROGRAM && matches!(call.version, 2 | 3);
+            if is_ours { Probe::Yes } else { Probe::No }
+        }
+        _ => Probe::No,
+    }
+}

@@ -1,0 +1,279 @@
+//! The parsers of NFS: over TCP records with marks, over UDP a message a datagram.
+
+use super::limits::{OPEN_TXS_MAX, WHOLE_RECORD_BYTES_MAX};
+use super::procedure::v3;
+use super::rpc::{self, MARK_BYTES, Message};
+use super::session::{Malformed, Rest, Session};
+use super::tables::event;
+use crate::files::FileWants;
+use crate::tx_list::TxTable;
+use crate::{Input, Outcome, ParseContext, Parser};
+use gabion_record::Direction;
+use gabion_record::Tree;
+
+/// Bytes of a record in which everything is that comes before the bytes of a file: headers, with the
+/// largest credentials and verifier, a handle and some numbers.
+const HEAD_BYTES: usize = 1200;
+
+/// Bytes of the shortest message: a reply without results.
+const MESSAGE_BYTES_MIN: usize = 24;
+
+/// Settings of NFS: `app-layer.protocols.nfs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Live transactions of a flow.
+    pub txs_max: u64,
+}
+
+impl Settings {
+    /// Reads them; what is missing or wrong keeps Suricata's default.
+    pub fn from_config(config: Option<&Tree>) -> Settings {
+        let txs_max = config.and_then(|c| c.number("max-tx")).unwrap_or(OPEN_TXS_MAX);
+        Settings { txs_max }
+    }
+}
+
+/// One direction of a stream.
+#[derive(Debug, Default)]
+struct Side {
+    /// More of a part of a file comes.
+    rest: Option<Rest>,
+    /// Bytes to pass over.
+    skip: usize,
+    /// Bytes were lost: a record may begin anywhere.
+    is_torn: bool,
+}
+
+/// Parser of NFS over TCP.
+#[derive(Debug)]
+pub struct Stream {
+    session: Session,
+    sides: [Side; 2],
+}
+
+/// Parser of NFS over UDP.
+#[derive(Debug)]
+pub struct Datagrams {
+    session: Session,
+}
+
+/// What begins a stream's input.
+enum Next {
+    /// That many bytes were used.
+    Used(usize),
+    /// So many bytes are needed.
+    Needs(usize),
+    /// It can't be read.
+    Wrong,
+}
+
+impl Stream {
+    /// A parser.
+    pub fn new(settings: Settings) -> Stream {
+        Stream { session: Session::new(settings.txs_max), sides: Default::default() }
+    }
+
+    fn take_next(&mut self, direction: Direction, bytes: &[u8]) -> Next {
+        let side = &mut self.sides[direction.index()];
+        if let Some(rest) = &mut side.rest {
+            let n = rest.len.min(bytes.len());
+            self.session.add_rest(rest, bytes.get(..n).unwrap_or_default());
+            if rest.len == 0 {
+                side.rest = None;
+            }
+            return Next::Used(n);
+        }
+        if side.skip > 0 {
+            let n = side.skip.min(bytes.len());
+            side.skip -= n;
+            return Next::Used(n);
+        }
+        let Some((is_last, len)) = rpc::parse_mark(bytes) else { return Next::Needs(MARK_BYTES) };
+        if !is_last || len < MESSAGE_BYTES_MIN {
+            return Next::Wrong;
+        }
+        let head_len = len.min(HEAD_BYTES);
+        let Some(head) = bytes.get(MARK_BYTES..MARK_BYTES + head_len) else {
+            return Next::Needs(MARK_BYTES + head_len);
+        };
+        let Some(message) = rpc::parse_message(head) else {
+            side.skip = len - head_len;
+            self.session.add_event(event::MALFORMED_DATA);
+            return Next::Used(MARK_BYTES + head_len);
+        };
+        if self.carries_file(&message) {
+            return self.take_part(direction, message, head_len, len);
+        }
+        let whole_len = len.min(WHOLE_RECORD_BYTES_MAX);
+        let Some(whole) = bytes.get(MARK_BYTES..MARK_BYTES + whole_len) else {
+            return Next::Needs(MARK_BYTES + whole_len);
+        };
+        match rpc::parse_message(whole) {
+            Some(message) => self.take_part(direction, message, whole_len, len),
+            None => Next::Wrong,
+        }
+    }
+
+    /// A message of which these bytes are there has parts of files, which may come later.
+    fn take_part(
+        &mut self,
+        direction: Direction,
+        message: Message<'_>,
+        there: usize,
+        len: usize,
+    ) -> Next {
+        let rest = match take_message(&mut self.session, &message) {
+            Ok(rest) => rest,
+            Err(Malformed) => return Next::Wrong,
+        };
+        let side = &mut self.sides[direction.index()];
+        let behind = len - there;
+        // A part can't be longer than its record.
+        side.rest = rest.filter(|rest| rest.len <= behind);
+        side.skip = behind - side.rest.map_or(0, |rest| rest.len);
+        Next::Used(MARK_BYTES + there)
+    }
+
+    fn carries_file(&self, message: &Message<'_>) -> bool {
+        match message {
+            Message::Call(call) => {
+                matches!((call.version, call.procedure), (3, v3::WRITE) | (4, 1))
+            }
+            Message::Reply(reply) => self.session.is_read(reply.xid),
+        }
+    }
+
+    fn lose(&mut self, direction: Direction, len: u64) {
+        let side = &mut self.sides[direction.index()];
+        let mut left = usize::try_from(len).unwrap_or(usize::MAX);
+        if let Some(rest) = &mut side.rest {
+            let n = rest.len.min(left);
+            self.session.lose_rest(rest, n);
+            left -= n;
+            if rest.len == 0 {
+                side.rest = None;
+            }
+        }
+        let n = side.skip.min(left);
+        side.skip -= n;
+        side.is_torn |= left > n;
+    }
+}
+
+/// Whether a record begins here.
+fn is_record(bytes: &[u8]) -> bool {
+    let Some((is_last, len)) = rpc::parse_mark(bytes) else { return false };
+    let head = bytes.get(MARK_BYTES..).unwrap_or_default();
+    let head = head.get(..len).unwrap_or(head);
+    is_last && len >= MESSAGE_BYTES_MIN && rpc::parse_message(head).is_some()
+}
+
+fn take_message(session: &mut Session, message: &Message<'_>) -> Result<Option<Rest>, Malformed> {
+    match message {
+        Message::Call(call) => session.take_call(call),
+        Message::Reply(reply) => Ok(session.take_reply(reply)),
+    }
+}
+
+impl Parser for Stream {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        self.session.want(FileWants::from(cx.requirements));
+        let direction = cx.direction;
+        let bytes = match input {
+            Input::Data { bytes, .. } => bytes,
+            Input::Gap { len } => {
+                self.lose(direction, len);
+                return Outcome::Done;
+            }
+        };
+        let side = &mut self.sides[direction.index()];
+        if side.is_torn && !bytes.is_empty() {
+            if !is_record(bytes) {
+                return Outcome::Done;
+            }
+            side.is_torn = false;
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.take_next(direction, rest) {
+                Next::Used(n) => rest = rest.get(n..).unwrap_or_default(),
+                Next::Needs(needed) => {
+                    let consumed = bytes.len() - rest.len();
+                    return Outcome::Incomplete { consumed, needed };
+                }
+                Next::Wrong => {
+                    self.session.add_event(event::MALFORMED_DATA);
+                    Direction::BOTH.into_iter().for_each(|d| self.session.end(d));
+                    return Outcome::Error;
+                }
+            }
+        }
+        Outcome::Done
+    }
+
+    fn txs(&self) -> &dyn TxTable {
+        &self.session.txs
+    }
+
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.session.txs
+    }
+
+    fn free(&mut self, id: u64) {
+        self.session.forget(id);
+        self.session.txs.discard(id);
+    }
+
+    fn finish(&mut self, direction: Direction) {
+        self.session.end(direction);
+    }
+
+    fn bytes_held(&self) -> usize {
+        self.session.bytes_held()
+    }
+}
+
+impl Datagrams {
+    /// A parser.
+    pub fn new(settings: Settings) -> Datagrams {
+        Datagrams { session: Session::new(settings.txs_max) }
+    }
+}
+
+impl Parser for Datagrams {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        let Input::Data { bytes, .. } = input else { return Outcome::Error };
+        if bytes.is_empty() {
+            return Outcome::Done;
+        }
+        self.session.want(FileWants::from(cx.requirements));
+        let taken = rpc::parse_message(bytes)
+            .ok_or(Malformed)
+            .and_then(|message| take_message(&mut self.session, &message));
+        if taken.is_err() {
+            self.session.add_malformed();
+        }
+        Outcome::Done
+    }
+
+    fn txs(&self) -> &dyn TxTable {
+        &self.session.txs
+    }
+
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.session.txs
+    }
+
+    fn free(&mut self, id: u64) {
+        self.session.forget(id);
+        self.session.txs.discard(id);
+    }
+
+    fn finish(&mut self, direction: Direction) {
+        self.session.end(direction);
+    }
+
+    fn bytes_held(&self) -> usize {
+        self.session.bytes_held()
+    }
+}

@@ -1,0 +1,72 @@
+//! What NFS offers to rules.
+
+use crate::files;
+use gabion_record::Direction::{ToClient, ToServer};
+use gabion_record::applayer::{
+    BufferDef, EventDef, Hook, IntegerDef, IntegerWidth, ProtoTable, Transport,
+};
+
+/// Buffers by their numbers.
+pub(super) mod buffer {
+    pub(crate) const FILE_NAME: u16 = 0;
+    pub(crate) const FILE_MAGIC: u16 = 1;
+    pub(crate) const FILE_DATA: u16 = 2;
+}
+
+/// Integers by their numbers.
+pub(super) mod integer {
+    pub(crate) const PROCEDURE: u16 = 0;
+    pub(crate) const VERSION: u16 = 1;
+}
+
+/// Events by their codes.
+pub(super) mod event {
+    pub(crate) const MALFORMED_DATA: u16 = 0;
+    pub(crate) const NON_EXISTING_VERSION: u16 = 1;
+    pub(crate) const UNSUPPORTED_VERSION: u16 = 2;
+    pub(crate) const TOO_MANY_TRANSACTIONS: u16 = 3;
+}
+
+const fn both(local: u16) -> [Hook; 2] {
+    [Hook::new(ToServer, 0, local), Hook::new(ToClient, 0, local)]
+}
+
+const BUFFERS: &[BufferDef] = &[
+    files::name_buffer(&both(buffer::FILE_NAME)),
+    files::magic_buffer(&both(buffer::FILE_MAGIC)),
+    files::data_buffer(&both(buffer::FILE_DATA)),
+];
+
+const INTEGERS: &[IntegerDef] = &[
+    IntegerDef {
+        name: "nfs_procedure",
+        width: IntegerWidth::U32,
+        hooks: &[Hook::new(ToServer, 0, integer::PROCEDURE)],
+        ..IntegerDef::PLAIN
+    },
+    IntegerDef {
+        name: "nfs.version",
+        aliases: &["nfs_version"],
+        width: IntegerWidth::U32,
+        hooks: &[Hook::new(ToServer, 0, integer::VERSION)],
+        ..IntegerDef::PLAIN
+    },
+];
+
+const fn named(name: &'static str, code: u16) -> EventDef {
+    EventDef { name, code }
+}
+
+/// What NFS offers.
+pub(super) const TABLE: ProtoTable = ProtoTable {
+    rule_names: &["nfs"],
+    buffers: BUFFERS,
+    integers: INTEGERS,
+    events: &[
+        named("malformed_data", event::MALFORMED_DATA),
+        named("non_existing_version", event::NON_EXISTING_VERSION),
+        named("unsupported_version", event::UNSUPPORTED_VERSION),
+        named("too_many_transactions", event::TOO_MANY_TRANSACTIONS),
+    ],
+    ..ProtoTable::of_requests("nfs", &[Transport::Tcp, Transport::Udp])
+};

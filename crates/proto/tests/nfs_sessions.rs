@@ -1,0 +1,258 @@
+//! NFS sessions made by hand. What each comes to was measured with Suricata 8.0.7.
+
+mod play;
+
+use gabion_proto::files::FileState;
+use gabion_proto::nfs::limits::{CALLS_MAX, NAMES_MAX, OPERATIONS_MAX, TXS_PER_FLOW_MAX};
+use gabion_proto::nfs::{NfsTx, PROTOCOL};
+use gabion_proto::{Endpoints, Input, Outcome, ParseContext, Parser, Transaction};
+use gabion_record::Direction::{self, ToClient, ToServer};
+use gabion_record::Tree;
+use gabion_record::applayer::Transport;
+use play::{c, play_all, s};
+
+fn number(n: u32) -> [u8; 4] {
+    n.to_be_bytes()
+}
+
+/// A byte string of stated length (RFC 4506 4.10).
+fn opaque(bytes: &[u8]) -> Vec<u8> {
+    let mut out = number(bytes.len() as u32).to_vec();
+    out.extend_from_slice(bytes);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out
+}
+
+/// A call of version `version` by user 5 of group 6 (RFC 5531 9).
+fn call(version: u32, xid: u32, procedure: u32, arguments: &[u8]) -> Vec<u8> {
+    let head = [xid, 0, 2, 100_003, version, procedure, 1].map(number).concat();
+    let user = [&number(1)[..], &opaque(b"host"), &number(5), &number(6), &number(0)].concat();
+    [head, opaque(&user), vec![0; 8], arguments.to_vec()].concat()
+}
+
+fn reply(xid: u32, results: &[u8]) -> Vec<u8> {
+    [[xid, 1, 0, 0, 0, 0].map(number).concat(), results.to_vec()].concat()
+}
+
+fn record(message: &[u8]) -> Vec<u8> {
+    [&number(message.len() as u32 | 1 << 31)[..], message].concat()
+}
+
+fn write_call(xid: u32, offset: u8, stable: u32, data: &[u8]) -> Vec<u8> {
+    let place = [0, 0, 0, 0, 0, 0, 0, offset];
+    let count = number(data.len() as u32);
+    let rest = [&count[..], &number(stable), &opaque(data)].concat();
+    call(3, xid, 7, &[opaque(b"HANDLE01"), place.to_vec(), rest].concat())
+}
+
+fn read_call(xid: u32, offset: u8) -> Vec<u8> {
+    let place = [0, 0, 0, 0, 0, 0, 0, offset, 0, 0, 4, 0];
+    call(3, xid, 6, &[opaque(b"HANDLE01"), place.to_vec()].concat())
+}
+
+fn read_reply(xid: u32, is_last: u32, data: &[u8]) -> Vec<u8> {
+    let count = number(data.len() as u32);
+    reply(xid, &[&[0; 8][..], &count, &number(is_last), &opaque(data)].concat())
+}
+
+const BY: &str = "\"file_tx\":false,\"type\":\"response\",\"status\":\"OK\"}";
+
+#[test]
+fn names_and_handles() {
+    let named = |name: &[u8]| [opaque(b"DIR-HAND"), opaque(name)].concat();
+    let found = [&number(0)[..], &opaque(b"HANDLE01"), &[0; 8]].concat();
+    let session = [
+        c(&record(&call(3, 1, 3, &named(b"file")))),
+        s(&record(&reply(1, &found))),
+        c(&record(&call(3, 2, 4, &[opaque(b"HANDLE01"), vec![0; 4]].concat()))),
+        s(&record(&reply(2, &number(13)))),
+        c(&record(&call(3, 3, 1, &opaque(b"HANDLE01")))),
+        s(&record(&reply(3, &number(0)))),
+        c(&record(&call(3, 4, 14, &[named(b"from"), named(b"to")].concat()))),
+        s(&record(&reply(4, &number(0)))),
+        c(&record(&call(3, 5, 12, &named(b"gone")))),
+    ];
+    let out = play_all(PROTOCOL, None, &session);
+    let records: Vec<&str> = out.all.iter().map(|(_, record)| record.as_str()).collect();
+    let expected = [
+        "{\"version\":3,\"procedure\":\"LOOKUP\",\"filename\":\"file\",\"hhash\":\"cc0c730e\",\
+         \"id\":1,\"file_tx\":false,\"type\":\"response\",\"status\":\"OK\"}",
+        "{\"version\":3,\"procedure\":\"ACCESS\",\"filename\":\"file\",\"hhash\":\"cc0c730e\",\
+         \"id\":2,\"file_tx\":false,\"type\":\"response\",\"status\":\"ERR_ACCES\"}",
+        // Suricata 8.0.7 has no records of GETATTR.
+        "",
+        "{\"version\":3,\"procedure\":\"RENAME\",\"filename\":\"from\",\"hhash\":\"51c211ba\",\
+         \"id\":4,\"file_tx\":false,\"type\":\"response\",\"status\":\"OK\",\
+         \"rename\":{\"from\":\"from\",\"to\":\"to\"}}",
+        "{\"version\":3,\"procedure\":\"REMOVE\",\"filename\":\"gone\",\"hhash\":\"51c211ba\",\
+         \"id\":5,\"file_tx\":false,\"type\":\"response\",\"status\":\"OK\"}",
+    ];
+    assert_eq!(records, expected);
+    assert!(!out.is_error && records[4].ends_with(BY));
+}
+
+#[test]
+fn records_that_cannot_be_read_end_the_flow() {
+    let first = [c(&record(&call(3, 1, 0, b""))), s(&record(&reply(1, b"")))];
+    let lookup = call(3, 2, 3, b"\0\0\0\x50abc");
+    let mut fragment = record(&lookup);
+    fragment[0] = 0;
+    for wrong in [&b"GET / HTTP/1.0\r\n\r\n"[..], &number(1 << 31), &fragment, &record(b"short")] {
+        let out = play_all(PROTOCOL, None, &[&first[..], &[c(wrong)]].concat());
+        assert!(out.is_error && out.events == ["malformed_data"], "{wrong:?}");
+    }
+    // Arguments that can't be read are an event, no more.
+    let out = play_all(PROTOCOL, None, &[&first[..], &[c(&record(&lookup))]].concat());
+    assert_eq!((out.is_error, out.all.len()), (false, 2));
+    assert_eq!(out.events, ["malformed_data"]);
+}
+
+/// A parser of one flow.
+struct Flow {
+    parser: Box<dyn Parser>,
+    last: Outcome,
+}
+
+impl Flow {
+    fn open(transport: Transport, settings: &[(&str, &str)]) -> Flow {
+        let mut config = Tree::default();
+        settings.iter().for_each(|(key, value)| config.set(key, value));
+        let settings = (PROTOCOL.configure)(Some(&config)).expect("settings");
+        Flow { parser: (PROTOCOL.open)(&settings, transport), last: Outcome::Done }
+    }
+
+    fn give(&mut self, direction: Direction, input: Input<'_>) -> &mut Flow {
+        let ends = Endpoints::default();
+        let mut cx = ParseContext::new(0, direction, &ends);
+        cx.requirements.file_data = true;
+        self.last = self.parser.parse(&mut cx, input);
+        self
+    }
+
+    fn client(&mut self, bytes: &[u8]) -> &mut Flow {
+        self.give(ToServer, Input::Data { bytes, eof: false })
+    }
+
+    fn server(&mut self, bytes: &[u8]) -> &mut Flow {
+        self.give(ToClient, Input::Data { bytes, eof: false })
+    }
+
+    fn tx(&self, id: u64) -> &NfsTx {
+        self.parser.tx(id).and_then(|tx| tx.as_any().downcast_ref()).expect("transaction")
+    }
+
+    /// Size, state and content of a transaction's file, and its parts.
+    fn file(&self, id: u64, direction: Direction) -> (u64, FileState, Vec<u8>, u64) {
+        let tx = self.tx(id);
+        let file = &tx.files(direction).expect("files").files[0];
+        let chunks = tx.transfer.as_ref().map_or(0, |t| t.chunks);
+        (file.size, file.state, file.content().0.to_vec(), chunks)
+    }
+}
+
+#[test]
+fn parts_of_files_are_joined() {
+    let mut flow = Flow::open(Transport::Udp, &[]);
+    // Unstable parts, the last one written through.
+    flow.client(&write_call(1, 0, 0, b"AAAA")).client(&write_call(2, 4, 0, b"BBBB"));
+    assert_eq!(flow.file(0, ToServer).1, FileState::Open);
+    flow.client(&write_call(3, 8, 2, b"CC"));
+    assert_eq!(flow.file(0, ToServer), (10, FileState::Closed, b"AAAABBBBCC".to_vec(), 2));
+    // A part after one that is no multiple of four bytes ends the file.
+    flow.client(&write_call(4, 0, 0, b"AAAAA")).client(&write_call(5, 5, 0, b"BBB"));
+    assert_eq!(flow.file(1, ToServer), (5, FileState::Truncated, b"AAAAA".to_vec(), 1));
+    // Reads.
+    flow.client(&read_call(6, 0)).server(&read_reply(6, 0, b"DDDD"));
+    flow.client(&read_call(7, 4)).server(&read_reply(7, 1, b"EEE"));
+    assert_eq!(flow.file(2, ToClient), (7, FileState::Closed, b"DDDDEEE".to_vec(), 2));
+    // One that does not begin the file is passed over.
+    flow.client(&read_call(8, 10)).server(&read_reply(8, 1, b"FFFF"));
+    assert_eq!(flow.file(3, ToClient), (0, FileState::Closed, Vec::new(), 1));
+    // What is no message is a transaction with an event.
+    flow.client(b"junk");
+    assert_eq!((flow.tx(4).xid, flow.tx(4).events().len(), flow.last), (0, 1, Outcome::Done));
+}
+
+/// The same file whatever the segments, and with a hole.
+#[test]
+fn large_parts_come_in_segments() {
+    let data = vec![b'x'; 5000];
+    let bytes = record(&read_reply(2, 1, &data));
+    for piece in [1, 100, 1400, usize::MAX] {
+        let mut flow = Flow::open(Transport::Tcp, &[]);
+        flow.client(&record(&read_call(2, 0)));
+        let mut held = Vec::new();
+        for part in bytes.chunks(piece.min(bytes.len())) {
+            held.extend_from_slice(part);
+            match flow.server(&held).last {
+                Outcome::Incomplete { consumed, .. } => drop(held.drain(..consumed)),
+                _ => held.clear(),
+            }
+        }
+        let (size, state, content, _) = flow.file(0, ToClient);
+        assert_eq!((size, state, content == data), (5000, FileState::Closed, true), "{piece}");
+    }
+    let mut flow = Flow::open(Transport::Tcp, &[]);
+    flow.client(&record(&read_call(2, 0))).server(&bytes[..2000]);
+    flow.give(ToClient, Input::Gap { len: 1400 }).server(&bytes[3400..]);
+    assert_eq!(flow.file(0, ToClient).1, FileState::Truncated);
+    assert_eq!(flow.file(0, ToClient).0, 5000);
+    // The next record is found after a gap between records, and nothing before it.
+    flow.give(ToServer, Input::Gap { len: 100 }).client(b"no record");
+    flow.client(&record(&call(3, 9, 0, b"")));
+    assert_eq!((flow.last, flow.parser.next_tx_id()), (Outcome::Done, 2));
+}
+
+/// How often the limit of that name was reached.
+fn times(counts: &gabion_record::limits::Reached, name: &str) -> u64 {
+    let all = gabion_proto::limits::tables().into_iter().flatten();
+    all.filter(|limit| limit.full_name() == name).map(|limit| counts.of(limit)).sum()
+}
+
+/// Calls without replies, endless compounds, marks of two gigabytes, long names: all is bounded.
+#[test]
+fn floods_hold_no_more_than_the_limits() {
+    let mut flow = Flow::open(Transport::Udp, &[("max-tx", "4")]);
+    for xid in 0..9 {
+        flow.client(&call(3, xid, 4, &[opaque(b"HANDLE01"), vec![0; 4]].concat()));
+    }
+    assert_eq!((0..9).filter(|id| !flow.tx(*id).events().is_empty()).count(), 4);
+    let mut flow = Flow::open(Transport::Tcp, &[]);
+    for xid in 0..TXS_PER_FLOW_MAX as u32 + 3 {
+        flow.client(&record(&call(3, xid, 19, b"")));
+    }
+    let counts = gabion_record::limits::take();
+    assert_eq!(times(&counts, "proto.nfs.txs_per_flow_max"), 3);
+    assert_eq!(times(&counts, "proto.nfs.calls_max"), (TXS_PER_FLOW_MAX - CALLS_MAX) as u64 + 3);
+    assert!(flow.parser.bytes_held() < 8 << 20);
+    // Names of a listing.
+    let mut flow = Flow::open(Transport::Udp, &[]);
+    let listing = call(3, 1, 17, &[opaque(b"DIR-HAND"), vec![0; 24]].concat());
+    let mut entries = vec![0; 16];
+    for n in 0..NAMES_MAX as u32 + 5 {
+        let handle = [number(1), number(8), number(n), number(n)].concat();
+        entries.extend([&number(1)[..], &[0; 8], &opaque(b"name"), &[0; 8], &[0; 4]].concat());
+        entries.extend(handle);
+    }
+    flow.client(&listing).server(&reply(1, &entries));
+    // Compounds.
+    let count = OPERATIONS_MAX as u32 + 9;
+    let operations = [&[0; 8][..], &number(count), &number(24).repeat(count as usize)].concat();
+    flow.client(&call(4, 2, 1, &operations));
+    // Names and handles.
+    flow.client(&call(3, 3, 12, &[opaque(b"DIR-HAND"), opaque(&[b'n'; 5000])].concat()));
+    flow.client(&call(3, 4, 1, &opaque(&[b'h'; 129])));
+    let counts = gabion_record::limits::take();
+    for (name, expected) in [
+        ("proto.nfs.names_max", 5),
+        ("proto.nfs.operations_max", 1),
+        ("proto.nfs.name_bytes_max", 1),
+        ("proto.nfs.handle_bytes_max", 1),
+    ] {
+        assert_eq!(times(&counts, name), expected, "{name}");
+    }
+    assert!(flow.parser.bytes_held() < 4 << 20);
+    let mut flow = Flow::open(Transport::Tcp, &[]);
+    flow.client(&[&number(u32::MAX)[..], &call(3, 1, 4, &opaque(b"HANDLE01"))].concat());
+    assert!(matches!(flow.last, Outcome::Incomplete { consumed: 0, .. }));
+}
