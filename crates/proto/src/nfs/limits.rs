@@ -29,6 +29,14 @@ limits! { "proto.nfs";
     pub const HANDLE_BYTES_MAX: usize = 128,
         Loses("the message with the longer handle");
 
+    /// Bytes of a credential or verifier (RFC 5531 8.2).
+    pub const AUTH_BYTES_MAX: usize = 400,
+        Counts("the message, as event `malformed_data`");
+
+    /// Bytes of a machine's name (RFC 5531 appendix A).
+    pub const MACHINE_NAME_MAX: usize = 255,
+        Counts("the message, as event `malformed_data`");
+
     /// Bytes of a record that is waited for whole. What it says of files is at its beginning; the rest of
     /// a longer one is passed over, and data of files is taken as it comes.
     pub const WHOLE_RECORD_BYTES_MAX: usize = 48 * 1024,

@@ -61,24 +61,23 @@ pub const PROTOCOL: &Protocol = &Protocol {
 fn probe_stream(bytes: &[u8], direction: Direction) -> Probe {
     let Some((is_last, len)) = rpc::parse_mark(bytes) else { return Probe::More };
     let record = bytes.get(MARK_BYTES..).unwrap_or_default();
-    match (rpc::parse_message(record), direction) {
-        (Some(Message::Call(call)), Direction::ToServer) if is_last => {
-            let is_ours = call.program == NFS_PROGRAM && matches!(call.version, 3 | 4);
-            if is_ours { Probe::Yes } else { Probe::No }
+    let Some(message) = rpc::parse_message(record) else {
+        return if record.len() < len.min(28) { Probe::More } else { Probe::No };
+    };
+    let is_ours = match message {
+        Message::Call(call) => {
+            direction == Direction::ToServer
+                && call.program == NFS_PROGRAM
+                && matches!(call.version, 3 | 4)
         }
-        (Some(Message::Reply(_)), Direction::ToClient) if is_last => Probe::Yes,
-        (None, _) if record.len() < len.min(28) => Probe::More,
-        _ => Probe::No,
-    }
+        Message::Reply(_) => direction == Direction::ToClient,
+    };
+    if is_ours && is_last { Probe::Yes } else { Probe::No }
 }
 
 /// A call of NFS's version 2 or 3 that is longer than one without arguments and credentials.
 fn probe_datagram(bytes: &[u8], _: Direction) -> Probe {
-    match rpc::parse_message(bytes) {
-        Some(Message::Call(call)) if bytes.len() >= 48 => {
-            let is_ours = call.program == NFS_PROGRAM && matches!(call.version, 2 | 3);
-            if is_ours { Probe::Yes } else { Probe::No }
-        }
-        _ => Probe::No,
-    }
+    let Some(Message::Call(call)) = rpc::parse_message(bytes) else { return Probe::No };
+    let is_ours = call.program == NFS_PROGRAM && matches!(call.version, 2 | 3);
+    if is_ours && bytes.len() >= 48 { Probe::Yes } else { Probe::No }
 }

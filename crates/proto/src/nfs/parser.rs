@@ -61,7 +61,7 @@ pub struct Datagrams {
 enum Next {
     /// That many bytes were used.
     Used(usize),
-    /// So many bytes are needed.
+    /// That many bytes are needed.
     Needs(usize),
     /// It can't be read.
     Wrong,

@@ -1,5 +1,6 @@
 //! Remote procedure calls (RFC 5531): calls, replies, and the record marks that separate them over TCP.
 
+use super::limits::{AUTH_BYTES_MAX, MACHINE_NAME_MAX};
 use super::xdr::Fields;
 
 /// Bytes of a record mark (RFC 5531 11).
@@ -10,12 +11,6 @@ pub const NFS_PROGRAM: u32 = 100_003;
 
 /// Version of the protocol of remote procedure calls.
 const RPC_VERSION: u32 = 2;
-
-/// Bytes of a credential or verifier at most (RFC 5531 8.2).
-const AUTH_BYTES_MAX: usize = 400;
-
-/// Bytes of a machine's name at most (RFC 5531 appendix A).
-const MACHINE_NAME_MAX: usize = 255;
 
 /// A record mark: bytes of the fragment, and whether it is the record's last.
 pub fn parse_mark(bytes: &[u8]) -> Option<(bool, usize)> {
