@@ -136,7 +136,7 @@ pub(super) fn parse_v3_results(procedure: u32, bytes: &[u8]) -> Option<Results<'
     match procedure {
         // Suricata 8.0.7 takes what follows for a handle, whatever the state.
         v3::LOOKUP => r.handle = f.handle()?,
-        v3::CREATE | v3::MKDIR if r.state == 0 && f.u32()? != 0 => r.handle = f.handle()?,
+        v3::CREATE if r.state == 0 && f.u32()? != 0 => r.handle = f.handle()?,
         v3::READ => {
             skip_attributes(&mut f)?;
             f.u32()?;

@@ -43,14 +43,13 @@ pub(super) mod v3 {
 }
 
 /// Procedures of version 2 with the numbers that version 3 has for the same.
-const V2: [(u32, &str, u32); 17] = [
+const V2: [(u32, &str, u32); 16] = [
     (0, "NULL", 0),
     (1, "GETATTR", v3::GETATTR),
     (2, "SETATTR", 2),
     (4, "LOOKUP", v3::LOOKUP),
     (5, "READLINK", 5),
     (6, "READ", v3::READ),
-    (7, "WRITECACHE", 7),
     (8, "WRITE", v3::WRITE),
     (9, "CREATE", v3::CREATE),
     (10, "REMOVE", v3::REMOVE),

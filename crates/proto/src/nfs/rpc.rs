@@ -9,9 +9,6 @@ pub const MARK_BYTES: usize = 4;
 /// Number of the NFS program (RFC 1813 2.2).
 pub const NFS_PROGRAM: u32 = 100_003;
 
-/// Version of the protocol of remote procedure calls.
-const RPC_VERSION: u32 = 2;
-
 /// A record mark: bytes of the fragment, and whether it is the record's last.
 pub fn parse_mark(bytes: &[u8]) -> Option<(bool, usize)> {
     let mark = Fields::new(bytes).u32()?;
@@ -99,9 +96,8 @@ pub fn parse_message(bytes: &[u8]) -> Option<Message<'_>> {
 }
 
 fn parse_call(xid: u32, mut f: Fields<'_>, len: usize) -> Option<Call<'_>> {
-    if f.u32()? != RPC_VERSION {
-        return None;
-    }
+    // The version of remote procedure calls: Suricata 8.0.7 takes any.
+    f.u32()?;
     let (program, version, procedure) = (f.u32()?, f.u32()?, f.u32()?);
     let flavor = f.u32()?;
     let credentials = parse_credentials(flavor, f.opaque(AUTH_BYTES_MAX)?)?;

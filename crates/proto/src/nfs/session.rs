@@ -277,7 +277,7 @@ impl Session {
             };
             return self.add_part(id, reply.xid, call.offset, part);
         }
-        let makes_a_file = matches!(call.procedure, v3::LOOKUP | v3::CREATE | v3::MKDIR);
+        let makes_a_file = matches!(call.procedure, v3::LOOKUP | v3::CREATE);
         if makes_a_file && !results.handle.is_empty() && !call.name.is_empty() {
             self.keep_name(results.handle, &call.name);
         }
