@@ -40,6 +40,7 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
         crate::http2::limits::TABLE,
         crate::ldap::limits::TABLE,
         crate::mqtt::limits::TABLE,
+        crate::nfs::limits::TABLE,
         crate::pgsql::limits::TABLE,
         crate::quic::limits::TABLE,
         crate::rdp::limits::TABLE,
