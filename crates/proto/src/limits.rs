@@ -46,7 +46,6 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
         crate::rdp::limits::TABLE,
         crate::pop3::limits::TABLE,
         crate::rfb::limits::TABLE,
-        crate::nfs::limits::TABLE,
         crate::sip::limits::TABLE,
         crate::smb::limits::TABLE,
         crate::smtp::limits::TABLE,
