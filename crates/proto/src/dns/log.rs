@@ -301,7 +301,7 @@ fn write_data(m: &Message, r: &Record, json: &mut Json) {
             }
             json.close_array();
         }
-        Rdata::Texts { .. } | Rdata::Other => {}
+        Rdata::Texts { .. } | Rdata::Other(_) => {}
     }
 }
 
@@ -344,7 +344,7 @@ fn write_object(m: &Message, r: &Record, json: &mut Json) {
 
 /// Types that are grouped, others are left out.
 fn is_grouped(r: &Record) -> bool {
-    !matches!(r.data, Rdata::Opt { .. } | Rdata::Other)
+    !matches!(r.data, Rdata::Opt { .. } | Rdata::Other(_))
 }
 
 fn write_grouped(m: &Message, answers: &[Record], json: &mut Json) {
@@ -383,7 +383,7 @@ fn write_grouped_item(m: &Message, r: &Record, json: &mut Json) {
             json.open();
             write_object(m, r, json);
         }
-        Rdata::Opt { .. } | Rdata::Other => {}
+        Rdata::Opt { .. } | Rdata::Other(_) => {}
     }
 }
 

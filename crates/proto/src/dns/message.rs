@@ -119,7 +119,7 @@ pub enum Rdata {
         len: u32,
     },
     /// Anything else.
-    Other,
+    Other(Span),
 }
 
 /// An option of an OPT record (RFC 6891).
@@ -190,7 +190,7 @@ impl Message {
     }
 
     /// The strings of a TXT record.
-    pub(super) fn strings_at(&self, first: u32, len: u32) -> &[Span] {
+    pub(crate) fn strings_at(&self, first: u32, len: u32) -> &[Span] {
         self.strings.get(first as usize..(first + len) as usize).unwrap_or_default()
     }
 
@@ -279,7 +279,7 @@ impl Message {
                 Rdata::Sshfp { algorithm: *algorithm, kind: *kind, fingerprint }
             }
             rrtype::OPT => self.parse_options(data)?,
-            _ => Rdata::Other,
+            _ => Rdata::Other(self.names.keep(data)),
         })
     }
 

@@ -9,7 +9,7 @@ pub mod log;
 pub mod message;
 pub mod name;
 pub mod parser;
-mod report;
+pub(crate) mod report;
 pub mod tables;
 
 pub use message::{Message, Rdata, Record, Section};

@@ -67,7 +67,7 @@ impl DnsTx {
                     | Rdata::Srv { .. }
                     | Rdata::Sshfp { .. }
                     | Rdata::Opt { .. }
-                    | Rdata::Other => {}
+                    | Rdata::Other(_) => {}
                 }
             }
         }

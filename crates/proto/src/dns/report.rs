@@ -71,7 +71,7 @@ fn write_data(m: &Message, r: &Record, list: &mut Json) {
         | Rdata::Srv { .. }
         | Rdata::Sshfp { .. }
         | Rdata::Opt { .. }
-        | Rdata::Other => {}
+        | Rdata::Other(_) => {}
     }
 }
 
@@ -98,7 +98,7 @@ fn write_text(text: &[u8], list: &mut Json) {
 }
 
 /// An address as Suricata prints it: four bytes dotted, sixteen as full groups, else nothing.
-pub(super) fn write_address(bytes: &[u8], json: &mut Json) {
+pub(crate) fn write_address(bytes: &[u8], json: &mut Json) {
     json.push(b"\"");
     match bytes.len() {
         4 => {

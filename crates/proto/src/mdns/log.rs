@@ -1,5 +1,6 @@
 //! EVE records of multicast DNS.
 
+use crate::dns::report::write_address;
 use crate::dns::message::{Message, Rdata, Record};
 use crate::dns::tables::{rrtype, rrtype_name};
 use crate::dns::{Section, name::Name};
@@ -32,12 +33,12 @@ pub(super) fn write(m: &Message, json: &mut Json) {
         }
         json.close_array();
     }
-    for (key, section, has_data) in [
-        ("answers", Section::Answers, true),
-        ("authorities", Section::Authorities, false),
-        ("additionals", Section::Additionals, true),
+    for (key, section) in [
+        ("answers", Section::Answers),
+        ("authorities", Section::Authorities),
+        ("additionals", Section::Additionals),
     ] {
-        write_section(key, m, m.section(section), has_data, json);
+        write_section(key, m, m.section(section), json);
     }
 }
 
@@ -48,7 +49,7 @@ fn write_name(m: &Message, name: Name, json: &mut Json) {
     }
 }
 
-fn write_section(key: &str, m: &Message, records: &[Record], has_data: bool, json: &mut Json) {
+fn write_section(key: &str, m: &Message, records: &[Record], json: &mut Json) {
     // Options of the transport have no name to write.
     let mut written = records.iter().filter(|r| r.rrtype != rrtype::OPT).peekable();
     if written.peek().is_none() {
@@ -58,20 +59,54 @@ fn write_section(key: &str, m: &Message, records: &[Record], has_data: bool, jso
     for r in written {
         json.open();
         write_name(m, r.name, json);
-        match r.data {
-            Rdata::Name(name) if has_data && r.rrtype == rrtype::PTR => {
-                json.field("ptr", m.name(name));
-            }
-            Rdata::Texts { first, len } if has_data => {
-                let range = first as usize..(first + len) as usize;
-                json.open_array_key("txt");
-                let strings = m.strings.get(range).unwrap_or_default();
-                strings.iter().for_each(|text| json.item(m.bytes(*text)));
-                json.close_array();
-            }
-            _ => {}
-        }
+        write_data(m, r, json);
         json.close();
     }
     json.close_array();
+}
+
+/// Data of a record, under the name of its type, or its number if the type has none (Suricata 8.0.7 writes the bytes of
+/// types that it does not read).
+fn write_data(m: &Message, r: &Record, json: &mut Json) {
+    let name = rrtype_name(r.rrtype).map(str::to_ascii_lowercase);
+    let key = name.unwrap_or_else(|| r.rrtype.to_string());
+    match r.data {
+        Rdata::Address(address) => {
+            json.key(&key);
+            write_address(m.bytes(address), json);
+        }
+        Rdata::Name(name) => json.field(&key, m.name(name)),
+        Rdata::Text(bytes) | Rdata::Other(bytes) => json.field(&key, m.bytes(bytes)),
+        Rdata::Texts { first, len } => {
+            json.open_array_key(&key);
+            m.strings_at(first, len).iter().for_each(|text| json.item(m.bytes(*text)));
+            json.close_array();
+        }
+        Rdata::Soa { mname, rname, numbers } => {
+            json.open_key(&key);
+            json.field("mname", m.name(mname));
+            json.field("rname", m.name(rname));
+            let names = ["serial", "refresh", "retry", "expire", "minimum"];
+            names.iter().zip(numbers).for_each(|(name, n)| json.number(name, n));
+            json.close();
+        }
+        Rdata::Srv { priority, weight, port, target } => {
+            json.open_key(&key);
+            json.number("priority", priority);
+            json.number("weight", weight);
+            json.number("port", port);
+            json.field("name", m.name(target));
+            json.close();
+        }
+        Rdata::Sshfp { algorithm, kind, fingerprint } => {
+            json.open_key(&key);
+            let pairs: Vec<String> =
+                m.bytes(fingerprint).iter().map(|b| format!("{b:02x}")).collect();
+            json.field_plain("fingerprint", &pairs.join(":"));
+            json.number("algo", algorithm);
+            json.number("type", kind);
+            json.close();
+        }
+        Rdata::Opt { .. } => {}
+    }
 }

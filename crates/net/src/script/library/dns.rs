@@ -110,6 +110,6 @@ fn data(m: &Message, r: &Record) -> Option<Vec<u8>> {
         }
         Rdata::Soa { mname, .. } => m.name(mname).to_vec(),
         Rdata::Srv { target, .. } => m.name(target).to_vec(),
-        Rdata::Sshfp { .. } | Rdata::Opt { .. } | Rdata::Other => return None,
+        Rdata::Sshfp { .. } | Rdata::Opt { .. } | Rdata::Other(_) => return None,
     })
 }
