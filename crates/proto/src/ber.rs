@@ -147,3 +147,29 @@ pub(crate) fn oid_text(value: &[u8]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// X.690 8.1.3: short and long lengths; nothing is read of a part of an element, and nothing is taken for what
+    /// a length announces.
+    #[test]
+    fn lengths() {
+        let header = |bytes| Header::from_bytes(bytes);
+        let of = |tag, header_len, len| Start::Header(Header { tag, header_len, len });
+        assert_eq!(header(b"\x30\x05"), of(0x30, 2, 5));
+        assert_eq!(header(b"\x30\x82\x01\x02"), of(0x30, 4, 0x102));
+        assert_eq!(header(b"\x30\x84\xff\xff\xff\xff"), of(0x30, 6, 0xffff_ffff));
+        assert_eq!([header(b""), header(b"\x30"), header(b"\x30\x82\x01")], [Start::More; 3]);
+        assert_eq!(
+            [header(b"\x30\x80"), header(b"\x30\x85"), header(b"\x1f\x05")],
+            [Start::Wrong; 3]
+        );
+        let mut r = Reader::new(b"\x02\x01\x07\x04\x02ab\x04\x05a");
+        assert_eq!(r.next_if(tag::OCTETS), None);
+        assert_eq!(r.next_if(tag::INTEGER), Some(&b"\x07"[..]));
+        assert_eq!(r.expect(tag::OCTETS), Some(&b"ab"[..]));
+        assert!(r.next().is_none() && !r.is_empty());
+    }
+}

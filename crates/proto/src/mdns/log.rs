@@ -1,7 +1,7 @@
 //! EVE records of multicast DNS.
 
-use crate::dns::report::write_address;
 use crate::dns::message::{Message, Rdata, Record};
+use crate::dns::report::write_address;
 use crate::dns::tables::{rrtype, rrtype_name};
 use crate::dns::{Section, name::Name};
 use gabion_record::json::Json;

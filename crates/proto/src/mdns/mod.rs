@@ -131,4 +131,50 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(json.bytes()), expected);
         assert_eq!(tx.response_names.len(), 3);
     }
+
+    /// One record of each kind of data, in each section; as Suricata 8.0.7 logs them.
+    #[test]
+    fn data_of_records() {
+        let cases: [(u16, &[u8], &str); 8] = [
+            (1, b"\x01\x02\x03\x04", "\"a\":\"1.2.3.4\""),
+            (1, b"\x01\x02\x03", "\"a\":\"\""),
+            (
+                28,
+                b"\x20\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\x01",
+                "\"aaaa\":\"2001:0000:0000:0000:0000:0000:0000:0001\"",
+            ),
+            (15, b"\0\x05\x01m\x01x\0", "\"mx\":\"m.x\""),
+            (
+                33,
+                b"\0\x01\0\x02\0\x03\x01s\x01x\0",
+                "\"srv\":{\"priority\":1,\"weight\":2,\"port\":3,\"name\":\"s.x\"}",
+            ),
+            (
+                44,
+                b"\x01\x02\xab\xcd",
+                "\"sshfp\":{\"fingerprint\":\"ab:cd\",\"algo\":1,\"type\":2}",
+            ),
+            (13, b"\x04I686\x05LINUX", "\"hinfo\":\"\\u0004I686\\u0005LINUX\""),
+            (65280, b"xyz\xff", "\"65280\":\"xyz\\\\xff\""),
+        ];
+        for (section, key) in ["answers", "authorities", "additionals"].iter().enumerate() {
+            for (kind, data, expected) in cases {
+                let mut bytes = b"\0\0\x84\0\0\0\0\0\0\0\0\0".to_vec();
+                bytes[7 + 2 * section] = 1;
+                bytes.extend_from_slice(b"\x01h\0");
+                bytes.extend_from_slice(&kind.to_be_bytes());
+                bytes.extend_from_slice(b"\0\x01\0\0\0\x0a");
+                bytes.extend_from_slice(&(data.len() as u16).to_be_bytes());
+                bytes.extend_from_slice(data);
+                let tx = MdnsTx::parse_datagram(0, Direction::ToServer, &bytes).unwrap();
+                let mut json = Json::new();
+                json.open();
+                tx.log(&mut json, LogOptions::default());
+                json.close();
+                let text = String::from_utf8_lossy(json.bytes()).into_owned();
+                let expected = format!("\"{key}\":[{{\"rrname\":\"h\",{expected}}}]");
+                assert!(text.contains(&expected), "{text} lacks {expected}");
+            }
+        }
+    }
 }
