@@ -189,6 +189,11 @@ impl Instances {
 pub trait TxCondition: Send + Sync + fmt::Debug {
     /// Whether the transaction meets it. `tx` is the protocol's own transaction type.
     fn matches(&self, tx: &dyn Any, direction: Direction) -> bool;
+
+    /// A rule may have one condition of this keyword only: two can't hold together.
+    fn is_single(&self) -> bool {
+        false
+    }
 }
 
 /// What is wrong with the text of a keyword whose condition a protocol makes. Messages are Suricata's

@@ -23,6 +23,10 @@ impl TxCondition for Version {
     fn matches(&self, tx: &dyn Any, _: Direction) -> bool {
         tx.downcast_ref::<SmbTx>().is_some_and(|tx| tx.version == self.0)
     }
+
+    fn is_single(&self) -> bool {
+        true
+    }
 }
 
 fn version(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {

@@ -1,5 +1,8 @@
 //! The NetBIOS session service that carries SMB over TCP (RFC 1002 4.3, MS-SMB2 2.1).
 
+use crate::detect::Probe;
+use gabion_record::Direction;
+
 /// Bytes of a message's header.
 pub(super) const HEADER_LEN: usize = 4;
 
@@ -33,6 +36,32 @@ impl Header {
     }
 }
 
+/// Whether a server's bytes are SMB after what sets up a session (RFC 1002 4.3.3): a client is recognized by its
+/// first message only.
+pub(super) fn probe_session(bytes: &[u8], direction: Direction) -> Probe {
+    if direction == Direction::ToServer {
+        return Probe::No;
+    }
+    let mut rest = bytes;
+    loop {
+        let Some(header) = Header::from_bytes(rest) else { return Probe::More };
+        if header.is_message() {
+            return match rest.get(HEADER_LEN..HEADER_LEN + 4).map(Family::from_bytes) {
+                None => Probe::More,
+                Some(Some(_)) => Probe::Yes,
+                Some(None) => Probe::No,
+            };
+        }
+        if !matches!(header.kind, 0x81..=0x85) {
+            return Probe::No;
+        }
+        match rest.get(header.total_len()..) {
+            Some(behind) => rest = behind,
+            None => return Probe::More,
+        }
+    }
+}
+
 /// The dialect family of a message by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
@@ -52,6 +81,28 @@ impl Family {
             b"\xfeSMB" => Some(Family::Two),
             b"\xfdSMB" => Some(Family::Encrypted),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Direction::{ToClient, ToServer};
+
+    #[test]
+    fn servers_are_recognized_after_a_session_is_set_up() {
+        for (bytes, answer) in [
+            (&b"\x82\0\0"[..], Probe::More),
+            (b"\x82\0\0\0", Probe::More),
+            (b"\x82\0\0\0\0\0\0\x40\xfeSM", Probe::More),
+            (b"\x82\0\0\0\0\0\0\x40\xfeSMB", Probe::Yes),
+            (b"\x83\0\0\x01\x80\0\0\0\x40\xffSMB", Probe::Yes),
+            (b"\0\0\0\x40HTTP", Probe::No),
+            (b"\x10\0\0\0", Probe::No),
+        ] {
+            assert_eq!(probe_session(bytes, ToClient), answer, "{bytes:?}");
+            assert_eq!(probe_session(bytes, ToServer), Probe::No);
         }
     }
 }

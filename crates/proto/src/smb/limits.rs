@@ -5,7 +5,7 @@ use gabion_record::limits;
 limits! { "proto.smb";
     /// Live transactions of a flow (Suricata's default, `max-tx`).
     pub const TXS_PER_FLOW_MAX: usize = 1024,
-        Counts("the oldest transaction, ended with the event `too_many_transactions`");
+        Counts("the rest of the flow, as event `too_many_transactions`");
 
     /// Live transactions of a flow, however many are configured: the engine frees those that are over only after
     /// the input they came with.

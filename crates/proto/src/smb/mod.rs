@@ -37,10 +37,10 @@ pub use tables::event;
 pub use tx::SmbTx;
 pub(crate) use tx::call_in;
 
-use crate::detect::ProbePattern;
+use crate::detect::{PortProbe, ProbePattern};
 use crate::protocol::Protocol;
 use gabion_record::Direction::{ToClient, ToServer};
-use gabion_record::applayer::ProtoTable;
+use gabion_record::applayer::{ProtoTable, Transport};
 use std::sync::Arc;
 
 const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE };
@@ -53,6 +53,13 @@ pub const PROTOCOL: &Protocol = &Protocol {
         ProbePattern::at(ToClient, 4, b"\xffSMB"),
         ProbePattern::at(ToClient, 4, b"\xfeSMB"),
     ],
+    probes: &[PortProbe {
+        transport: Transport::Tcp,
+        ports: "[139,445]",
+        min_bytes: 0,
+        max_bytes: 0,
+        probe: framing::probe_session,
+    }],
     accepts_gaps: true,
     stream_depth: Some(0),
     auto_trigger_raw: false,

@@ -292,7 +292,7 @@ impl Session {
                         self.reads.insert(key, Read { file: FileId::Short(file), offset });
                     }
                 }
-                Taken::Nothing
+                Taken::Done
             }
             command1::WRITE_ANDX => match write_andx(command) {
                 Some(data) => match self.take_data1(cx, header, data, command) {

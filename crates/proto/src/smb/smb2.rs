@@ -401,7 +401,7 @@ impl Session {
                 }
             }
             command2::IOCTL => self.ioctl_response2(header, body),
-            _ if header.status == nt::PENDING => {}
+            command if header.status == nt::PENDING => self.note_pending2(header, command),
             command => {
                 let is_setup = command == command2::SESSION_SETUP;
                 let Some(id) = self.find_request(2, command, ids, is_setup) else { return };
@@ -409,6 +409,14 @@ impl Session {
                     self.close_request(id, status);
                 }
             }
+        }
+    }
+
+    /// The response to a request comes later.
+    fn note_pending2(&mut self, header: &Header2, command: u16) {
+        let found = self.find_request(2, command, ids_of(header), false);
+        if let Some(tx) = found.and_then(|id| self.txs.get_mut(id)) {
+            tx.status = Some(Status::Nt(nt::PENDING));
         }
     }
 
@@ -542,7 +550,7 @@ impl Session {
             return self.lost_ioctl2(header, body);
         };
         if header.status == nt::PENDING && header.is_async {
-            return;
+            return self.note_pending2(header, header.command);
         }
         let is_call = self.txs.get(id).is_some_and(|tx| matches!(tx.kind, Kind::Rpc(_)));
         if !is_call {

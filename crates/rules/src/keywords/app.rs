@@ -144,6 +144,13 @@ pub(super) fn condition(
     let text = if v.negated { negated.as_str() } else { v.text };
     let made = (def.parse)(v.is_some.then_some(text))
         .map_err(|e| Refusal::new("detect", e.to_string()))?;
+    if made.is_single() && d.tx.iter().any(|tx| tx.keyword == def.name) {
+        let said = format!(
+            "Can't use 2 or more {} declarations in the same sig. Invalidating signature.",
+            def.name
+        );
+        return Err(Refusal::new("detect", said));
+    }
     d.last_was_packet = false;
     d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Condition(made), hooks });
     Ok(())
