@@ -36,6 +36,21 @@ impl Header {
     }
 }
 
+/// Whether a message belongs to that direction, as far as it shows: where the beginning of a flow was not seen,
+/// this is how the server is known.
+pub(super) fn probe_message(bytes: &[u8], direction: Direction) -> Probe {
+    let message = bytes.get(HEADER_LEN..).unwrap_or_default();
+    let is_response = match Family::from_bytes(message) {
+        Some(Family::One) => message.get(9).map(|flags| flags & 0x80 != 0),
+        Some(Family::Two) => message.get(16).map(|flags| flags & 1 != 0),
+        Some(Family::Encrypted) | None => None,
+    };
+    match is_response {
+        Some(is_response) if is_response != (direction == Direction::ToClient) => Probe::No,
+        _ => Probe::Yes,
+    }
+}
+
 /// Whether a server's bytes are SMB after what sets up a session (RFC 1002 4.3.3): a client is recognized by its
 /// first message only.
 pub(super) fn probe_session(bytes: &[u8], direction: Direction) -> Probe {

@@ -39,19 +39,30 @@ pub(crate) use tx::call_in;
 
 use crate::detect::{PortProbe, ProbePattern};
 use crate::protocol::Protocol;
-use gabion_record::Direction::{ToClient, ToServer};
+use framing::HEADER_LEN;
+use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::applayer::{ProtoTable, Transport};
 use std::sync::Arc;
+
+/// What the first message of a direction begins with.
+const fn first_message(direction: Direction, bytes: &'static [u8]) -> ProbePattern {
+    ProbePattern {
+        check: Some(framing::probe_message),
+        ..ProbePattern::at(direction, HEADER_LEN as u16, bytes)
+    }
+}
 
 const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE };
 
 /// SMB in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
     patterns: &[
-        ProbePattern::at(ToServer, 4, b"\xffSMB"),
-        ProbePattern::at(ToServer, 4, b"\xfeSMB"),
-        ProbePattern::at(ToClient, 4, b"\xffSMB"),
-        ProbePattern::at(ToClient, 4, b"\xfeSMB"),
+        first_message(ToServer, b"\xffSMB"),
+        first_message(ToServer, b"\xfeSMB"),
+        first_message(ToServer, b"\xfdSMB"),
+        first_message(ToClient, b"\xffSMB"),
+        first_message(ToClient, b"\xfeSMB"),
+        first_message(ToClient, b"\xfdSMB"),
     ],
     probes: &[PortProbe {
         transport: Transport::Tcp,

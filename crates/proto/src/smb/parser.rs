@@ -141,7 +141,9 @@ impl SmbParser {
             self.session.raise(event::MALFORMED_DATA);
             return Step::Failed;
         };
-        let Some(message) = bytes.get(HEADER_LEN..total) else {
+        // Longer ones are treated alike however much of them is there.
+        let is_short = total <= MESSAGE_BYTES_MAX;
+        let Some(message) = bytes.get(HEADER_LEN..total).filter(|_| is_short) else {
             return self.take_part(cx, family, bytes, (at, total));
         };
         self.note_message(cx, family, at, total);
@@ -257,7 +259,7 @@ impl SmbParser {
             return None;
         }
         // A pipe's message has to be whole.
-        if self.session.is_piped2(&header, body, at) {
+        if self.session.is_piped2(&header, body, (at, data_len)) {
             return None;
         }
         let data = self.session.place_data2(cx, &header, body, len - Header2::LEN);

@@ -233,7 +233,8 @@ impl Call {
                 json.field("version", format!("{major}.{minor}"));
                 if let Some(ack) = interface.ack.filter(|_| is_bind) {
                     json.number("ack_result", ack.result);
-                    json.number("ack_reason", ack.reason);
+                    // Suricata 8.0.7 writes no other here.
+                    json.number("ack_reason", 0);
                 }
                 json.close();
             }

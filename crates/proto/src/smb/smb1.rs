@@ -7,6 +7,7 @@ use super::limits::{DIALECTS_MAX, TEXT_BYTES_MAX};
 use super::names::{Dialect, command1};
 use super::security::Token;
 use super::session::{Chunk, Opening, PipeMessage, Read, Session, Tree};
+use super::smb2::{Data, peek_data};
 use super::status::{Status, nt};
 use super::tables::event;
 use super::tx::*;
@@ -25,9 +26,6 @@ const SET_FILE_INFO: u16 = 8;
 /// Levels of both: those of SET_INFO of SMB 2, from 1,000 on (MS-SMB 2.2.2.3.5).
 const LEVEL_RENAME: u16 = 1010;
 const LEVEL_DISPOSITION: u16 = 1013;
-
-/// Where the data of a message go: nowhere, to a pipe, or to a file in a transaction.
-pub(super) use super::smb2::Data;
 
 /// The status in a header.
 fn status_of(header: &Header1) -> Status {
@@ -111,7 +109,7 @@ impl Session {
         };
         let tree = u32::from(header.tree_id);
         if self.find_file(cx.direction, file).is_none() {
-            match self.pipe_kind(tree, file, bytes.get(at..).unwrap_or_default()) {
+            match self.pipe_kind(tree, file, peek_data(bytes, at, len)) {
                 Some(true) => {
                     if let Some(asked) = asked {
                         // The file is asked for again when the data are there.
@@ -144,7 +142,7 @@ impl Session {
             true => (self.reads.peek(key).map(|asked| asked.file), ToClient),
             false => (Some(FileId::Short(data.file)), ToServer),
         };
-        let bytes = message.get(data.at..).unwrap_or_default();
+        let bytes = peek_data(message, data.at, data.len as usize);
         file.is_some_and(|file| {
             self.find_file(direction, file).is_none()
                 && self.pipe_kind(u32::from(header.tree_id), file, bytes) == Some(true)

@@ -51,6 +51,12 @@ pub(super) fn data_head_len(header: &Header2) -> Option<usize> {
     }
 }
 
+/// The first bytes of data, by which a message of DCE/RPC is known.
+pub(super) fn peek_data(bytes: &[u8], at: usize, len: usize) -> &[u8] {
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.get(..len.min(PEEK_BYTES)).unwrap_or(rest)
+}
+
 /// Whether a response of that status has data.
 fn is_readable(status: u32) -> bool {
     matches!(status, nt::SUCCESS | nt::BUFFER_OVERFLOW)
@@ -84,7 +90,12 @@ impl Session {
     }
 
     /// Whether the data of such a message go to a pipe that carries DCE/RPC: they have to be whole.
-    pub(super) fn is_piped2(&mut self, header: &Header2, body: &[u8], at: usize) -> bool {
+    pub(super) fn is_piped2(
+        &mut self,
+        header: &Header2,
+        body: &[u8],
+        (at, len): (usize, u32),
+    ) -> bool {
         let file = match header.is_response {
             true => {
                 let asked = self.reads.peek((header.session_id, header.message_id));
@@ -95,7 +106,7 @@ impl Session {
         let direction = if header.is_response { ToClient } else { ToServer };
         file.is_some_and(|file| {
             self.find_file(direction, file).is_none()
-                && self.pipe_kind(header.tree_id, file, body.get(at..).unwrap_or_default())
+                && self.pipe_kind(header.tree_id, file, peek_data(body, at, len as usize))
                     == Some(true)
         })
     }
@@ -129,7 +140,7 @@ impl Session {
         };
         let is_open = self.find_file(cx.direction, file).is_some();
         if !is_open {
-            match self.pipe_kind(header.tree_id, file, body.get(at..).unwrap_or_default()) {
+            match self.pipe_kind(header.tree_id, file, peek_data(body, at, len)) {
                 Some(true) => return Data::Pipe { at, len },
                 Some(false) => return Data::Ignored,
                 None => {}
@@ -160,7 +171,7 @@ impl Session {
         let Some(asked) = asked else { return Data::Ignored };
         let is_open = self.find_file(cx.direction, asked.file).is_some();
         if !is_open {
-            match self.pipe_kind(header.tree_id, asked.file, body.get(at..).unwrap_or_default()) {
+            match self.pipe_kind(header.tree_id, asked.file, peek_data(body, at, len)) {
                 Some(true) => {
                     // The file is asked for again when the data are there.
                     self.reads.insert((header.session_id, header.message_id), asked);
