@@ -7,7 +7,7 @@
 
 use super::huffman::decode_huffman;
 use super::limits::{DECODED_BYTES_FROM_ONE, DECODED_BYTES_MAX, reached};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
 /// The static table (RFC 7541 appendix A).
@@ -96,6 +96,8 @@ pub(crate) enum FieldKind {
 #[derive(Clone, Debug)]
 struct Field {
     kind: FieldKind,
+    /// The entry of the dynamic table from which its name is, or to which it came.
+    entry: Option<u64>,
     name: Range<usize>,
     value: Range<usize>,
 }
@@ -110,16 +112,29 @@ pub(crate) struct HeaderList {
 impl HeaderList {
     /// Adds a field.
     pub(crate) fn push(&mut self, kind: FieldKind, name: &[u8], value: &[u8]) {
+        self.push_from(kind, None, name, value);
+    }
+
+    fn push_from(&mut self, kind: FieldKind, entry: Option<u64>, name: &[u8], value: &[u8]) {
         let from = self.text.len();
         self.text.extend_from_slice(name);
         let middle = self.text.len();
         self.text.extend_from_slice(value);
-        self.fields.push(Field { kind, name: from..middle, value: middle..self.text.len() });
+        let value = middle..self.text.len();
+        self.fields.push(Field { kind, entry, name: from..middle, value });
     }
 
     /// Kinds, names and values; size updates and errors have neither.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FieldKind, &[u8], &[u8])> {
         self.fields.iter().map(|f| (f.kind, self.slice(&f.name), self.slice(&f.value)))
+    }
+
+    /// The same without those whose name an entry of the dynamic table had given before: a byte stands for each,
+    /// and Suricata logs them once.
+    pub(crate) fn iter_once(&self) -> impl Iterator<Item = (FieldKind, &[u8], &[u8])> {
+        let mut seen = HashSet::new();
+        let fields = self.fields.iter().filter(move |f| f.entry.is_none_or(|id| seen.insert(id)));
+        fields.map(|f| (f.kind, self.slice(&f.name), self.slice(&f.value)))
     }
 
     /// One of them.
@@ -175,11 +190,22 @@ pub(crate) struct BlockFaults {
     pub(crate) has_bad_index: bool,
 }
 
+/// An entry of the dynamic table.
+#[derive(Debug)]
+struct Entry {
+    /// Number of its name: that of the entry which it is from.
+    id: u64,
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
 /// The decoder of a direction.
 #[derive(Debug)]
 pub(crate) struct HpackDecoder {
-    /// Names and values, the newest first.
-    entries: VecDeque<(Vec<u8>, Vec<u8>)>,
+    /// The newest first.
+    entries: VecDeque<Entry>,
+    /// Number of the next name that comes to the table.
+    next_id: u64,
     /// Bytes of the table, by the rule of RFC 7541 4.1.
     held: usize,
     capacity: usize,
@@ -194,6 +220,7 @@ impl HpackDecoder {
     pub(crate) fn new(capacity_max: usize) -> HpackDecoder {
         HpackDecoder {
             entries: VecDeque::new(),
+            next_id: 0,
             held: 0,
             capacity: TABLE_BYTES,
             capacity_max,
@@ -236,10 +263,10 @@ impl HpackDecoder {
         if first & 0x80 != 0 {
             let index = decode_integer(rest, 7)?;
             match self.entry(index) {
-                Some((name, value)) => {
+                Some((id, name, value)) => {
                     let len = name.len() + value.len();
                     match room(self.sent, self.made, len) {
-                        true => list.push(FieldKind::Named, name, value),
+                        true => list.push_from(FieldKind::Named, id, name, value),
                         false => list.push(FieldKind::Named, b"", b""),
                     }
                     self.made = self.made.saturating_add(len as u64);
@@ -266,11 +293,13 @@ impl HpackDecoder {
         }
         let is_kept = first & 0xc0 == 0x40;
         let index = decode_integer(rest, if is_kept { 6 } else { 4 })?;
+        let mut origin = None;
         let name = match index {
             0 => self.decode_string(rest)?,
             // An index that leads nowhere is a field without name, and no event (as Suricata has it).
-            _ => match self.entry(index).map(|(name, _)| name.to_vec()) {
-                Some(name) if room(self.sent, self.made, name.len()) => {
+            _ => match self.entry(index).map(|(id, name, _)| (id, name.to_vec())) {
+                Some((id, name)) if room(self.sent, self.made, name.len()) => {
+                    origin = id;
                     self.made = self.made.saturating_add(name.len() as u64);
                     name
                 }
@@ -278,20 +307,24 @@ impl HpackDecoder {
             },
         };
         let value = self.decode_string(rest)?;
-        list.push(FieldKind::Named, &name, &value);
-        if is_kept {
-            self.keep(name, value);
+        if is_kept && origin.is_none() {
+            origin = Some(self.next_id);
+            self.next_id += 1;
+        }
+        list.push_from(FieldKind::Named, origin, &name, &value);
+        if let Some(id) = origin.filter(|_| is_kept) {
+            self.keep(Entry { id, name, value });
         }
         Some(())
     }
 
-    fn entry(&self, index: u64) -> Option<(&[u8], &[u8])> {
+    fn entry(&self, index: u64) -> Option<(Option<u64>, &[u8], &[u8])> {
         let at = usize::try_from(index).ok()?.checked_sub(1)?;
         if let Some((name, value)) = STATIC.get(at) {
-            return Some((name.as_bytes(), value.as_bytes()));
+            return Some((None, name.as_bytes(), value.as_bytes()));
         }
-        let (name, value) = self.entries.get(at - STATIC.len())?;
-        Some((name, value))
+        let entry = self.entries.get(at - STATIC.len())?;
+        Some((Some(entry.id), &entry.name, &entry.value))
     }
 
     fn decode_string(&mut self, rest: &mut &[u8]) -> Option<Vec<u8>> {
@@ -308,16 +341,16 @@ impl HpackDecoder {
     }
 
     /// Adds an entry to the table; older ones make place for it.
-    fn keep(&mut self, name: Vec<u8>, value: Vec<u8>) {
-        self.held += name.len() + value.len() + ENTRY_BYTES;
-        self.entries.push_front((name, value));
+    fn keep(&mut self, entry: Entry) {
+        self.held += entry.name.len() + entry.value.len() + ENTRY_BYTES;
+        self.entries.push_front(entry);
         self.evict();
     }
 
     fn evict(&mut self) {
         while self.held > self.capacity {
-            let Some((name, value)) = self.entries.pop_back() else { break };
-            self.held -= name.len() + value.len() + ENTRY_BYTES;
+            let Some(entry) = self.entries.pop_back() else { break };
+            self.held -= entry.name.len() + entry.value.len() + ENTRY_BYTES;
         }
     }
 }
@@ -440,6 +473,18 @@ mod tests {
         assert_eq!(list.nth(2).unwrap().2, b"v");
         assert_eq!(d.decode_block(b"\x82\0\x05ab", &mut list), Err(CutBlock));
         assert_eq!(list.fields.len(), 4);
+    }
+
+    /// Suricata 8.0.7 logs a name of the dynamic table once, whatever its values.
+    #[test]
+    fn names_of_the_table_are_logged_once() {
+        let mut d = HpackDecoder::new(65_536);
+        let mut list = HeaderList::default();
+        d.decode_block(b"\x40\x01k\x011\xbe\x7e\x012\x82\x82", &mut list).unwrap();
+        let all: Vec<&[u8]> = list.iter().map(|f| f.2).collect();
+        assert_eq!(all, [&b"1"[..], b"1", b"2", b"GET", b"GET"]);
+        let once: Vec<&[u8]> = list.iter_once().map(|f| f.2).collect();
+        assert_eq!(once, [&b"1"[..], b"GET", b"GET"]);
     }
 
     /// An entry of a whole table, named by a byte each time.

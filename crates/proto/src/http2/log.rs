@@ -33,7 +33,7 @@ pub(crate) fn write(tx: &Http2Tx, json: &mut Json, how: LogOptions<'_>) -> bool 
 fn write_fields(key: &str, side: &Side, json: &mut Json) {
     let Some(list) = &side.headers else { return };
     json.open_array_key(key);
-    for (kind, name, value) in list.iter() {
+    for (kind, name, value) in list.iter_once() {
         json.open();
         match kind {
             FieldKind::Named => {
