@@ -1,8 +1,13 @@
-//! The default allocator, mimalloc: when it gives memory back to the system.
-#![allow(unsafe_code, reason = "options of mimalloc are set by its C functions")]
+//! The default allocator, mimalloc: when it gives memory back to the system. For tests, one that counts.
+#![allow(
+    unsafe_code,
+    reason = "options of mimalloc are set by its C functions, and an allocator is unsafe to implement"
+)]
 
 use crate::limits::FREE_PAGES_KEPT_MS;
 use libmimalloc_sys::{mi_option_set, mi_option_t};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 
 /// `mi_option_purge_delay` of mimalloc 3 (`mimalloc.h`), which the crate has no name for.
 const PURGE_DELAY: mi_option_t = 15;
@@ -15,6 +20,47 @@ pub fn give_back_soon() {
     // SAFETY: the function stores a number in a table of mimalloc's own, whose length it checks; it may be called at
     // any time, from any thread.
     unsafe { mi_option_set(PURGE_DELAY, FREE_PAGES_KEPT_MS) }
+}
+
+/// The system's allocator, which counts what each thread asks for: for tests that a warm loop asks for nothing.
+#[derive(Debug)]
+pub struct CountingAllocator;
+
+thread_local! {
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+}
+
+impl CountingAllocator {
+    /// How often this thread asked for memory.
+    #[must_use]
+    pub fn count() -> u64 {
+        ASKED.with(Cell::get)
+    }
+
+    fn add() {
+        // While a thread ends its counter may be gone.
+        let _ = ASKED.try_with(|asked| asked.set(asked.get() + 1));
+    }
+}
+
+// SAFETY: all calls go to the system's allocator with the same arguments; the counter allocates nothing.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        CountingAllocator::add();
+        // SAFETY: the caller keeps the conditions of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the conditions of `dealloc`; the memory came from the system's allocator.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        CountingAllocator::add();
+        // SAFETY: as above.
+        unsafe { System.realloc(memory, layout, size) }
+    }
 }
 
 #[cfg(test)]

@@ -78,20 +78,43 @@ fn enable_rule(
     let message = "The standalone 'enabled' key usage is deprecated. The correct approach requires also a \
                    'replace' entry under the 'override' key (i.e. 'enabled: replace').";
     reading.warn(context, Code::DeprecatedItem, message);
-    if reading.items.ignored_rules.contains(name) {
-        return Ok(());
+    let message = "Rule has 'enabled' key but no rule by that name already exists";
+    if is_known(reading, name, message, context)?
+        && let Some(rule) = reading.items.rules.get_mut(name)
+    {
+        rule.is_enabled = is_enabled;
     }
-    match reading.items.rules.get_mut(name) {
-        Some(rule) => {
-            rule.is_enabled = is_enabled;
-            Ok(())
-        }
-        None => {
-            let message = "Rule has 'enabled' key but no rule by that name already exists";
-            Err(reading.error(context, Code::Validate, message))
-        }
+    Ok(())
+}
+
+/// Whether the rule that is changed is there; `message` is the error if it never was. One that was left out before is
+/// not there, and that is no error.
+fn is_known(
+    reading: &mut Reading<'_>,
+    name: &str,
+    message: &str,
+    context: &Context,
+) -> Checked<bool> {
+    if reading.items.ignored_rules.contains(name) {
+        return Ok(false);
+    }
+    match reading.items.rules.get(name) {
+        Some(_) => Ok(true),
+        None => Err(reading.error(context, Code::Validate, message)),
     }
 }
+
+/// A change takes the place of the last thing that was read.
+fn move_to_end(reading: &mut Reading<'_>, name: &str) {
+    let last = reading.items.next_order(None).last;
+    if let Some(rule) = reading.items.rules.get_mut(name) {
+        rule.order.last = last;
+    }
+}
+
+/// The error of a change that adds to a rule.
+const NOTHING_TO_APPEND_TO: &str =
+    "Rule uses 'append' or 'override.<key>: append' but no rule by that name already exists";
 
 /// `append: true`: adds to the condition and to the exceptions.
 fn append_to_rule(
@@ -106,24 +129,19 @@ fn append_to_rule(
         let message = "Appended rule must have exceptions or condition property";
         return Err(reading.error(context, Code::Validate, message));
     }
-    if reading.items.ignored_rules.contains(name) {
+    if !is_known(reading, name, NOTHING_TO_APPEND_TO, context)? {
         return Ok(());
-    }
-    if reading.items.rules.get(name).is_none() {
-        let message = "Rule uses 'append' or 'override.<key>: append' but no rule by that name already exists";
-        return Err(reading.error(context, Code::Validate, message));
     }
     if let Some(exceptions) = exceptions {
         append_exceptions(reading, name, exceptions)?;
     }
-    let last = reading.items.next_order(None).last;
-    if let Some(rule) = reading.items.rules.get_mut(name) {
-        if let Some(condition) = condition {
-            rule.condition.push(' ');
-            rule.condition.push_str(&condition);
-        }
-        rule.order.last = last;
+    if let Some(rule) = reading.items.rules.get_mut(name)
+        && let Some(condition) = condition
+    {
+        rule.condition.push(' ');
+        rule.condition.push_str(&condition);
     }
+    move_to_end(reading, name);
     Ok(())
 }
 
@@ -156,23 +174,17 @@ fn override_rule(
             return Err(reading.invalid(&place, message));
         }
     }
-    if reading.items.ignored_rules.contains(name) {
+    let message = if overrides.append.is_empty() {
+        "An 'override.<key>: replace' to a rule was requested but no rule by that name already exists"
+    } else {
+        NOTHING_TO_APPEND_TO
+    };
+    if !is_known(reading, name, message, context)? {
         return Ok(());
-    }
-    if reading.items.rules.get(name).is_none() {
-        let message = if overrides.append.is_empty() {
-            "An 'override.<key>: replace' to a rule was requested but no rule by that name already exists"
-        } else {
-            "Rule uses 'append' or 'override.<key>: append' but no rule by that name already exists"
-        };
-        return Err(reading.error(context, Code::Validate, message));
     }
     append_keys(reading, node, name, overrides, context)?;
     replace_keys(reading, node, name, overrides, context)?;
-    let last = reading.items.next_order(None).last;
-    if let Some(rule) = reading.items.rules.get_mut(name) {
-        rule.order.last = last;
-    }
+    move_to_end(reading, name);
     Ok(())
 }
 
