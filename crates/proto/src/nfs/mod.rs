@@ -5,6 +5,7 @@
 
 mod arguments;
 mod compound;
+mod conditions;
 pub mod limits;
 mod log;
 pub mod parser;
@@ -21,9 +22,11 @@ pub use tx::{NfsTx, Transfer};
 use crate::detect::{PortProbe, Probe};
 use crate::protocol::Protocol;
 use gabion_record::Direction;
-use gabion_record::applayer::Transport;
+use gabion_record::applayer::{ProtoTable, Transport};
 use rpc::{MARK_BYTES, Message, NFS_PROGRAM};
 use std::sync::Arc;
+
+const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE };
 
 /// NFS in the registry. The transaction's object is `nfs`, followed by `rpc`.
 pub const PROTOCOL: &Protocol = &Protocol {
@@ -54,7 +57,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
             Transport::Udp => Box::new(parser::Datagrams::new(settings)),
         }
     },
-    ..Protocol::plain(tables::TABLE)
+    ..Protocol::plain(TABLE)
 };
 
 /// A record with a call of NFS's version 3 or 4, or with a reply (Suricata 8.0.7 takes no others).

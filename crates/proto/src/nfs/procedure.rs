@@ -62,8 +62,18 @@ const V2: [(u32, &str, u32); 16] = [
     (17, "STATFS", 17),
 ];
 
-/// The number by which rules know a procedure: version 3's.
+/// The number by which rules know a procedure: version 3's, but of version 4 the operation's.
 pub(super) fn rule_number(version: u32, procedure: u32) -> u32 {
+    match (version, procedure) {
+        (4, v3::READ) => 25,
+        (4, v3::WRITE) => 38,
+        (4, v3::REMOVE) => 28,
+        _ => procedure,
+    }
+}
+
+/// The number that version 3 has for a procedure of another version.
+pub(super) fn common_number(version: u32, procedure: u32) -> u32 {
     match version {
         2 => V2.iter().find(|(n, _, _)| *n == procedure).map_or(procedure, |(_, _, of)| *of),
         _ => procedure,

@@ -7,7 +7,7 @@
 use super::arguments::{self, Arguments, Part};
 use super::compound::{self, Operation};
 use super::limits::{CALLS_MAX, NAMES_MAX, TXS_PER_FLOW_MAX, reached};
-use super::procedure::{rule_number, v3};
+use super::procedure::{common_number, v3};
 use super::rpc::{Call, Credentials, Reply};
 use super::tables::event;
 use super::tx::{NfsTx, Transfer, transfer_direction};
@@ -145,7 +145,7 @@ impl Session {
 
     fn take_procedure(&mut self, call: &Call<'_>) -> Result<Option<Rest>, Malformed> {
         self.version = call.version;
-        let procedure = rule_number(call.version, call.procedure);
+        let procedure = common_number(call.version, call.procedure);
         let parsed = match call.version {
             2 => arguments::parse_v2_arguments(procedure, call.arguments),
             _ => arguments::parse_v3_arguments(procedure, call.arguments),

@@ -1,22 +1,14 @@
-//! What NFS offers to rules.
+//! What NFS offers to rules but its conditions, which know its transactions.
 
 use crate::files;
 use gabion_record::Direction::{ToClient, ToServer};
-use gabion_record::applayer::{
-    BufferDef, EventDef, Hook, IntegerDef, IntegerWidth, ProtoTable, Transport,
-};
+use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
 
 /// Buffers by their numbers.
 pub(super) mod buffer {
     pub(crate) const FILE_NAME: u16 = 0;
     pub(crate) const FILE_MAGIC: u16 = 1;
     pub(crate) const FILE_DATA: u16 = 2;
-}
-
-/// Integers by their numbers.
-pub(super) mod integer {
-    pub(crate) const PROCEDURE: u16 = 0;
-    pub(crate) const VERSION: u16 = 1;
 }
 
 /// Events by their codes.
@@ -37,31 +29,14 @@ const BUFFERS: &[BufferDef] = &[
     files::data_buffer(&both(buffer::FILE_DATA)),
 ];
 
-const INTEGERS: &[IntegerDef] = &[
-    IntegerDef {
-        name: "nfs_procedure",
-        width: IntegerWidth::U32,
-        hooks: &[Hook::new(ToServer, 0, integer::PROCEDURE)],
-        ..IntegerDef::PLAIN
-    },
-    IntegerDef {
-        name: "nfs.version",
-        aliases: &["nfs_version"],
-        width: IntegerWidth::U32,
-        hooks: &[Hook::new(ToServer, 0, integer::VERSION)],
-        ..IntegerDef::PLAIN
-    },
-];
-
 const fn named(name: &'static str, code: u16) -> EventDef {
     EventDef { name, code }
 }
 
-/// What NFS offers.
+/// What NFS offers but its conditions.
 pub(super) const TABLE: ProtoTable = ProtoTable {
     rule_names: &["nfs"],
     buffers: BUFFERS,
-    integers: INTEGERS,
     events: &[
         named("malformed_data", event::MALFORMED_DATA),
         named("non_existing_version", event::NON_EXISTING_VERSION),

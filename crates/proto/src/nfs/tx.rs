@@ -1,9 +1,9 @@
 //! A transaction: a call with its reply, or a file that calls read or write.
 
 use super::log;
-use super::procedure::{rule_number, v3};
+use super::procedure::{common_number, v3};
 use super::rpc::Credentials;
-use super::tables::{buffer, integer};
+use super::tables::buffer;
 use crate::files::{File, FileList, FileState, Windows};
 use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
@@ -63,7 +63,7 @@ impl NfsTx {
             id,
             xid,
             version,
-            procedure: rule_number(version, procedure),
+            procedure: common_number(version, procedure),
             credentials: Credentials::default(),
             name: Vec::new(),
             handle: Vec::new(),
@@ -126,15 +126,6 @@ impl Transaction for NfsTx {
             }
             _ => None,
         }
-    }
-
-    fn integer(&self, local: u16, direction: Direction, index: usize) -> Option<u64> {
-        let value = match local {
-            integer::PROCEDURE => self.procedure,
-            integer::VERSION => self.version,
-            _ => return None,
-        };
-        (index == 0 && direction == ToServer).then(|| value.into())
     }
 
     fn events(&self) -> &[u16] {
