@@ -16,20 +16,21 @@ pub use parser::Pop3Parser;
 pub use settings::Settings;
 pub use tx::{Pop3Tx, Response};
 
-use crate::detect::ProbePattern;
+use crate::detect::PortProbe;
 use crate::protocol::Protocol;
-use gabion_record::Direction::{ToClient, ToServer};
+use gabion_record::applayer::Transport;
 use std::sync::Arc;
 
 /// POP3 in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
-    patterns: &[
-        ProbePattern::at_start(ToClient, b"+OK "),
-        ProbePattern::at_start(ToClient, b"-ERR "),
-        ProbePattern::at_start(ToServer, b"CAPA\r\n"),
-        ProbePattern::at_start(ToServer, b"STLS\r\n"),
-    ],
-    first_direction: Some(ToClient),
+    // Elsewhere Suricata 8.0.7 does not look for it.
+    probes: &[PortProbe {
+        transport: Transport::Tcp,
+        ports: "110",
+        min_bytes: 0,
+        max_bytes: 0,
+        probe: parser::probe,
+    }],
     configure: |config| Ok(Arc::new(Settings::from_config(config))),
     open: |settings, _| {
         let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();

@@ -9,6 +9,7 @@ use super::limits::{LINE_BYTES_MAX, REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, reach
 use super::settings::Settings;
 use super::tables::event;
 use super::tx::{Pop3Tx, Response};
+use crate::detect::Probe;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser, ProtocolChange};
 use gabion_record::Direction::{self, ToClient, ToServer};
@@ -257,4 +258,18 @@ impl Parser for Pop3Parser {
             + self.begun.as_ref().map_or(0, |b| b.bytes + b.response.header.len())
             + self.txs.iter().map(Pop3Tx::bytes_held).sum::<usize>()
     }
+}
+
+/// Whether the first line of a direction is a command or a response.
+pub(super) fn probe(bytes: &[u8], direction: Direction) -> Probe {
+    let line = match bytes.windows(LINE_END.len()).position(|w| w == LINE_END) {
+        Some(len) => bytes.get(..len).unwrap_or_default(),
+        None if bytes.len() > RESPONSE_BYTES_MAX => return Probe::No,
+        None => return Probe::More,
+    };
+    let is_line = match direction {
+        ToServer => parse_request(line).is_some(),
+        ToClient => parse_status(line).is_some(),
+    };
+    if is_line { Probe::Yes } else { Probe::No }
 }

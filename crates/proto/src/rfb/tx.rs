@@ -83,6 +83,10 @@ impl Transaction for RfbTx {
         true
     }
 
+    fn is_logged_as_packet(&self) -> bool {
+        true
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
