@@ -41,6 +41,9 @@ pub(crate) struct Material<'a> {
     pub(crate) parser: Option<&'a dyn Parser>,
     /// Stream data that is due.
     pub(crate) stream: Option<StreamData<'a>>,
+    /// The stream's inspection has ended, and this packet has its first data since: it counts as one with
+    /// which stream data is inspected.
+    pub(crate) is_first_after_raw: bool,
     /// The packet's payload was added to the stream.
     pub(crate) is_in_stream: bool,
     /// Transactions are inspected by rules that are not the firewall's.
@@ -78,7 +81,7 @@ impl InspectionStage {
         budget: &'r Budget,
         material: Material<'r>,
     ) -> Run<'r> {
-        let releases_data = material.stream.is_some()
+        let releases_data = (material.stream.is_some() || material.is_first_after_raw)
             && cx.view.direction.is_some_and(|d| {
                 let h = cx.view.headers;
                 let port = if d == Direction::ToServer { h.dp } else { h.sp };
@@ -170,6 +173,8 @@ impl InspectionStage {
             Direction::ToClient => config.toclient_chunk,
         };
         let added = verdict.filter(|v| v.is_stream_added);
+        let is_first_after_raw =
+            ssn.as_mut().is_some_and(|s| s.stream_mut(dir).take_first_after_raw());
         let stream = match &ssn {
             Some(s) if inline && !view.is_pseudo => added.and_then(|v| {
                 s.stream(dir).raw_window(v.stream_offset, v.stream_len.into(), chunk.into())
@@ -182,6 +187,7 @@ impl InspectionStage {
             tcp: ssn.as_deref(),
             parser: parser.as_deref(),
             stream: stream.map(|v| StreamData { bytes: v.data, start: v.offset }),
+            is_first_after_raw,
             is_in_stream: added.is_some(),
             detects: true,
             fed: cx.outcome.fed[dir.index()],

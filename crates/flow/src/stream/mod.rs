@@ -124,6 +124,8 @@ pub(crate) struct StreamMarks {
     pub(crate) no_raw: bool,
     /// Raw inspection is due, whatever the amount of data.
     pub(crate) raw_due: bool,
+    /// Raw inspection was ended when nothing was left to inspect, and no data has come since.
+    pub(crate) raw_asked: bool,
     /// Data is inspected at once, not when it is acknowledged.
     pub(crate) inline: bool,
     /// The flow has ended: all data is inspected.
@@ -320,9 +322,21 @@ impl Stream {
     /// Ends raw inspection of this direction: what was acknowledged is inspected once more.
     pub fn end_raw(&mut self) {
         let end = self.raw_limit();
-        self.marks.no_raw |= self.raw >= end;
         self.marks.raw_due = true;
-        self.raw_end.get_or_insert(end);
+        if self.raw_end.is_none() {
+            let is_over = self.raw >= end;
+            self.marks.no_raw |= is_over;
+            self.marks.raw_asked = is_over;
+            self.raw_end = Some(end);
+        }
+    }
+
+    /// Whether raw inspection has ended with nothing left, and this is the first data since. True once.
+    #[inline]
+    pub fn take_first_after_raw(&mut self) -> bool {
+        let is_first = self.marks.raw_asked && self.store.end() > self.raw;
+        self.marks.raw_asked &= !is_first;
+        is_first
     }
 
     /// Offset after the last byte for inspection: acknowledged bytes, or all of them inline and at

@@ -238,17 +238,20 @@ impl Run<'_> {
             }
             self.costs.add_prefilter(0, since);
         }
-        if !self.p.is_flow_end() {
+        if self.p.is_flow_end() {
+            self.collect_by_protocol();
+            self.drop_rules_on_state();
+        } else {
             self.collect_by_flow(class);
         }
     }
 
     /// Drops the candidates from this place on that do not look at streams: at a flow's end Suricata
-    /// asks only rules on streams, frames and transactions.
+    /// asks only rules on protocols, streams, frames and transactions.
     fn drop_packet_rules(&mut self, from: usize) {
         let (hot, candidates) = (&self.det.hot, &mut self.scratch.candidates);
-        let looks =
-            |s: u32| hot.get(s as usize).is_some_and(|h| h.flags.has(SignatureFlags::NEED_STREAM));
+        let wanted = SignatureFlags(SignatureFlags::NEED_STREAM.0 | SignatureFlags::PAYLOAD.0);
+        let looks = |s: u32| hot.get(s as usize).is_some_and(|h| h.flags.has(wanted));
         let mut kept = from;
         for at in from..candidates.len() {
             if let Some(s) = candidates.get(at).copied().filter(|s| looks(*s)) {
@@ -346,12 +349,29 @@ impl Run<'_> {
             state.pd_done[d.index()] = true;
             self.scratch.candidates.extend_from_slice(&det.pd_only);
         }
+        self.collect_by_protocol();
+    }
+
+    /// Rules on the flow's protocol alone.
+    fn collect_by_protocol(&mut self) {
+        let det = self.det;
+        let Some(app) = self.flow.as_ref().map(|f| f.ext.app.proto_for_rules()) else { return };
         if app.is_known() {
             self.scratch.candidates.extend_from_slice(&det.app_only[0]);
             if let Some(l) = det.app_only.get(usize::from(app.0)) {
                 self.scratch.candidates.extend_from_slice(l);
             }
         }
+    }
+
+    /// Drops candidates that do not look at streams and ask for a state of the flow.
+    fn drop_rules_on_state(&mut self) {
+        let (hot, signatures) = (&self.det.hot, &self.det.set.signatures);
+        self.scratch.candidates.retain(|s| {
+            let at = *s as usize;
+            hot.get(at).is_some_and(|h| h.flags.has(SignatureFlags::NEED_STREAM))
+                || signatures.get(at).is_some_and(|s| !s.header.flow.has_state())
+        });
     }
 
     pub(super) fn inspect_packet_candidates(&mut self) {
@@ -544,7 +564,7 @@ impl Run<'_> {
             if !needs_packet && !self.not_in_stream {
                 return None;
             }
-            if s.header.stream_only || s.header.flow.only_stream {
+            if s.header.flow.only_stream {
                 return None;
             }
         }

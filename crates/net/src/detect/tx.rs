@@ -609,6 +609,10 @@ fn engine(
                     }
                     break;
                 };
+                // Suricata looks at no empty instance of several.
+                if multi && buffer.data.is_empty() {
+                    continue;
+                }
                 seen = true;
                 growing |= !buffer.is_complete;
                 let is_little = tx.is_little_endian();
