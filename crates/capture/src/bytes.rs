@@ -3,7 +3,7 @@
 //! A file is mapped; the bytes of a stream are kept in blocks. Both have one type, so that a list
 //! of [`FrameRef`]s works with either.
 //!
-//! All `unsafe` of this crate is here: mapping, advice about the map, and cache prefetching. The
+//! `unsafe` stands here for mapping, advice about the map, and cache prefetching. The
 //! risk of mapping is known: if another program truncates the file while it is read, the process
 //! gets SIGBUS. Open files that may shrink with [`OpenOptions::map`](crate::OpenOptions) off.
 
@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
 
+use crate::live::RingBlock;
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 
 /// One frame as it was on the link, borrowed from the capture's bytes.
@@ -43,6 +44,8 @@ pub struct FrameRef {
     pub link: u16,
     /// Interface number.
     pub interface: u16,
+    /// Its checksums are not filled in yet: a sender on this host leaves that to the interface.
+    pub has_no_checksums: bool,
 }
 
 impl FrameRef {
@@ -79,6 +82,7 @@ enum Kind {
         buffer: Vec<u8>,
         len: usize,
     },
+    Ring(RingBlock),
 }
 
 impl CaptureBytes {
@@ -102,6 +106,11 @@ impl CaptureBytes {
         CaptureBytes(Kind::Block { buffer, len })
     }
 
+    /// A block of a ring, which is given back to the kernel when this is dropped.
+    pub(crate) fn from_ring(block: RingBlock) -> CaptureBytes {
+        CaptureBytes(Kind::Ring(block))
+    }
+
     /// A block whose first `len` bytes are valid.
     pub(crate) fn block(buffer: Vec<u8>, len: usize) -> CaptureBytes {
         let len = len.min(buffer.len());
@@ -111,7 +120,7 @@ impl CaptureBytes {
     /// The buffer of a block, for reuse; `None` if this is a map.
     pub(crate) fn into_buffer(self) -> Option<Vec<u8>> {
         match self.0 {
-            Kind::Map(_) => None,
+            Kind::Map(_) | Kind::Ring(_) => None,
             Kind::Block { buffer, .. } => Some(buffer),
         }
     }
@@ -138,6 +147,7 @@ impl Deref for CaptureBytes {
         match &self.0 {
             Kind::Map(map) => map,
             Kind::Block { buffer, len } => buffer.get(..*len).unwrap_or_default(),
+            Kind::Ring(block) => block.bytes(),
         }
     }
 }

@@ -62,6 +62,17 @@ impl AgreedClock {
         counts
     }
 
+    /// The clock at a frame of an interface: the kernel's own time, which needs no other frame to agree, but never
+    /// goes back.
+    #[inline]
+    pub fn at_live(&mut self, ts_ns: u64) -> Agreed {
+        let now = self.now.unwrap_or(0);
+        let ns = now.max(ts_ns);
+        self.now = Some(ns);
+        self.clocks = self.clocks.max(1);
+        Agreed { ns, is_leap: false }
+    }
+
     /// The clock at the next frame, whose own time is `ts_ns`. `later` has the known times of the
     /// frames after it; `is_all` means that nothing comes after them. Returns `None` if more of
     /// them must be known: call it again then.

@@ -1,4 +1,4 @@
-//! Captures: reads frames from files, folders, pipes and standard input, and writes pcap files.
+//! Captures: reads frames from files, folders, pipes, standard input and interfaces, and writes pcap files.
 //!
 //! * Input: pcap (microseconds, nanoseconds, both byte orders, the header of Kuznetsov's patch) and
 //!   pcapng (any sections, interfaces, resolutions), plain or inside zstd or gzip.
@@ -36,7 +36,8 @@
 //! contradictory record ends the reading with one [`Note`] and an entry in the ledger, and all
 //! frames before it are valid. A capture without frames is a valid capture.
 //!
-//! `unsafe` code is in `bytes` only: mapping a file, advice about the map, cache prefetching.
+//! `unsafe` code is in `bytes` (mapping a file, advice about the map, cache prefetching) and in `live::ring` (memory
+//! shared with the kernel) only.
 
 mod bytes;
 mod clock;
@@ -46,6 +47,7 @@ pub mod filter;
 mod fuzz;
 pub mod limits;
 mod listing;
+pub mod live;
 mod packed;
 mod pcap;
 mod pcapng;

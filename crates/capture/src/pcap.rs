@@ -127,6 +127,7 @@ impl Pcap {
             wire_len,
             link: self.link,
             interface: 0,
+            has_no_checksums: false,
         };
         Step::Frame(frame, next)
     }

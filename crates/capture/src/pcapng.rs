@@ -185,6 +185,7 @@ impl Pcapng {
             wire_len,
             link: from.link,
             interface: interface as u16,
+            has_no_checksums: false,
         }))
     }
 
@@ -209,6 +210,7 @@ impl Pcapng {
             wire_len,
             link: from.link,
             interface: 0,
+            has_no_checksums: false,
         }))
     }
 

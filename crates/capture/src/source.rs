@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gabion_record::ledger::{Ledger, ShedReason};
 
@@ -16,6 +17,7 @@ use crate::bytes::{CaptureBytes, FrameRef};
 use crate::cursor::{Bad, Cursor, Next, Stop, Torn};
 use crate::error::Error;
 use crate::limits;
+use crate::live::{LinkFault, Live, Step};
 use crate::step::Format;
 use crate::stream::Streamed;
 
@@ -39,9 +41,14 @@ impl Default for OpenOptions {
 pub struct Block {
     /// The map, or a block of the stream.
     pub bytes: Arc<CaptureBytes>,
-    /// Number of references that were appended; 0 only at the end.
+    /// Number of references that were appended; 0 only where nothing comes from an interface for a while.
     pub frames: usize,
 }
+
+/// How long one block of an interface is waited for.
+const QUIET: Duration = Duration::from_millis(100);
+/// Blocks after which the kernel is asked what it dropped.
+const BLOCKS_A_COUNT: u32 = 64;
 
 /// A one-line note about a capture for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +71,16 @@ pub(crate) enum Event {
 enum Feed {
     Map(Mapped),
     Stream(Box<Streamed>),
+    Live(Box<Interface>),
+}
+
+/// An interface as a source.
+struct Interface {
+    live: Live,
+    fault: Option<LinkFault>,
+    /// Blocks since the kernel was asked what it dropped.
+    blocks: u32,
+    nothing: Arc<CaptureBytes>,
 }
 
 /// An open capture.
@@ -159,6 +176,60 @@ impl Source {
         Ok(Source::new(Feed::Stream(Box::new(streamed))))
     }
 
+    /// The frames of an interface, until the caller stops reading.
+    pub fn from_live(live: Live) -> Source {
+        let nothing = Arc::new(CaptureBytes::from_vec(Vec::new()));
+        Source::new(Feed::Live(Box::new(Interface { live, fault: None, blocks: 0, nothing })))
+    }
+
+    /// The interface, if it is one.
+    pub fn live(&self) -> Option<&Live> {
+        match &self.feed {
+            Feed::Live(interface) => Some(&interface.live),
+            Feed::Map(_) | Feed::Stream(_) => None,
+        }
+    }
+
+    /// A fault of the interface since the last question.
+    pub fn take_link_fault(&mut self) -> Option<LinkFault> {
+        match &mut self.feed {
+            Feed::Live(interface) => interface.fault.take(),
+            Feed::Map(_) | Feed::Stream(_) => None,
+        }
+    }
+
+    /// Asks the kernel what it dropped of the frames of an interface, and enters it.
+    pub fn count_kernel_drops(&mut self) {
+        let Feed::Live(interface) = &mut self.feed else { return };
+        interface.blocks = 0;
+        // A socket that does not answer has nothing to add.
+        let dropped = interface.live.take_counts().map_or(0, |counts| counts.dropped);
+        if dropped > 0 {
+            self.ledger.receive(dropped, 0);
+            self.ledger.shed(ShedReason::KernelDrop, dropped, 0);
+        }
+    }
+
+    /// The next frames of an interface; none if nothing comes for a while.
+    fn next_live_block(&mut self, frames_max: usize, frames: &mut Vec<FrameRef>) -> Option<Block> {
+        let before = frames.len();
+        let Feed::Live(interface) = &mut self.feed else { return None };
+        let (bytes, is_quiet) = match interface.live.next_frames(frames_max, QUIET, frames) {
+            Step::Frames(bytes) => (bytes, false),
+            Step::Quiet => (Arc::clone(&interface.nothing), true),
+            Step::Fault(fault) => {
+                interface.fault = Some(fault);
+                (Arc::clone(&interface.nothing), true)
+            }
+        };
+        interface.blocks += 1;
+        if is_quiet || interface.blocks >= BLOCKS_A_COUNT {
+            self.count_kernel_drops();
+        }
+        self.count(before, frames);
+        Some(Block { bytes, frames: frames.len() - before })
+    }
+
     fn new(feed: Feed) -> Source {
         Source {
             feed,
@@ -174,11 +245,15 @@ impl Source {
     /// Appends up to `frames_max` references, all into the bytes of the returned block. Returns
     /// `None` at the end of the capture. Bad records are noted, counted and skipped.
     pub fn next_block(&mut self, frames_max: usize, frames: &mut Vec<FrameRef>) -> Option<Block> {
+        if let Feed::Live(_) = self.feed {
+            return self.next_live_block(frames_max.max(1), frames);
+        }
         let before = frames.len();
         while !self.is_done {
             let (bytes, event) = match &mut self.feed {
                 Feed::Map(map) => map.next_block(frames_max.max(1), frames),
                 Feed::Stream(stream) => stream.next_block(frames_max.max(1), frames),
+                Feed::Live(_) => return None,
             };
             match event {
                 Event::More => {}
@@ -202,17 +277,21 @@ impl Source {
         match &self.feed {
             Feed::Map(_) => true,
             Feed::Stream(stream) => stream.has_more_at_hand(),
+            Feed::Live(interface) => interface.live.has_more_at_hand(),
         }
     }
 
-    /// The format of the capture.
-    pub fn format(&self) -> Format {
-        self.cursor().format()
+    /// The format of the capture; none for an interface.
+    pub fn format(&self) -> Option<Format> {
+        Some(self.cursor()?.format())
     }
 
     /// The link type of the (first) interface, if already known; see [`Cursor::link`].
     pub fn link(&self) -> Option<u16> {
-        self.cursor().link()
+        match &self.feed {
+            Feed::Live(interface) => Some(interface.live.link()),
+            Feed::Map(_) | Feed::Stream(_) => self.cursor()?.link(),
+        }
     }
 
     /// The bytes if all are in memory (a map), so that threads can walk them with their own
@@ -220,7 +299,7 @@ impl Source {
     pub fn shared_bytes(&self) -> Option<(&Arc<CaptureBytes>, &Cursor)> {
         match &self.feed {
             Feed::Map(map) => Some((&map.bytes, &map.cursor)),
-            Feed::Stream(_) => None,
+            Feed::Stream(_) | Feed::Live(_) => None,
         }
     }
 
@@ -234,13 +313,13 @@ impl Source {
         self.cut_total
     }
 
-    /// Bytes of the (unpacked) capture read so far.
+    /// Bytes of the (unpacked) capture read so far; of an interface, those of its frames.
     pub fn position(&self) -> u64 {
-        let base = match &self.feed {
-            Feed::Map(_) => 0,
-            Feed::Stream(stream) => stream.base(),
-        };
-        base.saturating_add(self.cursor().position() as u64)
+        match &self.feed {
+            Feed::Map(map) => map.cursor.position() as u64,
+            Feed::Stream(stream) => stream.base().saturating_add(stream.cursor().position() as u64),
+            Feed::Live(_) => self.ledger.passed().bytes,
+        }
     }
 
     /// Length of the capture in bytes, if known in advance (a map).
@@ -264,10 +343,11 @@ impl Source {
         self.notes_total
     }
 
-    fn cursor(&self) -> &Cursor {
+    fn cursor(&self) -> Option<&Cursor> {
         match &self.feed {
-            Feed::Map(map) => &map.cursor,
-            Feed::Stream(stream) => stream.cursor(),
+            Feed::Map(map) => Some(&map.cursor),
+            Feed::Stream(stream) => Some(stream.cursor()),
+            Feed::Live(_) => None,
         }
     }
 
@@ -321,7 +401,7 @@ impl Source {
     fn finish(&mut self) {
         if !self.is_done {
             self.is_done = true;
-            let drops = self.cursor().reported_drops();
+            let drops = self.cursor().map_or(0, Cursor::reported_drops);
             if drops > 0 {
                 self.ledger.receive(drops, 0);
                 self.ledger.shed(ShedReason::KernelDrop, drops, 0);

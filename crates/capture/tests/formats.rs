@@ -63,7 +63,7 @@ fn pcap_in_all_variants() {
                 b.raw(data);
             }
             let (seen, source) = read(&b.out);
-            assert_eq!((source.format(), source.link()), (format, Some(113)));
+            assert_eq!((source.format(), source.link()), (Some(format), Some(113)));
             assert_eq!(seen[0], (S + 7 * unit, 60, 113, 0, b"one".to_vec()));
             assert_eq!(seen[1].4, b"");
             assert_eq!(seen[2], (3 * S + 7 * unit, 60, 113, 0, b"three".to_vec()));

@@ -8,7 +8,7 @@
 
 use crate::event_counts::{AlertSeen, AlertTally, EventCounts};
 use crate::order::{Place, When};
-use crate::output::{Format, Record};
+use crate::output::{Format, InputName, Record};
 use gabion_record::eve::*;
 use gabion_record::{Direction, Tree};
 use std::sync::Arc;
@@ -64,10 +64,11 @@ impl<T: Take> Dispatcher<T> {
         self.to.set_place(at);
     }
 
-    /// Names the capture that is read from now on.
-    pub fn set_capture(&mut self, name: &str) {
-        self.capture = Some(name.into());
-        self.to.formats().for_each(|format| format.set_capture(name));
+    /// Names the capture or the interface that is read from now on.
+    pub fn set_input(&mut self, name: &InputName) {
+        let (InputName::Capture(text) | InputName::Interface(text)) = name;
+        self.capture = Some(text.as_str().into());
+        self.to.formats().for_each(|format| format.set_input(name));
     }
 
     #[inline]

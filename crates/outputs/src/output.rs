@@ -198,6 +198,15 @@ pub trait Pieces {
     fn put(&mut self, piece: Piece<'_>);
 }
 
+/// What records come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputName {
+    /// A capture, by its path.
+    Capture(String),
+    /// An interface, by its name.
+    Interface(String),
+}
+
 /// The half of an output that turns records into pieces. Each worker has one of its own.
 pub trait Format: Send {
     /// What it wants of the engines.
@@ -209,8 +218,8 @@ pub trait Format: Send {
     /// The same format for another worker.
     fn clone_for_worker(&self) -> Box<dyn Format>;
 
-    /// Names the capture that is read from now on.
-    fn set_capture(&mut self, name: &str) {
+    /// Names the capture or the interface that is read from now on.
+    fn set_input(&mut self, name: &InputName) {
         let _ = name;
     }
 

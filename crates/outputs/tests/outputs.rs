@@ -18,7 +18,6 @@ fn header(flow: u64) -> Header<'static> {
         ts_ns: TS + flow * 1000,
         flow_id: Some(flow),
         parent_id: None,
-        in_iface: None,
         pcap_cnt: Some(flow),
         vlan: &[],
         ip_version: 4,

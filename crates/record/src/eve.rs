@@ -32,8 +32,6 @@ pub struct Header<'a> {
     pub flow_id: Option<u64>,
     /// Flow that announced this one.
     pub parent_id: Option<u64>,
-    /// Interface, in live capture.
-    pub in_iface: Option<&'a str>,
     /// Number of the packet in its capture, from 1; `None` on pseudo packets.
     pub pcap_cnt: Option<u64>,
     /// VLAN ids, outermost first.

@@ -9,6 +9,10 @@ limits! { "sensor";
     pub const PENDING_FRAMES_MAX: u64 = 65_534,
         Spares("a configuration that asks for more gets this many");
 
+    /// Notes kept of one interface: a link that goes up and down all day would fill the report.
+    pub const INTERFACE_NOTES_MAX: usize = 64,
+        Counts("nothing further: the last state is in the log");
+
     /// Batches under way to one worker of the network engine: some have no frame of its own.
     pub const FRAME_BATCHES_MAX: u64 = 256,
         Spares("the reader waits, or sheds and counts in a live run");

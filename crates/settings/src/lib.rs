@@ -33,6 +33,7 @@
 //! What is worth reporting on the way goes to [`Messages`]; why something can't be used is an [`Error`].
 #![forbid(unsafe_code)]
 
+mod af_packet;
 mod assemble;
 mod checks;
 mod classes;
@@ -56,6 +57,7 @@ mod threads;
 mod unknown_keys;
 pub mod yaml;
 
+pub use af_packet::InterfaceSettings;
 pub use assemble::{Checksums, EngineMode, SimulatedFaults, build_engine};
 pub use checks::{check_configuration, check_outputs, check_rule_variables};
 pub use configuration::{built_in_configuration, load_configuration};

@@ -3,6 +3,14 @@
 use gabion_record::limits;
 
 limits! { "settings";
+    /// Most bytes of one block of a ring: the kernel wants it in one piece of memory.
+    pub const RING_BLOCK_MAX: u32 = 4 << 20,
+        Spares("a configuration that asks for more gets this many");
+
+    /// Most bytes of the ring of one interface: a configuration that asks for more has a zero too many.
+    pub const RING_BYTES_MAX: u64 = 2 << 30,
+        Spares("a configuration that asks for more gets this many");
+
     /// Most bytes of a rule file, unpacked when it is packed: six times the largest rule set known
     /// (40 MB), so that a packed file of nothing but zeros, or a device, is refused instead of read.
     pub const RULE_FILE_BYTES_MAX: u64 = 256 << 20,

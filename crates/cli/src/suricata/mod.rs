@@ -10,17 +10,18 @@ use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
 use crate::{operator_file, standard_output};
 use gabion_capture::filter::Filter;
+use gabion_capture::live::RingSize;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::packets::{
-    Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, Watch,
+    Arrivals, Incident, Input, InputDone, Interface, PacketLogCounts, PacketRun, Watch,
 };
 use gabion_settings::yaml::{include_yaml_file, read_yaml_file};
 use gabion_settings::{
-    ConsoleLine, EngineLog, EngineMode, Messages, RuleRequest, WorkerPlan, build_engine,
-    built_in_configuration, check_configuration, check_outputs, check_rule_variables,
+    ConsoleLine, EngineLog, EngineMode, InterfaceSettings, Messages, RuleRequest, WorkerPlan,
+    build_engine, built_in_configuration, check_configuration, check_outputs, check_rule_variables,
     load_output_scripts, load_rules, plan_workers, script_setup, unknown_keys_line,
     write_rule_analysis, write_rule_groups,
 };
@@ -371,7 +372,9 @@ struct RunOf<'a> {
 
 /// The capture filter: words of the command line that are no options, or the configuration's.
 fn capture_filter(o: &Options, config: &Tree) -> Result<Option<Filter>, String> {
-    let text = match (o.filter.is_empty(), &o.filter_file, config.text("bpf-filter")) {
+    let of_interface = interfaces(o, config).into_iter().find_map(|interface| interface.filter);
+    let configured = of_interface.as_deref().or_else(|| config.text("bpf-filter"));
+    let text = match (o.filter.is_empty(), &o.filter_file, configured) {
         (false, Some(_), _) => return Err("BPF filter given twice: in words and by -F".to_string()),
         (false, None, _) => o.filter.join(" "),
         (true, Some(path), _) => filter_file(Path::new(path))?,
@@ -390,12 +393,36 @@ fn filter_file(path: &Path) -> Result<String, String> {
     Ok(lines.filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" "))
 }
 
+/// The interfaces that the command line or the configuration names.
+fn interfaces(o: &Options, config: &Tree) -> Vec<InterfaceSettings> {
+    match o.configured_interfaces && o.interfaces.is_empty() {
+        true => InterfaceSettings::all_from_config(config),
+        false => {
+            let named = o.interfaces.iter();
+            named.map(|name| InterfaceSettings::from_config(config, name)).collect()
+        }
+    }
+}
+
+/// An interface as an input of a run.
+fn live_input(settings: &InterfaceSettings) -> Input {
+    Input::interface(Interface {
+        name: settings.name.clone(),
+        ring: RingSize {
+            block_len: settings.block_len,
+            blocks: settings.blocks,
+            block_timeout_ms: settings.block_timeout_ms,
+        },
+        is_promiscuous: settings.is_promiscuous,
+    })
+}
+
 /// The captures that the command line names, or the message of an error.
 fn inputs(o: &Options, config: &Tree) -> Result<Vec<Input>, String> {
     let mut all = Vec::new();
     for path in o.captures.iter().map(Path::new) {
         if path.as_os_str() == "-" || !path.is_dir() {
-            all.push(Input { path: path.to_path_buf(), is_named: true });
+            all.push(Input::capture(path.to_path_buf(), true));
             continue;
         }
         let list = match config.flag("pcap-file.recursive").unwrap_or(false) {
@@ -404,28 +431,38 @@ fn inputs(o: &Options, config: &Tree) -> Result<Vec<Input>, String> {
         };
         let list =
             list.map_err(|e| format!("failed to get first packet timestamp: {e}"))?.into_iter();
-        all.extend(list.map(|path| Input { path, is_named: false }));
+        all.extend(list.map(|path| Input::capture(path, false)));
     }
     Ok(all)
 }
 
 /// Writes incidents of workers and requests from outside into the engine's log.
-struct Spoken<'a>(&'a mut EngineLog);
+struct Spoken<'a> {
+    log: &'a mut EngineLog,
+    /// Interfaces whose frames are awaited.
+    awaited: Vec<String>,
+}
 
 impl Watch for Spoken<'_> {
+    fn position(&mut self, _: usize, _: u64, _: Option<u64>) {
+        for name in self.awaited.drain(..) {
+            self.log.notice("af-packet", &format!("{name}: engine started"));
+        }
+    }
+
     fn incident(&mut self, incident: &Incident) {
         match incident.kind.is_loss() {
-            false => self.0.warning("threads", &incident.line()),
-            true => self.0.error("threads", &incident.line()),
+            false => self.log.warning("threads", &incident.line()),
+            true => self.log.error("threads", &incident.line()),
         }
     }
 
     fn reopen(&mut self) {
-        self.0.reopen();
+        self.log.reopen();
     }
 
     fn reload(&mut self) {
-        self.0.warning("detect", Incident::NOT_RELOADED);
+        self.log.warning("detect", Incident::NOT_RELOADED);
     }
 }
 
@@ -511,8 +548,27 @@ fn arrivals(o: &Options, config: &Tree, log: &EngineLog) -> Result<Option<Arriva
 
 fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineLog) -> i32 {
     let RunOf { engine, counts, config, folder, logged, filter } = of;
-    if o.captures.is_empty() {
-        log.error("suricata", "no capture is named: give one with -r FILE");
+    let live = interfaces(o, config);
+    let is_live = o.configured_interfaces || !o.interfaces.is_empty();
+    if is_live && !o.captures.is_empty() {
+        log.error(
+            "suricata",
+            "captures and interfaces are named: give -r FILE or --af-packet=INTERFACE",
+        );
+        return 1;
+    }
+    if o.captures.is_empty() && live.is_empty() {
+        let said = match is_live {
+            true => "af-packet names no interface: name one with --af-packet=INTERFACE",
+            false => {
+                "no capture is named: give one with -r FILE, or an interface with --af-packet=INTERFACE"
+            }
+        };
+        log.error("suricata", said);
+        return 1;
+    }
+    if live.len() > 1 {
+        log.error("af-packet", "several interfaces cannot be read by one run: name one");
         return 1;
     }
     let arrivals = match arrivals(o, config, log) {
@@ -525,7 +581,10 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     // What lies in a folder that is looked into comes by itself.
     let listed = if arrivals.is_some() { Ok(Vec::new()) } else { inputs(o, config) };
     let inputs = match listed {
-        Ok(list) => list,
+        Ok(mut list) => {
+            list.extend(live.iter().map(live_input));
+            list
+        }
         Err(e) => {
             log.error("pcap", &e);
             return 1;
@@ -549,7 +608,11 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     run.signals = signals;
     run.logged = Some(Arc::clone(logged));
     run.lost_code = 1;
-    let mut done = match run.read(&inputs, outputs, &mut Spoken(log)) {
+    // Suricata's default is 8 s.
+    let seconds = config.number("stats.interval").unwrap_or(8).max(1);
+    run.stats_every = (!live.is_empty()).then(|| Duration::from_secs(seconds));
+    let awaited = live.iter().map(|interface| interface.name.clone()).collect();
+    let mut done = match run.read(&inputs, outputs, &mut Spoken { log, awaited }) {
         Ok(done) => done,
         Err(e) => {
             log.error("threads", &format!("threads cannot be started: {e}"));

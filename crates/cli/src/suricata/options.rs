@@ -13,6 +13,10 @@ pub(crate) struct Options {
     pub(crate) sets: Vec<(String, String)>,
     pub(crate) log_dir: Option<PathBuf>,
     pub(crate) captures: Vec<PathBuf>,
+    /// Names of interfaces to read from.
+    pub(crate) interfaces: Vec<String>,
+    /// The interfaces that the configuration names are read from.
+    pub(crate) configured_interfaces: bool,
     pub(crate) recursive: bool,
     pub(crate) rules_also: Vec<PathBuf>,
     pub(crate) rules_only: Option<PathBuf>,
@@ -65,6 +69,7 @@ pub(crate) enum Show {
 
 /// Options as they are written, for those that are written nearly so.
 pub(super) const KNOWN: &[&str] = &[
+    "--af-packet",
     "--include",
     "--set",
     "--data-dir",
@@ -137,6 +142,11 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
             }
             "-l" => o.log_dir = Some(path("-l")?.into()),
             "-r" => o.captures.push(path("-r")?.into()),
+            "-i" => o.interfaces.push(text("-i", path("-i")?)?),
+            "--af-packet" => match &inline {
+                Some(name) => o.interfaces.push(text("--af-packet", name.clone())?),
+                None => o.configured_interfaces = true,
+            },
             "--pcap-file-recursive" => o.recursive = true,
             "-s" => o.rules_also.push(path("-s")?.into()),
             "-S" => o.rules_only = Some(path("-S")?.into()),
@@ -208,9 +218,9 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
                 let v = text(name, path(name)?)?;
                 o.unknown.push(format!("{name} {v}"));
             }
-            "-i" | "--pcap" | "-q" | "--af-packet" | "--af-xdp" | "--dpdk" | "--erf-in"
-            | "--unix-socket" => {
-                return Err(format!("{name} is not supported: captures are read with -r"));
+            "--pcap" | "-q" | "--af-xdp" | "--dpdk" | "--erf-in" | "--unix-socket" => {
+                let instead = "captures are read with -r, interfaces with --af-packet=INTERFACE";
+                return Err(format!("{name} is not supported: {instead}"));
             }
             _ if name.starts_with("-v") && name.chars().skip(1).all(|c| c == 'v') => {
                 o.verbose += name.len() as u32 - 1;

@@ -63,7 +63,6 @@ impl RecordStage {
                 ts_ns: now_ns,
                 flow_id: Some(flow.id),
                 parent_id: flow.parent_id,
-                in_iface: None,
                 pcap_cnt: None,
                 vlan: &flow.vlan[..vlans],
                 ip_version: flow.ip_version,

@@ -27,7 +27,6 @@ pub(crate) fn header<'a>(
         ts_ns: view.ts_ns,
         flow_id: flow.map(|f| f.id),
         parent_id: flow.and_then(|f| f.parent_id),
-        in_iface: None,
         pcap_cnt: view.pcap_cnt,
         vlan: h.vlan_ids(),
         ip_version: h.ip_version(),

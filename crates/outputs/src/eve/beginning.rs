@@ -27,7 +27,7 @@ impl HeaderKey {
     fn from_header(h: &Header<'_>) -> Option<HeaderKey> {
         let mut vlan = [0; VLANS_KEPT];
         vlan.get_mut(..h.vlan.len())?.copy_from_slice(h.vlan);
-        h.in_iface.is_none().then_some(HeaderKey {
+        Some(HeaderKey {
             times: (h.ts_ns, h.pcap_cnt),
             flow: (h.flow_id, h.parent_id),
             vlan: (vlan, h.vlan.len()),
@@ -106,8 +106,9 @@ impl EveWriter {
         text.clear();
         j.clear();
         timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
-        ids(j, h);
-        if let Some(n) = h.pcap_cnt {
+        ids(j, h, self.interface.as_deref());
+        // Frames of an interface have no place in a capture.
+        if let (Some(n), None) = (h.pcap_cnt, &self.interface) {
             j.number("pcap_cnt", n);
         }
         text.extend_from_slice(j.bytes());
@@ -159,7 +160,6 @@ mod tests {
             ts_ns: 1_000_000_000,
             flow_id: Some(n),
             parent_id: None,
-            in_iface: None,
             pcap_cnt: Some(n),
             vlan,
             ip_version: 4,
@@ -185,11 +185,10 @@ mod tests {
         let mut old = writer();
         let (many, few) = ([1, 2, 3, 4, 5], [1, 2]);
         let mut others = vec![header(1, &[]), header(2, &few), header(2, &many), header(3, &many)];
-        let (mut ported, mut later, mut iface) = (header(3, &[]), header(3, &[]), header(3, &[]));
+        let (mut ported, mut later) = (header(3, &[]), header(3, &[]));
         ported.ports = None;
         later.ts_ns += 1000;
-        iface.in_iface = Some("eth0");
-        others.extend([ported, later, iface, header(4, &[])]);
+        others.extend([ported, later, header(4, &[])]);
         for h in &others {
             for event_type in ["alert", "http"] {
                 for _ in 0..2 {

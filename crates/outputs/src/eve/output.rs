@@ -2,7 +2,7 @@
 
 use super::settings::EveSettings;
 use super::writer::EveWriter;
-use crate::output::{Destination, Format, Nowhere, Output, Pieces, Record};
+use crate::output::{Destination, Format, InputName, Nowhere, Output, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
 use gabion_record::Tree;
 use gabion_record::eve::{AppRecord, Wants};
@@ -100,8 +100,8 @@ impl Format for EveFormat {
         Box::new(EveFormat::new(self.0.settings().clone()))
     }
 
-    fn set_capture(&mut self, name: &str) {
-        self.0.set_capture(name);
+    fn set_input(&mut self, name: &InputName) {
+        self.0.set_input(name);
     }
 
     fn name_captures(&mut self) {

@@ -6,7 +6,7 @@
 use super::beginning::Beginnings;
 use super::settings::{AlertSettings, EveSettings, Xff};
 use crate::VERSION;
-use crate::output::{Piece, PieceKind};
+use crate::output::{InputName, Piece, PieceKind};
 use crate::protocol_names::{TCP_FLAGS, ip_protocol, link_type};
 use crate::timestamp::Stamp;
 use gabion_record::eve::*;
@@ -26,6 +26,8 @@ pub struct EveWriter {
     pub(super) line: Json,
     pub(super) scratch: Vec<u8>,
     pcap_file: Option<String>,
+    /// The interface that is read.
+    pub(super) interface: Option<String>,
     wants: Wants,
     pub(super) beginnings: Beginnings,
 }
@@ -40,6 +42,7 @@ impl EveWriter {
             line: Json::with_capacity(4096),
             scratch: Vec::new(),
             pcap_file: None,
+            interface: None,
             beginnings: Beginnings::default(),
         }
     }
@@ -49,9 +52,13 @@ impl EveWriter {
         &self.settings
     }
 
-    /// Names the capture that is read from now on, for `pcap-file: yes`.
-    pub fn set_capture(&mut self, name: &str) {
-        self.pcap_file = Some(name.to_string());
+    /// Names the capture that is read from now on, for `pcap-file: yes`, or the interface, for `in_iface`.
+    pub fn set_input(&mut self, name: &InputName) {
+        (self.pcap_file, self.interface) = match name.clone() {
+            InputName::Capture(path) => (Some(path), None),
+            InputName::Interface(name) => (None, Some(name)),
+        };
+        self.beginnings = Beginnings::default();
     }
 
     /// Puts the capture's name into each record, unless the configuration says no.
@@ -228,7 +235,7 @@ impl EveWriter {
         j.clear();
         j.open();
         timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
-        ids(j, h);
+        ids(j, h, self.interface.as_deref());
         j.field_plain("event_type", "flow");
         vlans(j, h);
         endpoints(j, &mut self.scratch, h);
@@ -307,7 +314,7 @@ impl EveWriter {
         j.clear();
         j.open();
         timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
-        ids(j, &h);
+        ids(j, &h, self.interface.as_deref());
         j.field_plain("event_type", "netflow");
         vlans(j, &h);
         endpoints(j, &mut self.scratch, &h);
@@ -579,15 +586,15 @@ fn address(j: &mut Json, scratch: &mut Vec<u8>, key: &str, a: Addr, version: u8)
     j.push(b"\"");
 }
 
-pub(super) fn ids(j: &mut Json, h: &Header<'_>) {
+pub(super) fn ids(j: &mut Json, h: &Header<'_>, interface: Option<&str>) {
     if let Some(id) = h.flow_id {
         j.number("flow_id", id);
     }
     if let Some(id) = h.parent_id {
         j.number("parent_id", id);
     }
-    if let Some(i) = h.in_iface {
-        j.field("in_iface", i);
+    if let Some(name) = interface {
+        j.field("in_iface", name);
     }
 }
 

@@ -2,9 +2,11 @@
 //! waited for in one place, drained by the batch, and asked what the kernel dropped.
 //!
 //! * [`datagrams`]: batches of datagrams (`unsafe` stands there).
+//! * [`packets`]: sockets that see every frame of an interface (`unsafe` stands there).
 //! * [`poll`]: waiting for many descriptors, and waking a waiting thread.
 
 pub mod datagrams;
+pub mod packets;
 pub mod poll;
 
 use rustix::net::{AddressFamily, SocketType, sockopt};

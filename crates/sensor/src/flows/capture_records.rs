@@ -431,7 +431,7 @@ types:
 
         /// Compares the records of a capture, typed and read from EVE; returns how many there are.
         fn compare(&mut self, path: PathBuf) -> usize {
-            let input = Input { path, is_named: true };
+            let input = Input::capture(path, true);
             read_capture(&self.engine, &input, &mut self.outputs);
             let eve = std::mem::take(&mut *self.eve.lock().unwrap());
             let typed = std::mem::take(&mut *self.typed.lock().unwrap());
@@ -473,7 +473,6 @@ types:
             ts_ns: 1_000_000_000,
             flow_id,
             parent_id: None,
-            in_iface: None,
             pcap_cnt,
             vlan: &[],
             ip_version: 4,

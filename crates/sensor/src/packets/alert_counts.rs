@@ -68,7 +68,7 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> AlertCounts {
     // A fault of the engine costs this capture and is reported; the others are still read.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut sink = Counter::default();
-        let input = Input { path: path.to_path_buf(), is_named: true };
+        let input = Input::capture(path.to_path_buf(), true);
         let done = read_capture(engine, &input, &mut sink);
         match done.error {
             None => AlertCounts::Counted(sink.counts),

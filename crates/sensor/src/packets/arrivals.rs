@@ -118,7 +118,7 @@ impl Queue {
                 Some((latest, there)) if *latest == time => there.push(path.clone()),
                 latest => *latest = Some((time, vec![path.clone()])),
             }
-            self.listed.push_back(Input { path, is_named: false });
+            self.listed.push_back(Input::capture(path, false));
         }
         // Nothing yet: from now on waits come between looks.
         self.latest.get_or_insert((SystemTime::UNIX_EPOCH, Vec::new()));
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn without_a_folder_the_list_is_all() {
-        let inputs = [Input { path: "x".into(), is_named: true }];
+        let inputs = [Input::capture("x".into(), true)];
         let mut queue = Queue::new(&inputs, None);
         let (stop, pulse) = (StopFlag::new(), Pulse::unwatched());
         assert_eq!(queue.next(&stop, &pulse, &mut || ()).map(|(at, _)| at), Some(0));

@@ -1,12 +1,15 @@
 //! Reading one capture, block by block, with the clock that packets agree on.
 
 use super::input::{Input, InputDone};
+use super::interface::Opened;
 use super::opened_once::OpenedOnce;
+use crate::limits::INTERFACE_NOTES_MAX;
 use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, FrameRef, OpenOptions, Source};
 use gabion_flowlog::source::is_read_once;
 use gabion_net::{ChecksumSample, FrameIn};
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_runtime::clock::epoch_ns;
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::{Pulse, StopFlag};
 use std::collections::VecDeque;
@@ -15,6 +18,9 @@ use std::sync::Arc;
 
 /// Frames taken from the reader at a time.
 pub(crate) const BATCH: usize = 128;
+
+/// How far the clock stays back where nothing comes: more than the kernel keeps a block to itself.
+const QUIET_LAG_NS: u64 = 200_000_000;
 
 /// Opens a capture. What may not come for long is read so that a request to stop is heard.
 fn open(
@@ -62,6 +68,25 @@ pub(crate) struct FrameBlock<'a> {
     pub(crate) ignored_from: u64,
     /// More must be waited for: what was found so far is to be seen meanwhile.
     pub(crate) is_last_for_now: bool,
+    /// Nothing came from an interface for a while: the clock without a frame.
+    pub(crate) quiet: Option<Agreed>,
+    /// Of an interface: frames that reached its socket, and those that the kernel dropped.
+    pub(crate) kernel: Option<(u64, u64)>,
+}
+
+/// A moment without a frame, as the engine takes it.
+pub(crate) fn moment(agreed: Agreed, number: u64) -> FrameIn<'static> {
+    FrameIn {
+        ts_ns: agreed.ns,
+        clock_ns: agreed.ns,
+        is_leap: false,
+        number,
+        link: 0,
+        ignores_checksums: false,
+        wire_len: 0,
+        data: &[],
+        fragments: None,
+    }
 }
 
 /// A frame as the engine takes it.
@@ -80,7 +105,7 @@ pub(crate) fn frame_in<'a>(
         is_leap: agreed.is_leap,
         number,
         link: f.link,
-        ignores_checksums: number >= ignored_from,
+        ignores_checksums: number >= ignored_from || r.has_no_checksums,
         wire_len: f.wire_len,
         data: f.data,
         fragments: None,
@@ -113,14 +138,30 @@ impl OneInput<'_> {
             is_named: input.is_named,
             ..InputDone::default()
         };
-        let mut source = match self.pulse.rest(|| open(&input.path, self.opened, self.stop)) {
-            Ok(source) => source,
-            Err(_) if self.stop.is_set() => return (done, true),
-            Err(e) => {
-                done.error = Some(e.to_string());
-                done.advice = advice(&e);
-                return (done, false);
-            }
+        let mut interface = None;
+        let mut source = match &input.interface {
+            Some(wanted) => match Opened::open(wanted) {
+                Ok((source, opened)) => {
+                    done.notes.extend(opened.opening_note());
+                    interface = Some(opened);
+                    see(0, None);
+                    source
+                }
+                Err(e) => {
+                    done.error = Some(e.to_string());
+                    done.advice = e.advice();
+                    return (done, false);
+                }
+            },
+            None => match self.pulse.rest(|| open(&input.path, self.opened, self.stop)) {
+                Ok(source) => source,
+                Err(_) if self.stop.is_set() => return (done, true),
+                Err(e) => {
+                    done.error = Some(e.to_string());
+                    done.advice = advice(&e);
+                    return (done, false);
+                }
+            },
         };
         let mut unsupported: Option<(u16, u64)> = None;
         let mut is_stopped = false;
@@ -135,7 +176,16 @@ impl OneInput<'_> {
             };
             let Some((bytes, mut frames)) = next else { break };
             agreed.clear();
-            for (n, r) in frames.iter().enumerate() {
+            let mut quiet = None;
+            if let Some(interface) = &mut interface {
+                agreed.extend(frames.iter().map(|r| self.clock.at_live(r.ts_ns)));
+                if frames.is_empty() {
+                    done.add_note(interface.look_after(&mut source));
+                    // Frames of this moment may still be on their way through the ring.
+                    quiet = Some(self.clock.at_live(epoch_ns().saturating_sub(QUIET_LAG_NS)));
+                }
+            }
+            for (n, r) in frames.iter().enumerate().skip(agreed.len()) {
                 let here = frames.get(n + 1..).unwrap_or_default();
                 agreed.push(loop {
                     let later = here.iter().chain(ahead.iter().flat_map(|(_, frames)| frames));
@@ -191,6 +241,8 @@ impl OneInput<'_> {
                 first,
                 ignored_from,
                 is_last_for_now: ahead.is_empty() && !source.has_more_at_hand(),
+                quiet,
+                kernel: kernel_counts(&source),
             };
             take(block, &mut record_outcome);
             entry.receive(taken, taken_bytes);
@@ -200,12 +252,17 @@ impl OneInput<'_> {
             see(source.position(), source.len_bytes());
             if self.stop.is_set() {
                 is_stopped = true;
-                // What was read already is not lost.
-                if ahead.is_empty() {
+                // What was read already is not lost, nor what the ring of an interface holds.
+                let is_done = match &mut interface {
+                    Some(interface) => !interface.close(&source) && quiet.is_some(),
+                    None => ahead.is_empty(),
+                };
+                if is_done {
                     break;
                 }
             }
         }
+        source.count_kernel_drops();
         // A pipe that nothing came through any more when the request came.
         is_stopped |= self.stop.is_set() && source.len_bytes().is_none();
         self.reader.merge(source.ledger());
@@ -238,7 +295,19 @@ impl OneInput<'_> {
     }
 }
 
+/// Of an interface: frames that reached its socket, and those that the kernel dropped.
+fn kernel_counts(source: &Source) -> Option<(u64, u64)> {
+    source.live().map(|live| (live.counts().offered, live.counts().dropped))
+}
+
 impl InputDone {
+    /// Adds what a person should know of an interface; of many such notes the first are kept.
+    fn add_note(&mut self, note: Option<String>) {
+        if self.notes.len() < INTERFACE_NOTES_MAX {
+            self.notes.extend(note);
+        }
+    }
+
     fn see(&mut self, ts_ns: u64, len: u64) {
         self.frames += 1;
         self.bytes += len;
@@ -248,6 +317,19 @@ impl InputDone {
 
     fn note(&mut self, source: &Source, unsupported: Option<(u16, u64)>) {
         self.notes.extend(source.notes().iter().map(|n| n.text.clone()));
+        if let Some(live) = source.live() {
+            let (counts, facts) = (live.counts(), live.facts());
+            self.kernel = kernel_counts(source);
+            if counts.dropped > 0 {
+                let (dropped, offered) = (counts.dropped, counts.offered);
+                self.notes.push(format!(
+                    "the kernel dropped {dropped} of {offered} frames, for which the ring had no room"
+                ));
+            }
+            if facts.broken > 0 {
+                self.notes.push(format!("{} frames of the ring could not be found", facts.broken));
+            }
+        }
         let more = source.notes_total().saturating_sub(source.notes().len() as u64);
         if more > 0 {
             self.notes.push(format!("{more} more like these"));

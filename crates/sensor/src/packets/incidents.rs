@@ -1,6 +1,6 @@
 //! What happens to workers and where the reading stands, for a caller that watches the run.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// What happened to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,8 @@ impl Incident {
 
 /// Receives the state of a run while it lasts.
 pub trait Watch {
-    /// Frames were read: bytes of this capture so far, all of its bytes if known.
+    /// Frames were read: bytes of this capture so far, all of its bytes if known. The first report of an interface says
+    /// that its frames come.
     fn position(&mut self, _input: usize, _position: u64, _len: Option<u64>) {}
 
     /// Something happened to a worker.
@@ -95,6 +96,8 @@ pub(crate) struct Position {
     input: AtomicUsize,
     position: AtomicU64,
     len: AtomicU64,
+    /// Reading has begun.
+    is_reading: AtomicBool,
 }
 
 impl Position {
@@ -103,10 +106,14 @@ impl Position {
         self.input.store(input, Relaxed);
         self.position.store(position, Relaxed);
         self.len.store(len.unwrap_or(0), Relaxed);
+        self.is_reading.store(true, Relaxed);
     }
 
-    /// Reports it.
+    /// Reports it, once reading has begun.
     pub(crate) fn report_to(&self, watch: &mut dyn Watch) {
+        if !self.is_reading.load(Relaxed) {
+            return;
+        }
         let len = self.len.load(Relaxed);
         let len = (len > 0).then_some(len);
         watch.position(self.input.load(Relaxed), self.position.load(Relaxed), len);

@@ -1,16 +1,20 @@
-//! The captures of a run: which are read, and what happened to each.
+//! The captures and interfaces of a run: which are read, and what happened to each.
 
 use super::capture::NO_CAPTURE;
+use super::interface::Interface;
 use crate::Error;
+use gabion_outputs::InputName;
 use std::path::{Path, PathBuf};
 
-/// A capture to read.
+/// A capture or an interface to read.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The file, a pipe, or `-` for standard input.
     pub path: PathBuf,
     /// Named by the user, rather than found in a folder.
     pub is_named: bool,
+    /// An interface, which `path` names, and no capture.
+    pub interface: Option<Interface>,
 }
 
 /// What happened to an input.
@@ -32,9 +36,30 @@ pub struct InputDone {
     pub error: Option<String>,
     /// What to do about it.
     pub advice: &'static str,
+    /// What the kernel counted at the socket of an interface: frames that reached it, and those of them that were dropped.
+    pub kernel: Option<(u64, u64)>,
 }
 
 impl Input {
+    /// A capture.
+    pub fn capture(path: PathBuf, is_named: bool) -> Input {
+        Input { path, is_named, interface: None }
+    }
+
+    /// An interface.
+    pub fn interface(interface: Interface) -> Input {
+        Input { path: (&interface.name).into(), is_named: true, interface: Some(interface) }
+    }
+
+    /// Its name in records.
+    pub(crate) fn name(&self) -> InputName {
+        let text = self.path.display().to_string();
+        match &self.interface {
+            Some(_) => InputName::Interface(text),
+            None => InputName::Capture(text),
+        }
+    }
+
     /// The captures that paths stand for: files themselves, folders all files below them.
     ///
     /// # Errors
@@ -43,7 +68,7 @@ impl Input {
         let mut all = Vec::new();
         for path in paths {
             if path.as_os_str() == "-" || !path.is_dir() {
-                all.push(Input { path: path.clone(), is_named: true });
+                all.push(Input::capture(path.clone(), true));
                 continue;
             }
             let list = gabion_capture::list_recursive(path)
@@ -51,7 +76,7 @@ impl Input {
             if list.is_empty() {
                 return Err(Error::EmptyFolder { path: path.clone() });
             }
-            all.extend(list.into_iter().map(|path| Input { path, is_named: false }));
+            all.extend(list.into_iter().map(|path| Input::capture(path, false)));
         }
         Ok(all)
     }

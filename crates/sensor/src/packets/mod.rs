@@ -8,6 +8,7 @@ mod capture;
 mod ending;
 mod incidents;
 mod input;
+mod interface;
 mod opened_once;
 mod packet_log;
 mod parallel;
@@ -20,6 +21,7 @@ pub use alert_counts::AlertCounts;
 pub use arrivals::Arrivals;
 pub use incidents::{Incident, Trouble, Unwatched, Watch};
 pub use input::{Input, InputDone};
+pub use interface::Interface;
 pub use opened_once::OpenedOnce;
 pub use packet_log::PacketLogCounts;
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! continue. So is one that stalls, after it was waited for a while.
 
 use super::arrivals::Queue;
-use super::capture::{BATCH, frame_in};
+use super::capture::{BATCH, frame_in, moment};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
 use super::reader::{self, Batch, NOBODY, Reader, Reading, Work};
@@ -304,7 +304,7 @@ impl Job {
         while let Some(work) = pulse.await_input(|| self.work.recv()) {
             ledger.receive(work.items, work.bytes);
             if let Some(name) = &work.batch.capture {
-                self.outputs.set_capture(name);
+                self.outputs.set_input(name);
             }
             #[cfg(test)]
             super::acted_fault::act(self.fault, self.n, work.batch.first);
@@ -337,6 +337,13 @@ impl Job {
 fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, pulse: &Pulse) {
     let mut at = 0;
     worker.advance_event_time(batch.latest_ns);
+    if let Some(agreed) = batch.quiet {
+        out.before_frame(batch.first);
+        let f = moment(agreed, batch.first);
+        while worker.advance_clock(&f, out) {
+            pulse.beat();
+        }
+    }
     let Some(latest) = batch.agreed.last() else { return };
     while let Some((r, owner)) = batch.frames.get(at).zip(batch.owners.get(at)) {
         let agreed = batch.agreed.get(at).copied().unwrap_or(*latest);
@@ -591,7 +598,7 @@ mod tests {
         let stop = StopFlag::new();
         let mut run = Run::new(&engine, &budget, &stop, Default::default());
         run.fault = fault;
-        let inputs = [Input { path: capture.to_path_buf(), is_named: true }];
+        let inputs = [Input::capture(capture.to_path_buf(), true)];
         run.plan = WorkerPlan::for_workers(workers);
         let done = run.read(&inputs, &mut outputs, &mut Unwatched).unwrap();
         let tally = &outputs.tally().alerts;

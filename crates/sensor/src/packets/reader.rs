@@ -13,6 +13,7 @@ use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
 use gabion_net::{Dealer, FragmentOutcome};
+use gabion_outputs::InputName;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::fanout::Losses;
 use gabion_runtime::{Load, Pulse, Sender, StopFlag, clock};
@@ -42,11 +43,13 @@ pub(super) struct Batch {
     /// The latest time of a frame that is no stray, in nanoseconds.
     pub(super) latest_ns: u64,
     /// The capture, when it is another than before.
-    pub(super) capture: Option<String>,
+    pub(super) capture: Option<InputName>,
     /// Lines are handed over after it.
     pub(super) is_written: bool,
     /// More must be waited for: what was found so far is to be seen meanwhile.
     pub(super) is_last_for_now: bool,
+    /// Nothing came from an interface for a while: the clock without a frame.
+    pub(super) quiet: Option<Agreed>,
 }
 
 impl Batch {
@@ -120,7 +123,7 @@ impl Reader {
         let mut agreed_clock = AgreedClock::default();
         let mut checksums = dealer.checksum_sample();
         while let Some((at, input)) = inputs.next(&stop, pulse, &mut || ()) {
-            let mut capture = Some(input.path.display().to_string());
+            let mut capture = Some(input.name());
             let mut take =
                 |block: FrameBlock<'_>, record_outcome: &mut dyn FnMut(&FrameRef, Entry)| {
                     #[cfg(test)]
@@ -211,6 +214,7 @@ impl Shares {
             capture: None,
             is_written: false,
             is_last_for_now: block.is_last_for_now,
+            quiet: block.quiet,
         };
         Shares { batch, all }
     }
@@ -218,7 +222,7 @@ impl Shares {
     /// Gives the batch to every worker, and waits for those that are some batches behind.
     fn hand_out(
         self,
-        (capture, is_written): (Option<String>, bool),
+        (capture, is_written): (Option<InputName>, bool),
         workers: &[Sender<Work>],
         losses: &Losses,
         pulse: &Pulse,

@@ -108,7 +108,8 @@ impl Done {
             self.costs.merge(&end.costs);
         }
         let all: Vec<&WorkerStats> = ends.iter().map(|(_, end)| &end.stats).collect();
-        let mut more = outputs.counters();
+        let kernel = self.inputs.iter().filter_map(|input| input.kernel);
+        let mut more = further_counters(outputs, kernel);
         more.extend(run.logged.iter().flat_map(|l| l.stats()));
         // Nothing of this is in the records of a run in which nothing happened.
         for (name, kind) in [
@@ -123,6 +124,18 @@ impl Done {
         }
         self.stats = stats::json(&all, run.engine, Some(run.counts), &more);
     }
+}
+
+/// What outputs count, and what the kernel counted at interfaces, by the names of Suricata; files have none of these.
+pub(crate) fn further_counters(
+    outputs: &Outputs,
+    kernel: impl Iterator<Item = (u64, u64)>,
+) -> Vec<(&'static str, u64)> {
+    let mut more = outputs.counters();
+    for (offered, dropped) in kernel {
+        more.extend([("capture.kernel_packets", offered), ("capture.kernel_drops", dropped)]);
+    }
+    more
 }
 
 /// A run that is to be made.
@@ -147,6 +160,8 @@ pub struct Run<'a> {
     pub signals: Option<Signals>,
     /// Outputs were opened again, and the watcher does not know yet.
     reopened: AtomicBool,
+    /// Of a run that reads an interface: the time between two records of statistics; none but the last without.
+    pub stats_every: Option<Duration>,
     /// What packet logs count.
     pub logged: Option<Arc<PacketLogCounts>>,
     /// The exit code when the only worker makes no progress.
@@ -175,6 +190,7 @@ impl<'a> Run<'a> {
             opened: Arc::default(),
             signals: None,
             reopened: AtomicBool::new(false),
+            stats_every: None,
             logged: None,
             lost_code: 1,
             #[cfg(test)]

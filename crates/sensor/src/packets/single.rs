@@ -5,10 +5,10 @@
 //! does not come back for long.
 
 use super::arrivals::Queue;
-use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in};
+use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in, moment};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
-use super::run::{Done, Run, WorkerEnd};
+use super::run::{Done, Run, WorkerEnd, further_counters};
 use super::stats::{self, WorkerStats};
 use gabion_capture::{AgreedClock, FrameRef};
 use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
@@ -16,7 +16,7 @@ use gabion_outputs::Outputs;
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::fanout::Stalls;
-use gabion_runtime::{Event, EventKind, Pulse, Supervisor, processors};
+use gabion_runtime::{Event, EventKind, Pulse, Supervisor, clock, processors};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -170,8 +170,9 @@ impl Run<'_> {
         let mut is_lost = false;
         let mut queue = Queue::new(inputs, self.arrivals.clone());
         let mut outcomes = Vec::with_capacity(BATCH);
+        let mut statistics_due = self.stats_every.map(|every| clock::now() + every);
         while let Some((at, input)) = queue.next(self.stop, pulse, &mut || outputs.flush_lines()) {
-            outputs.set_capture(&input.path.display().to_string());
+            outputs.set_input(&input.name());
             let mut take =
                 |block: FrameBlock<'_>, record_outcome: &mut dyn FnMut(&FrameRef, Entry)| {
                     if self.reopen_asked() {
@@ -194,6 +195,17 @@ impl Run<'_> {
                     // What a lost worker has not reached is lost with it.
                     for (n, r) in block.frames.iter().enumerate() {
                         record_outcome(r, outcomes.get(n).copied().unwrap_or(Entry::Lost));
+                    }
+                    if let (Some(due), Some(every), Some(kernel)) =
+                        (&mut statistics_due, self.stats_every, block.kernel)
+                        && clock::now() >= *due
+                    {
+                        *due += every;
+                        let mut more = further_counters(outputs, std::iter::once(kernel));
+                        more.extend(self.logged.iter().flat_map(|l| l.stats()));
+                        let stats = WorkerStats::from_worker(&worker);
+                        let texts = stats::json(&[&stats], self.engine, Some(self.counts), &more);
+                        outputs.stats(clock::epoch_ns(), &texts);
                     }
                     if block.is_last_for_now {
                         outputs.flush_lines();
@@ -262,5 +274,11 @@ fn inspect(
         let taken = worker.frame(&f, outputs);
         pulse.beat();
         outcomes.push(if taken { Entry::Taken } else { Entry::Unsupported });
+    }
+    if let Some(agreed) = block.quiet {
+        let f = moment(agreed, block.first);
+        while worker.advance_clock(&f, outputs) {
+            pulse.beat();
+        }
     }
 }

@@ -1,0 +1,175 @@
+//! Frames off the wire: an AF_PACKET socket with a TPACKET_V3 ring.
+//!
+//! The socket is opened by the caller, unbound, and bound after the ring is there; so the right to open it can be given
+//! up before. Frames are read where the kernel put them.
+
+mod block;
+mod ring;
+
+pub use block::BlockFacts;
+pub(crate) use ring::RingBlock;
+pub use ring::{RingCounts, RingSize};
+
+use crate::bytes::{CaptureBytes, FrameRef};
+use ring::Ring;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_error;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is wrong with the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkFault {
+    /// It is down or gone: frames come again when it is up, or when the socket is bound to its successor.
+    Down,
+    /// Another error of the socket, by its number.
+    Other(i32),
+}
+
+/// What a wait for frames ended with.
+#[derive(Debug)]
+pub enum Step {
+    /// Frames were appended, all of these bytes.
+    Frames(Arc<CaptureBytes>),
+    /// Nothing came.
+    Quiet,
+    /// The interface has a fault.
+    Fault(LinkFault),
+}
+
+/// An interface that frames are read from.
+#[derive(Debug)]
+pub struct Live {
+    ring: Ring,
+    link: u16,
+    /// The block at hand, and its frames that were not handed out yet.
+    at_hand: Option<Arc<CaptureBytes>>,
+    frames: Vec<FrameRef>,
+    handed_out: usize,
+    facts: BlockFacts,
+    counts: RingCounts,
+}
+
+impl Live {
+    /// A ring on a socket of the family AF_PACKET that is not bound. `link` is the LINKTYPE number of its frames.
+    ///
+    /// # Errors
+    /// The kernel refuses a ring of this size, or the socket is none of packets.
+    pub fn new(socket: OwnedFd, size: RingSize, link: u16) -> io::Result<Live> {
+        Ok(Live {
+            ring: Ring::new(socket, size)?,
+            link,
+            at_hand: None,
+            frames: Vec::new(),
+            handed_out: 0,
+            facts: BlockFacts::default(),
+            counts: RingCounts::default(),
+        })
+    }
+
+    /// The socket, to bind it.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.ring.socket()
+    }
+
+    /// The LINKTYPE number of its frames.
+    pub fn link(&self) -> u16 {
+        self.link
+    }
+
+    /// What was unusual about frames so far.
+    pub fn facts(&self) -> BlockFacts {
+        self.facts
+    }
+
+    /// Asks the kernel what it counted; returns what was counted since the last question.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    pub fn take_counts(&mut self) -> io::Result<RingCounts> {
+        let fresh = self.ring.take_counts()?;
+        self.counts.offered += fresh.offered;
+        self.counts.dropped += fresh.dropped;
+        Ok(fresh)
+    }
+
+    /// What the kernel counted until the last question.
+    pub fn counts(&self) -> RingCounts {
+        self.counts
+    }
+
+    /// Whether frames are there without a wait.
+    pub fn has_more_at_hand(&self) -> bool {
+        self.handed_out < self.frames.len() || self.ring.has_next()
+    }
+
+    /// From now on no further frame enters the ring.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    pub fn refuse_frames(&self) -> io::Result<()> {
+        self.ring.refuse_frames()
+    }
+
+    /// Appends up to `frames_max` frames, and waits for them if none is there.
+    pub fn next_frames(
+        &mut self,
+        frames_max: usize,
+        wait: Duration,
+        frames: &mut Vec<FrameRef>,
+    ) -> Step {
+        if self.handed_out == self.frames.len() && !self.open_block() {
+            if let Some(fault) = self.await_block(wait) {
+                return Step::Fault(fault);
+            }
+            if !self.open_block() {
+                return Step::Quiet;
+            }
+        }
+        let rest = self.frames.get(self.handed_out..).unwrap_or_default();
+        let now = rest.get(..frames_max.min(rest.len())).unwrap_or_default();
+        frames.extend_from_slice(now);
+        self.handed_out += now.len();
+        let is_last = self.handed_out == self.frames.len();
+        // The last ones take the block with them: it is given back when they are done with.
+        match if is_last { self.at_hand.take() } else { self.at_hand.clone() } {
+            Some(bytes) => Step::Frames(bytes),
+            None => Step::Quiet,
+        }
+    }
+
+    /// Opens the next block that has frames.
+    fn open_block(&mut self) -> bool {
+        while let Some(mut block) = self.ring.next_block() {
+            self.frames.clear();
+            self.handed_out = 0;
+            let facts = block::read_packets(block.bytes_mut(), self.link, &mut self.frames);
+            self.facts.tags += facts.tags;
+            self.facts.broken += facts.broken;
+            self.facts.largest = self.facts.largest.max(facts.largest);
+            if !self.frames.is_empty() {
+                self.at_hand = Some(Arc::new(CaptureBytes::from_ring(block)));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Waits for the next block.
+    fn await_block(&self, wait: Duration) -> Option<LinkFault> {
+        let mut one = [PollFd::from_borrowed_fd(self.ring.socket(), PollFlags::IN)];
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        // A signal ends the wait early, which is as good as its end.
+        poll(&mut one, Some(&wait)).ok()?;
+        if !one.first()?.revents().contains(PollFlags::ERR) {
+            return None;
+        }
+        match socket_error(self.ring.socket()) {
+            Ok(Err(rustix::io::Errno::NETDOWN)) => Some(LinkFault::Down),
+            Ok(Err(other)) => Some(LinkFault::Other(other.raw_os_error())),
+            Ok(Ok(())) | Err(_) => None,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A TPACKET_V3 ring: memory that the kernel fills with packets block by block, shared without a copy.
+//!
+//! A block belongs to the kernel or to this program; its status word says to whom. While it is ours, the kernel writes
+//! nothing into it, and it is given back when the last reader of its frames is gone.
+//!
+//! `unsafe` stands here because the memory is shared with the kernel, and because no crate has these options of sockets.
+#![allow(unsafe_code)]
+
+use super::block::{STATUS, STATUS_USER};
+use memmap2::{MmapOptions, MmapRaw};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// The memory of a ring.
+#[derive(Debug)]
+struct RingMap {
+    map: MmapRaw,
+    block_len: usize,
+    /// Blocks whose frames are still read here.
+    held: Box<[AtomicBool]>,
+}
+
+impl RingMap {
+    /// The status word of a block.
+    fn status(&self, index: usize) -> &AtomicU32 {
+        // SAFETY: every index is below the number of blocks, so the word lies within the map, which lives as long as
+        // `self`; blocks begin at pages, so it is aligned. The kernel changes it as one word.
+        unsafe {
+            AtomicU32::from_ptr(self.map.as_mut_ptr().add(index * self.block_len + STATUS).cast())
+        }
+    }
+}
+
+/// A block that belongs to this program until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RingBlock {
+    ring: Arc<RingMap>,
+    index: usize,
+}
+
+impl RingBlock {
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let at = self.index * self.ring.block_len;
+        // SAFETY: the block lies within the map. It is ours, so neither the kernel nor, through a shared reference,
+        // anybody else writes into it.
+        unsafe { std::slice::from_raw_parts(self.ring.map.as_ptr().add(at), self.ring.block_len) }
+    }
+
+    /// Its bytes, to put tags back.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        let at = self.index * self.ring.block_len;
+        // SAFETY: as in `bytes`; `&mut self` is the only reference to this block, and each block is handed out once
+        // until it is given back.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.ring.map.as_mut_ptr().add(at), self.ring.block_len)
+        }
+    }
+}
+
+impl Drop for RingBlock {
+    fn drop(&mut self) {
+        // What was read of the block comes before the kernel's next use of it, and that before ours.
+        self.ring.status(self.index).store(0, Ordering::Release);
+        if let Some(held) = self.ring.held.get(self.index) {
+            held.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// The size of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingSize {
+    /// Bytes of a block: a power of two, a page at least.
+    pub block_len: u32,
+    /// Blocks.
+    pub blocks: u32,
+    /// Milliseconds after which the kernel hands over a block that is not full.
+    pub block_timeout_ms: u32,
+}
+
+/// What the kernel counted since the last question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RingCounts {
+    /// Frames that reached the socket, those that were dropped included.
+    pub offered: u64,
+    /// Frames for which no block was free.
+    pub dropped: u64,
+}
+
+/// A socket with its ring, and the block that comes next.
+#[derive(Debug)]
+pub(super) struct Ring {
+    socket: OwnedFd,
+    map: Arc<RingMap>,
+    blocks: usize,
+    next: usize,
+}
+
+fn set_option<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
+    // SAFETY: the pointer and the length are those of one value, which the kernel only reads.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+impl Ring {
+    /// Makes a ring for a socket that is not bound yet, so that no frame comes before its memory is there.
+    pub(super) fn new(socket: OwnedFd, size: RingSize) -> io::Result<Ring> {
+        let version = libc::tpacket_versions::TPACKET_V3 as libc::c_int;
+        set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+        // Room before each frame in which its VLAN tag is put back.
+        set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_RESERVE, &4_u32)?;
+        let frame_len = 2048.min(size.block_len);
+        let request = libc::tpacket_req3 {
+            tp_block_size: size.block_len,
+            tp_block_nr: size.blocks,
+            tp_frame_size: frame_len,
+            tp_frame_nr: (size.block_len / frame_len).saturating_mul(size.blocks),
+            tp_retire_blk_tov: size.block_timeout_ms,
+            tp_sizeof_priv: 0,
+            tp_feature_req_word: 0,
+        };
+        set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let (block_len, blocks) = (size.block_len as usize, size.blocks as usize);
+        let map = MmapOptions::new().len(block_len * blocks).map_raw(socket.as_raw_fd())?;
+        let held = (0..blocks).map(|_| AtomicBool::new(false)).collect();
+        Ok(Ring { socket, map: Arc::new(RingMap { map, block_len, held }), blocks, next: 0 })
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Whether the next block belongs to this program and was not taken yet.
+    pub(super) fn has_next(&self) -> bool {
+        let is_held = |held: &AtomicBool| held.load(Ordering::Acquire);
+        !self.map.held.get(self.next).is_none_or(is_held)
+            && self.map.status(self.next).load(Ordering::Acquire) & STATUS_USER != 0
+    }
+
+    /// The next block, if the kernel has handed it over.
+    pub(super) fn next_block(&mut self) -> Option<RingBlock> {
+        if !self.has_next() {
+            return None;
+        }
+        self.map.held.get(self.next)?.store(true, Ordering::Relaxed);
+        let block = RingBlock { ring: Arc::clone(&self.map), index: self.next };
+        self.next = (self.next + 1) % self.blocks;
+        Some(block)
+    }
+
+    /// What the kernel counted since the last question; it begins at zero again.
+    pub(super) fn take_counts(&self) -> io::Result<RingCounts> {
+        let mut counts = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
+        let mut len = size_of_val(&counts) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` bytes, the size of `counts`, whose fields are plain integers.
+        let done = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut counts).cast(),
+                &raw mut len,
+            )
+        };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(RingCounts { offered: counts.tp_packets.into(), dropped: counts.tp_drops.into() })
+    }
+
+    /// From now on no frame enters the ring: those that are in it can be read to the last.
+    pub(super) fn refuse_frames(&self) -> io::Result<()> {
+        // The program of one instruction returns 0, which takes no byte of any frame.
+        let mut nothing = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
+        set_option(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    }
+}
