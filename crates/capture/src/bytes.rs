@@ -106,7 +106,7 @@ impl CaptureBytes {
         CaptureBytes(Kind::Block { buffer, len })
     }
 
-    /// A block of a ring, which is given back to the kernel when this is dropped.
+    /// A block of a ring, which returns to the kernel when this is dropped.
     pub(crate) fn from_ring(block: RingBlock) -> CaptureBytes {
         CaptureBytes(Kind::Ring(block))
     }

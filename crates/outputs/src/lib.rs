@@ -34,8 +34,8 @@ pub use event_counts::{AlertSeen, AlertTally, EventCounts, HostAlerts};
 pub use kinds::{falco, fast, finding_files, guard_events, packet_log};
 pub use line_file::{LineFile, dated};
 pub use output::{
-    Destination, FlowRecordHead, Format, GuardRecord, InputName, Output, Piece, PieceKind, Pieces,
-    Record, StatsTexts,
+    Destination, FlowRecordHead, Format, GuardRecord, Output, Piece, PieceKind, Pieces, Record,
+    StatsTexts,
 };
 pub use outputs::{Outputs, Survey};
 pub use packet_order::{LineBatch, WorkerOutputs};

@@ -198,15 +198,6 @@ pub trait Pieces {
     fn put(&mut self, piece: Piece<'_>);
 }
 
-/// What records come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InputName {
-    /// A capture, by its path.
-    Capture(String),
-    /// An interface, by its name.
-    Interface(String),
-}
-
 /// The half of an output that turns records into pieces. Each worker has one of its own.
 pub trait Format: Send {
     /// What it wants of the engines.

@@ -23,6 +23,15 @@ pub trait WriteObject {
     }
 }
 
+/// What records come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputName {
+    /// A capture, by its path.
+    Capture(String),
+    /// An interface, by its name.
+    Interface(String),
+}
+
 /// What all records have in common.
 #[derive(Clone, Copy)]
 pub struct Header<'a> {

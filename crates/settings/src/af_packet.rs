@@ -65,6 +65,14 @@ impl InterfaceSettings {
         }
     }
 
+    /// The interfaces with these names, or, if none is named and `configured` is true, those of the configuration.
+    pub fn select(config: &Tree, names: &[String], configured: bool) -> Vec<InterfaceSettings> {
+        match configured && names.is_empty() {
+            true => InterfaceSettings::all_from_config(config),
+            false => names.iter().map(|n| InterfaceSettings::from_config(config, n)).collect(),
+        }
+    }
+
     /// The interfaces that the configuration names.
     pub fn all_from_config(config: &Tree) -> Vec<InterfaceSettings> {
         let Some(list) = config.get("af-packet") else { return Vec::new() };

@@ -133,7 +133,7 @@ impl Live {
         frames.extend_from_slice(now);
         self.handed_out += now.len();
         let is_last = self.handed_out == self.frames.len();
-        // The last ones take the block with them: it is given back when they are done with.
+        // The last ones take the block with them: it returns to the kernel after them.
         match if is_last { self.at_hand.take() } else { self.at_hand.clone() } {
             Some(bytes) => Step::Frames(bytes),
             None => Step::Quiet,

@@ -1,7 +1,7 @@
 //! A TPACKET_V3 ring: memory that the kernel fills with packets block by block, shared without a copy.
 //!
-//! A block belongs to the kernel or to this program; its status word says to whom. While it is ours, the kernel writes
-//! nothing into it, and it is given back when the last reader of its frames is gone.
+//! A block belongs to the kernel or to this program, as its status word says. While it is ours, the kernel writes
+//! nothing into it, and it returns to the kernel when the last reader of its frames is gone.
 //!
 //! `unsafe` stands here because the memory is shared with the kernel, and because no crate has these options of sockets.
 #![allow(unsafe_code)]
@@ -53,7 +53,7 @@ impl RingBlock {
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         let at = self.index * self.ring.block_len;
         // SAFETY: as in `bytes`; `&mut self` is the only reference to this block, and each block is handed out once
-        // until it is given back.
+        // until it has returned.
         unsafe {
             std::slice::from_raw_parts_mut(self.ring.map.as_mut_ptr().add(at), self.ring.block_len)
         }

@@ -10,13 +10,12 @@ use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
 use crate::{operator_file, standard_output};
 use gabion_capture::filter::Filter;
-use gabion_capture::live::RingSize;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::packets::{
-    Arrivals, Incident, Input, InputDone, Interface, PacketLogCounts, PacketRun, Watch,
+    Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, Watch,
 };
 use gabion_settings::yaml::{include_yaml_file, read_yaml_file};
 use gabion_settings::{
@@ -372,7 +371,9 @@ struct RunOf<'a> {
 
 /// The capture filter: words of the command line that are no options, or the configuration's.
 fn capture_filter(o: &Options, config: &Tree) -> Result<Option<Filter>, String> {
-    let of_interface = interfaces(o, config).into_iter().find_map(|interface| interface.filter);
+    let of_interface = InterfaceSettings::select(config, &o.interfaces, o.configured_interfaces)
+        .into_iter()
+        .find_map(|interface| interface.filter);
     let configured = of_interface.as_deref().or_else(|| config.text("bpf-filter"));
     let text = match (o.filter.is_empty(), &o.filter_file, configured) {
         (false, Some(_), _) => return Err("BPF filter given twice: in words and by -F".to_string()),
@@ -391,30 +392,6 @@ fn filter_file(path: &Path) -> Result<String, String> {
     let text = operator_file::text(path, FILTER_BYTES_MAX).map_err(|e| fault(e.to_string()))?;
     let lines = text.lines().map(|l| l.split('#').next().unwrap_or(l).trim());
     Ok(lines.filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" "))
-}
-
-/// The interfaces that the command line or the configuration names.
-fn interfaces(o: &Options, config: &Tree) -> Vec<InterfaceSettings> {
-    match o.configured_interfaces && o.interfaces.is_empty() {
-        true => InterfaceSettings::all_from_config(config),
-        false => {
-            let named = o.interfaces.iter();
-            named.map(|name| InterfaceSettings::from_config(config, name)).collect()
-        }
-    }
-}
-
-/// An interface as an input of a run.
-fn live_input(settings: &InterfaceSettings) -> Input {
-    Input::interface(Interface {
-        name: settings.name.clone(),
-        ring: RingSize {
-            block_len: settings.block_len,
-            blocks: settings.blocks,
-            block_timeout_ms: settings.block_timeout_ms,
-        },
-        is_promiscuous: settings.is_promiscuous,
-    })
 }
 
 /// The captures that the command line names, or the message of an error.
@@ -548,7 +525,7 @@ fn arrivals(o: &Options, config: &Tree, log: &EngineLog) -> Result<Option<Arriva
 
 fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineLog) -> i32 {
     let RunOf { engine, counts, config, folder, logged, filter } = of;
-    let live = interfaces(o, config);
+    let live = InterfaceSettings::select(config, &o.interfaces, o.configured_interfaces);
     let is_live = o.configured_interfaces || !o.interfaces.is_empty();
     if is_live && !o.captures.is_empty() {
         log.error(
@@ -582,7 +559,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     let listed = if arrivals.is_some() { Ok(Vec::new()) } else { inputs(o, config) };
     let inputs = match listed {
         Ok(mut list) => {
-            list.extend(live.iter().map(live_input));
+            list.extend(live.iter().map(Input::interface));
             list
         }
         Err(e) => {

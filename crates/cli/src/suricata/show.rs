@@ -69,6 +69,7 @@ fn help() {
          --data-dir FOLDER       where datasets are\n\
          --set NAME=VALUE        sets a configuration value\n\
          -r FILE|FOLDER|-        captures\n\
+         --af-packet[=INTERFACE] frames of an interface, or of the configuration's; -i INTERFACE is the same\n\
          --pcap-file-recursive   read folders below as well\n\
          --pcap-file-delete      delete captures that were read to their end\n\
          --pcap-file-continuous  read further captures of the folder until stopped\n\

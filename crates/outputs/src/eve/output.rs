@@ -2,10 +2,10 @@
 
 use super::settings::EveSettings;
 use super::writer::EveWriter;
-use crate::output::{Destination, Format, InputName, Nowhere, Output, Pieces, Record};
+use crate::output::{Destination, Format, Nowhere, Output, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
 use gabion_record::Tree;
-use gabion_record::eve::{AppRecord, Wants};
+use gabion_record::eve::{AppRecord, InputName, Wants};
 use gabion_record::json::Json;
 
 pub(crate) const KIND: OutputKind =

@@ -6,7 +6,7 @@
 use super::beginning::Beginnings;
 use super::settings::{AlertSettings, EveSettings, Xff};
 use crate::VERSION;
-use crate::output::{InputName, Piece, PieceKind};
+use crate::output::{Piece, PieceKind};
 use crate::protocol_names::{TCP_FLAGS, ip_protocol, link_type};
 use crate::timestamp::Stamp;
 use gabion_record::eve::*;

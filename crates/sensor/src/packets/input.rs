@@ -1,9 +1,9 @@
 //! The captures and interfaces of a run: which are read, and what happened to each.
 
 use super::capture::NO_CAPTURE;
-use super::interface::Interface;
 use crate::Error;
-use gabion_outputs::InputName;
+use gabion_record::eve::InputName;
+use gabion_settings::InterfaceSettings;
 use std::path::{Path, PathBuf};
 
 /// A capture or an interface to read.
@@ -14,7 +14,7 @@ pub struct Input {
     /// Named by the user, rather than found in a folder.
     pub is_named: bool,
     /// An interface, which `path` names, and no capture.
-    pub interface: Option<Interface>,
+    pub interface: Option<InterfaceSettings>,
 }
 
 /// What happened to an input.
@@ -47,8 +47,8 @@ impl Input {
     }
 
     /// An interface.
-    pub fn interface(interface: Interface) -> Input {
-        Input { path: (&interface.name).into(), is_named: true, interface: Some(interface) }
+    pub fn interface(settings: &InterfaceSettings) -> Input {
+        Input { path: (&settings.name).into(), is_named: true, interface: Some(settings.clone()) }
     }
 
     /// Its name in records.

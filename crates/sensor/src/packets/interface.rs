@@ -5,8 +5,9 @@ use gabion_capture::{Source, live::RingSize};
 use gabion_runtime::sockets::packets::{
     bind_packet_socket, find_interface, join_promiscuous, open_packet_socket,
 };
+use gabion_settings::InterfaceSettings;
 use std::io::{self, ErrorKind};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// LINKTYPE numbers (tcpdump.org's registry).
 const ETHERNET: u16 = 1;
@@ -16,17 +17,6 @@ const HARDWARE_ETHERNET: u16 = 1;
 const HARDWARE_LOOPBACK: u16 = 772;
 const HARDWARE_NONE: u16 = 65_534;
 const HARDWARE_RAW_IP: u16 = 519;
-
-/// An interface to read from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// Its name.
-    pub name: String,
-    /// The memory that the kernel puts frames into.
-    pub ring: RingSize,
-    /// Frames that are addressed to others are asked for.
-    pub is_promiscuous: bool,
-}
 
 /// Why an interface can't be read from.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +60,7 @@ impl InterfaceError {
 
 /// An interface that frames are read from, and whether it is there.
 pub(super) struct Opened {
-    wanted: Interface,
+    wanted: InterfaceSettings,
     index: u32,
     is_away: bool,
     is_closing: bool,
@@ -86,22 +76,23 @@ fn link_of(hardware: u16) -> Result<u16, InterfaceError> {
 
 impl Opened {
     /// Opens an interface: the ring first, so that no frame comes before there is room for it.
-    pub(super) fn open(wanted: &Interface) -> Result<(Source, Opened), InterfaceError> {
+    pub(super) fn open(wanted: &InterfaceSettings) -> Result<(Source, Opened), InterfaceError> {
         let socket = open_packet_socket().map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => InterfaceError::Refused(error),
             _ => InterfaceError::Other(error),
         })?;
-        let found = {
-            use std::os::fd::AsFd;
-            find_interface(socket.as_fd(), &wanted.name).map_err(InterfaceError::of_lookup)?
+        let found = find_interface(socket.as_fd(), &wanted.name);
+        let found = found.map_err(InterfaceError::of_lookup)?;
+        let size = RingSize {
+            block_len: wanted.block_len,
+            blocks: wanted.blocks,
+            block_timeout_ms: wanted.block_timeout_ms,
         };
-        let size = wanted.ring;
         let bytes = u64::from(size.block_len) * u64::from(size.blocks);
         let live = Live::new(socket, size, link_of(found.hardware)?)
             .map_err(|source| InterfaceError::Ring { bytes, source })?;
-        let opened =
+        let mut opened =
             Opened { wanted: wanted.clone(), index: 0, is_away: !found.is_up, is_closing: false };
-        let mut opened = opened;
         opened.bind(live.socket(), found.index).map_err(InterfaceError::Other)?;
         Ok((Source::from_live(live), opened))
     }

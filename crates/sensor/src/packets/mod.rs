@@ -21,7 +21,6 @@ pub use alert_counts::AlertCounts;
 pub use arrivals::Arrivals;
 pub use incidents::{Incident, Trouble, Unwatched, Watch};
 pub use input::{Input, InputDone};
-pub use interface::Interface;
 pub use opened_once::OpenedOnce;
 pub use packet_log::PacketLogCounts;
 #[cfg(test)]

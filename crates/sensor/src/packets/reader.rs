@@ -13,7 +13,7 @@ use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
 use gabion_net::{Dealer, FragmentOutcome};
-use gabion_outputs::InputName;
+use gabion_record::eve::InputName;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::fanout::Losses;
 use gabion_runtime::{Load, Pulse, Sender, StopFlag, clock};
