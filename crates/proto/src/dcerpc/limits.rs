@@ -12,10 +12,6 @@ limits! { "proto.dcerpc";
     pub const CONTEXTS_MAX: usize = 256,
         Loses("further contexts of an association");
 
-    /// Bytes of a message that waits for its end in a pipe: as many as its length, 16 bits, can say.
-    pub const PIPE_MESSAGE_BYTES_MAX: usize = 65_535,
-        Spares("a message holds no more");
-
     /// Live transactions of a flow before one more ends the wait of the oldest (Suricata's default,
     /// `max-tx`).
     pub const OPEN_TXS_MAX: u64 = 1024,

@@ -1,8 +1,8 @@
 //! DCE/RPC (C706, MS-RPCE): over TCP, over UDP, and inside the pipes of SMB.
 //!
 //! [`pdu`] and [`datagram`] read the messages of the two protocols, [`contexts`] knows the interfaces of
-//! an association, [`tcp`] and [`udp`] join messages into transactions, [`pipe`] follows one pipe of
-//! another protocol, [`conditions`] are the keywords on calls, whichever protocol carries them.
+//! an association, [`tcp`] and [`udp`] join messages into transactions, [`conditions`] are the keywords on
+//! calls, whichever protocol carries them.
 
 pub mod conditions;
 pub mod contexts;
@@ -10,7 +10,6 @@ pub mod datagram;
 pub mod limits;
 mod log;
 pub mod pdu;
-pub mod pipe;
 mod settings;
 pub mod tables;
 pub mod tcp;

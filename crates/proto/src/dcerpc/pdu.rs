@@ -154,8 +154,7 @@ pub struct Fragment<'a> {
     /// Number of the operation (of calls only).
     pub opnum: Option<u16>,
     /// What follows up to the end of the message: an object's identifier and authentication data
-    /// included, as Suricata 8.0.7 counts it (184 bytes of a call of 208 with both). Of an answer the
-    /// eight bytes between header and stub data too: it counts 12 for 4.
+    /// included, as Suricata 8.0.7 counts it (184 bytes of a call of 208 with both).
     pub stub: &'a [u8],
 }
 
@@ -256,13 +255,4 @@ pub fn parse_request<'a>(header: &Header, message: &'a [u8]) -> Option<Fragment<
     let (context_id, r) = r.u16()?;
     let (opnum, r) = r.u16()?;
     Some(Fragment { context_id, opnum: Some(opnum), stub: r.rest })
-}
-
-/// The answer to a call (C706 12.6.4.10). `None`: it is cut before its stub data.
-pub fn parse_response<'a>(header: &Header, message: &'a [u8]) -> Option<Fragment<'a>> {
-    let r = body(header, message)?.skip(4)?;
-    let (context_id, r) = r.u16()?;
-    // How often it was cancelled, and a byte reserved.
-    r.skip(2)?;
-    Some(Fragment { context_id, opnum: None, stub: message.get(HEADER_BYTES..)? })
 }
