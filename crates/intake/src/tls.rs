@@ -82,6 +82,9 @@ impl ServerTls {
     }
 }
 
+/// Reads a request, and returns the bytes of its answer.
+type Reply<'a> = dyn FnMut(&mut dyn Read) -> io::Result<Vec<u8>> + 'a;
+
 impl ServerTls {
     /// Reads the files and answers connections with them, one request each: `reply` reads the request and returns the
     /// bytes of the answer.
@@ -90,13 +93,9 @@ impl ServerTls {
     /// What is wrong with a file.
     pub fn answering(
         &self,
-    ) -> Result<
-        impl Fn(TcpStream, &mut dyn FnMut(&mut dyn Read) -> io::Result<Vec<u8>>) -> io::Result<()>
-        + Send
-        + use<>,
-    > {
+    ) -> Result<impl Fn(TcpStream, &mut Reply<'_>) -> io::Result<()> + Send + use<>> {
         let config = self.load()?;
-        Ok(move |stream, reply: &mut dyn FnMut(&mut dyn Read) -> io::Result<Vec<u8>>| {
+        Ok(move |stream, reply: &mut Reply<'_>| {
             let connection =
                 ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
             let mut stream = StreamOwned::new(connection, stream);
