@@ -70,6 +70,8 @@ protocols! {
     rfb: PROTOCOL;
     pop3: PROTOCOL;
     nfs: PROTOCOL;
+    bittorrent_dht: PROTOCOL;
+    krb5: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

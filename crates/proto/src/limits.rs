@@ -32,12 +32,14 @@ limits! { "proto";
 pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
     vec![
         TABLE,
+        crate::bittorrent_dht::limits::TABLE,
         crate::dcerpc::limits::TABLE,
         crate::dnp3::limits::TABLE,
         crate::dns::limits::TABLE,
         crate::ftp::limits::TABLE,
         crate::http1::limits::TABLE,
         crate::http2::limits::TABLE,
+        crate::krb5::limits::TABLE,
         crate::ldap::limits::TABLE,
         crate::mqtt::limits::TABLE,
         crate::nfs::limits::TABLE,
