@@ -72,6 +72,7 @@ protocols! {
     nfs: PROTOCOL;
     bittorrent_dht: PROTOCOL;
     krb5: PROTOCOL;
+    ike: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

@@ -39,6 +39,7 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
         crate::ftp::limits::TABLE,
         crate::http1::limits::TABLE,
         crate::http2::limits::TABLE,
+        crate::ike::limits::TABLE,
         crate::krb5::limits::TABLE,
         crate::ldap::limits::TABLE,
         crate::mqtt::limits::TABLE,
