@@ -126,14 +126,14 @@ fn read_response(value: Value<'_>) -> Result<Response, Malformed> {
     has_id.then_some(response).ok_or(Malformed)
 }
 
-/// Addresses with their ports; what has another length is none.
+/// Addresses with their ports; what follows one in its text is left alone.
 fn read_peers(list: &[u8]) -> Result<Vec<Bytes>, Malformed> {
     let (mut peers, mut reader) = (Vec::new(), Reader::from_bytes(list));
     while let Some(value) = reader.next_value()? {
-        let peer = read_bytes(value)?;
-        let is_peer = matches!(peer.len(), PEER_LEN | PEER6_LEN);
-        if is_peer && reached::PEERS_MAX.has_room(peers.len()) {
-            peers.push(peer);
+        let bytes = read_bytes(value)?;
+        let peer = bytes.get(..PEER6_LEN).or_else(|| bytes.get(..PEER_LEN));
+        if let Some(peer) = peer.filter(|_| reached::PEERS_MAX.has_room(peers.len())) {
+            peers.push(peer.into());
         }
     }
     Ok(peers)

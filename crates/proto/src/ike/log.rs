@@ -91,14 +91,13 @@ fn write_side(key: &str, side: &SideKeys, proposals: &[Transform], json: &mut Js
 
 fn write_part_1(tx: &IkeTx, part: &Part1, json: &mut Json) {
     json.open_key("ikev1");
-    if part.is_encrypted {
-        json.boolean("encrypted_payloads", true);
-        return json.close();
-    }
     if let Some(doi) = part.doi {
         json.number("doi", doi);
     }
-    json.boolean("encrypted_payloads", false);
+    json.boolean("encrypted_payloads", part.is_encrypted);
+    if part.is_encrypted {
+        return json.close();
+    }
     let is_client = tx.direction == Direction::ToServer;
     let [client, server] = &part.sides;
     write_side("client", client, if is_client { &part.transforms } else { &[] }, json);

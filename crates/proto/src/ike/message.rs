@@ -21,6 +21,8 @@ pub(super) struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Payload<'a> {
     pub(super) kind: u8,
+    /// The type of the payload after it.
+    pub(super) next: u8,
     pub(super) body: &'a [u8],
 }
 
@@ -29,6 +31,8 @@ pub(super) struct Payload<'a> {
 pub(super) enum End {
     /// With the last one.
     Whole,
+    /// The next one is not there: nothing is.
+    Missing,
     /// One is longer than what is left.
     Short,
     /// One is shorter than its own header.
@@ -64,6 +68,9 @@ pub(super) fn walk_payloads<'a>(
     let mut kind = first;
     let mut count = 0;
     while kind != 0 {
+        if rest.is_empty() {
+            return End::Missing;
+        }
         if !reached::PAYLOADS_MAX.has_room(count) {
             return End::Whole;
         }
@@ -76,7 +83,7 @@ pub(super) fn walk_payloads<'a>(
             return End::Broken;
         }
         let Some((payload, tail)) = rest.split_at_checked(len) else { return End::Short };
-        take(Payload { kind, body: payload.get(4..).unwrap_or_default() });
+        take(Payload { kind, next, body: payload.get(4..).unwrap_or_default() });
         (kind, rest) = (next, tail);
     }
     End::Whole

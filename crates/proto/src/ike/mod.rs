@@ -64,6 +64,7 @@ impl IkeParser {
         let mut chosen = Vec::new();
         if header.flags & ENCRYPTED != 0 {
             part.is_encrypted = true;
+            part.doi = self.doi;
             part.chosen.clone_from(&self.chosen);
             let kinds = vec![header.first_payload];
             return Some(Parts { kinds, own: SideKeys::default(), part: Part::One(part), chosen });
@@ -105,7 +106,9 @@ impl IkeParser {
     ) -> Parts {
         let found = v2::read_payloads(header.first_payload, body, events);
         let mut chosen = Vec::new();
+        // A responder that has not chosen yet has no SPI.
         if direction == Direction::ToClient
+            && header.responder != [0; 8]
             && let Some(choice) = found.choice
         {
             self.choice = choice;

@@ -144,7 +144,7 @@ fn version_2_raises_events_of_weak_choices() {
         (1, &[(1, 12), (2, 5), (4, 14)], " weak_crypto_no_auth"),
         (1, &[(1, 20), (2, 5), (4, 14)], ""),
         (1, &[(1, 12), (2, 5), (3, 12)], " weak_crypto_no_dh"),
-        (1, &[(1, 12), (2, 0), (3, 12), (4, 0)], " invalid_proposal"),
+        (1, &[(1, 12), (2, 0), (3, 12), (4, 0)], " invalid_proposal invalid_proposal"),
         (1, &[(1, 12), (2, 5), (3, 0), (4, 14)], " weak_crypto_no_auth"),
         (1, &[(1, 12), (2, 5), (3, 12), (4, 14), (6, 1)], " unknown_proposal"),
         (2, &[(1, 12), (2, 5), (3, 12), (4, 22)], " no_encryption weak_crypto_dh"),

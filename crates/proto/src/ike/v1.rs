@@ -93,7 +93,7 @@ pub(super) fn read_payloads(first: u8, rest: &[u8]) -> Option<Found> {
     let mut found = Found::default();
     found.note_kind(first);
     match walk_payloads(first, rest, |payload| found.take_payload(payload)) {
-        End::Whole | End::Short => Some(found),
+        End::Whole | End::Missing | End::Short => Some(found),
         End::Broken => None,
     }
 }

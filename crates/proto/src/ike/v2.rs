@@ -50,7 +50,8 @@ impl Default for Choice {
 /// What the payloads of a message say.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Types of its payloads in order, 0 at the end; none where one of them can't be read.
+    /// The type that the header names, then those that payloads name as the next, 0 at the end; none where a payload
+    /// can't be read. What an encrypted payload names is inside of it.
     pub(super) kinds: Vec<u8>,
     pub(super) notifications: Vec<u16>,
     /// The message has a security association, of which this is chosen.
@@ -62,8 +63,9 @@ pub(super) fn read_payloads(first: u8, rest: &[u8], events: &mut EventList) -> F
     let mut found = Found::default();
     let mut is_good = true;
     let mut raised = Vec::new();
+    found.kinds.push(first);
     let end = walk_payloads(first, rest, |payload| {
-        found.kinds.push(payload.kind);
+        found.kinds.push(payload.next);
         let body = payload.body;
         is_good &= match payload.kind {
             payload::SA => {
@@ -86,11 +88,10 @@ pub(super) fn read_payloads(first: u8, rest: &[u8], events: &mut EventList) -> F
             _ => true,
         };
     });
-    if !is_good || end != End::Whole {
+    if !is_good || !matches!(end, End::Whole | End::Missing) {
         return Found::default();
     }
-    raised.into_iter().for_each(|code| events.set(code));
-    found.kinds.push(0);
+    raised.into_iter().for_each(|code| events.add(code));
     found
 }
 

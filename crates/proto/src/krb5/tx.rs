@@ -60,6 +60,10 @@ impl Transaction for KrbTx {
         name.as_ref()?.get(index).map(|part| Buffer::whole(part))
     }
 
+    fn is_logged_as_packet(&self) -> bool {
+        true
+    }
+
     fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
         let message = &self.message;
         json.field_plain("msg_type", name_of_kind(message.kind));
