@@ -1,6 +1,6 @@
 //! Bencoding (BEP 3): numbers, byte strings, lists and dictionaries, read without copies and to a bounded depth.
 
-use super::limits::{DEPTH_MAX, reached};
+use super::limits::reached;
 
 /// A value. Of lists and dictionaries the bytes between their `l` or `d` and their `e`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +135,7 @@ fn split_nest(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bittorrent_dht::limits::DEPTH_MAX;
 
     #[test]
     fn values_as_the_format_has_them() {

@@ -2,7 +2,7 @@
 
 use super::tx::IkeTx;
 use gabion_record::Direction;
-use gabion_record::applayer::{ConditionError, TxCondition};
+use gabion_record::applayer::{ConditionDef, ConditionError, Hook, TxCondition};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -20,6 +20,14 @@ const KEYS: &[&str] = &[
     "sa_field_size",
 ];
 
+/// The keyword.
+pub(super) const CONDITIONS: &[ConditionDef] = &[ConditionDef {
+    name: "ike.chosen_sa_attribute",
+    aliases: &[],
+    parse: chosen_sa_attribute,
+    hooks: &[Hook::new(Direction::ToClient, 1, 0)],
+}];
+
 #[derive(Debug)]
 struct Chosen {
     key: &'static str,
@@ -34,9 +42,7 @@ impl TxCondition for Chosen {
 }
 
 /// `ike.chosen_sa_attribute:alg_enc=7`.
-pub(super) fn chosen_sa_attribute(
-    value: Option<&str>,
-) -> Result<Arc<dyn TxCondition>, ConditionError> {
+fn chosen_sa_attribute(value: Option<&str>) -> Result<Arc<dyn TxCondition>, ConditionError> {
     let keyword = "ike.chosen_sa_attribute";
     let text = value.ok_or(ConditionError::NeedsValue { keyword })?;
     let wrong = || ConditionError::NotOneOf {

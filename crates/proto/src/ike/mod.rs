@@ -20,7 +20,7 @@ use crate::transaction::EventList;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser};
 use gabion_record::Direction;
-use gabion_record::applayer::Transport;
+use gabion_record::applayer::{ProtoTable, Transport};
 use message::{Header, read_header};
 use tx::{IkeTx, Part, Part1, Part2, SideKeys};
 use v1::{Transform, Value};
@@ -189,7 +189,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     }],
     accepts_gaps: true,
     open: |_, _| Box::new(IkeParser::default()),
-    ..Protocol::plain(tables::TABLE)
+    ..Protocol::plain(ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE })
 };
 
 /// A header of a known version, which is not longer than its datagram.

@@ -1,9 +1,8 @@
 //! What IKE offers to rules.
 
-use super::conditions::chosen_sa_attribute;
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{
-    BufferDef, ConditionDef, EventDef, Hook, IntegerDef, IntegerWidth, ProtoTable, Transport,
+    BufferDef, EventDef, Hook, IntegerDef, IntegerWidth, ProtoTable, Transport,
 };
 
 /// Buffers by their numbers.
@@ -53,7 +52,7 @@ const fn named(name: &'static str, code: u16) -> EventDef {
     EventDef { name, code }
 }
 
-/// What IKE offers.
+/// What IKE offers but its condition.
 pub(super) const TABLE: ProtoTable = ProtoTable {
     rule_names: &["ike", "ikev2"],
     buffers: &[
@@ -75,12 +74,6 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         ),
         number("ike.nonce_payload_length", IntegerWidth::U32, &both(integer::NONCE_LEN)),
     ],
-    conditions: &[ConditionDef {
-        name: "ike.chosen_sa_attribute",
-        aliases: &[],
-        parse: chosen_sa_attribute,
-        hooks: &[Hook::new(ToClient, 1, 0)],
-    }],
     events: &[
         named("malformed_data", event::MALFORMED_DATA),
         named("no_encryption", event::NO_ENCRYPTION),

@@ -2,10 +2,23 @@
 
 use super::names::{encryption_by_name, is_weak};
 use super::tx::KrbTx;
-use gabion_record::Direction;
-use gabion_record::applayer::{ConditionError, TxCondition};
+use gabion_record::Direction::{self, ToClient, ToServer};
+use gabion_record::applayer::{ConditionDef, ConditionError, ConditionParser, Hook, TxCondition};
 use std::any::Any;
 use std::sync::Arc;
+
+/// The keywords.
+pub(super) const CONDITIONS: &[ConditionDef] = &[
+    condition("krb5_msg_type", msg_type),
+    condition("krb5_err_code", err_code),
+    condition("krb5.ticket_encryption", ticket_encryption),
+];
+
+const BOTH: &[Hook] = &[Hook::new(ToServer, 1, 0), Hook::new(ToClient, 1, 0)];
+
+const fn condition(name: &'static str, parse: ConditionParser) -> ConditionDef {
+    ConditionDef { name, aliases: &[], parse, hooks: BOTH }
+}
 
 type Parsed = Result<Arc<dyn TxCondition>, ConditionError>;
 
@@ -47,17 +60,17 @@ fn digits<T: std::str::FromStr>(
 }
 
 /// `krb5_msg_type:10`.
-pub(super) fn msg_type(value: Option<&str>) -> Parsed {
+fn msg_type(value: Option<&str>) -> Parsed {
     Ok(Arc::new(Condition::MessageType(digits(value, "krb5_msg_type")?)))
 }
 
 /// `krb5_err_code:25`.
-pub(super) fn err_code(value: Option<&str>) -> Parsed {
+fn err_code(value: Option<&str>) -> Parsed {
     Ok(Arc::new(Condition::Error(digits(value, "krb5_err_code")?)))
 }
 
 /// `krb5.ticket_encryption:weak`, `!weak`, or a list of numbers and names.
-pub(super) fn ticket_encryption(value: Option<&str>) -> Parsed {
+fn ticket_encryption(value: Option<&str>) -> Parsed {
     let keyword = "krb5.ticket_encryption";
     let text = value.map(str::trim).filter(|t| !t.is_empty());
     let text = text.ok_or(ConditionError::NeedsValue { keyword })?;

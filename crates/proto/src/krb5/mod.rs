@@ -15,7 +15,7 @@ use crate::transaction::EventList;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser};
 use gabion_record::Direction;
-use gabion_record::applayer::Transport;
+use gabion_record::applayer::{ProtoTable, Transport};
 use limits::{RECORD_BYTES_MAX, reached};
 use message::{kind, kind_of_message, read_message};
 use tables::event;
@@ -128,7 +128,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     open: |_, transport| {
         Box::new(KrbParser { is_tcp: transport == Transport::Tcp, ..KrbParser::default() })
     },
-    ..Protocol::plain(tables::TABLE)
+    ..Protocol::plain(ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE })
 };
 
 /// A message whose first field is the number 5, whatever its length says.

@@ -1,8 +1,7 @@
 //! What Kerberos offers to rules.
 
-use super::conditions;
-use gabion_record::Direction::{ToClient, ToServer};
-use gabion_record::applayer::{BufferDef, ConditionDef, EventDef, Hook, ProtoTable, Transport};
+use gabion_record::Direction::ToClient;
+use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
 
 /// Buffers by their numbers.
 pub(super) mod buffer {
@@ -34,16 +33,7 @@ const fn name(
     }
 }
 
-const BOTH: &[Hook] = &[Hook::new(ToServer, 1, 0), Hook::new(ToClient, 1, 0)];
-
-const fn condition(
-    name: &'static str,
-    parse: gabion_record::applayer::ConditionParser,
-) -> ConditionDef {
-    ConditionDef { name, aliases: &[], parse, hooks: BOTH }
-}
-
-/// What Kerberos offers.
+/// What Kerberos offers but its conditions.
 pub(super) const TABLE: ProtoTable = ProtoTable {
     rule_names: &["krb5"],
     buffers: &[
@@ -61,11 +51,6 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
             "Kerberos 5 server principal name",
             &[Hook::new(ToClient, 1, buffer::SERVICE)],
         ),
-    ],
-    conditions: &[
-        condition("krb5_msg_type", conditions::msg_type),
-        condition("krb5_err_code", conditions::err_code),
-        condition("krb5.ticket_encryption", conditions::ticket_encryption),
     ],
     events: &[
         EventDef { name: "malformed_data", code: event::MALFORMED_DATA },
