@@ -1,7 +1,7 @@
 //! Calls over UDP: datagrams of a flow become transactions.
 //!
 //! As in Suricata 8.0.7 fragments are joined in the order in which they come, and a datagram that is
-//! neither a call nor an answer, or is cut, is an error.
+//! neither a call nor an answer, or is cut, is an error. What waits when the flow ends has no record.
 
 use super::datagram::{DATAGRAM_HEADER_BYTES, Datagram, datagram_flag};
 use super::limits::{TXS_PER_FLOW_MAX, reached};
@@ -123,10 +123,6 @@ impl Parser for Datagrams {
     fn free(&mut self, id: u64) {
         self.forget(id);
         self.txs.discard(id);
-    }
-
-    fn finish(&mut self, direction: Direction) {
-        self.end(direction);
     }
 
     fn bytes_held(&self) -> usize {

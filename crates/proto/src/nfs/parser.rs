@@ -51,7 +51,7 @@ pub struct Stream {
     sides: [Side; 2],
 }
 
-/// Parser of NFS over UDP.
+/// Parser of NFS over UDP. What waits when the flow ends has no record (Suricata 8.0.7).
 #[derive(Debug)]
 pub struct Datagrams {
     session: Session,
@@ -267,10 +267,6 @@ impl Parser for Datagrams {
     fn free(&mut self, id: u64) {
         self.session.forget(id);
         self.session.txs.discard(id);
-    }
-
-    fn finish(&mut self, direction: Direction) {
-        self.session.end(direction);
     }
 
     fn bytes_held(&self) -> usize {
