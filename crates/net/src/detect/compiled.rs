@@ -912,10 +912,10 @@ mod tests {
         let rule = |what: &str| looked_at(&format!("alert {what} sid:1;)\n"));
         assert_eq!(rule("tcp any any -> any any (content:\"a\";"), Vec::<&str>::new());
         assert_eq!(rule("mqtt any any -> any any (content:\"a\";"), Vec::<&str>::new());
-        assert_eq!(rule("tcp any any -> any any (http.uri; content:\"a\";"), ["http1"]);
+        assert_eq!(rule("tcp any any -> any any (http.uri; content:\"a\";"), ["http1", "http2"]);
         let mixed = "(content:\"a\"; http.uri; content:\"b\";";
-        assert_eq!(rule(&format!("tcp any any -> any any {mixed}")), ["http1"]);
-        assert_eq!(rule(&format!("http any any -> any any {mixed}")), ["http1"]);
+        assert_eq!(rule(&format!("tcp any any -> any any {mixed}")), ["http1", "http2"]);
+        assert_eq!(rule(&format!("http any any -> any any {mixed}")), ["http1", "http2"]);
         let files = rule("tcp any any -> any any (file.data; content:\"a\";");
         assert!(files.contains(&"smtp") && !files.contains(&"mqtt"), "{files:?}");
         let any = rule("tcp any any -> any any (content:\"b\"; file.data; content:\"a\";");

@@ -372,7 +372,7 @@ impl Session {
         if part.is_last {
             (transfer.is_last, transfer.last_xid) = (true, xid);
         }
-        let was_uneven = std::mem::replace(&mut transfer.is_uneven, part.len % 4 != 0);
+        let was_uneven = std::mem::replace(&mut transfer.is_uneven, !part.len.is_multiple_of(4));
         if was_uneven {
             tx.close_file(FileState::Truncated);
         }

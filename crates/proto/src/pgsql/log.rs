@@ -1,6 +1,6 @@
 //! EVE records of PostgreSQL.
 
-use super::tx::{Message, Parameter, PgsqlTx, Request, Response};
+use super::tx::{Message, Parameter, PgsqlTx, Request, Response, Startup};
 use crate::LogOptions;
 use gabion_record::json::Json;
 
@@ -46,7 +46,7 @@ pub(super) fn write(tx: &PgsqlTx, json: &mut Json, how: LogOptions<'_>) {
 }
 
 fn write_request(r: &Request, json: &mut Json, has_passwords: bool) {
-    if let Some(((major, minor), user, parameters)) = &r.startup {
+    if let Some(Startup { version: (major, minor), user, parameters }) = &r.startup {
         json.field_plain("protocol_version", &format!("{major}.{minor}"));
         json.open_key("startup_parameters");
         json.field("user", user);

@@ -9,7 +9,7 @@ use super::limits::reached;
 use super::message::{self, Head, InvalidLength, Opening, split_text, split_u32};
 use super::settings::Settings;
 use super::tables::event;
-use super::tx::{Message, PgsqlTx, Text};
+use super::tx::{Message, PgsqlTx, Startup, Text};
 use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser, ProtocolChange};
 use gabion_record::Direction::{self, ToClient, ToServer};
@@ -154,7 +154,8 @@ impl PgsqlParser {
                 let parameters =
                     parameters.iter().map(|(k, v)| (self.text(k), self.text(v))).collect();
                 if let Some(tx) = self.tx_in(State::Requested) {
-                    tx.request().startup = Some(((major, minor), user, parameters));
+                    tx.request().startup =
+                        Some(Startup { version: (major, minor), user, parameters });
                 }
             }
             Opening::Unknown => {

@@ -14,13 +14,21 @@ pub(super) type Text = Box<[u8]>;
 /// A name and its value.
 pub(super) type Parameter = (Text, Text);
 
+/// A startup message.
+#[derive(Debug)]
+pub(super) struct Startup {
+    /// Major and minor version of the protocol.
+    pub(super) version: (u16, u16),
+    pub(super) user: Text,
+    pub(super) parameters: Box<[Parameter]>,
+}
+
 /// What a client asked. A member is that of the last message that has it.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     /// What the record's `message` says.
     pub(super) message: Option<&'static str>,
-    /// Version, user, further parameters.
-    pub(super) startup: Option<((u16, u16), Text, Box<[Parameter]>)>,
+    pub(super) startup: Option<Startup>,
     pub(super) query: Option<Text>,
     pub(super) password: Option<Text>,
     /// Mechanism, and what it was started with.

@@ -182,8 +182,8 @@ impl Call {
             Body::Other | Body::Malformed => {}
         }
         let side = self.side_mut(direction);
-        side.is_done |=
-            is_last && !message.is_malformed() || header.kind == kind::REQUEST && is_last;
+        let is_taken = header.kind == kind::REQUEST || !message.is_malformed();
+        side.is_done |= is_last && is_taken;
     }
 
     /// One side of it.
