@@ -73,6 +73,7 @@ protocols! {
     bittorrent_dht: PROTOCOL;
     krb5: PROTOCOL;
     ike: PROTOCOL;
+    enip: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

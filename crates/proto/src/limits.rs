@@ -36,6 +36,7 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
         crate::dcerpc::limits::TABLE,
         crate::dnp3::limits::TABLE,
         crate::dns::limits::TABLE,
+        crate::enip::limits::TABLE,
         crate::ftp::limits::TABLE,
         crate::http1::limits::TABLE,
         crate::http2::limits::TABLE,
