@@ -169,7 +169,7 @@ impl Parser for EnipParser {
 }
 
 /// A header with a command and a status that there are. Suricata 8.0.7 does not wait for the rest of a header, and asks
-/// more of two commands.
+/// more of three commands.
 pub(super) fn probe(bytes: &[u8], _: Direction) -> Probe {
     if bytes.len() < PROBED_BYTES_MIN {
         return Probe::More;
@@ -178,11 +178,48 @@ pub(super) fn probe(bytes: &[u8], _: Direction) -> Probe {
     let is_allowed = match name_of(COMMANDS, header.command.into()) {
         Some("nop") => header.options == 0,
         Some("register_session") => header.data_len == 4,
+        Some("unregister_session") => matches!(header.data_len, 0 | 4),
         Some(_) => true,
         None => false,
     };
     match is_allowed && name_of(STATUSES, header.status.into()).is_some() {
         true => Probe::Yes,
         false => Probe::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which first bytes Suricata 8.0.7 takes for ENIP.
+    #[test]
+    fn probes() {
+        let header = |command: u8, len: u8, status: u8, options: u8| {
+            let mut bytes = vec![command, 0, len, 0, 1, 0, 0, 0, status];
+            bytes.resize(20, 0);
+            bytes.push(options);
+            bytes.resize(HEADER_LEN, 0);
+            bytes
+        };
+        let cases = [
+            (header(0x63, 0, 0, 0), Probe::Yes),
+            (header(0x63, 9, 3, 5), Probe::Yes),
+            (header(0x63, 0, 50, 0), Probe::No),
+            (header(0x50, 0, 0, 0), Probe::No),
+            (header(0, 1, 0, 0), Probe::Yes),
+            (header(0, 0, 0, 9), Probe::No),
+            (header(0x65, 4, 0, 9), Probe::Yes),
+            (header(0x65, 2, 0, 0), Probe::No),
+            (header(0x66, 0, 0, 0), Probe::Yes),
+            (header(0x66, 4, 0, 0), Probe::Yes),
+            (header(0x66, 1, 0, 0), Probe::No),
+            (header(0x63, 0, 0, 0)[..23].to_vec(), Probe::No),
+            (header(0x63, 0, 0, 0)[..7].to_vec(), Probe::No),
+            (header(0x63, 0, 0, 0)[..6].to_vec(), Probe::More),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(probe(&bytes, ToServer), expected, "{bytes:?}");
+        }
     }
 }
