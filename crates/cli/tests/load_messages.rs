@@ -22,8 +22,8 @@ fn suricata(folder: &Path, args: &[&str]) -> Ran {
 
 const RULES: &str = r#"
 alert tcp any any -> any any (msg:"one"; sid:1;)
-alert http2 any any -> any any (msg:"two"; http2.header_name; content:"x"; sid:2;)
-alert http2 any any -> any any (msg:"three"; http2.header_name; content:"y"; sid:3;)
+alert modbus any any -> any any (msg:"two"; modbus: function 8; sid:2;)
+alert modbus any any -> any any (msg:"three"; modbus: function 9; sid:3;)
 alert tcp any any -> any any (msg:"four"; nosuchword; sid:4;)
 "#;
 
@@ -31,7 +31,7 @@ alert tcp any any -> any any (msg:"four"; nosuchword; sid:4;)
 fn rules_that_can_never_match_are_counted_once_by_every_run() {
     let dir = tempfile::tempdir().unwrap();
     let rules = file(dir.path(), "test.rules", RULES);
-    let said = "2 can never match, for want of what this sensor does not have (http2";
+    let said = "2 can never match, for want of what this sensor does not have (modbus";
     for more in [&[][..], &["-v"], &["-q"]] {
         let ran = gabion(&[&["read", "-S", &rules, &demo()], more].concat());
         assert_eq!(ran.code, 0, "{}", ran.err);

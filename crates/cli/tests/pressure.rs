@@ -113,7 +113,7 @@ fn a_parser_that_waits_for_too_much_is_ended_and_others_continue() {
     let publish = b"\x30\xc0\xa8\xa5\x04\0\x01a".to_vec();
     let mut said = vec![connect, publish];
     said.extend((0..40).map(|_| vec![b'a'; 40_000]));
-    let mut packets = connection(1883, &said);
+    let mut packets = connection_to(1883, 40_000, &said);
     for port in 2000..2020 {
         let request = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
         packets.extend(connection(port, &[request]));

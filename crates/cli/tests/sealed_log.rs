@@ -576,7 +576,7 @@ fn findings_of_captures_are_sealed_with_a_proof_of_each() {
     let records: Vec<Value> = shown.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let findings: Vec<&Value> =
         records.iter().filter(|r| r.to_string().contains("signature_id")).collect();
-    assert_eq!(findings.len(), 50, "as many as the demonstration has alerts");
+    assert_eq!(findings.len(), 52, "as many as the demonstration has alerts");
     let number = findings[7]["n"].to_string();
     place.ok(&["prove", "log", "--record", &number, "--key", key, "-o", "finding.tlog-proof"]);
     let stat = place.json(&["stat", "log", "--json"]);

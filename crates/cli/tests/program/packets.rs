@@ -76,8 +76,13 @@ pub fn tcp(seq: u32, ack: u32, flags: u8, ports: [u16; 2], payload: &[u8]) -> Ve
 
 /// A connection on which the client sends these segments one after the other, each acknowledged.
 pub fn connection(port: u16, said: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    connection_to(80, port, said)
+}
+
+/// The same to another port of the server than that of HTTP.
+pub fn connection_to(server: u16, port: u16, said: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let (there, back) = ([CLIENT, SERVER], [SERVER, CLIENT]);
-    let (to, from) = ([port, 80], [80, port]);
+    let (to, from) = ([port, server], [server, port]);
     let mut packets = vec![
         ipv4(6, 1, 0, there, &tcp(0, 0, 2, to, &[])),
         ipv4(6, 1, 0, back, &tcp(0, 1, 0x12, from, &[])),

@@ -3,7 +3,7 @@
 use super::error::{CompileError, Fault};
 use super::test::{Check, Space};
 use super::types::TypeSet;
-use crate::lang::{self, Expr, ParseError};
+use crate::lang::{self, Expr, ParseError, Right};
 use crate::limits::{EXPANDED_DEPTH_MAX, PROGRAM_NODES_MAX};
 use gabion_record::fields::Fields;
 use std::collections::HashMap;
@@ -118,8 +118,12 @@ impl Builder {
         position: lang::Position,
         make: impl FnOnce() -> Result<Check, CompileError>,
     ) -> Result<NodeId, CompileError> {
-        // The text of a comparison is the same exactly if it compares the same.
-        let text = lang::text_of(expr, usize::MAX).unwrap_or_default();
+        // The text of a comparison is the same exactly if it compares the same, but for values without quotes, whose
+        // lengths tell an empty value from none.
+        let mut text = lang::text_of(expr, usize::MAX).unwrap_or_default();
+        if let Expr::Compare { right: Right::List(values), .. } = expr {
+            values.iter().for_each(|value| text.push_str(&format!(" {}", value.len())));
+        }
         if let Some(id) = self.by_text.get(&text) {
             return Ok(*id);
         }

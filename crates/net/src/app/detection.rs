@@ -143,12 +143,17 @@ impl Detection {
                 }
             }
         }
-        // The server's port counts; the client's only where it is not known which one is the server.
+        // The server's port counts; the client's only where it is not known which one is the server, and over UDP for
+        // what a server says first: the request was not seen.
         let (server, client) = match direction {
             Direction::ToServer => (ports.1, ports.0),
             Direction::ToClient => ports,
         };
-        for port in [Some(server), may_turn.then_some(client)].into_iter().flatten() {
+        let is_datagram = transport == Transport::Udp;
+        let client = (may_turn || is_datagram).then_some(client);
+        for (port, is_client) in [(Some(server), false), (client, true)] {
+            let Some(port) = port else { continue };
+            let must_turn = is_client && !may_turn;
             for e in self.probes.iter().filter(|e| e.transport == transport) {
                 if !e.ports.iter().any(|&(a, b)| (a..=b).contains(&port)) {
                     continue;
@@ -158,12 +163,14 @@ impl Detection {
                     continue;
                 }
                 match (e.probe)(bytes, direction) {
-                    Probe::Yes => return Answer::Found { proto: e.proto, reversed: false },
+                    Probe::Yes if !must_turn => {
+                        return Answer::Found { proto: e.proto, reversed: false };
+                    }
                     Probe::YesReversed => return Answer::Found { proto: e.proto, reversed: true },
                     Probe::More if e.max_bytes == 0 || bytes.len() < e.max_bytes => {
                         open |= transport == Transport::Tcp;
                     }
-                    Probe::More | Probe::YesIfOther | Probe::No => {}
+                    Probe::Yes | Probe::More | Probe::YesIfOther | Probe::No => {}
                 }
             }
         }

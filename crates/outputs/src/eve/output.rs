@@ -124,10 +124,11 @@ impl CountedEve {
         self.0.type_node(name).is_some()
     }
 
-    /// Whether a record's own settings leave anything of it: of these types they may leave nothing, and such a
-    /// record is not written (acknowledgements alone of DHCP, sessions of TLS that are not resumed).
+    /// Whether its own settings and its protocol leave anything of a record: one without members is not written
+    /// (acknowledgements alone of DHCP, sessions of TLS that are not resumed, HTTP/2's streams without a request). Of
+    /// the types that are most of all records each has members.
     fn has_members(&self, r: &AppRecord<'_>) -> bool {
-        if !matches!(r.type_name, "dhcp" | "tls") {
+        if matches!(r.type_name, "http" | "dns") {
             return true;
         }
         r.object.write(&mut Json::new(), self.0.type_settings(r.type_name), false)

@@ -328,6 +328,8 @@ types:
   - dns
   - http:
       extended: yes
+  - http2
+  - doh2
   - tls:
       custom: [subject, issuer, session_resumed, serial, fingerprint, sni, version, ja3, ja3s]
   - ssh
