@@ -119,7 +119,7 @@ impl Builder {
         make: impl FnOnce() -> Result<Check, CompileError>,
     ) -> Result<NodeId, CompileError> {
         // The text of a comparison is the same exactly if it compares the same, but for values without quotes, whose
-        // lengths tell an empty value from none.
+        // lengths separate an empty value from none.
         let mut text = lang::text_of(expr, usize::MAX).unwrap_or_default();
         if let Expr::Compare { right: Right::List(values), .. } = expr {
             values.iter().for_each(|value| text.push_str(&format!(" {}", value.len())));

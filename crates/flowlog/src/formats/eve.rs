@@ -398,6 +398,12 @@ pub(crate) fn record<'a>(line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Rec
     if get(Place::Kind) == b"dhcp" {
         (src, dst) = dhcp_ends(&get, src, dst);
     }
+    // Settings and other frames of HTTP/2 that belong to no request have records of their own.
+    let of_request =
+        [Place::Method, Place::Host, Place::Uri, Place::Status, Place::Length, Place::MimeType];
+    if get(Place::Kind) == b"http" && of_request.iter().all(|place| get(*place).is_empty()) {
+        return Err(Skip::UnusedEvent);
+    }
     let is_arp = get(Place::Kind) == b"arp";
     Ok(Record {
         ts,

@@ -1,6 +1,5 @@
 //! The EVE record of a transaction (object `http`), members as Suricata 8.0.7 writes them.
 
-use super::buffers::{host, normalized_host};
 use super::frame::{self, kind};
 use super::hpack::FieldKind;
 use super::side::Side;
@@ -115,24 +114,27 @@ fn write_side(key: &str, side: &Side, json: &mut Json) {
     json.close();
 }
 
-/// Reports a request with its response.
+/// Reports a request with its response, as its record says it: hosts' behavior is the same from captures and from EVE.
 pub(crate) fn report(tx: &Http2Tx, to: TakeReport<'_>) {
-    let Some(method) = tx.request_header(b":method") else { return };
-    let of = |name: &[u8]| tx.request_header(name).unwrap_or_default();
-    let response = tx.side(ToClient);
-    let kind = response.header(b"content-type").unwrap_or_default();
-    let kind = kind.split(|b| *b == b';').next().unwrap_or_default();
-    let status = response.header(b":status").and_then(decimal).unwrap_or(0);
-    let host = normalized_host(host(tx.side(ToServer)).unwrap_or_default());
+    let any = |name| last_value(tx.side(ToServer), name).or(last_value(tx.side(ToClient), name));
+    let (method, uri) = (any(b":method"), any(b":path"));
+    let host = any(b":authority").or(any(b"host"));
+    let status = last_value(tx.side(ToClient), b":status").and_then(decimal);
+    let length = |side| last_value(tx.side(side), b"content-length").and_then(decimal);
+    let length = length(ToClient).or_else(|| length(ToServer));
+    // Settings and other frames that belong to no request.
+    if method.or(uri).or(host).is_none() && status.or(length).is_none() {
+        return;
+    }
     let http = Http {
-        method: &readable(method),
-        host: &readable(&host),
-        uri: &readable(of(b":path")),
-        user_agent: &readable(of(b"user-agent")),
+        method: &readable(method.unwrap_or_default()),
+        host: &readable(host.unwrap_or_default()),
+        uri: &readable(uri.unwrap_or_default()),
+        user_agent: &readable(any(b"user-agent").unwrap_or_default()),
         request_len: 0,
-        response_len: response.files.files.first().map_or(0, |f| f.size),
-        status: u16::try_from(status).unwrap_or(0),
-        resp_mime_types: List { raw: &readable(kind), is_json: false },
+        response_len: length.unwrap_or(0),
+        status: status.and_then(|status| u16::try_from(status).ok()).unwrap_or(0),
+        resp_mime_types: List { raw: b"", is_json: false },
     };
     to(&TxReport::from_body(Body::Http(http)));
 }

@@ -372,6 +372,7 @@ types:
             let found = match self.0.line(line) {
                 Line::Record(_, layout) => match self.0.record(layout, line, &mut scratch) {
                     Ok(record) => shown(&record),
+                    Err(Skip::UnusedEvent) => return,
                     Err(skip) => skip.name().to_string(),
                 },
                 Line::Skip(Skip::UnusedEvent) => return,
