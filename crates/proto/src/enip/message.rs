@@ -233,7 +233,9 @@ fn walk_items<'a>(
         let item = Item { kind, data };
         match kind {
             IDENTITY_ITEM => drop(parse_identity(data)?),
-            SERVICES_ITEM => drop(parse_service(data)?),
+            SERVICES_ITEM => {
+                parse_service(data)?;
+            }
             CONNECTED_DATA | UNCONNECTED_DATA => {
                 let (skipped, message) = cip_bytes(&item)?;
                 let cip = Cip::parse(message)?;
