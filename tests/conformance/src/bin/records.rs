@@ -3,6 +3,7 @@
 //!
 //! Exit codes: 0 done (and no suite below its floor), 1 a suite fell below its floor, 2 usage, 3 the corpus, a
 //! program or a file can't be read or written.
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
