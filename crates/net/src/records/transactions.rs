@@ -131,8 +131,9 @@ impl RecordStage {
         let app = &flow.ext.app;
         let silent = flow.ext.flags.no_app_log;
         let last = Direction::BOTH.map(|d| app.last_state(d));
-        // With both sides closed no transaction can change any more.
-        let wants_all = at_end || app.is_closed();
+        // With both sides closed no transaction can change any more. Over UDP no packet ends a flow: as in Suricata,
+        // what still waits for its other half then has no record.
+        let wants_all = at_end && flow.tcp.is_some() || app.is_closed();
         let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
         let all: TxIds = match news {
             Some(_) if !wants_all => TxIds::new(),

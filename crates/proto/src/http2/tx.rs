@@ -104,7 +104,8 @@ mod tests {
     /// Runs of Suricata 8.0.7 over streams of which rules and records show when they are complete.
     #[test]
     fn streams_close_as_in_suricata() {
-        let cases: [(&[(Direction, u8, bool)], u8); 6] = [
+        type Frames<'a> = &'a [(Direction, u8, bool)];
+        let cases: [(Frames<'_>, u8); 6] = [
             (&[(ToServer, kind::HEADERS, true), (ToClient, kind::HEADERS, true)], state::CLOSED),
             (&[(ToServer, kind::HEADERS, false), (ToClient, kind::HEADERS, true)], 6),
             (

@@ -135,7 +135,8 @@ fn version_2_raises_events_of_weak_choices() {
              \"ikev2\":{{\"errors\":1,\"notify\":[\"NO_PROPOSAL_CHOSEN\"]}}}}"
         )
     );
-    let cases: [(u8, &[(u8, u16)], &str); 9] = [
+    type Attributes<'a> = &'a [(u8, u16)];
+    let cases: [(u8, Attributes<'_>, &str); 9] = [
         (
             1,
             &[(1, 3), (2, 1), (3, 2), (4, 2)],

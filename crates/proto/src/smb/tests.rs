@@ -108,8 +108,7 @@ fn parts_of_pipes_are_bounded() {
 
 #[test]
 fn transactions_are_bounded() {
-    let mut settings = Settings::default();
-    settings.txs_max = usize::MAX;
+    let settings = Settings { txs_max: usize::MAX, ..Settings::default() };
     let mut parser = SmbParser::new(settings);
     take();
     let echo = message(13, false, 0, 1, &[4, 0, 0, 0]).repeat(1000);
