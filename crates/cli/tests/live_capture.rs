@@ -255,14 +255,19 @@ fn a_link_that_goes_down_is_awaited_and_a_quiet_wire_ends_flows() {
     std::thread::sleep(Duration::from_millis(400));
     wire.send(&[frame(3)]);
     wait_until("the third flow ends", || sensor.records("flow").len() == 3);
+    let log = sensor.log.clone();
     let (code, said) = sensor.stop();
     assert_eq!(code, 0, "{said}");
+    // Each of the three flows took more than a second of the clock.
+    let stats = records(&log, "stats").pop().expect("a record of statistics");
+    assert!(stats["stats"]["uptime"].as_u64() >= Some(3), "{stats}");
     let awaited = said.matches("the interface went down or away").count();
     assert_eq!((awaited, said.matches("the interface is back").count()), (2, 2), "{said}");
 }
 
 #[test]
 fn tags_come_back_and_interfaces_that_cannot_be_read_are_one_line() {
+    let empty = gabion(&["suricata", "--af-packet=", "--disable-detection", "-l", "/tmp"]);
     let none = gabion(&["suricata", "--af-packet=nothere0", "--disable-detection", "-l", "/tmp"]);
     let one_line = |ran: &program::Ran, words: &str| {
         assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
@@ -272,6 +277,7 @@ fn tags_come_back_and_interfaces_that_cannot_be_read_are_one_line() {
     };
     let test = "tags_come_back_and_interfaces_that_cannot_be_read_are_one_line";
     let Some(wire) = Wire::new(test) else { return };
+    one_line(&empty, "name an interface");
     one_line(&none, "there is no interface with this name");
     let both = ["suricata", "--af-packet=lo", "-r", "x.pcap", "--disable-detection", "-l", "/tmp"];
     one_line(&gabion(&both), "captures and interfaces are named");

@@ -39,6 +39,8 @@ pub(crate) struct Detection {
     patterns: [Vec<(ProtoId, ProbePattern)>; 4],
     pattern_depth: [usize; 4],
     probes: Vec<PortEntry>,
+    /// A flow's first datagram may be what the server said: `stream.midstream`, which in Suricata holds over UDP, too.
+    may_begin_with_server: bool,
 }
 
 #[derive(Debug)]
@@ -67,6 +69,7 @@ impl Detection {
             patterns: Default::default(),
             pattern_depth: PATTERN_DEPTH,
             probes: Vec::new(),
+            may_begin_with_server: config.flag("stream.midstream") == Some(true),
         };
         for (i, p) in registry.iter().enumerate() {
             let proto = ProtoId(i as u8 + 1);
@@ -144,13 +147,13 @@ impl Detection {
             }
         }
         // The server's port counts; the client's only where it is not known which one is the server, and over UDP for
-        // what a server says first: the request was not seen.
+        // what a server says first, where flows may be seen from their middle on.
         let (server, client) = match direction {
             Direction::ToServer => (ports.1, ports.0),
             Direction::ToClient => ports,
         };
-        let is_datagram = transport == Transport::Udp;
-        let client = (may_turn || is_datagram).then_some(client);
+        let may_be_server = transport == Transport::Udp && self.may_begin_with_server;
+        let client = (may_turn || may_be_server).then_some(client);
         for (port, is_client) in [(Some(server), false), (client, true)] {
             let Some(port) = port else { continue };
             let must_turn = is_client && !may_turn;

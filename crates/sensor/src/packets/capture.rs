@@ -140,7 +140,8 @@ impl OneInput<'_> {
         };
         let mut interface = None;
         let mut source = match &input.interface {
-            Some(wanted) => match Opened::open(wanted) {
+            // A large ring takes the kernel a while.
+            Some(wanted) => match self.pulse.rest(|| Opened::open(wanted)) {
                 Ok((source, opened)) => {
                     done.notes.extend(opened.opening_note());
                     interface = Some(opened);

@@ -25,7 +25,7 @@ use gabion_runtime::{Pulse, Signals, StopFlag, clock};
 use gabion_settings::WorkerPlan;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a run left behind.
 #[derive(Default)]
@@ -109,7 +109,7 @@ impl Done {
         }
         let all: Vec<&WorkerStats> = ends.iter().map(|(_, end)| &end.stats).collect();
         let kernel = self.inputs.iter().filter_map(|input| input.kernel);
-        let mut more = further_counters(outputs, kernel);
+        let mut more = further_counters(outputs, run.started, kernel);
         more.extend(run.logged.iter().flat_map(|l| l.stats()));
         // Nothing of this is in the records of a run in which nothing happened.
         for (name, kind) in [
@@ -126,14 +126,19 @@ impl Done {
     }
 }
 
-/// What outputs count, and what the kernel counted at interfaces, by the names of Suricata; files have none of these.
+/// What outputs count, and of runs that read interfaces what the kernel counted there and the seconds since the start,
+/// by the names of Suricata; runs over files have none of these.
 pub(crate) fn further_counters(
     outputs: &Outputs,
+    started: Instant,
     kernel: impl Iterator<Item = (u64, u64)>,
 ) -> Vec<(&'static str, u64)> {
     let mut more = outputs.counters();
-    for (offered, dropped) in kernel {
+    for (at, (offered, dropped)) in kernel.enumerate() {
         more.extend([("capture.kernel_packets", offered), ("capture.kernel_drops", dropped)]);
+        if at == 0 {
+            more.push(("uptime", started.elapsed().as_secs()));
+        }
     }
     more
 }
@@ -162,6 +167,8 @@ pub struct Run<'a> {
     reopened: AtomicBool,
     /// Of a run that reads an interface: the time between two records of statistics; none but the last without.
     pub stats_every: Option<Duration>,
+    /// When the run was made.
+    pub(crate) started: Instant,
     /// What packet logs count.
     pub logged: Option<Arc<PacketLogCounts>>,
     /// The exit code when the only worker makes no progress.
@@ -191,6 +198,7 @@ impl<'a> Run<'a> {
             signals: None,
             reopened: AtomicBool::new(false),
             stats_every: None,
+            started: clock::now(),
             logged: None,
             lost_code: 1,
             #[cfg(test)]

@@ -201,7 +201,8 @@ impl Run<'_> {
                         && clock::now() >= *due
                     {
                         *due += every;
-                        let mut more = further_counters(outputs, std::iter::once(kernel));
+                        let mut more =
+                            further_counters(outputs, self.started, std::iter::once(kernel));
                         more.extend(self.logged.iter().flat_map(|l| l.stats()));
                         let stats = WorkerStats::from_worker(&worker);
                         let texts = stats::json(&[&stats], self.engine, Some(self.counts), &more);
