@@ -65,7 +65,8 @@ impl SnmpTx {
         let mut variables = Reader::new(r.expect(tag::SEQUENCE)?);
         while let Some(variable) = variables.next() {
             let mut r = Reader::new(variable.value);
-            let oid = r.expect(tag::OID)?;
+            // Suricata 8.0.7 takes a name of any type.
+            let oid = r.next()?.value;
             if limits::reached::VARIABLES_MAX.has_room(self.variables.len()) {
                 self.variables.push(oid.into());
             }
@@ -84,8 +85,9 @@ impl SnmpTx {
         if model == 3 {
             let mut r = Reader::new(Reader::new(security).expect(tag::SEQUENCE)?);
             r.expect(tag::OCTETS)?;
-            r.expect(tag::INTEGER)?;
-            r.expect(tag::INTEGER)?;
+            // Boots and time of the engine are never negative (RFC 3414 2.4).
+            ber::number(r.expect(tag::INTEGER)?)?;
+            ber::number(r.expect(tag::INTEGER)?)?;
             self.user = Some(r.expect(tag::OCTETS)?.into());
         } else {
             self.events.set(event::UNKNOWN_SECURITY_MODEL);
@@ -243,6 +245,43 @@ mod tests {
         );
         for end in 0..GET.len() {
             assert_eq!(logged(&GET[..end]), None);
+        }
+    }
+
+    /// Runs of Suricata 8.0.7 with one byte changed at a time.
+    #[test]
+    fn names_of_any_type_are_taken_and_negative_times_are_refused() {
+        let at = GET.windows(3).position(|w| w == b"\x06\x08\x2b").unwrap();
+        for kind in [0x02, 0x04, 0x05, 0x0d, 0x13, 0x24, 0x26, 0x40] {
+            let mut other = GET.to_vec();
+            other[at] = kind;
+            assert_eq!(logged(&other), logged(GET), "{kind:#x}");
+        }
+        let version_3 = |boots: u8, time: u8| {
+            let part = |kind: u8, value: &[u8]| [&[kind, value.len() as u8], value].concat();
+            let user = [
+                part(4, b"e"),
+                part(2, &[boots]),
+                part(2, &[time]),
+                part(4, b"username"),
+                part(4, b""),
+                part(4, b""),
+            ];
+            let pdu = [part(2, &[1]), part(2, &[0]), part(2, &[0]), part(0x30, b"")];
+            let scoped = [part(4, b"e"), part(4, b""), part(0xa1, &pdu.concat())];
+            let global = [part(2, &[1]), part(2, &[0x40, 0]), part(4, &[4]), part(2, &[3])];
+            let message = [
+                part(2, &[3]),
+                part(0x30, &global.concat()),
+                part(4, &part(0x30, &user.concat())),
+                part(0x30, &scoped.concat()),
+            ];
+            logged(&part(0x30, &message.concat()))
+        };
+        assert!(version_3(0x1d, 0x1d).is_some_and(|record| record.contains("username")));
+        assert!(version_3(0, 0).is_some());
+        for (boots, time) in [(0xdd, 0xdd), (0x1d, 0xdd), (0xdd, 0x1d)] {
+            assert_eq!(version_3(boots, time), None);
         }
     }
 }
