@@ -154,6 +154,7 @@ fn look_into_pipe(o: &ReadOptions, signals: Option<&Signals>) -> Result<Arc<Open
         return Ok(Arc::default());
     }
     let opened = OpenedOnce::look_into(path, signals);
+    signals.into_iter().for_each(Signals::prepare_on);
     let refuse = |e| Fault::input(format!("{}: {e}: name a capture or a log", path.display()));
     opened.map(Arc::new).map_err(refuse)
 }

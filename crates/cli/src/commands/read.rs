@@ -88,10 +88,10 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         return run_captures(o, Arc::default(), None);
     };
     let signals = Signals::preparing().ok();
-    // What can't be opened or read is reported by its reader.
+    // What can't be opened or read is reported by its reader. Without rules little is left to prepare: from here on a
+    // request to stop ends the reading.
     let opened = Arc::new(OpenedOnce::look_into(pipe, signals.as_ref()).unwrap_or_default());
     if opened.is_scap() {
-        signals.iter().for_each(Signals::begin);
         return super::read_scap::read(o, &opened, signals);
     }
     run_captures(o, opened, signals)

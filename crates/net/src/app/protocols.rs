@@ -1,7 +1,7 @@
 //! The configured protocols, shared by all workers.
 
 use super::allowance::RecordAllowance;
-use super::detection::{Detection, is_parsed};
+use super::detection::{Detection, is_detected, is_parsed};
 use crate::error::ConfigError;
 use gabion_proto::registry::protocol;
 use gabion_proto::{Parser, Protocol, Requirements, Settings, Sparing};
@@ -21,6 +21,8 @@ pub struct Protocols {
     /// The records to write.
     wants: Wants,
     parsed: u64,
+    /// By place in the registry: whether flows over TCP and UDP are recognized as it.
+    detected: Vec<[bool; 2]>,
 }
 
 impl Protocols {
@@ -41,8 +43,29 @@ impl Protocols {
         }
         let on = settings.iter().enumerate().filter(|(_, s)| s.is_some());
         let parsed = on.fold(0, |bits, (at, _)| bits | 1_u64.checked_shl(at as u32).unwrap_or(0));
+        let is_on = |p: &Protocol, transport| {
+            p.table.transports.contains(&transport) && is_detected(p, config, transport)
+        };
+        let transports = [Transport::Tcp, Transport::Udp];
+        let detected = registry.iter().map(|p| transports.map(|t| is_on(p, t))).collect();
         let (frames, unlooked, wants) = (Vec::new(), Vec::new(), Wants::default());
-        Ok(Protocols { detection, settings, requirements, frames, unlooked, wants, parsed })
+        Ok(Protocols {
+            detection,
+            settings,
+            requirements,
+            frames,
+            unlooked,
+            wants,
+            parsed,
+            detected,
+        })
+    }
+
+    /// Whether flows over a transport are recognized as the protocol at this place of the registry: the configuration
+    /// does not switch it off.
+    pub fn is_detected(&self, place: usize, transport: Transport) -> bool {
+        let which = usize::from(transport == Transport::Udp);
+        self.detected.get(place).is_some_and(|both| both[which])
     }
 
     /// Names the frames that are wanted: kinds as bits by protocol id, or all.

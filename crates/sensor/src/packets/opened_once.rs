@@ -51,16 +51,14 @@ impl OpenedOnce {
         Ok(OpenedOnce(Mutex::new(Some(opened))))
     }
 
-    /// The same while signals are taken over: a request to stop ends the waiting.
+    /// The same while signals are taken over, and they stay so: a request to stop ends the waiting.
     ///
     /// # Errors
     /// What the system says.
     pub fn look_into(path: &Path, signals: Option<&Signals>) -> io::Result<OpenedOnce> {
         let stop = signals.map_or_else(StopFlag::new, |s| s.stop().clone());
         signals.into_iter().for_each(Signals::begin);
-        let opened = OpenedOnce::peek(path, stop);
-        signals.into_iter().for_each(Signals::prepare_on);
-        opened
+        OpenedOnce::peek(path, stop)
     }
 
     /// Whether its first bytes are those of a capture.

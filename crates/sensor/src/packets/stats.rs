@@ -327,6 +327,10 @@ fn app_layer(n: &mut Node, c: &NetCounters, engine: &Engine) {
     for (i, p) in engine.catalog.protocols.iter().enumerate() {
         let both = p.transports.len() > 1 || p.is_counted_by_transport;
         for t in p.transports {
+            // As in Suricata, what is switched off has no counters.
+            if !engine.protocols.is_detected(i, *t) {
+                continue;
+            }
             let which = usize::from(*t == Transport::Udp);
             let name = match (both, which) {
                 (false, _) => p.eve_name.to_string(),
