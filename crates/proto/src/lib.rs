@@ -38,6 +38,7 @@ mod requirements;
 mod settings_error;
 pub mod transaction;
 pub mod tx_list;
+pub mod tx_settings;
 
 protocols! {
     http1: PROTOCOL;

@@ -10,12 +10,12 @@ mod log;
 mod message;
 mod names;
 mod parser;
-mod settings;
 mod tables;
 mod tx;
 
 pub use parser::EnipParser;
-pub use settings::Settings;
+/// Its settings: the bound of open transactions.
+pub type Settings = crate::tx_settings::TxSettings<{ limits::OPEN_TXS_MAX }>;
 pub use tx::EnipTx;
 
 use crate::detect::PortProbe;

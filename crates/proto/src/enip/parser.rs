@@ -1,8 +1,8 @@
 //! One ENIP flow: requests and their responses become transactions.
 
+use super::Settings;
 use super::limits::HELD_BYTES_MAX;
 use super::message::{HEADER_LEN, Header, Message, Parts};
-use super::settings::Settings;
 use super::tables::{COMMANDS, STATUSES, event, frame, name_of};
 use super::tx::EnipTx;
 use crate::detect::Probe;

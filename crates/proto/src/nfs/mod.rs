@@ -16,7 +16,8 @@ mod tables;
 mod tx;
 mod xdr;
 
-pub use parser::Settings;
+/// Its settings: the bound of open transactions.
+pub type Settings = crate::tx_settings::TxSettings<{ limits::OPEN_TXS_MAX }>;
 pub use tx::{NfsTx, Transfer};
 
 use crate::detect::{PortProbe, Probe};

@@ -1,6 +1,7 @@
 //! The parsers of NFS: over TCP records with marks, over UDP a message a datagram.
 
-use super::limits::{OPEN_TXS_MAX, WHOLE_RECORD_BYTES_MAX};
+use super::Settings;
+use super::limits::WHOLE_RECORD_BYTES_MAX;
 use super::procedure::v3;
 use super::rpc::{self, MARK_BYTES, Message};
 use super::session::{Malformed, Rest, Session};
@@ -9,7 +10,6 @@ use crate::files::FileWants;
 use crate::tx_list::TxTable;
 use crate::{Input, Outcome, ParseContext, Parser};
 use gabion_record::Direction;
-use gabion_record::Tree;
 
 /// Bytes of a record in which everything is that comes before the bytes of a file: headers, with the
 /// largest credentials and verifier, a handle and some numbers.
@@ -17,21 +17,6 @@ const HEAD_BYTES: usize = 1200;
 
 /// Bytes of the shortest message: a reply without results.
 const MESSAGE_BYTES_MIN: usize = 24;
-
-/// Settings of NFS: `app-layer.protocols.nfs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Live transactions of a flow.
-    pub txs_max: u64,
-}
-
-impl Settings {
-    /// Reads them; what is missing or wrong keeps Suricata's default.
-    pub fn from_config(config: Option<&Tree>) -> Settings {
-        let txs_max = config.and_then(|c| c.number("max-tx")).unwrap_or(OPEN_TXS_MAX);
-        Settings { txs_max }
-    }
-}
 
 /// One direction of a stream.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@
 //! the answer to the first of two queries goes to the second. Messages of the extended query protocol, notices and
 //! notifications change no state and are not logged, but they open a transaction in the state of a request.
 
+use super::Settings;
 use super::limits::reached;
 use super::message::{self, Head, InvalidLength, Opening, split_text, split_u32};
-use super::settings::Settings;
 use super::tables::event;
 use super::tx::{Message, PgsqlTx, Startup, Text};
 use crate::tx_list::{TxList, TxTable};

@@ -7,13 +7,13 @@ mod command;
 pub mod limits;
 mod log;
 mod parser;
-mod settings;
 mod tables;
 mod tx;
 
 pub use command::Request;
 pub use parser::Pop3Parser;
-pub use settings::Settings;
+/// Its settings: the bound of open transactions.
+pub type Settings = crate::tx_settings::TxSettings<{ limits::OPEN_TXS_MAX }>;
 pub use tx::{Pop3Tx, Response};
 
 use crate::detect::PortProbe;

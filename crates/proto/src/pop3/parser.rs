@@ -4,9 +4,9 @@
 //! their commands, so that it does not matter how a response is split (Suricata 8.0.7 looks for the end in
 //! what came with the first line).
 
+use super::Settings;
 use super::command::{Lines, Oddity, Request, examine, is_base64, parse_request};
 use super::limits::{LINE_BYTES_MAX, REQUEST_BYTES_MAX, RESPONSE_BYTES_MAX, reached};
-use super::settings::Settings;
 use super::tables::event;
 use super::tx::{Pop3Tx, Response};
 use crate::detect::Probe;
