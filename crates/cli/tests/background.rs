@@ -116,7 +116,7 @@ fn a_run_as_another_user_writes_as_that_user() {
     }
     // The program may lie where only root may go.
     let program = dir.path().join("gabion");
-    std::fs::copy(env!("CARGO_BIN_EXE_gabion"), &program).unwrap();
+    program::copy_program(env!("CARGO_BIN_EXE_gabion"), &program);
     let capture = dir.path().join("demo.pcap");
     std::fs::copy(demo(), &capture).unwrap();
     let open = |path: &Path| {

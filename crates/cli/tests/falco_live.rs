@@ -82,7 +82,7 @@ impl Falco {
 /// `cat` under a name that nothing else on this machine has.
 fn cat(folder: &Path) -> PathBuf {
     let path = folder.join(format!("kat{}", std::process::id()));
-    fs::copy("/bin/cat", &path).unwrap();
+    program::copy_program("/bin/cat", &path);
     path
 }
 
@@ -156,7 +156,7 @@ fn without_permission_live_says_so_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     // Not every build folder is open to another user.
     let program = folder.path().join("falco");
-    fs::copy(env!("CARGO_BIN_EXE_gabion"), &program).unwrap();
+    program::copy_program(env!("CARGO_BIN_EXE_gabion"), &program);
     let rules = folder.path().join("rules.yaml");
     fs::write(&rules, rule("shadow", &program, "/etc/shadow")).unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);

@@ -632,7 +632,7 @@ fn units_start_with_exactly_their_capabilities() {
     let _ = std::fs::remove_dir_all(&place);
     std::fs::create_dir_all(&place).unwrap();
     let program = place.join("gabion");
-    std::fs::copy(env!("CARGO_BIN_EXE_gabion"), &program).unwrap();
+    program::copy_program(env!("CARGO_BIN_EXE_gabion"), &program);
     for name in ["gabion-guard-watch.service", "gabion-guard-enforce@.service"] {
         let text = std::fs::read_to_string(repository("packaging/systemd").join(name)).unwrap();
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).unwrap();

@@ -88,8 +88,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         return run_captures(o, Arc::default(), None);
     };
     let signals = Signals::preparing().ok();
-    // What can't be opened or read is reported by its reader. Without rules little is left to prepare: from here on a
-    // request to stop ends the reading.
+    // Its reader reports what can't be opened. Without rules little is left to prepare: signals stay taken over.
     let opened = Arc::new(OpenedOnce::look_into(pipe, signals.as_ref()).unwrap_or_default());
     if opened.is_scap() {
         return super::read_scap::read(o, &opened, signals);

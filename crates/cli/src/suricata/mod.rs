@@ -537,9 +537,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     if o.captures.is_empty() && live.is_empty() {
         let said = match is_live {
             true => "af-packet names no interface: name one with --af-packet=INTERFACE",
-            false => {
-                "no capture is named: give one with -r FILE, or an interface with --af-packet=INTERFACE"
-            }
+            false => "no capture is named: give one with -r FILE, or --af-packet=INTERFACE",
         };
         log.error("suricata", said);
         return 1;

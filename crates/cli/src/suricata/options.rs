@@ -144,11 +144,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
             "-r" => o.captures.push(path("-r")?.into()),
             "-i" => o.interfaces.push(text("-i", path("-i")?)?),
             "--af-packet" => match &inline {
-                Some(name) if name.is_empty() => {
-                    return Err(
-                        "--af-packet=: name an interface, as in --af-packet=eth0".to_owned()
-                    );
-                }
+                Some(name) if name.is_empty() => return Err(format!("{arg}: name an interface")),
                 Some(name) => o.interfaces.push(text("--af-packet", name.clone())?),
                 None => o.configured_interfaces = true,
             },

@@ -48,6 +48,13 @@ impl Ran {
     }
 }
 
+/// Copies a program that is then run. Another process does it: one that a test in another thread starts at that moment
+/// would inherit the copy while it is open for writing, and the kernel then refuses to run it.
+pub fn copy_program(from: &str, to: &Path) {
+    let done = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(done.success(), "{from}: cannot be copied to {}", to.display());
+}
+
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
