@@ -55,6 +55,8 @@ impl AppLayer {
         }
         if self.change.is_some() && !bytes.is_empty() {
             self.switch();
+            // Who begins the next protocol counts for it, not who began the one before.
+            self.first_seen = Some(d);
         } else if self.is_between_protocols() && eof && bytes.is_empty() {
             // Nothing came after the change that could show a protocol.
             self.switch();
