@@ -62,6 +62,14 @@ else
     "$binaries/suricata-verify" --binary "$binaries/gabion" --causes \
     --baseline "$floors/suricata-verify.txt" --results "$target/suricata-verify.tsv" \
     --keep "$target/suricata-verify"
+  if [ -d "$corpus/suricata-verify-more/tests" ]; then
+    check "conformance: further tests, nothing of their baseline falls" \
+      "$binaries/suricata-verify" --binary "$binaries/gabion" --causes \
+      --tests "$corpus/suricata-verify-more/tests" --baseline "$floors/suricata-verify-more.txt" \
+      --results "$target/suricata-verify-more.tsv"
+  else
+    skip "conformance: further tests" "no $corpus/suricata-verify-more"
+  fi
   check "EVE: every record of these tests is valid against Suricata's schema" \
     "$binaries/eve-schema" --schema "$corpus/suricata-verify/schema.json" \
     --own crates/outputs/src/eve/own_members.tsv --binary "$binaries/gabion" "$target/suricata-verify"

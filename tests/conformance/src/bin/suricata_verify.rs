@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 use gabion_conformance::verify::case::find_all;
 use gabion_conformance::verify::execute::{Plan, run_all};
@@ -24,8 +24,8 @@ struct Options {
     /// The program under test; it is run under the name `suricata`
     #[arg(long, value_name = "PATH", required_unless_present = "from")]
     binary: Option<PathBuf>,
-    /// Folder of the tests, next to Suricata's configuration files [default:
-    /// $GABION_CORPUS/suricata-verify/tests, ../shared/corpus without the variable]
+    /// Folder of the tests, next to Suricata's configuration files or in a folder next to `suricata-verify`,
+    /// whose files it then takes [default: $GABION_CORPUS/suricata-verify/tests, ../shared/corpus without the variable]
     #[arg(long, value_name = "DIR")]
     tests: Option<PathBuf>,
     /// A further argument for every call of the program, after those of the test (repeatable)
@@ -67,6 +67,9 @@ struct Options {
     /// Write the page with families and causes
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Results of further tests, which the page adds as a section of their own
+    #[arg(long, value_name = "FILE", requires = "report")]
+    further: Option<PathBuf>,
     /// Version named on the page when results come from a file
     #[arg(long, value_name = "V", default_value = "8.0.7")]
     report_version: String,
@@ -92,8 +95,9 @@ fn run(options: &Options) -> Result<ExitCode> {
         results::write(path, &results)?;
     }
     if let Some(path) = &options.report {
-        std::fs::write(path, report::page(&results, &version))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        let further = options.further.as_deref().map(results::read).transpose()?;
+        let page = report::page(&results, further.as_deref(), &version);
+        std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let mut out = std::io::stdout().lock();
     if options.list_failures {
@@ -138,6 +142,19 @@ fn selected(options: &Options, name: &str) -> bool {
         && options.family.as_ref().is_none_or(|wanted| family(name) == wanted)
 }
 
+/// The folder with the configuration files that belong to `tests`: its parent, or `suricata-verify` next to that.
+fn configuration_folder(tests: &Path) -> Result<PathBuf> {
+    let parent = tests.parent().context("the folder of the tests has no parent")?;
+    if parent.join("suricata.yaml").exists() {
+        return Ok(parent.to_owned());
+    }
+    let shared = parent.with_file_name("suricata-verify");
+    if !shared.join("suricata.yaml").exists() {
+        bail!("neither {} nor {} holds a suricata.yaml", parent.display(), shared.display());
+    }
+    Ok(shared)
+}
+
 fn execute(options: &Options) -> Result<(Vec<results::TestResult>, String)> {
     let tests = match &options.tests {
         Some(folder) => folder.clone(),
@@ -145,9 +162,9 @@ fn execute(options: &Options) -> Result<(Vec<results::TestResult>, String)> {
     };
     let tests = std::fs::canonicalize(&tests)
         .with_context(|| format!("cannot find the tests {}", tests.display()))?;
-    let corpus = tests.parent().context("the folder of the tests has no parent")?;
+    let corpus = configuration_folder(&tests)?;
     let binary = options.binary.as_deref().context("no program given")?;
-    let subject = Subject::new(binary, corpus, &options.args)?;
+    let subject = Subject::new(binary, &corpus, &options.args)?;
     let mut found = find_all(&tests)?;
     found.retain(|(name, _)| selected(options, name));
     let jobs = match options.jobs {

@@ -70,10 +70,10 @@ pub fn failures(results: &[TestResult]) -> String {
     text
 }
 
-/// The page: the tests that were run, the table by family, the causes of failures, skipped tests.
+/// The page: the tests that were run, the table by family, the causes of failures, skipped tests, and the
+/// same of `further` tests.
 #[must_use]
-pub fn page(results: &[TestResult], version: &str) -> String {
-    let sums = Sums::of(results);
+pub fn page(results: &[TestResult], further: Option<&[TestResult]>, version: &str) -> String {
     let mut text = format!(
         "# Conformance\n\n\
          Written by `suricata-verify --report`; do not edit by hand.\n\n\
@@ -81,41 +81,14 @@ pub fn page(results: &[TestResult], version: &str) -> String {
          over a capture with rules and a configuration and checks what it wrote. The program says \
          it behaves like version {version}; tests that do not apply to it are skipped by their own \
          conditions.\n\n\
-         **{} of {} tests that apply pass ({:.1} %), {} fail, {} are skipped.**\n\n\
-         ## By family\n\n\
+         {}\n## By family\n\n\
          | family | passed | failed | skipped |\n|---|---:|---:|---:|\n",
-        sums.passed,
-        sums.passed + sums.failed,
-        sums.percent(),
-        sums.failed,
-        sums.skipped
+        sums_line(results, "tests"),
     );
     for (name, sums) in by_family(results) {
         let _ = writeln!(text, "| {name} | {} | {} | {} |", sums.passed, sums.failed, sums.skipped);
     }
-    text.push_str("\n## Causes of failures\n\n");
-    if sums.failed == 0 {
-        text.push_str("None.\n");
-    } else {
-        text.push_str("The first check that fails names the cause.\n\n");
-        text.push_str("| tests | cause | for example |\n|---:|---|---|\n");
-        for (cause, tests) in by_cause(results) {
-            let _ = writeln!(text, "| {} | {} | {} |", tests.len(), cell(cause), examples(&tests));
-        }
-        text.push_str("\n## Tests that fail\n\n");
-        let mut failed: Vec<_> = results
-            .iter()
-            .filter_map(|result| match &result.outcome {
-                Outcome::Failed(_) => Some((family(&result.name), result.name.as_str())),
-                Outcome::Passed | Outcome::Skipped(_) => None,
-            })
-            .collect();
-        failed.sort_unstable();
-        for group in failed.chunk_by(|a, b| a.0 == b.0) {
-            let names: Vec<_> = group.iter().map(|(_, name)| *name).collect();
-            let _ = writeln!(text, "- {}: {}", group[0].0, names.join(", "));
-        }
-    }
+    add_failures(&mut text, results);
     text.push_str("\n## Skipped\n\n");
     let mut reasons = std::collections::BTreeMap::<&str, usize>::new();
     for result in results {
@@ -126,7 +99,54 @@ pub fn page(results: &[TestResult], version: &str) -> String {
     for (reason, count) in reasons {
         let _ = writeln!(text, "- {count}: {reason}");
     }
+    if let Some(further) = further {
+        text.push_str("\n# Further tests\n\n");
+        text.push_str(
+            "Tests of the same kind that were not looked at while most of Gabion was written.\n\n",
+        );
+        text.push_str(&sums_line(further, "further tests"));
+        add_failures(&mut text, further);
+    }
     text
+}
+
+/// The sentence with the sums of tests.
+fn sums_line(results: &[TestResult], what: &str) -> String {
+    let sums = Sums::of(results);
+    format!(
+        "**{} of {} {what} that apply pass ({:.1} %), {} fail, {} are skipped.**\n",
+        sums.passed,
+        sums.passed + sums.failed,
+        sums.percent(),
+        sums.failed,
+        sums.skipped
+    )
+}
+
+fn add_failures(text: &mut String, results: &[TestResult]) {
+    text.push_str("\n## Causes of failures\n\n");
+    if Sums::of(results).failed == 0 {
+        text.push_str("None.\n");
+        return;
+    }
+    text.push_str("The first check that fails names the cause.\n\n");
+    text.push_str("| tests | cause | for example |\n|---:|---|---|\n");
+    for (cause, tests) in by_cause(results) {
+        let _ = writeln!(text, "| {} | {} | {} |", tests.len(), cell(cause), examples(&tests));
+    }
+    text.push_str("\n## Tests that fail\n\n");
+    let mut failed: Vec<_> = results
+        .iter()
+        .filter_map(|result| match &result.outcome {
+            Outcome::Failed(_) => Some((family(&result.name), result.name.as_str())),
+            Outcome::Passed | Outcome::Skipped(_) => None,
+        })
+        .collect();
+    failed.sort_unstable();
+    for group in failed.chunk_by(|a, b| a.0 == b.0) {
+        let names: Vec<_> = group.iter().map(|(_, name)| *name).collect();
+        let _ = writeln!(text, "- {}: {}", group[0].0, names.join(", "));
+    }
 }
 
 /// Text for a cell of a table.
@@ -154,12 +174,13 @@ mod tests {
             result("dns-b", Outcome::Failed(Cause::plain("shell a | b"))),
             result("tls-a", Outcome::Skipped("requires feature ASAN".to_owned())),
         ];
-        let page = page(&results, "8.0.7");
+        let page = page(&results, Some(&results[..1]), "8.0.7");
         for part in [
             "**1 of 2 tests that apply pass (50.0 %), 1 fail, 1 are skipped.**",
             "| dns | 1 | 1 | 0 |",
             "| 1 | `shell a \\| b` | dns-b |",
             "- 1: requires feature ASAN",
+            "**1 of 1 further tests that apply pass (100.0 %), 0 fail, 0 are skipped.**",
         ] {
             assert!(page.contains(part), "{part}\n{page}");
         }
