@@ -159,8 +159,8 @@ impl RuleText {
         if !s.references.is_empty() {
             let mut j = Json::new();
             j.open_array();
-            for r in &s.references {
-                j.item(format!("{}{}", set.text(r.system), set.text(r.text)));
+            for address in set.references(s) {
+                j.item(address);
             }
             j.close_array();
             text.references = j.take().into();

@@ -52,6 +52,7 @@ impl<'c> Compiler<'c> {
             ports: vec![PortSet::any()],
             chains: vec![Box::default()],
             classes: options.classes.clone(),
+            reference_systems: options.references.clone(),
             ..Ruleset::default()
         };
         Compiler {

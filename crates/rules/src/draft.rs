@@ -14,6 +14,7 @@ use crate::post::{PostMatch, Target, Threshold};
 use crate::signature::{BufferRef, FirewallPart, IpProtos, RuleHook, RuleNetwork};
 use crate::transform::Transform;
 use crate::{address::AddressId, signature::PacketBuffer};
+use gabion_record::Direction;
 use gabion_record::applayer::{Hook, Instances, ProtoId, TxCondition};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -77,6 +78,8 @@ pub(crate) struct DraftTx {
     pub(crate) keyword: &'static str,
     pub(crate) test: DraftTxTest,
     pub(crate) hooks: Vec<(ProtoId, Hook)>,
+    /// Buffers that the rule names before it.
+    pub(crate) after: usize,
 }
 
 /// What it tests.
@@ -123,6 +126,8 @@ pub(crate) struct Draft<'t> {
     pub(crate) buffers: Vec<DraftBuffer>,
     pub(crate) base64: Vec<DraftCondition>,
     pub(crate) files: Vec<FileCondition>,
+    /// The only direction whose files count.
+    pub(crate) files_side: Option<Direction>,
     pub(crate) tx: Vec<DraftTx>,
     pub(crate) post: Vec<PostMatch>,
     pub(crate) threshold: Option<Threshold>,

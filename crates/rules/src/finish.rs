@@ -389,7 +389,12 @@ fn engines(
         }
     }
     let payload_last = |e: &Engine| e.proto == ProtoId::UNKNOWN && !is_event(d, e);
-    rest.sort_by_key(|e| (payload_last(e), e.progress));
+    // Those of one progress in the order of the rule, as Suricata's analysis shows them.
+    let place = |e: &Engine| match e.run {
+        EngineRun::Buffer(n) => 2 * usize::from(n) + 1,
+        EngineRun::Tx(n) => d.tx.get(usize::from(n)).map_or(usize::MAX, |tx| 2 * tx.after),
+    };
+    rest.sort_by_key(|e| (payload_last(e), e.progress, place(e)));
     first.extend(rest);
     Ok(first.into())
 }
@@ -431,7 +436,8 @@ fn file_hooks(c: &Compiler<'_>, d: &Draft<'_>) -> Vec<(ProtoId, Hook)> {
         .and_then(|id| c.catalog.buffer(id));
     let Some(files) = files else { return Vec::new() };
     let wanted = |p: &ProtoId| d.apps.as_ref().is_none_or(|a| a.contains(p));
-    files.hooks.iter().filter(|(p, _)| wanted(p)).copied().collect()
+    let is_side = |h: &Hook| d.files_side.is_none_or(|side| side == h.direction);
+    files.hooks.iter().filter(|(p, h)| wanted(p) && is_side(h)).copied().collect()
 }
 
 fn file_engines(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> Vec<Engine> {

@@ -550,6 +550,7 @@ fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
         buffers: Vec::new(),
         base64: Vec::new(),
         files: Vec::new(),
+        files_side: None,
         tx: Vec::new(),
         post: Vec::new(),
         threshold: None,

@@ -47,6 +47,8 @@ pub struct Ruleset {
     pub hash_lists: Vec<HashList>,
     /// Classes.
     pub classes: Vec<Classification>,
+    /// Reference systems: short name, and what an address of that system begins with.
+    pub reference_systems: Vec<(String, String)>,
     /// The outcomes of the rules.
     pub counts: Counts,
 }
@@ -222,6 +224,20 @@ impl Ruleset {
     /// The text of the rule's class, empty when it has none.
     pub fn category(&self, s: &Signature) -> &str {
         s.class.and_then(|c| self.classes.get(usize::from(c))).map_or("", |c| &c.text)
+    }
+
+    /// The addresses of a signature's references: those with a scheme as they are, others after the prefix of their
+    /// system, which is `undefined` if it is not known (Suricata 8.0.7).
+    pub fn references<'a>(&'a self, s: &'a Signature) -> impl Iterator<Item = String> + 'a {
+        s.references.iter().map(|reference| {
+            let (system, text) = (self.texts.get(reference.system), self.texts.get(reference.text));
+            if text.contains("://") {
+                return text.to_string();
+            }
+            let known =
+                self.reference_systems.iter().find(|(name, _)| name.eq_ignore_ascii_case(system));
+            format!("{}{text}", known.map_or("undefined", |(_, prefix)| prefix))
+        })
     }
 
     /// Key and value of each metadata entry, in the order written. An entry without a value is

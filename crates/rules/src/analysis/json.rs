@@ -1,6 +1,7 @@
 //! `rules.json` and `patterns.json` as Suricata's engine analysis writes them: one object a rule
 //! and line, in internal order, keys in Suricata's order.
 
+use super::engine_names::engine_name;
 use super::{Report, app_proto_name, buffer_name};
 use crate::action::Action;
 use crate::content::{
@@ -328,7 +329,10 @@ fn engine(r: &Report<'_>, s: &Signature, e: &Engine, j: &mut Json) {
             let name = match tx.map(|t| &t.test) {
                 Some(TxTest::Event(_)) => "app-layer-events".to_string(),
                 Some(TxTest::Files(_)) => "files".to_string(),
-                Some(TxTest::Integer(..)) => tx.map_or("", |t| t.keyword).to_string(),
+                Some(TxTest::Integer(..) | TxTest::Condition(_)) => {
+                    let named = tx.and_then(|t| engine_name(t.keyword));
+                    named.map_or(generic, str::to_string)
+                }
                 _ => generic,
             };
             (name, None)

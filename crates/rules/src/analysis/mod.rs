@@ -1,6 +1,7 @@
 //! Reports on a rule set: Suricata's engine analysis, flowbits that no rule sets, rules that cost
 //! more than others, rules that can never match here.
 
+mod engine_names;
 mod explain;
 mod flowbits;
 mod groups;

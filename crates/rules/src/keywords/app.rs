@@ -125,7 +125,8 @@ pub(super) fn integer(
     let hooks = hooks_of(c, |table| Some(table.integers.iter().find(is_it)?.hooks));
     bind(c, d, &hooks)?;
     d.last_was_packet = false;
-    d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Integer(test, instances), hooks });
+    let test = DraftTxTest::Integer(test, instances);
+    d.tx.push(DraftTx { keyword: def.name, test, hooks, after: d.buffers.len() });
     Ok(())
 }
 
@@ -152,7 +153,8 @@ pub(super) fn condition(
         return Err(Refusal::new("detect", said));
     }
     d.last_was_packet = false;
-    d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Condition(made), hooks });
+    let test = DraftTxTest::Condition(made);
+    d.tx.push(DraftTx { keyword: def.name, test, hooks, after: d.buffers.len() });
     Ok(())
 }
 
@@ -208,6 +210,7 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
         keyword: "app-layer-event",
         test: DraftTxTest::Event(code),
         hooks: Direction::BOTH.map(|dir| (id, Hook::new(dir, 0, 0))).to_vec(),
+        after: d.buffers.len(),
     });
     Ok(())
 }
@@ -264,6 +267,7 @@ fn app_layer_state(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
         keyword: "app-layer-state",
         test: DraftTxTest::State(test),
         hooks: vec![(id, Hook::new(direction, 0, 0))],
+        after: d.buffers.len(),
     });
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::keyword::{Setup, Value};
 use crate::limits::HASHES_PER_LIST_MAX;
 use crate::post::{FilestoreDirection, FilestoreScope, PostMatch};
 use crate::signature::BufferRef;
+use gabion_record::Direction;
 use gabion_record::applayer::{IntegerWidth, ProtoId};
 
 /// Keywords of this file.
@@ -84,11 +85,20 @@ fn bind_to_files(c: &Compiler<'_>, d: &mut Draft<'_>, keyword: &'static str) -> 
 }
 
 fn filesize(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    let Some(size) = IntegerMatch::parse(v.text, IntegerWidth::U64, &[]) else {
+    let (side, text) = match v.text.split_once(',') {
+        Some((side, text)) => match side.trim() {
+            "to_server" => (Some(Direction::ToServer), text),
+            "to_client" => (Some(Direction::ToClient), text),
+            _ => (None, v.text),
+        },
+        None => (None, v.text),
+    };
+    let Some(size) = IntegerMatch::parse(text.trim(), IntegerWidth::U64, &[]) else {
         return Err(Refusal::silent("`filesize` takes a number or a comparison"));
     };
     bind_to_files(c, d, "filesize")?;
     d.files.push(FileCondition::Size(size));
+    d.files_side = side.or(d.files_side);
     Ok(())
 }
 

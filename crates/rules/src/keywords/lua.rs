@@ -76,6 +76,7 @@ fn lua(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
             keyword: "lua",
             test: DraftTxTest::Lua { script, negated },
             hooks: vec![(proto, Hook::new(direction, progress, 0))],
+            after: d.buffers.len(),
         }),
         _ => d.push_packet("lua", PacketCondition::Lua { script, negated }),
     }

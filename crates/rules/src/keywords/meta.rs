@@ -167,7 +167,9 @@ fn reference<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         return refuse();
     };
     let key = system.trim();
-    if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric()) || text.trim().is_empty() {
+    let at = v.at + (v.text.len() - text.len());
+    let text = address_part(lexer::trim(Piece { text, at }));
+    if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric()) || text.text.is_empty() {
         return refuse();
     }
     if !c.options.references.iter().any(|(name, _)| name.eq_ignore_ascii_case(key)) {
@@ -178,9 +180,24 @@ fn reference<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         c.warn(refusal);
     }
     let system = lexer::trim(Piece { text: system, at: v.at });
-    let text = lexer::trim(Piece { text, at: v.at + (v.text.len() - text.len()) });
     d.references.push((system, text));
     Ok(())
+}
+
+/// What counts of a reference: a scheme of letters, if there is one with something after it, and letters, digits and
+/// `-_./?=`. Suricata 8.0.7 leaves out all from the first other character on.
+fn address_part(text: Piece<'_>) -> Piece<'_> {
+    let counted = |text: &str| {
+        let counts = |c: char| c.is_ascii_alphanumeric() || "-_./?=".contains(c);
+        text.find(|c: char| !counts(c)).unwrap_or(text.len())
+    };
+    let scheme = text.text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.text.len());
+    let behind = text.text.get(scheme..).and_then(|rest| rest.strip_prefix("://"));
+    let end = match behind.map(counted) {
+        Some(len) if scheme > 0 && len > 0 => scheme + 3 + len,
+        _ => counted(text.text),
+    };
+    Piece { text: text.text.get(..end).unwrap_or_default(), at: text.at }
 }
 
 fn metadata<'t>(_: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
