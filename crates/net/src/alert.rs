@@ -316,11 +316,16 @@ fn act(
     if action.rejects() {
         outcome.reject.get_or_insert(action);
     }
-    if action.drops() && cx.engine.options.inline {
+    if !action.drops() {
+        return;
+    }
+    if cx.engine.options.inline {
         outcome.drop.get_or_insert(reason);
         if let Some(f) = flow {
             f.ext.flags.dropped = true;
         }
+    } else if let Some(f) = flow {
+        f.ext.flags.refused = true;
     }
 }
 

@@ -62,6 +62,7 @@ impl ApplicationStage {
         effects: &mut Effects,
     ) -> bool {
         let mut is_swapped = false;
+        let was_changing = flow.ext.app.is_changing();
         // Sides with data to parse, the next one last.
         let mut due: SmallVec<[Direction; 4]> = smallvec![d];
         while let Some(d) = due.pop() {
@@ -79,6 +80,9 @@ impl ApplicationStage {
                     is_swapped = true;
                     due.push(d.opposite());
                 }
+            }
+            if !was_changing && flow.ext.app.is_changing() {
+                break;
             }
         }
         is_swapped
@@ -345,9 +349,10 @@ impl SideFeed<'_> {
             return false;
         }
         if self.app.is_changing() {
+            // What is left of both sides is inspected first, the next protocol begins with the packet after.
             self.ssn.stream_mut(d).app_again();
             self.ssn.stream_mut(d.opposite()).app_again();
-            return taken.used > 0;
+            return false;
         }
         true
     }
@@ -357,9 +362,9 @@ impl SideFeed<'_> {
         let (ssn, d) = (&mut *self.ssn, self.d);
         match self.fed {
             Fed::Reversed => {
+                // The streams are swapped with the flow.
                 self.app.swap_directions();
                 ssn.stream_mut(d).app_again();
-                ssn.swap_directions();
                 return;
             }
             Fed::OtherFirst => ssn.stream_mut(d.opposite()).app_again(),

@@ -101,7 +101,7 @@ impl Stages {
                 pkt_src: PacketSource::StreamFlush,
                 ..pseudo_view(&headers, flow, d, place)
             };
-            let skip_detection = flow.ext.flags.passed;
+            let skip_detection = flow.ext.flags.skips_detection();
             let mut outcome = PacketOutcome { skip_detection, ..PacketOutcome::default() };
             self.finish(&mut common.context(&view, Some(&mut *flow), &mut outcome, sink));
         }
@@ -125,7 +125,7 @@ impl Stages {
         if let Some(p) = flow.ext.app.parser.as_mut() {
             p.finish(d);
         }
-        outcome.skip_detection |= flow.ext.flags.dropped || flow.ext.flags.passed;
+        outcome.skip_detection |= flow.ext.flags.dropped || flow.ext.flags.skips_detection();
         // Data after holes comes in separate pieces.
         let inspects = common.engine.detector.is_some() && !outcome.skip_detection;
         for n in 1.. {

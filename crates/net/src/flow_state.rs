@@ -74,6 +74,9 @@ pub(crate) struct FlowFlags {
     pub(crate) is_drop_logged: [bool; 2],
     /// Packets pass without inspection.
     pub(crate) passed: bool,
+    /// A rule drops or rejects the flow where nothing is dropped: its later packets are not inspected (Suricata
+    /// 8.0.7).
+    pub(crate) refused: bool,
     /// The firewall lets all packets through.
     pub(crate) accepted: bool,
     /// Payload is not inspected (encrypted).
@@ -84,6 +87,14 @@ pub(crate) struct FlowFlags {
     pub(crate) no_flow_log: bool,
     /// All files to server, to client are stored.
     pub(crate) store_files: [bool; 2],
+}
+
+impl FlowFlags {
+    /// Whether rules are not asked about the flow's packets any more.
+    #[inline]
+    pub(crate) fn skips_detection(&self) -> bool {
+        self.passed || self.refused
+    }
 }
 
 /// Bits, integers and texts that rules set.

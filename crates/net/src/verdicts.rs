@@ -16,11 +16,7 @@ use std::sync::Arc;
 /// Whether an alert's threshold may be asked when the alert is written: its answer changes nothing
 /// else (as which packets are logged, or pass).
 pub(crate) fn can_wait(engine: &Engine, s: &Signature) -> bool {
-    let acts = match s.action {
-        Action::Alert => false,
-        Action::Drop => engine.options.inline,
-        _ => true,
-    };
+    let acts = s.action != Action::Alert;
     let is_filtered = engine.detector.as_ref().is_some_and(|d| d.firewall.is_some());
     !acts
         && !engine.options.wants.wire

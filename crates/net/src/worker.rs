@@ -488,7 +488,7 @@ impl Stages {
         }
         view.direction = Some(dir);
         view.no_payload |= flow.ext.flags.no_payload;
-        outcome.skip_detection |= flow.ext.flags.passed;
+        outcome.skip_detection |= flow.ext.flags.skips_detection();
         let mut cx = common.context(view, Some(flow), outcome, sink);
         cx.tcp = verdict.as_ref();
         self.finish(&mut cx);
@@ -537,9 +537,13 @@ impl Stages {
         let at = Moment { ts_ns: view.ts_ns, clock_ns: view.clock_ns };
         let mut effects = Effects::default();
         let mut is_swapped = false;
+        let was_changing = flow.ext.app.is_changing();
         for d in verdict.update.directions(dir) {
             let Common { engine, account, .. } = &mut *common;
             is_swapped |= self.app.feed(engine, account, flow, (d, at), &mut effects);
+            if !was_changing && flow.ext.app.is_changing() {
+                break;
+            }
         }
         if is_swapped {
             dir = dir.opposite();
@@ -638,7 +642,7 @@ impl Stages {
         }
         self.records.log_transactions(cx, false);
         let Some(flow) = cx.flow.as_deref_mut() else { return };
-        let detection = engine.detector.is_some() && !flow.ext.flags.passed;
+        let detection = engine.detector.is_some() && !flow.ext.flags.skips_detection();
         let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
         flow.ext.app.free_finished(detection, engine.options.wants, seen);
         if flow.ext.app.is_to_give_up() {
@@ -654,7 +658,7 @@ impl Stages {
 fn settle_frames(cx: &mut PacketContext<'_>) {
     let Some(flow) = cx.flow.as_deref_mut() else { return };
     if let (Some(frames), Some(d)) = (flow.ext.app.frames.as_mut(), cx.view.direction) {
-        let detection = cx.engine.detector.is_some() && !flow.ext.flags.passed;
+        let detection = cx.engine.detector.is_some() && !flow.ext.flags.skips_detection();
         frames.settle(d, flow.tcp.as_deref_mut(), detection, cx.engine.options.wants.frames);
     }
 }

@@ -377,3 +377,114 @@ fn two_workers_write_what_one_writes() {
     assert_eq!(sorted(&lines), sorted(&alone));
     assert_eq!(lines.of("alert").len(), 30, "20 requests, two words of each of five hosts");
 }
+
+/// Suricata 8.0.7: a rule on a protocol drops the flow, in its records and for later packets, even where no packet is
+/// dropped; one on packets does not.
+#[test]
+fn where_nothing_is_dropped_a_dropped_flow_is_not_inspected_further() {
+    let talk = connection(7, 4000, b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n");
+    for (rule, alerts) in [
+        (r#"drop http any any -> any any (msg:"a"; sid:1;)"#, 1),
+        (r#"alert http any any -> any any (msg:"a"; sid:1;)"#, 4),
+        (r#"drop tcp any any -> any any (msg:"a"; dsize:0; sid:1;)"#, 6),
+    ] {
+        let (lines, _) = read(&engine(rule), &talk);
+        assert_eq!(lines.of("alert").len(), alerts, "{rule}: {:?}", lines.lines);
+        assert_eq!(lines.of("app"), ["http tx 0"]);
+    }
+}
+
+/// A session that is seen from its answer on: the protocol shows which side is the server, and both streams
+/// continue.
+#[test]
+fn sides_that_turn_out_to_be_reversed_are_followed() {
+    let Ok(mut picks_up) = Arc::try_unwrap(engine(r#"alert http any any -> any any (sid:1;)"#))
+    else {
+        panic!("nobody else has it")
+    };
+    picks_up.options.stream.midstream = true;
+    let (there, back, to, from) = ((7, 200), (200, 7), (4000, 80), (80, 4000));
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    let asked = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
+    let (answered, asked_to) = (500 + answer.len() as u32, 100 + asked.len() as u32);
+    let packets = [
+        tcp(back, from, (500, 100), ACK, answer),
+        tcp(there, to, (100, answered), ACK, b""),
+        tcp(there, to, (100, answered), ACK, asked),
+        tcp(back, from, (answered, asked_to), ACK, answer),
+        tcp(there, to, (asked_to, answered + answer.len() as u32), FIN_ACK, b""),
+        tcp(back, from, (answered + answer.len() as u32, asked_to + 1), FIN_ACK, b""),
+        tcp(there, to, (asked_to + 1, answered + answer.len() as u32 + 1), ACK, b""),
+    ];
+    let (lines, _) = read(&Arc::new(picks_up), &packets);
+    assert_eq!(lines.of("app").len(), 2, "{:?}", lines.lines);
+    assert_eq!(lines.of("flow"), ["Some((4000, 80)) 4+3 closed shutdown"]);
+}
+
+/// Suricata 8.0.7: a server that ignores the data of a SYN makes the next SYN another connection.
+#[test]
+fn a_syn_whose_data_was_ignored_is_followed_by_another_connection() {
+    let fast_open = |seq: u32, payload: &[u8]| {
+        let mut segment = [4000_u16.to_be_bytes(), 80_u16.to_be_bytes()].concat();
+        segment.extend(seq.to_be_bytes());
+        segment.extend([0; 4]);
+        segment.extend([0x80, SYN, 0x40, 0, 0, 0, 0, 0]);
+        segment.extend(b"\x22\x0acookie!!\x01\x01");
+        segment.extend(payload);
+        ipv4(6, (7, 200), &segment)
+    };
+    let answer = tcp((200, 7), (80, 4000), (500, 101), SYN | ACK, b"");
+    let engine = engine(r#"alert tcp any any -> any any (dsize:>9000; sid:1;)"#);
+    for (first, flows) in [(&b"GET / HTTP/1.0\r\n\r\n"[..], 2), (b"", 1)] {
+        let packets = [fast_open(100, first), answer.clone(), fast_open(100, b""), answer.clone()];
+        let (lines, _) = read(&engine, &packets);
+        assert_eq!(lines.of("flow").len(), flows, "{:?}", lines.lines);
+    }
+}
+
+/// Suricata 8.0.7: what jumps to before the beginning of the payload lands there.
+#[test]
+fn jumps_end_at_the_beginning() {
+    for (options, alerts) in [
+        (
+            r#"content:"abcd"; byte_jump:0,0,relative,post_offset -10; content:"abc"; distance:0; within:3;"#,
+            1,
+        ),
+        (r#"byte_jump:1,0,post_offset -200; content:"abc"; distance:0; within:3;"#, 1),
+        ("byte_jump:0,0,from_end,post_offset -20;", 1),
+        ("byte_jump:0,0,post_offset 20;", 0),
+        ("byte_jump:0,9;", 0),
+    ] {
+        let engine = engine(&format!("alert udp any any -> any any ({options} sid:1;)"));
+        let (lines, _) = read(&engine, &[udp((1, 2), (4000, 9), b"abcdefgh")]);
+        assert_eq!(lines.of("alert").len(), alerts, "{options}");
+    }
+}
+
+/// Suricata 8.0.7 with the reference systems of its own configuration.
+#[test]
+fn references_are_addresses() {
+    let catalog = gabion_proto::registry::catalog();
+    let systems = [("url", "https://"), ("cve", "https://cve.example/?name=")];
+    let options = LoadOptions {
+        references: systems.map(|(name, prefix)| (name.to_owned(), prefix.to_owned())).to_vec(),
+        ..LoadOptions::default()
+    };
+    for (reference, address) in [
+        ("url,x.y/a", "https://x.y/a"),
+        ("url, http://x.y/z", "http://x.y/z"),
+        ("CVE,2014-0160", "https://cve.example/?name=2014-0160"),
+        ("cve,foo://x", "foo://x"),
+        ("url,a://", "https://a"),
+        ("url,ab%cd", "https://ab"),
+        ("url,h.t://x", "https://h.t"),
+        ("url,http://a:80/b", "http://a"),
+        ("nosuch,1", "undefined1"),
+    ] {
+        let text = format!("alert tcp any any -> any any (reference:{reference}; sid:1;)");
+        let source = RuleSource { name: "test.rules", text: &text, is_firewall: false };
+        let (set, report) = Ruleset::load(&[source], &catalog, &RuleVars::default(), &options);
+        let signature = set.signatures.first().unwrap_or_else(|| panic!("{report:?}"));
+        assert_eq!(set.references(signature).collect::<Vec<_>>(), [address], "{reference}");
+    }
+}

@@ -35,6 +35,9 @@ pub struct Protocol {
     pub stream_depth: Option<u64>,
     /// Direction whose bytes must come first (`None`: either).
     pub first_direction: Option<gabion_record::Direction>,
+    /// The server's port: where the beginning of a flow was not seen, a message from it that either side may send
+    /// is the server's.
+    pub home_port: Option<u16>,
     /// Raw stream inspection is triggered at the end of each of its messages by the engine itself.
     pub auto_trigger_raw: bool,
     /// EVE `event_type` of its transactions, and the key of their object.
@@ -70,6 +73,7 @@ impl Protocol {
             accepts_gaps: false,
             stream_depth: None,
             first_direction: None,
+            home_port: None,
             auto_trigger_raw: true,
             event_type: table.eve_name,
             is_logged: true,

@@ -278,6 +278,11 @@ impl EventList {
         }
     }
 
+    /// Drops all but the oldest ones.
+    pub fn keep_oldest(&mut self, kept: usize) {
+        self.codes.truncate(kept);
+    }
+
     /// The codes, oldest first.
     pub fn codes(&self) -> &[u16] {
         &self.codes

@@ -176,6 +176,13 @@ impl TcpSession {
     /// Whether a packet that opens a connection opens a new one: this one has ended, and the packet
     /// is not its own first.
     pub(crate) fn is_over_for(&self, dir: Direction, tcp_flags: u8, seq: u32) -> bool {
+        // The server has ignored the data of the SYN: whichever SYN comes next opens a connection of its own.
+        if dir == Direction::ToServer
+            && tcp_flags & flags::ACK == 0
+            && self.marks.fast_open_data_ignored
+        {
+            return true;
+        }
         if dir == Direction::ToServer
             && tcp_flags & flags::ACK == 0
             && self.streams[0].isn == seq

@@ -6,6 +6,7 @@
 
 use gabion_proto::Protocol;
 use gabion_proto::detect::{Probe, ProbePattern};
+use gabion_proto::registry::protocol;
 use gabion_record::applayer::{ProtoId, Transport};
 use gabion_record::{Direction, Tree};
 
@@ -121,6 +122,15 @@ impl Detection {
             || self.patterns.iter().flatten().any(|(p, _)| *p == proto)
     }
 
+    /// Whether bytes that either side may send are the server's, as their ports show.
+    fn is_of_server(&self, proto: ProtoId, question: &Question, bytes: &[u8]) -> bool {
+        let Some(port) = protocol(proto).and_then(|p| p.home_port) else { return false };
+        let back = slot(question.transport, question.direction.opposite());
+        question.ports.0 == port
+            && question.ports.1 != port
+            && self.patterns[back].iter().any(|(p, pattern)| *p == proto && pattern.matches(bytes))
+    }
+
     /// Looks for a protocol in the first bytes of a direction.
     pub(crate) fn detect_protocol(&self, question: &Question, bytes: &[u8]) -> Answer {
         let Question { transport, direction, ports, other, may_turn } = *question;
@@ -128,7 +138,8 @@ impl Detection {
         for (proto, p) in &self.patterns[s] {
             if p.matches(bytes) {
                 // A pattern alone is not proof when the protocol has a probe for this port.
-                return Answer::Found { proto: *proto, reversed: false };
+                let reversed = may_turn && self.is_of_server(*proto, question, bytes);
+                return Answer::Found { proto: *proto, reversed };
             }
         }
         if may_turn {

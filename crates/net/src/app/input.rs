@@ -56,11 +56,12 @@ impl AppLayer {
         if self.change.is_some() && !bytes.is_empty() {
             self.switch();
             // Who begins the next protocol counts for it, not who began the one before.
-            self.first_seen = Some(d);
+            self.first_seen = Some(self.begins_next.take().unwrap_or(d));
         } else if self.is_between_protocols() && eof && bytes.is_empty() {
             // Nothing came after the change that could show a protocol.
             self.switch();
             self.settle(input, ProtoId::FAILED);
+            self.compare_with_announced(input);
             return Taken::used(0);
         }
         let was_known = self.proto.is_known();
@@ -92,9 +93,8 @@ impl AppLayer {
         side.is_closed |= eof;
         self.is_fed = true;
         if self.parser.is_none() {
-            // The other side is looked at until its protocol is known.
-            self.sides[i].is_disabled = true;
-            self.sides[other.index()].is_disabled |= self.is_detected(other);
+            // Suricata looks for nothing else where a protocol is recognized only.
+            self.disable();
             return Taken { depth, ..Taken::used(bytes.len()) };
         }
         Taken { depth, ..self.parse_stream(input, d, bytes, eof) }
@@ -376,6 +376,8 @@ impl AppLayer {
         if cx.change.is_some() {
             self.change = cx.change;
             self.handover = cx.handover;
+            let is_unused = matches!(outcome, Outcome::Incomplete { consumed: 0, .. });
+            self.begins_next = is_unused.then_some(d);
         }
         if let Some(name) = cx.renamed {
             self.rename(input.protocols, name);

@@ -87,6 +87,8 @@ pub(crate) struct AppLayer {
     /// Direction of the flow's first data.
     first_seen: Option<Direction>,
     change: Option<ProtocolChange>,
+    /// Whose data, not used by the protocol before, waits for the next one.
+    begins_next: Option<Direction>,
     announced: Option<Vec<u8>>,
     /// What the protocol before leaves to the one that it announced.
     handover: Vec<u8>,
@@ -172,6 +174,7 @@ impl AppLayer {
     pub(crate) fn swap_directions(&mut self) {
         self.sides.swap(0, 1);
         self.first_seen = self.first_seen.map(Direction::opposite);
+        self.begins_next = self.begins_next.map(Direction::opposite);
     }
 
     /// Progress at which a transaction is complete.

@@ -400,7 +400,8 @@ impl Run<'_, '_, '_> {
             JumpFrom::End => len as i64,
         };
         let target = base.checked_add(v).and_then(|t| t.checked_add(self.number32(j.post_offset)));
-        match target.and_then(|t| usize::try_from(t).ok()) {
+        // A jump to before the beginning ends there (Suricata 8.0.7), one past the end fails.
+        match target.and_then(|t| usize::try_from(t.max(0)).ok()) {
             Some(t) if t <= len => {
                 self.pos = t;
                 true

@@ -83,7 +83,7 @@ impl RecordStage {
             reason,
             is_alerted: flags.alerted,
             is_alert_asked: flags.alert_asked && !flags.alerted,
-            action: if flags.dropped && engine.options.inline {
+            action: if flags.dropped && engine.options.inline || flags.refused {
                 Some(FlowAction::Drop)
             } else if flags.accepted {
                 Some(FlowAction::Accept)

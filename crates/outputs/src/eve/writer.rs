@@ -269,6 +269,14 @@ impl EveWriter {
         let j = &mut self.line;
         j.open_key("flow");
         counters(j, &r.summary);
+        if r.state == FlowState::Bypassed {
+            // What the capture has bypassed: it leaves bypassed flows to the program.
+            j.open_key("bypassed");
+            for name in ["pkts_toserver", "pkts_toclient", "bytes_toserver", "bytes_toclient"] {
+                j.number(name, 0_u64);
+            }
+            j.close();
+        }
         timestamp(j, &mut self.stamp, &mut self.scratch, "start", r.summary.start_ns);
         timestamp(j, &mut self.stamp, &mut self.scratch, "end", r.end_ns);
         j.number("age", age_seconds(r.summary.start_ns, r.end_ns));

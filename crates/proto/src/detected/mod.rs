@@ -2,7 +2,7 @@
 //! inspected by payload, and nothing else is claimed. Each moves to a folder of its own when its
 //! parser is written.
 
-use crate::detect::{PortProbe, ProbePattern};
+use crate::detect::{PortProbe, Probe, ProbePattern};
 use crate::protocol::Protocol;
 use gabion_record::Direction;
 use gabion_record::applayer::{ProtoTable, Transport};
@@ -31,7 +31,12 @@ pub const IMAP: &Protocol = &Protocol {
     ..detected(
         ProtoTable { rule_names: &["imap"], ..ProtoTable::of_requests("imap", &[Transport::Tcp]) },
         &[
-            ProbePattern::at_start(ToServer, b"1 capability").in_any_case(),
+            // Suricata 8.0.7 finds it from 17 bytes on, up to 5 bytes from the beginning.
+            ProbePattern {
+                depth: 17,
+                check: Some(|bytes, _| if bytes.len() < 17 { Probe::No } else { Probe::Yes }),
+                ..ProbePattern::at_start(ToServer, b"1 capability").in_any_case()
+            },
             ProbePattern::at_start(ToClient, b"* OK "),
         ],
         &[],

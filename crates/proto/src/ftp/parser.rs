@@ -86,7 +86,7 @@ impl FtpParser {
     }
 
     /// A transaction more. Beyond the limit there is none: the oldest that waits for its reply says so
-    /// and counts as replied, and the connection is followed on (Suricata's way).
+    /// and counts as replied, and the connection is not followed any more (Suricata 8.0.7).
     fn open(&mut self) -> Option<&mut FtpTx> {
         if self.txs.next_id() - self.txs.first_id() > self.settings.txs_max {
             // What was replied to stays so: nothing before it is examined again.
@@ -108,7 +108,7 @@ impl FtpParser {
         if line.text.is_empty() {
             return true;
         }
-        let Some(tx) = self.open() else { return true };
+        let Some(tx) = self.open() else { return false };
         tx.request = line.text.to_vec();
         tx.is_request_cut = line.is_cut;
         if line.is_cut {
@@ -165,7 +165,7 @@ impl FtpParser {
 
     /// Takes a line of a reply. False when the connection can't be followed any more.
     fn reply(&mut self, cx: &mut ParseContext<'_>, line: &Line<'_>) -> bool {
-        let Some(id) = self.replied() else { return true };
+        let Some(id) = self.replied() else { return false };
         let Some(tx) = self.txs.get_mut(id) else { return false };
         let agreement = agreement(tx, line.text);
         if let Agreement::Port(port, is_active) = agreement {

@@ -152,12 +152,14 @@ fn take_entity(
     }
 }
 
-/// Limits of a body: a file that goes to the store is taken as far as the store wants it.
+/// Limits of a body: a file that a rule has asked for is taken as far as the store wants it. One that is stored
+/// because all are is not (Suricata 8.0.7).
 fn limits(tx: &Tx, direction: Direction, files: &FileContext) -> BodyLimits {
     let mut limits = *tx.limits(direction);
     let last = tx.message(direction).files.files.last();
-    let is_stored = last.map_or(files.wants.store, |f| f.store && f.state == FileState::Open);
-    if is_stored && limits.limit != 0 {
+    let is_asked =
+        last.is_some_and(|f| f.store && !f.sids.is_empty() && f.state == FileState::Open);
+    if is_asked && limits.limit != 0 {
         limits.limit = files.store_depth;
     }
     limits

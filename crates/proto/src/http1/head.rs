@@ -2,7 +2,7 @@
 
 use super::decoder::{Bounds, Decoder, Encoding};
 use super::events::Event;
-use super::headers::{Added, Field, Scan, Side, scan};
+use super::headers::{Added, Field, Scan, Side, scan, scan_first};
 use super::limits::{self, ENCODING_LAYERS_MAX};
 use super::parser::{Cursor, Halt, Http1};
 use super::request::oddity;
@@ -88,7 +88,11 @@ pub(crate) fn read_head(
         let m = tx.message_mut(direction);
         let unread = m.headers.raw().get(m.scanned..).unwrap_or_default();
         let mut looked = m.looked.saturating_sub(m.scanned);
-        let scan = scan(side, unread, is_closed && input.is_empty(), &mut looked);
+        let is_last = is_closed && input.is_empty();
+        let scan = match m.scanned {
+            0 => scan_first(side, unread, is_last, &mut looked),
+            _ => scan(side, unread, is_last, &mut looked),
+        };
         m.looked = m.scanned + looked;
         match scan {
             Scan::Field(field) => {
@@ -190,10 +194,9 @@ pub(crate) fn content_encodings(http: &mut Http1, side: Side) -> Result<(), Halt
     let direction = side.direction();
     let bombs = http.bombs;
     let bodies_unseen = http.bodies_unseen;
-    let (is_stored, files_limit) = (http.files.wants.store, http.files.store_depth);
     let tx = http.tx_at(direction)?;
     let config = std::sync::Arc::clone(&tx.config);
-    let wanted = if is_stored { files_limit } else { tx.limits(direction).limit };
+    let wanted = tx.limits(direction).limit;
     let bounds = Bounds {
         is_strict: false,
         lzma_memlimit: config.lzma_memlimit,

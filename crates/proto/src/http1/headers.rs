@@ -68,6 +68,14 @@ pub(crate) struct Field {
     pub(crate) len: usize,
 }
 
+impl Field {
+    /// A line end that stands for a field.
+    fn without_name() -> Field {
+        let odd = Oddities { missing_colon: true, ..Oddities::default() };
+        Field { name: 0..0, value: Value::At(0..0), odd, len: 1 }
+    }
+}
+
 /// What the scanner found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
@@ -77,6 +85,17 @@ pub(crate) enum Scan {
     End(usize),
     /// More bytes are needed to decide.
     More,
+}
+
+/// The same as [`scan`] at the beginning of the block. There only CR LF is the empty line that ends it: a lone LF, or
+/// a lone CR of a response, is a field without name and colon (Suricata 8.0.7).
+pub(crate) fn scan_first(side: Side, data: &[u8], is_last: bool, looked: &mut usize) -> Scan {
+    match (data, side) {
+        ([b'\n'], _) if !is_last => Scan::More,
+        ([b'\n', _, ..], _) => Scan::Field(Field::without_name()),
+        ([b'\r', next, ..], Side::Response) if *next != b'\n' => Scan::Field(Field::without_name()),
+        _ => scan(side, data, is_last, looked),
+    }
 }
 
 /// Reads the next field at the head of `data`. `is_last` says that no more bytes will come. Before

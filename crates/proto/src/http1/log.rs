@@ -86,7 +86,9 @@ pub(crate) fn write(tx: &Tx, json: &mut Json, how: LogOptions<'_>) -> bool {
         (Direction::ToClient, "response", "response_headers"),
     ] {
         if dump == "both" || dump == name {
-            write_headers(tx, json, key, side, |_| true);
+            if tx.message(side).headers.iter().next().is_some() {
+                write_headers(tx, json, key, side, |_| true);
+            }
         } else if let Some(custom) = custom {
             let is_wanted = |field: &[u8]| is_custom(custom, field, side);
             if tx.message(side).headers.iter().any(|(name, _)| is_wanted(name)) {

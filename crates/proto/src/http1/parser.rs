@@ -148,6 +148,8 @@ pub(crate) struct Http1 {
     /// Responses that are over.
     pub(crate) responses: u64,
     warnings: u32,
+    /// The response's transaction before the piece at hand, and its events then.
+    pub(crate) events_before: (u64, usize),
     /// What is found out when a direction ends is not reported, as in Suricata.
     is_closing: bool,
 }
@@ -171,6 +173,7 @@ impl Http1 {
             unpacking: Unpacking::default(),
             responses: 0,
             warnings: 0,
+            events_before: (0, 0),
             is_closing: false,
         }
     }
@@ -439,6 +442,9 @@ impl Parser for Http1 {
         self.bodies_unseen = cx.requirements.bodies_unseen;
         self.config(cx.endpoints);
         let direction = cx.direction;
+        let id = self.response.id;
+        let tx = self.index(id).and_then(|i| self.txs.get(i)?.as_deref());
+        self.events_before = (id, tx.map_or(0, |tx| tx.events.codes().len()));
         let outcome = match input {
             Input::Gap { len } => self.gap(cx, direction, len),
             Input::Data { bytes, eof } => {

@@ -404,6 +404,8 @@ impl Http1 {
 
     /// A 101: what follows is another protocol.
     fn response_upgrade(&mut self, cx: &mut ParseContext<'_>) -> Result<(), Halt> {
+        let (id, before) = self.events_before;
+        let kept = if id == self.response.id { before } else { 0 };
         let tx = self.tx_at(ToClient)?;
         let port = tx.port;
         let upgrade = tx.response.headers.get(b"upgrade").unwrap_or_default();
@@ -414,6 +416,8 @@ impl Http1 {
         } else {
             None
         };
+        // Suricata keeps to HTTP/1 where the configuration switches the other protocol off.
+        let expected = expected.filter(|name| cx.is_parsed(name));
         if expected.is_some() && cx.is_changing {
             self.warn(ToClient, Event::FailedProtocolChange);
         } else if expected.is_some() {
@@ -421,6 +425,8 @@ impl Http1 {
             cx.change = Some(ProtocolChange { expected, port });
             tx.request.progress = progress::COMPLETE;
             tx.response.progress = progress::COMPLETE;
+            // Suricata 8.0.7 forgets the events that came with the piece that grants the change.
+            tx.events.keep_oldest(kept);
         }
         self.request.is_tunnel = true;
         Err(Halt::Tunnel)

@@ -29,6 +29,8 @@ pub struct LdapParser {
     is_stuck: [bool; 2],
     /// Nothing more comes in the direction.
     has_ended: [bool; 2],
+    /// The server has granted TLS: what the client sends next begins it.
+    is_tls_granted: bool,
 }
 
 impl LdapParser {
@@ -42,6 +44,7 @@ impl LdapParser {
             held: 0,
             is_stuck: [false; 2],
             has_ended: [false; 2],
+            is_tls_granted: false,
         }
     }
 
@@ -90,7 +93,7 @@ impl LdapParser {
     }
 
     /// False: the flow can't be followed any more.
-    fn response(&mut self, cx: &mut ParseContext<'_>, message: Message) -> bool {
+    fn response(&mut self, message: Message) -> bool {
         let is_last = !message.is_continued();
         let cost = message.cost();
         let Some(id) = self.waiting(message.id) else {
@@ -107,9 +110,7 @@ impl LdapParser {
         };
         let has_space = self.held <= HELD_BYTES_MAX;
         let Some(tx) = self.txs.get_mut(id) else { return true };
-        if self.is_stream && starts_tls(tx, &message) {
-            cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
-        }
+        self.is_tls_granted |= self.is_stream && starts_tls(tx, &message);
         tx.is_complete |= is_last;
         if tx.responses.len() as u64 >= self.settings.responses_max || !has_space {
             tx.events.add(event::TOO_MANY_RESPONSES);
@@ -135,12 +136,16 @@ impl LdapParser {
         cx.frames.add(cx.direction, frame::PDU, at, len as u64, None);
         let is_followed = match cx.direction {
             ToServer => self.request(message),
-            ToClient => self.response(cx, message),
+            ToClient => self.response(message),
         };
         if is_followed { Step::Used(len) } else { Step::Ends }
     }
 
     fn stream(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Outcome {
+        if self.is_tls_granted && cx.direction == ToServer && !bytes.is_empty() {
+            cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
+            return Outcome::Incomplete { consumed: 0, needed: bytes.len() + 1 };
+        }
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             if self.is_stuck[cx.direction.index()] {
@@ -152,9 +157,6 @@ impl LdapParser {
                 Step::Fails(Fault::Missing) => self.is_stuck[cx.direction.index()] = true,
                 Step::Fails(Fault::Wrong) => return self.fail(event::INVALID_DATA),
                 Step::Ends => return Outcome::Error,
-            }
-            if cx.change.is_some() && at < bytes.len() {
-                return Outcome::Incomplete { consumed: at, needed: bytes.len() - at + 1 };
             }
         }
         Outcome::Done

@@ -72,6 +72,8 @@ pub const PROTOCOL: &Protocol = &Protocol {
         probe: framing::probe_session,
     }],
     accepts_gaps: true,
+    // Suricata 8.0.7 does so for 445, not for 139.
+    home_port: Some(445),
     stream_depth: Some(0),
     auto_trigger_raw: false,
     tx_id_on_top: true,

@@ -157,10 +157,14 @@ impl Session {
         id
     }
 
-    /// Adds a transaction that waits for a response.
+    /// Adds a transaction that waits for a response: nothing more comes of its request. Where only requests are
+    /// seen, that is all of it.
     pub(super) fn open_request(&mut self, opening: Opening) -> u64 {
         let key = (opening.version, opening.command, opening.ids.message);
         let id = self.open_tx(opening);
+        if let Some(tx) = self.txs.get_mut(id) {
+            tx.is_done[ToServer.index()] = true;
+        }
         self.requests.entry(key).or_default().push(id);
         id
     }

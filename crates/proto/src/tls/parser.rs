@@ -292,11 +292,17 @@ impl TlsParser {
         is_too_long
     }
 
-    /// Handles the messages that are whole; returns how many bytes they took.
+    /// Handles the messages that are whole; returns how many bytes they took. Of a message that is not known
+    /// nothing is kept: the next record begins another (Suricata 8.0.7).
     fn messages(&mut self, cx: &mut ParseContext<'_>, tx: &mut TlsTx, bytes: &[u8]) -> usize {
         let mut at = 0;
         while let Some([kind, a, b, c]) = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
             let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+            if !is_known_message(*kind) {
+                tx.events.set(event::INVALID_HANDSHAKE_MESSAGE);
+                at = bytes.len().min(at + 4 + len);
+                continue;
+            }
             let Some(body) = bytes.get(at + 4..at + 4 + len) else { break };
             self.message(cx, tx, *kind, body);
             at += 4 + len;
@@ -320,8 +326,7 @@ impl TlsParser {
             13 => self.wants_client_cert = true,
             14 if d == Direction::ToClient => tx.advance(d, server::HELLO_DONE),
             16 => tx.current = state::CLIENT_KEYX,
-            0 | 4 | 14 | 15 | 20 | 21 | 22 => {}
-            _ => tx.events.set(event::INVALID_HANDSHAKE_MESSAGE),
+            _ => {}
         }
     }
 
@@ -500,6 +505,11 @@ impl TlsParser {
             }
         }
     }
+}
+
+/// Whether Suricata knows a handshake message of this type (RFC 5246 7.4, RFC 8446 4, RFC 6066).
+fn is_known_message(kind: u8) -> bool {
+    matches!(kind, 0..=2 | 4 | 11..=16 | 20..=22)
 }
 
 /// Bytes after a length of three bytes, and what follows them.
