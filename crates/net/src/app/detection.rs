@@ -28,7 +28,8 @@ pub(crate) struct Question {
     pub(crate) direction: Direction,
     /// Source and destination port of bytes in that direction.
     pub(crate) ports: (u16, u16),
-    /// The protocol of the other direction: its own probes are called for any port.
+    /// The protocol of the other direction, or the one that a change has announced: its own probes are called for any
+    /// port.
     pub(crate) other: ProtoId,
     /// The bytes may be of the other direction.
     pub(crate) may_turn: bool,

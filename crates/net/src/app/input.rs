@@ -136,8 +136,16 @@ impl AppLayer {
             let other = self.sides[o].proto;
             let may_turn = self.is_midstream && other == ProtoId::UNKNOWN;
             let ports = ports(input.endpoints, d);
-            let question =
-                Question { transport: Transport::Tcp, direction: d, ports, other, may_turn };
+            // After a change the protocol that it announced is looked for on any port.
+            let follows = other == ProtoId::UNKNOWN && self.left != ProtoId::UNKNOWN;
+            let likely = if follows { self.expected } else { other };
+            let question = Question {
+                transport: Transport::Tcp,
+                direction: d,
+                ports,
+                other: likely,
+                may_turn,
+            };
             let mut answer = input.protocols.detection.detect_protocol(&question, bytes);
             if answer == Answer::Open && bytes.len() > DETECT_BYTES_MAX {
                 answer = Answer::Done;

@@ -765,14 +765,9 @@ fn file_condition(
             yes(has != *negated)
         }
         FileCondition::Magic { .. } => Outcome::No,
-        FileCondition::Size(m) => {
-            use gabion_rules::compiled::IntegerMatch::*;
-            match m {
-                _ if !open => yes(m.matches(f.size)),
-                Greater(_) | GreaterOrEqual(_) if m.matches(f.size) => Outcome::Yes,
-                _ => Outcome::Wait,
-            }
-        }
+        // Suricata 8.0.7 waits for the file's end, also where its size is above the number already.
+        FileCondition::Size(_) if open => Outcome::Wait,
+        FileCondition::Size(m) => yes(m.matches(f.size)),
         FileCondition::Hash { list, negated } => {
             if open {
                 return Outcome::Wait;
