@@ -87,11 +87,11 @@ pub(crate) enum Scan {
     More,
 }
 
-/// The same as [`scan`] at the beginning of the block. There only CR LF is the empty line that ends it: a lone LF, or
-/// a lone CR of a response, is a field without name and colon (Suricata 8.0.7).
+/// The same as [`scan`] at the beginning of the block. There CR LF is the empty line that ends it, and an LF after
+/// which nothing is there yet; a lone LF before more, or a lone CR of a response, is a field without name and colon
+/// (Suricata 8.0.7).
 pub(crate) fn scan_first(side: Side, data: &[u8], is_last: bool, looked: &mut usize) -> Scan {
     match (data, side) {
-        ([b'\n'], _) if !is_last => Scan::More,
         ([b'\n', _, ..], _) => Scan::Field(Field::without_name()),
         ([b'\r', next, ..], Side::Response) if *next != b'\n' => Scan::Field(Field::without_name()),
         _ => scan(side, data, is_last, looked),

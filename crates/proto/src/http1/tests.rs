@@ -386,13 +386,31 @@ fn a_response_without_status_line_ends_with_its_segment() {
     assert!(f.log(0).contains("\"length\":23") && f.log(1).contains("\"length\":36"));
 }
 
+/// A lone LF after the first line ends a message without headers if nothing follows in the piece, else it is a field
+/// without name and colon (Suricata 8.0.7).
+#[test]
+fn a_lone_lf_instead_of_headers() {
+    let (first, second) = (&b"GET /2 HTTP/1.0\n\n"[..], &b"PUT /3 HTTP/1.0\n\n"[..]);
+    let joined = [first, second].concat();
+    for (pieces, count, has_event) in
+        [(&[first, second][..], 2, false), (&[joined.as_slice()][..], 1, true)]
+    {
+        let mut f = Flow::new();
+        for piece in pieces {
+            f.input(ToServer, Input::Data { bytes: piece, eof: false });
+        }
+        let is_reported = f.events(0).contains(&"request_field_missing_colon");
+        assert_eq!((f.count(), is_reported), (count, has_event));
+    }
+}
+
 /// Any split of both directions gives the same transactions. (But for a line end too many after a
-/// body: what comes with the end is taken for a part of it; and for what is no status line, see above:
-/// both as in Suricata.)
+/// body: what comes with the end is taken for a part of it; for what is no status line, see above; and for
+/// a lone LF instead of headers, see below: all as in Suricata.)
 #[test]
 fn any_split_gives_the_same() {
     let client = b"POST /p?q=%41 HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\nTransfer-Encoding: chunked\r\n\r\n\
-        3;x\r\nabc\r\n0\r\nT: t\r\n\r\nGET /2 HTTP/1.0\n\nPUT /3 HTTP/1.1\nHost: h\nContent-Length: 2\n\nxy";
+        3;x\r\nabc\r\n0\r\nT: t\r\n\r\nGET /2 HTTP/1.0\r\n\r\nPUT /3 HTTP/1.1\nHost: h\nContent-Length: 2\n\nxy";
     let server = b"HTTP/1.1 100 C\r\n\r\nHTTP/1.1 200 OK\rA: 1\r\n B: 2\n\rTransfer-Encoding: chunked\r\n\r\n\
         5\r\nhello\r\nzz\r\nrest\r\n";
     let run = |cut: usize, step: usize| {
