@@ -385,7 +385,7 @@ fn where_nothing_is_dropped_a_dropped_flow_is_not_inspected_further() {
     let talk = connection(7, 4000, b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n");
     for (rule, alerts) in [
         (r#"drop http any any -> any any (msg:"a"; sid:1;)"#, 1),
-        (r#"alert http any any -> any any (msg:"a"; sid:1;)"#, 4),
+        (r#"alert http any any -> any any (msg:"a"; sid:1;)"#, 5),
         (r#"drop tcp any any -> any any (msg:"a"; dsize:0; sid:1;)"#, 6),
     ] {
         let (lines, _) = read(&engine(rule), &talk);
