@@ -34,6 +34,15 @@ pub struct ClockCounts {
     pub steps_back: u64,
 }
 
+impl ClockCounts {
+    /// Adds the counts of another clock.
+    pub fn merge(&mut self, other: &ClockCounts) {
+        self.leaps += other.leaps;
+        self.strays += other.strays;
+        self.steps_back += other.steps_back;
+    }
+}
+
 /// Number of consecutive frames that are far off in one direction and not accepted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Off {

@@ -97,6 +97,10 @@ limits! { "capture";
     pub const FILTER_NODES_MAX: usize = 4096,
         Refuses("the filter");
 
+    /// Instructions of a filter that the kernel runs (`BPF_MAXINSNS` of linux/bpf_common.h).
+    pub const CLASSIC_INSTRUCTIONS_MAX: usize = 4096,
+        Spares("the frames are filtered after they were copied");
+
     /// Depth of parentheses and negations of a capture filter, which bounds the stack.
     pub const FILTER_DEPTH_MAX: usize = 64,
         Refuses("the filter");

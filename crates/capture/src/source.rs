@@ -190,6 +190,15 @@ impl Source {
         }
     }
 
+    /// Reads this ring of the interface from now on; what was counted so far still counts.
+    pub fn renew_live(&mut self, mut live: Live) {
+        self.count_kernel_drops();
+        if let Feed::Live(interface) = &mut self.feed {
+            live.continue_from(&interface.live);
+            interface.live = live;
+        }
+    }
+
     /// A fault of the interface since the last question.
     pub fn take_link_fault(&mut self) -> Option<LinkFault> {
         match &mut self.feed {
@@ -211,10 +220,15 @@ impl Source {
     }
 
     /// The next frames of an interface; none if nothing comes for a while.
-    fn next_live_block(&mut self, frames_max: usize, frames: &mut Vec<FrameRef>) -> Option<Block> {
+    fn next_live_block(
+        &mut self,
+        frames_max: usize,
+        wait: Duration,
+        frames: &mut Vec<FrameRef>,
+    ) -> Option<Block> {
         let before = frames.len();
         let Feed::Live(interface) = &mut self.feed else { return None };
-        let (bytes, is_quiet) = match interface.live.next_frames(frames_max, QUIET, frames) {
+        let (bytes, is_quiet) = match interface.live.next_frames(frames_max, wait, frames) {
             Step::Frames(bytes) => (bytes, false),
             Step::Quiet => (Arc::clone(&interface.nothing), true),
             Step::Fault(fault) => {
@@ -246,7 +260,7 @@ impl Source {
     /// `None` at the end of the capture. Bad records are noted, counted and skipped.
     pub fn next_block(&mut self, frames_max: usize, frames: &mut Vec<FrameRef>) -> Option<Block> {
         if let Feed::Live(_) = self.feed {
-            return self.next_live_block(frames_max.max(1), frames);
+            return self.next_live_block(frames_max.max(1), QUIET, frames);
         }
         let before = frames.len();
         while !self.is_done {
@@ -269,6 +283,19 @@ impl Source {
             }
         }
         None
+    }
+
+    /// As [`Source::next_block`], waiting no longer than this where it is an interface.
+    pub fn next_block_within(
+        &mut self,
+        frames_max: usize,
+        wait: Duration,
+        frames: &mut Vec<FrameRef>,
+    ) -> Option<Block> {
+        match self.feed {
+            Feed::Live(_) => self.next_live_block(frames_max, wait, frames),
+            Feed::Map(_) | Feed::Stream(_) => self.next_block(frames_max, frames),
+        }
     }
 
     /// Whether the next block is available without a read, which may block for long on a pipe.

@@ -275,6 +275,16 @@ impl EngineOptions {
     }
 }
 
+impl ReadOptions {
+    /// What is read: captures and logs, or interfaces by their names.
+    pub(crate) fn sources(&self) -> Vec<PathBuf> {
+        match self.interfaces.is_empty() {
+            true => self.inputs.clone(),
+            false => self.interfaces.iter().map(PathBuf::from).collect(),
+        }
+    }
+}
+
 /// Options of `read`.
 #[derive(Debug, Args)]
 pub(crate) struct ReadOptions {
@@ -283,8 +293,12 @@ pub(crate) struct ReadOptions {
     /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, pipes, - for standard
     /// input; with --behavior logs of flows too; a packed capture is not read from a pipe then. Captures of
     /// system calls (scap) by themselves
-    #[arg(value_name = "INPUT", required_unless_present = "netflow")]
+    #[arg(value_name = "INPUT", required_unless_present_any = ["netflow", "interfaces"])]
     pub(crate) inputs: Vec<PathBuf>,
+    /// Read packets off this interface until SIGINT or SIGTERM (repeatable); what `af-packet` of the configuration
+    /// says of it counts
+    #[arg(short = 'i', long = "interface", value_name = "NAME", conflicts_with_all = ["inputs", "netflow", "follow"], value_parser = values::text())]
+    pub(crate) interfaces: Vec<String>,
     /// Analyse host behaviour, from flow logs (Zeek, EVE, Argus, nfdump) or from the flows of captures
     #[arg(long)]
     pub(crate) behavior: bool,

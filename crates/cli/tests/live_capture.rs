@@ -6,139 +6,11 @@
 
 mod program;
 
-use gabion_runtime::sockets::packets::{bind_packet_socket, find_interface, open_packet_socket};
-use program::{command, gabion, packets, repository};
-use rustix::process::{Pid, Signal, kill_process};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use program::wire::{Wire, ip, records, wait_until};
+use program::{gabion, packets, repository};
 use serde_json::Value;
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
-
-fn ip(arguments: &str) -> bool {
-    let done = Command::new("ip").args(arguments.split(' ')).stderr(Stdio::null()).status();
-    done.is_ok_and(|status| status.success())
-}
-
-fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_true() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A namespace with a link: what is written to `out` arrives at `in`.
-struct Wire {
-    space: String,
-    folder: tempfile::TempDir,
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        ip(&format!("netns del {}", self.space));
-    }
-}
-
-impl Wire {
-    /// None, after a line that names the test and the reason, where this machine can't run it.
-    fn new(test: &str) -> Option<Wire> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: {test}: needs root");
-            return None;
-        }
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        let space = format!("gabion-live-{}-{n}", std::process::id());
-        let wire = Wire { space, folder: tempfile::tempdir().unwrap() };
-        let space = &wire.space;
-        let steps = [
-            format!("netns add {space}"),
-            format!(
-                "netns exec {space} sysctl -q -w net.ipv6.conf.default.disable_ipv6=1 \
-                 net.ipv6.conf.all.disable_ipv6=1"
-            ),
-            format!("-n {space} link add out mtu 9000 type veth peer name in mtu 9000"),
-            format!("-n {space} link set out up"),
-            format!("-n {space} link set in up"),
-        ];
-        if let Some(step) = steps.iter().find(|step| !ip(step)) {
-            eprintln!("skipped: {test}: ip {step} fails");
-            return None;
-        }
-        Some(wire)
-    }
-
-    /// Starts the program, and waits until it reads.
-    fn start(&self, more: &[&str]) -> Sensor {
-        let own = command(&["suricata"]);
-        let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", &self.space]).arg(own.get_program()).args(own.get_args());
-        let log = self.folder.path().join("run");
-        std::fs::create_dir_all(&log).unwrap();
-        inside.arg("-l").arg(&log).args(more).stdin(Stdio::null());
-        let said = log.join("said");
-        inside.stdout(File::create(&said).unwrap()).stderr(File::create(log.join("err")).unwrap());
-        let sensor = Sensor { child: inside.spawn().unwrap(), log };
-        wait_until("the engine starts", || {
-            std::fs::read_to_string(&said).unwrap().contains("engine started")
-        });
-        sensor
-    }
-
-    /// Writes frames to the wire.
-    fn send(&self, frames: &[Vec<u8>]) {
-        let space = self.space.clone();
-        let frames = frames.to_vec();
-        // A thread of its own, since it stays in the namespace.
-        let sending = std::thread::spawn(move || {
-            let space = File::open(format!("/run/netns/{space}")).unwrap();
-            move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-            let socket = open_packet_socket().unwrap();
-            let out = find_interface(socket.as_fd(), "out").unwrap();
-            bind_packet_socket(socket.as_fd(), out.index).unwrap();
-            let mut to = File::from(socket);
-            for frame in &frames {
-                to.write_all(frame).unwrap();
-            }
-        });
-        sending.join().unwrap();
-    }
-}
-
-struct Sensor {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Sensor {
-    fn text(&self, name: &str) -> String {
-        std::fs::read_to_string(self.log.join(name)).unwrap_or_default()
-    }
-
-    fn records(&self, kind: &str) -> Vec<Value> {
-        records(&self.log, kind)
-    }
-
-    /// Asks it to stop; returns the exit code and what it printed.
-    fn stop(mut self) -> (i32, String) {
-        // `ip netns exec` replaces itself with the program.
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::INT).unwrap();
-        let code = self.child.wait().unwrap().code().unwrap_or(-1);
-        (code, self.text("said") + &self.text("err"))
-    }
-}
-
-fn records(folder: &Path, kind: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(folder.join("eve.json")).unwrap_or_default();
-    let all = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    all.filter(|record| record["event_type"] == kind).collect()
-}
+use std::path::Path;
+use std::time::Duration;
 
 /// Records without what differs by nature: times, numbers and the reason of a flow's end.
 fn comparable(folder: &Path, kind: &str) -> Vec<String> {
@@ -293,4 +165,134 @@ fn tags_come_back_and_interfaces_that_cannot_be_read_are_one_line() {
     let flows = records(&log, "flow");
     assert_eq!(flows.len(), 1, "{said}");
     assert_eq!(flows[0]["vlan"], serde_json::json!([7]), "{}", flows[0]);
+}
+
+/// A datagram in a frame, from port `4000 + id`.
+fn datagram(id: u16, tag: &[u8]) -> Vec<u8> {
+    let ends = [packets::CLIENT, packets::SERVER];
+    let packet = packets::ipv4(17, id, 0, ends, &packets::udp([4000 + id, 9], b"datagram"));
+    [&b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02"[..], tag, b"\x08\0", &packet].concat()
+}
+
+#[test]
+fn several_interfaces_are_read_and_records_name_theirs() {
+    let Some(wire) = Wire::new("several_interfaces_are_read_and_records_name_theirs") else {
+        return;
+    };
+    wire.add_link("out2", "in2");
+    for workers in ["single", "workers"] {
+        let own = ["--set", "livedev.use-for-tracking=no"];
+        for more in [&[][..], &own] {
+            let base = ["--af-packet=in", "-i", "in2", "--disable-detection", "--runmode", workers];
+            let sensor = wire.start(&[&base[..], more].concat());
+            wire.send_to("out", &[datagram(1, b"")]);
+            wire.send_to("out2", &[datagram(1, b""), datagram(2, b"")]);
+            std::thread::sleep(Duration::from_millis(400));
+            let log = sensor.log.clone();
+            let (code, said) = sensor.stop();
+            assert_eq!(code, 0, "{said}");
+            let mut flows: Vec<(String, u64, u64)> = records(&log, "flow")
+                .iter()
+                .map(|r| {
+                    let number = |v: &Value| v.as_u64().unwrap_or(0);
+                    let packets = number(&r["flow"]["pkts_toserver"]);
+                    let name = r["in_iface"].as_str().unwrap_or("none").to_owned();
+                    (name, number(&r["src_port"]), packets)
+                })
+                .collect();
+            flows.sort();
+            let one = |name: &str, port, packets| (name.to_owned(), port, packets);
+            let wanted = match more.is_empty() {
+                true => vec![one("in", 4001, 1), one("in2", 4001, 1), one("in2", 4002, 1)],
+                false => vec![one("in", 4001, 2), one("in2", 4002, 1)],
+            };
+            assert_eq!(flows, wanted, "{workers} {said}");
+            let stats = records(&log, "stats").pop().expect("a record of statistics");
+            assert_eq!(stats["stats"]["capture"]["kernel_packets"], 3, "{stats}");
+            std::fs::remove_dir_all(&log).unwrap();
+        }
+    }
+}
+
+/// What the filter does not take never reaches the socket: it is no drop, and not offered.
+#[test]
+fn the_kernel_filters_and_knows_tags_that_it_took_out() {
+    let Some(wire) = Wire::new("the_kernel_filters_and_knows_tags_that_it_took_out") else {
+        return;
+    };
+    let frames = [datagram(1, b""), datagram(2, b""), datagram(3, b"\x81\0\0\x07")];
+    for (filter, wanted) in [
+        ("udp src port 4001", &[4001][..]),
+        ("not port 4001", &[4002]),
+        ("vlan 7", &[4003]),
+        ("vlan and udp port 4003 or port 4001", &[4003]),
+        ("ether[16:2] = 0x800 or udp port 4002", &[4002, 4003]),
+        // No program of the kernel can do this: the frames are filtered after they were copied.
+        ("ether[ether[0]:1] = 0 and vlan 7", &[4003]),
+    ] {
+        let mut arguments = vec!["--af-packet=in", "--disable-detection"];
+        arguments.extend(filter.split(' '));
+        let sensor = wire.start(&arguments);
+        wire.send(&frames);
+        std::thread::sleep(Duration::from_millis(300));
+        let log = sensor.log.clone();
+        let (code, said) = sensor.stop();
+        assert_eq!(code, 0, "{said}");
+        let flows = records(&log, "flow");
+        let mut ports: Vec<u64> =
+            flows.iter().map(|r| r["src_port"].as_u64().unwrap_or(0)).collect();
+        ports.sort_unstable();
+        assert_eq!(ports, wanted, "{filter}: {said}");
+        let stats = records(&log, "stats").pop().expect("a record of statistics");
+        let offered = stats["stats"]["capture"]["kernel_packets"].as_u64();
+        let is_copied = said.contains("the kernel does not run the filter");
+        assert_eq!(is_copied, filter.contains("ether[ether"), "{said}");
+        let reached = if is_copied { 3 } else { wanted.len() as u64 };
+        assert_eq!(offered, Some(reached), "{filter}: {stats}");
+        std::fs::remove_dir_all(&log).unwrap();
+    }
+    let refused =
+        gabion(&["suricata", "-i", "lo", "--disable-detection", "-l", "/tmp", "prot", "80"]);
+    assert_eq!(refused.code, 1, "{}", refused.out);
+    assert!(refused.out.contains("bpf compilation error"), "{}{}", refused.out, refused.err);
+}
+
+/// `gabion read --interface` is the same by the program's own door, with profiles of hosts.
+#[test]
+fn the_own_door_reads_interfaces_too() {
+    let Some(wire) = Wire::new("the_own_door_reads_interfaces_too") else { return };
+    let rules = repository("demo/gabion.rules").display().to_string();
+    let frames = demonstration();
+    let arguments = [
+        "--interface",
+        "in",
+        "--rules",
+        &rules,
+        "--behavior",
+        "--checksums",
+        "none",
+        "--overwrite",
+    ];
+    let sensor = wire.spawn("read", &arguments);
+    wait_until("packets are read", || sensor.text("err").contains("in: packets are read"));
+    wire.send(&frames);
+    wait_until("alerts are written", || !sensor.records("alert").is_empty());
+    let log = sensor.log.clone();
+    let (code, said) = sensor.terminate();
+    assert_eq!(code, 0, "{said}");
+    let capture = packets::capture_of(1, wire.folder.path(), "same.pcap", &frames);
+    let file = wire.folder.path().join("file");
+    let shown = file.display().to_string();
+    let ran = gabion(&["read", &capture, "-S", &rules, "-l", &shown, "-k", "none", "--behavior"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    for kind in ["alert", "dns", "http", "tls"] {
+        assert_eq!(comparable(&log, kind), comparable(&file, kind), "{kind}: {said}");
+    }
+    let lines = |folder: &Path| {
+        let text = std::fs::read_to_string(folder.join("alerts.json")).unwrap_or_default();
+        text.lines().count()
+    };
+    assert!(lines(&file) > 0 && lines(&log) > 0, "{} {}", lines(&file), lines(&log));
+    let absent = gabion(&["read", "--interface", "nothere0"]);
+    absent.refuses(3, &["nothere0", "there is no interface with this name", "ip link"]);
 }

@@ -19,7 +19,7 @@ pub struct Timeouts {
     pub bypassed: u32,
 }
 
-/// `flow.*`, `flow-timeouts.*`, `vlan.use-for-tracking`.
+/// `flow.*`, `flow-timeouts.*`, `vlan.use-for-tracking`, `livedev.use-for-tracking`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowConfig {
     /// Bytes all flows of one table may take; the engine divides it between workers.
@@ -34,6 +34,8 @@ pub struct FlowConfig {
     pub vlan_tracking: bool,
     /// Packets of different encapsulation depth are different flows.
     pub recursion_tracking: bool,
+    /// Packets of different interfaces are different flows.
+    pub device_tracking: bool,
     /// `flow-timeouts.default`: other IP protocols.
     pub other: Timeouts,
     /// `flow-timeouts.tcp`.
@@ -59,6 +61,7 @@ impl Default for FlowConfig {
             prealloc: 10_000,
             vlan_tracking: true,
             recursion_tracking: true,
+            device_tracking: true,
             other: t(30, 300, 0, 100),
             tcp: t(30, 300, 10, 100),
             udp: t(30, 300, 0, 100),
@@ -83,6 +86,7 @@ impl FlowConfig {
         get.number("flow.prealloc", &mut c.prealloc)?;
         get.flag("vlan.use-for-tracking", &mut c.vlan_tracking)?;
         get.flag("decoder.recursion-level.use-for-tracking", &mut c.recursion_tracking)?;
+        get.flag("livedev.use-for-tracking", &mut c.device_tracking)?;
         let protos = [
             ("default", &mut c.other),
             ("tcp", &mut c.tcp),

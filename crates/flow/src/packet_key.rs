@@ -4,7 +4,7 @@ use crate::PacketKey;
 use gabion_packet::{Decoded, Quoted, TransportHeader};
 use gabion_record::IpProto;
 
-/// What a packet is looked up by.
+/// What a packet is looked up by; its interface is not known here.
 #[inline]
 #[must_use]
 pub fn packet_key(d: &Decoded) -> PacketKey {
@@ -17,6 +17,7 @@ pub fn packet_key(d: &Decoded) -> PacketKey {
         ip_version: d.ip_version(),
         vlan: d.vlans,
         recursion: d.depth,
+        device: 0,
     };
     match &d.transport {
         TransportHeader::Icmpv4(i) | TransportHeader::Icmpv6(i) => key.with_icmp(i.kind, i.code),
@@ -29,7 +30,7 @@ pub fn packet_key(d: &Decoded) -> PacketKey {
     }
 }
 
-/// What the packet that an ICMP error quotes is looked up by.
+/// What the packet that an ICMP error quotes is looked up by; its interface is not known here.
 #[must_use]
 pub fn quoted_key(d: &Decoded, q: &Quoted) -> PacketKey {
     let key = PacketKey {
@@ -41,6 +42,7 @@ pub fn quoted_key(d: &Decoded, q: &Quoted) -> PacketKey {
         ip_version: q.version,
         vlan: d.vlans,
         recursion: d.depth,
+        device: 0,
     };
     if matches!(q.proto, IpProto::ICMP | IpProto::ICMPV6) {
         key.with_icmp(q.icmp[0], q.icmp[1])

@@ -174,6 +174,7 @@ fn pseudo_view<'a>(
         ts_ns: flow.last_ns,
         clock_ns: place.clock_ns,
         link: place.link,
+        device: flow.device,
         number: 0,
         pcap_cnt: None,
         ignores_checksums: false,

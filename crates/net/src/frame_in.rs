@@ -18,6 +18,8 @@ pub struct FrameIn<'a> {
     pub number: u64,
     /// LINKTYPE.
     pub link: u16,
+    /// The interface it came from, 0 for the first and for captures.
+    pub device: u16,
     /// Its checksums count as right ([`crate::ChecksumSample`]).
     pub ignores_checksums: bool,
     /// Length before a snap length cut it.

@@ -18,8 +18,9 @@ pub struct WorkerGroup {
 
 impl WorkerGroup {
     /// A group of `workers` workers, [`WORKERS_MAX`] at most. `pause` is called while one waits for
-    /// another, with the number of earlier calls.
-    pub fn new(workers: usize, pause: fn(u32)) -> WorkerGroup {
+    /// another, with the number of earlier calls; where it returns false the wait ends, is counted, and that worker is
+    /// not waited for until it has caught up.
+    pub fn new(workers: usize, pause: fn(u32) -> bool) -> WorkerGroup {
         WorkerGroup {
             turns: Arc::new(Turns::new(workers.clamp(1, WORKERS_MAX), pause)),
             thresholds: Arc::default(),
@@ -41,6 +42,11 @@ impl WorkerGroup {
     /// How often state across flows was used, and how often a worker had to wait for that.
     pub fn uses(&self) -> (u64, u64) {
         self.turns.uses()
+    }
+
+    /// How often it was used before an earlier use that was waited for in vain.
+    pub fn early_uses(&self) -> u64 {
+        self.turns.early_uses()
     }
 
     /// The worker with the earliest ticket: the one that others may be waiting for.
@@ -81,8 +87,9 @@ impl Drop for WorkerSlot {
 mod tests {
     use super::*;
 
-    fn pause(_: u32) {
+    fn pause(_: u32) -> bool {
         std::thread::yield_now();
+        true
     }
 
     #[test]

@@ -25,6 +25,10 @@ struct Place {
     /// Uses of state across flows, and those that had to wait.
     uses: AtomicU64,
     waits: AtomicU64,
+    /// Uses that did not wait to the end.
+    early: AtomicU64,
+    /// Nobody waits for this worker before it has come to this frame's ticket.
+    left_behind: AtomicU64,
 }
 
 impl Place {
@@ -45,14 +49,14 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Turns {
     places: Box<[Place]>,
-    /// Called while waiting, with the number of earlier calls.
-    pause: fn(u32),
+    /// Called while waiting, with the number of earlier calls; false ends the wait.
+    pause: fn(u32) -> bool,
 }
 
 impl Turns {
     /// Places for `workers` workers. `pause` is called while one waits for another, with the number of
-    /// earlier calls.
-    pub(crate) fn new(workers: usize, pause: fn(u32)) -> Turns {
+    /// earlier calls; where it returns false the wait ends, and that worker is not waited for until it has caught up.
+    pub(crate) fn new(workers: usize, pause: fn(u32) -> bool) -> Turns {
         Turns { places: (0..workers).map(|_| Place::default()).collect(), pause }
     }
 
@@ -70,6 +74,11 @@ impl Turns {
         })
     }
 
+    /// The number of uses that did not wait for all earlier ones.
+    pub(crate) fn early_uses(&self) -> u64 {
+        self.places.iter().map(|p| p.early.load(Ordering::Relaxed)).sum()
+    }
+
     /// The worker with the earliest ticket: the one that others may be waiting for.
     pub(crate) fn earliest(&self) -> Option<usize> {
         let tickets = self.places.iter().map(Place::ticket);
@@ -82,9 +91,19 @@ impl Turns {
         let mut has_waited = false;
         for (n, place) in self.places.iter().enumerate() {
             let mut tries = 0;
-            while n != worker && place.ticket() < mine {
-                (self.pause)(tries);
+            while n != worker {
+                let ticket = place.ticket();
+                if ticket >= mine {
+                    break;
+                }
+                if ticket.0 < place.left_behind.load(Ordering::Relaxed) {
+                    own.early.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
                 has_waited = true;
+                if !(self.pause)(tries) {
+                    place.left_behind.store(mine.0, Ordering::Relaxed);
+                }
                 tries = tries.saturating_add(1);
             }
         }
@@ -199,8 +218,9 @@ impl<T> Ordered<T> {
 mod tests {
     use super::*;
 
-    fn pause(_: u32) {
+    fn pause(_: u32) -> bool {
         std::thread::yield_now();
+        true
     }
 
     /// Whatever the threads do, uses come in the order of tickets.
@@ -241,5 +261,22 @@ mod tests {
         let log = log.lock().unwrap();
         assert!(log.is_sorted(), "{log:?}");
         assert_eq!(log.len(), 199 + 199 / 7 * WORKERS * 3 + WORKERS * 3);
+    }
+
+    /// A worker that does not come is not waited for again until it has caught up.
+    #[test]
+    fn waits_that_are_bounded_end_and_are_counted() {
+        let turns = Arc::new(Turns::new(2, |tries| tries < 3));
+        let (slow, fast) = (Turn::new(&turns, 0), Turn::new(&turns, 1));
+        slow.at_frame(1);
+        fast.at_frame(5);
+        fast.wait();
+        assert_eq!((turns.uses(), turns.early_uses()), ((1, 1), 1));
+        fast.at_frame(6);
+        fast.wait();
+        assert_eq!((turns.uses(), turns.early_uses()), ((2, 1), 2));
+        slow.at_frame(6);
+        fast.wait();
+        assert_eq!((turns.uses(), turns.early_uses()), ((3, 1), 2));
     }
 }

@@ -9,7 +9,7 @@ use crate::frame_in::FrameIn;
 use crate::tcp_segment::tcp_segment;
 use crate::view::PacketView;
 use gabion_flow::{
-    EndReason, ExceptionTrigger, Flow, FlowTable, Lookup, PacketFacts, Stream, TcpState,
+    EndReason, ExceptionTrigger, Flow, FlowTable, Lookup, PacketFacts, PacketKey, Stream, TcpState,
     TcpTracker, TcpVerdict, packet_key, quoted_key,
 };
 use gabion_record::ledger::ShedReason;
@@ -31,10 +31,14 @@ impl FlowStage {
             bytes: d.len,
             ttl: d.ttl,
             tcp: d.transport.tcp().map(|t| (t.flags, t.seq)),
-            quoted: d.transport.icmp().and_then(|i| i.quoted).map(|q| quoted_key(d, &q)),
+            quoted: d
+                .transport
+                .icmp()
+                .and_then(|i| i.quoted)
+                .map(|q| PacketKey { device: f.device, ..quoted_key(d, &q) }),
             number: f.number,
         };
-        self.table.packet(&packet_key(d), &facts)
+        self.table.packet(&PacketKey { device: f.device, ..packet_key(d) }, &facts)
     }
 
     /// A flow that has timed out.

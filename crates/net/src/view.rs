@@ -20,6 +20,8 @@ pub(crate) struct PacketView<'a> {
     pub(crate) clock_ns: u64,
     /// LINKTYPE of the capture at hand.
     pub(crate) link: u16,
+    /// The interface it came from, 0 for the first and for captures.
+    pub(crate) device: u16,
     /// Number of the packet in the input, pseudo packets carry that of their origin.
     pub(crate) number: u64,
     /// Number to show, when it is a real packet.

@@ -176,6 +176,7 @@ fn frame(number: u64, data: &[u8]) -> FrameIn<'_> {
         is_leap: false,
         number,
         link: 101,
+        device: 0,
         ignores_checksums: false,
         wire_len: data.len() as u32,
         data,
@@ -344,7 +345,7 @@ fn two_workers_write_what_one_writes() {
         packets.push(udp((client, 2), (5000 + n, 9), b"sesame"));
     }
     let (alone, _) = read(&engine, &packets);
-    let group = WorkerGroup::new(2, |_| ());
+    let group = WorkerGroup::new(2, |_| true);
     let new =
         |n| Worker::in_group(Arc::clone(&engine), WorkerBudgets::standalone(&engine), &group, n);
     let mut workers = [new(0), new(1)];

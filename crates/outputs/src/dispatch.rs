@@ -66,8 +66,10 @@ impl<T: Take> Dispatcher<T> {
 
     /// Names the capture or the interface that is read from now on.
     pub fn set_input(&mut self, name: &InputName) {
-        let (InputName::Capture(text) | InputName::Interface(text)) = name;
-        self.capture = Some(text.as_str().into());
+        self.capture = Some(match name {
+            InputName::Capture(text) => text.as_str().into(),
+            InputName::Interfaces(names) => names.join(", ").into(),
+        });
         self.to.formats().for_each(|format| format.set_input(name));
     }
 

@@ -19,6 +19,7 @@ fn header(flow: u64) -> Header<'static> {
         flow_id: Some(flow),
         parent_id: None,
         pcap_cnt: Some(flow),
+        device: 0,
         vlan: &[],
         ip_version: 4,
         src: Addr::v4([192, 0, 2, 1]),

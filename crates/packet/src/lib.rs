@@ -29,6 +29,7 @@ mod mpls;
 mod nsh;
 mod overlay;
 mod partition;
+mod partition_program;
 mod ppp;
 mod tcp;
 mod transport;
@@ -44,7 +45,8 @@ pub use event::EventList;
 pub use fuzz::DecodeFault;
 pub use gabion_record::DecoderEvent;
 pub use link::Link;
-pub use partition::{TUNNELS, decoded_key, ordinary_key};
+pub use partition::{TUNNELS, decoded_key, ordinary_key, worker_of_key};
+pub use partition_program::{KernelInstruction, worker_program};
 pub use transport::{Esp, Gre, Icmp, Quoted, Sctp, Tcp, TcpOptions, TransportHeader, Udp};
 
 /// Decodes arbitrary bytes as a frame of `link` and returns what is wrong with the result, if

@@ -46,9 +46,9 @@ pub fn ordinary_key(config: &DecodeConfig, link: Link, frame: &[u8]) -> Option<u
                 IpProto::ICMP if *rest().first()? != UNREACHABLE => {}
                 _ => return None,
             }
-            let src = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
-            let dst = u32::from_le_bytes([header[16], header[17], header[18], header[19]]);
-            Some(mix(u64::from(src), u64::from(dst)))
+            let src = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
+            let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
+            Some(mix(src, dst))
         }
         6 => {
             let header = ip.first_chunk::<40>()?;
@@ -139,7 +139,7 @@ fn ip_offset(link: Link, frame: &[u8]) -> Option<usize> {
 /// The key of two addresses, the same in both directions.
 fn pair(version: u8, src: Addr, dst: Addr) -> u32 {
     if version == 4 {
-        let word = |addr: Addr| u64::from(u32::from_le_bytes(addr.v4_bytes()));
+        let word = |addr: Addr| u32::from_be_bytes(addr.v4_bytes());
         return mix(word(src), word(dst));
     }
     mix(folded(&src.0), folded(&dst.0))
@@ -147,20 +147,30 @@ fn pair(version: u8, src: Addr, dst: Addr) -> u32 {
 
 /// An IPv6 address in one word.
 #[inline]
-fn folded(addr: &[u8]) -> u64 {
-    let half = |at: usize| {
-        let bytes = addr.get(at..).and_then(|rest| rest.first_chunk::<8>());
-        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-    };
-    half(0) ^ half(8).rotate_left(29)
+fn folded(addr: &[u8]) -> u32 {
+    let words = addr.chunks_exact(4).map(|w| w.iter().fold(0, |n, b| n << 8 | u32::from(*b)));
+    words.zip(FOLD).fold(0, |all, (word, by)| all ^ word.wrapping_mul(by))
 }
 
-/// Symmetric in its arguments; all bits of both reach all bits of the key.
+/// Odd factors of the words of an IPv6 address, so that none hides another.
+pub(crate) const FOLD: [u32; 4] = [1, 0x9e37_79b1, 0x85eb_ca77, 0xc2b2_ae3d];
+/// Factors of the mix (xxHash's primes of 32 bits).
+pub(crate) const MIX: [u32; 3] = [0x9e37_79b1, 0x85eb_ca77, 0xc2b2_ae3d];
+
+/// Symmetric in its arguments; all bits of both reach the upper half of the key. Words of 32 bits are enough, so that a
+/// program of the kernel computes the same.
 #[inline]
-fn mix(a: u64, b: u64) -> u32 {
-    let both = (a ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ a.wrapping_add(b);
-    let both = both.wrapping_mul(0xd6e8_feb8_6659_fd93);
-    (both >> 32) as u32
+fn mix(a: u32, b: u32) -> u32 {
+    let both = (a ^ b).wrapping_mul(MIX[0]) ^ a.wrapping_add(b);
+    let both = (both ^ (both >> 15)).wrapping_mul(MIX[1]);
+    let both = (both ^ (both >> 13)).wrapping_mul(MIX[2]);
+    both ^ (both >> 16)
+}
+
+/// The worker of a key, of this many: the upper half of a product is fair for any number of workers.
+#[inline]
+pub fn worker_of_key(key: u32, workers: usize) -> usize {
+    ((u64::from(key >> 16) * workers as u64) >> 16) as usize
 }
 
 #[inline]

@@ -28,8 +28,8 @@ pub trait WriteObject {
 pub enum InputName {
     /// A capture, by its path.
     Capture(String),
-    /// An interface, by its name.
-    Interface(String),
+    /// Interfaces, by their names, in the order of [`Header::device`].
+    Interfaces(Vec<String>),
 }
 
 /// What all records have in common.
@@ -43,6 +43,8 @@ pub struct Header<'a> {
     pub parent_id: Option<u64>,
     /// Number of the packet in its capture, from 1; `None` on pseudo packets.
     pub pcap_cnt: Option<u64>,
+    /// The interface that it came from, 0 for the first and for captures.
+    pub device: u16,
     /// VLAN ids, outermost first.
     pub vlan: &'a [u16],
     /// 4, 6, or 0 when the packet has no IP layer.

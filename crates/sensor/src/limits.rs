@@ -13,6 +13,14 @@ limits! { "sensor";
     pub const INTERFACE_NOTES_MAX: usize = 64,
         Counts("nothing further: the last state is in the log");
 
+    /// Parts of blocks of a worker's own ring that wait for frames of other rings: the ring has more room then.
+    pub const RING_WAITING_PARTS_MAX: usize = 256,
+        Spares("nobody is waited for any more");
+
+    /// How much of a ring may be full, in percent, before nobody is waited for any more.
+    pub const RING_HELD_PERCENT: u32 = 50,
+        Spares("frames of other rings that come later are counted as late");
+
     /// Batches under way to one worker of the network engine: some have no frame of its own.
     pub const FRAME_BATCHES_MAX: u64 = 256,
         Spares("the reader waits, or sheds and counts in a live run");

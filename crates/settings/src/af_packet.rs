@@ -1,9 +1,11 @@
 //! Interfaces to read from, as `af-packet` of Suricata's configuration describes them.
 //!
 //! An interface that has no entry of its own gets what the entry `default` says, as in Suricata; what neither says has
-//! the defaults below.
+//! the defaults below. A ring of the third version is always used, frames are always dealt by flow, and fragments are
+//! put together after they were read: keys that ask for something else are named, without effect.
 
-use crate::limits::{RING_BLOCK_MAX, RING_BYTES_MAX};
+use crate::error::{Error, Result};
+use crate::limits::{INTERFACES_MAX, RING_BLOCK_MAX, RING_BYTES_MAX};
 use gabion_record::Tree;
 
 /// Bytes of a block unless configured: thousands of packets, so that the kernel wakes the reader rarely under load.
@@ -17,6 +19,20 @@ const SLOT: u64 = 1600;
 /// Fewer blocks leave the kernel none while one is read.
 const BLOCKS_MIN: u64 = 4;
 
+/// What is done with the checksums of an interface's frames (`checksum-checks`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChecksumChecks {
+    /// They are looked at, except where the kernel says that the interface is to fill them in (`kernel`).
+    #[default]
+    Kernel,
+    /// They are looked at (`yes`).
+    All,
+    /// They count as right (`no`).
+    None,
+    /// As `kernel`, and no more at all once too many of the first were wrong (`auto`).
+    Auto,
+}
+
 /// An interface to read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceSettings {
@@ -28,10 +44,18 @@ pub struct InterfaceSettings {
     pub blocks: u32,
     /// Milliseconds after which a block that is not full is handed over.
     pub block_timeout_ms: u32,
+    /// The ring stays in memory, whatever the kernel would swap out.
+    pub is_locked: bool,
     /// Frames that are addressed to others are asked for.
     pub is_promiscuous: bool,
+    /// What is done with checksums.
+    pub checksums: ChecksumChecks,
+    /// Threads that read it, where a number is configured.
+    pub threads: Option<usize>,
     /// Which frames are read.
     pub filter: Option<String>,
+    /// Keys of its entry that have no effect, a line each.
+    pub idle: Vec<String>,
 }
 
 /// The value of a key in the interface's own entry, else in the default one.
@@ -39,46 +63,120 @@ fn value<'a>(entries: [Option<&'a Tree>; 2], key: &str) -> Option<&'a Tree> {
     entries.into_iter().flatten().find_map(|entry| entry.get(key))
 }
 
+/// The entries of a configuration: those of interfaces, and `default`.
+fn entries(config: &Tree) -> impl Iterator<Item = &Tree> {
+    config.get("af-packet").into_iter().flat_map(|list| list.children.iter().map(|(_, e)| e))
+}
+
+/// Lines about keys that ask for what is not done here.
+fn idle_keys(entries: [Option<&Tree>; 2]) -> Vec<String> {
+    let text = |key: &str| value(entries, key).and_then(|v| v.text(""));
+    let is_off = |key: &str| value(entries, key).and_then(|v| v.flag("")) == Some(false);
+    let mut idle = Vec::new();
+    if let Some(kind) = text("cluster-type").filter(|kind| *kind != "cluster_flow") {
+        idle.push(format!("cluster-type: {kind}: frames are dealt by flow"));
+    }
+    for key in ["use-mmap", "tpacket-v3"] {
+        if is_off(key) {
+            idle.push(format!("{key}: no: a ring of version 3 is used"));
+        }
+    }
+    for (key, why) in [
+        ("rollover", "a full ring drops, and the drops are counted"),
+        ("use-emergency-flush", "a full ring sheds by its own order"),
+    ] {
+        if value(entries, key).and_then(|v| v.flag("")) == Some(true) {
+            idle.push(format!("{key}: yes: {why}"));
+        }
+    }
+    for key in ["xdp-mode", "xdp-filter-file", "ebpf-filter-file", "ebpf-lb-file"] {
+        if value(entries, key).is_some() {
+            idle.push(format!("{key}: programs for the interface are not loaded"));
+        }
+    }
+    idle
+}
+
 impl InterfaceSettings {
     /// The interface with this name, as the configuration describes it.
-    pub fn from_config(config: &Tree, name: &str) -> InterfaceSettings {
-        let entry = |wanted: &str| {
-            let list = config.get("af-packet")?;
-            let mut entries = list.children.iter().map(|(_, entry)| entry);
-            entries.find(|entry| entry.text("interface") == Some(wanted))
-        };
+    ///
+    /// # Errors
+    /// The entry asks for frames to be passed on, which a sensor does not do, or a value can't be.
+    pub fn from_config(config: &Tree, name: &str) -> Result<InterfaceSettings> {
+        let entry = |wanted: &str| entries(config).find(|e| e.text("interface") == Some(wanted));
         let entries = [entry(name), entry("default")];
+        let fault = |what: String| Error::Interface { name: name.to_owned(), what };
         let size = |key: &str| value(entries, key)?.size("").filter(|n| *n > 0);
+        let text = |key: &str| value(entries, key).and_then(|v| v.text(""));
+        let is_on = |key: &str| value(entries, key).and_then(|v| v.flag("")) == Some(true);
+        if let Some(mode @ ("ips" | "tap")) = text("copy-mode") {
+            return Err(fault(format!(
+                "copy-mode: {mode}: frames are read and not passed on: take it out"
+            )));
+        }
         let block_len = size("block-size").unwrap_or(BLOCK_LEN);
         let block_len = block_len.next_power_of_two().clamp(4096, u64::from(RING_BLOCK_MAX));
         let bytes = size("ring-size").map_or(RING_BYTES, |slots| slots.saturating_mul(SLOT));
         let blocks = bytes.min(RING_BYTES_MAX).div_ceil(block_len).max(BLOCKS_MIN);
         let timeout = size("block-timeout").unwrap_or(BLOCK_TIMEOUT_MS).min(1000);
-        let is_off = value(entries, "disable-promisc").and_then(|v| v.flag(""));
-        InterfaceSettings {
+        let checksums = match text("checksum-checks") {
+            None | Some("kernel") => ChecksumChecks::Kernel,
+            Some("auto") => ChecksumChecks::Auto,
+            Some(_) => match value(entries, "checksum-checks").and_then(|v| v.flag("")) {
+                Some(true) => ChecksumChecks::All,
+                Some(false) => ChecksumChecks::None,
+                None => {
+                    return Err(fault("checksum-checks: write kernel, yes, no or auto".to_owned()));
+                }
+            },
+        };
+        let threads = size("threads").and_then(|n| usize::try_from(n).ok());
+        Ok(InterfaceSettings {
             name: name.to_owned(),
             block_len: block_len as u32,
             blocks: blocks as u32,
             block_timeout_ms: timeout as u32,
-            is_promiscuous: is_off != Some(true),
-            filter: value(entries, "bpf-filter").and_then(|v| v.text("")).map(str::to_owned),
-        }
+            is_locked: is_on("mmap-locked"),
+            is_promiscuous: !is_on("disable-promisc"),
+            checksums,
+            threads,
+            filter: text("bpf-filter").map(str::to_owned),
+            idle: idle_keys(entries),
+        })
     }
 
-    /// The interfaces with these names, or, if none is named and `configured` is true, those of the configuration.
-    pub fn select(config: &Tree, names: &[String], configured: bool) -> Vec<InterfaceSettings> {
-        match configured && names.is_empty() {
-            true => InterfaceSettings::all_from_config(config),
-            false => names.iter().map(|n| InterfaceSettings::from_config(config, n)).collect(),
+    /// The interfaces with these names, or, if none is named and `configured` is true, those of the configuration. One
+    /// that is named twice is read once.
+    ///
+    /// # Errors
+    /// As [`InterfaceSettings::from_config`], and too many of them.
+    pub fn select(
+        config: &Tree,
+        names: &[String],
+        configured: bool,
+    ) -> Result<Vec<InterfaceSettings>> {
+        let mut wanted: Vec<&str> = names.iter().map(String::as_str).collect();
+        if configured && names.is_empty() {
+            wanted.extend(entries(config).filter_map(|entry| entry.text("interface")));
+            wanted.retain(|name| *name != "default");
         }
+        let mut all: Vec<InterfaceSettings> = Vec::new();
+        for name in wanted {
+            if all.iter().any(|known| known.name == name) {
+                continue;
+            }
+            if all.len() >= INTERFACES_MAX {
+                let what = format!("{INTERFACES_MAX} interfaces are read by one run at most");
+                return Err(Error::Interface { name: name.to_owned(), what });
+            }
+            all.push(InterfaceSettings::from_config(config, name)?);
+        }
+        Ok(all)
     }
 
-    /// The interfaces that the configuration names.
-    pub fn all_from_config(config: &Tree) -> Vec<InterfaceSettings> {
-        let Some(list) = config.get("af-packet") else { return Vec::new() };
-        let names = list.children.iter().filter_map(|(_, entry)| entry.text("interface"));
-        let names = names.filter(|name| *name != "default");
-        names.map(|name| InterfaceSettings::from_config(config, name)).collect()
+    /// The threads that these interfaces are configured with, if so: the most of one.
+    pub fn threads_of(all: &[InterfaceSettings]) -> Option<usize> {
+        all.iter().filter_map(|interface| interface.threads).max()
     }
 }
 
@@ -87,19 +185,40 @@ mod tests {
     use super::*;
     use crate::yaml::read_yaml_text;
 
-    const TEXT: &str = "%YAML 1.1\n---\naf-packet:\n  - interface: eth0\n    ring-size: 10000\n    block-size: 100000\n    disable-promisc: yes\n    bpf-filter: port 80\n  - interface: default\n    block-timeout: 25\n";
+    const TEXT: &str = "%YAML 1.1\n---\naf-packet:\n  - interface: eth0\n    threads: 3\n    ring-size: 10000\n    block-size: 100000\n    disable-promisc: yes\n    mmap-locked: yes\n    checksum-checks: no\n    cluster-type: cluster_qm\n    bpf-filter: port 80\n  - interface: eth2\n    threads: auto\n  - interface: default\n    block-timeout: 25\n";
 
     #[test]
     fn an_interface_has_its_own_values_those_of_the_default_entry_and_the_defaults() {
         let config = read_yaml_text("test", TEXT).unwrap();
-        let all = InterfaceSettings::all_from_config(&config);
-        assert_eq!(all.len(), 1);
+        let all = InterfaceSettings::select(&config, &[], true).unwrap();
         let own = &all[0];
         assert_eq!((own.name.as_str(), own.block_len, own.block_timeout_ms), ("eth0", 1 << 17, 25));
         assert_eq!(own.blocks, 16_000_000_u32.div_ceil(1 << 17));
         assert_eq!((own.is_promiscuous, own.filter.as_deref()), (false, Some("port 80")));
-        let other = InterfaceSettings::from_config(&config, "eth1");
+        assert_eq!((own.is_locked, own.checksums), (true, ChecksumChecks::None));
+        assert_eq!(own.idle, ["cluster-type: cluster_qm: frames are dealt by flow"]);
+        assert_eq!(InterfaceSettings::threads_of(&all), Some(3));
+        let names: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
+        assert_eq!(names, ["eth0", "eth2"]);
+        let named = ["eth1", "eth0", "eth1"].map(String::from);
+        let all = InterfaceSettings::select(&config, &named, true).unwrap();
+        assert_eq!(all.len(), 2);
+        let other = &all[0];
         assert_eq!((other.block_len, other.blocks, other.block_timeout_ms), (256 << 10, 64, 25));
-        assert!(other.is_promiscuous && other.filter.is_none());
+        assert!(other.is_promiscuous && other.filter.is_none() && other.idle.is_empty());
+        assert_eq!(InterfaceSettings::threads_of(&all[..1]), None);
+    }
+
+    #[test]
+    fn what_no_sensor_does_is_refused() {
+        for (key, part) in [
+            ("copy-mode: ips", "eth0: copy-mode: ips: frames are read and not passed on"),
+            ("checksum-checks: perhaps", "eth0: checksum-checks: write kernel"),
+        ] {
+            let text = format!("%YAML 1.1\n---\naf-packet:\n  - interface: eth0\n    {key}\n");
+            let config = read_yaml_text("test", &text).unwrap();
+            let refused = InterfaceSettings::select(&config, &[], true).unwrap_err().to_string();
+            assert!(refused.contains(part), "{refused}");
+        }
     }
 }

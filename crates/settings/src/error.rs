@@ -18,6 +18,14 @@ pub enum Error {
         /// Bytes that were included before.
         included_bytes: u64,
     },
+    /// An interface can't be read as its entry says.
+    #[error("af-packet: {name}: {what}")]
+    Interface {
+        /// The interface.
+        name: String,
+        /// What can't be done, and what to do.
+        what: String,
+    },
     /// Files include each other further down than is allowed.
     #[error("{}: includes are nested too deeply", .path.display())]
     IncludesTooDeep {

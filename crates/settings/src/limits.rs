@@ -11,6 +11,10 @@ limits! { "settings";
     pub const RING_BYTES_MAX: u64 = 2 << 30,
         Spares("a configuration that asks for more gets this many");
 
+    /// Interfaces that one run reads: each has a ring and a socket, and records name them by a number of 16 bits.
+    pub const INTERFACES_MAX: usize = 64,
+        Refuses("the command line or the configuration");
+
     /// Most bytes of a rule file, unpacked when it is packed: six times the largest rule set known
     /// (40 MB), so that a packed file of nothing but zeros, or a device, is refused instead of read.
     pub const RULE_FILE_BYTES_MAX: u64 = 256 << 20,

@@ -2,11 +2,11 @@
 
 use super::Layer;
 
-const ETHER_IP: u16 = 0x0800;
-const ETHER_IP6: u16 = 0x86dd;
-const ETHER_ARP: u16 = 0x0806;
-const ETHER_RARP: u16 = 0x8035;
-const ETHER_TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+pub(super) const ETHER_IP: u16 = 0x0800;
+pub(super) const ETHER_IP6: u16 = 0x86dd;
+pub(super) const ETHER_ARP: u16 = 0x0806;
+pub(super) const ETHER_RARP: u16 = 0x8035;
+pub(super) const ETHER_TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
 /// Offsets of the layers in a frame.
 #[derive(Clone, Copy, Debug)]

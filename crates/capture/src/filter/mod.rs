@@ -7,9 +7,11 @@
 //! and ports are compared in the first fragment only. Names that need a lookup (hosts, services)
 //! and special tests of link layers are refused with a message.
 
+mod classic;
 mod headers;
 mod parse;
 
+pub use classic::{ClassicInstruction, Unsupported};
 use headers::Headers;
 use std::fmt;
 

@@ -11,6 +11,7 @@ pub(crate) use ring::RingBlock;
 pub use ring::{RingCounts, RingSize};
 
 use crate::bytes::{CaptureBytes, FrameRef};
+use crate::filter::ClassicInstruction;
 use ring::Ring;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_error;
@@ -37,6 +38,15 @@ pub enum Step {
     Quiet,
     /// The interface has a fault.
     Fault(LinkFault),
+}
+
+/// Waits until one of these has frames or a fault, no longer than this.
+pub fn await_any(all: &[&Live], wait: Duration) {
+    let mut fds: Vec<PollFd<'_>> =
+        all.iter().map(|live| PollFd::from_borrowed_fd(live.socket(), PollFlags::IN)).collect();
+    let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+    // A signal ends the wait early, which is as good as its end.
+    let _ = poll(&mut fds, Some(&wait));
 }
 
 /// An interface that frames are read from.
@@ -84,6 +94,11 @@ impl Live {
         self.facts
     }
 
+    /// Counts on from another ring of the same interface.
+    pub(crate) fn continue_from(&mut self, before: &Live) {
+        (self.facts, self.counts) = (before.facts, before.counts);
+    }
+
     /// Asks the kernel what it counted; returns what was counted since the last question.
     ///
     /// # Errors
@@ -110,7 +125,47 @@ impl Live {
     /// # Errors
     /// The error of the system call.
     pub fn refuse_frames(&self) -> io::Result<()> {
-        self.ring.refuse_frames()
+        // The program of one instruction returns 0, which takes no byte of any frame.
+        self.attach_filter(&[ClassicInstruction { code: 0x06, jt: 0, jf: 0, k: 0 }])
+    }
+
+    /// From now on only frames enter the ring that this program takes; others are not offered to it.
+    ///
+    /// # Errors
+    /// The kernel refuses the program.
+    pub fn attach_filter(&self, program: &[ClassicInstruction]) -> io::Result<()> {
+        self.ring.attach_filter(program)
+    }
+
+    /// From now on every frame enters the ring again.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    pub fn detach_filter(&self) -> io::Result<()> {
+        self.ring.detach_filter()
+    }
+
+    /// Joins other rings of the interface, once it is bound: each frame enters the ring that the program names, in the
+    /// order in which they joined. Without a group a new one is made; returns its number.
+    ///
+    /// # Errors
+    /// The group is one of another interface or kind, or the kernel refuses the program.
+    pub fn join_group(
+        &self,
+        group: Option<u16>,
+        program: &[ClassicInstruction],
+    ) -> io::Result<u16> {
+        self.ring.join_group(group, program)
+    }
+
+    /// Bytes of the ring.
+    pub fn ring_bytes(&self) -> u64 {
+        self.ring.bytes()
+    }
+
+    /// How much of the ring waits to be read, in percent, in steps of an eighth.
+    pub fn fill_percent(&self) -> u32 {
+        self.ring.fill_percent()
     }
 
     /// Appends up to `frames_max` frames, and waits for them if none is there.

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use super::block::{STATUS, STATUS_USER};
+use crate::filter::ClassicInstruction;
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -79,6 +80,8 @@ pub struct RingSize {
     pub blocks: u32,
     /// Milliseconds after which the kernel hands over a block that is not full.
     pub block_timeout_ms: u32,
+    /// Its memory is never swapped out.
+    pub is_locked: bool,
 }
 
 /// What the kernel counted since the last question.
@@ -113,6 +116,19 @@ fn set_option<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> 
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// A program as the kernel takes it.
+fn instructions(program: &[ClassicInstruction]) -> Vec<libc::sock_filter> {
+    let one =
+        |i: &ClassicInstruction| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k };
+    program.iter().map(one).collect()
+}
+
+/// Refers to the instructions, which must live as long as it is used.
+fn classic_program(instructions: &mut [libc::sock_filter]) -> io::Result<libc::sock_fprog> {
+    let len = u16::try_from(instructions.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    Ok(libc::sock_fprog { len, filter: instructions.as_mut_ptr() })
+}
+
 impl Ring {
     /// Makes a ring for a socket that is not bound yet, so that no frame comes before its memory is there.
     pub(super) fn new(socket: OwnedFd, size: RingSize) -> io::Result<Ring> {
@@ -133,6 +149,9 @@ impl Ring {
         set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let (block_len, blocks) = (size.block_len as usize, size.blocks as usize);
         let map = MmapOptions::new().len(block_len * blocks).map_raw(socket.as_raw_fd())?;
+        if size.is_locked {
+            map.lock()?;
+        }
         let held = (0..blocks).map(|_| AtomicBool::new(false)).collect();
         Ok(Ring { socket, map: Arc::new(RingMap { map, block_len, held }), blocks, next: 0 })
     }
@@ -179,11 +198,78 @@ impl Ring {
         Ok(RingCounts { offered: counts.tp_packets.into(), dropped: counts.tp_drops.into() })
     }
 
-    /// From now on no frame enters the ring: those that are in it can be read to the last.
-    pub(super) fn refuse_frames(&self) -> io::Result<()> {
-        // The program of one instruction returns 0, which takes no byte of any frame.
-        let mut nothing = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
-        let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
-        set_option(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    /// From now on only frames enter the ring for which this program returns more than 0.
+    pub(super) fn attach_filter(&self, program: &[ClassicInstruction]) -> io::Result<()> {
+        set_option(
+            self.socket.as_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            &classic_program(&mut instructions(program))?,
+        )
+    }
+
+    /// From now on every frame enters the ring.
+    pub(super) fn detach_filter(&self) -> io::Result<()> {
+        let done = set_option(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0);
+        match done {
+            // There was none.
+            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Joins other rings of the interface: each frame enters the ring that the program names, in the order in which
+    /// they joined. Without a group a new one is made; returns its number.
+    pub(super) fn join_group(
+        &self,
+        group: Option<u16>,
+        program: &[ClassicInstruction],
+    ) -> io::Result<u16> {
+        /// `PACKET_FANOUT_CBPF`, the flag that asks for a number that nobody uses, and the options (linux/if_packet.h).
+        const BY_PROGRAM: u32 = 6 << 16;
+        const UNIQUE: u32 = 0x2000 << 16;
+        const FANOUT: i32 = 18;
+        const FANOUT_DATA: i32 = 22;
+        let wanted = match group {
+            Some(group) => BY_PROGRAM | u32::from(group),
+            None => BY_PROGRAM | UNIQUE,
+        };
+        let level = libc::SOL_PACKET;
+        set_option(self.socket.as_fd(), level, FANOUT, &wanted)?;
+        set_option(
+            self.socket.as_fd(),
+            level,
+            FANOUT_DATA,
+            &classic_program(&mut instructions(program))?,
+        )?;
+        let mut joined = 0_u32;
+        let mut len = size_of_val(&joined) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` bytes, the size of `joined`, a plain integer.
+        let done = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                level,
+                FANOUT,
+                (&raw mut joined).cast(),
+                &raw mut len,
+            )
+        };
+        if done == 0 { Ok(joined as u16) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Its bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.map.block_len * self.blocks) as u64
+    }
+
+    /// Blocks that the kernel has filled and that wait to be read, in percent of the ring: a step of eighths, found
+    /// without a look at each block.
+    pub(super) fn fill_percent(&self) -> u32 {
+        let eighths = (1..8).rev().find(|n| {
+            let ahead = (self.next + self.blocks * n / 8) % self.blocks;
+            let is_held = self.map.held.get(ahead).is_some_and(|h| h.load(Ordering::Acquire));
+            !is_held && self.map.status(ahead).load(Ordering::Acquire) & STATUS_USER != 0
+        });
+        eighths.map_or(0, |n| (n * 100 / 8) as u32)
     }
 }

@@ -257,7 +257,7 @@ pub(crate) fn attach(
     sealed: Option<&SealedFindings>,
 ) -> Result<CaptureTap, Fault> {
     let Configured { settings, known, .. } = settings(o)?;
-    let name = o.inputs.first().cloned().unwrap_or_default();
+    let name = o.sources().into_iter().next().unwrap_or_default();
     let mut sink = sink(o, existing, sealed)?;
     sink.set_address_book(known);
     Ok(CaptureTap::attach(outputs, settings, &name, budget(o), sink))

@@ -24,7 +24,9 @@ use gabion_sensor::flows::AddressBook;
 use gabion_sensor::packets::{
     Incident, Input, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone, Watch,
 };
-use gabion_settings::{WorkerPlan, check_eve_options, unknown_keys_line};
+use gabion_settings::{
+    InterfaceSettings, WorkerPlan, check_eve_options, configured_stats_interval, unknown_keys_line,
+};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,6 +77,9 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         let said = "nothing can alert without rules: add --rules FILE, or --behavior to find what hosts do";
         return Err(Fault::usage(format!("--fail-on: {said}")));
     }
+    if !o.interfaces.is_empty() {
+        return run_captures(o, Arc::default(), None);
+    }
     if super::read_scap::are_inputs(o)? {
         return super::read_scap::read(o, &OpenedOnce::default(), None);
     }
@@ -120,7 +125,11 @@ fn run_captures(
         let said = fatal.iter().find(|(m, _)| m.starts_with("output")).map_or("", |(_, said)| said);
         return Err(Fault::input(format!("configuration: {said}: fix it")));
     }
-    let inputs = Input::list(&o.inputs)?;
+    let live = interfaces(o, &config)?;
+    let inputs = match Input::interfaces(&live) {
+        Some(all) => vec![all],
+        None => Input::list(&o.inputs)?,
+    };
     let logged: Arc<PacketLogCounts> = Arc::default();
     let existing = existing(o, &config)?;
     let mut known = AddressBook::default();
@@ -139,7 +148,7 @@ fn run_captures(
         // An analyst needs to know from which capture an alert came.
         outputs.name_captures();
     }
-    let filter = capture_filter(o, &config)?;
+    let filter = if live.is_empty() { capture_filter(o, &config)? } else { None };
     if !o.quiet && !outputs.unsupported().is_empty() {
         let names = outputs.unsupported().join(", ");
         eprintln!("gabion: outputs: not supported, nothing is written for them: {names}");
@@ -164,6 +173,7 @@ fn run_captures(
     run.opened = opened;
     run.logged = Some(Arc::clone(&logged));
     run.plan = plan(&engine, o);
+    run.stats_every = (!live.is_empty()).then(|| configured_stats_interval(&config));
     if let Some(signals) = &run.signals {
         signals.begin();
     }
@@ -205,7 +215,7 @@ fn run_captures(
     if let (Some(folder), None) = (&o.log_dir, &tap) {
         exit = exit.max(existing::leave(&folder.join(RUN_FILE), &run_json));
     }
-    let mut page = packet_page(&done, &outputs, &o.inputs);
+    let mut page = packet_page(&done, &outputs, &o.sources());
     let is_one_object = o.json && tap.is_some();
     if !is_one_object {
         write_report(&report, o);
@@ -295,6 +305,21 @@ fn capture_filter(o: &ReadOptions, config: &Tree) -> Result<Option<Filter>, Faul
     Ok(Some(filter))
 }
 
+/// The interfaces that the command line names, with the filter that it or the configuration gives them.
+fn interfaces(o: &ReadOptions, config: &Tree) -> Result<Vec<InterfaceSettings>, Fault> {
+    let mut all = InterfaceSettings::select(config, &o.interfaces, false)
+        .map_err(|e| Fault::input(e.to_string()))?;
+    for interface in &mut all {
+        let configured = interface.filter.take().or(config.text("bpf-filter").map(str::to_owned));
+        interface.filter = o.filter.clone().or(configured);
+        if let Some(text) = &interface.filter {
+            Filter::compile(text)
+                .map_err(|e| Fault::usage(format!("filter: {e}: see pcap-filter(7)")))?;
+        }
+    }
+    Ok(all)
+}
+
 /// What a person should know of the packet log.
 fn say_packet_log(sum: &EventCounts, logged: &PacketLogCounts, o: &ReadOptions) {
     if logged.left_out() > 0 && !o.quiet {
@@ -327,9 +352,12 @@ fn read(
 ) -> Result<PacketsDone, Fault> {
     let mut bar = None;
     let mut nobody = standard_error::Incidents;
-    let watch: &mut dyn Watch = match o.quiet || !std::io::stderr().is_terminal() {
-        true => &mut nobody,
-        false => bar.insert(Bar::new(inputs)),
+    let mut interfaces = standard_error::Interfaces { awaited: o.interfaces.clone() };
+    let is_shown = !o.quiet && std::io::stderr().is_terminal();
+    let watch: &mut dyn Watch = match (is_shown, o.interfaces.is_empty()) {
+        (_, false) if !o.quiet => &mut interfaces,
+        (true, true) => bar.insert(Bar::new(inputs)),
+        (true | false, _) => &mut nobody,
     };
     let done = run
         .read(inputs, outputs, watch)
@@ -349,7 +377,6 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
         let path = input.path.display();
         match &input.error {
             Some(e) if input.is_named || Input::has_capture_name(&input.path) => {
-                exit = Exit::Input;
                 // Of the files of a folder, each reason is printed once.
                 let more = match input.is_named || said.insert(e) {
                     true => done
@@ -369,7 +396,13 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
                     true => ", or add --behavior to read a log of flows",
                     false => "",
                 };
-                eprintln!("{}", Fault::input(format!("{path}: {e}{more}: {}{also}", input.advice)));
+                let said = format!("{path}: {e}{more}: {}{also}", input.advice);
+                let fault = match input.is_of_environment {
+                    true => Fault::environment(said),
+                    false => Fault::input(said),
+                };
+                exit = exit.max(fault.exit);
+                eprintln!("{fault}");
             }
             Some(_) => others += 1,
             None => {}
@@ -442,6 +475,10 @@ impl Bar {
 }
 
 impl Watch for Bar {
+    fn note(&mut self, note: &str) {
+        eprintln!("gabion: {note}");
+    }
+
     fn incident(&mut self, incident: &Incident) {
         standard_error::report_incident(incident);
     }

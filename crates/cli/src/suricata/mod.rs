@@ -21,8 +21,8 @@ use gabion_settings::yaml::{include_yaml_file, read_yaml_file};
 use gabion_settings::{
     ConsoleLine, EngineLog, EngineMode, InterfaceSettings, Messages, RuleRequest, WorkerPlan,
     build_engine, built_in_configuration, check_configuration, check_outputs, check_rule_variables,
-    load_output_scripts, load_rules, plan_workers, script_setup, unknown_keys_line,
-    write_rule_analysis, write_rule_groups,
+    configured_stats_interval, load_output_scripts, load_rules, plan_workers, script_setup,
+    unknown_keys_line, write_rule_analysis, write_rule_groups,
 };
 use options::{Options, Show};
 use pid_file::PidFile;
@@ -269,7 +269,14 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             return 1;
         }
     };
-    let filter = match capture_filter(o, config) {
+    let mut live = match InterfaceSettings::select(config, &o.interfaces, o.configured_interfaces) {
+        Ok(live) => live,
+        Err(e) => {
+            log.error("af-packet", &e.to_string());
+            return 1;
+        }
+    };
+    let filter = match capture_filter(o, config, &mut live) {
         Ok(f) => f,
         Err(e) => {
             log.error("pcap", &e);
@@ -295,7 +302,8 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         log.error("suricata", &e);
         return 1;
     }
-    let run = RunOf { engine: &engine, counts, config, folder, logged: &logged, filter };
+    let run =
+        RunOf { engine: &engine, counts, config, folder, logged: &logged, filter, live: &live };
     let code = captures(o, run, outputs, log);
     drop(pid_file);
     code
@@ -367,23 +375,35 @@ struct RunOf<'a> {
     folder: &'a Path,
     logged: &'a Arc<PacketLogCounts>,
     filter: Option<Filter>,
+    live: &'a [InterfaceSettings],
 }
 
-/// The capture filter: words of the command line that are no options, or the configuration's.
-fn capture_filter(o: &Options, config: &Tree) -> Result<Option<Filter>, String> {
-    let of_interface = InterfaceSettings::select(config, &o.interfaces, o.configured_interfaces)
-        .into_iter()
-        .find_map(|interface| interface.filter);
-    let configured = of_interface.as_deref().or_else(|| config.text("bpf-filter"));
-    let text = match (o.filter.is_empty(), &o.filter_file, configured) {
-        (false, Some(_), _) => return Err("BPF filter given twice: in words and by -F".to_string()),
-        (false, None, _) => o.filter.join(" "),
-        (true, Some(path), _) => filter_file(Path::new(path))?,
-        (true, None, Some(text)) => text.to_string(),
-        (true, None, None) => return Ok(None),
+/// The capture filter: words of the command line that are no options, a file, or the configuration's. For interfaces it
+/// is put into the settings of each, where their own has not been overruled.
+fn capture_filter(
+    o: &Options,
+    config: &Tree,
+    interfaces: &mut [InterfaceSettings],
+) -> Result<Option<Filter>, String> {
+    let named = match (o.filter.is_empty(), &o.filter_file) {
+        (false, Some(_)) => return Err("BPF filter given twice: in words and by -F".to_string()),
+        (false, None) => Some(o.filter.join(" ")),
+        (true, Some(path)) => Some(filter_file(Path::new(path))?),
+        (true, None) => None,
     };
-    let filter = Filter::compile(&text).map_err(|e| format!("bpf compilation error: {e}"))?;
-    Ok(Some(filter))
+    let fault = |e: gabion_capture::filter::FilterError| format!("bpf compilation error: {e}");
+    let configured = config.text("bpf-filter");
+    for interface in &mut *interfaces {
+        let own = interface.filter.take();
+        interface.filter = named.clone().or(own).or_else(|| configured.map(str::to_owned));
+        if let Some(text) = &interface.filter {
+            Filter::compile(text).map_err(fault)?;
+        }
+    }
+    match named.as_deref().or(configured) {
+        Some(text) if interfaces.is_empty() => Filter::compile(text).map(Some).map_err(fault),
+        _ => Ok(None),
+    }
 }
 
 /// A filter in a file, where what follows `#` in a line is a remark.
@@ -427,6 +447,10 @@ impl Watch for Spoken<'_> {
         }
     }
 
+    fn note(&mut self, note: &str) {
+        self.log.warning("af-packet", note);
+    }
+
     fn incident(&mut self, incident: &Incident) {
         match incident.kind.is_loss() {
             false => self.log.warning("threads", &incident.line()),
@@ -447,10 +471,14 @@ impl Watch for Spoken<'_> {
 fn plan(
     o: &Options,
     config: &Tree,
-    engine: &gabion_net::Engine,
+    (engine, live): (&gabion_net::Engine, &[InterfaceSettings]),
     log: &mut EngineLog,
 ) -> Result<WorkerPlan, gabion_settings::Error> {
     let mut plan = plan_workers(o.runmode.as_deref(), config)?;
+    let is_single = o.runmode.as_deref().or_else(|| config.text("runmode")) == Some("single");
+    if let (Some(threads), false) = (InterfaceSettings::threads_of(live), is_single) {
+        plan.workers = threads;
+    }
     if let (Some(why), true) = (PacketRun::needs_one_worker(engine), plan.workers > 1) {
         log.warning("threads", &format!("{why}: one worker is used"));
         plan.workers = 1;
@@ -524,8 +552,7 @@ fn arrivals(o: &Options, config: &Tree, log: &EngineLog) -> Result<Option<Arriva
 }
 
 fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineLog) -> i32 {
-    let RunOf { engine, counts, config, folder, logged, filter } = of;
-    let live = InterfaceSettings::select(config, &o.interfaces, o.configured_interfaces);
+    let RunOf { engine, counts, config, folder, logged, filter, live } = of;
     let is_live = o.configured_interfaces || !o.interfaces.is_empty();
     if is_live && !o.captures.is_empty() {
         log.error(
@@ -542,10 +569,6 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         log.error("suricata", said);
         return 1;
     }
-    if live.len() > 1 {
-        log.error("af-packet", "several interfaces cannot be read by one run: name one");
-        return 1;
-    }
     let arrivals = match arrivals(o, config, log) {
         Ok(arrivals) => arrivals,
         Err(e) => {
@@ -557,7 +580,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     let listed = if arrivals.is_some() { Ok(Vec::new()) } else { inputs(o, config) };
     let inputs = match listed {
         Ok(mut list) => {
-            list.extend(live.iter().map(Input::interface));
+            list.extend(Input::interfaces(live));
             list
         }
         Err(e) => {
@@ -565,7 +588,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
             return 1;
         }
     };
-    let plan = match plan(o, config, engine, log) {
+    let plan = match plan(o, config, (engine, live), log) {
         Ok(plan) => plan,
         Err(e) => {
             log.error("runmodes", &e.to_string());
@@ -583,9 +606,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     run.signals = signals;
     run.logged = Some(Arc::clone(logged));
     run.lost_code = 1;
-    // Suricata's default is 8 s.
-    let seconds = config.number("stats.interval").unwrap_or(8).max(1);
-    run.stats_every = (!live.is_empty()).then(|| Duration::from_secs(seconds));
+    run.stats_every = (!live.is_empty()).then(|| configured_stats_interval(config));
     let awaited = live.iter().map(|interface| interface.name.clone()).collect();
     let mut done = match run.read(&inputs, outputs, &mut Spoken { log, awaited }) {
         Ok(done) => done,

@@ -72,6 +72,7 @@ pub const ROWS: &[Row] = &[
     row("read", "--kind", Word("zek")),
     row("read", "--intel", Read("folder empty garbage fifo")),
     row("read", "--whitelist", Read("empty fifo")),
+    row("read", "--interface", Text),
     row("read", "--netflow", Place),
     row("read", "--reorder", Number(0, 10 * 366 * 86_400)),
     row("read", "--log-dir", Make),

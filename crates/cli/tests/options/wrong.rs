@@ -92,6 +92,7 @@ const NEEDS: &[(&str, &str, &str)] = &[
 /// Good arguments that conflict with an option.
 const WITHOUT: &[(&str, &str, &str)] = &[
     ("log prove", "--finding", "--record"),
+    ("read", "--interface", "INPUT"),
     ("log stat", "--socket", "LOG"),
     ("behavior mute", "--config", "--whitelist"),
     ("send", "--unix --tls-ca", "--tcp"),

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 pub mod packets;
+pub mod wire;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

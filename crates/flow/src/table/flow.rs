@@ -52,6 +52,8 @@ pub struct Flow<T> {
     pub ip_version: u8,
     /// Layers of encapsulation.
     pub recursion: u8,
+    /// The interface of the first packet, 0 for the first.
+    pub device: u16,
     /// VLAN ids, outermost first, 0 = none.
     pub vlan: [u16; 3],
     /// Event time of the first packet, nanoseconds since 1970.
@@ -160,6 +162,7 @@ impl<T> Flow<T> {
             proto: key.proto,
             ip_version: key.ip_version,
             recursion: key.recursion,
+            device: key.device,
             vlan: key.vlan,
             start_ns: first.ts_ns,
             last_ns: first.ts_ns,

@@ -28,6 +28,8 @@ pub struct PacketKey {
     pub vlan: [u16; 3],
     /// Layers of encapsulation around the packet.
     pub recursion: u8,
+    /// The interface it came from, 0 for the first. 0 when interfaces are not used for tracking.
+    pub device: u16,
 }
 
 impl PacketKey {
@@ -94,6 +96,7 @@ impl PacketKey {
             proto: self.proto,
             ip_version: self.ip_version,
             recursion: self.recursion,
+            device: self.device,
         };
         (key, swapped)
     }
@@ -110,6 +113,7 @@ pub(crate) struct FlowKey {
     proto: IpProto,
     ip_version: u8,
     recursion: u8,
+    device: u16,
 }
 
 impl FlowKey {
@@ -131,7 +135,8 @@ impl FlowKey {
             | u64::from(self.high_port) << 32
             | u64::from(v0) << 16
             | u64::from(v1);
-        let rest = u64::from(v2) << 24
+        let rest = u64::from(self.device) << 40
+            | u64::from(v2) << 24
             | u64::from(self.proto.0) << 16
             | u64::from(self.ip_version) << 8
             | u64::from(self.recursion);
@@ -231,6 +236,7 @@ mod tests {
             PacketKey { vlan: [0, 7, 0], ..base },
             PacketKey { vlan: [0, 0, 7], ..base },
             PacketKey { recursion: 1, ..base },
+            PacketKey { device: 1, ..base },
             PacketKey { sport: 4001, ..base },
             PacketKey { dst: Addr::v4([10, 0, 0, 3]), ..base },
         ];

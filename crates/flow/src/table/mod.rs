@@ -197,7 +197,7 @@ impl<T: Default> FlowTable<T> {
     /// Finds or creates the flow of a packet and counts the packet in it.
     pub fn packet(&mut self, key: &PacketKey, packet: &PacketFacts) -> Lookup {
         let mut key = *key;
-        let vlan = key.vlan;
+        let (vlan, device) = (key.vlan, key.device);
         let mut quoted = packet.quoted;
         if !self.cfg.vlan_tracking {
             key.vlan = [0; 3];
@@ -206,6 +206,10 @@ impl<T: Default> FlowTable<T> {
         if !self.cfg.recursion_tracking {
             key.recursion = 0;
             quoted = quoted.map(|q| PacketKey { recursion: 0, ..q });
+        }
+        if !self.cfg.device_tracking {
+            key.device = 0;
+            quoted = quoted.map(|q| PacketKey { device: 0, ..q });
         }
         if key.is_icmp_error() {
             return self.icmp_error(&key, quoted.as_ref(), packet);
@@ -237,12 +241,12 @@ impl<T: Default> FlowTable<T> {
             }
         }
         let lookup = self.open(&key, canonical, hash, salt, packet);
-        // Records show the VLAN although the key leaves it out.
-        if !self.cfg.vlan_tracking
+        // Records show the VLAN and the interface although the key leaves them out.
+        if !(self.cfg.vlan_tracking && self.cfg.device_tracking)
             && let Lookup::Flow { idx, .. } = lookup
             && let Some(flow) = self.get_mut(idx)
         {
-            flow.vlan = vlan;
+            (flow.vlan, flow.device) = (vlan, device);
         }
         lookup
     }

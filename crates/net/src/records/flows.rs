@@ -64,6 +64,7 @@ impl RecordStage {
                 flow_id: Some(flow.id),
                 parent_id: flow.parent_id,
                 pcap_cnt: None,
+                device: flow.device,
                 vlan: &flow.vlan[..vlans],
                 ip_version: flow.ip_version,
                 src: flow.client.addr,

@@ -28,6 +28,7 @@ pub(crate) fn header<'a>(
         flow_id: flow.map(|f| f.id),
         parent_id: flow.and_then(|f| f.parent_id),
         pcap_cnt: view.pcap_cnt,
+        device: flow.map_or(view.device, |f| f.device),
         vlan: h.vlan_ids(),
         ip_version: h.ip_version(),
         src: h.src,

@@ -11,7 +11,7 @@ const VLANS_KEPT: usize = 4;
 /// All of a record's common part that its beginning is made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct HeaderKey {
-    times: (u64, Option<u64>),
+    times: (u64, Option<u64>, u16),
     flow: (Option<u64>, Option<u64>),
     vlan: ([u16; VLANS_KEPT], usize),
     ip: (u8, IpProto),
@@ -28,7 +28,7 @@ impl HeaderKey {
         let mut vlan = [0; VLANS_KEPT];
         vlan.get_mut(..h.vlan.len())?.copy_from_slice(h.vlan);
         Some(HeaderKey {
-            times: (h.ts_ns, h.pcap_cnt),
+            times: (h.ts_ns, h.pcap_cnt, h.device),
             flow: (h.flow_id, h.parent_id),
             vlan: (vlan, h.vlan.len()),
             ip: (h.ip_version, h.ip_proto),
@@ -106,9 +106,9 @@ impl EveWriter {
         text.clear();
         j.clear();
         timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
-        ids(j, h, self.interface.as_deref());
+        ids(j, h, &self.interfaces);
         // Frames of an interface have no place in a capture.
-        if let (Some(n), None) = (h.pcap_cnt, &self.interface) {
+        if let (Some(n), true) = (h.pcap_cnt, self.interfaces.is_empty()) {
             j.number("pcap_cnt", n);
         }
         text.extend_from_slice(j.bytes());
@@ -161,6 +161,7 @@ mod tests {
             flow_id: Some(n),
             parent_id: None,
             pcap_cnt: Some(n),
+            device: 0,
             vlan,
             ip_version: 4,
             src: Addr::v4([1, 2, 3, n as u8]),

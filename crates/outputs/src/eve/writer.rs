@@ -26,8 +26,8 @@ pub struct EveWriter {
     pub(super) line: Json,
     pub(super) scratch: Vec<u8>,
     pcap_file: Option<String>,
-    /// The interface that is read.
-    pub(super) interface: Option<String>,
+    /// The interfaces that are read.
+    pub(super) interfaces: Vec<String>,
     wants: Wants,
     pub(super) beginnings: Beginnings,
 }
@@ -42,7 +42,7 @@ impl EveWriter {
             line: Json::with_capacity(4096),
             scratch: Vec::new(),
             pcap_file: None,
-            interface: None,
+            interfaces: Vec::new(),
             beginnings: Beginnings::default(),
         }
     }
@@ -52,11 +52,11 @@ impl EveWriter {
         &self.settings
     }
 
-    /// Names the capture that is read from now on, for `pcap-file: yes`, or the interface, for `in_iface`.
+    /// Names the capture that is read from now on, for `pcap-file: yes`, or the interfaces, for `in_iface`.
     pub fn set_input(&mut self, name: &InputName) {
-        (self.pcap_file, self.interface) = match name.clone() {
-            InputName::Capture(path) => (Some(path), None),
-            InputName::Interface(name) => (None, Some(name)),
+        (self.pcap_file, self.interfaces) = match name.clone() {
+            InputName::Capture(path) => (Some(path), Vec::new()),
+            InputName::Interfaces(names) => (None, names),
         };
         self.beginnings = Beginnings::default();
     }
@@ -235,7 +235,7 @@ impl EveWriter {
         j.clear();
         j.open();
         timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
-        ids(j, h, self.interface.as_deref());
+        ids(j, h, &self.interfaces);
         j.field_plain("event_type", "flow");
         vlans(j, h);
         endpoints(j, &mut self.scratch, h);
@@ -322,7 +322,7 @@ impl EveWriter {
         j.clear();
         j.open();
         timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
-        ids(j, &h, self.interface.as_deref());
+        ids(j, &h, &self.interfaces);
         j.field_plain("event_type", "netflow");
         vlans(j, &h);
         endpoints(j, &mut self.scratch, &h);
@@ -594,14 +594,14 @@ fn address(j: &mut Json, scratch: &mut Vec<u8>, key: &str, a: Addr, version: u8)
     j.push(b"\"");
 }
 
-pub(super) fn ids(j: &mut Json, h: &Header<'_>, interface: Option<&str>) {
+pub(super) fn ids(j: &mut Json, h: &Header<'_>, interfaces: &[String]) {
     if let Some(id) = h.flow_id {
         j.number("flow_id", id);
     }
     if let Some(id) = h.parent_id {
         j.number("parent_id", id);
     }
-    if let Some(name) = interface {
+    if let Some(name) = interfaces.get(usize::from(h.device)) {
         j.field("in_iface", name);
     }
 }

@@ -477,6 +477,7 @@ types:
             flow_id,
             parent_id: None,
             pcap_cnt,
+            device: 0,
             vlan: &[],
             ip_version: 4,
             src: Addr::v4([1, 2, 3, 4]),

@@ -1,15 +1,13 @@
 //! Reading one capture, block by block, with the clock that packets agree on.
 
+use super::incidents::Position;
 use super::input::{Input, InputDone};
-use super::interface::Opened;
 use super::opened_once::OpenedOnce;
-use crate::limits::INTERFACE_NOTES_MAX;
 use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, FrameRef, OpenOptions, Source};
 use gabion_flowlog::source::is_read_once;
 use gabion_net::{ChecksumSample, FrameIn};
 use gabion_record::ledger::{Ledger, ShedReason};
-use gabion_runtime::clock::epoch_ns;
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::{Pulse, StopFlag};
 use std::collections::VecDeque;
@@ -18,9 +16,6 @@ use std::sync::Arc;
 
 /// Frames taken from the reader at a time.
 pub(crate) const BATCH: usize = 128;
-
-/// How far the clock stays back where nothing comes: more than the kernel keeps a block to itself.
-const QUIET_LAG_NS: u64 = 200_000_000;
 
 /// Opens a capture. What may not come for long is read so that a request to stop is heard.
 fn open(
@@ -52,6 +47,8 @@ pub(crate) struct OneInput<'a> {
     /// A pipe that was looked into.
     pub(crate) opened: &'a OpenedOnce,
     pub(crate) filter: Option<&'a Filter>,
+    /// Where it is said at once what happened to an interface.
+    pub(crate) position: &'a Position,
     /// Of the thread that reads: waiting for input is no stall.
     pub(crate) pulse: &'a Pulse,
 }
@@ -62,6 +59,8 @@ pub(crate) struct FrameBlock<'a> {
     pub(crate) frames: &'a mut Vec<FrameRef>,
     /// The clock at each of them.
     pub(crate) agreed: &'a [Agreed],
+    /// The interface they came from; 0 for a capture.
+    pub(crate) device: u16,
     /// Number of the first frame.
     pub(crate) first: u64,
     /// Number of the first frame of the run whose checksums are ignored.
@@ -82,6 +81,7 @@ pub(crate) fn moment(agreed: Agreed, number: u64) -> FrameIn<'static> {
         is_leap: false,
         number,
         link: 0,
+        device: 0,
         ignores_checksums: false,
         wire_len: 0,
         data: &[],
@@ -94,9 +94,8 @@ pub(crate) fn moment(agreed: Agreed, number: u64) -> FrameIn<'static> {
 pub(crate) fn frame_in<'a>(
     r: &FrameRef,
     bytes: &'a CaptureBytes,
-    number: u64,
-    agreed: Agreed,
-    ignored_from: u64,
+    (number, agreed): (u64, Agreed),
+    (device, ignored_from): (u16, u64),
 ) -> FrameIn<'a> {
     let f = r.frame(bytes);
     FrameIn {
@@ -105,6 +104,7 @@ pub(crate) fn frame_in<'a>(
         is_leap: agreed.is_leap,
         number,
         link: f.link,
+        device,
         ignores_checksums: number >= ignored_from || r.has_no_checksums,
         wire_len: f.wire_len,
         data: f.data,
@@ -125,9 +125,22 @@ pub(crate) enum Entry {
 pub(crate) type OnFrame<'t> = &'t mut dyn FnMut(&FrameRef, Entry);
 
 impl OneInput<'_> {
-    /// Reads one capture to its end, or until it is asked to stop (then true). `take` is given each
+    /// Reads one capture to its end, or interfaces, until it is asked to stop (then true). `take` is given each
     /// block and reports what happened to its frames by calling what it is given.
     pub(crate) fn read(
+        &mut self,
+        input: &Input,
+        take: &mut dyn FnMut(FrameBlock<'_>, OnFrame<'_>),
+        see: &mut dyn FnMut(u64, Option<u64>),
+    ) -> (Vec<InputDone>, bool) {
+        if !input.interfaces.is_empty() {
+            return self.read_interfaces(input, take, see);
+        }
+        let (done, is_stopped) = self.read_capture(input, take, see);
+        (vec![done], is_stopped)
+    }
+
+    fn read_capture(
         &mut self,
         input: &Input,
         take: &mut dyn FnMut(FrameBlock<'_>, OnFrame<'_>),
@@ -138,31 +151,14 @@ impl OneInput<'_> {
             is_named: input.is_named,
             ..InputDone::default()
         };
-        let mut interface = None;
-        let mut source = match &input.interface {
-            // A large ring takes the kernel a while.
-            Some(wanted) => match self.pulse.rest(|| Opened::open(wanted)) {
-                Ok((source, opened)) => {
-                    done.notes.extend(opened.opening_note());
-                    interface = Some(opened);
-                    see(0, None);
-                    source
-                }
-                Err(e) => {
-                    done.error = Some(e.to_string());
-                    done.advice = e.advice();
-                    return (done, false);
-                }
-            },
-            None => match self.pulse.rest(|| open(&input.path, self.opened, self.stop)) {
-                Ok(source) => source,
-                Err(_) if self.stop.is_set() => return (done, true),
-                Err(e) => {
-                    done.error = Some(e.to_string());
-                    done.advice = advice(&e);
-                    return (done, false);
-                }
-            },
+        let mut source = match self.pulse.rest(|| open(&input.path, self.opened, self.stop)) {
+            Ok(source) => source,
+            Err(_) if self.stop.is_set() => return (done, true),
+            Err(e) => {
+                done.error = Some(e.to_string());
+                done.advice = advice(&e);
+                return (done, false);
+            }
         };
         let mut unsupported: Option<(u16, u64)> = None;
         let mut is_stopped = false;
@@ -177,16 +173,7 @@ impl OneInput<'_> {
             };
             let Some((bytes, mut frames)) = next else { break };
             agreed.clear();
-            let mut quiet = None;
-            if let Some(interface) = &mut interface {
-                agreed.extend(frames.iter().map(|r| self.clock.at_live(r.ts_ns)));
-                if frames.is_empty() {
-                    done.add_note(interface.look_after(&mut source));
-                    // Frames of this moment may still be on their way through the ring.
-                    quiet = Some(self.clock.at_live(epoch_ns().saturating_sub(QUIET_LAG_NS)));
-                }
-            }
-            for (n, r) in frames.iter().enumerate().skip(agreed.len()) {
+            for (n, r) in frames.iter().enumerate() {
                 let here = frames.get(n + 1..).unwrap_or_default();
                 agreed.push(loop {
                     let later = here.iter().chain(ahead.iter().flat_map(|(_, frames)| frames));
@@ -239,11 +226,12 @@ impl OneInput<'_> {
                 bytes: &bytes,
                 frames: &mut frames,
                 agreed: &agreed,
+                device: 0,
                 first,
                 ignored_from,
                 is_last_for_now: ahead.is_empty() && !source.has_more_at_hand(),
-                quiet,
-                kernel: kernel_counts(&source),
+                quiet: None,
+                kernel: None,
             };
             take(block, &mut record_outcome);
             entry.receive(taken, taken_bytes);
@@ -253,17 +241,12 @@ impl OneInput<'_> {
             see(source.position(), source.len_bytes());
             if self.stop.is_set() {
                 is_stopped = true;
-                // What was read already is not lost, nor what the ring of an interface holds.
-                let is_done = match &mut interface {
-                    Some(interface) => !interface.close(&source) && quiet.is_some(),
-                    None => ahead.is_empty(),
-                };
-                if is_done {
+                // What was read already is not lost.
+                if ahead.is_empty() {
                     break;
                 }
             }
         }
-        source.count_kernel_drops();
         // A pipe that nothing came through any more when the request came.
         is_stopped |= self.stop.is_set() && source.len_bytes().is_none();
         self.reader.merge(source.ledger());
@@ -302,31 +285,43 @@ fn kernel_counts(source: &Source) -> Option<(u64, u64)> {
 }
 
 impl InputDone {
-    /// Adds what a person should know of an interface; of many such notes the first are kept.
-    fn add_note(&mut self, note: Option<String>) {
-        if self.notes.len() < INTERFACE_NOTES_MAX {
-            self.notes.extend(note);
-        }
-    }
-
-    fn see(&mut self, ts_ns: u64, len: u64) {
+    pub(super) fn see(&mut self, ts_ns: u64, len: u64) {
         self.frames += 1;
         self.bytes += len;
         let (first, last) = self.span_ns.unwrap_or((ts_ns, ts_ns));
         self.span_ns = Some((first.min(ts_ns), last.max(ts_ns)));
     }
 
-    fn note(&mut self, source: &Source, unsupported: Option<(u16, u64)>) {
+    /// Adds what another ring of the same interface brought.
+    pub(super) fn join(&mut self, other: InputDone) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+        self.span_ns = match (self.span_ns, other.span_ns) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (one, None) | (None, one) => one,
+        };
+        self.notes.extend(other.notes);
+        self.error = self.error.take().or(other.error);
+        self.kernel = match (self.kernel, other.kernel) {
+            (Some((a, b)), Some((c, d))) => Some((a + c, b + d)),
+            (one, None) | (None, one) => one,
+        };
+    }
+
+    /// Notes what the kernel dropped.
+    pub(super) fn note_drops(&mut self) {
+        if let Some((offered, dropped)) = self.kernel.filter(|(_, dropped)| *dropped > 0) {
+            self.notes.push(format!(
+                "the kernel dropped {dropped} of {offered} frames, for which the ring had no room"
+            ));
+        }
+    }
+
+    pub(super) fn note(&mut self, source: &Source, unsupported: Option<(u16, u64)>) {
         self.notes.extend(source.notes().iter().map(|n| n.text.clone()));
         if let Some(live) = source.live() {
-            let (counts, facts) = (live.counts(), live.facts());
+            let facts = live.facts();
             self.kernel = kernel_counts(source);
-            if counts.dropped > 0 {
-                let (dropped, offered) = (counts.dropped, counts.offered);
-                self.notes.push(format!(
-                    "the kernel dropped {dropped} of {offered} frames, for which the ring had no room"
-                ));
-            }
             if facts.broken > 0 {
                 self.notes.push(format!("{} frames of the ring could not be found", facts.broken));
             }

@@ -1,6 +1,7 @@
 //! What happens to workers and where the reading stands, for a caller that watches the run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 /// What happened to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +76,9 @@ pub trait Watch {
     /// that its frames come.
     fn position(&mut self, _input: usize, _position: u64, _len: Option<u64>) {}
 
+    /// Something happened to an interface: its name and what a person should know.
+    fn note(&mut self, _note: &str) {}
+
     /// Something happened to a worker.
     fn incident(&mut self, _incident: &Incident) {}
 
@@ -98,6 +102,8 @@ pub(crate) struct Position {
     len: AtomicU64,
     /// Reading has begun.
     is_reading: AtomicBool,
+    /// What happened to interfaces and was not reported yet.
+    notes: Mutex<Vec<String>>,
 }
 
 impl Position {
@@ -109,8 +115,15 @@ impl Position {
         self.is_reading.store(true, Relaxed);
     }
 
+    /// Something happened to an interface.
+    pub(crate) fn add_note(&self, note: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+    }
+
     /// Reports it, once reading has begun.
     pub(crate) fn report_to(&self, watch: &mut dyn Watch) {
+        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        notes.iter().for_each(|note| watch.note(note));
         if !self.is_reading.load(Relaxed) {
             return;
         }

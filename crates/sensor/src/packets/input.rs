@@ -1,6 +1,7 @@
 //! The captures and interfaces of a run: which are read, and what happened to each.
 
 use super::capture::NO_CAPTURE;
+use super::interface::InterfaceError;
 use crate::Error;
 use gabion_record::eve::InputName;
 use gabion_settings::InterfaceSettings;
@@ -13,8 +14,8 @@ pub struct Input {
     pub path: PathBuf,
     /// Named by the user, rather than found in a folder.
     pub is_named: bool,
-    /// An interface, which `path` names, and no capture.
-    pub interface: Option<InterfaceSettings>,
+    /// Interfaces that are read together, and no capture: `path` names the first.
+    pub interfaces: Vec<InterfaceSettings>,
 }
 
 /// What happened to an input.
@@ -36,27 +37,42 @@ pub struct InputDone {
     pub error: Option<String>,
     /// What to do about it.
     pub advice: &'static str,
+    /// It lies in where this runs, not in what was named.
+    pub is_of_environment: bool,
     /// What the kernel counted at the socket of an interface: frames that reached it, and those of them that were dropped.
     pub kernel: Option<(u64, u64)>,
+}
+
+/// What workers with rings of their own had to do with each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandedOver {
+    /// Frames that came into another ring than that of their worker.
+    pub frames: u64,
+    /// Of them, those that came after later frames had been taken.
+    pub late: u64,
+    /// Uses of state across flows that did not wait for all earlier ones.
+    pub early_uses: u64,
 }
 
 impl Input {
     /// A capture.
     pub fn capture(path: PathBuf, is_named: bool) -> Input {
-        Input { path, is_named, interface: None }
+        Input { path, is_named, interfaces: Vec::new() }
     }
 
-    /// An interface.
-    pub fn interface(settings: &InterfaceSettings) -> Input {
-        Input { path: (&settings.name).into(), is_named: true, interface: Some(settings.clone()) }
+    /// Interfaces that are read together; none if none is named.
+    pub fn interfaces(all: &[InterfaceSettings]) -> Option<Input> {
+        let path = (&all.first()?.name).into();
+        Some(Input { path, is_named: true, interfaces: all.to_vec() })
     }
 
     /// Its name in records.
     pub(crate) fn name(&self) -> InputName {
-        let text = self.path.display().to_string();
-        match &self.interface {
-            Some(_) => InputName::Interface(text),
-            None => InputName::Capture(text),
+        match self.interfaces.is_empty() {
+            true => InputName::Capture(self.path.display().to_string()),
+            false => {
+                InputName::Interfaces(self.interfaces.iter().map(|i| i.name.clone()).collect())
+            }
         }
     }
 
@@ -96,6 +112,22 @@ impl Input {
 }
 
 impl InputDone {
+    /// An interface that can't be read.
+    pub(super) fn refused(
+        interfaces: &[InterfaceSettings],
+        n: usize,
+        e: &InterfaceError,
+    ) -> InputDone {
+        InputDone {
+            path: interfaces.get(n).map_or_else(Default::default, |i| (&i.name).into()),
+            is_named: true,
+            error: Some(e.to_string()),
+            advice: e.advice(),
+            is_of_environment: e.is_of_environment(),
+            ..InputDone::default()
+        }
+    }
+
     /// Whether it can't be read because it is no capture.
     pub fn is_no_capture(&self) -> bool {
         self.advice == NO_CAPTURE

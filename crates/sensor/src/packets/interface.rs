@@ -1,13 +1,17 @@
 //! Interfaces as inputs of a run: opened by name, waited for when they go down, closed without losing what came.
 
-use gabion_capture::live::{LinkFault, Live};
-use gabion_capture::{Source, live::RingSize};
+use gabion_capture::Source;
+use gabion_capture::filter::{ClassicInstruction, Filter};
+use gabion_capture::live::{LinkFault, Live, RingSize};
+use gabion_packet::worker_program;
 use gabion_runtime::sockets::packets::{
-    bind_packet_socket, find_interface, join_promiscuous, open_packet_socket,
+    NetworkInterface, bind_packet_socket, find_interface, join_promiscuous, open_packet_socket,
 };
 use gabion_settings::InterfaceSettings;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// LINKTYPE numbers (tcpdump.org's registry).
 const ETHERNET: u16 = 1;
@@ -29,6 +33,8 @@ pub(super) enum InterfaceError {
     Hardware(u16),
     #[error("no ring of {bytes} bytes: {source}")]
     Ring { bytes: u64, source: io::Error },
+    #[error("bpf-filter: {0}")]
+    Filter(String),
     #[error("{0}")]
     Other(io::Error),
 }
@@ -44,6 +50,11 @@ impl InterfaceError {
         }
     }
 
+    /// Whether it lies in where this runs: a privilege, or memory.
+    pub(super) fn is_of_environment(&self) -> bool {
+        matches!(self, InterfaceError::Refused(_) | InterfaceError::Ring { .. })
+    }
+
     /// What to do about it.
     pub(super) fn advice(&self) -> &'static str {
         match self {
@@ -53,8 +64,36 @@ impl InterfaceError {
             InterfaceError::Ring { .. } => {
                 "ask for less with ring-size and block-size of af-packet"
             }
+            InterfaceError::Filter(_) => "write it as pcap-filter(7) describes",
             InterfaceError::Other(_) => "name another interface",
         }
+    }
+}
+
+/// The rings of one interface that share its frames, one for each worker.
+#[derive(Clone, Debug)]
+pub(super) struct RingGroup {
+    rings: u16,
+    /// The kernel's number of the group and one more, once a ring has made it.
+    number: Arc<AtomicU32>,
+}
+
+impl RingGroup {
+    /// A group of this many rings.
+    pub(super) fn new(rings: u16) -> RingGroup {
+        RingGroup { rings, number: Arc::default() }
+    }
+
+    /// Has a ring join, which is bound: the first makes the group.
+    fn join(&self, live: &Live) -> io::Result<()> {
+        let program: Vec<ClassicInstruction> = worker_program(self.rings)
+            .into_iter()
+            .map(|(code, jt, jf, k)| ClassicInstruction { code, jt, jf, k })
+            .collect();
+        let known = self.number.load(Ordering::Acquire).checked_sub(1);
+        let number = live.join_group(known.and_then(|n| u16::try_from(n).ok()), &program)?;
+        self.number.store(u32::from(number) + 1, Ordering::Release);
+        Ok(())
     }
 }
 
@@ -62,8 +101,14 @@ impl InterfaceError {
 pub(super) struct Opened {
     wanted: InterfaceSettings,
     index: u32,
+    /// Largest packet that the interface takes, in bytes.
+    mtu: u32,
     is_away: bool,
     is_closing: bool,
+    group: Option<RingGroup>,
+    /// The filter that the kernel runs.
+    program: Option<Vec<ClassicInstruction>>,
+    is_size_said: bool,
 }
 
 fn link_of(hardware: u16) -> Result<u16, InterfaceError> {
@@ -74,41 +119,103 @@ fn link_of(hardware: u16) -> Result<u16, InterfaceError> {
     }
 }
 
+/// The filter of an interface as the kernel runs it, so that no frame is copied in vain, or as it is where the kernel
+/// can't.
+type Filters = (Option<Vec<ClassicInstruction>>, Option<Filter>);
+
+fn filters(
+    wanted: &InterfaceSettings,
+    link: u16,
+    notes: &mut Vec<String>,
+) -> Result<Filters, InterfaceError> {
+    let Some(text) = &wanted.filter else { return Ok((None, None)) };
+    let filter = Filter::compile(text).map_err(|e| InterfaceError::Filter(e.to_string()))?;
+    match filter.to_classic(link) {
+        Ok(program) => Ok((Some(program), None)),
+        Err(why) => {
+            notes.push(format!(
+                "the kernel does not run the filter: {why}: frames are copied first"
+            ));
+            Ok((None, Some(filter)))
+        }
+    }
+}
+
+/// A ring for an interface, which nothing enters yet.
+fn make_ring(wanted: &InterfaceSettings) -> Result<(Live, NetworkInterface), InterfaceError> {
+    let socket = open_packet_socket().map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => InterfaceError::Refused(error),
+        _ => InterfaceError::Other(error),
+    })?;
+    let found = find_interface(socket.as_fd(), &wanted.name);
+    let found = found.map_err(InterfaceError::of_lookup)?;
+    let size = RingSize {
+        block_len: wanted.block_len,
+        blocks: wanted.blocks,
+        block_timeout_ms: wanted.block_timeout_ms,
+        is_locked: wanted.is_locked,
+    };
+    let bytes = u64::from(size.block_len) * u64::from(size.blocks);
+    let live = Live::new(socket, size, link_of(found.hardware)?)
+        .map_err(|source| InterfaceError::Ring { bytes, source })?;
+    live.refuse_frames().map_err(InterfaceError::Other)?;
+    Ok((live, found))
+}
+
 impl Opened {
-    /// Opens an interface: the ring first, so that no frame comes before there is room for it.
-    pub(super) fn open(wanted: &InterfaceSettings) -> Result<(Source, Opened), InterfaceError> {
-        let socket = open_packet_socket().map_err(|error| match error.kind() {
-            ErrorKind::PermissionDenied => InterfaceError::Refused(error),
-            _ => InterfaceError::Other(error),
-        })?;
-        let found = find_interface(socket.as_fd(), &wanted.name);
-        let found = found.map_err(InterfaceError::of_lookup)?;
-        let size = RingSize {
-            block_len: wanted.block_len,
-            blocks: wanted.blocks,
-            block_timeout_ms: wanted.block_timeout_ms,
+    /// Opens an interface: the ring first, so that no frame comes before there is room for it, and none before
+    /// [`Opened::admit`]. What a person should know goes to `notes`; a filter that the kernel can't run is returned.
+    pub(super) fn open(
+        wanted: &InterfaceSettings,
+        group: Option<RingGroup>,
+        notes: &mut Vec<String>,
+    ) -> Result<(Source, Opened, Option<Filter>), InterfaceError> {
+        let (live, found) = make_ring(wanted)?;
+        let (program, filter) = filters(wanted, live.link(), notes)?;
+        notes.extend(wanted.idle.iter().cloned());
+        let mut opened = Opened {
+            wanted: wanted.clone(),
+            index: 0,
+            mtu: found.mtu,
+            is_away: !found.is_up,
+            is_closing: false,
+            group,
+            program,
+            is_size_said: false,
         };
-        let bytes = u64::from(size.block_len) * u64::from(size.blocks);
-        let live = Live::new(socket, size, link_of(found.hardware)?)
-            .map_err(|source| InterfaceError::Ring { bytes, source })?;
-        let mut opened =
-            Opened { wanted: wanted.clone(), index: 0, is_away: !found.is_up, is_closing: false };
-        opened.bind(live.socket(), found.index).map_err(InterfaceError::Other)?;
-        Ok((Source::from_live(live), opened))
+        notes.extend(opened.bind(&live, found.index).map_err(InterfaceError::Other)?);
+        notes.extend(opened.opening_note());
+        Ok((Source::from_live(live), opened, filter))
     }
 
-    fn bind(&mut self, socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
-        bind_packet_socket(socket, index)?;
-        self.index = index;
-        if self.wanted.is_promiscuous {
-            // Where it is refused, frames to this host still come.
-            let _ = join_promiscuous(socket, index);
+    /// Binds a ring to the interface; a note where promiscuity is refused.
+    fn bind(&mut self, live: &Live, index: u32) -> io::Result<Option<String>> {
+        bind_packet_socket(live.socket(), index)?;
+        if let Some(group) = &self.group {
+            group.join(live)?;
         }
-        Ok(())
+        self.index = index;
+        let refused = match self.wanted.is_promiscuous {
+            true => join_promiscuous(live.socket(), index).err(),
+            false => None,
+        };
+        Ok(refused
+            .map(|e| format!("promiscuous mode is refused: {e}: only frames to this host come")))
+    }
+
+    /// From now on the frames that are wanted enter the ring.
+    ///
+    /// # Errors
+    /// The kernel refuses the filter's program.
+    pub(super) fn admit(&self, live: &Live) -> io::Result<()> {
+        match &self.program {
+            Some(program) => live.attach_filter(program),
+            None => live.detach_filter(),
+        }
     }
 
     /// What is worth reporting when it was opened.
-    pub(super) fn opening_note(&self) -> Option<String> {
+    fn opening_note(&self) -> Option<String> {
         self.is_away.then(|| "the interface is down: frames are awaited".to_owned())
     }
 
@@ -125,19 +232,46 @@ impl Opened {
             }
             Some(LinkFault::Down) | None => {}
         }
-        if !self.is_away {
-            return None;
+        if !self.is_away || self.is_closing {
+            return self.size_note(source.live()?.facts().largest);
         }
-        let socket = source.live()?.socket();
-        let found = find_interface(socket, &self.wanted.name).ok()?;
-        if found.index != self.index && self.bind(socket, found.index).is_err() {
-            return None;
+        let found = find_interface(source.live()?.socket(), &self.wanted.name).ok()?;
+        if found.index != self.index {
+            self.move_to(source, found.index)?;
         }
         if !found.is_up {
             return None;
         }
-        self.is_away = false;
+        (self.is_away, self.mtu) = (false, found.mtu);
         Some("the interface is back".to_owned())
+    }
+
+    /// Reads another interface that has the name now. A ring that shares frames with others can't be bound again: it
+    /// makes room for a new one.
+    fn move_to(&mut self, source: &mut Source, index: u32) -> Option<()> {
+        if self.group.is_none() {
+            return self.bind(source.live()?, index).ok().map(|_| ());
+        }
+        let (live, _) = make_ring(&self.wanted).ok()?;
+        self.bind(&live, index).ok()?;
+        self.admit(&live).ok()?;
+        source.renew_live(live);
+        Some(())
+    }
+
+    /// Says once that frames are larger than the interface takes packets: something puts packets together.
+    fn size_note(&mut self, largest: u32) -> Option<String> {
+        // Addresses and ethertype, and two tags.
+        const LINK_LAYER: u32 = 14 + 8;
+        if self.is_size_said || largest <= self.mtu.saturating_add(LINK_LAYER) {
+            return None;
+        }
+        self.is_size_said = true;
+        let (mtu, name) = (self.mtu, &self.wanted.name);
+        Some(format!(
+            "frames of up to {largest} bytes come where packets have {mtu} at most: the kernel or the interface puts \
+             packets together: `ethtool -K {name} gro off lro off`"
+        ))
     }
 
     /// Begins to close: no frame enters the ring any more, and those in it are read. False: that was asked before.

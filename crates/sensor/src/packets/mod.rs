@@ -13,14 +13,16 @@ mod opened_once;
 mod packet_log;
 mod parallel;
 mod reader;
+mod rings;
 mod run;
 mod single;
 mod stats;
+mod wire;
 
 pub use alert_counts::AlertCounts;
 pub use arrivals::Arrivals;
 pub use incidents::{Incident, Trouble, Unwatched, Watch};
-pub use input::{Input, InputDone};
+pub use input::{HandedOver, Input, InputDone};
 pub use opened_once::OpenedOnce;
 pub use packet_log::PacketLogCounts;
 #[cfg(test)]

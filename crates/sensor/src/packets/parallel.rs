@@ -16,6 +16,7 @@ use super::capture::{BATCH, frame_in, moment};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
 use super::reader::{self, Batch, NOBODY, Reader, Reading, Work};
+use super::rings::{RingEnd, RingJob, Rings, RingsDone};
 use super::run::{Done, Run, WorkerEnd};
 use super::single::{STALL_END, no_progress};
 use crate::limits::{PENDING_FRAMES_MAX, SPARE_LINES_BYTES_MAX, SPARE_LINES_MAX};
@@ -40,6 +41,8 @@ use std::time::Duration;
 /// pages, which are returned to the system not far behind the reader: what lies further back would
 /// be read again.
 const TO_WORKER: Capacity = Capacity { items: 8_192, bytes: 2 << 20 };
+/// Nanoseconds that a worker with a ring of its own waits for other rings.
+pub(super) const WAIT_FOR_OTHERS_NS: u64 = 100_000_000;
 /// Lines and bytes under way from one worker.
 const FROM_WORKER: Capacity = Capacity { items: 65_536, bytes: 2 << 20 };
 #[cfg(test)]
@@ -48,10 +51,12 @@ const STALL_GRACE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// One worker's lines for some batches.
-struct Lines {
-    batch: LineBatch,
+pub(super) struct Lines {
+    pub(super) batch: LineBatch,
+    /// The round that they belong to; the next one where workers walk the same batches.
+    pub(super) round: Option<u64>,
     /// They are to be seen at once: more packets must be waited for.
-    is_last_for_now: bool,
+    pub(super) is_last_for_now: bool,
 }
 
 impl Load for Lines {
@@ -69,8 +74,8 @@ struct Member {
     is_stall_reported: bool,
 }
 
-/// What a worker returns.
-type End = (WorkerEnd, EventCounts);
+/// What a worker returns: the last is of the ring that it read itself.
+type End = (WorkerEnd, EventCounts, Option<RingEnd>);
 
 impl Run<'_> {
     /// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
@@ -105,12 +110,18 @@ fn to_worker(pending: Option<u64>) -> Capacity {
 }
 
 /// How a worker waits for another: first for a moment, then by giving way, then asleep.
-fn pause(tries: u32) {
+fn pause(tries: u32) -> bool {
     match tries {
         0..64 => std::hint::spin_loop(),
         64..128 => std::thread::yield_now(),
         _ => std::thread::sleep(Duration::from_micros(50)),
     }
+    true
+}
+
+/// The same where each worker reads a ring of its own: no longer than a ring can wait.
+fn pause_briefly(tries: u32) -> bool {
+    pause(tries) && u64::from(tries) * 50_000 < WAIT_FOR_OTHERS_NS
 }
 
 impl Run<'_> {
@@ -131,6 +142,19 @@ impl Run<'_> {
         let losses = Losses::new(workers);
         let mut fanout = Fanout::<End>::start("worker", losses.clone(), STALL_GRACE)?;
         let metrics = Metrics::new();
+        let reading = Arc::new(Reading { losses, position: Position::default() });
+        let mut rings = match inputs.iter().find(|input| !input.interfaces.is_empty()) {
+            None => None,
+            Some(input) => match Rings::open(&input.interfaces, workers, &reading, &metrics) {
+                Ok(rings) => Some(rings),
+                Err(failed) => {
+                    let mut done = Done { inputs: vec![failed], ..Done::default() };
+                    done.enter(&[], self, outputs);
+                    return Ok(done);
+                }
+            },
+        };
+        let pause = if rings.is_some() { pause_briefly } else { pause };
         let group = Arc::new(WorkerGroup::new(workers, pause));
         let pool = self.budget.child("net", None);
         let pools = Pools::new(&pool, self.engine);
@@ -141,11 +165,38 @@ impl Run<'_> {
         let mut queues = Vec::new();
         for n in 0..workers {
             let number = n as u16;
-            let (to, work, edge) = channel::<Work>("reader>worker", to_worker);
             let (out, lines, lines_edge) = channel::<Lines>("worker>writer", FROM_WORKER);
-            metrics.edge(Some(number), &edge);
             metrics.edge(Some(number), &lines_edge);
-            queues.extend([Arc::clone(&edge), Arc::clone(&lines_edge)]);
+            queues.push(Arc::clone(&lines_edge));
+            members.push(Member { lines: Some(lines), is_stall_reported: false });
+            let bound = self.plan.processors(n).to_vec();
+            if let Some(ways) = rings.as_mut().and_then(Rings::next) {
+                let defrag = pools.defrag.leaf(&format!("ring {n}"), None);
+                let job = RingJob {
+                    n,
+                    engine: Arc::clone(self.engine),
+                    budgets: pools.worker(n),
+                    group: Arc::clone(&group),
+                    outputs: outputs.for_worker(),
+                    dealer: Dealer::new(Arc::clone(self.engine), defrag),
+                    ways,
+                    reading: Arc::clone(&reading),
+                    out,
+                    spare: spare.clone(),
+                    slot: metrics.ledger("worker", Some(number)),
+                    stop: self.stop.clone(),
+                    #[cfg(test)]
+                    fault: self.fault,
+                };
+                fanout.spawn(None, move |pulse| {
+                    processors::bind(&bound);
+                    job.run(pulse)
+                })?;
+                continue;
+            }
+            let (to, work, edge) = channel::<Work>("reader>worker", to_worker);
+            metrics.edge(Some(number), &edge);
+            queues.push(Arc::clone(&edge));
             let job = Job {
                 n,
                 engine: Arc::clone(self.engine),
@@ -159,16 +210,13 @@ impl Run<'_> {
                 #[cfg(test)]
                 fault: self.fault,
             };
-            let bound = self.plan.processors(n).to_vec();
             fanout.spawn(Some(Arc::clone(&edge)), move |pulse| {
                 processors::bind(&bound);
                 job.run(pulse)
             })?;
-            members.push(Member { lines: Some(lines), is_stall_reported: false });
             to_workers.push(to);
             edges.push(edge);
         }
-        let reading = Arc::new(Reading { losses, position: Position::default() });
         let reader = Reader {
             inputs: Queue::new(inputs, self.arrivals.clone()),
             dealer: Dealer::new(Arc::clone(self.engine), pools.defrag.leaf(reader::NAME, None)),
@@ -180,7 +228,13 @@ impl Run<'_> {
             #[cfg(test)]
             fault: self.fault,
         };
-        let reader = fanout.spawn_other(reader::NAME, move |pulse| reader.run(pulse))?;
+        let reader = match &rings {
+            None => Some(fanout.spawn_other(reader::NAME, move |pulse| reader.run(pulse))?),
+            Some(_) => {
+                reading.position.set(0, 0, None);
+                None
+            }
+        };
         let mut writer = Writer {
             run: self,
             outputs,
@@ -198,12 +252,13 @@ impl Run<'_> {
         writer.write(watch);
         let writing = clock::thread_cpu().saturating_sub(before);
         let memory = Some(self.budget.report());
-        let read = reader.join();
+        let is_read_apart = reader.is_some();
+        let read = reader.and_then(|reader| reader.join());
         // A reader that panicked takes its workers' input with it: they may end before it is known why.
         writer.events(watch);
         let Writer { fanout, verdicts, incidents, .. } = writer;
         let lost_workers = u32::try_from(fanout.losses().count()).unwrap_or(u32::MAX);
-        let is_reader_lost = read.is_none();
+        let is_reader_lost = is_read_apart && read.is_none();
         let mut done = Done { lost_workers, is_reader_lost, memory, incidents, ..Done::default() };
         let mut defrag = DefragCounters::default();
         if let Some(end) = read {
@@ -217,15 +272,21 @@ impl Run<'_> {
             done.ledgers.add("engine", None, &end.entry);
         }
         let mut ends = Vec::new();
+        let mut of_rings = RingsDone::default();
         for (n, end) in fanout.join().into_iter().enumerate() {
             match end {
-                Some((end, tally)) => {
+                Some((end, tally, ring)) => {
+                    if let Some(ring) = ring {
+                        of_rings.take(n as u16, ring, &mut done);
+                    }
                     outputs.add_tally(&tally);
                     done.threads.push((format!("worker {n}"), end.cpu));
                     ends.push((n as u16, end));
                 }
                 None => {
-                    metrics.write_off("worker", Some(n as u16), &edges[n]);
+                    if let Some(edge) = edges.get(n) {
+                        metrics.write_off("worker", Some(n as u16), edge);
+                    }
                 }
             }
         }
@@ -238,6 +299,10 @@ impl Run<'_> {
             .iter()
             .map(|queue| queue.locks())
             .fold((0, 0), |(all, held), (a, h)| (all + a, held + h));
+        if !is_read_apart {
+            of_rings.finish(&group, &mut done);
+            defrag = of_rings.defrag;
+        }
         done.ledgers.add("alerts", None, &verdicts.ledgers().alerts);
         if let Some((_, end)) = ends.first_mut() {
             end.stats.net.merge(verdicts.counters());
@@ -297,7 +362,7 @@ struct Job {
 }
 
 impl Job {
-    fn run(mut self, pulse: &Pulse) -> (WorkerEnd, EventCounts) {
+    fn run(mut self, pulse: &Pulse) -> End {
         let seat = self.group.slot(self.n);
         let mut worker = Worker::in_group(self.engine, self.budgets, &self.group, self.n);
         let mut ledger = Ledger::new();
@@ -313,7 +378,8 @@ impl Job {
             self.slot.publish(&ledger);
             if work.batch.is_written {
                 let batch = self.outputs.take(self.spare.take().unwrap_or_default());
-                let lines = Lines { batch, is_last_for_now: work.batch.is_last_for_now };
+                let lines =
+                    Lines { batch, round: None, is_last_for_now: work.batch.is_last_for_now };
                 // A writer that is gone has given this worker up.
                 let _ = pulse.rest(|| self.out.send(lines).is_ok());
             }
@@ -325,10 +391,10 @@ impl Job {
         }
         drop(seat);
         let batch = self.outputs.take(LineBatch::default());
-        let lines = Lines { batch, is_last_for_now: false };
+        let lines = Lines { batch, round: None, is_last_for_now: false };
         let _ = pulse.rest(|| self.out.send(lines).is_ok());
         self.slot.publish_last(&ledger);
-        (WorkerEnd::from_worker(&worker), self.outputs.tally())
+        (WorkerEnd::from_worker(&worker), self.outputs.tally(), None)
     }
 }
 
@@ -361,7 +427,8 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
                     let last = batch.frames.len().saturating_sub(1);
                     if let Some(r) = batch.frames.get(last) {
                         let number = batch.first + last as u64;
-                        let f = frame_in(r, &batch.bytes, number, *latest, batch.ignored_from);
+                        let of = (batch.device, batch.ignored_from);
+                        let f = frame_in(r, &batch.bytes, (number, *latest), of);
                         worker.advance_clock(&f, out);
                     }
                     return;
@@ -370,7 +437,8 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
             continue;
         }
         out.before_frame(number);
-        let mut f = frame_in(r, &batch.bytes, number, agreed, batch.ignored_from);
+        let of = (batch.device, batch.ignored_from);
+        let mut f = frame_in(r, &batch.bytes, (number, agreed), of);
         while worker.advance_clock(&f, out) {
             pulse.beat();
         }
@@ -406,7 +474,10 @@ impl Writer<'_> {
         loop {
             while let Some(n) = rounds.missing() {
                 match self.next(n, watch) {
-                    Some(lines) => rounds.put_next(n, lines),
+                    Some(lines) => match lines.round {
+                        Some(round) => rounds.put(n, round, lines.batch),
+                        None => rounds.put_next(n, lines.batch),
+                    },
                     None => rounds.end(n),
                 }
             }
@@ -437,13 +508,13 @@ impl Writer<'_> {
 
     /// The next lines of a worker, while events are looked after; none when it is through or was
     /// abandoned.
-    fn next(&mut self, n: usize, watch: &mut dyn Watch) -> Option<LineBatch> {
+    fn next(&mut self, n: usize, watch: &mut dyn Watch) -> Option<Lines> {
         loop {
             let lines = self.members.get(n)?.lines.as_ref()?;
             match lines.recv_timeout(LOOK) {
                 Ok(lines) => {
                     self.is_flush_due |= lines.is_last_for_now;
-                    return Some(lines.batch);
+                    return Some(lines);
                 }
                 Err(Empty::Ended) => {
                     self.members[n].lines = None;

@@ -13,6 +13,7 @@ use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
 use gabion_net::{Dealer, FragmentOutcome};
+use gabion_packet::worker_of_key;
 use gabion_record::eve::InputName;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::fanout::Losses;
@@ -34,6 +35,8 @@ pub(super) struct Batch {
     pub(super) owners: Vec<u8>,
     /// Of frames with fragments, by their place: what happened to the fragments.
     pub(super) fragments: Vec<(usize, Box<[FragmentOutcome]>)>,
+    /// The interface they came from; 0 for a capture.
+    pub(super) device: u16,
     /// Number of the first frame.
     pub(super) first: u64,
     /// Number of the first frame of the run whose checksums are ignored.
@@ -147,11 +150,12 @@ impl Reader {
                 stop: &stop,
                 opened: &opened,
                 filter: filter.as_deref(),
+                position: &reading.position,
                 pulse,
             };
-            let (done, is_stopped) = one.read(&input, &mut take, &mut see);
+            let (read, is_stopped) = one.read(&input, &mut take, &mut see);
             end.is_stopped |= is_stopped;
-            inputs.done(done, &mut end.inputs);
+            read.into_iter().for_each(|input| inputs.done(input, &mut end.inputs));
         }
         end.is_stopped |= inputs.is_cut(&stop);
         end.defrag = dealer.defrag_counters();
@@ -183,10 +187,11 @@ impl Shares {
         let mut fragments = Vec::new();
         for (place, (r, agreed)) in block.frames.iter().zip(block.agreed).enumerate() {
             let number = block.first + place as u64;
-            let dealt = dealer.deal(&frame_in(r, block.bytes, number, *agreed, block.ignored_from));
+            let of = (block.device, block.ignored_from);
+            let dealt = dealer.deal(&frame_in(r, block.bytes, (number, *agreed), of));
             let owner = dealt.map(|dealt| {
                 fragments.extend(dealt.fragments.map(|outcomes| (place, outcomes)));
-                owner(dealt.key, workers)
+                worker_of_key(dealt.key, workers)
             });
             if owner.is_some() && r.ts_ns <= agreed.ns {
                 latest_ns = latest_ns.max(r.ts_ns);
@@ -207,6 +212,7 @@ impl Shares {
             frames: std::mem::replace(block.frames, Vec::with_capacity(BATCH)),
             owners,
             fragments,
+            device: block.device,
             first: block.first,
             ignored_from: block.ignored_from,
             agreed: block.agreed.to_vec(),
@@ -237,9 +243,4 @@ impl Shares {
             }
         }
     }
-}
-
-/// The worker of a key: the high bits of a product are fair for any number of workers.
-fn owner(key: u32, workers: usize) -> usize {
-    ((u64::from(key) * workers as u64) >> 32) as usize
 }

@@ -6,8 +6,8 @@
 
 use super::arrivals::Arrivals;
 use super::capture::{Entry, FrameBlock, OnFrame, OneInput, frame_in};
-use super::incidents::{Incident, Trouble, Watch};
-use super::input::{Input, InputDone};
+use super::incidents::{Incident, Position, Trouble, Watch};
+use super::input::{HandedOver, Input, InputDone};
 use super::opened_once::OpenedOnce;
 use super::packet_log::PacketLogCounts;
 use super::stats::{self, WorkerStats};
@@ -64,6 +64,8 @@ pub struct Done {
     pub threads: Vec<(String, Duration)>,
     /// Uses of state across flows by several workers, and those that had to wait.
     pub shared_uses: (u64, u64),
+    /// What workers with rings of their own had to do with each other; none where frames are dealt by a reader.
+    pub handed_over: Option<HandedOver>,
     /// Locks of the queues between threads that were taken, and those that somebody else held then.
     pub queue_locks: (u64, u64),
 }
@@ -254,7 +256,8 @@ pub(crate) fn read_capture<S: NetSink>(
     let mut take = |block: FrameBlock<'_>, on_frame: OnFrame<'_>| {
         let agreed = block.agreed.iter();
         for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(agreed) {
-            let f = frame_in(r, block.bytes, number, *agreed, block.ignored_from);
+            let of = (block.device, block.ignored_from);
+            let f = frame_in(r, block.bytes, (number, *agreed), of);
             let taken = worker.frame(&f, sink);
             on_frame(r, if taken { Entry::Taken } else { Entry::Unsupported });
         }
@@ -269,9 +272,10 @@ pub(crate) fn read_capture<S: NetSink>(
         stop: &StopFlag::new(),
         opened: &OpenedOnce::default(),
         filter: None,
+        position: &Position::default(),
         pulse: &Pulse::unwatched(),
     };
     let (done, _) = one.read(input, &mut take, &mut |_, _| {});
     worker.finish(sink);
-    done
+    done.into_iter().next().unwrap_or_default()
 }

@@ -222,11 +222,12 @@ impl Run<'_> {
                 stop: self.stop,
                 opened: &self.opened,
                 filter: self.filter.as_deref(),
+                position: &shared.position,
                 pulse,
             };
-            let (input_done, is_stopped) = one.read(&input, &mut take, &mut see);
+            let (read, is_stopped) = one.read(&input, &mut take, &mut see);
             done.is_stopped |= is_stopped;
-            queue.done(input_done, &mut done.inputs);
+            read.into_iter().for_each(|input| queue.done(input, &mut done.inputs));
         }
         done.is_stopped |= queue.is_cut(self.stop);
         if self.reopen_asked() {
@@ -271,7 +272,8 @@ fn inspect(
     outcomes: &mut Vec<Entry>,
 ) {
     for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(block.agreed) {
-        let f = frame_in(r, block.bytes, number, *agreed, block.ignored_from);
+        let of = (block.device, block.ignored_from);
+        let f = frame_in(r, block.bytes, (number, *agreed), of);
         let taken = worker.frame(&f, outputs);
         pulse.beat();
         outcomes.push(if taken { Entry::Taken } else { Entry::Unsupported });

@@ -1,0 +1,496 @@
+//! Several workers that each read a ring of their own: the kernel puts each frame into the ring of the worker that its
+//! addresses name (`gabion_packet::worker_program`).
+//!
+//! Hot path: a worker's frames go from its ring through its engine without another thread. What belongs to another
+//! worker by our key (tunnels, packets that an ICMP error quotes, tags within tags) is handed over, and counted.
+//!
+//! Frames have no number that all workers agree on, so their time takes its place: tickets of state across flows, and
+//! the order of lines, are times of the kernel. A worker takes its next frame when no other ring can hand over an
+//! earlier one, as far as each ring has published the time up to which it has dealt; a ring without frames publishes
+//! the clock. The wait is bounded: what comes later still is taken then, and counted as late. A ring that is half full
+//! waits for nobody.
+//!
+//! Lines are handed over by slices of that time, so that the writer puts those of all workers together.
+
+use super::capture::{frame_in, moment};
+use super::input::{HandedOver, InputDone};
+use super::parallel::{Lines, WAIT_FOR_OTHERS_NS};
+use super::reader::Reading;
+use super::run::{Done, WorkerEnd};
+use super::wire::{Pulled, Wire};
+use crate::limits::{RING_HELD_PERCENT, RING_WAITING_PARTS_MAX};
+use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
+use gabion_flow::DefragCounters;
+use gabion_net::{Dealer, Engine, FragmentOutcome, Worker, WorkerBudgets, WorkerGroup};
+use gabion_outputs::{EventCounts, LineBatch, WorkerOutputs};
+use gabion_packet::worker_of_key;
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_runtime::channel::Empty;
+use gabion_runtime::fanout::{Losses, Spares};
+use gabion_runtime::metrics::LedgerSlot;
+use gabion_runtime::{Capacity, Load, Metrics, Pulse, Receiver, Sender, StopFlag, channel, clock};
+use gabion_settings::InterfaceSettings;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Nanoseconds of the time whose lines are written together.
+const SLICE_NS: u64 = 50_000_000;
+/// Slices between the last frames and the flows that end with the run: workers do not end in one slice.
+const SLICES_AT_END: u64 = 100;
+/// How long a worker without frames waits for some.
+const IDLE: Duration = Duration::from_millis(10);
+/// How long it waits while frames of its own wait for those of others.
+const SOON: Duration = Duration::from_millis(1);
+
+/// Up to which time each ring was dealt, in nanoseconds: no earlier frame of it is handed over.
+#[derive(Debug)]
+pub(super) struct Dealt(Box<[AtomicU64]>);
+
+impl Dealt {
+    fn publish(&self, ring: usize, until_ns: u64) {
+        if let Some(place) = self.0.get(ring) {
+            place.store(until_ns, Ordering::Release);
+        }
+    }
+
+    /// Up to which time all other rings were dealt, but for those whose worker is lost.
+    fn others(&self, ring: usize, losses: &Losses) -> u64 {
+        let others = self.0.iter().enumerate().filter(|(n, _)| *n != ring && !losses.is_lost(*n));
+        others.map(|(_, place)| place.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
+    }
+}
+
+/// Frames of one block that belong to one worker, in order.
+pub(super) struct Part {
+    bytes: Arc<CaptureBytes>,
+    device: u16,
+    frames: Vec<FrameRef>,
+    /// The time of each as its ring saw it, rising.
+    times: Vec<u64>,
+    /// Of frames with fragments, by their place: what happened to the fragments.
+    fragments: Vec<(usize, Box<[FragmentOutcome]>)>,
+    len: u64,
+    /// How many were taken.
+    taken: usize,
+}
+
+impl Part {
+    fn new(bytes: &Arc<CaptureBytes>, device: u16) -> Part {
+        Part {
+            bytes: Arc::clone(bytes),
+            device,
+            frames: Vec::new(),
+            times: Vec::new(),
+            fragments: Vec::new(),
+            len: 0,
+            taken: 0,
+        }
+    }
+
+    fn push(&mut self, r: FrameRef, time: u64, fragments: Option<Box<[FragmentOutcome]>>) {
+        if let Some(fragments) = fragments {
+            self.fragments.push((self.frames.len(), fragments));
+        }
+        self.len += u64::from(r.len);
+        self.frames.push(r);
+        self.times.push(time);
+    }
+
+    fn head(&self) -> Option<u64> {
+        self.times.get(self.taken).copied()
+    }
+}
+
+impl Load for Part {
+    fn items(&self) -> u64 {
+        self.frames.len() as u64
+    }
+    fn bytes(&self) -> u64 {
+        self.len
+    }
+}
+
+/// What the worker of a ring leaves behind of the ring.
+#[derive(Default)]
+pub(super) struct RingEnd {
+    pub(super) inputs: Vec<InputDone>,
+    pub(super) reader: Ledger,
+    pub(super) entry: Ledger,
+    pub(super) clock: ClockCounts,
+    pub(super) defrag: DefragCounters,
+    /// Frames that were handed to other workers.
+    pub(super) handed_over: u64,
+    /// Frames that came from others after later ones had been taken.
+    pub(super) late: u64,
+}
+
+/// A worker's ring, and its ways to the other workers.
+pub(super) struct Ways {
+    wire: Wire,
+    /// None to itself.
+    to: Vec<Option<Sender<Part>>>,
+    from: Vec<Receiver<Part>>,
+    dealt: Arc<Dealt>,
+    /// When the run began: slices count from here.
+    began_ns: u64,
+}
+
+/// The rings of a run, until each has its worker.
+pub(super) struct Rings(VecDeque<Ways>);
+
+/// Frames and bytes under way from one worker to another: few belong to another.
+const HANDED_OVER: Capacity = Capacity { items: 8_192, bytes: 4 << 20 };
+
+impl Rings {
+    /// Opens a ring of each interface for each worker.
+    ///
+    /// # Errors
+    /// The interface that can't be read.
+    pub(super) fn open(
+        interfaces: &[InterfaceSettings],
+        workers: usize,
+        reading: &Reading,
+        metrics: &Metrics,
+    ) -> Result<Rings, InputDone> {
+        let count = u16::try_from(workers).unwrap_or(u16::MAX);
+        let wires = Wire::open_group(interfaces, count, &reading.position);
+        let wires = wires.map_err(|(n, e)| InputDone::refused(interfaces, n, &e))?;
+        let dealt = Arc::new(Dealt(wires.iter().map(|_| AtomicU64::new(0)).collect()));
+        let began_ns = clock::epoch_ns();
+        let mut all: VecDeque<Ways> = wires
+            .into_iter()
+            .map(|wire| {
+                let dealt = Arc::clone(&dealt);
+                Ways { wire, to: Vec::new(), from: Vec::new(), dealt, began_ns }
+            })
+            .collect();
+        for from in 0..workers {
+            for to in 0..workers {
+                if from == to {
+                    all[from].to.push(None);
+                    continue;
+                }
+                let (sender, receiver, edge) = channel::<Part>("worker>worker", HANDED_OVER);
+                metrics.edge(Some(to as u16), &edge);
+                all[from].to.push(Some(sender));
+                all[to].from.push(receiver);
+            }
+        }
+        Ok(Rings(all))
+    }
+
+    /// The next worker's.
+    pub(super) fn next(&mut self) -> Option<Ways> {
+        self.0.pop_front()
+    }
+}
+
+/// What the workers of all rings leave behind.
+#[derive(Default)]
+pub(super) struct RingsDone {
+    handed_over: u64,
+    late: u64,
+    pub(super) defrag: DefragCounters,
+}
+
+impl RingsDone {
+    /// Takes what one leaves behind.
+    pub(super) fn take(&mut self, worker: u16, end: RingEnd, done: &mut Done) {
+        done.ledgers.add("reader", Some(worker), &end.reader);
+        done.ledgers.add("engine", Some(worker), &end.entry);
+        self.handed_over += end.handed_over;
+        self.late += end.late;
+        self.defrag.merge(&end.defrag);
+        done.clock.merge(&end.clock);
+        for (n, input) in end.inputs.into_iter().enumerate() {
+            match done.inputs.get_mut(n) {
+                Some(known) => known.join(input),
+                None => done.inputs.push(input),
+            }
+        }
+    }
+
+    /// Enters what all of them counted.
+    pub(super) fn finish(&self, group: &WorkerGroup, done: &mut Done) {
+        done.is_stopped = true;
+        done.inputs.iter_mut().for_each(InputDone::note_drops);
+        done.handed_over = Some(HandedOver {
+            frames: self.handed_over,
+            late: self.late,
+            early_uses: group.early_uses(),
+        });
+    }
+}
+
+/// Everything that the thread of a ring needs.
+pub(super) struct RingJob {
+    pub(super) n: usize,
+    pub(super) engine: Arc<Engine>,
+    pub(super) budgets: WorkerBudgets,
+    pub(super) group: Arc<WorkerGroup>,
+    pub(super) outputs: WorkerOutputs,
+    pub(super) dealer: Dealer,
+    pub(super) ways: Ways,
+    pub(super) reading: Arc<Reading>,
+    pub(super) out: Sender<Lines>,
+    pub(super) spare: Spares<LineBatch>,
+    pub(super) slot: LedgerSlot,
+    pub(super) stop: StopFlag,
+    #[cfg(test)]
+    pub(super) fault: Option<super::acted_fault::ActedFault>,
+}
+
+/// A worker with its ring at work.
+struct Ring<'a> {
+    job: &'a mut RingJob,
+    worker: Worker,
+    /// Frames that wait for those of other rings: the worker's own, then those of each other ring.
+    waiting: Vec<VecDeque<Part>>,
+    clock: AgreedClock,
+    /// The latest time that this ring dealt, and that the worker took.
+    last_dealt: u64,
+    now: u64,
+    slice: u64,
+    ledger: Ledger,
+    end: RingEnd,
+}
+
+impl RingJob {
+    pub(super) fn run(mut self, pulse: &Pulse) -> (WorkerEnd, EventCounts, Option<RingEnd>) {
+        let seat = self.group.slot(self.n);
+        let budgets = std::mem::replace(&mut self.budgets, WorkerBudgets::standalone(&self.engine));
+        let worker = Worker::in_group(Arc::clone(&self.engine), budgets, &self.group, self.n);
+        let others = self.ways.from.len();
+        let mut ring = Ring {
+            worker,
+            waiting: (0..=others).map(|_| VecDeque::new()).collect(),
+            clock: AgreedClock::default(),
+            last_dealt: 0,
+            now: 0,
+            slice: 0,
+            ledger: Ledger::new(),
+            end: RingEnd::default(),
+            job: &mut self,
+        };
+        ring.read(pulse);
+        let last_slice = ring.slice + SLICES_AT_END;
+        let Ring { mut worker, ledger, mut end, clock, .. } = ring;
+        self.outputs.before_frame(u64::MAX >> 1);
+        worker.close();
+        while worker.end_some(&mut self.outputs) {
+            pulse.beat();
+        }
+        drop(seat);
+        let batch = self.outputs.take(LineBatch::default());
+        let lines = Lines { batch, round: Some(last_slice), is_last_for_now: false };
+        let _ = pulse.rest(|| self.out.send(lines).is_ok());
+        self.slot.publish_last(&ledger);
+        end.clock = clock.counts();
+        end.defrag = self.dealer.defrag_counters();
+        self.ways.wire.finish(&mut end.reader, &mut end.inputs);
+        (WorkerEnd::from_worker(&worker), self.outputs.tally(), Some(end))
+    }
+}
+
+impl Ring<'_> {
+    /// Reads the ring until it is asked to stop, and takes what others hand over until they are through, too.
+    fn read(&mut self, pulse: &Pulse) {
+        let mut frames = Vec::new();
+        let mut is_open = true;
+        loop {
+            let mut is_quiet = true;
+            if is_open {
+                let wait = if self.has_waiting() { SOON } else { IDLE };
+                frames.clear();
+                match pulse
+                    .rest(|| self.job.ways.wire.pull(&mut frames, wait, &self.job.reading.position))
+                {
+                    Pulled::Frames { port, bytes } => {
+                        is_quiet = false;
+                        self.deal(port, &bytes, &mut frames);
+                    }
+                    Pulled::Nothing => {}
+                }
+                let until = self.job.ways.wire.dealt_until(clock::epoch_ns());
+                self.last_dealt = self.last_dealt.max(self.clock.at_live(until).ns);
+                self.job.ways.dealt.publish(self.job.n, self.last_dealt);
+                if self.job.stop.is_set() && !self.job.ways.wire.close() && is_quiet {
+                    is_open = false;
+                    self.job.ways.to.iter_mut().for_each(|to| *to = None);
+                    self.job.ways.dealt.publish(self.job.n, u64::MAX);
+                }
+            } else {
+                pulse.rest(|| std::thread::sleep(SOON));
+            }
+            let has_ended = self.receive();
+            self.take_until(self.limit(is_open), pulse);
+            self.pass_time(pulse);
+            if !is_open && has_ended && !self.has_waiting() {
+                return;
+            }
+        }
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.waiting.iter().any(|parts| !parts.is_empty())
+    }
+
+    /// Decides which worker each frame belongs to, and hands over what is not its own.
+    fn deal(&mut self, port: usize, bytes: &Arc<CaptureBytes>, frames: &mut Vec<FrameRef>) {
+        let job = &mut *self.job;
+        let workers = job.ways.to.len();
+        job.ways.wire.prepare(port, bytes, frames, &mut self.end.entry);
+        let device = port as u16;
+        let mut own = Part::new(bytes, device);
+        let mut others: Vec<Option<Part>> = (0..workers).map(|_| None).collect();
+        for r in frames.drain(..) {
+            let agreed = self.clock.at_live(r.ts_ns);
+            // Times of one ring differ, so that its frames have an order.
+            let time = agreed.ns.max(self.last_dealt.saturating_add(1));
+            self.last_dealt = time;
+            let (len, entry) = (u64::from(r.len), &mut self.end.entry);
+            job.ways.wire.see(port, &r);
+            let f = frame_in(&r, bytes, (time, agreed), (device, u64::MAX));
+            entry.receive(1, len);
+            let Some(dealt) = job.dealer.deal(&f) else {
+                entry.shed(ShedReason::UnsupportedLink, 1, len);
+                job.ways.wire.see_unsupported(port, r.link);
+                continue;
+            };
+            let owner = worker_of_key(dealt.key, workers);
+            if job.reading.losses.is_lost(owner) {
+                entry.shed(ShedReason::WorkerLost, 1, len);
+                continue;
+            }
+            entry.pass(1, len);
+            match others.get_mut(owner) {
+                Some(other) if owner != job.n => {
+                    let part = other.get_or_insert_with(|| Part::new(bytes, device));
+                    part.push(r, time, dealt.fragments);
+                }
+                _ => own.push(r, time, dealt.fragments),
+            }
+        }
+        for (owner, part) in others.into_iter().enumerate() {
+            let (Some(part), Some(Some(to))) = (part, job.ways.to.get(owner)) else { continue };
+            self.end.handed_over += part.items();
+            // What there is no room for is shed in the ledger of the way.
+            let _ = to.try_send(part);
+        }
+        if let (Some(own_parts), false) = (self.waiting.first_mut(), own.frames.is_empty()) {
+            own_parts.push_back(own);
+        }
+    }
+
+    /// Takes what others have handed over; true when nobody will any more.
+    fn receive(&mut self) -> bool {
+        let mut has_ended = true;
+        for (from, parts) in self.job.ways.from.iter().zip(self.waiting.iter_mut().skip(1)) {
+            loop {
+                match from.try_recv() {
+                    Ok(part) => parts.push_back(part),
+                    Err(Empty::Ended) => break,
+                    Err(Empty::Yet) => {
+                        has_ended = false;
+                        break;
+                    }
+                }
+            }
+        }
+        has_ended
+    }
+
+    /// Up to which time frames are taken now.
+    fn limit(&self, is_open: bool) -> u64 {
+        let others = self.job.ways.dealt.others(self.job.n, &self.job.reading.losses);
+        let parts = self.waiting.first().map_or(0, VecDeque::len);
+        let held: u64 = self.waiting.first().map_or(0, |all| all.iter().map(|p| p.len).sum());
+        let is_full = parts >= RING_WAITING_PARTS_MAX
+            || self.job.ways.wire.fill_percent() >= RING_HELD_PERCENT
+            || held.saturating_mul(4) >= self.job.ways.wire.ring_bytes();
+        match is_full || !is_open && others == u64::MAX {
+            true => u64::MAX,
+            false => others.max(clock::epoch_ns().saturating_sub(WAIT_FOR_OTHERS_NS)),
+        }
+    }
+
+    /// Takes waiting frames in the order of their times, as far as this.
+    fn take_until(&mut self, limit: u64, pulse: &Pulse) {
+        loop {
+            let heads = self.waiting.iter().enumerate();
+            let next = heads.filter_map(|(n, parts)| Some((parts.front()?.head()?, n))).min();
+            let Some((time, source)) = next.filter(|(time, _)| *time <= limit) else { return };
+            self.take_next(source, time, pulse);
+        }
+    }
+
+    /// Takes the next frame of a source.
+    fn take_next(&mut self, source: usize, time: u64, pulse: &Pulse) {
+        if time < self.now {
+            self.end.late += 1;
+        }
+        let time = time.max(self.now.saturating_add(1));
+        self.now = time;
+        self.cut_slice(time, pulse);
+        let Some(part) = self.waiting.get_mut(source).and_then(VecDeque::front_mut) else { return };
+        let at = part.taken;
+        part.taken += 1;
+        let Some(r) = part.frames.get(at).copied() else { return };
+        let agreed = Agreed { ns: time, is_leap: false };
+        let RingJob { outputs, .. } = &mut *self.job;
+        #[cfg(test)]
+        super::acted_fault::act(self.job.fault, self.job.n, self.ledger.received().items);
+        let mut f = frame_in(&r, &part.bytes, (time, agreed), (part.device, u64::MAX));
+        outputs.before_frame(time);
+        while self.worker.advance_clock(&f, outputs) {
+            pulse.beat();
+        }
+        let outcomes = part.fragments.binary_search_by_key(&at, |(place, _)| *place);
+        let outcomes = outcomes.ok().and_then(|n| part.fragments.get(n));
+        f.fragments = outcomes.map(|(_, outcomes)| &**outcomes);
+        outputs.at_frame(time);
+        self.worker.take(&f, outputs);
+        pulse.beat();
+        self.ledger.receive(1, u64::from(r.len));
+        self.ledger.pass(1, u64::from(r.len));
+        let is_through = part.taken == part.frames.len();
+        if is_through && let Some(parts) = self.waiting.get_mut(source) {
+            parts.pop_front();
+            self.job.slot.publish(&self.ledger);
+        }
+    }
+
+    /// Lets time pass up to which nothing is left to take, so that flows end and others need not wait.
+    fn pass_time(&mut self, pulse: &Pulse) {
+        let others = self.job.ways.dealt.others(self.job.n, &self.job.reading.losses);
+        let floor = clock::epoch_ns().saturating_sub(WAIT_FOR_OTHERS_NS);
+        let done = others.max(floor).min(self.last_dealt);
+        let heads = self.waiting.iter().filter_map(|parts| parts.front()?.head()).min();
+        let done = heads.map_or(done, |head| done.min(head.saturating_sub(1)));
+        if done > self.now {
+            self.now = done;
+            let f = moment(Agreed { ns: done, is_leap: false }, done);
+            self.job.outputs.before_frame(done);
+            while self.worker.advance_clock(&f, &mut self.job.outputs) {
+                pulse.beat();
+            }
+        }
+        self.cut_slice(self.now, pulse);
+    }
+
+    /// Hands lines over where a slice has come to its end.
+    fn cut_slice(&mut self, now: u64, pulse: &Pulse) {
+        let slice = now.saturating_sub(self.job.ways.began_ns) / SLICE_NS;
+        if slice <= self.slice {
+            return;
+        }
+        let job = &mut *self.job;
+        let batch = job.outputs.take(job.spare.take().unwrap_or_default());
+        let lines = Lines { batch, round: Some(self.slice), is_last_for_now: true };
+        self.slice = slice;
+        // A writer that is gone has given this worker up.
+        let _ = pulse.rest(|| job.out.send(lines).is_ok());
+    }
+}

@@ -1,0 +1,391 @@
+//! Reading interfaces, one or several, block by block, by the clock of the kernel.
+//!
+//! Hot path: blocks come from the rings of all interfaces in turn, without a copy. Where no frame comes, the clock goes
+//! on alone, so that flows time out and lines are written on a quiet wire.
+
+use super::capture::{BATCH, Entry, FrameBlock, OnFrame, OneInput};
+use super::incidents::Position;
+use super::input::{Input, InputDone};
+use super::interface::{InterfaceError, Opened, RingGroup};
+use crate::limits::INTERFACE_NOTES_MAX;
+use gabion_capture::filter::Filter;
+use gabion_capture::live::await_any;
+use gabion_capture::{CaptureBytes, FrameRef, Source};
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_runtime::clock::epoch_ns;
+use gabion_settings::{ChecksumChecks, InterfaceSettings};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How far the clock stays back where nothing comes: more than the kernel keeps a block to itself.
+const QUIET_LAG_NS: u64 = 200_000_000;
+/// How long frames are waited for at a time.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// An interface that is read, and what happened to its frames.
+struct Port {
+    source: Source,
+    opened: Opened,
+    /// Which frames are read, where the kernel does not decide that.
+    filter: Option<Filter>,
+    checksums: ChecksumChecks,
+    done: InputDone,
+    unsupported: Option<(u16, u64)>,
+    /// Notes so far.
+    said: usize,
+    /// Another ring of this interface says what happens to it.
+    is_silent: bool,
+    /// Up to which time its frames were handed out, and how far that stays behind the clock where none come.
+    until_ns: u64,
+    lag_ns: u64,
+}
+
+impl Port {
+    fn open(
+        wanted: &InterfaceSettings,
+        group: Option<RingGroup>,
+        (position, is_silent): (&Position, bool),
+    ) -> Result<Port, InterfaceError> {
+        let done =
+            InputDone { path: (&wanted.name).into(), is_named: true, ..InputDone::default() };
+        let mut notes = Vec::new();
+        let (source, opened, filter) = Opened::open(wanted, group, &mut notes)?;
+        let checksums = wanted.checksums;
+        let mut port = Port {
+            source,
+            opened,
+            filter,
+            checksums,
+            done,
+            unsupported: None,
+            said: 0,
+            is_silent,
+            until_ns: 0,
+            // A block is open for two of its timeouts at most.
+            lag_ns: (u64::from(wanted.block_timeout_ms) * 3 + 10) * 1_000_000,
+        };
+        notes.into_iter().for_each(|note| port.say(Some(note), position));
+        Ok(port)
+    }
+
+    /// Leaves out what the filter does not take, and enters it.
+    fn filter_out(&self, bytes: &CaptureBytes, frames: &mut Vec<FrameRef>, entry: &mut Ledger) {
+        let Some(filter) = &self.filter else { return };
+        frames.retain(|r| {
+            let f = r.frame(bytes);
+            let passes = filter.matches(f.link, f.wire_len, f.data);
+            if !passes {
+                entry.receive(1, u64::from(r.len));
+                entry.shed(ShedReason::Filtered, 1, u64::from(r.len));
+            }
+            passes
+        });
+    }
+
+    /// What of the frames' checksums counts.
+    fn mark_checksums(&self, frames: &mut [FrameRef]) {
+        let is_missing = match self.checksums {
+            ChecksumChecks::Kernel | ChecksumChecks::Auto => return,
+            ChecksumChecks::All => false,
+            ChecksumChecks::None => true,
+        };
+        frames.iter_mut().for_each(|r| r.has_no_checksums = is_missing);
+    }
+
+    /// Says at once what a person should know; of an interface that changes all day the first changes.
+    fn say(&mut self, note: Option<String>, position: &Position) {
+        if let Some(note) = note
+            && self.said < INTERFACE_NOTES_MAX
+            && !self.is_silent
+        {
+            self.said += 1;
+            position.add_note(format!("{}: {note}", self.done.path.display()));
+        }
+    }
+}
+
+/// What was pulled out of the rings.
+pub(super) enum Pulled {
+    /// Frames of this interface, by its number, and their bytes.
+    Frames { port: usize, bytes: Arc<CaptureBytes> },
+    /// None came.
+    Nothing,
+}
+
+/// All interfaces of a run, or a ring of each.
+pub(super) struct Wire {
+    ports: Vec<Port>,
+    /// The port whose turn it is.
+    turn: usize,
+}
+
+impl Wire {
+    /// Opens all interfaces, or none: the first that can't be read.
+    fn open(
+        wanted: &[InterfaceSettings],
+        position: &Position,
+    ) -> Result<Wire, (usize, InterfaceError)> {
+        let mut ports = Vec::with_capacity(wanted.len());
+        for (n, wanted) in wanted.iter().enumerate() {
+            ports.push(Port::open(wanted, None, (position, false)).map_err(|error| (n, error))?);
+        }
+        let wire = Wire { ports, turn: 0 };
+        wire.admit()?;
+        Ok(wire)
+    }
+
+    /// Opens as many rings of each interface as there are workers: a wire for each.
+    pub(super) fn open_group(
+        wanted: &[InterfaceSettings],
+        workers: u16,
+        position: &Position,
+    ) -> Result<Vec<Wire>, (usize, InterfaceError)> {
+        let groups: Vec<RingGroup> = wanted.iter().map(|_| RingGroup::new(workers)).collect();
+        let mut wires = Vec::with_capacity(usize::from(workers));
+        for worker in 0..workers {
+            let mut ports = Vec::with_capacity(wanted.len());
+            for (n, (wanted, group)) in wanted.iter().zip(&groups).enumerate() {
+                let port = Port::open(wanted, Some(group.clone()), (position, worker > 0));
+                ports.push(port.map_err(|error| (n, error))?);
+            }
+            wires.push(Wire { ports, turn: 0 });
+        }
+        // Only now, so that each frame finds the ring that it belongs to.
+        wires.iter().try_for_each(Wire::admit)?;
+        Ok(wires)
+    }
+
+    /// From now on frames come.
+    fn admit(&self) -> Result<(), (usize, InterfaceError)> {
+        for (n, port) in self.ports.iter().enumerate() {
+            let done = port.source.live().map_or(Ok(()), |live| port.opened.admit(live));
+            done.map_err(|error| (n, InterfaceError::Other(error)))?;
+        }
+        Ok(())
+    }
+
+    /// The next port with frames at hand.
+    fn ready(&mut self) -> Option<usize> {
+        let count = self.ports.len();
+        let mut all = (0..count).map(|n| (self.turn + n) % count);
+        let found = all.find(|n| self.ports[*n].source.has_more_at_hand())?;
+        self.turn = (found + 1) % count;
+        Some(found)
+    }
+
+    /// The next frames, waited for no longer than this; where none come, all interfaces are looked after.
+    pub(super) fn pull(
+        &mut self,
+        frames: &mut Vec<FrameRef>,
+        wait: Duration,
+        position: &Position,
+    ) -> Pulled {
+        if let Some(pulled) = self.pull_ready(frames) {
+            return pulled;
+        }
+        let lives: Vec<_> = self.ports.iter().filter_map(|p| p.source.live()).collect();
+        await_any(&lives, wait);
+        self.pull_ready(frames).unwrap_or_else(|| {
+            self.look_after(frames, position);
+            Pulled::Nothing
+        })
+    }
+
+    fn pull_ready(&mut self, frames: &mut Vec<FrameRef>) -> Option<Pulled> {
+        let port = self.ready()?;
+        let of = self.ports.get_mut(port)?;
+        let block = of.source.next_block_within(BATCH, Duration::ZERO, frames)?;
+        if let Some(last) = frames.last() {
+            of.until_ns = of.until_ns.max(last.ts_ns);
+        }
+        (block.frames > 0).then_some(Pulled::Frames { port, bytes: block.bytes })
+    }
+
+    /// Leaves out frames that are not wanted, and marks those whose checksums do not count.
+    pub(super) fn prepare(
+        &self,
+        port: usize,
+        bytes: &CaptureBytes,
+        frames: &mut Vec<FrameRef>,
+        entry: &mut Ledger,
+    ) {
+        let Some(port) = self.ports.get(port) else { return };
+        port.filter_out(bytes, frames, entry);
+        port.mark_checksums(frames);
+    }
+
+    /// A frame of this interface is read.
+    pub(super) fn see(&mut self, port: usize, r: &FrameRef) {
+        if let Some(port) = self.ports.get_mut(port) {
+            port.done.see(r.ts_ns, u64::from(r.len));
+        }
+    }
+
+    /// A frame of this interface has a link type that is not decoded.
+    pub(super) fn see_unsupported(&mut self, port: usize, link: u16) {
+        if let Some(port) = self.ports.get_mut(port) {
+            let times = port.unsupported.map_or(0, |(_, times)| times);
+            port.unsupported = Some((link, times + 1));
+        }
+    }
+
+    /// Up to which time all frames were handed out, where the clock shows this.
+    pub(super) fn dealt_until(&mut self, now_ns: u64) -> u64 {
+        let until = self.ports.iter_mut().map(|port| {
+            if !port.source.has_more_at_hand() {
+                port.until_ns = port.until_ns.max(now_ns.saturating_sub(port.lag_ns));
+            }
+            port.until_ns
+        });
+        until.min().unwrap_or(u64::MAX)
+    }
+
+    /// How much of the fullest ring waits to be read, in percent.
+    pub(super) fn fill_percent(&self) -> u32 {
+        let lives = self.ports.iter().filter_map(|p| p.source.live());
+        lives.map(|live| live.fill_percent()).max().unwrap_or(0)
+    }
+
+    /// Bytes of the smallest ring.
+    pub(super) fn ring_bytes(&self) -> u64 {
+        let lives = self.ports.iter().filter_map(|p| p.source.live());
+        lives.map(|live| live.ring_bytes()).min().unwrap_or(u64::MAX)
+    }
+
+    /// Looks after all interfaces, and asks what the kernel counted.
+    fn look_after(&mut self, nothing: &mut Vec<FrameRef>, position: &Position) {
+        for port in &mut self.ports {
+            if !port.source.has_more_at_hand() {
+                // Nothing comes, but a fault may be waiting.
+                let _ = port.source.next_block_within(0, Duration::ZERO, nothing);
+            }
+            let note = port.opened.look_after(&mut port.source);
+            port.say(note, position);
+        }
+    }
+
+    /// What happened to each interface, once all is read.
+    pub(super) fn finish(self, reader: &mut Ledger, all: &mut Vec<InputDone>) {
+        for mut port in self.ports {
+            port.source.count_kernel_drops();
+            reader.merge(port.source.ledger());
+            port.done.note(&port.source, port.unsupported);
+            all.push(port.done);
+        }
+    }
+
+    /// Frames that reached the sockets, and those that the kernel dropped.
+    fn kernel_counts(&self) -> (u64, u64) {
+        let lives = self.ports.iter().filter_map(|p| p.source.live());
+        lives.map(|l| l.counts()).fold((0, 0), |(o, d), c| (o + c.offered, d + c.dropped))
+    }
+
+    fn has_more_at_hand(&self) -> bool {
+        self.ports.iter().any(|p| p.source.has_more_at_hand())
+    }
+
+    /// Bytes read so far.
+    fn position(&self) -> u64 {
+        self.ports.iter().map(|p| p.source.position()).sum()
+    }
+
+    /// Begins to close all; false: that was asked before.
+    pub(super) fn close(&mut self) -> bool {
+        self.ports.iter_mut().fold(false, |any, port| port.opened.close(&port.source) | any)
+    }
+}
+
+impl OneInput<'_> {
+    /// Reads interfaces until it is asked to stop.
+    pub(super) fn read_interfaces(
+        &mut self,
+        input: &Input,
+        take: &mut dyn FnMut(FrameBlock<'_>, OnFrame<'_>),
+        see: &mut dyn FnMut(u64, Option<u64>),
+    ) -> (Vec<InputDone>, bool) {
+        // A large ring takes the kernel a while.
+        let mut wire = match self.pulse.rest(|| Wire::open(&input.interfaces, self.position)) {
+            Ok(wire) => wire,
+            Err((n, e)) => return (vec![InputDone::refused(&input.interfaces, n, &e)], false),
+        };
+        see(0, None);
+        let nothing = Arc::new(CaptureBytes::from_vec(Vec::new()));
+        let (mut frames, mut agreed) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        let samples = wire.ports.iter().any(|p| p.checksums == ChecksumChecks::Auto);
+        loop {
+            frames.clear();
+            agreed.clear();
+            let mut quiet = None;
+            let pulled = self.pulse.rest(|| wire.pull(&mut frames, QUIET, self.position));
+            let (at, bytes) = match pulled {
+                Pulled::Frames { port, bytes } => (port, bytes),
+                Pulled::Nothing => {
+                    // Frames of this moment may still be on their way through the ring.
+                    quiet = Some(self.clock.at_live(epoch_ns().saturating_sub(QUIET_LAG_NS)));
+                    (0, Arc::clone(&nothing))
+                }
+            };
+            let (kernel, is_last) = (Some(wire.kernel_counts()), !wire.has_more_at_hand());
+            let Some(port) = wire.ports.get_mut(at) else { break };
+            port.filter_out(&bytes, &mut frames, self.entry);
+            port.mark_checksums(&mut frames);
+            agreed.extend(frames.iter().map(|r| self.clock.at_live(r.ts_ns)));
+            let first = *self.number + 1;
+            *self.number += frames.len() as u64;
+            if samples && !self.checksums.is_decided() {
+                for (number, r) in (first..).zip(frames.iter().filter(|r| !r.has_no_checksums)) {
+                    let f = r.frame(&bytes);
+                    self.checksums.check_frame(number, f.link, f.data);
+                }
+            }
+            let ignored_from = if samples { self.checksums.ignored_from() } else { u64::MAX };
+            let entry = &mut *self.entry;
+            let (mut taken, mut taken_bytes) = (0, 0);
+            let Port { done, unsupported, .. } = port;
+            let mut record_outcome = |r: &FrameRef, what: Entry| {
+                let len = u64::from(r.len);
+                done.see(r.ts_ns, len);
+                match what {
+                    Entry::Taken => {
+                        taken += 1;
+                        taken_bytes += len;
+                    }
+                    Entry::Lost => {
+                        entry.receive(1, len);
+                        entry.shed(ShedReason::WorkerLost, 1, len);
+                    }
+                    Entry::Unsupported => {
+                        entry.receive(1, len);
+                        entry.shed(ShedReason::UnsupportedLink, 1, len);
+                        let times = unsupported.map_or(0, |(_, times)| times);
+                        *unsupported = Some((r.link, times + 1));
+                    }
+                }
+            };
+            let block = FrameBlock {
+                bytes: &bytes,
+                frames: &mut frames,
+                agreed: &agreed,
+                device: at as u16,
+                first,
+                ignored_from,
+                is_last_for_now: is_last,
+                quiet,
+                kernel,
+            };
+            take(block, &mut record_outcome);
+            entry.receive(taken, taken_bytes);
+            entry.pass(taken, taken_bytes);
+            drop(bytes);
+            see(wire.position(), None);
+            // What the rings hold when the request comes is not lost.
+            if self.stop.is_set() && !wire.close() && quiet.is_some() {
+                break;
+            }
+        }
+        let mut all = Vec::with_capacity(wire.ports.len());
+        wire.finish(self.reader, &mut all);
+        all.iter_mut().for_each(InputDone::note_drops);
+        (all, true)
+    }
+}
