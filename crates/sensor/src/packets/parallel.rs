@@ -154,7 +154,7 @@ impl Run<'_> {
                 }
             },
         };
-        let pause = if rings.is_some() { pause_briefly } else { pause };
+        let pause: fn(u32) -> bool = if rings.is_some() { pause_briefly } else { pause };
         let group = Arc::new(WorkerGroup::new(workers, pause));
         let pool = self.budget.child("net", None);
         let pools = Pools::new(&pool, self.engine);
@@ -170,7 +170,7 @@ impl Run<'_> {
             queues.push(Arc::clone(&lines_edge));
             members.push(Member { lines: Some(lines), is_stall_reported: false });
             let bound = self.plan.processors(n).to_vec();
-            if let Some(ways) = rings.as_mut().and_then(Rings::next) {
+            if let Some(ways) = rings.as_mut().and_then(Rings::take_ways) {
                 let defrag = pools.defrag.leaf(&format!("ring {n}"), None);
                 let job = RingJob {
                     n,

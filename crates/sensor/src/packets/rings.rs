@@ -182,7 +182,7 @@ impl Rings {
     }
 
     /// The next worker's.
-    pub(super) fn next(&mut self) -> Option<Ways> {
+    pub(super) fn take_ways(&mut self) -> Option<Ways> {
         self.0.pop_front()
     }
 }
@@ -439,7 +439,7 @@ impl Ring<'_> {
         part.taken += 1;
         let Some(r) = part.frames.get(at).copied() else { return };
         let agreed = Agreed { ns: time, is_leap: false };
-        let RingJob { outputs, .. } = &mut *self.job;
+        let outputs = &mut self.job.outputs;
         #[cfg(test)]
         super::acted_fault::act(self.job.fault, self.job.n, self.ledger.received().items);
         let mut f = frame_in(&r, &part.bytes, (time, agreed), (part.device, u64::MAX));
