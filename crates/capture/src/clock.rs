@@ -12,7 +12,9 @@
 //!
 //! The result depends only on the sequence of frames, not on how it is cut into blocks.
 
-use crate::limits::{AGREEING_FRAMES, CLOCKS_KNOWN, LATE_NS, LEAP_NS, STEP_NS};
+use crate::limits::{
+    AGREEING_FRAMES, CLOCKS_KNOWN, LATE_NS, LEAP_NS, LIVE_AHEAD_NS, LIVE_BEHIND_NS, STEP_NS,
+};
 
 /// The clock at a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +52,38 @@ enum Off {
     Behind(u64),
 }
 
+/// The times of an interface, by the machine's clock, which may be set while it is read.
+#[derive(Clone, Debug, Default)]
+struct LiveTimes {
+    steady_ns: Option<u64>,
+    /// What the first time was ahead of the steady clock.
+    ahead: Option<i64>,
+    /// To be added to times since the machine's clock was set.
+    offset: i64,
+    step: Option<i64>,
+}
+
+impl LiveTimes {
+    /// The time of a frame on the scale of the first one's.
+    #[inline]
+    fn place(&mut self, ts_ns: u64) -> u64 {
+        let place = ts_ns.saturating_add_signed(self.offset);
+        let Some(steady) = self.steady_ns else { return place };
+        let difference = |a: u64, b: u64| i64::try_from(i128::from(a) - i128::from(b)).unwrap_or(0);
+        let ahead = *self.ahead.get_or_insert_with(|| difference(ts_ns, steady));
+        let expected = steady.saturating_add_signed(ahead);
+        if place <= expected.saturating_add(LIVE_AHEAD_NS)
+            && place.saturating_add(LIVE_BEHIND_NS) >= expected
+        {
+            return place;
+        }
+        // The machine's clock shows another time than the one that has passed.
+        self.step = Some(difference(place, expected));
+        self.offset = difference(expected, ts_ns);
+        expected
+    }
+}
+
 /// The clock of all frames of a run, in their order.
 #[derive(Clone, Debug, Default)]
 pub struct AgreedClock {
@@ -59,6 +93,7 @@ pub struct AgreedClock {
     clocks: usize,
     waiting: Option<Off>,
     counts: ClockCounts,
+    live: LiveTimes,
 }
 
 impl AgreedClock {
@@ -71,15 +106,31 @@ impl AgreedClock {
         counts
     }
 
+    /// Says what a clock shows that nobody sets, in nanoseconds since any moment: by it a step of the machine's own
+    /// clock is told from time that passes.
+    pub fn set_steady(&mut self, steady_ns: u64) {
+        self.live.steady_ns = Some(steady_ns);
+    }
+
+    /// By how much the machine's clock was set since the last question, in nanoseconds, if so.
+    pub fn take_step(&mut self) -> Option<i64> {
+        self.live.step.take()
+    }
+
     /// The clock at a frame of an interface: the kernel's own time, which needs no other frame to agree, but never
-    /// goes back.
+    /// goes back. Where the machine's clock was set, it goes on as if that had not been.
     #[inline]
     pub fn at_live(&mut self, ts_ns: u64) -> Agreed {
         let now = self.now.unwrap_or(0);
-        let ns = now.max(ts_ns);
+        let ns = now.max(self.live.place(ts_ns));
         self.now = Some(ns);
         self.clocks = self.clocks.max(1);
         Agreed { ns, is_leap: false }
+    }
+
+    /// The time that the machine's clock means, on the scale of [`AgreedClock::at_live`]; the clock stays.
+    pub fn live_time(&mut self, ts_ns: u64) -> u64 {
+        self.live.place(ts_ns)
     }
 
     /// The clock at the next frame, whose own time is `ts_ns`. `later` has the known times of the
@@ -208,6 +259,37 @@ mod tests {
     use super::*;
 
     const S: u64 = 1_000_000_000;
+
+    /// A clock that is set by an hour, in either direction, moves no timer; frames of before that come after it neither.
+    #[test]
+    fn the_machines_clock_may_be_set_while_an_interface_is_read() {
+        const HOUR: i64 = 3600 * S as i64;
+        for step in [HOUR, -HOUR] {
+            let mut clock = AgreedClock::default();
+            let start = 1_700_000_000 * S;
+            let mut at = |steady: u64, set: i64| {
+                clock.set_steady(steady);
+                let ts = (start + steady).saturating_add_signed(set);
+                (clock.at_live(ts).ns - start, clock.take_step())
+            };
+            assert_eq!(at(0, 0), (0, None));
+            assert_eq!(at(5 * S, 0), (5 * S, None));
+            assert_eq!(at(6 * S, step), (6 * S, Some(step)));
+            assert_eq!(at(7 * S, step), (7 * S, None));
+            // One that was still in the ring.
+            let (ns, _) = at(8 * S, 0);
+            assert!((7 * S..=8 * S).contains(&ns), "{ns}");
+            let (ns, _) = at(9 * S, step);
+            assert!((8 * S..=9 * S).contains(&ns), "{ns}");
+        }
+        // Frames that waited while the program was stopped are no step.
+        let mut clock = AgreedClock::default();
+        clock.set_steady(0);
+        clock.at_live(100 * S);
+        clock.set_steady(30 * S);
+        assert_eq!((clock.at_live(101 * S).ns, clock.take_step()), (101 * S, None));
+        assert_eq!(clock.at_live(130 * S).ns, 130 * S);
+    }
 
     /// The clock at each frame, with the frames in blocks of these lengths in turn.
     fn clock(times: &[u64], blocks: &[usize]) -> (Vec<Agreed>, ClockCounts) {

@@ -48,6 +48,13 @@ pub const fn caplen_max(link: u16) -> u32 {
     }
 }
 
+/// How far a frame of an interface may be ahead of the time that has passed before the machine's clock counts as set: its
+/// slow corrections stay below.
+pub const LIVE_AHEAD_NS: u64 = 2_000_000_000;
+
+/// How far it may stay behind: frames wait in the ring while the program is stopped or has no processor.
+pub const LIVE_BEHIND_NS: u64 = 60_000_000_000;
+
 limits! { "capture";
     /// Most captured bytes of one frame, except for the links below. libpcap's `MAXIMUM_SNAPLEN`: a
     /// record that claims more is treated as garbage, as in libpcap.

@@ -237,7 +237,9 @@ impl Source {
             }
         };
         interface.blocks += 1;
-        if is_quiet || interface.blocks >= BLOCKS_A_COUNT {
+        // What is found in these frames is to say what was lost just before.
+        let is_losing = interface.live.facts().is_losing;
+        if is_quiet || is_losing || interface.blocks >= BLOCKS_A_COUNT {
             self.count_kernel_drops();
         }
         self.count(before, frames);

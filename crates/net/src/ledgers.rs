@@ -21,6 +21,8 @@ pub struct WorkerLedgers {
     pub alerts: Ledger,
     /// What was shed because a fixed limit was reached.
     pub limits: Ledger,
+    /// Frames that the kernel dropped before they came here; they are in the reader's ledger.
+    pub kernel_dropped: u64,
 }
 
 impl WorkerLedgers {
@@ -38,11 +40,15 @@ impl WorkerLedgers {
 }
 
 /// What a worker sheds without knowing the flow.
-pub(crate) const OF_WORKER: [ShedReason; 3] =
-    [ShedReason::DefragMemcap, ShedReason::FlowMemcap, ShedReason::StreamMemcap];
+pub(crate) const OF_WORKER: [ShedReason; 4] = [
+    ShedReason::DefragMemcap,
+    ShedReason::FlowMemcap,
+    ShedReason::StreamMemcap,
+    ShedReason::KernelDrop,
+];
 
 /// How much of each kind a worker had shed at some time.
-pub(crate) type ShedSoFar = [u32; 3];
+pub(crate) type ShedSoFar = [u32; 4];
 
 impl WorkerLedgers {
     /// How much was shed so far without knowing its flow.
@@ -52,6 +58,7 @@ impl WorkerLedgers {
             count(&self.defrag, OF_WORKER[0]),
             count(&self.flow, OF_WORKER[1]),
             count(&self.stream, OF_WORKER[2]),
+            self.kernel_dropped as u32,
         ]
     }
 }

@@ -153,6 +153,11 @@ impl Worker {
         self.flow.table.next_expiry()
     }
 
+    /// The kernel has dropped this many frames so far: alerts of flows that live now say so.
+    pub fn note_kernel_drops(&mut self, total: u64) {
+        self.common.account.ledgers.kernel_dropped = total;
+    }
+
     /// Takes one frame that [`Worker::advance_clock`] knows about: decodes it and processes each packet in
     /// it, the innermost first.
     pub fn take(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {

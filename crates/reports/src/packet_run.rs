@@ -10,7 +10,7 @@ use gabion_record::budget::{BudgetReport, ByteSize};
 use gabion_record::json::Json;
 use gabion_record::ledger::StageLedger;
 use gabion_rules::format_rule_id;
-use gabion_sensor::packets::PacketsDone;
+use gabion_sensor::packets::{InputDone, PacketsDone};
 use std::fmt::Write as _;
 
 /// A run over captures that has ended.
@@ -62,7 +62,7 @@ impl PacketReport<'_> {
 /// What a stage counts.
 fn unit(stage: &str) -> &'static str {
     match stage {
-        "reader" | "engine" | "decode" | "worker" | "reader>worker" => "frames",
+        "reader" | "engine" | "decode" | "worker" | "reader>worker" | "worker>worker" => "frames",
         "defrag" => "fragments",
         "flow" => "packets",
         "flows" => "flows",
@@ -355,6 +355,7 @@ fn json(r: &PacketReport<'_>) -> String {
             j.number("first_ns", first);
             j.number("last_ns", last);
         }
+        json_kernel(i, &mut j);
         if let Some(e) = &i.error {
             j.field("error", e);
         }
@@ -381,6 +382,11 @@ fn json(r: &PacketReport<'_>) -> String {
         j.close_array();
         j.number("shared_state_uses", r.done.shared_uses.0);
         j.number("shared_state_waits", r.done.shared_uses.1);
+        if let Some(handed) = &r.done.handed_over {
+            j.number("frames_handed_over", handed.frames);
+            j.number("frames_late", handed.late);
+            j.number("shared_state_early", handed.early_uses);
+        }
         j.number("queue_locks", r.done.queue_locks.0);
         j.number("queue_locks_contended", r.done.queue_locks.1);
         j.number("budget_moves", r.done.memory.as_ref().map_or(0, |root| root.moves));
@@ -444,6 +450,28 @@ fn json(r: &PacketReport<'_>) -> String {
     json_limits(&r.done.limits, &mut j);
     j.close();
     j.into_line()
+}
+
+/// What the kernel counted of an interface.
+fn json_kernel(i: &InputDone, j: &mut Json) {
+    let Some(counts) = i.kernel else { return };
+    j.open_key("kernel");
+    j.number("offered", counts.offered);
+    j.number("dropped", counts.dropped);
+    j.number("backlog_drops", counts.before.backlog);
+    j.number("interface_drops", counts.before.dropped);
+    j.number("interface_missed", counts.before.missed);
+    if !i.drops_by_second.is_empty() {
+        j.open_array_key("dropped_by_second");
+        for (second, dropped) in &i.drops_by_second {
+            j.open();
+            j.number("second", *second);
+            j.number("dropped", *dropped);
+            j.close();
+        }
+        j.close_array();
+    }
+    j.close();
 }
 
 fn json_findings(r: &PacketReport<'_>, j: &mut Json) {

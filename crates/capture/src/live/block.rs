@@ -29,6 +29,8 @@ const TPID_8021Q: u16 = 0x8100;
 mod status {
     /// The checksum of the transport header is not filled in: the sender is on this host.
     pub(super) const CHECKSUM_NOT_READY: u32 = 1 << 3;
+    /// Frames were dropped since the counts were last asked for.
+    pub(super) const LOSING: u32 = 1 << 2;
     /// A VLAN tag was taken out of the frame.
     pub(super) const VLAN_VALID: u32 = 1 << 4;
     /// Its TPID is named.
@@ -44,6 +46,8 @@ pub struct BlockFacts {
     pub broken: u64,
     /// Length of the largest frame on the wire, in bytes.
     pub largest: u32,
+    /// The kernel dropped frames before one of these.
+    pub is_losing: bool,
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -125,6 +129,7 @@ pub(super) fn read_packets(block: &mut [u8], link: u16, frames: &mut Vec<FrameRe
                 facts.tags += 1;
             }
         }
+        facts.is_losing |= h.status & status::LOSING != 0;
         facts.largest = facts.largest.max(h.frame.wire_len);
         frames.push(h.frame);
         // The last one names none; another without a next would be read for ever.
@@ -182,13 +187,14 @@ mod tests {
 
     #[test]
     fn packets_are_found_with_time_lengths_and_what_is_missing() {
-        let mut block = block(&[(0, (0, 0), FRAME), (status::CHECKSUM_NOT_READY, (0, 0), b"ab")]);
+        let last = status::CHECKSUM_NOT_READY | status::LOSING;
+        let mut block = block(&[(0, (0, 0), FRAME), (last, (0, 0), b"ab")]);
         let (bytes, frames, facts) = all(&mut block);
         assert_eq!(bytes, [FRAME.to_vec(), b"ab".to_vec()]);
         assert_eq!(frames[0].ts_ns, 1_700_000_000_000_000_005);
         assert_eq!((frames[1].len, frames[1].wire_len, frames[1].cut()), (2, 1002, 1000));
         assert!(frames[1].has_no_checksums && !frames[0].has_no_checksums);
-        assert_eq!(facts, BlockFacts { tags: 0, broken: 0, largest: 1002 });
+        assert_eq!(facts, BlockFacts { tags: 0, broken: 0, largest: 1002, is_losing: true });
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Live {
     /// # Errors
     /// The error of the system call.
     pub fn take_counts(&mut self) -> io::Result<RingCounts> {
+        self.facts.is_losing = false;
         let fresh = self.ring.take_counts()?;
         self.counts.offered += fresh.offered;
         self.counts.dropped += fresh.dropped;
@@ -203,6 +204,7 @@ impl Live {
             let facts = block::read_packets(block.bytes_mut(), self.link, &mut self.frames);
             self.facts.tags += facts.tags;
             self.facts.broken += facts.broken;
+            self.facts.is_losing |= facts.is_losing;
             self.facts.largest = self.facts.largest.max(facts.largest);
             if !self.frames.is_empty() {
                 self.at_hand = Some(Arc::new(CaptureBytes::from_ring(block)));

@@ -1,7 +1,7 @@
 //! Reading one capture, block by block, with the clock that packets agree on.
 
 use super::incidents::Position;
-use super::input::{Input, InputDone};
+use super::input::{Input, InputDone, KernelCounts};
 use super::opened_once::OpenedOnce;
 use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, FrameRef, OpenOptions, Source};
@@ -69,8 +69,8 @@ pub(crate) struct FrameBlock<'a> {
     pub(crate) is_last_for_now: bool,
     /// Nothing came from an interface for a while: the clock without a frame.
     pub(crate) quiet: Option<Agreed>,
-    /// Of an interface: frames that reached its socket, and those that the kernel dropped.
-    pub(crate) kernel: Option<(u64, u64)>,
+    /// Of interfaces: what the kernel counted.
+    pub(crate) kernel: Option<KernelCounts>,
 }
 
 /// A moment without a frame, as the engine takes it.
@@ -279,11 +279,6 @@ impl OneInput<'_> {
     }
 }
 
-/// Of an interface: frames that reached its socket, and those that the kernel dropped.
-fn kernel_counts(source: &Source) -> Option<(u64, u64)> {
-    source.live().map(|live| (live.counts().offered, live.counts().dropped))
-}
-
 impl InputDone {
     pub(super) fn see(&mut self, ts_ns: u64, len: u64) {
         self.frames += 1;
@@ -302,18 +297,29 @@ impl InputDone {
         };
         self.notes.extend(other.notes);
         self.error = self.error.take().or(other.error);
-        self.kernel = match (self.kernel, other.kernel) {
-            (Some((a, b)), Some((c, d))) => Some((a + c, b + d)),
-            (one, None) | (None, one) => one,
-        };
+        if let Some(more) = other.kernel {
+            self.kernel.get_or_insert_default().add(&more);
+        }
+        for (second, dropped) in other.drops_by_second {
+            match self.drops_by_second.binary_search_by_key(&second, |(at, _)| *at) {
+                Ok(at) => self.drops_by_second[at].1 += dropped,
+                Err(at) => self.drops_by_second.insert(at, (second, dropped)),
+            }
+        }
     }
 
     /// Notes what the kernel dropped.
     pub(super) fn note_drops(&mut self) {
-        if let Some((offered, dropped)) = self.kernel.filter(|(_, dropped)| *dropped > 0) {
-            self.notes.push(format!(
-                "the kernel dropped {dropped} of {offered} frames, for which the ring had no room"
-            ));
+        let Some(KernelCounts { offered, dropped, before }) = self.kernel else { return };
+        for (lost, what) in [
+            (dropped, format!("of {offered} frames, for which the ring had no room")),
+            (before.backlog, "frames of this host before they reached a socket: queues of processors were full (softnet_stat)".to_owned()),
+            (before.dropped, "frames before they reached the socket (rx_dropped of the interface)".to_owned()),
+            (before.missed, "frames before they reached the socket (rx_missed_errors of the interface)".to_owned()),
+        ] {
+            if lost > 0 {
+                self.notes.push(format!("the kernel dropped {lost} {what}"));
+            }
         }
     }
 
@@ -321,7 +327,6 @@ impl InputDone {
         self.notes.extend(source.notes().iter().map(|n| n.text.clone()));
         if let Some(live) = source.live() {
             let facts = live.facts();
-            self.kernel = kernel_counts(source);
             if facts.broken > 0 {
                 self.notes.push(format!("{} frames of the ring could not be found", facts.broken));
             }

@@ -1,5 +1,6 @@
 //! The captures and interfaces of a run: which are read, and what happened to each.
 
+use super::before_socket::BeforeSocket;
 use super::capture::NO_CAPTURE;
 use super::interface::InterfaceError;
 use crate::Error;
@@ -39,8 +40,32 @@ pub struct InputDone {
     pub advice: &'static str,
     /// It lies in where this runs, not in what was named.
     pub is_of_environment: bool,
-    /// What the kernel counted at the socket of an interface: frames that reached it, and those of them that were dropped.
-    pub kernel: Option<(u64, u64)>,
+    /// Of an interface: what the kernel counted.
+    pub kernel: Option<KernelCounts>,
+    /// Of an interface: seconds since 1970 in which frames were dropped at its socket, and how many.
+    pub drops_by_second: Vec<(u64, u64)>,
+}
+
+/// What the kernel counted of an interface, or of all that are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelCounts {
+    /// Frames that reached the socket, those that were dropped there included.
+    pub offered: u64,
+    /// Frames that were dropped at the socket.
+    pub dropped: u64,
+    /// Frames that were lost before it.
+    pub before: BeforeSocket,
+}
+
+impl KernelCounts {
+    /// Adds those of another ring or interface. The queues of the host are one.
+    pub(super) fn add(&mut self, other: &KernelCounts) {
+        self.offered += other.offered;
+        self.dropped += other.dropped;
+        self.before.backlog = self.before.backlog.max(other.before.backlog);
+        self.before.dropped += other.before.dropped;
+        self.before.missed += other.before.missed;
+    }
 }
 
 /// What workers with rings of their own had to do with each other.

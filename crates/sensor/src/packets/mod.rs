@@ -4,6 +4,7 @@
 mod acted_fault;
 mod alert_counts;
 mod arrivals;
+mod before_socket;
 mod capture;
 mod ending;
 mod incidents;
@@ -21,8 +22,9 @@ mod wire;
 
 pub use alert_counts::AlertCounts;
 pub use arrivals::Arrivals;
+pub use before_socket::BeforeSocket;
 pub use incidents::{Incident, Trouble, Unwatched, Watch};
-pub use input::{HandedOver, Input, InputDone};
+pub use input::{HandedOver, Input, InputDone, KernelCounts};
 pub use opened_once::OpenedOnce;
 pub use packet_log::PacketLogCounts;
 #[cfg(test)]

@@ -403,6 +403,7 @@ impl Job {
 fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, pulse: &Pulse) {
     let mut at = 0;
     worker.advance_event_time(batch.latest_ns);
+    worker.note_kernel_drops(batch.kernel_dropped);
     if let Some(agreed) = batch.quiet {
         out.before_frame(batch.first);
         let f = moment(agreed, batch.first);

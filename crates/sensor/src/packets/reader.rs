@@ -37,6 +37,8 @@ pub(super) struct Batch {
     pub(super) fragments: Vec<(usize, Box<[FragmentOutcome]>)>,
     /// The interface they came from; 0 for a capture.
     pub(super) device: u16,
+    /// Frames that the kernel dropped before these.
+    pub(super) kernel_dropped: u64,
     /// Number of the first frame.
     pub(super) first: u64,
     /// Number of the first frame of the run whose checksums are ignored.
@@ -213,6 +215,7 @@ impl Shares {
             owners,
             fragments,
             device: block.device,
+            kernel_dropped: block.kernel.map_or(0, |kernel| kernel.dropped),
             first: block.first,
             ignored_from: block.ignored_from,
             agreed: block.agreed.to_vec(),

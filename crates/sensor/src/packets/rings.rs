@@ -17,7 +17,7 @@ use super::input::{HandedOver, InputDone};
 use super::parallel::{Lines, WAIT_FOR_OTHERS_NS};
 use super::reader::Reading;
 use super::run::{Done, WorkerEnd};
-use super::wire::{Pulled, Wire};
+use super::wire::{Pulled, Wire, step_note};
 use crate::limits::{RING_HELD_PERCENT, RING_WAITING_PARTS_MAX};
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
@@ -33,7 +33,7 @@ use gabion_settings::InterfaceSettings;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Nanoseconds of the time whose lines are written together.
 const SLICE_NS: u64 = 50_000_000;
@@ -249,6 +249,7 @@ struct Ring<'a> {
     /// Frames that wait for those of other rings: the worker's own, then those of each other ring.
     waiting: Vec<VecDeque<Part>>,
     clock: AgreedClock,
+    began: Instant,
     /// The latest time that this ring dealt, and that the worker took.
     last_dealt: u64,
     now: u64,
@@ -267,6 +268,7 @@ impl RingJob {
             worker,
             waiting: (0..=others).map(|_| VecDeque::new()).collect(),
             clock: AgreedClock::default(),
+            began: clock::now(),
             last_dealt: 0,
             now: 0,
             slice: 0,
@@ -313,9 +315,15 @@ impl Ring<'_> {
                     }
                     Pulled::Nothing => {}
                 }
+                self.clock.set_steady(self.began.elapsed().as_nanos() as u64);
+                let dropped = self.job.ways.wire.kernel_counts().dropped;
+                self.worker.note_kernel_drops(dropped);
                 let until = self.job.ways.wire.dealt_until(clock::epoch_ns());
                 self.last_dealt = self.last_dealt.max(self.clock.at_live(until).ns);
                 self.job.ways.dealt.publish(self.job.n, self.last_dealt);
+                if let (Some(step), 0) = (self.clock.take_step(), self.job.n) {
+                    self.job.reading.position.add_note(step_note(step));
+                }
                 if self.job.stop.is_set() && !self.job.ways.wire.close() && is_quiet {
                     is_open = false;
                     self.job.ways.to.iter_mut().for_each(|to| *to = None);
@@ -325,8 +333,9 @@ impl Ring<'_> {
                 pulse.rest(|| std::thread::sleep(SOON));
             }
             let has_ended = self.receive();
-            self.take_until(self.limit(is_open), pulse);
-            self.pass_time(pulse);
+            let bound = self.clock.live_time(clock::epoch_ns()).saturating_sub(WAIT_FOR_OTHERS_NS);
+            self.take_until(self.limit(is_open, bound), pulse);
+            self.pass_time(bound, pulse);
             if !is_open && has_ended && !self.has_waiting() {
                 return;
             }
@@ -403,7 +412,7 @@ impl Ring<'_> {
     }
 
     /// Up to which time frames are taken now.
-    fn limit(&self, is_open: bool) -> u64 {
+    fn limit(&self, is_open: bool, bound: u64) -> u64 {
         let others = self.job.ways.dealt.others(self.job.n, &self.job.reading.losses);
         let parts = self.waiting.first().map_or(0, VecDeque::len);
         let held: u64 = self.waiting.first().map_or(0, |all| all.iter().map(|p| p.len).sum());
@@ -412,7 +421,7 @@ impl Ring<'_> {
             || held.saturating_mul(4) >= self.job.ways.wire.ring_bytes();
         match is_full || !is_open && others == u64::MAX {
             true => u64::MAX,
-            false => others.max(clock::epoch_ns().saturating_sub(WAIT_FOR_OTHERS_NS)),
+            false => others.max(bound),
         }
     }
 
@@ -463,10 +472,9 @@ impl Ring<'_> {
     }
 
     /// Lets time pass up to which nothing is left to take, so that flows end and others need not wait.
-    fn pass_time(&mut self, pulse: &Pulse) {
+    fn pass_time(&mut self, bound: u64, pulse: &Pulse) {
         let others = self.job.ways.dealt.others(self.job.n, &self.job.reading.losses);
-        let floor = clock::epoch_ns().saturating_sub(WAIT_FOR_OTHERS_NS);
-        let done = others.max(floor).min(self.last_dealt);
+        let done = others.max(bound).min(self.last_dealt);
         let heads = self.waiting.iter().filter_map(|parts| parts.front()?.head()).min();
         let done = heads.map_or(done, |head| done.min(head.saturating_sub(1)));
         if done > self.now {

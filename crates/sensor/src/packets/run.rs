@@ -7,7 +7,7 @@
 use super::arrivals::Arrivals;
 use super::capture::{Entry, FrameBlock, OnFrame, OneInput, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
-use super::input::{HandedOver, Input, InputDone};
+use super::input::{HandedOver, Input, InputDone, KernelCounts};
 use super::opened_once::OpenedOnce;
 use super::packet_log::PacketLogCounts;
 use super::stats::{self, WorkerStats};
@@ -110,7 +110,10 @@ impl Done {
             self.costs.merge(&end.costs);
         }
         let all: Vec<&WorkerStats> = ends.iter().map(|(_, end)| &end.stats).collect();
-        let kernel = self.inputs.iter().filter_map(|input| input.kernel);
+        let mut kernel: Option<KernelCounts> = None;
+        for counts in self.inputs.iter().filter_map(|input| input.kernel) {
+            kernel.get_or_insert_default().add(&counts);
+        }
         let mut more = further_counters(outputs, run.started, kernel);
         more.extend(run.logged.iter().flat_map(|l| l.stats()));
         // Nothing of this is in the records of a run in which nothing happened.
@@ -133,14 +136,18 @@ impl Done {
 pub(crate) fn further_counters(
     outputs: &Outputs,
     started: Instant,
-    kernel: impl Iterator<Item = (u64, u64)>,
+    kernel: Option<KernelCounts>,
 ) -> Vec<(&'static str, u64)> {
     let mut more = outputs.counters();
-    for (at, (offered, dropped)) in kernel.enumerate() {
-        more.extend([("capture.kernel_packets", offered), ("capture.kernel_drops", dropped)]);
-        if at == 0 {
-            more.push(("uptime", started.elapsed().as_secs()));
-        }
+    if let Some(KernelCounts { offered, dropped, before }) = kernel {
+        more.extend([
+            ("capture.kernel_packets", offered),
+            ("capture.kernel_drops", dropped),
+            ("capture.backlog_drops", before.backlog),
+            ("capture.interface_drops", before.dropped),
+            ("capture.interface_missed", before.missed),
+            ("uptime", started.elapsed().as_secs()),
+        ]);
     }
     more
 }

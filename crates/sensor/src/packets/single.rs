@@ -179,6 +179,9 @@ impl Run<'_> {
                         outputs.reopen();
                     }
                     outcomes.clear();
+                    if let Some(kernel) = &block.kernel {
+                        worker.note_kernel_drops(kernel.dropped);
+                    }
                     if !is_lost {
                         #[cfg(test)]
                         let (fault, first) = (self.fault, block.first);
@@ -201,8 +204,7 @@ impl Run<'_> {
                         && clock::now() >= *due
                     {
                         *due += every;
-                        let mut more =
-                            further_counters(outputs, self.started, std::iter::once(kernel));
+                        let mut more = further_counters(outputs, self.started, Some(kernel));
                         more.extend(self.logged.iter().flat_map(|l| l.stats()));
                         let stats = WorkerStats::from_worker(&worker);
                         let texts = stats::json(&[&stats], self.engine, Some(self.counts), &more);

@@ -3,24 +3,27 @@
 //! Hot path: blocks come from the rings of all interfaces in turn, without a copy. Where no frame comes, the clock goes
 //! on alone, so that flows time out and lines are written on a quiet wire.
 
+use super::before_socket::BeforeSocket;
 use super::capture::{BATCH, Entry, FrameBlock, OnFrame, OneInput};
 use super::incidents::Position;
-use super::input::{Input, InputDone};
+use super::input::{Input, InputDone, KernelCounts};
 use super::interface::{InterfaceError, Opened, RingGroup};
-use crate::limits::INTERFACE_NOTES_MAX;
+use crate::limits::{DROP_SECONDS_MAX, INTERFACE_NOTES_MAX};
 use gabion_capture::filter::Filter;
-use gabion_capture::live::await_any;
+use gabion_capture::live::{Live, await_any};
 use gabion_capture::{CaptureBytes, FrameRef, Source};
 use gabion_record::ledger::{Ledger, ShedReason};
-use gabion_runtime::clock::epoch_ns;
+use gabion_runtime::clock::{self, epoch_ns};
 use gabion_settings::{ChecksumChecks, InterfaceSettings};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How far the clock stays back where nothing comes: more than the kernel keeps a block to itself.
 const QUIET_LAG_NS: u64 = 200_000_000;
 /// How long frames are waited for at a time.
 const QUIET: Duration = Duration::from_millis(100);
+/// How often the kernel is asked what it counted, at least.
+const COUNTED_EVERY: Duration = Duration::from_secs(1);
 
 /// An interface that is read, and what happened to its frames.
 struct Port {
@@ -38,6 +41,9 @@ struct Port {
     /// Up to which time its frames were handed out, and how far that stays behind the clock where none come.
     until_ns: u64,
     lag_ns: u64,
+    /// What was lost before the socket until it was opened, and since.
+    lost_before: BeforeSocket,
+    lost: BeforeSocket,
 }
 
 impl Port {
@@ -61,6 +67,8 @@ impl Port {
             said: 0,
             is_silent,
             until_ns: 0,
+            lost_before: BeforeSocket::of_interface(&wanted.name),
+            lost: BeforeSocket::default(),
             // A block is open for two of its timeouts at most.
             lag_ns: (u64::from(wanted.block_timeout_ms) * 3 + 10) * 1_000_000,
         };
@@ -80,6 +88,39 @@ impl Port {
             }
             passes
         });
+    }
+
+    /// What the kernel counted.
+    fn kernel_counts(&self) -> KernelCounts {
+        let counts = self.source.live().map(Live::counts).unwrap_or_default();
+        KernelCounts { offered: counts.offered, dropped: counts.dropped, before: self.lost }
+    }
+
+    /// Asks the kernel what it counted, and enters the second.
+    fn count(&mut self) {
+        let before = self.kernel_counts().dropped;
+        self.source.count_kernel_drops();
+        self.note_second(before);
+        // One ring is enough to ask what the interface lost.
+        if !self.is_silent {
+            let now = BeforeSocket::of_interface(&self.done.path.to_string_lossy());
+            self.lost = now.since(&self.lost_before);
+        }
+    }
+
+    /// Enters in which second frames were dropped.
+    fn note_second(&mut self, before: u64) {
+        let dropped = self.kernel_counts().dropped.saturating_sub(before);
+        if dropped == 0 {
+            return;
+        }
+        let second = epoch_ns() / 1_000_000_000;
+        let all = &mut self.done.drops_by_second;
+        let is_full = all.len() >= DROP_SECONDS_MAX;
+        match all.last_mut() {
+            Some((last, sum)) if *last >= second || is_full => *sum += dropped,
+            _ => all.push((second, dropped)),
+        }
     }
 
     /// What of the frames' checksums counts.
@@ -117,6 +158,8 @@ pub(super) struct Wire {
     ports: Vec<Port>,
     /// The port whose turn it is.
     turn: usize,
+    /// When the kernel was last asked about all of them.
+    counted: Instant,
 }
 
 impl Wire {
@@ -129,7 +172,7 @@ impl Wire {
         for (n, wanted) in wanted.iter().enumerate() {
             ports.push(Port::open(wanted, None, (position, false)).map_err(|error| (n, error))?);
         }
-        let wire = Wire { ports, turn: 0 };
+        let wire = Wire { ports, turn: 0, counted: clock::now() };
         wire.admit()?;
         Ok(wire)
     }
@@ -148,7 +191,7 @@ impl Wire {
                 let port = Port::open(wanted, Some(group.clone()), (position, worker > 0));
                 ports.push(port.map_err(|error| (n, error))?);
             }
-            wires.push(Wire { ports, turn: 0 });
+            wires.push(Wire { ports, turn: 0, counted: clock::now() });
         }
         // Only now, so that each frame finds the ring that it belongs to.
         wires.iter().try_for_each(Wire::admit)?;
@@ -180,6 +223,10 @@ impl Wire {
         wait: Duration,
         position: &Position,
     ) -> Pulled {
+        if self.counted.elapsed() >= COUNTED_EVERY {
+            self.counted = clock::now();
+            self.ports.iter_mut().for_each(Port::count);
+        }
         if let Some(pulled) = self.pull_ready(frames) {
             return pulled;
         }
@@ -194,9 +241,11 @@ impl Wire {
     fn pull_ready(&mut self, frames: &mut Vec<FrameRef>) -> Option<Pulled> {
         let port = self.ready()?;
         let of = self.ports.get_mut(port)?;
+        let dropped = of.kernel_counts().dropped;
         let block = of.source.next_block_within(BATCH, Duration::ZERO, frames)?;
+        of.note_second(dropped);
         if let Some(last) = frames.last() {
-            of.until_ns = of.until_ns.max(last.ts_ns);
+            of.until_ns = last.ts_ns;
         }
         (block.frames > 0).then_some(Pulled::Frames { port, bytes: block.bytes })
     }
@@ -233,7 +282,7 @@ impl Wire {
     pub(super) fn dealt_until(&mut self, now_ns: u64) -> u64 {
         let until = self.ports.iter_mut().map(|port| {
             if !port.source.has_more_at_hand() {
-                port.until_ns = port.until_ns.max(now_ns.saturating_sub(port.lag_ns));
+                port.until_ns = now_ns.saturating_sub(port.lag_ns);
             }
             port.until_ns
         });
@@ -267,17 +316,19 @@ impl Wire {
     /// What happened to each interface, once all is read.
     pub(super) fn finish(self, reader: &mut Ledger, all: &mut Vec<InputDone>) {
         for mut port in self.ports {
-            port.source.count_kernel_drops();
+            port.count();
+            port.done.kernel = Some(port.kernel_counts());
             reader.merge(port.source.ledger());
             port.done.note(&port.source, port.unsupported);
             all.push(port.done);
         }
     }
 
-    /// Frames that reached the sockets, and those that the kernel dropped.
-    fn kernel_counts(&self) -> (u64, u64) {
-        let lives = self.ports.iter().filter_map(|p| p.source.live());
-        lives.map(|l| l.counts()).fold((0, 0), |(o, d), c| (o + c.offered, d + c.dropped))
+    /// What the kernel counted of all.
+    pub(super) fn kernel_counts(&self) -> KernelCounts {
+        let mut sum = KernelCounts::default();
+        self.ports.iter().for_each(|port| sum.add(&port.kernel_counts()));
+        sum
     }
 
     fn has_more_at_hand(&self) -> bool {
@@ -295,6 +346,14 @@ impl Wire {
     }
 }
 
+/// What a person should know when the machine's clock was set.
+pub(super) fn step_note(step_ns: i64) -> String {
+    let seconds = step_ns / 1_000_000_000;
+    format!(
+        "the clock of this machine was set by {seconds:+} s: timers go on, records show its new time"
+    )
+}
+
 impl OneInput<'_> {
     /// Reads interfaces until it is asked to stop.
     pub(super) fn read_interfaces(
@@ -309,6 +368,7 @@ impl OneInput<'_> {
             Err((n, e)) => return (vec![InputDone::refused(&input.interfaces, n, &e)], false),
         };
         see(0, None);
+        let began = clock::now();
         let nothing = Arc::new(CaptureBytes::from_vec(Vec::new()));
         let (mut frames, mut agreed) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
         let samples = wire.ports.iter().any(|p| p.checksums == ChecksumChecks::Auto);
@@ -317,6 +377,7 @@ impl OneInput<'_> {
             agreed.clear();
             let mut quiet = None;
             let pulled = self.pulse.rest(|| wire.pull(&mut frames, QUIET, self.position));
+            self.clock.set_steady(began.elapsed().as_nanos() as u64);
             let (at, bytes) = match pulled {
                 Pulled::Frames { port, bytes } => (port, bytes),
                 Pulled::Nothing => {
@@ -330,6 +391,9 @@ impl OneInput<'_> {
             port.filter_out(&bytes, &mut frames, self.entry);
             port.mark_checksums(&mut frames);
             agreed.extend(frames.iter().map(|r| self.clock.at_live(r.ts_ns)));
+            if let Some(step) = self.clock.take_step() {
+                self.position.add_note(step_note(step));
+            }
             let first = *self.number + 1;
             *self.number += frames.len() as u64;
             if samples && !self.checksums.is_decided() {
