@@ -10,7 +10,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds that `make fuzz` gives each target.
 SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help run test gate toys fuzz bench lab lab-network lab-log lab-behavior lab-guard lab-syscalls differential heap-profile dist install fmt clean
+.PHONY: help run test gate toys fuzz bench lab lab-network lab-live lab-log lab-behavior lab-guard lab-syscalls differential heap-profile dist install fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,10 @@ lab: ## all experiments, repeatable; reports in target/lab
 lab-network: ## what rules, expressions, allocators and workers cost, compared with published figures
 	@scripts/tools.sh lab
 	@scripts/lab.sh lab/network/run.sh
+
+lab-live: ## live capture between two namespaces: capacity, drops, processor time, equality with a file (root)
+	@scripts/tools.sh lab
+	@scripts/lab.sh lab/live/run.sh $(ARGS)
 
 lab-log: ## slog's published stress tests on our log intake, then real senders; stored and sent
 	@scripts/tools.sh
