@@ -156,6 +156,7 @@ pub const ROWS: &[Row] = &[
     row("probe record", "--calls", Form("opennat")),
     row("probe record", "--seconds", SECONDS),
     row("probe record", "--events", ROWS_OF_TABLE),
+    row("doctor", "--interface", Text),
     row("doctor", "OUTDIR --root", Read("")),
     row("listen", "--udp --tcp --tls --relp --slog-udp --slog-tcp --metrics", Place),
     row("listen", "--unix", Socket),

@@ -5,6 +5,7 @@
 //! why, budgets and their use; and for each finding what to change.
 
 mod guard;
+mod interfaces;
 mod run;
 
 use crate::Error;
@@ -15,6 +16,7 @@ use gabion_record::ledger::ShedReason;
 use gabion_runtime::memory::{LimitOrigin, MemoryLevel, MemoryState};
 use gabion_seal::Locked;
 use gabion_sensor::guard::GuardHealth;
+use gabion_sensor::packets::InterfaceHealth;
 use run::Run;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,6 +27,7 @@ pub struct HealthReport {
     state: MemoryState,
     run: Option<Run>,
     guard: GuardHealth,
+    interfaces: Vec<InterfaceHealth>,
     advice: Vec<Advice>,
 }
 
@@ -39,7 +42,16 @@ impl HealthReport {
         let guard = GuardHealth::look_below(root);
         let mut advice = advice(&state, run.as_ref());
         advice.extend(guard.advice().map(|(what, change)| Advice { what, change }));
-        Ok(HealthReport { state, run, guard, advice })
+        Ok(HealthReport { state, run, guard, interfaces: Vec::new(), advice })
+    }
+
+    /// Looks at these interfaces too.
+    #[must_use]
+    pub fn with_interfaces(mut self, interfaces: Vec<InterfaceHealth>) -> HealthReport {
+        let found = interfaces.iter().flat_map(InterfaceHealth::advice);
+        self.advice.extend(found.map(|(what, change)| Advice { what, change }));
+        self.interfaces = interfaces;
+        self
     }
 
     /// Whether there is nothing to change.
@@ -240,7 +252,7 @@ fn size(n: Option<u64>) -> String {
 }
 
 fn text(report: &HealthReport, locked: Locked, width: Option<u16>) -> String {
-    let HealthReport { state, run, guard, advice } = report;
+    let HealthReport { state, run, guard, interfaces, advice } = report;
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
     table.row([
         "limit".into(),
@@ -270,6 +282,7 @@ fn text(report: &HealthReport, locked: Locked, width: Option<u16>) -> String {
     if let Some(run) = run {
         run_text(run, width, &mut out);
     }
+    interfaces::write_text(interfaces, width, &mut out);
     guard::write_text(guard, width, &mut out);
     out.push_str(if advice.is_empty() { "\nNothing to change.\n" } else { "\nWhat to change\n" });
     for a in advice {
@@ -349,7 +362,7 @@ fn run_text(run: &Run, width: Option<u16>, out: &mut String) {
 }
 
 fn json(report: &HealthReport, locked: Locked) -> String {
-    let HealthReport { state, run, guard, advice } = report;
+    let HealthReport { state, run, guard, interfaces, advice } = report;
     let mut j = Json::new();
     let known = |j: &mut Json, all: &[(&str, Option<u64>)]| {
         all.iter().for_each(|(name, n)| n.iter().for_each(|n| j.number(name, *n)));
@@ -390,6 +403,7 @@ fn json(report: &HealthReport, locked: Locked) -> String {
     if let Some(run) = run {
         run_json(run, &mut j);
     }
+    interfaces::write_json(interfaces, &mut j);
     guard::write_json(guard, &mut j);
     j.open_array_key("advice");
     for a in advice {
@@ -460,7 +474,7 @@ mod tests {
         let state = MemoryState::read_below(root);
         let advice = advice(&state, run.as_ref());
         let guard = GuardHealth::look_below(root);
-        let report = HealthReport { state, run, guard, advice };
+        let report = HealthReport { state, run, guard, interfaces: Vec::new(), advice };
         let (text, json) = (report.text(Locked::Seed, None), report.json(Locked::Seed));
         (report.advice.into_iter().map(|a| a.what).collect(), text, json)
     }

@@ -68,6 +68,46 @@ pub fn find_interface(socket: BorrowedFd<'_>, name: &str) -> io::Result<NetworkI
     })
 }
 
+/// What an interface says of itself (ethtool(8)). What its driver does not say is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceHardware {
+    /// Places for received packets in its ring: those in use, and the most there can be.
+    pub ring: Option<(u32, u32)>,
+    /// Queues of received packets: those in use, and the most there can be.
+    pub queues: Option<(u32, u32)>,
+    /// Packets are put together by the kernel (GRO).
+    pub gro: Option<bool>,
+    /// Packets are put together by the interface (LRO).
+    pub lro: Option<bool>,
+}
+
+/// Asks an interface about its ring, queues and offloads.
+///
+/// # Errors
+/// `InvalidInput` if no interface can have the name; that there is none shows in the answer.
+pub fn interface_hardware(socket: BorrowedFd<'_>, name: &str) -> io::Result<InterfaceHardware> {
+    /// Commands of linux/ethtool.h, the call that takes them, and the flag of LRO.
+    const RING: u32 = 0x10;
+    const CHANNELS: u32 = 0x3c;
+    const GRO: u32 = 0x2b;
+    const FLAGS: u32 = 0x25;
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    const LRO: u32 = 1 << 15;
+    let mut request = request(name)?;
+    // All these structures begin with the command and consist of words; none has more than nine.
+    let mut ask_for = |command: u32| -> Option<[u32; 9]> {
+        let mut words = [0; 9];
+        words[0] = command;
+        request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+        ask(socket, SIOCETHTOOL, &mut request).ok().map(|()| words)
+    };
+    let ring = ask_for(RING).map(|w| (w[5], w[1]));
+    let queues = ask_for(CHANNELS).map(|w| (w[5] + w[8], w[1] + w[4]));
+    let gro = ask_for(GRO).map(|w| w[1] != 0);
+    let lro = ask_for(FLAGS).map(|w| w[1] & LRO != 0);
+    Ok(InterfaceHardware { ring, queues, gro, lro })
+}
+
 /// A socket that gets no frame yet.
 ///
 /// # Errors
@@ -143,6 +183,8 @@ mod tests {
             let error = find_interface(socket.as_fd(), name).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}");
         }
+        let hardware = interface_hardware(socket.as_fd(), "lo").unwrap();
+        assert!(hardware.gro.is_some() && hardware.ring.is_none(), "{hardware:?}");
         let error = find_interface(socket.as_fd(), "nothere0").unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
     }

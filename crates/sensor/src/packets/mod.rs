@@ -10,6 +10,7 @@ mod ending;
 mod incidents;
 mod input;
 mod interface;
+mod interface_health;
 mod opened_once;
 mod packet_log;
 mod parallel;
@@ -25,6 +26,7 @@ pub use arrivals::Arrivals;
 pub use before_socket::BeforeSocket;
 pub use incidents::{Incident, Trouble, Unwatched, Watch};
 pub use input::{HandedOver, Input, InputDone, KernelCounts};
+pub use interface_health::InterfaceHealth;
 pub use opened_once::OpenedOnce;
 pub use packet_log::PacketLogCounts;
 #[cfg(test)]

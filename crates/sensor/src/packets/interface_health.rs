@@ -1,0 +1,128 @@
+//! What `gabion doctor` looks up of an interface: its ring, queues and offloads, and what was lost before sockets.
+
+use super::before_socket::BeforeSocket;
+use gabion_runtime::sockets::packets::{
+    InterfaceHardware, NetworkInterface, find_interface, interface_hardware,
+};
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+
+/// An interface as it is now.
+#[derive(Clone, Debug)]
+pub struct InterfaceHealth {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: NetworkInterface,
+    /// What its driver says.
+    pub hardware: InterfaceHardware,
+    /// What was lost before sockets since it came up.
+    pub lost: BeforeSocket,
+}
+
+impl InterfaceHealth {
+    /// Looks an interface up.
+    ///
+    /// # Errors
+    /// There is none with this name.
+    pub fn look_up(name: &str) -> io::Result<InterfaceHealth> {
+        // Any socket will do to ask about interfaces.
+        let socket = UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
+        let state = find_interface(socket.as_fd(), name)?;
+        let hardware = interface_hardware(socket.as_fd(), name)?;
+        let lost = BeforeSocket::of_interface(name);
+        Ok(InterfaceHealth { name: name.to_owned(), state, hardware, lost })
+    }
+
+    /// What is to be changed: what is wrong, and how it is changed.
+    pub fn advice(&self) -> Vec<(String, String)> {
+        let InterfaceHealth { name, state, hardware, lost } = self;
+        let mut all = Vec::new();
+        let mut say = |what: String, change: String| all.push((what, change));
+        if !state.is_up {
+            say(format!("{name} is down"), format!("`ip link set {name} up`"));
+        }
+        let of_interface = lost.of_interface_total();
+        if of_interface > 0 {
+            let change = match hardware.ring {
+                Some((now, most)) if now < most => {
+                    format!(
+                        "`ethtool -G {name} rx {most}` (now {now}); the counters begin again when it is loaded anew"
+                    )
+                }
+                _ => "spread its interrupts over more processors, or give it fewer packets"
+                    .to_owned(),
+            };
+            say(format!("{name} lost {of_interface} frames before they reached a socket"), change);
+        }
+        if lost.backlog > 0 {
+            say(
+                format!(
+                    "queues of this host's processors were full: {} frames of all interfaces",
+                    lost.backlog
+                ),
+                format!(
+                    "`sysctl -w net.core.netdev_max_backlog=10000`, and spread packets: /sys/class/net/{name}/queues/rx-0/rps_cpus"
+                ),
+            );
+        }
+        if hardware.lro == Some(true) {
+            say(
+                format!("{name} puts packets together (LRO): what rules see is not what was sent"),
+                format!("`ethtool -K {name} lro off`"),
+            );
+        }
+        if hardware.gro == Some(true) && name != "lo" {
+            say(
+                format!(
+                    "the kernel puts packets of {name} together (GRO): sizes and flags of packets are lost"
+                ),
+                format!("`ethtool -K {name} gro off`"),
+            );
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn health() -> InterfaceHealth {
+        InterfaceHealth { name: "eth0".to_owned(), ..InterfaceHealth::look_up("lo").unwrap() }
+    }
+
+    #[test]
+    fn each_fault_has_its_advice() {
+        let good = InterfaceHealth {
+            hardware: InterfaceHardware { gro: Some(false), ..InterfaceHardware::default() },
+            lost: BeforeSocket::default(),
+            ..health()
+        };
+        assert_eq!(good.advice(), []);
+        let hardware = InterfaceHardware {
+            ring: Some((256, 4096)),
+            gro: Some(true),
+            lro: Some(true),
+            queues: Some((1, 8)),
+        };
+        let lost = BeforeSocket { backlog: 3, dropped: 4, missed: 5 };
+        let state = NetworkInterface { is_up: false, ..good.state.clone() };
+        let bad = InterfaceHealth { hardware, lost, state, ..good };
+        let said: Vec<String> =
+            bad.advice().into_iter().map(|(what, change)| format!("{what}: {change}")).collect();
+        assert_eq!(said.len(), 5, "{said:#?}");
+        for (line, part) in said.iter().zip([
+            "set eth0 up",
+            "lost 9 frames",
+            "netdev_max_backlog",
+            "lro off",
+            "gro off",
+        ]) {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        assert!(said[1].contains("ethtool -G eth0 rx 4096"), "{}", said[1]);
+        assert!(InterfaceHealth::look_up("nothere0").is_err());
+    }
+}
