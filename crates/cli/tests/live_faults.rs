@@ -164,3 +164,46 @@ fn a_killed_sensor_leaves_nothing_that_stops_the_next() {
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&sockets.stdout).lines().count(), 1, "only the heading");
 }
+
+/// A ring that runs full sheds in a stated order, what is pinned is still inspected, and all ends when it is read.
+#[test]
+fn a_full_ring_sheds_in_order_and_recovers() {
+    let Some(wire) = Wire::new("a_full_ring_sheds_in_order_and_recovers") else { return };
+    let rules = wire.folder.path().join("my.rules");
+    let rule = |sid, port| {
+        format!("alert udp any any -> any {port} (msg:\"r{sid}\"; content:\"xx\"; sid:{sid};)\n")
+    };
+    std::fs::write(&rules, rule(1, "9") + &rule(2, "10")).unwrap();
+    let rules = rules.display().to_string();
+    let to = |from: u16, port: u16| {
+        let ends = [packets::CLIENT, packets::SERVER];
+        let packet = packets::ipv4(17, from, 0, ends, &packets::udp([from, port], &[b'x'; 400]));
+        [&b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0"[..], &packet].concat()
+    };
+    let base = ["--af-packet=in", "-S", &rules, "-k", "none", "--set", "pinned-rules=2-3"];
+    let ring = ["--set", "af-packet.0.interface=in", "--set", "af-packet.0.ring-size=1000"];
+    let sensor = wire.start(&[&base[..], &ring].concat());
+    sensor.signal(Signal::STOP);
+    // Each flow of its own; the ring has room for about 2,500 of them.
+    let flood: Vec<Vec<u8>> = (0..6000).map(|n| to(1000 + n, 9 + n % 2)).collect();
+    wire.send(&flood);
+    sensor.signal(Signal::CONT);
+    std::thread::sleep(Duration::from_millis(800));
+    let before = sensor.records("alert").len();
+    wire.send(&[to(60_000, 9), to(60_001, 10)]);
+    wire_alerts(&sensor, before + 2);
+    let log = sensor.log.clone();
+    let (code, said) = sensor.stop();
+    assert_eq!(code, 0, "{said}");
+    let alerts = records(&log, "alert");
+    let of = |sid: u64| alerts.iter().filter(|r| r["alert"]["signature_id"] == sid).count();
+    let flows = records(&log, "flow");
+    let seen = |port: u64| flows.iter().filter(|r| r["dest_port"] == port).count();
+    assert_eq!(of(2), seen(10), "what is pinned is inspected: {said}");
+    assert!(of(1) < seen(9) && of(1) > 0, "{} of {}: {said}", of(1), seen(9));
+    assert!(said.contains("ledger"), "{said}");
+}
+
+fn wire_alerts(sensor: &program::wire::Sensor, wanted: usize) {
+    wait_until("alerts come again", || sensor.records("alert").len() >= wanted);
+}

@@ -4,6 +4,7 @@ use crate::counters::NetCounters;
 use crate::detect::RuleCosts;
 use crate::flow_state::NetFlow;
 use crate::ledgers::WorkerLedgers;
+use crate::pressure::Pressure;
 use gabion_flow::Flow;
 use gabion_packet::DecodeCounters;
 use gabion_record::ledger::ShedReason;
@@ -14,6 +15,8 @@ pub(crate) struct Account {
     pub(crate) ledgers: WorkerLedgers,
     pub(crate) decode: DecodeCounters,
     pub(crate) costs: RuleCosts,
+    /// What is left out at the moment.
+    pub(crate) pressure: Pressure,
 }
 
 impl Account {
@@ -24,6 +27,7 @@ impl Account {
             ledgers: WorkerLedgers::default(),
             decode: DecodeCounters::default(),
             costs,
+            pressure: Pressure::None,
         }
     }
 

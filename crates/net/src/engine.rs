@@ -64,6 +64,8 @@ pub struct EngineOptions {
     pub profile: Option<(fn() -> u64, bool)>,
     /// Seed of hash tables: random per process.
     pub seed: u64,
+    /// Ids of rules that are run on all flows while a ring runs full: ranges, both ends included.
+    pub pinned: Vec<(u32, u32)>,
     /// Simulated parser error at this offset to server, to client.
     pub simulate_app_error: [Option<u64>; 2],
     /// Simulated loss of this packet.

@@ -21,6 +21,8 @@ pub struct WorkerLedgers {
     pub alerts: Ledger,
     /// What was shed because a fixed limit was reached.
     pub limits: Ledger,
+    /// What was left out while a ring ran full.
+    pub pressure: Ledger,
     /// Frames that the kernel dropped before they came here; they are in the reader's ledger.
     pub kernel_dropped: u64,
 }
@@ -36,6 +38,9 @@ impl WorkerLedgers {
         f("app", &self.app);
         f("alerts", &self.alerts);
         f("limits", &self.limits);
+        if self.pressure.received().items > 0 {
+            f("pressure", &self.pressure);
+        }
     }
 }
 

@@ -44,6 +44,7 @@ pub mod limits;
 mod loss;
 mod memory;
 mod ordered;
+mod pressure;
 mod ranges;
 mod records;
 pub mod script;
@@ -72,6 +73,7 @@ pub use group::{WorkerGroup, WorkerSlot};
 pub use ledgers::WorkerLedgers;
 pub use limits::WORKERS_MAX;
 pub use memory::{MemoryPressure, WorkerBudgets};
+pub use pressure::Pressure;
 pub use ranges::RangeOptions;
 pub use script::{
     OutputScript, OutputScripts, ScriptCounters, ScriptLimits, ScriptSetup, Severity, Voice,

@@ -24,6 +24,7 @@ use crate::ledgers::WorkerLedgers;
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE, reached};
 use crate::memory::{MemoryPressure, WorkerBudgets};
 use crate::ordered::{Ordered, Turn};
+use crate::pressure::{Pinned, Pressure, begin_flow, is_bypassed};
 use crate::records::RecordStage;
 use crate::script::{OutputKind, OutputScripts};
 use crate::tracking::{FlowStage, StreamStage, carry_out, count_lookup, count_segment, rewrite};
@@ -48,6 +49,7 @@ pub struct Worker {
     place: InputPlace,
     /// The latest event time: what is left at the end of the input ends at it.
     now_ns: u64,
+    pinned: Pinned,
 }
 
 /// The stages after a packet's flow is known.
@@ -111,6 +113,7 @@ impl Worker {
             turn,
             place: InputPlace { clock_ns: 0, link: 1 },
             now_ns: 0,
+            pinned: Pinned::of_rules(engine.detector.as_ref(), &o.pinned),
             common: Common { account: Account::new(costs), findings: Findings::default(), engine },
         }
     }
@@ -151,6 +154,11 @@ impl Worker {
     #[inline]
     pub fn next_expiry(&self) -> u64 {
         self.flow.table.next_expiry()
+    }
+
+    /// What is left out from now on.
+    pub fn set_pressure(&mut self, pressure: Pressure) {
+        self.common.account.pressure = pressure;
     }
 
     /// The kernel has dropped this many frames so far: alerts of flows that live now say so.
@@ -270,7 +278,9 @@ impl Worker {
         view.direction = Some(dir);
         let Some(flow) = self.flow.table.get_mut(idx) else { return };
         if is_new {
-            flow.ext.shed_at_start = self.common.account.ledgers.shed_so_far();
+            let Common { engine, account, .. } = &mut self.common;
+            flow.ext.shed_at_start = account.ledgers.shed_so_far();
+            begin_flow(account, (&self.pinned, engine.detector.as_ref()), flow, view);
         }
         let state =
             self.stages.in_flow(&mut self.common, (view, rewritten), flow, &mut outcome, sink);
@@ -451,6 +461,9 @@ impl Stages {
         if outcome.drop.is_some() {
             self.finish(&mut common.context(view, Some(flow), outcome, sink));
             return None;
+        }
+        if flow.state != FlowState::Bypassed && is_bypassed(&mut common.account, flow, view) {
+            return Some(FlowState::Bypassed);
         }
         if flow.state == FlowState::Bypassed {
             common.account.counters.bypassed_packets += 1;

@@ -60,6 +60,7 @@ fn engine(rules: &str) -> Arc<Engine> {
             wants: Wants { alerts: true, app: true, flows: true, ..Wants::default() },
             profile: None,
             seed: 1,
+            pinned: Vec::new(),
             simulate_app_error: [None; 2],
             simulate_packet_loss: None,
             app_memcap: None,

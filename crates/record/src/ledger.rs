@@ -85,6 +85,9 @@ shed_reasons! {
     NewFlowLimit, "new_flow_limit", "packets that the throttle dropped because too many flows begin";
     BudgetCharged, "budget_charged", "packets that the throttle dropped because the packets before them are charged the whole budget of CPU time";
     BudgetMeasured, "budget_measured", "packets that the throttle dropped because the measured packet work exceeds the budget of CPU time";
+    PressureBypass, "pressure_bypass", "packets of flows that can hardly alert any more, which were bypassed because a ring ran full";
+    PressureRecords, "pressure_records", "records that were left out because a ring ran full";
+    PressureDetection, "pressure_detection", "flows that began while a ring ran full: no rule was run on them";
     LimitReached, "limit_reached", "things left out because a fixed limit was reached; the report names each limit";
 }
 

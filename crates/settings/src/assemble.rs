@@ -177,6 +177,7 @@ pub fn build_engine(
         wants,
         profile: mode.profile.map(|exact| (gabion_runtime::clock::ticks as fn() -> u64, exact)),
         seed: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8),
+        pinned: pinned_rules(config)?,
         simulate_app_error: mode.simulate.app_error,
         simulate_packet_loss: mode.simulate.packet_loss,
         simulate_defrag_memcap: mode.simulate.defrag_memcap,
@@ -187,6 +188,17 @@ pub fn build_engine(
     });
     let countries = load_countries(config)?.map(std::sync::Arc::new);
     Ok(Engine { detector, countries, protocols, catalog, options, scripts, reputation, rule_texts })
+}
+
+/// The rules that are run while a ring runs full (`pinned-rules`): ids and ranges of ids, separated by commas.
+fn pinned_rules(config: &Tree) -> Result<Vec<(u32, u32)>> {
+    let Some(text) = config.text("pinned-rules") else { return Ok(Vec::new()) };
+    let one = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+    };
+    let all: Option<Vec<_>> = text.split(',').map(one).collect();
+    all.ok_or_else(|| Error::PinnedRules { text: text.to_owned() })
 }
 
 fn policies(

@@ -18,6 +18,12 @@ pub enum Error {
         /// Bytes that were included before.
         included_bytes: u64,
     },
+    /// The list of pinned rules is none.
+    #[error("pinned-rules: {text}: write ids and ranges of ids, such as 2000001, 2100000-2100099")]
+    PinnedRules {
+        /// What it says.
+        text: String,
+    },
     /// An interface can't be read as its entry says.
     #[error("af-packet: {name}: {what}")]
     Interface {

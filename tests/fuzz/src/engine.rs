@@ -118,6 +118,7 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
             wants: EveWriter::new(settings()).wants(),
             profile: None,
             seed: 1,
+            pinned: Vec::new(),
             simulate_app_error: [None; 2],
             simulate_packet_loss: None,
             app_memcap: None,

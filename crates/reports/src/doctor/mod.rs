@@ -205,7 +205,8 @@ fn remedy(reason: &str) -> Option<&'static str> {
         }
         "unreadable_record" => "look at the lines that the run named on standard error",
         "worker_lost" => "a worker failed or stalled: report it with the line it printed",
-        "ring_full" | "kernel_drop" => {
+        "ring_full" | "kernel_drop" | "pressure_bypass" | "pressure_records"
+        | "pressure_detection" => {
             "more workers (--workers), or fewer rules; `gabion rules cost` says which"
         }
         "flow_memcap" | "stream_memcap" | "reassembly_memcap" | "defrag_memcap" | "app_memcap" => {

@@ -69,6 +69,8 @@ pub(crate) struct FrameBlock<'a> {
     pub(crate) is_last_for_now: bool,
     /// Nothing came from an interface for a while: the clock without a frame.
     pub(crate) quiet: Option<Agreed>,
+    /// Of interfaces: how much of the fullest ring waits to be read, in percent.
+    pub(crate) fill_percent: u32,
     /// Of interfaces: what the kernel counted.
     pub(crate) kernel: Option<KernelCounts>,
 }
@@ -231,6 +233,7 @@ impl OneInput<'_> {
                 ignored_from,
                 is_last_for_now: ahead.is_empty() && !source.has_more_at_hand(),
                 quiet: None,
+                fill_percent: 0,
                 kernel: None,
             };
             take(block, &mut record_outcome);

@@ -17,6 +17,7 @@ mod parallel;
 mod reader;
 mod rings;
 mod run;
+mod shedding;
 mod single;
 mod stats;
 mod wire;

@@ -17,6 +17,7 @@ use super::input::{HandedOver, InputDone};
 use super::parallel::{Lines, WAIT_FOR_OTHERS_NS};
 use super::reader::Reading;
 use super::run::{Done, WorkerEnd};
+use super::shedding::{Shedding, enter_records};
 use super::wire::{Pulled, Wire, step_note};
 use crate::limits::{RING_HELD_PERCENT, RING_WAITING_PARTS_MAX};
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
@@ -118,6 +119,8 @@ pub(super) struct RingEnd {
     pub(super) inputs: Vec<InputDone>,
     pub(super) reader: Ledger,
     pub(super) entry: Ledger,
+    /// Records that were left out.
+    pub(super) records: Ledger,
     pub(super) clock: ClockCounts,
     pub(super) defrag: DefragCounters,
     /// Frames that were handed to other workers.
@@ -200,6 +203,7 @@ impl RingsDone {
     pub(super) fn take(&mut self, worker: u16, end: RingEnd, done: &mut Done) {
         done.ledgers.add("reader", Some(worker), &end.reader);
         done.ledgers.add("engine", Some(worker), &end.entry);
+        enter_records(&end.records, Some(worker), done);
         self.handed_over += end.handed_over;
         self.late += end.late;
         self.defrag.merge(&end.defrag);
@@ -250,6 +254,7 @@ struct Ring<'a> {
     waiting: Vec<VecDeque<Part>>,
     clock: AgreedClock,
     began: Instant,
+    shedding: Shedding,
     /// The latest time that this ring dealt, and that the worker took.
     last_dealt: u64,
     now: u64,
@@ -269,6 +274,7 @@ impl RingJob {
             waiting: (0..=others).map(|_| VecDeque::new()).collect(),
             clock: AgreedClock::default(),
             began: clock::now(),
+            shedding: Shedding::default(),
             last_dealt: 0,
             now: 0,
             slice: 0,
@@ -278,7 +284,8 @@ impl RingJob {
         };
         ring.read(pulse);
         let last_slice = ring.slice + SLICES_AT_END;
-        let Ring { mut worker, ledger, mut end, clock, .. } = ring;
+        let Ring { mut worker, ledger, mut end, clock, shedding, .. } = ring;
+        end.records.merge(shedding.ledger());
         self.outputs.before_frame(u64::MAX >> 1);
         worker.close();
         while worker.end_some(&mut self.outputs) {
@@ -318,6 +325,8 @@ impl Ring<'_> {
                 self.clock.set_steady(self.began.elapsed().as_nanos() as u64);
                 let dropped = self.job.ways.wire.kernel_counts().dropped;
                 self.worker.note_kernel_drops(dropped);
+                let fill = self.job.ways.wire.fill_percent();
+                self.worker.set_pressure(self.shedding.look(fill));
                 let until = self.job.ways.wire.dealt_until(clock::epoch_ns());
                 self.last_dealt = self.last_dealt.max(self.clock.at_live(until).ns);
                 self.job.ways.dealt.publish(self.job.n, self.last_dealt);
@@ -460,7 +469,7 @@ impl Ring<'_> {
         let outcomes = outcomes.ok().and_then(|n| part.fragments.get(n));
         f.fragments = outcomes.map(|(_, outcomes)| &**outcomes);
         outputs.at_frame(time);
-        self.worker.take(&f, outputs);
+        self.worker.take(&f, &mut self.shedding.sink(outputs));
         pulse.beat();
         self.ledger.receive(1, u64::from(r.len));
         self.ledger.pass(1, u64::from(r.len));

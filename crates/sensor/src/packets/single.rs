@@ -9,11 +9,13 @@ use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in, moment};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
 use super::run::{Done, Run, WorkerEnd, further_counters};
+use super::shedding::Shedding;
 use super::stats::{self, WorkerStats};
 use gabion_capture::{AgreedClock, FrameRef};
 use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
 use gabion_outputs::Outputs;
 use gabion_record::budget::BudgetPool;
+use gabion_record::eve::NetSink;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::fanout::Stalls;
 use gabion_runtime::{Event, EventKind, Pulse, Supervisor, clock, processors};
@@ -170,6 +172,7 @@ impl Run<'_> {
         let mut is_lost = false;
         let mut queue = Queue::new(inputs, self.arrivals.clone());
         let mut outcomes = Vec::with_capacity(BATCH);
+        let mut shedding = Shedding::default();
         let mut statistics_due = self.stats_every.map(|every| clock::now() + every);
         while let Some((at, input)) = queue.next(self.stop, pulse, &mut || outputs.flush_lines()) {
             outputs.set_input(&input.name());
@@ -188,7 +191,9 @@ impl Run<'_> {
                         let result = pulse.guard(|| {
                             #[cfg(test)]
                             super::acted_fault::act(fault, 0, first);
-                            inspect(&block, &mut worker, outputs, pulse, &mut outcomes);
+                            worker.set_pressure(shedding.look(block.fill_percent));
+                            let mut sink = shedding.sink(outputs);
+                            inspect(&block, &mut worker, &mut sink, pulse, &mut outcomes);
                         });
                         if let Err(panicked) = result {
                             is_lost = true;
@@ -240,6 +245,7 @@ impl Run<'_> {
         done.memory = Some(self.budget.report());
         done.ledgers.add("reader", None, &reader);
         done.ledgers.add("engine", None, &entry);
+        shedding.enter(None, &mut done);
         if is_lost {
             return (done, Vec::new());
         }
@@ -269,7 +275,7 @@ impl Run<'_> {
 fn inspect(
     block: &FrameBlock<'_>,
     worker: &mut Worker,
-    outputs: &mut Outputs,
+    outputs: &mut dyn NetSink,
     pulse: &Pulse,
     outcomes: &mut Vec<Entry>,
 ) {

@@ -387,6 +387,7 @@ impl OneInput<'_> {
                 }
             };
             let (kernel, is_last) = (Some(wire.kernel_counts()), !wire.has_more_at_hand());
+            let fill_percent = wire.fill_percent();
             let Some(port) = wire.ports.get_mut(at) else { break };
             port.filter_out(&bytes, &mut frames, self.entry);
             port.mark_checksums(&mut frames);
@@ -435,6 +436,7 @@ impl OneInput<'_> {
                 ignored_from,
                 is_last_for_now: is_last,
                 quiet,
+                fill_percent,
                 kernel,
             };
             take(block, &mut record_outcome);
