@@ -14,7 +14,7 @@ use crate::view::PacketView;
 use gabion_flow::Flow;
 use gabion_record::Direction;
 use gabion_record::ledger::ShedReason;
-use gabion_rules::PortId;
+use gabion_rules::compiled::PortId;
 
 /// How much is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
