@@ -16,8 +16,9 @@ use ring::Ring;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_error;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What is wrong with the interface.
@@ -49,6 +50,40 @@ pub fn await_any(all: &[&Live], wait: Duration) {
     let _ = poll(&mut fds, Some(&wait));
 }
 
+/// What the kernel counted at a socket, for somebody else than the thread that reads: it may be lost.
+#[derive(Debug)]
+pub struct LiveCounter {
+    socket: OwnedFd,
+    totals: Arc<Totals>,
+}
+
+/// Sums of what the kernel counted, which begins at zero with each question.
+#[derive(Debug, Default)]
+struct Totals {
+    offered: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Totals {
+    fn add(&self, counts: RingCounts) {
+        self.offered.fetch_add(counts.offered, Ordering::Relaxed);
+        self.dropped.fetch_add(counts.dropped, Ordering::Relaxed);
+    }
+}
+
+impl LiveCounter {
+    /// All that was counted so far.
+    pub fn counts(&self) -> RingCounts {
+        if let Ok(fresh) = ring::take_counts(self.socket.as_fd()) {
+            self.totals.add(fresh);
+        }
+        RingCounts {
+            offered: self.totals.offered.load(Ordering::Relaxed),
+            dropped: self.totals.dropped.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// An interface that frames are read from.
 #[derive(Debug)]
 pub struct Live {
@@ -60,6 +95,7 @@ pub struct Live {
     handed_out: usize,
     facts: BlockFacts,
     counts: RingCounts,
+    totals: Arc<Totals>,
 }
 
 impl Live {
@@ -76,6 +112,7 @@ impl Live {
             handed_out: 0,
             facts: BlockFacts::default(),
             counts: RingCounts::default(),
+            totals: Arc::default(),
         })
     }
 
@@ -94,9 +131,19 @@ impl Live {
         self.facts
     }
 
+    /// Somebody else who counts.
+    ///
+    /// # Errors
+    /// There are too many descriptors.
+    pub fn counter(&self) -> io::Result<LiveCounter> {
+        let socket = self.ring.socket().try_clone_to_owned()?;
+        Ok(LiveCounter { socket, totals: Arc::clone(&self.totals) })
+    }
+
     /// Counts on from another ring of the same interface.
     pub(crate) fn continue_from(&mut self, before: &Live) {
         (self.facts, self.counts) = (before.facts, before.counts);
+        self.totals = Arc::clone(&before.totals);
     }
 
     /// Asks the kernel what it counted; returns what was counted since the last question.
@@ -105,7 +152,8 @@ impl Live {
     /// The error of the system call.
     pub fn take_counts(&mut self) -> io::Result<RingCounts> {
         self.facts.is_losing = false;
-        let fresh = self.ring.take_counts()?;
+        let fresh = ring::take_counts(self.ring.socket())?;
+        self.totals.add(fresh);
         self.counts.offered += fresh.offered;
         self.counts.dropped += fresh.dropped;
         Ok(fresh)

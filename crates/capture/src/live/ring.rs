@@ -116,6 +116,26 @@ fn set_option<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> 
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// What the kernel counted since the last question; it begins at zero again.
+pub(super) fn take_counts(socket: BorrowedFd<'_>) -> io::Result<RingCounts> {
+    let mut counts = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
+    let mut len = size_of_val(&counts) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes, the size of `counts`, whose fields are plain integers.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut counts).cast(),
+            &raw mut len,
+        )
+    };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(RingCounts { offered: counts.tp_packets.into(), dropped: counts.tp_drops.into() })
+}
+
 /// A program as the kernel takes it.
 fn instructions(program: &[ClassicInstruction]) -> Vec<libc::sock_filter> {
     let one =
@@ -176,26 +196,6 @@ impl Ring {
         let block = RingBlock { ring: Arc::clone(&self.map), index: self.next };
         self.next = (self.next + 1) % self.blocks;
         Some(block)
-    }
-
-    /// What the kernel counted since the last question; it begins at zero again.
-    pub(super) fn take_counts(&self) -> io::Result<RingCounts> {
-        let mut counts = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
-        let mut len = size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes, the size of `counts`, whose fields are plain integers.
-        let done = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                (&raw mut counts).cast(),
-                &raw mut len,
-            )
-        };
-        if done != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(RingCounts { offered: counts.tp_packets.into(), dropped: counts.tp_drops.into() })
     }
 
     /// From now on only frames enter the ring for which this program returns more than 0.

@@ -272,7 +272,7 @@ impl Run<'_> {
             done.ledgers.add("engine", None, &end.entry);
         }
         let mut ends = Vec::new();
-        let mut of_rings = RingsDone::default();
+        let (mut of_rings, mut lost) = (RingsDone::default(), Vec::new());
         for (n, end) in fanout.join().into_iter().enumerate() {
             match end {
                 Some((end, tally, ring)) => {
@@ -284,6 +284,7 @@ impl Run<'_> {
                     ends.push((n as u16, end));
                 }
                 None => {
+                    lost.push(n);
                     if let Some(edge) = edges.get(n) {
                         metrics.write_off("worker", Some(n as u16), edge);
                     }
@@ -299,6 +300,9 @@ impl Run<'_> {
             .iter()
             .map(|queue| queue.locks())
             .fold((0, 0), |(all, held), (a, h)| (all + a, held + h));
+        if let Some(rings) = &rings {
+            lost.iter().for_each(|n| rings.write_off(*n, &mut done));
+        }
         if !is_read_apart {
             of_rings.finish(&group, &mut done);
             defrag = of_rings.defrag;

@@ -13,13 +13,14 @@
 //! Lines are handed over by slices of that time, so that the writer puts those of all workers together.
 
 use super::capture::{frame_in, moment};
-use super::input::{HandedOver, InputDone};
+use super::input::{HandedOver, InputDone, KernelCounts};
 use super::parallel::{Lines, WAIT_FOR_OTHERS_NS};
 use super::reader::Reading;
 use super::run::{Done, WorkerEnd};
 use super::shedding::{Shedding, enter_records};
 use super::wire::{Pulled, Wire, step_note};
 use crate::limits::{RING_HELD_PERCENT, RING_WAITING_PARTS_MAX};
+use gabion_capture::live::{LiveCounter, RingCounts};
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
 use gabion_net::{Dealer, Engine, FragmentOutcome, Worker, WorkerBudgets, WorkerGroup};
@@ -141,7 +142,11 @@ pub(super) struct Ways {
 }
 
 /// The rings of a run, until each has its worker.
-pub(super) struct Rings(VecDeque<Ways>);
+pub(super) struct Rings {
+    ways: VecDeque<Ways>,
+    /// Of each worker: who counts when it is lost.
+    counters: Vec<Vec<LiveCounter>>,
+}
 
 /// Frames and bytes under way from one worker to another: few belong to another.
 const HANDED_OVER: Capacity = Capacity { items: 8_192, bytes: 4 << 20 };
@@ -160,6 +165,7 @@ impl Rings {
         let count = u16::try_from(workers).unwrap_or(u16::MAX);
         let wires = Wire::open_group(interfaces, count, &reading.position);
         let wires = wires.map_err(|(n, e)| InputDone::refused(interfaces, n, &e))?;
+        let counters = wires.iter().map(Wire::counters).collect();
         let dealt = Arc::new(Dealt(wires.iter().map(|_| AtomicU64::new(0)).collect()));
         let began_ns = clock::epoch_ns();
         let mut all: VecDeque<Ways> = wires
@@ -181,12 +187,29 @@ impl Rings {
                 all[to].from.push(receiver);
             }
         }
-        Ok(Rings(all))
+        Ok(Rings { ways: all, counters })
     }
 
     /// The next worker's.
     pub(super) fn take_ways(&mut self) -> Option<Ways> {
-        self.0.pop_front()
+        self.ways.pop_front()
+    }
+
+    /// Enters what came for a worker that was lost: how much of it was inspected is not known.
+    pub(super) fn write_off(&self, worker: usize, done: &mut Done) {
+        let mut ledger = Ledger::new();
+        let counters = self.counters.get(worker).map(Vec::as_slice).unwrap_or_default();
+        for (n, counter) in counters.iter().enumerate() {
+            let RingCounts { offered, dropped } = counter.counts();
+            ledger.receive(offered, 0);
+            ledger.shed(ShedReason::KernelDrop, dropped, 0);
+            ledger.shed(ShedReason::WorkerLost, offered.saturating_sub(dropped), 0);
+            if let Some(input) = done.inputs.get_mut(n) {
+                let counts = KernelCounts { offered, dropped, ..KernelCounts::default() };
+                input.kernel.get_or_insert_default().add(&counts);
+            }
+        }
+        done.ledgers.add("reader", Some(worker as u16), &ledger);
     }
 }
 

@@ -10,7 +10,7 @@ use super::input::{Input, InputDone, KernelCounts};
 use super::interface::{InterfaceError, Opened, RingGroup};
 use crate::limits::{DROP_SECONDS_MAX, INTERFACE_NOTES_MAX};
 use gabion_capture::filter::Filter;
-use gabion_capture::live::{Live, await_any};
+use gabion_capture::live::{Live, LiveCounter, await_any};
 use gabion_capture::{CaptureBytes, FrameRef, Source};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::clock::{self, epoch_ns};
@@ -322,6 +322,12 @@ impl Wire {
             port.done.note(&port.source, port.unsupported);
             all.push(port.done);
         }
+    }
+
+    /// Somebody else who counts at all sockets: the thread that reads them may be lost.
+    pub(super) fn counters(&self) -> Vec<LiveCounter> {
+        let lives = self.ports.iter().filter_map(|port| port.source.live());
+        lives.filter_map(|live| live.counter().ok()).collect()
     }
 
     /// What the kernel counted of all.
