@@ -23,7 +23,7 @@ limits! { "sensor";
 
     /// Seconds with drops of an interface that are kept one by one: ten hours of nothing else.
     pub const DROP_SECONDS_MAX: usize = 36_000,
-        Spares("further drops are entered in the last one"),
+        Spares("further drops are entered in the last one");
 
     /// Batches under way to one worker of the network engine: some have no frame of its own.
     pub const FRAME_BATCHES_MAX: u64 = 256,
