@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Measures live capture between two namespaces: capacity, drops, processor time, and that every frame is accounted for.
 """Measures live capture: a sender and a sensor in namespaces of their own, on a processor each, joined by a veth pair.
 
   lab/live/run.sh [--binary PATH] [--peer PATH --peer-config YAML] [--runs N] [--rates KPPS,...] [--seconds S]

@@ -107,7 +107,7 @@ impl AgreedClock {
     }
 
     /// Says what a clock shows that nobody sets, in nanoseconds since any moment: by it a step of the machine's own
-    /// clock is told from time that passes.
+    /// clock is distinguished from time that passes.
     pub fn set_steady(&mut self, steady_ns: u64) {
         self.live.steady_ns = Some(steady_ns);
     }
@@ -118,7 +118,7 @@ impl AgreedClock {
     }
 
     /// The clock at a frame of an interface: the kernel's own time, which needs no other frame to agree, but never
-    /// goes back. Where the machine's clock was set, it goes on as if that had not been.
+    /// goes back. Where the machine's clock was set, it continues as if that had not been.
     #[inline]
     pub fn at_live(&mut self, ts_ns: u64) -> Agreed {
         let now = self.now.unwrap_or(0);

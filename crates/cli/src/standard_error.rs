@@ -27,35 +27,19 @@ pub(crate) fn notices() -> Notices {
 }
 
 /// Watches a packet run and reports what happens to its workers.
-pub(crate) struct Incidents;
-
-impl Watch for Incidents {
-    fn note(&mut self, note: &str) {
-        eprintln!("gabion: {note}");
-    }
-
-    fn incident(&mut self, incident: &Incident) {
-        report_incident(incident);
-    }
-
-    fn reload(&mut self) {
-        report_reload();
-    }
-}
-
-/// Watches a run over interfaces: it has no end that a bar could show.
-pub(crate) struct Interfaces {
-    /// Those whose frames are not read yet.
+#[derive(Default)]
+pub(crate) struct Incidents {
+    /// Interfaces whose packets are not read yet.
     pub(crate) awaited: Vec<String>,
 }
 
-impl Watch for Interfaces {
+impl Watch for Incidents {
     fn position(&mut self, _: usize, _: u64, _: Option<u64>) {
         self.awaited.drain(..).for_each(|name| eprintln!("gabion: {name}: packets are read"));
     }
 
     fn note(&mut self, note: &str) {
-        Incidents.note(note);
+        eprintln!("gabion: {note}");
     }
 
     fn incident(&mut self, incident: &Incident) {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
-/// A datagram in a frame, from this port, with so many bytes.
+/// A datagram in a frame, from this port, with this many bytes.
 fn datagram(port: u16, len: usize) -> Vec<u8> {
     let ends = [packets::CLIENT, packets::SERVER];
     let packet = packets::ipv4(17, port, 0, ends, &packets::udp([port, 9], &vec![b'x'; len]));
@@ -61,10 +61,10 @@ fn an_interface_that_is_removed_or_moved_is_awaited_by_all_rings() {
     wire.send(&[datagram(4001, 10)]);
     let space = &wire.space;
     assert!(ip(&format!("-n {space} link set in netns {other}")));
-    wait_until("its leave is said", || sensor.text("said").contains("down or away"));
+    wait_until("its leave is reported", || sensor.text("said").contains("down or away"));
     assert!(ip(&format!("-n {other} link set in netns {space}")));
     assert!(ip(&format!("-n {space} link set in up")));
-    wait_until("its return is said", || sensor.text("said").contains("the interface is back"));
+    wait_until("its return is reported", || sensor.text("said").contains("the interface is back"));
     std::thread::sleep(Duration::from_millis(300));
     wire.send(&[datagram(4002, 10)]);
     std::thread::sleep(Duration::from_millis(300));

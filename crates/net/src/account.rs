@@ -4,9 +4,9 @@ use crate::counters::NetCounters;
 use crate::detect::RuleCosts;
 use crate::flow_state::NetFlow;
 use crate::ledgers::WorkerLedgers;
-use crate::pressure::Pressure;
 use gabion_flow::Flow;
 use gabion_packet::DecodeCounters;
+use gabion_record::Pressure;
 use gabion_record::ledger::ShedReason;
 
 /// One worker's ledgers, counters and costs.

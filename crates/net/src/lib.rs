@@ -73,7 +73,6 @@ pub use group::{WorkerGroup, WorkerSlot};
 pub use ledgers::WorkerLedgers;
 pub use limits::WORKERS_MAX;
 pub use memory::{MemoryPressure, WorkerBudgets};
-pub use pressure::Pressure;
 pub use ranges::RangeOptions;
 pub use script::{
     OutputScript, OutputScripts, ScriptCounters, ScriptLimits, ScriptSetup, Severity, Voice,

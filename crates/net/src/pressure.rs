@@ -2,7 +2,7 @@
 //!
 //! 1. Packets of flows that can hardly raise an alert any more: encrypted after their handshake, or beyond the depth up
 //!    to which streams are reassembled. The rest of such a flow is bypassed.
-//! 2. Records: whoever owns the sink leaves them out.
+//! 2. Records: the owner of the sink leaves them out.
 //! 3. Rules on flows that begin now, except where a rule that is pinned asks for their protocol and ports.
 //!
 //! The caller decides how full a ring is; here is what each level means.
@@ -12,23 +12,9 @@ use crate::detect::Detector;
 use crate::flow_state::NetFlow;
 use crate::view::PacketView;
 use gabion_flow::Flow;
-use gabion_record::Direction;
 use gabion_record::ledger::ShedReason;
+use gabion_record::{Direction, Pressure};
 use gabion_rules::compiled::PortId;
-
-/// How much is left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pressure {
-    /// Nothing.
-    #[default]
-    None,
-    /// Packets of flows that can hardly alert any more.
-    Bypass,
-    /// Records too.
-    Records,
-    /// Rules on new flows too.
-    Detection,
-}
 
 /// Rules on which flows that begin under pressure are inspected, by their place.
 #[derive(Debug, Default)]

@@ -24,7 +24,7 @@ use crate::ledgers::WorkerLedgers;
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE, reached};
 use crate::memory::{MemoryPressure, WorkerBudgets};
 use crate::ordered::{Ordered, Turn};
-use crate::pressure::{Pinned, Pressure, begin_flow, is_bypassed};
+use crate::pressure::{Pinned, begin_flow, is_bypassed};
 use crate::records::RecordStage;
 use crate::script::{OutputKind, OutputScripts};
 use crate::tracking::{FlowStage, StreamStage, carry_out, count_lookup, count_segment, rewrite};
@@ -32,7 +32,7 @@ use crate::view::PacketView;
 use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict, Update};
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network, TransportHeader};
 use gabion_record::eve::{NetSink, WireRecord};
-use gabion_record::{Direction, DropReason, IpProto};
+use gabion_record::{Direction, DropReason, IpProto, Pressure};
 use std::cell::OnceCell;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //! ring of the worker that it belongs to.
 //!
 //! The program looks at addresses only. What it can't know (tunnels, quoted packets, tags within tags) it puts into
-//! some ring, and whoever reads that ring hands the frame over.
+//! some ring, and the reader of that ring hands the frame over.
 
 use crate::ethernet::ethertype;
 use crate::partition::{FOLD, MIX};
@@ -10,7 +10,7 @@ use crate::partition::{FOLD, MIX};
 /// An instruction (`struct sock_filter`): operation, jumps if true and if false, operand.
 pub type KernelInstruction = (u16, u8, u8, u32);
 
-/// Offsets from the network layer (`SKF_NET_OFF`), and of the ethertype that the kernel keeps beside the frame.
+/// Offsets from the network layer (`SKF_NET_OFF`), and of the ethertype that the kernel keeps next to the frame.
 const NETWORK: u32 = -0x0010_0000_i32 as u32;
 const KIND: u32 = -0x1000_i32 as u32;
 /// Operations (linux/bpf_common.h).

@@ -7,6 +7,7 @@
 use crate::error::{Error, Result};
 use crate::limits::{INTERFACES_MAX, RING_BLOCK_MAX, RING_BYTES_MAX};
 use gabion_record::Tree;
+use std::time::Duration;
 
 /// Bytes of a block unless configured: thousands of packets, so that the kernel wakes the reader rarely under load.
 const BLOCK_LEN: u64 = 256 << 10;
@@ -18,20 +19,6 @@ const BLOCK_TIMEOUT_MS: u64 = 10;
 const SLOT: u64 = 1600;
 /// Fewer blocks leave the kernel none while one is read.
 const BLOCKS_MIN: u64 = 4;
-
-/// What is done with the checksums of an interface's frames (`checksum-checks`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ChecksumChecks {
-    /// They are looked at, except where the kernel says that the interface is to fill them in (`kernel`).
-    #[default]
-    Kernel,
-    /// They are looked at (`yes`).
-    All,
-    /// They count as right (`no`).
-    None,
-    /// As `kernel`, and no more at all once too many of the first were wrong (`auto`).
-    Auto,
-}
 
 /// An interface to read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +35,11 @@ pub struct InterfaceSettings {
     pub is_locked: bool,
     /// Frames that are addressed to others are asked for.
     pub is_promiscuous: bool,
-    /// What is done with checksums.
-    pub checksums: ChecksumChecks,
+    /// Whether checksums are looked at (`checksum-checks`); none: except where the kernel says that the interface is to
+    /// fill them in.
+    pub checksums: Option<bool>,
+    /// They are not looked at any more once too many of the first were wrong (`checksum-checks: auto`).
+    pub samples_checksums: bool,
     /// Threads that read it, where a number is configured.
     pub threads: Option<usize>,
     /// Which frames are read.
@@ -119,17 +109,11 @@ impl InterfaceSettings {
         let bytes = size("ring-size").map_or(RING_BYTES, |slots| slots.saturating_mul(SLOT));
         let blocks = bytes.min(RING_BYTES_MAX).div_ceil(block_len).max(BLOCKS_MIN);
         let timeout = size("block-timeout").unwrap_or(BLOCK_TIMEOUT_MS).min(1000);
-        let checksums = match text("checksum-checks") {
-            None | Some("kernel") => ChecksumChecks::Kernel,
-            Some("auto") => ChecksumChecks::Auto,
-            Some(_) => match value(entries, "checksum-checks").and_then(|v| v.flag("")) {
-                Some(true) => ChecksumChecks::All,
-                Some(false) => ChecksumChecks::None,
-                None => {
-                    return Err(fault("checksum-checks: write kernel, yes, no or auto".to_owned()));
-                }
-            },
-        };
+        let checks = text("checksum-checks").filter(|how| !matches!(*how, "kernel" | "auto"));
+        let checksums = value(entries, "checksum-checks").and_then(|v| v.flag(""));
+        if checks.is_some() && checksums.is_none() {
+            return Err(fault("checksum-checks: write kernel, yes, no or auto".to_owned()));
+        }
         let threads = size("threads").and_then(|n| usize::try_from(n).ok());
         Ok(InterfaceSettings {
             name: name.to_owned(),
@@ -139,6 +123,7 @@ impl InterfaceSettings {
             is_locked: is_on("mmap-locked"),
             is_promiscuous: !is_on("disable-promisc"),
             checksums,
+            samples_checksums: text("checksum-checks") == Some("auto"),
             threads,
             filter: text("bpf-filter").map(str::to_owned),
             idle: idle_keys(entries),
@@ -146,7 +131,8 @@ impl InterfaceSettings {
     }
 
     /// The interfaces with these names, or, if none is named and `configured` is true, those of the configuration. One
-    /// that is named twice is read once.
+    /// that is named twice is read once. `filter` is the command line's, which comes before that of an interface and
+    /// of all (`bpf-filter`).
     ///
     /// # Errors
     /// As [`InterfaceSettings::from_config`], and too many of them.
@@ -154,6 +140,7 @@ impl InterfaceSettings {
         config: &Tree,
         names: &[String],
         configured: bool,
+        filter: Option<&str>,
     ) -> Result<Vec<InterfaceSettings>> {
         let mut wanted: Vec<&str> = names.iter().map(String::as_str).collect();
         if configured && names.is_empty() {
@@ -169,9 +156,18 @@ impl InterfaceSettings {
                 let what = format!("{INTERFACES_MAX} interfaces are read by one run at most");
                 return Err(Error::Interface { name: name.to_owned(), what });
             }
-            all.push(InterfaceSettings::from_config(config, name)?);
+            let mut one = InterfaceSettings::from_config(config, name)?;
+            let of_all = || config.text("bpf-filter").map(str::to_owned);
+            one.filter = filter.map(str::to_owned).or(one.filter).or_else(of_all);
+            all.push(one);
         }
         Ok(all)
+    }
+
+    /// The time between two records of statistics of a run over interfaces (`stats.interval`): 8 s unless configured, as
+    /// in Suricata.
+    pub fn statistics_interval(config: &Tree) -> Duration {
+        Duration::from_secs(config.number("stats.interval").unwrap_or(8).max(1))
     }
 
     /// The threads that these interfaces are configured with, if so: the most of one.
@@ -190,22 +186,24 @@ mod tests {
     #[test]
     fn an_interface_has_its_own_values_those_of_the_default_entry_and_the_defaults() {
         let config = read_yaml_text("test", TEXT).unwrap();
-        let all = InterfaceSettings::select(&config, &[], true).unwrap();
+        let all = InterfaceSettings::select(&config, &[], true, None).unwrap();
         let own = &all[0];
         assert_eq!((own.name.as_str(), own.block_len, own.block_timeout_ms), ("eth0", 1 << 17, 25));
         assert_eq!(own.blocks, 16_000_000_u32.div_ceil(1 << 17));
         assert_eq!((own.is_promiscuous, own.filter.as_deref()), (false, Some("port 80")));
-        assert_eq!((own.is_locked, own.checksums), (true, ChecksumChecks::None));
+        assert_eq!((own.is_locked, own.checksums), (true, Some(false)));
         assert_eq!(own.idle, ["cluster-type: cluster_qm: frames are dealt by flow"]);
         assert_eq!(InterfaceSettings::threads_of(&all), Some(3));
         let names: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
         assert_eq!(names, ["eth0", "eth2"]);
         let named = ["eth1", "eth0", "eth1"].map(String::from);
-        let all = InterfaceSettings::select(&config, &named, true).unwrap();
+        let all = InterfaceSettings::select(&config, &named, true, Some("tcp")).unwrap();
         assert_eq!(all.len(), 2);
         let other = &all[0];
         assert_eq!((other.block_len, other.blocks, other.block_timeout_ms), (256 << 10, 64, 25));
-        assert!(other.is_promiscuous && other.filter.is_none() && other.idle.is_empty());
+        assert!(
+            other.is_promiscuous && other.filter.as_deref() == Some("tcp") && other.idle.is_empty()
+        );
         assert_eq!(InterfaceSettings::threads_of(&all[..1]), None);
     }
 
@@ -217,7 +215,8 @@ mod tests {
         ] {
             let text = format!("%YAML 1.1\n---\naf-packet:\n  - interface: eth0\n    {key}\n");
             let config = read_yaml_text("test", &text).unwrap();
-            let refused = InterfaceSettings::select(&config, &[], true).unwrap_err().to_string();
+            let refused =
+                InterfaceSettings::select(&config, &[], true, None).unwrap_err().to_string();
             assert!(refused.contains(part), "{refused}");
         }
     }

@@ -57,7 +57,7 @@ mod threads;
 mod unknown_keys;
 pub mod yaml;
 
-pub use af_packet::{ChecksumChecks, InterfaceSettings};
+pub use af_packet::InterfaceSettings;
 pub use assemble::{Checksums, EngineMode, SimulatedFaults, build_engine};
 pub use checks::{check_configuration, check_outputs, check_rule_variables};
 pub use configuration::{built_in_configuration, load_configuration};
@@ -75,5 +75,5 @@ pub use rules::{
 };
 pub use scripts::{load_output_scripts, script_setup};
 pub use selection::{AppliedSelection, SelectionFiles};
-pub use threads::{WorkerPlan, configured_stats_interval, plan_workers};
+pub use threads::{WorkerPlan, plan_workers};
 pub use unknown_keys::unknown_keys_line;

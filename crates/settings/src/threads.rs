@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::limits::PROCESSORS_MAX;
 use gabion_record::Tree;
 use gabion_runtime::processors;
-use std::time::Duration;
 
 /// How many threads inspect, and where.
 #[derive(Clone, Debug, Default)]
@@ -73,12 +72,6 @@ pub fn plan_workers(runmode: Option<&str>, config: &Tree) -> Result<WorkerPlan> 
         };
     }
     Ok(plan)
-}
-
-/// The time between two records of statistics of a run that has no end (`stats.interval`): 8 s unless configured, as in
-/// Suricata.
-pub fn configured_stats_interval(config: &Tree) -> Duration {
-    Duration::from_secs(config.number("stats.interval").unwrap_or(8).max(1))
 }
 
 /// The set of worker processors, when threads are to be bound at all. Under `threading.cpu-affinity`

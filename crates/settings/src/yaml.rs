@@ -236,6 +236,28 @@ impl<'t> Reader<'t, '_> {
     }
 }
 
+/// Suricata lets its environment choose the version of DNS records in all EVE outputs.
+pub fn set_dns_version(config: &mut Tree, version: &str) {
+    let Some((_, outputs)) = config.children.iter_mut().find(|(n, _)| n == "outputs") else {
+        return;
+    };
+    let eve = outputs.children.iter_mut().filter_map(|(_, item)| item.children.first_mut());
+    for (_, node) in eve.filter(|(n, _)| n == "eve-log") {
+        let Some((_, types)) = node.children.iter_mut().find(|(n, _)| n == "types") else {
+            continue;
+        };
+        for (_, item) in &mut types.children {
+            if item.value.as_deref() == Some("dns") {
+                item.value = None;
+                item.children.push(("dns".to_string(), Tree::default()));
+            }
+            if let Some((_, dns)) = item.children.iter_mut().find(|(n, _)| n == "dns") {
+                dns.set("version", version);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

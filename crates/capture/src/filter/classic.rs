@@ -2,7 +2,7 @@
 //! (Documentation/networking/filter.rst).
 //!
 //! The program gives the answer of [`Filter::matches`] for the frame as it is handed out. The kernel takes the outer
-//! VLAN tag out of a frame before filters see it, and tells it apart; so the program is made twice, once for frames
+//! VLAN tag out of a frame before filters see it, and keeps it apart; so the program is made twice, once for frames
 //! without such a tag and once for frames with one, where later bytes stand four further to the front. A byte beyond
 //! the frame fails its test only: each load is preceded by a look at the length.
 
@@ -57,7 +57,7 @@ mod op {
     pub(super) const RSH: u16 = 0x70;
 }
 
-/// Facts that the kernel keeps beside the frame (`SKF_AD_*`).
+/// Facts that the kernel keeps next to the frame (`SKF_AD_*`).
 mod aside {
     const OFFSET: i32 = -0x1000;
     pub(super) const TAG: u32 = (OFFSET + 44) as u32;
@@ -69,7 +69,7 @@ mod aside {
 const ETHERNET: u16 = 1;
 const RAW_IP: u16 = 101;
 /// Words of memory for values that are kept while others are computed; two more are for one load.
-const KEPT_MAX: u32 = 14;
+const KEPT_WORDS: u32 = 14;
 /// A frame that passes is taken whole.
 const WHOLE: u32 = u32::MAX;
 
@@ -168,14 +168,14 @@ impl Program {
         self.steps.push(Step::Here(label));
     }
 
-    /// Goes on if the accumulator fulfils the condition, else to `no`.
+    /// Continues if the accumulator fulfils the condition, else to `no`.
     fn require(&mut self, code: u16, k: u32, no: Label) {
         let on = self.label();
         self.decide(code, k, on, no);
         self.here(on);
     }
 
-    /// Goes on unless it fulfils the condition, then to `no`.
+    /// Continues unless it fulfils the condition, then to `no`.
     fn refuse(&mut self, code: u16, k: u32, no: Label) {
         let on = self.label();
         self.decide(code, k, no, on);
@@ -261,7 +261,7 @@ impl Program {
         Network::Typed { kind: 12 + 4 * inside }
     }
 
-    /// Goes on if the accumulator is the ethertype of a tag.
+    /// Continues if the accumulator is the ethertype of a tag.
     fn is_tag(&mut self, no: Label) {
         let on = self.label();
         for kind in ETHER_TAGS {
@@ -273,7 +273,7 @@ impl Program {
         self.here(on);
     }
 
-    /// Goes on if the network layer is of this ethertype.
+    /// Continues if the network layer is of this ethertype.
     fn require_kind(&mut self, network: Network, wanted: u16, no: Label) {
         match network {
             Network::Typed { kind } => {
@@ -301,7 +301,7 @@ impl Program {
         }
     }
 
-    /// Goes on if the layer is present.
+    /// Continues if the layer is present.
     fn require_layer(&mut self, network: Network, layer: Layer, no: Label) {
         match layer {
             Layer::Link => self.require_link(network, no),
@@ -326,7 +326,7 @@ impl Program {
         }
     }
 
-    /// Goes on if the frame is long enough for its link layer.
+    /// Continues if the frame is long enough for its link layer.
     fn require_link(&mut self, network: Network, no: Label) {
         match network {
             Network::Typed { kind } => {
@@ -350,7 +350,7 @@ impl Program {
         }
     }
 
-    /// Goes on if the packet is of this version and has this protocol, behind a fragment header too.
+    /// Continues if the packet is of this version and has this protocol, behind a fragment header too.
     fn require_proto(&mut self, network: Network, version: u16, proto: u8, no: Label) {
         self.require_kind(network, version, no);
         let start = network.start();
@@ -369,7 +369,7 @@ impl Program {
         self.here(on);
     }
 
-    /// Goes on if the packet is no later fragment.
+    /// Continues if the packet is no later fragment.
     fn require_first_fragment(&mut self, start: u32, no: Label) {
         let on = self.label();
         self.load(start + 6, 2, on);
@@ -600,18 +600,18 @@ impl Program {
 
     /// Loads bytes at the offset in the accumulator.
     fn load_computed(&mut self, size: u32, no: Label) {
-        self.plain(op::ST, KEPT_MAX);
+        self.plain(op::ST, KEPT_WORDS);
         self.plain(op::ALU | op::ADD, size);
         self.plain(op::TAX, 0);
         self.plain(op::LD_LEN, 0);
         self.require(op::JGE | op::X, 0, no);
-        self.plain(op::LDX_MEM, KEPT_MAX);
+        self.plain(op::LDX_MEM, KEPT_WORDS);
         self.plain(op::IND | width(size), 0);
     }
 
     /// Computes a value into the accumulator; words of memory below `kept` are in use.
     fn value(&mut self, value: &Value, tags: u32, kept: u32, no: Label) -> Result<(), Unsupported> {
-        if kept >= KEPT_MAX {
+        if kept >= KEPT_WORDS {
             return Err("the expression is nested too deeply");
         }
         match value {
@@ -984,7 +984,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_program_can_do_is_said() {
+    fn what_no_program_can_do_is_refused() {
         let of = |text: &str, link| Filter::compile(text).unwrap().to_classic(link);
         assert!(of("ether[13] = 1", ETHERNET).is_err());
         assert!(of("ether[ether[0]] = 1", ETHERNET).is_err());

@@ -8,8 +8,6 @@ use crate::log::seal_findings::SealedFindings;
 use crate::progress::Progress;
 use crate::{configuration, existing, standard_error, standard_output, terminal};
 use gabion_capture::filter::Filter;
-use gabion_flowlog::Line;
-use gabion_flowlog::source::LineRead;
 use gabion_net::Engine;
 use gabion_outputs::kinds::configured_file_paths;
 use gabion_outputs::packet_log::PacketLogSettings;
@@ -20,20 +18,18 @@ use gabion_reports::{LoadDetail, PacketReport, RUN_FILE, packet_page, write_rule
 use gabion_runtime::clock;
 use gabion_runtime::output::Existing;
 use gabion_runtime::{Signals, StopFlag};
-use gabion_sensor::flows::AddressBook;
+use gabion_sensor::flows::{AddressBook, FlowInputs};
 use gabion_sensor::packets::{
     Incident, Input, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone, Watch,
 };
-use gabion_settings::{
-    InterfaceSettings, WorkerPlan, check_eve_options, configured_stats_interval, unknown_keys_line,
-};
+use gabion_settings::{InterfaceSettings, WorkerPlan, check_eve_options, unknown_keys_line};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Reads folders of logs of flows as what they are, as if `--behavior` had been given: they hold no capture.
 pub(crate) fn take_as_what_it_is(o: &mut ReadOptions) {
-    if !o.behavior && !o.inputs.is_empty() && o.inputs.iter().all(|path| holds_logs(path)) {
+    if !o.behavior && !o.inputs.is_empty() && o.inputs.iter().all(|path| FlowInputs::is_log(path)) {
         o.behavior = true;
         if !o.quiet {
             let paths: Vec<String> = o.inputs.iter().map(|p| p.display().to_string()).collect();
@@ -41,34 +37,6 @@ pub(crate) fn take_as_what_it_is(o: &mut ReadOptions) {
             eprintln!("gabion: {paths}: logs of flows and no captures: read as with --behavior");
         }
     }
-}
-
-/// Whether it is a log of flows by what it holds, or a folder that holds some, by their names, and no captures.
-fn holds_logs(path: &Path) -> bool {
-    if path.is_file() {
-        return !Input::is_capture(path) && is_log(path);
-    }
-    if !path.is_dir() {
-        return false;
-    }
-    let Ok(files) = gabion_capture::list_recursive(path) else { return false };
-    let has_logs = files.iter().any(|f| gabion_flowlog::kind_of(&f.to_string_lossy()).is_some());
-    has_logs && !files.iter().any(|f| Input::is_capture(f))
-}
-
-/// Whether there is a record of flows among the first lines of a file.
-fn is_log(path: &Path) -> bool {
-    /// Headers and comments are shorter.
-    const LINES: usize = 100;
-    let Ok(mut lines) = gabion_flowlog::source::Lines::open(path) else { return false };
-    let mut reader = gabion_flowlog::Reader::new(&path.to_string_lossy(), None);
-    (0..LINES).any(|_| match lines.next_line() {
-        LineRead::Line(start, end) => {
-            let line = lines.text().get(start..end).unwrap_or_default();
-            matches!(reader.line(line), Line::Record(..))
-        }
-        _ => false,
-    })
 }
 
 /// Runs the verb.
@@ -125,7 +93,8 @@ fn run_captures(
         let said = fatal.iter().find(|(m, _)| m.starts_with("output")).map_or("", |(_, said)| said);
         return Err(Fault::input(format!("configuration: {said}: fix it")));
     }
-    let live = interfaces(o, &config)?;
+    let live = InterfaceSettings::select(&config, &o.interfaces, false, o.filter.as_deref())
+        .map_err(|e| Fault::input(e.to_string()))?;
     let inputs = match Input::interfaces(&live) {
         Some(all) => vec![all],
         None => Input::list(&o.inputs)?,
@@ -173,7 +142,7 @@ fn run_captures(
     run.opened = opened;
     run.logged = Some(Arc::clone(&logged));
     run.plan = plan(&engine, o);
-    run.stats_every = (!live.is_empty()).then(|| configured_stats_interval(&config));
+    run.stats_every = (!live.is_empty()).then(|| InterfaceSettings::statistics_interval(&config));
     if let Some(signals) = &run.signals {
         signals.begin();
     }
@@ -305,21 +274,6 @@ fn capture_filter(o: &ReadOptions, config: &Tree) -> Result<Option<Filter>, Faul
     Ok(Some(filter))
 }
 
-/// The interfaces that the command line names, with the filter that it or the configuration gives them.
-fn interfaces(o: &ReadOptions, config: &Tree) -> Result<Vec<InterfaceSettings>, Fault> {
-    let mut all = InterfaceSettings::select(config, &o.interfaces, false)
-        .map_err(|e| Fault::input(e.to_string()))?;
-    for interface in &mut all {
-        let configured = interface.filter.take().or(config.text("bpf-filter").map(str::to_owned));
-        interface.filter = o.filter.clone().or(configured);
-        if let Some(text) = &interface.filter {
-            Filter::compile(text)
-                .map_err(|e| Fault::usage(format!("filter: {e}: see pcap-filter(7)")))?;
-        }
-    }
-    Ok(all)
-}
-
 /// What a person should know of the packet log.
 fn say_packet_log(sum: &EventCounts, logged: &PacketLogCounts, o: &ReadOptions) {
     if logged.left_out() > 0 && !o.quiet {
@@ -351,13 +305,12 @@ fn read(
     outputs: &mut Outputs,
 ) -> Result<PacketsDone, Fault> {
     let mut bar = None;
-    let mut nobody = standard_error::Incidents;
-    let mut interfaces = standard_error::Interfaces { awaited: o.interfaces.clone() };
-    let is_shown = !o.quiet && std::io::stderr().is_terminal();
-    let watch: &mut dyn Watch = match (is_shown, o.interfaces.is_empty()) {
-        (_, false) if !o.quiet => &mut interfaces,
-        (true, true) => bar.insert(Bar::new(inputs)),
-        (true | false, _) => &mut nobody,
+    let awaited = if o.quiet { Vec::new() } else { o.interfaces.clone() };
+    let is_plain = o.quiet || !o.interfaces.is_empty() || !std::io::stderr().is_terminal();
+    let mut nobody = standard_error::Incidents { awaited };
+    let watch: &mut dyn Watch = match is_plain {
+        true => &mut nobody,
+        false => bar.insert(Bar::new(inputs)),
     };
     let done = run
         .read(inputs, outputs, watch)
@@ -475,10 +428,6 @@ impl Bar {
 }
 
 impl Watch for Bar {
-    fn note(&mut self, note: &str) {
-        eprintln!("gabion: {note}");
-    }
-
     fn incident(&mut self, incident: &Incident) {
         standard_error::report_incident(incident);
     }

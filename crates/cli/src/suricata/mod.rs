@@ -17,7 +17,7 @@ use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::packets::{
     Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, Watch,
 };
-use gabion_settings::yaml::{include_yaml_file, read_yaml_file};
+use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_dns_version};
 use gabion_settings::{
     ConsoleLine, EngineLog, EngineMode, InterfaceSettings, Messages, RuleRequest, WorkerPlan,
     build_engine, built_in_configuration, check_configuration, check_outputs, check_rule_variables,
@@ -124,31 +124,9 @@ fn configuration(o: &Options) -> Result<Tree, gabion_settings::Error> {
         }
     }
     if let Ok(version) = std::env::var("SURICATA_EVE_DNS_VERSION") {
-        dns_version(&mut config, &version);
+        set_dns_version(&mut config, &version);
     }
     Ok(config)
-}
-
-/// Suricata lets its environment choose the version of DNS records in all EVE outputs.
-fn dns_version(config: &mut Tree, version: &str) {
-    let Some((_, outputs)) = config.children.iter_mut().find(|(n, _)| n == "outputs") else {
-        return;
-    };
-    let eve = outputs.children.iter_mut().filter_map(|(_, item)| item.children.first_mut());
-    for (_, node) in eve.filter(|(n, _)| n == "eve-log") {
-        let Some((_, types)) = node.children.iter_mut().find(|(n, _)| n == "types") else {
-            continue;
-        };
-        for (_, item) in &mut types.children {
-            if item.value.as_deref() == Some("dns") {
-                item.value = None;
-                item.children.push(("dns".to_string(), Tree::default()));
-            }
-            if let Some((_, dns)) = item.children.iter_mut().find(|(n, _)| n == "dns") {
-                dns.set("version", version);
-            }
-        }
-    }
 }
 
 fn folder(o: &Options, config: &Tree) -> PathBuf {
@@ -269,20 +247,31 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             return 1;
         }
     };
-    let mut live = match InterfaceSettings::select(config, &o.interfaces, o.configured_interfaces) {
-        Ok(live) => live,
-        Err(e) => {
-            log.error("af-packet", &e.to_string());
-            return 1;
-        }
-    };
-    let filter = match capture_filter(o, config, &mut live) {
-        Ok(f) => f,
+    let named = match named_filter(o) {
+        Ok(named) => named,
         Err(e) => {
             log.error("pcap", &e);
             return 1;
         }
     };
+    let (names, named) = (&o.interfaces, named.as_deref());
+    let live = InterfaceSettings::select(config, names, o.configured_interfaces, named);
+    // A wrong filter is found before an interface is opened.
+    let wanted = named.or(config.text("bpf-filter"));
+    let compiled = wanted.map(Filter::compile).transpose();
+    let (live, filter) = match (live, compiled) {
+        (Ok(live), Ok(filter)) => (live, filter),
+        (Err(e), _) => {
+            log.error("af-packet", &e.to_string());
+            return 1;
+        }
+        (_, Err(e)) => {
+            log.error("pcap", &format!("bpf compilation error: {e}"));
+            return 1;
+        }
+    };
+    // Interfaces have theirs in their settings.
+    let filter = filter.filter(|_| live.is_empty());
     if o.test {
         log.notice("suricata", "Configuration provided was successfully loaded. Exiting.");
         return 0;
@@ -378,31 +367,13 @@ struct RunOf<'a> {
     live: &'a [InterfaceSettings],
 }
 
-/// The capture filter: words of the command line that are no options, a file, or the configuration's. For interfaces it
-/// is put into the settings of each, where their own has not been overruled.
-fn capture_filter(
-    o: &Options,
-    config: &Tree,
-    interfaces: &mut [InterfaceSettings],
-) -> Result<Option<Filter>, String> {
-    let named = match (o.filter.is_empty(), &o.filter_file) {
-        (false, Some(_)) => return Err("BPF filter given twice: in words and by -F".to_string()),
-        (false, None) => Some(o.filter.join(" ")),
-        (true, Some(path)) => Some(filter_file(Path::new(path))?),
-        (true, None) => None,
-    };
-    let fault = |e: gabion_capture::filter::FilterError| format!("bpf compilation error: {e}");
-    let configured = config.text("bpf-filter");
-    for interface in &mut *interfaces {
-        let own = interface.filter.take();
-        interface.filter = named.clone().or(own).or_else(|| configured.map(str::to_owned));
-        if let Some(text) = &interface.filter {
-            Filter::compile(text).map_err(fault)?;
-        }
-    }
-    match named.as_deref().or(configured) {
-        Some(text) if interfaces.is_empty() => Filter::compile(text).map(Some).map_err(fault),
-        _ => Ok(None),
+/// The capture filter of the command line: words that are no options, or a file.
+fn named_filter(o: &Options) -> Result<Option<String>, String> {
+    match (o.filter.is_empty(), &o.filter_file) {
+        (false, Some(_)) => Err("BPF filter given twice: in words and by -F".to_string()),
+        (false, None) => Ok(Some(o.filter.join(" "))),
+        (true, Some(path)) => filter_file(Path::new(path)).map(Some),
+        (true, None) => Ok(None),
     }
 }
 
@@ -412,25 +383,6 @@ fn filter_file(path: &Path) -> Result<String, String> {
     let text = operator_file::text(path, FILTER_BYTES_MAX).map_err(|e| fault(e.to_string()))?;
     let lines = text.lines().map(|l| l.split('#').next().unwrap_or(l).trim());
     Ok(lines.filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" "))
-}
-
-/// The captures that the command line names, or the message of an error.
-fn inputs(o: &Options, config: &Tree) -> Result<Vec<Input>, String> {
-    let mut all = Vec::new();
-    for path in o.captures.iter().map(Path::new) {
-        if path.as_os_str() == "-" || !path.is_dir() {
-            all.push(Input::capture(path.to_path_buf(), true));
-            continue;
-        }
-        let list = match config.flag("pcap-file.recursive").unwrap_or(false) {
-            true => gabion_capture::list_recursive(path),
-            false => gabion_capture::list(path),
-        };
-        let list =
-            list.map_err(|e| format!("failed to get first packet timestamp: {e}"))?.into_iter();
-        all.extend(list.map(|path| Input::capture(path, false)));
-    }
-    Ok(all)
 }
 
 /// Writes incidents of workers and requests from outside into the engine's log.
@@ -577,14 +529,16 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         }
     };
     // What lies in a folder that is looked into comes by itself.
-    let listed = if arrivals.is_some() { Ok(Vec::new()) } else { inputs(o, config) };
+    let is_deep = config.flag("pcap-file.recursive").unwrap_or(false);
+    let named = if arrivals.is_some() { &[][..] } else { &o.captures };
+    let listed = Input::list_captures(named, is_deep);
     let inputs = match listed {
         Ok(mut list) => {
             list.extend(Input::interfaces(live));
             list
         }
         Err(e) => {
-            log.error("pcap", &e);
+            log.error("pcap", &format!("failed to get first packet timestamp: {e}"));
             return 1;
         }
     };
@@ -606,7 +560,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     run.signals = signals;
     run.logged = Some(Arc::clone(logged));
     run.lost_code = 1;
-    run.stats_every = (!live.is_empty()).then(|| configured_stats_interval(config));
+    run.stats_every = (!live.is_empty()).then(|| InterfaceSettings::statistics_interval(config));
     let awaited = live.iter().map(|interface| interface.name.clone()).collect();
     let mut done = match run.read(&inputs, outputs, &mut Spoken { log, awaited }) {
         Ok(done) => done,

@@ -9,14 +9,14 @@ use super::parallel::{self, Plan};
 use super::single;
 use super::sink::Sink;
 use super::source::{LogSource, Source, streams};
-use crate::packets::OpenedOnce;
+use crate::packets::{Input, OpenedOnce};
 use crate::{Error, Notices};
 use gabion_behavior::stages::{Back, Front, Section, Shards};
 use gabion_behavior::{Engine, RestoreError, Settings};
 use gabion_flowlog::limits::{FOLDER_DEPTH_MAX, reached};
 use gabion_flowlog::netflow;
-use gabion_flowlog::source::is_read_once;
-use gabion_flowlog::{Feed, Format, InputReport, Options};
+use gabion_flowlog::source::{LineRead, is_read_once};
+use gabion_flowlog::{Feed, Format, InputReport, Line, Options};
 use gabion_record::logs::TimeNs;
 use gabion_runtime::{StopFlag, jobs};
 use std::io;
@@ -45,6 +45,19 @@ pub enum FlowInputs {
 }
 
 impl FlowInputs {
+    /// Whether it is a log of flows by what it holds, or a folder that holds some, by their names, and no captures.
+    pub fn is_log(path: &Path) -> bool {
+        if path.is_file() {
+            return !Input::is_capture(path) && begins_with_records(path);
+        }
+        if !path.is_dir() {
+            return false;
+        }
+        let Ok(files) = gabion_capture::list_recursive(path) else { return false };
+        let is_named = |f: &PathBuf| gabion_flowlog::kind_of(&f.to_string_lossy()).is_some();
+        files.iter().any(is_named) && !files.iter().any(|f| Input::is_capture(f))
+    }
+
     /// The files that paths stand for: folders all files below them, in order of their names. Pipes and the
     /// like are read where they are named themselves.
     ///
@@ -329,4 +342,16 @@ fn below(folder: &Path, all: &mut Vec<PathBuf>, depth: usize) -> io::Result<()> 
         }
     }
     Ok(())
+}
+/// Whether there is a record of flows among the first lines of a file.
+fn begins_with_records(path: &Path) -> bool {
+    /// Headers and comments are shorter.
+    const LINES: usize = 100;
+    let Ok(mut lines) = gabion_flowlog::source::Lines::open(path) else { return false };
+    let mut reader = gabion_flowlog::Reader::new(&path.to_string_lossy(), None);
+    (0..LINES).any(|_| {
+        let LineRead::Line(start, end) = lines.next_line() else { return false };
+        let line = lines.text().get(start..end).unwrap_or_default();
+        matches!(reader.line(line), Line::Record(..))
+    })
 }

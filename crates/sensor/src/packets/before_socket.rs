@@ -4,9 +4,6 @@
 use std::fs;
 use std::path::Path;
 
-/// Longest file of counters that is read, in bytes: a line of `softnet_stat` for each processor.
-const COUNTERS_BYTES_MAX: usize = 1 << 20;
-
 /// Frames that were lost before a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BeforeSocket {
@@ -30,7 +27,7 @@ impl BeforeSocket {
         }
     }
 
-    /// What was added since then. An interface that was made anew counts from zero.
+    /// What was added since then. A new interface of the same name counts from zero.
     pub(super) fn since(&self, before: &BeforeSocket) -> BeforeSocket {
         let added = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         BeforeSocket {
@@ -47,8 +44,7 @@ impl BeforeSocket {
 }
 
 fn read_text(path: &Path) -> String {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    if text.len() > COUNTERS_BYTES_MAX { String::new() } else { text }
+    fs::read_to_string(path).unwrap_or_default()
 }
 
 /// The second column of each processor's line, hexadecimal.

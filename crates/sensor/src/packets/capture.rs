@@ -47,7 +47,7 @@ pub(crate) struct OneInput<'a> {
     /// A pipe that was looked into.
     pub(crate) opened: &'a OpenedOnce,
     pub(crate) filter: Option<&'a Filter>,
-    /// Where it is said at once what happened to an interface.
+    /// Where what happens to an interface is reported at once.
     pub(crate) position: &'a Position,
     /// Of the thread that reads: waiting for input is no stall.
     pub(crate) pulse: &'a Pulse,

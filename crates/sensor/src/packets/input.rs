@@ -101,6 +101,29 @@ impl Input {
         }
     }
 
+    /// The captures that paths stand for: files themselves, folders the files in them, and below them where `is_deep`.
+    ///
+    /// # Errors
+    /// When a folder can't be listed.
+    pub fn list_captures(
+        paths: &[PathBuf],
+        is_deep: bool,
+    ) -> Result<Vec<Input>, gabion_capture::Error> {
+        let mut all = Vec::new();
+        for path in paths {
+            if path.as_os_str() == "-" || !path.is_dir() {
+                all.push(Input::capture(path.clone(), true));
+                continue;
+            }
+            let list = match is_deep {
+                true => gabion_capture::list_recursive(path)?,
+                false => gabion_capture::list(path)?,
+            };
+            all.extend(list.into_iter().map(|path| Input::capture(path, false)));
+        }
+        Ok(all)
+    }
+
     /// The captures that paths stand for: files themselves, folders all files below them.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ impl InterfaceHealth {
             let change = match hardware.ring {
                 Some((now, most)) if now < most => {
                     format!(
-                        "`ethtool -G {name} rx {most}` (now {now}); the counters begin again when it is loaded anew"
+                        "`ethtool -G {name} rx {most}` (now {now}); the counters begin again with the next load of its driver"
                     )
                 }
                 _ => "spread its interrupts over more processors, or give it fewer packets"

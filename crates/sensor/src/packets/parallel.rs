@@ -277,7 +277,7 @@ impl Run<'_> {
             match end {
                 Some((end, tally, ring)) => {
                     if let Some(ring) = ring {
-                        of_rings.take(n as u16, ring, &mut done);
+                        of_rings.take_end(n as u16, ring, &mut done);
                     }
                     outputs.add_tally(&tally);
                     done.threads.push((format!("worker {n}"), end.cpu));

@@ -223,7 +223,7 @@ pub(super) struct RingsDone {
 
 impl RingsDone {
     /// Takes what one leaves behind.
-    pub(super) fn take(&mut self, worker: u16, end: RingEnd, done: &mut Done) {
+    pub(super) fn take_end(&mut self, worker: u16, end: RingEnd, done: &mut Done) {
         done.ledgers.add("reader", Some(worker), &end.reader);
         done.ledgers.add("engine", Some(worker), &end.entry);
         enter_records(&end.records, Some(worker), done);
@@ -305,7 +305,7 @@ impl RingJob {
             end: RingEnd::default(),
             job: &mut self,
         };
-        ring.read(pulse);
+        ring.read_ring(pulse);
         let last_slice = ring.slice + SLICES_AT_END;
         let Ring { mut worker, ledger, mut end, clock, shedding, .. } = ring;
         end.records.merge(shedding.ledger());
@@ -328,7 +328,7 @@ impl RingJob {
 
 impl Ring<'_> {
     /// Reads the ring until it is asked to stop, and takes what others hand over until they are through, too.
-    fn read(&mut self, pulse: &Pulse) {
+    fn read_ring(&mut self, pulse: &Pulse) {
         let mut frames = Vec::new();
         let mut is_open = true;
         loop {

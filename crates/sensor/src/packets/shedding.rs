@@ -1,13 +1,12 @@
 //! What a worker sheds while its ring runs full, and when: by how much of the ring waits to be read.
 //!
 //! Half full: the rest of flows that can hardly alert any more. Three quarters: records too, but for alerts and flows.
-//! Seven eighths: rules on flows that begin (`gabion_net::Pressure`). All of it ends once a quarter or less waits.
+//! Seven eighths: rules on flows that begin (`gabion_record::Pressure`). All of it ends once a quarter or less waits.
 
 use super::run::Done;
-use gabion_net::Pressure;
-use gabion_record::Tree;
 use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::{Pressure, Tree};
 
 /// Percent of a ring from which each level begins, and below which all end.
 const BYPASS_FROM: u32 = 50;

@@ -14,7 +14,7 @@ use gabion_capture::live::{Live, LiveCounter, await_any};
 use gabion_capture::{CaptureBytes, FrameRef, Source};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::clock::{self, epoch_ns};
-use gabion_settings::{ChecksumChecks, InterfaceSettings};
+use gabion_settings::InterfaceSettings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,8 @@ struct Port {
     opened: Opened,
     /// Which frames are read, where the kernel does not decide that.
     filter: Option<Filter>,
-    checksums: ChecksumChecks,
+    checksums: Option<bool>,
+    samples_checksums: bool,
     done: InputDone,
     unsupported: Option<(u16, u64)>,
     /// Notes so far.
@@ -56,12 +57,13 @@ impl Port {
             InputDone { path: (&wanted.name).into(), is_named: true, ..InputDone::default() };
         let mut notes = Vec::new();
         let (source, opened, filter) = Opened::open(wanted, group, &mut notes)?;
-        let checksums = wanted.checksums;
+        let (checksums, samples_checksums) = (wanted.checksums, wanted.samples_checksums);
         let mut port = Port {
             source,
             opened,
             filter,
             checksums,
+            samples_checksums,
             done,
             unsupported: None,
             said: 0,
@@ -125,12 +127,9 @@ impl Port {
 
     /// What of the frames' checksums counts.
     fn mark_checksums(&self, frames: &mut [FrameRef]) {
-        let is_missing = match self.checksums {
-            ChecksumChecks::Kernel | ChecksumChecks::Auto => return,
-            ChecksumChecks::All => false,
-            ChecksumChecks::None => true,
-        };
-        frames.iter_mut().for_each(|r| r.has_no_checksums = is_missing);
+        if let Some(is_checked) = self.checksums {
+            frames.iter_mut().for_each(|r| r.has_no_checksums = !is_checked);
+        }
     }
 
     /// Says at once what a person should know; of an interface that changes all day the first changes.
@@ -356,7 +355,7 @@ impl Wire {
 pub(super) fn step_note(step_ns: i64) -> String {
     let seconds = step_ns / 1_000_000_000;
     format!(
-        "the clock of this machine was set by {seconds:+} s: timers go on, records show its new time"
+        "the clock of this machine was set by {seconds:+} s: timers continue, records show its new time"
     )
 }
 
@@ -377,7 +376,7 @@ impl OneInput<'_> {
         let began = clock::now();
         let nothing = Arc::new(CaptureBytes::from_vec(Vec::new()));
         let (mut frames, mut agreed) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
-        let samples = wire.ports.iter().any(|p| p.checksums == ChecksumChecks::Auto);
+        let samples = wire.ports.iter().any(|p| p.samples_checksums);
         loop {
             frames.clear();
             agreed.clear();
