@@ -212,7 +212,7 @@ impl Live {
         self.ring.bytes()
     }
 
-    /// How much of the ring waits to be read, in percent, in steps of an eighth.
+    /// How much of the ring waits to be read or is read, in percent.
     pub fn fill_percent(&self) -> u32 {
         self.ring.fill_percent()
     }

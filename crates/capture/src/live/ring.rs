@@ -12,7 +12,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// The memory of a ring.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ struct RingMap {
     block_len: usize,
     /// Blocks whose frames are still read here.
     held: Box<[AtomicBool]>,
+    /// How many they are.
+    reading: AtomicUsize,
 }
 
 impl RingMap {
@@ -67,6 +69,7 @@ impl Drop for RingBlock {
         self.ring.status(self.index).store(0, Ordering::Release);
         if let Some(held) = self.ring.held.get(self.index) {
             held.store(false, Ordering::Release);
+            self.ring.reading.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -173,7 +176,12 @@ impl Ring {
             map.lock()?;
         }
         let held = (0..blocks).map(|_| AtomicBool::new(false)).collect();
-        Ok(Ring { socket, map: Arc::new(RingMap { map, block_len, held }), blocks, next: 0 })
+        Ok(Ring {
+            socket,
+            map: Arc::new(RingMap { map, block_len, held, reading: AtomicUsize::new(0) }),
+            blocks,
+            next: 0,
+        })
     }
 
     pub(super) fn socket(&self) -> BorrowedFd<'_> {
@@ -193,6 +201,7 @@ impl Ring {
             return None;
         }
         self.map.held.get(self.next)?.store(true, Ordering::Relaxed);
+        self.map.reading.fetch_add(1, Ordering::Relaxed);
         let block = RingBlock { ring: Arc::clone(&self.map), index: self.next };
         self.next = (self.next + 1) % self.blocks;
         Some(block)
@@ -262,14 +271,24 @@ impl Ring {
         (self.map.block_len * self.blocks) as u64
     }
 
-    /// Blocks that the kernel has filled and that wait to be read, in percent of the ring: a step of eighths, found
-    /// without a look at each block.
+    /// Blocks that the kernel has no use of, since they wait to be read or are read, in percent of the ring. Those that
+    /// wait follow each other, so that few are looked at.
     pub(super) fn fill_percent(&self) -> u32 {
-        let eighths = (1..8).rev().find(|n| {
-            let ahead = (self.next + self.blocks * n / 8) % self.blocks;
-            let is_held = self.map.held.get(ahead).is_some_and(|h| h.load(Ordering::Acquire));
-            !is_held && self.map.status(ahead).load(Ordering::Acquire) & STATUS_USER != 0
-        });
-        eighths.map_or(0, |n| (n * 100 / 8) as u32)
+        let waits = |n: usize| {
+            let at = (self.next + n) % self.blocks;
+            let is_held = self.map.held.get(at).is_some_and(|h| h.load(Ordering::Acquire));
+            !is_held && self.map.status(at).load(Ordering::Acquire) & STATUS_USER != 0
+        };
+        let (mut low, mut high) = (0, self.blocks);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if waits(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let full = low + self.map.reading.load(Ordering::Relaxed);
+        (full * 100 / self.blocks.max(1)) as u32
     }
 }

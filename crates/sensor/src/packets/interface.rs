@@ -235,7 +235,11 @@ impl Opened {
         if !self.is_away || self.is_closing {
             return self.size_note(source.live()?.facts().largest);
         }
-        let found = find_interface(source.live()?.socket(), &self.wanted.name).ok()?;
+        let Ok(found) = find_interface(source.live()?.socket(), &self.wanted.name) else {
+            // It may come back with its number, but the kernel has taken it from the socket.
+            self.index = 0;
+            return None;
+        };
         if found.index != self.index {
             self.move_to(source, found.index)?;
         }

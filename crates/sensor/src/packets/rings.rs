@@ -26,6 +26,7 @@ use gabion_flow::DefragCounters;
 use gabion_net::{Dealer, Engine, FragmentOutcome, Worker, WorkerBudgets, WorkerGroup};
 use gabion_outputs::{EventCounts, LineBatch, WorkerOutputs};
 use gabion_packet::worker_of_key;
+use gabion_record::eve::InputName;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::fanout::{Losses, Spares};
@@ -292,6 +293,7 @@ impl RingJob {
         let budgets = std::mem::replace(&mut self.budgets, WorkerBudgets::standalone(&self.engine));
         let worker = Worker::in_group(Arc::clone(&self.engine), budgets, &self.group, self.n);
         let others = self.ways.from.len();
+        self.outputs.set_input(&InputName::Interfaces(self.ways.wire.names()));
         let mut ring = Ring {
             worker,
             waiting: (0..=others).map(|_| VecDeque::new()).collect(),

@@ -345,6 +345,11 @@ impl Wire {
         self.ports.iter().map(|p| p.source.position()).sum()
     }
 
+    /// The names of the interfaces, in the order of their numbers.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.ports.iter().map(|port| port.done.path.display().to_string()).collect()
+    }
+
     /// Begins to close all; false: that was asked before.
     pub(super) fn close(&mut self) -> bool {
         self.ports.iter_mut().fold(false, |any, port| port.opened.close(&port.source) | any)
