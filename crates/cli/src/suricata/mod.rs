@@ -21,8 +21,8 @@ use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_dns_version};
 use gabion_settings::{
     ConsoleLine, EngineLog, EngineMode, InterfaceSettings, Messages, RuleRequest, WorkerPlan,
     build_engine, built_in_configuration, check_configuration, check_outputs, check_rule_variables,
-    configured_stats_interval, load_output_scripts, load_rules, plan_workers, script_setup,
-    unknown_keys_line, write_rule_analysis, write_rule_groups,
+    load_output_scripts, load_rules, plan_workers, script_setup, unknown_keys_line,
+    write_rule_analysis, write_rule_groups,
 };
 use options::{Options, Show};
 use pid_file::PidFile;
