@@ -4,6 +4,17 @@ use crate::PacketKey;
 use gabion_packet::{Decoded, Quoted, TransportHeader};
 use gabion_record::IpProto;
 
+/// Marks the id of a VLAN tag that is there: Suricata keeps flows with the id 0 apart from those without a tag.
+pub(crate) const VLAN_TAG: u16 = 0x8000;
+
+fn vlan_tags(d: &Decoded) -> [u16; 3] {
+    let mut tags = [0; 3];
+    for (tag, id) in tags.iter_mut().zip(d.vlan_ids()) {
+        *tag = VLAN_TAG | id;
+    }
+    tags
+}
+
 /// What a packet is looked up by; its interface is not known here.
 #[inline]
 #[must_use]
@@ -15,7 +26,7 @@ pub fn packet_key(d: &Decoded) -> PacketKey {
         dport: d.dp,
         proto: d.proto,
         ip_version: d.ip_version(),
-        vlan: d.vlans,
+        vlan: vlan_tags(d),
         recursion: d.depth,
         device: 0,
     };
@@ -40,7 +51,7 @@ pub fn quoted_key(d: &Decoded, q: &Quoted) -> PacketKey {
         dport: q.dp,
         proto: q.proto,
         ip_version: q.version,
-        vlan: d.vlans,
+        vlan: vlan_tags(d),
         recursion: d.depth,
         device: 0,
     };

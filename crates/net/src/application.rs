@@ -85,6 +85,12 @@ impl ApplicationStage {
                 break;
             }
         }
+        if effects.parser_error {
+            flow.ext.app.settle_failure();
+            if let Some(ssn) = &mut flow.tcp {
+                ssn.disable_app();
+            }
+        }
         is_swapped
     }
 
@@ -371,7 +377,7 @@ impl SideFeed<'_> {
             Fed::Done => {}
         }
         let effects = &mut *self.input.effects;
-        if self.app.is_all_off() || effects.parser_error {
+        if self.app.is_all_off() {
             ssn.disable_app();
         }
         for d in Direction::BOTH {

@@ -153,8 +153,9 @@ fn pseudo_headers(flow: &Flow<NetFlow>, d: Direction) -> Decoded {
     h.dp = dst.port;
     h.proto = flow.proto;
     h.network = if flow.ip_version == 6 { Network::Ipv6 } else { Network::Ipv4 };
-    h.vlans = flow.vlan;
-    h.vlan_count = flow.vlan.iter().filter(|v| **v != 0).count() as u8;
+    let (vlans, count) = flow.vlan_ids();
+    h.vlans = vlans;
+    h.vlan_count = count as u8;
     h.transport = TransportHeader::Tcp(gabion_packet::Tcp { flags: 0x10, ..Default::default() });
     h
 }

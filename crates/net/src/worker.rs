@@ -499,7 +499,9 @@ impl Stages {
             }
         } else {
             view.is_established = flow.is_two_way();
-            if view.headers.proto == IpProto::UDP && !view.payload.is_empty() {
+            // An empty datagram that is a direction's first one decides as any other that no protocol is in it.
+            let is_due = !view.payload.is_empty() || !flow.ext.app.is_detected(dir);
+            if view.headers.proto == IpProto::UDP && is_due {
                 let mut effects = Effects::default();
                 let Common { engine, account, .. } = &mut *common;
                 dir = self.app.datagram(engine, account, flow, view, &mut effects);

@@ -169,16 +169,22 @@ impl Stream {
                 return AppChunk::Data(data.get(..len).unwrap_or(data));
             }
         }
-        // An acknowledged hole directly after the available bytes: it will not be filled. Bytes
-        // that a parser has seen but not consumed are dropped only if it waits for a certain
-        // amount; a parser that consumes nothing (a protocol not yet detected) may still do so.
+        // An acknowledged hole directly after the available bytes, with later data behind it: it will not be
+        // filled. Without later data it may be, as an acknowledgement can be captured before what it acknowledges.
+        // Bytes that a parser has seen but not consumed are dropped only if it waits for a certain amount; a parser
+        // that consumes nothing (a protocol not yet detected) may still do so.
         let acked = match self.acked_before_reset {
             Some(seq) => self.offset_of(seq).unwrap_or(0).min(self.acked()),
             None => self.acked(),
         };
         let passes = end == self.app || self.needs > 0;
-        if passes && self.marks.has_data && acked > end && self.store.next_data(end) != Some(end) {
-            let next = self.store.next_data(end).unwrap_or(acked).min(acked);
+        let later = self.store.next_data(end).filter(|next| *next > end);
+        if let Some(later) = later
+            && passes
+            && self.marks.has_data
+            && acked > end
+        {
+            let next = later.min(acked);
             let missing = next - end;
             self.app = next;
             self.shown = next;

@@ -54,7 +54,7 @@ pub struct Flow<T> {
     pub recursion: u8,
     /// The interface of the first packet, 0 for the first.
     pub device: u16,
-    /// VLAN ids, outermost first, 0 = none.
+    /// VLAN tags as in [`crate::PacketKey`].
     pub vlan: [u16; 3],
     /// Event time of the first packet, nanoseconds since 1970.
     pub start_ns: u64,
@@ -182,6 +182,12 @@ impl<T> Flow<T> {
             hash,
             client_is_high: swapped,
         }
+    }
+
+    /// Its VLAN ids, outermost first, and how many of them there are.
+    pub fn vlan_ids(&self) -> ([u16; 3], usize) {
+        let count = self.vlan.iter().filter(|tag| **tag != 0).count();
+        (self.vlan.map(|tag| tag & !crate::packet_key::VLAN_TAG), count)
     }
 
     /// Counts a packet.

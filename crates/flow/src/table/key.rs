@@ -24,7 +24,7 @@ pub struct PacketKey {
     pub proto: IpProto,
     /// 4 or 6.
     pub ip_version: u8,
-    /// VLAN ids, outermost first, 0 = none. All 0 when they are not used for tracking.
+    /// VLAN tags, outermost first: ids with the highest bit set, 0 = none. All 0 when they are not used for tracking.
     pub vlan: [u16; 3],
     /// Layers of encapsulation around the packet.
     pub recursion: u8,

@@ -39,7 +39,6 @@ pub(crate) struct Question {
 #[derive(Debug)]
 pub(crate) struct Detection {
     patterns: [Vec<(ProtoId, ProbePattern)>; 4],
-    pattern_depth: [usize; 4],
     probes: Vec<PortEntry>,
     /// A flow's first datagram may be what the server said: `stream.midstream`, which in Suricata holds over UDP, too.
     may_begin_with_server: bool,
@@ -55,9 +54,9 @@ struct PortEntry {
     probe: fn(&[u8], Direction) -> Probe,
 }
 
-/// Bytes after which no pattern can match any more, at least: Suricata's patterns reach this far over
-/// TCP (measured: it reports that the protocol was found in one direction alone from 10 bytes to the
-/// client and 17 bytes to the server on).
+/// Bytes after which no pattern is awaited any more: Suricata's patterns reach this far over TCP, to the
+/// server and to the client (measured: it reports that no protocol, or only one direction's, was found from
+/// 17 bytes to the server and 10 bytes to the client on).
 const PATTERN_DEPTH: [usize; 4] = [17, 10, 0, 0];
 
 fn slot(transport: Transport, direction: Direction) -> usize {
@@ -69,7 +68,6 @@ impl Detection {
     pub(crate) fn new(registry: &[&'static Protocol], config: &Tree) -> Detection {
         let mut d = Detection {
             patterns: Default::default(),
-            pattern_depth: PATTERN_DEPTH,
             probes: Vec::new(),
             may_begin_with_server: config.flag("stream.midstream") == Some(true),
         };
@@ -84,7 +82,6 @@ impl Detection {
                 for pattern in of_datagrams.unwrap_or(p.patterns) {
                     let s = slot(transport, pattern.direction);
                     d.patterns[s].push((proto, *pattern));
-                    d.pattern_depth[s] = d.pattern_depth[s].max(usize::from(pattern.depth));
                 }
             }
             for probe in p.probes {
@@ -149,7 +146,7 @@ impl Detection {
                 return Answer::Found { proto: *proto, reversed: true };
             }
         }
-        let mut open = bytes.len() < self.pattern_depth[s] && transport == Transport::Tcp;
+        let mut open = bytes.len() < PATTERN_DEPTH[s] && transport == Transport::Tcp;
         if other.is_known() {
             for e in self.probes.iter().filter(|e| e.transport == transport && e.proto == other) {
                 let answer = (e.probe)(bytes, direction);

@@ -65,6 +65,7 @@ impl AppLayer {
             return Taken::used(0);
         }
         let was_known = self.proto.is_known();
+        let was_open = self.sides[i].proto == ProtoId::UNKNOWN;
         let detected = self.detect_stream(input, d, bytes, eof);
         let Detected::Known { depth } = detected else {
             let used = match eof && self.proto == ProtoId::UNKNOWN {
@@ -97,7 +98,12 @@ impl AppLayer {
             self.disable();
             return Taken { depth, ..Taken::used(bytes.len()) };
         }
-        Taken { depth, ..self.parse_stream(input, d, bytes, eof) }
+        let taken = self.parse_stream(input, d, bytes, eof);
+        if was_open && self.has_failed && self.sides[i].proto == ProtoId::FAILED {
+            // The bytes that could not show the protocol ended it: then Suricata has no result for this side.
+            self.sides[i].proto = self.proto;
+        }
+        Taken { depth, ..taken }
     }
 
     /// Gives stream data to the parser.
@@ -303,7 +309,7 @@ impl AppLayer {
         if self.sides[d.index()].proto == ProtoId::UNKNOWN {
             d = self.detect_datagram(input, d, bytes, may_swap);
         }
-        if self.proto.is_known() && !self.sides[d.index()].is_disabled {
+        if self.proto.is_known() && !self.sides[d.index()].is_disabled && !bytes.is_empty() {
             self.parse(input, d, Input::Data { bytes, eof: false });
         }
         d
@@ -323,8 +329,11 @@ impl AppLayer {
         let side = &mut self.sides[d.index()];
         let accepts = protocol(self.proto).is_some_and(|p| p.accepts_gaps);
         if !accepts || self.parser.is_none() {
+            // Suricata takes it for an error of the parser.
             bump(&mut input.counters.gaps, self.proto, Transport::Tcp);
             side.is_disabled = true;
+            self.has_failed = true;
+            input.effects.parser_error = true;
             return false;
         }
         // The protocol that the other side showed holds for this side.
@@ -400,9 +409,11 @@ impl AppLayer {
         if outcome == Outcome::Error {
             bump(&mut input.counters.errors, self.proto, transport);
             effects.parser_error = true;
-            // A stream can't be followed any more; a datagram does not depend on earlier ones.
+            // A stream can't be followed any more; a datagram does not depend on earlier ones. What the other side
+            // has sent before is parsed yet, if it is its turn.
             if transport == Transport::Tcp {
-                self.disable();
+                self.sides[d.index()].is_disabled = true;
+                self.has_failed = true;
             }
         } else if protocol(self.proto).is_some_and(|p| p.auto_trigger_raw) && made > 0 {
             effects.trigger_raw[d.index()] = true;
@@ -486,6 +497,7 @@ impl AppLayer {
         self.crowd = None;
         self.only_one_direction_raised = false;
         self.is_fed = false;
+        self.has_failed = false;
         self.expected = change
             .expected
             .and_then(|name| {

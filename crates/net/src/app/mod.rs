@@ -106,6 +106,8 @@ pub(crate) struct AppLayer {
     pub(crate) is_midstream: bool,
     /// The parser has had input.
     is_fed: bool,
+    /// The parser could not follow a stream, or not go on after lost bytes.
+    has_failed: bool,
     /// No rule looks at transactions of its protocol.
     is_unlooked: bool,
     /// Transactions with these keys are not logged either.
@@ -146,9 +148,16 @@ impl AppLayer {
         self.proto == ProtoId::FAILED || self.sides.iter().all(|s| s.is_disabled)
     }
 
-    /// Whether both sides have ended.
+    /// Whether no transaction can change any more: both sides have ended, or the parser has failed.
     pub(crate) fn is_closed(&self) -> bool {
-        self.sides.iter().all(|s| s.is_closed)
+        self.has_failed || self.sides.iter().all(|s| s.is_closed)
+    }
+
+    /// After data of a side and what the other side sent before it: if the parser has failed, neither is needed.
+    pub(crate) fn settle_failure(&mut self) {
+        if self.has_failed {
+            self.disable();
+        }
     }
 
     /// Marks both sides' data as not needed any more.

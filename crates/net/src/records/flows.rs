@@ -25,7 +25,7 @@ impl RecordStage {
             self.script_flow(engine, flow);
         }
         let meta = metadata(engine, flow, &[]);
-        let vlans: usize = flow.vlan.iter().filter(|v| **v != 0).count();
+        let (vlans, vlan_count) = flow.vlan_ids();
         let tcp = (flow.proto == IpProto::TCP).then(|| match &flow.tcp {
             Some(t) => FlowTcp {
                 flags: t.tcp_flags(),
@@ -65,7 +65,7 @@ impl RecordStage {
                 parent_id: flow.parent_id,
                 pcap_cnt: None,
                 device: flow.device,
-                vlan: &flow.vlan[..vlans],
+                vlan: vlans.get(..vlan_count).unwrap_or(&[]),
                 ip_version: flow.ip_version,
                 src: flow.client.addr,
                 dst: flow.server.addr,

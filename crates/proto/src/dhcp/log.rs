@@ -87,11 +87,11 @@ fn write_option(code: u8, value: &[u8], is_extended: bool, json: &mut Json) {
             json.field_plain("dhcp_type", kind.copied().unwrap_or("unknown"));
         }
         option::HOSTNAME => json.field("hostname", value),
+        option::RENEWAL_TIME => _ = seconds().map(|n| json.number("renewal_time", n)),
         _ if !is_extended => {}
         option::REQUESTED_IP => one("requested_ip", value, json),
         option::SUBNET_MASK => one("subnet_mask", value, json),
         option::LEASE_TIME => _ = seconds().map(|n| json.number("lease_time", n)),
-        option::RENEWAL_TIME => _ = seconds().map(|n| json.number("renewal_time", n)),
         option::REBINDING_TIME => _ = seconds().map(|n| json.number("rebinding_time", n)),
         option::ROUTERS => many("routers", value, json),
         option::DNS_SERVERS => many("dns_servers", value, json),

@@ -1,7 +1,7 @@
 //! The EVE record of a transaction (object `http`), keys in Suricata's order, and what the behaviour engine takes of
 //! it.
 
-use super::message::Tx;
+use super::message::{Message, Tx};
 use super::text::{split_prefix, trim_end};
 use crate::LogOptions;
 use gabion_record::json::{Json, readable};
@@ -119,6 +119,11 @@ pub(crate) fn report(tx: &Tx, to: TakeReport<'_>) {
     to(&TxReport::from_body(Body::Http(http)));
 }
 
+/// The value of a field, unless it is empty: Suricata logs no such member.
+fn value<'a>(side: &'a Message, name: &[u8]) -> Option<&'a [u8]> {
+    side.headers.get(name).filter(|value| !value.is_empty())
+}
+
 fn basic(tx: &Tx, json: &mut Json) {
     if let Some(host) = &tx.host {
         json.field("hostname", host);
@@ -129,15 +134,21 @@ fn basic(tx: &Tx, json: &mut Json) {
     if let Some(url) = tx.target() {
         json.field("url", url);
     }
-    if let Some(agent) = tx.request.headers.get(b"user-agent") {
+    if let Some(agent) = value(&tx.request, b"user-agent") {
         json.field("http_user_agent", agent);
     }
-    if let Some(kind) = tx.response.headers.get(b"content-type") {
-        json.field("http_content_type", split_prefix(kind, |b| b != b';').0);
+    if let Some(client) = value(&tx.request, b"x-forwarded-for") {
+        json.field("xff", client);
+    }
+    let kind = value(&tx.response, b"content-type").map(|kind| split_prefix(kind, |b| b != b';').0);
+    if let Some(kind) = kind.filter(|kind| !kind.is_empty()) {
+        json.field("http_content_type", kind);
     }
     if let Some(range) = tx.response.headers.get(b"content-range") {
         json.open_key("content_range");
-        json.field("raw", range);
+        if !range.is_empty() {
+            json.field("raw", range);
+        }
         if let Some(r) = super::entity::content_range(range) {
             if let Some((first, last)) = r.bounds {
                 json.number("start", first);
@@ -152,7 +163,7 @@ fn basic(tx: &Tx, json: &mut Json) {
 }
 
 fn extended(tx: &Tx, json: &mut Json) {
-    if let Some(referer) = tx.request.headers.get(b"referer") {
+    if let Some(referer) = value(&tx.request, b"referer") {
         json.field("http_refer", referer);
     }
     if let Some(method) = tx.method() {
@@ -166,7 +177,7 @@ fn extended(tx: &Tx, json: &mut Json) {
     } else if let Some(text) = tx.response.in_line(&tx.status_text) {
         json.field("status_string", trim_end(text));
     }
-    if let Some(location) = tx.response.headers.get(b"location") {
+    if let Some(location) = value(&tx.response, b"location") {
         json.field("redirect", location);
     }
     json.number("length", tx.response.message_len);

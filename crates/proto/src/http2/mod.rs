@@ -43,7 +43,8 @@ use tables::integer;
 
 /// HTTP/2 in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
-    patterns: &[ProbePattern::at_start(Direction::ToServer, PREFACE)],
+    // The first line of the preface: Suricata asks for no more of it.
+    patterns: &[ProbePattern::at_start(Direction::ToServer, b"PRI * HTTP/2.0\r\n")],
     probes: &[PortProbe {
         transport: Transport::Tcp,
         ports: "",

@@ -101,13 +101,10 @@ pub const PROTOCOL: &Protocol = &Protocol {
     )
 };
 
-/// Version and mode of the first byte, and the length.
+/// The version in the first byte, and the length.
 fn probe(bytes: &[u8], _: Direction) -> Probe {
     match bytes {
-        [first, ..] if bytes.len() >= 12 => {
-            let (version, mode) = (first >> 3 & 7, first & 7);
-            if (1..=4).contains(&version) && mode != 0 { Probe::Yes } else { Probe::No }
-        }
+        [first, ..] if bytes.len() >= 12 && matches!(first >> 3 & 7, 3 | 4) => Probe::Yes,
         _ => Probe::No,
     }
 }

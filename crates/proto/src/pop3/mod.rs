@@ -36,5 +36,6 @@ pub const PROTOCOL: &Protocol = &Protocol {
         let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();
         Box::new(Pop3Parser::new(settings))
     },
+    accepts_gaps: true,
     ..Protocol::plain(tables::TABLE)
 };

@@ -223,7 +223,8 @@ impl Pop3Parser {
 
 impl Parser for Pop3Parser {
     fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
-        let Input::Data { bytes, .. } = input else { return Outcome::Error };
+        // What is lost has no answer or command: the next lines are read as any others.
+        let Input::Data { bytes, .. } = input else { return Outcome::Done };
         if cx.direction == ToServer && self.is_client_unread {
             return Outcome::Done;
         }

@@ -33,6 +33,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     is_logged: false,
     eve_type: "",
     auto_trigger_raw: false,
+    accepts_gaps: true,
     open: |_, _| Box::<TelnetParser>::default(),
     ..Protocol::plain(TABLE)
 };
@@ -120,7 +121,7 @@ impl TelnetParser {
 impl Parser for TelnetParser {
     fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
         match input {
-            Input::Gap { .. } => Outcome::Error,
+            Input::Gap { .. } => Outcome::Done,
             Input::Data { bytes, eof } => self.data(cx, bytes, eof),
         }
     }

@@ -29,8 +29,9 @@ impl Message for TftpTx {
             _ => return Err(Refused::Ignored),
         };
         let mut texts = rest.split(|b| *b == 0);
-        let file = texts.next().filter(|f| !f.is_empty()).ok_or(Refused::Ignored)?;
-        let mode = texts.next().ok_or(Refused::Ignored)?;
+        let file = texts.next().ok_or(Refused::Ignored)?;
+        // Both end with a zero: something follows the mode, if only nothing.
+        let mode = texts.next().filter(|_| texts.next().is_some()).ok_or(Refused::Ignored)?;
         let known = ["netascii", "octet", "mail"];
         let is_it = |m: &&str| mode.eq_ignore_ascii_case(m.as_bytes());
         let mode = known.into_iter().find(is_it).ok_or(Refused::Ignored)?;
@@ -101,7 +102,7 @@ mod tests {
         let read = |bytes: &[u8]| TftpTx::parse_datagram(0, Direction::ToServer, bytes);
         let tx = read(b"\0\x02a.txt\0OCTET\0blksize\x00512\0").unwrap();
         assert_eq!((&*tx.file, tx.mode, tx.is_write), (&b"a.txt"[..], "octet", true));
-        for bytes in [&b"\0\x03\0\x01data"[..], b"\0\x01a", b"\0\x01\0octet\0", b"\0\x01a\0x\0"] {
+        for bytes in [&b"\0\x03\0\x01data"[..], b"\0\x01a", b"\0\x01a\0octet", b"\0\x01a\0x\0"] {
             assert_eq!(read(bytes).err(), Some(Refused::Ignored), "{bytes:?}");
         }
     }
