@@ -4,7 +4,8 @@ use crate::PacketKey;
 use gabion_packet::{Decoded, Quoted, TransportHeader};
 use gabion_record::IpProto;
 
-/// Marks the id of a VLAN tag that is there: Suricata keeps flows with the id 0 apart from those without a tag.
+/// Marks the id of a VLAN tag that is there: a flow is logged with the tags of its first packet, though packets with the
+/// id 0 and those without a tag belong to the same one.
 pub(crate) const VLAN_TAG: u16 = 0x8000;
 
 fn vlan_tags(d: &Decoded) -> [u16; 3] {

@@ -41,17 +41,28 @@ impl ProbePattern {
         ProbePattern { nocase: true, ..self }
     }
 
-    /// Whether these first bytes of its direction have the literal at its place.
+    /// Whether these first bytes of its direction have the literal at its place, and the check says yes.
     pub fn matches(&self, bytes: &[u8]) -> bool {
+        self.has_literal(bytes)
+            && self.check.is_none_or(|check| check(bytes, self.direction) == Probe::Yes)
+    }
+
+    /// Whether these first bytes of its direction have the literal at its place, and the check wants more of them.
+    pub fn awaits_more(&self, bytes: &[u8]) -> bool {
+        self.check.is_some_and(|check| check(bytes, self.direction) == Probe::More)
+            && self.has_literal(bytes)
+    }
+
+    /// Whether these first bytes of its direction have the literal at its place.
+    fn has_literal(&self, bytes: &[u8]) -> bool {
         let end = usize::from(self.depth).min(bytes.len());
         let Some(window) = bytes.get(usize::from(self.offset)..end) else { return false };
         if self.bytes.is_empty() || window.len() < self.bytes.len() {
             return false;
         }
-        let is_there = window.windows(self.bytes.len()).any(|w| {
+        window.windows(self.bytes.len()).any(|w| {
             if self.nocase { w.eq_ignore_ascii_case(self.bytes) } else { w == self.bytes }
-        });
-        is_there && self.check.is_none_or(|check| check(bytes, self.direction) == Probe::Yes)
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 //! the reply, so that a reply finds the flow of its request. ICMP errors are looked up by the key
 //! of the packet they quote.
 
+use crate::packet_key::VLAN_TAG;
 use gabion_record::{Addr, IpProto};
 
 /// The key of one packet, from source to destination.
@@ -92,7 +93,7 @@ impl PacketKey {
             high: high.0,
             low_port: low.1,
             high_port: high.1,
-            vlan: self.vlan,
+            vlan: self.vlan.map(|tag| tag & !VLAN_TAG),
             proto: self.proto,
             ip_version: self.ip_version,
             recursion: self.recursion,
@@ -224,6 +225,14 @@ mod tests {
         let (b, swapped_b) = key([10, 0, 0, 1], 80, [10, 0, 0, 1], 4000).canonical();
         assert_eq!(a, b);
         assert_ne!(swapped_a, swapped_b);
+    }
+
+    /// Suricata 8.0.7 with a SYN without a tag, and the rest of the session with a tag of id 0: one flow.
+    #[test]
+    fn a_tag_with_the_id_0_is_as_none() {
+        let base = key([10, 0, 0, 1], 4000, [10, 0, 0, 2], 80);
+        let tagged = PacketKey { vlan: [VLAN_TAG, 0, 0], ..base };
+        assert_eq!(base.canonical(), tagged.canonical());
     }
 
     #[test]

@@ -146,7 +146,9 @@ impl Detection {
                 return Answer::Found { proto: *proto, reversed: true };
             }
         }
-        let mut open = bytes.len() < PATTERN_DEPTH[s] && transport == Transport::Tcp;
+        let is_awaited = || self.patterns[s].iter().any(|(_, p)| p.awaits_more(bytes));
+        let mut open =
+            transport == Transport::Tcp && (bytes.len() < PATTERN_DEPTH[s] || is_awaited());
         if other.is_known() {
             for e in self.probes.iter().filter(|e| e.transport == transport && e.proto == other) {
                 let answer = (e.probe)(bytes, direction);

@@ -21,9 +21,9 @@ mod waiting;
 pub use settings::Settings;
 pub use tx::{CallNumber, DcerpcTx, Side};
 
-use crate::detect::ProbePattern;
+use crate::detect::{Probe, ProbePattern};
 use crate::protocol::Protocol;
-use gabion_record::Direction::{ToClient, ToServer};
+use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::applayer::{ProtoTable, Transport};
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tab
 pub const PROTOCOL: &Protocol = &Protocol {
     patterns: &[
         // Version 5.0 of the connection-oriented protocol (C706 12.6.3.1).
-        ProbePattern::at_start(ToServer, b"\x05\x00"),
-        ProbePattern::at_start(ToClient, b"\x05\x00"),
+        ProbePattern { check: Some(probe), ..ProbePattern::at_start(ToServer, b"\x05\x00") },
+        ProbePattern { check: Some(probe), ..ProbePattern::at_start(ToClient, b"\x05\x00") },
     ],
     datagram_patterns: Some(&[
         // Version 4 of the connectionless protocol (C706 12.5.2.1).
@@ -63,3 +63,15 @@ pub const PROTOCOL: &Protocol = &Protocol {
     },
     ..Protocol::plain(TABLE)
 };
+
+/// Bytes of the header that all messages have (C706 12.6.3.1).
+const HEADER_LEN: usize = 16;
+
+/// A whole header with an order of bytes and a set of characters that there are (C706 14.1). Suricata waits for it
+/// even where it can't come any more.
+fn probe(bytes: &[u8], _: Direction) -> Probe {
+    match bytes.get(4) {
+        Some(order) if bytes.len() >= HEADER_LEN && order & 0xee == 0 => Probe::Yes,
+        _ => Probe::More,
+    }
+}

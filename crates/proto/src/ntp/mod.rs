@@ -125,6 +125,11 @@ mod tests {
         let expected = b"{\"version\":4,\"mode\":3,\"stratum\":2,\"reference_id\":\"4c:00:00:ff\"}";
         assert_eq!(json.bytes(), expected);
         assert_eq!(probe(&bytes, Direction::ToServer), Probe::Yes);
+        // Versions 3 and 4 in any mode.
+        let versions = (0..8_u8).filter(|v| {
+            (0..8).all(|mode| probe(&[v << 3 | mode; 12], Direction::ToServer) == Probe::Yes)
+        });
+        assert_eq!(versions.collect::<Vec<_>>(), [3, 4]);
         assert!(NtpTx::parse_datagram(0, Direction::ToServer, &bytes[..47]).is_err());
     }
 }

@@ -102,6 +102,7 @@ mod tests {
         let read = |bytes: &[u8]| TftpTx::parse_datagram(0, Direction::ToServer, bytes);
         let tx = read(b"\0\x02a.txt\0OCTET\0blksize\x00512\0").unwrap();
         assert_eq!((&*tx.file, tx.mode, tx.is_write), (&b"a.txt"[..], "octet", true));
+        assert_eq!(&*read(b"\0\x01\0octet\0").unwrap().file, b"");
         for bytes in [&b"\0\x03\0\x01data"[..], b"\0\x01a", b"\0\x01a\0octet", b"\0\x01a\0x\0"] {
             assert_eq!(read(bytes).err(), Some(Refused::Ignored), "{bytes:?}");
         }

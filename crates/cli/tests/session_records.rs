@@ -1,0 +1,237 @@
+//! Which records a session leaves when bytes are lost, a parser fails or a protocol shows late. Expected values are the
+//! records of Suricata 8.0.7 (`--runmode single`, no rules) for captures made in the same way.
+
+mod program;
+
+use gabion_record::Direction::{self, ToClient, ToServer};
+use program::gabion;
+use program::packets::{CLIENT, SERVER, capture, capture_of, ipv4, tcp, udp};
+use serde_json::Value;
+
+const ACK: u8 = 0x10;
+const PUSH: u8 = 0x18;
+
+/// A TCP session whose packets are made one after the other.
+struct Session {
+    port: u16,
+    /// The next sequence number of each side.
+    next: [u32; 2],
+    packets: Vec<Vec<u8>>,
+}
+
+impl Session {
+    /// A handshake with this port of the server.
+    fn opened(port: u16) -> Session {
+        let mut s = Session { port, next: [100, 500], packets: Vec::new() };
+        s.packet(ToServer, 2, b"");
+        s.next[0] += 1;
+        s.packet(ToClient, 0x12, b"");
+        s.next[1] += 1;
+        s.packet(ToServer, ACK, b"");
+        s
+    }
+
+    fn packet(&mut self, d: Direction, flags: u8, payload: &[u8]) {
+        let ack = if flags & ACK == 0 { 0 } else { self.next[d.opposite().index()] };
+        let (ends, ports) = match d {
+            ToServer => ([CLIENT, SERVER], [4000, self.port]),
+            ToClient => ([SERVER, CLIENT], [self.port, 4000]),
+        };
+        let segment = tcp(self.next[d.index()], ack, flags, ports, payload);
+        self.packets.push(ipv4(6, 1, 0, ends, &segment));
+    }
+
+    /// Data, which the other side acknowledges at once.
+    fn says(&mut self, d: Direction, text: &str) -> &mut Session {
+        self.packet(d, PUSH, text.as_bytes());
+        self.next[d.index()] += text.len() as u32;
+        self.packet(d.opposite(), ACK, b"");
+        self
+    }
+
+    /// Bytes that the capture does not have.
+    fn loses(&mut self, d: Direction, len: u32) -> &mut Session {
+        self.next[d.index()] += len;
+        self
+    }
+
+    /// Both sides end.
+    fn ends(&mut self) -> Vec<Value> {
+        for d in [ToServer, ToClient] {
+            self.packet(d, 0x11, b"");
+            self.next[d.index()] += 1;
+            self.packet(d.opposite(), ACK, b"");
+        }
+        records(&self.packets)
+    }
+}
+
+/// The records of these packets.
+fn records(packets: &[Vec<u8>]) -> Vec<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = capture(dir.path(), "a.pcap", packets);
+    read_records(dir.path(), &path)
+}
+
+fn read_records(folder: &std::path::Path, capture: &str) -> Vec<Value> {
+    let out = folder.join("out");
+    std::fs::create_dir(&out).unwrap();
+    let ran = gabion(&["read", capture, "-q", "-l", &out.display().to_string()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = std::fs::read_to_string(out.join("eve.json")).unwrap();
+    let all = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    all.filter(|r: &Value| r["event_type"] != "stats").collect()
+}
+
+/// Type and packet of each record but that of the flow.
+fn places(records: &[Value]) -> Vec<(&str, u64)> {
+    let all = records.iter().filter(|r| r["event_type"] != "flow");
+    all.map(|r| (r["event_type"].as_str().unwrap(), r["pcap_cnt"].as_u64().unwrap_or(0))).collect()
+}
+
+fn flow(records: &[Value]) -> &Value {
+    records.iter().find(|r| r["event_type"] == "flow").unwrap()
+}
+
+/// FTP with a command or a reply lost.
+#[test]
+fn lost_bytes_end_what_cannot_go_on_and_log_what_is_open() {
+    let ftp = |lost: Direction| {
+        let mut s = Session::opened(21);
+        s.says(ToClient, "220 (hi)\r\n").says(ToServer, "USER a\r\n").says(ToClient, "331 x\r\n");
+        for n in 0..3 {
+            match (n, lost) {
+                (1, ToServer) => {
+                    s.loses(ToServer, 6).says(ToClient, "200 ok\r\n");
+                }
+                (1, ToClient) => {
+                    s.says(ToServer, "NOOP\r\n").loses(ToClient, 8);
+                }
+                _ => {
+                    s.says(ToServer, "NOOP\r\n").says(ToClient, "200 ok\r\n");
+                }
+            }
+        }
+        s.ends()
+    };
+    let after_command = ftp(ToServer);
+    let ftps = places(&after_command);
+    assert_eq!(ftps.iter().filter(|(kind, _)| *kind == "ftp").count(), 4, "{ftps:?}");
+    assert_eq!(flow(&after_command)["flow"]["tx_cnt"], 4);
+    assert_eq!(flow(&after_command)["tcp"]["ts_gap"], true);
+    let after_reply = ftp(ToClient);
+    let open: Vec<_> = after_reply.iter().filter(|r| r["ftp"]["reply_received"] == "no").collect();
+    assert_eq!(open.len(), 2);
+    assert_eq!(open[0]["pcap_cnt"], open[1]["pcap_cnt"]);
+    assert!(open[0]["pcap_cnt"].is_u64());
+}
+
+/// A request's body in three pieces of which the second is acknowledged before it is captured.
+#[test]
+fn an_acknowledged_hole_is_lost_only_once_later_data_is_there() {
+    for (is_late, gaps) in [(true, None), (false, Some(true))] {
+        let mut s = Session::opened(80);
+        s.says(ToServer, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 30\r\n\r\n");
+        s.says(ToServer, "0123456789");
+        let hole = s.next[0];
+        s.loses(ToServer, 10).packet(ToClient, ACK, b"");
+        s.packet(ToClient, ACK, b"");
+        if is_late {
+            s.next[0] = hole;
+            s.says(ToServer, "ABCDEFGHIJ");
+        }
+        s.says(ToServer, "KLMNOPQRST");
+        s.says(ToClient, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let records = s.ends();
+        let file = records.iter().find(|r| r["event_type"] == "fileinfo").unwrap();
+        let state = if is_late { "CLOSED" } else { "TRUNCATED" };
+        assert_eq!(
+            (&file["fileinfo"]["state"], &file["fileinfo"]["size"]),
+            (&state.into(), &30.into())
+        );
+        assert_eq!(flow(&records)["tcp"]["ts_gap"].as_bool(), gaps);
+    }
+}
+
+/// The server of an SSH client is none: its bytes end the parser, so it has no protocol of its own, and the client is
+/// logged with that packet, whoever spoke first.
+#[test]
+fn bytes_that_end_the_parser_leave_their_side_without_result() {
+    for server_first in [false, true] {
+        let mut s = Session::opened(902);
+        let order = if server_first { [ToClient, ToServer] } else { [ToServer, ToClient] };
+        for d in order {
+            let text = if d == ToServer { "SSH-2.0-x\r\n" } else { "Exceeded MaxStartups\r\n" };
+            s.says(d, text);
+        }
+        let records = s.ends();
+        assert_eq!(places(&records), [("anomaly", 7), ("anomaly", 7), ("ssh", 7)]);
+        assert_eq!(records[2]["ssh"]["client"]["software_version"], "x");
+        assert_eq!(
+            (&flow(&records)["app_proto"], &flow(&records)["app_proto_tc"]),
+            (&"ssh".into(), &Value::Null)
+        );
+    }
+}
+
+/// 17 bytes to the server and 10 to the client decide.
+#[test]
+fn a_protocol_is_awaited_for_a_few_bytes() {
+    for (client, server, app) in [(17, 10, Some("failed")), (16, 600, None), (600, 9, None)] {
+        let mut s = Session::opened(6379);
+        s.says(ToServer, &"x".repeat(client)).says(ToClient, &"y".repeat(server));
+        let records = s.ends();
+        assert_eq!(flow(&records)["app_proto"].as_str(), app, "{client} {server}");
+    }
+}
+
+#[test]
+fn an_empty_datagram_is_the_first_one_of_its_side() {
+    let query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";
+    let mut answer = *query;
+    answer[2] = 0x81;
+    let asks = |data: &[u8]| ipv4(17, 1, 0, [CLIENT, SERVER], &udp([4000, 53], data));
+    let answers = |data: &[u8]| ipv4(17, 1, 0, [SERVER, CLIENT], &udp([53, 4000], data));
+    let records = records(&[asks(b""), asks(query), answers(&answer)]);
+    assert_eq!(places(&records), [("dns", 3)]);
+    let of = |name: &str| flow(&records)[name].as_str();
+    assert_eq!([of("app_proto"), of("app_proto_ts")], [Some("dns"), Some("failed")]);
+}
+
+/// Each name that is repeated has an event; members of fields without a value are left out.
+#[test]
+fn fields_of_http() {
+    let mut s = Session::opened(80);
+    s.says(
+        ToServer,
+        "GET / HTTP/1.1\r\nHost: h\r\nUser-Agent:\r\nX-Forwarded-For: 1.2.3.4, 5\r\n\r\n",
+    );
+    s.says(
+        ToClient,
+        "HTTP/1.1 200 OK\r\nA: 1\r\nA: 2\r\nA: 3\r\nB: 1\r\nB: 2\r\nContent-Length: 0\r\n\r\n",
+    );
+    let records = s.ends();
+    let repeated =
+        records.iter().filter(|r| r["anomaly"]["event"] == "RESPONSE_HEADER_REPETITION").count();
+    assert_eq!(repeated, 2);
+    let http = records.iter().find(|r| r["event_type"] == "http").unwrap();
+    assert_eq!(
+        (&http["http"]["xff"], &http["http"]["http_user_agent"]),
+        (&"1.2.3.4, 5".into(), &Value::Null)
+    );
+}
+
+/// Ethernet and a VLAN tag of id 0 around the fragments of a datagram of 40 bytes.
+#[test]
+fn a_flow_has_the_tags_and_the_link_layer_of_its_packets() {
+    let datagram = udp([4000, 9], &[b'a'; 40]);
+    let link = [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1][..], &[0x81, 0, 0, 0, 8, 0]].concat();
+    let fragment =
+        |at: u16, bytes: &[u8]| [link.clone(), ipv4(17, 7, at, [CLIENT, SERVER], bytes)].concat();
+    let dir = tempfile::tempdir().unwrap();
+    let frames = [fragment(0x2000, &datagram[..24]), fragment(3, &datagram[24..])];
+    let path = capture_of(1, dir.path(), "a.pcap", &frames);
+    let records = read_records(dir.path(), &path);
+    let of = flow(&records);
+    assert_eq!((&of["vlan"], &of["flow"]["bytes_toserver"]), (&serde_json::json!([0]), &86.into()));
+}
