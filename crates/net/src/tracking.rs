@@ -12,6 +12,7 @@ use gabion_flow::{
     EndReason, ExceptionTrigger, Flow, FlowTable, Lookup, PacketFacts, PacketKey, Stream, TcpState,
     TcpTracker, TcpVerdict, packet_key, quoted_key,
 };
+use gabion_packet::Flags;
 use gabion_record::ledger::ShedReason;
 use gabion_record::{Direction, budget::Budget};
 
@@ -25,10 +26,12 @@ impl FlowStage {
     /// evicted for it.
     pub(crate) fn look_up(&mut self, view: &PacketView<'_>, f: &FrameIn<'_>) -> Lookup {
         let d = view.headers;
+        // What fragments were put together to counts with the link layer of the last one.
+        let link_len = if d.flags.has(Flags::REASSEMBLED) { view.prefix.len() } else { 0 };
         let facts = PacketFacts {
             ts_ns: f.ts_ns,
             clock_ns: f.clock_ns,
-            bytes: d.len,
+            bytes: d.len.saturating_add(link_len as u32),
             ttl: d.ttl,
             tcp: d.transport.tcp().map(|t| (t.flags, t.seq)),
             quoted: d

@@ -160,9 +160,7 @@ pub fn decode_ip_reassembled(
 ) -> bool {
     let root = &mut set.root;
     root.reset();
-    // Suricata counts the link layer of the fragment with it.
-    let link_len = fragment.l3.saturating_sub(fragment.start);
-    root.len = (packet.len() as u32).saturating_add(link_len);
+    root.len = packet.len() as u32;
     root.vlans = fragment.vlans;
     root.vlan_count = fragment.vlan_count;
     root.depth = fragment.depth;

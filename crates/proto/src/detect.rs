@@ -60,9 +60,9 @@ impl ProbePattern {
         if self.bytes.is_empty() || window.len() < self.bytes.len() {
             return false;
         }
-        window.windows(self.bytes.len()).any(|w| {
-            if self.nocase { w.eq_ignore_ascii_case(self.bytes) } else { w == self.bytes }
-        })
+        window
+            .windows(self.bytes.len())
+            .any(|w| if self.nocase { w.eq_ignore_ascii_case(self.bytes) } else { w == self.bytes })
     }
 }
 
