@@ -41,9 +41,9 @@ pub(crate) struct Material<'a> {
     pub(crate) parser: Option<&'a dyn Parser>,
     /// Stream data that is due.
     pub(crate) stream: Option<StreamData<'a>>,
-    /// The stream's inspection has ended, and this packet has its first data since: it counts as one with
-    /// which stream data is inspected.
-    pub(crate) is_first_after_raw: bool,
+    /// It counts as one with which stream data is inspected, without any: the stream's inspection has ended,
+    /// and this packet has its first data since; or inspection is due, and its data is not acknowledged.
+    pub(crate) counts_as_release: bool,
     /// The packet's payload was added to the stream.
     pub(crate) is_in_stream: bool,
     /// Transactions are inspected by rules that are not the firewall's.
@@ -81,7 +81,7 @@ impl InspectionStage {
         budget: &'r Budget,
         material: Material<'r>,
     ) -> Run<'r> {
-        let releases_data = (material.stream.is_some() || material.is_first_after_raw)
+        let releases_data = (material.stream.is_some() || material.counts_as_release)
             && cx.view.direction.is_some_and(|d| {
                 let h = cx.view.headers;
                 let port = if d == Direction::ToServer { h.dp } else { h.sp };
@@ -107,6 +107,7 @@ impl InspectionStage {
             findings: cx.findings,
             costs: &mut cx.account.costs,
             stream: material.stream,
+            counts_as_release: material.counts_as_release,
             offer: Offer::new(cx.view, releases_data),
             not_in_stream: !material.is_in_stream,
             at_end: cx.view.is_pseudo && material.detects,
@@ -173,8 +174,10 @@ impl InspectionStage {
             Direction::ToClient => config.toclient_chunk,
         };
         let added = verdict.filter(|v| v.is_stream_added);
-        let is_first_after_raw =
-            ssn.as_mut().is_some_and(|s| s.stream_mut(dir).take_first_after_raw());
+        let counts_as_release = ssn.as_mut().is_some_and(|s| {
+            let is_first_after_raw = s.stream_mut(dir).take_first_after_raw();
+            is_first_after_raw || s.stream(dir).raw_waits()
+        });
         let stream = match &ssn {
             Some(s) if inline && !view.is_pseudo => added.and_then(|v| {
                 s.stream(dir).raw_window(v.stream_offset, v.stream_len.into(), chunk.into())
@@ -187,7 +190,7 @@ impl InspectionStage {
             tcp: ssn.as_deref(),
             parser: parser.as_deref(),
             stream: stream.map(|v| StreamData { bytes: v.data, start: v.offset }),
-            is_first_after_raw,
+            counts_as_release,
             is_in_stream: added.is_some(),
             detects: true,
             fed: cx.outcome.fed[dir.index()],

@@ -470,6 +470,8 @@ impl Stages {
             common.account.counters.bypassed_bytes += u64::from(view.headers.len);
             return None;
         }
+        // The packet with which the inspection of payloads ends is still inspected.
+        view.no_payload |= flow.ext.flags.no_payload;
         let mut dir = view.direction.unwrap_or(Direction::ToServer);
         let mut state = None;
         let verdict = self.stream.follow(&common.engine, view, flow, dir);
@@ -509,7 +511,6 @@ impl Stages {
             }
         }
         view.direction = Some(dir);
-        view.no_payload |= flow.ext.flags.no_payload;
         outcome.skip_detection |= flow.ext.flags.skips_detection();
         let mut cx = common.context(view, Some(flow), outcome, sink);
         cx.tcp = verdict.as_ref();

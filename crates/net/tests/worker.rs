@@ -490,3 +490,144 @@ fn references_are_addresses() {
         assert_eq!(set.references(signature).collect::<Vec<_>>(), [address], "{reference}");
     }
 }
+
+/// The numbers of the packets that rule `sid` alerts on; 0: of none.
+fn alerts_of(lines: &Lines, sid: u32) -> Vec<u64> {
+    let of_sid = lines.of("alert").into_iter().filter_map(|line| {
+        let (rule, rest) = line.split_once(' ')?;
+        (rule.parse() == Ok(sid)).then_some(rest)
+    });
+    let number = |rest: &str| {
+        let digits = rest.strip_prefix("Some(").and_then(|r| r.split_once(')'));
+        digits.map_or(0, |(n, _)| n.parse().unwrap())
+    };
+    of_sid.map(number).collect()
+}
+
+/// A session to port 9999 of these packets after the handshake: direction, flags and data.
+fn session(port: u16, rest: &[(bool, u8, &[u8])]) -> Vec<Vec<u8>> {
+    let mut numbers = [1u32, 501];
+    let (there, back, to, from) = ((1, 200), (200, 1), (4000, port), (port, 4000));
+    let mut packets = vec![
+        tcp(there, to, (0, 0), SYN, b""),
+        tcp(back, from, (500, 1), SYN | ACK, b""),
+        tcp(there, to, (1, 501), ACK, b""),
+    ];
+    for (is_client, flags, data) in rest {
+        let (own, other) = if *is_client { (0, 1) } else { (1, 0) };
+        let (ends, ports) = if *is_client { (there, to) } else { (back, from) };
+        packets.push(tcp(ends, ports, (numbers[own], numbers[other]), *flags, data));
+        numbers[own] += data.len() as u32 + u32::from(flags & 1);
+    }
+    packets
+}
+
+/// Suricata 8.0.7 alerts on these packets (`docs/semantics.md`, "When stream data is inspected").
+#[test]
+fn a_fin_makes_stream_data_due_if_the_client_sends_it_first() {
+    let engine = engine(concat!(
+        r#"alert tcp any any -> any any (msg:"s"; flow:only_stream; content:!"zz"; sid:1; rev:1;)"#,
+        "\n",
+        r#"alert tcp any any -> any any (msg:"d"; dsize:0; sid:2; rev:1;)"#,
+    ));
+    let (client, server) = (true, false);
+    let data: [(bool, u8, &[u8]); 4] =
+        [(client, ACK, b"abc"), (server, ACK, b""), (server, ACK, b"yy"), (client, ACK, b"")];
+    let close = |first: bool| {
+        let mut rest = data.to_vec();
+        rest.push((first, FIN_ACK, b""));
+        rest.push((!first, ACK, b""));
+        rest.push((!first, FIN_ACK, b""));
+        rest.push((first, ACK, b""));
+        let (lines, _) = read(&engine, &session(9999, &rest));
+        (alerts_of(&lines, 1), alerts_of(&lines, 2))
+    };
+    assert_eq!(close(client), (vec![8, 9], vec![1, 2, 3, 5, 7, 10, 11]));
+    assert_eq!(close(server), (vec![11, 0], vec![1, 2, 3, 5, 7, 8, 9, 10]));
+}
+
+/// Suricata 8.0.7 alerts on the same packets (`docs/semantics.md`, "When stream data is inspected").
+#[test]
+fn data_without_ack_counts_once_inspection_is_due() {
+    let engine = engine(concat!(
+        r#"alert tcp any any -> any any (msg:"s"; flow:only_stream; content:!"zz"; sid:1; rev:1;)"#,
+        "\n",
+        r#"alert tcp any any -> any any (msg:"p"; content:!"zz"; sid:2; rev:1;)"#,
+        "\n",
+        r#"alert tcp any any -> any any (msg:"d"; dsize:0; sid:3; rev:1;)"#,
+    ));
+    let (client, server, long) = (true, false, [b'a'; 1500]);
+    let rest: [(bool, u8, &[u8]); 11] = [
+        (client, ACK, &long),
+        (server, ACK, b""),
+        (client, ACK, &long),
+        (server, ACK, b""),
+        (client, ACK, b""),
+        (client, ACK, b""),
+        (client, ACK, b"defg"),
+        (client, FIN_ACK, b""),
+        (server, ACK, b""),
+        (server, FIN_ACK, b""),
+        (client, ACK, b""),
+    ];
+    let (lines, _) = read(&engine, &session(9999, &rest));
+    assert_eq!(alerts_of(&lines, 1), [8, 14]);
+    assert_eq!(alerts_of(&lines, 2), [8, 11, 14]);
+    assert_eq!(alerts_of(&lines, 3), [1, 2, 3, 5, 7, 9, 12, 13]);
+}
+
+/// Suricata 8.0.7 alerts on the same packets (`docs/semantics.md`, "Rules on the protocol only").
+#[test]
+fn rules_on_the_protocol_only_are_asked_once_it_is_decided() {
+    let engine = engine(concat!(
+        r#"alert ip any any -> any any (msg:"o"; app-layer-protocol:dns,to_server; sid:1; rev:1;)"#,
+        "\n",
+        r#"alert ip any any -> any any (msg:"n"; app-layer-protocol:!unknown; sid:2; rev:1;)"#,
+        "\n",
+        r#"alert ip any any -> any any (msg:"c"; app-layer-protocol:unknown,to_client; sid:3; rev:1;)"#,
+    ));
+    let name = b"\x03www\x01a\x03com\0\0\x01\0\x01";
+    let query = [b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0".as_slice(), name].concat();
+    let answer = [b"\x12\x34\x81\x80\0\x01\0\0\0\0\0\0".as_slice(), name].concat();
+    let asks = || udp((1, 2), (4000, 53), &query);
+    let answers = || udp((2, 1), (53, 4000), &answer);
+    let packets = [asks(), asks(), asks(), asks(), answers(), asks(), answers(), answers()];
+    let (lines, _) = read(&engine, &packets);
+    assert_eq!(alerts_of(&lines, 1), [1, 2, 5, 6, 7]);
+    assert_eq!(alerts_of(&lines, 2), [0; 0]);
+    assert_eq!(alerts_of(&lines, 3), [1, 2]);
+}
+
+/// Suricata 8.0.7 alerts, or does not, in the same way (`docs/semantics.md`, "Contents").
+#[test]
+fn negated_contents_leave_room_and_end_where_they_stand_first() {
+    let matches = |conditions: &str, text: &[u8]| {
+        let engine =
+            engine(&format!(r#"alert udp any any -> any 9 (msg:"c"; {conditions} sid:1; rev:1;)"#));
+        let (lines, _) = read(&engine, &[udp((1, 2), (4000, 9), text)]);
+        !lines.of("alert").is_empty()
+    };
+    let digits = b"0123456789abcdef";
+    for (conditions, is_match) in [
+        (r#"content:!"ZZ"; content:"12"; distance:0;"#, false),
+        (r#"content:!"ZZ"; content:"23"; distance:0;"#, true),
+        (r#"content:!"ZZ"; content:"12"; within:10;"#, true),
+        (r#"content:!"ZZ"; offset:3; content:"12"; distance:0;"#, true),
+        (r#"content:!"ZZ"; depth:10; content:"12"; distance:0;"#, true),
+        (r#"content:!"ZZ"; endswith; content:"12"; distance:0;"#, false),
+        (r#"content:!"ZZ"; distance:0; content:"01"; distance:0;"#, true),
+        (r#"content:!"ZZZZ"; pcre:"/1/R"; content:"23"; distance:0;"#, false),
+        (r#"content:!"ZZZZ"; isdataat:1,relative; content:"23"; distance:0;"#, true),
+    ] {
+        assert_eq!(matches(conditions, digits), is_match, "{conditions}");
+    }
+    for (conditions, text, is_match) in [
+        (r#"content:!"e"; endswith;"#, "/mmzzqqe", false),
+        (r#"content:!"e"; endswith;"#, "/mzezqze", true),
+        (r#"content:!"qze"; endswith;"#, "/mzezqze", false),
+        (r#"content:!"e"; offset:4; endswith;"#, "/mmzzqqe", true),
+        (r#"content:"q"; content:!"ze"; distance:0; endswith;"#, "/mzezqze", true),
+    ] {
+        assert_eq!(matches(conditions, text.as_bytes()), is_match, "{conditions} {text}");
+    }
+}

@@ -5,6 +5,7 @@
 //! since of several faults the first one is reported.
 
 use crate::compiler::Compiler;
+use crate::content::{BufferCondition, Operand};
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftBuffer, DraftTxTest};
 use crate::fast_pattern;
@@ -298,15 +299,38 @@ fn inspections(
             to_server &= s.to_server;
             to_client &= s.to_client;
         }
-        out.push(BufferInspection {
-            buffer,
-            chain,
-            instance,
-            directions: [to_server, to_client],
-            conditions: b.conditions.iter().map(|x| x.condition.clone()).collect(),
-        });
+        let mut conditions: Box<[_]> = b.conditions.iter().map(|x| x.condition.clone()).collect();
+        leave_room(&mut conditions);
+        let directions = [to_server, to_client];
+        out.push(BufferInspection { buffer, chain, instance, directions, conditions });
     }
     out.into()
+}
+
+/// A content with `distance` behind a negated one without a place of its own is looked for as if the negated one
+/// had stood at the start of the buffer, as in Suricata.
+fn leave_room(conditions: &mut [BufferCondition]) {
+    let mut room = None;
+    for condition in conditions {
+        let c = match condition {
+            BufferCondition::Content(c) => c,
+            BufferCondition::Pcre(p) if p.relative => continue,
+            BufferCondition::Base64Decode(_) => continue,
+            _ => {
+                room = None;
+                continue;
+            }
+        };
+        let before: Option<i32> = room.take();
+        if c.is_negated() {
+            let has_place = c.is_relative() || c.offset.is_some() || c.depth.is_some();
+            room = i32::try_from(c.bytes.len()).ok().filter(|_| !has_place);
+        } else if let (Some(before), Some(Operand::Number(distance)), None) =
+            (before, c.distance, c.offset)
+        {
+            c.offset = Some(Operand::Number(before.saturating_add(distance).max(0)));
+        }
+    }
 }
 
 /// The engines: those with the fast pattern first, the rest by progress.

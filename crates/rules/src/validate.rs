@@ -55,6 +55,7 @@ pub(crate) fn literals(
     for n in 0..d.buffers.len() {
         let Some(b) = d.buffers.get_mut(n) else { continue };
         check_bsize(b)?;
+        check_urilen(b)?;
         check_transforms(b)?;
         let Some(BufferRef::App(id)) = b.buffer else { continue };
         let Some(def) = c.catalog.buffer(id).map(|b| b.def) else { continue };
@@ -74,6 +75,9 @@ pub(crate) fn literals(
             if !has_transform {
                 form(c, content, def.form, def.name, sid)?;
             }
+        }
+        if !has_transform && def.form == LiteralForm::Serial {
+            check_serial(c, b, def.name, sid)?;
         }
     }
     Ok(())
@@ -164,6 +168,31 @@ fn form(
     Ok(())
 }
 
+/// A serial number of more than one octet has colons. Suricata looks at the first content only.
+fn check_serial(
+    c: &mut Compiler<'_>,
+    b: &DraftBuffer,
+    name: &'static str,
+    sid: u32,
+) -> Checked<()> {
+    let first = b.conditions.iter().find_map(|x| match &x.condition {
+        BufferCondition::Content(content) => Some(content),
+        _ => None,
+    });
+    let Some(first) = first.filter(|f| f.bytes.len() > 2 && !f.bytes.contains(&b':')) else {
+        return Ok(());
+    };
+    let text = printable(&first.bytes);
+    c.warn(Refusal::new(
+        "detect-tls-cert-serial",
+        format!(
+            "rule {sid}: No colon delimiters ':' detected in content \"{text}\" after {name}. This \
+             rule will therefore never match."
+        ),
+    ));
+    Err(Refusal::silent(format!("`{name}` is hex pairs with colons")))
+}
+
 /// Bytes that a buffer must have for its contents, as Suricata 8.0.7 counts them: the first content with
 /// its offset, then what relative ones add, of which a negated one adds its distance and `within`. Later
 /// contents that are not relative do not count. `dsize` does not count negated ones after the first. The first sum above `most` is returned; a sum below 0 is
@@ -225,6 +254,29 @@ fn check_bsize(b: &DraftBuffer) -> Checked<()> {
             "signature can't match as required content length {needed} exceeds bsize {bound}"
         );
         return Err(Refusal::new("detect-bsize", said));
+    }
+    Ok(())
+}
+
+/// Contents that are longer than the last `urilen` allows, negated ones too. Suricata takes one byte more for
+/// `<` and for ranges.
+fn check_urilen(b: &DraftBuffer) -> Checked<()> {
+    let size = b.conditions.iter().rev().find_map(|x| match x.condition {
+        BufferCondition::Urilen(size) => Some(size),
+        _ => None,
+    });
+    let most = match size {
+        Some(IntegerMatch::Equal(n) | IntegerMatch::LessOrEqual(n)) if n > 0 => n,
+        Some(IntegerMatch::Less(n) | IntegerMatch::Between(_, n)) => n.saturating_add(1),
+        _ => return Ok(()),
+    };
+    for x in &b.conditions {
+        let BufferCondition::Content(content) = &x.condition else { continue };
+        let len = content.bytes.len() as u64;
+        if len > most {
+            let said = format!("depth or urilen {most} smaller than content len {len}");
+            return Err(Refusal::new("detect-urilen", said));
+        }
     }
     Ok(())
 }

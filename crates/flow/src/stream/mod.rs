@@ -301,6 +301,14 @@ impl Stream {
         (!data.is_empty()).then_some(RawView { data, offset: from })
     }
 
+    /// Whether inspection is due and all that is left to inspect waits for its acknowledgment.
+    pub fn raw_waits(&self) -> bool {
+        let is_due = self.marks.raw_due && !self.marks.no_raw;
+        let is_in_reach = |at: u64| self.raw_end.is_none_or(|end| at < end);
+        let waits = |at: u64| at >= self.raw_limit() && is_in_reach(at);
+        is_due && self.store.next_data(self.raw).is_some_and(waits)
+    }
+
     /// Marks everything before `to` as inspected.
     pub fn raw_advance(&mut self, to: u64) {
         self.raw = self.raw.max(to);

@@ -29,7 +29,11 @@ impl TcpSession {
                 s.marks.eof_due = true;
             }
         }
-        if step.seg.has(flags::FIN | flags::RST) {
+        // The client's FIN, if it is the first, makes what both sides have sent due for inspection; the
+        // server's does not.
+        let is_first_fin = step.seg.has(flags::FIN) && self.state == TcpState::CloseWait;
+        let is_over = self.state == TcpState::Closed || step.seg.has(flags::RST);
+        if is_over || is_first_fin {
             for s in &mut self.streams {
                 s.trigger_raw();
             }

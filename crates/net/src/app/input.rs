@@ -34,6 +34,12 @@ impl AppLayer {
     fn settle(&mut self, input: &mut AppInput<'_>, proto: ProtoId) {
         bump(&mut input.counters.flows, proto, input.transport);
         self.left = ProtoId::UNKNOWN;
+        if proto == ProtoId::FAILED {
+            // To rules it has failed on both sides.
+            for side in self.sides.iter_mut().filter(|s| s.proto == ProtoId::UNKNOWN) {
+                side.proto = proto;
+            }
+        }
         self.open(proto, input.transport, input.protocols);
     }
 
@@ -129,6 +135,14 @@ impl AppLayer {
         }
     }
 
+    /// Looking for the protocol has ended in one direction; UNKNOWN: nothing was found.
+    fn decide(&mut self, d: Direction, proto: ProtoId) {
+        let side = &mut self.sides[d.index()];
+        side.is_done |= proto == ProtoId::UNKNOWN;
+        side.proto = proto;
+        self.decisions[d.index()] = self.decisions[d.index()].wrapping_add(1);
+    }
+
     /// Looks for the protocol where it is not known in this direction.
     fn detect_stream(
         &mut self,
@@ -167,7 +181,7 @@ impl AppLayer {
             }
             match answer {
                 Answer::Found { proto, reversed } => {
-                    self.sides[i].proto = proto;
+                    self.decide(d, proto);
                     if reversed && may_turn {
                         return Detected::Reversed;
                     }
@@ -179,8 +193,9 @@ impl AppLayer {
                         }
                     }
                 }
-                // The end does not decide it; the bytes so far go to the parser.
-                Answer::Open if eof && self.proto.is_known() => {}
+                // The end does not decide it: the protocol of the other side holds, and the bytes so far go to
+                // the parser.
+                Answer::Open if eof && self.proto.is_known() => self.sides[i].proto = self.proto,
                 Answer::Open => return Detected::Unknown,
                 Answer::Done => {
                     if !self.give_up_detection(input, d, bytes.len()) {
@@ -190,6 +205,10 @@ impl AppLayer {
             }
         }
         if self.proto != ProtoId::UNKNOWN {
+            if eof && self.sides[i].proto == ProtoId::UNKNOWN {
+                // It has ended without a word: the protocol of the other side holds.
+                self.sides[i].proto = self.proto;
+            }
             return Detected::Known { depth: None };
         }
         let proto = self.sides[i].proto;
@@ -216,7 +235,9 @@ impl AppLayer {
     /// No further byte of this direction can show the protocol. Returns whether it is known nevertheless.
     fn give_up_detection(&mut self, input: &mut AppInput<'_>, d: Direction, len: usize) -> bool {
         let (i, o) = (d.index(), d.opposite().index());
-        self.sides[i].is_done = true;
+        if !self.sides[i].is_done {
+            self.decide(d, ProtoId::UNKNOWN);
+        }
         if self.proto.is_known() {
             self.sides[i].proto = ProtoId::FAILED;
             if !self.only_one_direction_raised {
@@ -274,11 +295,14 @@ impl AppLayer {
             }
             Answer::Open | Answer::Done => None,
         };
-        self.sides[d.index()].proto = match (found, other) {
+        let proto = match (found, other) {
             (Some(proto), _) => proto,
             (None, ProtoId::UNKNOWN) => ProtoId::FAILED,
             (None, other) => other,
         };
+        self.decide(d, proto);
+        // What one side shows decides anew for the other, too.
+        self.decisions = self.decisions.map(|n| n.wrapping_add(1));
         match found {
             Some(proto) if other.is_known() && other != proto => {
                 input.effects.events.push(DetectionEvent::MismatchBothDirections);
@@ -395,6 +419,7 @@ impl AppLayer {
             self.handover = cx.handover;
             let is_unused = matches!(outcome, Outcome::Incomplete { consumed: 0, .. });
             self.begins_next = is_unused.then_some(d);
+            self.original = self.proto;
         }
         if let Some(name) = cx.renamed {
             self.rename(input.protocols, name);

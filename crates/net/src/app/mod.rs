@@ -102,6 +102,8 @@ pub(crate) struct AppLayer {
     /// Transactions seen since the last change of protocol.
     pub(crate) tx_total: u64,
     only_one_direction_raised: bool,
+    /// How often looking for a protocol has ended, by direction.
+    pub(crate) decisions: [u8; 2],
     /// The session was picked up in the middle: its sides may be reversed.
     pub(crate) is_midstream: bool,
     /// The parser has had input.
@@ -182,6 +184,7 @@ impl AppLayer {
     /// Client and server turned out to be reversed.
     pub(crate) fn swap_directions(&mut self) {
         self.sides.swap(0, 1);
+        self.decisions.swap(0, 1);
         self.first_seen = self.first_seen.map(Direction::opposite);
         self.begins_next = self.begins_next.map(Direction::opposite);
     }

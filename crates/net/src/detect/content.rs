@@ -219,6 +219,12 @@ impl Run<'_, '_, '_> {
         loop {
             let found = window.and_then(|(offset, depth)| {
                 let from = resume.unwrap_or(offset);
+                if c.ends_with() && negated {
+                    // Suricata 8.0.7 looks at the first place only, and never sees one behind an offset as the end.
+                    let at = literal::find(&bytes[..depth], &c.bytes, c.is_nocase(), from)?;
+                    let is_end = at + c.bytes.len() == bytes.len() && self.piece.is_last;
+                    return (is_end && offset == 0).then_some(at);
+                }
                 if c.ends_with() {
                     // Only the end of the whole buffer counts.
                     if depth < bytes.len() || !self.piece.is_last {

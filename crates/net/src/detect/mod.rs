@@ -36,7 +36,43 @@ pub(crate) use resources::Resources;
 pub(crate) use run::{Findings, Hit, Run, Scratch, StreamData};
 pub(crate) use tx::TxDetect;
 
+use crate::app::AppLayer;
+use gabion_record::Direction;
+use gabion_record::applayer::ProtoId;
 use std::sync::Arc;
+
+/// When rules on the protocol only are asked: with the packet that ends looking for it in the packet's
+/// direction, and once on the next packet of a direction before which it had ended (`docs/semantics.md`,
+/// "Rules on the protocol only").
+#[derive(Debug, Default)]
+pub(crate) struct ProtocolRules {
+    /// They were asked, by direction.
+    are_asked: [bool; 2],
+    /// Looking for the protocol had ended before the packet, by direction, and how often.
+    was_decided: [bool; 2],
+    decisions: [u8; 2],
+    /// The flow's protocol was known, or known not to be, before the packet.
+    was_known: bool,
+}
+
+impl ProtocolRules {
+    /// Whether they are asked on a packet of this direction.
+    pub(crate) fn take_due(&mut self, app: &AppLayer, d: Direction) -> bool {
+        let is_known = app.proto_for_rules() != ProtoId::UNKNOWN;
+        let at = d.index();
+        let is_new = [0, 1].map(|i| app.decisions[i] != self.decisions[i]);
+        for (asked, is_new) in self.are_asked.iter_mut().zip(is_new) {
+            *asked &= !is_new;
+        }
+        let is_first = self.was_known && self.was_decided[at] && !self.are_asked[at];
+        let has_ended_now = is_new[at] && app.is_detected(d);
+        self.are_asked[at] |= is_first && !has_ended_now;
+        self.was_decided = Direction::BOTH.map(|d| app.is_detected(d));
+        self.was_known = is_known;
+        self.decisions = app.decisions;
+        is_known && (has_ended_now || is_first)
+    }
+}
 
 /// What detection remembers of a flow.
 #[derive(Debug, Default)]
@@ -45,8 +81,8 @@ pub(crate) struct FlowDetect {
     pub(crate) rows: Option<[address_index::Row; 2]>,
     /// Rules on addresses only were checked, by direction.
     pub(crate) ip_only_done: [bool; 2],
-    /// Rules on the protocol only were checked, by direction.
-    pub(crate) pd_done: [bool; 2],
+    /// When rules on the protocol only are asked.
+    pub(crate) pd: ProtocolRules,
     /// Packet rules without a pattern whose addresses and ports fit, by direction: these do not
     /// change while the flow lives, so that the long lists are gone through once.
     pub(crate) plain: [Option<Arc<[u32]>>; 2],

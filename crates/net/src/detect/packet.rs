@@ -251,10 +251,11 @@ fn rpc(t: &RpcTest, h: &Decoded, payload: &[u8]) -> bool {
 fn app_protocol(t: &AppProtocolTest, f: &Flow<NetFlow>, dir: Option<Direction>) -> bool {
     let app = &f.ext.app;
     let has = |p: ProtoId| t.protocols.contains(&p);
-    let known = |p: ProtoId| p != ProtoId::UNKNOWN;
-    // A protocol that is not known matches only `unknown`.
-    let is_failed = app.proto == ProtoId::FAILED;
-    let ask = |p: ProtoId| (known(p) || (has(p) && !is_failed)) && has(p) != t.negated;
+    // While no protocol is known only `unknown` matches, and `!unknown` never does.
+    let ask = |p: ProtoId| match p {
+        ProtoId::UNKNOWN => has(p) && !t.negated,
+        p => has(p) != t.negated && !(t.negated && has(ProtoId::UNKNOWN)),
+    };
     match t.mode {
         AppProtocolMode::Direction => match dir {
             Some(d) => ask(app.proto_in(d)),
@@ -263,7 +264,12 @@ fn app_protocol(t: &AppProtocolTest, f: &Flow<NetFlow>, dir: Option<Direction>) 
         AppProtocolMode::Final => ask(app.proto),
         AppProtocolMode::Original => ask(app.original),
         AppProtocolMode::Either => {
-            ask(app.proto_in(Direction::ToServer)) || ask(app.proto_in(Direction::ToClient))
+            let sides = Direction::BOTH.map(|d| app.proto_in(d));
+            let is_one_known = sides.iter().any(|p| *p != ProtoId::UNKNOWN);
+            match t.negated {
+                true => is_one_known && !has(ProtoId::UNKNOWN) && !sides.iter().any(|p| has(*p)),
+                false => sides.iter().any(|p| has(*p)),
+            }
         }
         AppProtocolMode::ToServer => ask(app.proto_in(Direction::ToServer)),
         AppProtocolMode::ToClient => ask(app.proto_in(Direction::ToClient)),

@@ -135,6 +135,8 @@ pub(crate) struct Run<'r> {
     pub(crate) costs: &'r mut RuleCosts,
     /// Stream data that is due.
     pub(crate) stream: Option<StreamData<'r>>,
+    /// It counts as one with which stream data is inspected, without any.
+    pub(crate) counts_as_release: bool,
     /// What the packet offers of what rules require.
     pub(crate) offer: Offer,
     /// The segment was not added to the stream: its payload is inspected in the stream's place.
@@ -342,11 +344,8 @@ impl Run<'_> {
             self.collect_ip_only(class);
         }
         let Some(flow) = self.flow.as_mut() else { return };
-        let state = &mut flow.ext.detect;
-        let app = flow.ext.app.proto_for_rules();
-        let known = app != gabion_record::applayer::ProtoId::UNKNOWN;
-        if known && !self.p.is_pseudo && !det.pd_only.is_empty() && !state.pd_done[d.index()] {
-            state.pd_done[d.index()] = true;
+        let may_ask = !self.p.is_pseudo && !det.pd_only.is_empty();
+        if may_ask && flow.ext.detect.pd.take_due(&flow.ext.app, d) {
             self.scratch.candidates.extend_from_slice(&det.pd_only);
         }
         self.collect_by_protocol();
@@ -571,7 +570,8 @@ impl Run<'_> {
         if !is_tcp && s.header.flow.only_stream {
             return None;
         }
-        if self.p.is_pseudo || (self.p.no_payload && self.stream.is_none()) {
+        let releases_data = self.stream.is_some() || self.counts_as_release;
+        if self.p.is_pseudo || (self.p.no_payload && !releases_data) {
             return None;
         }
         self.conditions(s, &b.conditions, Piece::whole(self.p.payload)).then_some(false)

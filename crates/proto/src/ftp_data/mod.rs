@@ -16,6 +16,7 @@ const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tab
 /// Data connections in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
     accepts_gaps: true,
+    auto_trigger_raw: false,
     event_type: "ftp_data",
     eve_type: "ftp",
     open: |_, _| Box::new(FtpData::default()),

@@ -3,7 +3,7 @@
 //! The definitions are in the order in which Suricata registers its keywords, because rules
 //! whose best patterns are equally good prefer the buffer registered last.
 
-use super::message::{Message, Tx, UNSEEN_TARGET, progress};
+use super::message::{Message, Tx, progress};
 use crate::buffer::local_buffers;
 use crate::{Buffer, Inspect, files};
 use gabion_record::Direction::{self, ToClient, ToServer};
@@ -276,6 +276,18 @@ pub(crate) const BUFFERS: &[BufferDef] = &[
 const READER_BODY: usize = 0;
 const READER_FILE: usize = 1;
 
+/// Whether what follows the headers has begun: of a CONNECT that is the server's answer, and of a 101
+/// that changes the protocol it never does.
+fn is_past_headers(tx: &Tx, direction: Direction) -> bool {
+    let m = tx.message(direction);
+    let is_upgrade = direction == Direction::ToClient
+        && tx.status == Some(101)
+        && ["content-length", "transfer-encoding"]
+            .iter()
+            .all(|name| m.headers.get(name.as_bytes()).is_none());
+    m.progress > HEADERS && !is_upgrade
+}
+
 /// An instance of a buffer of a transaction.
 pub(crate) fn buffer(
     tx: &Tx,
@@ -319,6 +331,9 @@ pub(crate) fn buffer(
         Local::Cookie if direction == ToServer => field(b"cookie")?,
         Local::Cookie => field(b"set-cookie")?,
         Local::HeaderRaw => m.headers.raw().get(..m.scanned)?,
+        Local::Start | Local::Header | Local::HeaderNames if !is_past_headers(tx, direction) => {
+            return None;
+        }
         Local::Start if m.line.is_empty() => return None,
         Local::Start => m.views.start.get_or_init(|| start(m)),
         Local::Protocol => m.in_line(&m.protocol)?,
@@ -335,7 +350,8 @@ pub(crate) fn buffer(
         Local::Header => m.views.headers.get_or_init(|| headers(m)),
         Local::ResponseLine | Local::RequestLine => &m.line,
         Local::UriRaw => tx.target()?,
-        Local::Uri if tx.is_request_unseen => UNSEEN_TARGET,
+        // Rules see the name that stands for a request which was not seen in the raw buffer only.
+        Local::Uri if tx.is_request_unseen => return None,
         Local::Uri => tx.uri.as_deref()?,
         Local::Method => tx.method()?,
         Local::FileName | Local::FileMagic | Local::ResponseHeader | Local::RequestHeader => {

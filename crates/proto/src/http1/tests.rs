@@ -199,7 +199,9 @@ fn a_response_without_request_stands_alone() {
     f.server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").server("\r\n");
     assert_eq!(f.count(), 1);
     assert_eq!(f.events(0), ["unable_to_match_response_to_request"]);
-    assert_eq!(f.buffer(0, "http.uri", ToServer).as_deref(), Some("/libhtp::request_uri_not_seen"));
+    assert_eq!(f.buffer(0, "http.uri", ToServer), None);
+    let raw = f.buffer(0, "http.uri.raw", ToServer);
+    assert_eq!(raw.as_deref(), Some("/libhtp::request_uri_not_seen"));
     f.client("GET / HTTP/1.1\r\nHost: a\r\n\r\n").server("HTTP/1.1 200 OK\r\n\r\n");
     assert_eq!(f.count(), 2);
     assert_eq!(f.buffer(1, "http.uri", ToServer).as_deref(), Some("/"));

@@ -313,7 +313,6 @@ impl SmtpParser {
 
     /// Takes a line of a mail, or a piece of one.
     fn mail(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], eof: bool) -> Step {
-        let wants = FileWants::from(cx.requirements);
         let in_headers =
             self.tx_now().is_some_and(|tx| tx.mime.as_ref().is_some_and(|m| m.is_in_headers()));
         if in_headers {
@@ -330,7 +329,7 @@ impl SmtpParser {
                 return Step::Used(used);
             }
             let eol = &bytes[line.len()..used];
-            self.give(Piece { text: line, eol, is_first: true, is_last: true }, wants);
+            self.give(cx, Piece { text: line, eol, is_first: true, is_last: true });
             return Step::Used(used);
         }
         let from = self.scanned[ToServer.index()].min(bytes.len());
@@ -340,7 +339,7 @@ impl SmtpParser {
             self.scanned[ToServer.index()] = 0;
             self.in_line = true;
             let text = &bytes[..LINE_BYTES_MAX];
-            self.give(Piece { text, eol: b"", is_first, is_last: false }, wants);
+            self.give(cx, Piece { text, eol: b"", is_first, is_last: false });
             return Step::Used(LINE_BYTES_MAX);
         }
         let (text, eol) = match at {
@@ -363,13 +362,14 @@ impl SmtpParser {
         if is_first && text == b"." && !eol.is_empty() {
             self.end_mail(cx);
         } else {
-            self.give(Piece { text, eol, is_first, is_last: true }, wants);
+            self.give(cx, Piece { text, eol, is_first, is_last: true });
         }
         Step::Used(text.len() + eol.len())
     }
 
-    /// Gives a piece to the mail.
-    fn give(&mut self, piece: Piece<'_>, wants: FileWants) {
+    /// Gives a piece to the mail. A boundary that ends a file makes the stream due for inspection.
+    fn give(&mut self, cx: &mut ParseContext<'_>, piece: Piece<'_>) {
+        let wants = FileWants::from(cx.requirements);
         let has_greeting = self.has_greeting;
         let Some(tx) = self.current.and_then(|id| self.txs.get_mut(id)) else { return };
         if !has_greeting && piece.is_first {
@@ -379,7 +379,9 @@ impl SmtpParser {
         let last_file_id = &mut self.last_file_id;
         let mut sink = Sink { files, events, last_file_id, wants };
         if let Some(mime) = mime {
+            let had_file = sink.files.current().is_some();
             mime.piece(piece, &settings.mime, &mut sink);
+            cx.trigger_raw[ToServer.index()] |= had_file && sink.files.current().is_none();
         } else if settings.raw_extraction {
             if sink.files.files.is_empty() {
                 sink.open(RAW_NAME);

@@ -182,6 +182,9 @@ impl TlsParser {
             return Err(Dead);
         }
         if kind == record::APPLICATION {
+            if rest.len() == HEADER_LEN {
+                return Ok(Step::Wait(HEADER_LEN + 1));
+            }
             self.application_data(cx, tx);
             self.halves[cx.direction.index()].skip = len;
             return Ok(Step::Used(HEADER_LEN));
@@ -211,6 +214,7 @@ impl TlsParser {
         let mode = tx.settings.encryption;
         // The server's first encrypted record of TLS 1.3 is enough.
         cx.stop_raw |= mode == Encryption::TrackOnly;
+        cx.stop_payload_inspection |= mode == Encryption::TrackOnly;
         if tx.is_handshake_done() {
             cx.stop_payload_inspection |= mode != Encryption::Full;
             cx.stop_reassembly |= mode == Encryption::Bypass;
