@@ -66,14 +66,27 @@ fn conversions(text: &str) -> HashMap<u16, String> {
             action => camel(action),
         };
         let list = of.entry(from.parse().expect("a type")).or_default();
+        let is_add = row[2] == "add_params";
+        let enter_from = sources.first().and_then(|first| {
+            let from = enter_place(first).filter(|_| is_add)?;
+            sources.iter().zip(from..).all(|(s, n)| enter_place(s) == Some(n)).then_some(from)
+        });
+        let is_empty = |source: &String| source == "Source::Empty";
+        let is_empty_added = is_add && !sources.is_empty() && sources.iter().all(is_empty);
         let sources = sources.join(",");
         write!(
             list,
-            "Conversion {{ parameters: {parameters}, action: Action::{action}, sources: &[{sources}] }},"
+            "Conversion {{ parameters: {parameters}, action: Action::{action}, sources: &[{sources}], \
+             enter_from: {enter_from:?}, is_empty_added: {is_empty_added} }},"
         )
         .expect("text");
     }
     of
+}
+
+/// The place of the parameter of the enter event that a source is.
+fn enter_place(source: &str) -> Option<usize> {
+    source.strip_prefix("Source::Enter(")?.split(',').next()?.parse().ok()
 }
 
 fn source(text: &str) -> String {
@@ -106,14 +119,24 @@ fn write_events(
             parts(row[4], ',').map(|name| format!("Sources::{}.0", name.to_uppercase())).collect();
         let source = if source.is_empty() { "0".to_owned() } else { source.join("|") };
         let parameters: Vec<String> = parts(row[6], ' ').map(|p| parameter(p, flags)).collect();
+        let kinds: Vec<&str> = parts(row[6], ' ').filter_map(|p| p.split(':').nth(1)).collect();
+        let sizes: Vec<String> = kinds
+            .iter()
+            .map(|kind| format!("size_or_max(ParameterKind::{})", camel(kind)))
+            .collect();
+        // The first one is what the call returned.
+        let fd = kinds.iter().skip(1).position(|kind| matches!(*kind, "fd" | "fd32"));
         writeln!(
             out,
             "EventType {{ number: {number}, constant: {:?}, name: {:?}, category: Category::{}, \
-             sources: Sources({source}), flags: TypeFlags({bits}), parameters: &[{}], conversions: &[{}] }},",
+             sources: Sources({source}), flags: TypeFlags({bits}), parameters: &[{}], sizes: &[{}], fd: {:?}, \
+             conversions: &[{}] }},",
             row[1],
             row[2],
             camel(row[3]),
             parameters.join(","),
+            sizes.join(","),
+            fd.map(|place| place + 1),
             conversions.get(&number).map_or("", String::as_str),
         )
         .expect("text");

@@ -168,3 +168,45 @@ fn without_permission_live_says_so_in_one_line() {
     assert_eq!((ran.status.code(), lines.len()), (Some(1), 1), "{errors}");
     assert!(!errors.contains("ulimit"), "{errors}");
 }
+
+/// An output that blocks holds up the reader, so that a storm of writes fills the rings: the stall is noticed, and what is
+/// lost is logged, alerted and counted by its class.
+#[test]
+fn a_real_loss_behind_a_blocked_output_is_noticed_and_counted() {
+    let name = "a_real_loss_behind_a_blocked_output_is_noticed_and_counted";
+    let Some(_guard) = live(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cat = cat(folder.path());
+    let rules = folder.path().join("rules.yaml");
+    // The second rule never matches; writes are recorded for it.
+    let writes = "- rule: writes\n  desc: d\n  condition: evt.type=write and proc.name=no-such-name\n  output: o\n  \
+                  priority: NOTICE\n";
+    fs::write(&rules, rule("shadow", &cat, "/etc/shadow") + writes).unwrap();
+    let options = [
+        "base_syscalls.all=true",
+        "engine.modern_ebpf.buf_size_preset=1",
+        "program_output.enabled=true",
+        "program_output.program=sleep 3",
+        "syscall_event_drops.threshold=0",
+        "syscall_event_drops.max_burst=10",
+    ];
+    let mut falco = Falco::start(&rules, &options);
+    falco.await_line("the calls of this host are read");
+    Command::new(&cat).arg("/etc/shadow").stdout(Stdio::null()).status().unwrap();
+    let storm = ["if=/dev/zero", "of=/dev/null", "bs=1", "count=300000"];
+    let status = Command::new("dd").args(storm).stderr(Stdio::null()).status().unwrap();
+    assert!(status.success());
+    let line = falco.await_line("system calls dropped in last second");
+    assert!(line.starts_with("Falco internal: syscall event drop. "), "{line}");
+    let (code, alerts, errors) = falco.end();
+    assert_eq!(code, Some(0), "{errors:?}");
+    let lost = alerts.iter().find(|a| a["rule"] == "Falco internal: syscall event drop").unwrap();
+    let number = |name: &str| {
+        lost["output_fields"][name].as_str().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0)
+    };
+    assert!(number("n_drops") > 0 && number("n_drops_buffer_io_exit") > 0, "{lost}");
+    assert_eq!(number("n_drops_buffer_proc_exit"), 0, "programs are shed last: {lost}");
+    let has = |text: &str| errors.iter().any(|line| line.contains(text));
+    assert!(has("did not beat") && has("the worker stalled"), "{errors:?}");
+    assert!(has(" shed: io "), "{errors:?}");
+}

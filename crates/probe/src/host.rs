@@ -4,7 +4,7 @@
 //! Processes end while they are read; what can't be read any more is left out. Sockets are found in the tables of the
 //! network namespace of each process, each namespace once.
 
-use gabion_scap::host::{FdEntry, FdTarget, L4, Machine, ProcessEntry, UserEntry};
+use gabion_scap::host::{FdEntry, FdTarget, InterfaceEntry, L4, Machine, ProcessEntry, UserEntry};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::host_addresses::interfaces;
 use crate::limits::{PROC_FDS_MAX, PROC_FILE_BYTES, PROC_THREADS_MAX};
 
 /// A thing that existed before the first event.
@@ -23,6 +24,8 @@ pub enum Before {
     Thread(Box<ProcessEntry>),
     /// A descriptor of a process.
     Fd(FdEntry),
+    /// An address of an interface.
+    Interface(InterfaceEntry),
     /// A user or group.
     User(UserEntry),
 }
@@ -43,6 +46,10 @@ pub fn read(root: &Path, sink: &mut dyn FnMut(Before)) -> HostCounts {
     let mut host =
         Host { proc: root.join("proc"), sockets: HashMap::new(), counts: HostCounts::default() };
     sink(Before::Machine(machine(root)));
+    // The first process is in the network namespace of the host.
+    let net = |name: &str| text(&host.proc.join("1/net").join(name));
+    let found = interfaces(&net("fib_trie"), &net("route"), &net("if_inet6"));
+    found.into_iter().for_each(|entry| sink(Before::Interface(entry)));
     users(root, sink);
     let mut pids = numbers(&host.proc);
     pids.sort_unstable();

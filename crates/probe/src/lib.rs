@@ -14,6 +14,7 @@ pub mod capability;
 pub mod features;
 pub mod heads;
 pub mod host;
+mod host_addresses;
 pub mod interface;
 pub mod limits;
 pub mod mapped;

@@ -41,6 +41,20 @@ pub(crate) enum BlockKind {
     Unknown,
 }
 
+/// How an event is stored in a block of this number, for the numbers of today's and yesterday's writers whose events are
+/// not large: nearly all blocks of a file.
+#[inline]
+pub(crate) const fn usual_event(number: u32) -> Option<EventBlock> {
+    let (has_count, has_flags) = match number {
+        0x204 => (false, false),
+        0x208 => (false, true),
+        0x216 => (true, false),
+        0x217 => (true, true),
+        _ => return None,
+    };
+    Some(EventBlock { has_count, has_flags, is_large: false })
+}
+
 /// What a block of this number holds; numbers of unreleased versions included.
 pub(crate) fn kind(number: u32) -> BlockKind {
     let event = |has_count, has_flags, is_large| {

@@ -194,6 +194,9 @@ impl Decoder {
     /// The input is not scap, or of a version that cannot be read.
     #[inline]
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
+        if let Some((raw, at)) = self.whole_event() {
+            return Ok(Some(Item::Event(self.event(&raw, at))));
+        }
         Ok(if self.advance()? { self.take() } else { None })
     }
 
@@ -232,6 +235,32 @@ impl Decoder {
         }
     }
 
+    /// The next event and where its body begins, if its whole block is next and nothing is wrong with it, as nearly always in the middle of a file;
+    /// where not, nothing was read and [`advance`](Decoder::advance) says what is there.
+    #[inline]
+    pub(crate) fn whole_event(&mut self) -> Option<(RawEvent, usize)> {
+        if !matches!(self.state, State::Between) || !self.is_after_event {
+            return None;
+        }
+        let bytes = self.buffer.get(self.start..self.end)?;
+        let head = bytes.first_chunk::<{ block::HEAD_LEN }>()?;
+        let number = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+        let len = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+        let block = block::usual_event(number)?;
+        if len > limits::EVENT_BLOCK_MAX || len > bytes.len() {
+            return None;
+        }
+        let body = bytes.get(block::HEAD_LEN..len.checked_sub(4)?)?;
+        let raw = raw_event::decode(body, block).ok()?;
+        let from = self.start;
+        self.counts.events.receive(1, len as u64);
+        self.counts.events.pass(1, len as u64);
+        self.events += 1;
+        self.start += len;
+        self.offset += len as u64;
+        Some((raw, from + block::HEAD_LEN))
+    }
+
     /// The item that was found last.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Item<'_>> {
@@ -249,7 +278,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn event(&self, raw: &RawEvent, body_at: usize) -> Event<'_> {
+    pub(crate) fn event(&self, raw: &RawEvent, body_at: usize) -> Event<'_> {
         let part = |from: usize, to: usize| {
             self.buffer.get(body_at + from..body_at + to).unwrap_or_default()
         };
@@ -258,7 +287,7 @@ impl Decoder {
             part(raw.lengths_at, raw.values_at),
             part(raw.values_at, raw.end),
         );
-        let (flags, toctou) = split_flags(raw.flags);
+        let (flags, toctou, netns) = split_flags(raw.flags);
         Event {
             number: self.events,
             raw_number: self.events,
@@ -268,7 +297,7 @@ impl Decoder {
             flags,
             values,
             enter: None,
-            live: LiveValues { toctou, ..LiveValues::default() },
+            live: LiveValues { toctou, netns, ..LiveValues::default() },
         }
     }
 

@@ -131,7 +131,14 @@ impl<'a> Values<'a> {
     #[inline]
     #[must_use]
     pub fn raw(&self, place: usize) -> Option<&'a [u8]> {
-        self.iter().nth(place)
+        if self.kind.is_large() {
+            return self.iter().nth(place);
+        }
+        let (before, rest) = self.lengths.split_at_checked(place.checked_mul(2)?)?;
+        let len = usize::from(u16::from_le_bytes(*rest.first_chunk()?));
+        let start = sum_of(before).min(self.bytes.len());
+        let end = start.saturating_add(len).min(self.bytes.len());
+        self.bytes.get(start..end)
     }
 
     /// The parameter with this place, read as the table says. Further parameters than the table has are bytes.
@@ -144,6 +151,13 @@ impl<'a> Values<'a> {
             None => Param::Bytes(raw),
         })
     }
+}
+
+/// The sum of lengths of 16 bits.
+#[inline]
+pub(crate) fn sum_of(lengths: &[u8]) -> usize {
+    let each = lengths.chunks_exact(2);
+    each.map(|len| len.first_chunk().map_or(0, |b| usize::from(u16::from_le_bytes(*b)))).sum()
 }
 
 impl<'a> IntoIterator for Values<'a> {

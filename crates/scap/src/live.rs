@@ -66,7 +66,7 @@ impl Toctou {
 
     /// The outcome of a block's flags.
     const fn from_flags(flags: u32) -> Option<Self> {
-        match (flags >> SHIFT & 7, (flags >> (SHIFT + 3)) as u8) {
+        match (flags >> SHIFT & 7, (flags >> (SHIFT + 3) & 15) as u8) {
             (1, 0) => Some(Self::Verified),
             (2, 0) => Some(Self::Linked),
             (3, 0) => Some(Self::Mismatch),
@@ -126,7 +126,7 @@ pub struct LiveValues<'a> {
     /// The path of the file that the kernel opened, without a zero byte; empty if the call opened none, or nobody knows.
     /// Paths of more than 48 components have the last 48.
     pub opened: &'a [u8],
-    /// The network namespace of the thread by its inode; 0 if nobody knows. Files do not keep it.
+    /// The network namespace of the thread by its inode; 0 if nobody knows. Known of calls that connect and accept.
     pub netns: u32,
 }
 
@@ -143,22 +143,41 @@ pub struct Numbers {
 /// The first parameter of the `notification` that holds the path of the kernel's file.
 pub(crate) const NOTE_ID: &[u8] = b"gabion.opened\0";
 
-/// Splits the flags of a block into those of Falco and what a live source knew.
+/// The flag of a block by which the bits between Falco's own flags and the outcome are a network namespace.
+const HAS_NETNS: u32 = 1 << 31;
+/// Falco's flags in a block with a namespace.
+const FALCO_FLAGS: u32 = 3;
+/// The inode of the first namespace, before which the kernel gives none, less one (`PROC_DYNAMIC_FIRST`, Linux 6.18).
+const BEFORE_NETNS: u32 = 0xefff_ffff;
+/// The bits of a namespace.
+const NETNS_BITS: u32 = SHIFT - 2;
+
+/// Splits the flags of a block into those of Falco and what a live source knew: outcome and network namespace.
 #[inline]
-pub(crate) const fn split_flags(flags: u32) -> (u32, Option<Toctou>) {
+pub(crate) const fn split_flags(flags: u32) -> (u32, Option<Toctou>, u32) {
     if flags < 1 << SHIFT {
-        return (flags, None);
+        return (flags, None, 0);
     }
+    let netns = flags >> 2 & ((1 << NETNS_BITS) - 1);
+    let has_netns = flags & HAS_NETNS != 0;
+    let is_without_outcome = flags & !HAS_NETNS < 1 << SHIFT;
     match Toctou::from_flags(flags) {
-        Some(toctou) => (flags & ((1 << SHIFT) - 1), Some(toctou)),
-        None => (flags, None),
+        None if !has_netns || !is_without_outcome || netns == 0 => (flags, None, 0),
+        toctou if has_netns && netns != 0 => (flags & FALCO_FLAGS, toctou, BEFORE_NETNS + netns),
+        toctou => (flags & ((1 << SHIFT) - 1), toctou, 0),
     }
 }
 
-/// The flags of a block with what a live source knew.
+/// The flags of a block with what a live source knew. A namespace that has no space there is left out.
 #[inline]
 pub(crate) fn join_flags(event: &Event<'_>) -> u32 {
-    event.flags | event.live.toctou.map_or(0, Toctou::to_flags)
+    let flags = event.flags | event.live.toctou.map_or(0, Toctou::to_flags);
+    match event.live.netns.checked_sub(BEFORE_NETNS) {
+        Some(netns @ 1..) if netns < 1 << NETNS_BITS && event.flags <= FALCO_FLAGS => {
+            flags | HAS_NETNS | netns << 2
+        }
+        _ => flags,
+    }
 }
 
 /// The path of the kernel's file, if the event itself does not say it.
@@ -201,10 +220,14 @@ mod tests {
         let causes = (1..=6).map(|n| Toctou::ExitOnly(Cause::from_number(n)));
         let all = [Toctou::Verified, Toctou::Linked, Toctou::Mismatch].into_iter().chain(causes);
         for toctou in all {
-            assert_eq!(split_flags(toctou.to_flags() | 2), (2, Some(toctou)));
+            assert_eq!(split_flags(toctou.to_flags() | 2), (2, Some(toctou), 0));
+            let with = toctou.to_flags() | HAS_NETNS | 5 << 2 | 2;
+            assert_eq!(split_flags(with), (2, Some(toctou), 0xf000_0004));
         }
-        for foreign in [0, 7, 5 << SHIFT, 1 << 27, u32::MAX] {
-            assert_eq!(split_flags(foreign), (foreign, None), "{foreign:x}");
+        for foreign in [0, 7, 5 << SHIFT, 1 << 27, u32::MAX, HAS_NETNS, HAS_NETNS | 5 << SHIFT | 4]
+        {
+            assert_eq!(split_flags(foreign), (foreign, None, 0), "{foreign:x}");
         }
+        assert_eq!(split_flags(HAS_NETNS | 1 << 2), (0, None, 0xf000_0000));
     }
 }

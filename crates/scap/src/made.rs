@@ -1,7 +1,7 @@
 //! Events that are made of others: the space that a conversion writes into, and its parts one by one. The space is
 //! reused, so that a warm merger allocates nothing.
 
-use crate::event::Values;
+use crate::event::{Values, sum_of};
 use crate::table::{Action, Conversion, EventType, ParameterKind, Source};
 
 /// The space for one event.
@@ -69,6 +69,51 @@ impl Made {
         for value in from.iter() {
             self.push(value);
         }
+    }
+
+    /// Makes a whole exit event with parameters of its enter event at its end, from the one with this place on. `false`,
+    /// and nothing that can be used, if a parameter is missing or has to be cut.
+    #[inline]
+    pub(crate) fn join(&mut self, exit: &Values<'_>, enter: &Values<'_>, from: usize) -> bool {
+        self.try_join(exit, enter, from).is_some()
+    }
+
+    #[inline]
+    fn try_join(&mut self, exit: &Values<'_>, enter: &Values<'_>, from: usize) -> Option<()> {
+        let kind = exit.kind();
+        if kind.is_large() || enter.kind().is_large() {
+            return None;
+        }
+        let first = exit.lengths();
+        let sizes = kind.sizes.get(first.len() / 2..)?;
+        let (before, second) = enter.lengths().split_at_checked(2 * from)?;
+        let second = second.get(..2 * sizes.len())?;
+        let start = sum_of(before);
+        let added = enter.bytes().get(start..start.checked_add(len_of(second, sizes)?)?)?;
+        if len_of(first, kind.sizes)? != exit.bytes().len() {
+            return None;
+        }
+        self.begin(kind);
+        self.lengths.extend_from_slice(first);
+        self.lengths.extend_from_slice(second);
+        self.bytes.extend_from_slice(exit.bytes());
+        self.bytes.extend_from_slice(added);
+        Some(())
+    }
+
+    /// Makes a whole event with unknown parameters at its end. `false`, and nothing that can be used, if a parameter has
+    /// to be cut.
+    #[inline]
+    pub(crate) fn fill(&mut self, from: &Values<'_>) -> bool {
+        let kind = from.kind();
+        if kind.is_large() || !is_whole(from) {
+            return false;
+        }
+        self.begin(kind);
+        self.lengths.extend_from_slice(from.lengths());
+        self.lengths.resize(2 * kind.sizes.len(), 0);
+        self.bytes.extend_from_slice(from.bytes());
+        true
     }
 
     /// Appends the default value of the next parameter: zeros, for a user or group the number that means none, and
@@ -151,27 +196,30 @@ impl Made {
 /// Whether no parameter has to be cut, as nearly always: none is longer than its place, and all bytes belong to one.
 #[inline]
 fn is_whole(values: &Values<'_>) -> bool {
-    let mut left = values.bytes().len();
-    let mut places = values.kind().parameters.iter();
-    let fits = |len: usize, left: &mut usize, size: Option<usize>| {
-        *left = left.wrapping_sub(len);
-        *left <= values.bytes().len() && size.is_none_or(|most| len <= most)
-    };
-    let size = |parameter: Option<&crate::table::Parameter>| parameter.and_then(|p| p.kind.size());
-    let is_whole = if values.kind().is_large() {
-        let mut lengths = values.lengths().chunks_exact(4);
-        lengths.all(|len| {
-            let len = len.first_chunk().map_or(0, |b| u32::from_le_bytes(*b)) as usize;
-            fits(len, &mut left, size(places.next()))
-        })
-    } else {
-        let mut lengths = values.lengths().chunks_exact(2);
-        lengths.all(|len| {
-            let len = len.first_chunk().map_or(0, |b| u16::from_le_bytes(*b)).into();
-            fits(len, &mut left, size(places.next()))
-        })
-    };
-    is_whole && left == 0
+    let kind = values.kind();
+    if !kind.is_large() {
+        return len_of(values.lengths(), kind.sizes) == Some(values.bytes().len());
+    }
+    let (mut sum, mut sizes) = (0, kind.sizes.iter());
+    let mut lengths = values.lengths().chunks_exact(4);
+    let fits = lengths.all(|len| {
+        let len = len.first_chunk().map_or(0, |b| u32::from_le_bytes(*b)) as usize;
+        sum += len;
+        sizes.next().is_none_or(|size| *size == u16::MAX || len <= usize::from(*size))
+    });
+    fits && sum == values.bytes().len()
+}
+
+/// The sum of lengths of 16 bits, if none is longer than its place; further places have no size.
+#[inline]
+fn len_of(lengths: &[u8], sizes: &[u16]) -> Option<usize> {
+    let (mut sum, mut sizes) = (0, sizes.iter());
+    let fits = lengths.chunks_exact(2).all(|len| {
+        let len = len.first_chunk().map_or(0, |b| u16::from_le_bytes(*b));
+        sum += usize::from(len);
+        sizes.next().is_none_or(|size| len <= *size)
+    });
+    fits.then_some(sum)
 }
 
 /// The text by which newer files describe a container, made of the parameters of an old event: id, type, name, image.

@@ -105,8 +105,10 @@ impl Merger {
     pub fn merge<'m>(&'m mut self, event: &Event<'m>) -> Option<Event<'m>> {
         self.counts.ledger.receive(1, 0);
         let kind = event.kind();
-        let place =
-            if kind.flags.0 & HANDLED == 0 { Some(Place::Event) } else { self.convert(event) };
+        let place = match kind.flags.0 & HANDLED {
+            0 => Some(Place::Event),
+            _ => self.complete(event).or_else(|| self.convert(event)),
+        };
         let passed = place.and_then(|place| self.pass(event, place));
         // What waits is stated after each event, so that the ledger balances at any time.
         let waiting = self.stored.counted() + self.seen.counted() + self.noted.counted();
@@ -124,6 +126,46 @@ impl Merger {
         let left = self.stored.clear() + self.seen.clear() + self.noted.clear();
         self.counts.ledger.shed(ShedReason::NoExit, left, 0);
         self.counts.ledger.set_in_flight(0, 0);
+    }
+
+    /// Does in one step what nearly all events of old files need: parameters of the enter event, or unknown ones, make the
+    /// event complete. None, and nothing was done, where it is another conversion.
+    #[inline]
+    fn complete(&mut self, event: &Event<'_>) -> Option<Place> {
+        let kind = event.kind();
+        if kind.flags.0 & HANDLED != TypeFlags::CONVERTER_MANAGED.0 {
+            return None;
+        }
+        let mut count = event.values.len();
+        let mut conversion = kind.conversion(count)?;
+        let [made, _] = &mut self.made;
+        if let Some(from) = conversion.enter_from {
+            let (place, enter) = self.stored.of_type(event.tid, kind.number.checked_sub(1)?)?;
+            let is_made = kind.is_exit()
+                && count + conversion.sources.len() == kind.parameters.len()
+                && made.join(&event.values, &enter, from);
+            if !is_made || made.values()?.is_too_long() {
+                return None;
+            }
+            let left = self.stored.release(place);
+            self.merged(left);
+        } else {
+            while conversion.is_empty_added {
+                count += conversion.sources.len();
+                if count == kind.parameters.len() && kind.is_exit() {
+                    break;
+                }
+                conversion = kind.conversion(count)?;
+            }
+            let is_last = conversion.is_empty_added || conversion.action == Action::Pass;
+            let is_whole = count == kind.parameters.len() && count > event.values.len();
+            let is_made = is_last && is_whole && made.fill(&event.values);
+            if !is_made || made.values()?.is_too_long() {
+                return None;
+            }
+        }
+        self.counts.converted += 1;
+        Some(Place::Made(0))
     }
 
     /// Converts an event until nothing is left to do. Returns where its values are if it passes.
@@ -297,6 +339,7 @@ impl Merger {
         is_same
     }
 
+    #[inline]
     fn merged(&mut self, events: u64) {
         self.counts.merged += events;
         self.counts.ledger.pass(events, 0);

@@ -56,6 +56,9 @@ impl Reader {
     /// The input is not scap, or of a version that cannot be read.
     #[inline]
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
+        if let Some((raw, at)) = self.decoder.whole_event() {
+            return Ok(Some(Item::Event(self.decoder.event(&raw, at))));
+        }
         while !self.decoder.advance()? {
             if self.is_ended {
                 return Ok(None);

@@ -32,14 +32,17 @@ pub(crate) struct Waiting {
     slots: Vec<Slot>,
     /// Places without an event, and some that have one again.
     free: Vec<usize>,
-    /// The thread that was looked for last, and its place: a call's exit comes next after its entry mostly.
-    last: (i64, usize),
+    /// Where threads were found last, by the lower bits of their numbers: a thread that calls will call again.
+    recent: Box<[u32; RECENT]>,
     hand: usize,
     bytes: usize,
     /// How many events wait.
     len: usize,
     counted: u64,
 }
+
+/// Places of threads that are remembered: more than threads that run at the same time.
+const RECENT: usize = 1024;
 
 /// What left the table, if it is counted there: 1 or 0 events.
 pub(crate) type Left = u64;
@@ -50,7 +53,7 @@ impl Waiting {
             by_tid: HashMap::with_hasher(FixedState::default()),
             slots: Vec::new(),
             free: Vec::new(),
-            last: (0, usize::MAX),
+            recent: Box::new([u32::MAX; RECENT]),
             hand: 0,
             bytes: 0,
             len: 0,
@@ -77,12 +80,12 @@ impl Waiting {
     /// The place of a thread.
     #[inline]
     fn find(&mut self, tid: i64) -> Option<usize> {
-        let (last, place) = self.last;
-        if last == tid && place != usize::MAX {
-            return Some(place);
+        let recent = self.recent.get_mut(tid as usize % RECENT)?;
+        if self.slots.get(*recent as usize).is_some_and(|slot| slot.tid == tid) {
+            return Some(*recent as usize);
         }
         let place = *self.by_tid.get(&tid)?;
-        self.last = (tid, place);
+        *recent = place as u32;
         Some(place)
     }
 
@@ -93,6 +96,19 @@ impl Waiting {
         let slot = self.slots.get(place)?;
         let (lengths, bytes) = slot.data.split_at_checked(slot.lengths_len)?;
         Some(Values::new(slot.kind?, lengths, bytes))
+    }
+
+    /// The event that waits for this thread, with its place, if it is of this type.
+    #[inline]
+    pub(crate) fn of_type(&mut self, tid: i64, number: u16) -> Option<(usize, Values<'_>)> {
+        if self.len == 0 {
+            return None;
+        }
+        let place = self.find(tid)?;
+        let slot = self.slots.get(place)?;
+        let kind = slot.kind.filter(|kind| kind.number == number)?;
+        let (lengths, bytes) = slot.data.split_at_checked(slot.lengths_len)?;
+        Some((place, Values::new(kind, lengths, bytes)))
     }
 
     /// Lets an event wait. Returns whether an earlier event of the thread was replaced, and how many others had to
@@ -147,7 +163,6 @@ impl Waiting {
             }
         };
         self.by_tid.insert(tid, place);
-        self.last = (tid, place);
         place
     }
 
@@ -207,7 +222,7 @@ impl Waiting {
 
     /// Removes the event of a place, if there is one.
     #[inline]
-    fn release(&mut self, place: usize) -> Left {
+    pub(crate) fn release(&mut self, place: usize) -> Left {
         let is_spare = self.slots.len() - self.len < limits::SPARE_BUFFERS_MAX;
         let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.kind.is_some()) else {
             return 0;

@@ -102,6 +102,29 @@ fn what_a_live_source_knew_survives_its_file() {
 }
 
 #[test]
+fn the_network_namespace_of_a_call_survives_its_file() {
+    let mut writer = Writer::new(Vec::new());
+    writer.section().unwrap();
+    // The first namespace, another one, one that has no space in a file, and none.
+    let all = [0xf000_0000, 0xf012_3456, 0xffff_ffff, 5, 0];
+    for netns in all {
+        for toctou in [Some(Toctou::Verified), Some(Toctou::ExitOnly(Cause::Ia32)), None] {
+            let live = LiveValues { toctou, opened: b"", netns };
+            write(&mut writer, &Open { name: b"/a\0", enter: None, live });
+        }
+    }
+    let mut reader = Reader::new(Cursor::new(writer.finish().unwrap())).unwrap();
+    let mut found = Vec::new();
+    while let Some(item) = reader.next_item().unwrap() {
+        if let Item::Event(event) = item {
+            found.push((event.flags, event.live.toctou.is_some(), event.live.netns));
+        }
+    }
+    let kept = |netns: u32| [(0, true, netns), (0, true, netns), (0, false, netns)];
+    assert_eq!(found, [0xf000_0000, 0xf012_3456, 0, 0, 0].map(kept).concat());
+}
+
+#[test]
 fn rewriting_keeps_what_a_live_source_knew() {
     let rewrite = |file: &[u8]| {
         let mut reader = Reader::new(Cursor::new(file.to_vec())).unwrap();

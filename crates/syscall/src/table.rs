@@ -22,6 +22,9 @@ pub(crate) const LOST_PARENT: i64 = -2;
 /// The bytes of a thread's entry: itself, its place in the maps of numbers and of groups.
 const THREAD_COST: u64 = size_of::<Thread>() as u64 + 96;
 
+/// Places of threads that are remembered: more than threads that run at the same time.
+const RECENT: usize = 1024;
+
 /// The threads of one process.
 #[derive(Clone, Copy, Debug)]
 struct Group {
@@ -56,6 +59,8 @@ pub struct Threads {
     slots: Vec<Option<Thread>>,
     free: Vec<u32>,
     by_tid: HashMap<i64, u32, RandomState>,
+    /// Where threads were found last, by the lower bits of their numbers: a thread that calls will call again.
+    recent: Box<[u32; RECENT]>,
     groups: HashMap<i64, Group, RandomState>,
     newest: u32,
     oldest: u32,
@@ -83,6 +88,7 @@ impl Threads {
             slots: Vec::new(),
             free: Vec::new(),
             by_tid: HashMap::default(),
+            recent: Box::new([NONE; RECENT]),
             groups: HashMap::default(),
             newest: NONE,
             oldest: NONE,
@@ -133,6 +139,20 @@ impl Threads {
         self.by_tid.get(&tid).map(|slot| Slot(*slot))
     }
 
+    /// The place of a thread that calls, as [`find`](Threads::find); it is remembered for its next call.
+    #[inline]
+    pub fn find_caller(&mut self, tid: i64) -> Option<Slot> {
+        let recent = self.recent.get(tid as usize % RECENT).copied().unwrap_or(NONE);
+        if self.at(Slot(recent)).is_some_and(|thread| thread.tid == tid) {
+            return Some(Slot(recent));
+        }
+        let slot = self.find(tid)?;
+        if let Some(recent) = self.recent.get_mut(tid as usize % RECENT) {
+            *recent = slot.0;
+        }
+        Some(slot)
+    }
+
     /// A thread by its place; `None` if it has ended since.
     #[inline]
     pub fn at(&self, slot: Slot) -> Option<&Thread> {
@@ -168,6 +188,22 @@ impl Threads {
     pub fn main_of(&self, slot: Slot) -> Option<Slot> {
         let thread = self.at(slot)?;
         if thread.is_main() || thread.is_unseen() { Some(slot) } else { self.find(thread.pid) }
+    }
+
+    /// The same; the place is remembered with the thread, whose process rarely becomes another one.
+    #[inline]
+    pub fn main_of_caller(&mut self, slot: Slot) -> Option<Slot> {
+        let thread = self.at(slot)?;
+        if thread.is_main() || thread.is_unseen() {
+            return Some(slot);
+        }
+        let (pid, known) = (thread.pid, Slot(thread.links.main));
+        if self.at(known).is_some_and(|main| main.tid == pid) {
+            return Some(known);
+        }
+        let main = self.find(pid)?;
+        self.change_links(slot.0, |links| links.main = main.0);
+        Some(main)
     }
 
     /// How many threads of a process run.

@@ -42,6 +42,8 @@ pub(crate) struct Links {
     pub(crate) previous_sibling: u32,
     /// Its first child.
     pub(crate) first_child: u32,
+    /// Where the main thread of its process was seen last; another thread may have the place by now.
+    pub(crate) main: u32,
     /// Neighbours in its group of threads.
     pub(crate) next_member: u32,
     pub(crate) previous_member: u32,
@@ -56,6 +58,7 @@ impl Default for Links {
             next_sibling: NONE,
             previous_sibling: NONE,
             first_child: NONE,
+            main: NONE,
             next_member: NONE,
             previous_member: NONE,
         }

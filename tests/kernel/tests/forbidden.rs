@@ -117,6 +117,7 @@ fn recorded(program: &Program, container: &Container, scenes: &[Scene]) -> Vec<u
             Before::Machine(machine) => Item::Machine(machine),
             Before::Thread(entry) => Item::Process(entry),
             Before::Fd(entry) => Item::Fd(entry),
+            Before::Interface(entry) => Item::Interface(entry),
             Before::User(entry) => Item::User(entry),
         };
         writer.write(&item).expect("memory");

@@ -31,6 +31,7 @@ fn recorded() -> (Vec<u8>, Vec<Numbers>) {
             Before::Machine(machine) => Item::Machine(machine),
             Before::Thread(entry) => Item::Process(entry),
             Before::Fd(entry) => Item::Fd(entry),
+            Before::Interface(entry) => Item::Interface(entry),
             Before::User(entry) => Item::User(entry),
         };
         writer.write(&item).expect("memory takes everything");

@@ -10,7 +10,8 @@ use gabion_sensor::falco::{
     rule_paths, support_json, validate_rule_files, version_json, version_text,
 };
 use gabion_settings::falco::{
-    EngineKind, FalcoSettings, apply_override, load_falco_configuration, read_falco_settings,
+    EngineKind, FalcoSettings, apply_override, configuration_schema, load_falco_configuration,
+    read_falco_settings, rule_schema,
 };
 use options::Options;
 use std::ffi::OsString;
@@ -153,9 +154,10 @@ fn show(options: &Options, settings: &FalcoSettings, args: &[OsString]) -> Optio
             return Some(1);
         }
         CONTAINER_PLUGIN.to_string()
-    } else if options.config_schema || options.rule_schema {
-        eprintln!("Error: this program has no JSON schemas: -V checks rule files");
-        return Some(1);
+    } else if options.config_schema {
+        configuration_schema()
+    } else if options.rule_schema {
+        rule_schema()
     } else {
         return None;
     };

@@ -7,6 +7,7 @@ mod glob;
 mod number;
 mod program;
 mod services;
+mod shared;
 mod test;
 mod text;
 mod types;

@@ -1,11 +1,12 @@
 //! Conditions as a graph: equal parts of all conditions are one node, which is evaluated once for each event.
 
 use super::error::{CompileError, Fault};
+use super::fields::OwnedArgument;
 use super::test::{Check, Space};
 use super::types::TypeSet;
 use crate::lang::{self, Expr, ParseError, Right};
 use crate::limits::{EXPANDED_DEPTH_MAX, PROGRAM_NODES_MAX};
-use gabion_record::fields::Fields;
+use gabion_record::fields::{FieldId, Fields};
 use std::collections::HashMap;
 use thiserror::Error;
 
@@ -57,9 +58,24 @@ impl Builder {
         self.types.get(node.0 as usize).map_or(TypeSet::NONE, |(may_hold, _)| *may_hold)
     }
 
-    /// The program with all conditions.
+    /// The program with all conditions. Fields that several comparisons ask for get a place for their value.
     pub fn finish(self) -> Program {
-        self.program
+        let mut program = self.program;
+        let mut users: HashMap<(FieldId, OwnedArgument), (usize, Option<u32>)> = HashMap::new();
+        for (field, argument) in program.checks.iter().filter_map(Check::field) {
+            users.entry((field, argument.clone())).or_default().0 += 1;
+        }
+        let mut places = 0;
+        for check in &mut program.checks {
+            let Some((field, argument)) = check.field() else { continue };
+            let Some((count, place)) = users.get_mut(&(field, argument.clone())) else { continue };
+            if *count > 1 && place.is_none() {
+                *place = Some(places);
+                places += 1;
+            }
+            check.share(*place);
+        }
+        program
     }
 
     fn add_at(&mut self, expr: &Expr, depth: usize) -> Result<NodeId, CompileError> {
@@ -181,17 +197,16 @@ pub struct Evaluator {
 impl Evaluator {
     /// For a program; one evaluator serves one program.
     pub fn new(program: &Program) -> Evaluator {
-        Evaluator {
-            results: vec![0; program.nodes.len()],
-            event: 1,
-            space: Space::default(),
-            evaluated: 0,
-        }
+        let results = vec![0; program.nodes.len()];
+        let mut evaluator = Evaluator { results, event: 0, space: Space::default(), evaluated: 0 };
+        evaluator.begin_event();
+        evaluator
     }
 
     /// Forgets the results of the last event.
     pub fn begin_event(&mut self) {
         self.event += 1;
+        self.space.shared.begin_event(self.event);
     }
 
     /// Comparisons made so far: equal ones of several rules count once for an event.

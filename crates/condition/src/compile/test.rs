@@ -2,13 +2,15 @@
 
 use super::apply::{Applied, Texts, collect_texts, collect_value, length, name_of};
 use super::error::{CompileError, Fault};
+use super::fields::OwnedArgument;
 use super::number::{
     compare, parse_bool, parse_float, parse_ip, parse_net, parse_number, parse_port,
 };
+use super::shared::SharedValues;
 use super::text::{TextTest, compare_texts};
 use super::types::TypeSet;
 use crate::lang::{Op, Operand, Quantifier, Right, Transformer};
-use gabion_record::fields::{Fields, Kind, Missing, Scratch, Value, events, ids};
+use gabion_record::fields::{FieldId, Fields, Kind, Missing, Scratch, Value, events, ids};
 use gabion_record::{Ip, Net};
 
 /// A compiled comparison.
@@ -16,6 +18,8 @@ use gabion_record::{Ip, Net};
 pub(super) struct Check {
     left: Applied,
     test: Test,
+    /// The place of the field's value among those that several comparisons ask for.
+    place: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -44,11 +48,12 @@ pub(super) struct Space {
     pub(super) right: Scratch,
     pub(super) texts: Texts,
     pub(super) right_texts: Texts,
+    pub(super) shared: SharedValues,
 }
 
 impl Check {
     pub(super) fn exists(operand: &Operand) -> Result<Check, CompileError> {
-        Ok(Check { left: Applied::new(operand)?, test: Test::Exists })
+        Ok(Check { left: Applied::new(operand)?, test: Test::Exists, place: None })
     }
 
     pub(super) fn new(
@@ -73,7 +78,21 @@ impl Check {
                 literal(&left, operand, op, quantifier, texts).map_err(|fault| fault.at(at))?
             }
         };
-        Ok(Check { left, test })
+        Ok(Check { left, test, place: None })
+    }
+
+    /// The field whose value it compares with what the rule gives; none if it compares something else.
+    pub(super) fn field(&self) -> Option<(FieldId, &OwnedArgument)> {
+        match (&self.left, &self.test) {
+            (Applied::Field(..), Test::Type(_) | Test::Operand(..)) => None,
+            (Applied::Field(field, argument), _) => Some((*field, argument)),
+            (Applied::Text(_) | Applied::List(_) | Applied::Apply(..), _) => None,
+        }
+    }
+
+    /// Says at which place the value of its field is shared with other comparisons, if it is.
+    pub(super) fn share(&mut self, place: Option<u32>) {
+        self.place = place;
     }
 
     /// The types of events for which it can be true, and for which it can be false.
@@ -92,7 +111,7 @@ impl Check {
             (Test::Number(Op::Equal | Op::EqualEqual, numbers), ids::EVT_TYPE_IS)
                 if numbers == &[1] =>
             {
-                let super::fields::OwnedArgument::Key(name) = argument else { return (all, all) };
+                let OwnedArgument::Key(name) = argument else { return (all, all) };
                 by_name(&TextTest::list(Op::In, std::slice::from_ref(name)))
             }
             _ => (all, all),
@@ -102,6 +121,10 @@ impl Check {
     pub(super) fn holds(&self, fields: &dyn Fields, space: &mut Space) -> bool {
         if let Test::Type(types) = &self.test {
             return types.contains(fields.event_type());
+        }
+        if let (Some(place), Some(field)) = (self.place, self.field()) {
+            let value = space.shared.value(place, fields, field);
+            return value.is_ok_and(|value| self.test.holds(&value, self.left.is_list()));
         }
         self.try_holds(fields, space).unwrap_or(false)
     }
@@ -224,7 +247,7 @@ fn literal(
     if let Applied::Field(ids::EVT_TYPE, _) = left {
         return event_types(op, quantifier, texts);
     }
-    if let Applied::Field(ids::EVT_TYPE_IS, super::fields::OwnedArgument::Key(name)) = left
+    if let Applied::Field(ids::EVT_TYPE_IS, OwnedArgument::Key(name)) = left
         && events::types_of(name).is_none()
     {
         return Err(Fault::NoEvent(name.clone()));

@@ -372,6 +372,21 @@ impl Session {
         (0..self.cpus).map(one).fold(0, u64::saturating_add)
     }
 
+    /// For each CPU that this machine can have the calls of all classes together.
+    #[must_use]
+    pub fn counts_by_cpu(&self) -> Vec<ClassCounts> {
+        let of_cpu = |cpu: usize| {
+            let mut words = [0; 4 * CLASSES];
+            self.counters.read(cpu, &mut words);
+            let row = |row: usize| {
+                let classes = words.get(row * CLASSES..(row + 1) * CLASSES).unwrap_or_default();
+                classes.iter().sum()
+            };
+            ClassCounts { received: row(0), passed: row(1), shed_ring: row(2), shed_size: row(3) }
+        };
+        (0..self.cpus).map(of_cpu).collect()
+    }
+
     /// The counters of all CPUs.
     #[must_use]
     pub fn counts(&self) -> Counts {

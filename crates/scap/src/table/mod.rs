@@ -9,6 +9,7 @@ pub use parts::{
     Action, Call, Category, Conversion, EventType, FlagTable, Format, Parameter, ParameterKind,
     Source, Sources, TypeFlags,
 };
+use parts::size_or_max;
 
 include!(concat!(env!("OUT_DIR"), "/table.rs"));
 

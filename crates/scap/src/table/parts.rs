@@ -61,6 +61,7 @@ impl Sources {
     pub const ITER: Sources = Sources(8192);
 
     /// Whether all bits of `other` are set.
+    #[inline]
     #[must_use]
     pub const fn has(self, other: Sources) -> bool {
         self.0 & other.0 == other.0
@@ -154,6 +155,14 @@ impl ParameterKind {
     }
 }
 
+/// The number of bytes of a value of this kind as [`EventType::sizes`] has it.
+pub(super) const fn size_or_max(kind: ParameterKind) -> u16 {
+    match kind.size() {
+        Some(size) => size as u16,
+        None => u16::MAX,
+    }
+}
+
 /// How a number is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -233,6 +242,11 @@ pub struct EventType {
     pub flags: TypeFlags,
     /// Its parameters in the order of the bytes.
     pub parameters: &'static [Parameter],
+    /// The number of bytes of each parameter; `u16::MAX` where it varies.
+    pub(crate) sizes: &'static [u16],
+    /// The place of the parameter that names the descriptor which the event uses: the first descriptor after the
+    /// result.
+    pub fd: Option<usize>,
     /// How the merger handles events of this type, by their number of parameters.
     pub conversions: &'static [Conversion],
 }
@@ -275,6 +289,10 @@ pub struct Conversion {
     pub action: Action,
     /// What is appended, or what the new event is made of.
     pub sources: &'static [Source],
+    /// Parameters of the enter event are appended and nothing else, one after the other from the one with this place.
+    pub(crate) enter_from: Option<usize>,
+    /// Parameters that are unknown are appended and nothing else.
+    pub(crate) is_empty_added: bool,
 }
 
 impl Conversion {

@@ -3,7 +3,7 @@
 use super::host_measures::{HostMeasure, host_measures};
 use super::rule_run::RuleRun;
 use crate::syscalls::{CallAccount, LiveAccount};
-use gabion_probe::syscalls::Class;
+use gabion_probe::syscalls::{Class, ClassCounts};
 use gabion_record::json::Json;
 use gabion_record::syscall::{AlertField, AlertValue};
 use gabion_settings::falco::MetricSettings;
@@ -36,11 +36,24 @@ pub(super) fn drop_counts(account: &LiveAccount) -> Vec<(&'static str, u64)> {
     all
 }
 
-/// The measures of a run until now.
+/// What the kernel received and shed on each CPU, by Falco's names.
+fn counts_by_cpu(account: &LiveAccount) -> Vec<(String, u64)> {
+    let of = |(cpu, counts): (usize, &ClassCounts)| {
+        let shed = counts.shed_ring + counts.shed_size;
+        [
+            (format!("scap.n_evts_cpu_{cpu}"), counts.received),
+            (format!("scap.n_drops_cpu_{cpu}"), shed),
+        ]
+    };
+    account.by_cpu.iter().enumerate().flat_map(of).collect()
+}
+
+/// The measures of a run until now; of each CPU where `are_cpus_counted`.
 pub(super) fn measures(
     rules: &RuleRun,
     account: &CallAccount,
     lost_by_outputs: u64,
+    are_cpus_counted: bool,
 ) -> Vec<AlertField> {
     let (received, dropped) = account.received_and_dropped();
     let number =
@@ -58,6 +71,9 @@ pub(super) fn measures(
         fields.push(AlertField { name: "scap.n_drops_perc".to_owned(), value });
         fields
             .extend(drop_counts(live).iter().map(|(name, n)| number(&format!("scap.{name}"), *n)));
+        if are_cpus_counted {
+            fields.extend(counts_by_cpu(live).iter().map(|(name, n)| number(name, *n)));
+        }
     }
     for (rule, count) in rules.rules().rules().iter().zip(rules.alerts.by_position()) {
         if *count > 0 {
@@ -115,6 +131,11 @@ impl Metrics {
         all.map(|(name, value)| AlertField { name, value }).collect()
     }
 
+    /// Whether each CPU is counted apart.
+    pub(super) fn are_cpus_counted(&self) -> bool {
+        self.settings.as_ref().is_some_and(|settings| settings.has_cpus)
+    }
+
     /// Whether they are alerts too.
     pub(super) fn are_alerts(&self) -> bool {
         self.settings.as_ref().is_some_and(|settings| settings.as_rule)
@@ -150,7 +171,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_probe::syscalls::{ClassCounts, Counts};
+    use gabion_probe::syscalls::Counts;
 
     /// 100 writes of which 40 found no space, 10 programs of which one was too large, and two records that no recipe fits.
     fn account() -> LiveAccount {
@@ -191,5 +212,11 @@ mod tests {
             assert!(counts.contains(&(name, n)), "{name}: {counts:?}");
         }
         assert_eq!(account.shed_by_class().collect::<Vec<_>>(), [("io", 40), ("proc", 1)]);
+        let one = ClassCounts { received: 90, passed: 60, shed_ring: 29, shed_size: 1 };
+        let account = LiveAccount { by_cpu: vec![ClassCounts::default(), one], ..account };
+        let counts = counts_by_cpu(&account);
+        let of_second =
+            [("scap.n_evts_cpu_1".to_owned(), 90), ("scap.n_drops_cpu_1".to_owned(), 30)];
+        assert_eq!(counts[2..], of_second);
     }
 }

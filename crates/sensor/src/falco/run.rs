@@ -17,7 +17,7 @@ use crate::syscalls::{CallAccount, Calls, Latest, LiveAccount, Moment, balanced}
 use gabion_condition::rules::Priority;
 use gabion_outputs::falco::{Clock, FalcoStyle};
 use gabion_outputs::timestamp::utc_offset_s;
-use gabion_record::ledger::StageLedgers;
+use gabion_record::ledger::{ShedReason, StageLedgers};
 use gabion_record::syscall::{AlertField, AlertValue};
 use gabion_record::thousands::thousands;
 use gabion_runtime::supervisor::{EventKind, Pulse, Supervisor};
@@ -98,6 +98,25 @@ impl FalcoDone {
             account: None,
         }
     }
+
+    /// A run whose worker panicked: what it had done, and the event that it was at.
+    fn lost(panic: &str, shown: &Shown) -> FalcoDone {
+        let (events, alerts) = (shown.tried.load(Relaxed), shown.alerts.load(Relaxed));
+        let mut ledgers = StageLedgers::new();
+        ledgers.add("events>rules", None, &shown.ledger(ShedReason::WorkerLost));
+        let lost = thousands(shown.taken.load(Relaxed).saturating_sub(events));
+        FalcoDone {
+            events,
+            alerts,
+            statistics: format!("Events detected: {alerts}\n"),
+            notes: vec![format!(
+                "system calls: the worker was lost after {} events, with {lost} that it was at",
+                thousands(events)
+            )],
+            ledgers,
+            ..FalcoDone::failed(format!("system calls: failed: {panic}: report it"))
+        }
+    }
 }
 
 /// Time between two looks at files, signals and the supervisor.
@@ -151,12 +170,18 @@ impl FalcoRun<'_> {
                 Err(error) => return FalcoDone::failed(format!("threads: {error}")),
             };
             let panic = self.watch(&supervisor, &asked, &shown);
-            match thread.join() {
+            let mut done = match thread.join() {
                 Ok(Some(done)) => done,
-                Ok(None) | Err(_) => {
-                    FalcoDone::failed(format!("system calls: failed: {panic}: report it"))
-                }
+                Ok(None) | Err(_) => FalcoDone::lost(&panic, &shown),
+            };
+            let stalls = shown.stalls.load(Relaxed);
+            if stalls > 0 {
+                done.notes.push(format!(
+                    "system calls: the worker stalled {} times: an output that blocks holds up all events",
+                    thousands(stalls)
+                ));
             }
+            done
         })
     }
 
@@ -170,7 +195,11 @@ impl FalcoRun<'_> {
             match supervisor.next_event(LOOK) {
                 Some(event) if event.kind == EventKind::Finished => return String::new(),
                 Some(event) if event.kind == EventKind::Panicked => return event.message,
-                Some(event) => (self.log)(&format!("{}: {}", event.name, event.message)),
+                Some(event) => {
+                    let is_stall = event.kind == EventKind::Stalled;
+                    shown.stalls.fetch_add(u64::from(is_stall), Relaxed);
+                    (self.log)(&format!("{}: {}", event.name, event.message));
+                }
                 None => {}
             }
             if !is_endless {
@@ -264,20 +293,21 @@ impl Worker<'_> {
         running.shown.rules.store(self.plan.rules.enabled() as u64, Relaxed);
         let mut first_ns = None;
         let nothing = CallAccount::File(Box::default());
+        let is_replay = matches!(settings.engine, EngineKind::Replay(_));
         let ran = calls.run(pulse, |moment| match moment {
             Moment::Event(state, event) => {
                 running.event(state, event);
-                if !matches!(self.plan.settings.engine, EngineKind::Replay(_)) {
-                    return ControlFlow::Continue(());
+                let mut flow = ControlFlow::Continue(());
+                if is_replay {
+                    let first = *first_ns.get_or_insert(event.ts_ns);
+                    let age_s = event.ts_ns.saturating_sub(first) / 1_000_000_000;
+                    flow = running.second(event.ts_ns, &|| nothing.clone(), self.log);
+                    if self.seconds.is_some_and(|seconds| age_s >= seconds) {
+                        flow = ControlFlow::Break(());
+                    }
                 }
-                let first = *first_ns.get_or_insert(event.ts_ns);
-                let age_s = event.ts_ns.saturating_sub(first) / 1_000_000_000;
-                if running.second(event.ts_ns, &|| nothing.clone(), self.log).is_break()
-                    || self.seconds.is_some_and(|seconds| age_s >= seconds)
-                {
-                    return ControlFlow::Break(());
-                }
-                ControlFlow::Continue(())
+                running.shown.tried.store(running.rules.events, Relaxed);
+                flow
             }
             Moment::CaughtUp(latest) => {
                 if let Some(plan) = self.asked.take_plan() {
@@ -382,10 +412,15 @@ struct Running {
 impl Running {
     /// Tries the rules on an event, which is kept for captures of alerts where these are on.
     fn event(&mut self, state: &State, event: &Event<'_>) {
+        // Whoever watches this thread knows where it was, should it come no further.
+        self.shown.taken.store(self.rules.events + 1, Relaxed);
         if let Some(captures) = &mut self.captures {
             captures.keep(event);
         }
         let found = self.rules.event(state, event);
+        if found.is_any {
+            self.shown.alerts.store(self.rules.alerts.counts.total, Relaxed);
+        }
         if let Some(captures) = &mut self.captures {
             let for_all = (found.is_any && captures.are_for_all()).then_some(0);
             if let Some(duration_ms) = found.capture_ms.or(for_all) {
@@ -452,7 +487,9 @@ impl Running {
     }
 
     fn write_metrics(&mut self, now_ns: u64, account: &CallAccount) {
-        let mut fields = measures(&self.rules, account, self.counts.undelivered.load(Relaxed));
+        let undelivered = self.counts.undelivered.load(Relaxed);
+        let are_cpus_counted = self.metrics.are_cpus_counted();
+        let mut fields = measures(&self.rules, account, undelivered, are_cpus_counted);
         fields.extend(self.metrics.host());
         if let Some(fault) = self.metrics.write_file(&fields)
             && !self.faults.contains(&fault)
@@ -485,7 +522,9 @@ impl Running {
         if self.counts.is_left_waiting.load(Relaxed) {
             notes.push("http_output: further alerts were on their way at the end".to_owned());
         }
-        let (drops, ledgers) = (drop_text(&self.drops), account.ledgers());
+        let (drops, mut ledgers) = (drop_text(&self.drops), account.ledgers());
+        self.shown.taken.store(events, Relaxed);
+        ledgers.add("events>rules", None, &self.shown.ledger(ShedReason::WorkerLost));
         if let Some(captures) = self.captures {
             let (wrong, note) = captures.finish();
             faults.extend(wrong);

@@ -4,6 +4,7 @@ use super::listing::version_json;
 use crate::limits::{WEB_REQUEST_BYTES_MAX, WEB_WAIT_S};
 use gabion_intake::ServerTls;
 use gabion_probe::syscalls::Class;
+use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_settings::falco::WebSettings;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,15 +13,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What the listener shows of the run.
+/// What the worker shows of itself to those who watch it, and the listener of the run.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
+    /// Events for rules that the worker took, and those that it has tried them on.
+    pub(super) taken: AtomicU64,
+    pub(super) tried: AtomicU64,
+    /// How often it had work and did not go on.
+    pub(super) stalls: AtomicU64,
     pub(super) events: AtomicU64,
     pub(super) alerts: AtomicU64,
     pub(super) dropped: AtomicU64,
     pub(super) rules: AtomicU64,
     /// Calls that were shed because a ring was full, for each class.
     pub(super) shed: [AtomicU64; 7],
+}
+
+impl Shown {
+    /// The account of the events for rules; what was taken and not tried was shed for `reason`.
+    pub(super) fn ledger(&self, reason: ShedReason) -> Ledger {
+        let (taken, tried) = (self.taken.load(Relaxed), self.tried.load(Relaxed));
+        let mut ledger = Ledger::new();
+        ledger.receive(taken.max(tried), 0);
+        ledger.pass(tried, 0);
+        ledger.shed(reason, taken.saturating_sub(tried), 0);
+        ledger
+    }
 }
 
 /// A listener that ends when it is dropped.
@@ -127,6 +145,7 @@ fn exposition(shown: &Shown) -> String {
         ("falcosecurity_scap_n_evts_total", "events that were processed", &shown.events),
         ("falcosecurity_scap_n_drops_total", "events that were dropped", &shown.dropped),
         ("falcosecurity_falco_rules_loaded_total", "rules that are tried", &shown.rules),
+        ("falcosecurity_falco_worker_stalls_total", "stalls of the worker", &shown.stalls),
     ];
     for (name, help, value) in counters {
         let value = value.load(Relaxed);

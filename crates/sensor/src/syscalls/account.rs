@@ -73,6 +73,8 @@ impl ScapAccount {
 pub struct LiveAccount {
     /// The counters of the kernel's programs.
     pub counts: LiveCounts,
+    /// The same for each CPU, of all classes together.
+    pub by_cpu: Vec<ClassCounts>,
     /// Records that were read and are events.
     pub read: u64,
     /// What existed before the first event.

@@ -54,6 +54,7 @@ impl LiveCalls {
                 Before::Machine(machine) => Item::Machine(machine),
                 Before::Thread(entry) => Item::Process(entry),
                 Before::Fd(entry) => Item::Fd(entry),
+                Before::Interface(entry) => Item::Interface(entry),
                 Before::User(entry) => Item::User(entry),
             });
         });
@@ -65,7 +66,7 @@ impl LiveCalls {
         read_host(&mut self.session, &self.root, &mut |before| match before {
             Before::Thread(entry) => state.add_process(&entry),
             Before::Fd(entry) => state.add_fd(&entry),
-            Before::Machine(_) | Before::User(_) => {}
+            Before::Machine(_) | Before::Interface(_) | Before::User(_) => {}
         });
     }
 
@@ -85,7 +86,12 @@ impl LiveCalls {
     }
 
     pub(super) fn account(&self) -> LiveAccount {
-        LiveAccount { counts: self.session.counts(), read: self.read, before: self.before }
+        LiveAccount {
+            counts: self.session.counts(),
+            by_cpu: self.session.counts_by_cpu(),
+            read: self.read,
+            before: self.before,
+        }
     }
 
     /// Reads what is in the rings, once; how many records there were.

@@ -50,7 +50,8 @@ impl Recorded {
     /// [`Error::Unbalanced`] if not.
     pub fn balance(&self) -> Result<(), Error> {
         let counts = self.counts.clone();
-        let account = LiveAccount { counts, read: self.events, before: self.before };
+        let (read, before) = (self.events, self.before);
+        let account = LiveAccount { counts, read, before, ..LiveAccount::default() };
         balanced(&account.ledgers())
     }
 }
@@ -121,7 +122,7 @@ impl Recording {
             return Err(refused(error));
         }
         writer.finish().map_err(refused)?;
-        let LiveAccount { counts, read: events, before } = live.account();
+        let LiveAccount { counts, read: events, before, .. } = live.account();
         Ok(Recorded { events, before, counts, absent: live.absent() })
     }
 }

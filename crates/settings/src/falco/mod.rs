@@ -3,10 +3,12 @@
 
 mod overrides;
 mod read;
+mod schema;
 mod without_effect;
 
 pub use overrides::{BadOverride, apply_override};
 pub use read::{ConfigFault, load_falco_configuration, read_falco_settings};
+pub use schema::{configuration_schema, rule_schema};
 
 use gabion_condition::rules::{AppendOutput, Matching, Priority, Selection};
 use std::path::PathBuf;
@@ -109,6 +111,8 @@ pub struct MetricSettings {
     pub has_host: bool,
     /// Memory in MiB, not in KiB.
     pub is_memory_in_mb: bool,
+    /// With the events of each CPU.
+    pub has_cpus: bool,
 }
 
 /// Which calls are recorded besides those of the rules.

@@ -393,6 +393,7 @@ fn metrics(config: &Tree) -> Result<Option<MetricSettings>, ConfigFault> {
         file: config.text("metrics.output_file").filter(|path| !path.is_empty()).map(PathBuf::from),
         has_host: config.flag("metrics.resource_utilization_enabled").unwrap_or(true),
         is_memory_in_mb: config.flag("metrics.convert_memory_to_mb").unwrap_or(true),
+        has_cpus: config.flag("metrics.kernel_event_counters_per_cpu_enabled").unwrap_or(false),
     }))
 }
 
@@ -497,6 +498,7 @@ mod tests {
                     base_syscalls: {custom_set: [execve, '!ptrace'], all: true}\n\
                     engine: {modern_ebpf: {buf_size_preset: 2}}\n";
         let settings_of = settings(text).unwrap();
+        assert_eq!(settings_of.unsupported, [""; 0]);
         let http = settings_of.http.unwrap();
         assert_eq!((&*http.url, http.shown), ("https://r.example/x", None));
         assert_eq!(http.authorities, Some("a.pem".into()));

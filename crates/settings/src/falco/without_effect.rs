@@ -2,10 +2,11 @@
 //! than its default is named once at the start, with the reason.
 
 use super::read::texts;
+use super::schema::unknown_keys;
 use gabion_record::Tree;
 
 /// Keys without effect: the key, Falco's default (0.44), and why.
-const KEYS: &[(&str, &str, &str)] = &[
+pub(super) const KEYS: &[(&str, &str, &str)] = &[
     ("buffered_outputs", "false", "alerts are written as soon as they are found"),
     ("outputs_queue.capacity", "0", "alerts are written by the thread that finds them"),
     ("output_timeout", "2000", "only http_output waits for its receiver, in a thread of its own"),
@@ -27,7 +28,6 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("metrics.rules_counters_enabled", "true", "rules that alerted are always counted"),
     ("metrics.state_counters_enabled", "true", "the state is not measured"),
     ("metrics.kernel_event_counters_enabled", "true", "events are always counted, by class"),
-    ("metrics.kernel_event_counters_per_cpu_enabled", "false", "events are not counted by CPU"),
     ("metrics.libbpf_stats_enabled", "true", "programs in the kernel are not timed"),
     ("metrics.plugins_metrics_enabled", "true", "plugins are not loaded"),
     ("metrics.jemalloc_stats_enabled", "false", "there is another allocator"),
@@ -37,9 +37,9 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("base_syscalls.enabled", "true", "the base set is always recorded"),
 ];
 
-/// Lines about keys without effect.
+/// Lines about keys without effect, and keys that do not exist.
 pub(super) fn unsupported(config: &Tree) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found = unknown_keys(config);
     for (key, default, why) in KEYS {
         if let Some(value) = config.text(key).filter(|value| value != default) {
             found.push(format!("{key}: {value}: has no effect: {why}"));

@@ -388,7 +388,7 @@ impl State {
     /// Finds the thread of an event; one that was never seen gets an entry. False if the event has no thread.
     fn choose_thread(&mut self, event: &Event<'_>) -> bool {
         let kind = event.kind();
-        let mut slot = self.threads.find(event.tid);
+        let mut slot = self.threads.find_caller(event.tid);
         if kind.flags.has(TypeFlags::SKIPPARSERESET) {
             if kind.number == types::PROCINFO_E {
                 self.current.thread = slot;
@@ -413,13 +413,13 @@ impl State {
         let Some(slot) = slot else { return false };
         self.threads.touch(slot);
         self.current.thread = Some(slot);
-        self.current.main = self.threads.main_of(slot);
+        self.current.main = self.threads.main_of_caller(slot);
         true
     }
 
     /// Finds the descriptor that an event uses.
     fn choose_fd(&mut self, event: &Event<'_>) {
-        let Some(place) = fd_place(event) else { return };
+        let Some(place) = event.kind().fd else { return };
         // A call whose descriptor is not known is one about descriptor -1, as in Falco.
         let number = event.raw(place).and_then(number).unwrap_or(-1);
         self.current.fd_number = Some(number);
@@ -624,14 +624,4 @@ fn set_listed_server(fd: &mut Fd, end: End, l4proto: u8) {
     fd.ends = Ends::Server(end);
     fd.l4proto = L4Proto::from_scap(l4proto);
     fd.role = Role::Server;
-}
-
-/// The place of the parameter that names the descriptor which an event uses (Falco libs, schema 4.5.1): the first
-/// descriptor after the result.
-pub(crate) fn fd_place(event: &Event<'_>) -> Option<usize> {
-    use gabion_scap::table::ParameterKind as K;
-    let parameters = event.kind().parameters;
-    let is_fd =
-        |place: &usize| parameters.get(*place).is_some_and(|p| matches!(p.kind, K::Fd | K::Fd32));
-    (1..parameters.len()).find(is_fd)
 }
