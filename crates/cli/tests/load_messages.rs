@@ -1,4 +1,4 @@
-//! What a load reports once: rules that can never match, rules and variables that can't be read, outputs that
+//! What a load reports once: rules and variables that can't be read, outputs that
 //! are not written. What ends a run of `gabion suricata` is what ends one of Suricata 8.0.7.
 
 mod program;
@@ -22,30 +22,22 @@ fn suricata(folder: &Path, args: &[&str]) -> Ran {
 
 const RULES: &str = r#"
 alert tcp any any -> any any (msg:"one"; sid:1;)
-alert modbus any any -> any any (msg:"two"; modbus: function 8; sid:2;)
-alert modbus any any -> any any (msg:"three"; modbus: function 9; sid:3;)
+alert tcp any any -> any any (msg:"two"; content:"two"; sid:2;)
+alert tcp any any -> any any (msg:"three"; content:"three"; sid:3;)
 alert tcp any any -> any any (msg:"four"; nosuchword; sid:4;)
 "#;
 
 #[test]
-fn rules_that_can_never_match_are_counted_once_by_every_run() {
+fn rules_that_are_refused_are_counted_once_by_every_run() {
     let dir = tempfile::tempdir().unwrap();
     let rules = file(dir.path(), "test.rules", RULES);
-    let said = "2 can never match, for want of what this sensor does not have (modbus";
-    for more in [&[][..], &["-v"], &["-q"]] {
+    for more in [&[][..], &["-q"]] {
         let ran = gabion(&[&["read", "-S", &rules, &demo()], more].concat());
         assert_eq!(ran.code, 0, "{}", ran.err);
-        let lines: Vec<&str> = ran.err.lines().filter(|l| l.contains(said)).collect();
+        let lines: Vec<&str> = ran.err.lines().filter(|l| l.contains("1 refused")).collect();
         assert_eq!(lines.len(), 1, "{more:?}: {}", ran.err);
-        assert!(lines[0].contains("rules: 1 refused, 2 can"), "{}", lines[0]);
         assert!(lines[0].contains("gabion rules check"), "{}", lines[0]);
-    }
-    let demo = demo();
-    let good =
-        file(dir.path(), "good.rules", &RULES.lines().take(4).collect::<Vec<_>>().join("\n"));
-    for (code, args) in [(0, ["-r", &demo, "-S", &rules]), (0, ["-T", "-v", "-S", &good])] {
-        let ran = suricata(dir.path(), &args);
-        assert_eq!((ran.code, ran.out.matches(said).count()), (code, 1), "{}", ran.out);
+        assert!(!ran.err.contains("can never match"), "{}", ran.err);
     }
 }
 

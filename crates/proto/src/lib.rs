@@ -75,6 +75,7 @@ protocols! {
     krb5: PROTOCOL;
     ike: PROTOCOL;
     enip: PROTOCOL;
+    modbus: PROTOCOL;
 }
 
 pub use buffer::{Buffer, Inspect};

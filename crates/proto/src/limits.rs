@@ -43,6 +43,7 @@ pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
         crate::ike::limits::TABLE,
         crate::krb5::limits::TABLE,
         crate::ldap::limits::TABLE,
+        crate::modbus::limits::TABLE,
         crate::mqtt::limits::TABLE,
         crate::nfs::limits::TABLE,
         crate::pgsql::limits::TABLE,

@@ -382,7 +382,8 @@ pub struct ProtoTable {
     pub frames: &'static [&'static str],
 }
 
-/// Frame that is a whole direction of a TCP stream: every protocol over TCP that has frames has it.
+/// Frame that is a whole direction of a TCP stream: every protocol over TCP has it, whether it has others or not
+/// (Suricata 8.0.7 lists it for those with others only, and takes rules for all).
 pub const STREAM_FRAME: u8 = 31;
 
 /// Kinds of app-layer frames of one protocol, in addition to its stream: kinds are kept as bits of a word.
@@ -419,8 +420,7 @@ impl ProtoTable {
 
     /// The number of a frame's name; `None`: there is no such frame.
     pub fn frame(&self, name: &str) -> Option<u8> {
-        if name == "stream" && !self.frames.is_empty() && self.transports.contains(&Transport::Tcp)
-        {
+        if name == "stream" && self.transports.contains(&Transport::Tcp) {
             return Some(STREAM_FRAME);
         }
         let at = self.frames.iter().take(FRAME_KINDS_MAX).position(|n| *n == name)?;

@@ -305,13 +305,11 @@ fn frame(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
             d.inert.get_or_insert("frame");
         }
     }
-    if let Some(table) = id.and_then(|id| c.catalog.table(id)) {
-        if table.frames.is_empty() {
-            d.inert.get_or_insert("frame");
-        } else if table.frame(name).is_none() {
-            let said = format!("unknown frame '{name}' for protocol '{proto}'");
-            return Err(Refusal::new(WHO, said));
-        }
+    if let Some(table) = id.and_then(|id| c.catalog.table(id))
+        && table.frame(name).is_none()
+    {
+        let said = format!("unknown frame '{name}' for protocol '{proto}'");
+        return Err(Refusal::new(WHO, said));
     }
     let frame = FrameRef { proto: id, name: format!("{proto}.{name}") };
     let at = match c.set.frames.iter().position(|f| *f == frame) {
