@@ -63,8 +63,9 @@ struct Condition {
 
 impl TxCondition for Condition {
     fn matches(&self, tx: &dyn Any, direction: Direction) -> bool {
-        let request = tx.downcast_ref::<ModbusTx>().and_then(|tx| tx.request.as_ref());
-        let Some(request) = request.filter(|_| direction == Direction::ToServer) else {
+        // A response that nobody asked for stands for its request (Suricata 8.0.7).
+        let tx = tx.downcast_ref::<ModbusTx>().filter(|_| direction == Direction::ToServer);
+        let Some(request) = tx.and_then(|tx| tx.request.as_ref().or(tx.response.as_ref())) else {
             return false;
         };
         let unit = u16::from(request.unit);
