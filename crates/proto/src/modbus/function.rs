@@ -105,10 +105,10 @@ pub(super) struct Function {
 }
 
 /// Coils or inputs that a message may read.
-const BITS_MAX: u16 = 2000;
+pub(super) const BITS_MAX: u16 = 2000;
 
 /// Registers that a message may read.
-const REGISTERS_MAX: u16 = 125;
+pub(super) const REGISTERS_MAX: u16 = 125;
 
 const fn plain(code: u8, name: &'static str, request: Len, response: Len) -> Function {
     Function { code, name, access: 0, layout: Layout::Bytes(request, response) }

@@ -2,8 +2,8 @@
 //! data, and what is wrong with them.
 
 use super::function::{
-    self, Function, Layout, category, category_of, diagnostic_name, exception_name, function_of,
-    interface_name,
+    self, BITS_MAX, Function, Layout, REGISTERS_MAX, category, category_of, diagnostic_name,
+    exception_name, function_of, interface_name,
 };
 use super::limits::MESSAGE_BYTES_MAX;
 use gabion_record::Direction::{self, ToClient, ToServer};
@@ -292,7 +292,7 @@ impl Message {
 
     fn read_both(&mut self, data: &[u8]) -> Option<Data> {
         let range = range_at(data, 0)?;
-        self.require((1..=125).contains(&range.quantity), fault::VALUE);
+        self.require((1..=REGISTERS_MAX).contains(&range.quantity), fault::VALUE);
         let rest = data.get(4..)?;
         let Some(write) = self.read_many(rest) else {
             self.faults |= fault::LENGTH;
@@ -320,6 +320,12 @@ impl Message {
                     return;
                 };
                 self.require(data.len() == 4, fault::LENGTH);
+                if layout == Layout::WriteMany {
+                    // Suricata 8.0.7 has the bounds of coils and registers the wrong way round there.
+                    let is_of_bits = self.access() & function::access::COILS != 0;
+                    let max = if is_of_bits { REGISTERS_MAX } else { BITS_MAX };
+                    self.require((1..=max).contains(&value), fault::VALUE);
+                }
                 self.data = Data::Write(Write::One { address, value });
             }
             Layout::Mask => {
