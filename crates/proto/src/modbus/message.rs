@@ -371,9 +371,14 @@ impl Message {
         }
     }
 
-    /// Whether it shows that a flow is Modbus: its function is known, and what belongs to its code is there.
+    /// Whether it shows that a flow is Modbus: its function is known and what belongs to its code is there, or it is a
+    /// faultless exception of a known function.
     pub(super) fn is_recognizable(&self) -> bool {
-        self.protocol == 0 && function_of(self.code).is_some() && self.category != 0
+        let is_right = match self.data {
+            Data::Exception(_) => self.faults == 0,
+            _ => self.code & EXCEPTION == 0 && self.category != 0,
+        };
+        self.protocol == 0 && self.function().is_some() && is_right
     }
 
     /// Bytes held.
