@@ -41,18 +41,14 @@ impl EnipTx {
 
     /// What a device said of itself, which is inspected in both directions: only responses count.
     fn identity(&self) -> Option<&Identity> {
-        match &self.response.as_ref()?.data {
-            Data::Identity(identity) => Some(identity),
-            _ => None,
-        }
+        let Data::Identity(identity) = &self.response.as_ref()?.data else { return None };
+        Some(identity)
     }
 
     /// The service that a device said to offer, in both directions.
     fn service(&self) -> Option<&Service> {
-        match &self.response.as_ref()?.data {
-            Data::Services(service) => Some(service),
-            _ => None,
-        }
+        let Data::Services(service) = &self.response.as_ref()?.data else { return None };
+        Some(service)
     }
 
     fn protocol_version(&self, direction: Direction) -> Option<u16> {

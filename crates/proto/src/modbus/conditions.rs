@@ -151,7 +151,7 @@ fn value_at(request: &Message, place: u16) -> Option<u16> {
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
-    /// Takes white space, and says whether there was some.
+    /// Skips white space, and says whether there was some.
     fn skip_space(&mut self) -> bool {
         let rest = self.0.trim_start();
         let is_there = rest.len() < self.0.len();
@@ -159,7 +159,7 @@ impl<'a> Rest<'a> {
         is_there
     }
 
-    fn take(&mut self, word: &str) -> bool {
+    fn skip_word(&mut self, word: &str) -> bool {
         let rest = self.0.strip_prefix(word);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
@@ -168,10 +168,10 @@ impl<'a> Rest<'a> {
     /// Takes a comma with the word after it, and the space that has to follow.
     fn take_setting(&mut self, word: &str) -> bool {
         let mut rest = *self;
-        let _ = rest.take(",");
+        let _ = rest.skip_word(",");
         let is_it = self.0.starts_with(',') && {
             rest.skip_space();
-            rest.take(word) && rest.skip_space()
+            rest.skip_word(word) && rest.skip_space()
         };
         if is_it {
             *self = rest;
@@ -187,14 +187,14 @@ impl<'a> Rest<'a> {
     }
 
     fn wanted(&mut self) -> Option<Wanted> {
-        if self.take(">") {
+        if self.skip_word(">") {
             return Some(Wanted { min: self.digits()?, max: u16::MAX });
         }
-        if self.take("<") {
+        if self.skip_word("<") {
             return Some(Wanted { min: u16::MIN, max: self.digits()? });
         }
         let min = self.digits()?;
-        let max = if self.take("<>") { self.digits()? } else { min };
+        let max = if self.skip_word("<>") { self.digits()? } else { min };
         Some(Wanted { min, max })
     }
 
@@ -218,11 +218,11 @@ fn parse_condition(value: Option<&str>) -> Result<Arc<dyn TxCondition>, Conditio
 fn parse_text(text: &str) -> Option<Condition> {
     let mut rest = Rest(text);
     rest.skip_space();
-    if !rest.take("unit") {
+    if !rest.skip_word("unit") {
         return Some(Condition { unit: None, what: parse_what(rest)? });
     }
     let unit = if rest.skip_space() { Some(rest.wanted()?) } else { return None };
-    let what = match rest.take(",") {
+    let what = match rest.skip_word(",") {
         true => parse_what(rest)?,
         false => rest.is_done().then_some(What::Anything)?,
     };
@@ -231,10 +231,10 @@ fn parse_text(text: &str) -> Option<Condition> {
 
 fn parse_what(mut rest: Rest<'_>) -> Option<What> {
     rest.skip_space();
-    let what = if rest.take("function") {
+    let what = if rest.skip_word("function") {
         rest.skip_space();
         parse_function(&mut rest)?
-    } else if rest.take("access") {
+    } else if rest.skip_word("access") {
         rest.skip_space();
         parse_access(&mut rest)?
     } else {
@@ -256,7 +256,7 @@ const ALL_CATEGORIES: u8 =
     category::ASSIGNED | category::UNASSIGNED | category::USER | category::RESERVED;
 
 fn parse_function(rest: &mut Rest<'_>) -> Option<What> {
-    let is_negated = rest.take("!");
+    let is_negated = rest.skip_word("!");
     let len = rest.0.bytes().take_while(u8::is_ascii_alphanumeric).count();
     let (word, after) = rest.0.split_at(len);
     rest.0 = after;
@@ -278,14 +278,14 @@ fn parse_function(rest: &mut Rest<'_>) -> Option<What> {
 }
 
 fn parse_access(rest: &mut Rest<'_>) -> Option<What> {
-    let kind = match rest.take("read") {
+    let kind = match rest.skip_word("read") {
         true => READ,
-        false => rest.take("write").then_some(WRITE)?,
+        false => rest.skip_word("write").then_some(WRITE)?,
     };
     rest.skip_space();
     let tables =
         [("discretes", DISCRETES), ("coils", COILS), ("input", INPUT), ("holding", HOLDING)];
-    let table = tables.iter().find(|(name, _)| rest.take(name)).map_or(0, |(_, bit)| *bit);
+    let table = tables.iter().find(|(name, _)| rest.skip_word(name)).map_or(0, |(_, bit)| *bit);
     if kind == WRITE && matches!(table, DISCRETES | INPUT) {
         return None;
     }

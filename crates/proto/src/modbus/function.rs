@@ -64,7 +64,7 @@ pub(super) enum Len {
 }
 
 impl Len {
-    /// Whether there may be so many.
+    /// Whether there may be this many.
     pub(super) fn fits(self, len: usize) -> bool {
         match self {
             Len::Any => true,
@@ -79,7 +79,7 @@ impl Len {
 pub(super) enum Layout {
     /// Bytes without a structure that is examined, in requests and in responses.
     Bytes(Len, Len),
-    /// An address and a number of things; at most so many may be read at once.
+    /// An address and a number of things; up to `quantity_max` may be read at once.
     Read { quantity_max: u16 },
     /// An address and a value.
     WriteOne,
@@ -105,10 +105,10 @@ pub(super) struct Function {
 }
 
 /// Coils or inputs that a message may read.
-pub(super) const BITS_MAX: u16 = 2000;
+pub(super) const BITS_READ: u16 = 2000;
 
 /// Registers that a message may read.
-pub(super) const REGISTERS_MAX: u16 = 125;
+pub(super) const REGISTERS_READ: u16 = 125;
 
 const fn plain(code: u8, name: &'static str, request: Len, response: Len) -> Function {
     Function { code, name, access: 0, layout: Layout::Bytes(request, response) }
@@ -126,10 +126,10 @@ use Len::{Any, AtLeast, Exactly};
 
 /// The functions that are known.
 const FUNCTIONS: &[Function] = &[
-    reading(1, "RdCoils", COILS, BITS_MAX),
-    reading(2, "RdDiscreteInputs", DISCRETES, BITS_MAX),
-    reading(3, "RdHoldRegs", HOLDING, REGISTERS_MAX),
-    reading(4, "RdInputRegs", INPUT, REGISTERS_MAX),
+    reading(1, "RdCoils", COILS, BITS_READ),
+    reading(2, "RdDiscreteInputs", DISCRETES, BITS_READ),
+    reading(3, "RdHoldRegs", HOLDING, REGISTERS_READ),
+    reading(4, "RdInputRegs", INPUT, REGISTERS_READ),
     writing(5, "WrSingleCoil", COILS | SINGLE, Layout::WriteOne),
     writing(6, "WrSingleReg", HOLDING | SINGLE, Layout::WriteOne),
     plain(7, "RdExcStatus", Exactly(0), Exactly(1)),

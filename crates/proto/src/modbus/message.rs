@@ -2,7 +2,7 @@
 //! data, and what is wrong with them.
 
 use super::function::{
-    self, BITS_MAX, Function, Layout, REGISTERS_MAX, category, category_of, diagnostic_name,
+    self, BITS_READ, Function, Layout, REGISTERS_READ, category, category_of, diagnostic_name,
     exception_name, function_of, interface_name,
 };
 use super::limits::MESSAGE_BYTES_MAX;
@@ -292,7 +292,7 @@ impl Message {
 
     fn read_both(&mut self, data: &[u8]) -> Option<Data> {
         let range = range_at(data, 0)?;
-        self.require((1..=REGISTERS_MAX).contains(&range.quantity), fault::VALUE);
+        self.require((1..=REGISTERS_READ).contains(&range.quantity), fault::VALUE);
         let rest = data.get(4..)?;
         let Some(write) = self.read_many(rest) else {
             self.faults |= fault::LENGTH;
@@ -323,7 +323,7 @@ impl Message {
                 if layout == Layout::WriteMany {
                     // Suricata 8.0.7 has the bounds of coils and registers the wrong way round there.
                     let is_of_bits = self.access() & function::access::COILS != 0;
-                    let max = if is_of_bits { REGISTERS_MAX } else { BITS_MAX };
+                    let max = if is_of_bits { REGISTERS_READ } else { BITS_READ };
                     self.require((1..=max).contains(&value), fault::VALUE);
                 }
                 self.data = Data::Write(Write::One { address, value });
@@ -345,38 +345,47 @@ impl Message {
         if is_same(self) != is_same(other) {
             return false;
         }
-        match (&self.data, &other.data) {
-            (Data::Diagnostic { code: a, .. }, Data::Diagnostic { code: b, .. }) => a == b,
-            (Data::Interface { number: a, .. }, Data::Interface { number: b, .. }) => a == b,
-            _ => true,
+        if let (Data::Diagnostic { code: a, .. }, Data::Diagnostic { code: b, .. }) =
+            (&self.data, &other.data)
+        {
+            return a == b;
         }
+        if let (Data::Interface { number: a, .. }, Data::Interface { number: b, .. }) =
+            (&self.data, &other.data)
+        {
+            return a == b;
+        }
+        true
     }
 
     /// Whether the values of a response are such as its request asked for.
     pub(super) fn is_answered_by(&self, response: &Message) -> bool {
-        match (&self.data, &response.data) {
+        if let Data::Values(values) = &response.data {
+            let len = values.len() as u32;
             // Of registers Suricata 8.0.7 expects as many bytes as of coils.
-            (Data::Read(range), Data::Values(values)) => {
-                u32::from(range.quantity).div_ceil(8) == values.len() as u32
+            if let Data::Read(range) = &self.data {
+                return u32::from(range.quantity).div_ceil(8) == len;
             }
-            (Data::ReadWrite(range, _), Data::Values(values)) => {
-                2 * u32::from(range.quantity) == values.len() as u32
+            if let Data::ReadWrite(range, _) = &self.data {
+                return 2 * u32::from(range.quantity) == len;
             }
-            (
-                Data::Write(Write::Many { range, .. }),
-                Data::Write(Write::One { address, value }),
-            ) => (range.address, range.quantity) == (*address, *value),
-            (Data::Write(a), Data::Write(b)) => a == b,
-            _ => true,
         }
+        let (Data::Write(asked), Data::Write(done)) = (&self.data, &response.data) else {
+            return true;
+        };
+        if let (Write::Many { range, .. }, Write::One { address, value }) = (asked, done) {
+            return (range.address, range.quantity) == (*address, *value);
+        }
+        asked == done
     }
 
     /// Whether it shows that a flow is Modbus: its function is known and what belongs to its code is there, or it is a
     /// faultless exception of a known function.
     pub(super) fn is_recognizable(&self) -> bool {
-        let is_right = match self.data {
-            Data::Exception(_) => self.faults == 0,
-            _ => self.code & EXCEPTION == 0 && self.category != 0,
+        let is_right = if let Data::Exception(_) = self.data {
+            self.faults == 0
+        } else {
+            self.code & EXCEPTION == 0 && self.category != 0
         };
         self.protocol == 0 && self.function().is_some() && is_right
     }
