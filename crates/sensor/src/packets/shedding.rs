@@ -8,11 +8,11 @@ use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::{Pressure, Tree};
 
-/// Percent of a ring from which each level begins, and below which all end.
+/// Percent of a ring from which each level begins, and up to which all end.
 const BYPASS_FROM: u32 = 50;
 const RECORDS_FROM: u32 = 75;
 const DETECTION_FROM: u32 = 87;
-const ENDS_BELOW: u32 = 25;
+const ENDS_AT: u32 = 25;
 
 /// The level at hand, and what was left out of records.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Shedding {
             DETECTION_FROM.. => Pressure::Detection,
             RECORDS_FROM.. => Pressure::Records,
             BYPASS_FROM.. => Pressure::Bypass,
-            0..ENDS_BELOW => Pressure::None,
+            0..=ENDS_AT => Pressure::None,
             _ => self.level.min(Pressure::Bypass),
         };
         let was = self.level;
@@ -180,8 +180,8 @@ mod tests {
         assert_eq!(
             levels,
             [
-                None, None, Bypass, Bypass, Records, Records, Detection, Detection, Detection,
-                None, None, Bypass, None
+                None, None, Bypass, Bypass, Records, Records, Detection, Detection, None, None,
+                None, Bypass, None
             ]
         );
         assert_eq!(shedding.times, 2);
