@@ -76,7 +76,7 @@ fn records(packets: &[Vec<u8>]) -> Vec<Value> {
 fn read_records(folder: &std::path::Path, capture: &str) -> Vec<Value> {
     let out = folder.join("out");
     std::fs::create_dir(&out).unwrap();
-    let ran = gabion(&["read", capture, "-q", "-l", &out.display().to_string()]);
+    let ran = gabion(&["read", capture, "-q", "-k", "none", "-l", &out.display().to_string()]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let text = std::fs::read_to_string(out.join("eve.json")).unwrap();
     let all = text.lines().map(|line| serde_json::from_str(line).unwrap());
