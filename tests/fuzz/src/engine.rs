@@ -37,6 +37,7 @@ pub fn frames(data: &[u8]) {
             clock_ns: ts_ns,
             is_leap: false,
             number,
+            device: 0,
             link,
             ignores_checksums: false,
             wire_len: 0,

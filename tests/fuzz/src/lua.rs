@@ -55,6 +55,7 @@ pub fn script(data: &[u8]) {
             clock_ns: *ts_ns,
             is_leap: false,
             number,
+            device: 0,
             link: 1,
             ignores_checksums: false,
             wire_len: 0,
