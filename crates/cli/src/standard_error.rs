@@ -3,7 +3,7 @@
 use crate::exit::Fault;
 use gabion_net::{ScriptSetup, Severity, Voice};
 use gabion_record::Tree;
-use gabion_sensor::packets::{Incident, Watch};
+use gabion_sensor::packets::{Incident, LoadRequest, Watch};
 use gabion_sensor::{Notice, Notices};
 
 /// What scripts need; their messages go to standard error.
@@ -46,7 +46,7 @@ impl Watch for Incidents {
         report_incident(incident);
     }
 
-    fn reload(&mut self) {
+    fn reload(&mut self, _: Option<LoadRequest>) {
         report_reload();
     }
 }

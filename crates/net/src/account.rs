@@ -2,6 +2,7 @@
 
 use crate::counters::NetCounters;
 use crate::detect::RuleCosts;
+use crate::engine::Engine;
 use crate::flow_state::NetFlow;
 use crate::ledgers::WorkerLedgers;
 use gabion_flow::Flow;
@@ -29,6 +30,11 @@ impl Account {
             costs,
             pressure: Pressure::None,
         }
+    }
+
+    /// Another engine takes over: costs are those of its rules.
+    pub(crate) fn adopt(&mut self, engine: &Engine) {
+        self.costs = RuleCosts::of_engine(engine);
     }
 
     /// Collects the limits that this packet, or the flow's end, has reached: they are counted as shed, and

@@ -10,7 +10,7 @@
 //!
 //! The decision is made where frames are in order, so that it does not depend on the number of workers.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineOptions};
 use crate::limits::{CHECKSUM_SAMPLE, CHECKSUM_WRONG_MAX};
 use gabion_packet::{DecodeCounters, Flags, Link, PacketSet, checksum};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub enum CaptureChecksums {
 /// Looks at the first frames of a run, in order.
 #[derive(Debug)]
 pub struct ChecksumSample {
-    engine: Arc<Engine>,
+    options: Arc<EngineOptions>,
     set: Box<PacketSet>,
     /// Counted again, and for all to see, by the worker that takes the frame.
     unread: DecodeCounters,
@@ -42,14 +42,18 @@ pub struct ChecksumSample {
 
 impl ChecksumSample {
     /// A sample that is decided as this engine's options say.
-    pub fn new(engine: Arc<Engine>) -> ChecksumSample {
-        let (seen, ignored_from) = match (engine.options.checksums, engine.options.captured) {
+    pub fn new(engine: &Engine) -> ChecksumSample {
+        ChecksumSample::with_options(Arc::clone(&engine.options))
+    }
+
+    pub(crate) fn with_options(options: Arc<EngineOptions>) -> ChecksumSample {
+        let (seen, ignored_from) = match (options.checksums, options.captured) {
             (true, CaptureChecksums::Auto) => (Some(0), u64::MAX),
             (_, CaptureChecksums::Ignored) => (None, 0),
             (false, CaptureChecksums::Auto) | (_, CaptureChecksums::Checked) => (None, u64::MAX),
         };
         ChecksumSample {
-            engine,
+            options,
             set: Box::new(PacketSet::new()),
             unread: DecodeCounters::default(),
             seen,
@@ -74,7 +78,7 @@ impl ChecksumSample {
                 self.ignored_from = number;
             }
         } else if let Some(link) = Link::from_linktype(link.into()) {
-            let config = &self.engine.options.decode;
+            let config = &self.options.decode;
             gabion_packet::decode(&mut self.set, &mut self.unread, config, link, data);
             let root = self.set.root();
             let is_whole = root.flags.has(Flags::WANTS_FLOW) && !root.flags.has(Flags::FRAGMENT);

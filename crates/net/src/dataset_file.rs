@@ -241,7 +241,8 @@ fn at_path<'v>(v: &'v Value, path: &str) -> Option<&'v Value> {
 }
 
 /// A value as a line of a file has it.
-fn decode_line(kind: DatasetType, text: &[u8]) -> Option<Box<[u8]>> {
+/// A value as it stands in a file; none where it is no value of this type.
+pub(crate) fn decode_line(kind: DatasetType, text: &[u8]) -> Option<Box<[u8]>> {
     match kind {
         DatasetType::String => {
             let mut out = Vec::new();

@@ -3,7 +3,7 @@
 //! Sets that no rule changes are read by all workers at any time; the others are state across flows,
 //! which several workers use in packet order (`ordered`).
 
-use crate::dataset_file::{DatasetFault, DatasetNote, Entry, Reading};
+use crate::dataset_file::{DatasetFault, DatasetNote, Entry, Reading, decode_line};
 use crate::dataset_save;
 use crate::limits::{DATASET_VALUES_MAX, reached};
 use foldhash::fast::RandomState;
@@ -12,7 +12,7 @@ use gabion_rules::compiled::{
     BufferCondition, DatarepTest, DatasetCommand, DatasetDef, DatasetTest, DatasetType,
 };
 use hashbrown::HashMap;
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 /// Rows of Suricata's table unless the rule sets another number.
 const ROWS: u32 = 4096;
@@ -107,7 +107,14 @@ fn rows(def: &DatasetDef) -> u32 {
 struct Set {
     def: DatasetDef,
     is_written: bool,
-    values: RwLock<Values>,
+    values: Arc<RwLock<Values>>,
+}
+
+impl Set {
+    /// Whether its values are of a run rather than of a file: they stay when rules are loaded again.
+    fn is_kept(&self) -> bool {
+        self.def.save.is_some() || self.def.load.is_none()
+    }
 }
 
 /// All datasets of a rule set.
@@ -152,8 +159,23 @@ impl Datasets {
             say("datasets", format!("dataset {} append failed", def.name));
             return false;
         }
-        self.sets.push(Set { def: def.clone(), is_written: false, values: RwLock::new(values) });
+        self.sets.push(Set {
+            def: def.clone(),
+            is_written: false,
+            values: Arc::new(RwLock::new(values)),
+        });
         true
+    }
+
+    /// Continues with the values of sets of the same name and type that rules or the operator have changed; sets that are
+    /// only read from a file have what the file holds now.
+    pub fn continue_from(&mut self, before: &Datasets) {
+        for set in self.sets.iter_mut().filter(|set| set.is_kept()) {
+            let same = |old: &&Set| old.def.name == set.def.name && old.def.kind == set.def.kind;
+            if let Some(old) = before.sets.iter().find(same) {
+                set.values = Arc::clone(&old.values);
+            }
+        }
     }
 
     /// Notes which sets these rules write.
@@ -238,6 +260,46 @@ impl Datasets {
                 }
                 drop(values);
                 set.values.write().is_ok_and(|mut v| v.remove(value, is_string))
+            }
+        }
+    }
+
+    /// Removes all values of a set; whether there is one of this name and type.
+    pub fn clear(&self, name: &str, kind: DatasetType) -> bool {
+        let is = |set: &&Set| set.def.name == name && set.def.kind == kind;
+        let Some(set) = self.sets.iter().find(is) else { return false };
+        // A set of this definition was made before.
+        let Ok(empty) = Values::new(&set.def) else { return false };
+        set.values.write().is_ok_and(|mut values| {
+            *values = empty;
+            true
+        })
+    }
+
+    /// Does with a set of this name and type what an operator asks for, with a value as files write it. Whether it had an
+    /// effect, or the condition holds.
+    ///
+    /// # Errors
+    /// `Set`: there is none; `Value`: the text is no value of this type, or there is no room for it.
+    pub fn operate(
+        &self,
+        (name, kind): (&str, DatasetType),
+        value: &str,
+        command: DatasetCommand,
+    ) -> Result<bool, DatasetFault> {
+        let is = |set: &&Set| set.def.name == name && set.def.kind == kind;
+        let set = self.sets.iter().find(is).ok_or(DatasetFault::Set)?;
+        let value = decode_line(kind, value.as_bytes()).filter(|value| !value.is_empty());
+        let value = value.ok_or(DatasetFault::Value)?;
+        let is_string = kind == DatasetType::String;
+        let mut values = set.values.write().map_err(|_| DatasetFault::Set)?;
+        let is_there = values.map.contains_key(&value);
+        match command {
+            DatasetCommand::IsSet => Ok(is_there),
+            DatasetCommand::IsNotSet => Ok(!is_there),
+            DatasetCommand::Unset => Ok(values.remove(&value, is_string)),
+            DatasetCommand::Set => {
+                values.add(value, Entry::default(), is_string).map_err(|_| DatasetFault::Value)
             }
         }
     }

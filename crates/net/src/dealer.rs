@@ -10,7 +10,7 @@
 //! A frame without fragments, tunnels and unusual headers is not decoded here.
 
 use crate::checksum_sample::ChecksumSample;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineOptions};
 use crate::frame_in::{FragmentOutcome, FrameIn, SpareSets, fragment_of};
 use gabion_flow::{DefragCounters, Defragmenter};
 use gabion_packet::{
@@ -32,7 +32,7 @@ pub struct Dealt {
 /// Says of each frame, in order, which worker it belongs to.
 #[derive(Debug)]
 pub struct Dealer {
-    engine: Arc<Engine>,
+    options: Arc<EngineOptions>,
     defrag: Defragmenter,
     set: Box<PacketSet>,
     /// Sets for what datagrams carry: one for each datagram around another.
@@ -43,10 +43,10 @@ pub struct Dealer {
 
 impl Dealer {
     /// A dealer for workers of this engine, with the budget of `defrag.memcap` for all of them.
-    pub fn new(engine: Arc<Engine>, defrag: Budget) -> Dealer {
+    pub fn new(engine: &Engine, defrag: Budget) -> Dealer {
         Dealer {
             defrag: Defragmenter::new(engine.options.defrag.clone(), defrag),
-            engine,
+            options: Arc::clone(&engine.options),
             set: Box::new(PacketSet::new()),
             spare: SpareSets::default(),
             unread: DecodeCounters::default(),
@@ -57,7 +57,7 @@ impl Dealer {
     #[inline]
     pub fn deal(&mut self, f: &FrameIn<'_>) -> Option<Dealt> {
         let link = Link::from_linktype(f.link.into())?;
-        match ordinary_key(&self.engine.options.decode, link, f.data) {
+        match ordinary_key(&self.options.decode, link, f.data) {
             Some(key) => Some(Dealt { key, fragments: None }),
             None => Some(self.decode_key(link, f)),
         }
@@ -66,21 +66,21 @@ impl Dealer {
     /// Decodes the frame and puts its fragments together.
     #[cold]
     fn decode_key(&mut self, link: Link, f: &FrameIn<'_>) -> Dealt {
-        let Dealer { engine, defrag, set, spare, unread } = self;
-        let config = &engine.options.decode;
+        let Dealer { options, defrag, set, spare, unread } = self;
+        let config = &options.decode;
         gabion_packet::decode(set, unread, config, link, f.data);
         if !set.iter().any(|p| p.flags.has(Flags::FRAGMENT)) {
             return Dealt { key: decoded_key(config, set), fragments: None };
         }
         let mut outcomes = Vec::new();
-        let mut whole = Whole { engine, defrag, spare, unread, f, outcomes: &mut outcomes };
+        let mut whole = Whole { options, defrag, spare, unread, f, outcomes: &mut outcomes };
         let key = whole.walk(set, f.data);
         Dealt { key, fragments: Some(outcomes.into_boxed_slice()) }
     }
 
     /// Where it is found out whether checksums are looked at.
     pub fn checksum_sample(&self) -> ChecksumSample {
-        ChecksumSample::new(Arc::clone(&self.engine))
+        ChecksumSample::with_options(Arc::clone(&self.options))
     }
 
     /// Counters of putting fragments together.
@@ -91,7 +91,7 @@ impl Dealer {
 
 /// One frame's fragments on their way through the defragmenter.
 struct Whole<'a> {
-    engine: &'a Engine,
+    options: &'a EngineOptions,
     defrag: &'a mut Defragmenter,
     spare: &'a mut SpareSets,
     unread: &'a mut DecodeCounters,
@@ -103,7 +103,7 @@ impl Whole<'_> {
     /// Takes the fragments of a set in, in the order in which a worker meets them: from the innermost
     /// packet outwards, each datagram's own before what is around it. Answers with the key of all.
     fn walk(&mut self, set: &PacketSet, bytes: &[u8]) -> u32 {
-        let mut key = decoded_key(&self.engine.options.decode, set);
+        let mut key = decoded_key(&self.options.decode, set);
         for d in set.iter().rev().filter(|d| d.flags.has(Flags::FRAGMENT)) {
             let Some(inside) = self.take_in(d, bytes) else { continue };
             // What is in a tunnel goes where tunnels go, whatever it carries.
@@ -127,7 +127,7 @@ impl Whole<'_> {
             return None;
         }
         let mut set = self.spare.take_packets();
-        let config = &self.engine.options.decode;
+        let config = &self.options.decode;
         let is_usable = decode_ip_reassembled(&mut set, self.unread, config, d, &datagram);
         let key = is_usable.then(|| self.walk(&set, &datagram));
         self.spare.give_back(set);

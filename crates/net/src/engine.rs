@@ -83,8 +83,8 @@ pub struct Engine {
     pub protocols: Protocols,
     /// Their tables.
     pub catalog: Catalog,
-    /// Settings.
-    pub options: EngineOptions,
+    /// Settings. Those of a run stay when rules are loaded again.
+    pub options: Arc<EngineOptions>,
     /// What scripts need.
     pub scripts: crate::ScriptSetup,
     /// Reputation of addresses.
@@ -93,6 +93,20 @@ pub struct Engine {
     pub countries: Option<Arc<Countries>>,
     /// Metadata and references of signatures as JSON.
     pub rule_texts: RuleTexts,
+    /// How many engines the run had before: rules that are loaded while it lasts come with an engine of their own.
+    pub generation: u32,
+}
+
+impl Engine {
+    /// Makes this engine the next one of a run: it has the settings of the engine before, and continues with the
+    /// datasets that rules or the operator have changed.
+    pub fn follow(&mut self, before: &Engine) {
+        self.generation = before.generation.wrapping_add(1);
+        self.options = Arc::clone(&before.options);
+        if let (Some(now), Some(before)) = (&mut self.detector, &before.detector) {
+            now.datasets.continue_from(&before.datasets);
+        }
+    }
 }
 
 /// The JSON texts of all signatures, each made when an alert first asks for it: few rules of a large

@@ -7,7 +7,7 @@ use crate::app::{AppCounters, AppInput, AppLayer, Effects, Protocols};
 use crate::lapsing::Lapsing;
 use crate::ranges::{RangeOptions, Ranges};
 use crate::state::tests::set_bits;
-use crate::threshold::{Subject, Thresholds};
+use crate::threshold::{RuleSlot, Subject, Thresholds};
 use gabion_flow::{
     DefragConfig, Defragmenter, FlowConfig, FlowTable, Fragment, PacketFacts, PacketKey,
     StreamConfig, TcpSegment, TcpSession, TcpTracker,
@@ -155,7 +155,7 @@ fn thresholds() {
                 flow: None,
                 ts_ns: SECOND,
             };
-            table.decide(1, 0, &t, &s);
+            table.decide(RuleSlot::default(), &t, &s);
         }
         table.steps()
     });

@@ -31,6 +31,7 @@ impl Stages {
             EndReason::Forced => common.account.ledgers.flows.shed(ShedReason::FlowMemcap, 1, 0),
             _ => common.account.ledgers.flows.pass(1, 0),
         }
+        flow.ext.meet_rules(&common.engine);
         // A flow that was dropped has nothing left to inspect.
         let is_dropped = flow.ext.flags.dropped && common.engine.options.inline;
         if !is_dropped {

@@ -3,6 +3,7 @@
 use crate::app::AppLayer;
 use crate::bits::Bits;
 use crate::detect::FlowDetect;
+use crate::engine::Engine;
 use crate::ledgers::ShedSoFar;
 use gabion_flow::{ExceptionPolicy, ExceptionTrigger, Flow};
 use gabion_proto::Endpoints;
@@ -35,6 +36,29 @@ pub struct NetFlow {
 }
 
 impl NetFlow {
+    /// Rules were loaded since the flow's last packet: what was found out about it for the rules before is forgotten.
+    /// Its protocol, its bits and variables, and what was decided about it stay.
+    #[inline]
+    pub(crate) fn meet_rules(&mut self, engine: &Engine) {
+        if self.detect.generation != engine.generation {
+            self.forget_rules(engine);
+        }
+    }
+
+    #[cold]
+    fn forget_rules(&mut self, engine: &Engine) {
+        // As in Suricata 8.0.7, rules on addresses or on the protocol alone are not checked again.
+        let FlowDetect { ip_only_done, pd, .. } = std::mem::take(&mut self.detect);
+        let generation = engine.generation;
+        self.detect = FlowDetect { generation, ip_only_done, pd, ..FlowDetect::default() };
+        self.app.forget_rules(&engine.protocols);
+    }
+
+    /// Its sides turned out to be reversed: what was found out for rules is of the wrong side.
+    pub(crate) fn forget_sides(&mut self) {
+        self.detect = FlowDetect { generation: self.detect.generation, ..FlowDetect::default() };
+    }
+
     /// Counts something of the flow that was shed.
     pub(crate) fn lose(&mut self, reason: ShedReason, items: u64, bytes: u64) {
         self.lost.get_or_insert_default().shed(reason, items, bytes);

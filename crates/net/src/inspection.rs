@@ -19,8 +19,16 @@ pub(crate) struct InspectionStage {
     scratch: Scratch,
     regex: RegexScratch,
     scripts: Scripts,
-    shared: SharedState,
+    pub(crate) shared: SharedState,
     turn: Option<Turn>,
+}
+
+/// The scripts of an engine's rules.
+fn scripts_of(engine: &Engine) -> Scripts {
+    match &engine.detector {
+        Some(d) if !d.set.scripts.is_empty() => Scripts::new(&d.set, &d.datasets, &engine.scripts),
+        _ => Scripts::default(),
+    }
 }
 
 /// The rules that ran on a packet.
@@ -58,12 +66,7 @@ impl InspectionStage {
         InspectionStage {
             scratch: Scratch::default(),
             regex: RegexScratch::new(),
-            scripts: match &engine.detector {
-                Some(d) if !d.set.scripts.is_empty() => {
-                    Scripts::new(&d.set, &d.datasets, &engine.scripts)
-                }
-                _ => Scripts::default(),
-            },
+            scripts: scripts_of(engine),
             shared: SharedState::new(
                 Arc::clone(&engine.reputation),
                 engine.countries.clone(),
@@ -71,6 +74,16 @@ impl InspectionStage {
             ),
             turn,
         }
+    }
+
+    /// Continues with the rules of another engine. Bits of hosts and pairs stay.
+    pub(crate) fn adopt(&mut self, engine: &Engine) {
+        let counters = self.scripts.counters;
+        self.scripts = scripts_of(engine);
+        self.scripts.counters = counters;
+        self.scratch = Scratch::default();
+        self.regex = RegexScratch::new();
+        self.shared.adopt(Arc::clone(&engine.reputation), engine.countries.clone());
     }
 
     /// A run of rules on a packet.

@@ -43,6 +43,7 @@ mod ledgers;
 pub mod limits;
 mod loss;
 mod memory;
+mod operator;
 mod ordered;
 mod pressure;
 mod ranges;

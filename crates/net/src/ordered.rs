@@ -202,6 +202,16 @@ impl<T> Ordered<T> {
         }
     }
 
+    /// Looks at the state, or changes it, for somebody whose request has no place among the packets: no turn is waited for.
+    pub(crate) fn out_of_order<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+        match self {
+            Ordered::Own(t) => f(t),
+            Ordered::Shared { state, .. } => {
+                f(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+
     /// Changes it.
     pub(crate) fn write<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         match self {

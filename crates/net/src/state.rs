@@ -98,6 +98,12 @@ impl SharedState {
         SharedState { reputation, countries, bits }
     }
 
+    /// Other scores and countries; bits stay.
+    pub(crate) fn adopt(&mut self, reputation: Arc<Reputation>, countries: Option<Arc<Countries>>) {
+        self.reputation = reputation;
+        self.countries = countries;
+    }
+
     pub(crate) fn country_matches(&self, t: &GeoIpTest, h: &Decoded) -> bool {
         let Some(countries) = self.countries.as_ref().filter(|_| h.is_ip()) else { return false };
         let holds = |a: Addr| t.holds(countries.country_of(a, h.ip_version()));
@@ -164,6 +170,17 @@ impl SharedState {
     ) {
         let Some(o) = owner(track, h) else { return };
         self.bits.write(|b| Self::change(&mut b.xbits, (o, change.bit), change, now_ns));
+    }
+
+    /// Until when a bit is set on a host, in nanoseconds since 1970.
+    pub(crate) fn hostbit_until(&mut self, host: Addr, bit: u32) -> Option<u64> {
+        self.bits.out_of_order(|b| b.hostbits.get(&(host, bit)).copied())
+    }
+
+    /// Sets or clears a bit on one host.
+    pub(crate) fn change_hostbit(&mut self, host: Addr, change: BitChange, now_ns: u64) {
+        let key = (host, change.bit);
+        self.bits.out_of_order(|b| Self::change(&mut b.hostbits, key, change, now_ns));
     }
 
     pub(crate) fn set_hostbit(

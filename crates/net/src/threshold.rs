@@ -6,8 +6,8 @@
 use crate::lapsing::Lapsing;
 use crate::limits::{THRESHOLDS_MAX, reached};
 use gabion_record::Addr;
-use gabion_rules::Action;
 use gabion_rules::compiled::{Threshold, ThresholdKind, ThresholdTrack};
+use gabion_rules::{Action, Signature};
 
 /// The outcome of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,25 @@ enum Tracked {
     Flow(u64),
 }
 
+/// One of the thresholds of a rule. It has the rule's ids, so that what was counted continues when rules are loaded again: as
+/// in Suricata 8.0.7 that of the same revision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct RuleSlot {
+    gid: u32,
+    sid: u32,
+    rev: u32,
+    /// Which threshold, and which of the two signatures of a rule with `<>`.
+    part: u8,
+}
+
+impl RuleSlot {
+    /// A threshold of a rule: the filter of its matches (0), of its rate (1), of its alerts (2).
+    pub(crate) fn of(s: &Signature, slot: u8) -> RuleSlot {
+        let part = slot * 2 + u8::from(s.header.swapped);
+        RuleSlot { gid: s.gid, sid: s.sid, rev: s.rev, part }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start_us: u64,
@@ -43,7 +62,7 @@ struct Entry {
 /// Thresholds of one sequence of alerts.
 #[derive(Debug, Default)]
 pub(crate) struct Thresholds {
-    entries: Lapsing<(u32, u8, Tracked), Entry>,
+    entries: Lapsing<(RuleSlot, Tracked), Entry>,
 }
 
 /// The packet's part of a decision.
@@ -63,12 +82,11 @@ impl Thresholds {
         self.entries.steps()
     }
 
-    /// Decides on one match of signature `sig`. `slot` distinguishes the thresholds of one rule. The
+    /// Decides on one match of a rule for one of its thresholds. The
     /// action is set where a rate filter changes it.
     pub(crate) fn decide(
         &mut self,
-        sig: u32,
-        slot: u8,
+        rule: RuleSlot,
         t: &Threshold,
         s: &Subject,
     ) -> (Decision, Option<Action>) {
@@ -83,7 +101,7 @@ impl Thresholds {
         };
         let now = s.ts_ns / 1000;
         let window_us = u64::from(t.seconds) * 1_000_000;
-        let key = (sig, slot, tracked);
+        let key = (rule, tracked);
         let is_lapsed = |e: &Entry| is_outside(e.start_us, e.window_us, now) && e.next < now;
         let fresh = || Entry { start_us: now, count: 0, next: 0, window_us };
         let Some((e, is_new)) = self.entries.entry(key, THRESHOLDS_MAX, is_lapsed, fresh) else {
@@ -185,6 +203,8 @@ fn rate(
 mod tests {
     use super::*;
 
+    const RULE: RuleSlot = RuleSlot { gid: 1, sid: 1, rev: 0, part: 0 };
+
     fn run(kind: ThresholdKind, count: u32, seconds: u32, times_s: &[u64]) -> Vec<Decision> {
         let t = Threshold { kind, track: ThresholdTrack::Source, count, seconds };
         let mut table = Thresholds::default();
@@ -195,7 +215,7 @@ mod tests {
             flow: None,
             ts_ns: s * 1_000_000_000,
         };
-        times_s.iter().map(|s| table.decide(1, 0, &t, &subject(*s)).0).collect()
+        times_s.iter().map(|s| table.decide(RULE, &t, &subject(*s)).0).collect()
     }
 
     #[test]
@@ -211,7 +231,7 @@ mod tests {
                 flow: Some(flow),
                 ts_ns: s * 1_000_000_000,
             };
-            table.decide(1, 0, &t, &subject).0
+            table.decide(RULE, &t, &subject).0
         };
         let full = THRESHOLDS_MAX as u64;
         for flow in 0..full {
@@ -284,7 +304,7 @@ mod tests {
                     flow: None,
                     ts_ns: s * 1_000_000_000,
                 };
-                table.decide(1, 0, &t, &subject).1.is_some()
+                table.decide(RULE, &t, &subject).1.is_some()
             })
             .collect();
         let expected: Vec<bool> = (1..=16).map(|n| (4..=9).contains(&n) || n >= 11).collect();

@@ -7,7 +7,7 @@
 use crate::counters::NetCounters;
 use crate::engine::Engine;
 use crate::ledgers::WorkerLedgers;
-use crate::threshold::{Decision, Subject, Thresholds};
+use crate::threshold::{Decision, RuleSlot, Subject, Thresholds};
 use gabion_record::eve::Question;
 use gabion_record::ledger::ShedReason;
 use gabion_rules::{Action, Signature, SignatureFlags};
@@ -48,6 +48,11 @@ impl Verdicts {
             counters: NetCounters::default(),
             ledgers: WorkerLedgers::default(),
         }
+    }
+
+    /// Later questions are about rules of this engine. What was counted for thresholds stays.
+    pub fn adopt(&mut self, engine: Arc<Engine>) {
+        self.engine = engine;
     }
 
     /// Whether the alert is written.
@@ -91,12 +96,12 @@ impl Verdicts {
 /// First the filter of matches, then the threshold.
 fn decide(s: &Signature, all: &mut Thresholds, subject: &Subject) -> Decision {
     if let Some(t) = &s.detection_filter
-        && all.decide(s.index, 0, t, subject).0 == Decision::Nothing
+        && all.decide(RuleSlot::of(s, 0), t, subject).0 == Decision::Nothing
     {
         return Decision::Nothing;
     }
     match &s.threshold {
-        Some(t) => all.decide(s.index, 2, t, subject).0,
+        Some(t) => all.decide(RuleSlot::of(s, 2), t, subject).0,
         None => Decision::Alert,
     }
 }

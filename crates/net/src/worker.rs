@@ -27,6 +27,7 @@ use crate::ordered::{Ordered, Turn};
 use crate::pressure::{Pinned, begin_flow, is_bypassed};
 use crate::records::RecordStage;
 use crate::script::{OutputKind, OutputScripts};
+use crate::state::SharedState;
 use crate::tracking::{FlowStage, StreamStage, carry_out, count_lookup, count_segment, rewrite};
 use crate::view::PacketView;
 use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict, Update};
@@ -83,13 +84,9 @@ impl Worker {
         budgets: WorkerBudgets,
         group: Option<(&WorkerGroup, usize)>,
     ) -> Worker {
-        let o = &engine.options;
+        let o = Arc::clone(&engine.options);
         let synack_opens = o.stream.midstream || o.stream.async_oneside;
-        let rules = engine.detector.as_ref().map_or(0, |d| d.set.signatures.len());
-        let costs = match o.profile {
-            Some((clock, exact)) => RuleCosts::new(rules, Some(clock), exact),
-            None => RuleCosts::new(0, None, false),
-        };
+        let costs = RuleCosts::of_engine(&engine);
         let thresholds = group.map_or_else(Ordered::default, |(group, n)| group.thresholds(n));
         let ranges = group.map_or_else(Ordered::default, |(group, n)| group.ranges(n));
         let bits = group.map_or_else(Ordered::default, |(group, n)| group.bits(n));
@@ -116,6 +113,36 @@ impl Worker {
             pinned: Pinned::of_rules(engine.detector.as_ref(), &o.pinned),
             common: Common { account: Account::new(costs), findings: Findings::default(), engine },
         }
+    }
+
+    /// Continues with another engine, which [follows](Engine::follow) the one so far, and returns that. Flows keep all
+    /// that is no knowledge about its rules; so do hosts, thresholds and tags.
+    pub fn adopt(&mut self, engine: Arc<Engine>) -> Arc<Engine> {
+        self.common.account.adopt(&engine);
+        self.common.findings.clear();
+        self.stages.inspection.adopt(&engine);
+        std::mem::replace(&mut self.common.engine, engine)
+    }
+
+    /// The engine, and the state that flows share.
+    pub(crate) fn engine_and_state(&mut self) -> (&Engine, &mut SharedState) {
+        (&self.common.engine, &mut self.stages.inspection.shared)
+    }
+
+    /// Flows under way.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = &Flow<NetFlow>> {
+        self.flow.table.iter()
+    }
+
+    /// The latest event time that the worker knows of.
+    pub(crate) fn event_time_ns(&self) -> u64 {
+        self.now_ns.max(self.place.clock_ns)
+    }
+
+    /// How many engines the one that the worker works with had before it.
+    #[inline]
+    pub fn generation(&self) -> u32 {
+        self.common.engine.generation
     }
 
     /// Takes one frame, after ending the flows whose time is up. False: its link type is not read.
@@ -456,6 +483,7 @@ impl Stages {
         outcome: &mut PacketOutcome,
         sink: &mut dyn NetSink,
     ) -> Option<FlowState> {
+        flow.ext.meet_rules(&common.engine);
         note_macs(&common.engine, view, flow);
         self.filter_before_stream(common, view, flow, outcome, sink);
         if outcome.drop.is_some() {
@@ -485,7 +513,7 @@ impl Stages {
             }
             if v.must_swap {
                 flow.swap_directions();
-                flow.ext.detect = Default::default();
+                flow.ext.forget_sides();
                 dir = dir.opposite();
             }
             state = v.flow_state;

@@ -37,7 +37,7 @@ fn engine(rules: &str) -> Arc<Engine> {
         detector: Some(Detector::new(set, &catalog, expressions, Datasets::default())),
         protocols: Protocols::new(&config, Requirements::default()).expect("the defaults are good"),
         catalog,
-        options: EngineOptions {
+        options: Arc::new(EngineOptions {
             decode: DecodeConfig::from_tree(&config),
             defrag: DefragConfig::from_tree(&config).expect("the defaults are good"),
             flow: FlowConfig::from_tree(&config).expect("the defaults are good"),
@@ -65,11 +65,12 @@ fn engine(rules: &str) -> Arc<Engine> {
             simulate_packet_loss: None,
             app_memcap: None,
             simulate_defrag_memcap: None,
-        },
+        }),
         scripts: Default::default(),
         reputation: Arc::default(),
         countries: None,
         rule_texts,
+        generation: 0,
     })
 }
 
@@ -350,7 +351,7 @@ fn two_workers_write_what_one_writes() {
     let new =
         |n| Worker::in_group(Arc::clone(&engine), WorkerBudgets::standalone(&engine), &group, n);
     let mut workers = [new(0), new(1)];
-    let mut dealer = Dealer::new(Arc::clone(&engine), Budget::standalone("defrag", 1 << 20));
+    let mut dealer = Dealer::new(&engine, Budget::standalone("defrag", 1 << 20));
     let mut verdicts = Verdicts::new(Arc::clone(&engine));
     let (mut lines, mut own) = (Lines::default(), [0; 2]);
     for (n, packet) in packets.iter().enumerate() {

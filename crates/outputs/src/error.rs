@@ -94,6 +94,14 @@ pub enum OutputError {
     /// The thread that writes profiles has panicked.
     #[error("profiles: the writer failed")]
     ProfileWriter,
+    /// A receiver outside of this process that takes no lines.
+    #[error("{}: takes no lines: {why}", name.display())]
+    Receiver {
+        /// Which.
+        name: PathBuf,
+        /// The error of the system.
+        why: String,
+    },
     /// A destination outside of this crate.
     #[error("{0}")]
     Destination(Arc<dyn std::error::Error + Send + Sync>),
@@ -106,6 +114,15 @@ pub enum SettingError {
     /// `filemode`.
     #[error("filemode {0}: not an octal number")]
     FileMode(String),
+    /// `facility` and `level` of syslog.
+    #[error("{0}: no facility and level of syslog: write local5 and Info, or others of syslog(3)")]
+    Syslog(String),
+    /// `redis.mode`.
+    #[error("redis mode {0}: write list, rpush, channel or stream")]
+    RedisMode(String),
+    /// `redis.port`.
+    #[error("redis port {0}: not a number of a port")]
+    RedisPort(String),
     /// `rotate-interval`.
     #[error(
         "rotate-interval: {0}: not an interval: write minute, hour, day, or a number with s, m, h, d or w \

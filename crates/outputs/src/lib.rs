@@ -23,6 +23,7 @@ mod packet_order;
 pub mod page;
 pub mod profile_store;
 pub mod protocol_names;
+mod receiver;
 pub mod rotation;
 pub mod table;
 pub mod timestamp;

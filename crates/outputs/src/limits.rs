@@ -3,6 +3,10 @@
 use gabion_record::limits;
 
 limits! { "outputs";
+    /// Lines that Redis is given before its answers are awaited.
+    pub const REDIS_BATCH_MAX: usize = 1_024,
+        Spares("a configuration that asks for more gets this many");
+
     /// Flows of which packets are followed after an alert: as many as have alerts at a time in any
     /// network seen, some 4 MiB.
     pub const FOLLOWED_FLOWS_MAX: usize = 65_536,

@@ -254,6 +254,9 @@ pub trait Destination: Send {
     /// Opens files by their names again, after a program has rotated logs.
     fn reopen(&mut self) {}
 
+    /// The source of the records can't wait: where there is no room now, pieces are shed at once.
+    fn never_wait(&mut self) {}
+
     /// Writes what is buffered to the disk; how many bytes of the file of lines are there then.
     ///
     /// # Errors

@@ -237,6 +237,9 @@ impl Outputs {
                 let file = node.text("filename").unwrap_or(name);
                 found.faults.push(format!("{file}: {e}"));
             }
+            if let Err(e) = crate::receiver::check(node) {
+                found.faults.push(format!("{name}: {e}"));
+            }
             match kind.unsupported(node) {
                 Some(variant) => found.unsupported.push(variant),
                 None => found.supported += 1,
@@ -352,6 +355,11 @@ impl Outputs {
     /// Opens all files by their names again, after a program has rotated logs.
     pub fn reopen(&mut self) {
         self.to.outputs.iter_mut().for_each(|output| output.to.reopen());
+    }
+
+    /// The source of the records can't wait, as an interface can't: a receiver without room sheds at once.
+    pub fn never_wait(&mut self) {
+        self.to.outputs.iter_mut().for_each(|output| output.to.never_wait());
     }
 
     /// Writes what is buffered to the disk; returns the lengths of the files that a later run can continue,

@@ -88,6 +88,8 @@ shed_reasons! {
     PressureBypass, "pressure_bypass", "packets of flows that can hardly alert any more, which were bypassed because a ring ran full";
     PressureRecords, "pressure_records", "records that were left out because a ring ran full";
     PressureDetection, "pressure_detection", "flows that began while a ring ran full: no rule was run on them";
+    LoadFailed, "load_failed", "loads of rules during a run that failed: it continues with the rules that it has";
+    LoadUnderWay, "load_under_way", "requests to load rules that came while others were being loaded";
     LimitReached, "limit_reached", "things left out because a fixed limit was reached; the report names each limit";
 }
 

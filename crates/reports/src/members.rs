@@ -5,14 +5,6 @@ use gabion_record::json::Json;
 use gabion_record::ledger::StageLedgers;
 use gabion_record::limits::Reached;
 
-/// Most bytes the process had in memory at once, as the system counts them.
-pub(crate) fn resident_peak() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib * 1024)
-}
-
 /// The fixed limits that were reached, with what was shed.
 pub(crate) fn json_limits(limits: &Reached, j: &mut Json) {
     j.open_array_key("limits");
@@ -30,7 +22,7 @@ pub(crate) fn json_limits(limits: &Reached, j: &mut Json) {
 /// What the process had in memory at most, and what it might have.
 pub(crate) fn json_memory(j: &mut Json) {
     j.open_key("memory");
-    if let Some(peak) = resident_peak() {
+    if let Some(peak) = gabion_runtime::memory::resident_peak() {
         j.number("resident_peak", peak);
     }
     j.number("limit", gabion_runtime::memory::MemoryState::current().limit);

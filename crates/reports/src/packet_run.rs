@@ -1,6 +1,6 @@
 //! The report at the end of a run: tables for people, or one JSON object for machines.
 
-use crate::members::{json_budgets, json_limits, json_memory, resident_peak};
+use crate::members::{json_budgets, json_limits, json_memory};
 use crate::rule_costs::{COSTLY_RULES_SHOWN, rule_cost_table, write_rule_costs_json};
 use gabion_net::Engine;
 use gabion_outputs::table::{Align, Table, thousands};
@@ -274,7 +274,7 @@ fn budgets(r: &PacketReport<'_>, width: Option<u16>, out: &mut String) {
     }
     r.done.memory.iter().for_each(|b| walk(b, 0, &mut t));
     out.push_str(&t.render(width));
-    if let Some(peak) = resident_peak() {
+    if let Some(peak) = gabion_runtime::memory::resident_peak() {
         let _ = writeln!(out, "  resident at most: {}", ByteSize(peak));
     }
 }

@@ -4,7 +4,7 @@ use crate::address::{AddressId, AddressSet};
 use crate::diagnostic::{Checked, Refusal};
 use crate::keyword::{Keyword, Keywords};
 use crate::lexer::Piece;
-use crate::options::LoadOptions;
+use crate::options::{CarriedNames, LoadOptions};
 use crate::port::{PortId, PortSet};
 use crate::ruleset::Ruleset;
 use crate::text::Text;
@@ -47,7 +47,14 @@ impl<'c> Compiler<'c> {
         options: &'c LoadOptions<'c>,
         keywords: Keywords,
     ) -> Compiler<'c> {
+        let CarriedNames { flowbits, flowints, xbits, hostbits, variables } =
+            options.carried.clone();
         let set = Ruleset {
+            flowbits,
+            flowints,
+            xbits,
+            hostbits,
+            variables,
             addresses: vec![AddressSet::any()],
             ports: vec![PortSet::any()],
             chains: vec![Box::default()],

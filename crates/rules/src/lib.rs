@@ -74,7 +74,9 @@ pub use known::{
 };
 pub use lexer::{RuleText, rules as rule_texts};
 pub use load::RuleSource;
-pub use options::{DatasetOpener, FileReader, HostError, LoadOptions, ScriptInspector};
+pub use options::{
+    CarriedNames, DatasetOpener, FileReader, HostError, LoadOptions, ScriptInspector,
+};
 pub use rule_header::{FirewallActionError, firewall_action};
 pub use rule_id::{format_rule_id, parse_rule_id};
 pub use ruleset::{Classification, Counts, Ruleset};

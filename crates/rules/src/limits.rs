@@ -57,6 +57,11 @@ limits! { "rules";
     pub const DECOMPRESSED_MAX: u64 = 16 << 20,
         Refuses("the rule");
 
+    /// Names of bits or variables, of one kind, that a run carries from one rule set to the next: each load may bring new
+    /// ones, and the numbers of old ones stay taken. Far beyond what any rule set has.
+    pub const CARRIED_NAMES_MAX: usize = 1 << 17,
+        Refuses("to load rules again");
+
     /// Bytes of a dataset's name: Suricata's own.
     pub const DATASET_NAME_MAX: usize = 63,
         Refuses("the rule");

@@ -1,7 +1,9 @@
 //! What a load needs in addition to rules and catalog.
 
 use crate::action::Action;
-use crate::ruleset::{Classification, DatasetDef, ScriptFacts};
+use crate::limits::CARRIED_NAMES_MAX;
+use crate::names::Names;
+use crate::ruleset::{Classification, DatasetDef, Ruleset, ScriptFacts};
 
 /// What the program that loads rules has against a file, a dataset or a script; its text refuses the rule.
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
@@ -17,6 +19,29 @@ pub type DatasetOpener<'o> = &'o dyn Fn(u32, &DatasetDef) -> Result<(), HostErro
 /// Looks into a script (path, whether it is a transform) for what it holds and registers; an error
 /// is what is wrong with it, in Suricata's words.
 pub type ScriptInspector<'o> = &'o dyn Fn(&str, bool) -> Result<ScriptFacts, HostError>;
+
+/// Names of bits and variables with the numbers by which a run knows them: what flows and hosts have been marked with
+/// keeps its meaning when rules are loaded again.
+#[derive(Clone, Debug, Default)]
+pub struct CarriedNames {
+    pub(crate) flowbits: Names,
+    pub(crate) flowints: Names,
+    pub(crate) xbits: Names,
+    pub(crate) hostbits: Names,
+    pub(crate) variables: Names,
+}
+
+impl CarriedNames {
+    /// The names that a rule set knows. None: they are more than are carried on ([`CARRIED_NAMES_MAX`]).
+    pub fn of_rules(set: &Ruleset) -> Option<CarriedNames> {
+        let all = [&set.flowbits, &set.flowints, &set.xbits, &set.hostbits, &set.variables];
+        if all.iter().any(|names| names.len() > CARRIED_NAMES_MAX) {
+            return None;
+        }
+        let [flowbits, flowints, xbits, hostbits, variables] = all.map(Names::clone);
+        Some(CarriedNames { flowbits, flowints, xbits, hostbits, variables })
+    }
+}
 
 /// Settings of a load.
 #[derive(Clone)]
@@ -60,6 +85,8 @@ pub struct LoadOptions<'o> {
     /// Keywords that refuse the rule where they would only warn (`--strict-rule-keywords`); `all`
     /// stands for all of them.
     pub strict_keywords: Vec<String>,
+    /// Names whose numbers stay: those of the rules that a run has loaded before.
+    pub carried: CarriedNames,
 }
 
 impl LoadOptions<'_> {
@@ -91,6 +118,7 @@ impl Default for LoadOptions<'_> {
             auto_prefilter: false,
             is_firewall: false,
             strict_keywords: Vec::new(),
+            carried: CarriedNames::default(),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! * [`supervisor`]: workers as threads that beat; panics and stalls become events for the owner.
 //! * [`metrics`]: counters and gauges, and everything as text for Prometheus.
 //! * [`exposition`]: the listener that answers with this text.
+//! * [`receivers`]: lines for sockets, the system's log and Redis, through spools that are bounded.
 //! * [`signals`]: stop, reload and rotate as flags.
 //! * [`sockets`]: datagrams by the batch, waiting for many descriptors, inherited sockets.
 //!
@@ -38,6 +39,7 @@ pub mod metrics;
 pub mod operator_file;
 pub mod output;
 pub mod processors;
+pub mod receivers;
 pub mod signals;
 pub mod sockets;
 pub mod supervisor;

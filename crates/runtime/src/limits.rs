@@ -46,6 +46,14 @@ pub const FREE_PAGES_KEPT_MS: i64 = 50;
 pub const EVENTS_PER_CALL: usize = 256;
 
 limits! { "runtime";
+    /// Bytes of lines that wait for a receiver: some seconds of a busy sensor.
+    pub const SPOOL_BYTES_MAX: usize = 16 << 20,
+        Counts("further lines, as `ring_full` in the output's ledger");
+
+    /// Bytes of an answer of Redis: those to commands that add something are shorter than a line.
+    pub const REDIS_REPLY_BYTES_MAX: usize = 4 << 10,
+        Refuses("the connection: another is made");
+
     /// Most messages of one channel, whatever its items and bytes allow: the queue's slots are
     /// allocated at its beginning. Batches hold 64 to 256 frames, so this is more than enough.
     pub const CHANNEL_MESSAGES_MAX: u64 = 4096,

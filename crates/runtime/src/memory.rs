@@ -149,6 +149,16 @@ impl MemoryState {
     }
 }
 
+/// Bytes that this process has in memory now, as the system counts them.
+pub fn resident_now() -> Option<u64> {
+    field(Path::new("/proc/self/status"), "VmRSS:").map(|kib| kib.saturating_mul(1024))
+}
+
+/// Most bytes that it had in memory at once.
+pub fn resident_peak() -> Option<u64> {
+    field(Path::new("/proc/self/status"), "VmHWM:").map(|kib| kib.saturating_mul(1024))
+}
+
 /// The root of the budget tree: what the user states, or the default share of the limit.
 pub fn process_budget(stated: Option<u64>) -> BudgetPool {
     let bytes = stated.unwrap_or_else(|| MemoryState::current().default_budget());

@@ -139,6 +139,11 @@ impl Signals {
         self.reopen.swap(false, SeqCst)
     }
 
+    /// Asks for outputs to be opened again, as SIGHUP does.
+    pub fn ask_reopen(&self) {
+        self.reopen.store(true, SeqCst);
+    }
+
     /// Whether rules are to be reloaded (SIGUSR2); asking takes the request.
     pub fn take_reload(&self) -> bool {
         self.reload.swap(false, SeqCst)

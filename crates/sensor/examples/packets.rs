@@ -4,7 +4,7 @@
 
 use gabion_outputs::Outputs;
 use gabion_runtime::{StopFlag, memory};
-use gabion_sensor::packets::{Input, PacketRun, Unwatched};
+use gabion_sensor::packets::{Input, PacketRun, RunningEngine, Unwatched};
 use gabion_settings::{
     Demands, EngineMode, WorkerPlan, build_engine, built_in_configuration, compile_rules,
     read_rule_file, script_setup,
@@ -12,7 +12,6 @@ use gabion_settings::{
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let alerts = alerts_of_demo(2)?;
@@ -40,11 +39,11 @@ pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<RuleAlerts>, Box<dyn 
     let counts = compiled.set.counts;
     let (rules, wants) = (Some((compiled.set, compiled.datasets)), outputs.wants());
     let engine = build_engine(&config, rules, catalog, wants, EngineMode::default(), scripts)?;
-    let engine = Arc::new(engine);
+    let engine = RunningEngine::new(engine, counts);
     // The run.
     let (budget, stop) = (memory::process_budget(None), StopFlag::new());
-    let mut run = PacketRun::new(&engine, &budget, &stop, counts);
-    let workers = if PacketRun::needs_one_worker(&engine).is_some() { 1 } else { workers };
+    let mut run = PacketRun::new(&engine, &budget, &stop);
+    let workers = if PacketRun::needs_one_worker(&engine.now()).is_some() { 1 } else { workers };
     run.plan = WorkerPlan::for_workers(workers);
     let captures = Input::list(&[demo.join("demo.pcap")])?;
     let done = run.read(&captures, &mut outputs, &mut Unwatched)?;

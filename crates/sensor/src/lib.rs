@@ -41,6 +41,7 @@
 //!   [`Error`].
 #![forbid(unsafe_code)]
 
+pub mod commands;
 mod error;
 pub mod falco;
 pub mod flows;

@@ -9,6 +9,18 @@ limits! { "sensor";
     pub const PENDING_FRAMES_MAX: u64 = 65_534,
         Spares("a configuration that asks for more gets this many");
 
+    /// Bytes of one command on the command socket: those with a long value of a dataset are the longest.
+    pub const COMMAND_BYTES_MAX: usize = 16 << 10,
+        Refuses("the command, and its client is closed");
+
+    /// Clients of the command socket at a time.
+    pub const COMMAND_CLIENTS_MAX: usize = 1_024,
+        Loses("the client that has been silent longest");
+
+    /// Things that other threads have handed to one worker and that it has not done yet.
+    pub const TASKS_MAX: usize = 1_024,
+        Refuses("the command that asks for a further one");
+
     /// Notes kept of one interface: a link that goes up and down all day would fill the report.
     pub const INTERFACE_NOTES_MAX: usize = 64,
         Counts("nothing further: the last state is in the log");

@@ -187,7 +187,17 @@ pub fn build_engine(
         None => gabion_net::Reputation::default(),
     });
     let countries = load_countries(config)?.map(std::sync::Arc::new);
-    Ok(Engine { detector, countries, protocols, catalog, options, scripts, reputation, rule_texts })
+    Ok(Engine {
+        detector,
+        countries,
+        protocols,
+        catalog,
+        options: std::sync::Arc::new(options),
+        scripts,
+        reputation,
+        rule_texts,
+        generation: 0,
+    })
 }
 
 /// The rules that are run while a ring runs full (`pinned-rules`): ids and ranges of ids, separated by commas.

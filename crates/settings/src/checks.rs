@@ -1,11 +1,36 @@
 //! What is reported of a configuration before a run, in Suricata's words (8.0.7, observed): values that
 //! cannot be read, settings that mean nothing any more, combinations that end the run.
 
+use crate::engine_log::EngineLog;
 use crate::eve_options::{NO_TYPE, check_eve_options};
 use crate::messages::Messages;
+use crate::rules::stores as stores_files;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
-use gabion_rules::{RuleVars, VarFault};
+use gabion_rules::{RuleVars, Ruleset, Signature, SignatureFlags, VarFault};
+
+impl EngineLog {
+    /// Warns of settings of the file store without effect, and of rules that store files without it.
+    pub fn report_file_store(&mut self, config: &Tree, rules: Option<&Ruleset>) {
+        let store = config.get("outputs").and_then(|o| o.item("file-store"));
+        // Files are stored at least as far as their streams are reassembled.
+        if let Some(depth) = store.and_then(|s| s.size("stream-depth"))
+            && (1..=config.size("stream.reassembly.depth").unwrap_or(0)).contains(&depth)
+        {
+            let said = format!(
+                "file-store.stream-depth value {depth} has no effect since it's less than \
+                 stream.reassembly.depth value."
+            );
+            self.warning("output-filestore", &said);
+        }
+        let stores = |s: &Signature| s.flags.has(SignatureFlags::FILESTORE);
+        if rules.is_some_and(|set| set.signatures.iter().any(stores)) && !stores_files(config) {
+            let said = "One or more rule(s) depends on the file-store output log which is not \
+                        enabled. Enable the output \"file-store\".";
+            self.warning("detect-filestore", said);
+        }
+    }
+}
 
 /// Reports settings that mean nothing any more or contradict each other; false when the run ends for one.
 pub fn check_configuration(config: &Tree, log: &mut Messages<'_>) -> bool {

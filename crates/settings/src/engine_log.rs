@@ -182,6 +182,11 @@ impl EngineLog {
         self.write(Level::Warning, module, message);
     }
 
+    /// Writes what is of interest to those who ask for more (`-v`).
+    pub fn info(&mut self, module: &str, message: &str) {
+        self.write(Level::Info, module, message);
+    }
+
     /// Writes a notice.
     pub fn notice(&mut self, module: &str, message: &str) {
         self.write(Level::Notice, module, message);

@@ -53,6 +53,10 @@ limits! { "settings";
     pub const TWICE_NAMED_MAX: usize = 20,
         Spares("further ones are not named");
 
+    /// Rules with faults that are kept for those who ask for them while a run lasts.
+    pub const FAILED_RULES_KEPT: usize = 1_000,
+        Spares("further ones are counted, and were in the log");
+
     /// Nesting of `include` in a configuration.
     pub const INCLUDE_DEPTH_MAX: usize = 128,
         Refuses("the configuration");

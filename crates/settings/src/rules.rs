@@ -1,5 +1,6 @@
 //! Loads rules for a run: which files, with which variables and classes, and what is reported of them.
 
+use crate::limits::FAILED_RULES_KEPT;
 use crate::messages::Messages;
 use crate::rule_file::{RuleFile, read_rule_file};
 use crate::rule_settings::{DatasetMaker, load_options, read_any, reason, thresholds};
@@ -8,7 +9,8 @@ use gabion_net::{Datasets, ScriptSetup};
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_rules::{
-    Counts, Diagnostic, RuleSource, RuleType, RuleVars, Ruleset, Severity, SignatureFlags,
+    CarriedNames, Counts, Diagnostic, RuleSource, RuleType, RuleVars, Ruleset, Severity,
+    SignatureFlags,
 };
 use gabion_runtime::operator_file;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,13 @@ pub struct LoadedRules {
     pub datasets: Datasets,
     /// How many were loaded, refused and skipped.
     pub counts: Counts,
+    /// Those that were refused, the first of many.
+    pub failed: Vec<Diagnostic>,
+}
+
+fn failed_rules(all: &[Diagnostic]) -> Vec<Diagnostic> {
+    let failed = all.iter().filter(|d| d.severity == Severity::Error && !d.rule.is_empty());
+    failed.take(FAILED_RULES_KEPT).cloned().collect()
 }
 
 /// Which rules a run loads in addition to those of the configuration, and what is demanded of them.
@@ -45,6 +54,10 @@ pub struct RuleRequest {
     pub selection: SelectionFiles,
     /// Every line of those files without effect is reported, not only the first few.
     pub is_verbose: bool,
+    /// Names of bits and variables whose numbers stay, of a run that has loaded rules before.
+    pub carried: CarriedNames,
+    /// Files of the rules that the run has: a load without one of them that is still named, or without any rule, fails.
+    pub loaded_files: Vec<String>,
 }
 
 /// Rules and what was found while they were compiled.
@@ -192,6 +205,7 @@ pub fn load_rules(
     let is_firewall = o.is_firewall;
     let mut files = Vec::new();
     let mut missing = 0u32;
+    let mut is_incomplete = false;
     let mut add = |path: &Path, firewall: bool, log: &mut Messages<'_>| {
         let list = expand(path);
         if list.is_empty() {
@@ -204,6 +218,8 @@ pub fn load_rules(
                 Err(e) => {
                     log.error("detect", &e.to_string());
                     missing += 1;
+                    let name = p.display().to_string();
+                    is_incomplete |= o.loaded_files.contains(&name);
                 }
             }
         }
@@ -229,7 +245,12 @@ pub fn load_rules(
     if !select(o, &mut files, is_strict, log) {
         return None;
     }
-    let demands = Demands { is_firewall, is_strict, strict_keywords: &o.strict_keywords };
+    let demands = Demands {
+        is_firewall,
+        is_strict,
+        strict_keywords: &o.strict_keywords,
+        carried: Some(&o.carried),
+    };
     let c = compile_rules(config, &files, catalog, demands, scripts);
     c.settings.iter().for_each(|d| say(d, log));
     if o.is_test && has_errors(&c.settings) {
@@ -258,7 +279,8 @@ pub fn load_rules(
         log.warning("detect", &format!("of the rules {said}: gabion rules check FILE names them"));
     }
     let is_failed = counts.failed > 0 || missing > 0;
-    let is_failed = is_failed && is_strict;
+    is_incomplete |= counts.loaded == 0 && !o.loaded_files.is_empty();
+    let is_failed = is_failed && is_strict || is_incomplete;
     if !is_failed {
         c.thresholds.iter().for_each(|d| say(d, log));
     }
@@ -270,7 +292,8 @@ pub fn load_rules(
         log.info("detect", &kinds(&c.set));
     }
     report_reputation_files(config, log);
-    Some(LoadedRules { set: c.set, datasets: c.datasets, counts })
+    let failed = failed_rules(&c.rules);
+    Some(LoadedRules { set: c.set, datasets: c.datasets, counts, failed })
 }
 
 /// Turns rules off and on, and changes them, as the request's files say; false when the run ends for them.
@@ -344,6 +367,8 @@ pub struct Demands<'a> {
     pub is_strict: bool,
     /// Keywords that refuse where they would warn.
     pub strict_keywords: &'a [String],
+    /// Names whose numbers stay, of a run that has loaded rules before.
+    pub carried: Option<&'a CarriedNames>,
 }
 
 /// Compiles rule files and applies the threshold file.
@@ -369,6 +394,7 @@ pub fn compile_rules(
     let mut options = load_options(config, demands.is_firewall, &mut settings);
     options.strict_keywords = demands.strict_keywords.to_vec();
     options.open_dataset = Some(&open);
+    options.carried = demands.carried.cloned().unwrap_or_default();
     let inspect = |path: &str, is_transform: bool| {
         let source =
             read_any(path).map_err(|e| gabion_net::script::unreadable(path, &reason(&e)))?;

@@ -25,6 +25,28 @@ struct Taken {
     twice: Vec<String>,
 }
 
+/// Suricata lets its environment (`SURICATA_EVE_DNS_VERSION`) choose the version of DNS records in all EVE outputs.
+pub fn set_dns_version(config: &mut Tree, version: &str) {
+    let Some((_, outputs)) = config.children.iter_mut().find(|(n, _)| n == "outputs") else {
+        return;
+    };
+    let eve = outputs.children.iter_mut().filter_map(|(_, item)| item.children.first_mut());
+    for (_, node) in eve.filter(|(n, _)| n == "eve-log") {
+        let Some((_, types)) = node.children.iter_mut().find(|(n, _)| n == "types") else {
+            continue;
+        };
+        for (_, item) in &mut types.children {
+            if item.value.as_deref() == Some("dns") {
+                item.value = None;
+                item.children.push(("dns".to_string(), Tree::default()));
+            }
+            if let Some((_, dns)) = item.children.iter_mut().find(|(n, _)| n == "dns") {
+                dns.set("version", version);
+            }
+        }
+    }
+}
+
 /// Reads a configuration file with all it includes; `report` takes a line for each key that is given more
 /// than once.
 ///
@@ -232,28 +254,6 @@ impl<'t> Reader<'t, '_> {
             Event::MappingStart(..) => self.mapping(into, depth),
             Event::SequenceStart(..) => self.sequence(into, depth),
             _ => Ok(()),
-        }
-    }
-}
-
-/// Suricata lets its environment choose the version of DNS records in all EVE outputs.
-pub fn set_dns_version(config: &mut Tree, version: &str) {
-    let Some((_, outputs)) = config.children.iter_mut().find(|(n, _)| n == "outputs") else {
-        return;
-    };
-    let eve = outputs.children.iter_mut().filter_map(|(_, item)| item.children.first_mut());
-    for (_, node) in eve.filter(|(n, _)| n == "eve-log") {
-        let Some((_, types)) = node.children.iter_mut().find(|(n, _)| n == "types") else {
-            continue;
-        };
-        for (_, item) in &mut types.children {
-            if item.value.as_deref() == Some("dns") {
-                item.value = None;
-                item.children.push(("dns".to_string(), Tree::default()));
-            }
-            if let Some((_, dns)) = item.children.iter_mut().find(|(n, _)| n == "dns") {
-                dns.set("version", version);
-            }
         }
     }
 }

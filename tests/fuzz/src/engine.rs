@@ -96,7 +96,7 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
         detector: Some(Detector::new(set, &catalog, expressions, datasets)),
         protocols: Protocols::new(config, crate::proto::everything()).expect(GOOD),
         catalog,
-        options: EngineOptions {
+        options: Arc::new(EngineOptions {
             decode: DecodeConfig::from_tree(config),
             defrag: DefragConfig::from_tree(config).expect(GOOD),
             flow: FlowConfig::from_tree(config).expect(GOOD),
@@ -124,11 +124,12 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
             simulate_packet_loss: None,
             app_memcap: None,
             simulate_defrag_memcap: None,
-        },
+        }),
         scripts: Default::default(),
         reputation: Arc::default(),
         countries: None,
         rule_texts,
+        generation: 0,
     }
 }
 

@@ -20,7 +20,7 @@ use gabion_runtime::output::Existing;
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::flows::{AddressBook, FlowInputs};
 use gabion_sensor::packets::{
-    Incident, Input, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone, Watch,
+    Incident, Input, LoadRequest, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone, Watch,
 };
 use gabion_settings::{InterfaceSettings, WorkerPlan, check_eve_options, unknown_keys_line};
 use std::io::IsTerminal;
@@ -133,10 +133,11 @@ fn run_captures(
         profile: Some(o.profile_rules),
         log_dir: o.log_dir.as_deref(),
     };
-    let (engine, counts) = with_rules::engine(&o.engine, &config, for_use)?;
+    let running = with_rules::engine(&o.engine, &config, for_use)?;
+    let engine = running.now();
     let loaded = started.elapsed();
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
-    let mut run = PacketRun::new(&engine, &budget, &stop, counts);
+    let mut run = PacketRun::new(&running, &budget, &stop);
     run.filter = filter.map(Arc::new);
     run.signals = signals;
     run.opened = opened;
@@ -432,7 +433,7 @@ impl Watch for Bar {
         standard_error::report_incident(incident);
     }
 
-    fn reload(&mut self) {
+    fn reload(&mut self, _: Option<LoadRequest>) {
         standard_error::report_reload();
     }
 

@@ -29,10 +29,11 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
         profile: Some(!o.sampled),
         log_dir: None,
     };
-    let (engine, counts) = with_rules::engine(&o.engine, &config, for_use)?;
+    let running = with_rules::engine(&o.engine, &config, for_use)?;
     let budget = gabion_runtime::memory::process_budget(None);
     let stop = StopFlag::new();
-    let run = PacketRun::new(&engine, &budget, &stop, counts);
+    let engine = running.now();
+    let run = PacketRun::new(&running, &budget, &stop);
     let inputs = Input::list(&o.captures)?;
     let done = run
         .read(&inputs, &mut outputs, &mut standard_error::Incidents::default())

@@ -37,10 +37,10 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
         profile: None,
         log_dir: None,
     };
-    let (engine, _) = with_rules::engine(&o.engine, &config, for_use)?;
+    let engine = with_rules::engine(&o.engine, &config, for_use)?;
     let captures = captures(&o.captures)?;
     let paths: Vec<&Path> = captures.iter().map(|capture| capture.path.as_path()).collect();
-    let outcomes = AlertCounts::of_captures(&engine, &paths, o.jobs);
+    let outcomes = AlertCounts::of_captures(&engine.now(), &paths, o.jobs);
     let (counts, exit) = gather(&captures, outcomes);
     match &o.expect {
         Some(path) => compare(path, &counts, exit),

@@ -3,12 +3,13 @@
 use crate::command_line::{EngineOptions, RuleOptions};
 use crate::exit::Fault;
 use crate::{configuration, standard_error};
-use gabion_net::{Engine, ScriptSetup};
+use gabion_net::ScriptSetup;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_record::eve::Wants;
 use gabion_reports::{LoadDetail, rule_load_lines};
 use gabion_rules::Counts;
+use gabion_sensor::packets::RunningEngine;
 use gabion_settings::{EngineMode, NamedRuleFiles, NamedRules, build_engine, load_output_scripts};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,12 +53,12 @@ pub(crate) struct EngineUse<'a> {
     pub(crate) log_dir: Option<&'a Path>,
 }
 
-/// An engine with the rules that the options name, if they name some, and how many there are.
+/// An engine with the rules that the options name, if they name some.
 pub(crate) fn engine(
     o: &EngineOptions,
     config: &Tree,
     for_use: EngineUse<'_>,
-) -> Result<(Arc<Engine>, Counts), Fault> {
+) -> Result<Arc<RunningEngine>, Fault> {
     let catalog = gabion_proto::registry::catalog();
     let mut counts = Counts::default();
     let mut rules = None;
@@ -88,5 +89,5 @@ pub(crate) fn engine(
     wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
     let engine = build_engine(config, rules, catalog, wants, mode, scripts)
         .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
-    Ok((Arc::new(engine), counts))
+    Ok(RunningEngine::new(engine, counts))
 }

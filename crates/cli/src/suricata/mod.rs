@@ -14,8 +14,10 @@ use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::{Signals, StopFlag};
+use gabion_sensor::commands::{CommandContext, serve_configured};
 use gabion_sensor::packets::{
-    Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, Watch,
+    Arrivals, Board, Incident, Input, InputDone, LoadRequest, LoadedEngine, PacketLogCounts,
+    PacketRun, RuleLoader, RunningEngine, Tasks, Watch,
 };
 use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_dns_version};
 use gabion_settings::{
@@ -177,7 +179,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let mut scripts = script_setup(config, log.voice());
     let mut report = |severity, module: &str, text: &str| log.report(severity, module, text);
     let mut messages = Messages::new(&mut report);
-    let loaded = match o.no_detection {
+    let mut loaded = match o.no_detection {
         true => None,
         false => {
             let request = rule_request(o, firewall);
@@ -221,10 +223,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         scripts = load_output_scripts(scripts, config, folder);
     }
     wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
-    store_depth_warning(config, log);
-    if let Some(l) = &loaded {
-        store_warning(config, &l.set, log);
-    }
+    log.report_file_store(config, loaded.as_ref().map(|l| &l.set));
     let mode = EngineMode {
         inline,
         firewall,
@@ -232,7 +231,8 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         profile: o.profile_rules.then_some(true),
         simulate: o.simulate,
     };
-    let counts = loaded.as_ref().map(|l| l.counts);
+    let counts = loaded.as_ref().map(|l| l.counts).unwrap_or_default();
+    let failed = loaded.as_mut().map(|l| std::mem::take(&mut l.failed)).unwrap_or_default();
     let engine = match build_engine(
         config,
         loaded.map(|l| (l.set, l.datasets)),
@@ -241,7 +241,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         mode,
         scripts,
     ) {
-        Ok(engine) => Arc::new(engine),
+        Ok(engine) => RunningEngine::begin(LoadedEngine { engine, counts, failed }),
         Err(e) => {
             log.error("conf", &e.to_string());
             return 1;
@@ -291,8 +291,16 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         log.error("suricata", &e);
         return 1;
     }
+    let whole = o.clone().with_absolute_paths();
+    let again = RuleLoader {
+        request: rule_request(&whole, firewall),
+        configuration: Box::new(move || configuration(&whole)),
+        wants,
+        mode,
+        log: log.clone(),
+    };
     let run =
-        RunOf { engine: &engine, counts, config, folder, logged: &logged, filter, live: &live };
+        RunOf { engine: &engine, again, config, folder, logged: &logged, filter, live: &live };
     let code = captures(o, run, outputs, log);
     drop(pid_file);
     code
@@ -310,33 +318,7 @@ fn rule_request(o: &Options, is_firewall: bool) -> RuleRequest {
         strict_keywords: o.strict_keywords.clone(),
         selection: o.selection.clone(),
         is_verbose: o.verbose > 0,
-    }
-}
-
-/// Rules that store files do nothing without the output.
-fn store_warning(config: &Tree, set: &gabion_rules::Ruleset, log: &mut EngineLog) {
-    let is_on = config
-        .get("outputs")
-        .is_some_and(|o| o.items("file-store").any(|n| n.flag("enabled") == Some(true)));
-    let stores = |s: &gabion_rules::Signature| s.flags.has(gabion_rules::SignatureFlags::FILESTORE);
-    if !is_on && set.signatures.iter().any(stores) {
-        let said = "One or more rule(s) depends on the file-store output log which is not enabled. \
-                    Enable the output \"file-store\".";
-        log.warning("detect-filestore", said);
-    }
-}
-
-/// Files are stored at least as far as their streams are reassembled.
-fn store_depth_warning(config: &Tree, log: &mut EngineLog) {
-    let store = config.get("outputs").and_then(|o| o.item("file-store"));
-    let Some(depth) = store.and_then(|s| s.size("stream-depth")) else { return };
-    let reassembled = config.size("stream.reassembly.depth").unwrap_or(0);
-    if depth > 0 && depth <= reassembled {
-        let said = format!(
-            "file-store.stream-depth value {depth} has no effect since it's less than \
-             stream.reassembly.depth value."
-        );
-        log.warning("output-filestore", &said);
+        ..RuleRequest::default()
     }
 }
 
@@ -358,8 +340,8 @@ fn firewall_mode(o: &Options, config: &Tree) -> Result<bool, String> {
 
 /// What a run over captures works with.
 struct RunOf<'a> {
-    engine: &'a Arc<gabion_net::Engine>,
-    counts: Option<gabion_rules::Counts>,
+    engine: &'a Arc<RunningEngine>,
+    again: RuleLoader,
     config: &'a Tree,
     folder: &'a Path,
     logged: &'a Arc<PacketLogCounts>,
@@ -414,8 +396,11 @@ impl Watch for Spoken<'_> {
         self.log.reopen();
     }
 
-    fn reload(&mut self) {
-        self.log.warning("detect", Incident::NOT_RELOADED);
+    fn reload(&mut self, request: Option<LoadRequest>) {
+        match request.map(LoadRequest::note) {
+            Some(note) => note.into_iter().for_each(|said| self.log.notice("detect", said)),
+            None => self.log.warning("detect", Incident::NOT_RELOADED),
+        }
     }
 }
 
@@ -504,7 +489,7 @@ fn arrivals(o: &Options, config: &Tree, log: &EngineLog) -> Result<Option<Arriva
 }
 
 fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineLog) -> i32 {
-    let RunOf { engine, counts, config, folder, logged, filter, live } = of;
+    let RunOf { engine, again, config, folder, logged, filter, live } = of;
     let is_live = o.configured_interfaces || !o.interfaces.is_empty();
     if is_live && !o.captures.is_empty() {
         log.error(
@@ -542,7 +527,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
             return 1;
         }
     };
-    let plan = match plan(o, config, (engine, live), log) {
+    let plan = match plan(o, config, (&engine.now(), live), log) {
         Ok(plan) => plan,
         Err(e) => {
             log.error("runmodes", &e.to_string());
@@ -553,13 +538,33 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     let signals = Signals::install().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let budget = gabion_runtime::memory::process_budget(None);
-    let mut run = PacketRun::new(engine, &budget, &stop, counts.unwrap_or_default());
+    let mut run = PacketRun::new(engine, &budget, &stop);
+    let reloads = again.into_reloads(engine, plan.workers);
+    let (tasks, board) = (Arc::new(Tasks::new(plan.workers)), Arc::<Board>::default());
+    let context = signals.as_ref().map(|signals| CommandContext {
+        config: Arc::new(config.clone()),
+        reloads: Arc::clone(&reloads),
+        tasks: Arc::clone(&tasks),
+        board: Arc::clone(&board),
+        signals: signals.clone(),
+        is_live,
+        running_mode: o.runmode.clone().or_else(|| config.text("runmode").map(str::to_owned)),
+        started: gabion_runtime::clock::now(),
+    });
+    let server = context.map(|context| serve_configured(context, is_live, log)).transpose();
+    let Ok(server) = server else { return 1 };
+    run.reloads = Some(reloads);
+    run.tasks = Some(tasks);
+    run.board = Some(board);
     run.plan = plan;
     run.filter = filter.map(Arc::new);
     run.arrivals = arrivals;
     run.signals = signals;
     run.logged = Some(Arc::clone(logged));
     run.lost_code = 1;
+    if !live.is_empty() {
+        outputs.never_wait();
+    }
     run.stats_every = (!live.is_empty()).then(|| InterfaceSettings::statistics_interval(config));
     let awaited = live.iter().map(|interface| interface.name.clone()).collect();
     let mut done = match run.read(&inputs, outputs, &mut Spoken { log, awaited }) {
@@ -569,6 +574,8 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
             return 1;
         }
     };
+    drop(server);
+    let engine = &engine.now();
     let mut code = i32::from(done.has_lost_threads());
     for input in &done.inputs {
         code |= i32::from(!log_input(input, log));

@@ -67,6 +67,19 @@ pub(crate) enum Show {
     Frames,
 }
 
+impl Options {
+    /// The same, with files that are found wherever the process goes.
+    pub(crate) fn with_absolute_paths(mut self) -> Options {
+        let files = [&mut self.config, &mut self.rules_only, &mut self.firewall_rules];
+        let more = self.includes.iter_mut().chain(&mut self.rules_also);
+        for path in files.into_iter().flatten().chain(more) {
+            // Where the folder of the process is gone, the name stays as it is.
+            *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone());
+        }
+        self
+    }
+}
+
 /// Options as they are written, for those that are written nearly so.
 pub(super) const KNOWN: &[&str] = &[
     "--af-packet",

@@ -145,6 +145,11 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
+    /// Its lists get all transactions with the next change.
+    pub(super) fn begin_again(&mut self) {
+        self.is_begun = false;
+    }
+
     /// The parser has changed a transaction.
     fn add_changed(&mut self, id: u64, memory: Option<&mut TxMemory>, is_unlooked: bool) {
         let Some(t) = memory else { return };

@@ -203,6 +203,17 @@ impl AppLayer {
         self.announced = Some(payload);
     }
 
+    /// Rules were loaded again: transactions that are not done yet are inspected from their beginning.
+    pub(crate) fn forget_rules(&mut self, protocols: &Protocols) {
+        self.is_unlooked = protocols.is_unlooked(self.proto);
+        for detect in self.txs.iter_mut().flat_map(|t| &mut t.detect) {
+            detect.forget_rules();
+        }
+        if let Some(crowd) = self.crowd.as_deref_mut() {
+            crowd.begin_again();
+        }
+    }
+
     fn open(&mut self, proto: ProtoId, transport: Transport, protocols: &Protocols) {
         self.proto = proto;
         self.is_unlooked = protocols.is_unlooked(proto);

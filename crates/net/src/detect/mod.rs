@@ -77,6 +77,8 @@ impl ProtocolRules {
 /// What detection remembers of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct FlowDetect {
+    /// The engine whose rules this is about, see [`Engine::generation`](crate::Engine).
+    pub(crate) generation: u32,
     /// Address sets that hold the client and the server, once looked up.
     pub(crate) rows: Option<[address_index::Row; 2]>,
     /// Rules on addresses only were checked, by direction.

@@ -1,5 +1,7 @@
 //! What each rule costs: checks, matches and ticks, sampled or exact.
 
+use crate::engine::Engine;
+
 /// One in `SAMPLE` packets is timed unless all packets are asked for.
 const SAMPLE: u64 = 64;
 
@@ -50,6 +52,15 @@ pub struct RuleCosts {
 }
 
 impl RuleCosts {
+    /// Accounts for the rules of an engine, if its options ask for them.
+    pub(crate) fn of_engine(engine: &Engine) -> RuleCosts {
+        let rules = engine.detector.as_ref().map_or(0, |d| d.set.signatures.len());
+        match engine.options.profile {
+            Some((clock, exact)) => RuleCosts::new(rules, Some(clock), exact),
+            None => RuleCosts::new(0, None, false),
+        }
+    }
+
     /// Accounts for `rules` rules. `clock` counts ticks; without a clock nothing is timed.
     pub fn new(rules: usize, clock: Option<fn() -> u64>, exact: bool) -> RuleCosts {
         RuleCosts { rules: vec![RuleCost::default(); rules], clock, exact, ..RuleCosts::default() }

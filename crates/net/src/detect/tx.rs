@@ -58,6 +58,12 @@ impl TxDetect {
         self.notes.as_deref().map_or(0, |notes| size_of::<TxNotes>() + notes.bytes_held())
     }
 
+    /// Rules were loaded again: what is known of those before is forgotten.
+    pub(crate) fn forget_rules(&mut self) {
+        self.filter = None;
+        self.notes = None;
+    }
+
     /// What is remembered of a rule.
     fn kept(&self, sig: u32) -> Option<&Kept> {
         let kept = &self.notes.as_deref()?.kept;

@@ -4,6 +4,7 @@ use super::settings::EveSettings;
 use super::writer::EveWriter;
 use crate::output::{Destination, Format, Nowhere, Output, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
+use crate::receiver::{Receiver, is_receiver};
 use gabion_record::Tree;
 use gabion_record::eve::{AppRecord, InputName, Wants};
 use gabion_record::json::Json;
@@ -16,13 +17,17 @@ pub(crate) const NAME: &str = "eve-log";
 
 fn open(o: &mut Opening<'_>) -> Opened {
     let format = EveFormat::new(EveSettings::from_config(o.node, o.sensor_name));
+    if let Some(receiver) = Receiver::open(o)? {
+        return Ok(Some(Output::new(format, receiver)));
+    }
     Ok(Some(Output::new(format, o.line_file("eve.json")?)))
 }
 
 /// A `filetype` that is not written.
 fn unsupported_kind(node: &Tree) -> Option<String> {
     let kind = node.text("filetype").unwrap_or("regular");
-    (kind != "regular").then(|| format!("eve-log filetype {kind}"))
+    let is_written = kind == "regular" || is_receiver(kind);
+    (!is_written).then(|| format!("eve-log filetype {kind}"))
 }
 
 /// An output of alerts alone, into `to`.

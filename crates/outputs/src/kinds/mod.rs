@@ -54,6 +54,9 @@ pub(crate) fn switched_on(config: &Tree) -> impl Iterator<Item = (&str, &Tree)> 
 pub fn configured_file_paths(config: &Tree, folder: &Path) -> Vec<PathBuf> {
     let named = switched_on(config).filter_map(|(name, node)| {
         let file = configured(name)?.file?;
+        if crate::receiver::is_receiver(node.text("filetype").unwrap_or_default()) {
+            return None;
+        }
         Some(crate::dated(&folder.join(node.text("filename").unwrap_or(file))))
     });
     named.collect()

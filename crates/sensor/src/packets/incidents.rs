@@ -1,5 +1,6 @@
 //! What happens to workers and where the reading stands, for a caller that watches the run.
 
+use super::reload::LoadRequest;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -50,7 +51,7 @@ pub struct Incident {
 }
 
 impl Incident {
-    /// The answer to a request for other rules.
+    /// The answer to a request for other rules where a run does not load others.
     pub const NOT_RELOADED: &'static str =
         "rules: not reloaded while captures are read: end this run and start another";
 
@@ -85,8 +86,8 @@ pub trait Watch {
     /// Somebody asked for files to be opened by their names again (SIGHUP).
     fn reopen(&mut self) {}
 
-    /// Somebody asked for other rules (SIGUSR2).
-    fn reload(&mut self) {}
+    /// Somebody asked for other rules (SIGUSR2): the answer to the request; none where a run does not load others.
+    fn reload(&mut self, _request: Option<LoadRequest>) {}
 }
 
 /// Nobody looks.

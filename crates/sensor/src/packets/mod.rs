@@ -2,9 +2,11 @@
 
 #[cfg(test)]
 mod acted_fault;
+mod adoption;
 mod alert_counts;
 mod arrivals;
 mod before_socket;
+mod board;
 mod capture;
 mod ending;
 mod incidents;
@@ -15,21 +17,32 @@ mod opened_once;
 mod packet_log;
 mod parallel;
 mod reader;
+mod reload;
 mod rings;
+mod rule_loader;
 mod run;
 mod shedding;
 mod single;
 mod stats;
+mod tasks;
 mod wire;
 
 pub use alert_counts::AlertCounts;
 pub use arrivals::Arrivals;
 pub use before_socket::BeforeSocket;
+pub use board::{Board, InterfaceCounts};
 pub use incidents::{Incident, Trouble, Unwatched, Watch};
 pub use input::{HandedOver, Input, InputDone, KernelCounts};
 pub use interface_health::InterfaceHealth;
 pub use opened_once::OpenedOnce;
 pub use packet_log::PacketLogCounts;
+pub use reload::{
+    LoadError, LoadOutcome, LoadRequest, LoadRules, LoadedEngine, OnLoaded, Reloads, RuleFacts,
+    RunningEngine,
+};
+pub use rule_loader::{ReadConfiguration, RuleLoader};
 #[cfg(test)]
 pub(crate) use run::read_capture;
 pub use run::{Done as PacketsDone, Run as PacketRun};
+pub(crate) use stats::{WorkerStats, json as statistics};
+pub use tasks::Tasks;

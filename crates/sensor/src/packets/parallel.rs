@@ -17,8 +17,10 @@ use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
 use super::reader::{self, Batch, NOBODY, Reader, Reading, Work};
 use super::rings::{RingEnd, RingJob, Rings, RingsDone};
-use super::run::{Done, Run, WorkerEnd};
+use super::run::{Done, Run, WorkerEnd, further_counters};
 use super::single::{STALL_END, no_progress};
+use super::stats::{self, WorkerStats};
+use super::tasks::Tasks;
 use crate::limits::{PENDING_FRAMES_MAX, SPARE_LINES_BYTES_MAX, SPARE_LINES_MAX};
 use gabion_flow::DefragCounters;
 use gabion_net::{Dealer, Engine, Verdicts, Worker, WorkerBudgets, WorkerGroup};
@@ -34,8 +36,9 @@ use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{
     Capacity, EventKind, Load, Metrics, Pulse, Receiver, Sender, channel, clock, processors,
 };
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 /// Frames and bytes under way to one worker: some tens of batches. The bytes stay in the capture's
 /// pages, which are returned to the system not far behind the reader: what lies further back would
@@ -57,6 +60,8 @@ pub(super) struct Lines {
     pub(super) round: Option<u64>,
     /// They are to be seen at once: more packets must be waited for.
     pub(super) is_last_for_now: bool,
+    /// The engine that lines of this and later rounds are of, where it is another than before.
+    pub(super) engine: Option<(u64, Arc<Engine>)>,
 }
 
 impl Load for Lines {
@@ -145,7 +150,12 @@ impl Run<'_> {
         let reading = Arc::new(Reading { losses, position: Position::default() });
         let mut rings = match inputs.iter().find(|input| !input.interfaces.is_empty()) {
             None => None,
-            Some(input) => match Rings::open(&input.interfaces, workers, &reading, &metrics) {
+            Some(input) => match Rings::open(
+                &input.interfaces,
+                (workers, self.engine),
+                &reading,
+                &metrics,
+            ) {
                 Ok(rings) => Some(rings),
                 Err(failed) => {
                     let mut done = Done { inputs: vec![failed], ..Done::default() };
@@ -157,7 +167,8 @@ impl Run<'_> {
         let pause: fn(u32) -> bool = if rings.is_some() { pause_briefly } else { pause };
         let group = Arc::new(WorkerGroup::new(workers, pause));
         let pool = self.budget.child("net", None);
-        let pools = Pools::new(&pool, self.engine);
+        let engine = self.engine.now();
+        let pools = Pools::new(&pool, &engine);
         let spare = Spares::new(SPARE_LINES_MAX);
         let mut to_workers = Vec::new();
         let mut members = Vec::new();
@@ -174,15 +185,17 @@ impl Run<'_> {
                 let defrag = pools.defrag.leaf(&format!("ring {n}"), None);
                 let job = RingJob {
                     n,
-                    engine: Arc::clone(self.engine),
+                    engine: Arc::clone(&engine),
                     budgets: pools.worker(n),
                     group: Arc::clone(&group),
                     outputs: outputs.for_worker(),
-                    dealer: Dealer::new(Arc::clone(self.engine), defrag),
+                    dealer: Dealer::new(&engine, defrag),
                     ways,
                     reading: Arc::clone(&reading),
                     out,
                     spare: spare.clone(),
+                    tasks: self.tasks.clone(),
+                    board: self.board.clone(),
                     slot: metrics.ledger("worker", Some(number)),
                     stop: self.stop.clone(),
                     #[cfg(test)]
@@ -199,32 +212,35 @@ impl Run<'_> {
             queues.push(Arc::clone(&edge));
             let job = Job {
                 n,
-                engine: Arc::clone(self.engine),
-                budgets: pools.worker(n),
                 group: Arc::clone(&group),
                 outputs: outputs.for_worker(),
                 work,
                 out,
                 spare: spare.clone(),
+                tasks: self.tasks.clone(),
                 slot: metrics.ledger("worker", Some(number)),
                 #[cfg(test)]
                 fault: self.fault,
             };
+            let begins_with = (Arc::clone(&engine), pools.worker(n));
             fanout.spawn(Some(Arc::clone(&edge)), move |pulse| {
                 processors::bind(&bound);
-                job.run(pulse)
+                job.run(begins_with, pulse)
             })?;
             to_workers.push(to);
             edges.push(edge);
         }
         let reader = Reader {
             inputs: Queue::new(inputs, self.arrivals.clone()),
-            dealer: Dealer::new(Arc::clone(self.engine), pools.defrag.leaf(reader::NAME, None)),
+            dealer: Dealer::new(&engine, pools.defrag.leaf(reader::NAME, None)),
             workers: to_workers,
             stop: self.stop.clone(),
             filter: self.filter.clone(),
             opened: Arc::clone(&self.opened),
             reading: Arc::clone(&reading),
+            engine: Arc::clone(self.engine),
+            generation: engine.generation,
+            board: self.board.clone(),
             #[cfg(test)]
             fault: self.fault,
         };
@@ -243,10 +259,14 @@ impl Run<'_> {
             group: &group,
             reading: &reading,
             spare,
-            verdicts: Verdicts::new(Arc::clone(self.engine)),
+            newest: engine.generation,
+            engines: VecDeque::new(),
+            verdicts: Verdicts::new(engine),
             incidents: Vec::new(),
             reader_stalls: Stalls::new(1, STALL_END),
             is_flush_due: false,
+            statistics_due: self.stats_every.map(|every| clock::now() + every),
+            counting: None,
         };
         let before = clock::thread_cpu();
         writer.write(watch);
@@ -353,39 +373,49 @@ impl Pools {
 /// Everything a worker thread needs.
 struct Job {
     n: usize,
-    engine: Arc<Engine>,
-    budgets: WorkerBudgets,
     group: Arc<WorkerGroup>,
     outputs: WorkerOutputs,
     work: Receiver<Work>,
     out: Sender<Lines>,
     spare: Spares<LineBatch>,
+    tasks: Option<Arc<Tasks>>,
     slot: LedgerSlot,
     #[cfg(test)]
     fault: Option<super::acted_fault::ActedFault>,
 }
 
 impl Job {
-    fn run(mut self, pulse: &Pulse) -> End {
+    /// Works until the reader has no more, with the engine that the run begins with.
+    fn run(
+        mut self,
+        (engine, budgets): (Arc<Engine>, WorkerBudgets),
+        pulse: &Pulse,
+    ) -> (WorkerEnd, EventCounts, Option<RingEnd>) {
         let seat = self.group.slot(self.n);
-        let mut worker = Worker::in_group(self.engine, self.budgets, &self.group, self.n);
+        let mut worker = Worker::in_group(engine, budgets, &self.group, self.n);
         let mut ledger = Ledger::new();
+        let mut engine = None;
         while let Some(work) = pulse.await_input(|| self.work.recv()) {
             ledger.receive(work.items, work.bytes);
             if let Some(name) = &work.batch.capture {
                 self.outputs.set_input(name);
             }
+            if let Some(next) = &work.batch.engine {
+                // Questions so far are about the rules before.
+                self.hand_over(&mut engine, false, pulse);
+                worker.adopt(Arc::clone(next));
+                engine = Some(Arc::clone(next));
+            }
             #[cfg(test)]
             super::acted_fault::act(self.fault, self.n, work.batch.first);
             walk(&work.batch, self.n, &mut worker, &mut self.outputs, pulse);
+            if let Some(tasks) = &self.tasks {
+                tasks.carry_out(self.n, &mut worker);
+            }
             ledger.pass(work.items, work.bytes);
             self.slot.publish(&ledger);
             if work.batch.is_written {
-                let batch = self.outputs.take(self.spare.take().unwrap_or_default());
-                let lines =
-                    Lines { batch, round: None, is_last_for_now: work.batch.is_last_for_now };
-                // A writer that is gone has given this worker up.
-                let _ = pulse.rest(|| self.out.send(lines).is_ok());
+                self.hand_over(&mut engine, work.batch.is_last_for_now, pulse);
             }
         }
         self.outputs.before_frame(u64::MAX >> 1);
@@ -394,11 +424,24 @@ impl Job {
             pulse.beat();
         }
         drop(seat);
-        let batch = self.outputs.take(LineBatch::default());
-        let lines = Lines { batch, round: None, is_last_for_now: false };
-        let _ = pulse.rest(|| self.out.send(lines).is_ok());
+        self.hand_over(&mut engine, false, pulse);
         self.slot.publish_last(&ledger);
         (WorkerEnd::from_worker(&worker), self.outputs.tally(), None)
+    }
+
+    /// Hands the lines so far to the writer.
+    fn hand_over(
+        &mut self,
+        engine: &mut Option<Arc<Engine>>,
+        is_last_for_now: bool,
+        pulse: &Pulse,
+    ) {
+        let batch = self.outputs.take(self.spare.take().unwrap_or_default());
+        // Workers walk the same batches: the round in which the engine comes is the one that it is for.
+        let engine = engine.take().map(|engine| (0, engine));
+        let lines = Lines { batch, round: None, is_last_for_now, engine };
+        // A writer that is gone has given this worker up.
+        let _ = pulse.rest(|| self.out.send(lines).is_ok());
     }
 }
 
@@ -469,6 +512,13 @@ struct Writer<'a> {
     reader_stalls: Stalls,
     /// What was written is to be seen before more comes.
     is_flush_due: bool,
+    /// Engines of rounds to be written, with the first round of each, and the generation of the newest.
+    engines: VecDeque<(u64, Arc<Engine>)>,
+    newest: u32,
+    /// When the next record of statistics is due.
+    statistics_due: Option<Instant>,
+    /// Workers were asked for their counters; how many have answered.
+    counting: Option<(mpsc::Receiver<WorkerStats>, Vec<WorkerStats>)>,
 }
 
 impl Writer<'_> {
@@ -486,8 +536,11 @@ impl Writer<'_> {
                     None => rounds.end(n),
                 }
             }
-            let Some((_, lines)) = rounds.take_whole() else { break };
+            let Some((round, lines)) = rounds.take_whole() else { break };
             batches.extend(lines);
+            while let Some((_, engine)) = self.engines.pop_front_if(|(from, _)| *from <= round) {
+                self.verdicts.adopt(engine);
+            }
             let verdicts = &mut self.verdicts;
             self.outputs.write(&mut batches, &mut |question| verdicts.ask(question));
             if std::mem::take(&mut self.is_flush_due) {
@@ -502,6 +555,7 @@ impl Writer<'_> {
                 self.outputs.reopen();
             }
             self.run.answer_reload(watch);
+            self.write_statistics();
             self.reading.position.report_to(watch);
         }
         if self.run.reopen_asked() {
@@ -509,6 +563,45 @@ impl Writer<'_> {
         }
         self.run.answer_reload(watch);
         self.events(watch);
+    }
+
+    /// Writes a record of statistics when one is due and all workers have said what they counted. Each does so between
+    /// two batches; those that have not when the next record is due are left out.
+    fn write_statistics(&mut self) {
+        let run = self.run;
+        let (Some(due), Some(every), Some(tasks)) =
+            (self.statistics_due, run.stats_every, &run.tasks)
+        else {
+            return;
+        };
+        let is_due = clock::now() >= due;
+        if let Some((answers, all)) = &mut self.counting {
+            all.extend(answers.try_iter());
+            if all.len() < tasks.workers() && !is_due {
+                return;
+            }
+            let all: Vec<&WorkerStats> = all.iter().collect();
+            let kernel = run.board.as_ref().and_then(|board| board.kernel_counts());
+            let mut more = further_counters(self.outputs, run.started, kernel);
+            more.extend(run.logged.iter().flat_map(|l| l.stats()));
+            let last = Some(&run.last_record);
+            let (engine, facts) = (run.engine.now(), run.engine.facts());
+            let texts = stats::json(&all, &engine, Some(facts), &more, last);
+            self.outputs.stats(clock::epoch_ns(), &texts);
+            self.counting = None;
+        } else if is_due {
+            self.statistics_due = Some(due + every);
+            let (to, answers) = mpsc::channel();
+            for n in 0..tasks.workers() {
+                let to = to.clone();
+                // A writer that is gone needs no counters.
+                let count = move |worker: &mut Worker| {
+                    let _ = to.send(WorkerStats::from_worker(worker));
+                };
+                tasks.post(n, Box::new(count));
+            }
+            self.counting = Some((answers, Vec::new()));
+        }
     }
 
     /// The next lines of a worker, while events are looked after; none when it is through or was
@@ -519,6 +612,12 @@ impl Writer<'_> {
             match lines.recv_timeout(LOOK) {
                 Ok(lines) => {
                     self.is_flush_due |= lines.is_last_for_now;
+                    if let Some((from, engine)) = &lines.engine
+                        && self.newest != engine.generation
+                    {
+                        self.newest = engine.generation;
+                        self.engines.push_back((*from, Arc::clone(engine)));
+                    }
                     return Some(lines);
                 }
                 Err(Empty::Ended) => {
@@ -529,6 +628,7 @@ impl Writer<'_> {
                 Err(Empty::Yet) => self.outputs.flush_lines(),
             }
             self.run.answer_reload(watch);
+            self.write_statistics();
             self.events(watch);
             self.give_up_stalled(watch);
         }
@@ -635,6 +735,7 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packets::RunningEngine;
     use crate::packets::acted_fault::{ActedFault, READER};
     use crate::packets::incidents::Unwatched;
     use gabion_record::ledger::ShedReason;
@@ -669,10 +770,10 @@ mod tests {
         let engine =
             gabion_settings::build_engine(&config, rules, catalog, outputs.wants(), mode, scripts)
                 .unwrap();
-        let engine = Arc::new(engine);
+        let engine = RunningEngine::new(engine, Default::default());
         let budget = BudgetPool::root("test", 1 << 30);
         let stop = StopFlag::new();
-        let mut run = Run::new(&engine, &budget, &stop, Default::default());
+        let mut run = Run::new(&engine, &budget, &stop);
         run.fault = fault;
         let inputs = [Input::capture(capture.to_path_buf(), true)];
         run.plan = WorkerPlan::for_workers(workers);

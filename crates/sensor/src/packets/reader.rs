@@ -4,15 +4,17 @@
 //! like a worker: waiting for a file or for a worker is no stall.
 
 use super::arrivals::Queue;
+use super::board::Board;
 use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in};
 use super::incidents::Position;
 use super::input::InputDone;
 use super::opened_once::OpenedOnce;
+use super::reload::RunningEngine;
 use crate::limits::FRAME_BATCHES_MAX;
 use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
-use gabion_net::{Dealer, FragmentOutcome};
+use gabion_net::{Dealer, Engine, FragmentOutcome};
 use gabion_packet::worker_of_key;
 use gabion_record::eve::InputName;
 use gabion_record::ledger::Ledger;
@@ -55,6 +57,8 @@ pub(super) struct Batch {
     pub(super) is_last_for_now: bool,
     /// Nothing came from an interface for a while: the clock without a frame.
     pub(super) quiet: Option<Agreed>,
+    /// The engine from this batch on, where it is another than before.
+    pub(super) engine: Option<Arc<Engine>>,
 }
 
 impl Batch {
@@ -113,6 +117,10 @@ pub(super) struct Reader {
     pub(super) filter: Option<Arc<Filter>>,
     pub(super) opened: Arc<OpenedOnce>,
     pub(super) reading: Arc<Reading>,
+    /// The engine of the run, and the generation of the one that workers have.
+    pub(super) engine: Arc<RunningEngine>,
+    pub(super) generation: u32,
+    pub(super) board: Option<Arc<Board>>,
     #[cfg(test)]
     pub(super) fault: Option<super::acted_fault::ActedFault>,
 }
@@ -123,6 +131,7 @@ impl Reader {
         #[cfg(test)]
         let fault = self.fault;
         let Reader { mut inputs, mut dealer, workers, stop, filter, opened, reading, .. } = self;
+        let (running, mut generation, board) = (self.engine, self.generation, self.board);
         let mut end = ReaderEnd::default();
         let (mut number, mut batches) = (0, 0);
         let mut agreed_clock = AgreedClock::default();
@@ -137,10 +146,17 @@ impl Reader {
                     let is_written = batches % BATCHES_A_WRITE == 0
                         || block.frames.len() < BATCH
                         || block.is_last_for_now;
+                    let kernel = block.kernel;
                     let losses = &reading.losses;
                     let shares =
                         Shares::of(block, &mut dealer, (workers.len(), losses), record_outcome);
-                    shares.hand_out((capture.take(), is_written), &workers, losses, pulse);
+                    if let (Some(board), Some(kernel)) = (&board, kernel) {
+                        board.note_ring(&input.path.to_string_lossy(), 0, kernel);
+                    }
+                    let engine = running.other_than(generation);
+                    generation = engine.as_ref().map_or(generation, |e| e.generation);
+                    let more = (capture.take(), is_written, engine);
+                    shares.hand_out(more, &workers, losses, pulse);
                 };
             let mut see = |to, len| reading.position.set(at, to, len);
             let mut one = OneInput {
@@ -224,6 +240,7 @@ impl Shares {
             is_written: false,
             is_last_for_now: block.is_last_for_now,
             quiet: block.quiet,
+            engine: None,
         };
         Shares { batch, all }
     }
@@ -231,12 +248,12 @@ impl Shares {
     /// Gives the batch to every worker, and waits for those that are some batches behind.
     fn hand_out(
         self,
-        (capture, is_written): (Option<InputName>, bool),
+        (capture, is_written, engine): (Option<InputName>, bool, Option<Arc<Engine>>),
         workers: &[Sender<Work>],
         losses: &Losses,
         pulse: &Pulse,
     ) {
-        let batch = Arc::new(Batch { capture, is_written, ..self.batch });
+        let batch = Arc::new(Batch { capture, is_written, engine, ..self.batch });
         for (n, (to, (items, bytes))) in workers.iter().zip(self.all).enumerate() {
             let has_room =
                 pulse.rest(|| losses.await_room(n, to, (items, bytes), FRAME_BATCHES_MAX));

@@ -12,12 +12,16 @@
 //!
 //! Lines are handed over by slices of that time, so that the writer puts those of all workers together.
 
+use super::adoption::Adoptions;
+use super::board::Board;
 use super::capture::{frame_in, moment};
 use super::input::{HandedOver, InputDone, KernelCounts};
 use super::parallel::{Lines, WAIT_FOR_OTHERS_NS};
 use super::reader::Reading;
+use super::reload::RunningEngine;
 use super::run::{Done, WorkerEnd};
 use super::shedding::{Shedding, enter_records};
+use super::tasks::Tasks;
 use super::wire::{Pulled, Wire, step_note};
 use crate::limits::{RING_HELD_PERCENT, RING_WAITING_PARTS_MAX};
 use gabion_capture::live::{LiveCounter, RingCounts};
@@ -138,6 +142,7 @@ pub(super) struct Ways {
     to: Vec<Option<Sender<Part>>>,
     from: Vec<Receiver<Part>>,
     dealt: Arc<Dealt>,
+    adoptions: Arc<Adoptions>,
     /// When the run began: slices count from here.
     began_ns: u64,
 }
@@ -159,7 +164,7 @@ impl Rings {
     /// The interface that can't be read.
     pub(super) fn open(
         interfaces: &[InterfaceSettings],
-        workers: usize,
+        (workers, running): (usize, &Arc<RunningEngine>),
         reading: &Reading,
         metrics: &Metrics,
     ) -> Result<Rings, InputDone> {
@@ -168,12 +173,14 @@ impl Rings {
         let wires = wires.map_err(|(n, e)| InputDone::refused(interfaces, n, &e))?;
         let counters = wires.iter().map(Wire::counters).collect();
         let dealt = Arc::new(Dealt(wires.iter().map(|_| AtomicU64::new(0)).collect()));
+        let adoptions = Arc::new(Adoptions::new(running, workers));
         let began_ns = clock::epoch_ns();
         let mut all: VecDeque<Ways> = wires
             .into_iter()
             .map(|wire| {
                 let dealt = Arc::clone(&dealt);
-                Ways { wire, to: Vec::new(), from: Vec::new(), dealt, began_ns }
+                let adoptions = Arc::clone(&adoptions);
+                Ways { wire, to: Vec::new(), from: Vec::new(), dealt, adoptions, began_ns }
             })
             .collect();
         for from in 0..workers {
@@ -264,6 +271,8 @@ pub(super) struct RingJob {
     pub(super) reading: Arc<Reading>,
     pub(super) out: Sender<Lines>,
     pub(super) spare: Spares<LineBatch>,
+    pub(super) tasks: Option<Arc<Tasks>>,
+    pub(super) board: Option<Arc<Board>>,
     pub(super) slot: LedgerSlot,
     pub(super) stop: StopFlag,
     #[cfg(test)]
@@ -283,6 +292,9 @@ struct Ring<'a> {
     last_dealt: u64,
     now: u64,
     slice: u64,
+    /// How often it went over to another engine, and what the writer is to be told of the last time.
+    adopted: usize,
+    engine: Option<(u64, Arc<Engine>)>,
     ledger: Ledger,
     end: RingEnd,
 }
@@ -303,13 +315,15 @@ impl RingJob {
             last_dealt: 0,
             now: 0,
             slice: 0,
+            adopted: 0,
+            engine: None,
             ledger: Ledger::new(),
             end: RingEnd::default(),
             job: &mut self,
         };
         ring.read_ring(pulse);
         let last_slice = ring.slice + SLICES_AT_END;
-        let Ring { mut worker, ledger, mut end, clock, shedding, .. } = ring;
+        let Ring { mut worker, ledger, mut end, clock, shedding, engine, .. } = ring;
         end.records.merge(shedding.ledger());
         self.outputs.before_frame(u64::MAX >> 1);
         worker.close();
@@ -318,7 +332,7 @@ impl RingJob {
         }
         drop(seat);
         let batch = self.outputs.take(LineBatch::default());
-        let lines = Lines { batch, round: Some(last_slice), is_last_for_now: false };
+        let lines = Lines { batch, round: Some(last_slice), is_last_for_now: false, engine };
         let _ = pulse.rest(|| self.out.send(lines).is_ok());
         self.slot.publish_last(&ledger);
         end.clock = clock.counts();
@@ -370,6 +384,9 @@ impl Ring<'_> {
             let bound = self.clock.live_time(clock::epoch_ns()).saturating_sub(WAIT_FOR_OTHERS_NS);
             self.take_until(self.limit(is_open, bound), pulse);
             self.pass_time(bound, pulse);
+            if let Some(tasks) = &self.job.tasks {
+                tasks.carry_out(self.job.n, &mut self.worker);
+            }
             if !is_open && has_ended && !self.has_waiting() {
                 return;
             }
@@ -530,9 +547,20 @@ impl Ring<'_> {
         }
         let job = &mut *self.job;
         let batch = job.outputs.take(job.spare.take().unwrap_or_default());
-        let lines = Lines { batch, round: Some(self.slice), is_last_for_now: true };
+        let engine = self.engine.take();
+        let lines = Lines { batch, round: Some(self.slice), is_last_for_now: true, engine };
         self.slice = slice;
         // A writer that is gone has given this worker up.
         let _ = pulse.rest(|| job.out.send(lines).is_ok());
+        let clock_slice = clock::epoch_ns().saturating_sub(job.ways.began_ns) / SLICE_NS;
+        let generation = self.worker.generation();
+        if let Some(board) = &job.board {
+            job.ways.wire.note_counts(board, job.n);
+        }
+        let due = job.ways.adoptions.due(generation, &mut self.adopted, (slice, clock_slice));
+        if let Some((from, engine)) = due {
+            self.worker.adopt(Arc::clone(&engine));
+            self.engine = Some((from, engine));
+        }
     }
 }

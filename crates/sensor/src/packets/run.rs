@@ -5,12 +5,15 @@
 //! counters and costs, and what happened to workers.
 
 use super::arrivals::Arrivals;
+use super::board::Board;
 use super::capture::{Entry, FrameBlock, OnFrame, OneInput, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::{HandedOver, Input, InputDone, KernelCounts};
 use super::opened_once::OpenedOnce;
 use super::packet_log::PacketLogCounts;
-use super::stats::{self, WorkerStats};
+use super::reload::{Reloads, RunningEngine};
+use super::stats::{self, LastRecord, WorkerStats};
+use super::tasks::Tasks;
 use gabion_capture::filter::Filter;
 use gabion_capture::{AgreedClock, ClockCounts};
 use gabion_net::{
@@ -127,7 +130,16 @@ impl Done {
             let times = self.incidents.iter().filter(|i| i.kind == kind).count() as u64;
             more.extend((times > 0).then_some((name, times)));
         }
-        self.stats = stats::json(&all, run.engine, Some(run.counts), &more);
+        if let Some(reloads) = &run.reloads {
+            self.ledgers.add("rule loads", None, &reloads.ledger());
+        }
+        self.stats = stats::json(
+            &all,
+            &run.engine.now(),
+            Some(run.engine.facts()),
+            &more,
+            Some(&run.last_record),
+        );
     }
 }
 
@@ -154,14 +166,12 @@ pub(crate) fn further_counters(
 
 /// A run that is to be made.
 pub struct Run<'a> {
-    /// The engine.
-    pub engine: &'a Arc<Engine>,
+    /// The engine, which may be replaced while the run lasts.
+    pub engine: &'a Arc<RunningEngine>,
     /// The memory that it may use.
     pub budget: &'a BudgetPool,
     /// The request to stop.
     pub stop: &'a StopFlag,
-    /// How many rules there are, for the statistics.
-    pub counts: gabion_rules::Counts,
     /// How many workers there are, and where.
     pub plan: WorkerPlan,
     /// Which frames are read.
@@ -172,10 +182,18 @@ pub struct Run<'a> {
     pub opened: Arc<OpenedOnce>,
     /// Requests from outside in addition to that to stop.
     pub signals: Option<Signals>,
+    /// Loads other rules when asked to.
+    pub reloads: Option<Arc<Reloads>>,
+    /// What others hand to workers.
+    pub tasks: Option<Arc<Tasks>>,
+    /// What the run shows of itself.
+    pub board: Option<Arc<Board>>,
     /// Outputs were opened again, and the watcher does not know yet.
     reopened: AtomicBool,
     /// Of a run that reads an interface: the time between two records of statistics; none but the last without.
     pub stats_every: Option<Duration>,
+    /// The last record of statistics.
+    pub(crate) last_record: LastRecord,
     /// When the run was made.
     pub(crate) started: Instant,
     /// What packet logs count.
@@ -190,23 +208,25 @@ pub struct Run<'a> {
 impl<'a> Run<'a> {
     /// A run with this engine, by one worker.
     pub fn new(
-        engine: &'a Arc<Engine>,
+        engine: &'a Arc<RunningEngine>,
         budget: &'a BudgetPool,
         stop: &'a StopFlag,
-        counts: gabion_rules::Counts,
     ) -> Run<'a> {
         Run {
             engine,
             budget,
             stop,
-            counts,
             plan: WorkerPlan::default(),
             filter: None,
             arrivals: None,
             opened: Arc::default(),
             signals: None,
+            reloads: None,
+            tasks: None,
+            board: None,
             reopened: AtomicBool::new(false),
             stats_every: None,
+            last_record: LastRecord::default(),
             started: clock::now(),
             logged: None,
             lost_code: 1,
@@ -248,7 +268,7 @@ impl<'a> Run<'a> {
             watch.reopen();
         }
         if self.signals.as_ref().is_some_and(Signals::take_reload) {
-            watch.reload();
+            watch.reload(self.reloads.as_ref().map(Reloads::ask));
         }
     }
 }
@@ -273,7 +293,7 @@ pub(crate) fn read_capture<S: NetSink>(
     let mut one = OneInput {
         number: &mut 0,
         clock: &mut AgreedClock::default(),
-        checksums: &mut ChecksumSample::new(Arc::clone(engine)),
+        checksums: &mut ChecksumSample::new(engine),
         reader: &mut reader,
         entry: &mut entry,
         stop: &StopFlag::new(),

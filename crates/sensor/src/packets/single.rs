@@ -19,7 +19,7 @@ use gabion_record::eve::NetSink;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::fanout::Stalls;
 use gabion_runtime::{Event, EventKind, Pulse, Supervisor, clock, processors};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long one look for an event waits.
@@ -163,12 +163,13 @@ impl Run<'_> {
         pulse: &Pulse,
     ) -> (Done, Vec<(u16, WorkerEnd)>) {
         let pool = self.budget.child("net", None);
-        let budgets = worker_budgets(&pool, self.engine);
-        let mut worker = Worker::new(Arc::clone(self.engine), budgets);
+        let engine = self.engine.now();
+        let budgets = worker_budgets(&pool, &engine);
+        let mut checksums = ChecksumSample::new(&engine);
+        let mut worker = Worker::new(engine, budgets);
         let mut done = Done::default();
         let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
         let (mut number, mut clock) = (0, AgreedClock::default());
-        let mut checksums = ChecksumSample::new(Arc::clone(self.engine));
         let mut is_lost = false;
         let mut queue = Queue::new(inputs, self.arrivals.clone());
         let mut outcomes = Vec::with_capacity(BATCH);
@@ -180,6 +181,15 @@ impl Run<'_> {
                 |block: FrameBlock<'_>, record_outcome: &mut dyn FnMut(&FrameRef, Entry)| {
                     if self.reopen_asked() {
                         outputs.reopen();
+                    }
+                    if let Some(engine) = self.engine.other_than(worker.generation()) {
+                        worker.adopt(engine);
+                    }
+                    if let Some(tasks) = &self.tasks {
+                        tasks.carry_out(0, &mut worker);
+                    }
+                    if let (Some(board), Some(kernel)) = (&self.board, block.kernel) {
+                        board.note_ring(&input.path.to_string_lossy(), 0, kernel);
                     }
                     outcomes.clear();
                     if let Some(kernel) = &block.kernel {
@@ -212,7 +222,9 @@ impl Run<'_> {
                         let mut more = further_counters(outputs, self.started, Some(kernel));
                         more.extend(self.logged.iter().flat_map(|l| l.stats()));
                         let stats = WorkerStats::from_worker(&worker);
-                        let texts = stats::json(&[&stats], self.engine, Some(self.counts), &more);
+                        let (engine, facts) = (self.engine.now(), self.engine.facts());
+                        let last = Some(&self.last_record);
+                        let texts = stats::json(&[&stats], &engine, Some(facts), &more, last);
                         outputs.stats(clock::epoch_ns(), &texts);
                     }
                     if block.is_last_for_now {
@@ -264,8 +276,9 @@ impl Run<'_> {
         while worker.end_some(outputs) {
             pulse.beat();
         }
-        if !self.engine.scripts.outputs.is_empty() {
-            worker.log_stats(&stats::counters(&[&WorkerStats::from_worker(worker)], self.engine));
+        let engine = self.engine.now();
+        if !engine.scripts.outputs.is_empty() {
+            worker.log_stats(&stats::counters(&[&WorkerStats::from_worker(worker)], &engine));
         }
     }
 }

@@ -1,15 +1,18 @@
 //! The statistics record.
 
+use super::reload::RuleFacts;
 use gabion_flow::{
     DefragCounters, ExceptionPolicy, ExceptionTrigger, FlowCounters, StreamConfig, TcpCounters,
 };
 use gabion_net::{Engine, MemoryPressure, NetCounters, Policies, Worker};
 use gabion_outputs::StatsTexts;
+use gabion_outputs::timestamp::Stamp;
 use gabion_packet::{Counter, DecodeCounters, DecoderEvent};
 use gabion_record::json::Json;
+use std::sync::{Mutex, PoisonError};
 
 /// A tree of counters, so that dotted names become nested objects in the order they come.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Node {
     value: Option<u64>,
     children: Vec<(String, Node)>,
@@ -45,23 +48,33 @@ impl Node {
         self.children.retain(|(_, c)| !c.children.is_empty() || c.value.is_some_and(|v| v != 0));
     }
 
-    /// With `deltas`, each counter's growth stands after it: all of it, as there is one record a run.
-    fn write(&self, j: &mut Json, deltas: bool) {
+    fn child(&self, name: &str) -> Option<&Node> {
+        self.children.iter().find(|(k, _)| k == name).map(|(_, c)| c)
+    }
+
+    /// With `deltas`, what each counter has grown by since the record before stands after it: all of it in the first.
+    fn write(&self, j: &mut Json, deltas: bool, before: Option<&Node>) {
         for (k, c) in &self.children {
+            let before = before.and_then(|b| b.child(k));
             if c.children.is_empty() {
                 let value = c.value.unwrap_or(0);
                 j.number(k, value);
                 if deltas {
-                    j.number(&format!("{k}_delta"), value);
+                    let before = before.and_then(|b| b.value).unwrap_or(0);
+                    j.number(&format!("{k}_delta"), value.saturating_sub(before));
                 }
             } else {
                 j.open_key(k);
-                c.write(j, deltas);
+                c.write(j, deltas, before);
                 j.close();
             }
         }
     }
 }
+
+/// The counters of a run's last record, for what they have grown by in the next.
+#[derive(Default)]
+pub(crate) struct LastRecord(Mutex<Node>);
 
 /// A worker's counters, kept when the worker itself is gone.
 pub(crate) struct WorkerStats {
@@ -97,19 +110,26 @@ impl WorkerStats {
 pub(crate) fn json(
     workers: &[&WorkerStats],
     engine: &Engine,
-    counts: Option<gabion_rules::Counts>,
+    rules: Option<RuleFacts>,
     outputs: &[(&'static str, u64)],
+    last: Option<&LastRecord>,
 ) -> StatsTexts {
     let mut n = tree(workers, engine);
     for (path, value) in outputs {
         n.set(path, *value);
     }
-    let counts = counts.filter(|_| engine.detector.is_some());
-    let (all, deltas) = (text(&n, counts, false), text(&n, counts, true));
+    let rules = rules.filter(|_| engine.detector.is_some());
+    let last = last.map(|last| last.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let before = last.as_deref();
+    let (all, deltas) = (text(&n, rules, (false, before)), text(&n, rules, (true, before)));
     let counters = named(&n);
+    let whole = n.clone();
     n.prune();
-    let without_zeros = text(&n, counts, false);
-    let deltas_without_zeros = text(&n, counts, true);
+    let without_zeros = text(&n, rules, (false, before));
+    let deltas_without_zeros = text(&n, rules, (true, before));
+    if let Some(mut last) = last {
+        *last = whole;
+    }
     StatsTexts { all, without_zeros, deltas, deltas_without_zeros, counters }
 }
 
@@ -176,7 +196,7 @@ fn named(n: &Node) -> Vec<(String, u64)> {
     out
 }
 
-fn text(n: &Node, counts: Option<gabion_rules::Counts>, deltas: bool) -> Vec<u8> {
+fn text(n: &Node, rules: Option<RuleFacts>, (deltas, before): (bool, Option<&Node>)) -> Vec<u8> {
     let mut j = Json::new();
     j.open();
     for (k, c) in &n.children {
@@ -186,17 +206,17 @@ fn text(n: &Node, counts: Option<gabion_rules::Counts>, deltas: bool) -> Vec<u8>
             continue;
         }
         j.open_key(k);
-        if let ("detect", Some(counts)) = (k.as_str(), counts) {
-            engines(&mut j, counts);
+        if let ("detect", Some(rules)) = (k.as_str(), rules) {
+            engines(&mut j, rules);
         }
-        c.write(&mut j, deltas);
+        c.write(&mut j, deltas, before.and_then(|b| b.child(k)));
         j.close();
     }
-    if let Some(counts) = counts
+    if let Some(rules) = rules
         && !n.children.iter().any(|(k, _)| k == "detect")
     {
         j.open_key("detect");
-        engines(&mut j, counts);
+        engines(&mut j, rules);
         j.close();
     }
     let mut text = j.take();
@@ -204,10 +224,13 @@ fn text(n: &Node, counts: Option<gabion_rules::Counts>, deltas: bool) -> Vec<u8>
     text
 }
 
-fn engines(j: &mut Json, counts: gabion_rules::Counts) {
+fn engines(j: &mut Json, RuleFacts { counts, loaded_ns }: RuleFacts) {
     j.open_array_key("engines");
     j.open();
     j.number("id", 0u64);
+    let mut loaded = Vec::new();
+    Stamp::new().iso(loaded_ns, &mut loaded);
+    j.field("last_reload", &loaded);
     j.number("rules_loaded", counts.loaded as u64);
     j.number("rules_failed", counts.failed as u64);
     j.number("rules_skipped", counts.skipped as u64);

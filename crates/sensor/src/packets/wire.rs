@@ -3,6 +3,7 @@
 //! Hot path: blocks come from the rings of all interfaces in turn, without a copy. Where no frame comes, the clock goes
 //! on alone, so that flows time out and lines are written on a quiet wire.
 
+use super::board::Board;
 use super::before_socket::BeforeSocket;
 use super::capture::{BATCH, Entry, FrameBlock, OnFrame, OneInput};
 use super::incidents::Position;
@@ -327,6 +328,13 @@ impl Wire {
     pub(super) fn counters(&self) -> Vec<LiveCounter> {
         let lives = self.ports.iter().filter_map(|port| port.source.live());
         lives.filter_map(|live| live.counter().ok()).collect()
+    }
+
+    /// What the kernel counted of each, by the interface's name.
+    pub(super) fn note_counts(&self, board: &Board, ring: usize) {
+        for port in &self.ports {
+            board.note_ring(&port.done.path.to_string_lossy(), ring, port.kernel_counts());
+        }
     }
 
     /// What the kernel counted of all.

@@ -1,0 +1,414 @@
+//! The command socket of `gabion suricata`: commands with the answers of Suricata 8.0.7, commands that are cut, huge, or from
+//! a thousand clients, `suricatasc` and suricata-update where they are installed.
+#![allow(clippy::disallowed_methods, reason = "answers come by the clock")]
+
+mod program;
+
+use program::packets::{CLIENT, SERVER, capture_at, ipv4, udp};
+use program::{command, copy_program};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const RULES: &str = r#"
+alert udp any any -> any any (msg:"marks"; content:"mark"; hostbits:set,host,src; sid:1;)
+alert dns any any -> any any (msg:"notes"; dns.query; dataset:set,names,type string; sid:2;)
+alert udp any any -> any any (msg:"bad"; nokeyword; sid:3;)
+"#;
+
+/// A run that reads from a pipe and listens at a socket.
+struct Run {
+    child: Child,
+    dir: tempfile::TempDir,
+    pipe: File,
+}
+
+impl Run {
+    fn start(more: &[&str]) -> Run {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name).display().to_string();
+        std::fs::create_dir(place("out")).unwrap();
+        std::fs::write(place("test.rules"), RULES).unwrap();
+        let made = Command::new("mkfifo").arg(place("pipe")).status().unwrap();
+        assert!(made.success());
+        let set = [
+            format!("unix-command.filename={}", place("socket")),
+            format!("default-rule-path={}", dir.path().display()),
+        ];
+        let (pipe, out) = (place("pipe"), place("out"));
+        let mut all = vec!["suricata", "-r", &pipe, "-l", &out, "-k", "none", "-v"];
+        for set in ["unix-command.enabled=yes", "rule-files.0=test.rules", &set[0], &set[1]] {
+            all.extend(["--set", set]);
+        }
+        all.extend_from_slice(more);
+        let said = File::create(place("said")).unwrap();
+        let mut command = command(&all);
+        let child = command.stdout(said.try_clone().unwrap()).stderr(said);
+        let child = child.stdin(Stdio::null()).spawn().unwrap();
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(place("pipe")).unwrap();
+        // Packets that come now and then, as tasks of workers are done between batches.
+        let name = capture_at(101, dir.path(), "first.pcap", [(1_700_000_000_000, says(b"mark"))]);
+        pipe.write_all(&std::fs::read(name).unwrap()).unwrap();
+        let mut run = Run { child, dir, pipe };
+        run.wait_for("out/fast.log", "[1:1:");
+        run
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    fn wait_for(&mut self, name: &str, what: &str) {
+        let began = Instant::now();
+        while !self.text(name).contains(what) {
+            let is_over = self.child.try_wait().unwrap().is_some();
+            assert!(!is_over && began.elapsed() < Duration::from_secs(30), "{}", self.text("said"));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn client(&self) -> Client {
+        let stream = UnixStream::connect(self.path("socket")).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut client = Client { lines: BufReader::new(stream.try_clone().unwrap()), stream };
+        assert_eq!(client.ask(&json!({"version": "0.2"})), json!({"return": "OK"}));
+        client
+    }
+
+    /// Sends a packet, so that what workers are asked is done.
+    fn nudge(&mut self) {
+        let name = capture_at(101, self.dir.path(), "next.pcap", [(1_700_000_000_100, says(b"x"))]);
+        self.pipe.write_all(&std::fs::read(name).unwrap()[24..]).unwrap();
+    }
+
+    /// The answer to a command that workers have to answer.
+    fn ask_workers(&mut self, client: &mut Client, asked: &Value) -> Value {
+        client.send(asked);
+        self.nudge();
+        client.answer()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn says(text: &[u8]) -> Vec<u8> {
+    ipv4(17, 1, 0, [CLIENT, SERVER], &udp([1000, 9], text))
+}
+
+struct Client {
+    stream: UnixStream,
+    lines: BufReader<UnixStream>,
+}
+
+impl Client {
+    fn send(&mut self, asked: &Value) {
+        self.stream.write_all(format!("{asked}\n").as_bytes()).unwrap();
+    }
+
+    fn answer(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"))
+    }
+
+    fn ask(&mut self, asked: &Value) -> Value {
+        self.send(asked);
+        self.answer()
+    }
+
+    fn command(&mut self, name: &str) -> Value {
+        self.ask(&json!({"command": name}))
+    }
+}
+
+fn ok(message: &Value) -> Value {
+    json!({"message": message, "return": "OK"})
+}
+
+fn no(message: &str) -> Value {
+    json!({"message": message, "return": "NOK"})
+}
+
+const BY_TWO: [&str; 5] = [
+    "--runmode=workers",
+    "--set",
+    "threading.set-cpu-affinity=yes",
+    "--set",
+    "threading.cpu-affinity.worker-cpu-set.threads=2",
+];
+
+/// Each expected answer is what Suricata 8.0.7 answered to the same command.
+#[test]
+fn commands_are_answered_as_by_suricata() {
+    for more in [&[][..], &BY_TWO] {
+        let mut run = Run::start(more);
+        let mut c = run.client();
+        assert_eq!(c.command("version"), ok(&json!("8.0.7 RELEASE")));
+        assert!(c.command("uptime")["message"].is_u64());
+        let mode = if more.is_empty() { "single" } else { "workers" };
+        assert_eq!(c.command("running-mode"), ok(&json!(mode)));
+        assert_eq!(c.command("capture-mode"), ok(&json!("PCAP_FILE")));
+        assert_eq!(c.command("nope"), no("Unknown command"));
+        let list = c.command("command-list");
+        assert_eq!(list, c.command("help"));
+        let names = list["message"]["commands"].as_array().unwrap();
+        assert_eq!(list["message"]["count"], json!(names.len()));
+        let get = |name: &str| json!({"command": "conf-get", "arguments": {"variable": name}});
+        assert_eq!(c.ask(&get("unix-command.enabled")), ok(&json!("yes")));
+        assert_eq!(c.ask(&get("nope")), no("Unable to get value"));
+        let stats = json!([{"id": 0, "rules_loaded": 2, "rules_failed": 1, "rules_skipped": 0}]);
+        assert_eq!(c.command("ruleset-stats"), ok(&stats));
+        let failed = c.command("ruleset-failed-rules");
+        assert_eq!(failed["message"].as_array().unwrap().len(), 1, "{failed}");
+        assert_eq!(failed["message"][0]["line"], json!(4), "{failed}");
+        let before = c.command("ruleset-reload-time");
+        assert_eq!(before["message"][0]["id"], json!(0), "{before}");
+        for name in ["register-tenant", "reload-tenants", "unregister-tenant-handler"] {
+            assert_eq!(c.command(name), no("multi-tenant support not enabled"));
+        }
+        assert_eq!(c.command("iface-bypassed-stat"), no("No interface using bypass"));
+        assert_eq!(c.command("iface-list"), ok(&json!({"count": 0, "ifaces": []})));
+
+        let bit = |command: &str, host: &str, name: &str| {
+            let arguments = json!({"ipaddress": host, "hostbit": name, "expire": 60});
+            json!({"command": command, "arguments": arguments})
+        };
+        let list =
+            |host: &str| json!({"command": "list-hostbit", "arguments": {"ipaddress": host}});
+        assert_eq!(c.ask(&list("x")), no("invalid address string"));
+        let marked = run.ask_workers(&mut c, &list("10.0.0.1"));
+        assert_eq!(marked["message"]["hostbits"][0]["name"], json!("host"), "{marked}");
+        assert_eq!(run.ask_workers(&mut c, &list("10.0.0.9")), no("host not found"));
+        let added = run.ask_workers(&mut c, &bit("add-hostbit", "10.0.0.9", "host"));
+        assert_eq!(added, ok(&json!("hostbit added")));
+        let unknown = run.ask_workers(&mut c, &bit("add-hostbit", "10.0.0.9", "other"));
+        assert_eq!(unknown, no("hostbit not found"));
+        assert_eq!(run.ask_workers(&mut c, &list("10.0.0.9"))["message"]["count"], json!(1));
+        let removed = run.ask_workers(&mut c, &bit("remove-hostbit", "10.0.0.9", "host"));
+        assert_eq!(removed, ok(&json!("hostbit removed")));
+        assert_eq!(run.ask_workers(&mut c, &list("10.0.0.9")), no("host not found"));
+
+        let mut set = |command: &str, name: &str, kind: &str, value: &str| {
+            let arguments = json!({"setname": name, "settype": kind, "datavalue": value});
+            c.ask(&json!({"command": command, "arguments": arguments}))
+        };
+        for (command, name, kind, answer) in [
+            ("dataset-lookup", "names", "string", no("item not found in set")),
+            ("dataset-add", "names", "string", ok(&json!("data added"))),
+            ("dataset-add", "names", "string", ok(&json!("data already in set"))),
+            ("dataset-lookup", "names", "string", ok(&json!("item found in set"))),
+            ("dataset-remove", "names", "string", ok(&json!("data removed"))),
+            ("dataset-remove", "names", "string", no("failed to remove data")),
+            ("dataset-add", "others", "string", no("set not found or wrong type")),
+            ("dataset-add", "names", "md5", no("set not found or wrong type")),
+            ("dataset-add", "names", "nope", no("unknown settype")),
+            ("dataset-clear", "names", "string", ok(&json!("dataset cleared"))),
+            ("dataset-clear", "others", "string", no("set not found or wrong type")),
+        ] {
+            assert_eq!(set(command, name, kind, "YWJj"), answer, "{command} {name} {kind}");
+        }
+        assert_eq!(c.command("dataset-dump"), ok(&json!("datasets dump done")));
+
+        let counters = run.ask_workers(&mut c, &json!({"command": "dump-counters"}));
+        assert!(counters["message"]["decoder"]["pkts"].as_u64() >= Some(2), "{counters}");
+        assert_eq!(counters["message"]["detect"]["engines"][0]["rules_loaded"], json!(2));
+        let flow = json!({"command": "get-flow-stats-by-id", "arguments": {"flow_id": 1}});
+        assert_eq!(run.ask_workers(&mut c, &flow), no("Not found"));
+        let eve = run.text("out/eve.json");
+        let alert: Value = serde_json::from_str(eve.lines().next().unwrap()).unwrap();
+        let flow = json!({"command": "get-flow-stats-by-id",
+            "arguments": {"flow_id": alert["flow_id"]}});
+        let seen = run.ask_workers(&mut c, &flow);
+        assert!(seen["message"]["pkts_toserver"].as_u64() >= Some(2), "{seen}");
+
+        std::fs::write(run.path("test.rules"), RULES.lines().nth(1).unwrap()).unwrap();
+        assert_eq!(c.command("reload-rules"), ok(&json!("done")));
+        assert_eq!(c.command("ruleset-stats")["message"][0]["rules_loaded"], json!(1));
+        assert_ne!(c.command("ruleset-reload-time"), before);
+        std::fs::remove_file(run.path("test.rules")).unwrap();
+        assert_eq!(c.command("ruleset-reload-rules")["return"], json!("NOK"));
+        assert_eq!(c.command("ruleset-stats")["message"][0]["rules_loaded"], json!(1));
+
+        std::fs::rename(run.path("out/eve.json"), run.path("out/eve.json.1")).unwrap();
+        assert_eq!(c.command("reopen-log-files"), ok(&json!("done")));
+        assert_eq!(c.command("shutdown"), ok(&json!("Closing Suricata")));
+        assert!(run.child.wait().unwrap().success(), "{}", run.text("said"));
+        assert!(run.text("out/eve.json").contains("\"stats\""), "opened again");
+        assert!(!run.path("socket").exists());
+    }
+}
+
+#[test]
+fn what_is_no_command_is_answered_and_stops_nothing() {
+    let run = Run::start(&[]);
+    // Cut.
+    let mut cut = run.client();
+    cut.stream.write_all(b"{\"command\":\"upt").unwrap();
+    drop(cut);
+    // No version first, no object, no command, arguments of another kind.
+    for (greets, said) in [
+        (false, &b"{\"command\":\"uptime\"}\n"[..]),
+        (false, b"GET / HTTP/1.0\r\n\r\n"),
+        (true, b"[1,2]\n"),
+        (true, b"{\"command\":7}\n"),
+        (true, b"{\"nothing\":\"here\"}\n"),
+    ] {
+        let mut client = match greets {
+            true => run.client().stream,
+            false => UnixStream::connect(run.path("socket")).unwrap(),
+        };
+        client.write_all(said).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("\"return\":\"NOK\""), "{answer}");
+    }
+    // Arguments that are missing.
+    let mut client = run.client();
+    assert_eq!(client.command("conf-get")["return"], json!("NOK"));
+    assert_eq!(client.command("dataset-add")["return"], json!("NOK"));
+    // Huge.
+    let mut huge = run.client();
+    let text = format!("{{\"command\":\"{}", "x".repeat(1 << 20));
+    let _ = huge.stream.write_all(text.as_bytes());
+    let mut answer = String::new();
+    let _ = huge.lines.read_line(&mut answer);
+    assert!(answer.is_empty() || answer.contains("too long"), "{answer}");
+    // Many at once, in one piece and in single bytes.
+    client.stream.write_all(&b"{\"command\":\"version\"}".repeat(200)).unwrap();
+    for byte in b"{\"command\":\"version\"}" {
+        client.stream.write_all(&[*byte]).unwrap();
+    }
+    for _ in 0..201 {
+        assert_eq!(client.answer(), ok(&json!("8.0.7 RELEASE")));
+    }
+}
+
+#[test]
+fn a_thousand_clients_are_answered() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let run = Run::start(&[]);
+    let mut clients: Vec<Client> = (0..1_000).map(|_| run.client()).collect();
+    clients.iter_mut().for_each(|client| client.send(&json!({"command": "version"})));
+    for client in &mut clients {
+        assert_eq!(client.answer(), ok(&json!("8.0.7 RELEASE")));
+    }
+}
+
+#[test]
+fn a_socket_of_a_run_that_was_killed_is_replaced_and_others_are_not() {
+    let mut run = Run::start(&[]);
+    let out = run.path("out").display().to_string();
+    let again = |socket: &std::path::Path| {
+        let set = format!("unix-command.filename={}", socket.display());
+        let args = ["suricata", "-r", &program::demo(), "-l", &out, "--set", &set, "--set"];
+        program::gabion(&[&args[..], &["unix-command.enabled=yes", "-S", "/dev/null"]].concat())
+    };
+    let second = again(&run.path("socket"));
+    assert_eq!(second.code, 1, "{}", second.err);
+    assert!(second.err.contains("another program listens there"), "{}", second.err);
+    let file = again(&run.path("said"));
+    assert!(file.code == 1 && file.err.contains("it is no socket"), "{}", file.err);
+    run.child.kill().unwrap();
+    run.child.wait().unwrap();
+    assert!(run.path("socket").exists());
+    let third = again(&run.path("socket"));
+    assert_eq!(third.code, 0, "{}", third.err);
+}
+
+/// Whether a program is installed; a line names the test that is skipped without it.
+fn has(program: &str, test: &str) -> bool {
+    let mut asked = Command::new(program);
+    let is_there = asked.arg("--help").output().is_ok();
+    if !is_there {
+        eprintln!("skipped: {test}: needs {program}");
+    }
+    is_there
+}
+
+#[test]
+fn suricatasc_is_answered() {
+    if !has("suricatasc", "suricatasc_is_answered") {
+        return;
+    }
+    let run = Run::start(&[]);
+    let ask = |line: &str| {
+        let done = Command::new("suricatasc").arg("-c").arg(line).arg(run.path("socket")).output();
+        let done = done.unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    for (line, answer) in [
+        ("version", "8.0.7 RELEASE"),
+        ("running-mode", "single"),
+        ("conf-get unix-command.enabled", "yes"),
+        ("ruleset-stats", "rules_loaded"),
+        ("dataset-add names string YWJj", "data added"),
+        ("ruleset-reload-rules", "done"),
+        ("reopen-log-files", "done"),
+    ] {
+        let said = ask(line);
+        assert!(said.contains(answer) && said.contains("OK"), "{line}: {said}");
+    }
+}
+
+/// suricata-update tests rules with the program and makes a run load them.
+#[test]
+fn suricata_update_tests_rules_and_reloads_them() {
+    let test = "suricata_update_tests_rules_and_reloads_them";
+    if !has("suricata-update", test) || !has("suricatasc", test) {
+        return;
+    }
+    let run = Run::start(&[]);
+    let place = |name: &str| run.path(name).display().to_string();
+    copy_program(env!("CARGO_BIN_EXE_gabion"), &run.path("gabion"));
+    let wrapper = format!("#!/bin/sh\nexec {} suricata \"$@\"\n", place("gabion"));
+    std::fs::write(run.path("suricata"), wrapper).unwrap();
+    std::fs::set_permissions(run.path("suricata"), PermissionsExt::from_mode(0o755)).unwrap();
+    let yaml = format!(
+        "%YAML 1.1\n---\ndefault-rule-path: {}\nrule-files: [suricata.rules]\n",
+        place("rules")
+    );
+    std::fs::write(run.path("suricata.yaml"), yaml).unwrap();
+    std::fs::create_dir(run.path("data")).unwrap();
+    std::fs::create_dir(run.path("rules")).unwrap();
+    let rule = "alert udp any any -> any any (msg:\"new\"; content:\"new\"; sid:11; rev:1;)\n";
+    std::fs::write(run.path("local.rules"), rule).unwrap();
+    let reload = format!(
+        "cp {} {} && suricatasc -c ruleset-reload-rules {}",
+        place("rules/suricata.rules"),
+        place("test.rules"),
+        place("socket")
+    );
+    let mut update = Command::new("suricata-update");
+    update.args(["--suricata", &place("suricata"), "--suricata-conf", &place("suricata.yaml")]);
+    update.args(["-D", &place("data"), "-o", &place("rules"), "--no-check-certificate"]);
+    update.args([
+        "--local",
+        &place("local.rules"),
+        "--url",
+        &format!("file://{}", place("local.rules")),
+    ]);
+    let done = update.args(["--reload-command", &reload]).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{said}");
+    let mut client = run.client();
+    let stats = client.command("ruleset-stats");
+    assert_eq!(stats["message"][0]["rules_loaded"], json!(1), "{stats} {said}");
+    assert_eq!(stats["message"][0]["rules_failed"], json!(0), "{stats} {said}");
+}

@@ -1,0 +1,194 @@
+//! A Unix socket that another program listens at: of datagrams, one for each line, or of a stream.
+
+use super::{Lines, PATIENCE, Receive, Sent};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::PathBuf;
+
+enum Socket {
+    Datagrams(UnixDatagram),
+    Stream(UnixStream),
+}
+
+/// Lines to a Unix socket.
+pub struct UnixReceiver {
+    path: PathBuf,
+    is_stream: bool,
+    socket: Option<Socket>,
+    /// Bytes of the next line that are written already.
+    begun: usize,
+}
+
+impl std::fmt::Debug for UnixReceiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UnixReceiver").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl UnixReceiver {
+    /// A socket of datagrams at this path.
+    pub fn datagrams(path: PathBuf) -> UnixReceiver {
+        UnixReceiver { path, is_stream: false, socket: None, begun: 0 }
+    }
+
+    /// A socket of a stream at this path.
+    pub fn stream(path: PathBuf) -> UnixReceiver {
+        UnixReceiver { path, is_stream: true, socket: None, begun: 0 }
+    }
+}
+
+/// Whether nothing is wrong but that the receiver has no room for now.
+pub(super) fn is_full(e: &io::Error) -> bool {
+    // ENOBUFS.
+    e.kind() == ErrorKind::WouldBlock
+        || e.kind() == ErrorKind::TimedOut
+        || e.raw_os_error() == Some(105)
+}
+
+/// Sends a datagram for each line as `dress` makes it of the line.
+pub(super) fn send_datagrams(
+    socket: &UnixDatagram,
+    lines: &Lines,
+    mut dress: impl FnMut(&[u8], &mut Vec<u8>),
+) -> (Sent, io::Result<()>) {
+    let (mut sent, mut datagram) = (Sent::default(), Vec::new());
+    for line in lines.iter() {
+        datagram.clear();
+        dress(line, &mut datagram);
+        match socket.send(&datagram) {
+            Ok(_) => {}
+            // EMSGSIZE: no datagram can be so long.
+            Err(e) if e.raw_os_error() == Some(90) => {
+                sent.refused = (sent.refused.0 + 1, sent.refused.1 + line.len() as u64);
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted || is_full(&e) => break,
+            Err(e) => return (sent, Err(e)),
+        }
+        sent.lines += 1;
+    }
+    (sent, Ok(()))
+}
+
+impl Receive for UnixReceiver {
+    fn connect(&mut self) -> io::Result<()> {
+        if self.socket.is_some() {
+            return Ok(());
+        }
+        self.begun = 0;
+        self.socket = Some(match self.is_stream {
+            true => {
+                let socket = UnixStream::connect(&self.path)?;
+                socket.set_write_timeout(Some(PATIENCE))?;
+                Socket::Stream(socket)
+            }
+            false => {
+                let socket = UnixDatagram::unbound()?;
+                socket.connect(&self.path)?;
+                socket.set_write_timeout(Some(PATIENCE))?;
+                Socket::Datagrams(socket)
+            }
+        });
+        Ok(())
+    }
+
+    fn send(&mut self, lines: &Lines) -> (Sent, io::Result<()>) {
+        let begun = &mut self.begun;
+        match &mut self.socket {
+            None => (Sent::default(), Err(ErrorKind::NotConnected.into())),
+            Some(Socket::Datagrams(socket)) => {
+                send_datagrams(socket, lines, |line, to| to.extend_from_slice(line))
+            }
+            Some(Socket::Stream(stream)) => {
+                let mut sent = Sent::default();
+                for line in lines.iter() {
+                    match write_rest(stream, line, begun) {
+                        Ok(true) => sent.lines += 1,
+                        Ok(false) => break,
+                        Err(e) => return (sent, Err(e)),
+                    }
+                }
+                (sent, Ok(()))
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.socket = None;
+    }
+}
+
+/// Writes what is left of a line; whether all of it is written. False: the receiver takes no more for now.
+fn write_rest(stream: &mut UnixStream, line: &[u8], begun: &mut usize) -> io::Result<bool> {
+    while let Some(rest) = line.get(*begun..).filter(|rest| !rest.is_empty()) {
+        match stream.write(rest) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(n) => *begun += n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if is_full(&e) => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    *begun = 0;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_datagram_has_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("eve.sock");
+        let receiver = UnixDatagram::bind(&path).unwrap();
+        let mut sender = UnixReceiver::datagrams(path);
+        sender.connect().unwrap();
+        let huge = vec![b'x'; 4 << 20];
+        let (sent, result) = sender.send(&Lines::of(&[b"one\n", &huge, b"two\n"]));
+        assert!(result.is_ok());
+        assert_eq!(sent, Sent { lines: 3, refused: (1, 4 << 20) });
+        let mut bytes = [0; 64];
+        for wanted in [&b"one\n"[..], b"two\n"] {
+            let n = receiver.recv(&mut bytes).unwrap();
+            assert_eq!(&bytes[..n], wanted);
+        }
+    }
+
+    /// A reader that is slow gets each line once; one that goes and comes back gets the line that was cut again.
+    #[test]
+    fn a_stream_continues_where_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("eve.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut sender = UnixReceiver::stream(path);
+        sender.connect().unwrap();
+        let (mut reader, _) = listener.accept().unwrap();
+        let line: Vec<u8> =
+            (0..1_000_000u32).map(|n| b'a' + (n % 26) as u8).chain([b'\n']).collect();
+        let lines = Lines::of(&[&line]);
+        let (sent, result) = sender.send(&lines);
+        assert!(result.is_ok() && sent.lines == 0, "it does not fit");
+        let reading = std::thread::spawn(move || {
+            let mut all = vec![0; 1_000_001];
+            reader.read_exact(&mut all).unwrap();
+            all
+        });
+        let mut again = sender.send(&lines);
+        while again.0.lines == 0 {
+            again.1.unwrap();
+            again = sender.send(&lines);
+        }
+        assert_eq!(reading.join().unwrap(), line);
+        // The reader is gone.
+        while sender.send(&Lines::of(&[b"lost\n"])).1.is_ok() {}
+        sender.close();
+        sender.connect().unwrap();
+        let (mut reader, _) = listener.accept().unwrap();
+        assert_eq!(sender.send(&Lines::of(&[b"three\n"])).0.lines, 1);
+        let mut bytes = [0; 6];
+        reader.read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"three\n");
+    }
+}

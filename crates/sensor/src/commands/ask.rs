@@ -1,0 +1,87 @@
+//! Questions to all workers of a run: each answers between two batches, and the last one's answer completes them.
+
+use super::{Answer, Reply};
+use crate::packets::{Board, RunningEngine, Tasks, WorkerStats, statistics};
+use gabion_record::json::Json;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// What workers have answered so far; the answer is made of all when the last of them has.
+struct Gathered<T> {
+    left: usize,
+    answers: Vec<T>,
+}
+
+/// Asks each worker; `finish` is called with all answers on the thread of the last.
+fn ask_all<T: Send + 'static>(
+    tasks: &Tasks,
+    reply: &Reply,
+    ask: impl Fn(&mut gabion_net::Worker) -> T + Clone + Send + 'static,
+    finish: impl Fn(Vec<T>) -> Answer + Clone + Send + 'static,
+) -> Answer {
+    let gathered = Gathered { left: tasks.workers(), answers: Vec::new() };
+    let gathered = Arc::new(Mutex::new(gathered));
+    for n in 0..tasks.workers() {
+        let (gathered, reply) = (Arc::clone(&gathered), reply.clone());
+        let (ask, finish) = (ask.clone(), finish.clone());
+        let is_posted = tasks.post(
+            n,
+            Box::new(move |worker| {
+                let answer = ask(worker);
+                let mut all = gathered.lock().unwrap_or_else(PoisonError::into_inner);
+                all.answers.push(answer);
+                all.left -= 1;
+                if all.left == 0 {
+                    reply.send(finish(std::mem::take(&mut all.answers)));
+                }
+            }),
+        );
+        if !is_posted {
+            return Answer::Refused("workers have too much to do".to_owned());
+        }
+    }
+    Answer::Later
+}
+
+/// All counters of a run, as its next record of statistics would have them.
+pub(super) fn counters(
+    tasks: &Tasks,
+    (running, board): (&Arc<RunningEngine>, &Arc<Board>),
+    started: Instant,
+    reply: &Reply,
+) -> Answer {
+    let (running, board) = (Arc::clone(running), Arc::clone(board));
+    ask_all(
+        tasks,
+        reply,
+        |worker| WorkerStats::from_worker(worker),
+        move |all| {
+            let all: Vec<&WorkerStats> = all.iter().collect();
+            let mut more = vec![("uptime", started.elapsed().as_secs())];
+            for of in board.interfaces() {
+                more.push(("capture.kernel_packets", of.offered));
+                more.push(("capture.kernel_drops", of.dropped));
+            }
+            Answer::Done(statistics(&all, &running.now(), Some(running.facts()), &more, None).all)
+        },
+    )
+}
+
+/// What was seen of a flow.
+pub(super) fn flow(tasks: &Tasks, id: u64, reply: &Reply) -> Answer {
+    let finish = |all: Vec<Option<([(u64, u64); 2], u64)>>| match all.into_iter().flatten().next() {
+        None => Answer::Refused("Not found".to_owned()),
+        Some(([to_server, to_client], age_s)) => {
+            let mut j = Json::new();
+            j.open();
+            j.number("pkts_toclient", to_client.0);
+            j.number("pkts_toserver", to_server.0);
+            j.number("bytes_toclient", to_client.1);
+            j.number("bytes_toserver", to_server.1);
+            j.number("age", age_s);
+            j.close();
+            Answer::Done(j.take())
+        }
+    };
+    ask_all(tasks, reply, move |worker| worker.flow_tally(id), finish)
+}

@@ -1,0 +1,46 @@
+//! Whether a configuration asks for a command socket, and where.
+
+use super::{CommandContext, CommandServer, CommandSocket};
+use gabion_record::Tree;
+use gabion_settings::EngineLog;
+use std::io;
+use std::path::Path;
+
+/// Where Suricata has its socket, and its name.
+const FOLDER: &str = "/var/run/suricata";
+const NAME: &str = "suricata-command.socket";
+
+/// Serves the socket that the configuration asks for; `unix-command.enabled: auto` asks for it where an interface is read.
+/// A socket that was not asked for by name may be missing, which is logged.
+///
+/// # Errors
+/// Why there are no commands, where they were asked for by name; it was logged.
+pub fn serve_configured(
+    context: CommandContext,
+    is_live: bool,
+    log: &mut EngineLog,
+) -> io::Result<Option<CommandServer>> {
+    let config: &Tree = &context.config;
+    let is_demanded = config.flag("unix-command.enabled") == Some(true);
+    let is_automatic = config.text("unix-command.enabled") == Some("auto");
+    if !is_demanded && !(is_automatic && is_live) {
+        return Ok(None);
+    }
+    let name = config.text("unix-command.filename").unwrap_or(NAME);
+    let path = Path::new(FOLDER).join(name);
+    let shown = path.display();
+    match CommandSocket::bind(&path).and_then(|socket| socket.serve(context)) {
+        Ok(server) => {
+            log.info("unix-manager", &format!("unix socket '{shown}'"));
+            Ok(Some(server))
+        }
+        Err(e) if is_demanded => {
+            log.error("unix-manager", &format!("{shown}: no commands: {e}"));
+            Err(e)
+        }
+        Err(e) => {
+            log.warning("unix-manager", &format!("{shown}: no commands are taken: {e}"));
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The engine that a run works with, and loads of rules that give it another one while packets come.
+//!
+//! Rules are read and compiled by a thread of their own, at a lower priority than the packets'. Workers look for a newer
+//! engine between two batches and continue with it; the thread that has loaded it keeps the engine before until nobody works
+//! with it any more, so that the threads of the packets free nothing. A load that fails changes nothing. One load runs at
+//! a time: a request that comes meanwhile is carried out after it, and any number of further ones with that.
+
+use super::run::Run;
+use gabion_net::Engine;
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_rules::{Counts, Diagnostic};
+use gabion_runtime::memory::MemoryState;
+use gabion_runtime::{clock, memory};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Steps by which the thread that loads gives way to others (nice(2)).
+const NICE: i32 = 10;
+/// How long it waits between two looks whether the engine before is still in use.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What is known about the rules that a run works with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RuleFacts {
+    /// How many were loaded, refused and skipped.
+    pub counts: Counts,
+    /// When they were loaded, in nanoseconds since 1970.
+    pub loaded_ns: u64,
+}
+
+#[derive(Debug)]
+struct Current {
+    engine: Arc<Engine>,
+    facts: RuleFacts,
+    failed: Arc<[Diagnostic]>,
+}
+
+/// An engine with rules that were loaded.
+#[derive(Debug)]
+pub struct LoadedEngine {
+    /// The engine.
+    pub engine: Engine,
+    /// How many rules there are.
+    pub counts: Counts,
+    /// Those that were refused, the first of many.
+    pub failed: Vec<Diagnostic>,
+}
+
+/// The engine that a run works with: the first one, or the last that was loaded.
+#[derive(Debug)]
+pub struct RunningEngine {
+    current: Mutex<Current>,
+    /// That of the engine, for a look without a lock.
+    generation: AtomicU32,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Current {
+    fn from_loaded(loaded: LoadedEngine) -> Current {
+        let facts = RuleFacts { counts: loaded.counts, loaded_ns: clock::epoch_ns() };
+        Current { engine: Arc::new(loaded.engine), facts, failed: loaded.failed.into() }
+    }
+}
+
+impl RunningEngine {
+    /// Of a run that begins with this engine, whose rules were loaded now.
+    pub fn new(engine: Engine, counts: Counts) -> Arc<RunningEngine> {
+        RunningEngine::begin(LoadedEngine { engine, counts, failed: Vec::new() })
+    }
+
+    /// The same, where it is known which rules were refused.
+    pub fn begin(loaded: LoadedEngine) -> Arc<RunningEngine> {
+        let generation = AtomicU32::new(loaded.engine.generation);
+        let current = Mutex::new(Current::from_loaded(loaded));
+        Arc::new(RunningEngine { current, generation })
+    }
+
+    /// Rules that were refused, the first of many.
+    pub fn failed_rules(&self) -> Arc<[Diagnostic]> {
+        Arc::clone(&lock(&self.current).failed)
+    }
+
+    /// The engine for packets that come now. Its memory is kept as long as somebody has it.
+    pub fn now(&self) -> Arc<Engine> {
+        Arc::clone(&lock(&self.current).engine)
+    }
+
+    /// What is known about its rules.
+    pub fn facts(&self) -> RuleFacts {
+        lock(&self.current).facts
+    }
+
+    /// The engine, if it is another than the one of that generation.
+    #[inline]
+    pub(crate) fn other_than(&self, generation: u32) -> Option<Arc<Engine>> {
+        (self.generation.load(Acquire) != generation).then(|| self.now())
+    }
+
+    /// Replaces the engine; returns the one before.
+    fn replace(&self, loaded: LoadedEngine) -> Arc<Engine> {
+        let generation = loaded.engine.generation;
+        let next = Current::from_loaded(loaded);
+        let before = std::mem::replace(&mut *lock(&self.current), next);
+        self.generation.store(generation, Release);
+        before.engine
+    }
+}
+
+/// Loads rules for a run: the engine that it has now, to the next one, or why there is none.
+pub type LoadRules = dyn Fn(&Engine) -> Result<LoadedEngine, LoadError> + Send + Sync;
+
+/// Why rules could not be loaded during a run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The run has no rules at all (`--disable-detection`).
+    #[error("detection is disabled")]
+    NoDetection,
+    /// See [`gabion_rules::CarriedNames`].
+    #[error("too many names of bits and variables: start the run again")]
+    Names,
+    /// The configuration, or a file next to the rules, can't be used.
+    #[error(transparent)]
+    Configuration(#[from] gabion_settings::Error),
+    /// Variables that rules name can't be read; the log has each.
+    #[error("variables of rules cannot be read")]
+    Variables,
+    /// The log says which file or rule.
+    #[error("not all rule files were read, or no rule was loaded")]
+    Rules,
+    /// A rule file was written whenever it was read.
+    #[error("{0} is being written")]
+    Written(String),
+    /// The rules need a single worker.
+    #[error("{0}, and several workers run: start the run again")]
+    Workers(&'static str),
+    /// There is no memory for a second set of rules.
+    #[error("it may take {} MiB, and {} MiB of memory are left", need >> 20, left >> 20)]
+    Memory {
+        /// Bytes that the first load took at most.
+        need: u64,
+        /// Bytes below the limit of the machine or cgroup.
+        left: u64,
+    },
+    /// A fault of this program.
+    #[error("the load panicked: report this")]
+    Panicked,
+}
+
+/// The outcome of a load of rules.
+#[derive(Clone, Debug)]
+pub enum LoadOutcome {
+    /// The run works with the rules that were loaded.
+    Done {
+        /// How many there are.
+        counts: Counts,
+        /// How long it took.
+        took: Duration,
+    },
+    /// Why it failed: the run works with the rules that it had.
+    Failed(Arc<LoadError>),
+}
+
+/// Gets the outcome of a load, on the thread that has loaded.
+pub type OnLoaded = Box<dyn FnOnce(&LoadOutcome) + Send>;
+
+/// The answer to a request to load rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadRequest {
+    /// They are being loaded.
+    Begun,
+    /// Others are being loaded: these come after them.
+    Queued,
+    /// Others are being loaded, or no thread can be started.
+    Refused,
+}
+
+impl LoadRequest {
+    /// What a person should know of it.
+    pub fn note(self) -> Option<&'static str> {
+        match self {
+            LoadRequest::Begun => None,
+            LoadRequest::Queued => Some("rules are being loaded: they are loaded again after that"),
+            LoadRequest::Refused => Some("rule reload failed: no thread can be started"),
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    is_loading: bool,
+    /// Rules are loaded again after those that are being loaded.
+    is_asked_again: bool,
+    /// Requests that another one's load has carried out.
+    joined: u64,
+    done: u64,
+    failed: u64,
+    refused: u64,
+    longest: Duration,
+}
+
+/// Loads of rules during a run.
+pub struct Reloads {
+    running: Arc<RunningEngine>,
+    load: Box<LoadRules>,
+    /// Gets the outcome of loads that nobody waits for.
+    report: Box<dyn Fn(&LoadOutcome) + Send + Sync>,
+    /// More than one worker, so that not all rules can be loaded.
+    has_workers: bool,
+    /// Bytes that a load takes at most, as the first one did; 0: not known.
+    load_bytes: u64,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for Reloads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reloads").field("running", &self.running).finish_non_exhaustive()
+    }
+}
+
+impl Reloads {
+    /// For a run with this engine and this many workers. `load` loads rules, `report` gets the outcome of loads that a
+    /// signal asked for. It is made once the first rules are loaded: what the process has held at most is what a load takes.
+    pub fn new(
+        running: &Arc<RunningEngine>,
+        workers: usize,
+        load: Box<LoadRules>,
+        report: Box<dyn Fn(&LoadOutcome) + Send + Sync>,
+    ) -> Arc<Reloads> {
+        Arc::new(Reloads {
+            running: Arc::clone(running),
+            load,
+            report,
+            has_workers: workers > 1,
+            load_bytes: memory::resident_peak().unwrap_or(0),
+            state: Mutex::default(),
+        })
+    }
+
+    /// The engine of the run.
+    pub fn running(&self) -> &Arc<RunningEngine> {
+        &self.running
+    }
+
+    /// Loads rules on a thread of their own, as a signal asks for it.
+    pub fn ask(self: &Arc<Self>) -> LoadRequest {
+        let mut state = lock(&self.state);
+        if state.is_loading {
+            state.joined += u64::from(state.is_asked_again);
+            state.is_asked_again = true;
+            return LoadRequest::Queued;
+        }
+        drop(state);
+        self.begin(None)
+    }
+
+    /// Loads rules on a thread of their own for somebody who waits for it. It is refused while others are being loaded.
+    pub fn begin(self: &Arc<Self>, on_loaded: Option<OnLoaded>) -> LoadRequest {
+        {
+            let mut state = lock(&self.state);
+            if state.is_loading {
+                state.refused += 1;
+                return LoadRequest::Refused;
+            }
+            state.is_loading = true;
+        }
+        let all = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("rules".to_owned());
+        let started = thread.spawn(move || all.load_all(on_loaded));
+        if started.is_err() {
+            let mut state = lock(&self.state);
+            state.is_loading = false;
+            state.failed += 1;
+            return LoadRequest::Refused;
+        }
+        LoadRequest::Begun
+    }
+
+    /// The thread that loads.
+    fn load_all(&self, mut on_loaded: Option<OnLoaded>) {
+        // Where the system refuses, it is as important as the threads of packets.
+        let _ = rustix::process::nice(NICE);
+        let mut before = Vec::new();
+        loop {
+            let (outcome, replaced) = self.load_once();
+            before.extend(replaced);
+            let is_again = {
+                let mut state = lock(&self.state);
+                match &outcome {
+                    LoadOutcome::Done { took, .. } => {
+                        state.done += 1;
+                        state.longest = state.longest.max(*took);
+                    }
+                    LoadOutcome::Failed(_) => state.failed += 1,
+                }
+                let is_again = std::mem::take(&mut state.is_asked_again);
+                state.is_loading = is_again;
+                is_again
+            };
+            match on_loaded.take() {
+                Some(answer) => answer(&outcome),
+                None => (self.report)(&outcome),
+            }
+            if !is_again {
+                break;
+            }
+            before.retain(|engine| Arc::strong_count(engine) > 1);
+        }
+        // The threads of packets free nothing: the last one who has an engine is this one.
+        while !before.is_empty() {
+            std::thread::sleep(LOOK);
+            before.retain(|engine| Arc::strong_count(engine) > 1);
+        }
+    }
+
+    /// Loads rules and gives them to the run; returns the engine before.
+    fn load_once(&self) -> (LoadOutcome, Option<Arc<Engine>>) {
+        let began = clock::now();
+        let failed = |why: LoadError| (LoadOutcome::Failed(Arc::new(why)), None);
+        if let Some(why) = self.lacks_memory() {
+            return failed(why);
+        }
+        let before = self.running.now();
+        let loaded = catch_unwind(AssertUnwindSafe(|| (self.load)(&before)));
+        let mut loaded = match loaded {
+            Ok(Ok(loaded)) => loaded,
+            Ok(Err(why)) => return failed(why),
+            Err(_) => return failed(LoadError::Panicked),
+        };
+        if let (Some(why), true) = (Run::needs_one_worker(&loaded.engine), self.has_workers) {
+            return failed(LoadError::Workers(why));
+        }
+        loaded.engine.follow(&before);
+        drop(before);
+        let counts = loaded.counts;
+        let before = self.running.replace(loaded);
+        (LoadOutcome::Done { counts, took: elapsed(began) }, Some(before))
+    }
+
+    /// Why there is no memory for another set of rules, if so.
+    fn lacks_memory(&self) -> Option<LoadError> {
+        let limit = MemoryState::current().limit;
+        let (need, left) = (self.load_bytes, limit.saturating_sub(memory::resident_now()?));
+        (left < need).then_some(LoadError::Memory { need, left })
+    }
+
+    /// Requests: those carried out, those that failed or were refused.
+    pub fn ledger(&self) -> Ledger {
+        let state = lock(&self.state);
+        let mut ledger = Ledger::new();
+        ledger.receive(state.done + state.joined + state.failed + state.refused, 0);
+        ledger.pass(state.done + state.joined, 0);
+        ledger.shed(ShedReason::LoadFailed, state.failed, 0);
+        ledger.shed(ShedReason::LoadUnderWay, state.refused, 0);
+        ledger
+    }
+}
+
+fn elapsed(since: Instant) -> Duration {
+    clock::now().saturating_duration_since(since)
+}
