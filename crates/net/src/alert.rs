@@ -222,18 +222,19 @@ impl AlertStage {
             ts_ns: cx.view.ts_ns,
         };
         if let Some(t) = &s.detection_filter
-            && self.thresholds.write(|all| all.decide(RuleSlot::of(s, 0), t, &subject)).0
+            && self.thresholds.write(|all| all.decide(RuleSlot::from_rule(s, 0), t, &subject)).0
                 == Decision::Nothing
         {
             return (Decision::Nothing, None);
         }
         let mut changed = None;
         if let Some(t) = &s.rate_filter {
-            changed = self.thresholds.write(|all| all.decide(RuleSlot::of(s, 1), t, &subject)).1;
+            changed =
+                self.thresholds.write(|all| all.decide(RuleSlot::from_rule(s, 1), t, &subject)).1;
         }
         match &s.threshold {
             Some(t) => (
-                self.thresholds.write(|all| all.decide(RuleSlot::of(s, 2), t, &subject)).0,
+                self.thresholds.write(|all| all.decide(RuleSlot::from_rule(s, 2), t, &subject)).0,
                 changed,
             ),
             None => (Decision::Alert, changed),

@@ -44,7 +44,7 @@ pub(crate) struct RuleSlot {
 
 impl RuleSlot {
     /// A threshold of a rule: the filter of its matches (0), of its rate (1), of its alerts (2).
-    pub(crate) fn of(s: &Signature, slot: u8) -> RuleSlot {
+    pub(crate) fn from_rule(s: &Signature, slot: u8) -> RuleSlot {
         let part = slot * 2 + u8::from(s.header.swapped);
         RuleSlot { gid: s.gid, sid: s.sid, rev: s.rev, part }
     }

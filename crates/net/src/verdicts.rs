@@ -96,12 +96,12 @@ impl Verdicts {
 /// First the filter of matches, then the threshold.
 fn decide(s: &Signature, all: &mut Thresholds, subject: &Subject) -> Decision {
     if let Some(t) = &s.detection_filter
-        && all.decide(RuleSlot::of(s, 0), t, subject).0 == Decision::Nothing
+        && all.decide(RuleSlot::from_rule(s, 0), t, subject).0 == Decision::Nothing
     {
         return Decision::Nothing;
     }
     match &s.threshold {
-        Some(t) => all.decide(RuleSlot::of(s, 2), t, subject).0,
+        Some(t) => all.decide(RuleSlot::from_rule(s, 2), t, subject).0,
         None => Decision::Alert,
     }
 }

@@ -15,7 +15,7 @@ limits! { "sensor";
 
     /// Clients of the command socket at a time.
     pub const COMMAND_CLIENTS_MAX: usize = 1_024,
-        Loses("the client that has been silent longest");
+        Refuses("the client that has been silent longest, which is closed");
 
     /// Things that other threads have handed to one worker and that it has not done yet.
     pub const TASKS_MAX: usize = 1_024,

@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How long one attempt to connect, send or read an answer may take before the thread looks whether it is to end.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 /// How long a source that can wait does so while the receiver takes nothing.
-const WAIT_MAX: Duration = Duration::from_secs(1);
+const SOURCE_WAIT: Duration = Duration::from_secs(1);
 /// How long the end of a run waits for a receiver that takes nothing.
 const WAIT_AT_END: Duration = Duration::from_secs(1);
 
@@ -101,7 +101,7 @@ impl Lines {
 
 #[cfg(test)]
 impl Lines {
-    pub(super) fn of(all: &[&[u8]]) -> Lines {
+    pub(super) fn from_list(all: &[&[u8]]) -> Lines {
         let mut lines = Lines::default();
         all.iter().for_each(|line| lines.push(line));
         lines
@@ -182,7 +182,7 @@ impl Spool {
         let mut state = self.shared.lock();
         while state.waiting.bytes.len() + state.held.1 + line.len() > SPOOL_BYTES_MAX {
             let since = state.progress.unwrap_or(self.made);
-            if !self.waits || state.is_abandoned || since.elapsed() > WAIT_MAX {
+            if !self.waits || state.is_abandoned || since.elapsed() > SOURCE_WAIT {
                 return false;
             }
             let waited = self.shared.changed.wait_timeout(state, PATIENCE);

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// How long one answer may take in all: then the connection is closed, and lines without an answer are sent again.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// What a line becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Connection {
         }
     }
 
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+    fn read_some(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Connection::Tcp(stream) => stream.read(bytes),
             Connection::Unix(stream) => stream.read(bytes),
@@ -147,11 +147,11 @@ impl RedisReceiver {
             }
             let mut piece = [0; 4096];
             let connection = self.connection.as_mut().ok_or(ErrorKind::NotConnected)?;
-            match connection.read(&mut piece) {
+            match connection.read_some(&mut piece) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(n) => self.answers.extend_from_slice(piece.get(..n).unwrap_or_default()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if is_full(&e) && began.elapsed() < ANSWER_MAX => {}
+                Err(e) if is_full(&e) && began.elapsed() < ANSWER_WAIT => {}
                 Err(e) => return Err(e),
             }
         }
@@ -268,7 +268,7 @@ mod tests {
             batch: 2,
         });
         sender.connect().unwrap();
-        let (sent, result) = sender.send(&Lines::of(&[b"a\n", b"bc\n", b"d\n"]));
+        let (sent, result) = sender.send(&Lines::from_list(&[b"a\n", b"bc\n", b"d\n"]));
         assert!(result.is_ok());
         assert_eq!(sent, Sent { lines: 2, refused: (1, 3) });
         assert_eq!(server.join().unwrap(), wanted);

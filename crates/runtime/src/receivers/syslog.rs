@@ -135,7 +135,7 @@ mod tests {
         let mut sender =
             SyslogReceiver::at(path, 174, "suricata", |_| "Nov 28 04:00:01".to_owned());
         sender.connect().unwrap();
-        let (sent, result) = sender.send(&Lines::of(&[b"{\"a\":1}\n"]));
+        let (sent, result) = sender.send(&Lines::from_list(&[b"{\"a\":1}\n"]));
         assert!(sent.lines == 1 && result.is_ok());
         let mut bytes = [0; 256];
         let n = daemon.recv(&mut bytes).unwrap();

@@ -146,7 +146,7 @@ mod tests {
         let mut sender = UnixReceiver::datagrams(path);
         sender.connect().unwrap();
         let huge = vec![b'x'; 4 << 20];
-        let (sent, result) = sender.send(&Lines::of(&[b"one\n", &huge, b"two\n"]));
+        let (sent, result) = sender.send(&Lines::from_list(&[b"one\n", &huge, b"two\n"]));
         assert!(result.is_ok());
         assert_eq!(sent, Sent { lines: 3, refused: (1, 4 << 20) });
         let mut bytes = [0; 64];
@@ -167,7 +167,7 @@ mod tests {
         let (mut reader, _) = listener.accept().unwrap();
         let line: Vec<u8> =
             (0..1_000_000u32).map(|n| b'a' + (n % 26) as u8).chain([b'\n']).collect();
-        let lines = Lines::of(&[&line]);
+        let lines = Lines::from_list(&[&line]);
         let (sent, result) = sender.send(&lines);
         assert!(result.is_ok() && sent.lines == 0, "it does not fit");
         let reading = std::thread::spawn(move || {
@@ -182,11 +182,11 @@ mod tests {
         }
         assert_eq!(reading.join().unwrap(), line);
         // The reader is gone.
-        while sender.send(&Lines::of(&[b"lost\n"])).1.is_ok() {}
+        while sender.send(&Lines::from_list(&[b"lost\n"])).1.is_ok() {}
         sender.close();
         sender.connect().unwrap();
         let (mut reader, _) = listener.accept().unwrap();
-        assert_eq!(sender.send(&Lines::of(&[b"three\n"])).0.lines, 1);
+        assert_eq!(sender.send(&Lines::from_list(&[b"three\n"])).0.lines, 1);
         let mut bytes = [0; 6];
         reader.read_exact(&mut bytes).unwrap();
         assert_eq!(&bytes, b"three\n");

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a command may take: loads of rules take longest.
-const ANSWER_MAX: Duration = Duration::from_secs(120);
+const ANSWER_WAIT: Duration = Duration::from_secs(120);
 
 /// Finds the end of a JSON object in bytes that come in pieces.
 #[derive(Clone, Copy, Debug, Default)]
@@ -144,7 +144,7 @@ impl Client {
 
     /// Whether it waits for an answer for so long that none will come.
     pub(super) fn is_kept_waiting(&self) -> bool {
-        self.is_waiting && self.since.elapsed() > ANSWER_MAX
+        self.is_waiting && self.since.elapsed() > ANSWER_WAIT
     }
 
     /// How long it has done nothing; none where somebody works for it.
@@ -153,7 +153,7 @@ impl Client {
     }
 
     /// Takes what has come. None: the client is gone.
-    pub(super) fn read(&mut self) -> Option<Said> {
+    pub(super) fn read_said(&mut self) -> Option<Said> {
         let mut piece = [0; 4096];
         loop {
             match self.stream.read(&mut piece) {

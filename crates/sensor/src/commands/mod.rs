@@ -227,18 +227,18 @@ impl Server {
             (true, _) => Some(Said::Nothing),
             // Only its end can have come.
             (false, true) => None,
-            (false, false) => client.read(),
+            (false, false) => client.read_said(),
         };
         match said {
             None => {
                 self.clients.remove(&id);
             }
-            Some(said) => self.take(id, said),
+            Some(said) => self.take_said(id, said),
         }
     }
 
     /// Carries out what a client has said, and all that it has said after it.
-    fn take(&mut self, id: u64, mut said: Said) {
+    fn take_said(&mut self, id: u64, mut said: Said) {
         loop {
             let Some(client) = self.clients.get_mut(&id) else { return };
             if let Said::Request(request) = &said {
@@ -272,7 +272,7 @@ impl Server {
         if let Some(bytes) = answer.bytes() {
             client.is_waiting = false;
             client.put(&bytes);
-            self.take(id, Said::Nothing);
+            self.take_said(id, Said::Nothing);
         }
     }
 }

@@ -88,7 +88,7 @@ static COMMANDS: &[(&str, Carry)] = &[
 struct Arguments(Vec<(String, String)>);
 
 impl Arguments {
-    fn read(object: &[u8]) -> Arguments {
+    fn parse_object(object: &[u8]) -> Arguments {
         let mut all = Vec::new();
         // What was given is an object that was read before.
         let _ = members(object, |key, value| {
@@ -127,7 +127,7 @@ impl CommandContext {
     pub(super) fn carry_out(&self, request: &Request, reply: Reply) -> Answer {
         let found = COMMANDS.iter().find(|(name, _)| *name == request.command);
         let Some((_, carry)) = found else { return refused("Unknown command") };
-        carry(self, &Arguments::read(&request.arguments), reply)
+        carry(self, &Arguments::parse_object(&request.arguments), reply)
     }
 
     /// Has something done by a worker, which answers.

@@ -5,7 +5,6 @@
 //! with it any more, so that the threads of the packets free nothing. A load that fails changes nothing. One load runs at
 //! a time: a request that comes meanwhile is carried out after it, and any number of further ones with that.
 
-use super::run::Run;
 use gabion_net::Engine;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_rules::{Counts, Diagnostic};
@@ -210,6 +209,8 @@ pub struct Reloads {
     load: Box<LoadRules>,
     /// Gets the outcome of loads that nobody waits for.
     report: Box<dyn Fn(&LoadOutcome) + Send + Sync>,
+    /// Why rules need a single worker, if they do.
+    needs_one_worker: fn(&Engine) -> Option<&'static str>,
     /// More than one worker, so that not all rules can be loaded.
     has_workers: bool,
     /// Bytes that a load takes at most, as the first one did; 0: not known.
@@ -228,7 +229,7 @@ impl Reloads {
     /// signal asked for. It is made once the first rules are loaded: what the process has held at most is what a load takes.
     pub fn new(
         running: &Arc<RunningEngine>,
-        workers: usize,
+        (workers, needs_one_worker): (usize, fn(&Engine) -> Option<&'static str>),
         load: Box<LoadRules>,
         report: Box<dyn Fn(&LoadOutcome) + Send + Sync>,
     ) -> Arc<Reloads> {
@@ -236,6 +237,7 @@ impl Reloads {
             running: Arc::clone(running),
             load,
             report,
+            needs_one_worker,
             has_workers: workers > 1,
             load_bytes: memory::resident_peak().unwrap_or(0),
             state: Mutex::default(),
@@ -332,7 +334,7 @@ impl Reloads {
             Ok(Err(why)) => return failed(why),
             Err(_) => return failed(LoadError::Panicked),
         };
-        if let (Some(why), true) = (Run::needs_one_worker(&loaded.engine), self.has_workers) {
+        if let (Some(why), true) = ((self.needs_one_worker)(&loaded.engine), self.has_workers) {
             return failed(LoadError::Workers(why));
         }
         loaded.engine.follow(&before);

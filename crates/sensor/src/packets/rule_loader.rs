@@ -1,6 +1,7 @@
 //! Loads of rules during a run: the configuration and all rule files are read again, as at the start.
 
 use super::reload::{LoadError, LoadOutcome, LoadedEngine, Reloads, RunningEngine};
+use super::run::Run;
 use gabion_net::Engine;
 use gabion_record::Tree;
 use gabion_record::eve::Wants;
@@ -42,6 +43,7 @@ impl RuleLoader {
         let log = self.log.clone();
         let load = move |before: &Engine| self.load(before);
         let report = move |outcome: &LoadOutcome| report_outcome(&mut log.clone(), outcome);
+        let workers = (workers, Run::needs_one_worker as fn(&Engine) -> _);
         Reloads::new(running, workers, Box::new(load), Box::new(report))
     }
 
