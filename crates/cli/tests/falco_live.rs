@@ -205,7 +205,8 @@ fn a_real_loss_behind_a_blocked_output_is_noticed_and_counted() {
         lost["output_fields"][name].as_str().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0)
     };
     assert!(number("n_drops") > 0 && number("n_drops_buffer_io_exit") > 0, "{lost}");
-    assert_eq!(number("n_drops_buffer_proc_exit"), 0, "programs are shed last: {lost}");
+    // Nothing is read for seconds: in the end there is no room for anything, but programs are shed last.
+    assert!(number("n_drops_buffer_proc_exit") * 100 < number("n_drops_buffer_io_exit"), "{lost}");
     let has = |text: &str| errors.iter().any(|line| line.contains(text));
     assert!(has("did not beat") && has("the worker stalled"), "{errors:?}");
     assert!(has(" shed: io "), "{errors:?}");

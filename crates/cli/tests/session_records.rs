@@ -95,7 +95,7 @@ fn flow(records: &[Value]) -> &Value {
 
 /// FTP with a command or a reply lost.
 #[test]
-fn lost_bytes_end_what_cannot_go_on_and_log_what_is_open() {
+fn lost_bytes_end_what_cannot_continue_and_log_what_is_open() {
     let ftp = |lost: Direction| {
         let mut s = Session::opened(21);
         s.says(ToClient, "220 (hi)\r\n").says(ToServer, "USER a\r\n").says(ToClient, "331 x\r\n");
@@ -154,7 +154,7 @@ fn an_acknowledged_hole_is_lost_only_once_later_data_is_there() {
 }
 
 /// The server of an SSH client is none: its bytes end the parser, so it has no protocol of its own, and the client is
-/// logged with that packet, whoever spoke first.
+/// logged with that packet, whichever side spoke first.
 #[test]
 fn bytes_that_end_the_parser_leave_their_side_without_result() {
     for server_first in [false, true] {

@@ -312,14 +312,14 @@ fn inspections(
 fn leave_room(conditions: &mut [BufferCondition]) {
     let mut room = None;
     for condition in conditions {
-        let c = match condition {
-            BufferCondition::Content(c) => c,
-            BufferCondition::Pcre(p) if p.relative => continue,
-            BufferCondition::Base64Decode(_) => continue,
-            _ => {
-                room = None;
-                continue;
-            }
+        if matches!(condition, BufferCondition::Base64Decode(_))
+            || matches!(condition, BufferCondition::Pcre(p) if p.relative)
+        {
+            continue;
+        }
+        let BufferCondition::Content(c) = condition else {
+            room = None;
+            continue;
         };
         let before: Option<i32> = room.take();
         if c.is_negated() {

@@ -175,9 +175,9 @@ fn check_serial(
     name: &'static str,
     sid: u32,
 ) -> Checked<()> {
-    let first = b.conditions.iter().find_map(|x| match &x.condition {
-        BufferCondition::Content(content) => Some(content),
-        _ => None,
+    let first = b.conditions.iter().find_map(|x| {
+        let BufferCondition::Content(content) = &x.condition else { return None };
+        Some(content)
     });
     let Some(first) = first.filter(|f| f.bytes.len() > 2 && !f.bytes.contains(&b':')) else {
         return Ok(());
@@ -261,9 +261,9 @@ fn check_bsize(b: &DraftBuffer) -> Checked<()> {
 /// Contents that are longer than the last `urilen` allows, negated ones too. Suricata takes one byte more for
 /// `<` and for ranges.
 fn check_urilen(b: &DraftBuffer) -> Checked<()> {
-    let size = b.conditions.iter().rev().find_map(|x| match x.condition {
-        BufferCondition::Urilen(size) => Some(size),
-        _ => None,
+    let size = b.conditions.iter().rev().find_map(|x| {
+        let BufferCondition::Urilen(size) = x.condition else { return None };
+        Some(size)
     });
     let most = match size {
         Some(IntegerMatch::Equal(n) | IntegerMatch::LessOrEqual(n)) if n > 0 => n,

@@ -1,5 +1,5 @@
 //! What a run of Falco's rules reports of its worker: one that panics is named with what it had done, and one that stalls
-//! is noticed, counted, and goes on.
+//! is noticed, counted, and continues.
 
 use gabion_runtime::Signals;
 use gabion_scap::{Values, Writer, table, types};
@@ -80,7 +80,7 @@ fn a_worker_that_panics_is_named_and_what_it_lost_is_counted() {
 }
 
 #[test]
-fn a_worker_that_stalls_is_noticed_and_counted_and_goes_on() {
+fn a_worker_that_stalls_is_noticed_and_counted_and_continues() {
     let lines = Mutex::new(Vec::new());
     let done = run(&DROPS, &|line| {
         let mut lines = lines.lock().unwrap();

@@ -301,7 +301,7 @@ impl AppLayer {
             (None, other) => other,
         };
         self.decide(d, proto);
-        // What one side shows decides anew for the other, too.
+        // What one side shows decides again for the other, too.
         self.decisions = self.decisions.map(|n| n.wrapping_add(1));
         match found {
             Some(proto) if other.is_known() && other != proto => {

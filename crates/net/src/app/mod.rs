@@ -108,7 +108,7 @@ pub(crate) struct AppLayer {
     pub(crate) is_midstream: bool,
     /// The parser has had input.
     is_fed: bool,
-    /// The parser could not follow a stream, or not go on after lost bytes.
+    /// The parser could not follow a stream, or could not continue after lost bytes.
     has_failed: bool,
     /// No rule looks at transactions of its protocol.
     is_unlooked: bool,

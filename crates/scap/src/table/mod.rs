@@ -5,11 +5,11 @@ mod parts;
 
 use gabion_record::fnv;
 
+use parts::size_or_max;
 pub use parts::{
     Action, Call, Category, Conversion, EventType, FlagTable, Format, Parameter, ParameterKind,
     Source, Sources, TypeFlags,
 };
-use parts::size_or_max;
 
 include!(concat!(env!("OUT_DIR"), "/table.rs"));
 

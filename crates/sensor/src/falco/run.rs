@@ -412,7 +412,7 @@ struct Running {
 impl Running {
     /// Tries the rules on an event, which is kept for captures of alerts where these are on.
     fn event(&mut self, state: &State, event: &Event<'_>) {
-        // Whoever watches this thread knows where it was, should it come no further.
+        // The supervisor of this thread knows where it was, should it come no further.
         self.shown.taken.store(self.rules.events + 1, Relaxed);
         if let Some(captures) = &mut self.captures {
             captures.keep(event);

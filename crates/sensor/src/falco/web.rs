@@ -19,7 +19,7 @@ pub(super) struct Shown {
     /// Events for rules that the worker took, and those that it has tried them on.
     pub(super) taken: AtomicU64,
     pub(super) tried: AtomicU64,
-    /// How often it had work and did not go on.
+    /// How often it had work and did not continue.
     pub(super) stalls: AtomicU64,
     pub(super) events: AtomicU64,
     pub(super) alerts: AtomicU64,

@@ -150,19 +150,16 @@ impl Run<'_> {
         let reading = Arc::new(Reading { losses, position: Position::default() });
         let mut rings = match inputs.iter().find(|input| !input.interfaces.is_empty()) {
             None => None,
-            Some(input) => match Rings::open(
-                &input.interfaces,
-                (workers, self.engine),
-                &reading,
-                &metrics,
-            ) {
-                Ok(rings) => Some(rings),
-                Err(failed) => {
-                    let mut done = Done { inputs: vec![failed], ..Done::default() };
-                    done.enter(&[], self, outputs);
-                    return Ok(done);
+            Some(input) => {
+                match Rings::open(&input.interfaces, (workers, self.engine), &reading, &metrics) {
+                    Ok(rings) => Some(rings),
+                    Err(failed) => {
+                        let mut done = Done { inputs: vec![failed], ..Done::default() };
+                        done.enter(&[], self, outputs);
+                        return Ok(done);
+                    }
                 }
-            },
+            }
         };
         let pause: fn(u32) -> bool = if rings.is_some() { pause_briefly } else { pause };
         let group = Arc::new(WorkerGroup::new(workers, pause));

@@ -292,7 +292,7 @@ struct Ring<'a> {
     last_dealt: u64,
     now: u64,
     slice: u64,
-    /// How often it went over to another engine, and what the writer is to be told of the last time.
+    /// How often it went over to another engine, and what the writer has to know of the last time.
     adopted: usize,
     engine: Option<(u64, Arc<Engine>)>,
     ledger: Ledger,

@@ -3,8 +3,8 @@
 //! Hot path: blocks come from the rings of all interfaces in turn, without a copy. Where no frame comes, the clock goes
 //! on alone, so that flows time out and lines are written on a quiet wire.
 
-use super::board::Board;
 use super::before_socket::BeforeSocket;
+use super::board::Board;
 use super::capture::{BATCH, Entry, FrameBlock, OnFrame, OneInput};
 use super::incidents::Position;
 use super::input::{Input, InputDone, KernelCounts};
