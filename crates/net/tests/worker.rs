@@ -405,7 +405,7 @@ fn sides_that_turn_out_to_be_reversed_are_followed() {
     else {
         panic!("nobody else has it")
     };
-    picks_up.options.stream.midstream = true;
+    Arc::get_mut(&mut picks_up.options).expect("nobody else has them").stream.midstream = true;
     let (there, back, to, from) = ((7, 200), (200, 7), (4000, 80), (80, 4000));
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
     let asked = b"GET /b HTTP/1.1\r\nHost: a\r\n\r\n";

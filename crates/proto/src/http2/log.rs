@@ -88,7 +88,7 @@ fn write_side(key: &str, side: &Side, json: &mut Json) {
         return;
     }
     json.open_key(key);
-    if let Some(settings) = &side.settings {
+    if let Some(settings) = side.settings.as_ref().filter(|all| !all.is_empty()) {
         json.open_array_key("settings");
         for (id, value) in settings {
             let known = frame::SETTINGS.iter().find(|(number, _)| number == id);
