@@ -385,8 +385,14 @@ fn all_packets_pass_when_the_guard_hangs() {
     std::thread::sleep(Duration::from_millis(1100));
     let hung = rate(500);
     guard.signal(Signal::CONT);
-    std::thread::sleep(Duration::from_millis(500));
-    let again = rate(500);
+    // It looks at the flood again before it drops: other work of the machine may make that late.
+    let mut again = 1.0;
+    for _ in 0..8 {
+        again = rate(500);
+        if again < 0.8 * hung {
+            break;
+        }
+    }
     flood.end();
     let (code, _, errors) = guard.stop();
     println!("guarded {guarded:.2}, hung {hung:.2}, again {again:.2}");

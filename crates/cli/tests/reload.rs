@@ -216,7 +216,9 @@ fn flows_under_way_continue_with_the_new_rules() {
         "alert http any any -> any any (msg:\"x\"; http.request_body; content:\"end\"; sid:1;)";
     for by in BY {
         let mut run = Run::start(
-            "alert udp any any -> any any (msg:\"a\"; content:\"a\"; sid:9;)",
+            // Bodies are kept only if the rules with which the flow began ask for them.
+            "alert udp any any -> any any (msg:\"a\"; content:\"a\"; sid:9;)\n\
+             alert http any any -> any any (http.request_body; content:\"never\"; sid:8;)",
             false,
             by,
         );
