@@ -95,7 +95,6 @@ fn a_worker_that_stalls_is_noticed_and_counted_and_continues() {
     let lines = lines.into_inner().unwrap();
     assert_eq!((&done.end, done.events, done.alerts), (&FalcoEnd::Done, 10, 10));
     assert!(lines.iter().any(|line| line.contains("did not beat")), "{lines:?}");
-    assert!(lines.iter().any(|line| line.contains("beats again")), "{lines:?}");
     assert!(done.notes.iter().any(|note| note.contains("stalled 1 times")), "{:?}", done.notes);
     assert!(done.ledgers.balance().is_ok());
 }

@@ -880,10 +880,11 @@ mod tests {
     }
 
     fn packet(state: &mut u64) -> (u16, Vec<u8>) {
-        let ports: [u16; 4] = [80, 53, 22, 40_000];
+        // The last two begin with the types of echo requests.
+        let ports: [u16; 6] = [80, 53, 22, 40_000, 0x0800, 0x8000];
         let mut rest = Vec::new();
         for _ in 0..2 {
-            rest.extend(ports[random(state, 4)].to_be_bytes());
+            rest.extend(ports[random(state, 6)].to_be_bytes());
         }
         rest.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, random(state, 32) as u8, 1, 0, 0, 0, 0, 0]);
         rest.extend(b"GET / HTTP/1.1");
@@ -964,7 +965,10 @@ mod tests {
                 }
             }
         }
-        let never: Vec<_> = FILTERS.iter().zip(&passed).filter(|(_, n)| **n == 0).collect();
+        // After `not vlan` the rest looks behind a tag, as in tcpdump: it finds nothing.
+        let is_expected = |text: &str| !text.starts_with("not vlan");
+        let never = FILTERS.iter().zip(&passed).filter(|(text, n)| **n == 0 && is_expected(text));
+        let never: Vec<_> = never.collect();
         assert!(never.is_empty(), "{never:?}");
     }
 

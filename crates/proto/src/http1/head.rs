@@ -90,6 +90,8 @@ pub(crate) fn read_head(
         let mut looked = m.looked.saturating_sub(m.scanned);
         let is_last = is_closed && input.is_empty();
         let scan = match m.scanned {
+            // What an LF stands for depends on whether more follows.
+            0 if unread == b"\n" && !input.is_empty() => Scan::More,
             0 => scan_first(side, unread, is_last, &mut looked),
             _ => scan(side, unread, is_last, &mut looked),
         };

@@ -168,7 +168,10 @@ fn reference<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     };
     let key = system.trim();
     let at = v.at + (v.text.len() - text.len());
-    let text = address_part(lexer::trim(Piece { text, at }));
+    let text = lexer::trim(Piece { text, at });
+    // A quote before the address is left out.
+    let bare = text.text.trim_start_matches('"');
+    let text = address_part(Piece { text: bare, at: text.at + text.text.len() - bare.len() });
     if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric()) || text.text.is_empty() {
         return refuse();
     }

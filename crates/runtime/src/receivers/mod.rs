@@ -352,7 +352,7 @@ mod tests {
         }
         spool.finish();
         let counts = spool.counts();
-        assert_eq!((counts.sent.0, counts.failed), (990, (10, 4 + 9 * 5)));
+        assert_eq!((counts.sent.0, counts.failed), (990, (10, 3 + 9 * 5)));
         let wanted: Vec<Vec<u8>> =
             (0..1_000).filter(|n| n % 100 != 7).map(|n| format!("{n}\n").into_bytes()).collect();
         assert_eq!(*taken.lock().unwrap(), wanted);

@@ -267,6 +267,8 @@ impl Run<'_> {
         };
         let before = clock::thread_cpu();
         writer.write(watch);
+        // That a worker panicked is known a moment after its lines have ended.
+        std::thread::sleep(Duration::from_millis(10));
         let writing = clock::thread_cpu().saturating_sub(before);
         let memory = Some(self.budget.report());
         let is_read_apart = reader.is_some();
