@@ -117,7 +117,8 @@ impl Side {
 
     /// Whether there is anything to log of it but its fields.
     pub(crate) fn has_members(&self) -> bool {
-        self.settings.is_some() || self.priority.is_some() || self.error.is_some()
+        let has_settings = self.settings.as_ref().is_some_and(|all| !all.is_empty());
+        has_settings || self.priority.is_some() || self.error.is_some()
     }
 
     pub(crate) fn bytes_held(&self) -> usize {
