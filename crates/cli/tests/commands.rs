@@ -95,7 +95,13 @@ impl Run {
     /// The answer to a command that workers have to answer.
     fn ask_workers(&mut self, client: &mut Client, asked: &Value) -> Value {
         client.send(asked);
-        self.nudge();
+        // The question may reach a worker after the packet.
+        for _ in 0..20 {
+            self.nudge();
+            if client.has_answer(Duration::from_secs(1)) {
+                break;
+            }
+        }
         client.answer()
     }
 }
@@ -119,6 +125,13 @@ struct Client {
 impl Client {
     fn send(&mut self, asked: &Value) {
         self.stream.write_all(format!("{asked}\n").as_bytes()).unwrap();
+    }
+
+    fn has_answer(&mut self, within: Duration) -> bool {
+        self.stream.set_read_timeout(Some(within)).unwrap();
+        let is_there = self.lines.fill_buf().is_ok();
+        self.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        is_there
     }
 
     fn answer(&mut self) -> Value {
