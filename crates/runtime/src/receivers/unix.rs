@@ -37,7 +37,7 @@ impl UnixReceiver {
     }
 }
 
-/// Whether nothing is wrong but that the receiver has no room for now.
+/// Whether the receiver is there and merely has no room.
 pub(super) fn is_full(e: &io::Error) -> bool {
     // ENOBUFS.
     e.kind() == ErrorKind::WouldBlock
@@ -117,7 +117,7 @@ impl Receive for UnixReceiver {
     }
 }
 
-/// Writes what is left of a line; whether all of it is written. False: the receiver takes no more for now.
+/// Writes the rest of a line. Returns whether all of it is written; if not, the receiver has no room.
 fn write_rest(stream: &mut UnixStream, line: &[u8], begun: &mut usize) -> io::Result<bool> {
     while let Some(rest) = line.get(*begun..).filter(|rest| !rest.is_empty()) {
         match stream.write(rest) {
