@@ -19,12 +19,11 @@ def bpf(command, attr):
     return done, buffer.raw
 
 
-def empty_program(tracepoint):
+def empty_program(tracepoint, name="lab_empty"):
     """Attaches a program that does nothing to a tracepoint; it ends when the returned descriptors are closed."""
     code = ctypes.create_string_buffer(struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0))
     licence = ctypes.create_string_buffer(b"Dual MIT/GPL")
-    name = b"lab_empty\0".ljust(16, b"\0")
-    attr = struct.pack("<IIQQIIQII16s", 17, 2, ctypes.addressof(code), ctypes.addressof(licence), 0, 0, 0, 0, 0, name)
+    attr = struct.pack("<IIQQIIQII16s", 17, 2, ctypes.addressof(code), ctypes.addressof(licence), 0, 0, 0, 0, 0, name.encode().ljust(16, b"\0"))
     program, _ = bpf(5, attr)
     text = ctypes.create_string_buffer(tracepoint.encode())
     link, _ = bpf(17, struct.pack("<QI", ctypes.addressof(text), program))
@@ -75,6 +74,27 @@ def processor_times():
     """Seconds since boot of all CPUs: busy, idle, steal."""
     v = [int(x) / TICKS for x in open("/proc/stat").readline().split()[1:9]]
     return {"busy": v[0] + v[1] + v[2] + v[5] + v[6], "idle": v[3] + v[4], "steal": v[7]}
+
+
+class Quiet:
+    """What else the machine did while something was measured: percent of all CPU time that was stolen, or was foreign.
+
+    Own are this process, its children that ended in between, and what `more` counts in CPU seconds."""
+
+    def __init__(self, most, more=lambda: 0.0):
+        self.most, self.more = most, more
+        self.cpu, self.everything, self.own = processor_times(), all_seconds(), self.own_seconds()
+
+    def own_seconds(self):
+        return sum(os.times()[:4]) + self.more()
+
+    def disturbed(self):
+        """Why what was measured since the begin can't be judged, or None."""
+        now = processor_times()
+        total = max(sum(now.values()) - sum(self.cpu.values()), 1e-9)
+        steal = 100 * (now["steal"] - self.cpu["steal"]) / total
+        foreign = 100 * max(0.0, all_seconds() - self.everything - (self.own_seconds() - self.own)) / total
+        return f"{steal:.0f} % steal, {foreign:.0f} % foreign" if max(steal, foreign) > self.most else None
 
 
 def task_seconds(pid):

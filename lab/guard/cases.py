@@ -78,13 +78,15 @@ def guard():
     yield Case("flood, guard", "native", PKTGEN)
     yield Case("old flows, guard", "native", OLD, is_early=True)
     # The limit of new flows does not act on them: they fill the budget.
-    yield Case("old flows, weight 1:60, guard", "native", OLD, 60, is_early=True)
+    for weight in (5, 60):
+        yield Case(f"old flows, weight 1:{weight}, guard", "native", OLD, weight, is_early=True)
     yield Case("bursts", flood=BURST)
     yield Case("bursts, guard", "native", BURST)
     yield Case("live frames", flood={}, is_live=True)
     yield Case("live frames, guard", "native", {}, is_live=True)
     yield Case("flood, generic XDP", "generic", PKTGEN)
     yield Case("flood on another interface", "native", PKTGEN, is_elsewhere=True)
+    yield Case("flood, threaded NAPI", "native", PKTGEN, needs_napi=True, also="threaded")
 
 
 def starved():
@@ -105,7 +107,8 @@ def grace():
 def causes(place, has_neighbours):
     """Each cause once as the only one: what the line of diagnosis has to name."""
     long = {"milliseconds": 4500, "quiet_ms": 1000, "flood_ms": 3000}
-    yield "too-many-packets", ("too-many-packets", "new-flows"), Case("flood, watched", flood=PKTGEN, **long)
+    yield "new-flows", ("new-flows",), Case("flood, watched", flood=PKTGEN, **long)
+    yield "too-many-packets", ("too-many-packets",), Case("flood, watched without CAP_NET_ADMIN", flood=PKTGEN, may_see_packets=False, **long)
     yield "new-flows", ("new-flows",), Case("flood, throttled", "native", PKTGEN, **long)
     yield "one-large-flow", ("one-large-flow",), Case("one large flow", flood={"flows": 1, "length": 0}, **long)
     yield "established-flows", ("established-flows",), Case("old flows, budget 90 %", "native", {"flows": 2000, "length": 0}, budget=90, **long)

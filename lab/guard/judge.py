@@ -4,8 +4,10 @@ import dataclasses, statistics
 
 TICK_MS = 4.0
 ENOUGH = 1.2
+# Percent of a CPU that is more than the budget of the lab with its tolerance.
+ABOVE = 33
 # Cases whose figures mean something only if the flood offers more than the budget admits.
-NEEDS_LOAD = ("flood, guard", "bursts, guard", "live frames, guard", "old flows", "flood, weight")
+NEEDS_LOAD = ("flood, guard", "bursts, guard", "live frames, guard", "old flows", "flood, weight", "grace periods", "the guard at weight")
 
 
 def unfit(case, found, steal_most):
@@ -14,8 +16,13 @@ def unfit(case, found, steal_most):
         return f"{found['steal']:.0f} % of steal"
     if case.guard != "watch" and case.flood is not None and case.name.startswith(NEEDS_LOAD):
         load = found.get("offered_load")
-        if load is not None and load < ENOUGH * (0.5 if case.flood.get("off") else 1):
+        if load is None:
+            return "the throttle's counters do not show what was offered"
+        if load < ENOUGH * (0.5 if case.flood.get("off") else 1):
             return f"only {load:.2f} times what the budget admits was offered"
+    # The throttle does not see this flood: its work on the CPU has to be more than the budget.
+    if case.is_elsewhere and found["share"] < ENOUGH * case.budget:
+        return f"the flood on the other interface took only {found['share']:.0f} % of the CPU"
     return None
 
 
@@ -37,8 +44,8 @@ def bars(all_runs, only):
     """The table of bars."""
     result = []
 
-    def bar(what, names, must, aim, value, test, aimed=None, unit=""):
-        """`value` gives the figure of a run, judged by the median; `names` are the cases that it is about."""
+    def bar(what, names, must, aim, value, test, aimed=None, unit="", of_runs=statistics.median):
+        """`value` gives the figure of a run, judged by the median unless `of_runs` says otherwise; `names` are the cases that it is about."""
         for name in names:
             runs = all_runs.get(name)
             title = f"{what}: {name}" if len(names) > 1 else what
@@ -51,7 +58,7 @@ def bars(all_runs, only):
                 why = runs[0].get("refused") or runs[0].get("not_judged") or "no figure"
                 result.append(Bar(title, must, aim, "", "not judged", why))
                 continue
-            figure = statistics.median(known)
+            figure = of_runs(known)
             verdict = "aimed" if aimed and aimed(figure) else "met" if test(figure) else "missed"
             result.append(Bar(title, must, aim, f"{figure:.2f}{unit}", verdict, f"{len(known)} of {len(runs)} runs"))
 
@@ -60,9 +67,10 @@ def bars(all_runs, only):
     bar("share over any 200 ms", filled, "≤ 33 %", "31 %", lambda r: r["share_200ms"], lambda v: v <= 33, lambda v: v <= 31, " %")
     bar("first bucket", filled, "≤ 1.2 × budget", "", lambda r: r["first_bucket_us"] / 1200, lambda v: v <= 1.2, None, " × budget")
     bar("share in windows offered enough", ("old flows, guard",), "≥ 25 %", "28 %", lambda r: r["share_200ms_least"], lambda v: v >= 25, lambda v: v >= 28, " %")
-    weights = [*(f"flood, weight 1:{w}, guard" for w in (1, 5, 60)), "old flows, weight 1:60, guard"]
+    weights = [*(f"flood, weight 1:{w}, guard" for w in (1, 5, 60)), "old flows, guard", *(f"old flows, weight 1:{w}, guard" for w in (5, 60))]
     bar("packet work in any user gap above 0.3 × gap", weights, "≤ 3 ms", "1.5", lambda r: r["gap_excess_ms"], lambda v: v <= 3, lambda v: v <= 1.5, " ms")
-    bar("allow-listed flow: dropped by the guard", guarded, "0", "0", lambda r: r["protected_dropped"], lambda v: v == 0, lambda v: v == 0, " packets")
+    bar("allow-listed flow: dropped by the guard, in any run", guarded, "0", "0", lambda r: r["protected_dropped"], lambda v: v == 0, lambda v: v == 0, " packets",
+        of_runs=max)
     bar("allow-listed flow: lost", guarded, "< 0.5 %", "0", lambda r: r["protected_lost"], lambda v: v < 0.5, lambda v: v == 0, " %")
     bar("flood of new flows: unlisted established flow lost", ("flood, guard",), "< 2 %", "", lambda r: r["established_lost"], lambda v: v < 2, None, " %")
     bar("flood of new flows: new flows of another prefix", ("flood, guard",), "> 95 % through", "", lambda r: 100 - r["new_lost"], lambda v: v > 95, None, " %")
@@ -78,7 +86,7 @@ def bars(all_runs, only):
     starved = fit(all_runs.get("the guard at weight 1:60, no priority"))
     result.append(Bar("real-time priority that is refused is reported", "always", "", f"{sum(r['says_no_real_time'] for r in starved)} of {len(starved)} runs",
                       "skipped" if not starved else "met" if all(r["says_no_real_time"] for r in starved) else "missed"))
-    result.append(says_so(all_runs))
+    result += [says_so(all_runs), says_threads_lose(all_runs)]
     result += cost_bars(only.get("costs") or {})
     for name, title in (("causes", "causes that are named right"), ("fresh", "fresh recordings judged right by guard report")):
         checks = only.get(name)
@@ -129,9 +137,19 @@ def says_so(all_runs):
     what = "generic XDP above the budget is reported"
     if not runs:
         return Bar(what, "always", "", "", "skipped", "not run")
-    above = [r for r in runs if r["share"] > 40]
+    above = [r for r in runs if r["share"] > ABOVE]
     said = [r for r in above if r["cannot_hold"] or r["rungs"] or "does not keep" in (r.get("line") or "")]
-    return Bar(what, "always", "", f"{len(said)} of {len(above)} runs above 40 %", "met" if len(said) == len(above) else "missed")
+    return Bar(what, "always", "", f"{len(said)} of {len(above)} runs above {ABOVE} %", "met" if len(said) == len(above) else "missed")
+
+
+def says_threads_lose(all_runs):
+    """Packet work in threads is not judged: the guard has to report what it can't hold there."""
+    runs = fit(all_runs.get("flood, threaded NAPI"))
+    what = "threaded NAPI: that protected flows lose packets is reported"
+    if not runs:
+        return Bar(what, "always", "", "", "skipped", "not run")
+    said = sum(r["says_threads_lose"] for r in runs)
+    return Bar(what, "always", "", f"{said} of {len(runs)} runs", "met" if said == len(runs) else "missed")
 
 
 def cost_bars(found):

@@ -119,8 +119,8 @@ def settings(page, all_runs, median, figure):
 
 
 def guard(page, all_runs, median, figure):
-    names = present(all_runs, ["calm, guard", "flood", "flood, guard", "old flows, guard", "old flows, weight 1:60, guard", "bursts", "bursts, guard", "live frames", "live frames, guard",
-                               "flood, generic XDP", "flood on another interface", "the guard at weight 1:60",
+    names = present(all_runs, ["calm, guard", "flood", "flood, guard", "old flows, guard", "old flows, weight 1:5, guard", "old flows, weight 1:60, guard", "bursts", "bursts, guard", "live frames", "live frames, guard",
+                               "flood, generic XDP", "flood, threaded NAPI", "flood on another interface", "the guard at weight 1:60",
                                "the guard at weight 1:60, no real time", "the guard at weight 1:60, no priority"])
     if not names:
         return

@@ -1,12 +1,15 @@
 # One run of the guard's lab: starts the guard, its load and its victims, and reads what they measured.
 """A run lasts 3 s, of which 2 s are flood. Packet work comes from the guard's own recording (buckets of 4 ms), gaps,
 losses and grace periods from programs that know nothing of the guard. All clocks are the monotonic one."""
-import collections, dataclasses, json, os, pathlib, re, signal, subprocess, threading, time
+import collections, dataclasses, json, os, pathlib, re, shutil, signal, subprocess, threading, time
 
 from kernel import all_seconds, processor_times
 from place import GENERATOR, HEAVY, ROUTER, SENDER_CPU, VICTIM_CPU, device, wait_for
 
 BUCKET_NS = 4_000_000
+WINDOW_NS = 200_000_000
+# How many times of what the budget admits has to be offered.
+ENOUGH = 1.2
 BUDGET = 30
 
 
@@ -30,6 +33,9 @@ class Case:
     budget: int = BUDGET
     needs_napi: bool = False
     is_early: bool = False
+    # May look at packets at tcx; without, flows are not sampled.
+    may_see_packets: bool = True
+    also: str = ""
     before: object = None
     after: object = None
     extra: object = None
@@ -135,8 +141,12 @@ class Guard:
             argv += ["--allow", "udp/7777", "--cpu", VICTIM_CPU]
         if case.guard == "generic":
             argv.append("--generic")
+        if case.also:
+            argv += ["--also", case.also, "--undo-dir", folder / "undo"]
         if not case.may_set_priority:
             argv = ["setpriv", "--bounding-set", "-sys_nice", *argv]
+        if not case.may_see_packets:
+            argv = ["setpriv", "--bounding-set", "-net_admin", *argv]
         group = place.groups.get("guard")
         if group:
             group.weigh(HEAVY / case.guard_weight)
@@ -192,7 +202,7 @@ def run(place, binary, case, seed, folder):
     """Runs a case once and returns its figures."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
-        old.unlink()
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
     place.forward(case.is_forwarded)
     place.receive_offload(case.is_live or case.needs_napi)
     if place.groups.get("user"):
@@ -275,8 +285,6 @@ def measured(found, recording, first, last, out, case):
     found["share"] = sum(flood) / len(flood) / 40
     windows = [sum(work[i:i + 50]) / 50 / 40 for i in range(max(0, a - 25), max(1, min(b, len(work) - 50)))]
     found["share_200ms"] = max(windows, default=found["share"])
-    steady = [sum(work[i:i + 50]) / 50 / 40 for i in range(a + 50, b - 50, 50)]
-    found["share_200ms_least"] = min(steady, default=None)
     found["first_bucket_us"] = max(work[a:a + 2], default=0)
     found["ksoftirqd"] = sum(recording.of("rx_ksd_us")[a:b]) / max(1, b - a) / 40
     found["sender_share"] = sum(recording.work(SENDER_CPU)[a:b]) / max(1, b - a) / 40
@@ -334,6 +342,11 @@ def throttled(found, guard, first, last, before, case):
         cost = sorted(r.get("cost_ns", 0) for r in inside)[len(inside) // 2]
         found["offered_load"] = offered * cost / 1e9 * 100 / case.budget
         found["cost_ns"] = cost
+        work, offered = 0, []
+        for earlier, r in zip(inside, inside[1:]):
+            work += (total(r) - total(earlier)) * r.get("cost_ns", 0)
+            offered.append((zero + r["t_ms"] * 1_000_000, work))
+        found["share_200ms_least"] = least_share(Recording(guard.recording), offered, first + WINDOW_NS, last, case.budget)
     text = guard.text()
     # A throttle that was detached midway has not seen all.
     detached = "is left for" not in text and re.search(r"detached: (\d+) packets, (\d+) passed, dropped: (.*)", text)
@@ -348,6 +361,28 @@ def throttled(found, guard, first, last, before, case):
                             "missing": put - lost - received, "unbalanced": received - passed - sum(shed.values())}
     dropped = found["xdp"].get("allow", 0)
     found["protected_dropped"] = max(0, found["talk_sent"]["protected"] - dropped)
+
+
+def least_share(recording, offered, first, last, budget):
+    """The least share of packet work in a window of 200 ms that was offered enough; None if there is none.
+
+    `offered` has moments and nanoseconds of work that came until then. A window counts if 1.2 times the budget came in
+    each quarter of it: otherwise the sender had no processor, and the throttle had nothing to admit."""
+    work = recording.work()
+    shares = []
+    for begin in range(int(first), int(last) - WINDOW_NS, WINDOW_NS // 4):
+        quarters = [begin + n * WINDOW_NS // 4 for n in range(5)]
+        if all(came(offered, a, b) >= ENOUGH * budget / 100 * (b - a) for a, b in zip(quarters, quarters[1:])):
+            at = recording.bucket(begin)
+            window = work[at:at + WINDOW_NS // BUCKET_NS]
+            shares.append(sum(window) / max(1, len(window)) / 40)
+    return min(shares, default=None)
+
+
+def came(offered, begin, end):
+    """Nanoseconds of packet work that were offered in a time; the counters before and after it are at most 9 ms away."""
+    inside = [row for row in offered if begin <= row[0] < end]
+    return (inside[-1][1] - inside[0][1]) * (end - begin) / max(1, inside[-1][0] - inside[0][0]) if len(inside) > 1 else 0
 
 
 def causes(found, guard, first):
@@ -367,3 +402,4 @@ def causes(found, guard, first):
     found["says_no_real_time"] = "real-time" in guard.text()
     found["scheduling"] = guard.scheduling
     found["cannot_hold"] = any(e["event"] == "cannot-hold" for e in events)
+    found["says_threads_lose"] = "which the guard can't hold" in guard.text()

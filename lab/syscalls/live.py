@@ -3,6 +3,7 @@
 import os, pathlib, re, signal, statistics, subprocess, threading, time
 
 import forbidden
+from kernel import Quiet
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CORPUS = pathlib.Path(os.environ.get("GABION_CORPUS", ROOT / "../shared/corpus"))
@@ -14,8 +15,9 @@ webserver: {{enabled: false}}
 watch_config_files: false
 json_output: {json}
 rule_matching: all
-base_syscalls: {{custom_set: [{calls}]}}
+base_syscalls: {{all: {all}, custom_set: [{calls}]}}
 """
+FOREIGN_MOST, TRIES = 10.0, 3
 CANARY = """
 - rule: Canary
   desc: A file of the lab was opened.
@@ -23,16 +25,19 @@ CANARY = """
   output: canary %fd.name
   priority: WARNING
 """
-STEP_3 = "read,write,close,fcntl,epoll_ctl,epoll_wait,clock_nanosleep,socket,connect,sendto,recvfrom,setsockopt,accept4,openat"
+# The fifteen calls of step 3, and the one that the canary of the latency makes. With `all`, or reads and writes would be left out.
+STEP_3 = ("read,write,close,fcntl,gettimeofday,epoll_ctl,epoll_wait,clock_gettime,clock_nanosleep,socket,connect,sendto,recvfrom,setsockopt,"
+          "accept4,openat")
+EVERY_RULE = ("-o", "rules[].enable.rule=*")
 
 
 class Falco:
     """`gabion falco` live, with rule files and a configuration."""
 
-    def __init__(self, o, work, rules, json=False, calls=STEP_3):
+    def __init__(self, o, work, rules, json=False, calls=STEP_3, more=()):
         config = work / "falco.yaml"
-        config.write_text(CONFIG.format(json="true" if json else "false", calls=calls))
-        argv = [o.binary, "falco", "-c", config, *(part for rule in rules for part in ("-r", rule))]
+        config.write_text(CONFIG.format(json="true" if json else "false", calls=calls, all="true" if calls else "false"))
+        argv = [o.binary, "falco", "-c", config, *more, *(part for rule in rules for part in ("-r", rule))]
         self.errors = open(work / "falco.err", "w+")
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=self.errors, text=True)
         self.lines = []
@@ -80,31 +85,37 @@ def rule_files():
 def drops(text):
     """What a run reports as dropped or shed; None where it reports nothing of the kind."""
     found = [int(n.replace(",", "")) for n in re.findall(r"(?:event drop detected:|shed|dropped:?) ([\d,]+)", text)]
-    found += [int(n) for n in re.findall(r"(\d+) shed", text)]
+    found += [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) shed", text)]
     return max(found) if found else None
 
 
-def measure(o, work, benchmark):
+def measure(o, work, redis, benchmark):
     """{row: figures} of live rules in step 3."""
     result, files = {}, rule_files()
-    cases = [("stable rules", files[:1]), ("all rules", files)] if files else []
-    for name, rules in cases:
+    cases = [("stable rules", files[:1], ()), ("all rules", files, EVERY_RULE)] if files else []
+    for name, rules, more in cases:
         try:
-            falco = Falco(o, work, rules)
+            for _ in range(TRIES):
+                falco = Falco(o, work, rules, more=more)
+                quiet = Quiet(FOREIGN_MOST, redis.seconds)
+                began = time.monotonic()
+                rate = benchmark(o.requests)
+                seconds = time.monotonic() - began
+                cpu = falco.end()
+                why = quiet.disturbed()
+                if not why:
+                    break
         except OSError as e:
             print(f"live, {name}: skipped: {e}")
             result[name] = {"skipped": str(e)}
             continue
-        began = time.monotonic()
-        rate = benchmark(o.requests)
-        seconds = time.monotonic() - began
-        cpu = falco.end()
         text = "".join(line for _, line in falco.lines) + falco.said()
         received = re.search(r"system calls: ([\d,]+) received", text)
         events = int(received[1].replace(",", "")) / seconds if received else None
-        result[name] = {"requests_s": rate["requests_s"], "cpu": cpu, "events_s": events, "shed": drops(text), "exit": falco.process.returncode, "end": text[-600:]}
+        result[name] = {"requests_s": rate["requests_s"], "cpu": cpu, "events_s": events, "shed": drops(text), "exit": falco.process.returncode, "end": text[-600:],
+                        **({"not_judged": why} if why else {})}
         print(f"  live, {name}: {rate['requests_s']:.0f} requests/s, {(events or 0) / 1000:.0f} k events/s, reader {cpu:.2f} s, shed {result[name]['shed']}, exit {falco.process.returncode}", flush=True)
-    result["latency"] = latency(o, work, benchmark)
+    result["latency"] = latency(o, work, redis, benchmark)
     result["forbidden"] = broken(o, work, files)
     return result
 
@@ -122,8 +133,18 @@ def broken(o, work, files):
     return found
 
 
-def latency(o, work, benchmark):
-    """From a call to its alert, as read from the program's output, while step 3 runs."""
+def latency(o, work, redis, benchmark):
+    """From a call to its alert, as read from the program's output, while step 3 runs; repeated where too much else ran."""
+    for _ in range(TRIES):
+        quiet = Quiet(FOREIGN_MOST, redis.seconds)
+        found = one_latency(o, work, benchmark)
+        why = quiet.disturbed()
+        if not why or found.get("skipped"):
+            return found
+    return {**found, "not_judged": why}
+
+
+def one_latency(o, work, benchmark):
     rules = work / "canary.yaml"
     rules.write_text(CANARY)
     try:

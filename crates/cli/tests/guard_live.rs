@@ -120,6 +120,15 @@ impl Link {
         self.near("ip link show gv1").contains("xdp")
     }
 
+    /// Each packet that arrives is compared with 400 routing rules of sources that do not occur, so that a program of this
+    /// test can send enough to fill a CPU with packet work.
+    fn make_packets_expensive(&self) {
+        let rules = "seq 1 400 | sed 's|.*|rule add pref & from 192.0.2.1/32 table 7|' | ip -batch -";
+        self.near(rules);
+        // The rule of local addresses is asked after them.
+        self.near("ip rule add pref 500 table local && ip rule del pref 0");
+    }
+
     /// Enters the far or near namespace with this thread.
     fn enter(space: &str) {
         let file = std::fs::File::open(Path::new("/run/netns").join(space)).unwrap();
@@ -484,6 +493,7 @@ fn changes_are_made_in_the_namespace_that_is_named() {
 fn a_flood_of_allowed_packets_leaves_only_advice() {
     let test = "a_flood_of_allowed_packets_leaves_only_advice";
     let Some(link) = Link::new(test) else { return };
+    link.make_packets_expensive();
     let out = link.folder.path().join("out");
     let guard =
         link.enforce(&["--allow", "udp/9", "--budget", "5", "-l", &out.display().to_string()]);
