@@ -17,11 +17,10 @@ use crate::shards::{Ends, Placed, Shards};
 use crate::site::{Facts, Site};
 use crate::sketch::{hash_text, mix};
 use crate::whitelist::{Entry, Learned, Passed, Withheld};
-use gabion_record::Ip;
+use gabion_record::{Ip, saved};
 use gabion_record::evidence::{Alert, Evidence, ReportReason};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Body, Record, TimeNs};
-use gabion_record::saved;
 use gabion_record::saved::{Saved, load_bytes, save_bytes};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -369,7 +368,12 @@ impl Back {
     }
 
     /// Takes what was found in, in order of places; `start` is where windows begin.
-    pub fn take(&mut self, placed: &mut Placed, start: TimeNs, sink: &mut dyn FnMut(Output<'_>)) {
+    pub fn take_placed(
+        &mut self,
+        placed: &mut Placed,
+        start: TimeNs,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) {
         let Placed { place, evidence: e } = placed;
         if !self.input_state.is_empty() && e.why != ReportReason::Counted {
             if !e.input_state.is_empty() {
@@ -403,7 +407,7 @@ impl Back {
             self.close(e.window, sink);
         }
         let (measured, said) = (e.measures, e.report_id);
-        let outcome = self.rooms.take(e, &self.settings);
+        let outcome = self.rooms.admit_evidence(e, &self.settings);
         let report_id = match &outcome {
             Outcome::Reported => e.report_id,
             Outcome::Known(report_id) | Outcome::Folded(report_id, _) => *report_id,
@@ -607,7 +611,7 @@ impl Engine {
         }
         let start = self.front.start();
         for mut placed in self.placed.drain(..) {
-            self.back.take(&mut placed, start, sink);
+            self.back.take_placed(&mut placed, start, sink);
         }
     }
 
@@ -642,7 +646,7 @@ impl Engine {
     pub fn finish(&mut self, sink: &mut dyn FnMut(Output<'_>)) {
         let (start, back) = (self.front.start(), &mut self.back);
         self.shards.finish(self.front.watermark(), &mut |mut placed| {
-            back.take(&mut placed, start, sink);
+            back.take_placed(&mut placed, start, sink);
         });
         self.back.finish(sink);
     }

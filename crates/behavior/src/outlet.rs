@@ -90,7 +90,7 @@ impl Outlet {
     }
 
     /// Takes what was found.
-    pub fn take(&mut self) -> Vec<Evidence> {
+    pub fn drain_evidence(&mut self) -> Vec<Evidence> {
         std::mem::take(&mut self.found)
     }
 

@@ -192,7 +192,7 @@ impl Rooms {
     }
 
     /// Takes an occurrence in. If it is reported, its numbers are those of its finding by now.
-    pub(crate) fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Outcome {
+    pub(crate) fn admit_evidence(&mut self, e: &mut Evidence, settings: &Settings) -> Outcome {
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let room = self.windows.entry(e.window).or_default().entry(rank).or_default();
         let is_counted = e.why == ReportReason::Counted;
@@ -200,7 +200,7 @@ impl Rooms {
         let waits = rank.1 && !settings.is_one_window;
         steps::add(1);
         if !is_counted && let Some(single) = room.singles.get_mut(&e.id) {
-            let is_reported = single.take(e, waits);
+            let is_reported = single.admit_occurrence(e, waits);
             let report_id = single.now.report_id;
             if is_reported {
                 room.most = room.most.max(Some(Weight::from_evidence(e)));
@@ -223,7 +223,7 @@ impl Rooms {
             self.counts.findings += 1;
             Folded::new(scope.clone(), e)
         });
-        folded.take(e);
+        folded.fold_evidence(e);
         let is_due =
             !waits && folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
         let due = is_due.then(|| folded.report(ReportReason::Threshold));
@@ -323,7 +323,7 @@ impl Rooms {
 impl Single {
     /// Takes an occurrence in; returns whether it is reported, with the numbers it has by now. One that `waits` is
     /// reported at its window's end.
-    fn take(&mut self, e: &mut Evidence, waits: bool) -> bool {
+    fn admit_occurrence(&mut self, e: &mut Evidence, waits: bool) -> bool {
         let before = &self.now.measures;
         if e.measures.count == 1 && e.repeat == 0 {
             // Each is one of many: they add up.
@@ -448,7 +448,7 @@ impl Folded {
         }
     }
 
-    fn take(&mut self, e: &Evidence) {
+    fn fold_evidence(&mut self, e: &Evidence) {
         self.count += 1;
         self.level = self.level.max(e.level);
         self.confidence = self.confidence.max(e.confidence);

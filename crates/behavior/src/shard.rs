@@ -281,7 +281,7 @@ impl Shard {
     #[inline]
     fn make_room(&mut self, now: TimeNs, settings: &Settings) {
         if self.weight > self.weight_max {
-            let (mut found, mut whole) = (self.out.take(), Whole::default());
+            let (mut found, mut whole) = (self.out.drain_evidence(), Whole::default());
             self.out.swap_whole(&mut whole);
             let last = &mut |p: &mut Profile| last_numbers(p, now, settings, (&whole, &mut found));
             while self.weight > self.weight_max && self.fold_one(last) {}

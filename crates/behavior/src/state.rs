@@ -14,7 +14,7 @@ pub(crate) struct Decoder<'a>(pub &'a [u8]);
 
 impl<'a> Decoder<'a> {
     /// The next bytes.
-    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take_bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(head)
@@ -56,7 +56,7 @@ macro_rules! numbers {
                 out.extend_from_slice(&self.to_le_bytes());
             }
             fn decode(from: &mut Decoder<'_>) -> Option<Self> {
-                Some(<$t>::from_le_bytes(from.take(size_of::<$t>())?.try_into().ok()?))
+                Some(<$t>::from_le_bytes(from.take_bytes(size_of::<$t>())?.try_into().ok()?))
             }
             fn merge(&mut self, other: Self) {
                 *self = self.saturating_add(other);
@@ -160,7 +160,7 @@ impl State for Ip {
         out.extend_from_slice(&self.to_bytes());
     }
     fn decode(from: &mut Decoder<'_>) -> Option<Self> {
-        Some(Ip::from_bytes(from.take(16)?.try_into().ok()?))
+        Some(Ip::from_bytes(from.take_bytes(16)?.try_into().ok()?))
     }
     fn merge(&mut self, _: Self) {}
 }
@@ -184,7 +184,7 @@ impl State for String {
     }
     fn decode(from: &mut Decoder<'_>) -> Option<Self> {
         let len = from.count(1)?;
-        String::from_utf8(from.take(len)?.to_vec()).ok()
+        String::from_utf8(from.take_bytes(len)?.to_vec()).ok()
     }
     fn merge(&mut self, other: Self) {
         if self.is_empty() {
@@ -267,7 +267,7 @@ pub(crate) trait Stored: Sized {
     /// The state, if there is any, to look at.
     fn peek(place: &Self::Place) -> Option<&Self>;
     /// Takes the state out.
-    fn take(place: Self::Place) -> Option<Self>;
+    fn from_place(place: Self::Place) -> Option<Self>;
 }
 
 /// State in a box of its own.
@@ -290,7 +290,7 @@ impl<T: Boxed> Stored for T {
     fn peek(place: &Self::Place) -> Option<&Self> {
         place.as_deref()
     }
-    fn take(place: Self::Place) -> Option<Self> {
+    fn from_place(place: Self::Place) -> Option<Self> {
         place.map(|state| *state)
     }
 }
@@ -310,7 +310,7 @@ impl Stored for () {
     fn peek((): &()) -> Option<&()> {
         None
     }
-    fn take((): ()) -> Option<()> {
+    fn from_place((): ()) -> Option<()> {
         None
     }
 }
@@ -365,7 +365,7 @@ impl<T: State + Stored> State for Slot<T> {
         T::decode(from).map(|state| Slot(state.put()))
     }
     fn merge(&mut self, other: Self) {
-        let Some(theirs) = T::take(other.0) else { return };
+        let Some(theirs) = T::from_place(other.0) else { return };
         match self.get() {
             Some(mine) => mine.merge(theirs),
             None => self.0 = theirs.put(),

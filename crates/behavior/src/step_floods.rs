@@ -76,7 +76,7 @@ impl Holders {
         self.placed.sort_by_key(|p| p.place);
         self.back.turn(self.front.take_turns());
         for mut placed in self.placed.drain(..) {
-            self.back.take(&mut placed, self.front.start(), &mut |_| {});
+            self.back.take_placed(&mut placed, self.front.start(), &mut |_| {});
         }
         self.back.turned(&mut |_| {});
         if is_end {

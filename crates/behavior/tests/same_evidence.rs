@@ -98,8 +98,9 @@ impl Holders {
         self.back.turn(self.front.take_turns());
         let said = &mut self.said;
         for mut placed in self.placed.drain(..) {
-            self.back
-                .take(&mut placed, self.front.start(), &mut |finding| said.push(line_of(&finding)));
+            self.back.take_placed(&mut placed, self.front.start(), &mut |finding| {
+                said.push(line_of(&finding))
+            });
         }
         self.back.catch_up();
         self.back.turned(&mut |finding| said.push(line_of(&finding)));

@@ -41,7 +41,7 @@ impl Streamed {
         let mut buffer = vec![0; block_len];
         // A file header has at most 24 bytes; more may be read.
         let mut filled = Filled { len: 0, at_end: false };
-        let broke = filled.read(&mut *reader, &mut buffer, 24, is_live).err();
+        let broke = filled.fill_buffer(&mut *reader, &mut buffer, 24, is_live).err();
         let cursor = Cursor::new(buffer.get(..filled.len).unwrap_or_default());
         let (cursor, broke) = match (cursor, broke) {
             (Err(_), Some(error)) => return Err(Error::Unreadable(error)),
@@ -129,7 +129,7 @@ impl Streamed {
             start.copy_from_slice(tail);
         }
         let mut filled = Filled { len: tail.len(), at_end: false };
-        self.broke = filled.read(&mut *self.reader, &mut buffer, need, self.is_live).err();
+        self.broke = filled.fill_buffer(&mut *self.reader, &mut buffer, need, self.is_live).err();
         self.has_all = filled.at_end || self.broke.is_some();
         self.base = self.base.saturating_add(consumed as u64);
         self.cursor.rebase(consumed);
@@ -162,7 +162,7 @@ impl Filled {
     /// Reads until the buffer has at least `need` bytes (or the stream ends), and until it is full
     /// unless the stream is live. A buffer that is too small doubles while bytes arrive, so that a
     /// false large length costs nothing.
-    fn read(
+    fn fill_buffer(
         &mut self,
         reader: &mut dyn Read,
         buffer: &mut Vec<u8>,

@@ -63,7 +63,10 @@ fn a_value_is_cut_at_its_limit() {
     let event = MadeEvent::new(&[("proc.cmdline", Made::Text(long))]);
     assert_eq!(text("%proc.cmdline", &event).len(), OUTPUT_VALUE_BYTES_MAX);
     assert_eq!(reached::OUTPUT_VALUE_BYTES_MAX.full_name(), "condition.output_value_bytes_max");
-    assert_eq!(gabion_record::limits::take().of(&reached::OUTPUT_VALUE_BYTES_MAX), 1);
+    assert_eq!(
+        gabion_record::limits::take_reached().times_reached(&reached::OUTPUT_VALUE_BYTES_MAX),
+        1
+    );
 }
 
 #[test]

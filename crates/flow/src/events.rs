@@ -56,7 +56,7 @@ mod tests {
         }
         assert_eq!(list.iter().count(), crate::limits::EVENTS_PER_PACKET);
         assert!(list.contains(StreamEvent::HsAckInWrongDir));
-        let counts = gabion_record::limits::take();
-        assert!(counts.of(&crate::limits::reached::EVENTS_PER_PACKET) > 0);
+        let counts = gabion_record::limits::take_reached();
+        assert!(counts.times_reached(&crate::limits::reached::EVENTS_PER_PACKET) > 0);
     }
 }

@@ -69,9 +69,9 @@ mod tests {
     fn columns_beyond_those_looked_at_are_counted() {
         let header = vec!["ts"; COLUMNS_MAX + 44].join(",");
         assert_eq!(columns(header.as_bytes().split(|b| *b == b',')).len(), COLUMNS_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::COLUMNS_MAX), 44);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::COLUMNS_MAX), 44);
         assert_eq!(columns(b"a,b".split(|b| *b == b',')), [b"a", b"b"]);
-        assert!(gabion_record::limits::take().is_empty());
+        assert!(gabion_record::limits::take_reached().is_empty());
     }
 
     #[test]

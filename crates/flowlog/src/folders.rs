@@ -126,7 +126,8 @@ mod tests {
         for look in 0..3 {
             let found = folders.list(&[dir.path().to_owned()], i64::MAX);
             assert_eq!(found.len(), FOLDER_DEPTH_MAX + 1);
-            let counted = gabion_record::limits::take().of(&reached::FOLDER_DEPTH_MAX);
+            let counted =
+                gabion_record::limits::take_reached().times_reached(&reached::FOLDER_DEPTH_MAX);
             assert_eq!(counted, u64::from(look == 0));
         }
         // What is gone is forgotten.

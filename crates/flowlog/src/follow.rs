@@ -1,7 +1,7 @@
 //! Logs that grow: found in folders, followed through rotation, and given out as records by time.
 //!
-//! A look ([`Follow::look`]) finds out what there is: new logs, logs that have grown, were renamed, removed,
-//! truncated in their place or compressed. What was there at the look is then returned ([`Follow::take`]), the
+//! A look ([`Follow::look_at_logs`]) finds out what there is: new logs, logs that have grown, were renamed, removed,
+//! truncated in their place or compressed. What was there at the look is then returned ([`Follow::take_records`]), the
 //! least moment of all logs first, before the next look: so what is given out depends on what looks saw, and
 //! not on how fast it was read. A log is known by its device and inode and by the bytes before the place
 //! that it was read up to; a copy of it, compressed or not, by its bytes up to its first record. So a
@@ -81,7 +81,7 @@ pub struct Follow {
     beyond: u64,
 }
 
-/// What [`Follow::take`] did.
+/// What [`Follow::take_records`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// Something was given out.
@@ -385,7 +385,7 @@ impl Follow {
     }
 
     /// Returns what the last look saw, by time; at most about this many lines.
-    pub fn take(&mut self, most: usize, each: Each<'_>) -> Taken {
+    pub fn take_records(&mut self, most: usize, each: Each<'_>) -> Taken {
         let mut taken = Taken { any: false, is_drained: false };
         let mut group: Vec<u64> = Vec::new();
         while group.len() < MERGED_MAX
@@ -626,6 +626,6 @@ mod tests {
             follow.leave(Some(head), Place::default());
         }
         assert_eq!((follow.places.len(), follow.placed.len()), (PLACES_MAX, PLACES_MAX));
-        assert_eq!(gabion_record::limits::take().of(&reached::PLACES_MAX), 7);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::PLACES_MAX), 7);
     }
 }

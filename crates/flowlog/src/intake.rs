@@ -71,7 +71,7 @@ impl Intake {
         self.lines = self.lines.saturating_sub(1);
     }
 
-    /// Takes in the line that [`Intake::look`] found a record in; records whose time has come go to `each`.
+    /// Takes in the line that [`Intake::begin_line`] found a record in; records whose time has come go to `each`.
     pub fn push(
         &mut self,
         ts: TimeNs,

@@ -38,7 +38,7 @@ impl RecordIntake {
     }
 
     /// Takes in a packed record of that moment; records whose time has come go to `each`.
-    pub fn take(&mut self, ts: TimeNs, packed: &[u8], each: Each<'_>) -> ControlFlow<()> {
+    pub fn take_record(&mut self, ts: TimeNs, packed: &[u8], each: Each<'_>) -> ControlFlow<()> {
         if packed.len() > LINE_MAX {
             self.skip(Skip::TooLong, packed.len() as u64);
             return ControlFlow::Continue(());
@@ -119,11 +119,15 @@ mod tests {
             [(3, 0, 1), (1, 2, 2), (1, 1, 3), (1, 1, 4), (200, 0, 5), (9, 0, 6)]
         {
             let (ts, bytes) = packed(second, order, port);
-            assert!(intake.take(ts, &bytes, &mut each).is_continue());
+            assert!(intake.take_record(ts, &bytes, &mut each).is_continue());
         }
         intake.skip(Skip::NoAddress, 0);
-        assert!(intake.take(TimeNs(201 * SECOND), &[0, 1, 2], &mut each).is_continue());
-        assert!(intake.take(TimeNs(202 * SECOND), &vec![0; LINE_MAX + 1], &mut each).is_continue());
+        assert!(intake.take_record(TimeNs(201 * SECOND), &[0, 1, 2], &mut each).is_continue());
+        assert!(
+            intake
+                .take_record(TimeNs(202 * SECOND), &vec![0; LINE_MAX + 1], &mut each)
+                .is_continue()
+        );
         assert!(intake.finish(&mut each).is_continue());
         // The second 9 came when the second 3 had been given out, but nothing later than it: it is in order.
         let ports: Vec<u16> = out.iter().map(|(_, port, _)| *port).collect();

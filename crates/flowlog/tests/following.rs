@@ -59,7 +59,7 @@ impl Trial {
 
     fn take(&mut self, most: usize) -> Taken {
         let seen = &mut self.seen;
-        self.follow.take(most, &mut |r: &Record<'_>| {
+        self.follow.take_records(most, &mut |r: &Record<'_>| {
             seen.push(r.ts.seconds());
             ControlFlow::Continue(())
         })
@@ -345,7 +345,7 @@ fn any_cut_gives_the_same_lines() {
             at = upto;
             follow.look_at_logs(0);
             loop {
-                let taken = follow.take(1 + next(9), &mut |r| keep(r, &mut seen));
+                let taken = follow.take_records(1 + next(9), &mut |r| keep(r, &mut seen));
                 if cuts > 0 && next(3) == 0 {
                     let mut saved = Vec::new();
                     follow.save(&mut saved);

@@ -61,7 +61,7 @@ pub(crate) struct Calm {
 
 impl Calm {
     /// Takes a period without an incident.
-    pub(crate) fn take(&mut self, at_ms: u64, counted: Counted) {
+    pub(crate) fn add_period(&mut self, at_ms: u64, counted: Counted) {
         if at_ms < self.disturbed_until_ms {
             return;
         }
@@ -127,7 +127,7 @@ mod tests {
     fn second(calm: &mut Calm, from_s: u64, packets: u64, work_us: u64) {
         for n in 0..PERIODS_A_SECOND as u64 {
             let counted = Counted { packets: Some(packets), new_flows: Some(1), work_us };
-            calm.take(from_s * 1000 + n * 8, counted);
+            calm.add_period(from_s * 1000 + n * 8, counted);
         }
     }
 

@@ -81,7 +81,12 @@ impl Default for Control {
 
 impl Control {
     /// Takes a period and returns the set point of the next.
-    pub(crate) fn take(&mut self, inputs: &Inputs, settings: &Settings, rung: Rung) -> Setpoint {
+    pub(crate) fn next_setpoint(
+        &mut self,
+        inputs: &Inputs,
+        settings: &Settings,
+        rung: Rung,
+    ) -> Setpoint {
         if let Some((work_us, packets)) = inputs.cost {
             self.measure(work_us, packets);
         }
@@ -152,8 +157,8 @@ fn settle(limit: &mut Option<Limit>, wanted: Option<u64>, at_ms: u64, may_rise: 
 mod tests {
     use super::*;
 
-    fn take(control: &mut Control, inputs: Inputs) -> Setpoint {
-        control.take(&inputs, &Settings::enforce(30), Rung::Native)
+    fn setpoint_after(control: &mut Control, inputs: Inputs) -> Setpoint {
+        control.next_setpoint(&inputs, &Settings::enforce(30), Rung::Native)
     }
 
     #[test]
@@ -161,14 +166,17 @@ mod tests {
         let mut control = Control::default();
         for at in 0..30 {
             let cost = Some((3400 / 4, 250));
-            take(&mut control, Inputs { at_ms: at * 8, cost, ..Inputs::default() });
+            setpoint_after(&mut control, Inputs { at_ms: at * 8, cost, ..Inputs::default() });
         }
         assert!((3390.0..3400.0).contains(&control.cost_ns), "{}", control.cost_ns);
         for (us, range) in [(u64::MAX, 50_000), (0, 200)] {
             for _ in 0..60 {
-                take(&mut control, Inputs { cost: Some((us, 1000)), ..Inputs::default() });
+                setpoint_after(
+                    &mut control,
+                    Inputs { cost: Some((us, 1000)), ..Inputs::default() },
+                );
             }
-            let got = take(&mut control, Inputs::default()).cost_ns;
+            let got = setpoint_after(&mut control, Inputs::default()).cost_ns;
             assert!(got.abs_diff(range) <= 1, "{got}");
         }
     }
@@ -177,10 +185,10 @@ mod tests {
     fn few_packets_are_put_together() {
         let mut control = Control::default();
         for _ in 0..4 {
-            take(&mut control, Inputs { cost: Some((80, 20)), ..Inputs::default() });
+            setpoint_after(&mut control, Inputs { cost: Some((80, 20)), ..Inputs::default() });
         }
         assert_eq!(control.cost_ns, COST_START_NS);
-        take(&mut control, Inputs { cost: Some((80, 20)), ..Inputs::default() });
+        setpoint_after(&mut control, Inputs { cost: Some((80, 20)), ..Inputs::default() });
         assert_eq!(control.cost_ns, 2400.0);
     }
 
@@ -188,17 +196,19 @@ mod tests {
     fn limits_follow_the_cause_and_recover_by_doubling() {
         let mut control = Control::default();
         let mut at_ms = 0;
-        assert_eq!(take(&mut control, Inputs::default()).new_flows, None);
+        assert_eq!(setpoint_after(&mut control, Inputs::default()).new_flows, None);
         let flood = Inputs { limits_new_flows: true, offered: 9000, ..Inputs::default() };
-        let setpoint = take(&mut control, flood);
+        let setpoint = setpoint_after(&mut control, flood);
         assert_eq!((setpoint.new_flows, setpoint.new_flows_of_prefix), (Some(2000), Some(500)));
         let full = Inputs { table_limit: Some(17), ..flood };
-        let setpoint = take(&mut control, full);
+        let setpoint = setpoint_after(&mut control, full);
         assert_eq!((setpoint.new_flows, setpoint.new_flows_of_prefix), (Some(17), Some(17)));
         let mut seen = vec![17];
         for _ in 0..2000 {
             at_ms += 8;
-            let rate = take(&mut control, Inputs { at_ms, ..Inputs::default() }).new_flows.unwrap();
+            let rate = setpoint_after(&mut control, Inputs { at_ms, ..Inputs::default() })
+                .new_flows
+                .unwrap();
             if seen.last() != Some(&rate) {
                 seen.push(rate);
             }
@@ -210,9 +220,9 @@ mod tests {
     fn a_suspicion_limits_at_once_and_leaves_nothing_when_it_ends() {
         let mut control = Control::default();
         let flood = Inputs { suspects_new_flows: true, offered: 9000, ..Inputs::default() };
-        let setpoint = take(&mut control, flood);
+        let setpoint = setpoint_after(&mut control, flood);
         assert_eq!((setpoint.new_flows, setpoint.new_flows_of_prefix), (Some(2000), Some(500)));
-        let setpoint = take(&mut control, Inputs { at_ms: 8, ..Inputs::default() });
+        let setpoint = setpoint_after(&mut control, Inputs { at_ms: 8, ..Inputs::default() });
         assert_eq!((setpoint.new_flows, setpoint.new_flows_of_prefix), (None, None));
     }
 
@@ -220,6 +230,10 @@ mod tests {
     fn tables_in_use_have_a_ceiling_from_the_start() {
         let mut control = Control::default();
         let inputs = Inputs { table_ceiling: Some(0), ..Inputs::default() };
-        assert_eq!(take(&mut control, inputs).new_flows, Some(1), "one flow a second passes");
+        assert_eq!(
+            setpoint_after(&mut control, inputs).new_flows,
+            Some(1),
+            "one flow a second passes"
+        );
     }
 }

@@ -64,7 +64,7 @@ impl Cpu {
     ///
     /// The time of a NAPI thread is accounted when it is switched out, and may exceed the period: the rest counts in
     /// the periods that follow.
-    pub(crate) fn take(&mut self, sample: &CpuSample) -> Option<f64> {
+    pub(crate) fn add_cpu_sample(&mut self, sample: &CpuSample) -> Option<f64> {
         let covered = u64::from(sample.covered_us);
         let share = match sample.work_us() {
             Some(work) if covered > 0 => {
@@ -137,7 +137,7 @@ mod tests {
     fn two_of_three_hot_periods_make_a_cpu_hot() {
         let mut cpu = Cpu::default();
         for (rx_us, is_hot) in [(4000, false), (0, false), (4000, true), (0, false), (0, false)] {
-            cpu.take(&sample(rx_us, 0));
+            cpu.add_cpu_sample(&sample(rx_us, 0));
             assert_eq!(cpu.is_hot(), is_hot, "{rx_us}");
         }
     }
@@ -145,17 +145,20 @@ mod tests {
     #[test]
     fn a_long_slice_of_a_thread_counts_in_several_periods() {
         let mut cpu = Cpu::default();
-        assert_eq!(cpu.take(&sample(0, 20_000)), Some(1.0));
-        assert_eq!(cpu.take(&sample(0, 0)), Some(1.0));
-        assert_eq!(cpu.take(&sample(0, 0)), Some(0.5));
-        assert_eq!(cpu.take(&sample(0, 0)), Some(0.0));
+        assert_eq!(cpu.add_cpu_sample(&sample(0, 20_000)), Some(1.0));
+        assert_eq!(cpu.add_cpu_sample(&sample(0, 0)), Some(1.0));
+        assert_eq!(cpu.add_cpu_sample(&sample(0, 0)), Some(0.5));
+        assert_eq!(cpu.add_cpu_sample(&sample(0, 0)), Some(0.0));
     }
 
     #[test]
     fn nothing_is_known_without_the_instrument_or_without_rows() {
         let mut cpu = Cpu::default();
-        assert_eq!(cpu.take(&CpuSample { covered_us: 8000, ..CpuSample::default() }), None);
-        assert_eq!(cpu.take(&CpuSample { rx_us: Some(0), ..CpuSample::default() }), None);
+        assert_eq!(
+            cpu.add_cpu_sample(&CpuSample { covered_us: 8000, ..CpuSample::default() }),
+            None
+        );
+        assert_eq!(cpu.add_cpu_sample(&CpuSample { rx_us: Some(0), ..CpuSample::default() }), None);
         assert!(!cpu.is_hot());
     }
 
@@ -165,9 +168,9 @@ mod tests {
             let mut cpu = Cpu::default();
             for _ in 0..3 {
                 (0..4).for_each(|_| {
-                    cpu.take(&sample(rx_us, 0));
+                    cpu.add_cpu_sample(&sample(rx_us, 0));
                 });
-                cpu.take(&CpuSample { ended_gap_us: Some(31_000), ..sample(0, 0) });
+                cpu.add_cpu_sample(&CpuSample { ended_gap_us: Some(31_000), ..sample(0, 0) });
             }
             assert_eq!(cpu.is_starved_without_packets(), is_starved, "{rx_us}");
         }
@@ -180,15 +183,15 @@ mod tests {
             let mut cpu = Cpu::default();
             for _ in 0..3 {
                 assert!(!cpu.is_starved_without_packets());
-                cpu.take(&gap(rx_us));
+                cpu.add_cpu_sample(&gap(rx_us));
                 (0..3).for_each(|_| {
-                    cpu.take(&sample(rx_us, 0));
+                    cpu.add_cpu_sample(&sample(rx_us, 0));
                 });
             }
             assert_eq!(cpu.is_starved_without_packets(), is_starved, "{rx_us}");
             // Calm after packet work does not make the gaps those of something else.
             (0..60).for_each(|_| {
-                cpu.take(&sample(0, 0));
+                cpu.add_cpu_sample(&sample(0, 0));
             });
             assert_eq!(cpu.is_starved_without_packets(), is_starved, "{rx_us}");
         }

@@ -79,7 +79,7 @@ pub fn diagnose(recording: &Recording, settings: Settings) -> Diagnosis {
         found.span_ms.1 = sample.at_ms;
         found.periods += 1;
         found.measured += u64::from(sample.cpus.iter().any(|cpu| cpu.rx_us.is_some()));
-        found.take(&sample, &mut state);
+        found.add_sample(&sample, &mut state);
     }
     if let Some(incident) = state.finish() {
         found.keep(incident);
@@ -91,7 +91,7 @@ pub fn diagnose(recording: &Recording, settings: Settings) -> Diagnosis {
 }
 
 impl Diagnosis {
-    fn take(&mut self, sample: &Sample, state: &mut State) {
+    fn add_sample(&mut self, sample: &Sample, state: &mut State) {
         let (setpoint, actions, _) = step(sample, state);
         for action in actions {
             match action {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn gaps_and_incidents_beyond_the_limits_are_counted() {
-        let _ = gabion_record::limits::take();
+        let _ = gabion_record::limits::take_reached();
         let rows: Vec<Bucket> = (0..=GAPS_MAX as u64).map(|n| row(n * 4, 0, 600)).collect();
         assert_eq!(gaps(&rows).len(), GAPS_MAX);
         let mut found = Diagnosis::default();
@@ -216,18 +216,24 @@ mod tests {
         }
         let incident = incident.unwrap();
         (0..=crate::limits::INCIDENTS_MAX).for_each(|_| found.keep(incident.clone()));
-        let counts = gabion_record::limits::take();
-        assert_eq!((counts.of(&reached::GAPS_MAX), counts.of(&reached::INCIDENTS_MAX)), (1, 1));
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(
+            (
+                counts.times_reached(&reached::GAPS_MAX),
+                counts.times_reached(&reached::INCIDENTS_MAX)
+            ),
+            (1, 1)
+        );
     }
 
     #[test]
     fn cpus_beyond_the_limit_are_counted_and_left_out() {
-        let _ = gabion_record::limits::take();
+        let _ = gabion_record::limits::take_reached();
         let mut state = State::new(Settings::watch());
         let cpu = |cpu| crate::CpuSample { cpu, ..crate::CpuSample::default() };
         let cpus = (0..=crate::limits::CPUS_MAX as u16).map(cpu).collect();
         let _ = step(&Sample { cpus, ..Sample::at(0) }, &mut state);
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&crate::limits::reached::CPUS_MAX), 1);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&crate::limits::reached::CPUS_MAX), 1);
     }
 }

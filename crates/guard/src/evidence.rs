@@ -36,7 +36,12 @@ pub(crate) struct EvidenceWindow {
 
 impl EvidenceWindow {
     /// Takes a period. Tables and heads are kept as they were measured last.
-    pub(crate) fn take(&mut self, observed: Observed, tables: &[TableFill], heads: Option<&Heads>) {
+    pub(crate) fn add_observed(
+        &mut self,
+        observed: Observed,
+        tables: &[TableFill],
+        heads: Option<&Heads>,
+    ) {
         self.periods.push_back(observed);
         if self.periods.len() > EVIDENCE_PERIODS {
             self.periods.pop_front();
@@ -184,7 +189,7 @@ mod tests {
 
     fn window(observed: Observed) -> EvidenceWindow {
         let mut window = EvidenceWindow::default();
-        (0..EVIDENCE_PERIODS).for_each(|_| window.take(observed, &[], None));
+        (0..EVIDENCE_PERIODS).for_each(|_| window.add_observed(observed, &[], None));
         window
     }
 
@@ -192,7 +197,7 @@ mod tests {
         let mut calm = Calm::default();
         for n in 0..4 * PERIODS_A_SECOND as u64 {
             let counted = Counted { packets: Some(packets), new_flows: Some(0), work_us };
-            calm.take(n * 8, counted);
+            calm.add_period(n * 8, counted);
         }
         calm
     }
@@ -228,7 +233,7 @@ mod tests {
         let mut calm = Calm::default();
         for n in 0..4 * PERIODS_A_SECOND as u64 {
             let counted = Counted { packets: Some(1000), new_flows: Some(100), work_us: 100 };
-            calm.take(n * 8, counted);
+            calm.add_period(n * 8, counted);
         }
         assert_eq!(window(FLOOD).cause(None, &calm), Some(Cause::EstablishedFlows));
     }
@@ -246,22 +251,22 @@ mod tests {
         let calm = Calm::default();
         let mut window = window(FLOOD);
         let fill = |count| TableFill { table: Table::Conntrack, count, max: 1000 };
-        window.take(FLOOD, &[fill(600)], None);
+        window.add_observed(FLOOD, &[fill(600)], None);
         assert_eq!(window.cause(None, &calm), Some(Cause::NewFlows), "it does not grow");
-        window.take(FLOOD, &[fill(601)], None);
+        window.add_observed(FLOOD, &[fill(601)], None);
         assert_eq!(window.cause(None, &calm), Some(Cause::TableFills(Table::Conntrack)));
         let mut full = self::window(FLOOD);
-        full.take(FLOOD, &[fill(1000)], None);
+        full.add_observed(FLOOD, &[fill(1000)], None);
         assert_eq!(full.cause(None, &calm), Some(Cause::TableFills(Table::Conntrack)));
         let heads = Heads { packets: 1000, largest_flow: 501, ..Heads::default() };
         let mut window = self::window(Observed { new_flows: None, ..FLOOD });
-        window.take(Observed { new_flows: None, ..FLOOD }, &[], Some(&heads));
+        window.add_observed(Observed { new_flows: None, ..FLOOD }, &[], Some(&heads));
         let cause = window.cause(None, &calm);
         assert_eq!(cause, Some(Cause::OneLargeFlow));
         let new = Heads { followed: 1000, new_flows: 51, ..heads };
-        window.take(Observed { new_flows: None, ..FLOOD }, &[], Some(&new));
+        window.add_observed(Observed { new_flows: None, ..FLOOD }, &[], Some(&new));
         assert_eq!(window.cause(None, &calm), Some(Cause::NewFlows));
-        window.take(
+        window.add_observed(
             Observed { new_flows: None, ..FLOOD },
             &[],
             Some(&Heads { new_flows: 49, ..new }),

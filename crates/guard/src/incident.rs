@@ -68,7 +68,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn take(&mut self, sample: &Sample) {
+    pub(crate) fn add_sample(&mut self, sample: &Sample) {
         self.periods += 1;
         for cpu in &sample.cpus {
             let known = cpu.rx_us.is_some();

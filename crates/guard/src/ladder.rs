@@ -80,7 +80,7 @@ pub(crate) struct Effect {
 
 impl Effect {
     /// Takes a period, with the budget as a share. Whether the throttle has just been found to have no effect.
-    pub(crate) fn take(&mut self, acted: Acted, budget: f64) -> bool {
+    pub(crate) fn record_action(&mut self, acted: Acted, budget: f64) -> bool {
         self.periods_acted += u64::from(acted.dropped > 0);
         self.recent.push_back(acted);
         if self.recent.len() > MEAN_PERIODS {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn half_of_the_last_periods_without_effect_are_enough() {
         let mut effect = Effect::default();
-        let found: Vec<usize> = (0..60).filter(|_| effect.take(FLOOD, 0.3)).collect();
+        let found: Vec<usize> = (0..60).filter(|_| effect.record_action(FLOOD, 0.3)).collect();
         assert_eq!(found, [24]);
         effect.restart();
         assert!(!effect.is_useless);
@@ -132,7 +132,7 @@ mod tests {
         let by_others = Acted { dropped: 0, ..FLOOD };
         for acted in [near, few, mostly_admitted, by_others] {
             let mut effect = Effect::default();
-            assert!((0..200).all(|_| !effect.take(acted, 0.3)), "{acted:?}");
+            assert!((0..200).all(|_| !effect.record_action(acted, 0.3)), "{acted:?}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct Periods<'a> {
 struct Watched(Option<BTreeSet<u16>>);
 
 impl Watched {
-    fn of(recording: &Recording) -> Watched {
+    fn from_recording(recording: &Recording) -> Watched {
         if let Some(list) = recording.head_value("cpus") {
             let named: BTreeSet<u16> =
                 list.split(',').filter_map(|cpu| cpu.trim().parse().ok()).collect();
@@ -51,7 +51,7 @@ impl<'a> Periods<'a> {
             buckets: &recording.buckets,
             xdp: &recording.xdp,
             before: None,
-            watched: Watched::of(recording),
+            watched: Watched::from_recording(recording),
         }
     }
 }

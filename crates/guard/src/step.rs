@@ -69,7 +69,7 @@ struct TablePast {
 }
 
 impl TablePast {
-    fn take(&mut self, at_ms: u64, fill: TableFill) {
+    fn add_fill(&mut self, at_ms: u64, fill: TableFill) {
         self.fills.push_back((at_ms, fill));
         if self.fills.len() > PERIODS_A_SECOND {
             self.fills.pop_front();
@@ -197,7 +197,7 @@ struct Seen {
 
 /// Takes the sample of a control period. The set point of the next period, what is to be done, and why.
 pub fn step(sample: &Sample, state: &mut State) -> (Setpoint, Vec<Action>, Reason) {
-    let seen = state.look(sample);
+    let seen = state.observe_sample(sample);
     let mut actions = Vec::new();
     state.follow_incident(sample, &seen, &mut actions);
     state.judge_effect(sample, &seen, &mut actions);
@@ -211,7 +211,7 @@ pub fn step(sample: &Sample, state: &mut State) -> (Setpoint, Vec<Action>, Reaso
 }
 
 impl State {
-    fn look(&mut self, sample: &Sample) -> Seen {
+    fn observe_sample(&mut self, sample: &Sample) -> Seen {
         let mut seen = Seen {
             work_us: None,
             counted_work_us: 0,
@@ -231,7 +231,7 @@ impl State {
                 continue;
             }
             let cpu = self.cpus.entry(measured.cpu).or_default();
-            let share = cpu.take(measured);
+            let share = cpu.add_cpu_sample(measured);
             if let (Some(share), Some(work)) = (share, measured.work_us()) {
                 seen.work_us = Some(seen.work_us.unwrap_or(0).saturating_add(work));
                 seen.largest_share = seen.largest_share.max(share);
@@ -257,7 +257,7 @@ impl State {
         }
         seen.has_dropped = self.dropped.iter().filter(|is| **is).count() >= HOT_PERIODS.0;
         for fill in &sample.tables {
-            self.tables.entry(fill.table).or_default().take(sample.at_ms, *fill);
+            self.tables.entry(fill.table).or_default().add_fill(sample.at_ms, *fill);
         }
         let tables = self.tables.values();
         seen.table_limit = tables.clone().filter_map(TablePast::limit).min();
@@ -272,7 +272,7 @@ impl State {
             if is_wrong {
                 self.begin(sample, seen, actions);
             } else {
-                self.calm.take(sample.at_ms, self.counted(sample, seen));
+                self.calm.add_period(sample.at_ms, self.counted(sample, seen));
                 self.return_to_rung(sample.at_ms, actions);
             }
             return;
@@ -282,7 +282,7 @@ impl State {
         }
         self.periods += 1;
         self.calm.disturb(sample.at_ms);
-        self.tail.take(sample);
+        self.tail.add_sample(sample);
         if let (Some(incident), Some(heads)) = (&mut self.incident, &sample.heads) {
             incident.attributes.clone_from(&heads.attributes);
         }
@@ -313,7 +313,7 @@ impl State {
             self.effect.restart();
         }
         self.tail = Totals::default();
-        self.tail.take(sample);
+        self.tail.add_sample(sample);
         self.incident = Some(Incident {
             number: self.incidents,
             began_ms: sample.at_ms,
@@ -372,7 +372,7 @@ impl State {
             offered: packets.map_or(0, |p| p.admitted.saturating_add(p.dropped_limit)),
             new_flows: packets.filter(|_| self.counts_new_flows).map(|p| p.new_flows),
         };
-        self.evidence.take(observed, &sample.tables, sample.heads.as_ref());
+        self.evidence.add_observed(observed, &sample.tables, sample.heads.as_ref());
     }
 
     /// The cause that evidence shows now, for the incident at hand.
@@ -480,7 +480,7 @@ impl State {
             dropped: packets.dropped_budget,
             share: seen.largest_share,
         };
-        let is_found = self.effect.take(acted, self.settings.budget());
+        let is_found = self.effect.record_action(acted, self.settings.budget());
         if let Some(incident) = &mut self.incident {
             let acted = incident.totals.packets.dropped_budget > 0;
             incident.is_effective = acted.then_some(!self.effect.is_useless);
@@ -525,7 +525,7 @@ impl State {
             table_ceiling: seen.table_ceiling,
             calm_new_flows: self.calm.new_flows().unwrap_or(0.0),
         };
-        self.control.take(&inputs, &self.settings, self.rung)
+        self.control.next_setpoint(&inputs, &self.settings, self.rung)
     }
 
     /// Whether this period alone has as many new flows as a flood of them.

@@ -275,10 +275,10 @@ mod tests {
 
     #[test]
     fn bins_become_longer_where_they_would_be_too_many() {
-        let _ = gabion_record::limits::take();
+        let _ = gabion_record::limits::take_reached();
         let recording = recording();
         let strips = Strips::over(&recording, &Diagnosis::default(), (0, u64::MAX), 4000);
         assert!(strips.bins <= BINS_MAX, "{}", strips.bins);
-        assert_eq!(gabion_record::limits::take().of(&reached::BINS_MAX), 1);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::BINS_MAX), 1);
     }
 }

@@ -354,11 +354,11 @@ mod tests {
         let session = dialect.begin(&SessionSettings::default()).expect("spoken over connections");
         let accepted = Accepted { stream, tls: None, peer: peer.ip(), source, listener: 0 };
         let mut connection = Connection::new(accepted, dialect, session, 1);
-        take(&mut connection, b"1 open 30 relp_version=0\ncommands=syslog\n");
+        feed_bytes(&mut connection, b"1 open 30 relp_version=0\ncommands=syslog\n");
         (connection, client)
     }
 
-    fn take(connection: &mut Connection, bytes: &[u8]) {
+    fn feed_bytes(connection: &mut Connection, bytes: &[u8]) {
         let mut batch = Batch::default();
         let taken = connection.take_bytes(bytes, 0, connection.opened, &mut batch);
         assert_eq!(taken.violation, None);
@@ -374,7 +374,7 @@ mod tests {
         while connection.wants_input() {
             let turn: String =
                 sent.by_ref().take(100).map(|n| format!("{n} syslog 3 abc\n")).collect();
-            take(&mut connection, turn.as_bytes());
+            feed_bytes(&mut connection, turn.as_bytes());
             turns += 1;
             assert!(turns <= RELP_WINDOW / 100 + 1, "{turns}");
         }
@@ -395,7 +395,7 @@ mod tests {
         let mut number = 1;
         while connection.wants_input() {
             number += 1;
-            take(&mut connection, format!("{number} syslog 3 abc\n").as_bytes());
+            feed_bytes(&mut connection, format!("{number} syslog 3 abc\n").as_bytes());
             connection.session.durable(1);
             connection.write().unwrap();
             assert!(number < 1_000_000, "its answers are held without a bound");

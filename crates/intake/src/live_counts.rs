@@ -149,7 +149,7 @@ fn to_json(stages: &BTreeMap<String, Stage>) -> Vec<u8> {
     }
     json.close_array();
     json.close();
-    json.take()
+    json.take_bytes()
 }
 
 #[cfg(test)]

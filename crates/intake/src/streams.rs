@@ -231,7 +231,7 @@ impl Streams {
     fn round(&mut self, ready: &[Ready], receipts: &mut Vec<Receipt>) {
         for event in ready {
             match event.key {
-                KEY_WAKER => self.to.waker.take(),
+                KEY_WAKER => self.to.waker.clear_wake(),
                 key if key < KEY_CONNECTIONS => {
                     self.accept((key - 1) as usize);
                 }
@@ -625,7 +625,7 @@ impl Streams {
             self.poll.wait(Duration::from_millis(20), ready)?;
             for event in &*ready {
                 match event.key {
-                    KEY_WAKER => self.to.waker.take(),
+                    KEY_WAKER => self.to.waker.clear_wake(),
                     key if event.write => self.write(key),
                     _ => {}
                 }

@@ -202,8 +202,11 @@ mod tests {
     #[test]
     fn names_that_are_cut_are_counted() {
         assert_eq!(kept(&"x".repeat(CLIENT_NAME_MAX + 1)).len(), CLIENT_NAME_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::CLIENT_NAME_MAX), 1);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::CLIENT_NAME_MAX),
+            1
+        );
         assert_eq!(kept("client.example\n"), "client.example");
-        assert!(gabion_record::limits::take().is_empty());
+        assert!(gabion_record::limits::take_reached().is_empty());
     }
 }

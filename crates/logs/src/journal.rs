@@ -224,7 +224,7 @@ impl<'a> Entry<'a> {
 
     /// All of its fields, read once for a caller that needs several of them.
     #[must_use]
-    pub fn read(self) -> Fields<'a> {
+    pub fn read_fields(self) -> Fields<'a> {
         let mut all = Vec::with_capacity(32);
         all.extend(self.fields());
         Fields { all }
@@ -319,7 +319,7 @@ mod tests {
 
     type Read = Result<Vec<(Vec<u8>, u32)>, Failed<Infallible>>;
 
-    fn read(input: &[u8], step: usize) -> Read {
+    fn read_entries(input: &[u8], step: usize) -> Read {
         let mut out = Vec::new();
         let mut entries = Entries::default();
         let mut each = |entry: &[u8], left_out| {
@@ -338,11 +338,11 @@ mod tests {
         let one = b"MESSAGE\n\x05\0\0\0\0\0\0\0a\n\nbc\n_PID=2\n";
         let input = [&b"\nMESSAGE=a=b\n_PID=1\n\n"[..], one, b"\n\n\nMESSAGE=last\n"].concat();
         for step in 1..input.len() {
-            let found = read(&input, step).unwrap();
+            let found = read_entries(&input, step).unwrap();
             let entries: Vec<&[u8]> = found.iter().map(|(entry, _)| &entry[..]).collect();
             assert_eq!(entries, [&b"MESSAGE=a=b\n_PID=1\n"[..], one, b"MESSAGE=last\n"]);
         }
-        let entry = Entry(one).read();
+        let entry = Entry(one).read_fields();
         assert_eq!(entry.all, [(&b"MESSAGE"[..], &b"a\n\nbc"[..]), (b"_PID", b"2")]);
         assert_eq!((entry.process(), entry.get("X")), (Some(&b"2"[..]), None));
     }
@@ -360,7 +360,9 @@ mod tests {
             (&[b'A'; 65], 1, "64 letters"),
         ] {
             for step in [1, 3, 100] {
-                let Err(Failed::NoEntry(wrong)) = read(input, step) else { panic!("{input:?}") };
+                let Err(Failed::NoEntry(wrong)) = read_entries(input, step) else {
+                    panic!("{input:?}")
+                };
                 assert!(wrong.entry == entry && wrong.why.contains(why), "{input:?} {wrong:?}");
             }
         }
@@ -376,10 +378,10 @@ mod tests {
         input.extend_from_slice(b"\nB=");
         input.extend(std::iter::repeat_n(b'x', len));
         input.extend_from_slice(b"\nC=3\n\nD=4\n\n");
-        gabion_record::limits::take();
-        let found = read(&input, 1 << 16).unwrap();
+        gabion_record::limits::take_reached();
+        let found = read_entries(&input, 1 << 16).unwrap();
         assert_eq!(found, [(b"A=1\nC=3\n".to_vec(), 2), (b"D=4\n".to_vec(), 0)]);
-        let limits = gabion_record::limits::take();
+        let limits = gabion_record::limits::take_reached();
         assert!(limits.iter().any(|(limit, n)| limit.name == "JOURNAL_ENTRY_MAX" && n == 2));
     }
 

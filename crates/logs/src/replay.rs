@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(see(3, 200), (None, 1), "too old");
         assert_eq!(see(3, 300), (Some(2_000), 1));
         // What was forgotten for want of room alone is counted: an envelope could be sent again.
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::REPLAY_ENVELOPES_MAX), 2);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::REPLAY_ENVELOPES_MAX), 2);
     }
 
     /// The calendar of a host is set: by hand, by time servers, by anybody who can lie to them.

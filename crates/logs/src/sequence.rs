@@ -63,7 +63,8 @@ mod tests {
             assert!(sequences.last.len() <= SEQUENCES_MAX);
             assert_eq!(sequences.queue.len(), sequences.last.len());
         }
-        let forgotten = gabion_record::limits::take().of(&reached::SEQUENCES_MAX);
+        let forgotten =
+            gabion_record::limits::take_reached().times_reached(&reached::SEQUENCES_MAX);
         assert_eq!(forgotten, 3 * SEQUENCES_MAX as u64 + 1);
     }
 

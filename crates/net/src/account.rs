@@ -48,7 +48,7 @@ impl Account {
 
     #[cold]
     fn shed_limits(&mut self, flow: Option<&mut Flow<NetFlow>>) {
-        let reached = gabion_record::limits::take();
+        let reached = gabion_record::limits::take_reached();
         let times = reached.total();
         self.counters.limits.merge(&reached);
         self.ledgers.limits.receive(times, 0);

@@ -231,7 +231,7 @@ impl Reading<'_> {
         let name = self.def.context_key.as_deref().unwrap_or(&self.def.name);
         j.key_text(name.as_bytes());
         j.push(shown.to_string().as_bytes());
-        (self.add)(value, Entry { score: 0, context_json: j.take().into() })
+        (self.add)(value, Entry { score: 0, context_json: j.take_bytes().into() })
     }
 }
 

@@ -351,7 +351,8 @@ mod tests {
             (0..5_000).filter(|n| sets.add("seen", format!("{n:0100}").as_bytes()) == Some(true));
         let added = added.count() as u64;
         assert!(added > 100, "{added}");
-        let refused = gabion_record::limits::take().of(&reached::DATASET_VALUES_MAX);
+        let refused =
+            gabion_record::limits::take_reached().times_reached(&reached::DATASET_VALUES_MAX);
         assert_eq!(added + refused, 5_000);
     }
 }

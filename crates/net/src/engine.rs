@@ -170,7 +170,7 @@ impl RuleText {
                 j.close_array();
             }
             j.close();
-            text.metadata = j.take().into();
+            text.metadata = j.take_bytes().into();
         }
         if !s.references.is_empty() {
             let mut j = Json::new();
@@ -179,7 +179,7 @@ impl RuleText {
                 j.item(address);
             }
             j.close_array();
-            text.references = j.take().into();
+            text.references = j.take_bytes().into();
         }
         text
     }

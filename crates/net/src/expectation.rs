@@ -157,7 +157,10 @@ mod tests {
         for n in 0..EXPECTATIONS_MAX as u64 + 3 {
             all.put(waiting((ends[0], None, ends[1], Some(n as u16)), n, 1));
         }
-        assert_eq!(gabion_record::limits::take().of(&reached::EXPECTATIONS_MAX), 3);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::EXPECTATIONS_MAX),
+            3
+        );
         assert_eq!(all.waiting.front().and_then(|w| w.as_ref().map(|w| w.announced_by)), Some(3));
     }
 

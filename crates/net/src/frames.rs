@@ -227,7 +227,7 @@ mod tests {
         }
         assert_eq!(all.take_notes(notes), 7);
         assert_eq!(all.side_frames(Direction::ToClient).len(), FRAMES_PER_DIRECTION);
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::FRAMES_PER_DIRECTION), 7);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::FRAMES_PER_DIRECTION), 7);
     }
 }

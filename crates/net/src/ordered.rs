@@ -192,7 +192,7 @@ impl<T: Default> Default for Ordered<T> {
 
 impl<T> Ordered<T> {
     /// Looks at the state.
-    pub(crate) fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+    pub(crate) fn with_value<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         match self {
             Ordered::Own(t) => f(t),
             Ordered::Shared { state, turn } => {

@@ -121,11 +121,11 @@ impl SharedState {
 
     pub(crate) fn xbit_matches(&self, t: &XbitsTest, h: &Decoded, now_ns: u64) -> bool {
         let Some(o) = owner(t.track, h) else { return !t.isset };
-        self.bits.read(|b| Self::is_set(&b.xbits, &(o, t.bit), now_ns)) == t.isset
+        self.bits.with_value(|b| Self::is_set(&b.xbits, &(o, t.bit), now_ns)) == t.isset
     }
 
     pub(crate) fn hostbit_matches(&self, t: &HostbitsTest, h: &Decoded, now_ns: u64) -> bool {
-        let any = self.bits.read(|b| {
+        let any = self.bits.with_value(|b| {
             let set = |a: Addr| Self::is_set(&b.hostbits, &(a, t.bit), now_ns);
             match t.track {
                 HostbitsTrack::Source => set(h.src),
@@ -265,10 +265,10 @@ pub(crate) mod tests {
             set(n, 0);
         }
         assert_eq!((set(7, 1), set(u32::MAX, 1)), (HOST_BITS_MAX, HOST_BITS_MAX));
-        assert_eq!(gabion_record::limits::take().of(&reached::HOST_BITS_MAX), 1);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::HOST_BITS_MAX), 1);
         // Expired bits free space.
         assert!(set(u32::MAX, 31_000_000_000) < HOST_BITS_MAX);
-        assert!(gabion_record::limits::take().is_empty());
+        assert!(gabion_record::limits::take_reached().is_empty());
     }
 
     #[test]

@@ -242,10 +242,13 @@ mod tests {
             use Decision::*;
             (Silent, Alert, Alert)
         });
-        assert_eq!(gabion_record::limits::take().of(&reached::THRESHOLDS_MAX), 2);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::THRESHOLDS_MAX),
+            2
+        );
         // Lapsed entries free space.
         assert_eq!((decide(full, 90), decide(full, 91)), (Decision::Alert, Decision::Silent));
-        assert!(gabion_record::limits::take().is_empty());
+        assert!(gabion_record::limits::take_reached().is_empty());
     }
 
     /// Expected values: Suricata's decisions on six packets, one a second (see its documentation

@@ -3,7 +3,7 @@
 //! The order of a packet's stages is that of Suricata's flow worker: decode (inner packets of tunnels
 //! first), defragmentation, flow, TCP and streams, application layer, detection, alerts, records,
 //! release of what is finished. Each stage is in a file of its own; this one is read from
-//! [`Worker::take`] to [`Stages::finish`]. Flows whose time is up end before the packet that shows
+//! [`Worker::take_frame`] to [`Stages::finish`]. Flows whose time is up end before the packet that shows
 //! it (`flow_end`).
 
 use crate::account::Account;
@@ -151,7 +151,7 @@ impl Worker {
             return false;
         }
         while self.advance_clock(f, sink) {}
-        self.take(f, sink)
+        self.take_frame(f, sink)
     }
 
     /// A frame that belongs to another worker of the group, or is not read. Only its time counts, by
@@ -195,7 +195,7 @@ impl Worker {
 
     /// Takes one frame that [`Worker::advance_clock`] knows about: decodes it and processes each packet in
     /// it, the innermost first.
-    pub fn take(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
+    pub fn take_frame(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         let Some(link) = Link::from_linktype(f.link.into()) else { return false };
         if let Some(turn) = &self.turn {
             turn.at_frame(f.number);

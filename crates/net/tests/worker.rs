@@ -360,7 +360,7 @@ fn two_workers_write_what_one_writes() {
         for worker in &mut workers {
             while worker.advance_clock(&f, &mut lines) {}
         }
-        workers[to].take(&f, &mut lines);
+        workers[to].take_frame(&f, &mut lines);
         own[to] += 1;
         for question in std::mem::take(&mut lines.asked) {
             if verdicts.ask(&question) {

@@ -19,7 +19,7 @@ pub trait Take {
     const KEEPS_ORDER: bool;
 
     /// Has all formats make their pieces; whether one of them counts the record.
-    fn take(&mut self, record: &Record<'_>) -> bool;
+    fn take_record(&mut self, record: &Record<'_>) -> bool;
 
     /// The formats, in the order of outputs.
     fn formats(&mut self) -> impl Iterator<Item = &mut dyn Format>;
@@ -75,7 +75,7 @@ impl<T: Take> Dispatcher<T> {
 
     #[inline]
     pub(crate) fn dispatch(&mut self, record: &Record<'_>, event_type: &str) {
-        if self.to.take(record) {
+        if self.to.take_record(record) {
             self.counts.record(event_type);
         }
     }
@@ -89,7 +89,7 @@ impl<T: Take> NetSink for Dispatcher<T> {
             None => self.counts.alert(r, seen),
         }
         // Alerts are counted by signature, whether an output writes them or not.
-        let _ = self.to.take(&Record::Alert(r));
+        let _ = self.to.take_record(&Record::Alert(r));
         if r.question.is_some() {
             self.to.set_when(When::Always);
         }
@@ -104,7 +104,7 @@ impl<T: Take> NetSink for Dispatcher<T> {
     }
 
     fn file_chunk(&mut self, r: &FileChunk<'_>) {
-        let _ = self.to.take(&Record::FileChunk(r));
+        let _ = self.to.take_record(&Record::FileChunk(r));
     }
 
     fn flow(&mut self, r: &FlowRecord<'_>) {
@@ -113,7 +113,7 @@ impl<T: Take> NetSink for Dispatcher<T> {
             self.to.set_when(When::Alerted(id, false));
             self.dispatch(&Record::Flow(r), "flow");
             self.to.set_when(When::Alerted(id, true));
-            let _ = self.to.take(&Record::Flow(&FlowRecord { is_alerted: true, ..*r }));
+            let _ = self.to.take_record(&Record::Flow(&FlowRecord { is_alerted: true, ..*r }));
             self.to.set_when(When::Always);
         } else {
             self.dispatch(&Record::Flow(r), "flow");
@@ -140,7 +140,7 @@ impl<T: Take> NetSink for Dispatcher<T> {
     }
 
     fn certificates(&mut self, r: &CertificateRecord<'_>) {
-        let _ = self.to.take(&Record::Certificates(r));
+        let _ = self.to.take_record(&Record::Certificates(r));
     }
 
     fn metadata(&mut self, h: &Header<'_>) {
@@ -148,7 +148,7 @@ impl<T: Take> NetSink for Dispatcher<T> {
     }
 
     fn wire(&mut self, r: &WireRecord<'_>) {
-        let _ = self.to.take(&Record::Wire(r));
+        let _ = self.to.take_record(&Record::Wire(r));
     }
 
     fn stream(&mut self, r: &StreamRecord<'_>) {

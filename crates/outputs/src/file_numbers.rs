@@ -81,7 +81,10 @@ mod tests {
         for n in 0..crate::limits::FILE_NUMBERS_MAX as u64 + 1 {
             numbers.number_of(key(n));
         }
-        assert_eq!(gabion_record::limits::take().of(&reached::FILE_NUMBERS_MAX), 1);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::FILE_NUMBERS_MAX),
+            1
+        );
     }
 
     /// Keeps what it is given.

@@ -69,7 +69,7 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     note(&mut j, e, round(accumulated));
     j.close();
     j.push(b"\n");
-    *out = j.take();
+    *out = j.take_bytes();
 }
 
 /// The other end of a call: the ends of the flow, whichever of them is the attacker.
@@ -129,7 +129,7 @@ fn note(j: &mut Json, e: &Evidence, accumulated: f64) {
         note.field_plain("confidence", confidence(e.confidence));
         note.number("timewindow", e.window);
         note.close();
-        j.field("Note", note.take());
+        j.field("Note", note.take_bytes());
         return;
     }
     j.key("Note");
@@ -171,10 +171,10 @@ pub fn alert(a: &Alert, created: Option<TimeNs>, out: &mut Vec<u8>) {
     note.number("timewindow", a.window);
     note.moment("EndTime", a.window_end);
     note.close();
-    j.field("Note", note.take());
+    j.field("Note", note.take_bytes());
     j.close();
     j.push(b"\n");
-    *out = j.take();
+    *out = j.take_bytes();
 }
 
 fn head(j: &mut Json, method: &str, status: &str, id: FindingId) {
@@ -359,7 +359,7 @@ mod tests {
                 br#","accumulated_threat_level":0.1,"threat_level":"info","confidence":"High","timewindow":1}"#,
             );
             let mut outer = Json::new();
-            outer.field("Note", inner.take());
+            outer.field("Note", inner.take_bytes());
             let mut out = Vec::new();
             evidence(&e, 0.1, None, &mut out);
             let (line, wanted) = (String::from_utf8(out).unwrap(), outer.into_line());

@@ -204,7 +204,7 @@ pub trait Format: Send {
     fn wants(&self) -> Wants;
 
     /// Makes pieces of a record. Whether the record is one of those that the run's summary counts by event type.
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool;
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool;
 
     /// The same format for another worker.
     fn clone_for_worker(&self) -> Box<dyn Format>;
@@ -299,14 +299,14 @@ impl Output {
     }
 
     /// Writes a record, in a run with one thread of outputs.
-    pub fn take(&mut self, record: &Record<'_>) {
+    pub fn take_record(&mut self, record: &Record<'_>) {
         struct Direct<'a>(&'a mut dyn Destination);
         impl Pieces for Direct<'_> {
             fn put(&mut self, piece: Piece<'_>) {
                 self.0.write(&piece);
             }
         }
-        self.format.take(record, &mut Direct(self.to.as_mut()));
+        self.format.write_record(record, &mut Direct(self.to.as_mut()));
     }
 
     /// Writes what is buffered.

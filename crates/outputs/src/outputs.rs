@@ -67,11 +67,11 @@ impl Take for Written {
     const KEEPS_ORDER: bool = false;
 
     #[inline]
-    fn take(&mut self, record: &Record<'_>) -> bool {
+    fn take_record(&mut self, record: &Record<'_>) -> bool {
         let numbers = &mut self.numbers;
         let mut is_counted = false;
         for Output { format, to } in &mut self.outputs {
-            is_counted |= format.take(record, &mut WriteAtOnce { to: &mut **to, numbers });
+            is_counted |= format.write_record(record, &mut WriteAtOnce { to: &mut **to, numbers });
         }
         is_counted
     }
@@ -310,7 +310,7 @@ impl Outputs {
         json.clear();
         idmef::evidence(evidence, accumulated, created, &mut json);
         let record = EvidenceRecord { evidence, accumulated, created, json: &json };
-        let _ = self.to.take(&Record::Evidence(&record));
+        let _ = self.to.take_record(&Record::Evidence(&record));
         self.to.finding = json;
     }
 
@@ -323,13 +323,13 @@ impl Outputs {
         json.clear();
         idmef::alert(alert, created, &mut json);
         let record = HostAlertRecord { alert, created, json: &json };
-        let _ = self.to.take(&Record::HostAlert(&record));
+        let _ = self.to.take_record(&Record::HostAlert(&record));
         self.to.finding = json;
     }
 
     /// Writes an event of the guard.
     pub fn guard(&mut self, record: &GuardRecord<'_>) {
-        let _ = self.to.take(&Record::Guard(record));
+        let _ = self.to.take_record(&Record::Guard(record));
     }
 
     /// Writes what is buffered; the first failure, if any.
@@ -424,6 +424,9 @@ mod tests {
             note_alerted(&mut alerted, flow);
             note_alerted(&mut alerted, 0);
         }
-        assert_eq!(gabion_record::limits::take().of(&reached::ALERTED_FLOWS_MAX), 2);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::ALERTED_FLOWS_MAX),
+            2
+        );
     }
 }

@@ -162,10 +162,11 @@ impl Take for Kept {
     const KEEPS_ORDER: bool = true;
 
     #[inline]
-    fn take(&mut self, record: &Record<'_>) -> bool {
+    fn take_record(&mut self, record: &Record<'_>) -> bool {
         let mut is_counted = false;
         for (output, format) in self.formats.iter_mut().enumerate() {
-            is_counted |= format.take(record, &mut Keeping { batch: &mut self.batch, output });
+            is_counted |=
+                format.write_record(record, &mut Keeping { batch: &mut self.batch, output });
         }
         is_counted
     }
@@ -212,7 +213,7 @@ impl WorkerOutputs {
     }
 
     /// Takes the pieces so far out, leaving `empty` in their place.
-    pub fn take(&mut self, empty: LineBatch) -> LineBatch {
+    pub fn swap_batch(&mut self, empty: LineBatch) -> LineBatch {
         std::mem::replace(&mut self.to.batch, empty)
     }
 
@@ -311,7 +312,7 @@ mod tests {
             batch(&[((2, 4), "second flow"), ((5, 0), "frame 2"), ((7, 0), "frame 3")]),
         ];
         let mut seen = Seen::default();
-        merge(&mut batches, &mut |step| seen.take(step));
+        merge(&mut batches, &mut |step| seen.take_step(step));
         assert_eq!(
             seen.lines,
             [
@@ -325,7 +326,7 @@ mod tests {
                 "flow"
             ]
         );
-        merge(&mut batches, &mut |step| seen.take(step));
+        merge(&mut batches, &mut |step| seen.take_step(step));
         assert_eq!(seen.lines.len(), 8);
     }
 
@@ -338,7 +339,7 @@ mod tests {
     }
 
     impl Seen {
-        fn take(&mut self, step: InOrder<'_>) -> bool {
+        fn take_step(&mut self, step: InOrder<'_>) -> bool {
             match step {
                 InOrder::Ask(q, _) => {
                     self.asked += 1;
@@ -371,7 +372,7 @@ mod tests {
             b
         };
         let mut seen = Seen::default();
-        merge(&mut [asks(9, 3), asks(5, 2), asks(3, 1)], &mut |step| seen.take(step));
+        merge(&mut [asks(9, 3), asks(5, 2), asks(3, 1)], &mut |step| seen.take_step(step));
         assert_eq!(
             seen.lines,
             [

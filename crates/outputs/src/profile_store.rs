@@ -109,7 +109,8 @@ impl ProfileWriter {
         if is_there {
             check_form(&database, &path)?;
         }
-        let mut held = Held::read(&database, is_there).map_err(OutputError::database(&path))?;
+        let mut held =
+            Held::load_held(&database, is_there).map_err(OutputError::database(&path))?;
         // A process that reads the database meanwhile is waited for a moment, no longer: the run continues.
         database.busy_timeout(BUSY).map_err(OutputError::database(&path))?;
         // What a run that is cut off loses is its last batch; the journal is a file, or a cut in the middle of
@@ -232,7 +233,7 @@ struct Held {
 
 impl Held {
     /// What a database holds that is gone on with.
-    fn read(database: &Connection, is_there: bool) -> Result<Held, rusqlite::Error> {
+    fn load_held(database: &Connection, is_there: bool) -> Result<Held, rusqlite::Error> {
         let mut held = Held::default();
         if !is_there {
             return Ok(held);

@@ -280,7 +280,7 @@ saved! { Call { src, dst, port, threat, kinds, level, count, bytes, seconds, spa
 
 impl Rank {
     /// Takes a finding in.
-    pub fn take(&mut self, f: &Seen<'_>) {
+    pub fn rank_finding(&mut self, f: &Seen<'_>) {
         if !f.is_faint() {
             self.host(f);
         }
@@ -474,15 +474,18 @@ mod tests {
     fn calls_stand_by_threat_a_row_a_pair() {
         let mut rank = Rank::default();
         for n in 0..50 {
-            rank.take(&Seen { count: n, ..seen("LONG_TOTAL_CONNECTION", "10.0.0.9", "5.5.5.5") });
+            rank.rank_finding(&Seen {
+                count: n,
+                ..seen("LONG_TOTAL_CONNECTION", "10.0.0.9", "5.5.5.5")
+            });
         }
-        rank.take(&Seen {
+        rank.rank_finding(&Seen {
             threat: 0.9,
             level: ThreatLevel::Medium,
             ..seen("BEACON", "10.0.0.1", "c2.example")
         });
-        rank.take(&Seen { span: (5, 90), ..seen("DATA_UPLOAD", "10.0.0.1", "c2.example") });
-        rank.take(&seen("UNKNOWN_PORT", "10.0.0.2", "5.5.5.5"));
+        rank.rank_finding(&Seen { span: (5, 90), ..seen("DATA_UPLOAD", "10.0.0.1", "c2.example") });
+        rank.rank_finding(&seen("UNKNOWN_PORT", "10.0.0.2", "5.5.5.5"));
         let calls = rank.calls();
         let rows: Vec<_> =
             calls.iter().map(|c| (c.dst.as_str(), c.count, c.kinds.join(" "))).collect();
@@ -497,15 +500,15 @@ mod tests {
     fn hosts_stand_by_their_worst_and_then_by_kinds() {
         let mut rank = Rank::default();
         for _ in 0..100 {
-            rank.take(&seen("UNKNOWN_PORT", "10.0.0.1", "5.5.5.5"));
+            rank.rank_finding(&seen("UNKNOWN_PORT", "10.0.0.1", "5.5.5.5"));
         }
-        rank.take(&seen("UNKNOWN_PORT", "10.0.0.2", "5.5.5.5"));
-        rank.take(&seen("VERTICAL_PORT_SCAN", "10.0.0.2", "5.5.5.5"));
-        rank.take(&Seen {
+        rank.rank_finding(&seen("UNKNOWN_PORT", "10.0.0.2", "5.5.5.5"));
+        rank.rank_finding(&seen("VERTICAL_PORT_SCAN", "10.0.0.2", "5.5.5.5"));
+        rank.rank_finding(&Seen {
             level: ThreatLevel::Info,
             ..seen("HTTP_TRAFFIC", "10.0.0.3", "5.5.5.5")
         });
-        rank.take(&Seen {
+        rank.rank_finding(&Seen {
             level: ThreatLevel::Critical,
             confidence: 0.2,
             ..seen("MITM_ARP_ATTACK", "10.0.0.4", "x")
@@ -519,11 +522,11 @@ mod tests {
         let mut rank = Rank::default();
         let faint =
             Seen { confidence: 0.09, ..seen("COMMAND_AND_CONTROL_CHANNEL", "10.0.0.1", "1.2.3.4") };
-        rank.take(&faint);
+        rank.rank_finding(&faint);
         assert_eq!((rank.calls().len(), rank.hosts().len()), (0, 0));
-        rank.take(&seen("UNKNOWN_PORT", "10.0.0.1", "5.5.5.5"));
+        rank.rank_finding(&seen("UNKNOWN_PORT", "10.0.0.1", "5.5.5.5"));
         assert_eq!((rank.calls().len(), rank.hosts().len()), (0, 1));
-        rank.take(&Seen { confidence: CHANNEL_SURE, ..faint });
+        rank.rank_finding(&Seen { confidence: CHANNEL_SURE, ..faint });
         assert_eq!((rank.calls().len(), rank.hosts().len()), (1, 1));
     }
 
@@ -535,8 +538,8 @@ mod tests {
             for (host, dst) in
                 [("10.0.0.1", "c2.example"), ("10.0.0.2", "5.5.5.5"), ("10.0.0.2", "::7")]
             {
-                rank.take(&seen("BEACON", host, dst));
-                rank.take(&seen("UNKNOWN_PORT", host, dst));
+                rank.rank_finding(&seen("BEACON", host, dst));
+                rank.rank_finding(&seen("UNKNOWN_PORT", host, dst));
             }
         };
         give(&mut rank);
@@ -559,7 +562,11 @@ mod tests {
         for n in 0..60_000u32 {
             let host = format!("10.{}.{}.{}", n / 40_000, n / 200 % 200, n % 200);
             let confidence = threat(n) / 1e8;
-            rank.take(&Seen { threat: threat(n), confidence, ..seen("BEACON", &host, "5.5.5.5") });
+            rank.rank_finding(&Seen {
+                threat: threat(n),
+                confidence,
+                ..seen("BEACON", &host, "5.5.5.5")
+            });
         }
         let mut all: Vec<f64> = (0..60_000).map(threat).collect();
         all.sort_by(|a, b| b.total_cmp(a));
@@ -576,9 +583,9 @@ mod tests {
     #[test]
     fn a_flood_of_pairs_is_bounded_and_hides_no_worse_one() {
         let mut rank = Rank::default();
-        rank.take(&Seen { threat: 0.9, ..seen("BEACON", "10.0.0.1", "c2.example") });
+        rank.rank_finding(&Seen { threat: 0.9, ..seen("BEACON", "10.0.0.1", "c2.example") });
         for n in 0..40_000 {
-            rank.take(&seen("BEACON", &format!("10.{}.{}.1", n / 200, n % 200), "5.5.5.5"));
+            rank.rank_finding(&seen("BEACON", &format!("10.{}.{}.1", n / 200, n % 200), "5.5.5.5"));
         }
         assert!(rank.calls.len() <= 2 * RANK_ROWS_MAX && rank.dropped > 0);
         assert_eq!(rank.calls()[0].dst, "c2.example");

@@ -216,7 +216,7 @@ fn workers_write_what_one_alone_writes() {
             worker.at_frame(id);
             run(worker, id);
         }
-        let mut batches = workers.each_mut().map(|worker| worker.take(LineBatch::default()));
+        let mut batches = workers.each_mut().map(|worker| worker.swap_batch(LineBatch::default()));
         outputs.write(&mut batches, &mut |_| true);
     }
     workers.iter().for_each(|worker| outputs.add_tally(&worker.tally()));

@@ -129,7 +129,10 @@ mod tests {
         assert!(!TunnelPorts::NONE.has(0));
         let many = TunnelPorts::parse("1,2,3,4,5,6,7,8,9");
         assert!(many.has(8) && !many.has(9));
-        assert_eq!(gabion_record::limits::take().of(&reached::MAX_TUNNEL_PORTS), 1);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::MAX_TUNNEL_PORTS),
+            1
+        );
     }
 
     #[test]

@@ -81,7 +81,7 @@ mod tests {
         }
         assert_eq!(list.as_slice().len(), MAX_EVENTS);
         assert_eq!(list.lost(), 3);
-        assert_eq!(gabion_record::limits::take().of(&reached::MAX_EVENTS), 3);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::MAX_EVENTS), 3);
         assert!(list.contains(DecoderEvent::Ipv4OptInvalid));
         list.clear();
         assert!(list.is_empty() && !list.contains(DecoderEvent::Ipv4OptInvalid));

@@ -127,7 +127,7 @@ pub fn xdp(program: BorrowedFd<'_>, interface: u32, mode: XdpMode) -> Result<Lin
 /// # Errors
 /// If the interface does not exist.
 pub fn xdp_mode(interface: u32) -> Result<Option<XdpMode>, Error> {
-    Attached::of(interface).map(|attached| attached.mode)
+    Attached::query_interface(interface).map(|attached| attached.mode)
 }
 
 fn xdp_refused(interface: u32, mode: XdpMode, error: &io::Error) -> Error {
@@ -141,11 +141,13 @@ fn xdp_refused(interface: u32, mode: XdpMode, error: &io::Error) -> Error {
             "the MTU is too large for XDP: set the MTU of both ends to 3498 or less"
         }
         Some(libc::EBUSY | libc::EEXIST) => {
-            let other = Attached::of(interface).unwrap_or_default();
+            let other = Attached::query_interface(interface).unwrap_or_default();
             let why = format!("{} is attached: detach it first", other.describe());
             return refusal::refused(&what, why, error);
         }
-        Some(libc::EINVAL) if Attached::of(interface).is_err() => "the interface does not exist",
+        Some(libc::EINVAL) if Attached::query_interface(interface).is_err() => {
+            "the interface does not exist"
+        }
         Some(libc::EINVAL) => "this kernel makes no link for XDP: Linux 5.9 or newer is needed",
         Some(libc::ENODEV) => "the interface does not exist",
         _ => return refusal::loading(&what, Kind::Packets, error, ""),

@@ -42,7 +42,7 @@ const ROWS: &[Row] = &[
 ];
 
 impl Feature {
-    fn of((name, purpose, needed_by, try_it): &Row) -> Self {
+    fn from_row((name, purpose, needed_by, try_it): &Row) -> Self {
         Self { name, purpose, needed_by, result: try_it() }
     }
 }
@@ -50,13 +50,13 @@ impl Feature {
 /// Tries every feature.
 #[must_use]
 pub fn all() -> Vec<Feature> {
-    ROWS.iter().map(Feature::of).collect()
+    ROWS.iter().map(Feature::from_row).collect()
 }
 
 /// Tries one feature; none if there is none of this name.
 #[must_use]
 pub fn one(name: &str) -> Option<Feature> {
-    ROWS.iter().find(|row| row.0 == name).map(Feature::of)
+    ROWS.iter().find(|row| row.0 == name).map(Feature::from_row)
 }
 
 fn programs() -> Result<String, Error> {

@@ -123,7 +123,7 @@ impl HeadSampler {
         let written = usize::try_from(self.word(3)).unwrap_or(HEADS_MAX).min(HEADS_MAX);
         let mut all = (0..written).filter_map(|at| {
             let mut words = [0; WORDS];
-            self.heads.read(at, &mut words);
+            self.heads.read_words(at, &mut words);
             head_of(&words)
         });
         let of_all = all.by_ref().take(HEADS_OF_ALL).collect();

@@ -42,7 +42,7 @@ pub struct HostCounts {
 }
 
 /// Reads the host below `root` (`/`, or where the host's folders are seen in a container).
-pub fn read(root: &Path, sink: &mut dyn FnMut(Before)) -> HostCounts {
+pub fn read_host(root: &Path, sink: &mut dyn FnMut(Before)) -> HostCounts {
     let mut host =
         Host { proc: root.join("proc"), sockets: HashMap::new(), counts: HostCounts::default() };
     sink(Before::Machine(machine(root)));
@@ -439,7 +439,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let me = i64::from(std::process::id());
-        let counts = read(Path::new("/"), &mut |before| match before {
+        let counts = read_host(Path::new("/"), &mut |before| match before {
             Before::Thread(entry) if entry.pid == me => threads.push(*entry),
             Before::Fd(entry) if entry.tid == me => fds.push(entry),
             Before::Machine(machine) => machines += u32::from(machine.cpus > 0),

@@ -30,11 +30,11 @@ impl Attached {
     ///
     /// # Errors
     /// If the interface does not exist or netlink is refused.
-    pub fn of(interface: u32) -> Result<Self, Error> {
+    pub fn query_interface(interface: u32) -> Result<Self, Error> {
         let answer = ask(interface);
         let answer =
             answer.map_err(|e| refusal::io_error(&format!("interface {interface}"), &e))?;
-        Ok(read(&answer))
+        Ok(parse_answer(&answer))
     }
 
     /// Number and name of the program for a message.
@@ -57,7 +57,7 @@ fn ask(interface: u32) -> io::Result<Vec<u8>> {
 }
 
 /// The program in an answer to `RTM_GETLINK`.
-fn read(answer: &[u8]) -> Attached {
+fn parse_answer(answer: &[u8]) -> Attached {
     let xdp = answer.get(HEADS..).and_then(|list| attribute(list, IFLA_XDP)).unwrap_or_default();
     let mode = attribute(xdp, IFLA_XDP_ATTACHED).and_then(|value| value.first());
     let program = attribute(xdp, IFLA_XDP_PROG_ID).and_then(|value| value.first_chunk());
@@ -84,9 +84,9 @@ mod tests {
         answer.extend([20, 0, 43, 0x80]); // nested
         answer.extend(xdp);
         let wanted = Attached { mode: Some(XdpMode::Native), program: 77 };
-        assert_eq!(read(&answer), wanted);
+        assert_eq!(parse_answer(&answer), wanted);
         for end in 0..answer.len() {
-            let found = read(&answer[..end]);
+            let found = parse_answer(&answer[..end]);
             assert_eq!(found, Attached::default(), "cut at {end}");
         }
         assert_eq!(attribute(&[0, 0, 0, 0], 1), None, "a length of nothing ends the list");

@@ -82,7 +82,7 @@ impl MappedArray {
     }
 
     /// Copies a value into words. Words that the value does not have become 0.
-    pub fn read(&self, index: usize, words: &mut [u64]) {
+    pub fn read_words(&self, index: usize, words: &mut [u64]) {
         let value = self.value(index);
         for (at, word) in words.iter_mut().enumerate() {
             *word = value.get(at).map_or(0, |w| w.load(Ordering::Relaxed));

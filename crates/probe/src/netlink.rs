@@ -52,7 +52,7 @@ pub(crate) fn ask(part: Part, kind: u16, flags: u16, body: &[u8]) -> io::Result<
     let mut bytes = vec![0; crate::limits::NETLINK_ANSWER_BYTES];
     for _ in 0..crate::limits::NETLINK_ANSWERS_MAX {
         let (length, _) = recv(&socket, bytes.as_mut_slice(), RecvFlags::empty())?;
-        if read(bytes.get(..length).unwrap_or_default(), &mut all)? || flags != DUMP {
+        if parse_messages(bytes.get(..length).unwrap_or_default(), &mut all)? || flags != DUMP {
             break;
         }
     }
@@ -60,7 +60,7 @@ pub(crate) fn ask(part: Part, kind: u16, flags: u16, body: &[u8]) -> io::Result<
 }
 
 /// Adds the messages of one answer. Whether it is the last one.
-fn read(mut bytes: &[u8], all: &mut Vec<Message>) -> io::Result<bool> {
+fn parse_messages(mut bytes: &[u8], all: &mut Vec<Message>) -> io::Result<bool> {
     let torn = || io::Error::from_raw_os_error(libc::EPROTO);
     while let Some(length) = bytes.first_chunk() {
         let length = usize::try_from(u32::from_ne_bytes(*length)).unwrap_or(0);
@@ -191,15 +191,18 @@ mod tests {
         let mut bytes = message(64, &[1, 2, 3, 4]);
         bytes.extend(message(64, &[5]));
         bytes.resize(bytes.len().next_multiple_of(4), 0);
-        assert!(!read(&bytes, &mut all).unwrap());
+        assert!(!parse_messages(&bytes, &mut all).unwrap());
         assert_eq!(all.iter().map(|m| m.body.len()).collect::<Vec<_>>(), [4, 1]);
-        assert!(read(&message(NLMSG_DONE, &[0; 4]), &mut all).unwrap());
+        assert!(parse_messages(&message(NLMSG_DONE, &[0; 4]), &mut all).unwrap());
         let error = message(NLMSG_ERROR, &(-libc::ENODEV).to_ne_bytes());
-        assert_eq!(read(&error, &mut all).unwrap_err().raw_os_error(), Some(libc::ENODEV));
+        assert_eq!(
+            parse_messages(&error, &mut all).unwrap_err().raw_os_error(),
+            Some(libc::ENODEV)
+        );
         for end in 4..20 {
-            assert!(read(&bytes[..end], &mut Vec::new()).is_err(), "cut at {end}");
+            assert!(parse_messages(&bytes[..end], &mut Vec::new()).is_err(), "cut at {end}");
         }
-        assert!(read(&[0; 16], &mut Vec::new()).is_err(), "a length of nothing");
+        assert!(parse_messages(&[0; 16], &mut Vec::new()).is_err(), "a length of nothing");
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Instruments {
     pub fn bucket(&self, cpu: usize, epoch: u64) -> Option<Bucket> {
         let slot = cpu.checked_mul(BUCKETS)? + usize::try_from(epoch % BUCKETS as u64).ok()?;
         let mut words = [0; WORDS];
-        self.buckets.read(slot, &mut words);
+        self.buckets.read_words(slot, &mut words);
         let is_whole = self.buckets.value(slot).first()?.load(Ordering::Acquire) == epoch;
         (is_whole && words[0] == epoch).then(|| Bucket::from_words(&words))
     }

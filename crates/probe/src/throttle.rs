@@ -115,7 +115,7 @@ pub struct Verdicts {
 impl Verdicts {
     /// Packets with a verdict.
     #[must_use]
-    pub fn of(&self, verdict: Verdict) -> u64 {
+    pub fn count_of_verdict(&self, verdict: Verdict) -> u64 {
         self.packets.get(verdict as usize).copied().unwrap_or(0)
     }
 
@@ -124,7 +124,7 @@ impl Verdicts {
     pub fn received_passed_shed(&self) -> (u64, u64, u64) {
         let sum = |is_shed: bool| {
             let all = Verdict::ALL.into_iter().filter(|v| v.is_shed() == is_shed);
-            all.map(|v| self.of(v)).sum::<u64>()
+            all.map(|v| self.count_of_verdict(v)).sum::<u64>()
         };
         let (passed, shed) = (sum(false), sum(true));
         (passed + shed, passed, shed)
@@ -394,7 +394,7 @@ impl Throttle {
         let mut sum = Verdicts::default();
         for cpu in 0..CPUS_MEASURED.min(self.counts.len()) {
             let mut words = [0; 28];
-            self.counts.read(cpu, &mut words);
+            self.counts.read_words(cpu, &mut words);
             let (packets, rest) = words.split_at(13);
             let (bytes, rest) = rest.split_at(13);
             for (to, from) in sum.packets.iter_mut().zip(packets) {

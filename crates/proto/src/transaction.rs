@@ -306,8 +306,8 @@ mod tests {
         }
         assert_eq!(kinds.codes().len(), EVENTS_PER_TX_MAX);
         assert_eq!(occurrences.codes().len(), EVENT_OCCURRENCES_PER_TX_MAX);
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::EVENTS_PER_TX_MAX), 3);
-        assert_eq!(counts.of(&reached::EVENT_OCCURRENCES_PER_TX_MAX), 5);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::EVENTS_PER_TX_MAX), 3);
+        assert_eq!(counts.times_reached(&reached::EVENT_OCCURRENCES_PER_TX_MAX), 5);
     }
 }

@@ -484,7 +484,7 @@ mod tests {
         let mut l = TxList::default();
         assert!(l.push(Some(&reached::ONE), |id| id));
         assert!(!l.push(Some(&reached::ONE), |id| id));
-        assert_eq!(gabion_record::limits::take().of(&reached::ONE), 1);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::ONE), 1);
         assert_eq!(ONE, TABLE.len());
         assert_eq!((l.first_id(), l.len()), (1, 1));
     }

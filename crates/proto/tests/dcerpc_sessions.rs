@@ -176,7 +176,7 @@ impl Flow {
                 json.open();
                 tx.log(&mut json, LogOptions::default());
                 json.close();
-                String::from_utf8(json.take()).expect("text")
+                String::from_utf8(json.take_bytes()).expect("text")
             })
             .collect()
     }
@@ -233,7 +233,7 @@ fn datagrams_are_joined_by_activity() {
 /// How often the limit of that name was reached.
 fn times(counts: &gabion_record::limits::Reached, name: &str) -> u64 {
     let all = gabion_proto::limits::tables().into_iter().flatten();
-    all.filter(|limit| limit.full_name() == name).map(|limit| counts.of(limit)).sum()
+    all.filter(|limit| limit.full_name() == name).map(|limit| counts.times_reached(limit)).sum()
 }
 
 /// Calls without answers, each beyond the configured number ends the wait of the oldest.
@@ -249,7 +249,7 @@ fn open_transactions_are_bounded() {
     let records = flow.records();
     assert_eq!(records[1], closed);
     assert!(records[2].contains("UNREPLIED"));
-    let counts = gabion_record::limits::take();
+    let counts = gabion_record::limits::take_reached();
     assert_eq!(times(&counts, "proto.dcerpc.open_txs_max"), 2);
     assert_eq!(times(&counts, "proto.dcerpc.stub_bytes_max"), 7);
 }
@@ -264,13 +264,13 @@ fn floods_hold_no_more_than_the_limits() {
     flow.client(&calls);
     assert_eq!(flow.last, Outcome::Done);
     assert!(flow.parser.bytes_held() < 8 << 20, "{}", flow.parser.bytes_held());
-    let counts = gabion_record::limits::take();
+    let counts = gabion_record::limits::take_reached();
     assert_eq!(times(&counts, "proto.dcerpc.txs_per_flow_max"), 9);
     let mut flow = Flow::open(Transport::Udp, &[]);
     for _ in 0..2_000 {
         flow.client(&datagram(0, 4, 0, &[b'x'; 1000]));
     }
     assert!(flow.parser.bytes_held() < 3 << 20, "{}", flow.parser.bytes_held());
-    let counts = gabion_record::limits::take();
+    let counts = gabion_record::limits::take_reached();
     assert_eq!(times(&counts, "proto.dcerpc.stub_bytes_max"), 952);
 }

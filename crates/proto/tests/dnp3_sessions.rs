@@ -170,7 +170,7 @@ fn bad_input_is_bounded() {
     let many = request(READ).repeat(limits::TXS_PER_FLOW_MAX + 1);
     let out = play(PROTOCOL, None, &[c(&many)], 0);
     let limit = &limits::reached::TXS_PER_FLOW_MAX;
-    let lost = gabion_record::limits::take().of(limit);
+    let lost = gabion_record::limits::take_reached().times_reached(limit);
     assert_eq!(limit.full_name(), "proto.dnp3.txs_per_flow_max");
     assert_eq!((out.all.len(), lost), (limits::TXS_PER_FLOW_MAX, 1));
     let text = |len: u16| {

@@ -137,7 +137,7 @@ fn a_rapid_reset_is_bounded() {
     assert!(out.is_error && out.all.len() == 50);
     assert!(out.all.iter().all(|(events, _)| events == &["too_many_streams"]));
     assert_eq!(out.progress, [7, 7]);
-    assert_eq!(gabion_record::limits::take().of(&reached::STREAMS_MAX), 1);
+    assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::STREAMS_MAX), 1);
 }
 
 /// Header blocks without end, and frames of a stream without end, take no more than their limits.
@@ -150,7 +150,9 @@ fn floods_are_bounded() {
     }
     bytes.extend(frame(CONTINUATION, END_HEADERS, 1, b""));
     assert_eq!(events(&[c(&bytes)], None), ["reassembly_limit_reached", "invalid_frame_data"]);
-    assert!(gabion_record::limits::take().of(&reached::REASSEMBLY_BYTES_MAX) > 0);
+    assert!(
+        gabion_record::limits::take_reached().times_reached(&reached::REASSEMBLY_BYTES_MAX) > 0
+    );
     const { assert!(REASSEMBLY_BYTES_MAX < 40 * 16_000) };
     let mut few = Tree::default();
     few.set("max-frames", "5");

@@ -206,7 +206,7 @@ fn large_parts_come_in_segments() {
 /// How often the limit of that name was reached.
 fn times(counts: &gabion_record::limits::Reached, name: &str) -> u64 {
     let all = gabion_proto::limits::tables().into_iter().flatten();
-    all.filter(|limit| limit.full_name() == name).map(|limit| counts.of(limit)).sum()
+    all.filter(|limit| limit.full_name() == name).map(|limit| counts.times_reached(limit)).sum()
 }
 
 /// Calls without replies, endless compounds, marks of two gigabytes, long names: all is bounded.
@@ -221,7 +221,7 @@ fn floods_hold_no_more_than_the_limits() {
     for xid in 0..TXS_PER_FLOW_MAX as u32 + 3 {
         flow.client(&record(&call(3, xid, 19, b"")));
     }
-    let counts = gabion_record::limits::take();
+    let counts = gabion_record::limits::take_reached();
     assert_eq!(times(&counts, "proto.nfs.txs_per_flow_max"), 3);
     assert_eq!(times(&counts, "proto.nfs.calls_max"), (TXS_PER_FLOW_MAX - CALLS_MAX) as u64 + 3);
     assert!(flow.parser.bytes_held() < 8 << 20);
@@ -242,7 +242,7 @@ fn floods_hold_no_more_than_the_limits() {
     // Names and handles.
     flow.client(&call(3, 3, 12, &[opaque(b"DIR-HAND"), opaque(&[b'n'; 5000])].concat()));
     flow.client(&call(3, 4, 1, &opaque(&[b'h'; 129])));
-    let counts = gabion_record::limits::take();
+    let counts = gabion_record::limits::take_reached();
     for (name, expected) in [
         ("proto.nfs.names_max", 5),
         ("proto.nfs.operations_max", 1),

@@ -167,6 +167,6 @@ fn bad_input_is_bounded() {
         (limits::TXS_PER_FLOW_MAX, limits::TXS_PER_FLOW_MAX - OPEN)
     );
     let limit = &limits::reached::TXS_PER_FLOW_MAX;
-    let lost = gabion_record::limits::take().of(limit);
+    let lost = gabion_record::limits::take_reached().times_reached(limit);
     assert_eq!((limit.full_name().as_str(), lost), ("proto.pop3.txs_per_flow_max", 1));
 }

@@ -36,7 +36,7 @@ fn datagrams(all: &[(Direction, Vec<u8>)]) -> Vec<String> {
         json.open();
         tx.log(&mut json, LogOptions::default());
         json.close();
-        records.push(String::from_utf8(json.take()).expect("text"));
+        records.push(String::from_utf8(json.take_bytes()).expect("text"));
     }
     records
 }

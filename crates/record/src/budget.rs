@@ -61,7 +61,7 @@ impl Node {
 
     /// Takes `bytes` from this node and all above it, or from none. A refusal is counted where
     /// it arose, unless the caller has a smaller wish to try.
-    fn take(&self, bytes: u64, final_wish: bool) -> bool {
+    fn reserve_bytes(&self, bytes: u64, final_wish: bool) -> bool {
         self.moves.fetch_add(1, Relaxed);
         let taken = self.used.fetch_update(Relaxed, Relaxed, |used| {
             used.checked_add(bytes).filter(|sum| *sum <= self.limit)
@@ -70,7 +70,7 @@ impl Node {
             self.refused.fetch_add(u64::from(final_wish), Relaxed);
             return false;
         };
-        if self.parent.as_ref().is_some_and(|parent| !parent.take(bytes, final_wish)) {
+        if self.parent.as_ref().is_some_and(|parent| !parent.reserve_bytes(bytes, final_wish)) {
             self.used.fetch_sub(bytes, Relaxed);
             return false;
         }
@@ -276,7 +276,7 @@ impl Budget {
         let granted = self.granted.get();
         let chunks = want.div_ceil(self.chunk).saturating_mul(self.chunk).min(self.limit);
         for (target, final_wish) in [(chunks, false), (want, true)] {
-            if self.node.take(target - granted, final_wish) {
+            if self.node.reserve_bytes(target - granted, final_wish) {
                 self.granted.set(target);
                 return true;
             }

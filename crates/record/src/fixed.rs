@@ -14,7 +14,7 @@ pub trait Fixed: Sized {
     /// Writes it to the beginning of a place that was made of zeros; returns what is left of the place.
     fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8];
     /// Reads it from as many bytes; none when they are no such value.
-    fn read(from: &[u8]) -> Option<Self>;
+    fn read_fixed(from: &[u8]) -> Option<Self>;
 
     /// Appends it.
     #[inline(always)]
@@ -37,7 +37,7 @@ macro_rules! fixed_numbers {
                 rest
             }
             #[inline(always)]
-            fn read(from: &[u8]) -> Option<Self> {
+            fn read_fixed(from: &[u8]) -> Option<Self> {
                 Some(<$t>::from_le_bytes(*from.first_chunk()?))
             }
         }
@@ -57,8 +57,8 @@ macro_rules! fixed_as {
                 <$other as Fixed>::write(&$to, place)
             }
             #[inline(always)]
-            fn read(from: &[u8]) -> Option<Self> {
-                let $back = <$other as Fixed>::read(from)?;
+            fn read_fixed(from: &[u8]) -> Option<Self> {
+                let $back = <$other as Fixed>::read_fixed(from)?;
                 $value
             }
         }
@@ -90,7 +90,7 @@ macro_rules! fixed_bytes {
                 rest
             }
             #[inline(always)]
-            fn read(from: &[u8]) -> Option<Self> {
+            fn read_fixed(from: &[u8]) -> Option<Self> {
                 let $back = *from.first_chunk::<$len>()?;
                 Some($value)
             }
@@ -116,8 +116,8 @@ impl<T: Fixed> Fixed for Option<T> {
         }
     }
     #[inline(always)]
-    fn read(from: &[u8]) -> Option<Self> {
-        if bool::read(from)? { T::read(from.get(1..)?).map(Some) } else { Some(None) }
+    fn read_fixed(from: &[u8]) -> Option<Self> {
+        if bool::read_fixed(from)? { T::read_fixed(from.get(1..)?).map(Some) } else { Some(None) }
     }
 }
 
@@ -134,8 +134,8 @@ impl Fixed for Net {
         NetParts { base: self.base(), len: self.len_mapped() }.write(place)
     }
     #[inline(always)]
-    fn read(from: &[u8]) -> Option<Self> {
-        NetParts::read(from).map(|net| Net::new(net.base, net.len))
+    fn read_fixed(from: &[u8]) -> Option<Self> {
+        NetParts::read_fixed(from).map(|net| Net::new(net.base, net.len))
     }
 }
 
@@ -151,10 +151,10 @@ macro_rules! fixed {
                 place
             }
             #[inline(always)]
-            fn read(from: &[u8]) -> Option<Self> {
+            fn read_fixed(from: &[u8]) -> Option<Self> {
                 $(
                     let ($field, from) = from.split_at_checked(<$t as $crate::fixed::Fixed>::LEN)?;
-                    let $field = <$t as $crate::fixed::Fixed>::read($field)?;
+                    let $field = <$t as $crate::fixed::Fixed>::read_fixed($field)?;
                 )+
                 let _ = from;
                 Some(Self { $($field,)+ })

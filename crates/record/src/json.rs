@@ -39,7 +39,7 @@ impl Json {
         Json::default()
     }
 
-    /// A writer that appends to what is in `out`, whose memory it takes; [`Json::take`] returns
+    /// A writer that appends to what is in `out`, whose memory it takes; [`Json::take_bytes`] returns
     /// it.
     pub fn behind(out: Vec<u8>) -> Json {
         Json { out, later: Vec::new() }
@@ -57,7 +57,7 @@ impl Json {
     }
 
     /// Takes what was written and leaves the writer empty.
-    pub fn take(&mut self) -> Vec<u8> {
+    pub fn take_bytes(&mut self) -> Vec<u8> {
         self.later.clear();
         std::mem::take(&mut self.out)
     }
@@ -473,7 +473,7 @@ mod tests {
         j.ip("f", Ip::v4(0x0102_0304));
         j.close();
         assert_eq!(
-            String::from_utf8(j.take()).unwrap(),
+            String::from_utf8(j.take_bytes()).unwrap(),
             "{\"a\":\"x\\\"y\",\"n\":5,\"o\":{},\"l\":[\"p\",7],\"b\":\"\\\\xff\\\\xc3\\\\xa9\\u0001\",\"c\":\"YWI=\",\"d\":\"x\\\"é\\n\",\
              \"e\":\"1970-01-01T00:00:00.001500+00:00\",\"f\":\"1.2.3.4\"}"
         );

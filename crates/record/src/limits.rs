@@ -7,7 +7,7 @@
 //! reached by no test.
 //!
 //! Counting writes to the thread that counts and to nothing shared. A worker of the network engine
-//! takes its counts up after each packet ([`take`]), so that it knows whose they are; what any other
+//! takes its counts up after each packet ([`take_reached`]), so that it knows whose they are; what any other
 //! thread counted goes into the sums of the process when it ends or says so ([`publish`]), from where
 //! the program reports it ([`take_all`]).
 
@@ -133,7 +133,7 @@ impl Reached {
     }
 
     /// How often one was reached.
-    pub fn of(&self, limit: &'static Limit) -> u64 {
+    pub fn times_reached(&self, limit: &'static Limit) -> u64 {
         self.0.iter().find(|(l, _)| std::ptr::eq(*l, limit)).map_or(0, |(_, n)| *n)
     }
 
@@ -176,7 +176,7 @@ pub fn is_any() -> bool {
 }
 
 /// Takes up what this thread counted.
-pub fn take() -> Reached {
+pub fn take_reached() -> Reached {
     IS_REACHED.set(false);
     COUNTS.with_borrow_mut(|counts| std::mem::take(&mut counts.0))
 }
@@ -184,13 +184,13 @@ pub fn take() -> Reached {
 /// Adds what this thread counted to the process's sums: for threads that run on.
 pub fn publish() {
     if is_any() {
-        add_to_process(&take());
+        add_to_process(&take_reached());
     }
 }
 
 /// Takes up what this thread and all those counted that have ended or published.
 pub fn take_all() -> Reached {
-    let mut all = take();
+    let mut all = take_reached();
     let process = &mut *PROCESS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     all.merge(&std::mem::take(process));
     all
@@ -211,7 +211,7 @@ pub fn take_all() -> Reached {
 ///
 /// assert_eq!(ROOMS_MAX, 3);
 /// reached::ROOMS_MAX.count();
-/// assert_eq!(gabion_record::limits::take().of(&reached::ROOMS_MAX), 1);
+/// assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::ROOMS_MAX), 1);
 /// assert_eq!(TABLE[0].full_name(), "demo.rooms_max");
 /// ```
 #[macro_export]
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_is_reached_is_counted_by_limit_and_taken_once() {
-        assert!(!is_any() && take().is_empty());
+        assert!(!is_any() && take_reached().is_empty());
         for n in 0..5 {
             if n >= THINGS_MAX {
                 reached::THINGS_MAX.count();
@@ -263,13 +263,13 @@ mod tests {
         reached::OTHERS_MAX.count_times(u64::from(OTHERS_MAX));
         reached::OTHERS_MAX.count_times(0);
         assert!(is_any());
-        let mut counts = take();
+        let mut counts = take_reached();
         counts.merge(&counts.clone());
         let listed: Vec<_> = counts.iter().map(|(l, n)| (l.full_name(), n)).collect();
         let expected = [("record.others_max".to_owned(), 14), ("record.things_max".to_owned(), 6)];
         assert_eq!(listed, expected);
-        assert_eq!((counts.total(), counts.of(&reached::THINGS_MAX)), (20, 6));
-        assert!(!is_any() && take().is_empty());
+        assert_eq!((counts.total(), counts.times_reached(&reached::THINGS_MAX)), (20, 6));
+        assert!(!is_any() && take_reached().is_empty());
         assert_eq!((TABLE.len(), TABLE[0].value, TABLE[0].reason), (2, 2, " Things of a test."));
     }
 
@@ -279,10 +279,10 @@ mod tests {
         std::thread::spawn(|| {
             reached::THINGS_MAX.count();
             publish();
-            assert!(take().is_empty());
+            assert!(take_reached().is_empty());
         })
         .join()
         .unwrap();
-        assert_eq!(take_all().of(&reached::THINGS_MAX), 2);
+        assert_eq!(take_all().times_reached(&reached::THINGS_MAX), 2);
     }
 }

@@ -21,7 +21,7 @@ pub fn put_record(r: &Record<'_>, out: &mut Vec<u8>) {
 
 /// Reads a record that [`put_record`] wrote; none when the bytes hold no record.
 pub fn take_record<'a>(from: &mut &'a [u8]) -> Option<Record<'a>> {
-    let head = RecordHead::read(take_bytes(from, RecordHead::LEN)?)?;
+    let head = RecordHead::read_fixed(take_bytes(from, RecordHead::LEN)?)?;
     head.take_rest(from)
 }
 
@@ -297,7 +297,7 @@ impl<'a> Part<'a> for Conn<'a> {
     }
     #[inline]
     fn get(from: &mut &'a [u8]) -> Option<Self> {
-        let head = ConnHead::read(take_bytes(from, ConnHead::LEN)?)?;
+        let head = ConnHead::read_fixed(take_bytes(from, ConnHead::LEN)?)?;
         Some(Conn {
             service: take_bytes(from, head.service_len as usize)?,
             knows_service: head.knows_service,

@@ -85,7 +85,7 @@ impl FindingList {
             if filter.takes(l)
                 && let Some(seen) = l.seen()
             {
-                rank.take(&seen);
+                rank.rank_finding(&seen);
             }
         })?;
         found.all.retain(|l| filter.takes(l));

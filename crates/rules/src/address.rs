@@ -56,7 +56,7 @@ impl AddressSet {
     pub(crate) fn parse(text: &str, vars: &RuleVars) -> Checked<AddressSet> {
         let items = AddressItems { vars };
         let mut reader = ListReader::new(&items);
-        let sides = reader.read(text)?;
+        let sides = reader.read_list(text)?;
         Ok(AddressSet {
             v4: sides.v4,
             v6: sides.v6,

@@ -36,7 +36,7 @@ impl<'i, I: Items> ListReader<'i, I> {
     }
 
     /// Reads the text of a header's address or port part.
-    pub(crate) fn read(&mut self, text: &str) -> Checked<I::Set> {
+    pub(crate) fn read_list(&mut self, text: &str) -> Checked<I::Set> {
         let (mut positive, mut negative) = (I::Set::default(), I::Set::default());
         // a list may come without its brackets
         self.list(text.trim(), 0, &mut positive, &mut negative)?;

@@ -42,7 +42,7 @@ impl PortSet {
     /// Reads the text of a header's port part.
     pub(crate) fn parse(text: &str, vars: &RuleVars) -> Checked<PortSet> {
         let items = PortItems { vars };
-        let ranges = ListReader::new(&items).read(text)?;
+        let ranges = ListReader::new(&items).read_list(text)?;
         Ok(PortSet { ranges })
     }
 }

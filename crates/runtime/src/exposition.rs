@@ -187,6 +187,6 @@ mod tests {
             clients.push_back(n);
         }
         assert_eq!((clients.len(), clients.front()), (SCRAPERS_MAX, Some(&3)));
-        assert_eq!(gabion_record::limits::take().of(&reached::SCRAPERS_MAX), 3);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::SCRAPERS_MAX), 3);
     }
 }

@@ -108,7 +108,7 @@ impl<T> Spares<T> {
     }
 
     /// One of them.
-    pub fn take(&self) -> Option<T> {
+    pub fn take_spare(&self) -> Option<T> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
@@ -134,7 +134,7 @@ impl Stalls {
     }
 
     /// Takes what happened to a worker; whether it was stalled before.
-    pub fn take(&mut self, worker: usize, kind: EventKind) -> bool {
+    pub fn note_event(&mut self, worker: usize, kind: EventKind) -> bool {
         let Some(since) = self.since.get_mut(worker) else { return false };
         let was = since.is_some();
         *since = match kind {
@@ -241,7 +241,7 @@ impl<T: Send + 'static> Fanout<T> {
     /// What happened to a worker since it was last asked, if anything did.
     pub fn poll(&mut self) -> Option<(usize, Change)> {
         while let Some(event) = self.supervisor.poll_event() {
-            if let Some(change) = self.take(event) {
+            if let Some(change) = self.apply_event(event) {
                 return Some(change);
             }
         }
@@ -251,16 +251,16 @@ impl<T: Send + 'static> Fanout<T> {
     /// The same, waited for at most so long; nothing also when it happened to another thread.
     pub fn next(&mut self, longest: Duration) -> Option<(usize, Change)> {
         let event = self.supervisor.next_event(longest)?;
-        self.take(event)
+        self.apply_event(event)
     }
 
-    fn take(&mut self, event: Event) -> Option<(usize, Change)> {
+    fn apply_event(&mut self, event: Event) -> Option<(usize, Change)> {
         let at = self.threads.iter().position(|thread| thread.id() == event.worker);
         let Some(at) = at else {
             self.others.push(event);
             return None;
         };
-        self.stalls.take(at, event.kind);
+        self.stalls.note_event(at, event.kind);
         let change = match event.kind {
             EventKind::Finished => Change::Finished,
             EventKind::Panicked => Change::Failed(event.message),
@@ -476,7 +476,7 @@ mod tests {
         let spares = Spares::new(2);
         spares.put([vec![1], vec![2], vec![3]]);
         assert_eq!(
-            [spares.take(), spares.take(), spares.take()],
+            [spares.take_spare(), spares.take_spare(), spares.take_spare()],
             [Some(vec![2]), Some(vec![1]), None]
         );
     }

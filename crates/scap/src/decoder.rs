@@ -197,11 +197,11 @@ impl Decoder {
         if let Some((raw, at)) = self.whole_event() {
             return Ok(Some(Item::Event(self.event(&raw, at))));
         }
-        Ok(if self.advance()? { self.take() } else { None })
+        Ok(if self.advance()? { self.take_item() } else { None })
     }
 
-    /// Looks for the next item, which [`take`](Decoder::take) then returns; `false` if more bytes are needed, or after
-    /// the last item.
+    /// Looks for the next item, which [`take_item`](Decoder::take_item) then returns; `false` if more bytes are
+    /// needed, or after the last item.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool, Error> {
         loop {
@@ -263,7 +263,7 @@ impl Decoder {
 
     /// The item that was found last.
     #[inline]
-    pub(crate) fn take(&mut self) -> Option<Item<'_>> {
+    pub(crate) fn take_item(&mut self) -> Option<Item<'_>> {
         let (found, from) = self.found.take()?;
         match found {
             Found::Event(raw, body_at) => Some(Item::Event(self.event(&raw, from + body_at))),

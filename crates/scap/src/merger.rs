@@ -329,7 +329,7 @@ impl Merger {
         let is_same = enter.number.checked_add(1) == Some(exit.number)
             || (enter.number == types::EXECVEAT_E && exit.number == types::EXECVE_19_X);
         if is_same {
-            let left = self.seen.take(event.tid, &mut self.enter);
+            let left = self.seen.take_thread(event.tid, &mut self.enter);
             self.merged(left);
             self.counts.without_place += u64::from(enter.number == types::EXECVEAT_E);
         } else if exit.sources.has(Sources::SYSCALL) {
@@ -488,12 +488,12 @@ mod tests {
     #[test]
     fn an_event_that_no_block_could_hold_is_shed() {
         let mut merger = Merger::new();
-        let _ = gabion_record::limits::take();
+        let _ = gabion_record::limits::take_reached();
         assert_eq!(give(&mut merger, types::READ_E, &[&FD, &SIZE]), None);
         let data = vec![b'x'; 65_490];
         assert_eq!(give(&mut merger, types::READ_X, &[&ZERO, &data]), None);
-        let reached = gabion_record::limits::take();
-        assert_eq!(reached.of(&limits::reached::CONVERTED_LEN_MAX), 1);
+        let reached = gabion_record::limits::take_reached();
+        assert_eq!(reached.times_reached(&limits::reached::CONVERTED_LEN_MAX), 1);
         assert_eq!(merger.counts().ledger.shed_for(ShedReason::LimitReached).items, 1);
     }
 

@@ -282,30 +282,38 @@ mod tests {
     use super::*;
     use crate::table::{event_type, types};
 
-    fn read(kind: u16, place: usize, raw: &[u8]) -> Param<'_> {
+    fn decode_parameter(kind: u16, place: usize, raw: &[u8]) -> Param<'_> {
         Param::decode(&event_type(kind).unwrap().parameters[place], raw)
     }
 
     #[test]
     fn a_parameter_without_bytes_is_unknown_and_not_0() {
-        assert_eq!(read(types::OPEN_X, 0, &[]), Param::Unknown);
-        assert_eq!(read(types::OPEN_X, 1, &[]), Param::Unknown);
+        assert_eq!(decode_parameter(types::OPEN_X, 0, &[]), Param::Unknown);
+        assert_eq!(decode_parameter(types::OPEN_X, 1, &[]), Param::Unknown);
         assert_eq!(Param::Unknown.as_i64(), None);
-        assert_eq!(read(types::OPEN_X, 1, &[0]), Param::Path(b""), "an empty path is known");
+        assert_eq!(
+            decode_parameter(types::OPEN_X, 1, &[0]),
+            Param::Path(b""),
+            "an empty path is known"
+        );
     }
 
     #[test]
     fn numbers_texts_and_flags() {
-        assert_eq!(read(types::OPEN_X, 0, &(-2i64).to_le_bytes()), Param::Fd(-2));
-        assert_eq!(read(types::OPEN_X, 0, &[1, 2]), Param::Malformed(&[1, 2]));
-        assert_eq!(read(types::OPEN_X, 1, b"/etc/passwd\0"), Param::Path(b"/etc/passwd"));
-        let Param::Flags(5, Some(table)) = read(types::OPEN_X, 2, &5u32.to_le_bytes()) else {
+        assert_eq!(decode_parameter(types::OPEN_X, 0, &(-2i64).to_le_bytes()), Param::Fd(-2));
+        assert_eq!(decode_parameter(types::OPEN_X, 0, &[1, 2]), Param::Malformed(&[1, 2]));
+        assert_eq!(
+            decode_parameter(types::OPEN_X, 1, b"/etc/passwd\0"),
+            Param::Path(b"/etc/passwd")
+        );
+        let Param::Flags(5, Some(table)) = decode_parameter(types::OPEN_X, 2, &5u32.to_le_bytes())
+        else {
             panic!("flags with a table")
         };
         assert_eq!(table.names_of(5).collect::<Vec<_>>(), ["O_CREAT", "O_RDONLY"]);
         assert_eq!(table.names_of(0).collect::<Vec<_>>(), ["O_NONE"]);
         let none = u32::MAX.to_le_bytes();
-        let uid = read(types::SETUID_X, 1, &none);
+        let uid = decode_parameter(types::SETUID_X, 1, &none);
         assert_eq!((uid, uid.as_i64()), (Param::Uid(None), Some(4_294_967_295)));
     }
 
@@ -327,7 +335,13 @@ mod tests {
         let mut raw = vec![2];
         raw.extend(7u32.to_le_bytes());
         let place = event_type(types::SETSOCKOPT_X).unwrap().parameter("val").unwrap();
-        assert_eq!(read(types::SETSOCKOPT_X, place, &raw), Param::Unsigned(7, Format::Dec));
-        assert_eq!(read(types::SETSOCKOPT_X, place, &[99, 1]), Param::Malformed(&[99, 1]));
+        assert_eq!(
+            decode_parameter(types::SETSOCKOPT_X, place, &raw),
+            Param::Unsigned(7, Format::Dec)
+        );
+        assert_eq!(
+            decode_parameter(types::SETSOCKOPT_X, place, &[99, 1]),
+            Param::Malformed(&[99, 1])
+        );
     }
 }

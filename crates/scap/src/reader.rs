@@ -63,12 +63,12 @@ impl Reader {
             if self.is_ended {
                 return Ok(None);
             }
-            self.read()?;
+            self.fill_buffer()?;
         }
-        Ok(self.decoder.take())
+        Ok(self.decoder.take_item())
     }
 
-    fn read(&mut self) -> Result<(), Error> {
+    fn fill_buffer(&mut self) -> Result<(), Error> {
         let space = self.decoder.space(limits::READ_LEN);
         match self.input.read(space) {
             Ok(0) => {

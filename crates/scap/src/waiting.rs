@@ -188,7 +188,7 @@ impl Waiting {
     }
 
     /// Removes the event of a thread and copies it.
-    pub(crate) fn take(&mut self, tid: i64, to: &mut Made) -> Left {
+    pub(crate) fn take_thread(&mut self, tid: i64, to: &mut Made) -> Left {
         if let Some(values) = self.get(tid) {
             to.copy(&values);
         }
@@ -253,15 +253,15 @@ mod tests {
         let kind = event_type(types::CLOSE_E).unwrap();
         let values = Values::new(kind, &[1, 0], &[7]);
         let mut waiting = Waiting::new();
-        let _ = gabion_record::limits::take();
+        let _ = gabion_record::limits::take_reached();
         for tid in 0..limits::WAITING_MAX as i64 {
             assert_eq!(waiting.put(tid, &values, true), (0, 0));
         }
         assert_eq!(waiting.put(-1, &values, true), (0, 1));
         assert_eq!(waiting.put(-1, &values, true), (1, 0), "the thread's own event is replaced");
         assert_eq!(waiting.counted(), limits::WAITING_MAX as u64);
-        let reached = gabion_record::limits::take();
-        assert_eq!(reached.of(&limits::reached::WAITING_MAX), 1);
+        let reached = gabion_record::limits::take_reached();
+        assert_eq!(reached.times_reached(&limits::reached::WAITING_MAX), 1);
         assert_eq!(waiting.get(-1).unwrap().raw(0), Some(&[7][..]));
         assert_eq!(waiting.clear(), limits::WAITING_MAX as u64);
         assert_eq!(waiting.kind(5).map(|k| k.number), None);

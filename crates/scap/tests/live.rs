@@ -207,9 +207,12 @@ fn a_long_path_of_the_kernels_file_is_cut_and_counted() {
     writer.event(&note).unwrap();
     write(&mut writer, &Open { name: b"/a\0", enter: None, live: self::live(Toctou::Linked, b"") });
     let file = writer.finish().unwrap();
-    let _ = gabion_record::limits::take();
+    let _ = gabion_record::limits::take_reached();
     assert_eq!(read(&file).0[0].3.len(), 4_096);
-    let reached = gabion_record::limits::take();
+    let reached = gabion_record::limits::take_reached();
     let limit = &gabion_scap::limits::reached::OPENED_PATH_MAX;
-    assert_eq!((limit.full_name().as_str(), reached.of(limit)), ("scap.opened_path_max", 1));
+    assert_eq!(
+        (limit.full_name().as_str(), reached.times_reached(limit)),
+        ("scap.opened_path_max", 1)
+    );
 }

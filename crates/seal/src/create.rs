@@ -258,7 +258,7 @@ pub fn store_recipients(state: &Path, recipients: &[Recipient]) -> Result<(), Cr
 /// The key that was prepared in the state folder.
 fn prepared_key(state: &Files, path: &Path) -> Result<Option<EpochKey>, CreateError> {
     let bytes = state
-        .read(SEED_FILE, 64)
+        .read_file(SEED_FILE, 64)
         .map_err(|source| CreateError::UnreadableSeed { path: path.to_owned(), source })?;
     let Some(bytes) = bytes.map(Zeroizing::new) else { return Ok(None) };
     let seed: [u8; 32] = from_hex(&bytes)

@@ -58,7 +58,7 @@ pub(crate) fn extend(log: &dyn Storage, all: &mut Vec<Hash>, size: u64) -> Resul
 fn of_stub(log: &dyn Storage, first: u64, all: &mut Vec<Hash>) -> Result<()> {
     let name = file_name(first, "pruned");
     let bytes =
-        log.read(&name, STUB_MAX).map_err(|e| Error::storage(&name, e))?.unwrap_or_default();
+        log.read_file(&name, STUB_MAX).map_err(|e| Error::storage(&name, e))?.unwrap_or_default();
     let stub = Stub::parse(&bytes)?;
     let known = usize::try_from((all.len() as u64).saturating_sub(first)).unwrap_or(usize::MAX);
     all.extend_from_slice(stub.leaves.get(known..).unwrap_or_default());

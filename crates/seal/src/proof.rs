@@ -169,7 +169,7 @@ fn extra(found: &mut Located<'_>, epochs: &[Hop], wanted: Wanted) -> Result<Vec<
     }
     json.close_array();
     json.close();
-    Ok(json.take())
+    Ok(json.take_bytes())
 }
 
 fn hashes(json: &mut Json, key: &str, list: &[Hash]) {

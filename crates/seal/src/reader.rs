@@ -165,8 +165,9 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Opens a log with these keys; without any, what is in clear can be read.
     pub fn open(log: &'a dyn Storage, keys: &'a [SecretKey]) -> Result<Reader<'a>> {
-        let bytes =
-            log.read(identity::FILE, 1 << 16).map_err(|e| Error::storage(identity::FILE, e))?;
+        let bytes = log
+            .read_file(identity::FILE, 1 << 16)
+            .map_err(|e| Error::storage(identity::FILE, e))?;
         let identity = Identity::parse(&bytes.ok_or(Error::NoLog)?)?;
         Ok(Reader {
             log,
@@ -332,8 +333,10 @@ impl<'a> Reader<'a> {
         sink: &mut dyn Sink,
     ) -> Result<Option<Vec<Option<ClassKeys>>>> {
         let keys_name = file_name(header.first_chunk, "keys");
-        let bytes =
-            self.log.read(&keys_name, KEYS_FILE_MAX).map_err(|e| Error::storage(&keys_name, e))?;
+        let bytes = self
+            .log
+            .read_file(&keys_name, KEYS_FILE_MAX)
+            .map_err(|e| Error::storage(&keys_name, e))?;
         let opened = match bytes {
             Some(bytes) => Stanza::parse_all(&bytes).and_then(|stanzas| {
                 open_classes(&stanzas, header, self.keys, &commitments(self.log, name, header))

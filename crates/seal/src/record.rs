@@ -491,8 +491,8 @@ mod tests {
         let view = SourceView::decode(&mut Take::new(cut.entry())).unwrap();
         assert_eq!(view.identity.len(), SOURCE_TEXT_MAX);
         let _ = Source::new(Transport::Tls, 1, "192.0.2.1:514", &long[1..]);
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::SOURCE_TEXT_MAX), 1);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::SOURCE_TEXT_MAX), 1);
     }
 
     #[test]

@@ -176,7 +176,7 @@ pub fn statement(kind: &str, fields: impl FnOnce(&mut Json)) -> Vec<u8> {
     json.field("type", kind);
     fields(&mut json);
     json.close();
-    json.take()
+    json.take_bytes()
 }
 
 /// The recipients of a segment.

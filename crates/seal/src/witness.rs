@@ -291,7 +291,7 @@ pub fn keep_cosigned(log: &mut dyn Storage, note: Note, own: usize) -> std::io::
 /// Cosigned checkpoints in the log's folder.
 #[must_use]
 pub fn read_cosigned(log: &dyn Storage) -> Vec<Note> {
-    let bytes = log.read(WITNESSED, WITNESSED_BYTES_MAX).ok().flatten().unwrap_or_default();
+    let bytes = log.read_file(WITNESSED, WITNESSED_BYTES_MAX).ok().flatten().unwrap_or_default();
     let read = Anchor::parse_file(WITNESSED, &bytes);
     read.unwrap_or_default().into_iter().map(|a| a.note).collect()
 }

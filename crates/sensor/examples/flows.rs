@@ -54,7 +54,7 @@ pub(crate) fn evidence_of(
         news: Notices::default(),
     };
     let mut sink = Sink::default();
-    let done = run.read(&mut sink)?;
+    let done = run.read_logs(&mut sink)?;
     done.ran.sources.balance()?;
     let found = sink.finish().found;
     Ok(found.evidence.each().map(|(kind, _, count)| (kind.to_owned(), count)).collect())

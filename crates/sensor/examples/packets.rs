@@ -46,7 +46,7 @@ pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<RuleAlerts>, Box<dyn 
     let workers = if PacketRun::needs_one_worker(&engine.now()).is_some() { 1 } else { workers };
     run.plan = WorkerPlan::for_workers(workers);
     let captures = Input::list(&[demo.join("demo.pcap")])?;
-    let done = run.read(&captures, &mut outputs, &mut Unwatched)?;
+    let done = run.read_inputs(&captures, &mut outputs, &mut Unwatched)?;
     done.check_balance()?;
     let tally = outputs.tally();
     let mut all: Vec<_> =

@@ -26,7 +26,7 @@
 //!     news: Notices::default(),
 //! };
 //! let mut sink = Sink::default();
-//! let done = run.read(&mut sink)?;
+//! let done = run.read_logs(&mut sink)?;
 //! done.ran.sources.balance()?; // what came in is passed, shed or still held
 //! assert!(!sink.finish().found.evidence.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

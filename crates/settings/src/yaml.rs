@@ -262,7 +262,7 @@ impl<'t> Reader<'t, '_> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Tree> {
+    fn read_text(text: &str) -> Result<Tree> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.yaml");
         std::fs::write(dir.path().join("more.yaml"), "%YAML 1.1\n---\nx: 1\n").unwrap();
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn mappings_lists_and_includes() {
-        let t = read(
+        let t = read_text(
             "%YAML 1.1\n---\na:\n  b: yes\n  c: [1, 2]\noutputs:\n  - fast:\n      enabled: no\n\
              more: !include more.yaml\ninclude: more.yaml\n",
         )
@@ -319,6 +319,6 @@ mod tests {
 
     #[test]
     fn a_file_without_its_first_line_is_refused() {
-        assert!(read("a: 1\n").unwrap_err().to_string().contains("%YAML 1.1"));
+        assert!(read_text("a: 1\n").unwrap_err().to_string().contains("%YAML 1.1"));
     }
 }

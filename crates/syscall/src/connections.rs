@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_number_of_connections_is_the_most() {
-        let _ = gabion_record::limits::take();
+        let _ = gabion_record::limits::take_reached();
         let mut table = Connections::default();
         for fd in 0..CONNECTIONS_MAX as i64 + 3 {
             let mut key = key(1);
@@ -135,6 +135,9 @@ mod tests {
             table.add(key, (7, 7, fd), u64::MAX);
         }
         assert_eq!(table.by_key.len(), CONNECTIONS_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::CONNECTIONS_MAX), 3);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::CONNECTIONS_MAX),
+            3
+        );
     }
 }

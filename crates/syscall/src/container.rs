@@ -124,7 +124,7 @@ impl ContainerPlace {
     }
 
     /// The container, from the control groups in which it was found.
-    pub fn of<'a>(&self, cgroups: &'a [u8]) -> Option<ContainerRef<'a>> {
+    pub fn container_in<'a>(&self, cgroups: &'a [u8]) -> Option<ContainerRef<'a>> {
         let (start, len) = (self.start as usize, self.len as usize);
         let full_id = cgroups.get(start..start.checked_add(len)?)?;
         Some(ContainerRef { runtime: self.runtime, full_id })

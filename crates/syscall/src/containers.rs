@@ -262,6 +262,9 @@ mod tests {
             containers.add_json(format!("{{\"container\":{{\"id\":\"c{n}\"}}}}").as_bytes());
         }
         assert_eq!(containers.known.len(), crate::limits::CONTAINERS_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::CONTAINERS_MAX), 1);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::CONTAINERS_MAX),
+            1
+        );
     }
 }

@@ -10,7 +10,7 @@ pub(crate) struct Raw<'a>(Values<'a>);
 impl<'a> Raw<'a> {
     /// The parameters of an event.
     #[inline]
-    pub(crate) fn of(event: &Event<'a>) -> Raw<'a> {
+    pub(crate) fn from_event(event: &Event<'a>) -> Raw<'a> {
         Raw::of_values(&event.values)
     }
 

@@ -284,7 +284,7 @@ pub struct Fd {
 
 impl Fd {
     /// An entry of this kind and nothing else.
-    pub fn of(kind: FdKind) -> Fd {
+    pub fn of_kind(kind: FdKind) -> Fd {
         Fd { kind, ..Fd::default() }
     }
 
@@ -371,7 +371,7 @@ impl FdPool {
         }
     }
 
-    fn take(&mut self) -> Arc<Entry> {
+    fn take_entry(&mut self) -> Arc<Entry> {
         if let Some(entry) = self.free.pop() {
             return entry;
         }
@@ -464,7 +464,7 @@ impl FdTable {
             reached::FDS_PER_PROCESS_MAX.count();
             return;
         }
-        let mut entry = pool.take();
+        let mut entry = pool.take_entry();
         if let Some(unique) = Arc::get_mut(&mut entry) {
             fill(&mut unique.fd);
         }
@@ -635,6 +635,9 @@ mod tests {
             table.insert_with(&mut pool, number, |fd| fd.kind = FdKind::File);
         }
         assert_eq!(table.len(), FDS_PER_PROCESS_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::FDS_PER_PROCESS_MAX), 2);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::FDS_PER_PROCESS_MAX),
+            2
+        );
     }
 }

@@ -73,7 +73,7 @@ impl Parser<'_> {
     }
 
     /// Takes this byte if it is the next one after blanks.
-    fn take(&mut self, byte: u8) -> Option<()> {
+    fn take_byte(&mut self, byte: u8) -> Option<()> {
         self.skip_blanks();
         self.rest = self.rest.strip_prefix(&[byte])?;
         Some(())
@@ -107,33 +107,33 @@ impl Parser<'_> {
     }
 
     fn object(&mut self, depth: usize) -> Option<Json> {
-        self.take(b'{')?;
+        self.take_byte(b'{')?;
         let mut members = Vec::new();
-        if self.take(b'}').is_some() {
+        if self.take_byte(b'}').is_some() {
             return Some(Json::Object(members));
         }
         loop {
             self.skip_blanks();
             let name = self.text()?;
-            self.take(b':')?;
+            self.take_byte(b':')?;
             members.push((name, self.value(depth + 1)?));
-            if self.take(b',').is_none() {
-                self.take(b'}')?;
+            if self.take_byte(b',').is_none() {
+                self.take_byte(b'}')?;
                 return Some(Json::Object(members));
             }
         }
     }
 
     fn list(&mut self, depth: usize) -> Option<Json> {
-        self.take(b'[')?;
+        self.take_byte(b'[')?;
         let mut values = Vec::new();
-        if self.take(b']').is_some() {
+        if self.take_byte(b']').is_some() {
             return Some(Json::List(values));
         }
         loop {
             values.push(self.value(depth + 1)?);
-            if self.take(b',').is_none() {
-                self.take(b']')?;
+            if self.take_byte(b',').is_none() {
+                self.take_byte(b']')?;
                 return Some(Json::List(values));
             }
         }

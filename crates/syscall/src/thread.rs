@@ -258,7 +258,7 @@ impl Thread {
 
     /// Its container; `None` if it is a thread of the host.
     pub fn container(&self) -> Option<ContainerRef<'_>> {
-        self.container?.of(self.cgroups.bytes())
+        self.container?.container_in(self.cgroups.bytes())
     }
 
     /// Whether it is the main thread of its process.

@@ -88,8 +88,8 @@ fn long_arguments_are_cut_and_counted() {
     state.add_process(&ProcessEntry { args: vec![b'a'; 1 << 20], ..process(7, 1) });
     let thread = state.threads().get(7).unwrap();
     assert_eq!(thread.args.bytes().len(), limits::PROCESS_TEXT_MAX);
-    let reached = gabion_record::limits::take();
-    assert_eq!(reached.of(&limits::reached::PROCESS_TEXT_MAX), 1);
+    let reached = gabion_record::limits::take_reached();
+    assert_eq!(reached.times_reached(&limits::reached::PROCESS_TEXT_MAX), 1);
 }
 
 /// A field of all ancestors looks at a bounded number of them, also where they are a loop.
@@ -113,8 +113,8 @@ fn chains_and_loops_of_ancestors_are_bounded() {
         }
     };
     assert_eq!(names(&mut state, 10_000), limits::ANCESTORS_MAX);
-    let reached = gabion_record::limits::take();
-    assert_eq!(reached.of(&limits::reached::ANCESTORS_MAX), 1);
+    let reached = gabion_record::limits::take_reached();
+    assert_eq!(reached.times_reached(&limits::reached::ANCESTORS_MAX), 1);
     assert!(names(&mut state, 20_001) < 10, "a loop ends");
     let event = open(10_000, 3, "/tmp/a");
     event.apply(&mut state, 2);
@@ -135,5 +135,8 @@ fn long_paths_are_cut_and_counted() {
     open(7, 3, &"/abcdefg".repeat(1_000)).apply(&mut state, 1);
     let fd = state.threads().get(7).unwrap().fds.get(3).unwrap();
     assert_eq!(fd.name.bytes().len(), limits::PATH_BYTES_MAX);
-    assert_eq!(gabion_record::limits::take().of(&limits::reached::PATH_BYTES_MAX), 1);
+    assert_eq!(
+        gabion_record::limits::take_reached().times_reached(&limits::reached::PATH_BYTES_MAX),
+        1
+    );
 }

@@ -85,7 +85,7 @@ fn events_that_describe_their_thread_want_no_look_up() {
 #[test]
 fn look_ups_of_a_second_are_bounded() {
     let mut state = state();
-    let _ = gabion_record::limits::take();
+    let _ = gabion_record::limits::take_reached();
     let wanted = |state: &mut State, ns: u64| {
         let wants = |tid: &i64| state.wants_look_up(&open(*tid, 3, "/a").event(ns)).is_some();
         (1..=500_i64).filter(wants).count()
@@ -93,10 +93,10 @@ fn look_ups_of_a_second_are_bounded() {
     assert_eq!(wanted(&mut state, 1), limits::LOOK_UPS_PER_SECOND);
     assert_eq!(wanted(&mut state, 1_000_000_000), limits::LOOK_UPS_PER_SECOND);
     assert_eq!(state.look_ups().refused, 800);
-    let reached = gabion_record::limits::take();
+    let reached = gabion_record::limits::take_reached();
     let limit = &limits::reached::LOOK_UPS_PER_SECOND;
     assert_eq!(
-        (limit.full_name().as_str(), reached.of(limit)),
+        (limit.full_name().as_str(), reached.times_reached(limit)),
         ("syscall.look_ups_per_second", 800)
     );
 }

@@ -211,6 +211,6 @@ impl Connection {
         json.open();
         tx.log(&mut json, LogOptions::default());
         json.close();
-        String::from_utf8(json.take()).unwrap_or_default()
+        String::from_utf8(json.take_bytes()).unwrap_or_default()
     }
 }

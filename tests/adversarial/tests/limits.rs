@@ -6,7 +6,7 @@
 use gabion_adversarial::Connection;
 use gabion_proto::limits::tables;
 use gabion_record::applayer::Transport;
-use gabion_record::limits::take;
+use gabion_record::limits::take_reached;
 
 fn tcp(name: &str) -> Connection {
     Connection::with_protocol(name, Transport::Tcp)
@@ -21,9 +21,9 @@ fn udp(name: &str) -> Connection {
 fn assert_reached(name: &str) {
     let limit = tables().into_iter().flatten().find(|l| l.full_name() == name);
     let limit = limit.unwrap_or_else(|| panic!("there is no limit {name}"));
-    let counts = take();
+    let counts = take_reached();
     let all: Vec<_> = counts.iter().map(|(l, n)| (l.full_name(), n)).collect();
-    assert!(counts.of(limit) > 0, "{name} was not reached, only {all:?}");
+    assert!(counts.times_reached(limit) > 0, "{name} was not reached, only {all:?}");
 }
 
 fn framed(message: &[u8]) -> Vec<u8> {
@@ -203,7 +203,7 @@ fn of_smtp_bodies() {
     let part = "--b\r\nContent-Disposition: attachment; filename=a\r\n\r\nx\r\n";
     let files = format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{}", part.repeat(65_540));
     data(mail(), files.as_bytes());
-    let counts = take();
+    let counts = take_reached();
     let reached = |name: &str| counts.iter().any(|(l, n)| l.full_name() == name && n > 0);
     assert!(reached("proto.files_per_flow_max") && reached("proto.smtp.attachments_max"));
     data(mail(), &[b"Subject: x\r\n\r\n", &b"http://a.b/c d\r\n".repeat(65_600)[..]].concat());

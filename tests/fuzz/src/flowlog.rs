@@ -264,7 +264,7 @@ pub fn profile_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
 struct Held(Vec<u8>);
 
 impl Texts for Held {
-    fn read(&self, _: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
+    fn read_text(&self, _: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
         let from = usize::try_from(offset).ok()?;
         let rest = self.0.get(from..)?;
         Some(rest.get(..len.min(rest.len())).unwrap_or_default().to_vec())

@@ -357,7 +357,7 @@ fn record(tx: &dyn gabion_proto::Transaction, how: LogOptions<'_>) -> String {
         return String::new();
     }
     json.close();
-    let text = String::from_utf8(json.take()).expect("a record is text");
+    let text = String::from_utf8(json.take_bytes()).expect("a record is text");
     let parsed: Result<serde_json::Value, _> = serde_json::from_str(&text);
     assert!(parsed.is_ok(), "a record is JSON: {parsed:?}: {text}");
     text

@@ -128,7 +128,7 @@ pub fn state(data: &[u8]) {
     state.clear();
     assert_eq!(state.threads().len(), 0);
     // Gaps in numbers are only noticed, never a reason to refuse an event.
-    gabion_record::limits::take();
+    gabion_record::limits::take_reached();
 }
 
 /// A script for each type of event, whose parameters are small numbers and short texts.

@@ -112,7 +112,7 @@ fn recorded(program: &Program, container: &Container, scenes: &[Scene]) -> Vec<u
     let mut session = Session::start(&settings).expect("it is here");
     let mut writer = Writer::new(Vec::new());
     writer.section().expect("memory");
-    host::read(Path::new("/"), &mut |before| {
+    host::read_host(Path::new("/"), &mut |before| {
         let item = match before {
             Before::Machine(machine) => Item::Machine(machine),
             Before::Thread(entry) => Item::Process(entry),

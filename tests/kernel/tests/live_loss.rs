@@ -26,7 +26,7 @@ fn recorded() -> (Vec<u8>, Vec<Numbers>) {
     let mut session = Session::start(&Settings::new(set)).expect("it is here");
     let mut writer = Writer::new(Vec::new());
     writer.section().expect("memory takes everything");
-    host::read(Path::new("/"), &mut |before| {
+    host::read_host(Path::new("/"), &mut |before| {
         let item = match before {
             Before::Machine(machine) => Item::Machine(machine),
             Before::Thread(entry) => Item::Process(entry),

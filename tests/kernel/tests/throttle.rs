@@ -64,8 +64,10 @@ fn what_is_never_dropped_passes_a_spent_budget() {
     let mut expect = |bytes: &[u8], wanted: Verdict| {
         let (is_dropped, _) = throttle.test_run(bytes, 1).expect("the program runs");
         let now = throttle.verdicts();
-        let found: Vec<Verdict> =
-            Verdict::ALL.into_iter().filter(|v| now.of(*v) != counted.of(*v)).collect();
+        let found: Vec<Verdict> = Verdict::ALL
+            .into_iter()
+            .filter(|v| now.count_of_verdict(*v) != counted.count_of_verdict(*v))
+            .collect();
         counted = now;
         assert_eq!(found, [wanted], "{bytes:x?}");
         assert_eq!(is_dropped, wanted.is_shed());
@@ -154,7 +156,7 @@ fn limits_of_new_flows_starve_neither_arp_nor_the_allow_list() {
     }
     let verdicts = throttle.verdicts();
     assert_eq!(verdicts.received_passed_shed().2, shed);
-    let of = |verdict| verdicts.of(verdict);
+    let of = |verdict| verdicts.count_of_verdict(verdict);
     assert_eq!(
         [of(Verdict::Arp), of(Verdict::NeighborDiscovery), of(Verdict::IcmpError)],
         [1000; 3]
@@ -198,8 +200,15 @@ fn nothing_is_dropped_without_a_heartbeat() {
     // The clock steps by 1 ms: 1,000 packets are dropped, all later ones pass.
     assert!(!throttle.test_run(&udp, 1500).expect("the program runs").0);
     let after = throttle.verdicts();
-    assert_eq!(after.of(Verdict::ShedCharged) - before.of(Verdict::ShedCharged), 1000);
-    assert_eq!(after.of(Verdict::Expired) - before.of(Verdict::Expired), 500);
+    assert_eq!(
+        after.count_of_verdict(Verdict::ShedCharged)
+            - before.count_of_verdict(Verdict::ShedCharged),
+        1000
+    );
+    assert_eq!(
+        after.count_of_verdict(Verdict::Expired) - before.count_of_verdict(Verdict::Expired),
+        500
+    );
 }
 
 /// New flows that are admitted in 10 s of the test's clock, of `offered` a second, from this many CPUs.
@@ -229,7 +238,7 @@ fn admitted(rate: u64, offered: u64, is_prefix: bool, threads: u64) -> u64 {
             });
         }
     });
-    throttle.verdicts().of(Verdict::New)
+    throttle.verdicts().count_of_verdict(Verdict::New)
 }
 
 #[test]
@@ -332,10 +341,11 @@ fn known_flows_go_before_others() {
     throttle.test_run(&flow(2), 40_000).expect("the program runs");
     let verdicts = throttle.verdicts();
     let windows = 10;
-    assert!(verdicts.of(Verdict::New) <= 250 * (windows + 1) + 10, "{verdicts:?}");
-    assert!(verdicts.of(Verdict::New) >= 250 * (windows - 1), "{verdicts:?}");
+    assert!(verdicts.count_of_verdict(Verdict::New) <= 250 * (windows + 1) + 10, "{verdicts:?}");
+    assert!(verdicts.count_of_verdict(Verdict::New) >= 250 * (windows - 1), "{verdicts:?}");
     throttle.test_run(&flow(1), 40_000).expect("the program runs");
-    let known = throttle.verdicts().of(Verdict::Known) - verdicts.of(Verdict::Known);
+    let known = throttle.verdicts().count_of_verdict(Verdict::Known)
+        - verdicts.count_of_verdict(Verdict::Known);
     assert!(known >= 500 * (windows - 1) && known <= 500 * (windows + 1), "{known}");
 }
 

@@ -362,7 +362,7 @@ mod tests {
                 let (mut made, mut small) = (Profile::new(r.src), Profile::new(r.src));
                 let timer = step(&mut made, &[seen], &settings, &mut with);
                 assert_eq!(first(&mut small, seen, &settings, &mut without), timer, "{r:?}");
-                let (with, without) = (with.take(), without.take());
+                let (with, without) = (with.drain_evidence(), without.drain_evidence());
                 assert_eq!(format!("{without:?}"), format!("{with:?}"), "{r:?}");
                 small.remember(Seed::from_record(&r).unwrap());
                 assert!(small.bytes() <= made.bytes() + size_of::<Seed>());

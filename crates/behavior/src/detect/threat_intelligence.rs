@@ -482,7 +482,7 @@ mod tests {
     fn lists_are_swapped_while_running() {
         struct Gone;
         impl Texts for Gone {
-            fn read(&self, _: usize, _: u64, _: usize) -> Option<Vec<u8>> {
+            fn read_text(&self, _: usize, _: u64, _: usize) -> Option<Vec<u8>> {
                 None
             }
         }

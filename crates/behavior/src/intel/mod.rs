@@ -33,7 +33,7 @@ use std::fmt;
 /// Reads the files again that an [`Intel`] was made of.
 pub trait Texts: Send + Sync {
     /// At most `len` bytes of a file from `offset` on; `None` when they cannot be had.
-    fn read(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>>;
+    fn read_text(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>>;
 }
 
 /// A file that was read.
@@ -253,7 +253,7 @@ impl Intel {
         let mut entry = Entry { source: source.name.clone(), confidence: 1.0, ..Entry::default() };
         let len = if source.is_json { OBJECT_MAX } else { LIST_LINE_MAX };
         let text = self.texts.as_ref();
-        let text = text.and_then(|t| t.read(place.file(), place.offset(), len));
+        let text = text.and_then(|t| t.read_text(place.file(), place.offset(), len));
         // A file that is gone says nothing more, but it was listed.
         let Some(text) = text else { return Some(entry) };
         if source.is_json {
@@ -334,7 +334,7 @@ pub(crate) mod tests {
     pub(crate) struct Kept(pub(crate) Vec<Vec<u8>>);
 
     impl Texts for Kept {
-        fn read(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
+        fn read_text(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
             let text = self.0.get(file)?.get(offset as usize..)?;
             text.get(..len.min(text.len())).map(<[u8]>::to_vec)
         }

@@ -20,9 +20,9 @@ const WHO: &str = "10.0.0.1";
 /// How often a limit was reached while one host did something.
 fn times(limit: &'static Limit, does: impl Fn(&mut Trial)) -> u64 {
     let mut trial = Trial::with(hostile::settings());
-    gabion_record::limits::take();
+    gabion_record::limits::take_reached();
     does(&mut trial);
-    gabion_record::limits::take().of(limit)
+    gabion_record::limits::take_reached().times_reached(limit)
 }
 
 /// A flow of the host with the n-th of many addresses outside.
@@ -228,10 +228,10 @@ fn tables_of_programs_count_what_has_no_room() {
 fn tables_of_the_site_count_what_has_no_room() {
     let settings = Settings::default();
     let seen = |limit: &'static Limit, count: usize, see: &dyn Fn(&mut Site, Ip)| {
-        gabion_record::limits::take();
+        gabion_record::limits::take_reached();
         let mut site = Site::new(None, &settings);
         (0..count).for_each(|n| see(&mut site, Ip::v4(0x0900_0000 + n as u32)));
-        gabion_record::limits::take().of(limit)
+        gabion_record::limits::take_reached().times_reached(limit)
     };
     let resolvers = |site: &mut Site, ip: Ip| {
         let mut r = log(0, WHO, WHO, dns(b"www.example.com", b"9.9.9.9"));
@@ -267,7 +267,7 @@ fn tables_of_the_site_count_what_has_no_room() {
 fn what_is_added_up_counts_what_has_no_room() {
     let settings = Settings { alert_threshold: 1e9, ..Settings::default() };
     let first = evidence();
-    let of = |limit: &'static Limit| gabion_record::limits::take().of(limit);
+    let of = |limit: &'static Limit| gabion_record::limits::take_reached().times_reached(limit);
     let mut all = Accumulator::default();
     (0..CORRELATED_MAX + 3).for_each(|n| drop(all.add(&first, id(n), TimeNs(0), &settings)));
     assert_eq!(of(&reached::CORRELATED_MAX), 3);
@@ -299,7 +299,7 @@ fn findings_that_last_are_bounded_and_counted() {
     let mut trial = Trial::new();
     (0..6).for_each(|n| trial.give(&conn(n * 3600, WHO, "9.9.9.9", 443).lasting(45_000.0)));
     let long = trial.said.iter().find(|e| e.kind.name == "LONG_TOTAL_CONNECTION").cloned().unwrap();
-    gabion_record::limits::take();
+    gabion_record::limits::take_reached();
     let mut rooms = Rooms::default();
     let windows = (LASTING_MAX / SINGLE_MAX) as i64 + 3;
     for window in 0..windows {
@@ -312,12 +312,12 @@ fn findings_that_last_are_bounded_and_counted() {
             e.attacker.what = gabion_record::evidence::Indicator::Ip(e.profile);
             e.victim =
                 Some(gabion_record::evidence::Party::destination(Ip::v4(0x0900_0000 + n as u32)));
-            rooms.take(&mut e, &settings);
+            rooms.admit_evidence(&mut e, &settings);
         }
         rooms.close(window + 1, &mut |_| {});
     }
     rooms.close(windows + 5, &mut |_| {});
-    let lost = gabion_record::limits::take().of(&reached::LASTING_MAX);
+    let lost = gabion_record::limits::take_reached().times_reached(&reached::LASTING_MAX);
     assert!(lost >= SINGLE_MAX as u64, "{lost}");
     assert!(rooms.lasting.len() <= LASTING_MAX);
     // Those that were reported last are reported again, those that were reported first are not.
@@ -331,7 +331,7 @@ fn findings_that_last_are_bounded_and_counted() {
 fn quiet_profiles_that_are_not_kept_are_counted() {
     let mut trial = Trial::with_budget(1 << 20);
     trial.engine.keep_windows();
-    gabion_record::limits::take();
+    gabion_record::limits::take_reached();
     for n in 0..400i64 {
         let src = format!("8.8.{}.{}", n / 200, n % 200);
         (0..30).for_each(|_| trial.give(&conn(n, &src, "1.2.3.4", 123).udp()));
@@ -340,7 +340,7 @@ fn quiet_profiles_that_are_not_kept_are_counted() {
         trial.give(&conn(4_000 + n / 100, "8.8.9.9", "1.2.3.4", 53).udp());
         trial.engine.take_kept();
     }
-    assert!(gabion_record::limits::take().of(&reached::QUIET_KEPT_BYTES) > 100);
+    assert!(gabion_record::limits::take_reached().times_reached(&reached::QUIET_KEPT_BYTES) > 100);
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn questions_that_could_still_be_answered_are_counted() {
         let Body::Conn(c) = &r.body else { return };
         asked.see(&r, c);
     }
-    let counted = gabion_record::limits::take().of(&reached::ASKED_SETS);
+    let counted = gabion_record::limits::take_reached().times_reached(&reached::ASKED_SETS);
     assert!(counted > 0 && counted == asked.forgotten, "{counted}");
 }
 

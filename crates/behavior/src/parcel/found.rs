@@ -141,7 +141,7 @@ fn text_of(party: Option<&Party>) -> &[u8] {
 
 #[inline]
 fn text<'a>(from: &mut Decoder<'a>, len: u32) -> Option<&'a str> {
-    std::str::from_utf8(from.take(len as usize)?).ok()
+    std::str::from_utf8(from.take_bytes(len as usize)?).ok()
 }
 
 impl Found {
@@ -231,7 +231,7 @@ impl Found {
     /// Reads the finding at `at` into the room of another; what follows it. `None` at the end.
     fn read_placed(&self, at: usize, into: &mut Option<Placed>) -> Option<usize> {
         let bytes = self.bytes.get(at..)?;
-        let head = FoundHead::read(bytes.get(..FoundHead::LEN)?)?;
+        let head = FoundHead::read_fixed(bytes.get(..FoundHead::LEN)?)?;
         let mut from = Decoder(bytes.get(FoundHead::LEN..)?);
         let kind = *self.kinds.get(usize::from(head.kind))?;
         let method = *self.methods.get(usize::from(head.method))?;
@@ -250,13 +250,13 @@ impl Found {
             }
             texts.resize_with(many, String::new);
             for room in texts {
-                let len = u32::from_le_bytes(from.take(4)?.try_into().ok()?);
+                let len = u32::from_le_bytes(from.take_bytes(4)?.try_into().ok()?);
                 refill(room, text(&mut from, len)?);
             }
         }
         related.clear();
         for _ in 0..head.related {
-            related.push(FindingId(from.take(16)?.try_into().ok()?));
+            related.push(FindingId(from.take_bytes(16)?.try_into().ok()?));
         }
         refill(&mut input_state, text(&mut from, head.state_len)?);
         let evidence = Evidence {
@@ -429,7 +429,7 @@ mod tests {
         said.into_iter().enumerate().map(place).collect()
     }
 
-    fn read(found: Found) -> Vec<String> {
+    fn open_all(found: Found) -> Vec<String> {
         let mut opened = Opened::new(found, None);
         let mut read = Vec::new();
         while let Some(placed) = opened.current() {
@@ -447,11 +447,11 @@ mod tests {
         let mut found = Found::default();
         placed.iter().for_each(|p| found.put(p));
         assert_eq!(found.count(), placed.len() as u64);
-        assert_eq!(read(found), expected);
+        assert_eq!(open_all(found), expected);
         let mut found = Found::default();
         placed.iter().rev().for_each(|p| found.put(p));
-        assert_eq!(read(found), expected);
-        assert!(read(Found::default()).is_empty());
+        assert_eq!(open_all(found), expected);
+        assert!(open_all(Found::default()).is_empty());
     }
 
     #[test]

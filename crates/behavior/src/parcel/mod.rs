@@ -68,7 +68,7 @@ pub fn take_parcel(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
     let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
     let parcel = match *bytes.first()? {
         TURN => {
-            let turn = Turn::read(bytes.get(..Turn::LEN)?)?;
+            let turn = Turn::read_fixed(bytes.get(..Turn::LEN)?)?;
             Parcel::Turn(window(turn.window)?, turn.number, turn.watermark)
         }
         ends => {
@@ -79,7 +79,7 @@ pub fn take_parcel(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
                 _ => return None,
             };
             // The lengths that give the ends are a part of the head.
-            let head = Head::read(bytes.get(..Head::LEN)?)?;
+            let head = Head::read_fixed(bytes.get(..Head::LEN)?)?;
             window(head.facts.window).and(window(head.facts.newest))?;
             let mut from = bytes.get(Head::LEN..)?;
             let record = head.record.take_rest(&mut from)?;
@@ -103,7 +103,7 @@ pub fn ahead(batch: &[u8]) -> Option<(Option<Ahead>, &[u8])> {
     if *bytes.first()? == TURN {
         return Some((None, rest));
     }
-    let head = Head::read(bytes.get(..Head::LEN)?)?;
+    let head = Head::read_fixed(bytes.get(..Head::LEN)?)?;
     let RecordHead { src, dst, src_port, dst_port, proto, .. } = head.record;
     Some((Some(Ahead { src, dst, src_port, dst_port, proto }), rest))
 }

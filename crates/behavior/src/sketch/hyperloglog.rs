@@ -71,7 +71,7 @@ impl State for HyperLogLog {
     }
     fn decode(from: &mut Decoder<'_>) -> Option<Self> {
         let mut made = HyperLogLog::default();
-        for (at, rank) in from.take(REGISTERS)?.iter().enumerate() {
+        for (at, rank) in from.take_bytes(REGISTERS)?.iter().enumerate() {
             if *rank > RANK_MAX {
                 return None;
             }

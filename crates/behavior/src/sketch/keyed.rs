@@ -352,7 +352,7 @@ mod tests {
             }
         }
         assert_eq!((table.len(), table.is_full()), (EIGHT, true));
-        assert_eq!(gabion_record::limits::take().of(&reached::EIGHT), 12);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::EIGHT), 12);
         *table.replace(99, 50, |_, v| *v) += 1;
         assert_eq!((table.get(0).copied(), table.get(99).copied()), (None, Some(51)));
         let mut bytes = Vec::new();

@@ -13,16 +13,16 @@ fn said(args: &[&str]) -> String {
 /// The tree, every command of which is looked at by the tests over its help.
 #[test]
 fn no_command_and_no_option_is_hidden_from_help() {
-    fn look(command: &Command) {
+    fn check_command(command: &Command) {
         for arg in command.get_arguments() {
             assert!(!arg.is_hide_set() && !arg.is_hide_long_help_set(), "{arg}");
         }
         for sub in command.get_subcommands() {
             assert!(!sub.is_hide_set(), "{}", sub.get_name());
-            look(sub);
+            check_command(sub);
         }
     }
-    look(&tree());
+    check_command(&tree());
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn run_logs(
     sink: &mut Sink,
 ) -> Result<Exit, Fault> {
     let is_live = matches!(run.inputs, FlowInputs::Live { .. });
-    let done = run.read(sink)?;
+    let done = run.read_logs(sink)?;
     // A service manager stops the run by SIGTERM: that is a regular end.
     let is_interrupted = done.is_stopped && !done.is_terminated;
     let mut exit = if is_interrupted { Exit::Interrupted } else { Exit::Done };

@@ -49,7 +49,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         return run_captures(o, Arc::default(), None);
     }
     if super::read_scap::are_inputs(o)? {
-        return super::read_scap::read(o, &OpenedOnce::default(), None);
+        return super::read_scap::read_scap_files(o, &OpenedOnce::default(), None);
     }
     if o.behavior {
         return match behavior::run(o)? {
@@ -64,7 +64,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     // Its reader reports what can't be opened. Without rules little is left to prepare: signals stay taken over.
     let opened = Arc::new(OpenedOnce::look_into(pipe, signals.as_ref()).unwrap_or_default());
     if opened.is_scap() {
-        return super::read_scap::read(o, &opened, signals);
+        return super::read_scap::read_scap_files(o, &opened, signals);
     }
     run_captures(o, opened, signals)
 }
@@ -147,7 +147,7 @@ fn run_captures(
     if let Some(signals) = &run.signals {
         signals.begin();
     }
-    let mut done = read(&run, o, &inputs, &mut outputs)?;
+    let mut done = read_inputs(&run, o, &inputs, &mut outputs)?;
     let mut exit = say_inputs(&done, o);
     for (_, e) in done.finish(&mut outputs, &engine, &config, &logged) {
         eprintln!("{}", Fault::environment(e));
@@ -299,7 +299,7 @@ fn plan(engine: &Engine, o: &ReadOptions) -> WorkerPlan {
     WorkerPlan::for_workers(if alone.is_some() { 1 } else { o.workers })
 }
 
-fn read(
+fn read_inputs(
     run: &PacketRun<'_>,
     o: &ReadOptions,
     inputs: &[Input],
@@ -314,7 +314,7 @@ fn read(
         false => bar.insert(Bar::new(inputs)),
     };
     let done = run
-        .read(inputs, outputs, watch)
+        .read_inputs(inputs, outputs, watch)
         .map_err(|e| Fault::environment(format!("workers: {e}: use fewer with --workers")))?;
     if let Some(bar) = bar {
         bar.bar.end();

@@ -57,7 +57,7 @@ pub(crate) fn are_inputs(o: &ReadOptions) -> Result<bool, Fault> {
 
 /// Runs `read` over captures of system calls: what is in them, the account of every event, and with rules the alerts.
 /// `opened` and `signals` are those of a pipe that was looked into.
-pub(crate) fn read(
+pub(crate) fn read_scap_files(
     o: &ReadOptions,
     opened: &OpenedOnce,
     signals: Option<Signals>,
@@ -97,7 +97,7 @@ fn read_with_rules(o: &ReadOptions, opened: &OpenedOnce, stop: &StopFlag) -> Res
     let sealed = o.seal.as_deref().map(SealedFindings::open).transpose()?;
     let log = sealed.as_ref().map(|sealed| &sealed.log);
     let done = CaptureRun::new(loaded.rules, o.log_dir.as_deref(), existing, log)?
-        .read(&o.inputs, opened, stop);
+        .read_captures(&o.inputs, opened, stop);
     let mut exit = outcome(&done, o);
     let report = SyscallReport { done: &done, exit: exit.code() };
     if let Some(folder) = &o.log_dir {

@@ -36,7 +36,7 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     let run = PacketRun::new(&running, &budget, &stop);
     let inputs = Input::list(&o.captures)?;
     let done = run
-        .read(&inputs, &mut outputs, &mut standard_error::Incidents::default())
+        .read_inputs(&inputs, &mut outputs, &mut standard_error::Incidents::default())
         .map_err(|e| Fault::environment(format!("threads: {e}: end other programs")))?;
     let mut exit = Exit::Done;
     for input in done.inputs.iter().filter(|i| i.is_named) {

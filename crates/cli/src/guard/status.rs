@@ -29,7 +29,7 @@ pub(super) fn run(o: &StatusOptions) -> Exit {
         undo_folder: o.undo_dir.clone(),
         root: PathBuf::from("/"),
     };
-    let found = status.read();
+    let found = status.read_state();
     standard_output::text(match o.json {
         true => {
             let mut j = Json::new();

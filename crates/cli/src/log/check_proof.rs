@@ -60,7 +60,7 @@ fn to_json(checked: &Checked) -> Vec<u8> {
         json.base64("raw_b64", &content.bytes);
     }
     json.close();
-    json.take()
+    json.take_bytes()
 }
 
 fn print(checked: &Checked) {

@@ -62,7 +62,7 @@ fn is_named_pipe(file: &std::fs::File) -> std::io::Result<bool> {
 pub(super) fn read_in(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, LogFault> {
     let shown = folder.join(name);
     let failed = |e: std::io::Error| LogFault::input(e.to_string()).about(&shown);
-    let bytes = open(folder)?.read(name, most).map_err(failed)?;
+    let bytes = open(folder)?.read_file(name, most).map_err(failed)?;
     bytes.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))
 }
 

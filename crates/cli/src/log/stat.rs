@@ -64,7 +64,7 @@ pub(super) fn run(options: &Stat) -> Ended {
                 Item::Index(_) | Item::Damage(_) => {}
             }
         }
-        let keys = log.read(&segment_file_name(segment.first_chunk, "keys"), 1 << 20);
+        let keys = log.read_file(&segment_file_name(segment.first_chunk, "keys"), 1 << 20);
         let keys = keys.map_err(|e| LogFault::environment(format!("{name}: {e}")))?;
         let stanzas = keys.and_then(|k| Stanza::parse_all(&k).ok()).unwrap_or_default();
         for stanza in stanzas.iter().filter(|s| s.class == 0) {

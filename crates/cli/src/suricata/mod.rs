@@ -567,7 +567,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     }
     run.stats_every = (!live.is_empty()).then(|| InterfaceSettings::statistics_interval(config));
     let awaited = live.iter().map(|interface| interface.name.clone()).collect();
-    let mut done = match run.read(&inputs, outputs, &mut Spoken { log, awaited }) {
+    let mut done = match run.read_inputs(&inputs, outputs, &mut Spoken { log, awaited }) {
         Ok(done) => done,
         Err(e) => {
             log.error("threads", &format!("threads cannot be started: {e}"));

@@ -145,7 +145,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Takes `word` if it comes next.
-    fn take(&mut self, word: &str) -> bool {
+    fn take_word(&mut self, word: &str) -> bool {
         let comes = self.rest().starts_with(word.as_bytes());
         if comes {
             self.at += word.len();
@@ -194,7 +194,7 @@ impl<'t> Parser<'t> {
         let first = part(self)?;
         let mut parts = vec![first];
         self.blank();
-        while self.take(word) {
+        while self.take_word(word) {
             if !self.blank() && self.next_byte() != Some(b'(') {
                 return Err(self.error(format!("expected blank or '(' after '{word}'")));
             }
@@ -216,7 +216,7 @@ impl<'t> Parser<'t> {
             if !comes {
                 break;
             }
-            self.take("not");
+            self.take_word("not");
             is_negated = !is_negated;
         }
         let check = self.check()?;
@@ -225,10 +225,10 @@ impl<'t> Parser<'t> {
 
     fn check(&mut self) -> Parsed<Expr> {
         self.blank();
-        if self.take("(") {
+        if self.take_word("(") {
             let inner = self.or()?;
             self.blank();
-            if !self.take(")") {
+            if !self.take_word(")") {
                 return Err(self.error("expected a ')' token".to_string()));
             }
             return Ok(inner);
@@ -259,7 +259,7 @@ impl<'t> Parser<'t> {
                 self.at = start;
                 return Ok(None);
             }
-            self.take("(");
+            self.take_word("(");
             let arguments = self.arguments()?;
             self.last = ")".to_string();
             return Ok(Some(Operand::Apply(transformer, arguments, position)));
@@ -319,16 +319,16 @@ impl<'t> Parser<'t> {
         let mut arguments = Vec::new();
         loop {
             self.blank();
-            if self.take(")") {
+            if self.take_word(")") {
                 break;
             }
             if !arguments.is_empty() {
-                if !self.take(",") {
+                if !self.take_word(",") {
                     return Err(self.error("expected a ')' token".to_string()));
                 }
                 self.blank();
             }
-            let argument = if self.take("(") {
+            let argument = if self.take_word("(") {
                 Argument::List(self.arguments()?)
             } else if let Some(text) = self.quoted()? {
                 Argument::Text(text)
@@ -350,7 +350,7 @@ impl<'t> Parser<'t> {
 
     fn comparison(&mut self, left: Operand, position: Position) -> Parsed<Expr> {
         self.blank();
-        if self.take("exists") {
+        if self.take_word("exists") {
             return Ok(Expr::Exists(left, position));
         }
         let Some(op) = self.operator() else { return Err(self.error(operators_expected())) };
@@ -374,7 +374,7 @@ impl<'t> Parser<'t> {
             let is_word = word.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
             let ends = after.is_some_and(|b| is_blank(b) || (b == b'(' && op.takes_list()));
             if !is_word || ends {
-                self.take(word);
+                self.take_word(word);
                 return Some(op);
             }
         }
@@ -423,7 +423,7 @@ impl<'t> Parser<'t> {
         if let Some(operand) = self.operand(true)? {
             return Ok(Right::Operand(operand));
         }
-        if !self.take("(") {
+        if !self.take_word("(") {
             return match self.string()? {
                 Some(text) => {
                     self.last.clone_from(&text);
@@ -437,7 +437,7 @@ impl<'t> Parser<'t> {
         if let Some(first) = self.string()? {
             values.push(first);
             self.blank();
-            while self.take(",") {
+            while self.take_word(",") {
                 self.blank();
                 match self.string()? {
                     Some(value) => values.push(value),
@@ -446,7 +446,7 @@ impl<'t> Parser<'t> {
                 self.blank();
             }
         }
-        if !self.take(")") {
+        if !self.take_word(")") {
             return Err(self.error("expected a ')' token".to_string()));
         }
         Ok(Right::List(values))

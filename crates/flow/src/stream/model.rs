@@ -179,7 +179,10 @@ fn tiny_segments_cost_no_more_than_the_bounds_allow() {
         refused += u64::from(matches!(stored, Stored::TooMany { .. }));
     }
     assert_eq!(refused, 100);
-    assert_eq!(gabion_record::limits::take().of(&crate::limits::reached::ISLANDS_MAX), 100);
+    assert_eq!(
+        gabion_record::limits::take_reached().times_reached(&crate::limits::reached::ISLANDS_MAX),
+        100
+    );
     // One byte at a time in order: neighbours are merged, nothing is refused.
     let mut store = Store::default();
     for n in 0..3 * SEGMENTS_MAX as u64 {

@@ -299,7 +299,7 @@ mod tests {
         Layout::from_record(Seen { line, chosen: None, named: None })
     }
 
-    fn read(layout: &Layout, line: &str) -> Result<(String, u16, u64, u64, bool), Skip> {
+    fn read_line(layout: &Layout, line: &str) -> Result<(String, u16, u64, u64, bool), Skip> {
         let mut scratch = Vec::new();
         let r = layout.record(line.as_bytes(), &mut scratch)?;
         let Body::Conn(c) = r.body else { panic!("not a conn") };
@@ -318,11 +318,11 @@ mod tests {
         let header = b"ts,te,td,sa,da,sp,dp,pr,flg,fwd,stos,ipkt,ibyt,opkt,obyt,in,out";
         let layout = Layout::from_header(header).unwrap();
         let row = "2018-01-12 15:37:47,2018-01-12 15:37:48,1.000,10.0.0.1,10.0.0.2,5,80,TCP,......S.,0,0,5,300,0,0,0,0";
-        assert_eq!(read(&layout, row), Ok(("10.0.0.1".into(), 80, 5, 300, false)));
+        assert_eq!(read_line(&layout, row), Ok(("10.0.0.1".into(), 80, 5, 300, false)));
         let newer = b"firstSeen,duration,proto,srcAddr,srcPort,dstAddr,dstPort,packets,bytes,flags";
         let layout = Layout::from_header(newer).unwrap();
         let row = "2018-01-12 15:37:47.5,1.0,6,10.0.0.1,5,10.0.0.2,80,1.5K,300,.AP.SF";
-        assert_eq!(read(&layout, row), Ok(("10.0.0.1".into(), 80, 1500, 300, true)));
+        assert_eq!(read_line(&layout, row), Ok(("10.0.0.1".into(), 80, 1500, 300, true)));
     }
 
     /// Type and code of ICMP take the place of the port, in each of nfdump's ways.
@@ -359,10 +359,10 @@ mod tests {
             "2013-07-09 01:00:23.040     0.028 UDP   8.8.8.8:53  -> 10.0.0.150:49058        ......   0  1  126 1 Background",
         ] {
             let layout = first_line(line.as_bytes()).unwrap();
-            assert_eq!(read(&layout, line), Ok(("8.8.8.8".into(), 49058, 1, 126, true)));
+            assert_eq!(read_line(&layout, line), Ok(("8.8.8.8".into(), 49058, 1, 126, true)));
             assert_eq!(layout.time(line.as_bytes()).unwrap().0, 1_373_331_623_040_000_000);
             for cut in 0..line.len() {
-                let _ = read(&layout, &line[..cut]);
+                let _ = read_line(&layout, &line[..cut]);
             }
         }
         assert_eq!(first_line(b"Summary: total flows: 3"), None);

@@ -351,7 +351,7 @@ mod tests {
         Ip::parse(b"192.0.2.1").unwrap()
     }
 
-    fn read(collector: &mut Collector, bytes: &[u8]) -> Vec<String> {
+    fn collect_lines(collector: &mut Collector, bytes: &[u8]) -> Vec<String> {
         let mut out = Vec::new();
         collector.datagram(exporter(), bytes, &mut |r| {
             let Body::Conn(c) = r.body else { panic!("not a flow") };
@@ -404,11 +404,11 @@ mod tests {
         let mut c = Collector::default();
         // Began 6 s before the export.
         let flow = "1699999994500000000 N00000064 10.0.0.1:50000 > 192.0.2.9:443 tcp 900+0 B 7+0 p 2500 ms true";
-        assert_eq!(read(&mut c, &five(100, 0x1b)), [flow]);
-        let refused = read(&mut c, &five(104, 0x14));
+        assert_eq!(collect_lines(&mut c, &five(100, 0x1b)), [flow]);
+        let refused = collect_lines(&mut c, &five(104, 0x14));
         assert!(refused[0].ends_with("false"), "{refused:?}");
         assert_eq!((c.counts.flows, c.counts.lost), (2, 3));
-        assert!(read(&mut c, &five(105, 0)[..60]).is_empty());
+        assert!(collect_lines(&mut c, &five(105, 0)[..60]).is_empty());
         assert_eq!(c.counts.malformed, 1);
     }
 
@@ -461,16 +461,16 @@ mod tests {
         row.extend(9_250u32.to_be_bytes());
         let mut c = Collector::default();
         // Before the template has come there is nothing to read it by.
-        assert!(read(&mut c, &nine(1, &[set(300, &row)])).is_empty());
+        assert!(collect_lines(&mut c, &nine(1, &[set(300, &row)])).is_empty());
         assert_eq!(c.counts.without_template, 1);
         row.extend([0, 0, 0]);
         let flow = "1699999999000000000 N00000003 2001:db8::1:1234 > 2001:db8::2:53 udp 5000000000+0 B 3+0 p 250 ms true";
         let d = nine(2, &[set(0, &template), set(300, &row)]);
-        assert_eq!(read(&mut c, &d), [flow]);
+        assert_eq!(collect_lines(&mut c, &d), [flow]);
         assert_eq!(c.counts.lost, 0);
         for cut in 0..d.len() {
             let mut c = Collector::default();
-            read(&mut c, &d[..cut]);
+            collect_lines(&mut c, &d[..cut]);
         }
     }
 
@@ -493,17 +493,17 @@ mod tests {
         let mut c = Collector::default();
         let d = ipfix(5, &[set(2, &template), set(400, &row), set(401, &row)]);
         let flow = "1700000000250000000 N00000006 10.0.0.1:1024 > 10.0.0.2:80 tcp 600+70 B 0+0 p 750 ms true";
-        assert_eq!(read(&mut c, &d), [flow]);
+        assert_eq!(collect_lines(&mut c, &d), [flow]);
         assert_eq!((c.counts.without_template, c.templates_held()), (1, 1));
         // Withdrawn, it is known no more.
-        read(&mut c, &ipfix(6, &[set(2, &shorts(&[400, 0]))]));
+        collect_lines(&mut c, &ipfix(6, &[set(2, &shorts(&[400, 0]))]));
         assert_eq!(c.templates_held(), 0);
         for cut in 0..d.len() {
             let mut c = Collector::default();
-            read(&mut c, &d[..cut]);
+            collect_lines(&mut c, &d[..cut]);
             let mut bad = d.clone();
             bad[cut] ^= 0xff;
-            read(&mut c, &bad);
+            collect_lines(&mut c, &bad);
         }
     }
 
@@ -516,7 +516,7 @@ mod tests {
             let mut d = ipfix(n, &[set(2, &shorts(&[256 + (n % 60_000) as u16, 1, 8, 4]))]);
             // Each of a domain of its own.
             d[12..16].copy_from_slice(&n.to_be_bytes());
-            read(&mut c, &d);
+            collect_lines(&mut c, &d);
             sent += 1;
         }
         let room = (FIELDS_PER_ADDRESS - 8 * DOMAINS_PER_ADDRESS) / 9;
@@ -524,9 +524,9 @@ mod tests {
         assert_eq!(c.counts.templates_dropped, sent - room as u64);
         assert_eq!(c.counts.domains_dropped, sent - DOMAINS_PER_ADDRESS as u64);
         assert!(c.kept.looks <= 4 * sent, "{}", c.kept.looks);
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::FIELDS_PER_ADDRESS), c.counts.templates_dropped);
-        assert_eq!(counts.of(&reached::DOMAINS_PER_ADDRESS), c.counts.domains_dropped);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::FIELDS_PER_ADDRESS), c.counts.templates_dropped);
+        assert_eq!(counts.times_reached(&reached::DOMAINS_PER_ADDRESS), c.counts.domains_dropped);
         // From addresses made up, too.
         for n in 0..30_000u32 {
             let d = ipfix(0, &[set(2, &shorts(&[256, 1, 8, 4]))]);
@@ -536,10 +536,12 @@ mod tests {
         }
         assert!(c.templates_held() <= EXPORTERS_MAX + room, "{}", c.templates_held());
         assert!(c.kept.looks <= 4 * sent, "{}", c.kept.looks);
-        assert!(gabion_record::limits::take().of(&reached::EXPORTERS_MAX) > 20_000);
+        assert!(
+            gabion_record::limits::take_reached().times_reached(&reached::EXPORTERS_MAX) > 20_000
+        );
         // One that says of itself that it has more fields than any is refused.
         let before = c.counts.malformed;
-        read(&mut c, &ipfix(0, &[set(2, &shorts(&[256, 60_000, 8, 4]))]));
+        collect_lines(&mut c, &ipfix(0, &[set(2, &shorts(&[256, 60_000, 8, 4]))]));
         assert_eq!(c.counts.malformed, before + 1);
         assert_eq!(Proto::from_number(6), Proto::Tcp);
     }
@@ -556,8 +558,8 @@ mod tests {
             c.datagram(from, &ipfix(0, &[set(2, &shorts(&template))]), &mut |_| {});
             assert!(c.templates_held() <= TEMPLATES_MAX);
         }
-        let counts = gabion_record::limits::take();
-        assert!(counts.of(&reached::FIELDS_MAX) > 0, "{counts:?}");
+        let counts = gabion_record::limits::take_reached();
+        assert!(counts.times_reached(&reached::FIELDS_MAX) > 0, "{counts:?}");
         assert_eq!(counts.total(), c.counts.templates_dropped + c.counts.domains_dropped);
         assert!(c.kept.looks <= 10_000, "{}", c.kept.looks);
     }
@@ -576,10 +578,10 @@ mod tests {
     fn no_stranger_pushes_out_an_exporters_templates() {
         let (template, row) = flow_set();
         let mut c = Collector::default();
-        read(&mut c, &nine(0, std::slice::from_ref(&template)));
+        collect_lines(&mut c, &nine(0, std::slice::from_ref(&template)));
         let mut flows = 0;
         for n in 0..6_000u32 {
-            flows += read(&mut c, &nine(n + 1, &[set(300, &row)])).len();
+            flows += collect_lines(&mut c, &nine(n + 1, &[set(300, &row)])).len();
             for k in 0..4 {
                 let from = Ip::v4(0x0b00_0000 + n * 4 + k);
                 let mut d = nine(0, &[template.clone(), set(300, &row)]);
@@ -588,7 +590,7 @@ mod tests {
             }
             // And its own templates, made up and never used.
             let id = 1_000 + (n % 50_000) as u16;
-            read(&mut c, &nine(n + 2, &[set(0, &shorts(&[id, 1, 8, 4]))]));
+            collect_lines(&mut c, &nine(n + 2, &[set(0, &shorts(&[id, 1, 8, 4]))]));
         }
         assert_eq!((flows, c.counts.without_template), (6_000, 0));
         assert!(c.counts.templates_dropped > 10_000);
@@ -604,22 +606,22 @@ mod tests {
         let mut c = Collector::default();
         let mut miscounted = nine(1, &[rows.clone(), template.clone()]);
         miscounted[2..4].copy_from_slice(&21u16.to_be_bytes());
-        read(&mut c, &miscounted);
+        collect_lines(&mut c, &miscounted);
         assert_eq!((c.counts.without_template, c.counts.records_without_template), (1, 20));
         // A header that counts sets says no more than the sets do; one that lies is bounded by bytes.
         let mut c = Collector::default();
-        read(&mut c, &nine(1, &[rows.clone(), rows.clone()]));
+        collect_lines(&mut c, &nine(1, &[rows.clone(), rows.clone()]));
         assert_eq!(c.counts.records_without_template, 2);
         let mut lies = nine(2, &[set(301, &[0; 8])]);
         lies[2..4].copy_from_slice(&60_000u16.to_be_bytes());
-        read(&mut c, &lies);
+        collect_lines(&mut c, &lies);
         assert_eq!(c.counts.records_without_template, 2 + 8);
         let mut c = Collector::default();
-        read(&mut c, &ipfix(100, std::slice::from_ref(&rows)));
-        read(&mut c, &ipfix(120, &[rows]));
+        collect_lines(&mut c, &ipfix(100, std::slice::from_ref(&rows)));
+        collect_lines(&mut c, &ipfix(120, &[rows]));
         assert_eq!((c.counts.records_without_template, c.counts.lost), (20 + 1, 0));
         // More than could have been in it is missing.
-        read(&mut c, &ipfix(100_000, &[]));
+        collect_lines(&mut c, &ipfix(100_000, &[]));
         assert_eq!(c.counts.lost, 100_000 - 120);
     }
 }

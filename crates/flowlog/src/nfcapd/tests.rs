@@ -314,9 +314,12 @@ fn maps_beyond_their_limits_are_counted() {
     for number in 0..EXTENSION_MAPS_MAX + 3 {
         assert_eq!(record::parse_record(&map(number, 1), &mut maps), (Found::Nothing, false));
     }
-    assert_eq!(gabion_record::limits::take().of(&reached::EXTENSION_MAPS_MAX), 3);
+    assert_eq!(
+        gabion_record::limits::take_reached().times_reached(&reached::EXTENSION_MAPS_MAX),
+        3
+    );
     record::parse_record(&map(0, EXTENSIONS_MAX + 1), &mut maps);
-    assert_eq!(gabion_record::limits::take().of(&reached::EXTENSIONS_MAX), 1);
+    assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::EXTENSIONS_MAX), 1);
 }
 
 /// What nfdump 1.7.1 wrote of the demonstration's capture, compressed in each of its ways, is the same.

@@ -124,7 +124,7 @@ impl Reader {
         let mut fault = Ok(());
         unpacker.feed(bytes, text, &mut |part| {
             if fault.is_ok() {
-                fault = lines.feed(part, &mut |row| take(row, recording));
+                fault = lines.feed(part, &mut |row| add_row(row, recording));
             }
         })?;
         fault
@@ -138,10 +138,10 @@ impl Reader {
         let Reader { recording, unpacker, lines, .. } = self;
         let mut fault = Ok(());
         let is_whole = unpacker.finish(&mut |part| {
-            fault = lines.feed(part, &mut |row| take(row, recording));
+            fault = lines.feed(part, &mut |row| add_row(row, recording));
         });
         fault?;
-        let ended = lines.finish(is_whole, &mut |row| take(row, recording))?;
+        let ended = lines.finish(is_whole, &mut |row| add_row(row, recording))?;
         recording.is_torn |= !is_whole || ended.is_torn;
         recording.lines_skipped += ended.lines_skipped;
         self.unpacker = Unpacker::default();
@@ -162,7 +162,7 @@ impl Reader {
     }
 }
 
-fn take(row: Row<'_>, recording: &mut Recording) {
+fn add_row(row: Row<'_>, recording: &mut Recording) {
     match row {
         Row::Head(key, value) => recording.head.push((key.to_owned(), value.to_owned())),
         Row::BucketColumns(columns) => recording.columns.join(columns),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 const TEXT: &str = "# budget_percent=30\nt_ms,cpu,rx_us,strange,user_gap_us\n0,0,12,9,\n0,1,1300,9,700\n\
                     4,0,x,9,\n4,1\n4,1,1,2,3,4\n";
 
-fn read(files: &[&[u8]], piece: usize) -> Result<Recording, Error> {
+fn read_recording(files: &[&[u8]], piece: usize) -> Result<Recording, Error> {
     let mut reader = Reader::new();
     for file in files {
         for part in file.chunks(piece.max(1)) {
@@ -27,7 +27,7 @@ fn packed(text: &[u8]) -> Vec<u8> {
 
 #[test]
 fn columns_are_found_by_name_and_wrong_lines_are_counted() {
-    let recording = read(&[TEXT.as_bytes()], 1000).unwrap();
+    let recording = read_recording(&[TEXT.as_bytes()], 1000).unwrap();
     assert_eq!(recording.head_value("budget_percent"), Some("30"));
     assert_eq!((recording.buckets.len(), recording.lines_skipped), (3, 2));
     assert!(!recording.is_torn);
@@ -43,7 +43,7 @@ fn columns_are_found_by_name_and_wrong_lines_are_counted() {
 #[test]
 fn a_pair_of_files_is_one_recording() {
     let xdp = "t_ms,pass,new_flows\n2.98,5,1\n12.1,9,1\n";
-    let recording = read(&[TEXT.as_bytes(), &packed(xdp.as_bytes())], 7).unwrap();
+    let recording = read_recording(&[TEXT.as_bytes(), &packed(xdp.as_bytes())], 7).unwrap();
     assert_eq!(recording.xdp.len(), 2);
     assert_eq!(recording.xdp[0].at_us, 2980);
     let since = recording.xdp[1].since(recording.xdp.first(), XdpColumn::Pass);
@@ -57,56 +57,56 @@ fn a_torn_file_is_read_up_to_there() {
     let text = format!("t_ms,cpu,rx_us\n{rows}");
     let whole = packed(text.as_bytes());
     let torn = &whole[..whole.len() - 20];
-    let recording = read(&[torn], 1000).unwrap();
+    let recording = read_recording(&[torn], 1000).unwrap();
     assert!(recording.is_torn);
     assert!((10_000..60_000).contains(&recording.buckets.len()), "{}", recording.buckets.len());
-    let recording = read(&[&text.as_bytes()[..text.len() - 2]], 1000).unwrap();
+    let recording = read_recording(&[&text.as_bytes()[..text.len() - 2]], 1000).unwrap();
     assert_eq!((recording.is_torn, recording.buckets.len()), (true, 59_999));
     let mut broken = whole.clone();
     let middle = broken.len() - 30;
     broken[middle..].fill(0xff);
-    assert!(read(&[&broken], 1000).unwrap().is_torn);
+    assert!(read_recording(&[&broken], 1000).unwrap().is_torn);
 }
 
 #[test]
 fn what_is_no_recording_is_refused() {
-    assert!(matches!(read(&[b"a,b\n1,2\n"], 9), Err(Error::NoColumns)));
-    assert!(matches!(read(&[b""], 9), Err(Error::NoColumns)));
-    assert!(matches!(read(&[b"t_ms,cpu\n"], 9), Err(Error::Empty)));
+    assert!(matches!(read_recording(&[b"a,b\n1,2\n"], 9), Err(Error::NoColumns)));
+    assert!(matches!(read_recording(&[b""], 9), Err(Error::NoColumns)));
+    assert!(matches!(read_recording(&[b"t_ms,cpu\n"], 9), Err(Error::Empty)));
     let mut wrong = [0xff; 40];
     wrong[..4].copy_from_slice(&[0x28, 0xb5, 0x2f, 0xfd]);
-    assert!(matches!(read(&[&wrong], 9), Err(Error::Packed(_))));
-    assert!(matches!(read(&[&[b'a'; 9000]], 9000), Err(Error::NoColumns)));
+    assert!(matches!(read_recording(&[&wrong], 9), Err(Error::Packed(_))));
+    assert!(matches!(read_recording(&[&[b'a'; 9000]], 9000), Err(Error::NoColumns)));
 }
 
 #[test]
 fn a_window_beyond_the_limit_is_refused() {
     // A frame header that asks for a window of 2 GB (RFC 8878, 3.1.1.1.2).
     let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00];
-    assert!(matches!(read(&[&frame], 9), Err(Error::Packed(_))));
+    assert!(matches!(read_recording(&[&frame], 9), Err(Error::Packed(_))));
 }
 
 #[test]
 fn limits_are_counted() {
-    let _ = gabion_record::limits::take();
+    let _ = gabion_record::limits::take_reached();
     let long = "1".repeat(LONG);
     let many: String = (0..70).map(|n| format!(",c{n}")).collect();
     let heads: String = (0..70).map(|n| format!("# k{n}=1\n")).collect();
     let text = format!("{heads}t_ms,cpu{many}\n0,0,{long}\n0,9000{}\n", ",1".repeat(70));
-    let recording = read(&[text.as_bytes()], 100);
+    let recording = read_recording(&[text.as_bytes()], 100);
     assert!(matches!(recording, Err(Error::Empty)));
-    let counts = gabion_record::limits::take();
-    assert_eq!(counts.of(&reached::LINE_MAX), 1);
-    assert_eq!(counts.of(&reached::COLUMNS_MAX), 8);
-    assert_eq!(counts.of(&reached::HEAD_LINES_MAX), 6);
-    assert_eq!(counts.of(&reached::CPUS_MAX), 1);
+    let counts = gabion_record::limits::take_reached();
+    assert_eq!(counts.times_reached(&reached::LINE_MAX), 1);
+    assert_eq!(counts.times_reached(&reached::COLUMNS_MAX), 8);
+    assert_eq!(counts.times_reached(&reached::HEAD_LINES_MAX), 6);
+    assert_eq!(counts.times_reached(&reached::CPUS_MAX), 1);
 }
 
 const LONG: usize = crate::limits::LINE_MAX + 1;
 
 #[test]
 fn rows_beyond_the_limits_are_counted_and_shed() {
-    let _ = gabion_record::limits::take();
+    let _ = gabion_record::limits::take_reached();
     let mut recording = Recording::default();
     for n in 0..=ROWS_MAX as u64 {
         recording.push_bucket(Bucket::new(n * 4000, 0));
@@ -116,8 +116,11 @@ fn rows_beyond_the_limits_are_counted_and_shed() {
     }
     assert_eq!((recording.buckets.len(), recording.xdp.len()), CAPACITY);
     assert_eq!(recording.rows_shed, 2);
-    let counts = gabion_record::limits::take();
-    assert_eq!((counts.of(&reached::ROWS_MAX), counts.of(&reached::XDP_ROWS_MAX)), (1, 1));
+    let counts = gabion_record::limits::take_reached();
+    assert_eq!(
+        (counts.times_reached(&reached::ROWS_MAX), counts.times_reached(&reached::XDP_ROWS_MAX)),
+        (1, 1)
+    );
 }
 
 fn any_bucket() -> impl Strategy<Value = Bucket> {
@@ -147,7 +150,7 @@ proptest! {
         write_bucket_columns(columns, &mut text);
         rows.iter().for_each(|row| write_bucket(row, columns, &mut text));
         let bytes = if is_packed { packed(&text) } else { text };
-        let got = read(&[&bytes], piece).unwrap();
+        let got = read_recording(&[&bytes], piece).unwrap();
         let mut expected = Recording { buckets: rows, columns, ..Recording::default() };
         expected.head.push(("interface".to_owned(), "eth0".to_owned()));
         expected.sort();
@@ -156,9 +159,9 @@ proptest! {
 
     #[test]
     fn no_input_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), piece in 1usize..100) {
-        let _ = read(&[&bytes], piece);
+        let _ = read_recording(&[&bytes], piece);
         let mut text = b"t_ms,cpu,rx_us,user_gap_us\n".to_vec();
         text.extend_from_slice(&bytes);
-        let _ = read(&[&text], piece);
+        let _ = read_recording(&[&text], piece);
     }
 }

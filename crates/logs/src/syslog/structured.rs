@@ -119,9 +119,9 @@ mod tests {
         let sd = format!("[x{}]", " a=\"b\"".repeat(SD_PARAMS_MAX + 9));
         let count = |sd: &str| elements(sd.as_bytes()).map(|e| e.params().count()).sum::<usize>();
         assert_eq!(count(&sd), SD_PARAMS_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::SD_PARAMS_MAX), 1);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::SD_PARAMS_MAX), 1);
         assert_eq!(count("[x a=\"b\"]"), 1);
-        assert!(gabion_record::limits::take().is_empty());
+        assert!(gabion_record::limits::take_reached().is_empty());
     }
 
     #[test]

@@ -39,7 +39,9 @@ impl<'a, W: Write> MessageExporter<'a, W> {
             // As it came.
             (true, true) => self.text.extend_from_slice(found.record.bytes),
             (true, false) => journal_entry(found, &mut self.text),
-            (false, true) => syslog_message(&Entry(found.record.bytes).read(), &mut self.text),
+            (false, true) => {
+                syslog_message(&Entry(found.record.bytes).read_fields(), &mut self.text)
+            }
             (false, false) => self.text.extend_from_slice(found.record.bytes),
         }
         // Octet counting keeps line ends inside messages apart from those between them.

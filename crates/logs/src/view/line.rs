@@ -46,7 +46,7 @@ pub(super) fn json_line(
         json.number("first", first);
     }
     if found.source.transport == Some(Transport::Journal) {
-        entry_said(json, moments, &Entry(record.bytes).read());
+        entry_said(json, moments, &Entry(record.bytes).read_fields());
         return json.close();
     }
     match std::str::from_utf8(record.bytes) {
@@ -221,7 +221,7 @@ pub(super) fn text_line(json: &mut Json, moments: &mut Moments, found: &Found<'_
     json.push(moments.text(record.time_ns).as_bytes());
     json.push(b" ");
     if found.source.transport == Some(Transport::Journal) {
-        let entry = Entry(record.bytes).read();
+        let entry = Entry(record.bytes).read_fields();
         put_safe(json, entry.host().unwrap_or(b"-"));
         json.push(b" ");
         put_safe(json, entry.program().unwrap_or(b"-"));

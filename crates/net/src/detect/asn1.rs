@@ -109,9 +109,12 @@ mod tests {
         let rule = Asn1 { oversize_length: Some(1000), ..Asn1::default() };
         let mut bytes = [0x04, 0x00].repeat(ASN1_FRAMES_MAX);
         assert!(!matches(&rule, &bytes, 0));
-        assert!(gabion_record::limits::take().is_empty());
+        assert!(gabion_record::limits::take_reached().is_empty());
         bytes.extend_from_slice(&[0x04, 0x82, 0x10, 0x00, 1, 2]);
         assert!(!matches(&rule, &bytes, 0));
-        assert_eq!(gabion_record::limits::take().of(&reached::ASN1_FRAMES_MAX), 1);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::ASN1_FRAMES_MAX),
+            1
+        );
     }
 }

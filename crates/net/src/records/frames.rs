@@ -83,5 +83,5 @@ pub(crate) fn frame_json(
         j.number("tx_id", tx);
     }
     j.close();
-    j.take()
+    j.take_bytes()
 }

@@ -339,8 +339,8 @@ fn a_long_line_is_cut_and_counted() {
     assert_eq!(s.matches(0, Scene::default()), Some(false));
     let lengths: Vec<usize> = heard.lock().unwrap().iter().map(String::len).collect();
     assert_eq!(lengths, [70_000, 70_002]);
-    let counts = gabion_record::limits::take();
-    assert_eq!(counts.of(&crate::limits::reached::SCRIPT_LINE_BYTES_MAX), 1);
+    let counts = gabion_record::limits::take_reached();
+    assert_eq!(counts.times_reached(&crate::limits::reached::SCRIPT_LINE_BYTES_MAX), 1);
 }
 
 /// Outcomes of transforms: observed with Suricata. A wrong outcome leaves the buffer as it is.

@@ -60,7 +60,7 @@ impl Format for EveFormat {
         self.0.wants()
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         let w = &mut *self.0;
         let line = match record {
             Record::Alert(r) => w.alert(r),
@@ -146,7 +146,7 @@ impl Format for CountedEve {
         Wants { alerts: false, ..wants }
     }
 
-    fn take(&mut self, record: &Record<'_>, _: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, _: &mut dyn Pieces) -> bool {
         match record {
             Record::App(r) => self.has_type(r.type_name) && self.has_members(r),
             Record::File(_) => self.has_type("files"),

@@ -68,7 +68,7 @@ impl Format for CertificateTexts {
         Wants { certificates: true, ..Wants::default() }
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         let Record::Certificates(r) = record else { return false };
         let mut texts = pem(r.chain);
         let pem_len = texts.len();

@@ -109,7 +109,7 @@ impl Format for FalcoFormat {
         Wants { alerts: true, ..Wants::default() }
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         let Record::SyscallAlert(alert) = record else { return false };
         self.line.clear();
         let line = if self.style.is_json {

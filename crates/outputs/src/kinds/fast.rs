@@ -67,7 +67,7 @@ impl Format for FastWriter {
         Wants { alerts: true, ..Wants::default() }
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         let Record::Alert(r) = record else { return false };
         to.put(Piece::line(self.alert(r)));
         false

@@ -96,7 +96,7 @@ impl Format for FileStore {
         self.wants
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         let Record::FileChunk(r) = record else { return false };
         let len = r.bytes.len() as u64;
         self.ledger.receive(1, len);

@@ -38,7 +38,7 @@ impl Format for FindingJson {
         Wants { evidence: true, ..Wants::default() }
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         if let Record::Evidence(r) = record {
             put(PieceKind::Finding(r.evidence.report_id), r.json, to);
         } else if let Record::HostAlert(r) = record {
@@ -63,7 +63,7 @@ impl Format for FindingText {
         Wants { evidence: true, ..Wants::default() }
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         self.line.clear();
         if let Record::Evidence(r) = record {
             if !triage::is_faint(r.evidence.kind.name, r.evidence.confidence) {

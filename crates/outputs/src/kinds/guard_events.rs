@@ -33,7 +33,7 @@ impl Format for GuardEvents {
         Wants::default()
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         if let Record::Guard(GuardRecord { id, json }) = record {
             to.put(Piece { kind: PieceKind::Finding(*id), bytes: json, later: &[] });
         }

@@ -284,7 +284,7 @@ impl Format for PacketLog {
         self.wants
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         match record {
             Record::Wire(r) => self.take_frame(r, to),
             Record::Alert(r) if r.header.pkt_src == Some(PacketSource::FlowEnd) => {
@@ -387,7 +387,10 @@ mod tests {
             log.follows(Some(flow), true, 1);
             log.follows(Some(0), true, 1);
         }
-        assert_eq!(gabion_record::limits::take().of(&reached::FOLLOWED_FLOWS_MAX), 3);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::FOLLOWED_FLOWS_MAX),
+            3
+        );
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Format for StatsLog {
         Wants::default()
     }
 
-    fn take(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         if let Record::Stats(ts_ns, texts) = record {
             self.table(*ts_ns, &texts.counters, &mut |line| to.put(Piece::line(line)));
         }

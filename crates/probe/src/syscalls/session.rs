@@ -377,7 +377,7 @@ impl Session {
     pub fn counts_by_cpu(&self) -> Vec<ClassCounts> {
         let of_cpu = |cpu: usize| {
             let mut words = [0; 4 * CLASSES];
-            self.counters.read(cpu, &mut words);
+            self.counters.read_words(cpu, &mut words);
             let row = |row: usize| {
                 let classes = words.get(row * CLASSES..(row + 1) * CLASSES).unwrap_or_default();
                 classes.iter().sum()
@@ -394,7 +394,7 @@ impl Session {
             Counts { undecodable: self.undecodable, late: self.order.late(), ..Counts::default() };
         for cpu in 0..self.cpus {
             let mut words = [0; 4 * CLASSES + 5];
-            self.counters.read(cpu, &mut words);
+            self.counters.read_words(cpu, &mut words);
             for (at, class) in counts.classes.iter_mut().enumerate() {
                 let word = |row: usize| words.get(row * CLASSES + at).copied().unwrap_or(0);
                 class.received += word(0);

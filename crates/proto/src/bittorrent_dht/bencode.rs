@@ -185,7 +185,7 @@ mod tests {
         assert!(Reader::from_bytes(&nest(DEPTH_MAX)).next_value().is_ok());
         assert_eq!(Reader::from_bytes(&nest(DEPTH_MAX + 1)).next_value(), Err(Malformed));
         assert_eq!(Reader::from_bytes(&b"l".repeat(60_000)).next_value(), Err(Malformed));
-        assert_eq!(gabion_record::limits::take().of(&reached::DEPTH_MAX), 2);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::DEPTH_MAX), 2);
         // However long a list is, each of its values is a step.
         let flat = [b"l", b"i1e".repeat(20_000).as_slice(), b"e"].concat();
         assert!(Reader::from_bytes(&flat).next_value().is_ok());

@@ -135,7 +135,7 @@ mod tests {
         json.open();
         tx.log(&mut json, LogOptions::default());
         json.close();
-        let out = (String::from_utf8(json.take()).unwrap(), tx.events.codes().len(), outcome);
+        let out = (String::from_utf8(json.take_bytes()).unwrap(), tx.events.codes().len(), outcome);
         let id = tx.id;
         parser.txs.free(id);
         out

@@ -112,7 +112,7 @@ mod tests {
         }
         assert_eq!(contexts.all.len(), CONTEXTS_MAX);
         assert_eq!(contexts.find(CONTEXTS_MAX as u16), None);
-        assert_eq!(gabion_record::limits::take().of(&reached::CONTEXTS_MAX), 3);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::CONTEXTS_MAX), 3);
         assert!(contexts.bytes_held() < 4 * CONTEXTS_MAX * size_of::<Offered>());
     }
 }

@@ -398,7 +398,7 @@ mod tests {
         let how = LogOptions { config, part, ..LogOptions::default() };
         let is_logged = write(&tx, &mut json, how);
         json.close();
-        let text = String::from_utf8(json.take()).unwrap();
+        let text = String::from_utf8(json.take_bytes()).unwrap();
         if is_logged { text } else { String::new() }
     }
 

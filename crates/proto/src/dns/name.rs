@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     /// Reads the name at `pos`, returns its text, whether cut, the position after it, the flags.
-    fn read(m: &[u8], pos: usize) -> Result<(Vec<u8>, bool, usize, NameFlags), Malformed> {
+    fn read_name_at(m: &[u8], pos: usize) -> Result<(Vec<u8>, bool, usize, NameFlags), Malformed> {
         let mut n = Names::default();
         let (name, behind) = n.read_name(m, pos, m.len())?;
         Ok((name.span.bytes_in(&n.arena).to_vec(), name.is_truncated, behind, n.flags))
@@ -197,41 +197,47 @@ mod tests {
     #[test]
     fn plain_and_compressed_names() {
         let m = b"\x03www\x04test\0\x01a\xc0\x04zz";
-        assert_eq!(read(m, 0), Ok((b"www.test".to_vec(), false, 10, NONE)));
-        assert_eq!(read(m, 10), Ok((b"a.test".to_vec(), false, 14, NONE)));
+        assert_eq!(read_name_at(m, 0), Ok((b"www.test".to_vec(), false, 10, NONE)));
+        assert_eq!(read_name_at(m, 10), Ok((b"a.test".to_vec(), false, 14, NONE)));
         // Without a terminating zero the name ends with the bytes (Suricata's reading).
-        assert_eq!(read(b"\x03abc", 0), Ok((b"abc".to_vec(), false, 4, NONE)));
-        assert_eq!(read(b"", 0), Ok((Vec::new(), false, 0, NONE)));
+        assert_eq!(read_name_at(b"\x03abc", 0), Ok((b"abc".to_vec(), false, 4, NONE)));
+        assert_eq!(read_name_at(b"", 0), Ok((Vec::new(), false, 0, NONE)));
     }
 
     #[test]
     fn pointers_that_lead_nowhere() {
         // Observed in Suricata 8.0.7, each as the only question of a response.
-        assert_eq!(read(b"\xc0\x09", 0), Err(Malformed));
-        assert_eq!(read(b"\xc0", 0), Err(Malformed));
-        assert_eq!(read(b"\x41a\0", 0), Err(Malformed));
-        assert_eq!(read(b"\x05ab", 0), Err(Malformed));
-        assert_eq!(read(b"\xc0\x00", 0), Err(Malformed));
-        assert_eq!(read(b"\x01a\xc0\x02", 0), Err(Malformed));
+        assert_eq!(read_name_at(b"\xc0\x09", 0), Err(Malformed));
+        assert_eq!(read_name_at(b"\xc0", 0), Err(Malformed));
+        assert_eq!(read_name_at(b"\x41a\0", 0), Err(Malformed));
+        assert_eq!(read_name_at(b"\x05ab", 0), Err(Malformed));
+        assert_eq!(read_name_at(b"\xc0\x00", 0), Err(Malformed));
+        assert_eq!(read_name_at(b"\x01a\xc0\x02", 0), Err(Malformed));
         // To the very end of the message: an empty rest.
-        assert_eq!(read(b"\x01a\xc0\x04", 0), Ok((b"a".to_vec(), false, 4, NONE)));
+        assert_eq!(read_name_at(b"\x01a\xc0\x04", 0), Ok((b"a".to_vec(), false, 4, NONE)));
         let loops = NameFlags { infinite_loop: true, ..NONE };
-        assert_eq!(read(b"\x01a\xc0\x06zz\xc0\x06", 0), Ok((b"a".to_vec(), false, 4, loops)));
+        assert_eq!(
+            read_name_at(b"\x01a\xc0\x06zz\xc0\x06", 0),
+            Ok((b"a".to_vec(), false, 4, loops))
+        );
     }
 
     #[test]
     fn long_names_and_chains() {
         let both = NameFlags { truncated: true, label_limit: true, ..NONE };
-        let (name, cut, behind, flags) = read(b"\x01a\xc0\x00zz", 0).unwrap();
+        let (name, cut, behind, flags) = read_name_at(b"\x01a\xc0\x00zz", 0).unwrap();
         assert_eq!((name.len(), cut, behind, flags), (255, true, 4, both));
-        let (name, cut, behind, flags) = read(b"\xc0\x02\xc0\x00", 0).unwrap();
+        let (name, cut, behind, flags) = read_name_at(b"\xc0\x02\xc0\x00", 0).unwrap();
         assert_eq!((name.len(), cut, behind, flags), (0, true, 2, both));
-        assert_eq!(read(&[b"\x01a".repeat(255), vec![0]].concat(), 0).unwrap().0.len(), 509);
-        assert_eq!(read(&[b"\x01a".repeat(256), vec![0]].concat(), 0), Err(Malformed));
+        assert_eq!(
+            read_name_at(&[b"\x01a".repeat(255), vec![0]].concat(), 0).unwrap().0.len(),
+            509
+        );
+        assert_eq!(read_name_at(&[b"\x01a".repeat(256), vec![0]].concat(), 0), Err(Malformed));
         let label = [b"\x32".to_vec(), vec![b'b'; 50]].concat();
         for (last, len, is_cut) in [(5u8, 1025, false), (6, 1025, true)] {
             let m = [label.repeat(20), vec![last], vec![b'c'; last.into()], vec![0]].concat();
-            let (name, cut, behind, flags) = read(&m, 0).unwrap();
+            let (name, cut, behind, flags) = read_name_at(&m, 0).unwrap();
             assert_eq!((name.len(), cut, behind), (len, is_cut, m.len()));
             assert_eq!(flags, NameFlags { truncated: is_cut, ..NONE });
         }

@@ -54,7 +54,7 @@ fn answers(m: &Message) -> Vec<u8> {
         None => records.iter().for_each(|r| write_data(m, r, &mut list)),
     }
     list.close_array();
-    list.take()
+    list.take_bytes()
 }
 
 fn write_data(m: &Message, r: &Record, list: &mut Json) {

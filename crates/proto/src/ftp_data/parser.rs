@@ -255,7 +255,7 @@ mod tests {
         json.open();
         p.tx(0).unwrap().log(&mut json, LogOptions::default());
         json.close();
-        String::from_utf8(json.take()).unwrap()
+        String::from_utf8(json.take_bytes()).unwrap()
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Unpacking {
     }
 
     /// Takes a piece into account and returns how much of it there is space for.
-    fn take(&self, free: u64, bytes: usize) -> usize {
+    fn take_allowance(&self, free: u64, bytes: usize) -> usize {
         let room = usize::try_from(self.left(free)).unwrap_or(usize::MAX).min(bytes);
         self.made.set(self.made.get().saturating_add(bytes as u64));
         room
@@ -340,7 +340,7 @@ impl Layer {
         // The other encodings have a header to be known by.
         let is_guess = self.retries > 0 && self.encoding == Encoding::Deflate;
         let mut out = |made: &[u8]| {
-            let piece = made.get(..budget.take(free, made.len())).unwrap_or(made);
+            let piece = made.get(..budget.take_allowance(free, made.len())).unwrap_or(made);
             *is_exhausted |= piece.len() < made.len();
             if piece.is_empty() {
                 return made.is_empty();
@@ -369,7 +369,7 @@ impl Layer {
                     && let Some(again) = brotli.grow(budget.left(free))
                 {
                     // What was handed on is made a second time.
-                    budget.take(free, again);
+                    budget.take_allowance(free, again);
                     step = brotli.replay(&mut out);
                 }
                 if step == Step::Cut && brotli.may_wait() {
@@ -377,7 +377,7 @@ impl Layer {
                 }
                 if step == Step::Halt {
                     // What is in the window was made, though it was not handed on.
-                    budget.take(free, brotli.untaken());
+                    budget.take_allowance(free, brotli.untaken());
                 }
                 step
             }
@@ -400,7 +400,7 @@ impl Layer {
             Codec::Lzma(mut lzma) => {
                 let is_exhausted = &mut self.is_exhausted;
                 let mut out = |made: &[u8]| {
-                    let piece = made.get(..budget.take(free, made.len())).unwrap_or(made);
+                    let piece = made.get(..budget.take_allowance(free, made.len())).unwrap_or(made);
                     *is_exhausted |= piece.len() < made.len();
                     sink(piece) && !*is_exhausted
                 };

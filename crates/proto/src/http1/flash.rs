@@ -104,7 +104,10 @@ mod tests {
         let mut file = b"CWS\x08".to_vec();
         file.extend_from_slice(&(64_u32 << 20).to_le_bytes());
         let _ = unpack(&file, &depths);
-        assert_eq!(gabion_record::limits::take().of(&reached::FLASH_BYTES_MAX), 1);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::FLASH_BYTES_MAX),
+            1
+        );
     }
 
     /// However much a file unpacks to, what is made of it is bounded by what was sent, and the cut is counted.
@@ -121,8 +124,8 @@ mod tests {
             let made = unpack(&file, &depths).unwrap().len();
             assert!(made <= HEADER_BYTES + packed.len() * 64, "{size}: {made} of {}", packed.len());
             assert!(made > packed.len() * 60, "{size}: {made} of {}", packed.len());
-            let counts = gabion_record::limits::take();
-            assert_eq!(counts.of(&reached::UNPACKED_BYTES_MAX), 1, "{size}");
+            let counts = gabion_record::limits::take_reached();
+            assert_eq!(counts.times_reached(&reached::UNPACKED_BYTES_MAX), 1, "{size}");
         }
     }
 

@@ -134,7 +134,7 @@ pub(crate) fn read_head(
             http.warn(direction, kinds(side).too_long);
             return Err(Halt::Fail);
         }
-        m.headers.raw_mut().extend_from_slice(input.take(n));
+        m.headers.raw_mut().extend_from_slice(input.take_bytes(n));
     }
 }
 

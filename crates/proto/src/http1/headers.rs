@@ -531,7 +531,7 @@ mod tests {
     use super::*;
 
     /// All fields of a block as `name=value`, what is after its end, or "more".
-    fn read(side: Side, data: &[u8]) -> String {
+    fn scan_fields(side: Side, data: &[u8]) -> String {
         let mut at = 0;
         let mut out = String::new();
         loop {
@@ -596,8 +596,8 @@ mod tests {
             (b"A: b\r\n C: d\r\n\r\n", "A=b C: d;end+", "A=b;C=d;end+"),
         ] {
             let response = if response.is_empty() { request } else { response };
-            assert_eq!(read(Side::Request, block), request, "{}", block.escape_ascii());
-            assert_eq!(read(Side::Response, block), response, "{}", block.escape_ascii());
+            assert_eq!(scan_fields(Side::Request, block), request, "{}", block.escape_ascii());
+            assert_eq!(scan_fields(Side::Response, block), response, "{}", block.escape_ascii());
         }
     }
 

@@ -361,7 +361,7 @@ fn percent_decode(text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn read(body: &[u8], piece: usize) -> String {
+    fn parse_parts(body: &[u8], piece: usize) -> String {
         let mut m = Multipart::new(b"multipart/form-data; boundary=\"AaB03x\"").unwrap();
         let mut out = String::new();
         let mut last_was_data = false;
@@ -391,7 +391,11 @@ mod tests {
             filename=\"file1.txt\"\r\nContent-Type: text/plain\r\n\r\n... a\r\n--AaB0\r\n\
             \r\n--AaB03x\r\nContent-Disposition: form-data; filename=b\r\n\r\n\r\n--AaB03x--\r\nend";
         for piece in 1..=body.len() {
-            assert_eq!(read(body, piece), "[file1.txt:... a\\r\\n--AaB0\\r\\n][b:0]", "{piece}");
+            assert_eq!(
+                parse_parts(body, piece),
+                "[file1.txt:... a\\r\\n--AaB0\\r\\n][b:0]",
+                "{piece}"
+            );
         }
     }
 
@@ -399,7 +403,7 @@ mod tests {
     fn a_body_cut_short_gives_what_is_there() {
         let body = b"--AaB03x\r\nContent-Disposition: form-data; filename=a\r\n\r\nabc\r\n--Aa";
         for piece in 1..=body.len() {
-            assert_eq!(read(body, piece), "[a:abc\\r\\n--Aa]", "{piece}");
+            assert_eq!(parse_parts(body, piece), "[a:abc\\r\\n--Aa]", "{piece}");
         }
     }
 

@@ -113,7 +113,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes `n` bytes (all that are left, if fewer).
-    pub(crate) fn take(&mut self, n: usize) -> &'a [u8] {
+    pub(crate) fn take_bytes(&mut self, n: usize) -> &'a [u8] {
         let rest = self.rest();
         let taken = &rest[..n.min(rest.len())];
         self.at += taken.len();

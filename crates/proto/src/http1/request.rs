@@ -75,7 +75,7 @@ impl Http1 {
             State::ChunkEnd => self.request_chunk_end(input),
             State::Finalize => self.request_finalize(cx, input),
             State::Ignore => {
-                input.take(usize::MAX);
+                input.take_bytes(usize::MAX);
                 Err(Halt::More)
             }
             // States of responses.
@@ -88,10 +88,10 @@ impl Http1 {
         let rest = input.rest();
         let lf = memchr::memchr(b'\n', rest);
         if lf.is_none() && !self.request.is_closed {
-            let taken = input.take(usize::MAX);
+            let taken = input.take_bytes(usize::MAX);
             return self.request_keep(taken).map(|()| None);
         }
-        let taken = input.take(lf.map_or(usize::MAX, |n| n + 1));
+        let taken = input.take_bytes(lf.map_or(usize::MAX, |n| n + 1));
         self.request_keep(taken)?;
         Ok(Some(std::mem::take(&mut self.request.line)))
     }
@@ -136,7 +136,7 @@ impl Http1 {
             && let Some(n) = lf
             && n < limit
         {
-            let line = input.take(n + 1);
+            let line = input.take_bytes(n + 1);
             return self.request_line_complete(cx, line);
         }
         let Some(line) = self.request_take_line(input)? else { return Err(Halt::More) };
@@ -256,7 +256,7 @@ impl Http1 {
         let spaces = prefix(rest, is_space);
         let seen = self.request.line.len() + spaces;
         if spaces == rest.len() && seen <= limits::HTTP09_SPACE_MAX && !self.request.is_closed {
-            let taken = input.take(usize::MAX);
+            let taken = input.take_bytes(usize::MAX);
             self.request_keep(taken)?;
             return Err(Halt::More);
         }
@@ -369,7 +369,7 @@ impl Http1 {
             if input.is_empty() {
                 return Err(Halt::More);
             }
-            let taken = input.take(usize::MAX);
+            let taken = input.take_bytes(usize::MAX);
             self.request_keep(taken)?;
             return Err(Halt::More);
         };
@@ -389,7 +389,7 @@ impl Http1 {
         input: &mut Cursor<'_>,
     ) -> Result<(), Halt> {
         let n = usize::try_from(self.request.left).unwrap_or(usize::MAX);
-        let data = input.take(n);
+        let data = input.take_bytes(n);
         if data.is_empty() {
             return Err(Halt::More);
         }
@@ -410,7 +410,7 @@ impl Http1 {
             return Err(Halt::Fail);
         }
         if memchr::memchr(b'\n', rest).is_none() {
-            let taken = input.take(usize::MAX);
+            let taken = input.take_bytes(usize::MAX);
             self.request_keep(taken)?;
             return Err(Halt::More);
         }
@@ -444,7 +444,7 @@ impl Http1 {
         cx: &mut ParseContext<'_>,
         input: &mut Cursor<'_>,
     ) -> Result<(), Halt> {
-        let data = input.take(usize::try_from(self.request.left).unwrap_or(usize::MAX));
+        let data = input.take_bytes(usize::try_from(self.request.left).unwrap_or(usize::MAX));
         if data.is_empty() {
             return Err(Halt::More);
         }
@@ -458,7 +458,7 @@ impl Http1 {
 
     fn request_chunk_end(&mut self, input: &mut Cursor<'_>) -> Result<(), Halt> {
         let lf = memchr::memchr(b'\n', input.rest());
-        let n = input.take(lf.map_or(usize::MAX, |n| n + 1)).len();
+        let n = input.take_bytes(lf.map_or(usize::MAX, |n| n + 1)).len();
         let tx = self.tx_at(ToServer)?;
         tx.request.message_len = tx.request.message_len.saturating_add(n as u64);
         if lf.is_none() {

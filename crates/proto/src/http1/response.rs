@@ -30,7 +30,7 @@ impl Http1 {
         if self.response.skips_cr && !input.is_empty() {
             self.response.skips_cr = false;
             if input.rest().starts_with(b"\r") {
-                input.take(1);
+                input.take_bytes(1);
             }
         }
         match self.response.state {
@@ -64,7 +64,7 @@ impl Http1 {
     /// The next line up to LF, or all that is left once the server has closed.
     fn response_take_line(&mut self, input: &mut Cursor<'_>) -> Result<Option<Vec<u8>>, Halt> {
         let lf = memchr::memchr(b'\n', input.rest());
-        let taken = input.take(lf.map_or(usize::MAX, |n| n + 1));
+        let taken = input.take_bytes(lf.map_or(usize::MAX, |n| n + 1));
         self.response_keep(taken)?;
         if lf.is_none() && !self.response.is_closed {
             return Ok(None);
@@ -89,7 +89,7 @@ impl Http1 {
             // Line ends after the last response are no response.
             let blank = prefix(input.rest(), |b| matches!(b, b'\r' | b'\n'));
             if blank > 0 {
-                input.take(blank);
+                input.take_bytes(blank);
                 return Ok(());
             }
         }
@@ -129,7 +129,7 @@ impl Http1 {
     ) -> Result<(), Halt> {
         // A line ends with LF, CR LF or CR: a CR at the end of what is there is undecided.
         let closed = self.response.is_closed;
-        let rest = input.take(usize::MAX);
+        let rest = input.take_bytes(usize::MAX);
         let all: Cow<'_, [u8]> = if self.response.line.is_empty() {
             Cow::Borrowed(rest)
         } else {
@@ -437,7 +437,7 @@ impl Http1 {
         cx: &mut ParseContext<'_>,
         input: &mut Cursor<'_>,
     ) -> Result<(), Halt> {
-        let data = input.take(usize::try_from(self.response.left).unwrap_or(usize::MAX));
+        let data = input.take_bytes(usize::try_from(self.response.left).unwrap_or(usize::MAX));
         if data.is_empty() {
             return self.response_cut(cx);
         }
@@ -466,7 +466,7 @@ impl Http1 {
         cx: &mut ParseContext<'_>,
         input: &mut Cursor<'_>,
     ) -> Result<(), Halt> {
-        let data = input.take(usize::MAX);
+        let data = input.take_bytes(usize::MAX);
         if data.is_empty() {
             return self.response_cut(cx);
         }
@@ -536,7 +536,7 @@ impl Http1 {
         cx: &mut ParseContext<'_>,
         input: &mut Cursor<'_>,
     ) -> Result<(), Halt> {
-        let data = input.take(usize::try_from(self.response.left).unwrap_or(usize::MAX));
+        let data = input.take_bytes(usize::try_from(self.response.left).unwrap_or(usize::MAX));
         if data.is_empty() {
             return self.response_cut(cx);
         }
@@ -550,7 +550,7 @@ impl Http1 {
 
     fn response_chunk_end(&mut self, input: &mut Cursor<'_>) -> Result<(), Halt> {
         let lf = memchr::memchr(b'\n', input.rest());
-        let n = input.take(lf.map_or(usize::MAX, |n| n + 1)).len();
+        let n = input.take_bytes(lf.map_or(usize::MAX, |n| n + 1)).len();
         let tx = self.tx_at(ToClient)?;
         tx.response.message_len = tx.response.message_len.saturating_add(n as u64);
         if lf.is_none() {
@@ -572,7 +572,7 @@ impl Http1 {
         let from = input.at;
         let kept = self.response.line.len();
         if kept == 0 && input.rest().starts_with(b"\n") && is_body_line(input.rest()) {
-            let junk = input.take(usize::MAX);
+            let junk = input.take_bytes(usize::MAX);
             self.warn(ToClient, Event::ResponseBodyUnexpected);
             decode_entity(self, cx, ToClient, Some(junk));
             return Ok(());

@@ -127,7 +127,7 @@ impl Config {
     }
 
     /// Reads one set of keys over these settings.
-    fn read(&mut self, node: &Tree) -> Result<(), SettingsError> {
+    fn read_node(&mut self, node: &Tree) -> Result<(), SettingsError> {
         for (key, child) in &node.children {
             let Some(value) = child.value.as_deref() else {
                 if key == "swf-decompression" {
@@ -280,7 +280,7 @@ impl Settings {
         };
         let mut default = Config::default();
         if let Some(set) = libhtp.child("default-config") {
-            default.read(set).map_err(|e| e.below("libhtp.default-config"))?;
+            default.read_node(set).map_err(|e| e.below("libhtp.default-config"))?;
         }
         let mut servers = Vec::new();
         let list = libhtp.child("server-config").map_or(&[][..], |l| &l.children);
@@ -291,7 +291,7 @@ impl Settings {
                 _ => item,
             };
             let mut config = Config::default();
-            config.read(set).map_err(|e| e.below(format!("libhtp.server-config.{name}")))?;
+            config.read_node(set).map_err(|e| e.below(format!("libhtp.server-config.{name}")))?;
             let Some(addresses) = set.child("address") else { continue };
             let mut texts: Vec<&str> = addresses.value.iter().map(String::as_str).collect();
             texts.extend(addresses.children.iter().filter_map(|(_, t)| t.value.as_deref()));

@@ -522,8 +522,8 @@ fn bodies_beyond_what_a_flow_may_have_unpacked_are_counted() {
     }
     let whole = (String::from("/"), 90 << 10, FileState::Closed);
     assert_eq!((f.files(0, ToClient), f.files(2, ToClient)), (vec![whole.clone()], vec![whole]));
-    let counts = gabion_record::limits::take();
-    assert_eq!(counts.of(&super::limits::reached::UNPACKED_BYTES_MAX), 3);
+    let counts = gabion_record::limits::take_reached();
+    assert_eq!(counts.times_reached(&super::limits::reached::UNPACKED_BYTES_MAX), 3);
 }
 
 /// Layers of gzip over one another cost the bytes that each layer makes, and no more for bodies in small pieces.

@@ -499,6 +499,8 @@ mod tests {
         assert_eq!(list.fields.len(), 90_001);
         let bound = DECODED_BYTES_MAX + DECODED_BYTES_FROM_ONE * block.len() as u64 + 4000;
         assert!((list.text_len() as u64) < bound, "{}", list.text_len());
-        assert!(gabion_record::limits::take().of(&reached::DECODED_BYTES_MAX) > 0);
+        assert!(
+            gabion_record::limits::take_reached().times_reached(&reached::DECODED_BYTES_MAX) > 0
+        );
     }
 }

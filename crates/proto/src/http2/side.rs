@@ -148,8 +148,8 @@ mod tests {
         (0..9).for_each(|n| side.note_priority(n));
         assert_eq!(side.settings.as_ref().map(Vec::len), Some(SETTINGS_MAX));
         assert_eq!((side.windows.len(), side.more.len()), (WINDOWS_MAX, WINDOWS_MAX));
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::SETTINGS_MAX), 1);
-        assert!(counts.of(&reached::WINDOWS_MAX) > 0);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::SETTINGS_MAX), 1);
+        assert!(counts.times_reached(&reached::WINDOWS_MAX) > 0);
     }
 }

@@ -58,7 +58,7 @@ impl Flow {
         json.open();
         tx.log(&mut json, LogOptions::default());
         json.close();
-        let mut text = String::from_utf8(json.take()).unwrap();
+        let mut text = String::from_utf8(json.take_bytes()).unwrap();
         for code in tx.events() {
             text.push(' ');
             text.push_str(PROTOCOL.table.events[usize::from(*code)].name);
@@ -197,7 +197,7 @@ fn hostile_messages_are_bounded() {
     assert_eq!(record.matches("EncAesCbc").count(), 1);
     let sa = sa_2(1, &vec![(1, 12); 3000]);
     flow().give(ToServer, &message(0x20, 34, 8, &[(33, &sa)]));
-    let counts = gabion_record::limits::take();
-    assert!(counts.of(&limits::reached::PAYLOADS_MAX) > 0);
-    assert!(counts.of(&limits::reached::TRANSFORMS_MAX) > 0);
+    let counts = gabion_record::limits::take_reached();
+    assert!(counts.times_reached(&limits::reached::PAYLOADS_MAX) > 0);
+    assert!(counts.times_reached(&limits::reached::TRANSFORMS_MAX) > 0);
 }

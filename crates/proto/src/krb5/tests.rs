@@ -65,7 +65,7 @@ impl Flow {
             json.open();
             tx.log(&mut json, LogOptions::default());
             json.close();
-            let mut text = String::from_utf8(json.take()).unwrap();
+            let mut text = String::from_utf8(json.take_bytes()).unwrap();
             for code in tx.events() {
                 text.push(' ');
                 text.push_str(PROTOCOL.table.events[usize::from(*code)].name);
@@ -128,7 +128,7 @@ fn records_that_are_too_long_are_skipped() {
             assert_eq!(flow.give(ToServer, &[rest, record(AS_REQ)].concat()), [AS_REQ_RECORD]);
         }
     }
-    assert_eq!(gabion_record::limits::take().of(&reached::RECORD_BYTES_MAX), 2);
+    assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::RECORD_BYTES_MAX), 2);
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn names_and_transactions_are_bounded() {
         parser.take_message(AS_REQ, ToServer);
     }
     assert_eq!(parser.txs.len(), TXS_MAX);
-    let counts = gabion_record::limits::take();
-    assert_eq!(counts.of(&reached::NAME_PARTS_MAX), 5);
-    assert_eq!(counts.of(&reached::TXS_MAX), 3);
+    let counts = gabion_record::limits::take_reached();
+    assert_eq!(counts.times_reached(&reached::NAME_PARTS_MAX), 5);
+    assert_eq!(counts.times_reached(&reached::TXS_MAX), 3);
 }
 
 #[test]

@@ -548,7 +548,7 @@ mod tests {
         }
     }
 
-    fn read(bytes: &[u8], version: u8) -> Result<Message, Malformed> {
+    fn parse_message(bytes: &[u8], version: u8) -> Result<Message, Malformed> {
         let Start::Header(h) = Header::from_bytes(bytes) else { return Err(Malformed) };
         Message::parse(h, &bytes[usize::from(h.header_len)..], version)
     }
@@ -571,13 +571,13 @@ mod tests {
             (b"\x30\x08\0\x01a\x02\x23\x01\x01b", 5, false),
             (b"\x30\x06\0\x01a\x03\0\0", 5, false),
         ] {
-            assert_eq!(read(bytes, version).is_ok(), is_good, "{bytes:x?}");
+            assert_eq!(parse_message(bytes, version).is_ok(), is_good, "{bytes:x?}");
         }
     }
 
     #[test]
     fn texts_are_utf_8_and_bytes_are_not_touched() {
-        let m = read(b"\x30\x07\0\x03a\xff\0b\xff", 4).unwrap();
+        let m = parse_message(b"\x30\x07\0\x03a\xff\0b\xff", 4).unwrap();
         let Body::Publish { topic, message, .. } = m.body else { panic!("{m:?}") };
         assert_eq!(m.bytes(topic), "a\u{fffd}\0".as_bytes());
         assert_eq!(m.bytes(message), b"b\xff");

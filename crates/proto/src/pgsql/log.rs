@@ -159,5 +159,5 @@ fn write_parameters(key: &str, parameters: &[Parameter], json: &mut Json) {
 fn quoted(text: &[u8]) -> Vec<u8> {
     let mut json = Json::new();
     json.quoted(text);
-    json.take()
+    json.take_bytes()
 }

@@ -528,9 +528,9 @@ mod tests {
         let mut parser = PgsqlParser::new(Settings::default());
         feed(&mut parser, ToServer, &message(b'Q', b"q\0"));
         feed(&mut parser, ToClient, &message(b'S', b"a\0b\0").repeat(PARAMETERS_MAX + 7));
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::TXS_PER_FLOW_MAX), 11);
-        assert_eq!(counts.of(&reached::HELD_BYTES_MAX), 2);
-        assert_eq!(counts.of(&reached::PARAMETERS_MAX), 7);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::TXS_PER_FLOW_MAX), 11);
+        assert_eq!(counts.times_reached(&reached::HELD_BYTES_MAX), 2);
+        assert_eq!(counts.times_reached(&reached::PARAMETERS_MAX), 7);
     }
 }

@@ -107,7 +107,7 @@ mod tests {
         [&b"CHLO"[..], &(tags.len() as u16).to_le_bytes(), b"\0\0", &table, &values].concat()
     }
 
-    fn read(version: &[u8; 4], data: &[u8]) -> Option<Box<GoogleHello>> {
+    fn parse_hello(version: &[u8; 4], data: &[u8]) -> Option<Box<GoogleHello>> {
         let mut found = None;
         read_hello(u32::from_be_bytes(*version), data, &mut found);
         found
@@ -123,7 +123,7 @@ mod tests {
             (b"Q046", Some(("46,PAD-SNI-UAID", "bc252431df58411cd2ea00eba190964f"))),
             (b"Q039", None),
         ] {
-            let found = read(version, &hello).unwrap();
+            let found = parse_hello(version, &hello).unwrap();
             assert_eq!(
                 (found.sni.as_deref(), found.ua.as_deref()),
                 (Some(&b"a.bc"[..]), Some(&b"agent x"[..]))
@@ -131,16 +131,18 @@ mod tests {
             let is = found.cyus.first().map(|c| (c.text.as_slice(), c.hash.as_slice()));
             assert_eq!(is, cyu.map(|(text, hash)| (text.as_bytes(), hash.as_bytes())));
         }
-        assert_eq!(read(b"Q043", &chlo(&[])).unwrap().cyus[0].text, b"43,");
+        assert_eq!(parse_hello(b"Q043", &chlo(&[])).unwrap().cyus[0].text, b"43,");
     }
 
     #[test]
     fn what_is_no_hello_says_nothing() {
         let hello = chlo(&[(b"PAD\0", b"----"), (b"SNI\0", b"a.bc")]);
-        assert!((0..hello.len()).all(|end| read(b"Q043", &hello[..end]).is_none()));
-        assert!(read(b"Q043", &chlo(&[(b"PAD\0", b"-"), (b"ABCD", b"x")])).is_none());
-        assert!(read(b"Q043", b"REJ\0\0\0\0\0").is_none());
-        assert!(read(b"Q043", b"CHLO\x02\0\0\0SNI\0\x03\0\0\0UAID\x01\0\0\0abcdef").is_none());
+        assert!((0..hello.len()).all(|end| parse_hello(b"Q043", &hello[..end]).is_none()));
+        assert!(parse_hello(b"Q043", &chlo(&[(b"PAD\0", b"-"), (b"ABCD", b"x")])).is_none());
+        assert!(parse_hello(b"Q043", b"REJ\0\0\0\0\0").is_none());
+        assert!(
+            parse_hello(b"Q043", b"CHLO\x02\0\0\0SNI\0\x03\0\0\0UAID\x01\0\0\0abcdef").is_none()
+        );
     }
 
     #[test]
@@ -150,6 +152,9 @@ mod tests {
             read_hello(u32::from_be_bytes(*b"Q043"), b"CHLO\0\0\0\0", &mut found);
         }
         assert_eq!(found.unwrap().cyus.len(), GOOGLE_HELLOS_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::GOOGLE_HELLOS_MAX), 3);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::GOOGLE_HELLOS_MAX),
+            3
+        );
     }
 }

@@ -350,8 +350,8 @@ mod tests {
         let len = (names.len() as u16).to_be_bytes();
         let outer = (names.len() as u16 + 2).to_be_bytes();
         list(&[&b"\0\x10"[..], &outer, &len, &names].concat());
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::EXTENSIONS_MAX), 5);
-        assert_eq!(counts.of(&reached::VALUES_MAX), 7);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::EXTENSIONS_MAX), 5);
+        assert_eq!(counts.times_reached(&reached::VALUES_MAX), 7);
     }
 }

@@ -70,7 +70,7 @@ impl Flow {
             json.open();
             tx.log(&mut json, LogOptions::default());
             json.close();
-            out.push(String::from_utf8(json.take()).unwrap());
+            out.push(String::from_utf8(json.take_bytes()).unwrap());
             out.extend(
                 tx.events()
                     .iter()
@@ -238,8 +238,11 @@ fn hostile_flows_are_bounded() {
         let forged = (ToServer, initial(ToServer, &n.to_be_bytes(), &n.to_be_bytes(), 0, b"\x01"));
         assert_eq!(flow.give(&forged), [BARE, "failed_decrypt", "error"]);
     }
-    let counts = gabion_record::limits::take();
-    assert_eq!(counts.of(&reached::FAILED_DECRYPTIONS_MAX), 1000 - FAILED_DECRYPTIONS_MAX as u64);
+    let counts = gabion_record::limits::take_reached();
+    assert_eq!(
+        counts.times_reached(&reached::FAILED_DECRYPTIONS_MAX),
+        1000 - FAILED_DECRYPTIONS_MAX as u64
+    );
     let mut flow = Flow::open();
     let mut number = 0;
     for start in (100..16_000).step_by(200) {
@@ -248,6 +251,6 @@ fn hostile_flows_are_bounded() {
         number = number.wrapping_add(1);
     }
     assert!(flow.0.bytes_held() < 100 * CRYPTO_PIECES_MAX, "{}", flow.0.bytes_held());
-    assert!(gabion_record::limits::take().of(&reached::CRYPTO_PIECES_MAX) > 0);
+    assert!(gabion_record::limits::take_reached().times_reached(&reached::CRYPTO_PIECES_MAX) > 0);
     assert!(is_hello(&flow.give(&from_client(number, &crypto(0, CLIENT_HELLO))), "ja3"));
 }

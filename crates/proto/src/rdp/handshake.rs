@@ -128,6 +128,9 @@ mod tests {
         assert!(handshake.is_over && handshake.message.is_empty());
         let one = b"\0\0\0".repeat(40);
         certificate_numbers(&[b"\0\0\0", &one[..]].concat());
-        assert_eq!(gabion_record::limits::take().of(&reached::CERTIFICATES_MAX), 1);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::CERTIFICATES_MAX),
+            1
+        );
     }
 }

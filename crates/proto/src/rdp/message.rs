@@ -257,7 +257,7 @@ mod tests {
     fn channels_are_bounded() {
         let block = [&u32::MAX.to_le_bytes()[..], &b"rdpdr\0\0\0\0\0\0\0".repeat(40)].concat();
         assert_eq!(parse_channels(&block).len(), super::super::limits::CHANNELS_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::CHANNELS_MAX), 1);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::CHANNELS_MAX), 1);
         assert!(parse_channels(b"\x01").is_empty());
     }
 

@@ -240,7 +240,7 @@ mod tests {
         parser.parse(&mut cx, Input::Data { bytes: &request, eof: false });
         let max = super::super::limits::TXS_MAX;
         assert_eq!((parser.txs.len(), parser.next_tx_id()), (max, 1000));
-        let lost = gabion_record::limits::take().of(&reached::TXS_MAX);
+        let lost = gabion_record::limits::take_reached().times_reached(&reached::TXS_MAX);
         assert_eq!(lost, 1000 - max as u64);
         let long = [&b"\x03\0\xff\xff\xfe\xe0\0\0\0\0\0Cookie: mstshash="[..], &[b'a'; 65_507]];
         let long = [&long.concat()[..], b"\r\n"].concat();

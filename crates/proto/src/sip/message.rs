@@ -250,7 +250,7 @@ fn line_len(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8], is_response: bool) -> Option<Message> {
+    fn parse_message(bytes: &[u8], is_response: bool) -> Option<Message> {
         match Message::read_message(bytes, is_response) {
             Found::Message(m) => Some(m),
             Found::More | Found::Wrong => None,
@@ -277,7 +277,7 @@ mod tests {
             (b"SIP/2.0 200 OK", false, false),
         ] {
             let message = [line, b"\r\n\r\n"].concat();
-            assert_eq!(read(&message, is_response).is_some(), is_good, "{line:?}");
+            assert_eq!(parse_message(&message, is_response).is_some(), is_good, "{line:?}");
         }
     }
 
@@ -295,10 +295,10 @@ mod tests {
             ("l: 5", HeaderKind::ContentLength, &["5"]),
         ] {
             let message = format!("ACK sip:a SIP/2.0\r\n{text}\r\n\r\n");
-            let m = read(message.as_bytes(), false).unwrap();
+            let m = parse_message(message.as_bytes(), false).unwrap();
             let all: Vec<&[u8]> = (0..).map_while(|i| m.header(kind, i)).collect();
             assert_eq!(all, expected.iter().map(|v| v.as_bytes()).collect::<Vec<_>>(), "{text}");
         }
-        assert!(read(b"ACK sip:a SIP/2.0\r\nbroken\r\n\r\n", false).is_none());
+        assert!(parse_message(b"ACK sip:a SIP/2.0\r\nbroken\r\n\r\n", false).is_none());
     }
 }

@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(cache.find(1), Some(&mut "one"));
         cache.insert(3, "three");
         assert_eq!([1, 2, 3].map(|key| cache.peek(key).is_some()), [true, false, true]);
-        assert_eq!(gabion_record::limits::take().of(&reached::TWO), 1);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::TWO), 1);
         assert_eq!(TABLE.len(), 1);
         assert_eq!((cache.remove(1), cache.remove(1)), (Some("one"), None));
     }
@@ -126,6 +126,6 @@ mod tests {
             cache.find(n % 3);
             assert!(cache.uses.len() <= 2 * TWO + USES_FREE + 2, "{}", cache.uses.len());
         }
-        gabion_record::limits::take();
+        gabion_record::limits::take_reached();
     }
 }

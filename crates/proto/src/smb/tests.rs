@@ -5,7 +5,7 @@ use super::limits::{MESSAGE_BYTES_MAX, STUB_BYTES_MAX, reached};
 use super::settings::Settings;
 use crate::{Endpoints, Input, Outcome, ParseContext, Parser};
 use gabion_record::Direction::{self, ToClient, ToServer};
-use gabion_record::limits::{Limit, take};
+use gabion_record::limits::{Limit, take_reached};
 
 fn feed(parser: &mut SmbParser, direction: Direction, bytes: &[u8]) -> Outcome {
     let ends = Endpoints::default();
@@ -77,9 +77,9 @@ fn ask_to_read(parser: &mut SmbParser, n: u64, id: u64) {
 /// That a limit is reached by this, and that little is held however often it is done.
 fn assert_bounded(limit: &'static Limit, mut act: impl FnMut(&mut SmbParser, u64)) {
     let mut parser = SmbParser::new(Settings::default());
-    take();
+    take_reached();
     (0..3000).for_each(|n| act(&mut parser, n));
-    assert!(take().of(limit) > 0, "{}", limit.name);
+    assert!(take_reached().times_reached(limit) > 0, "{}", limit.name);
     (3000..6000).for_each(|n| act(&mut parser, n));
     let held = parser.bytes_held();
     assert!(held < 512 * 1024, "{}: {held}", limit.name);
@@ -110,12 +110,12 @@ fn parts_of_pipes_are_bounded() {
 fn transactions_are_bounded() {
     let settings = Settings { txs_max: usize::MAX, ..Settings::default() };
     let mut parser = SmbParser::new(settings);
-    take();
+    take_reached();
     let echo = message(13, false, 0, 1, &[4, 0, 0, 0]).repeat(1000);
     (0..66).for_each(|_| {
         feed(&mut parser, ToServer, &echo);
     });
-    assert_eq!(take().of(&reached::TXS_KEPT_MAX), 66_000 - 65_536);
+    assert_eq!(take_reached().times_reached(&reached::TXS_KEPT_MAX), 66_000 - 65_536);
 }
 
 /// A message that carries no file and is too long to be held is read as far as it is held; what follows it is
@@ -123,7 +123,7 @@ fn transactions_are_bounded() {
 #[test]
 fn long_messages_are_cut() {
     let mut parser = SmbParser::new(Settings::default());
-    take();
+    take_reached();
     let mut long = message(13, false, 0, 1, &vec![0; 2 * MESSAGE_BYTES_MAX]);
     long.extend_from_slice(&message(13, false, 1, 1, &[4, 0, 0, 0]));
     let mut held: Vec<u8> = Vec::new();
@@ -144,7 +144,10 @@ fn long_messages_are_cut() {
             Outcome::Error => panic!("the flow can be followed"),
         }
     }
-    assert_eq!((parser.next_tx_id(), take().of(&reached::MESSAGE_BYTES_MAX)), (2, 1));
+    assert_eq!(
+        (parser.next_tx_id(), take_reached().times_reached(&reached::MESSAGE_BYTES_MAX)),
+        (2, 1)
+    );
     assert!(calls < 600, "{calls}");
 }
 
@@ -154,7 +157,7 @@ fn stub_data_are_bounded() {
     let mut parser = SmbParser::new(Settings::default());
     open_tree(&mut parser, 0, 1, 2);
     open_file(&mut parser, 1, b"s\0v\0c\0c\0t\0l\0");
-    take();
+    take_reached();
     let mut fragment = b"\x05\0\0\0\x10\0\0\0\xff\xff\0\0\x02\0\0\0\0\0\0\0\0\0\0\0".to_vec();
     fragment.resize(65_535, b's');
     for n in 0..40 {
@@ -162,7 +165,7 @@ fn stub_data_are_bounded() {
         feed(&mut parser, ToServer, &message(9, false, 10 + n, 1, &data(1, &fragment, false)));
     }
     assert!(parser.bytes_held() < 3 * STUB_BYTES_MAX, "{}", parser.bytes_held());
-    assert!(take().of(&reached::STUB_BYTES_MAX) > 20);
+    assert!(take_reached().times_reached(&reached::STUB_BYTES_MAX) > 20);
     assert_eq!(parser.next_tx_id() - parser.first_tx_id(), 1);
 }
 

@@ -219,7 +219,7 @@ mod tests {
         json.open();
         log::write(&tx, &mut json);
         json.close();
-        String::from_utf8(json.take()).ok()
+        String::from_utf8(json.take_bytes()).ok()
     }
 
     #[test]

@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(parse(ToServer, b"999999:x"), Outcome::Error);
         assert_eq!(parse(ToServer, &b"1:x".repeat(limits::TXS_MAX)), Outcome::Done);
         assert_eq!(parser.txs.len(), limits::TXS_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::TXS_MAX), 2);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::TXS_MAX), 2);
     }
 
     /// The record of Suricata 8.0.7.

@@ -198,7 +198,10 @@ mod tests {
         for _ in 0..super::super::limits::HELLO_LIST_MAX + 4 {
             add(&mut list, 5);
         }
-        assert_eq!(gabion_record::limits::take().of(&reached::HELLO_LIST_MAX), 4);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::HELLO_LIST_MAX),
+            4
+        );
     }
 
     #[test]

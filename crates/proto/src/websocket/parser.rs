@@ -219,7 +219,7 @@ mod tests {
     use crate::{Endpoints, Inspect, Transaction};
 
     /// Payloads and events after all of these pieces.
-    fn read(pieces: &[&[u8]], settings: Settings) -> Vec<(Vec<u8>, Vec<u16>)> {
+    fn parse_pieces(pieces: &[&[u8]], settings: Settings) -> Vec<(Vec<u8>, Vec<u16>)> {
         let ends = Endpoints::default();
         let mut parser = WebSocketParser::new(settings);
         let mut pending = Vec::new();
@@ -250,7 +250,7 @@ mod tests {
         let expected = ["Hello", "Hello", "Hel", "Hello", "Hello"];
         for at in 0..=EXAMPLES.len() {
             let (a, b) = EXAMPLES.split_at(at);
-            let found = read(&[a, b], Settings::default());
+            let found = parse_pieces(&[a, b], Settings::default());
             let texts: Vec<_> = found.iter().map(|(t, _)| t.as_slice()).collect();
             assert_eq!(texts, expected.map(str::as_bytes), "{at}");
         }
@@ -263,7 +263,7 @@ mod tests {
         let stream = b"\x82\x06abcdef\x01\x03abc\x80\x03def\x81\x01x";
         for size in 1..stream.len() {
             let pieces: Vec<&[u8]> = stream.chunks(size).collect();
-            let found = read(&pieces, settings);
+            let found = parse_pieces(&pieces, settings);
             let expected: [(&[u8], &[u16]); 4] =
                 [(b"abcd", &[0]), (b"abc", &[]), (b"abcd", &[1]), (b"x", &[])];
             let found: Vec<_> = found.iter().map(|(t, e)| (t.as_slice(), e.as_slice())).collect();
@@ -272,7 +272,7 @@ mod tests {
         // No length makes it wait or take memory.
         let mut endless = b"\x82\x7f\xff\xff\xff\xff\xff\xff\xff\xff".to_vec();
         endless.extend([b'z'; 100_000]);
-        assert_eq!(read(&[&endless], settings), [(b"zzzz".to_vec(), vec![0])]);
+        assert_eq!(parse_pieces(&[&endless], settings), [(b"zzzz".to_vec(), vec![0])]);
     }
 
     /// Fragments without end take no more than a message may.
@@ -285,7 +285,7 @@ mod tests {
         parser.parse(&mut cx, Input::Data { bytes: &bytes, eof: false });
         assert_eq!(parser.senders[0].message.as_ref().map(|(m, _)| m.len()), Some(0xffff));
         assert_eq!(parser.txs.len(), TXS_MAX);
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::TXS_MAX), 50_000 - TXS_MAX as u64);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::TXS_MAX), 50_000 - TXS_MAX as u64);
     }
 }

@@ -376,7 +376,8 @@ impl Flow {
                     json.open();
                     if tx.log(&mut json, options) {
                         json.close();
-                        let object = String::from_utf8(json.take()).expect("records are text");
+                        let object =
+                            String::from_utf8(json.take_bytes()).expect("records are text");
                         let e = &self.ends;
                         let source = match tx.log_direction(options) {
                             Direction::ToServer => (e.client, e.client_port),

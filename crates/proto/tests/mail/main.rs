@@ -113,12 +113,12 @@ fn collect(protocol: &Protocol, tx: &dyn Transaction, heard: &mut Heard) {
     json.open();
     tx.log(&mut json, LogOptions::default());
     json.close();
-    let mut text = String::from_utf8(json.take()).expect("records are text");
+    let mut text = String::from_utf8(json.take_bytes()).expect("records are text");
     let mut json = Json::new();
     json.open();
     if tx.companion().is_some() && tx.log_companion(&mut json, LogOptions::default()) {
         json.close();
-        text.push_str(&String::from_utf8(json.take()).expect("records are text"));
+        text.push_str(&String::from_utf8(json.take_bytes()).expect("records are text"));
     }
     heard.records.push(text);
 }

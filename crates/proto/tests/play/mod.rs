@@ -96,7 +96,7 @@ pub fn play(
         let mut record = String::new();
         if tx.log(&mut json, LogOptions { config: Some(&config), ..LogOptions::default() }) {
             json.close();
-            record = String::from_utf8(json.take()).expect("text");
+            record = String::from_utf8(json.take_bytes()).expect("text");
         }
         out.all.push((tx.events().iter().map(name).collect(), record));
     }

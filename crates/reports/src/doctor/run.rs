@@ -42,12 +42,12 @@ impl Run {
         let text = operator_file::bytes(&path, NAMED_FILE_BYTES_MAX)
             .map_err(|source| Error::Summary { path: path.clone(), source })?;
         let mut run = Run::default();
-        run.take(&text).ok_or(Error::NoSummary { path })?;
+        run.parse_run(&text).ok_or(Error::NoSummary { path })?;
         Ok(run)
     }
 
     /// Reads the summary of an engine, which may contain that of another engine.
-    fn take(&mut self, text: &[u8]) -> Option<()> {
+    fn parse_run(&mut self, text: &[u8]) -> Option<()> {
         members(text, |key, value| match key {
             b"ledger" => each_object(value.raw(), &mut |object| self.ledger("logs", object)),
             b"sources" => self.ledger("sources", value.raw()),
@@ -68,7 +68,7 @@ impl Run {
                 });
             }
             b"network" => {
-                let _ = self.take(value.raw());
+                let _ = self.parse_run(value.raw());
             }
             _ => {}
         })
@@ -148,7 +148,7 @@ mod tests {
                 r#"{{"ledger":[{{"{key}":"reader","shed":{{"torn_file":{{"items":1}}}},"balanced":false}}]}}"#
             );
             let mut run = Run::default();
-            run.take(text.as_bytes()).unwrap();
+            run.parse_run(text.as_bytes()).unwrap();
             run
         };
         assert_eq!(read("joint"), read("stage"));

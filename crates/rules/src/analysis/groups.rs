@@ -110,7 +110,7 @@ pub fn rule_groups(r: &Report<'_>, o: &GroupOptions) -> Vec<u8> {
         }
     }
     j.close();
-    j.take()
+    j.take_bytes()
 }
 
 /// Whether rules of that kind are found through groups at all.

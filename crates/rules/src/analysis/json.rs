@@ -53,7 +53,7 @@ pub fn rule_json(r: &Report<'_>, s: &Signature) -> Vec<u8> {
         texts(&mut j, "notes", &notes);
     }
     j.close();
-    j.take()
+    j.take_bytes()
 }
 
 fn texts<T: AsRef<str>>(j: &mut Json, key: &str, items: &[T]) {
@@ -994,5 +994,5 @@ pub fn patterns_json(r: &Report<'_>) -> Vec<u8> {
     }
     j.close_array();
     j.close();
-    j.take()
+    j.take_bytes()
 }

@@ -35,7 +35,7 @@ struct Shared {
 
 impl Shared {
     /// Takes an option; false when it is none of these.
-    fn take(&mut self, word: &str) -> bool {
+    fn take_word(&mut self, word: &str) -> bool {
         match word {
             "relative" => self.relative = true,
             "big" => {
@@ -141,7 +141,7 @@ fn byte_test<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     };
     let mut shared = Shared::default();
     for word in rest {
-        if !shared.take(word) {
+        if !shared.take_word(word) {
             return Err(refuse(format!("Unknown value: \"{word}\"")));
         }
     }
@@ -233,7 +233,7 @@ fn byte_jump<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         bitmask: None,
     };
     for word in rest {
-        if shared.take(word) {
+        if shared.take_word(word) {
             continue;
         }
         let mut words = word.split_whitespace();
@@ -317,7 +317,7 @@ fn byte_extract<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Ch
             (Some("align"), Some(n)) => {
                 align = n.parse().ok().filter(|n| *n == 2 || *n == 4).ok_or_else(refuse)?;
             }
-            _ if *word != "bitmask" && shared.take(word) => {}
+            _ if *word != "bitmask" && shared.take_word(word) => {}
             _ => return Err(refuse()),
         }
     }
@@ -359,7 +359,7 @@ fn byte_math<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     let (mut nbytes, mut offset, mut op) = (None, None, None);
     let (mut rvalue, mut result): (Option<&'t str>, Option<&'t str>) = (None, None);
     for word in v.text.split(',').map(str::trim) {
-        if shared.take(word) {
+        if shared.take_word(word) {
             continue;
         }
         let (key, value) = word.split_once(char::is_whitespace).ok_or_else(refuse)?;
@@ -381,13 +381,13 @@ fn byte_math<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
             "rvalue" => rvalue = Some(value),
             "result" => result = Some(value),
             "endian" => {
-                if !shared.take(value) {
+                if !shared.take_word(value) {
                     return Err(refuse());
                 }
             }
             "string" => {
                 shared.is_string = true;
-                if !shared.take(value) {
+                if !shared.take_word(value) {
                     return Err(refuse());
                 }
             }

@@ -133,7 +133,7 @@ impl Waker {
     }
 
     /// Takes the wake-up.
-    pub fn take(&self) {
+    pub fn clear_wake(&self) {
         let mut count = [0u8; 8];
         let _ = rustix::io::read(&*self.0, &mut count);
     }
@@ -161,7 +161,7 @@ mod tests {
         waker.wake();
         poll.wait(Duration::from_secs(5), &mut ready).expect("waited");
         assert_eq!(ready, [Ready { key: 7, read: true, write: false }]);
-        waker.take();
+        waker.clear_wake();
         poll.wait(Duration::ZERO, &mut ready).expect("waited");
         assert!(ready.is_empty());
     }

@@ -136,8 +136,10 @@ impl Stub {
 /// A clear chunk that a stub keeps: head, body and the hash of the segment's header.
 pub fn kept_chunk(storage: &dyn Storage, first: u64, chunk: u64) -> Result<Option<KeptChunk>> {
     let name = segment::file_name(first, "pruned");
-    let bytes =
-        storage.read(&name, STUB_MAX).map_err(|e| Error::storage(&name, e))?.unwrap_or_default();
+    let bytes = storage
+        .read_file(&name, STUB_MAX)
+        .map_err(|e| Error::storage(&name, e))?
+        .unwrap_or_default();
     let stub = Stub::parse(&bytes)?;
     let kept = MAGIC.len() + segment::HEADER_LEN + 32 + stub.leaves.len() * 32;
     let mut take = Take::new(bytes.get(kept..bytes.len().saturating_sub(32)).unwrap_or_default());

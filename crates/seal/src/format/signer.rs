@@ -73,7 +73,8 @@ impl<S: Storage> SignerState<S> {
 
     /// Reads the state of a log.
     pub fn open(storage: S, log_id: [u8; 16]) -> Result<SignerState<S>> {
-        let bytes = storage.read(FILE, 4 * SLOT as u64).map_err(|e| Error::storage(FILE, e))?;
+        let bytes =
+            storage.read_file(FILE, 4 * SLOT as u64).map_err(|e| Error::storage(FILE, e))?;
         let bytes =
             Zeroizing::new(bytes.ok_or_else(|| Error::key("the signer's state is not there"))?);
         let mut keys = Vec::new();

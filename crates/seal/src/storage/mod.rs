@@ -155,7 +155,7 @@ pub trait Storage: Send + Sync {
     }
 
     /// A whole file of at most this many bytes; `None` when there is none.
-    fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>> {
+    fn read_file(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>> {
         let Some(len) = self.len(name)? else { return Ok(None) };
         if len > most {
             return Err(std::io::Error::other(format!("{name}: {len} bytes, {most} are the most")));

@@ -201,7 +201,7 @@ impl Judge<'_> {
             let keys_name = file_name(first, "keys");
             let bytes = self
                 .log
-                .read(&keys_name, KEYS_FILE_MAX)
+                .read_file(&keys_name, KEYS_FILE_MAX)
                 .map_err(|e| Error::storage(&keys_name, e))?;
             let stanzas =
                 bytes.as_deref().and_then(|b| Stanza::parse_all(b).ok()).unwrap_or_default();

@@ -444,7 +444,7 @@ impl<'a> Judge<'a> {
         let name = file_name(first, "pruned");
         let bytes = self
             .log
-            .read(&name, STUB_MAX)
+            .read_file(&name, STUB_MAX)
             .map_err(|e| Error::storage(&name, e))?
             .unwrap_or_default();
         let stub = match Stub::parse(&bytes) {
@@ -722,8 +722,10 @@ impl<'a> Judge<'a> {
             return Ok(None);
         }
         let keys_name = file_name(header.first_chunk, "keys");
-        let bytes =
-            self.log.read(&keys_name, KEYS_FILE_MAX).map_err(|e| Error::storage(&keys_name, e))?;
+        let bytes = self
+            .log
+            .read_file(&keys_name, KEYS_FILE_MAX)
+            .map_err(|e| Error::storage(&keys_name, e))?;
         let Some(bytes) = bytes else {
             // Pruning takes the segment away before its keys: without it, it was pruned while we look.
             let is_there = self.log.len(name).map_err(|e| Error::storage(name, e))?.is_some();

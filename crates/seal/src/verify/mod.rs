@@ -105,7 +105,8 @@ fn verify_once(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report> {
     let mut report = Report::default();
-    let bytes = log.read(identity::FILE, 1 << 16).map_err(|e| Error::storage(identity::FILE, e))?;
+    let bytes =
+        log.read_file(identity::FILE, 1 << 16).map_err(|e| Error::storage(identity::FILE, e))?;
     let Some(bytes) = bytes else {
         report.place(
             Verdict::Incomplete,

@@ -149,13 +149,13 @@ impl Pool {
         jobs.send((batch, answer)).map_err(|_| Error::Stopped)?;
         self.waiting.push_back(answers);
         while self.waiting.len() >= self.waiting_max {
-            self.take(judge)?;
+            self.take_result(judge)?;
         }
         Ok(())
     }
 
     /// Takes the next result, and works until it is there.
-    fn take(&mut self, judge: &mut Judge<'_>) -> Result<()> {
+    fn take_result(&mut self, judge: &mut Judge<'_>) -> Result<()> {
         let Some(answers) = self.waiting.pop_front() else { return Ok(()) };
         let looked = loop {
             match answers.try_recv() {
@@ -187,7 +187,7 @@ impl Pool {
 
     fn drain(&mut self, judge: &mut Judge<'_>) -> Result<()> {
         while !self.waiting.is_empty() {
-            self.take(judge)?;
+            self.take_result(judge)?;
         }
         Ok(())
     }

@@ -311,7 +311,7 @@ impl Report {
         json.number("opened_records", self.opened_records);
         json.float("seconds", seconds);
         json.close();
-        json.take()
+        json.take_bytes()
     }
 
     /// Two notes that exclude each other.

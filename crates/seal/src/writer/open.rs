@@ -146,7 +146,7 @@ impl<S: Storage> Writer<S> {
         found: &mut dyn FnMut([u8; 16], &Opened) -> Result<()>,
     ) -> Result<(Writer<S>, Opened)> {
         if !log.lock().map_err(|e| Error::storage("lock", e))? {
-            let holder = log.read("lock", 64).ok().flatten().unwrap_or_default();
+            let holder = log.read_file("lock", 64).ok().flatten().unwrap_or_default();
             let holder = String::from_utf8_lossy(&holder).trim().to_owned();
             return Err(Error::Locked {
                 holder: if holder.is_empty() { holder } else { format!(" ({holder})") },
@@ -155,8 +155,9 @@ impl<S: Storage> Writer<S> {
         if recipients.is_empty() || recipients.len() > crate::limits::STANZAS_MAX {
             return Err(Error::key("a log needs recipients: 1 to 64"));
         }
-        let bytes =
-            log.read(identity::FILE, 1 << 16).map_err(|e| Error::storage(identity::FILE, e))?;
+        let bytes = log
+            .read_file(identity::FILE, 1 << 16)
+            .map_err(|e| Error::storage(identity::FILE, e))?;
         let identity = Identity::parse(&bytes.ok_or(Error::NoLog)?)?;
         let log_id = identity.log_id();
         let mut signer = SignerState::open(state, log_id)?;
@@ -533,8 +534,8 @@ fn finish_erasure<S: Storage>(log: &mut S, name: &str) -> Result<bool> {
         return Ok(false);
     };
     let failed = |e| Error::storage(name, e);
-    let new = log.read(name, KEYS_FILE_MAX).map_err(failed)?.unwrap_or_default();
-    let Some(old) = log.read(target, KEYS_FILE_MAX).map_err(failed)? else { return Ok(false) };
+    let new = log.read_file(name, KEYS_FILE_MAX).map_err(failed)?.unwrap_or_default();
+    let Some(old) = log.read_file(target, KEYS_FILE_MAX).map_err(failed)? else { return Ok(false) };
     if Stanza::parse_all(&old).is_ok() || Stanza::parse_all(&new).is_err() {
         return Ok(false);
     }

@@ -56,8 +56,10 @@ pub fn segments(log: &dyn Storage) -> Result<Vec<Summary>> {
 
 /// Segments (by first chunk) that may not be pruned.
 pub fn held(log: &dyn Storage) -> Result<Vec<u64>> {
-    let bytes =
-        log.read(HOLD_FILE, 1 << 24).map_err(|e| Error::storage(HOLD_FILE, e))?.unwrap_or_default();
+    let bytes = log
+        .read_file(HOLD_FILE, 1 << 24)
+        .map_err(|e| Error::storage(HOLD_FILE, e))?
+        .unwrap_or_default();
     Ok(String::from_utf8_lossy(&bytes).lines().filter_map(|l| l.trim().parse().ok()).collect())
 }
 
@@ -260,8 +262,10 @@ impl<S: Storage> Writer<S> {
     }
 
     fn stanzas(&self, keys_name: &str) -> Result<Vec<Stanza>> {
-        let bytes =
-            self.log.read(keys_name, KEYS_FILE_MAX).map_err(|e| Error::storage(keys_name, e))?;
+        let bytes = self
+            .log
+            .read_file(keys_name, KEYS_FILE_MAX)
+            .map_err(|e| Error::storage(keys_name, e))?;
         Stanza::parse_all(&bytes.ok_or_else(|| Error::key(format!("{keys_name} is not there")))?)
     }
 

@@ -80,7 +80,7 @@ pub(super) fn flow(tasks: &Tasks, id: u64, reply: &Reply) -> Answer {
             j.number("bytes_toserver", to_server.1);
             j.number("age", age_s);
             j.close();
-            Answer::Done(j.take())
+            Answer::Done(j.take_bytes())
         }
     };
     ask_all(tasks, reply, move |worker| worker.flow_tally(id), finish)

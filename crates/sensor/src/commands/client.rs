@@ -38,7 +38,7 @@ enum Found {
 }
 
 impl Scan {
-    fn look(&mut self, bytes: &[u8]) -> Found {
+    fn find_object_end(&mut self, bytes: &[u8]) -> Found {
         while let Some(byte) = bytes.get(self.at) {
             self.at += 1;
             match byte {
@@ -176,7 +176,7 @@ impl Client {
         if self.is_closing || self.is_waiting {
             return Said::Nothing;
         }
-        match self.scan.look(&self.input) {
+        match self.scan.find_object_end(&self.input) {
             Found::Part if self.input.len() > COMMAND_BYTES_MAX => {
                 self.refuse("the command is too long");
                 Said::Nothing
@@ -283,7 +283,7 @@ pub(super) fn refusal(why: &str) -> Vec<u8> {
     j.field("message", why);
     j.field_plain("return", "NOK");
     j.close();
-    j.take()
+    j.take_bytes()
 }
 
 /// An answer of something that is done, with what it says as JSON.
@@ -293,7 +293,7 @@ pub(super) fn success(message: &[u8]) -> Vec<u8> {
     j.raw("message", message);
     j.field_plain("return", "OK");
     j.close();
-    j.take()
+    j.take_bytes()
 }
 
 #[cfg(test)]
@@ -306,13 +306,13 @@ mod tests {
         let whole = br#" {"command":"a}\"{b","arguments":{"x":[1,{"y":"]"}]}} {"#;
         for cut in 0..whole.len() {
             let mut scan = Scan::default();
-            let first = scan.look(&whole[..cut]);
-            let found = if first == Found::Part { scan.look(whole) } else { first };
+            let first = scan.find_object_end(&whole[..cut]);
+            let found = if first == Found::Part { scan.find_object_end(whole) } else { first };
             assert_eq!(found, Found::Whole(whole.len() - 2), "{cut}");
         }
         for other in [&b"x"[..], b"[1]", b"\"{}\"", b"}"] {
-            assert_eq!(Scan::default().look(other), Found::Other);
+            assert_eq!(Scan::default().find_object_end(other), Found::Other);
         }
-        assert_eq!(Scan::default().look(b"{\"a\":"), Found::Part);
+        assert_eq!(Scan::default().find_object_end(b"{\"a\":"), Found::Part);
     }
 }

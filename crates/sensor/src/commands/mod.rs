@@ -113,7 +113,7 @@ impl Answer {
     pub(crate) fn text(text: &str) -> Answer {
         let mut j = gabion_record::json::Json::new();
         j.quoted(text.as_bytes());
-        Answer::Done(j.take())
+        Answer::Done(j.take_bytes())
     }
 
     fn bytes(&self) -> Option<Vec<u8>> {

@@ -119,7 +119,7 @@ fn refused(why: impl Into<String>) -> Answer {
 fn json(write: impl FnOnce(&mut Json)) -> Answer {
     let mut j = Json::new();
     write(&mut j);
-    Answer::Done(j.take())
+    Answer::Done(j.take_bytes())
 }
 
 impl CommandContext {

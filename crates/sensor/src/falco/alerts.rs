@@ -130,7 +130,9 @@ impl Alerts {
             processes: &ancestors,
             is_partial,
         };
-        self.outputs.iter_mut().for_each(|output| output.take(&Record::SyscallAlert(&alert)));
+        self.outputs
+            .iter_mut()
+            .for_each(|output| output.take_record(&Record::SyscallAlert(&alert)));
         if let Some(findings) = &mut self.findings {
             findings.add(&alert);
         }
@@ -174,7 +176,9 @@ impl Alerts {
             fields,
             ..SyscallAlert::default()
         };
-        self.outputs.iter_mut().for_each(|output| output.take(&Record::SyscallAlert(&alert)));
+        self.outputs
+            .iter_mut()
+            .for_each(|output| output.take_record(&Record::SyscallAlert(&alert)));
         self.note_faults();
     }
 

@@ -100,7 +100,12 @@ impl CaptureRun {
     /// Reads the captures one after the other, each with fresh state. `opened` may hold the beginning of a
     /// pipe that was looked into.
     #[must_use]
-    pub fn read(mut self, paths: &[PathBuf], opened: &OpenedOnce, stop: &StopFlag) -> CapturesDone {
+    pub fn read_captures(
+        mut self,
+        paths: &[PathBuf],
+        opened: &OpenedOnce,
+        stop: &StopFlag,
+    ) -> CapturesDone {
         let (mut captures, mut failed) = (Vec::new(), Vec::new());
         for path in paths {
             if stop.is_set() {

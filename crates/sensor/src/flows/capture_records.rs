@@ -43,7 +43,7 @@ impl Format for FlowRecords {
         }
     }
 
-    fn take(&mut self, record: &NetRecord<'_>, to: &mut dyn Pieces) -> bool {
+    fn write_record(&mut self, record: &NetRecord<'_>, to: &mut dyn Pieces) -> bool {
         match record {
             NetRecord::Alert(r) => self.alert(r, to),
             NetRecord::App(r) => self.app(r, to),

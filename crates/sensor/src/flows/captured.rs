@@ -122,10 +122,10 @@ impl CaptureTap {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Taken { intake, engine, sink } = &mut *taken;
         let _ = intake.finish(&mut |record| {
-            engine.record(record, &mut |finding| sink.take(finding));
+            engine.record(record, &mut |finding| sink.take_finding(finding));
             ControlFlow::Continue(())
         });
-        engine.finish(&mut |finding| sink.take(finding));
+        engine.finish(&mut |finding| sink.take_finding(finding));
         engine.keep_rest(&mut |kept| sink.keep(kept));
         let ran = Ran::from_engine(engine, self.1);
         TappedDone { ran, report: intake.report().clone(), sink: std::mem::take(sink) }
@@ -145,8 +145,8 @@ impl Destination for Records {
             FlowRecordHead::NoAddress => return intake.skip(Skip::NoAddress, 0),
             FlowRecordHead::NoTime => return intake.skip(Skip::NoTime, 0),
         };
-        let _ = intake.take(ts, piece.bytes, &mut |record| {
-            engine.record(record, &mut |finding| sink.take(finding));
+        let _ = intake.take_record(ts, piece.bytes, &mut |record| {
+            engine.record(record, &mut |finding| sink.take_finding(finding));
             if engine.has_kept() {
                 sink.keep(engine.take_kept());
             }

@@ -89,7 +89,7 @@ impl Exporters {
 
     /// Takes datagrams that have come, waiting a moment for the first; whether there was any. `given` is the
     /// moment of the last record given out.
-    pub(super) fn take(&mut self, given: &mut Option<TimeNs>, each: Each<'_>) -> bool {
+    pub(super) fn take_datagrams(&mut self, given: &mut Option<TimeNs>, each: Each<'_>) -> bool {
         let mut ready = Vec::new();
         if self.poll.wait(TURN, &mut ready).is_err() || ready.is_empty() {
             self.account();
@@ -97,7 +97,7 @@ impl Exporters {
         }
         let begun = clock::now();
         // Exporters that send a little all the time must not keep findings from being written.
-        while self.read(given, each) > 0 && begun.elapsed() < TURN {}
+        while self.receive_batch(given, each) > 0 && begun.elapsed() < TURN {}
         self.account();
         true
     }
@@ -108,7 +108,7 @@ impl Exporters {
         // What can't be refused is read like the rest, for as long.
         let _ = datagrams::refuse_further(self.socket.as_fd());
         let begun = clock::now();
-        while begun.elapsed() < AT_END && self.read(given, each) > 0 {}
+        while begun.elapsed() < AT_END && self.receive_batch(given, each) > 0 {}
         let mut left = 0;
         while begun.elapsed() < 2 * AT_END {
             match self.batch.receive(self.socket.as_fd()) {
@@ -122,7 +122,7 @@ impl Exporters {
     }
 
     /// Takes a batch; how many datagrams it had.
-    fn read(&mut self, given: &mut Option<TimeNs>, each: Each<'_>) -> usize {
+    fn receive_batch(&mut self, given: &mut Option<TimeNs>, each: Each<'_>) -> usize {
         let Ok(n) = self.batch.receive(self.socket.as_fd()) else { return 0 };
         for datagram in self.batch.iter() {
             let from = match datagram.peer.map(|p| p.ip()) {
@@ -195,7 +195,7 @@ mod tests {
     fn drain(exporters: &mut Exporters) -> u64 {
         let mut records = 0;
         let mut given = None;
-        while exporters.take(&mut given, &mut |_| {
+        while exporters.take_datagrams(&mut given, &mut |_| {
             records += 1;
             ControlFlow::Continue(())
         }) {}

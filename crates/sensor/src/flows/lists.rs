@@ -316,7 +316,7 @@ fn push(file: &File, buffer: &mut [u8], builder: &mut Builder) -> std::io::Resul
 struct Files(Vec<Option<Opened>>);
 
 impl Texts for Files {
-    fn read(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
+    fn read_text(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
         let file = match self.0.get(file)?.as_ref()? {
             Opened::File(file) => file,
             Opened::Piped(bytes) => {
@@ -373,7 +373,7 @@ impl Reload {
     }
 
     /// Lists that were read again.
-    fn take(&self) -> Option<Arc<Intel>> {
+    fn take_intel(&self) -> Option<Arc<Intel>> {
         self.ready.lock().ok()?.take()
     }
 }
@@ -437,11 +437,11 @@ impl Lists {
     }
 
     /// Lists that were read again, by themselves or because somebody asked (SIGUSR2).
-    pub(crate) fn take(&self) -> Option<Arc<Intel>> {
+    pub(crate) fn take_intel(&self) -> Option<Arc<Intel>> {
         if self.signals.as_ref().is_some_and(Signals::take_reload) {
             self.reload.ask();
         }
-        self.reload.take()
+        self.reload.take_intel()
     }
 }
 
@@ -520,7 +520,7 @@ mod tests {
         reload.ask();
         let end = gabion_runtime::clock::now() + Duration::from_secs(20);
         let intel = loop {
-            match reload.take() {
+            match reload.take_intel() {
                 Some(intel) => break intel,
                 None if gabion_runtime::clock::now() > end => panic!("not read again"),
                 None => std::thread::sleep(Duration::from_millis(5)),

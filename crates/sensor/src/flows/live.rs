@@ -257,7 +257,7 @@ impl LiveSource {
 
     /// Takes what logs and pipes have grown by; whether there was anything.
     fn take_lines(&mut self, each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> bool {
-        let taken = self.follow.take(LINES_TURN, each);
+        let taken = self.follow.take_records(LINES_TURN, each);
         self.is_drained = taken.is_drained;
         let mut any = taken.any;
         let mut ended = Vec::new();
@@ -322,7 +322,7 @@ impl Source for LiveSource {
             let mut any = self.take_lines(&mut give);
             self.given = given;
             if let Some(exporters) = &mut self.exporters {
-                any |= exporters.take(&mut self.given, &mut |record| {
+                any |= exporters.take_datagrams(&mut self.given, &mut |record| {
                     if let Some(saving) = &mut saving {
                         saving.see(record.ts);
                     }
@@ -332,7 +332,7 @@ impl Source for LiveSource {
                 });
             }
             self.saving = saving;
-            if let Some(intel) = self.lists.as_ref().and_then(Lists::take) {
+            if let Some(intel) = self.lists.as_ref().and_then(Lists::take_intel) {
                 is_broken |= each(Seen::Lists(intel)).is_break();
             }
             if let Some(state) = self.state() {

@@ -437,7 +437,7 @@ mod tests {
             CHARTED_BEACONS_MAX, CHARTED_SCANS_MAX, REPORTED_ALERTS_MAX, SCORED_HOSTS_MAX,
         };
         let first = scan();
-        gabion_record::limits::take();
+        gabion_record::limits::take_reached();
         let (mut found, mut paged) = (Found::default(), Paged::default());
         for n in 0..SCORED_HOSTS_MAX as u32 + 2 {
             let mut e = first.clone();
@@ -470,12 +470,12 @@ mod tests {
             beacon.victim = Some(Party::destination(Ip::v4(0x0900_0000 + n)));
             paged.finding(&beacon);
         }
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::SCORED_HOSTS_MAX), 2);
-        assert_eq!(counts.of(&reached::CHARTED_MINUTES_MAX), 2);
-        assert_eq!(counts.of(&reached::CHARTED_SCANS_MAX), 2);
-        assert_eq!(counts.of(&reached::REPORTED_ALERTS_MAX), 1);
-        assert_eq!(counts.of(&reached::CHARTED_BEACONS_MAX), 2);
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::SCORED_HOSTS_MAX), 2);
+        assert_eq!(counts.times_reached(&reached::CHARTED_MINUTES_MAX), 2);
+        assert_eq!(counts.times_reached(&reached::CHARTED_SCANS_MAX), 2);
+        assert_eq!(counts.times_reached(&reached::REPORTED_ALERTS_MAX), 1);
+        assert_eq!(counts.times_reached(&reached::CHARTED_BEACONS_MAX), 2);
     }
 
     /// A scan of a thousand hosts, as it was reported last.

@@ -159,7 +159,7 @@ impl FlowRun {
     ///
     /// # Errors
     /// When inputs, a checkpoint or threads can't be had, or the engine's only thread makes no progress.
-    pub fn read(self, sink: &mut Sink) -> Result<FlowsDone, Error> {
+    pub fn read_logs(self, sink: &mut Sink) -> Result<FlowsDone, Error> {
         let FlowRun {
             inputs,
             format,

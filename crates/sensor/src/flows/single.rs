@@ -73,12 +73,12 @@ fn work<S: Source>(
         pulse.rest(|| {
             source.run(&mut |seen| {
                 is_saved |= matches!(seen, Seen::Checkpoint(_, true));
-                pulse.busy(|| take(seen, &mut engine, sink, pulse))
+                pulse.busy(|| take_records(seen, &mut engine, sink, pulse))
             });
         });
         // What waits is decided by the run that continues from the checkpoint.
         if !is_saved {
-            engine.finish(&mut |finding| pulse.rest(|| lock(sink).take(finding)));
+            engine.finish(&mut |finding| pulse.rest(|| lock(sink).take_finding(finding)));
             engine.keep_rest(&mut |kept| pulse.rest(|| lock(sink).keep(kept)));
         }
     });
@@ -90,7 +90,7 @@ fn work<S: Source>(
 }
 
 #[inline]
-fn take(
+fn take_records(
     seen: Seen<'_, '_>,
     engine: &mut Engine,
     sink: &Mutex<Sink>,
@@ -98,7 +98,7 @@ fn take(
 ) -> ControlFlow<()> {
     match seen {
         Seen::Records(records) => {
-            engine.records(records, &mut |finding| pulse.rest(|| lock(sink).take(finding)));
+            engine.records(records, &mut |finding| pulse.rest(|| lock(sink).take_finding(finding)));
             if engine.has_kept() {
                 pulse.rest(|| lock(sink).keep(engine.take_kept()));
             }
@@ -131,7 +131,7 @@ fn watched<T>(
     let mut stalls = Stalls::new(1, STALL_GRACE);
     loop {
         if let Some(Event { name: who, kind, message, .. }) = supervisor.next_event(LOOK) {
-            stalls.take(0, kind);
+            stalls.note_event(0, kind);
             match kind {
                 EventKind::Finished => break,
                 EventKind::Panicked => {

@@ -113,7 +113,7 @@ impl Found {
     fn take_finding(&mut self, e: &Evidence) {
         self.rank(e);
         if let Some(lines) = &mut self.lines {
-            lines.take(e);
+            lines.take_evidence(e);
         }
     }
 
@@ -121,7 +121,7 @@ impl Found {
         let is_call = triage::is_call(e.kind.name);
         let callee = e.party(Role::Destination).filter(|_| is_call);
         let m = &e.measures;
-        self.rank.take(&triage::Seen {
+        self.rank.rank_finding(&triage::Seen {
             kind: e.kind.name,
             level: e.level,
             // As lines have it, so that tables made of them are the same.
@@ -160,7 +160,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    fn take(&mut self, e: &Evidence) {
+    fn take_evidence(&mut self, e: &Evidence) {
         let mut line = Vec::new();
         idmef::evidence(e, 0.0, None, &mut line);
         self.by_id.insert(e.id, (e.level.weight() * e.confidence, e.ts, line));
@@ -409,7 +409,7 @@ impl Sink {
     }
 
     /// Takes one.
-    pub(crate) fn take(&mut self, finding: Output<'_>) {
+    pub(crate) fn take_finding(&mut self, finding: Output<'_>) {
         self.reopen_if_asked();
         match finding {
             Output::Evidence(e, _) => {
@@ -505,7 +505,7 @@ impl Sink {
             Err(e) => return self.not_saved(&e.to_string()),
         };
         // What this thread counted belongs to what was found up to here; others give theirs with what they find.
-        self.limits.merge(&limits::take());
+        self.limits.merge(&limits::take_reached());
         // Lines for JSON are those that this run reports.
         let Found { evidence, alerts, hosts, rank, lines: _ } = &self.found;
         let already_written = self.outputs.already_written();

@@ -49,7 +49,7 @@ impl Source for LogSource {
             records += together.len() as u64;
             // Looking at a flag is cheap, but not needed for each record.
             if records >> 10 != before >> 10 {
-                if let Some(intel) = lists.take() {
+                if let Some(intel) = lists.take_intel() {
                     each(Seen::Lists(intel))?;
                 }
                 if stop.is_set() {
@@ -68,7 +68,7 @@ impl Source for LogSource {
 pub(super) fn streams(stop: &StopFlag, opened: Arc<OpenedOnce>) -> OpenOnce {
     let stop = stop.clone();
     Box::new(move |path| {
-        let from = match opened.take(path, &stop) {
+        let from = match opened.take_input(path, &stop) {
             Some(from) => from,
             None => Box::new(Stoppable::new(open_once(path)?, stop.clone())),
         };

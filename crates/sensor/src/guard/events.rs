@@ -199,7 +199,7 @@ impl Events<'_> {
         j.field("id", id.text());
         j.close();
         j.push(b"\n");
-        EventLine { id, json: j.take() }
+        EventLine { id, json: j.take_bytes() }
     }
 }
 

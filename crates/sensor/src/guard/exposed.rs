@@ -223,7 +223,7 @@ impl Exposed {
             self.verdicts = Verdict::ALL.into_iter().map(gauge).collect();
         }
         for (verdict, gauge) in &self.verdicts {
-            gauge.set(verdicts.of(*verdict));
+            gauge.set(verdicts.count_of_verdict(*verdict));
         }
         self.ledger.publish(&ledger_of(&verdicts));
     }

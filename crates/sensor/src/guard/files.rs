@@ -42,7 +42,7 @@ pub(super) fn counters_of(path: &Path) -> PathBuf {
 }
 
 /// Reads the files of a recording.
-pub(super) fn read(files: &[PathBuf]) -> Result<Recording, Error> {
+pub(super) fn read_recording(files: &[PathBuf]) -> Result<Recording, Error> {
     let mut reader = Reader::new();
     let mut part = vec![0; PART];
     for path in files {

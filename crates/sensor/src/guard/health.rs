@@ -100,7 +100,7 @@ fn interfaces() -> Vec<(String, String, String)> {
     let mut all = Vec::new();
     for name in names.filter(|name| *name != "lo") {
         let Some(index) = interface_index(name) else { continue };
-        let attached = Attached::of(index).unwrap_or_default();
+        let attached = Attached::query_interface(index).unwrap_or_default();
         let enforce = format!("gabion guard enforce --interface {name} --allow tcp/22");
         let (what, next) = match (attached.program, netlink::has_native_xdp(index)) {
             (program, _) if program != 0 => (

@@ -36,7 +36,7 @@ impl Counters {
     }
 
     /// Reads it into `text`, which is used again.
-    pub(super) fn read<'a>(&self, text: &'a mut Vec<u8>) -> &'a str {
+    pub(super) fn read_text<'a>(&self, text: &'a mut Vec<u8>) -> &'a str {
         text.clear();
         let mut part = [0; 4096];
         while text.len() < FILE_BYTES {

@@ -129,7 +129,7 @@ impl HostCounters {
     fn conntrack_fill(&self) -> Option<(u64, u64)> {
         let (count, max) = self.conntrack.as_ref()?;
         let mut text = Vec::new();
-        Some((host::number(count.read(&mut text))?, host::number(max.read(&mut text))?))
+        Some((host::number(count.read_text(&mut text))?, host::number(max.read_text(&mut text))?))
     }
 
     fn neighbours_fill(&self) -> Option<(u64, u64)> {
@@ -140,19 +140,19 @@ impl HostCounters {
         }
         let (count, max) = self.neighbours.as_ref()?;
         let mut text = Vec::new();
-        Some((host::entries(count.read(&mut text))?, host::number(max.read(&mut text))?))
+        Some((host::entries(count.read_text(&mut text))?, host::number(max.read_text(&mut text))?))
     }
 
     /// Reads what grows: drops of backlogs and steal.
     fn read_growing(&mut self) {
         let mut text = std::mem::take(&mut self.text);
         if let Some(file) = &self.softnet {
-            let now = host::softnet(file.read(&mut text));
+            let now = host::softnet(file.read_text(&mut text));
             self.softnet_grown = grown_softnet(&self.softnet_before, &now);
             self.softnet_before = now;
         }
         if let Some(file) = &self.stat {
-            let now = host::steal(file.read(&mut text));
+            let now = host::steal(file.read_text(&mut text));
             let before = std::mem::replace(&mut self.steal_before, now);
             let since = |(cpu, ticks): &(u16, u64)| {
                 let was = before.iter().find(|(c, _)| c == cpu).map_or(*ticks, |(_, t)| *t);
@@ -170,10 +170,11 @@ impl HostCounters {
         let neighbours = self.neighbours_fill().map(|(n, max)| (Table::Neighbours.name(), n, max));
         second.tables = conntrack.into_iter().chain(neighbours).collect();
         if let Some(file) = &self.route_cache {
-            let text = file.read(&mut text);
+            let text = file.read_text(&mut text);
             second.route_cache = host::entries(text).zip(host::sum(text, "gc_dst_overflow"));
         }
-        second.pressure = self.pressure.as_ref().and_then(|f| host::pressure(f.read(&mut text)));
+        second.pressure =
+            self.pressure.as_ref().and_then(|f| host::pressure(f.read_text(&mut text)));
     }
 
     /// Adds packets by device, with the names of the interfaces.

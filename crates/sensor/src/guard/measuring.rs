@@ -111,7 +111,7 @@ impl Measuring {
     }
 
     /// Reads all buckets whose time is over, as samples of control periods.
-    pub(super) fn read(&mut self, recorder: &mut Recorder) -> Vec<Sample> {
+    pub(super) fn read_samples(&mut self, recorder: &mut Recorder) -> Vec<Sample> {
         let end = softirq::epoch_now().saturating_sub(LAG);
         // The ring of the programs holds a second: what is older is lost, as if its rows were missing.
         let oldest = end.saturating_sub(softirq::BUCKETS as u64 - 2 * LAG);
@@ -169,7 +169,7 @@ impl Measuring {
         for (cpu, probe) in self.gaps.iter_mut().enumerate() {
             let mut largest: Option<u32> = None;
             let Some(probe) = probe else { continue };
-            probe.take(&mut |Measured { began_us, us }| {
+            probe.drain_measured(&mut |Measured { began_us, us }| {
                 largest = Some(largest.unwrap_or(0).max(limit(us)));
                 if us > 500 {
                     let at = began_us.saturating_sub(begin_us);
@@ -181,7 +181,7 @@ impl Measuring {
             }
         }
         if let Some(probe) = &mut self.grace {
-            probe.take(&mut |Measured { began_us, us }| {
+            probe.drain_measured(&mut |Measured { began_us, us }| {
                 sample.grace_us = Some(sample.grace_us.unwrap_or(0).max(limit(us)));
                 let at = began_us.saturating_sub(begin_us);
                 recorder.amend(at, 0, Column::MembarrierUs, limit(us));

@@ -57,7 +57,7 @@ impl Slots {
     }
 
     /// Takes what was written since `taken`, which is moved on.
-    fn take(&self, taken: &mut u64, give: &mut dyn FnMut(Measured)) {
+    fn drain_measured(&self, taken: &mut u64, give: &mut dyn FnMut(Measured)) {
         let written = self.written.load(Ordering::Acquire);
         let first = (*taken).max(written.saturating_sub(SLOTS as u64 / 2));
         for n in first..written {
@@ -107,8 +107,8 @@ impl Probe {
     }
 
     /// Takes what was measured since the last time.
-    pub(super) fn take(&mut self, give: &mut dyn FnMut(Measured)) {
-        self.slots.take(&mut self.taken, give);
+    pub(super) fn drain_measured(&mut self, give: &mut dyn FnMut(Measured)) {
+        self.slots.drain_measured(&mut self.taken, give);
     }
 }
 
@@ -173,12 +173,12 @@ mod tests {
         let mut taken = 0;
         let mut found = Vec::new();
         (0..3).for_each(|n| slots.put(Measured { began_us: n, us: n }));
-        slots.take(&mut taken, &mut |m| found.push(m.us));
-        slots.take(&mut taken, &mut |m| found.push(m.us));
+        slots.drain_measured(&mut taken, &mut |m| found.push(m.us));
+        slots.drain_measured(&mut taken, &mut |m| found.push(m.us));
         assert_eq!(found, [0, 1, 2]);
         (0..200).for_each(|n| slots.put(Measured { began_us: n, us: n }));
         found.clear();
-        slots.take(&mut taken, &mut |m| found.push(m.us));
+        slots.drain_measured(&mut taken, &mut |m| found.push(m.us));
         assert_eq!(found, (168..200).collect::<Vec<_>>());
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let mut all: Vec<Measured> = Vec::new();
         while all.len() < 4 {
             std::thread::sleep(Duration::from_millis(1));
-            probe.take(&mut |measured| all.push(measured));
+            probe.drain_measured(&mut |measured| all.push(measured));
         }
         for pair in all.windows(2) {
             let rest_us = pair[1].began_us - pair[0].began_us - pair[0].us;
@@ -209,7 +209,7 @@ mod tests {
         let mut count = 0;
         while count < 3 {
             std::thread::sleep(Duration::from_millis(1));
-            probe.take(&mut |_| count += 1);
+            probe.drain_measured(&mut |_| count += 1);
         }
     }
 }

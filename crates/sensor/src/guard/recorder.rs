@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn the_history_is_bounded_for_any_number_of_cpus() {
-        let _ = gabion_record::limits::take();
+        let _ = gabion_record::limits::take_reached();
         let mut recorder = Recorder::new(1);
         let most = HISTORY_BYTES_MAX / size_of::<Bucket>();
         for n in 0..=most as u64 {
@@ -371,6 +371,9 @@ mod tests {
         }
         assert_eq!(recorder.rows.len(), most);
         assert!(recorder.budget.used() <= HISTORY_BYTES_MAX as u64);
-        assert_eq!(gabion_record::limits::take().of(&reached::HISTORY_BYTES_MAX), 1);
+        assert_eq!(
+            gabion_record::limits::take_reached().times_reached(&reached::HISTORY_BYTES_MAX),
+            1
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The report about a recording: the lines of diagnosis, `guard.json` and a page without anything from elsewhere.
 
 use super::events::Events;
-use super::files::{files_of, read};
+use super::files::{files_of, read_recording};
 use super::page;
 use crate::error::Error;
 use gabion_guard::recording::Recording;
@@ -51,7 +51,7 @@ impl GuardReport {
     /// The recording can't be read, or an output can't be written.
     pub fn write(&self) -> Result<GuardReported, Error> {
         let files = files_of(&self.recording);
-        let recording = read(&files)?;
+        let recording = read_recording(&files)?;
         let budget_percent = budget(self.budget_percent, &recording);
         let found = diagnose(&recording, Settings { budget_percent, ..Settings::watch() });
         let folder = &self.folder;

@@ -119,7 +119,7 @@ impl CpuSums {
     }
 
     /// The second's figures; the sums begin again, and the recent periods stay.
-    fn take(&mut self, number: u16) -> GuardCpuSecond {
+    fn finish_cpu(&mut self, number: u16) -> GuardCpuSecond {
         let covered = self.covered_us.max(1) as f64;
         self.gaps.sort_unstable();
         let gaps_us = quantile(&self.gaps, 0.99).zip(self.gaps.last().copied());
@@ -147,7 +147,11 @@ impl CpuSums {
 
 impl SecondSums {
     /// Takes a period. The second that it ends, if it ends one.
-    pub(super) fn take(&mut self, sample: &Sample, host: &HostCounters) -> Option<GuardSecond> {
+    pub(super) fn add_sample(
+        &mut self,
+        sample: &Sample,
+        host: &HostCounters,
+    ) -> Option<GuardSecond> {
         self.periods += 1;
         sample.cpus.iter().for_each(|cpu| self.cpus.entry(cpu.cpu).or_default().add(cpu));
         self.grace.extend(sample.grace_us);
@@ -157,7 +161,7 @@ impl SecondSums {
         self.periods = 0;
         let mut second = GuardSecond {
             at_ms: sample.at_ms + 8,
-            cpus: self.cpus.iter_mut().map(|(number, sums)| sums.take(*number)).collect(),
+            cpus: self.cpus.iter_mut().map(|(number, sums)| sums.finish_cpu(*number)).collect(),
             grace_us: self.grace_periods(),
             own_cost: self.own_cost(),
             ..GuardSecond::default()
@@ -288,7 +292,7 @@ mod tests {
             };
             assert!(found.is_none());
             let sample = Sample { cpus: vec![cpu], grace_us: Some(9000), ..Sample::at(n * 8) };
-            found = sums.take(&sample, &host);
+            found = sums.add_sample(&sample, &host);
         }
         let second = found.unwrap();
         let cpu = &second.cpus[0];
@@ -298,7 +302,7 @@ mod tests {
         assert_eq!(cpu.recent.len(), SHOWN);
         let mut j = Json::new();
         second.write_json(&mut j);
-        let text = String::from_utf8(j.take()).unwrap();
+        let text = String::from_utf8(j.take_bytes()).unwrap();
         assert!(text.starts_with("{\"at_ms\":1000,"), "{text}");
         assert!(text.contains("\"packet_work\":0.25"), "{text}");
     }

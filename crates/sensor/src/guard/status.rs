@@ -62,7 +62,7 @@ pub struct GuardChange {
 impl GuardStatus {
     /// Asks the guard, the kernel and the folder of undo records.
     #[must_use]
-    pub fn read(&self) -> GuardState {
+    pub fn read_state(&self) -> GuardState {
         let mut found = self.below_root();
         match ask(self.metrics) {
             Ok(text) => found.live = Some(parse(&text)),
@@ -256,7 +256,7 @@ fn programs() -> Result<Vec<(String, String, String)>, gabion_probe::Error> {
     let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
     let mut all = Vec::new();
     for (name, index) in names.filter_map(|name| Some((name.clone(), interface_index(&name)?))) {
-        let attached = Attached::of(index)?;
+        let attached = Attached::query_interface(index)?;
         if attached.program == 0 {
             continue;
         }

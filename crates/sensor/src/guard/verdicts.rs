@@ -126,7 +126,9 @@ impl fmt::Display for GuardVerdicts {
 
 /// A row of a recording from the throttle's verdicts.
 pub(super) fn row_of(at_us: u64, verdicts: &Verdicts) -> XdpRow {
-    let sum = |of: &[Verdict]| of.iter().map(|v| verdicts.of(*v)).fold(0u64, u64::wrapping_add);
+    let sum = |of: &[Verdict]| {
+        of.iter().map(|v| verdicts.count_of_verdict(*v)).fold(0u64, u64::wrapping_add)
+    };
     let mut row = XdpRow::new(at_us);
     for (column, value) in [
         (XdpColumn::Pass, sum(&[Verdict::Known, Verdict::New, Verdict::Expired])),
@@ -150,7 +152,7 @@ pub(super) fn row_of(at_us: u64, verdicts: &Verdicts) -> XdpRow {
 /// The verdicts as counts by name.
 pub(super) fn counted(verdicts: &Verdicts) -> GuardVerdicts {
     let (received, passed, _) = verdicts.received_passed_shed();
-    let named = |verdict: Verdict| (verdict.name(), verdicts.of(verdict));
+    let named = |verdict: Verdict| (verdict.name(), verdicts.count_of_verdict(verdict));
     let (dropped, admitted): (Vec<Verdict>, Vec<Verdict>) =
         Verdict::ALL.into_iter().partition(|verdict| verdict.is_shed());
     GuardVerdicts {
@@ -178,7 +180,7 @@ fn shed_reason(verdict: Verdict) -> Option<ShedReason> {
 pub(super) fn ledger_of(verdicts: &Verdicts) -> Ledger {
     let mut ledger = Ledger::new();
     for (verdict, bytes) in Verdict::ALL.into_iter().zip(verdicts.bytes) {
-        let packets = verdicts.of(verdict);
+        let packets = verdicts.count_of_verdict(verdict);
         ledger.receive(packets, bytes);
         match shed_reason(verdict) {
             Some(reason) => ledger.shed(reason, packets, bytes),

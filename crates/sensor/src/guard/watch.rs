@@ -299,7 +299,7 @@ impl<'a> Live<'a> {
                     take(GuardNews::Incident(&news));
                 }
             }
-            for sample in self.measuring.read(&mut self.recorder) {
+            for sample in self.measuring.read_samples(&mut self.recorder) {
                 self.period(sample, take)?;
             }
             let late = now_us().saturating_sub(due_us) / PERIOD_US;
@@ -345,7 +345,7 @@ impl<'a> Live<'a> {
         if let Some(exposed) = &mut self.exposed {
             exposed.period(&sample, &setpoint, is_incident);
         }
-        if let Some(mut second) = self.sums.take(&sample, &self.measuring.host) {
+        if let Some(mut second) = self.sums.add_sample(&sample, &self.measuring.host) {
             second.throttle = self.throttle.as_ref().map(|t| t.second(&setpoint));
             second.reason = reason.to_string();
             let incident = self.state.incident().cloned();

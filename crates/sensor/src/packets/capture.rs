@@ -26,7 +26,7 @@ fn open(
     if !is_read_once(path) {
         return Source::open(path);
     }
-    let from = match opened.take(path, stop) {
+    let from = match opened.take_input(path, stop) {
         Some(from) => from,
         None => Box::new(Stoppable::new(open_once(path)?, stop.clone())),
     };
@@ -129,7 +129,7 @@ pub(crate) type OnFrame<'t> = &'t mut dyn FnMut(&FrameRef, Entry);
 impl OneInput<'_> {
     /// Reads one capture to its end, or interfaces, until it is asked to stop (then true). `take` is given each
     /// block and reports what happened to its frames by calling what it is given.
-    pub(crate) fn read(
+    pub(crate) fn read_frames(
         &mut self,
         input: &Input,
         take: &mut dyn FnMut(FrameBlock<'_>, OnFrame<'_>),

@@ -77,7 +77,7 @@ impl OpenedOnce {
 
     /// All of it from its beginning, if it is that; the first time it is asked for. A request to stop ends
     /// it.
-    pub fn take(&self, path: &Path, stop: &StopFlag) -> Option<Box<dyn Read + Send>> {
+    pub fn take_input(&self, path: &Path, stop: &StopFlag) -> Option<Box<dyn Read + Send>> {
         let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Opened { first, rest, .. } = opened.take_if(|opened| opened.path == path)?;
         Some(Box::new(Cursor::new(first).chain(Stoppable::new(rest, stop.clone()))))

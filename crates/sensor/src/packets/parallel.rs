@@ -435,7 +435,7 @@ impl Job {
         is_last_for_now: bool,
         pulse: &Pulse,
     ) {
-        let batch = self.outputs.take(self.spare.take().unwrap_or_default());
+        let batch = self.outputs.swap_batch(self.spare.take_spare().unwrap_or_default());
         // Workers walk the same batches: the round in which the engine comes is the one that it is for.
         let engine = engine.take().map(|engine| (0, engine));
         let lines = Lines { batch, round: None, is_last_for_now, engine };
@@ -492,7 +492,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
         if is_own {
             out.at_frame(number);
             f.fragments = batch.fragments_of(at - 1);
-            worker.take(&f, out);
+            worker.take_frame(&f, out);
         }
     }
 }
@@ -675,7 +675,7 @@ impl Writer<'_> {
     /// run ends.
     fn reader_events(&mut self, watch: &mut dyn Watch) {
         for event in self.fanout.take_others() {
-            let was_stalled = self.reader_stalls.take(0, event.kind);
+            let was_stalled = self.reader_stalls.note_event(0, event.kind);
             let (kind, message) = match event.kind {
                 EventKind::Finished if was_stalled => {
                     (Trouble::Recovered, "came to its end".to_string())
@@ -776,7 +776,7 @@ mod tests {
         run.fault = fault;
         let inputs = [Input::capture(capture.to_path_buf(), true)];
         run.plan = WorkerPlan::for_workers(workers);
-        let done = run.read(&inputs, &mut outputs, &mut Unwatched).unwrap();
+        let done = run.read_inputs(&inputs, &mut outputs, &mut Unwatched).unwrap();
         let tally = &outputs.tally().alerts;
         let mut alerts: Vec<_> =
             tally.iter().map(|a| (a.sid, a.count, format!("{:?}", a.first))).collect();

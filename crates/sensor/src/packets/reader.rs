@@ -148,8 +148,12 @@ impl Reader {
                         || block.is_last_for_now;
                     let kernel = block.kernel;
                     let losses = &reading.losses;
-                    let shares =
-                        Shares::of(block, &mut dealer, (workers.len(), losses), record_outcome);
+                    let shares = Shares::compute_shares(
+                        block,
+                        &mut dealer,
+                        (workers.len(), losses),
+                        record_outcome,
+                    );
                     if let (Some(board), Some(kernel)) = (&board, kernel) {
                         board.note_ring(&input.path.to_string_lossy(), 0, kernel);
                     }
@@ -171,7 +175,7 @@ impl Reader {
                 position: &reading.position,
                 pulse,
             };
-            let (read, is_stopped) = one.read(&input, &mut take, &mut see);
+            let (read, is_stopped) = one.read_frames(&input, &mut take, &mut see);
             end.is_stopped |= is_stopped;
             read.into_iter().for_each(|input| inputs.done(input, &mut end.inputs));
         }
@@ -193,7 +197,7 @@ struct Shares {
 
 impl Shares {
     /// Decides which worker each frame of a block belongs to.
-    fn of(
+    fn compute_shares(
         block: FrameBlock<'_>,
         dealer: &mut Dealer,
         (workers, losses): (usize, &Losses),

@@ -331,7 +331,7 @@ impl RingJob {
             pulse.beat();
         }
         drop(seat);
-        let batch = self.outputs.take(LineBatch::default());
+        let batch = self.outputs.swap_batch(LineBatch::default());
         let lines = Lines { batch, round: Some(last_slice), is_last_for_now: false, engine };
         let _ = pulse.rest(|| self.out.send(lines).is_ok());
         self.slot.publish_last(&ledger);
@@ -365,7 +365,7 @@ impl Ring<'_> {
                 let dropped = self.job.ways.wire.kernel_counts().dropped;
                 self.worker.note_kernel_drops(dropped);
                 let fill = self.job.ways.wire.fill_percent();
-                self.worker.set_pressure(self.shedding.look(fill));
+                self.worker.set_pressure(self.shedding.update_pressure(fill));
                 let until = self.job.ways.wire.dealt_until(clock::epoch_ns());
                 self.last_dealt = self.last_dealt.max(self.clock.at_live(until).ns);
                 self.job.ways.dealt.publish(self.job.n, self.last_dealt);
@@ -511,7 +511,7 @@ impl Ring<'_> {
         let outcomes = outcomes.ok().and_then(|n| part.fragments.get(n));
         f.fragments = outcomes.map(|(_, outcomes)| &**outcomes);
         outputs.at_frame(time);
-        self.worker.take(&f, &mut self.shedding.sink(outputs));
+        self.worker.take_frame(&f, &mut self.shedding.sink(outputs));
         pulse.beat();
         self.ledger.receive(1, u64::from(r.len));
         self.ledger.pass(1, u64::from(r.len));
@@ -546,7 +546,7 @@ impl Ring<'_> {
             return;
         }
         let job = &mut *self.job;
-        let batch = job.outputs.take(job.spare.take().unwrap_or_default());
+        let batch = job.outputs.swap_batch(job.spare.take_spare().unwrap_or_default());
         let engine = self.engine.take();
         let lines = Lines { batch, round: Some(self.slice), is_last_for_now: true, engine };
         self.slice = slice;

@@ -239,7 +239,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// If threads can't be started.
-    pub fn read(
+    pub fn read_inputs(
         &self,
         inputs: &[Input],
         outputs: &mut Outputs,
@@ -302,7 +302,7 @@ pub(crate) fn read_capture<S: NetSink>(
         position: &Position::default(),
         pulse: &Pulse::unwatched(),
     };
-    let (done, _) = one.read(input, &mut take, &mut |_, _| {});
+    let (done, _) = one.read_frames(input, &mut take, &mut |_, _| {});
     worker.finish(sink);
     done.into_iter().next().unwrap_or_default()
 }

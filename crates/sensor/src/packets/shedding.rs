@@ -25,7 +25,7 @@ pub(super) struct Shedding {
 
 impl Shedding {
     /// Looks at how much of the ring waits to be read, in percent.
-    pub(super) fn look(&mut self, fill_percent: u32) -> Pressure {
+    pub(super) fn update_pressure(&mut self, fill_percent: u32) -> Pressure {
         let wanted = match fill_percent {
             DETECTION_FROM.. => Pressure::Detection,
             RECORDS_FROM.. => Pressure::Records,
@@ -174,7 +174,7 @@ mod tests {
     fn levels_come_in_order_and_all_end_when_the_ring_is_read() {
         let mut shedding = Shedding::default();
         let levels: Vec<Pressure> = [0, 37, 50, 62, 75, 50, 87, 37, 25, 12, 37, 50, 0]
-            .map(|fill| shedding.look(fill))
+            .map(|fill| shedding.update_pressure(fill))
             .into();
         use Pressure::{Bypass, Detection, None, Records};
         assert_eq!(

@@ -77,7 +77,7 @@ impl Watching<'_> {
 
     /// False when the worker's thread is through.
     fn event(&mut self, event: Event) -> bool {
-        let was_stalled = self.stalls.take(0, event.kind);
+        let was_stalled = self.stalls.note_event(0, event.kind);
         match event.kind {
             EventKind::Finished => {
                 // It continued and was through before anybody looked again.
@@ -201,7 +201,7 @@ impl Run<'_> {
                         let result = pulse.guard(|| {
                             #[cfg(test)]
                             super::acted_fault::act(fault, 0, first);
-                            worker.set_pressure(shedding.look(block.fill_percent));
+                            worker.set_pressure(shedding.update_pressure(block.fill_percent));
                             let mut sink = shedding.sink(outputs);
                             inspect(&block, &mut worker, &mut sink, pulse, &mut outcomes);
                         });
@@ -244,7 +244,7 @@ impl Run<'_> {
                 position: &shared.position,
                 pulse,
             };
-            let (read, is_stopped) = one.read(&input, &mut take, &mut see);
+            let (read, is_stopped) = one.read_frames(&input, &mut take, &mut see);
             done.is_stopped |= is_stopped;
             read.into_iter().for_each(|input| queue.done(input, &mut done.inputs));
         }

@@ -219,7 +219,7 @@ fn text(n: &Node, rules: Option<RuleFacts>, (deltas, before): (bool, Option<&Nod
         engines(&mut j, rules);
         j.close();
     }
-    let mut text = j.take();
+    let mut text = j.take_bytes();
     text.push(b'}');
     text
 }

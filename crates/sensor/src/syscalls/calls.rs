@@ -79,7 +79,7 @@ impl Calls {
     ) -> Result<Calls, Error> {
         let reader = Box::new(input::open(path, opened, stop)?);
         let source = Source::File { path: path.to_owned(), reader, merger: Box::default() };
-        Ok(Calls::of(source, options, stop))
+        Ok(Calls::from_source(source, options, stop))
     }
 
     /// Records the calls of this host. What existed before is read from `/proc` after the programs are attached, so that
@@ -90,7 +90,7 @@ impl Calls {
         stop: &StopFlag,
     ) -> Result<Calls, Error> {
         let mut live = Box::new(LiveCalls::start(settings)?);
-        let mut calls = Calls::of(Source::Nothing, options, stop);
+        let mut calls = Calls::from_source(Source::Nothing, options, stop);
         live.list_host(&mut |item| calls.state.add(item));
         calls.source = Source::Live(live);
         Ok(calls)
@@ -98,10 +98,10 @@ impl Calls {
 
     /// No events: the taker is asked now and then whether the run continues.
     pub(crate) fn nothing(stop: &StopFlag) -> Calls {
-        Calls::of(Source::Nothing, Options::default(), stop)
+        Calls::from_source(Source::Nothing, Options::default(), stop)
     }
 
-    fn of(source: Source, options: Options, stop: &StopFlag) -> Calls {
+    fn from_source(source: Source, options: Options, stop: &StopFlag) -> Calls {
         let budget = BudgetPool::root("syscalls", limits::SYSCALL_STATE_BYTES);
         let state = State::new(options, budget.leaf("threads", None));
         Calls { source, state, budget, stop: stop.clone() }

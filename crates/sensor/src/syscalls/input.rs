@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn open(path: &Path, opened: &OpenedOnce, stop: &StopFlag) -> Result<Reader, Error> {
     let no_input = |source| Error::NoInput { path: path.to_owned(), source };
     let reader = match is_read_once(path) {
-        true => match opened.take(path, stop) {
+        true => match opened.take_input(path, stop) {
             Some(from) => Reader::new(from),
             None => Reader::new(Stoppable::new(open_once(path).map_err(no_input)?, stop.clone())),
         },

@@ -176,7 +176,7 @@ fn apply(state: &mut State, root: &Path, call: &gabion_probe::syscalls::Call<'_>
 /// last process is read.
 fn read_host(session: &mut Session, root: &Path, sink: &mut dyn FnMut(Before)) -> HostCounts {
     let mut entries = 0_u64;
-    host::read(root, &mut |before| {
+    host::read_host(root, &mut |before| {
         entries += 1;
         if entries.is_multiple_of(ENTRIES_TOGETHER) {
             session.hold();

@@ -42,7 +42,7 @@ struct OpenPlaces {
 }
 
 impl OpenPlaces {
-    fn of(kind: u16) -> OpenPlaces {
+    fn for_event_type(kind: u16) -> OpenPlaces {
         match kind {
             types::OPENAT_2_X => OpenPlaces { dirfd: Some(1), name: 2, flags: 3, dev: 5 },
             types::OPENAT2_X => OpenPlaces { dirfd: Some(1), name: 2, flags: 3, dev: 6 },
@@ -114,7 +114,7 @@ impl State {
     /// open and its relatives.
     pub(super) fn open_exit(&mut self, event: &Event<'_>, args: &Raw<'_>) {
         let Some(number) = args.number(0) else { return };
-        let places = OpenPlaces::of(event.kind().number);
+        let places = OpenPlaces::for_event_type(event.kind().number);
         let exit_name = args.text(places.name);
         let exit_flags = args.u32(places.flags).unwrap_or(0);
         let mut dirfd = places.dirfd.and_then(|place| args.number(place)).unwrap_or(AT_FDCWD);

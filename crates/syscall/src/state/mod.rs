@@ -487,7 +487,7 @@ impl State {
 
     /// Applies an event of a thread by its type.
     fn change(&mut self, event: &Event<'_>) {
-        let args = Raw::of(event);
+        let args = Raw::from_event(event);
         match event.kind().number {
             types::CLONE_20_X | types::CLONE3_X | types::FORK_20_X | types::VFORK_20_X => {
                 self.clone_exit(event, &args);
@@ -564,7 +564,7 @@ impl State {
 
     /// Applies an event that belongs to no thread.
     fn change_host(&mut self, event: &Event<'_>) {
-        let args = Raw::of(event);
+        let args = Raw::from_event(event);
         let id = |place: usize| args.number(place).and_then(|n| u32::try_from(n).ok());
         match event.kind().number {
             types::USER_ADDED_E => {

@@ -189,13 +189,13 @@ impl Holder {
 
     /// Room for findings.
     fn spare_found(&self) -> Found {
-        self.spare_found.take().unwrap_or_else(|| Found::with_room(self.room))
+        self.spare_found.take_spare().unwrap_or_else(|| Found::with_room(self.room))
     }
 
     /// Gives a part, and with it which limits were reached up to there.
     fn pass_on(&self, part: Part, pulse: &Pulse) {
         let part = match limits::is_any() {
-            true => Part { limits: limits::take(), ..part },
+            true => Part { limits: limits::take_reached(), ..part },
             false => part,
         };
         // Without a writer the run is over.

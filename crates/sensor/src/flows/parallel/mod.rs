@@ -99,7 +99,7 @@ pub(crate) fn run<S: Source + 'static>(
     write(&found, &past, &mut writer, &mut watch, &mut back, sink);
     // What waits is reported by the run that continues from the checkpoint.
     if !past.lock().unwrap_or_else(PoisonError::into_inner).is_saved {
-        back.finish(&mut |finding| sink.take(finding));
+        back.finish(&mut |finding| sink.take_finding(finding));
     }
     let Some((source, reading)) = reader.join() else {
         while watch.fanout.poll().is_some() {}
@@ -206,7 +206,7 @@ fn write(
                 if let Some(said) = said.filter(|_| !writer.has_lost()) {
                     back.set_input_state(said);
                 }
-                writer.take(part, back, sink);
+                writer.write_part(part, back, sink);
                 if written.elapsed() >= WRITE_EVERY {
                     sink.idle();
                     written = clock::now();
@@ -466,7 +466,7 @@ mod tests {
     fn alone(records: u32) -> (Vec<String>, Counts) {
         lines(|sink| {
             let mut engine = Engine::with_budget(Settings::default(), None, BUDGET);
-            let mut take = |f: Output<'_>| sink.take(f);
+            let mut take = |f: Output<'_>| sink.take_finding(f);
             Made(records).run(&mut |seen| {
                 if let Seen::Records(records) = seen {
                     engine.records(records, &mut take);

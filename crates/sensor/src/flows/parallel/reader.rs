@@ -191,7 +191,7 @@ impl Reader {
         let (watermark, start) = (self.front.watermark(), self.front.start());
         for to in 0..self.senders.len() {
             let Some((bytes, records)) = self.parts.get_mut(to) else { continue };
-            let spare = self.spare.take();
+            let spare = self.spare.take_spare();
             let room = spare.unwrap_or_else(|| Vec::with_capacity(bytes.len() + bytes.len() / 8));
             let bytes = std::mem::replace(bytes, room);
             let records = std::mem::take(records);
@@ -297,7 +297,7 @@ impl Reader {
         let mut front = Vec::new();
         self.front.save(&mut front);
         let (number, start) = (self.batch, self.front.start());
-        let limits = gabion_record::limits::take();
+        let limits = gabion_record::limits::take_reached();
         let mut past = self.past();
         past.saves.push_back(Save { batch: number, source, front, limits });
         past.is_saved |= is_last;

@@ -46,7 +46,7 @@ impl Writer {
 
     /// Takes a worker's part of a batch. What comes of one that was abandoned is left out: its shards are
     /// held by others since, and its batches are written.
-    pub(super) fn take(&mut self, part: Part, back: &mut Back, sink: &mut Sink) {
+    pub(super) fn write_part(&mut self, part: Part, back: &mut Back, sink: &mut Sink) {
         if self.is_lost(part.worker) {
             sink.limits.merge(&part.limits);
             return;
@@ -102,7 +102,7 @@ impl Writer {
             }
             fanout::merge(&mut found, Opened::place, |opened, _| {
                 if let Some(placed) = opened.current() {
-                    back.take(placed, start, &mut |f| sink.take(f));
+                    back.take_placed(placed, start, &mut |f| sink.take_finding(f));
                 }
                 opened.advance();
             });
@@ -115,7 +115,7 @@ impl Writer {
                 }
             }
             back.catch_up();
-            back.turned(&mut |finding| sink.take(finding));
+            back.turned(&mut |finding| sink.take_finding(finding));
             kept.into_iter().for_each(|kept| sink.keep(kept));
             if self.saving_until.is_some_and(|until| until <= batch) {
                 self.saving_until = None;
