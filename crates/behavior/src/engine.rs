@@ -17,11 +17,11 @@ use crate::shards::{Ends, Placed, Shards};
 use crate::site::{Facts, Site};
 use crate::sketch::{hash_text, mix};
 use crate::whitelist::{Entry, Learned, Passed, Withheld};
-use gabion_record::{Ip, saved};
 use gabion_record::evidence::{Alert, Evidence, ReportReason};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Body, Record, TimeNs};
 use gabion_record::saved::{Saved, load_bytes, save_bytes};
+use gabion_record::{Ip, saved};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -182,7 +182,7 @@ impl Front {
 
     /// Takes the next record in: its number, and what is known at it.
     #[inline]
-    pub fn see(&mut self, r: &Record<'_>) -> (u64, Facts) {
+    pub fn observe_record(&mut self, r: &Record<'_>) -> (u64, Facts) {
         let facts = self.site.see(r, &self.settings);
         self.counts.records += 1;
         if let Body::Conn(c) = &r.body {
@@ -226,8 +226,7 @@ impl Front {
         !self.learned.is_empty()
     }
 
-    /// Addresses that entries of the whitelist cover since the last call: for [`Back::learn`], before
-    /// evidence of these records.
+    /// Addresses that the whitelist has covered since the last call, for [`Back::learn`] before their evidence.
     pub fn take_learned(&mut self) -> Vec<Learned> {
         std::mem::take(&mut self.learned)
     }
@@ -578,7 +577,7 @@ impl Engine {
     /// Takes the next record in; what is found goes to `sink`.
     #[inline]
     pub fn record(&mut self, r: &Record<'_>, sink: &mut dyn FnMut(Output<'_>)) {
-        let (number, facts) = self.front.see(r);
+        let (number, facts) = self.front.observe_record(r);
         let is_news = self.front.has_learned();
         let is_turned = self.front.has_turned();
         if is_turned {

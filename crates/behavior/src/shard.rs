@@ -174,7 +174,7 @@ impl Shard {
 
     /// Gives a record to an address's profile. The moment it wants to be asked, when that is new.
     #[inline]
-    pub fn give(
+    pub fn give_record(
         &mut self,
         ip: Ip,
         r: &Record<'_>,

@@ -208,7 +208,7 @@ impl Shards {
         let (count, bytes, window) = (self.held.len(), self.bytes_each, self.window);
         let Some(shard) = self.held.get_mut(shard_of(ip, count)) else { return };
         let shard = shard.get_or_insert_with(|| Box::new(Shard::new(count, bytes, window)));
-        let at = shard.give(ip, r, facts, &self.settings);
+        let at = shard.give_record(ip, r, facts, &self.settings);
         shard.take_found(&mut self.found);
         if let Some(keeping) = &mut self.keeping {
             keeping.take_from(shard);

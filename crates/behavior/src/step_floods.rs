@@ -42,7 +42,7 @@ impl Holders {
     }
 
     fn record(&mut self, r: &Record<'_>) {
-        let (number, facts) = self.front.see(r);
+        let (number, facts) = self.front.observe_record(r);
         if facts.newest > self.newest {
             self.newest = facts.newest;
             for holder in &mut self.holders {

@@ -64,7 +64,7 @@ impl Holders {
     }
 
     fn record(&mut self, r: &gabion_record::logs::Record<'_>) {
-        let (number, facts) = self.front.see(r);
+        let (number, facts) = self.front.observe_record(r);
         if facts.is_ignored {
             return;
         }

@@ -217,7 +217,7 @@ impl RotatingPcap {
     }
 
     /// Notes a frame, written or not: a file that does not exist yet is named after the first one.
-    pub fn see(&mut self, ts_ns: u64) {
+    pub fn note_frame(&mut self, ts_ns: u64) {
         if self.current.is_none() {
             self.seen_ns.get_or_insert(ts_ns);
         }

@@ -150,7 +150,7 @@ impl FlowFrames {
         self.prune(d, detection, logging);
         let usable = tcp.stream(d).usable_end();
         let from = self.side_frames(d).iter().map(|f| f.needed_from(usable)).min();
-        tcp.stream_mut(d).hold(from);
+        tcp.stream_mut(d).hold_data_from(from);
     }
 
     /// Frees the frames that are inspected and logged.

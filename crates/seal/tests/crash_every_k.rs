@@ -50,8 +50,8 @@ fn session(
         if part == 1 {
             writer.switch_epoch_now(now)?;
             let first = segments(writer.log())?[0].first_chunk;
-            writer.hold(&[first], true, now)?;
-            writer.hold(&[first], false, now)?;
+            writer.hold_segments(&[first], true, now)?;
+            writer.hold_segments(&[first], false, now)?;
         }
         if part == 2 {
             // Withdrawn records count as acknowledged no more.

@@ -61,7 +61,9 @@ fn outputs(config: &Tree, setup: &ScriptSetup) -> Vec<OutputScript> {
         let load = |source| OutputScript::load(&path, source, setup).map_err(|e| e.to_string());
         match source.and_then(load) {
             Ok(script) => out.push(script),
-            Err(e) => setup.voice.say(Severity::Error, "lua-output", &format!("{path}: {e}")),
+            Err(e) => {
+                setup.voice.send_message(Severity::Error, "lua-output", &format!("{path}: {e}"))
+            }
         }
     }
     out

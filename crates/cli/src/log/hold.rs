@@ -15,7 +15,7 @@ pub(super) fn run(options: &Hold) -> Ended {
         return Err(LogFault::input(format!("--segment {unknown}: no segment begins there")));
     }
     let (mut writer, _) = folders::writer(&options.folder, None)?;
-    writer.hold(&options.segments, !options.release, now_ns())?;
+    writer.hold_segments(&options.segments, !options.release, now_ns())?;
     let held = held(writer.log())?;
     writer.close(now_ns())?;
     if options.output.json {

@@ -361,7 +361,7 @@ impl Stream {
 
     /// Keeps data from this offset on until the next call, even if parsers and raw inspection are
     /// past it.
-    pub fn hold(&mut self, from: Option<u64>) {
+    pub fn hold_data_from(&mut self, from: Option<u64>) {
         self.hold = from;
     }
 

@@ -143,7 +143,7 @@ pub(super) fn install(
             line.push_str(&String::from_utf8_lossy(v.to_string()?.as_bytes()));
         }
         if let Some(state) = lua.app_data_ref::<State>() {
-            state.setup.voice.say(super::Severity::Print, "lua", &line);
+            state.setup.voice.send_message(super::Severity::Print, "lua", &line);
         }
         Ok(())
     })?;

@@ -112,7 +112,7 @@ impl Scripts {
     }
 
     fn start(&mut self, set: &Ruleset, datasets: &Datasets, script: &ScriptRef) -> Option<Script> {
-        let say = |what: &str| self.setup.voice.say(Severity::Error, WHO, what);
+        let say = |what: &str| self.setup.voice.send_message(Severity::Error, WHO, what);
         let (lua, allowance) = match load(&script.path, &script.facts.source, &self.setup) {
             Ok(loaded) => loaded,
             Err((_, what)) => {
@@ -169,7 +169,7 @@ impl Scripts {
     fn failed(&mut self, failure: &Failure) {
         self.counters.count(failure);
         let said = format!("Lua script failed to run successfully: {}", failure.message());
-        self.setup.voice.say(Severity::Warning, WHO, &said);
+        self.setup.voice.send_message(Severity::Warning, WHO, &said);
     }
 
     /// A packet's detection begins.

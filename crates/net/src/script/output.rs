@@ -92,7 +92,9 @@ impl OutputScripts {
         for script in &setup.outputs {
             match start(script, setup) {
                 Ok(s) => o.scripts.push(s),
-                Err(e) => setup.voice.say(Severity::Error, WHO, &format!("{}: {e}", script.path)),
+                Err(e) => {
+                    setup.voice.send_message(Severity::Error, WHO, &format!("{}: {e}", script.path))
+                }
             }
         }
         o
@@ -191,7 +193,7 @@ impl OutputScripts {
         if let Err(e) = run {
             let failure = Failure::from_error(&e, None);
             let said = format!("{}: failed to run script: {}", s.path, failure.message());
-            self.setup.voice.say(Severity::Warning, WHO, &said);
+            self.setup.voice.send_message(Severity::Warning, WHO, &said);
         }
     }
 }

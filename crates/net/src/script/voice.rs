@@ -34,7 +34,7 @@ impl Voice {
     }
 
     /// Sends a message.
-    pub fn say(&self, severity: Severity, who: &str, text: &str) {
+    pub fn send_message(&self, severity: Severity, who: &str, text: &str) {
         (self.0)(severity, who, text);
     }
 }

@@ -305,7 +305,7 @@ impl Session {
 
     /// Takes records out of the rings and keeps them for the next [`Session::poll`]: for the time in which what existed
     /// before is read, which on a busy host lasts longer than the rings have space for.
-    pub fn hold(&mut self) {
+    pub fn hold_records(&mut self) {
         for (at, ring) in self.rings.iter_mut().enumerate() {
             while self.order.held_by(at) < HELD_AT_START_BYTES_PER_RING {
                 let Some(record) = ring.next() else { break };

@@ -239,7 +239,12 @@ impl<S: Storage> Writer<S> {
     }
 
     /// Puts segments on hold, or takes them off.
-    pub fn hold(&mut self, first_chunks: &[u64], is_held: bool, now_ns: u64) -> Result<()> {
+    pub fn hold_segments(
+        &mut self,
+        first_chunks: &[u64],
+        is_held: bool,
+        now_ns: u64,
+    ) -> Result<()> {
         self.alive()?;
         self.now_ns = now_ns;
         let mut all = held(&self.log)?;

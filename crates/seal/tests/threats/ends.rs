@@ -269,7 +269,7 @@ fn pruned_in_order() {
     let before = log.anchor();
     let all: Vec<u64> = segments(&log.log).unwrap().iter().map(|s| s.first_chunk).collect();
     let mut writer = log.open();
-    writer.hold(&all[1..2], true, log.now).unwrap();
+    writer.hold_segments(&all[1..2], true, log.now).unwrap();
     assert!(writer.prune(&all[1..2], log.now).is_err(), "on hold");
     writer.prune(&[all[0], all[2]], log.now).unwrap();
     log.fill(&mut writer, 50);

@@ -265,7 +265,7 @@ struct AllFrames {
 impl Destination for AllFrames {
     fn write(&mut self, piece: &Piece<'_>) {
         let PieceKind::Frame(f) = piece.kind else { return };
-        self.log.see(f.ts_ns);
+        self.log.note_frame(f.ts_ns);
         if self.filter.as_ref().is_some_and(|x| !x.matches(f.link, f.wire_len, piece.bytes)) {
             self.account.counts.filtered.fetch_add(1, Relaxed);
             return;

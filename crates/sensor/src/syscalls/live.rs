@@ -179,7 +179,7 @@ fn read_host(session: &mut Session, root: &Path, sink: &mut dyn FnMut(Before)) -
     host::read_host(root, &mut |before| {
         entries += 1;
         if entries.is_multiple_of(ENTRIES_TOGETHER) {
-            session.hold();
+            session.hold_records();
         }
         sink(before);
     })

@@ -19,6 +19,6 @@ const FUNCTIONS: &[Member] = &[
 
 fn say(c: &mut Call<'_, '_>, severity: Severity) -> Answer {
     let text = c.name(0)?;
-    c.setup.voice.say(severity, "lua-log", &text);
+    c.setup.voice.send_message(severity, "lua-log", &text);
     c.give(())
 }

@@ -135,7 +135,7 @@ impl Reader {
 
     #[inline]
     fn record(&mut self, r: &Record<'_>, pulse: &Pulse) {
-        let (number, facts) = self.front.see(r);
+        let (number, facts) = self.front.observe_record(r);
         let is_full = !facts.is_ignored && self.share(number, r, &facts);
         self.records += 1;
         if is_full || self.records >= BATCH_RECORDS {
