@@ -35,7 +35,7 @@ fuzz: ## every fuzz target for SECONDS (60) each
 	@scripts/tools.sh
 	@scripts/fuzz.sh $(SECONDS_EACH)
 
-bench: ## end-to-end benchmarks, as a ratio to Suricata if GABION_PEER names it
+bench: ## end-to-end benchmarks, as a ratio to Suricata if GABION_SURICATA names it
 	@scripts/tools.sh lab
 	@scripts/bench.sh
 
@@ -67,7 +67,7 @@ lab-syscalls: ## the benchmark of the proposal to drop enter events, on our prob
 	@scripts/tools.sh lab
 	@scripts/lab.sh lab/syscalls/run.sh $(ARGS)
 
-differential: ## random rules and records, compared with the Suricata that GABION_PEER names; floors are kept
+differential: ## random rules and records, compared with the Suricata that GABION_SURICATA names; floors are kept
 	@scripts/tools.sh lab
 	@scripts/lab.sh lab/differential/run.sh
 

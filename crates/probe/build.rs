@@ -1,6 +1,7 @@
 //! Compiles each `bpf/*.bpf.c` with clang and writes the list of the objects. Without clang the list says so, and the
 //! crate is built without programs. No object is committed: it would not be seen when its source changes.
 
+use gabion_record::fnv;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -41,10 +42,6 @@ fn main() {
         .expect("OUT_DIR is writable");
     fs::write(out.join("objects.rs"), list).expect("OUT_DIR is writable");
 }
-
-#[expect(unreachable_pub, reason = "the file is a module of another crate, which exports it")]
-#[path = "../record/src/fnv.rs"]
-mod fnv;
 
 /// The hash of the event table, as `gabion_scap::table::hash` computes it: it goes into the programs, whose loader
 /// refuses those of another table.

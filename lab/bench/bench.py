@@ -7,7 +7,7 @@ and system, as the kernel counts them for each finished process), packets per CP
 and peak memory; in the same run also the lower bound (gabion-limit: read, decode and flow lookup alone) and, if
 it is named, Suricata, so that the results are ratios. Needs python3 and zstd.
 
-  lab/bench/bench.py [--binary PATH] [--peer PATH] [--runs N] [--json FILE] [--smoke]
+  lab/bench/bench.py [--binary PATH] [--suricata PATH] [--runs N] [--json FILE] [--smoke]
 """
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile
 
@@ -72,7 +72,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--binary", default=str(TARGET / "release/gabion"))
     a.add_argument("--limit", default=str(TARGET / "release/gabion-limit"), help="the lower bound: reads, decodes, looks up flows")
-    a.add_argument("--peer", help="a Suricata to compare with")
+    a.add_argument("--suricata", "--peer", help="a Suricata to compare with")
     a.add_argument("--runs", type=int, default=3)
     a.add_argument("--json", help="write all figures to this file")
     a.add_argument("--smoke", action="store_true", help="one run on the demonstration capture")
@@ -120,8 +120,8 @@ def main():
         ("mpm-plain, no outputs", [*et, *quiet, "-r", str(caps["mpm-plain"])], "load, no outputs"),
     ]
     programs = [("gabion", [o.binary, "suricata"])]
-    if o.peer:
-        programs.append(("suricata", [o.peer]))
+    if o.suricata:
+        programs.append(("suricata", [o.suricata]))
     figures = {}
     print(f"{'case':25} {'program':8} {'CPU-s':>8} {'net':>8} {'k pkt/CPU-s':>12} {'wall':>7} {'RSS MiB':>8} {'alerts':>7}")
     for name, extra, base in cases:
@@ -157,7 +157,7 @@ def main():
     e = repeat(lambda out: [o.binary, "suricata", "-c", str(yaml), *none, "-r", str(empty), "-l", out], o.runs)
     figures[("gabion", "empty capture")] = e
     print(f"{'empty capture':25} {'gabion':8} {e['cpu_median']:8.3f} {'':8} {'':12} {e['wall_median']:7.3f} {e['rss_mib']:8.0f}   exit {e['exit']}")
-    if o.peer:
+    if o.suricata:
         for name in ("ET rules + EVE", "no rules, EVE", "mpm-flood, no outputs"):
             print(f"ratio suricata/gabion, {name}: {figures[('suricata', name)]['net'] / figures[('gabion', name)]['net']:.2f}")
     for name in ("ET rules + EVE", "no rules, EVE", "no rules, no outputs"):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # End-to-end benchmarks, compared with lower bounds. First the sealed log: its parts compared with the maximum of
-# the machine, then its commands. Then the network engine (and Suricata, if GABION_PEER names its program).
+# the machine, then its commands. Then the network engine (and Suricata, if GABION_SURICATA names its program; the older
+# name GABION_PEER is read, too).
 # Then floods of flows with and without enough memory, and the most expensive packets compared with ordinary
 # ones. Then system calls from files, compared with sysdig if it is installed. Then log intake, compared with rsyslog
 # and syslog-ng if they are available. `--smoke` only checks that they run.
@@ -18,7 +19,8 @@ else
   python3 lab/bench/seal.py || failed+=("commands of the log")
   scripts/log_peers.sh "$target/log-peers" || true
 fi
-python3 lab/bench/bench.py ${GABION_PEER:+--peer "$GABION_PEER"} "$@" || failed+=("network engine")
+suricata=${GABION_SURICATA:-${GABION_PEER:-}}
+python3 lab/bench/bench.py ${suricata:+--suricata "$suricata"} "$@" || failed+=("network engine")
 python3 lab/bench/floods.py $smoke || failed+=("floods of flows")
 if [ -n "$smoke" ]; then
   python3 lab/bench/dear.py --smoke || failed+=("expensive packets")

@@ -2,7 +2,7 @@
 # Measures live capture between two namespaces: capacity, drops, processor time, and that every frame is accounted for.
 """Measures live capture: a sender and a sensor in namespaces of their own, on a processor each, joined by a veth pair.
 
-  lab/live/run.sh [--binary PATH] [--peer PATH --peer-config YAML] [--runs N] [--rates KPPS,...] [--seconds S]
+  lab/live/run.sh [--binary PATH] [--suricata PATH --suricata-config YAML] [--runs N] [--rates KPPS,...] [--seconds S]
                   [--workers 1,2] [--part capacity,rates,flat,equal,offered]
 
 Parts: `capacity` finds the highest rate without drops; `rates` prints processor seconds (net of loading) and drops at
@@ -80,11 +80,11 @@ class Sensor:
             argv += ["--af-packet=in", "--runmode", "single" if workers == 1 else "workers"]
             argv += ["--set", "threading.set-cpu-affinity=yes", "--set", f"threading.cpu-affinity.worker-cpu-set.threads={workers}"]
         else:
-            argv = [o.peer]
+            argv = [o.suricata]
             ready = "Engine started"
             argv += ["--af-packet=in", "--runmode", "workers", "-vv"]
-        if o.peer_config:
-            argv += ["-c", o.peer_config]
+        if o.suricata_config:
+            argv += ["-c", o.suricata_config]
         sets = {"interface": "in", "threads": workers, "ring-size": RING_SLOTS, "block-size": BLOCK, "tpacket-v3": "yes", "use-mmap": "yes"}
         for key, value in sets.items():
             argv += ["--set", f"af-packet.0.{key}={value}"]
@@ -192,7 +192,7 @@ def equal(o, workers):
         folder.mkdir()
     log = ["--set", "outputs.pcap-log.enabled=yes"] if workers == 1 else []
     r = one(o, "gabion", 100_000, workers=workers, more=log, keep=live)
-    run(o.binary, "suricata", "-r", o.capture, "-S", o.rules, "-k", "none", "-l", read, *(["-c", o.peer_config] if o.peer_config else []))
+    run(o.binary, "suricata", "-r", o.capture, "-S", o.rules, "-k", "none", "-l", read, *(["-c", o.suricata_config] if o.suricata_config else []))
     kinds = {"alert", "dns", "http", "tls", "fileinfo", "flow", "smtp", "ssh", "smb", "anomaly"}
     a, b = comparable(live / "eve.json", kinds), comparable(read / "eve.json", kinds)
     only_live, only_file = a - b, b - a
@@ -206,8 +206,8 @@ def equal(o, workers):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--binary", default=os.environ.get("GABION", ROOT / "target/release/gabion"))
-    p.add_argument("--peer")
-    p.add_argument("--peer-config")
+    p.add_argument("--suricata", "--peer")
+    p.add_argument("--suricata-config", "--peer-config")
     p.add_argument("--rules", type=pathlib.Path)
     p.add_argument("--runs", type=int, default=3)
     p.add_argument("--rates", default="100,250")
@@ -236,7 +236,7 @@ def main():
 
 def parts(o):
     wanted, is_good = o.part.split(","), True
-    kinds = ["gabion"] + (["suricata"] if o.peer else [])
+    kinds = ["gabion"] + (["suricata"] if o.suricata else [])
     most = 250_000
     if "capacity" in wanted:
         for kind in kinds:

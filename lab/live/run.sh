@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Live capture between two namespaces: capacity, drops, processor time, equality with a file, and that every frame is
-# accounted for; with Suricata if it is named (--peer). Needs root, ip, cc, python3, zstd and the corpus.
+# accounted for; with Suricata if it is named (--suricata). Needs root, ip, cc, python3, zstd and the corpus.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 GABION=${GABION:-$(realpath "${CARGO_TARGET_DIR:-target}/release/gabion")}

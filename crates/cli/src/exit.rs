@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn codes_ascend_and_messages_are_one_line() {
         assert!(Exit::ALL.is_sorted_by_key(|(e, _)| e.code()));
-        let fault = Fault::input("a\nb: is no capture: name another");
-        assert_eq!(fault.to_string(), "gabion: a b: is no capture: name another");
+        let fault = Fault::input("a\nb: is not a capture: name another");
+        assert_eq!(fault.to_string(), "gabion: a b: is not a capture: name another");
         assert_eq!(fault.exit.code(), 3);
     }
 }

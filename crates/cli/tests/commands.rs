@@ -338,7 +338,7 @@ fn a_socket_of_a_run_that_was_killed_is_replaced_and_others_are_not() {
     assert_eq!(second.code, 1, "{}", second.err);
     assert!(second.err.contains("another program listens there"), "{}", second.err);
     let file = again(&run.path("said"));
-    assert!(file.code == 1 && file.err.contains("it is no socket"), "{}", file.err);
+    assert!(file.code == 1 && file.err.contains("it is not a socket"), "{}", file.err);
     run.child.kill().unwrap();
     run.child.wait().unwrap();
     assert!(run.path("socket").exists());

@@ -40,9 +40,9 @@ macro_rules! suspicions {
 suspicions! {
     Fields, "fields", "Not two fields: no comma, or more than one.";
     TooLong, "too-long", "Longer than an envelope may be.";
-    Hex, "hex", "The blob is no hex.";
+    Hex, "hex", "The blob is not hexadecimal.";
     ShortBlob, "short-blob", "The blob is shorter than nonce and tag.";
-    Base64, "base64", "The wrapped password is no base64.";
+    Base64, "base64", "The wrapped password is not base64.";
     Unwrap, "unwrap", "The password was not wrapped for this key.";
     Open, "open", "The password does not open the blob, or the blob was altered.";
     InnerFields, "inner-fields", "The inside has fewer than five fields, or an empty one.";

@@ -21,7 +21,7 @@
 //! ```
 //!
 //! The root opens what loads and judges rules. [`compiled`] has the parts of a signature for the engine that runs it,
-//! [`analysis`] the reports on rules. `examples/check.rs` reads files.
+//! [`analysis`] the reports on rules. `examples/check_rules.rs` reads files.
 #![forbid(unsafe_code)]
 
 mod action;

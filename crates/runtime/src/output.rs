@@ -389,7 +389,7 @@ impl Place {
     fn from_path(path: &Path) -> io::Result<Place> {
         let name =
             path.file_name().filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"));
-        let name = name.ok_or_else(|| io::Error::other("names no file"))?;
+        let name = name.ok_or_else(|| io::Error::other("the path has no file name"))?;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let mut folder = openat(CWD, ".", flags, Mode::empty())?;
         let mut is_shared = is_shared(&fstat(&folder)?);

@@ -65,7 +65,7 @@ pub enum WitnessFault {
         status: u16,
     },
     /// The witness says that it knows another size, and not which.
-    #[error("it names no size")]
+    #[error("it has no size")]
     NoSize,
     /// The witness names another size each time.
     #[error("its size keeps changing")]
@@ -369,7 +369,7 @@ mod tests {
     fn what_a_witness_answers_decides() {
         for (status, body, text, is_fork) in [
             (409, "6", "it has cosigned 6 chunks already: this log was cut back", true),
-            (409, "x", "it names no size", false),
+            (409, "x", "it has no size", false),
             (
                 422,
                 "",

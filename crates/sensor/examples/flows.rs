@@ -9,7 +9,6 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let made = std::env::temp_dir().join(format!("gabion-scan-{}.log", std::process::id()));
@@ -42,7 +41,10 @@ pub(crate) fn evidence_of(
     workers: usize,
 ) -> Result<Vec<(String, u64)>, Box<dyn Error>> {
     let run = FlowRun {
-        inputs: FlowInputs::Files { paths: FlowInputs::list_logs(&logs)?, opened: Arc::default() },
+        inputs: FlowInputs::Files {
+            paths: FlowInputs::list_logs(&logs)?,
+            opened: Default::default(),
+        },
         format: None,
         settings: Settings::default(),
         lists: Lists::watch(ListFiles::default(), None, Notices::default()),

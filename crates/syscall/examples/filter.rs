@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         [] => return Err(usage.into()),
         files if files.iter().all(|file| file.ends_with(".yaml")) => {
             for file in files {
-                print!("{}", loader.load(file, &std::fs::read_to_string(file)?).text(false));
+                println!("{}", loader.load(file, &std::fs::read_to_string(file)?).text(false));
             }
         }
         words => filter = Some(Filter::new(&words.join(" "))?),

@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod examples;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

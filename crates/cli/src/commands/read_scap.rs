@@ -44,7 +44,7 @@ pub(crate) fn are_inputs(o: &ReadOptions) -> Result<bool, Fault> {
         (Some(falco), None) if !are_scap => {
             match o.inputs.iter().find(|path| !is_read_once(path)) {
                 Some(path) => Err(Fault::input(format!(
-                    "{}: is no capture of system calls, which {} is for: name a capture of system calls (scap)",
+                    "{}: is not a capture of system calls, which {} is for: name a capture of system calls (scap)",
                     path.display(),
                     falco.display()
                 ))),

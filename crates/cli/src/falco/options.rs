@@ -83,7 +83,7 @@ pub(super) fn parse(args: &[OsString]) -> Result<Options, String> {
             "-M" => {
                 let text = value()?;
                 let seconds =
-                    text.parse().map_err(|_| format!("-M: '{text}' is no number of seconds"))?;
+                    text.parse().map_err(|_| format!("-M: '{text}' is not a number of seconds"))?;
                 options.seconds = Some(seconds);
             }
             "--markdown" => options.format = ListFormat::Markdown,

@@ -77,7 +77,7 @@ fn fault(e: SealInputError, log: &Path) -> LogFault {
 pub(super) fn no_entry(none: &NoEntry) -> LogFault {
     let NoEntry { entry, why } = none;
     LogFault::input(format!(
-        "standard input, entry {entry}: {why}: this is no journal in export format: give what `journalctl -o export` \
+        "standard input, entry {entry}: {why}: this is not a journal in export format: give what `journalctl -o export` \
          prints"
     ))
 }

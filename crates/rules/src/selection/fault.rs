@@ -32,7 +32,7 @@ pub(super) enum LineFault {
     #[error("the replacement {text} names group {number}; the expression has {count}")]
     Group { text: String, number: u32, count: u32 },
     /// The same by its name.
-    #[error("the replacement {text} names no group {name}")]
+    #[error("the replacement {text} names a group that does not exist: {name}")]
     GroupName { text: String, name: String },
     /// An escape that stands for nothing.
     #[error("the replacement {text} has \\{escape}, which means nothing")]

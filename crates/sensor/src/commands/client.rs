@@ -230,7 +230,7 @@ impl Client {
         match (is_read, command) {
             (Some(()), Some(command)) => Said::Request(Request { command, arguments }),
             _ => {
-                self.refuse("the object names no command");
+                self.refuse("the object has no command");
                 Said::Nothing
             }
         }

@@ -51,7 +51,7 @@ impl CommandSocket {
         }
         match std::fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => {
-                return Err(io::Error::new(ErrorKind::AlreadyExists, "it is no socket"));
+                return Err(io::Error::new(ErrorKind::AlreadyExists, "it is not a socket"));
             }
             Ok(_) if UnixStream::connect(path).is_ok() => {
                 return Err(io::Error::new(ErrorKind::AddrInUse, "another program listens there"));

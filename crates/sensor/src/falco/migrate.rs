@@ -15,7 +15,7 @@ pub fn migrate_rule_file(path: &Path) -> io::Result<(String, bool)> {
     let most = gabion_condition::limits::RULE_FILE_BYTES_MAX as u64;
     let bytes = operator_file::bytes(path, most)?;
     let Ok(text) = String::from_utf8(bytes) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "is no text in UTF-8"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "is not text in UTF-8"));
     };
     let migrated = migrate_rules(&text);
     let shown = path.display();

@@ -65,7 +65,7 @@ impl HostChanges {
             let file = left.file.display();
             let Some(record) = left.record else {
                 if left.state == LeftState::Unreadable {
-                    say(&format!("{file}: is no undo record: look at it, and remove it"));
+                    say(&format!("{file}: is not an undo record: look at it, and remove it"));
                 }
                 continue;
             };

@@ -99,7 +99,9 @@ fn change(left: super::undo_folder::Left) -> Option<GuardChange> {
         }
         LeftState::Over(_) => ("nothing is left to undo", false),
         LeftState::NotMade => return None,
-        LeftState::Unreadable => ("this file is no undo record: look at it, and remove it", true),
+        LeftState::Unreadable => {
+            ("this file is not an undo record: look at it, and remove it", true)
+        }
     };
     let file = left.file.display().to_string();
     let record = left.record;
@@ -281,7 +283,7 @@ fn ask(address: SocketAddr) -> std::io::Result<String> {
     let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
     match body.contains("gabion_guard_rung ") {
         true => Ok(body.to_owned()),
-        false => Err(std::io::Error::other("the program there is no guard")),
+        false => Err(std::io::Error::other("the program there is not a guard")),
     }
 }
 

@@ -252,7 +252,7 @@ fn base_calls(config: &Tree) -> Result<BaseCalls, ConfigFault> {
         };
         if events::types_of(name).is_none() {
             return Err(ConfigFault::Value(format!(
-                "base_syscalls.custom_set: '{name}' is no system call"
+                "base_syscalls.custom_set: '{name}' is not a system call"
             )));
         }
         to.push(name.to_string());
@@ -264,7 +264,7 @@ fn live(config: &Tree) -> Result<LiveBuffers, ConfigFault> {
     let number = |path: &str, default: u64, most: u64| match config.text(path) {
         None => Ok(default),
         Some(text) => text.parse().ok().filter(|n| *n <= most).ok_or_else(|| {
-            ConfigFault::Value(format!("{path}: '{text}' is no number from 0 to {most}"))
+            ConfigFault::Value(format!("{path}: '{text}' is not a number from 0 to {most}"))
         }),
     };
     let preset = number("engine.modern_ebpf.buf_size_preset", 4, 10)?.max(1);
@@ -385,7 +385,9 @@ fn metrics(config: &Tree) -> Result<Option<MetricSettings>, ConfigFault> {
     }
     let interval = config.text("metrics.interval").unwrap_or("1h");
     let interval_s = seconds(interval).ok_or_else(|| {
-        ConfigFault::Value(format!("metrics: interval '{interval}' is no time such as 1h or 30s"))
+        ConfigFault::Value(format!(
+            "metrics: interval '{interval}' is not a time such as 1h or 30s"
+        ))
     })?;
     Ok(Some(MetricSettings {
         interval_s,
@@ -417,7 +419,7 @@ fn drops(config: &Tree) -> Result<DropSettings, ConfigFault> {
         match config.text(&format!("syscall_event_drops.{key}")) {
             None => Ok(default),
             Some(text) => text.parse().map_err(|_| {
-                ConfigFault::Value(format!("syscall_event_drops: {key} '{text}' is no number"))
+                ConfigFault::Value(format!("syscall_event_drops: {key} '{text}' is not a number"))
             }),
         }
     };

@@ -21,13 +21,13 @@ use gabion_conformance::captures::{floors, names, report};
 #[command(name = "captures")]
 struct Options {
     /// The sensor: a program that supports `rules test -S RULES -k none CAPTURES --tsv`
-    #[arg(long, value_name = "PATH", required_unless_present_any = ["peer", "observed"])]
+    #[arg(long, value_name = "PATH", required_unless_present_any = ["suricata", "observed"])]
     binary: Option<PathBuf>,
     /// Run this suricata instead, once for each capture
-    #[arg(long, value_name = "PATH", conflicts_with = "binary")]
-    peer: Option<PathBuf>,
+    #[arg(long, alias = "peer", value_name = "PATH", conflicts_with = "binary")]
+    suricata: Option<PathBuf>,
     /// Run nothing; read lines of file, signature id and count from this file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["binary", "peer"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["binary", "suricata"])]
     observed: Option<PathBuf>,
     /// Comparisons to run: demo, alerts, events, tests-alerts, bench [default: all but bench]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rules", "captures"])]
@@ -132,9 +132,9 @@ fn chosen(options: &Options, corpus: &Path) -> Result<Vec<Suite>> {
 }
 
 fn sensor(options: &Options, corpus: &Path) -> Result<Sensor> {
-    if let Some(peer) = &options.peer {
+    if let Some(suricata) = &options.suricata {
         return Ok(Sensor::Suricata {
-            program: std::path::absolute(peer)?,
+            program: std::path::absolute(suricata)?,
             config: corpus.join("suricata-verify/suricata.yaml"),
             etc: corpus.join("rules"),
         });

@@ -26,7 +26,9 @@ pub fn read(text: &str) -> Result<Counts> {
             _ => bail!("line {}: not file, signature id and count: {line}", at + 1),
         };
         let number = |text: &str| -> Result<u64> {
-            text.trim().parse().with_context(|| format!("line {}: {text:?} is no number", at + 1))
+            text.trim()
+                .parse()
+                .with_context(|| format!("line {}: {text:?} is not a number", at + 1))
         };
         *counts.entry((file.to_owned(), number(sid)?)).or_default() += number(count)?;
     }

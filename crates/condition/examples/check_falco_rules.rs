@@ -1,4 +1,4 @@
-//! Loads rule files together and prints what is reported of each: `check falco_rules.yaml my_rules.yaml`.
+//! Loads rule files together and prints what is reported of each: `check_falco_rules falco_rules.yaml my_rules.yaml`.
 
 #![allow(clippy::print_stdout, reason = "the results are printed to a terminal")]
 

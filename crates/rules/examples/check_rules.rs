@@ -1,5 +1,5 @@
 //! Reads rule files and prints what is wrong with them, and how many rules loaded:
-//! `cargo run -p gabion-rules --example check -- local.rules`.
+//! `cargo run -p gabion-rules --example check_rules -- local.rules`.
 #![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use gabion_record::applayer::Catalog;
