@@ -35,6 +35,8 @@ pub(crate) struct Counted {
     pub(crate) packets: Option<u64>,
     /// Packets of new flows, where they were counted.
     pub(crate) new_flows: Option<u64>,
+    /// The most new flows of one source prefix in the second that ends, where one ends.
+    pub(crate) busiest_prefix: Option<u64>,
     /// Packet work, in microseconds.
     pub(crate) work_us: u64,
 }
@@ -44,6 +46,7 @@ struct Second {
     periods: usize,
     packets: Option<u64>,
     new_flows: Option<u64>,
+    busiest_prefix: Option<u64>,
     work_us: u64,
 }
 
@@ -52,6 +55,7 @@ struct Second {
 pub(crate) struct Calm {
     packets: Mean,
     new_flows: Mean,
+    busiest_prefix: Mean,
     cost_ns: Mean,
     waiting: VecDeque<Second>,
     current: Second,
@@ -73,6 +77,7 @@ impl Calm {
         second.periods += 1;
         second.packets = add(second.packets, counted.packets);
         second.new_flows = add(second.new_flows, counted.new_flows);
+        second.busiest_prefix = second.busiest_prefix.max(counted.busiest_prefix);
         second.work_us = second.work_us.saturating_add(counted.work_us);
         if second.periods < PERIODS_A_SECOND {
             return;
@@ -95,6 +100,9 @@ impl Calm {
         if let Some(n) = second.new_flows {
             self.new_flows.add(n as f64);
         }
+        if let Some(n) = second.busiest_prefix {
+            self.busiest_prefix.add(n as f64);
+        }
     }
 
     /// An incident lasts: what was just measured was not calm.
@@ -114,6 +122,11 @@ impl Calm {
         self.new_flows.value()
     }
 
+    /// New flows a second of the source prefix with the most; none where they were never counted.
+    pub(crate) fn busiest_prefix(&self) -> Option<f64> {
+        self.busiest_prefix.value()
+    }
+
     /// Nanoseconds per packet; none before a calm second with enough packets.
     pub(crate) fn cost_ns(&self) -> Option<f64> {
         self.cost_ns.value()
@@ -126,7 +139,9 @@ mod tests {
 
     fn second(calm: &mut Calm, from_s: u64, packets: u64, work_us: u64) {
         for n in 0..PERIODS_A_SECOND as u64 {
-            let counted = Counted { packets: Some(packets), new_flows: Some(1), work_us };
+            let busiest_prefix = (n == 60).then_some(40);
+            let new_flows = Some(1);
+            let counted = Counted { packets: Some(packets), new_flows, busiest_prefix, work_us };
             calm.add_period(from_s * 1000 + n * 8, counted);
         }
     }
@@ -139,6 +154,7 @@ mod tests {
         second(&mut calm, 2, 8, 16);
         assert_eq!(calm.packets(), Some(1000.0));
         assert_eq!(calm.new_flows(), Some(125.0));
+        assert_eq!(calm.busiest_prefix(), Some(40.0));
         assert_eq!(calm.cost_ns().map(f64::round), Some(2000.0));
     }
 

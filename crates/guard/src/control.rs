@@ -17,6 +17,9 @@ pub struct Setpoint {
     pub new_flows: Option<u64>,
     /// New flows a second for each source prefix (/24, or /56 of IPv6); none is no limit.
     pub new_flows_of_prefix: Option<u64>,
+    /// Packets that are never dropped are not charged, and the time of the CPU does not count: they are the flood, and the
+    /// others have the budget for themselves.
+    pub ignores_exempt: bool,
     /// How the guard acts.
     pub rung: Rung,
 }
@@ -25,7 +28,8 @@ pub struct Setpoint {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Inputs {
     pub(crate) at_ms: u64,
-    /// Packet work in microseconds, and packets that caused it; none where one of them was not measured.
+    /// Packet work in microseconds, and packets that caused it; none where one of them was not measured, or where the work
+    /// is not that of the interface.
     pub(crate) cost: Option<(u64, u64)>,
     /// Packets that arrived.
     pub(crate) offered: u64,
@@ -38,8 +42,11 @@ pub(crate) struct Inputs {
     pub(crate) table_limit: Option<u64>,
     /// The rate that tables in use allow at any time.
     pub(crate) table_ceiling: Option<u64>,
-    /// The calm rate of new flows.
+    /// The calm rate of new flows, and that of the busiest source prefix.
     pub(crate) calm_new_flows: f64,
+    pub(crate) calm_of_prefix: f64,
+    /// Packets that are never dropped are not charged.
+    pub(crate) ignores_exempt: bool,
 }
 
 /// The estimate of the cost, and the limits in force.
@@ -99,8 +106,9 @@ impl Control {
         let (least, least_of_prefix) = NEW_FLOW_LIMITS;
         let twice_calm = (inputs.calm_new_flows * 2.0) as u64;
         let acts = self.is_armed || inputs.suspects_new_flows;
+        let twice_calm_of_prefix = (inputs.calm_of_prefix * 2.0) as u64;
         let mut wanted = acts.then(|| twice_calm.max(least));
-        let mut wanted_of_prefix = acts.then(|| twice_calm.max(least_of_prefix));
+        let mut wanted_of_prefix = acts.then(|| twice_calm_of_prefix.max(least_of_prefix));
         for bound in [inputs.table_limit, inputs.table_ceiling].into_iter().flatten() {
             wanted = Some(wanted.map_or(bound, |rate| rate.min(bound)).max(1));
         }
@@ -116,8 +124,14 @@ impl Control {
             cost_ns: self.cost_ns as u64,
             new_flows: self.limit.map(|limit| limit.rate),
             new_flows_of_prefix: self.prefix_limit.map(|limit| limit.rate),
+            ignores_exempt: inputs.ignores_exempt,
             rung,
         }
+    }
+
+    /// What a packet is charged, in nanoseconds.
+    pub(crate) fn cost_ns(&self) -> f64 {
+        self.cost_ns
     }
 
     /// The cost of a packet, from periods with enough packets together.
@@ -224,6 +238,18 @@ mod tests {
         assert_eq!((setpoint.new_flows, setpoint.new_flows_of_prefix), (Some(2000), Some(500)));
         let setpoint = setpoint_after(&mut control, Inputs { at_ms: 8, ..Inputs::default() });
         assert_eq!((setpoint.new_flows, setpoint.new_flows_of_prefix), (None, None));
+    }
+
+    #[test]
+    fn a_prefix_may_begin_twice_the_flows_of_the_busiest_one_and_no_more() {
+        let flood = Inputs {
+            limits_new_flows: true,
+            calm_new_flows: 50_000.0,
+            calm_of_prefix: 400.0,
+            ..Inputs::default()
+        };
+        let setpoint = setpoint_after(&mut Control::default(), flood);
+        assert_eq!((setpoint.new_flows, setpoint.new_flows_of_prefix), (Some(100_000), Some(800)));
     }
 
     #[test]

@@ -151,6 +151,7 @@ pub(crate) fn packets_between(before: Option<&XdpRow>, now: &XdpRow) -> PacketSa
         dropped_budget: since(XdpColumn::DropBudget).saturating_add(since(XdpColumn::DropCharge)),
         dropped_limit: since(XdpColumn::DropPackets).saturating_add(since(XdpColumn::DropNew)),
         new_flows: since(XdpColumn::NewFlows),
+        ..PacketSample::default()
     }
 }
 

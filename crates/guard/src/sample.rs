@@ -52,6 +52,21 @@ pub struct PacketSample {
     pub dropped_limit: u64,
     /// Packets of flows that were not in the table of flows.
     pub new_flows: u64,
+    /// The most new flows that one source prefix began in the last second; absent but where a second ends.
+    pub busiest_prefix: Option<u64>,
+    /// By CPU whose budget they are charged to, in ascending order; empty where that is not known, as in a recording.
+    pub by_cpu: Vec<CpuPackets>,
+}
+
+/// Packets of the throttle that are charged to one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuPackets {
+    /// The CPU.
+    pub cpu: u16,
+    /// Packets that arrived there. Where another CPU drops them, only those that were admitted do.
+    pub offered: u64,
+    /// Packets that were admitted.
+    pub admitted: u64,
 }
 
 impl PacketSample {
@@ -68,6 +83,12 @@ impl PacketSample {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped_budget.saturating_add(self.dropped_limit)
+    }
+
+    /// Packets that are never dropped, whatever they cost.
+    #[must_use]
+    pub fn never_dropped(&self) -> u64 {
+        self.exempt.saturating_add(self.allowed)
     }
 
     /// All packets that arrived.

@@ -6,17 +6,22 @@ use crate::control::{Control, Inputs, Setpoint};
 use crate::cpu::Cpu;
 use crate::evidence::{EvidenceWindow, Observed, other_than_packets};
 use crate::incident::{Incident, Totals, Verdict};
-use crate::ladder::{Acted, Effect, Rung};
+use crate::exempt::ExemptWindow;
+use crate::ladder::{Effect, Rung};
 use crate::limits::{CPUS_MAX, reached};
+use crate::own::{Own, OwnWork};
 use crate::sample::{PacketSample, Sample, TableFill};
 use crate::settings::{
-    COOL, COOL_PERIODS, EVIDENCE_PERIODS, EXEMPT_SHARE, HOT_PERIODS, Mode, NEW_FLOW_RATIO,
-    NEW_FLOWS_LEAST, NEW_FLOWS_TIMES_CALM, PERIOD_US, PERIODS_A_SECOND, RETURN_AFTER_S,
-    SETTLING_PERIODS, Settings, TABLE_CEILING_S, TABLE_FILL, TABLE_IN_USE, TABLE_SECONDS,
-    TABLE_SPREAD_S,
+    BUCKET_US, COOL, COOL_PERIODS, EVIDENCE_PERIODS, HOT_PERIODS, Mode, NEW_FLOW_RATIO, NEW_FLOWS_LEAST,
+    NEW_FLOWS_TIMES_CALM, PERIOD_US, PERIODS_A_SECOND, SETTLING_PERIODS, Settings, TABLE_CEILING_S,
+    TABLE_FILL, TABLE_IN_USE, TABLE_SECONDS, TABLE_SPREAD_S,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+
+mod rungs;
+
+use rungs::Left;
 
 /// What is done or reported, each once.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,9 +125,15 @@ pub struct State {
     effect: Effect,
     rung: Rung,
     control: Control,
+    own: OwnWork,
+    exempt: ExemptWindow,
+    /// Packets that are never dropped are the flood: they are not charged.
+    ignores_exempt: bool,
+    /// This was said in the incident at hand, and the throttle was attached again in it.
     has_said_exempt: bool,
-    /// The rung that was left for a flood of packets that are never dropped, and when the last incident since was.
-    stepped_aside: Option<(Rung, u64)>,
+    has_returned: bool,
+    /// The rung that was left, which is tried again.
+    left: Option<Left>,
 }
 
 impl State {
@@ -150,15 +161,18 @@ impl State {
             effect: Effect::default(),
             rung,
             control: Control::default(),
+            own: OwnWork::default(),
+            exempt: ExemptWindow::default(),
+            ignores_exempt: false,
             has_said_exempt: false,
-            stepped_aside: None,
+            has_returned: false,
+            left: None,
         }
     }
 
     /// Takes another rung, as when the interface refuses the one that was asked for.
     pub fn take_rung(&mut self, rung: Rung) {
         self.rung = rung;
-        self.stepped_aside = None;
         self.effect.restart();
     }
 
@@ -180,14 +194,14 @@ impl State {
 /// What one period shows, before anything is decided.
 struct Seen {
     work_us: Option<u64>,
-    /// The part of it on CPUs whose packets were counted.
-    counted_work_us: u64,
     packets: u64,
     has_packets: bool,
     is_hot: bool,
     /// Every CPU that was measured is cool.
     is_cool: bool,
-    largest_share: f64,
+    /// What of the packet work is that of the throttled interface, and the largest share of a CPU.
+    own: Own,
+    own_share: f64,
     /// The CPU on which user programs wait without packet work.
     starved: Option<u16>,
     has_dropped: bool,
@@ -201,6 +215,7 @@ pub fn step(sample: &Sample, state: &mut State) -> (Setpoint, Vec<Action>, Reaso
     let mut actions = Vec::new();
     state.follow_incident(sample, &seen, &mut actions);
     state.judge_effect(sample, &seen, &mut actions);
+    state.charge_exempt_again();
     let setpoint = state.control(sample, &seen);
     let reason = match &state.incident {
         Some(incident) => Reason::Incident(incident.cause),
@@ -214,12 +229,12 @@ impl State {
     fn observe_sample(&mut self, sample: &Sample) -> Seen {
         let mut seen = Seen {
             work_us: None,
-            counted_work_us: 0,
             packets: 0,
             has_packets: false,
             is_hot: false,
             is_cool: true,
-            largest_share: 0.0,
+            own: self.own.add_sample(sample, self.control.cost_ns(), self.budget_of_period()),
+            own_share: 0.0,
             starved: None,
             has_dropped: false,
             table_limit: None,
@@ -234,15 +249,15 @@ impl State {
             let share = cpu.add_cpu_sample(measured);
             if let (Some(share), Some(work)) = (share, measured.work_us()) {
                 seen.work_us = Some(seen.work_us.unwrap_or(0).saturating_add(work));
-                seen.largest_share = seen.largest_share.max(share);
+                if self.own.has(measured.cpu) {
+                    seen.own_share = seen.own_share.max(share);
+                }
                 seen.is_cool &= share < COOL;
                 seen.is_hot |= cpu.is_hot();
             }
             if let Some(packets) = measured.packets {
                 seen.has_packets = true;
                 seen.packets = seen.packets.saturating_add(packets);
-                let work = measured.work_us().unwrap_or(0);
-                seen.counted_work_us = seen.counted_work_us.saturating_add(work);
             }
             if cpu.is_starved_without_packets() {
                 seen.starved.get_or_insert(measured.cpu);
@@ -253,6 +268,9 @@ impl State {
             self.dropped.push_back(packets.dropped() > 0);
             if self.dropped.len() > HOT_PERIODS.1 {
                 self.dropped.pop_front();
+            }
+            if self.rung != Rung::Advise {
+                self.exempt.add_period(packets, seen.own.accounts);
             }
         }
         seen.has_dropped = self.dropped.iter().filter(|is| **is).count() >= HOT_PERIODS.0;
@@ -273,12 +291,12 @@ impl State {
                 self.begin(sample, seen, actions);
             } else {
                 self.calm.add_period(sample.at_ms, self.counted(sample, seen));
-                self.return_to_rung(sample.at_ms, actions);
+                self.return_after_calm(sample.at_ms, actions);
             }
             return;
         }
-        if let Some((_, last_ms)) = &mut self.stepped_aside {
-            *last_ms = sample.at_ms;
+        if let Some(left) = &mut self.left {
+            left.last_ms = sample.at_ms;
         }
         self.periods += 1;
         self.calm.disturb(sample.at_ms);
@@ -296,7 +314,7 @@ impl State {
         }
         self.observe(sample, seen);
         self.name(actions);
-        self.report_exempt(sample.at_ms, actions);
+        self.judge_exempt(sample.at_ms, seen, actions);
         if self.quiet >= COOL_PERIODS {
             self.name_at_end(actions);
             actions.extend(self.end().map(Action::End));
@@ -308,7 +326,7 @@ impl State {
         self.calm.disturb(sample.at_ms);
         self.evidence.clear();
         (self.periods, self.quiet, self.other_cause) = (0, 0, None);
-        self.has_said_exempt = false;
+        (self.has_said_exempt, self.has_returned) = (false, false);
         if self.settings.mode == Mode::Watch {
             self.effect.restart();
         }
@@ -426,42 +444,6 @@ impl State {
         }
     }
 
-    /// Says once in an incident that most packets are of kinds that are never dropped. The guard only advises then: these
-    /// packets spend the budget, and all others would be dropped for them.
-    fn report_exempt(&mut self, at_ms: u64, actions: &mut Vec<Action>) {
-        let Some(incident) = self.incident.as_ref().filter(|_| !self.has_said_exempt) else {
-            return;
-        };
-        let packets = &incident.totals.packets;
-        let exempt = packets.exempt.saturating_add(packets.allowed);
-        let is_flood = exempt as f64 > packets.offered() as f64 * EXEMPT_SHARE;
-        if !is_flood || incident.hot_ms.is_none() || !self.evidence.is_full() {
-            return;
-        }
-        self.has_said_exempt = true;
-        let why = "most packets are allow-listed or of kinds that are never dropped";
-        if self.settings.mode == Mode::Enforce && self.rung != Rung::Advise {
-            actions.push(Action::Change { from: self.rung, to: Rung::Advise, why });
-            self.stepped_aside = Some((self.rung, at_ms));
-            self.rung = Rung::Advise;
-            self.effect.restart();
-        }
-        actions.push(Action::CannotHold(why));
-    }
-
-    /// Takes the rung again that was left for a flood of packets that are never dropped, when that is long over.
-    fn return_to_rung(&mut self, at_ms: u64, actions: &mut Vec<Action>) {
-        let Some((rung, last_ms)) = self.stepped_aside else { return };
-        if at_ms < last_ms.saturating_add(RETURN_AFTER_S * 1000) {
-            return;
-        }
-        let why = "the flood of packets that are never dropped is over";
-        actions.push(Action::Change { from: self.rung, to: rung, why });
-        self.stepped_aside = None;
-        self.rung = rung;
-        self.effect.restart();
-    }
-
     fn end(&mut self) -> Option<Incident> {
         let mut incident = self.incident.take()?;
         incident.has_ended = true;
@@ -472,47 +454,12 @@ impl State {
         Some(incident)
     }
 
-    fn judge_effect(&mut self, sample: &Sample, seen: &Seen, actions: &mut Vec<Action>) {
-        let (Some(packets), Some(_)) = (&sample.packets, seen.work_us) else { return };
-        let acted = Acted {
-            offered: packets.offered(),
-            admitted: packets.admitted,
-            dropped: packets.dropped_budget,
-            share: seen.largest_share,
-        };
-        let is_found = self.effect.record_action(acted, self.settings.budget());
-        if let Some(incident) = &mut self.incident {
-            let acted = incident.totals.packets.dropped_budget > 0;
-            incident.is_effective = acted.then_some(!self.effect.is_useless);
-        }
-        if !is_found {
-            return;
-        }
-        let why = "in half of the last 50 periods more than half of the packets were dropped and packet work stayed \
-                   10 points above the budget";
-        if self.settings.mode == Mode::Enforce
-            && let Some(to) = self.rung.next()
-        {
-            actions.push(Action::Change { from: self.rung, to, why });
-            self.rung = to;
-            self.effect.restart();
-            if to == Rung::Advise {
-                actions.push(Action::CannotHold("no rung has an effect"));
-            }
-        } else {
-            actions.push(Action::CannotHold(why));
-        }
-    }
-
     fn control(&mut self, sample: &Sample, seen: &Seen) -> Setpoint {
         // Generic XDP drops after the kernel has paid for a packet: there the admitted packets bear all of the cost.
         let cost = match (self.rung, &sample.packets) {
-            (Rung::Generic, Some(packets)) => seen.work_us.zip(Some(packets.admitted)),
+            (Rung::Generic, Some(_)) => seen.own.work_us.zip(Some(seen.own.admitted)),
             // A CPU without detail has work and no count of packets: it would make them all look expensive.
-            _ if seen.has_packets && seen.work_us.is_some() => {
-                Some((seen.counted_work_us, seen.packets))
-            }
-            _ => None,
+            _ => seen.own.counted,
         };
         let cause = self.incident.as_ref().and_then(|i| i.cause);
         let inputs = Inputs {
@@ -524,6 +471,8 @@ impl State {
             table_limit: seen.table_limit,
             table_ceiling: seen.table_ceiling,
             calm_new_flows: self.calm.new_flows().unwrap_or(0.0),
+            calm_of_prefix: self.calm.busiest_prefix().unwrap_or(0.0),
+            ignores_exempt: self.ignores_exempt,
         };
         self.control.next_setpoint(&inputs, &self.settings, self.rung)
     }
@@ -542,6 +491,11 @@ impl State {
             && a_second > NEW_FLOWS_TIMES_CALM * self.calm.new_flows().unwrap_or(0.0)
     }
 
+    /// The budget of a CPU in a control period, in nanoseconds.
+    fn budget_of_period(&self) -> f64 {
+        self.settings.budget_ns() as f64 * (PERIOD_US / BUCKET_US) as f64
+    }
+
     fn counted(&self, sample: &Sample, seen: &Seen) -> Counted {
         let packets = sample.packets.as_ref();
         Counted {
@@ -551,6 +505,7 @@ impl State {
                 packets.map(PacketSample::offered)
             },
             new_flows: packets.filter(|_| self.counts_new_flows).map(|p| p.new_flows),
+            busiest_prefix: packets.and_then(|p| p.busiest_prefix),
             work_us: seen.work_us.unwrap_or(0),
         }
     }

@@ -2,7 +2,7 @@
 //! holds again soon after every step; nothing oscillates.
 
 use gabion_guard::{
-    Action, CpuSample, PacketSample, Rung, Sample, Settings, State, Table, TableFill, Verdict, step,
+    Action, CpuPackets, CpuSample, PacketSample, Rung, Sample, Settings, State, Table, TableFill, Verdict, step,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -26,6 +26,9 @@ struct Plant {
     shares: Vec<f64>,
     actions: Vec<(u64, Action)>,
     limits: Vec<(u64, u64)>,
+    limits_of_prefix: Vec<(u64, u64)>,
+    /// Whether packets that are never dropped are charged.
+    charges_exempt: bool,
 }
 
 const PERIOD_NS: u64 = 8_000_000;
@@ -45,6 +48,8 @@ impl Plant {
             shares: Vec::new(),
             actions: Vec::new(),
             limits: Vec::new(),
+            limits_of_prefix: Vec::new(),
+            charges_exempt: true,
         }
     }
 
@@ -79,13 +84,75 @@ impl Plant {
         if self.delayed.len() > self.delay
             && let Some(sample) = self.delayed.pop_front()
         {
-            let (setpoint, actions, _) = step(&sample, &mut self.state);
-            self.charge_ns = setpoint.cost_ns;
-            self.rung = setpoint.rung;
-            self.actions.extend(actions.into_iter().map(|action| (self.at_ms, action)));
-            self.limits.extend(setpoint.new_flows.map(|limit| (self.at_ms, limit)));
+            self.step(&sample);
         }
         self.at_ms += 8;
+    }
+
+    /// The controller takes a sample.
+    fn step(&mut self, sample: &Sample) {
+        let (setpoint, actions, _) = step(sample, &mut self.state);
+        self.charge_ns = setpoint.cost_ns;
+        self.rung = setpoint.rung;
+        self.charges_exempt = !setpoint.ignores_exempt;
+        self.actions.extend(actions.into_iter().map(|action| (self.at_ms, action)));
+        self.limits.extend(setpoint.new_flows.map(|limit| (self.at_ms, limit)));
+        let of_prefix = setpoint.new_flows_of_prefix.map(|limit| (self.at_ms, limit));
+        self.limits_of_prefix.extend(of_prefix);
+    }
+
+    /// One period with packets of the interface, of which some are never dropped, and with work of another interface on
+    /// the same CPU: its packets and their time in microseconds. How many packets were dropped.
+    fn mixed(&mut self, never: u64, others: u64, foreign: (u64, u64)) -> u64 {
+        let fits = 30 * PERIOD_NS / 100 / self.charge_ns.max(1);
+        let is_attached = self.rung != Rung::Advise;
+        let charged = if self.charges_exempt { never } else { 0 };
+        let admitted = match is_attached && (self.acts)(self.rung) {
+            true => others.min(fits.saturating_sub(charged)),
+            false => others,
+        };
+        let dropped = others - admitted;
+        let (foreign, foreign_us) = foreign;
+        // Generic XDP drops after the kernel has paid most of a packet's price.
+        let paid = if self.rung == Rung::Generic { others } else { admitted };
+        let own_us = (never + paid) * self.cost_ns / 1000;
+        let work_us = (own_us + foreign_us).min(8000);
+        self.shares.push(work_us as f64 / 8000.0);
+        let packets = PacketSample {
+            admitted: never + admitted,
+            exempt: never,
+            dropped_budget: dropped,
+            new_flows: admitted / 100,
+            by_cpu: vec![CpuPackets { cpu: 0, offered: never + others, admitted: never + admitted }],
+            ..PacketSample::default()
+        };
+        let sample = Sample {
+            cpus: vec![CpuSample {
+                covered_us: 8000,
+                rx_us: Some(work_us as u32),
+                packets: Some(never + others + foreign),
+                ..CpuSample::default()
+            }],
+            // Detached, the throttle counts nothing.
+            packets: Some(if is_attached { packets } else { PacketSample::default() }),
+            ..Sample::at(self.at_ms)
+        };
+        self.step(&sample);
+        self.at_ms += 8;
+        dropped
+    }
+
+    /// The same for some periods.
+    fn mixed_for(&mut self, periods: u64, never: u64, others: u64, foreign: (u64, u64)) -> u64 {
+        (0..periods).map(|_| self.mixed(never, others, foreign)).sum()
+    }
+
+    fn changes(&self) -> Vec<(u64, Rung, Rung)> {
+        let change = |(at, action): &(u64, Action)| match action {
+            Action::Change { from, to, .. } => Some((*at, *from, *to)),
+            _ => None,
+        };
+        self.actions.iter().filter_map(change).collect()
     }
 
     fn count(&self, is: fn(&Action) -> bool) -> usize {
@@ -104,12 +171,12 @@ proptest! {
     #[test]
     fn the_budget_holds_25_periods_after_a_tenfold_step(
         delay in 1usize..=5,
-        cost_ns in 300u64..=20_000,
+        low_ns in 300u64..=2000,
         is_up: bool,
         budget in prop::sample::select(vec![10u8, 20, 30, 50, 70]),
     ) {
-        let other = if is_up { cost_ns / 10 } else { cost_ns * 10 };
-        let (first, second) = (cost_ns, other.clamp(300, 20_000));
+        let high_ns = low_ns * 10;
+        let (first, second) = if is_up { (low_ns, high_ns) } else { (high_ns, low_ns) };
         let mut plant = Plant::new(budget, first, delay);
         for cost in [first, second] {
             plant.cost_ns = cost;
@@ -131,11 +198,14 @@ proptest! {
         for (offered, periods) in loads {
             (0..periods).for_each(|_| plant.period(offered, 30));
         }
-        for (at, (ms, limit)) in plant.limits.iter().enumerate() {
-            let since = ms.saturating_sub(992);
-            let before = plant.limits[..at].iter().filter(|(ms, _)| *ms >= since);
-            let least = before.map(|(_, limit)| *limit).min().unwrap_or(*limit);
-            prop_assert!(*limit <= least.saturating_mul(2), "{limit} after {least} at {ms}");
+        prop_assert!(plant.limits.len() == plant.limits_of_prefix.len());
+        for limits in [&plant.limits, &plant.limits_of_prefix] {
+            for (at, (ms, limit)) in limits.iter().enumerate() {
+                let since = ms.saturating_sub(992);
+                let before = limits[..at].iter().filter(|(ms, _)| *ms >= since);
+                let least = before.map(|(_, limit)| *limit).min().unwrap_or(*limit);
+                prop_assert!(*limit <= least.saturating_mul(2), "{limit} after {least} at {ms}");
+            }
         }
     }
 }
@@ -153,18 +223,81 @@ fn a_throttle_without_effect_is_left_twice_and_then_nothing_changes() {
             sample.cpus[0].rx_us = Some(7000);
         }
     }
-    let changes: Vec<(u64, Rung, Rung)> = plant
-        .actions
-        .iter()
-        .filter_map(|(at, action)| match action {
-            Action::Change { from, to, .. } => Some((*at, *from, *to)),
-            _ => None,
-        })
-        .collect();
+    let changes = plant.changes();
     let rungs: Vec<(Rung, Rung)> = changes.iter().map(|(_, from, to)| (*from, *to)).collect();
     assert_eq!(rungs, [(Rung::Native, Rung::Generic), (Rung::Generic, Rung::Advise)]);
     assert!(changes.iter().all(|(at, ..)| *at <= 2000), "{changes:?}");
     assert_eq!(plant.count(|a| matches!(a, Action::Begin(_))), 1);
+    // The rung is tried again when there was no incident for 10 s, and not before.
+    let ended_ms = plant.at_ms;
+    (0..1500).for_each(|_| plant.period(4, 30));
+    let after = plant.changes();
+    assert_eq!(after.len(), 3, "{after:?}");
+    assert_eq!((after[2].1, after[2].2), (Rung::Advise, Rung::Native));
+    assert!((ended_ms + 10_000..ended_ms + 11_000).contains(&after[2].0), "{after:?}");
+    plant.shares.clear();
+    (0..250).for_each(|_| plant.period(4000, 30));
+    assert!(plant.shares[25..].iter().all(|share| *share <= 0.33));
+}
+
+/// A CPU's softirq time belongs to all interfaces: the packets of this one do not become expensive by a flood on another,
+/// and its rung is not left for it.
+#[test]
+fn work_of_another_interface_costs_this_one_nothing() {
+    for rung in [Rung::Native, Rung::Generic] {
+        for foreign_ns in [400, 2000, 20_000] {
+            let mut plant = Plant::new(30, 2000, 1);
+            plant.state.take_rung(rung);
+            plant.rung = rung;
+            let foreign_us = 7000;
+            let foreign = (foreign_us * 1000 / foreign_ns, foreign_us);
+            assert_eq!(plant.mixed_for(250, 0, 200, (0, 0)), 0);
+            let dropped: u64 = plant.mixed_for(1250, 0, 200, foreign);
+            assert_eq!(dropped, 0, "{rung}, {foreign_ns} ns");
+            assert!((1500..=2500).contains(&plant.charge_ns), "{rung}: {}", plant.charge_ns);
+            assert_eq!(plant.changes(), []);
+        }
+    }
+}
+
+/// Packets that come to several CPUs are judged on each: a flood on another interface and another CPU is not their work.
+#[test]
+fn a_rung_with_effect_is_not_left_for_work_on_another_cpu() {
+    let cpu = |cpu, rx_us, packets| CpuSample {
+        cpu,
+        covered_us: 8000,
+        rx_us: Some(rx_us),
+        packets: Some(packets),
+        ..CpuSample::default()
+    };
+    for (rung, knows_cpus, is_left) in [
+        (Rung::Native, true, false),
+        (Rung::Generic, true, false),
+        // A recording does not say which CPUs are the interface's.
+        (Rung::Native, false, true),
+    ] {
+        let mut state = State::new(Settings::enforce(30));
+        state.take_rung(rung);
+        let mut changes = 0;
+        for n in 0..1250 {
+            // The interface floods CPU 1, is held there, and has a trickle on CPU 2.
+            let of = |cpu, offered, admitted| CpuPackets { cpu, offered, admitted };
+            let by_cpu = vec![of(1, 4000, 1200), of(2, 2, 2)];
+            let sample = Sample {
+                cpus: vec![cpu(1, 2400, 4000), cpu(2, 7800, 3000)],
+                packets: Some(PacketSample {
+                    admitted: 1202,
+                    dropped_budget: 2800,
+                    by_cpu: if knows_cpus { by_cpu } else { Vec::new() },
+                    ..PacketSample::default()
+                }),
+                ..Sample::at(n * 8)
+            };
+            let (_, actions, _) = step(&sample, &mut state);
+            changes += actions.iter().filter(|a| matches!(a, Action::Change { .. })).count();
+        }
+        assert_eq!(changes > 0, is_left, "{rung}, {knows_cpus}");
+    }
 }
 
 #[test]
@@ -188,44 +321,18 @@ fn a_steady_flood_that_is_held_changes_no_rung_and_is_one_incident() {
 /// The budget can't be held by dropping what is never dropped: the others would pay for it.
 #[test]
 fn a_flood_of_packets_that_are_never_dropped_leaves_only_advice_until_it_is_over() {
-    let mut plant = Plant::new(30, 2000, 1);
+    let mut plant = Plant::new(30, 1750, 1);
     (0..125).for_each(|_| plant.period(4, 30));
-    let flood = |plant: &mut Plant| {
-        let mut sample = Sample {
-            cpus: vec![CpuSample {
-                covered_us: 8000,
-                rx_us: Some(7000),
-                packets: Some(4000),
-                ..CpuSample::default()
-            }],
-            ..Sample::at(plant.at_ms)
-        };
-        // Detached, the throttle counts nothing.
-        let is_attached = plant.rung != Rung::Advise;
-        let packets = PacketSample { admitted: 4000, exempt: 4000, ..PacketSample::default() };
-        sample.packets = Some(if is_attached { packets } else { PacketSample::default() });
-        let (setpoint, actions, _) = step(&sample, &mut plant.state);
-        plant.rung = setpoint.rung;
-        plant.actions.extend(actions.into_iter().map(|action| (plant.at_ms, action)));
-        plant.at_ms += 8;
-    };
-    let changes = |plant: &Plant| -> Vec<(u64, Rung, Rung)> {
-        let change = |(at, action): &(u64, Action)| match action {
-            Action::Change { from, to, .. } => Some((*at, *from, *to)),
-            _ => None,
-        };
-        plant.actions.iter().filter_map(change).collect()
-    };
     let began_ms = plant.at_ms;
-    (0..1250).for_each(|_| flood(&mut plant));
-    let in_flood = changes(&plant);
+    plant.mixed_for(1250, 4000, 10, (0, 0));
+    let in_flood = plant.changes();
     assert_eq!(in_flood.len(), 1, "{in_flood:?}");
     assert_eq!((in_flood[0].1, in_flood[0].2), (Rung::Native, Rung::Advise));
     assert!(in_flood[0].0 <= began_ms + 2000, "{in_flood:?}");
     assert_eq!(plant.count(|a| matches!(a, Action::CannotHold(_))), 1);
     let ended_ms = plant.at_ms;
     (0..1500).for_each(|_| plant.period(4, 30));
-    let after = changes(&plant);
+    let after = plant.changes();
     assert_eq!(after.len(), 2, "{after:?}");
     assert_eq!((after[1].1, after[1].2), (Rung::Advise, Rung::Native));
     assert!(after[1].0 >= ended_ms + 10_000, "{after:?}");
@@ -233,6 +340,63 @@ fn a_flood_of_packets_that_are_never_dropped_leaves_only_advice_until_it_is_over
     plant.shares.clear();
     (0..250).for_each(|_| plant.period(4000, 30));
     assert!(plant.shares[25..].iter().all(|share| *share <= 0.33));
+}
+
+/// Such a flood that lasts does not switch the guard off: after 10 s the throttle is back, drops nothing for packets that
+/// it may not drop, and holds the flood of others that comes then.
+#[test]
+fn a_lasting_flood_of_packets_that_are_never_dropped_does_not_switch_the_guard_off() {
+    let mut plant = Plant::new(30, 1000, 1);
+    (0..125).for_each(|_| plant.period(4, 30));
+    plant.mixed_for(1500, 5000, 10, (0, 0));
+    let changes = plant.changes();
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert_eq!((changes[1].1, changes[1].2), (Rung::Advise, Rung::Native));
+    assert!(changes[1].0 >= changes[0].0 + 10_000, "{changes:?}");
+    // A minute of it: nothing changes again, and the others pass.
+    let dropped: u64 = plant.mixed_for(7500, 5000, 100, (0, 0));
+    assert_eq!((dropped, plant.changes().len()), (0, 2));
+    // Others flood as well: they have the budget, and no more.
+    let charge_ns = plant.charge_ns;
+    let dropped: u64 = plant.mixed_for(250, 5000, 6000, (0, 0));
+    let admitted = 250 * 6000 - dropped;
+    let budget = 250 * 30 * PERIOD_NS / 100;
+    assert!(admitted * charge_ns <= budget * 11 / 10, "{admitted}");
+    assert!(admitted * charge_ns >= budget * 9 / 10, "{admitted}");
+    assert_eq!(plant.changes().len(), 2);
+    assert_eq!(plant.count(|a| matches!(a, Action::CannotHold(_))), 1);
+}
+
+/// Where the others are a flood too, the throttle stays from the begin, whichever kind has more packets.
+#[test]
+fn a_mixed_flood_is_held_where_it_may_be_dropped() {
+    for (never, others) in [(4000, 3000), (3000, 4000)] {
+        let mut plant = Plant::new(30, 1000, 1);
+        (0..125).for_each(|_| plant.period(4, 30));
+        plant.mixed_for(250, never, others, (0, 0));
+        assert_eq!(plant.count(|a| matches!(a, Action::CannotHold(_))), 1, "{never}");
+        assert!(!plant.charges_exempt);
+        let dropped: u64 = plant.mixed_for(1250, never, others, (0, 0));
+        assert_eq!(plant.changes(), [], "{never}");
+        let share = ((1250 * others - dropped) * plant.cost_ns) as f64 / (1250 * PERIOD_NS) as f64;
+        assert!((0.27..=0.33).contains(&share), "{share}");
+        // Established traffic of others, below the budget, is left alone.
+        plant.mixed_for(250, never, 500, (0, 0));
+        let dropped: u64 = plant.mixed_for(250, never, 500, (0, 0));
+        assert_eq!(dropped, 0, "{never}");
+        // Afterwards all packets are charged again.
+        plant.mixed_for(250, 2, 20, (0, 0));
+        assert!(plant.charges_exempt);
+    }
+}
+
+/// A few allow-listed packets are no flood, whatever floods another interface.
+#[test]
+fn allowed_packets_are_not_taken_for_the_flood_of_another_interface() {
+    let mut plant = Plant::new(30, 2000, 1);
+    plant.mixed_for(500, 50, 5, (3500, 7000));
+    assert_eq!(plant.count(|a| matches!(a, Action::CannotHold(_))), 0);
+    assert_eq!(plant.changes(), []);
 }
 
 #[test]
