@@ -106,6 +106,11 @@ impl AgreedClock {
         counts
     }
 
+    /// The clock at the last frame, if there was one.
+    pub fn latest(&self) -> Option<Agreed> {
+        Some(Agreed { ns: self.now?, is_leap: false })
+    }
+
     /// Says what a clock shows that nobody sets, in nanoseconds since any moment: by it a step of the machine's own
     /// clock is distinguished from time that passes.
     pub fn set_steady(&mut self, steady_ns: u64) {

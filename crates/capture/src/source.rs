@@ -92,6 +92,7 @@ pub struct Source {
     notes: Vec<Note>,
     notes_total: u64,
     is_done: bool,
+    is_packed: bool,
 }
 
 impl Source {
@@ -173,7 +174,14 @@ impl Source {
             }
         };
         let streamed = Streamed::new(unpacked, is_live, options.block_len)?;
-        Ok(Source::new(Feed::Stream(Box::new(streamed))))
+        let mut source = Source::new(Feed::Stream(Box::new(streamed)));
+        source.is_packed = packing.is_some();
+        Ok(source)
+    }
+
+    /// Whether it is unpacked on the way: what has not come out yet may have come in already.
+    pub fn is_packed(&self) -> bool {
+        self.is_packed
     }
 
     /// The frames of an interface, until the caller stops reading.
@@ -255,6 +263,7 @@ impl Source {
             notes: Vec::new(),
             notes_total: 0,
             is_done: false,
+            is_packed: false,
         }
     }
 

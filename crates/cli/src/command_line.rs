@@ -373,6 +373,9 @@ pub(crate) struct ReadOptions {
     /// Print what each rule cost; with -l write it to rule_perf.log too
     #[arg(long)]
     pub(crate) profile_rules: bool,
+    /// Serve metrics for Prometheus on this address of the machine itself, such as 127.0.0.1:9100
+    #[arg(long, value_name = "ADDR:PORT", value_parser = values::place)]
+    pub(crate) metrics: Option<std::net::SocketAddr>,
     /// Print what the budgets were used for
     #[arg(long)]
     pub(crate) profile_memory: bool,

@@ -46,8 +46,8 @@ impl Watch for Incidents {
         report_incident(incident);
     }
 
-    fn reload(&mut self, _: Option<LoadRequest>) {
-        report_reload();
+    fn reload(&mut self, request: Option<LoadRequest>) {
+        report_reload(request);
     }
 }
 
@@ -56,7 +56,10 @@ pub(crate) fn report_incident(incident: &Incident) {
     eprintln!("gabion: {}", incident.line());
 }
 
-/// Answers a request for other rules.
-pub(crate) fn report_reload() {
-    eprintln!("gabion: {}", Incident::NOT_RELOADED);
+/// Answers a request for other rules; none where the run can't load any.
+pub(crate) fn report_reload(request: Option<LoadRequest>) {
+    let said = request.map_or(Some(Incident::NOT_RELOADED), LoadRequest::note);
+    if let Some(said) = said {
+        eprintln!("gabion: {said}");
+    }
 }

@@ -51,12 +51,10 @@ impl Run {
         let child = command.stdout(said.try_clone().unwrap()).stderr(said);
         let child = child.stdin(Stdio::null()).spawn().unwrap();
         let mut pipe = std::fs::OpenOptions::new().write(true).open(place("pipe")).unwrap();
-        // Packets that come now and then, as tasks of workers are done between batches.
         let name = capture_at(101, dir.path(), "first.pcap", [(1_700_000_000_000, says(b"mark"))]);
         pipe.write_all(&std::fs::read(name).unwrap()).unwrap();
         let mut run = Run { child, dir, pipe };
-        // Several workers use state across flows in the order of packets: the next packet lets the first one pass.
-        run.nudge();
+        // Several workers use state across flows in the order of packets: where no other comes, they do not wait for it.
         run.wait_for("out/fast.log", "[1:1:");
         run
     }
@@ -86,23 +84,10 @@ impl Run {
         client
     }
 
-    /// Sends a packet, so that what workers are asked is done.
-    fn nudge(&mut self) {
+    /// Sends another packet of the flow.
+    fn send_another(&mut self) {
         let name = capture_at(101, self.dir.path(), "next.pcap", [(1_700_000_000_100, says(b"x"))]);
         self.pipe.write_all(&std::fs::read(name).unwrap()[24..]).unwrap();
-    }
-
-    /// The answer to a command that workers have to answer.
-    fn ask_workers(&mut self, client: &mut Client, asked: &Value) -> Value {
-        client.send(asked);
-        // The question may reach a worker after the packet.
-        for _ in 0..20 {
-            self.nudge();
-            if client.has_answer(Duration::from_secs(1)) {
-                break;
-            }
-        }
-        client.answer()
     }
 }
 
@@ -125,13 +110,6 @@ struct Client {
 impl Client {
     fn send(&mut self, asked: &Value) {
         self.stream.write_all(format!("{asked}\n").as_bytes()).unwrap();
-    }
-
-    fn has_answer(&mut self, within: Duration) -> bool {
-        self.stream.set_read_timeout(Some(within)).unwrap();
-        let is_there = self.lines.fill_buf().is_ok();
-        self.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        is_there
     }
 
     fn answer(&mut self) -> Value {
@@ -165,6 +143,18 @@ const BY_TWO: [&str; 5] = [
     "--set",
     "threading.cpu-affinity.worker-cpu-set.threads=2",
 ];
+
+/// All counters, once this many packets were decoded.
+fn await_packets(c: &mut Client, packets: u64) -> Value {
+    let began = Instant::now();
+    loop {
+        let counters = c.command("dump-counters");
+        if counters["message"]["decoder"]["pkts"].as_u64() >= Some(packets) {
+            return counters;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{counters}");
+    }
+}
 
 /// Each expected answer is what Suricata 8.0.7 answered to the same command.
 #[test]
@@ -205,20 +195,24 @@ fn commands_are_answered_as_by_suricata() {
         let list =
             |host: &str| json!({"command": "list-hostbit", "arguments": {"ipaddress": host}});
         assert_eq!(c.ask(&list("x")), no("invalid address string"));
-        let marked = run.ask_workers(&mut c, &list("10.0.0.1"));
+        let marked = c.ask(&list("10.0.0.1"));
         assert_eq!(marked["message"]["hostbits"][0]["name"], json!("host"), "{marked}");
-        assert_eq!(run.ask_workers(&mut c, &list("10.0.0.9")), no("host not found"));
-        let added = run.ask_workers(&mut c, &bit("add-hostbit", "10.0.0.9", "host"));
+        assert_eq!(c.ask(&list("10.0.0.9")), no("host not found"));
+        let added = c.ask(&bit("add-hostbit", "10.0.0.9", "host"));
         assert_eq!(added, ok(&json!("hostbit added")));
-        let unknown = run.ask_workers(&mut c, &bit("add-hostbit", "10.0.0.9", "other"));
+        let unknown = c.ask(&bit("add-hostbit", "10.0.0.9", "other"));
         assert_eq!(unknown, no("hostbit not found"));
-        assert_eq!(run.ask_workers(&mut c, &list("10.0.0.9"))["message"]["count"], json!(1));
-        let removed = run.ask_workers(&mut c, &bit("remove-hostbit", "10.0.0.9", "host"));
+        assert_eq!(c.ask(&list("10.0.0.9"))["message"]["count"], json!(1));
+        let removed = c.ask(&bit("remove-hostbit", "10.0.0.9", "host"));
         assert_eq!(removed, ok(&json!("hostbit removed")));
-        assert_eq!(run.ask_workers(&mut c, &list("10.0.0.9")), no("host not found"));
+        assert_eq!(c.ask(&list("10.0.0.9")), no("host not found"));
 
         let mut set = |command: &str, name: &str, kind: &str, value: &str| {
-            let arguments = json!({"setname": name, "settype": kind, "datavalue": value});
+            let mut arguments = json!({"setname": name, "settype": kind, "datavalue": value});
+            if let Some(context) = command.strip_prefix("dataset-add-json ") {
+                arguments["datajson"] = json!(context);
+            }
+            let command = command.split(' ').next().unwrap();
             c.ask(&json!({"command": command, "arguments": arguments}))
         };
         for (command, name, kind, answer) in [
@@ -231,6 +225,15 @@ fn commands_are_answered_as_by_suricata() {
             ("dataset-add", "others", "string", no("set not found or wrong type")),
             ("dataset-add", "names", "md5", no("set not found or wrong type")),
             ("dataset-add", "names", "nope", no("unknown settype")),
+            ("dataset-add-json {\"y\":2}", "names", "string", ok(&json!("data added"))),
+            ("dataset-add-json 5", "names", "string", ok(&json!("data already in set"))),
+            ("dataset-lookup", "names", "string", ok(&json!("item found in set"))),
+            ("dataset-remove", "names", "string", ok(&json!("data removed"))),
+            ("dataset-add-json {\"y\":", "names", "string", no("failed to add data")),
+            ("dataset-add-json", "names", "string", no("failed to add data")),
+            ("dataset-add-json 5", "others", "string", no("set not found or wrong type")),
+            ("dataset-add-json 5", "names", "md5", no("set not found or wrong type")),
+            ("dataset-add-json 5", "names", "nope", no("unknown settype")),
             ("dataset-clear", "names", "string", ok(&json!("dataset cleared"))),
             ("dataset-clear", "others", "string", no("set not found or wrong type")),
         ] {
@@ -238,16 +241,39 @@ fn commands_are_answered_as_by_suricata() {
         }
         assert_eq!(c.command("dataset-dump"), ok(&json!("datasets dump done")));
 
-        let counters = run.ask_workers(&mut c, &json!({"command": "dump-counters"}));
-        assert!(counters["message"]["decoder"]["pkts"].as_u64() >= Some(2), "{counters}");
+        let mut memcap = |name: &str, value: &str| {
+            let arguments = json!({"config": name, "memcap": value});
+            c.ask(&json!({"command": "memcap-set", "arguments": arguments}))
+        };
+        let updated = |text: &str| ok(&json!(text));
+        let too_small = "memcap value specified for 'flow' is less than the memory in use: ";
+        for (name, value, answer) in [
+            ("stream", "100mb", updated("memcap value for 'stream' updated: 104857600 ")),
+            ("flow", "banana", no("error parsing memcap specified, value not changed")),
+            ("flow", "0", no("Unlimited value is not allowed for 'flow'")),
+            ("nope", "1mb", no("Memcap value not found. Use 'memcap-list' to show all")),
+            ("flow", "1gb", updated("memcap value for 'flow' updated: 1073741824 ")),
+        ] {
+            assert_eq!(memcap(name, value), answer, "{name} {value}");
+        }
+        let refused = memcap("flow", "1");
+        assert!(refused["message"].as_str().unwrap().starts_with(too_small), "{refused}");
+        let arguments = json!({"config": "stream"});
+        let set = c.ask(&json!({"command": "memcap-set", "arguments": arguments}));
+        assert_eq!(set, no("memcap value is not a string"));
+        let shown = c.ask(&json!({"command": "memcap-show", "arguments": arguments}));
+        assert_eq!(shown, ok(&json!({"value": "100mb"})));
+
+        run.send_another();
+        let counters = await_packets(&mut c, 2);
         assert_eq!(counters["message"]["detect"]["engines"][0]["rules_loaded"], json!(2));
         let flow = json!({"command": "get-flow-stats-by-id", "arguments": {"flow_id": 1}});
-        assert_eq!(run.ask_workers(&mut c, &flow), no("Not found"));
+        assert_eq!(c.ask(&flow), no("Not found"));
         let eve = run.text("out/eve.json");
         let alert: Value = serde_json::from_str(eve.lines().next().unwrap()).unwrap();
         let flow = json!({"command": "get-flow-stats-by-id",
             "arguments": {"flow_id": alert["flow_id"]}});
-        let seen = run.ask_workers(&mut c, &flow);
+        let seen = c.ask(&flow);
         assert!(seen["message"]["pkts_toserver"].as_u64() >= Some(2), "{seen}");
 
         std::fs::write(run.path("test.rules"), RULES.lines().nth(1).unwrap()).unwrap();

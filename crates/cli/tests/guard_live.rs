@@ -123,7 +123,8 @@ impl Link {
     /// Each packet that arrives is compared with 400 routing rules of sources that do not occur, so that a program of this
     /// test can send enough to fill a CPU with packet work.
     fn make_packets_expensive(&self) {
-        let rules = "seq 1 400 | sed 's|.*|rule add pref & from 192.0.2.1/32 table 7|' | ip -batch -";
+        let rules =
+            "seq 1 400 | sed 's|.*|rule add pref & from 192.0.2.1/32 table 7|' | ip -batch -";
         self.near(rules);
         // The rule of local addresses is asked after them.
         self.near("ip rule add pref 500 table local && ip rule del pref 0");

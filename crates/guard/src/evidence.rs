@@ -196,7 +196,12 @@ mod tests {
     fn calm(packets: u64, work_us: u64) -> Calm {
         let mut calm = Calm::default();
         for n in 0..4 * PERIODS_A_SECOND as u64 {
-            let counted = Counted { packets: Some(packets), new_flows: Some(0), busiest_prefix: None, work_us };
+            let counted = Counted {
+                packets: Some(packets),
+                new_flows: Some(0),
+                busiest_prefix: None,
+                work_us,
+            };
             calm.add_period(n * 8, counted);
         }
         calm
@@ -232,7 +237,12 @@ mod tests {
     fn new_flows_that_are_usual_are_no_flood() {
         let mut calm = Calm::default();
         for n in 0..4 * PERIODS_A_SECOND as u64 {
-            let counted = Counted { packets: Some(1000), new_flows: Some(100), busiest_prefix: None, work_us: 100 };
+            let counted = Counted {
+                packets: Some(1000),
+                new_flows: Some(100),
+                busiest_prefix: None,
+                work_us: 100,
+            };
             calm.add_period(n * 8, counted);
         }
         assert_eq!(window(FLOOD).cause(None, &calm), Some(Cause::EstablishedFlows));

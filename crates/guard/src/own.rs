@@ -159,11 +159,8 @@ mod tests {
             by_cpu: vec![of(1, 1500, 1000), of(2, 3, 3)],
             ..PacketSample::default()
         };
-        let cpus = vec![
-            cpu(2, 7500, Some(3000)),
-            cpu(1, 2000, Some(1520)),
-            cpu(3, 7900, Some(4000)),
-        ];
+        let cpus =
+            vec![cpu(2, 7500, Some(3000)), cpu(1, 2000, Some(1520)), cpu(3, 7900, Some(4000))];
         let mut work = OwnWork::default();
         let own = work.add_sample(&sample(packets, cpus), 2000.0, BUDGET_NS);
         assert!(work.has(1) && !work.has(2) && !work.has(3));

@@ -5,16 +5,16 @@ use crate::cause::{Cause, Table, Vector};
 use crate::control::{Control, Inputs, Setpoint};
 use crate::cpu::Cpu;
 use crate::evidence::{EvidenceWindow, Observed, other_than_packets};
-use crate::incident::{Incident, Totals, Verdict};
 use crate::exempt::ExemptWindow;
+use crate::incident::{Incident, Totals, Verdict};
 use crate::ladder::{Effect, Rung};
 use crate::limits::{CPUS_MAX, reached};
 use crate::own::{Own, OwnWork};
 use crate::sample::{PacketSample, Sample, TableFill};
 use crate::settings::{
-    BUCKET_US, COOL, COOL_PERIODS, EVIDENCE_PERIODS, HOT_PERIODS, Mode, NEW_FLOW_RATIO, NEW_FLOWS_LEAST,
-    NEW_FLOWS_TIMES_CALM, PERIOD_US, PERIODS_A_SECOND, SETTLING_PERIODS, Settings, TABLE_CEILING_S,
-    TABLE_FILL, TABLE_IN_USE, TABLE_SECONDS, TABLE_SPREAD_S,
+    BUCKET_US, COOL, COOL_PERIODS, EVIDENCE_PERIODS, HOT_PERIODS, Mode, NEW_FLOW_RATIO,
+    NEW_FLOWS_LEAST, NEW_FLOWS_TIMES_CALM, PERIOD_US, PERIODS_A_SECOND, SETTLING_PERIODS, Settings,
+    TABLE_CEILING_S, TABLE_FILL, TABLE_IN_USE, TABLE_SECONDS, TABLE_SPREAD_S,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

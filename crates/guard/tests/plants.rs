@@ -2,7 +2,8 @@
 //! holds again soon after every step; nothing oscillates.
 
 use gabion_guard::{
-    Action, CpuPackets, CpuSample, PacketSample, Rung, Sample, Settings, State, Table, TableFill, Verdict, step,
+    Action, CpuPackets, CpuSample, PacketSample, Rung, Sample, Settings, State, Table, TableFill,
+    Verdict, step,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -123,7 +124,11 @@ impl Plant {
             exempt: never,
             dropped_budget: dropped,
             new_flows: admitted / 100,
-            by_cpu: vec![CpuPackets { cpu: 0, offered: never + others, admitted: never + admitted }],
+            by_cpu: vec![CpuPackets {
+                cpu: 0,
+                offered: never + others,
+                admitted: never + admitted,
+            }],
             ..PacketSample::default()
         };
         let sample = Sample {

@@ -43,6 +43,22 @@ pub(crate) struct Entry {
     pub(crate) context_json: Box<[u8]>,
 }
 
+impl Entry {
+    /// An entry that adds this JSON to alerts, under the set's key; none where it is no JSON.
+    pub(crate) fn with_context(def: &DatasetDef, context: &str) -> Option<Entry> {
+        let value: Value = serde_json::from_str(context).ok()?;
+        Some(Entry::of_value(def, &value))
+    }
+
+    fn of_value(def: &DatasetDef, value: &Value) -> Entry {
+        let mut j = Json::new();
+        let name = def.context_key.as_deref().unwrap_or(&def.name);
+        j.key_text(name.as_bytes());
+        j.push(value.to_string().as_bytes());
+        Entry { score: 0, context_json: j.take_bytes().into() }
+    }
+}
+
 /// Who takes values; false when no more are wanted.
 pub(crate) type Add<'a> = &'a mut dyn FnMut(Box<[u8]>, Entry) -> bool;
 
@@ -227,11 +243,7 @@ impl Reading<'_> {
             // The whole key, never a path: one inside stays.
             map.shift_remove(key);
         }
-        let mut j = Json::new();
-        let name = self.def.context_key.as_deref().unwrap_or(&self.def.name);
-        j.key_text(name.as_bytes());
-        j.push(shown.to_string().as_bytes());
-        (self.add)(value, Entry { score: 0, context_json: j.take_bytes().into() })
+        (self.add)(value, Entry::of_value(self.def, &shown))
     }
 }
 

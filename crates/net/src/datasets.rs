@@ -304,6 +304,27 @@ impl Datasets {
         }
     }
 
+    /// Adds a value to a set of this name and type, as [`Datasets::operate`] does, with JSON that a match adds to the
+    /// alert's `context`. A value that is there keeps what it has.
+    ///
+    /// # Errors
+    /// `Set`: there is none; `Value`: the text is no value of this type or no JSON, or there is no room for it.
+    pub fn add_with_context(
+        &self,
+        (name, kind): (&str, DatasetType),
+        value: &str,
+        context: &str,
+    ) -> Result<bool, DatasetFault> {
+        let is = |set: &&Set| set.def.name == name && set.def.kind == kind;
+        let set = self.sets.iter().find(is).ok_or(DatasetFault::Set)?;
+        let value = decode_line(kind, value.as_bytes()).filter(|value| !value.is_empty());
+        let value = value.ok_or(DatasetFault::Value)?;
+        let entry = Entry::with_context(&set.def, context).ok_or(DatasetFault::Value)?;
+        let mut values = set.values.write().map_err(|_| DatasetFault::Set)?;
+        let is_string = kind == DatasetType::String;
+        values.add(value, entry, is_string).map_err(|_| DatasetFault::Value)
+    }
+
     pub(crate) fn reputation(&self, t: DatarepTest, value: &[u8]) -> bool {
         let Some(set) = self.sets.get(t.dataset as usize) else { return false };
         let Ok(values) = set.values.read() else { return false };

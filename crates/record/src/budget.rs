@@ -29,7 +29,10 @@ const CHUNK_MIN: u64 = 4 * 1024;
 #[derive(Debug)]
 struct Node {
     name: String,
-    limit: u64,
+    /// Changed by an operator only.
+    limit: AtomicU64,
+    /// It has no limit of its own: it follows the one above.
+    inherits: bool,
     used: AtomicU64,
     peak: AtomicU64,
     refused: AtomicU64,
@@ -40,10 +43,12 @@ struct Node {
 }
 
 impl Node {
-    fn new(name: &str, limit: u64, parent: Option<Arc<Node>>) -> Arc<Node> {
+    fn new(name: &str, limit: Option<u64>, parent: Option<Arc<Node>>) -> Arc<Node> {
+        let above = parent.as_ref().map_or(u64::MAX, |parent| parent.limit());
         let node = Arc::new(Node {
             name: name.to_owned(),
-            limit,
+            limit: AtomicU64::new(limit.unwrap_or(above).min(above)),
+            inherits: limit.is_none(),
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -59,12 +64,31 @@ impl Node {
         node
     }
 
+    fn limit(&self) -> u64 {
+        self.limit.load(Relaxed)
+    }
+
+    /// Changes the limit, and with it those below that follow it.
+    fn set_limit(&self, limit: u64) {
+        self.limit.store(limit, Relaxed);
+        let children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        for child in children.iter().filter_map(Weak::upgrade).filter(|child| child.inherits) {
+            child.set_limit(limit);
+        }
+    }
+
+    /// The node below this one with that name.
+    fn child(&self, name: &str) -> Option<Arc<Node>> {
+        let children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        children.iter().filter_map(Weak::upgrade).find(|child| child.name == name)
+    }
+
     /// Takes `bytes` from this node and all above it, or from none. A refusal is counted where
     /// it arose, unless the caller has a smaller wish to try.
     fn reserve_bytes(&self, bytes: u64, final_wish: bool) -> bool {
         self.moves.fetch_add(1, Relaxed);
         let taken = self.used.fetch_update(Relaxed, Relaxed, |used| {
-            used.checked_add(bytes).filter(|sum| *sum <= self.limit)
+            used.checked_add(bytes).filter(|sum| *sum <= self.limit())
         });
         let Ok(before) = taken else {
             self.refused.fetch_add(u64::from(final_wish), Relaxed);
@@ -80,7 +104,7 @@ impl Node {
 
     /// What this node and all above it could still hand out.
     fn left(&self) -> u64 {
-        let own = self.limit.saturating_sub(self.used.load(Relaxed));
+        let own = self.limit().saturating_sub(self.used.load(Relaxed));
         self.parent.as_ref().map_or(own, |parent| own.min(parent.left()))
     }
 
@@ -97,7 +121,7 @@ impl Node {
         let children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
         BudgetReport {
             name: self.name.clone(),
-            limit: self.limit,
+            limit: self.limit(),
             used: self.used.load(Relaxed),
             peak: self.peak.load(Relaxed),
             refused: self.refused.load(Relaxed),
@@ -117,7 +141,7 @@ pub struct BudgetPool {
 impl BudgetPool {
     /// The root of a tree: the process's budget in bytes.
     pub fn root(name: &str, limit: u64) -> BudgetPool {
-        BudgetPool { node: Node::new(name, limit, None) }
+        BudgetPool { node: Node::new(name, Some(limit), None) }
     }
 
     /// A pool without a limit of its own, for tests and for tools that state no budget.
@@ -127,17 +151,15 @@ impl BudgetPool {
 
     /// A pool below this one; `None` = no limit but those above.
     pub fn child(&self, name: &str, limit: Option<u64>) -> BudgetPool {
-        let limit = limit.unwrap_or(self.node.limit).min(self.node.limit);
         BudgetPool { node: Node::new(name, limit, Some(Arc::clone(&self.node))) }
     }
 
     /// A leaf for one table; `None` = no limit but those above.
     pub fn leaf(&self, name: &str, limit: Option<u64>) -> Budget {
-        let limit = limit.unwrap_or(self.node.limit).min(self.node.limit);
-        let chunk = (limit / 16).clamp(CHUNK_MIN, CHUNK_MAX);
+        let node = Node::new(name, limit, Some(Arc::clone(&self.node)));
+        let chunk = (node.limit() / 16).clamp(CHUNK_MIN, CHUNK_MAX);
         Budget {
-            node: Node::new(name, limit, Some(Arc::clone(&self.node))),
-            limit,
+            node,
             chunk,
             used: Cell::new(0),
             granted: Cell::new(0),
@@ -153,7 +175,32 @@ impl BudgetPool {
 
     /// Its limit in bytes.
     pub fn limit(&self) -> u64 {
-        self.node.limit
+        self.node.limit()
+    }
+
+    /// Changes the limit of the budget at this path of names below, such as `net/flow`, while tables use it; those below
+    /// it that have no limit of their own follow. What is in use stays: a limit below that is refused. `None`: there is
+    /// no such budget.
+    ///
+    /// # Errors
+    /// Bytes in use that are more than the limit would be.
+    pub fn change_limit(&self, path: &str, limit: u64) -> Option<Result<(), u64>> {
+        let node = self.below(path)?;
+        let used = node.used.load(Relaxed);
+        if used > limit {
+            return Some(Err(used));
+        }
+        node.set_limit(limit);
+        Some(Ok(()))
+    }
+
+    /// The limit of the budget at this path of names below, if there is one.
+    pub fn limit_of(&self, path: &str) -> Option<u64> {
+        Some(self.below(path)?.limit())
+    }
+
+    fn below(&self, path: &str) -> Option<Arc<Node>> {
+        path.split('/').try_fold(Arc::clone(&self.node), |node, name| node.child(name))
     }
 
     /// Bytes handed to those below (in chunks, so slightly more than they use).
@@ -172,7 +219,6 @@ impl BudgetPool {
 #[derive(Debug)]
 pub struct Budget {
     node: Arc<Node>,
-    limit: u64,
     chunk: u64,
     used: Cell<u64>,
     granted: Cell<u64>,
@@ -238,7 +284,7 @@ impl Budget {
 
     /// Its own limit in bytes; those above may be reached earlier.
     pub fn limit(&self) -> u64 {
-        self.limit
+        self.node.limit()
     }
 
     /// Bytes that could be reserved now: what is left under its own limit, as far as those above have
@@ -246,7 +292,7 @@ impl Budget {
     pub fn available(&self) -> u64 {
         let spare = self.granted.get().saturating_sub(self.used.get());
         let above = self.node.parent.as_ref().map_or(u64::MAX, |parent| parent.left());
-        self.limit.saturating_sub(self.used.get()).min(spare.saturating_add(above))
+        self.limit().saturating_sub(self.used.get()).min(spare.saturating_add(above))
     }
 
     /// How many reservations were refused.
@@ -270,11 +316,12 @@ impl Budget {
     /// Takes enough from above that `want` bytes are granted: whole chunks, or the exact lack.
     #[cold]
     fn grow(&self, want: u64) -> bool {
-        if want > self.limit {
+        let limit = self.limit();
+        if want > limit {
             return false;
         }
         let granted = self.granted.get();
-        let chunks = want.div_ceil(self.chunk).saturating_mul(self.chunk).min(self.limit);
+        let chunks = want.div_ceil(self.chunk).saturating_mul(self.chunk).min(limit);
         for (target, final_wish) in [(chunks, false), (want, true)] {
             if self.node.reserve_bytes(target - granted, final_wish) {
                 self.granted.set(target);
@@ -470,6 +517,26 @@ mod tests {
         ] {
             assert_eq!(ByteSize(bytes).to_string(), want);
         }
+    }
+
+    /// A table gets more, or no more than before, at once; those that share a budget follow it.
+    #[test]
+    fn a_limit_is_changed_while_tables_use_it() {
+        let root = BudgetPool::root("process", 1 << 30);
+        let shared = root.child("net", None).child("flow", Some(100_000));
+        let leaves = [shared.leaf("worker 0", None), shared.leaf("worker 1", None)];
+        assert!(leaves[0].try_reserve(60_000) && !leaves[1].try_reserve(60_000));
+        assert_eq!(root.change_limit("net/flow", 200_000), Some(Ok(())));
+        assert_eq!((root.limit_of("net/flow"), leaves[1].limit()), (Some(200_000), 200_000));
+        assert!(leaves[1].try_reserve(60_000) && leaves[0].try_reserve(70_000));
+        assert!(!leaves[1].try_reserve(100_000));
+        let used = shared.used();
+        assert_eq!(root.change_limit("net/flow", used - 1), Some(Err(used)));
+        leaves[0].release(130_000);
+        assert_eq!(root.change_limit("net/flow", 150_000), Some(Ok(())));
+        assert!(!leaves[0].try_reserve(100_000) && leaves[0].try_reserve(50_000));
+        assert_eq!(root.change_limit("net/none", 1), None);
+        assert_eq!(root.limit_of("flow"), None);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use crate::metrics::Metrics;
 use crate::signals::StopFlag;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A client is given so long.
@@ -21,6 +22,37 @@ const TURN: usize = 64;
 
 /// How long nothing may come before it is asked whether to stop.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+
+/// A thread of its own that answers requests for metrics until the value is dropped.
+#[derive(Debug)]
+pub struct Exposition {
+    stop: StopFlag,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Exposition {
+    /// Answers at this listener.
+    ///
+    /// # Errors
+    /// If the thread can't be started.
+    pub fn start(listener: TcpListener, metrics: &Metrics) -> io::Result<Exposition> {
+        let (metrics, stop) = (metrics.clone(), StopFlag::new());
+        let asked = stop.clone();
+        let thread = std::thread::Builder::new().name("metrics".to_owned());
+        let thread = thread.spawn(move || serve(&listener, &metrics, &asked))?;
+        Ok(Exposition { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Exposition {
+    fn drop(&mut self) {
+        self.stop.set();
+        if let Some(thread) = self.thread.take() {
+            // A panic of it was printed.
+            let _ = thread.join();
+        }
+    }
+}
 
 /// Answers requests for the metrics until it is asked to stop.
 pub fn serve(listener: &TcpListener, metrics: &Metrics, stop: &StopFlag) {

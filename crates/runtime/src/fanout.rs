@@ -21,6 +21,7 @@
 //!         finished += usize::from(matches!(change, Change::Finished));
 //!     }
 //! }
+//! assert!(squares.have_ended());
 //! let all: Vec<Option<u64>> = squares.join();
 //! assert_eq!(all, [Some(0), Some(1), Some(4)]);
 //! # Ok::<(), std::io::Error>(())
@@ -185,6 +186,8 @@ pub struct Fanout<T> {
     losses: Losses,
     stalls: Stalls,
     threads: Vec<Worker<T>>,
+    /// Which of them have said that they ended.
+    ended: Vec<bool>,
     /// Events of threads that are no workers of this stage.
     others: Vec<Event>,
 }
@@ -198,7 +201,15 @@ impl<T: Send + 'static> Fanout<T> {
     pub fn start(name: &'static str, losses: Losses, grace: Duration) -> io::Result<Fanout<T>> {
         let stalls = Stalls::new(losses.workers(), grace);
         let supervisor = Supervisor::start()?;
-        Ok(Fanout { supervisor, name, losses, stalls, threads: Vec::new(), others: Vec::new() })
+        Ok(Fanout {
+            supervisor,
+            name,
+            losses,
+            stalls,
+            threads: Vec::new(),
+            ended: Vec::new(),
+            others: Vec::new(),
+        })
     }
 
     /// Starts the next worker. Messages that wait on `input` are work.
@@ -212,6 +223,7 @@ impl<T: Send + 'static> Fanout<T> {
     ) -> io::Result<()> {
         let name = self.name_of(self.threads.len());
         self.threads.push(self.supervisor.spawn(&name, input, work)?);
+        self.ended.push(false);
         Ok(())
     }
 
@@ -261,6 +273,11 @@ impl<T: Send + 'static> Fanout<T> {
             return None;
         };
         self.stalls.note_event(at, event.kind);
+        if let (EventKind::Finished | EventKind::Panicked, Some(has_ended)) =
+            (event.kind, self.ended.get_mut(at))
+        {
+            *has_ended = true;
+        }
         let change = match event.kind {
             EventKind::Finished => Change::Finished,
             EventKind::Panicked => Change::Failed(event.message),
@@ -278,6 +295,11 @@ impl<T: Send + 'static> Fanout<T> {
     /// Whether a worker has been stalled for too long.
     pub fn is_overdue(&self, worker: usize) -> bool {
         self.stalls.is_overdue(worker)
+    }
+
+    /// Whether all workers that are not lost have said that they ended, one way or the other.
+    pub fn have_ended(&self) -> bool {
+        self.ended.iter().enumerate().all(|(at, has_ended)| *has_ended || self.losses.is_lost(at))
     }
 
     /// Workers that have been stalled for too long.

@@ -10,9 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::time::Duration;
 
 /// A reader that ends when it is asked to stop.
 #[derive(Debug)]
@@ -56,6 +57,27 @@ impl<R: Read + AsFd> Read for Stoppable<R> {
             }
         }
         Ok(0)
+    }
+}
+
+/// Knows whether something has come through a pipe that somebody else reads.
+#[derive(Debug)]
+pub struct Readiness(OwnedFd);
+
+impl Readiness {
+    /// Of what can be read from there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn watching(from: &impl AsFd) -> io::Result<Readiness> {
+        Ok(Readiness(from.as_fd().try_clone_to_owned()?))
+    }
+
+    /// Whether there is something to read, or the end, within this time. What is wrong with it its reader learns.
+    pub fn is_ready(&self, within: Duration) -> bool {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        let within = Timespec::try_from(within).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
+        !matches!(poll(&mut fds, Some(&within)), Ok(0) | Err(rustix::io::Errno::INTR))
     }
 }
 
@@ -115,11 +137,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = fifo(dir.path());
         let stop = StopFlag::new();
-        let mut reader = Stoppable::new(open_once(&path).unwrap(), stop.clone());
+        let file = open_once(&path).unwrap();
+        let readiness = Readiness::watching(&file).unwrap();
+        let mut reader = Stoppable::new(file, stop.clone());
+        assert!(!readiness.is_ready(Duration::ZERO));
         let mut writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         writer.write_all(b"abc").unwrap();
+        assert!(readiness.is_ready(Duration::from_secs(10)));
         let mut buf = [0; 8];
         assert_eq!(reader.read(&mut buf).unwrap(), 3);
+        assert!(!readiness.is_ready(Duration::from_millis(1)));
         let thread = std::thread::spawn(move || reader.read(&mut buf).unwrap());
         stop.set();
         assert_eq!(thread.join().unwrap(), 0);

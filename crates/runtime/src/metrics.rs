@@ -30,6 +30,12 @@ impl Counter {
         self.0.0.store(self.0.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
 
+    /// Takes a sum that was counted elsewhere.
+    #[inline]
+    pub fn set(&self, sum: u64) {
+        self.0.0.store(sum, Relaxed);
+    }
+
     /// Its value.
     pub fn get(&self) -> u64 {
         self.0.0.load(Relaxed)

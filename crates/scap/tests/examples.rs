@@ -13,7 +13,8 @@ fn calls_are_counted_and_a_subtree_is_smaller_than_its_file() {
     let events: u64 = cut.out.split(' ').next().and_then(|n| n.parse().ok()).unwrap();
     let Some(again) = examples::run("calls", &[&part]) else { return };
     assert!(events > 0 && events < 247, "{cut:?}");
-    let (raw, merged) = (number_after(&again.out, "received "), number_after(&again.out, "merged: "));
+    let (raw, merged) =
+        (number_after(&again.out, "received "), number_after(&again.out, "merged: "));
     // An enter event that the file needs is written as its exit event's first half.
     assert_eq!(raw - merged, events, "{cut:?} {again:?}");
 }

@@ -21,6 +21,14 @@ limits! { "sensor";
     pub const TASKS_MAX: usize = 1_024,
         Refuses("the command that asks for a further one");
 
+    /// Rules whose cost a scrape of metrics shows first, the dearest ones.
+    pub const RULES_EXPOSED_AT_ONCE: usize = 20,
+        Spares("of others the cost is in the table of `--profile-rules`");
+
+    /// Rules whose cost is shown by metrics over a whole run: each is a series of its own for Prometheus.
+    pub const RULES_EXPOSED_MAX: usize = 200,
+        Spares("of others the cost is in the table of `--profile-rules`");
+
     /// Notes kept of one interface: a link that goes up and down all day would fill the report.
     pub const INTERFACE_NOTES_MAX: usize = 64,
         Counts("nothing further: the last state is in the log");

@@ -167,6 +167,7 @@ fn refuse_unused(o: &ReadOptions) -> Result<(), Fault> {
         ("--alert-pcap", o.alert_pcap.is_some()),
         ("--filter", o.filter.is_some()),
         ("--profile-rules", o.profile_rules),
+        ("--metrics", o.metrics.is_some()),
     ];
     if let Some((name, _)) = unused.iter().find(|(_, is_given)| *is_given) {
         let said = "is for captures, and logs of flows hold no packets: leave it out";

@@ -20,10 +20,12 @@ use gabion_runtime::output::Existing;
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::flows::{AddressBook, FlowInputs};
 use gabion_sensor::packets::{
-    Incident, Input, LoadRequest, OpenedOnce, PacketLogCounts, PacketRun, PacketsDone, Watch,
+    Board, Incident, Input, LoadRequest, MetricSources, OpenedOnce, PacketLogCounts, PacketMetrics,
+    PacketRun, PacketsDone, Tasks, Watch,
 };
 use gabion_settings::{InterfaceSettings, WorkerPlan, check_eve_options, unknown_keys_line};
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -126,6 +128,7 @@ fn run_captures(
         true => Some(behavior::attach(o, &mut outputs, existing, sealed.as_ref())?),
         false => None,
     };
+    let metrics = o.metrics.map(serve_metrics).transpose()?;
     let for_use = EngineUse {
         wants: outputs.wants(),
         detail: LoadDetail::from_flags(o.quiet, o.verbose),
@@ -144,10 +147,27 @@ fn run_captures(
     run.logged = Some(Arc::clone(&logged));
     run.plan = plan(&engine, o);
     run.stats_every = (!live.is_empty()).then(|| InterfaceSettings::statistics_interval(&config));
+    let workers = run.plan.workers;
+    let how = (Some(o.profile_rules), o.quiet);
+    run.reloads = with_rules::reloads(&o.engine, outputs.wants(), how, (&running, workers));
+    let metrics = match metrics {
+        Some(metrics) => {
+            let (tasks, board) = (Arc::new(Tasks::new(workers)), Arc::<Board>::default());
+            (run.tasks, run.board) = (Some(Arc::clone(&tasks)), Some(Arc::clone(&board)));
+            run.metrics = Some(metrics.registry());
+            let (running, reloads) = (Arc::clone(&running), run.reloads.clone());
+            let budget = budget.clone();
+            Some(metrics.begin(MetricSources { running, tasks, board, reloads, budget })?)
+        }
+        None => None,
+    };
     if let Some(signals) = &run.signals {
         signals.begin();
     }
     let mut done = read_inputs(&run, o, &inputs, &mut outputs)?;
+    drop(metrics);
+    // The last one that was loaded.
+    let engine = running.now();
     let mut exit = say_inputs(&done, o);
     for (_, e) in done.finish(&mut outputs, &engine, &config, &logged) {
         eprintln!("{}", Fault::environment(e));
@@ -203,6 +223,15 @@ fn run_captures(
         exit = exit.max(e.exit);
     }
     Ok(exit)
+}
+
+/// Listens for scrapes of metrics.
+fn serve_metrics(address: SocketAddr) -> Result<PacketMetrics, Fault> {
+    if !address.ip().is_loopback() {
+        let said = "is not the machine's own address: use 127.0.0.1";
+        return Err(Fault::usage(format!("--metrics: {address}: {said}")));
+    }
+    Ok(PacketMetrics::open(address)?)
 }
 
 /// What is done with what an earlier run left in the folder.
@@ -433,8 +462,8 @@ impl Watch for Bar {
         standard_error::report_incident(incident);
     }
 
-    fn reload(&mut self, _: Option<LoadRequest>) {
-        standard_error::report_reload();
+    fn reload(&mut self, request: Option<LoadRequest>) {
+        standard_error::report_reload(request);
     }
 
     fn position(&mut self, input: usize, position: u64, len: Option<u64>) {

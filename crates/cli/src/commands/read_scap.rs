@@ -153,6 +153,7 @@ fn refuse_what_is_for_packets(o: &ReadOptions) -> Result<(), Fault> {
         ("--behavior", o.behavior),
         ("--filter", o.filter.is_some()),
         ("--profile-rules", o.profile_rules),
+        ("--metrics", o.metrics.is_some()),
         ("--profile-memory", o.profile_memory),
         ("--config", o.engine.config.is_some()),
         ("--set", !o.engine.sets.is_empty()),

@@ -9,8 +9,11 @@ use gabion_record::applayer::Catalog;
 use gabion_record::eve::Wants;
 use gabion_reports::{LoadDetail, rule_load_lines};
 use gabion_rules::Counts;
-use gabion_sensor::packets::RunningEngine;
-use gabion_settings::{EngineMode, NamedRuleFiles, NamedRules, build_engine, load_output_scripts};
+use gabion_sensor::packets::{Reloads, RuleLoader, RunningEngine};
+use gabion_settings::{
+    ConsoleLine, EngineLog, EngineMode, NamedRuleFiles, NamedRules, RuleRequest, build_engine,
+    load_output_scripts,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,6 +56,48 @@ pub(crate) struct EngineUse<'a> {
     pub(crate) log_dir: Option<&'a Path>,
 }
 
+/// Loads of rules for a run that lasts: the configuration and all files are read again, as at the start. None where the
+/// options name no rules.
+pub(crate) fn reloads(
+    o: &EngineOptions,
+    mut wants: Wants,
+    (profile, is_quiet): (Option<bool>, bool),
+    (running, workers): (&Arc<RunningEngine>, usize),
+) -> Option<Arc<Reloads>> {
+    let (only, also) = o.rules.split_first()?;
+    let request = RuleRequest {
+        only: Some(only.clone()),
+        also: also.to_vec(),
+        selection: o.selection.files(),
+        ..RuleRequest::default()
+    };
+    let mut level = Tree::default();
+    level.set("logging.default-log-level", "notice");
+    let log = EngineLog::open(&level, Path::new("."), 0, move |line| match line {
+        ConsoleLine::Output(_) if is_quiet => {}
+        ConsoleLine::Output(line) | ConsoleLine::Error(line) => eprintln!("gabion: {line}"),
+    });
+    let (file, sets) = (o.config.clone(), o.sets.clone());
+    let configuration = Box::new(move || {
+        gabion_settings::load_configuration(file.as_deref(), &sets, &mut |line| {
+            eprintln!("gabion: {line}");
+        })
+    });
+    wants.join(gabion_net::OutputScripts::records(&running.now().scripts.outputs));
+    let mode = mode(o, profile);
+    Some(RuleLoader { request, configuration, wants, mode, log }.into_reloads(running, workers))
+}
+
+/// How the engine runs.
+fn mode(o: &EngineOptions, profile: Option<bool>) -> EngineMode {
+    EngineMode {
+        inline: o.simulate_ips,
+        checksums: o.checksums(),
+        profile,
+        ..EngineMode::default()
+    }
+}
+
 /// An engine with the rules that the options name, if they name some.
 pub(crate) fn engine(
     o: &EngineOptions,
@@ -74,12 +119,7 @@ pub(crate) fn engine(
         counts = loaded.set.counts;
         rules = Some((loaded.set, loaded.datasets));
     }
-    let mode = EngineMode {
-        inline: o.simulate_ips,
-        checksums: o.checksums(),
-        profile: for_use.profile,
-        ..EngineMode::default()
-    };
+    let mode = mode(o, for_use.profile);
     let scripts: ScriptSetup = standard_error::script_setup(config);
     let scripts = match for_use.log_dir {
         Some(folder) => load_output_scripts(scripts, config, folder),

@@ -16,8 +16,8 @@ use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::commands::{CommandContext, serve_configured};
 use gabion_sensor::packets::{
-    Arrivals, Board, Incident, Input, InputDone, LoadRequest, LoadedEngine, PacketLogCounts,
-    PacketRun, RuleLoader, RunningEngine, Tasks, Watch,
+    Arrivals, Board, Incident, Input, InputDone, LoadRequest, LoadedEngine, MetricSources,
+    PacketLogCounts, PacketMetrics, PacketRun, RuleLoader, RunningEngine, Tasks, Watch,
 };
 use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_dns_version};
 use gabion_settings::{
@@ -228,7 +228,8 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         inline,
         firewall,
         checksums: o.checksums,
-        profile: o.profile_rules.then_some(true),
+        // Metrics show what rules cost, of one packet in 64.
+        profile: o.profile_rules.then_some(true).or(o.metrics.map(|_| false)),
         simulate: o.simulate,
     };
     let counts = loaded.as_ref().map(|l| l.counts).unwrap_or_default();
@@ -534,6 +535,13 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
             return 1;
         }
     };
+    let metrics = match o.metrics.map(PacketMetrics::open).transpose() {
+        Ok(metrics) => metrics,
+        Err(e) => {
+            log.error("metrics", &e.to_string());
+            return 1;
+        }
+    };
     // Without signals the run can be ended, only not so gently.
     let signals = Signals::install().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
@@ -546,6 +554,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         reloads: Arc::clone(&reloads),
         tasks: Arc::clone(&tasks),
         board: Arc::clone(&board),
+        budget: budget.clone(),
         signals: signals.clone(),
         is_live,
         running_mode: o.runmode.clone().or_else(|| config.text("runmode").map(str::to_owned)),
@@ -553,6 +562,22 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     });
     let server = context.map(|context| serve_configured(context, is_live, log)).transpose();
     let Ok(server) = server else { return 1 };
+    let sources = MetricSources {
+        running: Arc::clone(engine),
+        tasks: Arc::clone(&tasks),
+        board: Arc::clone(&board),
+        reloads: Some(Arc::clone(&reloads)),
+        budget: budget.clone(),
+    };
+    let metrics = metrics.map(|metrics| metrics.begin(sources)).transpose();
+    let metrics = match metrics {
+        Ok(metrics) => metrics,
+        Err(e) => {
+            log.error("metrics", &e.to_string());
+            return 1;
+        }
+    };
+    run.metrics = metrics.as_ref().map(PacketMetrics::registry);
     run.reloads = Some(reloads);
     run.tasks = Some(tasks);
     run.board = Some(board);
@@ -574,7 +599,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
             return 1;
         }
     };
-    drop(server);
+    drop((server, metrics));
     let engine = &engine.now();
     let mut code = i32::from(done.has_lost_threads());
     for input in &done.inputs {

@@ -2,6 +2,7 @@
 
 use gabion_settings::{Checksums, SelectionFiles, SimulatedFaults};
 use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -44,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) group: Option<String>,
     pub(crate) show: Option<Show>,
     pub(crate) profile_rules: bool,
+    /// Where metrics for Prometheus are served.
+    pub(crate) metrics: Option<SocketAddr>,
     pub(crate) simulate: SimulatedFaults,
     /// Which rules are on.
     pub(crate) selection: SelectionFiles,
@@ -107,6 +110,7 @@ pub(super) const KNOWN: &[&str] = &[
     "--list-app-layer-hooks",
     "--list-app-layer-frames",
     "--profile-rules",
+    "--metrics",
     "--pidfile",
     "--user",
     "--group",
@@ -221,6 +225,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
             "--simulate-packet-defrag-memcap" => {
                 o.simulate.defrag_memcap = number(name, path(name)?)?;
             }
+            "--metrics" => o.metrics = Some(own_address(name, path(name)?)?),
             "--pidfile" => o.pid_file = Some(path(name)?.into()),
             "-F" => o.filter_file = Some(path(name)?.into()),
             "--pcap-file-delete" => o.delete = true,
@@ -251,6 +256,16 @@ fn number<T: std::str::FromStr>(option: &str, value: OsString) -> Result<Option<
     let value = text(option, value)?;
     let number = value.parse().map_err(|_| format!("{option} {value}: must be a number"))?;
     Ok(Some(number))
+}
+
+/// A value that must be an address of this machine itself, with a port.
+fn own_address(option: &str, value: OsString) -> Result<SocketAddr, String> {
+    let value = text(option, value)?;
+    let address = crate::values::place(&value).map_err(|e| format!("{option} {value}: {e}"))?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(format!("{option} {value}: is not the machine's own address: use 127.0.0.1")),
+    }
 }
 
 /// A value that must be text.

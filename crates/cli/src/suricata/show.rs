@@ -89,6 +89,7 @@ fn help() {
          --firewall              firewall mode\n\
          --firewall-rules-exclusive FILE  firewall rules instead of those of the configuration\n\
          --profile-rules         writes what each rule cost into rule_perf.log\n\
+         --metrics ADDR:PORT     metrics for Prometheus at this address of the machine itself\n\
          --disable-conf FILE     --enable-conf FILE  --modify-conf FILE  rules to turn off and on and to change,\n\
                                  in suricata-update's formats\n\
          --engine-analysis       reports on the rules\n\

@@ -73,7 +73,7 @@ pub const ROWS: &[Row] = &[
     row("read", "--intel", Read("folder empty garbage fifo")),
     row("read", "--whitelist", Read("empty fifo")),
     row("read", "--interface", Text),
-    row("read", "--netflow", Place),
+    row("read", "--netflow --metrics", Place),
     row("read", "--reorder", Number(0, 10 * 366 * 86_400)),
     row("read", "--log-dir", Make),
     row("read", "--report --alert-pcap", Write),
@@ -270,6 +270,7 @@ pub const ROWS: &[Row] = &[
     row("suricata", "--user --group", Form("nobodyx")),
     row("suricata", "--runmode", Word("workres")),
     row("suricata", "--pidfile", Write),
+    row("suricata", "--metrics", Place),
     row("suricata", "-l", Make),
     row("suricata", "-k", Word("al")),
 ];

@@ -4,8 +4,10 @@ use super::client::{Request, text_of};
 use super::{Answer, Reply, ask};
 use crate::packets::{Board, LoadOutcome, LoadRequest, Reloads, RuleFacts, Tasks};
 use gabion_flowlog::json::members;
-use gabion_net::{DatasetFault, Worker};
+use gabion_net::{DatasetFault, Datasets, Worker};
 use gabion_outputs::timestamp::Stamp;
+use gabion_record::budget::BudgetPool;
+use gabion_record::config::parse_size;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Tree};
 use gabion_rules::compiled::{DatasetCommand, DatasetType};
@@ -27,6 +29,8 @@ pub struct CommandContext {
     pub tasks: Arc<Tasks>,
     /// What the run publishes of itself.
     pub board: Arc<Board>,
+    /// The memory that the run may use.
+    pub budget: BudgetPool,
     /// Requests to stop, and to open files again.
     pub signals: Signals,
     /// An interface is read.
@@ -74,6 +78,7 @@ static COMMANDS: &[(&str, Carry)] = &[
     ("memcap-list", memcap_list),
     ("dataset-add", dataset_add),
     ("dataset-remove", dataset_remove),
+    ("dataset-add-json", dataset_add_json),
     ("get-flow-stats-by-id", flow_stats),
     ("dataset-dump", dataset_dump),
     ("dataset-clear", dataset_clear),
@@ -318,17 +323,31 @@ fn reopen(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
     Answer::text("done")
 }
 
-/// Limits of memory by Suricata's names, with the keys that set them and the defaults of the configuration here.
-const MEMCAPS: [(&str, &str, &str); 4] = [
-    ("stream", "stream.memcap", "64mb"),
-    ("stream-reassembly", "stream.reassembly.memcap", "256mb"),
-    ("flow", "flow.memcap", "128mb"),
-    ("defrag", "defrag.memcap", "32mb"),
+/// Limits of memory by Suricata's names, with the budgets that keep them, the keys that set them and their defaults here.
+const MEMCAPS: [(&str, &str, &str, &str); 4] = [
+    ("stream", "net/stream", "stream.memcap", "64mb"),
+    ("stream-reassembly", "net/reassembly", "stream.reassembly.memcap", "256mb"),
+    ("flow", "net/flow", "flow.memcap", "128mb"),
+    ("defrag", "net/defrag", "defrag.memcap", "32mb"),
 ];
 
+/// A limit as it is now; before the run begins, as configured.
 fn memcap(c: &CommandContext, name: &str) -> Option<String> {
-    let (_, key, usual) = MEMCAPS.iter().find(|(known, _, _)| *known == name)?;
-    Some(c.config.text(key).unwrap_or(usual).to_owned())
+    let (_, budget, key, usual) = MEMCAPS.iter().find(|(known, ..)| *known == name)?;
+    let configured = c.config.text(key).unwrap_or(usual);
+    Some(match c.budget.limit_of(budget).or(parse_size(configured)) {
+        Some(bytes) => in_suricatas_units(bytes),
+        None => configured.to_owned(),
+    })
+}
+
+/// An amount of memory as Suricata's answers have it.
+fn in_suricatas_units(bytes: u64) -> String {
+    match bytes {
+        0x10_0000.. => format!("{}mb", bytes >> 20),
+        1024.. => format!("{}kb", bytes >> 10),
+        _ => format!("{bytes}b"),
+    }
 }
 
 const NO_MEMCAP: &str = "Memcap value not found. Use 'memcap-list' to show all";
@@ -336,7 +355,7 @@ const NO_MEMCAP: &str = "Memcap value not found. Use 'memcap-list' to show all";
 fn memcap_list(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
     json(|j| {
         j.open_array();
-        for (name, _, _) in MEMCAPS {
+        for (name, ..) in MEMCAPS {
             j.open();
             j.field("name", name);
             j.field("value", memcap(c, name).unwrap_or_default());
@@ -357,14 +376,30 @@ fn memcap_show(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     }))
 }
 
-/// Budgets are fixed when workers begin.
+/// Changes a limit while tables use it.
 fn memcap_set(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
-    or_refused(a.get("config").map(|name| match memcap(c, name) {
-        Some(_) => {
-            refused("limits of memory are set when the run begins: change the configuration")
+    let set = || {
+        let name = a.get("config").map_err(|_| refused("memcap key is not a string"))?;
+        let value = a.get("memcap").map_err(|_| refused("memcap value is not a string"))?;
+        let known = MEMCAPS.iter().find(|(known, ..)| *known == name);
+        let (_, budget, ..) = known.ok_or_else(|| refused(NO_MEMCAP))?;
+        let no_size = || refused("error parsing memcap specified, value not changed");
+        let bytes = parse_size(value).ok_or_else(no_size)?;
+        if bytes == 0 {
+            return Err(refused(format!("Unlimited value is not allowed for '{name}'")));
         }
-        None => refused(NO_MEMCAP),
-    }))
+        match c.budget.change_limit(budget, bytes) {
+            Some(Ok(())) => {
+                Ok(Answer::text(&format!("memcap value for '{name}' updated: {bytes} ")))
+            }
+            Some(Err(used)) => Err(refused(format!(
+                "memcap value specified for '{name}' is less than the memory in use: {}",
+                in_suricatas_units(used)
+            ))),
+            None => Err(refused("the run has not begun yet")),
+        }
+    };
+    or_refused(set())
 }
 
 fn dataset(c: &CommandContext, a: &Arguments, command: DatasetCommand) -> Result<bool, Answer> {
@@ -384,6 +419,31 @@ fn dataset(c: &CommandContext, a: &Arguments, command: DatasetCommand) -> Result
 
 fn dataset_add(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     or_refused(dataset(c, a, DatasetCommand::Set).map(|is_new| match is_new {
+        true => Answer::text("data added"),
+        false => Answer::text("data already in set"),
+    }))
+}
+
+fn dataset_add_json(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
+    let add = || {
+        let (name, kind) = (a.get("setname")?, a.get("settype")?);
+        let kind = DatasetType::from_name(kind).ok_or_else(|| refused("unknown settype"))?;
+        let value = a.get("datavalue")?;
+        let added = match a.get("datajson") {
+            Ok(context) => {
+                let engine = c.reloads.running().now();
+                let sets = engine.detector.as_ref().map(|detector| &detector.datasets);
+                let add = |sets: &Datasets| sets.add_with_context((name, kind), value, context);
+                sets.map_or(Err(DatasetFault::Set), add)
+            }
+            Err(_) => Err(DatasetFault::Value),
+        };
+        added.map_err(|fault| match fault {
+            DatasetFault::Set => refused("set not found or wrong type"),
+            DatasetFault::Value | DatasetFault::File => refused("failed to add data"),
+        })
+    };
+    or_refused(add().map(|is_new| match is_new {
         true => Answer::text("data added"),
         false => Answer::text("data already in set"),
     }))

@@ -2,7 +2,10 @@
 
 use super::before_socket::BeforeSocket;
 use super::input::KernelCounts;
+use gabion_record::ledger::Ledger;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// An interface that is read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +30,10 @@ struct RingOf {
 #[derive(Debug, Default)]
 pub struct Board {
     rings: Mutex<Vec<RingOf>>,
+    /// By worker: records that were left out while its ring ran full.
+    records: Mutex<Vec<Ledger>>,
+    /// The longest time that a worker took to go over to another engine, in nanoseconds.
+    adoption_ns: AtomicU64,
 }
 
 impl Board {
@@ -37,6 +44,36 @@ impl Board {
             Some(of) => of.counts = counts,
             None => all.push(RingOf { interface: interface.to_owned(), ring, counts }),
         }
+    }
+
+    /// Notes which records a worker has left out so far.
+    pub(crate) fn note_records(&self, worker: usize, ledger: &Ledger) {
+        let mut all = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() <= worker {
+            all.resize(worker + 1, Ledger::new());
+        }
+        if let Some(known) = all.get_mut(worker) {
+            known.clone_from(ledger);
+        }
+    }
+
+    /// Records that were left out so far by all workers.
+    pub(crate) fn records(&self) -> Ledger {
+        let mut sum = Ledger::new();
+        let all = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().for_each(|ledger| sum.merge(ledger));
+        sum
+    }
+
+    /// Notes how long a worker took to go over to another engine.
+    pub(crate) fn note_adoption(&self, took: Duration) {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.adoption_ns.fetch_max(took, Relaxed);
+    }
+
+    /// The longest time that took.
+    pub(crate) fn longest_adoption(&self) -> Duration {
+        Duration::from_nanos(self.adoption_ns.load(Relaxed))
     }
 
     /// The interfaces, with what was counted so far.

@@ -8,29 +8,42 @@ use gabion_capture::{Agreed, AgreedClock, CaptureBytes, FrameRef, OpenOptions, S
 use gabion_flowlog::source::is_read_once;
 use gabion_net::{ChecksumSample, FrameIn};
 use gabion_record::ledger::{Ledger, ShedReason};
-use gabion_runtime::input::{Stoppable, open_once};
+use gabion_runtime::input::{Readiness, Stoppable, open_once};
 use gabion_runtime::{Pulse, StopFlag};
 use std::collections::VecDeque;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Frames taken from the reader at a time.
 pub(crate) const BATCH: usize = 128;
+/// How long nothing may come through a pipe before workers learn that they have all there is, and how often they then
+/// get a moment to do what others ask of them.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const WAIT: Duration = Duration::from_millis(100);
 
 /// Opens a capture. What may not come for long is read so that a request to stop is heard.
 fn open(
     path: &Path,
     opened: &OpenedOnce,
     stop: &StopFlag,
-) -> Result<Source, gabion_capture::Error> {
+) -> Result<(Source, Option<Readiness>), gabion_capture::Error> {
     if !is_read_once(path) {
-        return Source::open(path);
+        return Ok((Source::open(path)?, None));
     }
-    let from = match opened.take_input(path, stop) {
-        Some(from) => from,
-        None => Box::new(Stoppable::new(open_once(path)?, stop.clone())),
+    let (from, readiness) = match opened.take_watched(path, stop) {
+        Some(opened) => opened,
+        None => {
+            let file = open_once(path)?;
+            let readiness = Readiness::watching(&file).ok();
+            (Box::new(Stoppable::new(file, stop.clone())) as Box<dyn Read + Send>, readiness)
+        }
     };
-    Source::from_reader_with(from, true, OpenOptions::default())
+    let source = Source::from_reader_with(from, true, OpenOptions::default())?;
+    // What has come may be held by what unpacks it.
+    let readiness = readiness.filter(|_| !source.is_packed());
+    Ok((source, readiness))
 }
 
 /// Reads one capture, block by block.
@@ -67,12 +80,32 @@ pub(crate) struct FrameBlock<'a> {
     pub(crate) ignored_from: u64,
     /// More must be waited for: what was found so far is to be seen meanwhile.
     pub(crate) is_last_for_now: bool,
-    /// Nothing came from an interface for a while: the clock without a frame.
-    pub(crate) quiet: Option<Agreed>,
+    /// Nothing came from an interface or through a pipe for a while: the clock without a frame.
+    pub(crate) quiet: Option<Quiet>,
     /// Of interfaces: how much of the fullest ring waits to be read, in percent.
     pub(crate) fill_percent: u32,
     /// Of interfaces: what the kernel counted.
     pub(crate) kernel: Option<KernelCounts>,
+}
+
+/// A moment without a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Quiet {
+    /// Time has passed on an interface.
+    Passed(Agreed),
+    /// More is waited for, and the clock of packets stands.
+    Waiting(Agreed),
+}
+
+impl Quiet {
+    /// As the engine takes it.
+    pub(crate) fn moment(self, number: u64) -> FrameIn<'static> {
+        match self {
+            Quiet::Passed(agreed) => moment(agreed, number),
+            // No event time is seen in it.
+            Quiet::Waiting(agreed) => FrameIn { ts_ns: u64::MAX, ..moment(agreed, number) },
+        }
+    }
 }
 
 /// A moment without a frame, as the engine takes it.
@@ -153,8 +186,9 @@ impl OneInput<'_> {
             is_named: input.is_named,
             ..InputDone::default()
         };
-        let mut source = match self.pulse.rest(|| open(&input.path, self.opened, self.stop)) {
-            Ok(source) => source,
+        let opened = self.pulse.rest(|| open(&input.path, self.opened, self.stop));
+        let (mut source, readiness) = match opened {
+            Ok(opened) => opened,
             Err(_) if self.stop.is_set() => return (done, true),
             Err(e) => {
                 done.error = Some(e.to_string());
@@ -171,7 +205,10 @@ impl OneInput<'_> {
         loop {
             let next = match ahead.pop_front() {
                 Some(block) => Some(block),
-                None => self.block(&mut source, &mut spare),
+                None => {
+                    self.await_pipe(&source, readiness.as_ref(), take);
+                    self.block(&mut source, &mut spare)
+                }
             };
             let Some((bytes, mut frames)) = next else { break };
             agreed.clear();
@@ -184,7 +221,10 @@ impl OneInput<'_> {
                     }
                     let more = match self.stop.is_set() {
                         true => None,
-                        false => self.block(&mut source, &mut Vec::with_capacity(BATCH)),
+                        false => {
+                            self.await_pipe(&source, readiness.as_ref(), take);
+                            self.block(&mut source, &mut Vec::with_capacity(BATCH))
+                        }
                     };
                     match more {
                         Some(block) => ahead.push_back(block),
@@ -255,6 +295,35 @@ impl OneInput<'_> {
         self.reader.merge(source.ledger());
         done.note(&source, unsupported);
         (done, is_stopped)
+    }
+
+    /// Waits until something comes through a pipe. While nothing comes, workers get a moment without a frame again and
+    /// again: they do what others have asked of them, and need not wait for each other.
+    fn await_pipe(
+        &self,
+        source: &Source,
+        readiness: Option<&Readiness>,
+        take: &mut dyn FnMut(FrameBlock<'_>, OnFrame<'_>),
+    ) {
+        let Some(readiness) = readiness.filter(|_| !source.has_more_at_hand()) else { return };
+        let nothing = Arc::new(CaptureBytes::from_vec(Vec::new()));
+        let mut wait = FIRST_WAIT;
+        while !self.stop.is_set() && !self.pulse.rest(|| readiness.is_ready(wait)) {
+            wait = WAIT;
+            let block = FrameBlock {
+                bytes: &nothing,
+                frames: &mut Vec::new(),
+                agreed: &[],
+                device: 0,
+                first: *self.number + 1,
+                ignored_from: self.checksums.ignored_from(),
+                is_last_for_now: true,
+                quiet: self.clock.latest().map(Quiet::Waiting),
+                fill_percent: 0,
+                kernel: None,
+            };
+            take(block, &mut |_, _| {});
+        }
     }
 
     /// The next block of a capture, without the frames that the filter keeps out; `frames` is used for

@@ -2,7 +2,7 @@
 //! are kept for the real reader.
 
 use gabion_flowlog::source;
-use gabion_runtime::input::{Stoppable, open_once};
+use gabion_runtime::input::{Readiness, Stoppable, open_once};
 use gabion_runtime::{Signals, StopFlag};
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -78,9 +78,20 @@ impl OpenedOnce {
     /// All of it from its beginning, if it is that; the first time it is asked for. A request to stop ends
     /// it.
     pub fn take_input(&self, path: &Path, stop: &StopFlag) -> Option<Box<dyn Read + Send>> {
+        Some(self.take_watched(path, stop)?.0)
+    }
+
+    /// The same, and what knows whether more has come; that only where the system allows it.
+    pub(crate) fn take_watched(
+        &self,
+        path: &Path,
+        stop: &StopFlag,
+    ) -> Option<(Box<dyn Read + Send>, Option<Readiness>)> {
         let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Opened { first, rest, .. } = opened.take_if(|opened| opened.path == path)?;
-        Some(Box::new(Cursor::new(first).chain(Stoppable::new(rest, stop.clone()))))
+        let readiness = Readiness::watching(&rest).ok();
+        let from = Box::new(Cursor::new(first).chain(Stoppable::new(rest, stop.clone())));
+        Some((from, readiness))
     }
 }
 

@@ -12,7 +12,8 @@
 //! continue. So is one that stalls, after it was waited for a while.
 
 use super::arrivals::Queue;
-use super::capture::{BATCH, frame_in, moment};
+use super::board::Board;
+use super::capture::{BATCH, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
 use super::reader::{self, Batch, NOBODY, Reader, Reading, Work};
@@ -147,11 +148,13 @@ impl Run<'_> {
         let losses = Losses::new(workers);
         let mut fanout = Fanout::<End>::start("worker", losses.clone(), STALL_GRACE)?;
         let metrics = Metrics::new();
+        let registries: Vec<&Metrics> = [&metrics].into_iter().chain(&self.metrics).collect();
         let reading = Arc::new(Reading { losses, position: Position::default() });
         let mut rings = match inputs.iter().find(|input| !input.interfaces.is_empty()) {
             None => None,
             Some(input) => {
-                match Rings::open(&input.interfaces, (workers, self.engine), &reading, &metrics) {
+                match Rings::open(&input.interfaces, (workers, self.engine), &reading, &registries)
+                {
                     Ok(rings) => Some(rings),
                     Err(failed) => {
                         let mut done = Done { inputs: vec![failed], ..Done::default() };
@@ -174,7 +177,7 @@ impl Run<'_> {
         for n in 0..workers {
             let number = n as u16;
             let (out, lines, lines_edge) = channel::<Lines>("worker>writer", FROM_WORKER);
-            metrics.edge(Some(number), &lines_edge);
+            registries.iter().for_each(|metrics| metrics.edge(Some(number), &lines_edge));
             queues.push(Arc::clone(&lines_edge));
             members.push(Member { lines: Some(lines), is_stall_reported: false });
             let bound = self.plan.processors(n).to_vec();
@@ -205,7 +208,7 @@ impl Run<'_> {
                 continue;
             }
             let (to, work, edge) = channel::<Work>("reader>worker", to_worker);
-            metrics.edge(Some(number), &edge);
+            registries.iter().for_each(|metrics| metrics.edge(Some(number), &edge));
             queues.push(Arc::clone(&edge));
             let job = Job {
                 n,
@@ -215,6 +218,7 @@ impl Run<'_> {
                 out,
                 spare: spare.clone(),
                 tasks: self.tasks.clone(),
+                board: self.board.clone(),
                 slot: metrics.ledger("worker", Some(number)),
                 #[cfg(test)]
                 fault: self.fault,
@@ -267,8 +271,7 @@ impl Run<'_> {
         };
         let before = clock::thread_cpu();
         writer.write(watch);
-        // That a worker panicked is known a moment after its lines have ended.
-        std::thread::sleep(Duration::from_millis(10));
+        writer.await_ends(watch);
         let writing = clock::thread_cpu().saturating_sub(before);
         let memory = Some(self.budget.report());
         let is_read_apart = reader.is_some();
@@ -378,6 +381,7 @@ struct Job {
     out: Sender<Lines>,
     spare: Spares<LineBatch>,
     tasks: Option<Arc<Tasks>>,
+    board: Option<Arc<Board>>,
     slot: LedgerSlot,
     #[cfg(test)]
     fault: Option<super::acted_fault::ActedFault>,
@@ -402,7 +406,11 @@ impl Job {
             if let Some(next) = &work.batch.engine {
                 // Questions so far are about the rules before.
                 self.hand_over(&mut engine, false, pulse);
+                let began = clock::now();
                 worker.adopt(Arc::clone(next));
+                if let Some(board) = &self.board {
+                    board.note_adoption(began.elapsed());
+                }
                 engine = Some(Arc::clone(next));
             }
             #[cfg(test)]
@@ -450,9 +458,9 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
     let mut at = 0;
     worker.advance_event_time(batch.latest_ns);
     worker.note_kernel_drops(batch.kernel_dropped);
-    if let Some(agreed) = batch.quiet {
+    if let Some(quiet) = batch.quiet {
         out.before_frame(batch.first);
-        let f = moment(agreed, batch.first);
+        let f = quiet.moment(batch.first);
         while worker.advance_clock(&f, out) {
             pulse.beat();
         }
@@ -698,36 +706,50 @@ impl Writer<'_> {
     /// Reports what happened to workers and to the reader.
     fn events(&mut self, watch: &mut dyn Watch) {
         while let Some((n, change)) = self.fanout.poll() {
-            let is_reported = |m: &mut Member| std::mem::take(&mut m.is_stall_reported);
-            match change {
-                Change::Finished => {
-                    if self.members.get_mut(n).is_some_and(is_reported) {
-                        let message = "came to its end".to_string();
-                        self.report(watch, n, Trouble::Recovered, message);
-                    }
+            self.take_change(watch, n, change);
+        }
+        self.reader_events(watch);
+    }
+
+    /// Waits until every worker has said that it ended: that one panicked is known a moment after its lines have ended.
+    fn await_ends(&mut self, watch: &mut dyn Watch) {
+        while !self.fanout.have_ended() {
+            if let Some((n, change)) = self.fanout.next(LOOK) {
+                self.take_change(watch, n, change);
+            }
+            self.give_up_stalled(watch);
+        }
+    }
+
+    fn take_change(&mut self, watch: &mut dyn Watch, n: usize, change: Change) {
+        let is_reported = |m: &mut Member| std::mem::take(&mut m.is_stall_reported);
+        match change {
+            Change::Finished => {
+                if self.members.get_mut(n).is_some_and(is_reported) {
+                    let message = "came to its end".to_string();
+                    self.report(watch, n, Trouble::Recovered, message);
                 }
-                Change::Failed(message) => {
-                    if !self.fanout.losses().is_lost(n) {
-                        self.lose(n);
-                    }
-                    self.report(watch, n, Trouble::Failed, message);
+            }
+            Change::Failed(message) => {
+                if !self.fanout.losses().is_lost(n) {
+                    self.lose(n);
                 }
-                Change::Stalled(message) => {
-                    if self.group.furthest_behind() == Some(n) {
-                        if let Some(member) = self.members.get_mut(n) {
-                            member.is_stall_reported = true;
-                        }
-                        self.report(watch, n, Trouble::Stalled, message);
+                self.report(watch, n, Trouble::Failed, message);
+            }
+            Change::Stalled(message) => {
+                if self.group.furthest_behind() == Some(n) {
+                    if let Some(member) = self.members.get_mut(n) {
+                        member.is_stall_reported = true;
                     }
+                    self.report(watch, n, Trouble::Stalled, message);
                 }
-                Change::Recovered(message) => {
-                    if self.members.get_mut(n).is_some_and(is_reported) {
-                        self.report(watch, n, Trouble::Recovered, message);
-                    }
+            }
+            Change::Recovered(message) => {
+                if self.members.get_mut(n).is_some_and(is_reported) {
+                    self.report(watch, n, Trouble::Recovered, message);
                 }
             }
         }
-        self.reader_events(watch);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::arrivals::Queue;
 use super::board::Board;
-use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in};
+use super::capture::{BATCH, Entry, FrameBlock, OneInput, Quiet, frame_in};
 use super::incidents::Position;
 use super::input::InputDone;
 use super::opened_once::OpenedOnce;
@@ -56,7 +56,7 @@ pub(super) struct Batch {
     /// More must be waited for: what was found so far is to be seen meanwhile.
     pub(super) is_last_for_now: bool,
     /// Nothing came from an interface for a while: the clock without a frame.
-    pub(super) quiet: Option<Agreed>,
+    pub(super) quiet: Option<Quiet>,
     /// The engine from this batch on, where it is another than before.
     pub(super) engine: Option<Arc<Engine>>,
 }

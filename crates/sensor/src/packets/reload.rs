@@ -200,7 +200,23 @@ struct State {
     done: u64,
     failed: u64,
     refused: u64,
+    last: Duration,
     longest: Duration,
+}
+
+/// What came of the loads of a run's rules so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LoadCounts {
+    /// Requests that were carried out.
+    pub(crate) done: u64,
+    /// Requests whose load failed.
+    pub(crate) failed: u64,
+    /// Requests that came while others were loaded.
+    pub(crate) refused: u64,
+    /// How long the last load that was carried out took.
+    pub(crate) last: Duration,
+    /// And the longest.
+    pub(crate) longest: Duration,
 }
 
 /// Loads of rules during a run.
@@ -296,6 +312,7 @@ impl Reloads {
                 match &outcome {
                     LoadOutcome::Done { took, .. } => {
                         state.done += 1;
+                        state.last = *took;
                         state.longest = state.longest.max(*took);
                     }
                     LoadOutcome::Failed(_) => state.failed += 1,
@@ -349,6 +366,18 @@ impl Reloads {
         let limit = MemoryState::current().limit;
         let (need, left) = (self.load_bytes, limit.saturating_sub(memory::resident_now()?));
         (left < need).then_some(LoadError::Memory { need, left })
+    }
+
+    /// What came of them so far.
+    pub(crate) fn counts(&self) -> LoadCounts {
+        let state = lock(&self.state);
+        LoadCounts {
+            done: state.done + state.joined,
+            failed: state.failed,
+            refused: state.refused,
+            last: state.last,
+            longest: state.longest,
+        }
     }
 
     /// Requests: those carried out, those that failed or were refused.

@@ -166,7 +166,7 @@ impl Rings {
         interfaces: &[InterfaceSettings],
         (workers, running): (usize, &Arc<RunningEngine>),
         reading: &Reading,
-        metrics: &Metrics,
+        metrics: &[&Metrics],
     ) -> Result<Rings, InputDone> {
         let count = u16::try_from(workers).unwrap_or(u16::MAX);
         let wires = Wire::open_group(interfaces, count, &reading.position);
@@ -190,7 +190,7 @@ impl Rings {
                     continue;
                 }
                 let (sender, receiver, edge) = channel::<Part>("worker>worker", HANDED_OVER);
-                metrics.edge(Some(to as u16), &edge);
+                metrics.iter().for_each(|metrics| metrics.edge(Some(to as u16), &edge));
                 all[from].to.push(Some(sender));
                 all[to].from.push(receiver);
             }
@@ -556,10 +556,15 @@ impl Ring<'_> {
         let generation = self.worker.generation();
         if let Some(board) = &job.board {
             job.ways.wire.note_counts(board, job.n);
+            board.note_records(job.n, self.shedding.ledger());
         }
         let due = job.ways.adoptions.due(generation, &mut self.adopted, (slice, clock_slice));
         if let Some((from, engine)) = due {
+            let began = clock::now();
             self.worker.adopt(Arc::clone(&engine));
+            if let Some(board) = &job.board {
+                board.note_adoption(began.elapsed());
+            }
             self.engine = Some((from, engine));
         }
     }

@@ -24,7 +24,7 @@ use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_record::eve::NetSink;
 use gabion_record::ledger::{Ledger, StageLedgers};
 use gabion_record::limits::Reached;
-use gabion_runtime::{Pulse, Signals, StopFlag, clock};
+use gabion_runtime::{Metrics, Pulse, Signals, StopFlag, clock};
 use gabion_settings::WorkerPlan;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -188,6 +188,8 @@ pub struct Run<'a> {
     pub tasks: Option<Arc<Tasks>>,
     /// What the run shows of itself.
     pub board: Option<Arc<Board>>,
+    /// Where queues between threads are shown, too.
+    pub metrics: Option<Metrics>,
     /// Outputs were opened again, and the watcher does not know yet.
     reopened: AtomicBool,
     /// Of a run that reads an interface: the time between two records of statistics; none but the last without.
@@ -224,6 +226,7 @@ impl<'a> Run<'a> {
             reloads: None,
             tasks: None,
             board: None,
+            metrics: None,
             reopened: AtomicBool::new(false),
             stats_every: None,
             last_record: LastRecord::default(),

@@ -5,7 +5,7 @@
 //! does not come back for long.
 
 use super::arrivals::Queue;
-use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in, moment};
+use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
 use super::run::{Done, Run, WorkerEnd, further_counters};
@@ -183,13 +183,18 @@ impl Run<'_> {
                         outputs.reopen();
                     }
                     if let Some(engine) = self.engine.other_than(worker.generation()) {
+                        let began = clock::now();
                         worker.adopt(engine);
+                        if let Some(board) = &self.board {
+                            board.note_adoption(began.elapsed());
+                        }
                     }
                     if let Some(tasks) = &self.tasks {
                         tasks.carry_out(0, &mut worker);
                     }
                     if let (Some(board), Some(kernel)) = (&self.board, block.kernel) {
                         board.note_ring(&input.path.to_string_lossy(), 0, kernel);
+                        board.note_records(0, shedding.ledger());
                     }
                     outcomes.clear();
                     if let Some(kernel) = &block.kernel {
@@ -299,8 +304,8 @@ fn inspect(
         pulse.beat();
         outcomes.push(if taken { Entry::Taken } else { Entry::Unsupported });
     }
-    if let Some(agreed) = block.quiet {
-        let f = moment(agreed, block.first);
+    if let Some(quiet) = block.quiet {
+        let f = quiet.moment(block.first);
         while worker.advance_clock(&f, outputs) {
             pulse.beat();
         }

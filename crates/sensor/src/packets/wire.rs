@@ -5,7 +5,7 @@
 
 use super::before_socket::BeforeSocket;
 use super::board::Board;
-use super::capture::{BATCH, Entry, FrameBlock, OnFrame, OneInput};
+use super::capture::{BATCH, Entry, FrameBlock, OnFrame, OneInput, Quiet};
 use super::incidents::Position;
 use super::input::{Input, InputDone, KernelCounts};
 use super::interface::{InterfaceError, Opened, RingGroup};
@@ -453,7 +453,7 @@ impl OneInput<'_> {
                 first,
                 ignored_from,
                 is_last_for_now: is_last,
-                quiet,
+                quiet: quiet.map(Quiet::Passed),
                 fill_percent,
                 kernel,
             };
