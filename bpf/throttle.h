@@ -20,6 +20,7 @@
 #define VICTIMS_MAX 16
 #define FLOWS_MAX 65536
 #define PREFIXES_MAX 16384
+#define PREFIX_SLOTS_BITS 10
 
 /* Written by the controller; read for each packet. `probe::throttle` has the same layout. */
 struct throttle_control {
@@ -39,7 +40,7 @@ struct throttle_control {
 	u32 unknown_budget_ns; /* the part of the budget that flows which are not known may use */
 	u32 generation; /* of the allow-list */
 	u32 list_holds; /* which kinds of entries the allow-list has */
-	u32 unused;
+	u32 ignores_exempt; /* what is never dropped is the flood: it is not charged, and measured time does not count */
 };
 
 #define LIST_PREFIXES 1
@@ -150,6 +151,15 @@ struct address {
 	u8 bytes[16]; /* IPv4 as ::ffff:a.b.c.d */
 };
 
+/* New flows by the hash of their source's prefix: the largest is an upper bound of what one prefix begins. */
+struct {
+	INTEGER(type, MAP_ARRAY);
+	INTEGER(map_flags, F_MMAPABLE);
+	INTEGER(max_entries, 1 << PREFIX_SLOTS_BITS);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} begun SEC(".maps");
+
 /* Addresses, of either end, that are never dropped. */
 struct {
 	INTEGER(type, MAP_LPM_TRIE);
@@ -223,6 +233,13 @@ INLINE u64 charge(struct charge *s, u64 window, u64 cost)
 	return 0;
 }
 
+/* Charges a packet that is never dropped, unless such packets are the flood. */
+INLINE void charge_exempt(struct throttle_control *c, struct charge *s, u64 window)
+{
+	if (!c->ignores_exempt)
+		charge(s, window, c->cost_ns);
+}
+
 INLINE u64 charged_in(struct charge *s, u64 window)
 {
 	u64 old = *(volatile u64 *)&s->charged;
@@ -293,10 +310,14 @@ INLINE int admit_new(struct throttle_control *c, struct throttle_state *s, struc
 		     struct throttle_counts *n)
 {
 	struct flow entry = { .seen_ns = t, .generation = c->generation };
+	u64 prefix = prefix_of(p);
+	u32 slot = mix(0, prefix) >> (64 - PREFIX_SLOTS_BITS);
+	u64 *of_prefix = map_lookup(&begun, &slot);
 
 	n->new_flows++;
+	if (of_prefix)
+		__sync_fetch_and_add(of_prefix, 1);
 	if (c->prefix_interval_ns) {
-		u64 prefix = prefix_of(p);
 		u64 *next = map_lookup(&prefixes, &prefix);
 
 		if (next) {
@@ -348,7 +369,7 @@ INLINE int decide(struct throttle_control *c, struct throttle_state *s, struct t
 	}
 	verdict = parse(data, end, &p);
 	if (verdict != V_NEW) {
-		charge(g, window, c->cost_ns);
+		charge_exempt(c, g, window);
 		return verdict;
 	}
 	flow = flow_of(&p, seed_of(c, s));
@@ -359,7 +380,7 @@ INLINE int decide(struct throttle_control *c, struct throttle_state *s, struct t
 			seen->generation = c->generation;
 		}
 		if (seen->is_allowed) {
-			charge(g, window, c->cost_ns);
+			charge_exempt(c, g, window);
 			return V_ALLOWED;
 		}
 		verdict = !c->incident_ns || seen->seen_ns < c->incident_ns ? V_KNOWN : V_NEW;
@@ -369,7 +390,7 @@ INLINE int decide(struct throttle_control *c, struct throttle_state *s, struct t
 
 			if (map_update(&flows, &flow, &entry, ANY))
 				n->table_failed++;
-			charge(g, window, c->cost_ns);
+			charge_exempt(c, g, window);
 			return V_ALLOWED;
 		}
 		/* A window that is spent admits no new flow, so that none takes a place in the tables for nothing. */
@@ -388,7 +409,7 @@ INLINE int decide(struct throttle_control *c, struct throttle_state *s, struct t
 	if (charged > (verdict == V_KNOWN ? budget : unknown))
 		return V_SHED_CHARGED;
 	/* Measured time is the CPU's, for all interfaces: it counts if this one's charge is a good part of it. */
-	if (c->is_measured && charged >= budget / 4 && is_victim_over(c, *feed, t, window))
+	if (c->is_measured && !c->ignores_exempt && charged >= budget / 4 && is_victim_over(c, *feed, t, window))
 		return V_SHED_MEASURED;
 	charge(g, window, c->cost_ns);
 	return verdict;

@@ -52,8 +52,10 @@ impl Vector {
 pub enum Table {
     /// Connection tracking.
     Conntrack,
-    /// Neighbours: one table for the whole host.
+    /// Neighbours of IPv4, or those of a recording: one table for the whole host.
     Neighbours,
+    /// Neighbours of IPv6: one table for the whole host.
+    NeighboursOfIpv6,
 }
 
 impl Table {
@@ -63,6 +65,7 @@ impl Table {
         match self {
             Table::Conntrack => "conntrack",
             Table::Neighbours => "neighbours",
+            Table::NeighboursOfIpv6 => "neighbours of IPv6",
         }
     }
 }

@@ -113,13 +113,32 @@ impl XdpMode {
     }
 }
 
-/// Attaches an XDP program to an interface by a link, which ends with the process.
+/// Attaches an XDP program to an interface by a link, which ends with the process, and reads the mode back from the kernel.
 ///
 /// # Errors
-/// The kernel's refusal in plain words, with the next step.
+/// The kernel's refusal in plain words, with the next step, or that the mode is another one.
 pub fn xdp(program: BorrowedFd<'_>, interface: u32, mode: XdpMode) -> Result<Link, Error> {
-    let link = bpf_call::link_xdp(program, interface, mode.flags());
-    Ok(link.map_err(|e| xdp_refused(interface, mode, &e))?.into())
+    linked(program, interface, mode, mode.flags())
+}
+
+/// Links with these flags, and refuses what is another mode then: the kernel takes generic for native without a word.
+fn linked(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    mode: XdpMode,
+    flags: u32,
+) -> Result<Link, Error> {
+    let link = bpf_call::link_xdp(program, interface, flags);
+    let link = link.map_err(|e| xdp_refused(interface, mode, &e))?.into();
+    let found = xdp_mode(interface)?;
+    if found == Some(mode) {
+        return Ok(link);
+    }
+    Err(Error::Refused {
+        what: format!("{} XDP on interface {interface}", mode.name()),
+        why: format!("the kernel attached it as {}", found.map_or("nothing", XdpMode::name)),
+        errno: None,
+    })
 }
 
 /// How an interface's program is attached; none if it has none.
@@ -153,4 +172,40 @@ fn xdp_refused(interface: u32, mode: XdpMode, error: &io::Error) -> Error {
         _ => return refusal::loading(&what, Kind::Packets, error, ""),
     };
     refusal::refused(&what, why.to_owned(), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Object;
+    use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+    /// Native by name only: without mode flags the loopback interface, which has no native XDP, takes a program as
+    /// generic, and the kernel reports success.
+    #[test]
+    fn a_link_without_mode_flags_is_read_back_as_generic() {
+        const LOOPBACK: u32 = 1;
+        let tried = std::thread::spawn(|| {
+            // SAFETY: only this thread, which ends with the test, has the new network namespace.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.map_err(|e| e.to_string())?;
+            let mut object = Object::open("empty_xdp", |_| {}).map_err(|e| e.to_string())?;
+            let program = object.load_xdp("empty").map_err(|e| e.to_string())?;
+            let fd = program.fd().map_err(|e| e.to_string())?.as_fd();
+            let link = linked(fd, LOOPBACK, XdpMode::Generic, 0).map(|_| ());
+            let refused = linked(fd, LOOPBACK, XdpMode::Native, 0).map(|_| ());
+            Ok::<_, String>((link, refused, xdp_mode(LOOPBACK)))
+        });
+        match tried.join().unwrap() {
+            Err(why) => {
+                let test = "a_link_without_mode_flags_is_read_back_as_generic";
+                eprintln!("skipped: {test}: {why}");
+            }
+            Ok((link, refused, left)) => {
+                link.unwrap();
+                let text = refused.unwrap_err().to_string();
+                assert!(text.contains("the kernel attached it as generic"), "{text}");
+                assert_eq!(left.unwrap(), None, "nothing stays attached");
+            }
+        }
+    }
 }

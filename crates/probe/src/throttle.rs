@@ -119,6 +119,17 @@ impl Verdicts {
         self.packets.get(verdict as usize).copied().unwrap_or(0)
     }
 
+    /// Adds the verdicts of another CPU.
+    pub fn add(&mut self, other: &Self) {
+        let add = |to: &mut [u64], from: &[u64]| {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = to.wrapping_add(*from));
+        };
+        add(&mut self.packets, &other.packets);
+        add(&mut self.bytes, &other.bytes);
+        self.new_flows = self.new_flows.wrapping_add(other.new_flows);
+        self.table_failed = self.table_failed.wrapping_add(other.table_failed);
+    }
+
     /// All packets, those that passed, and those that were dropped.
     #[must_use]
     pub fn received_passed_shed(&self) -> (u64, u64, u64) {
@@ -164,6 +175,8 @@ pub struct Setpoint {
     pub prefix_limit: Option<FlowLimit>,
     /// The limit of all new flows.
     pub flow_limit: Option<FlowLimit>,
+    /// Packets that are never dropped are not charged, and the measured time does not count.
+    pub ignores_exempt: bool,
 }
 
 /// An entry of the allow-list.
@@ -181,6 +194,7 @@ pub struct Throttle {
     state: MappedArray,
     counts: MappedArray,
     feeds: MappedArray,
+    begun: MappedArray,
     /// Entries of the allow-list: prefixes and ports.
     entries: (usize, usize),
     allowed: LpmTrie<MapData, [u8; 16], u32>,
@@ -227,6 +241,7 @@ impl Throttle {
             state: MappedArray::new("state", object.take_array("state")?)?,
             counts: MappedArray::new("counts", object.take_array("counts")?)?,
             feeds: MappedArray::new("feeds", object.take_array("feeds")?)?,
+            begun: MappedArray::new("begun", object.take_array("begun")?)?,
             entries: (0, 0),
             allowed: LpmTrie::try_from(object.take_map("allowed")?)
                 .map_err(|e| refusal::map("allowed", &e))?,
@@ -247,7 +262,7 @@ impl Throttle {
     }
 
     /// Packets that are seen on any CPU take the time of these CPUs, which share their budgets: as with the steering of
-    /// packets, or where the operator names CPUs. The first 16 count.
+    /// packets, or where the operator names CPUs. The first [`VICTIMS_MAX`] count: the caller reports it where there are more.
     pub fn feed_victims(&self, victims: &[u16]) {
         const ALL: u64 = 1 << 16;
         let count = victims.len().min(VICTIMS_MAX) as u64;
@@ -278,7 +293,8 @@ impl Throttle {
     /// Says which kinds of entries the allow-list has, so that the others are not looked up; flows ask the list again.
     fn list_changed(&self) {
         let (prefixes, ports) = self.entries;
-        self.set(&self.control, 15, u64::from(prefixes > 0) | u64::from(ports > 0) << 1);
+        let others = self.word(15) & 0xffff_ffff_0000_0000;
+        self.set(&self.control, 15, others | u64::from(prefixes > 0) | u64::from(ports > 0) << 1);
         self.next_generation();
     }
 
@@ -305,19 +321,7 @@ impl Throttle {
         let program = self.object.loaded_xdp("throttle")?;
         let fd: &ProgramFd =
             program.fd().map_err(|e| refusal::program("throttle", refusal::Kind::Packets, &e))?;
-        let link = attach::xdp(fd.as_fd(), interface, mode)?;
-        let found = attach::xdp_mode(interface)?;
-        if found != Some(mode) {
-            return Err(Error::Refused {
-                what: format!("{} XDP on interface {interface}", mode.name()),
-                why: format!(
-                    "the kernel attached it as {}",
-                    found.map_or("nothing", XdpMode::name)
-                ),
-                errno: None,
-            });
-        }
-        self.link = Some(link);
+        self.link = Some(attach::xdp(fd.as_fd(), interface, mode)?);
         Ok(())
     }
 
@@ -337,6 +341,8 @@ impl Throttle {
         self.set(&self.control, 3, u64::from(to.budget_ns) | u64::from(to.cost_ns) << 32);
         let generation = self.word(14) & 0xffff_ffff_0000_0000;
         self.set(&self.control, 14, generation | u64::from(to.unknown_budget_ns));
+        let list = self.word(15) & 0xffff_ffff;
+        self.set(&self.control, 15, list | u64::from(to.ignores_exempt) << 32);
         for (at, limit) in [(4, to.prefix_limit), (6, to.flow_limit)] {
             self.set(&self.control, at + 1, limit.map_or(0, |l| l.depth_ns));
             self.set(&self.control, at, limit.map_or(0, |l| l.interval_ns.max(1)));
@@ -388,27 +394,37 @@ impl Throttle {
         (ALLOWED_ADDRESSES_MAX, ALLOWED_PORTS_MAX)
     }
 
-    /// The verdicts of all CPUs.
-    #[must_use]
-    pub fn verdicts(&self) -> Verdicts {
-        let mut sum = Verdicts::default();
-        for cpu in 0..CPUS_MEASURED.min(self.counts.len()) {
+    /// The verdicts of each CPU that sees packets.
+    pub fn verdicts_by_cpu(&self) -> impl Iterator<Item = (u16, Verdicts)> + '_ {
+        (0..CPUS_MEASURED.min(self.counts.len())).filter_map(|cpu| {
             let mut words = [0; 28];
             self.counts.read_words(cpu, &mut words);
             let (packets, rest) = words.split_at(13);
             let (bytes, rest) = rest.split_at(13);
-            for (to, from) in sum.packets.iter_mut().zip(packets) {
-                *to = to.wrapping_add(*from);
-            }
-            for (to, from) in sum.bytes.iter_mut().zip(bytes) {
-                *to = to.wrapping_add(*from);
-            }
-            if let [new_flows, table_failed] = rest {
-                sum.new_flows = sum.new_flows.wrapping_add(*new_flows);
-                sum.table_failed = sum.table_failed.wrapping_add(*table_failed);
-            }
-        }
+            let verdicts = Verdicts {
+                packets: *packets.first_chunk()?,
+                bytes: *bytes.first_chunk()?,
+                new_flows: *rest.first()?,
+                table_failed: *rest.get(1)?,
+            };
+            let has_seen = verdicts.packets.iter().any(|n| *n > 0);
+            Some((u16::try_from(cpu).ok()?, verdicts)).filter(|_| has_seen)
+        })
+    }
+
+    /// The verdicts of all CPUs.
+    #[must_use]
+    pub fn verdicts(&self) -> Verdicts {
+        let mut sum = Verdicts::default();
+        self.verdicts_by_cpu().for_each(|(_, of_cpu)| sum.add(&of_cpu));
         sum
+    }
+
+    /// New flows since the start by groups of source prefixes: the largest is an upper bound of what one prefix began.
+    pub fn new_flows_by_prefixes(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.begun.len()).map(|group| {
+            self.begun.value(group).first().map_or(0, |count| count.load(Ordering::Relaxed))
+        })
     }
 
     /// The word that the clock of [`Throttle::load_with_clock`] is in.

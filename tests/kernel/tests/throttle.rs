@@ -1,6 +1,7 @@
 //! The throttle by test runs of its program, without an interface: what is never dropped, rates, and the heartbeat.
 
 use gabion_kernel_tests::live;
+use gabion_probe::softirq::Instruments;
 use gabion_probe::throttle::{Allowed, FlowLimit, Setpoint, Throttle, Verdict, empty_run_ns};
 use std::sync::atomic::Ordering;
 
@@ -128,6 +129,88 @@ fn frames_cut_at_each_byte_pass_until_their_ports_are_there() {
     }
 }
 
+/// Every protocol with no to two VLAN tags, options and extension headers, cut at each byte: what is never dropped never
+/// is, however much of it arrived, and what may be dropped is, from the byte on at which it is understood.
+#[test]
+fn no_cut_of_what_is_never_dropped_is_dropped() {
+    let name = "no_cut_of_what_is_never_dropped_is_dropped";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let mut throttle = closed();
+    for entry in [Allowed::Port(17, 7777), Allowed::Prefix("192.0.2.0".parse().unwrap(), 24)] {
+        throttle.allow(entry).expect("there is space");
+    }
+    // Frames, and how much of each must be there until it may be dropped; none is never dropped.
+    let mut all: Vec<(Vec<u8>, Option<usize>)> = Vec::new();
+    let has_ports = |protocol| [6, 17, 132].contains(&protocol);
+    for tags in 0..=2 {
+        let head = 14 + 4 * tags;
+        for options in [0, 1, 10] {
+            for protocol in [1, 6, 17, 47, 132] {
+                let ip = |source, flags, ports| {
+                    frame(tags, 0x800, &ipv4(protocol, source, options, flags, ports))
+                };
+                // Without ports the fixed part of the header is all that is needed.
+                let needed = match has_ports(protocol) {
+                    true => head + 20 + 4 * usize::from(options) + 4,
+                    false => head + 20,
+                };
+                let source = [10, 0, 0, 1];
+                all.push((ip(source, 0, [9, 9]), Some(needed)));
+                all.push((ip(source, 0x2000, [9, 9]), Some(needed))); // a first fragment
+                all.push((ip(source, 0x0001, [9, 9]), None));
+                all.push((ip(source, 0x3fff, [9, 9]), None));
+                all.push((ip([192, 0, 2, 77], 0, [9, 9]), None));
+                if protocol == 17 {
+                    all.push((ip(source, 0, [9, 7777]), None));
+                    all.push((ip(source, 0, [7777, 9]), None));
+                }
+            }
+        }
+        for extensions in [&[][..], &[0], &[43], &[44], &[51], &[60], &[135], &[0, 60, 43, 44, 51]]
+        {
+            let start = head + 40 + 8 * extensions.len();
+            let whole = |protocol, payload: &[u8]| {
+                frame(tags, 0x86dd, &ipv6(extensions, protocol, payload))
+            };
+            for protocol in [6, 17, 47, 59, 132] {
+                let needed = if has_ports(protocol) { start + 4 } else { start };
+                all.push((whole(protocol, &[0, 9, 0, 9]), Some(needed)));
+            }
+            all.push((whole(17, &[0, 9, 0x1e, 0x61]), None)); // port 7777
+            for kind in [1, 2, 3, 4, 130, 133, 134, 135, 136, 137] {
+                all.push((whole(58, &[kind, 0, 0, 0]), None));
+            }
+            for kind in [128, 129, 138] {
+                all.push((whole(58, &[kind, 0, 0, 0]), Some(start + 4)));
+            }
+            if let Some(at) = extensions.iter().position(|kind| *kind == 44) {
+                let mut later = whole(17, &[0, 9, 0, 9]);
+                later[head + 40 + 8 * at + 2] = 0x10;
+                all.push((later, None));
+            }
+        }
+        all.push((frame(tags, 0x806, &[0; 28]), None));
+        all.push((frame(tags, 0x88cc, &[0; 28]), None));
+        all.push((frame(tags, 0x800, &[0x65; 40]), None));
+        all.push((frame(tags, 0x800, &[0x44; 40]), None));
+        all.push((frame(tags, 0x86dd, &[0x45; 60]), None));
+    }
+    all.push((frame(3, 0x800, &ipv4(17, [10, 0, 0, 1], 0, 0, [9, 9])), None));
+    all.push((frame(0, 0x86dd, &ipv6(&[60; 9], 17, &[0, 9, 0, 9])), None));
+    let mut runs = 0;
+    for (whole, needed) in &all {
+        for end in 14..=whole.len() {
+            let (is_dropped, _) = throttle.test_run(&whole[..end], 1).expect("the program runs");
+            let wanted = needed.is_some_and(|needed| end >= needed);
+            assert_eq!(is_dropped, wanted, "cut at {end} of {}: {whole:x?}", whole.len());
+            runs += 1;
+        }
+    }
+    println!("{} frames, {runs} cuts", all.len());
+    let (received, passed, shed) = throttle.verdicts().received_passed_shed();
+    assert_eq!((received, passed + shed), (runs, runs));
+}
+
 /// The limits of new flows come after what is never dropped and after the allow-list.
 #[test]
 fn limits_of_new_flows_starve_neither_arp_nor_the_allow_list() {
@@ -211,8 +294,16 @@ fn nothing_is_dropped_without_a_heartbeat() {
     );
 }
 
+/// Binds the thread to a CPU.
+fn pin_to(cpu: usize) {
+    let mut only = rustix::thread::CpuSet::new();
+    only.set(cpu);
+    rustix::thread::sched_setaffinity(None, &only).expect("the CPU is online");
+}
+
 /// New flows that are admitted in 10 s of the test's clock, of `offered` a second, from this many CPUs.
 fn admitted(rate: u64, offered: u64, is_prefix: bool, threads: u64) -> u64 {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let throttle =
         Throttle::load_with_clock(1_000_000_000 / offered).expect("the features are here");
     throttle.make_flows_differ();
@@ -226,9 +317,11 @@ fn admitted(rate: u64, offered: u64, is_prefix: bool, threads: u64) -> u64 {
     throttle.heartbeat(1 << 60);
     let udp = frame(0, 0x800, &ipv4(17, [10, 0, 0, 1], 0, 0, [9, 9]));
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        for thread in 0..threads {
             let (throttle, udp) = (&throttle, &udp);
             scope.spawn(move || {
+                // Each on a CPU of its own.
+                pin_to(thread as usize % cpus);
                 let mut left = offered * 10 / threads;
                 while left > 0 {
                     let part = left.min(1_000_000);
@@ -248,7 +341,7 @@ fn new_flows_keep_to_their_rate() {
     for rate in [1, 10, 100, 249, 250, 1000, 1_000_000] {
         // Twice as many and more are offered as the limit admits, in 10 s of the clock.
         let offered = (2 * rate).max(50);
-        for (is_prefix, threads) in [(false, 1), (true, 1), (false, 2)] {
+        for (is_prefix, threads) in [(false, 1), (true, 1), (false, 2), (true, 2)] {
             let found = admitted(rate, offered, is_prefix, threads);
             // A burst of 8 ms, or of one, comes at the begin.
             let (low, high) = (rate * 9, rate * 11 + (rate / 125).max(1));
@@ -308,9 +401,7 @@ fn budgets_are_of_each_cpu_or_shared_by_those_that_feed_the_same() {
         let udp = frame(0, 0x800, &ipv4(17, [10, 0, 0, 1], 0, 0, [9, 9]));
         let cpus = std::thread::available_parallelism().map_or(1, usize::from).min(2);
         for cpu in 0..cpus {
-            let mut only = rustix::thread::CpuSet::new();
-            only.set(cpu);
-            rustix::thread::sched_setaffinity(None, &only).expect("the CPU is online");
+            pin_to(cpu);
             throttle.test_run(&udp, 1000).expect("the program runs");
         }
         (throttle.verdicts().received_passed_shed().1, cpus as u64)
@@ -354,15 +445,83 @@ fn the_cost_of_a_packet_is_printed() {
     let name = "the_cost_of_a_packet_is_printed";
     let Some(_guard) = live(name, NEEDED) else { return };
     let udp = frame(0, 0x800, &ipv4(17, [10, 0, 0, 1], 0, 0, [9, 9]));
-    let throttle = Throttle::load(None, &[]).expect("the features are here");
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let instruments = Instruments::attach(cpus).expect("the features are here");
+    let throttle = Throttle::load(Some(&instruments), &[]).expect("the features are here");
     throttle.heartbeat(u64::MAX / 2);
+    const RUNS: u64 = 5 * 200_000;
     let run = |t: &Throttle| (0..5).map(|_| t.test_run(&udp, 200_000).expect("it runs").1).min();
     let empty = (0..5).map(|_| empty_run_ns(&udp, 200_000).expect("it runs")).min();
     throttle.set_point(&Setpoint { cost_ns: 1, ..Setpoint::default() });
+    throttle.test_run(&udp, 1).expect("it runs");
+    let before = throttle.verdicts();
+    // A quarter of this budget is nothing, and nothing is charged: each packet takes the whole way, through the account
+    // and the measured time of its CPU, and stays within the budget. What the real cost makes of it, a full account for
+    // a part of each window, would skip the measured time in the rest.
+    throttle.set_point(&Setpoint { budget_ns: 3, unknown_budget_ns: 3, ..Setpoint::default() });
     let known = run(&throttle);
+    let after = throttle.verdicts();
+    let since = |verdict| after.of(verdict) - before.of(verdict);
+    // In a window in which this CPU really did packet work, the measured time drops them.
+    assert_eq!(since(Verdict::Known) + since(Verdict::ShedMeasured), RUNS);
+    assert!(since(Verdict::Known) >= RUNS / 2, "{after:?}");
     throttle.set_point(&Setpoint { budget_ns: 1, cost_ns: 2000, ..Setpoint::default() });
     let refused = run(&throttle);
+    assert_eq!(throttle.verdicts().of(Verdict::ShedCharged) - after.of(Verdict::ShedCharged), RUNS);
     println!("empty {empty:?} ns, known {known:?} ns, refused {refused:?} ns");
+}
+
+/// Where packets that are never dropped are the flood, the others have the budget for themselves.
+#[test]
+fn others_have_the_budget_where_what_is_never_dropped_is_ignored() {
+    let name = "others_have_the_budget_where_what_is_never_dropped_is_ignored";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    for ignores_exempt in [false, true] {
+        // All of it is one window, in which 100 packets fit into a budget.
+        let mut throttle = Throttle::load_with_clock(1).expect("the features are here");
+        throttle.set_point(&Setpoint {
+            budget_ns: 100_000,
+            unknown_budget_ns: 100_000,
+            cost_ns: 1000,
+            ignores_exempt,
+            ..Setpoint::default()
+        });
+        throttle.allow(Allowed::Port(17, 7777)).expect("there is space");
+        throttle.heartbeat(1 << 60);
+        let udp = |port| frame(0, 0x800, &ipv4(17, [10, 0, 0, 1], 0, 0, [9, port]));
+        for bytes in [frame(0, 0x806, &[0; 28]), udp(7777), udp(9)] {
+            throttle.test_run(&bytes, 1000).expect("the program runs");
+        }
+        let verdicts = throttle.verdicts();
+        let of = |verdict| verdicts.of(verdict);
+        assert_eq!([of(Verdict::Arp), of(Verdict::Allowed)], [1000; 2]);
+        let passed = of(Verdict::New) + of(Verdict::Known);
+        assert_eq!(
+            (passed, of(Verdict::ShedCharged)),
+            match ignores_exempt {
+                true => (100, 900),
+                false => (0, 1000),
+            }
+        );
+    }
+}
+
+/// What the busiest source prefix begins is the base of the limit of a prefix.
+#[test]
+fn new_flows_are_counted_by_their_prefix() {
+    let name = "new_flows_are_counted_by_their_prefix";
+    let Some(_guard) = live(name, NEEDED) else { return };
+    let throttle = Throttle::load_with_clock(1_000).expect("the features are here");
+    throttle.make_flows_differ();
+    throttle.set_point(&Setpoint { cost_ns: 1, ..Setpoint::default() });
+    throttle.heartbeat(1 << 60);
+    for (source, count) in [([10, 0, 0, 1], 600), ([10, 0, 0, 200], 400), ([10, 0, 9, 1], 100)] {
+        let udp = frame(0, 0x800, &ipv4(17, source, 0, 0, [9, 9]));
+        throttle.test_run(&udp, count).expect("the program runs");
+    }
+    let mut found: Vec<u64> = throttle.new_flows_by_prefixes().filter(|n| *n > 0).collect();
+    found.sort_unstable();
+    assert_eq!(found, [100, 1000]);
 }
 
 #[test]

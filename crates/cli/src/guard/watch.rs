@@ -252,6 +252,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn detail_that_is_left_out_is_said_with_its_cost() {
+        let mut cpu = GuardCpuSecond {
+            runs: 120_000,
+            program_cost: 0.0228,
+            is_without_detail: true,
+            ..GuardCpuSecond::default()
+        };
+        let text = |cpu: &GuardCpuSecond| {
+            let mut text = String::new();
+            cpu_line(cpu, &mut text);
+            text
+        };
+        let found = text(&cpu);
+        let wanted = "(120000 softirqs: without detail, and still 2.3 % for programs)";
+        assert!(found.contains(wanted), "{found}");
+        cpu.is_without_detail = false;
+        assert!(!text(&cpu).contains("detail"));
+    }
+
+    #[test]
     fn a_line_has_the_figures_of_a_cpu() {
         let cpu = GuardCpuSecond {
             cpu: 1,

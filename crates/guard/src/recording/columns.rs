@@ -90,7 +90,7 @@ columns! {
     StealUs, "steal_us", "Time stolen by the hypervisor, microseconds.";
     Conntrack, "conntrack", "Entries of connection tracking, on one row of a bucket.";
     ConntrackMax, "conntrack_max", "The most entries of connection tracking.";
-    Neighbours, "neighbours", "Entries of the table of neighbours, on one row of a bucket.";
+    Neighbours, "neighbours", "Entries of the fuller table of neighbours, of IPv4 or IPv6, on one row of a bucket.";
     NeighboursMax, "neighbours_max", "The most entries of the table of neighbours.";
 }
 

@@ -9,12 +9,14 @@ use super::host_counters::interface_index;
 use super::verdicts::{GuardVerdicts, counted, ledger_of, row_of};
 use crate::error::Error;
 use gabion_guard::recording::{XdpColumn, XdpRow};
-use gabion_guard::{PacketSample, Rung, Sample, Setpoint};
+use gabion_guard::settings::PERIODS_A_SECOND;
+use gabion_guard::{CpuPackets, PacketSample, Rung, Sample, Setpoint};
 use gabion_probe::attach::XdpMode;
 use gabion_probe::softirq::Instruments;
 use gabion_probe::throttle::{self, FlowLimit, HEARTBEAT_NS, Throttle, Verdicts};
 use gabion_record::ledger::Ledger;
 use rustix::thread::{MembarrierCommand, membarrier};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Bursts of new flows that a prefix, and the host, may have, in milliseconds of their limit.
@@ -90,6 +92,69 @@ fn steered(name: &str, index: u32) -> Vec<u16> {
     cpus
 }
 
+/// The line about more CPUs than one throttle may watch.
+fn too_many(cpus: &[u16]) -> Option<String> {
+    const MOST: usize = throttle::VICTIMS_MAX;
+    (cpus.len() > MOST).then(|| {
+        format!(
+            "packets are steered to {} CPUs: they share the budgets of the first {MOST}, and the time of these is measured; \
+             --cpu names others",
+            cpus.len()
+        )
+    })
+}
+
+/// Packets by CPU and by groups of prefixes, as they were when they were asked for last.
+#[derive(Debug, Default)]
+struct Before {
+    /// Of each CPU: packets that arrived, and packets that passed.
+    by_cpu: BTreeMap<u16, (u64, u64)>,
+    of_prefixes: Vec<u64>,
+    /// Periods of the second that has begun.
+    periods: usize,
+}
+
+impl Before {
+    /// What came to each CPU since then. Where CPUs share their budgets, each has a part of what was admitted: another CPU
+    /// may have dropped the rest.
+    fn grown(
+        &mut self,
+        now: impl Iterator<Item = (u16, u64, u64)>,
+        sharing: &[u16],
+    ) -> Vec<CpuPackets> {
+        let mut all = Vec::new();
+        for (cpu, offered, admitted) in now {
+            let before = self.by_cpu.insert(cpu, (offered, admitted)).unwrap_or_default();
+            let (offered, admitted) =
+                (offered.wrapping_sub(before.0), admitted.wrapping_sub(before.1));
+            all.push(CpuPackets { cpu, offered, admitted });
+        }
+        if sharing.is_empty() {
+            return all;
+        }
+        let sum: u64 = all.iter().map(|of| of.admitted).fold(0, u64::wrapping_add);
+        let part = sum / sharing.len().clamp(1, throttle::VICTIMS_MAX) as u64;
+        let mut all: Vec<CpuPackets> = sharing
+            .iter()
+            .map(|cpu| CpuPackets { cpu: *cpu, offered: part, admitted: part })
+            .collect();
+        all.sort_unstable_by_key(|of| of.cpu);
+        all
+    }
+
+    /// The most new flows that a group of prefixes began in the second that this period ends, if it ends one.
+    fn busiest_prefix(&mut self, now: impl FnOnce() -> Vec<u64>) -> Option<u64> {
+        self.periods += 1;
+        if self.periods < PERIODS_A_SECOND {
+            return None;
+        }
+        self.periods = 0;
+        let before = std::mem::replace(&mut self.of_prefixes, now());
+        let grown = self.of_prefixes.iter().zip(&before).map(|(now, was)| now.wrapping_sub(*was));
+        grown.max()
+    }
+}
+
 /// The throttle while it is attached.
 pub(super) struct Enforcement {
     throttle: Throttle,
@@ -102,6 +167,7 @@ pub(super) struct Enforcement {
     given: Vec<GuardAllowed>,
     allowed: Vec<GuardAllowed>,
     before: Option<XdpRow>,
+    counts_before: Before,
     /// When the incident began, on the monotonic clock in nanoseconds; 0 without one.
     incident_ns: u64,
     rung: Rung,
@@ -146,6 +212,7 @@ impl Enforcement {
         o: &GuardEnforce,
         changes: HostChanges,
         softirqs: &Instruments,
+        say: &mut dyn FnMut(&str),
     ) -> Result<Enforcement, Error> {
         let interface = Enforcement::check(o)?;
         // Where packets are steered to other CPUs, those bear the work; else the CPU that sees a packet does.
@@ -153,6 +220,7 @@ impl Enforcement {
             true if !o.is_generic => steered(&o.interface, interface),
             _ => o.cpus.clone(),
         };
+        too_many(&cpus).iter().for_each(|line| say(line));
         let mut all = Enforcement {
             throttle: Throttle::load(Some(softirqs), &cpus)?,
             name: o.interface.clone(),
@@ -163,6 +231,7 @@ impl Enforcement {
             given: o.allowed.clone(),
             allowed: Vec::new(),
             before: None,
+            counts_before: Before::default(),
             incident_ns: 0,
             rung: if o.is_generic { Rung::Generic } else { Rung::Native },
             changes,
@@ -220,8 +289,16 @@ impl Enforcement {
             sample.cpus.retain(|cpu| self.cpus.contains(&cpu.cpu));
         }
         let row = row_of(sample.at_ms * 1000, &self.throttle.verdicts());
-        sample.packets = Some(PacketSample::between(self.before.as_ref(), &row));
+        let mut packets = PacketSample::between(self.before.as_ref(), &row);
         self.before = Some(row);
+        let by_cpu = self.throttle.verdicts_by_cpu().map(|(cpu, verdicts)| {
+            let (received, passed, _) = verdicts.received_passed_shed();
+            (cpu, received, passed)
+        });
+        packets.by_cpu = self.counts_before.grown(by_cpu, &self.cpus);
+        let of_prefixes = || self.throttle.new_flows_by_prefixes().collect();
+        packets.busiest_prefix = self.counts_before.busiest_prefix(of_prefixes);
+        sample.packets = Some(packets);
         row
     }
 
@@ -239,6 +316,7 @@ impl Enforcement {
             incident_ns: self.incident_ns,
             prefix_limit: limit(to.new_flows_of_prefix, DEPTHS_MS.0),
             flow_limit: limit(to.new_flows, DEPTHS_MS.1),
+            ignores_exempt: to.ignores_exempt,
         });
         row.set(XdpColumn::CostNs, to.cost_ns);
         row.set(XdpColumn::Rung, to.rung.number().into());
@@ -270,10 +348,16 @@ impl Enforcement {
             Rung::Native => XdpMode::Native,
             Rung::Generic => XdpMode::Generic,
         };
-        if to == Rung::Generic && !self.is_named {
+        if !self.is_named {
             // Generic XDP runs after the steering, on the CPU that does the work.
-            self.throttle.feed_own();
-            self.cpus.clear();
+            self.cpus = match to {
+                Rung::Native => steered(&self.name, self.interface),
+                _ => Vec::new(),
+            };
+            match self.cpus.is_empty() {
+                true => self.throttle.feed_own(),
+                false => self.throttle.feed_victims(&self.cpus),
+            }
         }
         self.throttle.attach(self.interface, mode)?;
         self.rung = to;
@@ -344,5 +428,40 @@ impl Enforcement {
             ..counted(&found)
         };
         (verdicts, ledger_of(&found), first.and(rest).map_err(Error::from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_cpus_than_a_throttle_may_watch_are_one_line() {
+        let cpus: Vec<u16> = (0..17).collect();
+        assert_eq!(too_many(&cpus[..16]), None);
+        let line = too_many(&cpus).unwrap();
+        assert!(line.contains("17 CPUs") && line.contains("first 16"), "{line}");
+    }
+
+    #[test]
+    fn packets_grow_by_cpu_and_sharing_cpus_have_a_part_each() {
+        let mut before = Before::default();
+        let of = |cpu, offered, admitted| CpuPackets { cpu, offered, admitted };
+        before.grown([(0, 100, 60)].into_iter(), &[]);
+        let now = [(0, 150, 80), (2, 7, 7)];
+        assert_eq!(before.grown(now.into_iter(), &[]), [of(0, 50, 20), of(2, 7, 7)]);
+        let now = [(0, 160, 90), (2, 17, 17)];
+        assert_eq!(before.grown(now.into_iter(), &[3, 1]), [of(1, 10, 10), of(3, 10, 10)]);
+    }
+
+    #[test]
+    fn the_busiest_prefix_is_known_once_a_second() {
+        let mut before = Before::default();
+        let mut found = Vec::new();
+        for n in 1..=3 * PERIODS_A_SECOND as u64 {
+            found.extend(before.busiest_prefix(|| vec![n, 3 * n, 1]));
+        }
+        // What came before the first second is not known.
+        assert_eq!(found, [375, 375]);
     }
 }

@@ -66,9 +66,15 @@ fn tables(root: &Path) -> Vec<(&'static str, u64, u64, &'static str)> {
     let conntrack = number("proc/sys/net/netfilter/nf_conntrack_count")
         .zip(number("proc/sys/net/netfilter/nf_conntrack_max"))
         .map(|(n, max)| ("conntrack", n, max, "net.netfilter.nf_conntrack_max"));
-    let neighbours = super::host::entries(&read("proc/net/stat/arp_cache"))
-        .zip(number("proc/sys/net/ipv4/neigh/default/gc_thresh3"))
-        .map(|(n, max)| ("neighbours", n, max, "net.ipv4.neigh.default.gc_thresh3"));
+    let neighbours = [
+        ("neighbours", "arp_cache", "ipv4", "net.ipv4.neigh.default.gc_thresh3"),
+        ("neighbours of IPv6", "ndisc_cache", "ipv6", "net.ipv6.neigh.default.gc_thresh3"),
+    ];
+    let neighbours = neighbours.into_iter().filter_map(|(name, file, family, setting)| {
+        let entries = super::host::entries(&read(&format!("proc/net/stat/{file}")))?;
+        let max = number(&format!("proc/sys/net/{family}/neigh/default/gc_thresh3"))?;
+        Some((name, entries, max, setting))
+    });
     conntrack.into_iter().chain(neighbours).filter(|(_, _, max, _)| *max > 0).collect()
 }
 
@@ -142,10 +148,14 @@ mod tests {
         put("proc/sys/net/netfilter/nf_conntrack_max", "1000\n");
         put("proc/net/stat/arp_cache", "entries allocs\n00000010 00000000\n");
         put("proc/sys/net/ipv4/neigh/default/gc_thresh3", "1024\n");
+        put("proc/net/stat/ndisc_cache", "entries allocs\n00000020 00000000\n");
+        put("proc/sys/net/ipv6/neigh/default/gc_thresh3", "2048\n");
         put("run/gabion-guard/1-0.undo", "this is no record\n");
         let found = GuardHealth::look_below(root.path());
         assert!(found.instruments.is_empty() && found.interfaces.is_empty());
         assert_eq!(found.tables[1], ("neighbours", 16, 1024, "net.ipv4.neigh.default.gc_thresh3"));
+        let of_ipv6 = ("neighbours of IPv6", 32, 2048, "net.ipv6.neigh.default.gc_thresh3");
+        assert_eq!(found.tables[2], of_ipv6);
         let advice: Vec<(String, String)> = found.advice().collect();
         assert_eq!(advice.len(), 1, "a torn record means that nothing was changed: {advice:?}");
         assert!(advice[0].0.contains("950 of 1000") && advice[0].1.contains("nf_conntrack_max"));

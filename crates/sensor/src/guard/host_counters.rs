@@ -3,9 +3,9 @@
 
 use super::host::{self, Counters, Softnet};
 use super::second::GuardSecond;
-use gabion_guard::Table;
 use gabion_guard::recording::{Bucket, Column};
-use gabion_probe::netlink::neighbour_tables;
+use gabion_guard::{Table, TableFill};
+use gabion_probe::netlink::{NeighbourTable, neighbour_tables};
 use gabion_probe::softirq::Instruments;
 use rustix::net::netdevice::{index_to_name, name_to_index};
 use rustix::net::{AddressFamily, SocketType, socket};
@@ -19,7 +19,10 @@ const TICK_US: u64 = 10_000;
 pub(super) struct HostCounters {
     softnet: Option<Counters>,
     conntrack: Option<(Counters, Counters)>,
-    neighbours: Option<(Counters, Counters)>,
+    /// Entries of each table of neighbours, and the most that it holds.
+    neighbours: Vec<(Table, Counters, Counters)>,
+    /// How full they were when they were asked for last.
+    neighbour_fills: Vec<TableFill>,
     /// Neighbours are asked for by netlink, as in network namespaces without their file.
     asks_neighbours: bool,
     route_cache: Option<Counters>,
@@ -61,9 +64,12 @@ impl HostCounters {
         });
         // Only the first network namespace has this file; there is one table for all.
         let quiet = |path: &str| Counters::open(path, "neighbours").ok();
-        all.neighbours = quiet(&format!("{net}/stat/arp_cache"))
-            .zip(quiet("/proc/sys/net/ipv4/neigh/default/gc_thresh3"));
-        if all.neighbours.is_none() {
+        for (table, name, family) in NEIGHBOURS {
+            let entries = quiet(&format!("{net}/stat/{name}"));
+            let max = quiet(&format!("/proc/sys/net/{family}/neigh/default/gc_thresh3"));
+            all.neighbours.extend(entries.zip(max).map(|(entries, max)| (table, entries, max)));
+        }
+        if all.neighbours.is_empty() {
             match neighbour_tables() {
                 Ok(_) => all.asks_neighbours = true,
                 Err(e) => absent.push(format!("neighbours: {e}")),
@@ -84,7 +90,7 @@ impl HostCounters {
         if self.conntrack.is_some() {
             all.extend([Column::Conntrack, Column::ConntrackMax]);
         }
-        if self.neighbours.is_some() || self.asks_neighbours {
+        if !self.neighbours.is_empty() || self.asks_neighbours {
             all.extend([Column::Neighbours, Column::NeighboursMax]);
         }
         all
@@ -114,7 +120,9 @@ impl HostCounters {
     fn add_tables(&mut self, row: &mut Bucket) {
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let conntrack = self.conntrack_fill();
-        let neighbours = self.neighbours_fill();
+        self.neighbour_fills = self.ask_neighbours();
+        // A recording has the fuller table.
+        let neighbours = fuller(&self.neighbour_fills).map(|fill| (fill.count, fill.max));
         for (fill, count, max) in [
             (conntrack, Column::Conntrack, Column::ConntrackMax),
             (neighbours, Column::Neighbours, Column::NeighboursMax),
@@ -132,15 +140,25 @@ impl HostCounters {
         Some((host::number(count.read_text(&mut text))?, host::number(max.read_text(&mut text))?))
     }
 
-    fn neighbours_fill(&self) -> Option<(u64, u64)> {
+    /// How full the tables of neighbours are.
+    fn ask_neighbours(&self) -> Vec<TableFill> {
         if self.asks_neighbours {
-            let tables = neighbour_tables().ok()?;
-            let arp = tables.iter().find(|table| table.name == "arp_cache")?;
-            return Some((arp.entries.into(), arp.max.into()));
+            return named_fills(&neighbour_tables().unwrap_or_default());
         }
-        let (count, max) = self.neighbours.as_ref()?;
         let mut text = Vec::new();
-        Some((host::entries(count.read_text(&mut text))?, host::number(max.read_text(&mut text))?))
+        let mut fill = |(table, count, max): &(Table, Counters, Counters)| {
+            let count = host::entries(count.read_text(&mut text))?;
+            Some(TableFill { table: *table, count, max: host::number(max.read_text(&mut text))? })
+        };
+        self.neighbours.iter().filter_map(&mut fill).collect()
+    }
+
+    /// Replaces the fuller table of neighbours in a sample by each of them, by its name.
+    pub(super) fn name_neighbours(&self, tables: &mut Vec<TableFill>) {
+        if !self.neighbour_fills.is_empty() {
+            tables.retain(|fill| fill.table != Table::Neighbours);
+            tables.extend_from_slice(&self.neighbour_fills);
+        }
     }
 
     /// Reads what grows: drops of backlogs and steal.
@@ -167,7 +185,8 @@ impl HostCounters {
     pub(super) fn describe(&self, second: &mut GuardSecond) {
         let mut text = Vec::new();
         let conntrack = self.conntrack_fill().map(|(n, max)| (Table::Conntrack.name(), n, max));
-        let neighbours = self.neighbours_fill().map(|(n, max)| (Table::Neighbours.name(), n, max));
+        let neighbours = self.ask_neighbours();
+        let neighbours = neighbours.iter().map(|fill| (fill.table.name(), fill.count, fill.max));
         second.tables = conntrack.into_iter().chain(neighbours).collect();
         if let Some(file) = &self.route_cache {
             let text = file.read_text(&mut text);
@@ -205,6 +224,27 @@ impl HostCounters {
         let named = || interface_named(index).unwrap_or_else(|| format!("interface {index}"));
         self.names.entry(index).or_insert_with(named).clone()
     }
+}
+
+/// The tables of neighbours: their file below `/proc/net/stat`, which is also their name in netlink, and the family whose
+/// setting bounds them.
+const NEIGHBOURS: [(Table, &str, &str); 2] =
+    [(Table::Neighbours, "arp_cache", "ipv4"), (Table::NeighboursOfIpv6, "ndisc_cache", "ipv6")];
+
+/// The tables in an answer of the kernel that are known by name.
+fn named_fills(tables: &[NeighbourTable]) -> Vec<TableFill> {
+    let fill = |(table, name, _): &(Table, &str, &str)| {
+        let found = tables.iter().find(|table| table.name == *name)?;
+        let (count, max) = (found.entries.into(), found.max.into());
+        Some(TableFill { table: *table, count, max })
+    };
+    NEIGHBOURS.iter().filter_map(fill).collect()
+}
+
+/// The table that is closest to full.
+fn fuller(fills: &[TableFill]) -> Option<TableFill> {
+    let share = |fill: &TableFill| fill.count as f64 / fill.max.max(1) as f64;
+    fills.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)))
 }
 
 /// The interface with more than half of the packets that came since.
@@ -255,6 +295,23 @@ mod tests {
         assert_eq!(found(&[(2, 1010), (3, 20)]), None, "two share them");
         assert_eq!(found(&[(0, 900), (3, 20)]), None, "the backlog is no interface");
         assert_eq!(found(&[]), None);
+    }
+
+    #[test]
+    fn both_tables_of_neighbours_are_named_and_a_recording_has_the_fuller() {
+        let table =
+            |name: &str, entries, max| NeighbourTable { name: name.to_owned(), entries, max };
+        let all = [table("ndisc_cache", 900, 1024), table("arp_cache", 1000, 4096)];
+        let fills = named_fills(&all);
+        let (v4, v6) = (Table::Neighbours, Table::NeighboursOfIpv6);
+        let of = |table, count, max| TableFill { table, count, max };
+        assert_eq!(fills, [of(v4, 1000, 4096), of(v6, 900, 1024)]);
+        assert_eq!(fuller(&fills), Some(of(v6, 900, 1024)));
+        let host = HostCounters { neighbour_fills: fills.clone(), ..HostCounters::default() };
+        let mut tables = vec![of(Table::Conntrack, 1, 2), of(v4, 900, 1024)];
+        host.name_neighbours(&mut tables);
+        assert_eq!(tables, [of(Table::Conntrack, 1, 2), fills[0], fills[1]]);
+        assert_eq!(v6.name(), "neighbours of IPv6");
     }
 
     #[test]

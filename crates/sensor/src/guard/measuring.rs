@@ -1,6 +1,6 @@
 //! The instruments of a watch, read together: a row for each CPU and bucket of 4 ms, and a sample for each control period.
 
-use super::host;
+use super::host::{self, Absent};
 use super::host_counters::HostCounters;
 use super::probes::{Measured, Probe, now_us, try_grace_period};
 use super::recorder::Recorder;
@@ -51,13 +51,7 @@ impl Measuring {
                 }
             })
             .collect();
-        let grace = match try_grace_period() {
-            Ok(()) => Some(Probe::of_grace_periods()?),
-            Err(why) => {
-                absent.push(why.to_string());
-                None
-            }
-        };
+        let grace = grace_probe(try_grace_period(), absent)?;
         let first_epoch = softirq::epoch_now();
         let runs = (0..softirqs.cpus()).map(|cpu| (softirqs.runs(cpu), false)).collect();
         let host = HostCounters::open(absent);
@@ -75,34 +69,8 @@ impl Measuring {
 
     /// The columns that a recording of these instruments has.
     pub(super) fn columns(&self) -> Columns {
-        let mut columns = Columns::default();
-        let mut all = vec![
-            Column::RxUs,
-            Column::RxN,
-            Column::RxKsdUs,
-            Column::TxUs,
-            Column::TimerUs,
-            Column::TimerN,
-            Column::SchedUs,
-            Column::SchedN,
-            Column::RcuUs,
-            Column::RcuN,
-            Column::BlockUs,
-            Column::TaskletUs,
-            Column::Packets,
-            Column::Polls,
-            Column::Full,
-            Column::NapiThreadUs,
-        ];
-        if self.gaps.iter().any(Option::is_some) {
-            all.push(Column::UserGapUs);
-        }
-        if self.grace.is_some() {
-            all.push(Column::MembarrierUs);
-        }
-        all.extend(self.host.columns());
-        all.into_iter().for_each(|column| columns.insert(column));
-        columns
+        let has_gaps = self.gaps.iter().any(Option::is_some);
+        columns_of(has_gaps, self.grace.is_some(), &self.host)
     }
 
     /// A moment of the watch on the monotonic clock.
@@ -125,6 +93,7 @@ impl Measuring {
             for epoch in self.next_epoch..self.next_epoch + 2 {
                 self.add_rows(epoch, &mut sample, recorder);
             }
+            self.host.name_neighbours(&mut sample.tables);
             self.next_epoch += 2;
             samples.push(sample);
         }
@@ -195,7 +164,7 @@ impl Measuring {
             let now = self.softirqs.runs(cpu);
             let runs = u64::from(now.wrapping_sub(*before));
             *before = now;
-            let wants_off = if *is_off { runs >= DETAIL_RUNS.1 } else { runs > DETAIL_RUNS.0 };
+            let wants_off = is_too_much(*is_off, runs);
             let cost = runs as f64 * PROGRAM_SECONDS;
             second.program_cost += cost;
             if wants_off != *is_off {
@@ -207,6 +176,58 @@ impl Measuring {
                 cpu.program_cost = cost;
                 cpu.is_without_detail = *is_off;
             }
+        }
+    }
+}
+
+/// The columns that a recording has: those of the softirqs, of the probes that are there, and of the host's counters.
+fn columns_of(has_gaps: bool, has_grace: bool, host: &HostCounters) -> Columns {
+    let mut columns = Columns::default();
+    let mut all = vec![
+        Column::RxUs,
+        Column::RxN,
+        Column::RxKsdUs,
+        Column::TxUs,
+        Column::TimerUs,
+        Column::TimerN,
+        Column::SchedUs,
+        Column::SchedN,
+        Column::RcuUs,
+        Column::RcuN,
+        Column::BlockUs,
+        Column::TaskletUs,
+        Column::Packets,
+        Column::Polls,
+        Column::Full,
+        Column::NapiThreadUs,
+    ];
+    if has_gaps {
+        all.push(Column::UserGapUs);
+    }
+    if has_grace {
+        all.push(Column::MembarrierUs);
+    }
+    all.extend(host.columns());
+    all.into_iter().for_each(|column| columns.insert(column));
+    columns
+}
+
+/// Whether the detail costs too much at this many softirq runs a second: it is left out above the one bound, and put back
+/// below the other.
+fn is_too_much(is_off: bool, runs: u64) -> bool {
+    if is_off { runs >= DETAIL_RUNS.1 } else { runs > DETAIL_RUNS.0 }
+}
+
+/// The probe of grace periods; one line where they can't be measured, as on one CPU.
+fn grace_probe(
+    tried: Result<(), Absent>,
+    absent: &mut Vec<String>,
+) -> Result<Option<Probe>, Error> {
+    match tried {
+        Ok(()) => Probe::of_grace_periods().map(Some),
+        Err(why) => {
+            absent.push(why.to_string());
+            Ok(None)
         }
     }
 }
@@ -259,6 +280,34 @@ mod tests {
     #[test]
     fn preemptible_softirqs_are_named() {
         assert!(is_real_time("1\n") && !is_real_time("0\n") && !is_real_time(""));
+    }
+
+    #[test]
+    fn detail_is_left_out_above_50_000_runs_and_put_back_below_25_000() {
+        let mut is_off = false;
+        let mut states = Vec::new();
+        for runs in [0, 50_000, 50_001, 49_000, 25_000, 24_999, 49_000, 50_000, 1_000_000] {
+            is_off = is_too_much(is_off, runs);
+            states.push(is_off);
+        }
+        assert_eq!(states, [false, false, true, true, true, false, false, false, true]);
+        // Above the bound entry and exit alone cost about 1 % of the CPU.
+        let cost = 50_000.0 * PROGRAM_SECONDS;
+        assert!((0.005..=0.02).contains(&cost), "{cost}");
+    }
+
+    /// With one CPU there are no grace periods to wait for: all else is measured.
+    #[test]
+    fn one_cpu_has_all_instruments_but_grace_periods() {
+        let mut absent = Vec::new();
+        let probe = grace_probe(Err(Absent::NoGracePeriod), &mut absent).unwrap();
+        assert!(probe.is_none());
+        assert_eq!(absent, ["grace periods: membarrier returns at once, as with a single CPU"]);
+        let host = HostCounters::default();
+        let columns = columns_of(true, probe.is_some(), &host);
+        assert!(!columns.has(Column::MembarrierUs));
+        assert!(columns.has(Column::RxUs) && columns.has(Column::UserGapUs));
+        assert!(columns_of(true, true, &host).has(Column::MembarrierUs));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::host::Absent;
 use crate::error::Error;
 use gabion_guard::settings::BUCKET_US;
 use gabion_runtime::StopFlag;
+use rustix::io::Errno;
 use rustix::thread::{
     ClockId, CpuSet, MembarrierCommand, clock_nanosleep_absolute, membarrier, sched_setaffinity,
 };
@@ -124,8 +125,14 @@ impl Drop for Probe {
 /// Whether a grace period can be measured at all, or why not.
 pub(super) fn try_grace_period() -> Result<(), Absent> {
     let began = now_us();
-    match membarrier(MembarrierCommand::Global) {
-        Ok(()) if now_us().saturating_sub(began) < 2 => Err(Absent::NoGracePeriod),
+    let done = membarrier(MembarrierCommand::Global);
+    waited(done, now_us().saturating_sub(began))
+}
+
+/// Whether a `membarrier` of this many microseconds waited for a grace period: on one CPU it returns at once.
+fn waited(done: Result<(), Errno>, us: u64) -> Result<(), Absent> {
+    match done {
+        Ok(()) if us < 2 => Err(Absent::NoGracePeriod),
         Ok(()) => Ok(()),
         Err(e) => Err(Absent::Membarrier(e)),
     }
@@ -180,6 +187,14 @@ mod tests {
         found.clear();
         slots.drain_measured(&mut taken, &mut |m| found.push(m.us));
         assert_eq!(found, (168..200).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_membarrier_that_returns_at_once_waited_for_nothing() {
+        assert!(matches!(waited(Ok(()), 1), Err(Absent::NoGracePeriod)));
+        assert!(waited(Ok(()), 5000).is_ok());
+        let refused = waited(Err(Errno::INVAL), 0).unwrap_err().to_string();
+        assert!(refused.contains("nohz_full"), "{refused}");
     }
 
     /// A `membarrier` each 5 ms disturbs the host that it measures: ten a second are enough.

@@ -2,7 +2,7 @@
 
 use super::host_counters::HostCounters;
 use super::verdicts::GuardVerdicts;
-use gabion_guard::settings::PERIODS_A_SECOND;
+use gabion_guard::settings::{CALM_AFTER_S, PERIODS_A_SECOND};
 use gabion_guard::{CpuSample, Sample, Vector, quantile};
 use gabion_record::json::Json;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,7 +50,8 @@ pub struct GuardSecond {
     pub at_ms: u64,
     /// By CPU.
     pub cpus: Vec<GuardCpuSecond>,
-    /// Median and maximum of grace periods in microseconds, and the 99th percentile of calm seconds.
+    /// Median and maximum of grace periods in microseconds, and the 99th percentile of calm seconds: those outside of
+    /// incidents and of the 10 s after one.
     pub grace_us: Option<(u32, u32, u32)>,
     /// Tables: name, entries, the most that it holds.
     pub tables: Vec<(&'static str, u64, u64)>,
@@ -79,6 +80,8 @@ pub(super) struct SecondSums {
     cpus: BTreeMap<u16, CpuSums>,
     grace: Vec<u32>,
     calm_grace: VecDeque<u32>,
+    /// Until when time does not count as calm, in milliseconds of the watch.
+    disturbed_until_ms: u64,
     own_ns: u64,
 }
 
@@ -147,12 +150,17 @@ impl CpuSums {
 
 impl SecondSums {
     /// Takes a period. The second that it ends, if it ends one.
+    /// Grace periods count as calm outside of incidents and of the 10 s after one.
     pub(super) fn add_sample(
         &mut self,
         sample: &Sample,
         host: &HostCounters,
+        is_incident: bool,
     ) -> Option<GuardSecond> {
         self.periods += 1;
+        if is_incident {
+            self.disturbed_until_ms = sample.at_ms.saturating_add(CALM_AFTER_S * 1000);
+        }
         sample.cpus.iter().for_each(|cpu| self.cpus.entry(cpu.cpu).or_default().add(cpu));
         self.grace.extend(sample.grace_us);
         if self.periods < PERIODS_A_SECOND {
@@ -162,7 +170,8 @@ impl SecondSums {
         let mut second = GuardSecond {
             at_ms: sample.at_ms + 8,
             cpus: self.cpus.iter_mut().map(|(number, sums)| sums.finish_cpu(*number)).collect(),
-            grace_us: self.grace_periods(),
+            grace_us: self
+                .grace_periods(sample.at_ms.saturating_sub(1000) >= self.disturbed_until_ms),
             own_cost: self.own_cost(),
             ..GuardSecond::default()
         };
@@ -170,13 +179,14 @@ impl SecondSums {
         Some(second)
     }
 
-    fn grace_periods(&mut self) -> Option<(u32, u32, u32)> {
+    /// The second's figures; they are remembered where all of it was calm.
+    fn grace_periods(&mut self, is_calm: bool) -> Option<(u32, u32, u32)> {
         self.grace.sort_unstable();
         let figures = quantile(&self.grace, 0.5).zip(self.grace.last().copied());
         let mut before: Vec<u32> = self.calm_grace.iter().copied().collect();
         before.sort_unstable();
         let calm = quantile(&before, 0.99);
-        self.calm_grace.extend(self.grace.drain(..));
+        self.calm_grace.extend(self.grace.drain(..).filter(|_| is_calm));
         while self.calm_grace.len() > CALM_GRACE {
             self.calm_grace.pop_front();
         }
@@ -225,6 +235,7 @@ impl GuardSecond {
                 j.number("gap_max_us", most);
             }
             j.number("backlog_dropped", cpu.backlog_dropped);
+            j.float("program_cost", share(cpu.program_cost));
             if cpu.is_without_detail {
                 j.boolean("without_detail", true);
             }
@@ -292,7 +303,7 @@ mod tests {
             };
             assert!(found.is_none());
             let sample = Sample { cpus: vec![cpu], grace_us: Some(9000), ..Sample::at(n * 8) };
-            found = sums.add_sample(&sample, &host);
+            found = sums.add_sample(&sample, &host, false);
         }
         let second = found.unwrap();
         let cpu = &second.cpus[0];
@@ -305,5 +316,45 @@ mod tests {
         let text = String::from_utf8(j.take_bytes()).unwrap();
         assert!(text.starts_with("{\"at_ms\":1000,"), "{text}");
         assert!(text.contains("\"packet_work\":0.25"), "{text}");
+    }
+
+    /// Seconds with a grace period of this length each: what they are compared with.
+    fn calm_of(sums: &mut SecondSums, seconds: std::ops::Range<u64>, us: u32, is: bool) -> u32 {
+        let mut calm = 0;
+        for ms in (seconds.start * 1000..seconds.end * 1000).step_by(8) {
+            let sample = Sample { grace_us: Some(us), ..Sample::at(ms) };
+            let second = sums.add_sample(&sample, &HostCounters::default(), is);
+            calm = second.and_then(|second| second.grace_us).map_or(calm, |(_, _, calm)| calm);
+        }
+        calm
+    }
+
+    #[test]
+    fn incidents_and_the_10_s_after_them_are_no_calm_grace_periods() {
+        let mut sums = SecondSums::default();
+        assert_eq!(calm_of(&mut sums, 0..4, 9000, false), 9000);
+        assert_eq!(calm_of(&mut sums, 4..9, 90_000, true), 9000);
+        assert_eq!(calm_of(&mut sums, 9..18, 50_000, false), 9000);
+        // A minute later only the newest count.
+        calm_of(&mut sums, 19..80, 7000, false);
+        assert_eq!(calm_of(&mut sums, 80..81, 7000, false), 7000);
+    }
+
+    /// On one CPU membarrier waits for nothing, and there are no grace periods.
+    #[test]
+    fn without_grace_periods_a_second_has_none() {
+        let mut sums = SecondSums::default();
+        let mut found = None;
+        for n in 0..PERIODS_A_SECOND as u64 {
+            let cpu = CpuSample { covered_us: 8000, rx_us: Some(800), ..CpuSample::default() };
+            let sample = Sample { cpus: vec![cpu], ..Sample::at(n * 8) };
+            found = sums.add_sample(&sample, &HostCounters::default(), false);
+        }
+        let second = found.unwrap();
+        assert_eq!((second.grace_us, second.cpus.len()), (None, 1));
+        let mut j = Json::new();
+        second.write_json(&mut j);
+        let text = String::from_utf8(j.take()).unwrap();
+        assert!(text.contains("\"packet_work\":0.1") && !text.contains("grace_periods"), "{text}");
     }
 }

@@ -250,7 +250,7 @@ impl<'a> Live<'a> {
         take: &mut dyn FnMut(GuardNews<'_>),
     ) -> Result<(), Error> {
         let mut say = |line: &str| take(GuardNews::Incident(line));
-        let throttle = Enforcement::start(enforce, changes, &self.measuring.softirqs)?;
+        let throttle = Enforcement::start(enforce, changes, &self.measuring.softirqs, &mut say)?;
         self.state.take_rung(throttle.rung());
         say(match throttle.rung() {
             gabion_guard::Rung::Generic => {
@@ -345,7 +345,7 @@ impl<'a> Live<'a> {
         if let Some(exposed) = &mut self.exposed {
             exposed.period(&sample, &setpoint, is_incident);
         }
-        if let Some(mut second) = self.sums.add_sample(&sample, &self.measuring.host) {
+        if let Some(mut second) = self.sums.add_sample(&sample, &self.measuring.host, is_incident) {
             second.throttle = self.throttle.as_ref().map(|t| t.second(&setpoint));
             second.reason = reason.to_string();
             let incident = self.state.incident().cloned();
