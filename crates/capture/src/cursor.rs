@@ -271,6 +271,7 @@ fn foreign(bytes: &[u8]) -> String {
     if head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e)) {
         return "it looks like text".to_owned();
     }
-    let hex: Vec<String> = bytes.iter().take(4).map(|b| format!("{b:02x}")).collect();
-    format!("it begins with {}, which is neither pcap nor pcapng", hex.join(" "))
+    let first =
+        gabion_record::hex::to_hex_pairs(bytes.get(..bytes.len().min(4)).unwrap_or_default(), ' ');
+    format!("it begins with {first}, which is neither pcap nor pcapng")
 }

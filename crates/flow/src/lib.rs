@@ -11,16 +11,16 @@
 //! reported and the engine decides.
 #![forbid(unsafe_code)]
 
-pub mod config;
-pub mod counters;
-pub mod defrag;
+mod config;
+mod counters;
+mod defrag;
 mod error;
-pub mod events;
+mod events;
 pub mod limits;
 mod packet_key;
-pub mod policy;
-pub mod stream;
-pub mod table;
+mod policy;
+mod stream;
+mod table;
 pub mod tcp;
 
 pub use config::{DefragConfig, FlowConfig, StreamConfig};

@@ -8,7 +8,7 @@ use crate::error::{ConfigError, Result};
 use gabion_record::{Addr, Tree};
 use std::net::IpAddr;
 
-pub use gabion_record::exception::{EXCEPTION_POLICY_NAMES, ExceptionPolicy, ExceptionTrigger};
+pub use gabion_record::exception::{ExceptionPolicy, ExceptionTrigger};
 
 /// The TCP/IP stack of the receiving host, as far as reassembly depends on it. The names are those
 /// of the configuration; the two without a name there are internal.
@@ -48,7 +48,7 @@ pub enum OsPolicy {
 }
 
 /// The names of `host-os-policy`.
-pub const OS_POLICY_NAMES: [(&str, OsPolicy); 13] = [
+pub(crate) const OS_POLICY_NAMES: [(&str, OsPolicy); 13] = [
     ("windows", OsPolicy::Windows),
     ("bsd", OsPolicy::Bsd),
     ("bsd-right", OsPolicy::BsdRight),

@@ -27,9 +27,7 @@ fn line(def: &DatasetDef, value: &[u8], entry: &Entry) -> Vec<u8> {
     match def.kind {
         DatasetType::String => base64_into(value, &mut out),
         DatasetType::Md5 | DatasetType::Sha256 => {
-            for b in value {
-                out.extend_from_slice(format!("{b:02x}").as_bytes());
-            }
+            gabion_record::hex::push_hex(&mut out, value);
         }
         DatasetType::Ipv4 | DatasetType::Ip => {
             let text = match (<[u8; 4]>::try_from(value), <[u8; 16]>::try_from(value)) {

@@ -6,7 +6,7 @@ use gabion_record::json::base64_into;
 use sha1::{Digest, Sha1};
 
 /// Appends the id of the flow that `h` names (`1:…`).
-pub fn write(h: &Header<'_>, seed: u16, out: &mut Vec<u8>) {
+pub(crate) fn write(h: &Header<'_>, seed: u16, out: &mut Vec<u8>) {
     let n = if h.ip_version == 6 { 16 } else { 4 };
     let (mut a, mut b) = (&h.src.0[..n], &h.dst.0[..n]);
     let mut ports = match (h.ports, h.icmp) {

@@ -4,8 +4,8 @@
 //! `fast.log` lines, IDMEFv2 lines, tables. **Holds**: the formats and nothing else; no engine is known here.
 #![forbid(unsafe_code)]
 
-pub mod already_written;
-pub mod community;
+mod already_written;
+mod community;
 mod dispatch;
 mod error;
 pub mod eve;
@@ -16,15 +16,15 @@ pub mod kinds;
 pub mod limits;
 mod line_file;
 mod order;
-pub mod output;
-pub mod output_kind;
+mod output;
+mod output_kind;
 mod outputs;
 mod packet_order;
 pub mod page;
 pub mod profile_store;
-pub mod protocol_names;
+mod protocol_names;
 mod receiver;
-pub mod rotation;
+mod rotation;
 pub mod table;
 pub mod timestamp;
 pub mod triage;

@@ -8,7 +8,7 @@ use gabion_runtime::output::Existing;
 use std::path::{Path, PathBuf};
 
 /// What opens an output gives: none for one that is not written here.
-pub type Opened = Result<Option<Output>, OutputError>;
+pub(crate) type Opened = Result<Option<Output>, OutputError>;
 
 /// A kind of output: a row of [`crate::kinds::OUTPUTS`].
 #[derive(Clone, Copy, Debug)]
@@ -65,10 +65,11 @@ impl OutputKind {
 }
 
 /// Opens the capture files of packet logs, given the output's name and node.
-pub type OpenFrames<'a> = dyn FnMut(&str, &Tree) -> Result<Box<dyn Destination>, OutputError> + 'a;
+pub(crate) type OpenFrames<'a> =
+    dyn FnMut(&str, &Tree) -> Result<Box<dyn Destination>, OutputError> + 'a;
 
 /// What an output is opened with.
-pub struct Opening<'a> {
+pub(crate) struct Opening<'a> {
     /// Its name in the configuration.
     pub name: &'a str,
     /// Its node in the configuration; an empty one for an output of findings.

@@ -24,12 +24,12 @@ const IP_PROTOCOLS: [&str; 144] = [
 ];
 
 /// Name of an IP protocol in EVE (`TCP`, `IPv6-ICMP`); others are written as three digits.
-pub fn ip_protocol(protocol: IpProto) -> Option<&'static str> {
+pub(crate) fn ip_protocol(protocol: IpProto) -> Option<&'static str> {
     IP_PROTOCOLS.get(usize::from(protocol.0)).copied()
 }
 
 /// Name of a LINKTYPE as libpcap gives it, for `packet_info`.
-pub fn link_type(link: u16) -> Option<&'static str> {
+pub(crate) fn link_type(link: u16) -> Option<&'static str> {
     Some(match link {
         0 => "NULL",
         1 => "EN10MB",
@@ -48,7 +48,7 @@ pub fn link_type(link: u16) -> Option<&'static str> {
 }
 
 /// TCP flag bits with their keys in EVE, in the order EVE writes them.
-pub const TCP_FLAGS: [(u8, &str); 8] = [
+pub(crate) const TCP_FLAGS: [(u8, &str); 8] = [
     (0x02, "syn"),
     (0x01, "fin"),
     (0x04, "rst"),

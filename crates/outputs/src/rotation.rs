@@ -23,7 +23,7 @@ enum Interval {
 
 /// The moments at which a file is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rotation {
+pub(crate) struct Rotation {
     interval: Interval,
     /// Seconds since the epoch.
     next: u64,
@@ -35,7 +35,7 @@ impl Rotation {
     ///
     /// # Errors
     /// Texts that are allowed there.
-    pub fn parse(text: &str, now: u64) -> Result<Rotation, SettingError> {
+    pub(crate) fn parse(text: &str, now: u64) -> Result<Rotation, SettingError> {
         let interval = match text {
             "minute" => Interval::Minute,
             "hour" => Interval::Hour,
@@ -48,7 +48,7 @@ impl Rotation {
     }
 
     /// Whether the file is to be opened again before more is written. The next time is then an interval later.
-    pub fn is_due(&mut self, now: u64) -> bool {
+    pub(crate) fn is_due(&mut self, now: u64) -> bool {
         if now < self.next {
             return false;
         }

@@ -2,6 +2,13 @@
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
+/// The two digits of a byte.
+#[inline]
+#[must_use]
+pub const fn digits(byte: u8) -> [u8; 2] {
+    [DIGITS[(byte >> 4) as usize], DIGITS[(byte & 15) as usize]]
+}
+
 /// Appends the digits of `bytes`.
 ///
 /// ```
@@ -13,8 +20,7 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(2 * bytes.len());
     for b in bytes {
-        out.push(DIGITS[usize::from(b >> 4)]);
-        out.push(DIGITS[usize::from(b & 15)]);
+        out.extend_from_slice(&digits(*b));
     }
 }
 

@@ -417,10 +417,8 @@ pub fn readable(text: &[u8]) -> Cow<'_, [u8]> {
 
 /// The text `\xhh`, its backslash escaped for JSON.
 fn escape_invalid(b: u8, out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     out.extend_from_slice(b"\\\\x");
-    out.push(HEX[(b >> 4) as usize]);
-    out.push(HEX[(b & 15) as usize]);
+    out.extend_from_slice(&hex::digits(b));
 }
 
 /// Appends `bytes` in base64 (RFC 4648, padded).

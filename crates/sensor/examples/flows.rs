@@ -40,11 +40,9 @@ pub(crate) fn evidence_of(
     logs: Vec<PathBuf>,
     workers: usize,
 ) -> Result<Vec<(String, u64)>, Box<dyn Error>> {
+    let paths = FlowInputs::list_logs(&logs)?;
     let run = FlowRun {
-        inputs: FlowInputs::Files {
-            paths: FlowInputs::list_logs(&logs)?,
-            opened: Default::default(),
-        },
+        inputs: FlowInputs::Files { paths, opened: Default::default() },
         format: None,
         settings: Settings::default(),
         lists: Lists::watch(ListFiles::default(), None, Notices::default()),
@@ -56,8 +54,7 @@ pub(crate) fn evidence_of(
         news: Notices::default(),
     };
     let mut sink = Sink::default();
-    let done = run.read_logs(&mut sink)?;
-    done.ran.sources.balance()?;
+    run.read_logs(&mut sink)?.ran.sources.balance()?;
     let found = sink.finish().found;
     Ok(found.evidence.each().map(|(kind, _, count)| (kind.to_owned(), count)).collect())
 }

@@ -8,12 +8,15 @@
 #![forbid(unsafe_code)]
 
 pub mod arrows;
+pub mod clones;
 pub mod counts;
 pub mod documents;
+pub mod examples;
 pub mod habits;
 pub mod limits;
 pub mod manifests;
 pub mod modules;
+pub mod open_fields;
 pub mod protocols;
 pub mod sources;
 pub mod surface;

@@ -29,6 +29,44 @@ pub fn unlisted(files: &[File]) -> Vec<Fault> {
     faults
 }
 
+/// Attributes `#[path = …]` that include a file of another crate: it would be compiled twice, and its crate could not
+/// know who needs it.
+#[must_use]
+pub fn foreign(files: &[File]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
+        for (at, line) in file.text.lines().enumerate() {
+            let Some(rest) = line.trim_start().strip_prefix("#[path = \"") else { continue };
+            let target = rest.split('"').next().unwrap_or_default();
+            let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let reached = resolved(folder, target);
+            if crate_of(&reached) != crate_of(&file.path) {
+                let what = format!("{reached} belongs to another crate: depend on the crate");
+                faults.push(Fault::new(&file.path, at + 1, what));
+            }
+        }
+    }
+    faults
+}
+
+/// The path of `target` as seen from a folder.
+fn resolved(folder: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').collect();
+    for part in target.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// The two folders that hold a crate: `crates/net`.
+fn crate_of(path: &str) -> Vec<&str> {
+    path.split('/').take(2).collect()
+}
+
 fn is_module(path: &str) -> bool {
     let roots = ["/src/lib.rs", "/src/main.rs", "/build.rs"];
     path.starts_with("crates/")
@@ -55,6 +93,16 @@ fn lists(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_into_another_crate_is_found() {
+        let text =
+            "#[path = \"../examples/a.rs\"]\nmod a;\n#[path = \"../../y/src/b.rs\"]\nmod b;\n";
+        let files = [File { path: "crates/x/tests/c.rs".to_owned(), text: text.to_owned() }];
+        let found = foreign(&files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].line == 3 && found[0].what.starts_with("crates/y/src/b.rs"));
+    }
 
     #[test]
     fn a_file_that_nothing_lists_is_found() {

@@ -2,8 +2,8 @@
 //! rule.
 
 use gabion_tidy::{
-    Fault, arrows, counts, documents, habits, limits, listing, manifests, modules, protocols,
-    sources, surface, threads, tree, words,
+    Fault, arrows, clones, counts, documents, examples, habits, limits, listing, manifests,
+    modules, open_fields, protocols, sources, surface, threads, tree, words,
 };
 use std::process::Command;
 
@@ -83,6 +83,22 @@ fn every_source_file_is_listed_by_a_module() {
 }
 
 #[test]
+fn no_path_attribute_reaches_the_source_of_another_crate() {
+    hold(modules::foreign(&tree::files(&tree::root())));
+}
+
+#[test]
+fn examples_are_short() {
+    hold(examples::too_long(&tree::files(&tree::root())));
+}
+
+#[test]
+fn at_most_three_clones_of_the_review_stand() {
+    let standing = clones::standing(&tree::files(&tree::root()));
+    assert!(standing.len() <= clones::STANDING_MAX, "{standing:#?}");
+}
+
+#[test]
 fn limits_stand_in_their_tables() {
     hold(limits::outside(&tree::files(&tree::root())));
 }
@@ -144,6 +160,10 @@ fn counts_only_fall() {
     now.insert("places with words that the glossary replaces".to_owned(), replaced.len());
     now.extend(surface::crowded(&files));
     now.extend(habits::counts(&files));
+    now.extend(open_fields::counts(&files));
+    let clones = clones::standing(&files);
+    now.insert("clones of the review that stand".to_owned(), clones.len());
+    println!("clones that stand: {clones:#?}");
     for (name, surface) in surface::surfaces(&files) {
         println!("{name} opens {} names, by module: {:?}", surface.root, surface.modules);
     }

@@ -180,13 +180,13 @@ fn mix(x: u64) -> u64 {
 }
 
 /// The ICMP type that answers a type (echo, timestamp, information, address mask).
-pub fn icmpv4_counterpart(icmp_type: u8) -> Option<u8> {
+pub(crate) fn icmpv4_counterpart(icmp_type: u8) -> Option<u8> {
     pair(icmp_type, &[(8, 0), (13, 14), (15, 16), (17, 18)])
 }
 
 /// The ICMPv6 type that answers a type (echo, router and neighbor discovery, listener query and
 /// report, node information).
-pub fn icmpv6_counterpart(icmp_type: u8) -> Option<u8> {
+pub(crate) fn icmpv6_counterpart(icmp_type: u8) -> Option<u8> {
     pair(icmp_type, &[(128, 129), (133, 134), (135, 136), (130, 131), (139, 140)])
 }
 

@@ -22,10 +22,10 @@
 //! Hot path contract: `packet` allocates only when index, slab or wheel grow.
 
 mod flow;
-pub mod key;
+pub(crate) mod key;
 mod wheel;
 
-pub use flow::{DirectionTally, Flow, IcmpKind, Side};
+pub use flow::Flow;
 pub use gabion_record::flow_state::{EndReason, FlowState};
 pub use key::PacketKey;
 

@@ -177,7 +177,7 @@ struct ArpObject(Arp);
 impl WriteObject for ArpObject {
     fn write(&self, j: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
         let a = &self.0;
-        let mac = |m: &[u8; 6]| m.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":");
+        let mac = |m: &[u8; 6]| gabion_record::hex::to_hex_pairs(m, ':');
         j.field_plain("hw_type", "ethernet");
         j.field_plain("proto_type", "ipv4");
         match a.operation {

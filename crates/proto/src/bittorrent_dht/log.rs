@@ -83,9 +83,7 @@ fn write_peer(peer: &[u8], json: &mut Json) {
     let text = match address {
         [a, b, c, d] => format!("{a}.{b}.{c}.{d}"),
         _ => {
-            let groups = address
-                .chunks(2)
-                .map(|pair| pair.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+            let groups = address.chunks(2).map(gabion_record::hex::to_hex);
             groups.collect::<Vec<_>>().join(":")
         }
     };

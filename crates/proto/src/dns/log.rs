@@ -6,9 +6,10 @@
 use super::message::{Message, Rdata, Record, Section};
 use super::name::Name;
 use super::parser::DnsTx;
-use super::report::{push_hex, write_address};
+use super::report::write_address;
 use super::tables::{rcode_name, rrtype_name};
 use crate::LogOptions;
+use gabion_record::hex;
 use gabion_record::json::Json;
 use gabion_record::{Direction, Tree};
 use smallvec::SmallVec;
@@ -331,7 +332,7 @@ fn write_object(m: &Message, r: &Record, json: &mut Json) {
                 if i > 0 {
                     json.push(b":");
                 }
-                push_hex(*b, json);
+                json.push(&hex::digits(*b));
             }
             json.push(b"\"");
             json.number("algo", algorithm);

@@ -2,6 +2,7 @@
 
 use super::message::{Message, Rdata, Record, Section};
 use super::tables::{rcode_name, rrtype, rrtype_name};
+use gabion_record::hex;
 use gabion_record::json::{Json, readable};
 use gabion_record::logs::{Body, Dns, List};
 use gabion_record::{Direction, TakeReport, TxReport};
@@ -115,17 +116,12 @@ pub(crate) fn write_address(bytes: &[u8], json: &mut Json) {
                 if i > 0 && i % 2 == 0 {
                     json.push(b":");
                 }
-                push_hex(*b, json);
+                json.push(&hex::digits(*b));
             }
         }
         _ => {}
     }
     json.push(b"\"");
-}
-
-pub(super) fn push_hex(b: u8, json: &mut Json) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    json.push(&[HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::dns::message::{Message, Rdata, Record};
 use crate::dns::report::write_address;
 use crate::dns::tables::{rrtype, rrtype_name};
 use crate::dns::{Section, name::Name};
+use gabion_record::hex::to_hex_pairs;
 use gabion_record::json::Json;
 
 /// Writes the record.
@@ -100,9 +101,7 @@ fn write_data(m: &Message, r: &Record, json: &mut Json) {
         }
         Rdata::Sshfp { algorithm, kind, fingerprint } => {
             json.open_key(&key);
-            let pairs: Vec<String> =
-                m.bytes(fingerprint).iter().map(|b| format!("{b:02x}")).collect();
-            json.field_plain("fingerprint", &pairs.join(":"));
+            json.field_plain("fingerprint", &to_hex_pairs(m.bytes(fingerprint), ':'));
             json.number("algo", algorithm);
             json.number("type", kind);
             json.close();

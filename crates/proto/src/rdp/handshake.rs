@@ -92,8 +92,7 @@ fn certificate_numbers(body: &[u8]) -> Vec<Vec<u8>> {
         }
         count += 1;
         if let Ok((_, certificate)) = X509Certificate::from_der(der) {
-            let raw = certificate.raw_serial();
-            let text: String = raw.iter().map(|b| format!("{b:02x}")).collect();
+            let text = gabion_record::hex::to_hex(certificate.raw_serial());
             let digits = text.trim_start_matches('0');
             numbers.push(if digits.is_empty() { b"0".to_vec() } else { digits.into() });
         }

@@ -47,16 +47,9 @@ pub(super) fn id_text(id: &[u8; 16]) -> String {
         if matches!(at, 4 | 6 | 8 | 10) {
             text.push('-');
         }
-        push_hex(&mut text, id[from]);
+        text.extend(gabion_record::hex::digits(id[from]).map(char::from));
     }
     text
-}
-
-/// Adds a byte as two digits.
-pub(super) fn push_hex(text: &mut String, byte: u8) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-    text.push(char::from(DIGITS[usize::from(byte & 15)]));
 }
 
 /// The seconds since 1970 of a file time: tenths of microseconds since 1601 (MS-DTYP 2.3.3).

@@ -122,13 +122,12 @@ fn two_digits(n: usize) -> [u8; 2] {
 }
 
 fn hex_list(values: &[u16]) -> Vec<u8> {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut out = Vec::with_capacity(values.len() * 5);
     for (i, v) in values.iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }
-        out.extend([12, 8, 4, 0].map(|shift| HEX[usize::from(v >> shift & 15)]));
+        gabion_record::hex::push_hex(&mut out, &v.to_be_bytes());
     }
     out
 }
@@ -141,10 +140,8 @@ fn hash_start(text: &[u8], out: &mut [u8]) {
 
 /// Lower-case hex of as many bytes as `out` has space for.
 pub fn write_hex(bytes: &[u8], out: &mut [u8]) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     for (pair, b) in out.chunks_exact_mut(2).zip(bytes) {
-        pair[0] = HEX[usize::from(b >> 4)];
-        pair[1] = HEX[usize::from(b & 15)];
+        pair.copy_from_slice(&gabion_record::hex::digits(*b));
     }
 }
 

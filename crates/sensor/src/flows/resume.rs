@@ -6,7 +6,7 @@ use super::sealed_ids::{self, SealedIds, lock_ids};
 use super::sink::{self, Before, Sink};
 use crate::sealed_findings::OpenedLog;
 use crate::{Error, Notices};
-use gabion_outputs::already_written::AlreadyWritten;
+use gabion_outputs::AlreadyWritten;
 use gabion_runtime::output::{clear, make_folder, refuse_link};
 use std::io;
 use std::path::{Path, PathBuf};
