@@ -21,6 +21,9 @@ fn comparable(folder: &Path, kind: &str) -> Vec<String> {
             for name in ["timestamp", "flow_id", "parent_id", "pcap_cnt", "in_iface"] {
                 members.shift_remove(name);
             }
+            if let Some(tunnel) = members.get_mut("tunnel").and_then(Value::as_object_mut) {
+                tunnel.shift_remove("pcap_cnt");
+            }
             if let Some(flow) = members.get_mut("flow").and_then(Value::as_object_mut) {
                 for name in ["start", "end", "age", "reason", "state"] {
                     flow.shift_remove(name);
@@ -297,4 +300,126 @@ fn the_own_door_reads_interfaces_too() {
     assert!(lines(&file) > 0 && lines(&log) > 0, "{} {}", lines(&file), lines(&log));
     let absent = gabion(&["read", "--interface", "nothere0"]);
     absent.refuses(3, &["nothere0", "there is no interface with this name", "ip link"]);
+}
+
+/// Connections in tunnels whose outer addresses differ from packet to packet: the kernel spreads them over the rings, and
+/// each packet is handed to the worker that has its connection, in order.
+#[test]
+fn packets_in_tunnels_are_handed_to_the_worker_of_their_flow() {
+    let Some(wire) = Wire::new("packets_in_tunnels_are_handed_to_the_worker_of_their_flow") else {
+        return;
+    };
+    let rules = wire.folder.path().join("my.rules");
+    let rule =
+        "alert http any any -> any any (msg:\"cut\"; http.uri; content:\"/cut/in/two\"; sid:1;)\n";
+    std::fs::write(&rules, rule).unwrap();
+    let rules = rules.display().to_string();
+    // The packet after a request, of the same direction, has its alert.
+    let next = &b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n"[..];
+    let said = [&b"GET /cut/in"[..], b"/two HTTP/1.1\r\nHost: a\r\n\r\n", next].map(<[u8]>::to_vec);
+    let mut frames = Vec::new();
+    for connection in 0..20 {
+        for packet in packets::connection(4000 + connection, &said) {
+            let n = frames.len() as u16;
+            let outer = [[10, 1, (n >> 8) as u8, n as u8], [10, 2, 0, (n % 7) as u8]];
+            let packet = packets::ipv4(4, n, 0, outer, &packet);
+            frames.push([&b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0"[..], &packet].concat());
+        }
+    }
+    let arguments =
+        ["--interface", "in", "--rules", &rules, "--checksums", "none", "--workers", "3"];
+    let sensor = wire.spawn("read", &arguments);
+    wait_until("packets are read", || sensor.text("err").contains("in: packets are read"));
+    wire.send(&frames);
+    wait_until("alerts are written", || sensor.records("alert").len() == 20);
+    let log = sensor.log.clone();
+    let (code, said) = sensor.terminate();
+    assert_eq!(code, 0, "{said}");
+    let capture = packets::capture_of(1, wire.folder.path(), "same.pcap", &frames);
+    let file = wire.folder.path().join("file");
+    let shown = file.display().to_string();
+    let ran = gabion(&["read", &capture, "-S", &rules, "-l", &shown, "-k", "none"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    for kind in ["alert", "http"] {
+        let (ours, theirs) = (comparable(&log, kind), comparable(&file, kind));
+        assert_eq!(ours.len(), 20, "{kind}: {said}");
+        let differs = |a: &[String], b: &[String]| a.iter().find(|line| !b.contains(line)).cloned();
+        let one = (differs(&ours, &theirs), differs(&theirs, &ours));
+        assert_eq!(one, (None, None), "{kind}: {said}");
+    }
+    // Frames of an interface have no place in a capture, and neither have those around them.
+    assert!(records(&log, "alert").iter().all(|r| r["tunnel"]["pcap_cnt"].is_null()));
+    let run: Value =
+        serde_json::from_str(&std::fs::read_to_string(log.join("run.json")).unwrap()).unwrap();
+    let handed = run["frames_handed_over"].as_u64().unwrap();
+    assert!(handed > 0 && handed < frames.len() as u64, "{handed} of {}", frames.len());
+}
+
+/// Rules are loaded while frames keep coming: none is lost or inspected twice, and the new rule alerts on packets that
+/// came within two seconds.
+#[test]
+fn rules_loaded_in_a_flood_lose_no_packet() {
+    let Some(wire) = Wire::new("rules_loaded_in_a_flood_lose_no_packet") else { return };
+    let rules = wire.folder.path().join("my.rules");
+    let rule =
+        |sid| format!("alert udp any any -> any 9 (msg:\"r\"; content:\"datagram\"; sid:{sid};)\n");
+    for workers in ["1", "3"] {
+        std::fs::write(&rules, rule(1)).unwrap();
+        let shown = rules.display().to_string();
+        let threads = format!("af-packet.0.threads={workers}");
+        let sensor = wire.start(&[
+            "--af-packet=in",
+            "-S",
+            &shown,
+            "-k",
+            "none",
+            "--runmode",
+            "workers",
+            "--set",
+            "af-packet.0.interface=in",
+            "--set",
+            &threads,
+        ]);
+        let mut sent = 0_u64;
+        let mut signalled = None;
+        let mut is_loaded = false;
+        let mut rounds_after = 0;
+        while rounds_after < 20 {
+            let frames: Vec<Vec<u8>> =
+                (0..50).map(|n| datagram(1000 + ((sent + n) % 5000) as u16, &[])).collect();
+            wire.send(&frames);
+            sent += 50;
+            if sent == 500 {
+                std::fs::write(&rules, rule(1) + &rule(2)).unwrap();
+                sensor.signal(rustix::process::Signal::USR2);
+                signalled = Some(gabion_runtime::clock::since_epoch());
+            }
+            is_loaded = is_loaded || sensor.text("said").contains("rule reload complete");
+            rounds_after += u64::from(is_loaded);
+            assert!(sent < 100_000, "{}", sensor.text("said"));
+        }
+        wait_until("all frames are inspected", || {
+            let text = sensor.text("fast.log") + &sensor.text("eve.json");
+            text.matches("\"signature_id\":1,").count() as u64 == sent
+        });
+        let log = sensor.log.clone();
+        let (code, said) = sensor.stop();
+        assert_eq!(code, 0, "{said}");
+        let alerts = records(&log, "alert");
+        let of = |sid: u64| alerts.iter().filter(move |r| r["alert"]["signature_id"] == sid);
+        assert_eq!(of(1).count() as u64, sent, "{workers}: {said}");
+        let times = of(2).map(|r| {
+            let stamp: jiff::Timestamp = r["timestamp"].as_str().unwrap().parse().unwrap();
+            stamp.as_duration().unsigned_abs()
+        });
+        let late = times.min().unwrap().saturating_sub(signalled.unwrap());
+        assert!(late < Duration::from_secs(2), "{workers}: {late:?}: {said}");
+        let stats = records(&log, "stats").pop().unwrap();
+        let capture = &stats["stats"]["capture"];
+        assert_eq!(
+            (capture["kernel_packets"].as_u64(), capture["kernel_drops"].as_u64()),
+            (Some(sent), Some(0))
+        );
+        std::fs::remove_dir_all(&log).unwrap();
+    }
 }

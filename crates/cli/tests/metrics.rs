@@ -90,8 +90,11 @@ fn a_run_shows_packets_rules_budgets_and_loads() {
         assert_eq!(found["gabion_rule_loads_total{outcome=\"done\"}"], 0, "{found:?}");
 
         // Other rules are loaded while the run waits.
-        std::fs::write(place("rules"), "alert ip any any -> any any (msg:\"all\"; sid:7;)\n")
-            .unwrap();
+        std::fs::write(
+            place("rules"),
+            "alert ip any any -> any any (msg:\"data\"; dsize:>0; sid:7;)\n",
+        )
+        .unwrap();
         let id = child.id().to_string();
         assert!(Command::new("kill").args(["-USR2", &id]).status().unwrap().success());
         let done = "gabion_rule_loads_total{outcome=\"done\"}";

@@ -39,6 +39,10 @@ enum Target {
 const REDIS_PORT: u16 = 6379;
 const REDIS_KEY: &str = "suricata";
 const REDIS_BATCH: usize = 10;
+const REDIS_STREAM_LEN: u64 = 100_000;
+/// Suricata 8.0.7 writes to local0 where no facility is given, as an emergency where no level is: that would be shown to
+/// all who are logged in, so the level here is that of its manual.
+const SYSLOG_FACILITY: &str = "local0";
 
 /// Whether this `filetype` names a receiver.
 pub(crate) fn is_receiver(filetype: &str) -> bool {
@@ -61,7 +65,7 @@ fn target(node: &Tree, folder: &Path) -> Result<Option<Target>, SettingError> {
             Target::Unix { path, is_stream: kind == "unix_stream" }
         }
         "syslog" => {
-            let facility = node.text("facility").unwrap_or("local5");
+            let facility = node.text("facility").unwrap_or(SYSLOG_FACILITY);
             let level = node.text("level").unwrap_or("Info");
             let priority = syslog_priority(facility, level)
                 .ok_or_else(|| SettingError::Syslog(format!("{facility}.{level}")))?;
@@ -79,7 +83,7 @@ fn redis(node: &Tree) -> Result<RedisSettings, SettingError> {
         "rpush" => RedisMode::PushLast,
         "channel" | "publish" => RedisMode::Publish,
         "stream" | "xadd" => RedisMode::Stream {
-            len_max: node.number("stream-maxlen").unwrap_or(0),
+            len_max: node.number("stream-maxlen").unwrap_or(REDIS_STREAM_LEN),
             is_exact: node.flag("stream-trim-exact") == Some(true),
         },
         other => return Err(SettingError::RedisMode(other.to_owned())),
@@ -224,6 +228,10 @@ mod tests {
         assert_eq!(batched.batch, 25);
         let stream = of(&[("mode", "stream"), ("stream-maxlen", "100"), ("key", "eve")]);
         assert_eq!(stream.mode, RedisMode::Stream { len_max: 100, is_exact: false });
+        let (usual, endless) =
+            (of(&[("mode", "xadd")]), of(&[("mode", "xadd"), ("stream-maxlen", "0")]));
+        assert_eq!(usual.mode, RedisMode::Stream { len_max: 100_000, is_exact: false });
+        assert_eq!(endless.mode, RedisMode::Stream { len_max: 0, is_exact: false });
         assert!(redis(&node(&[("mode", "heap")])).is_err());
         assert!(redis(&node(&[("port", "99999")])).is_err());
     }

@@ -135,7 +135,7 @@ impl EveWriter {
             j.close();
         }
         if let Some(t) = &r.tunnel {
-            tunnel(j, &mut self.scratch, t);
+            tunnel(j, &mut self.scratch, t, self.interfaces.is_empty());
         }
         if a.app_layer {
             if let Some((ts, tc)) = r.progress {
@@ -768,7 +768,8 @@ fn alert_object(
     j.close();
 }
 
-fn tunnel(j: &mut Json, scratch: &mut Vec<u8>, t: &Tunnel) {
+/// The outer packet; it has a place where a capture is read.
+fn tunnel(j: &mut Json, scratch: &mut Vec<u8>, t: &Tunnel, is_of_capture: bool) {
     j.open_key("tunnel");
     address(j, scratch, "src_ip", t.src, t.ip_version);
     j.number("src_port", t.ports.0);
@@ -776,7 +777,7 @@ fn tunnel(j: &mut Json, scratch: &mut Vec<u8>, t: &Tunnel) {
     j.number("dest_port", t.ports.1);
     proto(j, t.ip_proto);
     j.number("depth", t.depth);
-    if let Some(n) = t.pcap_cnt {
+    if let (Some(n), true) = (t.pcap_cnt, is_of_capture) {
         j.number("pcap_cnt", n);
     }
     j.field_plain("pkt_src", t.pkt_src.name());

@@ -7,7 +7,7 @@ use crate::output::{
 };
 use crate::output_kind::{Opened, Opening, OutputKind};
 use crate::timestamp::Stamp;
-use gabion_record::eve::{CertificateRecord, Wants};
+use gabion_record::eve::{CertificateRecord, InputName, Wants};
 use gabion_record::json::base64_into;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::output::write_whole;
@@ -61,6 +61,8 @@ impl Destination for CertificateFolder {
 #[derive(Debug)]
 struct CertificateTexts {
     stamp: Stamp,
+    /// Frames of an interface have no place in a capture.
+    is_of_interface: bool,
 }
 
 impl Format for CertificateTexts {
@@ -82,11 +84,15 @@ impl Format for CertificateTexts {
     fn clone_for_worker(&self) -> Box<dyn Format> {
         Box::new(CertificateTexts::new())
     }
+
+    fn set_input(&mut self, name: &InputName) {
+        self.is_of_interface = matches!(name, InputName::Interfaces(_));
+    }
 }
 
 impl CertificateTexts {
     fn new() -> CertificateTexts {
-        CertificateTexts { stamp: Stamp::new() }
+        CertificateTexts { stamp: Stamp::new(), is_of_interface: false }
     }
 
     fn meta(&mut self, r: &CertificateRecord<'_>) -> Vec<u8> {
@@ -95,7 +101,7 @@ impl CertificateTexts {
         self.stamp.fast(h.ts_ns, &mut out);
         out.push(b'\n');
         let ip = |a: gabion_record::Addr| a.text(h.ip_version);
-        if let Some(n) = h.pcap_cnt {
+        if let (Some(n), false) = (h.pcap_cnt, self.is_of_interface) {
             let _ = writeln!(out, "PCAP PKT NUM:      {n}");
         }
         let (src, dst) = h.ports.unwrap_or_default();

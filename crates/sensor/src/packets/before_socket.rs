@@ -9,7 +9,8 @@ use std::path::Path;
 pub struct BeforeSocket {
     /// By queues that were full, of all interfaces of this host together (`/proc/net/softnet_stat`, second column).
     pub backlog: u64,
-    /// By the interface or its driver for want of memory (`rx_dropped`).
+    /// By the interface, its driver or the kernel (`rx_dropped`). The kernel counts frames here, too, of which no protocol of
+    /// the host takes the ethertype, though a packet socket has received them, and those that queues dropped.
     pub dropped: u64,
     /// By the interface's own buffers (`rx_missed_errors`).
     pub missed: u64,

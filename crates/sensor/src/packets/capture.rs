@@ -386,7 +386,7 @@ impl InputDone {
         for (lost, what) in [
             (dropped, format!("of {offered} frames, for which the ring had no room")),
             (before.backlog, "frames of this host before they reached a socket: queues of processors were full (softnet_stat)".to_owned()),
-            (before.dropped, "frames before they reached the socket (rx_dropped of the interface)".to_owned()),
+            (before.dropped, "frames by rx_dropped of the interface, which counts those, too, that no protocol of this host takes".to_owned()),
             (before.missed, "frames before they reached the socket (rx_missed_errors of the interface)".to_owned()),
         ] {
             if lost > 0 {

@@ -53,7 +53,7 @@ pub struct Incident {
 impl Incident {
     /// The answer to a request for other rules where a run does not load others.
     pub const NOT_RELOADED: &'static str =
-        "rules: not reloaded while captures are read: end this run and start another";
+        "rules: this run was started without any: none are loaded";
 
     /// One line for a person.
     pub fn line(&self) -> String {
