@@ -15,6 +15,7 @@ use gabion_record::ledger::Ledger;
 use gabion_record::logs::TimeNs;
 use gabion_record::syscall::SyscallAlert;
 use gabion_record::{Direction, Tree};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// A record that outputs are given.
@@ -62,9 +63,9 @@ pub enum Record<'a> {
     SyscallAlert(&'a SyscallAlert<'a>),
 }
 
-/// The `stats` object of a run, as JSON.
+/// Counters of a run, as a JSON object.
 #[derive(Clone, Debug, Default)]
-pub struct StatsTexts {
+pub struct StatsForms {
     /// With all counters.
     pub all: Vec<u8>,
     /// Without those at zero.
@@ -73,8 +74,53 @@ pub struct StatsTexts {
     pub deltas: Vec<u8>,
     /// The same without those at zero.
     pub deltas_without_zeros: Vec<u8>,
+}
+
+impl StatsForms {
+    /// The one that the node of an output asks for.
+    pub fn of_node(&self, node: &Tree) -> &[u8] {
+        let deltas = node.flag("deltas") == Some(true);
+        match (node.flag("null-values"), deltas) {
+            (Some(false), false) => &self.without_zeros,
+            (Some(false), true) => &self.deltas_without_zeros,
+            (_, false) => &self.all,
+            (_, true) => &self.deltas,
+        }
+    }
+}
+
+/// The counters of a run, for `stats` records and tables.
+#[derive(Clone, Debug, Default)]
+pub struct StatsTexts {
+    /// Those of all workers together.
+    pub totals: StatsForms,
+    /// Those of each worker, by its name.
+    pub threads: StatsForms,
+    /// Seconds since the run began.
+    pub uptime: u64,
     /// Names with dots and values of all counters, for the table.
     pub counters: Vec<(String, u64)>,
+    /// The same of each worker.
+    pub thread_counters: Vec<(String, Vec<(String, u64)>)>,
+}
+
+impl StatsTexts {
+    /// The object that the node of an output asks for: totals unless it says no, and threads where it says yes.
+    pub fn object(&self, node: &Tree) -> Cow<'_, [u8]> {
+        let has_totals = node.flag("totals") != Some(false);
+        let totals = self.totals.of_node(node);
+        if node.flag("threads") != Some(true) {
+            return Cow::Borrowed(totals);
+        }
+        let mut all = match totals.strip_suffix(b"}") {
+            Some(open) if has_totals => open.to_vec(),
+            _ => format!("{{\"uptime\":{}", self.uptime).into_bytes(),
+        };
+        all.extend_from_slice(b",\"threads\":");
+        all.extend_from_slice(self.threads.of_node(node));
+        all.push(b'}');
+        Cow::Owned(all)
+    }
 }
 
 /// Evidence, and what its outputs need in addition.

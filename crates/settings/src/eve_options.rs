@@ -149,9 +149,6 @@ fn record(name: &str, node: &Tree, drops: &mut u32, say: Say<'_>) -> Result<(), 
                 return Err(said);
             }
         }
-        "stats" if node.flag("threads") == Some(true) && node.flag("totals") != Some(false) => {
-            say("output-json-stats", "counters of single threads are not written, only totals");
-        }
         "stats" if [node.flag("totals"), node.flag("threads")] == [Some(false); 2] => {
             let what = "Cannot disable both totals and threads in stats logging".to_string();
             return Err(unable(vec![("output-json-stats", what)], name));
@@ -264,7 +261,7 @@ mod tests {
             ("alert: {payload-buffer-size: 4foo}", &["output-json-alert"], 0),
             ("frame: {payload-buffer-size: foo}", &["misc", "output-json-frame", "runmodes"], 0),
             ("stats: {totals: no, threads: no}", &["output-json-stats", "runmodes"], 0),
-            ("stats: {totals: yes, threads: yes}", &[], 1),
+            ("stats: {totals: yes, threads: yes}", &[], 0),
             ("drop, drop: {start: yes}", &["output-json-drop", "runmodes"], 0),
         ] {
             let (fatal, said) = checked(types);

@@ -75,15 +75,7 @@ impl Format for EveFormat {
             Record::Stream(r) => w.stream(r),
             Record::Metadata(h) => w.metadata(h),
             Record::Arp(h, object) => w.arp(h, *object),
-            Record::Stats(ts_ns, texts) => w.whole(*ts_ns, "stats", |node| {
-                let deltas = node.flag("deltas") == Some(true);
-                match (node.flag("null-values"), deltas) {
-                    (Some(false), false) => texts.without_zeros.as_slice(),
-                    (Some(false), true) => &texts.deltas_without_zeros,
-                    (_, false) => &texts.all,
-                    (_, true) => &texts.deltas,
-                }
-            }),
+            Record::Stats(ts_ns, texts) => w.whole(*ts_ns, "stats", |node| texts.object(node)),
             Record::FileChunk(_)
             | Record::Wire(_)
             | Record::Certificates(_)

@@ -13,6 +13,7 @@ use gabion_record::eve::*;
 use gabion_record::flow_state::{FlowState, TcpState};
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, IpProto, Tree};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// Bytes of a packet shown with an anomaly (`packethdr`), as many as Suricata shows.
@@ -496,7 +497,7 @@ impl EveWriter {
         &mut self,
         ts_ns: u64,
         event_type: &str,
-        json: impl FnOnce(&Tree) -> &'t [u8],
+        json: impl FnOnce(&Tree) -> Cow<'t, [u8]>,
     ) -> Option<Piece<'_>> {
         let json = json(self.settings.type_node(event_type)?);
         let j = &mut self.line;
@@ -504,7 +505,7 @@ impl EveWriter {
         j.open();
         timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", ts_ns);
         j.field_plain("event_type", event_type);
-        j.raw(event_type, json);
+        j.raw(event_type, &json);
         Some(self.end())
     }
 }

@@ -1,6 +1,6 @@
 //! `stats.log`: the counters of a run as a table for people, as Suricata 8.0.7 writes it (observed).
 
-use crate::output::{Format, Output, Piece, Pieces, Record};
+use crate::output::{Format, Output, Piece, Pieces, Record, StatsTexts};
 use crate::output_kind::{Opened, Opening, OutputKind};
 use crate::timestamp::Stamp;
 use gabion_record::Tree;
@@ -18,16 +18,23 @@ fn open(o: &mut Opening<'_>) -> Opened {
 struct StatsLog {
     /// Counters at zero are listed too.
     zeros: bool,
+    /// Those of all workers together are listed, and those of each.
+    totals: bool,
+    threads: bool,
 }
 
 impl StatsLog {
     /// Reads the node of a `stats` output.
     fn from_config(node: &Tree) -> StatsLog {
-        StatsLog { zeros: node.flag("null-values") == Some(true) }
+        StatsLog {
+            zeros: node.flag("null-values") == Some(true),
+            totals: node.flag("totals") != Some(false),
+            threads: node.flag("threads") == Some(true),
+        }
     }
 
     /// Gives the lines of the table. There is one table at the end of a run, so it shows no uptime.
-    fn table(&self, ts_ns: u64, counters: &[(String, u64)], take: &mut dyn FnMut(&[u8])) {
+    fn table(&self, ts_ns: u64, texts: &StatsTexts, take: &mut dyn FnMut(&[u8])) {
         let mut at = Vec::new();
         Stamp::new().fast(ts_ns, &mut at);
         // `MM/DD/YYYY-HH:MM:SS.uuuuuu`
@@ -43,8 +50,14 @@ impl StatsLog {
         ] {
             take(line.as_bytes());
         }
-        for (name, value) in counters.iter().filter(|(_, value)| self.zeros || *value > 0) {
+        let is_listed = |(_, value): &&(String, u64)| self.zeros || *value > 0;
+        for (name, value) in texts.counters.iter().filter(is_listed).filter(|_| self.totals) {
             take(row(name, "Total", &value.to_string()).as_bytes());
+        }
+        for (thread, counters) in texts.thread_counters.iter().filter(|_| self.threads) {
+            for (name, value) in counters.iter().filter(is_listed) {
+                take(format!("{name:<45} | {thread:<25} | {value}\n").as_bytes());
+            }
         }
     }
 }
@@ -56,7 +69,7 @@ impl Format for StatsLog {
 
     fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         if let Record::Stats(ts_ns, texts) = record {
-            self.table(*ts_ns, &texts.counters, &mut |line| to.put(Piece::line(line)));
+            self.table(*ts_ns, texts, &mut |line| to.put(Piece::line(line)));
         }
         false
     }
@@ -73,10 +86,12 @@ mod tests {
     /// Lines as Suricata 8.0.7 writes them.
     #[test]
     fn the_table_is_that_of_suricata() {
-        let counters = [("decoder.pkts".to_string(), 1264), ("decoder.invalid".to_string(), 0)];
+        let counters = vec![("decoder.pkts".to_string(), 1264), ("decoder.invalid".to_string(), 0)];
+        let thread_counters = vec![("W#01".to_string(), counters.clone())];
+        let texts = StatsTexts { counters, thread_counters, ..StatsTexts::default() };
         let mut out = String::new();
         let mut take = |line: &[u8]| out.push_str(&String::from_utf8_lossy(line));
-        StatsLog::from_config(&Tree::default()).table(0, &counters, &mut take);
+        StatsLog::from_config(&Tree::default()).table(0, &texts, &mut take);
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines.len(), 6);
         assert_eq!(lines[0], "-".repeat(99));
@@ -91,5 +106,16 @@ mod tests {
             "decoder.pkts                                                 | Total                     \
              | 1264"
         );
+        let mut node = Tree::default();
+        node.set("threads", "yes");
+        node.set("totals", "no");
+        let mut out = String::new();
+        let mut take = |line: &[u8]| out.push_str(&String::from_utf8_lossy(line));
+        StatsLog::from_config(&node).table(0, &texts, &mut take);
+        assert_eq!(
+            out.lines().nth(5).unwrap(),
+            "decoder.pkts                                  | W#01                      | 1264"
+        );
+        assert_eq!(out.lines().count(), 6);
     }
 }

@@ -56,13 +56,13 @@ pub(super) fn counters(
         reply,
         |worker| WorkerStats::from_worker(worker),
         move |all| {
-            let all: Vec<&WorkerStats> = all.iter().collect();
+            let all: Vec<(usize, &WorkerStats)> = all.iter().enumerate().collect();
             let mut more = vec![("uptime", started.elapsed().as_secs())];
             for of in board.interfaces() {
                 more.push(("capture.kernel_packets", of.offered));
                 more.push(("capture.kernel_drops", of.dropped));
             }
-            Answer::Done(statistics(&all, &running.now(), Some(running.facts()), &more, None).all)
+            Answer::Done(statistics(&all, &running.now(), Some(running.facts()), &more, None).totals.all)
         },
     )
 }

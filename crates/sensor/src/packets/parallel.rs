@@ -74,6 +74,9 @@ impl Load for Lines {
     }
 }
 
+/// What a worker has counted, with its number.
+type Numbered = (usize, WorkerStats);
+
 /// A worker as the writing thread sees it.
 struct Member {
     lines: Option<Receiver<Lines>>,
@@ -525,7 +528,7 @@ struct Writer<'a> {
     /// When the next record of statistics is due.
     statistics_due: Option<Instant>,
     /// Workers were asked for their counters; how many have answered.
-    counting: Option<(mpsc::Receiver<WorkerStats>, Vec<WorkerStats>)>,
+    counting: Option<(mpsc::Receiver<Numbered>, Vec<Numbered>)>,
 }
 
 impl Writer<'_> {
@@ -587,7 +590,8 @@ impl Writer<'_> {
             if all.len() < tasks.workers() && !is_due {
                 return;
             }
-            let all: Vec<&WorkerStats> = all.iter().collect();
+            all.sort_by_key(|(n, _)| *n);
+            let all: Vec<(usize, &WorkerStats)> = all.iter().map(|(n, of)| (*n, of)).collect();
             let kernel = run.board.as_ref().and_then(|board| board.kernel_counts());
             let mut more = further_counters(self.outputs, run.started, kernel);
             more.extend(run.logged.iter().flat_map(|l| l.stats()));
@@ -603,7 +607,7 @@ impl Writer<'_> {
                 let to = to.clone();
                 // A writer that is gone needs no counters.
                 let count = move |worker: &mut Worker| {
-                    let _ = to.send(WorkerStats::from_worker(worker));
+                    let _ = to.send((n, WorkerStats::from_worker(worker)));
                 };
                 tasks.post(n, Box::new(count));
             }
@@ -900,7 +904,7 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
 
     fn said_in_stats(ran: &Ran, what: &str) -> bool {
         let texts = &ran.done.stats;
-        [&texts.all, &texts.without_zeros]
+        [&texts.totals.all, &texts.totals.without_zeros]
             .into_iter()
             .all(|text| String::from_utf8_lossy(text).contains(what))
     }

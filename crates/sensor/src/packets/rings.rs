@@ -380,10 +380,12 @@ impl Ring<'_> {
             } else {
                 pulse.rest(|| std::thread::sleep(SOON));
             }
+            // Before what they hand over is looked for: what comes after that is of later times.
+            let others = self.job.ways.dealt.others(self.job.n, &self.job.reading.losses);
             let has_ended = self.receive();
             let bound = self.clock.live_time(clock::epoch_ns()).saturating_sub(WAIT_FOR_OTHERS_NS);
-            self.take_until(self.limit(is_open, bound), pulse);
-            self.pass_time(bound, pulse);
+            self.take_until(self.limit(is_open, (bound, others)), pulse);
+            self.pass_time((bound, others), pulse);
             if let Some(tasks) = &self.job.tasks {
                 tasks.carry_out(self.job.n, &mut self.worker);
             }
@@ -462,9 +464,8 @@ impl Ring<'_> {
         has_ended
     }
 
-    /// Up to which time frames are taken now.
-    fn limit(&self, is_open: bool, bound: u64) -> u64 {
-        let others = self.job.ways.dealt.others(self.job.n, &self.job.reading.losses);
+    /// Up to which time frames are taken now: `others` is how far the other rings were dealt.
+    fn limit(&self, is_open: bool, (bound, others): (u64, u64)) -> u64 {
         let parts = self.waiting.first().map_or(0, VecDeque::len);
         let held: u64 = self.waiting.first().map_or(0, |all| all.iter().map(|p| p.len).sum());
         let is_full = parts >= RING_WAITING_PARTS_MAX
@@ -523,8 +524,7 @@ impl Ring<'_> {
     }
 
     /// Lets time pass up to which nothing is left to take, so that flows end and others need not wait.
-    fn pass_time(&mut self, bound: u64, pulse: &Pulse) {
-        let others = self.job.ways.dealt.others(self.job.n, &self.job.reading.losses);
+    fn pass_time(&mut self, (bound, others): (u64, u64), pulse: &Pulse) {
         let done = others.max(bound).min(self.last_dealt);
         let heads = self.waiting.iter().filter_map(|parts| parts.front()?.head()).min();
         let done = heads.map_or(done, |head| done.min(head.saturating_sub(1)));

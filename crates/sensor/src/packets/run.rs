@@ -112,7 +112,8 @@ impl Done {
             }
             self.costs.merge(&end.costs);
         }
-        let all: Vec<&WorkerStats> = ends.iter().map(|(_, end)| &end.stats).collect();
+        let all: Vec<(usize, &WorkerStats)> =
+            ends.iter().map(|(n, end)| (usize::from(*n), &end.stats)).collect();
         let mut kernel: Option<KernelCounts> = None;
         for counts in self.inputs.iter().filter_map(|input| input.kernel) {
             kernel.get_or_insert_default().add(&counts);

@@ -229,7 +229,7 @@ impl Run<'_> {
                         let stats = WorkerStats::from_worker(&worker);
                         let (engine, facts) = (self.engine.now(), self.engine.facts());
                         let last = Some(&self.last_record);
-                        let texts = stats::json(&[&stats], &engine, Some(facts), &more, last);
+                        let texts = stats::json(&[(0, &stats)], &engine, Some(facts), &more, last);
                         outputs.stats(clock::epoch_ns(), &texts);
                     }
                     if block.is_last_for_now {

@@ -5,11 +5,14 @@ use gabion_flow::{
     DefragCounters, ExceptionPolicy, ExceptionTrigger, FlowCounters, StreamConfig, TcpCounters,
 };
 use gabion_net::{Engine, MemoryPressure, NetCounters, Policies, Worker};
-use gabion_outputs::StatsTexts;
+use gabion_outputs::{StatsForms, StatsTexts};
 use gabion_outputs::timestamp::Stamp;
 use gabion_packet::{Counter, DecodeCounters, DecoderEvent};
 use gabion_record::json::Json;
 use std::sync::{Mutex, PoisonError};
+
+/// Where the counters of single threads are.
+const THREADS: &str = "threads";
 
 /// A tree of counters, so that dotted names become nested objects in the order they come.
 #[derive(Clone, Default)]
@@ -105,16 +108,17 @@ impl WorkerStats {
     }
 }
 
-/// The `stats` object of these workers together: with all counters, and without those at zero
+/// The `stats` object of these workers together, and of each by its number: with all counters, and without those at zero
 /// (`null-values: no`).
 pub(crate) fn json(
-    workers: &[&WorkerStats],
+    numbered: &[(usize, &WorkerStats)],
     engine: &Engine,
     rules: Option<RuleFacts>,
     outputs: &[(&'static str, u64)],
     last: Option<&LastRecord>,
 ) -> StatsTexts {
-    let mut n = tree(workers, engine);
+    let workers: Vec<&WorkerStats> = numbered.iter().map(|(_, stats)| *stats).collect();
+    let mut n = tree(&workers, engine);
     for (path, value) in outputs {
         n.set(path, *value);
     }
@@ -123,14 +127,52 @@ pub(crate) fn json(
     let before = last.as_deref();
     let (all, deltas) = (text(&n, rules, (false, before)), text(&n, rules, (true, before)));
     let counters = named(&n);
-    let whole = n.clone();
+    let uptime = n.child("uptime").and_then(|n| n.value).unwrap_or(0);
+    let mut whole = n.clone();
     n.prune();
     let without_zeros = text(&n, rules, (false, before));
     let deltas_without_zeros = text(&n, rules, (true, before));
+    let mut of = by_thread(numbered, engine);
+    let before_of = before.and_then(|before| before.child(THREADS));
+    let object = |n: &Node, deltas| {
+        let mut j = Json::new();
+        j.open();
+        n.write(&mut j, deltas, before_of);
+        j.close();
+        j.take()
+    };
+    let (all_of, deltas_of) = (object(&of, false), object(&of, true));
+    let counters_of = of.children.iter().map(|(name, n)| (name.clone(), named(n))).collect();
+    whole.children.push((THREADS.to_owned(), of.clone()));
+    of.prune();
+    let (without_zeros_of, deltas_without_zeros_of) = (object(&of, false), object(&of, true));
     if let Some(mut last) = last {
         *last = whole;
     }
-    StatsTexts { all, without_zeros, deltas, deltas_without_zeros, counters }
+    StatsTexts {
+        totals: StatsForms { all, without_zeros, deltas, deltas_without_zeros },
+        threads: StatsForms {
+            all: all_of,
+            without_zeros: without_zeros_of,
+            deltas: deltas_of,
+            deltas_without_zeros: deltas_without_zeros_of,
+        },
+        uptime,
+        counters,
+        thread_counters: counters_of,
+    }
+}
+
+/// What each worker counts for itself, by Suricata's names of threads. What holds for all of them is in the totals alone.
+fn by_thread(numbered: &[(usize, &WorkerStats)], engine: &Engine) -> Node {
+    const OF_ALL: [&str; 4] = ["uptime", "memcap", "http", "ftp"];
+    let mut threads = Node::default();
+    for (number, stats) in numbered {
+        let mut of = tree(&[stats], engine);
+        of.children.retain(|(name, _)| !OF_ALL.contains(&name.as_str()));
+        threads.children.push((format!("W#{:02}", number + 1), of));
+    }
+    threads
 }
 
 fn tree(workers: &[&WorkerStats], engine: &Engine) -> Node {
