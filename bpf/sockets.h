@@ -6,6 +6,7 @@
 #define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10
+#define EINPROGRESS 115
 
 /* Kernel addresses tell sockets apart, but are nobody's business: an odd factor keeps them different. */
 CONSTANT u64 pointer_factor = 1;

@@ -13,7 +13,7 @@
 
 #define OUT_MASK 0x7fff
 #define OUT_BYTES (OUT_MASK + 1 + 2 * PATH_BYTES)
-#define NO_CALL 0xffffffffU
+#define NO_CALL 0 /* as in storage that was just made */
 
 /*
  * A walk from an entry of a folder up to the root. Whatever counts bytes is here and not on the stack: the verifier
@@ -57,7 +57,7 @@ struct scratch {
 
 /* The enter half of a call that is under way. */
 struct enter {
-	u32 number;
+	u32 number; /* of the call, plus one */
 	s32 bytes;
 	u64 pointer;
 	u8 name[NAME_BYTES];
@@ -100,6 +100,17 @@ struct {
 	TYPE(key, s32);
 	TYPE(value, struct enter);
 } enters SEC(".maps");
+
+/* Enter halves of tasks whose storage failed. The oldest go; the halves of as many tasks that wait in a call are kept. */
+struct {
+	INTEGER(type, MAP_LRU_HASH);
+	INTEGER(max_entries, 1024);
+	TYPE(key, u32);
+	TYPE(value, struct enter);
+} spare_enters SEC(".maps");
+
+/* For trials: as if the kernel had no memory for the storage of tasks when their calls begin. */
+CONSTANT u32 without_storage = 0;
 
 struct ring {
 	INTEGER(type, MAP_RINGBUF);
@@ -159,10 +170,10 @@ static u32 check_name(struct building *b, u8 *to, u64 pointer, u32 n)
 		return n;
 	}
 	if (!e || e->number == NO_CALL) {
-		h->cause = CAUSE_NOT_SEEN;
+		h->cause = b->c->has_spare ? CAUSE_NO_MEMORY : CAUSE_NOT_SEEN;
 		return n;
 	}
-	if (e->number != b->s->number || e->pointer != pointer) {
+	if (e->number != b->s->number + 1 || e->pointer != pointer) {
 		h->cause = CAUSE_OTHER_CALL;
 		return n;
 	}
@@ -448,6 +459,20 @@ static u32 unpack_socketcall(struct scratch *s)
 	return numbers[call];
 }
 
+/* Moves the enter half of a task from spare memory into its storage. */
+static u32 take_spare(struct enter *e, struct task_struct *task)
+{
+	u32 tid = task->pid, sequence = e->sequence;
+	struct enter *spare = map_lookup(&spare_enters, &tid);
+
+	if (!spare)
+		return 0;
+	probe_read_kernel(e, sizeof(*e), spare);
+	e->sequence = sequence;
+	spare->number = NO_CALL;
+	return 0;
+}
+
 SEC("tp_btf/sys_exit")
 int sys_exit(u64 *ctx)
 {
@@ -516,6 +541,8 @@ int sys_exit(u64 *ctx)
 		e = task_storage_get(&enters, task, NULL, STORAGE_CREATE);
 		if (!e)
 			n->storage_failed++;
+		else if (unlikely(c->has_spare) && e->number == NO_CALL)
+			take_spare(e, task);
 	}
 	send(c, r, s, e, task, n, cpu);
 	if (e)
@@ -552,19 +579,34 @@ struct enter_context {
 	u64 args[6];
 };
 
+/* Memory for an enter half where the storage of the task failed. */
+INLINE struct enter *spare_enter(struct task_struct *task)
+{
+	u32 zero = 0, cpu = smp_processor_id(), tid = task->pid;
+	struct control *c = map_lookup(&control, &zero);
+	struct counters *n = map_lookup(&counters, &cpu);
+	struct scratch *s = map_lookup(&scratches, &cpu);
+
+	if (!c || !n || !s)
+		return NULL;
+	n->storage_failed++;
+	c->has_spare = 1;
+	/* What is in the entry is written by the caller; any memory of its size will do. */
+	if (map_update(&spare_enters, &tid, s->out, ANY))
+		return NULL;
+	return map_lookup(&spare_enters, &tid);
+}
+
 INLINE struct enter *begin_enter(struct enter_context *ctx, u64 pointer)
 {
-	struct enter *e = task_storage_get(&enters, current_task(), NULL, STORAGE_CREATE);
+	struct task_struct *task = current_task();
+	struct enter *e = without_storage ? NULL : task_storage_get(&enters, task, NULL, STORAGE_CREATE);
 
-	if (!e) {
-		u32 cpu = smp_processor_id();
-		struct counters *n = map_lookup(&counters, &cpu);
-
-		if (n)
-			n->storage_failed++;
+	if (!e)
+		e = spare_enter(task);
+	if (!e)
 		return NULL;
-	}
-	e->number = (u32)ctx->number;
+	e->number = (u32)ctx->number + 1;
 	e->pointer = pointer;
 	return e;
 }

@@ -45,6 +45,7 @@ struct head {
 #define CAUSE_NOT_READABLE 4 /* the page of the name was not in memory */
 #define CAUSE_TOO_LONG 5
 #define CAUSE_OTHER_CALL 6 /* a signal's call came in between */
+#define CAUSE_NO_MEMORY 7 /* the kernel had no memory for the enter half */
 
 /* One value of a record and where it comes from. */
 struct op {
@@ -88,6 +89,8 @@ struct control {
 	u32 enter_attached; /* whether names are read at the entry */
 	u32 exits; /* whether ends of threads are recorded */
 	u32 fill_max[CLASSES]; /* bytes of the ring above which a class is shed */
+	u32 has_spare; /* whether storage of a task failed, so that enter halves may be in `spare_enters` */
+	u32 unused;
 };
 
 /* Counters of a CPU. received = passed + shed_ring + shed_size for each class. */

@@ -287,6 +287,10 @@ static u32 put_socket(struct building *b, u8 *to, u32 kind, u32 a, u32 address)
 			probe_read_user(&bytes, 4, (void *)s->args[5]);
 		raw = read_address(s, s->args[address], bytes);
 	}
+	/* A connect that failed leaves no address of its own: better none than 0.0.0.0:0. */
+	if (address == 255 && kind == K_TUPLE_OUT && s->result < 0 && s->result != -EINPROGRESS &&
+	    READ(sk, __sk_common.skc_family) != AF_UNIX && !READ(sk, __sk_common.skc_num))
+		return 0;
 	return put_tuple(to, sk, s->address, raw, kind != K_TUPLE_OUT);
 }
 

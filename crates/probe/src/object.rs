@@ -10,6 +10,7 @@ use aya::programs::{Program, SchedClassifier, TracePoint, Xdp};
 use aya::{Btf, BtfError, Ebpf, EbpfLoader};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
@@ -156,6 +157,22 @@ impl Object {
         }
     }
 
+    /// How often each program ran, of those that are loaded, while the kernel counted it.
+    #[must_use]
+    pub fn runs(&self) -> Vec<ProgramRuns> {
+        let runs_of = |(name, program): (&str, &Program)| {
+            let info = program.info().ok()?;
+            Some(ProgramRuns {
+                name: name.to_owned(),
+                count: info.run_count(),
+                time: info.run_time(),
+            })
+        };
+        let mut all: Vec<ProgramRuns> = self.ebpf.programs().filter_map(runs_of).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
     /// Takes a map out of the object; it must then be kept as long as its programs are to find it by other means.
     ///
     /// # Errors
@@ -174,6 +191,35 @@ impl Object {
             Map::Array(array) => Ok(array),
             _ => Err(Error::Unknown(format!("{}: {name}", self.name))),
         }
+    }
+}
+
+/// How often a program ran, and for how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramRuns {
+    /// Its name.
+    pub name: String,
+    /// How often it ran.
+    pub count: u64,
+    /// The time of all runs together.
+    pub time: Duration,
+}
+
+/// Has the kernel count the runs of all BPF programs and their time, for as long as the value lives. Each run costs some
+/// nanoseconds more then.
+pub struct RunCounting {
+    _kept: OwnedFd,
+}
+
+impl RunCounting {
+    /// Begins to count.
+    ///
+    /// # Errors
+    /// The kernel's refusal in plain words.
+    pub fn begin() -> Result<Self, Error> {
+        let kept = aya::sys::enable_stats(aya::sys::Stats::RunTime)
+            .map_err(|e| refusal::loading("counting of runs", Kind::Tracing, &e.io_error, ""))?;
+        Ok(Self { _kept: kept })
     }
 }
 

@@ -64,7 +64,7 @@ pub use convert::{ConvertError, Converted, convert};
 pub use decoder::{Counts, Decoder, Item};
 pub use error::Error;
 pub use event::{Event, Raws, Values, is_enter_of_falco};
-pub use live::{Cause, LiveValues, Numbers, Toctou, is_checked};
+pub use live::{Cause, LiveValues, Numbers, READ_AT_EXIT, Toctou, is_checked, is_read_at_exit};
 pub use merger::{MergeCounts, Merger};
 pub use notes::{Note, Notes, UnknownTypes};
 pub use parameter::{Address, Fds, Param, Tuple};

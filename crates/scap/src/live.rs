@@ -40,6 +40,10 @@ pub enum Cause {
     TooLong,
     /// Another call of a signal handler came in between.
     OtherCall,
+    /// The kernel had no memory for what is read at the entry.
+    NoMemory,
+    /// The opened path has more components than are kept, so that it can't be compared with the name.
+    PathCut,
 }
 
 impl Toctou {
@@ -70,7 +74,7 @@ impl Toctou {
             (1, 0) => Some(Self::Verified),
             (2, 0) => Some(Self::Linked),
             (3, 0) => Some(Self::Mismatch),
-            (4, number @ 1..=6) => Some(Self::ExitOnly(Cause::from_number(number))),
+            (4, number @ 1..=8) => Some(Self::ExitOnly(Cause::from_number(number))),
             _ => None,
         }
     }
@@ -90,6 +94,8 @@ impl Cause {
             Self::NotReadable => "the name was not in memory at the entry",
             Self::TooLong => "the name is longer than 1023 bytes",
             Self::OtherCall => "a signal's call came in between",
+            Self::NoMemory => "the kernel had no memory for what is read at the entry",
+            Self::PathCut => "the opened path has more than 48 components",
         }
     }
 
@@ -102,6 +108,8 @@ impl Cause {
             4 => Self::NotReadable,
             5 => Self::TooLong,
             6 => Self::OtherCall,
+            7 => Self::NoMemory,
+            8 => Self::PathCut,
             _ => Self::NotSeen,
         }
     }
@@ -114,6 +122,8 @@ impl Cause {
             Self::NotReadable => 4,
             Self::TooLong => 5,
             Self::OtherCall => 6,
+            Self::NoMemory => 7,
+            Self::PathCut => 8,
         }
     }
 }
@@ -124,7 +134,7 @@ pub struct LiveValues<'a> {
     /// Whether the name can be trusted; none if the call has no name that is read twice, or nobody knows.
     pub toctou: Option<Toctou>,
     /// The path of the file that the kernel opened, without a zero byte; empty if the call opened none, or nobody knows.
-    /// Paths of more than 48 components have the last 48.
+    /// Paths of more than 48 components are `...` and the last 48.
     pub opened: &'a [u8],
     /// The network namespace of the thread by its inode; 0 if nobody knows. Known of calls that connect and accept.
     pub netns: u32,
@@ -211,13 +221,71 @@ pub const fn is_checked(kind: u16) -> bool {
     opens_by_name(kind) || kind == types::CONNECT_X
 }
 
+/// Why a path is not known to be the one that the kernel used: it is read when the call has ended.
+pub const READ_AT_EXIT: &str = "paths of this call are read at its end alone";
+
+/// Whether exits of this type name a path that is read at the end of the call alone: no program can say whether it was
+/// another one when the call began.
+#[must_use]
+pub const fn is_read_at_exit(kind: u16) -> bool {
+    matches!(
+        kind,
+        types::RENAME_X
+            | types::RENAMEAT_X
+            | types::RENAMEAT2_X
+            | types::UNLINK_2_X
+            | types::UNLINKAT_2_X
+            | types::RMDIR_2_X
+            | types::LINK_2_X
+            | types::LINKAT_2_X
+            | types::SYMLINK_X
+            | types::SYMLINKAT_X
+            | types::MKDIR_2_X
+            | types::MKDIRAT_X
+            | types::MKNOD_X
+            | types::MKNODAT_X
+            | types::CHMOD_X
+            | types::FCHMODAT_X
+            | types::CHOWN_X
+            | types::LCHOWN_X
+            | types::FCHOWNAT_X
+            | types::MOUNT_X
+            | types::UMOUNT_X
+            | types::UMOUNT_1_X
+            | types::UMOUNT2_X
+            | types::CHROOT_X
+            | types::ACCESS_X
+            | types::STAT_X
+            | types::LSTAT_X
+            | types::STAT64_X
+            | types::LSTAT64_X
+            | types::NEWFSTATAT_X
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::{ParameterKind, event_types};
+
+    #[test]
+    fn each_exit_that_names_a_path_is_checked_or_says_that_it_is_read_at_the_end() {
+        // The path of an opened handle and of a program is the kernel's own.
+        let kernels = [types::OPEN_BY_HANDLE_AT_X, types::EXECVE_19_X, types::EXECVEAT_X];
+        for kind in event_types().iter().filter(|kind| kind.is_exit()) {
+            let is_path = |kind: &ParameterKind| {
+                matches!(kind, ParameterKind::Fspath | ParameterKind::Fsrelpath)
+            };
+            let has_path = kind.parameters.iter().any(|parameter| is_path(&parameter.kind));
+            let is_said = opens_by_name(kind.number) || is_read_at_exit(kind.number);
+            let wanted = has_path && !kernels.contains(&kind.number);
+            assert_eq!(is_said, wanted, "{}", kind.constant);
+        }
+    }
 
     #[test]
     fn every_outcome_survives_the_flags_of_a_block() {
-        let causes = (1..=6).map(|n| Toctou::ExitOnly(Cause::from_number(n)));
+        let causes = (1..=8).map(|n| Toctou::ExitOnly(Cause::from_number(n)));
         let all = [Toctou::Verified, Toctou::Linked, Toctou::Mismatch].into_iter().chain(causes);
         for toctou in all {
             assert_eq!(split_flags(toctou.to_flags() | 2), (2, Some(toctou), 0));

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: (Apache-2.0 OR MIT) */
 /* Makes system calls that the tests count: calls NAME ARGUMENT... */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -37,6 +41,62 @@ static void open_often(char *name, long count, int is_printed)
 		if (is_printed)
 			printf("%lu %lu\n", (unsigned long)about.st_dev, (unsigned long)about.st_ino);
 	}
+}
+
+/* Changes the port of an address as fast as it can. */
+static void *flip_port(void *address)
+{
+	volatile unsigned short *port = &((struct sockaddr_in *)address)->sin_port;
+
+	for (unsigned i = 0;; i++)
+		*port = htons(i & 1 ? 9001 : 9002);
+	return NULL;
+}
+
+/* Connects `count` times to an address that another thread changes, and prints the port that the kernel took. */
+static void connect_often(long count)
+{
+	static struct sockaddr_in address;
+	pthread_t thread;
+
+	address.sin_family = AF_INET;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	address.sin_port = htons(9001);
+	pthread_create(&thread, NULL, flip_port, &address);
+	for (long i = 0; i < count; i++) {
+		struct sockaddr_in peer;
+		socklen_t bytes = sizeof(peer);
+		int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+		if (fd < 0 || syscall(SYS_connect, fd, &address, sizeof(address)) ||
+		    getpeername(fd, (void *)&peer, &bytes))
+			exit(1);
+		close(fd);
+		printf("%u\n", ntohs(peer.sin_port));
+	}
+}
+
+/* One call of each kind whose name is read twice, with names that nobody changes. */
+static int named_calls(const char *folder)
+{
+	struct open_how how = { .flags = O_RDONLY };
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t bytes = sizeof(address);
+	int listener, fd;
+
+	if (chdir(folder))
+		return 1;
+	if (syscall(SYS_creat, "made", 0600) < 0 || syscall(SYS_open, "made", O_RDONLY, 0) < 0 ||
+	    syscall(SYS_openat, AT_FDCWD, "made", O_RDONLY, 0) < 0 ||
+	    syscall(SYS_openat2, AT_FDCWD, "made", &how, sizeof(how)) < 0)
+		return 1;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(listener, (void *)&address, sizeof(address)) || listen(listener, 1) ||
+	    getsockname(listener, (void *)&address, &bytes))
+		return 1;
+	return syscall(SYS_connect, fd, &address, sizeof(address)) != 0;
 }
 
 int main(int count, char **arguments)
@@ -104,6 +164,8 @@ int main(int count, char **arguments)
 				pid_t child = fork();
 
 				if (!child) {
+					if (setuid(getuid()))
+						_exit(1);
 					execl("/bin/true", "true", NULL);
 					_exit(1);
 				}
@@ -112,8 +174,15 @@ int main(int count, char **arguments)
 			if (write(fd, bytes, sizeof(bytes)) < 0)
 				return 1;
 		}
+	} else if (!strcmp(what, "connects") && count == 3) {
+		connect_often(atol(arguments[2]));
+	} else if (!strcmp(what, "named") && count == 3) {
+		return named_calls(arguments[2]);
+	} else if (!strcmp(what, "uring") && count == 2) {
+		/* Without its parameters the call fails, and has happened all the same. */
+		syscall(SYS_io_uring_setup, 1, NULL);
 	} else {
-		fprintf(stderr, "calls opens|flip|ia32|socketcall|storm\n");
+		fprintf(stderr, "calls opens|flip|ia32|socketcall|storm|connects|named|uring\n");
 		return 2;
 	}
 	exit(0);

@@ -315,7 +315,7 @@ static void sockets(void)
 	struct iovec vector = { (char *)"data", 4 }, in = { page, 16 };
 	struct msghdr message = { .msg_iov = &vector, .msg_iovlen = 1 }, answer = { .msg_iov = &in, .msg_iovlen = 1 };
 	struct mmsghdr several = { .msg_hdr = message }, answers = { .msg_hdr = answer };
-	int pair[2], value = 1, port, local;
+	int pair[2], value = 1, port, local, closed;
 	long listener, client, accepted, datagram;
 
 	DO(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
@@ -372,6 +372,16 @@ static void sockets(void)
 	say("sendto", "fd=%ld size=4 data=data tuple=0.0.0.0:%d->127.0.0.1:%d", datagram, ntohs(peer.sin_port), port);
 	DO(SYS_connect, pair[0], &path, sizeof(path));
 	say("connect", "fd=%d addr=" NOWHERE, pair[0]);
+	/* A port on which nobody listens: the kernel leaves the socket without an address of its own. */
+	closed = (int)syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
+	bytes = sizeof(peer);
+	peer = server;
+	peer.sin_port = 0;
+	bind(closed, (void *)&peer, sizeof(peer));
+	getsockname(closed, (void *)&peer, &bytes);
+	client = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
+	DO(SYS_connect, client, &peer, sizeof(peer));
+	say("connect", "fd=%ld addr=127.0.0.1:%d tuple=-", client, ntohs(peer.sin_port));
 }
 
 static void processes(void)

@@ -18,6 +18,9 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Waits until no other test has programs attached. `None`, after a line that names the test and the reason, if this
 /// machine can't run it.
+///
+/// # Panics
+/// If the kernel's verifier refuses a program.
 #[must_use]
 pub fn live(test: &str, needed: &[&'static str]) -> Option<MutexGuard<'static, ()>> {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,6 +30,8 @@ pub fn live(test: &str, needed: &[&'static str]) -> Option<MutexGuard<'static, (
             gabion_probe::features::one(name).and_then(|f| f.result.err()).map(|e| e.to_string())
         });
         if let Some(reason) = absent {
+            // That is no want of the machine, but a mistake in our program.
+            assert!(!reason.contains("verifier"), "{test}: {reason}");
             eprintln!("skipped: {test}: {reason}");
             return None;
         }

@@ -7,7 +7,7 @@ use super::recipes::{Further, Recipe};
 use super::toctou::{Cause, Opened, Toctou, names_opened};
 use super::translate::Translation;
 use gabion_scap::table::{EventType, ParameterKind, event_type, event_types};
-use gabion_scap::{Event, LiveValues, Numbers, Values};
+use gabion_scap::{Address, Event, LiveValues, Numbers, Param, Tuple, Values};
 
 /// Bytes of the head.
 pub(crate) const HEAD: usize = 24;
@@ -170,18 +170,30 @@ impl Decoder {
             };
             path_of(1, &mut self.opened);
             path_of(2, &mut self.base);
+            let is_cut = flags & FLAG_PATH_CUT != 0;
+            if is_cut && !self.opened.is_empty() {
+                // Without its beginning it must not look like another path.
+                self.opened.splice(..0, *b"...");
+            }
             let below = more.get(3).and_then(|raw| raw.first()).copied();
             let opened = Opened {
                 path: &self.opened,
                 base: &self.base,
                 below_base: below.filter(|n| *n != 255).map(usize::from),
                 is_whole: flags & (FLAG_PATH_CUT | FLAG_PSEUDO) == 0,
+                is_cut,
             };
             let name_place = parameters
                 .iter()
                 .position(|p| matches!(p.kind, ParameterKind::Fspath | ParameterKind::Fsrelpath));
             let name = name_place.and_then(|place| raws.get(place)).copied().unwrap_or_default();
             call.event.live.toctou = state(toctou, cause, name, name_place.is_some(), &opened);
+            if call.event.live.toctou == Some(Toctou::Verified) && !is_open {
+                let values = Values::new(layout.kind, &self.lengths, &self.bytes);
+                if connected_elsewhere(&values) {
+                    call.event.live.toctou = Some(Toctou::Linked);
+                }
+            }
             if call.event.live.toctou == Some(Toctou::Mismatch)
                 && let Some(kind) = event_type(number - 1)
             {
@@ -211,6 +223,22 @@ impl Decoder {
     }
 }
 
+/// Whether the kernel's socket has another end than the address of the call says.
+fn connected_elsewhere(connect: &Values<'_>) -> bool {
+    match (connect.param(1), connect.param(3)) {
+        (
+            Some(Param::Tuple(Tuple::V4(_, (ip, port)))),
+            Some(Param::Address(Address::V4(to, of))),
+        ) => (ip, port) != (to, of),
+        (
+            Some(Param::Tuple(Tuple::V6(_, (ip, port)))),
+            Some(Param::Address(Address::V6(to, of))),
+        ) => (ip, port) != (to, of),
+        // Of other families the kernel's ends have no address that can be compared.
+        _ => false,
+    }
+}
+
 /// What the kernel's program found, with the opened path.
 fn state(
     toctou: u8,
@@ -223,6 +251,10 @@ fn state(
     match toctou {
         1 if !has_path || opened.path.is_empty() || names_opened(name, opened) => {
             Some(Toctou::Verified)
+        }
+        // The beginning of the path may differ or not.
+        1 | 4 if opened.is_cut && !names_opened(name, opened) => {
+            Some(Toctou::ExitOnly(Cause::PathCut))
         }
         1 => Some(Toctou::Linked),
         // A name that could not be read at the exit was taken from the entry: there is nothing to compare it with but

@@ -15,6 +15,7 @@ mod translate;
 
 pub(crate) use translate::open_flags_with_access as open_flags;
 
+pub use crate::object::ProgramRuns;
 pub use decode::{Call, Decoder};
 pub(crate) use fuzz::{records as fuzz_records, seeds as fuzz_seeds};
 pub use interest::Interest;

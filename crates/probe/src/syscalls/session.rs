@@ -9,7 +9,7 @@ use crate::limits::{
     BATCH_BYTES, HELD_AT_START_BYTES_PER_RING, ORDER_SLACK_NS, RING_BYTES_MIN, SNAPLEN,
 };
 use crate::mapped::MappedArray;
-use crate::object::{Link, Object};
+use crate::object::{Link, Object, ProgramRuns, RunCounting};
 use crate::refusal::{self, Error};
 use aya::maps::{Array, ArrayOfMaps, Map, MapData, RingBuf};
 use gabion_scap::table::x86_64_of_ia32;
@@ -38,6 +38,10 @@ pub struct Settings {
     pub cpus_per_ring: usize,
     /// Bytes of data that a record keeps of a read or write.
     pub snaplen: u32,
+    /// Whether the kernel counts the runs of its programs and their time, which costs each run some nanoseconds.
+    pub counts_runs: bool,
+    /// For trials: as if the kernel had no memory for what is read at the entry, so that spare memory is taken.
+    pub without_storage: bool,
 }
 
 impl Settings {
@@ -45,7 +49,14 @@ impl Settings {
     #[must_use]
     pub fn new(interest: Interest) -> Self {
         let cpus = cpus();
-        Self { interest, ring_bytes: cpus.div_ceil(2) * (8 << 20), cpus_per_ring: 2, snaplen: 80 }
+        Self {
+            interest,
+            ring_bytes: cpus.div_ceil(2) * (8 << 20),
+            cpus_per_ring: 2,
+            snaplen: 80,
+            counts_runs: false,
+            without_storage: false,
+        }
     }
 
     /// Takes a ring of `ring_bytes` for each `cpus_per_ring` CPUs.
@@ -58,7 +69,7 @@ impl Settings {
     /// The smallest rings, for trials.
     #[must_use]
     pub fn small(interest: Interest) -> Self {
-        Self { interest, ring_bytes: 0, cpus_per_ring: 2, snaplen: 80 }
+        Self { ring_bytes: 0, ..Self::new(interest) }
     }
 }
 
@@ -84,7 +95,7 @@ pub struct Counts {
     pub own: u64,
     /// Bytes of the records in rings.
     pub bytes: u64,
-    /// Halves of a call for which the kernel had no memory.
+    /// Readings at the entry, and numbers of a thread's records, for which the storage of the thread had no memory.
     pub storage_failed: u64,
     /// Calls of 32-bit programs that programs of 64 bits do not have.
     pub unmapped_ia32: u64,
@@ -122,6 +133,7 @@ pub struct Session {
     /// What the kernel refused, a line for each.
     absent: Vec<Error>,
     links: Vec<Link>,
+    counting: Option<RunCounting>,
     /// Kept for its programs and the maps that they use.
     _object: Object,
     _outer: ArrayOfMaps<MapData, MapData>,
@@ -138,11 +150,13 @@ impl Session {
         let recipes = recipes::all().map_err(|row| Error::Unknown(row.0))?;
         let per_cpu = u32::try_from(cpus).unwrap_or(1);
         let factor = random() | 1;
+        let without_storage = u32::from(settings.without_storage);
         let mut object = Object::open("syscalls", |loader| {
             for map in ["counters", "scratches", "rings"] {
                 loader.map_max_entries(map, per_cpu);
             }
             loader.override_global("pointer_factor", &factor, true);
+            loader.override_global("without_storage", &without_storage, true);
         })?;
         let control = MappedArray::new("control", object.take_array("control")?)?;
         let counters = MappedArray::new("counters", object.take_array("counters")?)?;
@@ -168,9 +182,16 @@ impl Session {
             cpus,
             absent: Vec::new(),
             links: Vec::new(),
+            counting: None,
             _object: object,
             _outer: outer,
         };
+        if settings.counts_runs {
+            match RunCounting::begin() {
+                Ok(counting) => session.counting = Some(counting),
+                Err(error) => session.absent.push(error),
+            }
+        }
         session.write_control(settings, ring_bytes);
         session.attach(&settings.interest)?;
         session.learn_own_process();
@@ -370,6 +391,15 @@ impl Session {
             self.counters.value(cpu).get(at).map_or(0, |word| word.load(Ordering::Relaxed))
         };
         (0..self.cpus).map(one).fold(0, u64::saturating_add)
+    }
+
+    /// How often each program in the kernel ran and for how long; nothing if this is not counted.
+    #[must_use]
+    pub fn runs(&self) -> Vec<ProgramRuns> {
+        match self.counting {
+            Some(_) => self._object.runs(),
+            None => Vec::new(),
+        }
     }
 
     /// For each CPU that this machine can have the calls of all classes together.

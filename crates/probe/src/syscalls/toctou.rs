@@ -18,10 +18,15 @@ pub(crate) struct Opened<'a> {
     pub(crate) below_base: Option<usize>,
     /// Whether the path is whole.
     pub(crate) is_whole: bool,
+    /// Whether the path is without its beginning, as it has more components than are kept.
+    pub(crate) is_cut: bool,
 }
 
 /// Whether the kernel opened the path that the name says, by text alone: `.`, `..` and `//` are resolved, links are not.
 pub(crate) fn names_opened(name: &[u8], opened: &Opened<'_>) -> bool {
+    if opened.is_cut {
+        return names_below(name, opened);
+    }
     if !opened.is_whole {
         return false;
     }
@@ -45,6 +50,21 @@ pub(crate) fn names_opened(name: &[u8], opened: &Opened<'_>) -> bool {
         }
     }
     wanted == found
+}
+
+/// The same for a path without its beginning: a name that stays below a folder which is in what is left of the path.
+fn names_below(name: &[u8], opened: &Opened<'_>) -> bool {
+    let Some(below) = opened.below_base.filter(|_| !name.starts_with(b"/")) else { return false };
+    let found: Vec<&[u8]> = components(opened.path).collect();
+    let mut wanted: Vec<&[u8]> = Vec::new();
+    for component in components(name) {
+        if component != b".." {
+            wanted.push(component);
+        } else if wanted.pop().is_none() {
+            return false;
+        }
+    }
+    found.len().checked_sub(below).and_then(|from| found.get(from..)) == Some(&wanted)
 }
 
 /// The components of a path but `.`.
@@ -82,9 +102,27 @@ mod tests {
                 base: base.as_bytes(),
                 below_base: *below_base,
                 is_whole: true,
+                is_cut: false,
             };
             assert_eq!(names_opened(name.as_bytes(), &opened), *answer, "{name} as {path}");
             assert!(!names_opened(name.as_bytes(), &Opened { is_whole: false, ..opened }));
+        }
+    }
+
+    /// What is left of a deep path says something of names below a folder that is in it, and nothing of others.
+    #[test]
+    fn names_of_deep_paths_are_compared_below_their_folder() {
+        let path = b".../d/e/f".as_slice();
+        for (name, below_base, answer) in [
+            ("e/f", Some(2), true),
+            ("./e/../e/f", Some(2), true),
+            ("e/g", Some(2), false),
+            ("../d/e/f", Some(2), false),
+            ("/a/b/c/d/e/f", None, false),
+            ("e/f", None, false),
+        ] {
+            let opened = Opened { path, base: b"", below_base, is_whole: false, is_cut: true };
+            assert_eq!(names_opened(name.as_bytes(), &opened), answer, "{name}");
         }
     }
 }

@@ -83,6 +83,9 @@ impl View<'_> {
             ids::EVT_TOCTOU => {
                 let is_covered = gabion_scap::is_checked(self.event.kind().number);
                 match (is_covered, self.event.live.toctou, self.event.enter) {
+                    (false, ..) if gabion_scap::is_read_at_exit(self.event.kind().number) => {
+                        Ok(Value::Text(b"exit-only"))
+                    }
                     (false, ..) => Err(Missing::NotApplicable),
                     (true, Some(toctou), _) => Ok(Value::Text(toctou.name().as_bytes())),
                     (true, None, None) => Ok(Value::Text(b"exit-only")),
@@ -95,6 +98,9 @@ impl View<'_> {
                 (Some(Toctou::ExitOnly(cause)), _) => Ok(Value::Text(cause.text().as_bytes())),
                 (None, None) if gabion_scap::is_checked(self.event.kind().number) => {
                     Ok(Value::Text(b"the file has no enter event of the call"))
+                }
+                _ if gabion_scap::is_read_at_exit(self.event.kind().number) => {
+                    Ok(Value::Text(gabion_scap::READ_AT_EXIT.as_bytes()))
                 }
                 _ => Err(Missing::NotApplicable),
             },
