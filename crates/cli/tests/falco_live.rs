@@ -22,6 +22,7 @@ fn live(test: &str) -> Option<MutexGuard<'static, ()>> {
     for name in ["programs", "btf", "sys_exit", "sys_enter"] {
         let failed = gabion_probe::features::one(name).and_then(|feature| feature.result.err());
         if let Some(reason) = failed {
+            assert!(!reason.to_string().contains("verifier"), "{test}: {reason}");
             eprintln!("skipped: {test}: {reason}");
             return None;
         }
@@ -38,7 +39,13 @@ struct Falco {
 
 impl Falco {
     fn start(rules: &Path, options: &[&str]) -> Falco {
+        Falco::start_with(rules, options, &[])
+    }
+
+    /// The same with further arguments.
+    fn start_with(rules: &Path, options: &[&str], more: &[&str]) -> Falco {
         let mut command = command(&["falco", "-r", &rules.display().to_string()]);
+        command.args(more);
         for option in ["json_output=true", "stdout_output.enabled=true"].iter().chain(options) {
             command.args(["-o", option]);
         }
@@ -66,16 +73,32 @@ impl Falco {
         }
     }
 
+    fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.child)
+    }
+
+    /// Its resident memory in KiB.
+    fn rss_kb(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     /// Ends it; its exit code, standard output as JSON lines, and the rest of standard error.
-    fn end(mut self) -> (Option<i32>, Vec<serde_json::Value>, Vec<String>) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    fn end(self) -> (Option<i32>, Vec<serde_json::Value>, Vec<String>) {
+        let (code, out, errors) = self.end_as_text();
+        let lines = out.lines().filter(|line| line.starts_with('{'));
+        (code, lines.map(|line| serde_json::from_str(line).unwrap()).collect(), errors)
+    }
+
+    /// The same with the whole of standard output.
+    fn end_as_text(mut self) -> (Option<i32>, String, Vec<String>) {
+        rustix::process::kill_process(self.pid(), rustix::process::Signal::TERM).unwrap();
         let mut out = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         let code = self.child.wait().unwrap().code();
         self.seen.extend(self.lines.iter());
-        let lines = out.lines().filter(|line| line.starts_with('{'));
-        (code, lines.map(|line| serde_json::from_str(line).unwrap()).collect(), self.seen)
+        (code, out, self.seen)
     }
 }
 
@@ -161,12 +184,28 @@ fn without_permission_live_says_so_in_one_line() {
     fs::write(&rules, rule("shadow", &program, "/etc/shadow")).unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(folder.path(), open).unwrap();
-    let ran =
-        Command::new(&program).arg("-r").arg(&rules).uid(65_534).gid(65_534).output().unwrap();
+    let run = |program: &Path, args: &[&str]| {
+        Command::new(program).args(args).uid(65_534).gid(65_534).output().unwrap()
+    };
+    let ran = run(&program, &["-r", &rules.display().to_string()]);
     let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
     let lines: Vec<&str> = errors.lines().filter(|line| line.starts_with("Error: ")).collect();
     assert_eq!((ran.status.code(), lines.len()), (Some(1), 1), "{errors}");
     assert!(!errors.contains("ulimit"), "{errors}");
+    // The other commands have the code of the environment, and leave no file.
+    let gabion = folder.path().join("gabion");
+    program::copy_program(env!("CARGO_BIN_EXE_gabion"), &gabion);
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(folder.path(), everybody).unwrap();
+    let file = folder.path().join("calls.scap");
+    let ran = run(&gabion, &["probe", "record", &file.display().to_string(), "--seconds", "1"]);
+    let errors = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!((ran.status.code(), errors.lines().count()), (Some(4), 1), "{errors}");
+    assert!(errors.contains("not permitted without CAP_") && !file.exists(), "{errors}");
+    let ran = run(&gabion, &["probe", "check"]);
+    let out = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert_eq!(ran.status.code(), Some(4), "{out}");
+    assert!(out.lines().any(|l| l.starts_with("no ") && l.contains("CAP_")), "{out}");
 }
 
 /// An output that blocks holds up the reader, so that a storm of writes fills the rings: the stall is noticed, and what is
@@ -210,4 +249,170 @@ fn a_real_loss_behind_a_blocked_output_is_noticed_and_counted() {
     let has = |text: &str| errors.iter().any(|line| line.contains(text));
     assert!(has("did not beat") && has("the worker stalled"), "{errors:?}");
     assert!(has(" shed: io "), "{errors:?}");
+}
+
+/// A signal loads the files again; where they have become wrong, the old rules stay.
+#[test]
+fn a_signal_reloads_and_a_bad_file_keeps_the_old_rules() {
+    let name = "a_signal_reloads_and_a_bad_file_keeps_the_old_rules";
+    let Some(_guard) = live(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cat = cat(folder.path());
+    let rules = folder.path().join("rules.yaml");
+    fs::write(&rules, rule("shadow", &cat, "/etc/shadow")).unwrap();
+    let mut falco = Falco::start(&rules, &["watch_config_files=false"]);
+    falco.await_line("the calls of this host are read");
+    let hangup = |falco: &Falco| {
+        rustix::process::kill_process(falco.pid(), rustix::process::Signal::HUP).unwrap();
+    };
+    fs::write(&rules, "- rule: [broken\n").unwrap();
+    hangup(&falco);
+    falco.await_line("the new files are not used");
+    let open = |file: &str| {
+        Command::new(&cat).arg(file).stdout(Stdio::null()).status().unwrap();
+    };
+    open("/etc/shadow");
+    std::thread::sleep(Duration::from_millis(300));
+    fs::write(&rules, rule("hostname", &cat, "/etc/hostname")).unwrap();
+    hangup(&falco);
+    falco.await_line("Loaded 1 rules");
+    std::thread::sleep(Duration::from_millis(500));
+    open("/etc/shadow");
+    open("/etc/hostname");
+    let (code, alerts, errors) = falco.end();
+    let found: Vec<&str> = alerts.iter().filter_map(|alert| alert["rule"].as_str()).collect();
+    assert_eq!((code, found), (Some(0), vec!["shadow", "hostname"]), "{errors:?}");
+}
+
+/// The block at the end has the kernel's programs with their runs, and the recording has what the rules saw.
+#[test]
+fn statistics_and_a_recording_of_a_run() {
+    let name = "statistics_and_a_recording_of_a_run";
+    let Some(_guard) = live(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cat = cat(folder.path());
+    let rules = folder.path().join("rules.yaml");
+    fs::write(&rules, rule("shadow", &cat, "/etc/shadow")).unwrap();
+    let file = folder.path().join("calls.scap").display().to_string();
+    let mut falco = Falco::start_with(&rules, &[], &["--stats", "-w", &file]);
+    falco.await_line("the calls of this host are read");
+    Command::new(&cat).arg("/etc/shadow").stdout(Stdio::null()).status().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let (code, out, errors) = falco.end_as_text();
+    assert_eq!(code, Some(0), "{errors:?}");
+    for part in ["time elapsed: ", "calls received: ", "sys_exit ", "events: ", "  openat: "] {
+        assert!(out.contains(part), "{part} in {out}");
+    }
+    let filter = "evt.type in (open, openat)";
+    let events = program::gabion(&["events", &file, filter, "-p", "%proc.name %fd.name"]);
+    let wanted = format!("{} /etc/shadow", cat.file_name().unwrap().to_string_lossy());
+    assert!(events.out.lines().any(|line| line == wanted), "{} {}", events.out, events.err);
+    let again = program::gabion(&["probe", "record", "-w", &file, "--seconds", "1"]);
+    assert_eq!(again.code, 4, "what is there stays: {}", again.err);
+    let other = folder.path().join("other.scap").display().to_string();
+    let ran = program::gabion(&["probe", "record", "-w", &other, "--seconds", "1", "--stats"]);
+    assert!(ran.code == 0 && ran.out.contains("run_time_ns"), "{} {}", ran.out, ran.err);
+}
+
+/// Programs that use io_uring are reported once, by a run and by a recording.
+#[test]
+fn io_uring_is_reported_once() {
+    let name = "io_uring_is_reported_once";
+    let Some(_guard) = live(name) else { return };
+    if Command::new("perl").arg("-v").output().is_err() {
+        eprintln!("skipped: {name}: no perl, which makes the call");
+        return;
+    }
+    let use_it = || {
+        Command::new("perl").args(["-e", "syscall(425, 1, 0) for 1..3"]).status().unwrap();
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("rules.yaml");
+    fs::write(&rules, rule("shadow", Path::new("no-such-program"), "/etc/shadow")).unwrap();
+    let mut falco = Falco::start(&rules, &[]);
+    falco.await_line("the calls of this host are read");
+    use_it();
+    falco.await_line("io_uring");
+    use_it();
+    std::thread::sleep(Duration::from_millis(300));
+    let (_, _, errors) = falco.end();
+    assert!(!errors.iter().any(|line| line.contains("io_uring")), "{errors:?}");
+    let file = folder.path().join("calls.scap").display().to_string();
+    let mut command = command(&["probe", "record", &file, "--seconds", "3"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(500));
+        use_it();
+    }
+    let ran = program::ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.err.lines().filter(|line| line.contains("io_uring")).count(), 1, "{}", ran.err);
+}
+
+/// Without a mount of tracefs the tracepoints of calls are found all the same, and opens are verified.
+#[test]
+fn tracefs_that_is_not_mounted_is_reached() {
+    let name = "tracefs_that_is_not_mounted_is_reached";
+    let Some(_guard) = live(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.scap").display().to_string();
+    let gabion = env!("CARGO_BIN_EXE_gabion");
+    let script = format!(
+        "mount --make-rprivate / && {{ umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug/tracing; \
+         umount -l /sys/kernel/debug; }} 2>/dev/null; [ ! -e /sys/kernel/tracing/events ] || exit 77; \
+         {gabion} probe check && {gabion} probe record {file} --seconds 2 --calls openat & \
+         sleep 1; for n in 1 2 3 4 5 6 7 8; do cat /etc/passwd > /dev/null; sleep 0.3; done; wait $!"
+    );
+    let ran = Command::new("unshare").args(["-m", "sh", "-c", &script]).output();
+    let Ok(ran) = ran.map(program::ran) else {
+        eprintln!("skipped: {name}: no unshare");
+        return;
+    };
+    if ran.code == 77 || ran.err.contains("unshare") {
+        eprintln!("skipped: {name}: tracefs can't be unmounted here: {}", ran.err);
+        return;
+    }
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+    assert!(ran.out.contains("not mounted, reached by a private mount"), "{}", ran.out);
+    // Programs are not recorded, so that nothing is known of the process.
+    let filter = "evt.type=openat and fd.name=/etc/passwd";
+    let events = program::gabion(&["events", &file, filter, "-p", "%evt.toctou"]);
+    let outcomes: Vec<&str> = events.out.lines().collect();
+    assert!(!outcomes.is_empty(), "{} {}", ran.out, events.err);
+    assert!(outcomes.iter().all(|outcome| *outcome == "verified"), "{outcomes:?}");
+}
+
+/// Some seconds of nothing but processes that begin and end: the memory does not grow with their number.
+#[test]
+fn a_storm_of_forks_does_not_let_the_memory_grow() {
+    let name = "a_storm_of_forks_does_not_let_the_memory_grow";
+    let Some(_guard) = live(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cat = cat(folder.path());
+    let rules = folder.path().join("rules.yaml");
+    fs::write(&rules, rule("shadow", &cat, "/etc/shadow")).unwrap();
+    let mut falco = Falco::start(&rules, &["syscall_event_drops.actions=[ignore]"]);
+    falco.await_line("the calls of this host are read");
+    // A shell forks; the standard library's children come from vfork.
+    let mut shell = Command::new("sh").args(["-c", "while :; do (exit 0); done"]).spawn().unwrap();
+    let storm = |seconds| {
+        let begin = std::time::Instant::now();
+        let mut children = 0_u64;
+        while begin.elapsed() < Duration::from_secs(seconds) {
+            Command::new("/bin/true").status().unwrap();
+            children += 1;
+        }
+        children
+    };
+    storm(3);
+    let before = falco.rss_kb();
+    let children = storm(5);
+    let after = falco.rss_kb();
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    let (code, _, errors) = falco.end();
+    assert_eq!(code, Some(0), "the account balances: {errors:?}");
+    assert!(children > 100, "{children}");
+    println!("{children} children by vfork: {before} KiB, then {after} KiB");
+    // A tenth, and what an allocator takes at a time.
+    assert!(after <= before + before / 10 + 2_048, "{before} KiB, then {after} KiB");
 }

@@ -295,3 +295,172 @@ fn sources_are_selected_by_name() {
     }
     assert_eq!(gabion(&["falco", "-r", &rules, "--dry-run", "--enable-source", "syscall"]).code, 0);
 }
+
+/// A program that takes nothing stops nothing: the other outputs have every alert, one line says why, and the code is 1.
+#[test]
+fn a_dead_output_program_is_reported_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = capture(folder.path(), 200);
+    let path = folder.path().join("rules.yaml");
+    let text = "- rule: closed\n  desc: d\n  condition: evt.type=close\n  output: closed %evt.num\n  priority: NOTICE\n";
+    fs::write(&path, text).unwrap();
+    let file = folder.path().join("alerts.txt");
+    for keep_alive in [true, false] {
+        let _ = fs::remove_file(&file);
+        let options = [
+            "program_output.enabled=true".to_owned(),
+            format!("program_output.keep_alive={keep_alive}"),
+            "program_output.program=exec 0<&-; exit 3".to_owned(),
+            "file_output.enabled=true".to_owned(),
+            format!("file_output.filename={}", file.display()),
+        ];
+        let ran = falco(&input, &path.display().to_string(), &options);
+        let lines = ran.err.lines().filter(|line| line.contains("exec 0<&-"));
+        assert_eq!((ran.code, lines.count()), (1, 1), "keep_alive {keep_alive}: {}", ran.err);
+        let alerts = fs::read_to_string(&file).unwrap();
+        assert_eq!(alerts.lines().count(), 200, "what was written stays whole");
+        assert!(alerts.lines().all(|line| line.contains(": Notice closed ")), "{alerts}");
+    }
+}
+
+#[test]
+fn a_system_log_that_is_not_there_is_named_once() {
+    let name = "a_system_log_that_is_not_there_is_named_once";
+    if Path::new("/dev/log").exists() {
+        eprintln!("skipped: {name}: this machine has /dev/log, which a test must not write to");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (capture, rules) = (capture(folder.path(), 3), rules(folder.path(), 2, ""));
+    let options =
+        ["syslog_output.enabled=true".to_owned(), "stdout_output.enabled=true".to_owned()];
+    let ran = falco(&capture, &rules, &options);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert_eq!(ran.err.lines().filter(|line| line.contains("/dev/log")).count(), 1, "{}", ran.err);
+    assert!(ran.out.contains("Notice closed 2"), "{}", ran.out);
+}
+
+#[test]
+fn rules_that_name_enter_events_are_rewritten_and_kept_as_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rules.yaml");
+    let name = path.display().to_string();
+    let old = "# a comment\n- rule: r\n  desc: d\n  condition: evt.type=open and evt.dir=< and fd.num>=0 # why\n  \
+               output: o\n  priority: INFO\n";
+    fs::write(&path, old).unwrap();
+    let ran = gabion(&["falco", "migrate-rules", &name]);
+    assert!(ran.code == 0 && ran.out.contains("1 conditions rewritten"), "{} {}", ran.out, ran.err);
+    let new = fs::read_to_string(&path).unwrap();
+    assert!(
+        !new.contains("evt.dir") && new.contains("# a comment") && new.contains("# why"),
+        "{new}"
+    );
+    assert_eq!(fs::read_to_string(folder.path().join("rules.yaml.old")).unwrap(), old);
+    assert_eq!(gabion(&["falco", "-V", &name]).code, 0);
+    // A second time there is nothing to do, and the old text stays what it was.
+    assert_eq!(gabion(&["falco", "migrate-rules", &name]).code, 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), new);
+    assert_eq!(fs::read_to_string(folder.path().join("rules.yaml.old")).unwrap(), old);
+    // What it can't rewrite is named with its line, and the code says so.
+    let left = "- rule: r\n  desc: d\n  condition: evt.type=open and evt.dir in (<, >)\n  output: o %evt.dir\n  priority: INFO\n";
+    fs::write(&path, left).unwrap();
+    let ran = gabion(&["falco", "migrate-rules", &name]);
+    assert!(ran.code == 1 && ran.out.contains("rules.yaml:3: still names"), "{}", ran.out);
+    for args in [&["falco", "migrate-rules"][..], &["falco", "migrate-rules", "/nowhere.yaml"]] {
+        let ran = gabion(args);
+        assert!(ran.code == 1 && ran.err.lines().count() == 1, "{} {}", ran.code, ran.err);
+    }
+}
+
+#[test]
+fn rule_files_that_are_no_text_are_refused_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = capture(folder.path(), 3);
+    let path = folder.path().join("binary.yaml");
+    fs::write(&path, [0, 159, 146, 150, 255, 0]).unwrap();
+    let ran = falco(&capture, &path.display().to_string(), &[]);
+    assert!(ran.code == 1 && ran.err.contains("binary.yaml"), "{} {}", ran.code, ran.err);
+    let lines = ran.err.lines().filter(|line| line.starts_with("Error: ")).count();
+    assert_eq!(lines, 1, "{}", ran.err);
+}
+
+#[test]
+fn statistics_and_recordings_are_for_the_calls_of_this_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let (capture, rules) = (capture(folder.path(), 3), rules(folder.path(), 2, ""));
+    let file = format!("engine.replay.capture_file={capture}");
+    let record = folder.path().join("new.scap").display().to_string();
+    for more in [&["--stats"][..], &["-w", &record]] {
+        let mut args = vec!["falco", "-r", &rules, "-o", "engine.kind=replay", "-o", &file];
+        args.extend(more);
+        let ran = gabion(&args);
+        assert!(ran.code == 1 && ran.err.contains(more[0]), "{} {}", ran.code, ran.err);
+    }
+    assert!(!Path::new(&record).exists());
+}
+
+/// One thread of a clone, as the child reports it.
+fn clone_of(tid: i64, comm: &str) -> Vec<Vec<u8>> {
+    let number = |n: i64| n.to_le_bytes().to_vec();
+    let word = || 0_u32.to_le_bytes().to_vec();
+    let text = |t: &str| format!("{t}\0").into_bytes();
+    let mut values =
+        vec![number(0), text("/bin/sh"), Vec::new(), number(tid), number(tid), number(1)];
+    values.extend([text("/"), number(1024), number(0), number(0), word(), word(), word()]);
+    values.extend([text(comm), b"cpu=/\0".to_vec(), word(), word(), word()]);
+    values.extend([number(tid), number(tid), number(0)]);
+    values
+}
+
+/// `falco_libs.thread_table_size`: a full table lets a dead thread go first, else the one that is idle longest, and fields of
+/// a thread that was let go say so.
+#[test]
+fn the_size_of_the_thread_table_is_kept_and_the_dead_go_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rules.yaml");
+    let text = "- rule: closed\n  desc: d\n  condition: evt.type=close\n  output: by %proc.name missing %evt.missing[proc.name]\n  \
+                priority: NOTICE\n";
+    fs::write(&path, text).unwrap();
+    let word = |n: i64| n.to_le_bytes().to_vec();
+    let end = vec![word(0), word(0), vec![0], vec![0], word(0)];
+    let close = vec![word(0), word(3)];
+    for (second_ends, wanted) in [(true, "by first missing"), (false, "by <NA> missing shed")] {
+        let mut events = vec![
+            (types::CLONE_20_X, 7, clone_of(7, "first")),
+            (types::CLONE_20_X, 8, clone_of(8, "second")),
+            (types::CLONE_20_X, 9, clone_of(9, "third")),
+            (types::CLOSE_X, 7, close.clone()),
+        ];
+        if second_ends {
+            events.insert(2, (types::PROCEXIT_1_E, 8, end.clone()));
+        }
+        let mut writer = Writer::new(Vec::new());
+        writer.section().unwrap();
+        for (n, (kind, tid, values)) in events.iter().enumerate() {
+            let lengths: Vec<u8> =
+                values.iter().flat_map(|v| u16::try_from(v.len()).unwrap().to_le_bytes()).collect();
+            let bytes = values.concat();
+            let values = Values::new(table::event_type(*kind).unwrap(), &lengths, &bytes);
+            let ts_ns = 1_700_000_000_000_000_000 + n as u64;
+            let (number, raw_number, tid, cpu, flags, enter) = (0, 0, *tid, 0, 0, None);
+            let live = Default::default();
+            let event = gabion_scap::Event {
+                number,
+                raw_number,
+                ts_ns,
+                tid,
+                cpu,
+                flags,
+                values,
+                enter,
+                live,
+            };
+            writer.event(&event).unwrap();
+        }
+        let input = folder.path().join("threads.scap");
+        fs::write(&input, writer.finish().unwrap()).unwrap();
+        let options = ["falco_libs.thread_table_size=2".to_owned()];
+        let ran = falco(&input.display().to_string(), &path.display().to_string(), &options);
+        assert!(ran.code == 0 && ran.out.contains(wanted), "{} {}", ran.out, ran.err);
+    }
+}

@@ -387,3 +387,58 @@ fn a_torn_capture_is_read_to_its_end_with_a_note() {
     );
     assert!(ran.out.contains("torn_file 1"), "{}", ran.out);
 }
+
+#[test]
+fn rules_that_are_no_text_and_inputs_of_two_kinds_are_refused_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = written(folder.path(), "old.scap", &old_capture());
+    let binary = written(folder.path(), "binary.yaml", &[0, 159, 146, 150, 255, 0]);
+    gabion(&["read", &old, "--rules", &binary]).refuses(3, &["binary.yaml"]);
+    let words = ["old.scap", "is a capture of system calls: read it alone"];
+    gabion(&["read", &old, &program::demo()]).refuses(3, &words);
+    gabion(&["read", &program::demo(), &old]).refuses(3, &words);
+}
+
+/// A pcapng file begins as a scap file does; the second block tells them apart.
+#[test]
+fn a_capture_of_packets_is_no_capture_of_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let word = |n: u32| n.to_le_bytes();
+    let section = [
+        word(0x0a0d_0d0a),
+        word(28),
+        word(0x1a2b_3c4d),
+        word(1),
+        word(u32::MAX),
+        word(u32::MAX),
+        word(28),
+    ];
+    let interface = [word(1), word(20), word(1), word(65_535), word(20)];
+    let bytes = [section.concat(), interface.concat()].concat();
+    let packets = written(folder.path(), "packets.pcapng", &bytes);
+    assert_eq!(gabion(&["read", &packets]).code, 0);
+    let to = folder.path().join("new.scap").display().to_string();
+    let words = ["packets.pcapng", "a capture of packets (pcapng)"];
+    gabion(&["events", &packets]).refuses(3, &words);
+    gabion(&["convert", &packets, &to]).refuses(3, &words);
+    assert!(!Path::new(&to).exists());
+}
+
+/// Alerts that find no space are reported in a line, and what was written stays whole.
+#[test]
+fn a_full_disk_under_alerts_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = written(folder.path(), "old.scap", &old_capture());
+    let rules = written(folder.path(), "falco.yaml", RULES.as_bytes());
+    let out = folder.path().join("out").display().to_string();
+    // A file that may have no byte is a full disk.
+    let binary = env!("CARGO_BIN_EXE_gabion");
+    let script = format!("ulimit -f 0; exec {binary} read {old} --rules {rules} -l {out}");
+    let ran =
+        program::ran(std::process::Command::new("sh").args(["-c", &script]).output().unwrap());
+    assert_eq!(ran.code, 4, "{}", ran.err);
+    for name in ["falco.json", "falco.log"] {
+        assert_eq!(ran.err.lines().filter(|l| l.contains(name)).count(), 1, "{}", ran.err);
+        assert_eq!(std::fs::read(Path::new(&out).join(name)).unwrap(), b"");
+    }
+}

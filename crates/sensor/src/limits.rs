@@ -143,7 +143,8 @@ limits! { "sensor";
     pub const CHARTED_PAIRS_MAX: usize = 12,
         Spares("further pairs stand in the tables");
 
-    /// Bytes for threads and descriptors of system calls: 262,144 threads, the most that Falco keeps, with their texts.
+    /// Bytes for threads and descriptors of system calls: 262,144 threads, the most that Falco keeps, with their texts;
+    /// and at most a quarter of the memory that the control group or the machine has.
     pub const SYSCALL_STATE_BYTES: u64 = 512 << 20,
         Counts("the threads, as `evicted` by the table of threads");
 

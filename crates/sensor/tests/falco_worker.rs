@@ -51,6 +51,8 @@ fn run(options: &[&str], log: &(dyn Fn(&str) + Sync)) -> FalcoDone {
         files,
         hostname,
         seconds: None,
+        recording: None,
+        wants_statistics: false,
         container_stand_in: false,
         signals: &signals,
         reload: &mut || None,

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Fault};
 use crate::{standard_output, values};
 use clap::{Args, Subcommand};
 use gabion_probe::features::{self, Feature};
-use gabion_probe::syscalls::{Class, Counts, Interest, Settings};
+use gabion_probe::syscalls::{Interest, Settings};
 use gabion_record::json::Json;
 use gabion_runtime::Signals;
 use gabion_sensor::syscalls::{Recorded, Recording};
@@ -32,8 +32,11 @@ pub(crate) struct CheckOptions {
 #[derive(Debug, Args)]
 pub(crate) struct RecordOptions {
     /// The file to write; it must not exist
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "write", conflicts_with = "write")]
+    file: Option<PathBuf>,
+    /// The file to write, as sysdig's option names it
+    #[arg(short = 'w', value_name = "FILE")]
+    write: Option<PathBuf>,
     /// Only these calls, instead of those that Falco records by default
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     calls: Vec<String>,
@@ -43,7 +46,7 @@ pub(crate) struct RecordOptions {
     /// End after this many events
     #[arg(long, value_name = "NUMBER", value_parser = values::rows)]
     events: Option<usize>,
-    /// Print what the kernel's programs counted, by class of calls
+    /// Print at the end what was counted: in the kernel, by its programs, in user space, by call
     #[arg(long)]
     stats: bool,
 }
@@ -90,22 +93,25 @@ fn features_json(list: &[Feature]) -> String {
 }
 
 fn record(o: &RecordOptions) -> Result<Exit, Fault> {
+    let Some(file) = o.file.as_ref().or(o.write.as_ref()) else {
+        return Err(Fault::usage("probe record: name the file to write"));
+    };
     let interest = interest(&o.calls)?;
     let signals = Signals::install().map_err(|e| Fault::environment(format!("signals: {e}")))?;
     let recording = Recording {
-        settings: Settings::new(interest),
+        settings: Settings { counts_runs: o.stats, ..Settings::new(interest) },
         root: PathBuf::from("/"),
         lasting: o.seconds.map(Duration::from_secs),
         events: o.events.and_then(|n| u64::try_from(n).ok()),
         stop: signals.stop().clone(),
     };
-    let done = recording.write_file(&o.file)?;
-    for line in &done.absent {
+    let done = recording.write_file(file)?;
+    for line in done.absent.iter().map(String::as_str).chain(done.unseen) {
         eprintln!("gabion: probe: {line}");
     }
     summary(&done);
     if o.stats {
-        classes(&done.counts);
+        standard_output::text(done.statistics.text());
     }
     done.balance()?;
     Ok(Exit::Done)
@@ -137,22 +143,7 @@ fn summary(done: &Recorded) {
         done.before.threads,
         done.before.fds
     ));
-}
-
-fn classes(counts: &Counts) {
-    standard_output::line("class   received     passed       shed");
-    for (class, c) in Class::ALL.into_iter().zip(&counts.classes) {
-        let shed = c.shed_ring + c.shed_size;
-        let name = class.name();
-        standard_output::line(format_args!(
-            "{name:<6}{:>10} {:>10} {shed:>10}",
-            c.received, c.passed
-        ));
+    for (what, count) in done.statistics.account.faults() {
+        eprintln!("gabion: probe: {what}: {count}");
     }
-    let total = counts.total();
-    let mean = counts.bytes.checked_div(total.passed).unwrap_or(0);
-    standard_output::line(format_args!(
-        "{mean} bytes for each record, {} calls of this process left out",
-        counts.own
-    ));
 }

@@ -63,6 +63,14 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
         return describe(&options, &settings, &loaded);
     }
     let signals = Signals::install().map_err(|error| error.to_string())?;
+    if settings.engine != EngineKind::Live {
+        let asked = [("--stats", options.statistics), ("-w", options.recording.is_some())];
+        if let Some((name, _)) = asked.iter().find(|(_, is_asked)| *is_asked) {
+            return Err(format!(
+                "{name} is for the calls of this host: leave it out where engine.kind is not modern_ebpf"
+            ));
+        }
+    }
     if let Some(path) = &options.pid_file {
         let text = format!("{}\n", std::process::id());
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -244,6 +252,8 @@ fn one_run(
         files,
         hostname,
         seconds: options.seconds,
+        recording: options.recording.clone(),
+        wants_statistics: options.statistics,
         container_stand_in: false,
         signals,
         reload: &mut reload,
@@ -274,6 +284,7 @@ fn one_run(
             if has_events || done.events > 0 {
                 standard_output::text(&done.statistics);
             }
+            standard_output::text(&done.live_statistics);
             eprint_text(&done.drops);
             // Alerts that nobody has are no success, whatever else was written.
             i32::from(!done.faults.is_empty())

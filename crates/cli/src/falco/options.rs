@@ -28,11 +28,13 @@ pub(super) struct Options {
     pub(super) print: Option<String>,
     pub(super) pid_file: Option<PathBuf>,
     pub(super) rules: Vec<String>,
+    pub(super) statistics: bool,
     pub(super) support: bool,
     pub(super) validate: Vec<PathBuf>,
     pub(super) verbose: bool,
     pub(super) version: bool,
     pub(super) page_size: bool,
+    pub(super) recording: Option<PathBuf>,
     /// Options that Falco had once, or that have no effect here: what to use instead.
     pub(super) notes: Vec<String>,
 }
@@ -103,12 +105,14 @@ pub(super) fn parse(args: &[OsString]) -> Result<Options, String> {
             "-p" | "--print" => options.print = Some(value()?),
             "-P" | "--pidfile" => options.pid_file = Some(value()?.into()),
             "-r" => options.rules.push(value()?),
+            "--stats" => options.statistics = true,
             "--support" => options.support = true,
             "-U" | "--unbuffered" => options
                 .notes
                 .push("-U has no effect: alerts are written as soon as they are found".to_string()),
             "-V" | "--validate" => options.validate.push(value()?.into()),
             "-v" => options.verbose = true,
+            "-w" => options.recording = Some(value()?.into()),
             "--version" => options.version = true,
             "--page-size" => options.page_size = true,
             _ => return Err(format!("Option '{arg}' does not exist")),

@@ -36,7 +36,7 @@ pub(super) fn open_outputs(
     }
     if settings.to_syslog {
         // Messages of syslog are lines of text, unless the alerts are JSON; it adds the time itself.
-        outputs.push(falco::output(style.clone(), Syslog::default()));
+        outputs.push(falco::output(style.clone(), Syslog::of(SYSLOG)));
     }
     if let Some(file) = &settings.file {
         outputs.push(falco::output(
@@ -180,8 +180,8 @@ impl Drop for Program {
 }
 
 /// The system's log, by the socket that all systems have.
-#[derive(Default)]
 struct Syslog {
+    path: PathBuf,
     socket: Option<UnixDatagram>,
     fault: Option<OutputError>,
 }
@@ -189,10 +189,14 @@ struct Syslog {
 const SYSLOG: &str = "/dev/log";
 
 impl Syslog {
+    fn of(path: impl Into<PathBuf>) -> Syslog {
+        Syslog { path: path.into(), socket: None, fault: None }
+    }
+
     fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.socket.is_none() {
             let socket = UnixDatagram::unbound()?;
-            socket.connect(SYSLOG)?;
+            socket.connect(&self.path)?;
             socket.set_nonblocking(true)?;
             self.socket = Some(socket);
         }
@@ -207,11 +211,46 @@ impl Destination for Syslog {
     fn write(&mut self, piece: &Piece<'_>) {
         if let Err(error) = self.try_write(piece.bytes) {
             self.socket = None;
-            self.fault = Some(fault_of(SYSLOG.into(), error));
+            self.fault = Some(fault_of(self.path.clone(), error));
         }
     }
 
     fn flush(&mut self) -> Result<(), OutputError> {
         reported(&mut self.fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_outputs::PieceKind;
+
+    fn line(bytes: &[u8]) -> Piece<'_> {
+        Piece { kind: PieceKind::Line, bytes, later: &[] }
+    }
+
+    /// The messages are those of RFC 3164 without the time, which the system's log adds; a log that is gone is a fault, and
+    /// one that comes back gets the next alert.
+    #[test]
+    fn the_systems_log_gets_each_alert_as_a_message() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = UnixDatagram::bind(&path).unwrap();
+        let mut syslog = Syslog::of(&path);
+        let mut bytes = [0; 64];
+        syslog.write(&line(b"Notice closed 2\n"));
+        let n = log.recv(&mut bytes).unwrap();
+        assert_eq!(&bytes[..n], b"<13>falco: Notice closed 2");
+        assert!(syslog.flush().is_ok());
+        drop(log);
+        std::fs::remove_file(&path).unwrap();
+        syslog.write(&line(b"Notice closed 3\n"));
+        let fault = syslog.flush().unwrap_err().to_string();
+        assert!(fault.contains(&path.display().to_string()), "{fault}");
+        let log = UnixDatagram::bind(&path).unwrap();
+        syslog.write(&line(b"Notice closed 4\n"));
+        let n = log.recv(&mut bytes).unwrap();
+        assert_eq!(&bytes[..n], b"<13>falco: Notice closed 4");
+        assert!(syslog.flush().is_ok(), "what was wrong was reported once");
     }
 }

@@ -71,6 +71,8 @@ pub(super) fn measures(
         fields.push(AlertField { name: "scap.n_drops_perc".to_owned(), value });
         fields
             .extend(drop_counts(live).iter().map(|(name, n)| number(&format!("scap.{name}"), *n)));
+        fields.push(number("scap.n_enter_storage_failed", live.counts.storage_failed));
+        fields.push(number("scap.n_ia32_unmapped", live.counts.unmapped_ia32));
         if are_cpus_counted {
             fields.extend(counts_by_cpu(live).iter().map(|(name, n)| number(name, *n)));
         }

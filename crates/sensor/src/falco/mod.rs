@@ -8,6 +8,7 @@ mod context;
 mod cost;
 mod destinations;
 mod drops;
+mod event_file;
 mod findings;
 mod host_measures;
 mod http;

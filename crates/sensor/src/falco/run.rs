@@ -7,6 +7,7 @@ use super::alerts::AlertCounts;
 use super::capture::Captures;
 use super::destinations::{OutputCounts, open_outputs};
 use super::drops::Drops;
+use super::event_file::EventFile;
 use super::metrics::{Metrics, drop_counts, measures};
 use super::plan::FalcoPlan;
 use super::rule_run::RuleRun;
@@ -42,6 +43,10 @@ pub struct FalcoRun<'a> {
     pub hostname: String,
     /// Seconds after which the run ends: of event time in a capture file, else of the machine's clock.
     pub seconds: Option<u64>,
+    /// A new file for the events of a live source.
+    pub recording: Option<PathBuf>,
+    /// Count the runs of the kernel's programs, and leave the statistics of a live source.
+    pub wants_statistics: bool,
     /// Take `container.id` as the reference alerts of the corpus do.
     pub container_stand_in: bool,
     /// The signals of the process.
@@ -82,6 +87,8 @@ pub struct FalcoDone {
     pub ledgers: StageLedgers,
     /// The account as a line of text, for a live source.
     pub account: Option<String>,
+    /// What a live source counted, as a block of text; empty if it was not asked for.
+    pub live_statistics: String,
 }
 
 impl FalcoDone {
@@ -96,6 +103,7 @@ impl FalcoDone {
             notes: Vec::new(),
             ledgers: StageLedgers::new(),
             account: None,
+            live_statistics: String::new(),
         }
     }
 
@@ -156,6 +164,8 @@ impl FalcoRun<'_> {
             plan: Arc::clone(&self.plan),
             hostname: std::mem::take(&mut self.hostname),
             seconds: self.seconds,
+            recording: self.recording.take(),
+            wants_statistics: self.wants_statistics,
             container_stand_in: self.container_stand_in,
             stop: self.signals.stop().clone(),
             asked: &asked,
@@ -248,6 +258,8 @@ struct Worker<'a> {
     plan: Arc<FalcoPlan>,
     hostname: String,
     seconds: Option<u64>,
+    recording: Option<PathBuf>,
+    wants_statistics: bool,
     container_stand_in: bool,
     stop: StopFlag,
     asked: &'a Asked,
@@ -272,6 +284,13 @@ impl Worker<'_> {
             Ok(calls) => calls,
             Err(error) => return FalcoDone::failed(error.to_string()),
         };
+        let recording = match self.recording.take() {
+            Some(path) => match EventFile::create(&path, calls.state()) {
+                Ok(file) => Some(file),
+                Err(fault) => return FalcoDone::failed(fault),
+            },
+            None => None,
+        };
         for line in calls.absent() {
             (self.log)(&format!("system calls: {line}"));
         }
@@ -282,6 +301,7 @@ impl Worker<'_> {
         let mut running = Running {
             metrics: Metrics::new(settings.metrics.clone()),
             captures: settings.capture.clone().map(Captures::new),
+            recording,
             drops: Drops::new(settings.drops.clone()),
             shown: Arc::clone(&self.shown),
             rules,
@@ -331,7 +351,12 @@ impl Worker<'_> {
             (Ok(()), Some(why)) => FalcoEnd::Failed(why),
             (Ok(()), None) => FalcoEnd::Done,
         };
-        running.done(end, &calls.account())
+        let statistics = calls.statistics().filter(|_| self.wants_statistics);
+        let done = running.done(end, &calls.account());
+        FalcoDone {
+            live_statistics: statistics.map_or_else(String::new, |counted| counted.text()),
+            ..done
+        }
     }
 
     fn open(&self) -> Result<Calls, Error> {
@@ -348,7 +373,11 @@ impl Worker<'_> {
         match &settings.engine {
             EngineKind::Replay(path) => Calls::open(path, options, &self.stop),
             EngineKind::None => Ok(Calls::nothing(&self.stop)),
-            EngineKind::Live => Calls::live(&self.plan.live_settings(), options, &self.stop),
+            EngineKind::Live => {
+                let mut live = self.plan.live_settings();
+                live.session.counts_runs = self.wants_statistics;
+                Calls::live(&live, options, &self.stop)
+            }
         }
     }
 
@@ -401,6 +430,7 @@ struct Running {
     rules: RuleRun,
     metrics: Metrics,
     captures: Option<Captures>,
+    recording: Option<EventFile>,
     drops: Drops,
     shown: Arc<Shown>,
     counts: Arc<OutputCounts>,
@@ -416,6 +446,9 @@ impl Running {
         self.shown.taken.store(self.rules.events + 1, Relaxed);
         if let Some(captures) = &mut self.captures {
             captures.keep(event);
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.add(event);
         }
         let found = self.rules.event(state, event);
         if found.is_any {
@@ -450,6 +483,8 @@ impl Running {
             for (to, counts) in self.shown.shed.iter().zip(&live.counts.classes) {
                 to.store(counts.shed_ring, Relaxed);
             }
+            self.shown.storage_failed.store(live.counts.storage_failed, Relaxed);
+            self.shown.unmapped_ia32.store(live.counts.unmapped_ia32, Relaxed);
         }
         if are_metrics_due {
             self.write_metrics(now_ns, &account);
@@ -525,6 +560,7 @@ impl Running {
         let (drops, mut ledgers) = (drop_text(&self.drops), account.ledgers());
         self.shown.taken.store(events, Relaxed);
         ledgers.add("events>rules", None, &self.shown.ledger(ShedReason::WorkerLost));
+        faults.extend(self.recording.and_then(EventFile::finish));
         if let Some(captures) = self.captures {
             let (wrong, note) = captures.finish();
             faults.extend(wrong);
@@ -553,6 +589,7 @@ impl Running {
             notes,
             ledgers,
             account: line,
+            live_statistics: String::new(),
         }
     }
 }
@@ -569,6 +606,9 @@ fn account_line(live: &LiveAccount) -> String {
     for (n, (class, shed)) in live.shed_by_class().enumerate() {
         let sign = if n == 0 { ':' } else { ',' };
         let _ = write!(line, "{sign} {class} {}", thousands(shed));
+    }
+    for (what, count) in live.faults() {
+        let _ = write!(line, "; {what}: {}", thousands(count));
     }
     line
 }

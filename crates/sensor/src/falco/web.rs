@@ -27,6 +27,10 @@ pub(super) struct Shown {
     pub(super) rules: AtomicU64,
     /// Calls that were shed because a ring was full, for each class.
     pub(super) shed: [AtomicU64; 7],
+    /// Readings at the entry of a call for which the kernel had no memory.
+    pub(super) storage_failed: AtomicU64,
+    /// Calls of 32 bits that programs of 64 bits do not have.
+    pub(super) unmapped_ia32: AtomicU64,
 }
 
 impl Shown {
@@ -146,6 +150,16 @@ fn exposition(shown: &Shown) -> String {
         ("falcosecurity_scap_n_drops_total", "events that were dropped", &shown.dropped),
         ("falcosecurity_falco_rules_loaded_total", "rules that are tried", &shown.rules),
         ("falcosecurity_falco_worker_stalls_total", "stalls of the worker", &shown.stalls),
+        (
+            "falcosecurity_scap_n_enter_storage_failed_total",
+            "readings at the entry of a call without memory",
+            &shown.storage_failed,
+        ),
+        (
+            "falcosecurity_scap_n_ia32_unmapped_total",
+            "calls of 32 bits that programs of 64 bits do not have",
+            &shown.unmapped_ia32,
+        ),
     ];
     for (name, help, value) in counters {
         let value = value.load(Relaxed);

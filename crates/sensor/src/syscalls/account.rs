@@ -95,6 +95,10 @@ impl LiveAccount {
             ledgers.add(&format!("kernel.{}", class.name()), None, &ledger);
         }
         let mut ledger = Ledger::new();
+        ledger.receive(self.counts.unmapped_ia32, 0);
+        ledger.shed(ShedReason::UnknownEvent, self.counts.unmapped_ia32, 0);
+        ledgers.add("kernel.ia32", None, &ledger);
+        let mut ledger = Ledger::new();
         let passed = self.counts.total().passed;
         ledger.receive(passed, self.counts.bytes);
         ledger.pass(self.read, self.counts.bytes);
@@ -115,6 +119,15 @@ impl LiveAccount {
     pub fn dropped(&self) -> u64 {
         let total = self.counts.total();
         total.shed_ring + total.shed_size + self.counts.undecodable
+    }
+
+    /// What the programs in the kernel could not do as they should, with the number of times; only what happened.
+    pub fn faults(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = [
+            ("readings at the entry without memory", self.counts.storage_failed),
+            ("calls of 32 bits that programs of 64 bits do not have", self.counts.unmapped_ia32),
+        ];
+        all.into_iter().filter(|(_, count)| *count > 0)
     }
 
     /// Names of classes of which calls were shed, with their number.

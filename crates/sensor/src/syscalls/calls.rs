@@ -4,12 +4,14 @@
 use super::account::{CallAccount, ScapAccount};
 use super::input;
 use super::live::{LiveCalls, LiveSettings};
+use super::statistics::LiveStatistics;
 use crate::Error;
 use crate::limits;
 use crate::packets::OpenedOnce;
 use gabion_probe::syscalls::Interest;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_runtime::StopFlag;
+use gabion_runtime::memory::MemoryState;
 use gabion_runtime::supervisor::Pulse;
 use gabion_scap::{Event, Item, Merger, Reader};
 use gabion_syscall::{Options, State};
@@ -102,7 +104,9 @@ impl Calls {
     }
 
     fn from_source(source: Source, options: Options, stop: &StopFlag) -> Calls {
-        let budget = BudgetPool::root("syscalls", limits::SYSCALL_STATE_BYTES);
+        // In a small control group the state has its share, so that the kernel does not end the process.
+        let share = MemoryState::current().default_budget();
+        let budget = BudgetPool::root("syscalls", limits::SYSCALL_STATE_BYTES.min(share));
         let state = State::new(options, budget.leaf("threads", None));
         Calls { source, state, budget, stop: stop.clone() }
     }
@@ -121,6 +125,14 @@ impl Calls {
             })),
             Source::Live(live) => CallAccount::Live(Box::new(live.account())),
             Source::Nothing => CallAccount::File(Box::default()),
+        }
+    }
+
+    /// What a live source counted from its start until now.
+    pub(crate) fn statistics(&self) -> Option<LiveStatistics> {
+        match &self.source {
+            Source::Live(live) => Some(live.statistics()),
+            Source::File { .. } | Source::Nothing => None,
         }
     }
 

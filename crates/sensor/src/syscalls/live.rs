@@ -2,16 +2,19 @@
 
 use super::account::LiveAccount;
 use super::calls::Moment;
+use super::statistics::LiveStatistics;
 use crate::Error;
 use gabion_probe::host::{self, Before, HostCounts};
 use gabion_probe::syscalls::{Interest, Session, Settings};
 use gabion_runtime::StopFlag;
+use gabion_runtime::clock;
 use gabion_runtime::supervisor::Pulse;
-use gabion_scap::Item;
+use gabion_scap::table::{calls, event_types};
+use gabion_scap::{Event, Item, types};
 use gabion_syscall::State;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the reader sleeps when all rings are empty: doubled from the first to the last while nothing comes, so that a
 /// host at rest costs little and an alert is late by the last at most.
@@ -38,13 +41,55 @@ pub(crate) struct LiveCalls {
     root: PathBuf,
     before: HostCounts,
     read: u64,
+    counted: Counted,
+}
+
+/// What is counted for the statistics at the end.
+struct Counted {
+    begin: Instant,
+    readings: u64,
+    empty_readings: u64,
+    /// Events by the number of their type.
+    by_type: Vec<u64>,
+    /// Those without a type of their own, by the code of their call.
+    by_code: Vec<u64>,
+}
+
+impl Counted {
+    fn new() -> Counted {
+        let (by_type, by_code) = (vec![0; event_types().len()], vec![0; calls().len()]);
+        Counted { begin: clock::now(), readings: 0, empty_readings: 0, by_type, by_code }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        let kind = event.kind().number;
+        let count = if kind == types::GENERIC_X {
+            let code = event.param(0).and_then(|code| code.as_i64());
+            code.and_then(|code| self.by_code.get_mut(usize::try_from(code).ok()?))
+        } else {
+            self.by_type.get_mut(usize::from(kind))
+        };
+        if let Some(count) = count {
+            *count += 1;
+        }
+    }
+
+    fn by_name(&self) -> Vec<(&'static str, u64)> {
+        let types = event_types().iter().map(|kind| kind.name).zip(&self.by_type);
+        let codes = calls().iter().map(|call| call.name).zip(&self.by_code);
+        let mut all: Vec<(&str, u64)> =
+            types.chain(codes).map(|(name, count)| (name, *count)).collect();
+        all.retain(|(_, count)| *count > 0);
+        all.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+        all
+    }
 }
 
 impl LiveCalls {
     pub(super) fn start(settings: &LiveSettings) -> Result<LiveCalls, Error> {
         let session = Session::start(&settings.session)?;
         let (root, before) = (settings.root.clone(), HostCounts::default());
-        Ok(LiveCalls { session, root, before, read: 0 })
+        Ok(LiveCalls { session, root, before, read: 0, counted: Counted::new() })
     }
 
     /// Hands on what existed before the first event.
@@ -94,16 +139,33 @@ impl LiveCalls {
         }
     }
 
+    /// What was counted from the start until now.
+    pub(super) fn statistics(&self) -> LiveStatistics {
+        LiveStatistics {
+            account: self.account(),
+            elapsed: self.counted.begin.elapsed(),
+            runs: self.session.runs(),
+            readings: self.counted.readings,
+            empty_readings: self.counted.empty_readings,
+            calls: self.counted.by_name(),
+        }
+    }
+
     /// Reads what is in the rings, once; how many records there were.
     pub(super) fn poll(
         &mut self,
         then: &mut dyn FnMut(&gabion_probe::syscalls::Call<'_>),
     ) -> usize {
-        let read = &mut self.read;
-        self.session.poll(&mut |call| {
+        let Self { session, read, counted, .. } = self;
+        let before = *read;
+        let records = session.poll(&mut |call| {
             *read += 1;
+            counted.event(&call.event);
             then(call);
-        })
+        });
+        counted.readings += 1;
+        counted.empty_readings += u64::from(*read == before);
+        records
     }
 
     /// No further call is recorded; what was recorded before is read to its end.
@@ -112,9 +174,10 @@ impl LiveCalls {
         for _ in 0..READS_AT_END {
             // A program that was in the middle of a record finishes it.
             std::thread::sleep(PAUSES.0);
-            let read = &mut self.read;
-            self.session.drain(&mut |call| {
+            let Self { session, read, counted, .. } = &mut *self;
+            session.drain(&mut |call| {
                 *read += 1;
+                counted.event(&call.event);
                 then(call);
             });
             if self.account().waiting() == 0 {

@@ -8,6 +8,7 @@ mod input;
 mod live;
 mod recording;
 mod rewrite;
+mod statistics;
 mod summary;
 
 pub(crate) use account::balanced;
@@ -18,5 +19,6 @@ pub use input::{are_scap, is_scap};
 pub(crate) use live::LiveSettings;
 pub use recording::{Recorded, Recording};
 pub use rewrite::{Rewritten, rewrite};
+pub use statistics::LiveStatistics;
 pub(crate) use summary::summarize_with;
 pub use summary::{Summary, summarize};

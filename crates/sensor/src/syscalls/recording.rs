@@ -2,6 +2,7 @@
 
 use super::account::{LiveAccount, balanced};
 use super::live::{LiveCalls, LiveSettings};
+use super::statistics::LiveStatistics;
 use crate::Error;
 use gabion_probe::host::HostCounts;
 use gabion_probe::syscalls::{Counts, Settings};
@@ -41,6 +42,10 @@ pub struct Recorded {
     pub counts: Counts,
     /// What the kernel refused, a line for each.
     pub absent: Vec<String>,
+    /// What programs did that is not seen, if it was noticed.
+    pub unseen: Option<&'static str>,
+    /// What was counted from the start to the end.
+    pub statistics: LiveStatistics,
 }
 
 impl Recorded {
@@ -122,7 +127,9 @@ impl Recording {
             return Err(refused(error));
         }
         writer.finish().map_err(refused)?;
-        let LiveAccount { counts, read: events, before, .. } = live.account();
-        Ok(Recorded { events, before, counts, absent: live.absent() })
+        let statistics = live.statistics();
+        let LiveAccount { counts, read: events, before, .. } = statistics.account.clone();
+        let (absent, unseen) = (live.absent(), live.unseen());
+        Ok(Recorded { events, before, counts, absent, unseen, statistics })
     }
 }
