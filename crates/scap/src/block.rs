@@ -89,6 +89,12 @@ pub(crate) fn kind(number: u32) -> BlockKind {
     }
 }
 
+/// Whether a block of this number, as the first one after the header, is that of a pcapng file: the description of an
+/// interface, a packet, a packet without one, names, statistics.
+pub(crate) const fn is_of_packets(number: u32) -> bool {
+    matches!(number, 1..=6)
+}
+
 /// Whether a file that begins with these bytes is a scap file and no pcapng file: both have the same first block, but
 /// the second block of a scap file is the machine's description. `false` also if there are too few bytes to decide.
 #[must_use]

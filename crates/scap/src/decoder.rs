@@ -90,6 +90,8 @@ pub struct Decoder {
     end: usize,
     is_ended: bool,
     has_section: bool,
+    /// Whether a list or the machine's description was read: the input is no capture of packets.
+    has_list: bool,
     is_after_event: bool,
     state: State,
     /// What was found and not taken yet, and where its block begins in the buffer.
@@ -130,6 +132,7 @@ impl Decoder {
             end: 0,
             is_ended: false,
             has_section: false,
+            has_list: false,
             is_after_event: false,
             state: State::Between,
             found: None,
@@ -388,13 +391,24 @@ fn between(decoder: &mut Decoder) -> Result<Step, Error> {
             decoder.state = State::Skip { left: len as usize - block::HEAD_LEN, is_shed: true };
             Ok(Step::Read(block::HEAD_LEN, None))
         }
-        BlockKind::Machine => Ok(machine(decoder, len)),
+        BlockKind::Machine => {
+            decoder.has_list = true;
+            Ok(machine(decoder, len))
+        }
         BlockKind::List(kind) => {
+            decoder.has_list = true;
             let left = len as usize - block::FRAME_LEN;
             decoder.counts.lists.receive(0, block::HEAD_LEN as u64);
             decoder.counts.lists.pass(0, block::HEAD_LEN as u64);
             decoder.state = State::List { kind, left, len, tid: None };
             Ok(Step::Read(block::HEAD_LEN, None))
+        }
+        BlockKind::Unknown
+            if block::is_of_packets(number)
+                && !decoder.has_list
+                && decoder.counts.events.received().items == 0 =>
+        {
+            Err(Error::Packets)
         }
         BlockKind::Unknown => {
             decoder.counts.lists.receive(0, block::HEAD_LEN as u64);

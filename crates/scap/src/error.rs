@@ -11,6 +11,9 @@ pub enum Error {
     /// The input does not begin as scap files do.
     #[error("invalid magic number")]
     NotScap,
+    /// The input is a pcapng file, which begins with the same block.
+    #[error("a capture of packets (pcapng), which has no system calls")]
+    Packets,
     /// The input ends inside of its first header.
     #[error("the header of the first section is truncated after {0} bytes")]
     TornHeader(usize),

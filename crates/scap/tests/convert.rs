@@ -115,3 +115,58 @@ fn sysdig_reads_rewritten_files() {
         "{read} read, refused {refused:?}"
     );
 }
+
+/// Events of lists, which sysdig takes in and does not show.
+const LISTED: [&str; 6] =
+    ["procinfo", "container", "useradded", "groupadded", "userdeleted", "groupdeleted"];
+
+/// Captures of the corpus that Debian's sysdig 0.29.3 reads.
+const SYSDIG_READS: usize = 23;
+
+/// A second opinion on the captures as they are: time, CPU, thread and direction of each event are those that sysdig reads,
+/// of the raw events as of those that are left after merging.
+#[test]
+fn events_of_the_captures_are_those_that_sysdig_reads() {
+    let test = "events_of_the_captures_are_those_that_sysdig_reads";
+    if Command::new("sysdig").arg("--version").output().is_err() {
+        eprintln!("skipped: {test}: no sysdig");
+        return;
+    }
+    let paths = captures(test);
+    let (mut read, mut rows) = (0, 0);
+    for path in &paths {
+        let file = path.to_string_lossy();
+        let format = "%evt.rawtime %evt.cpu %thread.tid %evt.dir";
+        let out = Command::new("sysdig").args(["-r", &file, "-p", format]).output().unwrap();
+        if !out.status.success() {
+            println!("{}: sysdig can't read it", name(path));
+            continue;
+        }
+        read += 1;
+        let theirs = String::from_utf8_lossy(&out.stdout).into_owned();
+        let theirs: Vec<&str> = theirs.lines().collect();
+        let mut reader = Reader::new(std::fs::File::open(path).unwrap()).unwrap();
+        let (mut merger, mut raw, mut merged) = (Merger::new(), Vec::new(), Vec::new());
+        let row = |event: &gabion_scap::Event<'_>| {
+            let direction = if event.kind().is_exit() { '<' } else { '>' };
+            format!("{} {} {} {direction}", event.ts_ns, event.cpu, event.tid)
+        };
+        while let Some(item) = reader.next_item().unwrap() {
+            let Item::Event(event) = item else { continue };
+            if !LISTED.contains(&event.kind().name) {
+                raw.push(row(&event));
+            }
+            if let Some(event) = merger.merge(&event).filter(|event| event.kind().is_exit()) {
+                merged.push(row(&event));
+            }
+        }
+        assert_eq!(raw, theirs, "{}", name(path));
+        let exits: Vec<&str> = theirs.iter().copied().filter(|row| row.ends_with('<')).collect();
+        assert_eq!(merged, exits, "{}: merged", name(path));
+        rows += raw.len();
+    }
+    println!("{read} captures, {rows} events");
+    if !paths.is_empty() {
+        assert!(read >= SYSDIG_READS && rows > 90_000, "{read} captures, {rows} events");
+    }
+}
