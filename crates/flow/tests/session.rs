@@ -94,6 +94,42 @@ fn data_reaches_the_parser_when_it_is_acknowledged() {
     assert_eq!(tracker.counters().reassembly_memuse, 0, "all consumed, all released");
 }
 
+/// Bytes that never came are named wherever they are missing, those that were released are not.
+#[test]
+fn missing_bytes_are_written_as_such() {
+    use Direction::{ToClient, ToServer};
+    let mut talk = Connection::new(StreamConfig::default());
+    talk.handshake();
+    talk.seq[0] += 4;
+    talk.send(ToServer, ACK, b"GOOD");
+    talk.seq[0] += 2;
+    talk.send(ToServer, ACK, b"DATA");
+    talk.send(ToClient, ACK, b"");
+    let written = |talk: &mut Connection| {
+        let mut out = Vec::new();
+        talk.ssn().stream(ToServer).write_with_gaps(&mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(written(&mut talk), "[4 bytes missing]GOOD[2 bytes missing]DATA");
+    let range = |talk: &mut Connection, from, to, most| {
+        let mut out = Vec::new();
+        talk.ssn().stream(ToServer).write_range(from, to, most, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(range(&mut talk, 5, 9, 100), "OOD[1 bytes missing]");
+    assert_eq!(range(&mut talk, 12, 17, 100), "TA[3 bytes missing]");
+    assert_eq!(range(&mut talk, 0, 14, 6), "[4 byt");
+    // Once the parser and rules are behind the first gap it is still known.
+    let s = talk.ssn().stream_mut(ToServer);
+    while let AppChunk::Gap(_) = s.app_next() {}
+    let view = s.raw_view(2560, true).unwrap().end();
+    s.raw_advance(view);
+    let mut ssn = talk.slot.take().unwrap();
+    talk.tracker.trim(&mut ssn, ToServer);
+    talk.slot = Some(ssn);
+    assert!(written(&mut talk).starts_with("[4 bytes missing]GOOD"));
+}
+
 #[test]
 fn inline_data_is_available_at_once() {
     let mut talk = Connection::new(StreamConfig { inline: true, ..StreamConfig::default() });

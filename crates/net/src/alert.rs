@@ -376,7 +376,7 @@ impl<'a> AlertTx<'a> {
     ) -> AlertTx<'a> {
         let app = flow.map(|f| &f.ext.app);
         let guessed = match (hit.tx, app) {
-            (None, Some(a)) if engine.options.guess_tx => a.only_live_tx(),
+            (None, Some(a)) if engine.options.guess_tx => a.only_live_tx(view.direction),
             _ => None,
         };
         // A datagram is its own transaction, also for what looks at it as a packet.

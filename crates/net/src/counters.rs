@@ -1,7 +1,7 @@
 //! Counters of one worker, except those of decoders, flows and streams.
 
 use crate::app::AppCounters;
-use gabion_flow::{ExceptionPolicy, ExceptionTrigger};
+use gabion_flow::{ExceptionPolicy, ExceptionTrigger, StreamEvent};
 use gabion_record::DropReason;
 use gabion_record::limits::Reached;
 
@@ -46,6 +46,8 @@ pub struct NetCounters {
     pub ended_by_leaps: u64,
     /// Fixed limits that were reached.
     pub limits: Reached,
+    /// Packets with each stream event, by its number; empty while there was none.
+    pub stream_events: Vec<u64>,
     /// Packets seen.
     pub packets: u64,
     /// Bytes seen.
@@ -76,6 +78,14 @@ impl NetCounters {
         }
     }
 
+    /// Counts packets with a stream event.
+    pub(crate) fn count_stream_event(&mut self, event: StreamEvent, packets: u64) {
+        self.stream_events.resize(StreamEvent::ALL.len(), 0);
+        if let Some(n) = self.stream_events.get_mut(usize::from(event.id())) {
+            *n += packets;
+        }
+    }
+
     /// Adds another worker's.
     pub fn merge(&mut self, o: &NetCounters) {
         self.alerts += o.alerts;
@@ -97,6 +107,9 @@ impl NetCounters {
         self.app.merge(&o.app);
         self.scripts.merge(&o.scripts);
         self.limits.merge(&o.limits);
+        for (event, n) in StreamEvent::ALL.iter().zip(&o.stream_events) {
+            self.count_stream_event(*event, *n);
+        }
         for (r, n) in &o.drop_reasons {
             match self.drop_reasons.iter_mut().find(|(x, _)| x == r) {
                 Some(slot) => slot.1 += n,

@@ -60,6 +60,8 @@ pub struct EngineOptions {
     pub ranges: RangeOptions,
     /// What the outputs want.
     pub wants: Wants,
+    /// Statistics count stream events (`stats.stream-events`).
+    pub counts_stream_events: bool,
     /// Rule costs: a tick counter, and whether every packet is timed.
     pub profile: Option<(fn() -> u64, bool)>,
     /// Seed of hash tables: random per process.

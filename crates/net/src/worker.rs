@@ -643,6 +643,9 @@ impl Stages {
         let view = cx.view;
         let wants = &cx.engine.options.wants;
         cx.account.decode.count_events(&view.headers.events);
+        for event in view.stream_events {
+            cx.account.counters.count_stream_event(*event, 1);
+        }
         self.records.anomalies(cx);
         if wants.frames {
             self.records.log_frames(cx);

@@ -58,6 +58,7 @@ fn engine(rules: &str) -> Arc<Engine> {
             guess_tx: false,
             ranges: Default::default(),
             wants: Wants { alerts: true, app: true, flows: true, ..Wants::default() },
+            counts_stream_events: false,
             profile: None,
             seed: 1,
             pinned: Vec::new(),
@@ -631,4 +632,62 @@ fn negated_contents_leave_room_and_end_where_they_stand_first() {
     ] {
         assert_eq!(matches(conditions, text.as_bytes()), is_match, "{conditions} {text}");
     }
+}
+
+/// A rule on one protocol other than TCP, UDP and ICMP is asked, with its ports.
+#[test]
+fn rules_on_sctp_alert() {
+    let rules = "alert sctp any 7 -> any 9 (sid:1;)\n\
+                 alert sctp any any -> any 8 (sid:2;)\n\
+                 alert sctp any any -> any any (sid:3;)\n\
+                 alert udp any any -> any any (sid:4;)\n";
+    let mut header = [7u16.to_be_bytes(), 9u16.to_be_bytes()].concat();
+    header.extend([0; 8]);
+    let (lines, _) = read(&engine(rules), &[ipv4(132, (1, 2), &header)]);
+    let mut sids: Vec<&str> = lines.of("alert").iter().map(|l| &l[..1]).collect();
+    sids.sort_unstable();
+    assert_eq!(sids, ["1", "3"]);
+}
+
+/// A rule without a pattern that asks something of the packet is asked again while its transaction lasts: the answer's
+/// second half comes when enough was sent.
+#[test]
+fn what_a_packet_must_meet_may_be_met_later() {
+    let rules = "alert http any any -> any any (http.stat_code; content:!\"404\"; \
+                 stream_size:server,>,60; sid:1;)\n";
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 60\r\n\r\n";
+    let (there, back, to, from) = ((1, 200), (200, 1), (5000, 80), (80, 5000));
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let asked = 1 + request.len() as u32;
+    let answered = 501 + head.len() as u32;
+    let packets = [
+        tcp(there, to, (0, 0), SYN, b""),
+        tcp(back, from, (500, 1), SYN | ACK, b""),
+        tcp(there, to, (1, 501), ACK, b""),
+        tcp(there, to, (1, 501), ACK, request),
+        tcp(back, from, (501, asked), ACK, head),
+        tcp(there, to, (asked, answered), ACK, b""),
+        tcp(back, from, (answered, asked), ACK, &[b'a'; 30]),
+        tcp(there, to, (asked, answered + 30), ACK, b""),
+        tcp(back, from, (answered + 30, asked), ACK, &[b'b'; 30]),
+        tcp(there, to, (asked, answered + 60), ACK, b""),
+    ];
+    let (lines, _) = read(&engine(rules), &packets);
+    let alerts = lines.of("alert");
+    assert_eq!(alerts.len(), 1, "{alerts:?}");
+    assert!(alerts[0].starts_with("1 Some(7)"), "{alerts:?}");
+}
+
+/// Both sides of a transaction may ask for the same buffer.
+#[test]
+fn a_buffer_of_both_sides_is_asked_for_on_each() {
+    let rules = "alert http any any => any any (http.connection: to_client; content:\"eep\"; \
+                 http.connection: to_server; content:\"eep\"; sid:1;)\n";
+    let asked = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n";
+    let answer = b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n";
+    let (lines, _) = read(&engine(rules), &connection(1, 5000, asked, answer));
+    assert_eq!(lines.of("alert").len(), 1);
+    let close = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let (lines, _) = read(&engine(rules), &connection(1, 5000, asked, close));
+    assert!(lines.of("alert").is_empty());
 }

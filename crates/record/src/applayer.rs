@@ -361,6 +361,8 @@ pub struct ProtoTable {
     pub transports: &'static [Transport],
     /// Suricata counts it by transport (`dcerpc_tcp`) although it is looked for over one here.
     pub is_counted_by_transport: bool,
+    /// Its session is one transaction, which Suricata does not count (`app_layer.tx`).
+    pub has_uncounted_txs: bool,
     /// Names of the progress states to the server, in order of progress: hooks and `ts_progress`. An empty name
     /// is a state that rules can't name.
     pub states_to_server: &'static [&'static str],
@@ -399,6 +401,7 @@ impl ProtoTable {
             rule_names: &[],
             transports,
             is_counted_by_transport: false,
+            has_uncounted_txs: false,
             states_to_server: &["request_started", "request_complete"],
             states_to_client: &["response_started", "response_complete"],
             buffers: &[],

@@ -13,8 +13,8 @@ use crate::{finish, keywords, rule_header};
 pub(crate) enum Outcome {
     /// Signatures: one, or two for `<>`.
     Loaded(Vec<Signature>),
-    /// `requires` is not met.
-    Skipped,
+    /// `requires` is not met: what of it.
+    Skipped(String),
     /// Left out without being counted as failed (an event the protocol does not have).
     LeftOut(Refusal),
     /// Refused.
@@ -43,9 +43,9 @@ impl Compiler<'_> {
         self.base = raw.start;
         let parts = lexer::split(rule);
         // what the rule requires is examined before anything else of it
-        match keywords::requires(self, parts.options) {
-            Ok(true) => {}
-            Ok(false) => return Outcome::Skipped,
+        match keywords::unmet_requirement(self, parts.options) {
+            Ok(None) => {}
+            Ok(Some(unmet)) => return Outcome::Skipped(unmet),
             Err(e) => return Outcome::Refused(e),
         }
         let mut draft = match rule_header::parse_header(self, rule, &parts) {

@@ -446,7 +446,10 @@ fn tx_engine(proto: ProtoId, direction: Direction, progress: u8, local: u16, n: 
 /// matcher runs on the buffer, whichever naming asked for it.
 fn shares_fast_pattern(d: &Draft<'_>, holder: usize, other: usize) -> bool {
     match (d.buffers.get(holder), d.buffers.get(other)) {
-        (Some(a), Some(b)) => a.buffer == b.buffer && a.transforms == b.transforms,
+        (Some(a), Some(b)) => {
+            let sides = |b: &DraftBuffer| (b.only_to_server, b.only_to_client);
+            a.buffer == b.buffer && a.transforms == b.transforms && sides(a) == sides(b)
+        }
         _ => false,
     }
 }

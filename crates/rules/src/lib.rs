@@ -79,7 +79,7 @@ pub use options::{
 };
 pub use rule_header::{FirewallActionError, firewall_action};
 pub use rule_id::{format_rule_id, parse_rule_id};
-pub use ruleset::{Classification, Counts, Ruleset};
+pub use ruleset::{Classification, Counts, Ruleset, SkippedRule};
 pub use selection::{Kind as SelectionKind, Selected, Selection};
 pub use signature::{RuleType, Signature, SignatureFlags};
 pub use threshold_file::{Entry as ThresholdEntry, EntryKind, parse as parse_thresholds};

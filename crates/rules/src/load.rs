@@ -8,7 +8,7 @@ use crate::lexer::{self, RuleText};
 use crate::limits::DIAGNOSTICS_MAX;
 use crate::options::LoadOptions;
 use crate::order;
-use crate::ruleset::Ruleset;
+use crate::ruleset::{Ruleset, SkippedRule};
 use crate::signature::Signature;
 use crate::vars::RuleVars;
 use gabion_record::applayer::Catalog;
@@ -101,7 +101,14 @@ impl Loader<'_> {
         }
         match outcome {
             Outcome::Loaded(signatures) => self.add(source, rule, signatures),
-            Outcome::Skipped => self.compiler.set.counts.skipped += 1,
+            Outcome::Skipped(unmet) => {
+                let set = &mut self.compiler.set;
+                set.counts.skipped += 1;
+                if set.skipped.len() < DIAGNOSTICS_MAX {
+                    let text = rule.text.to_string();
+                    set.skipped.push(SkippedRule { file, line: rule.line, text, unmet });
+                }
+            }
             Outcome::LeftOut(refusal) => self.report(source, rule, refusal, Severity::Error, sid),
             Outcome::Refused(refusal) => {
                 self.compiler.set.counts.failed += 1;
@@ -191,6 +198,6 @@ fn slot_is_swapped(slot: &Option<Signature>) -> bool {
 fn sid_of(outcome: &Outcome) -> Option<u32> {
     match outcome {
         Outcome::Loaded(signatures) => signatures.first().map(|s| s.sid),
-        Outcome::Skipped | Outcome::LeftOut(_) | Outcome::Refused(_) => None,
+        Outcome::Skipped(_) | Outcome::LeftOut(_) | Outcome::Refused(_) => None,
     }
 }

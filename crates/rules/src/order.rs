@@ -9,7 +9,7 @@ use crate::action::Action;
 use crate::content::{BufferCondition, CaptureTarget};
 use crate::packet::{PacketCondition, XbitsTrack};
 use crate::post::PostMatch;
-use crate::signature::{Signature, SignatureFlags};
+use crate::signature::{BufferRef, Signature, SignatureFlags};
 
 /// Sorts by the internal order; `actions` are the actions from the highest precedence down.
 pub(crate) fn sort(signatures: &mut [Signature], actions: &[Action; 4]) {
@@ -98,7 +98,9 @@ fn key(s: &Signature, actions: &[Action; 4]) -> Key {
             _ => {}
         }
     }
-    for c in s.buffers.iter().flat_map(|b| b.conditions.iter()).chain(s.base64_data.iter()) {
+    // What is captured in other buffers changes no order.
+    let payload = s.buffers.iter().filter(|b| b.buffer == BufferRef::Payload);
+    for c in payload.flat_map(|b| b.conditions.iter()) {
         let BufferCondition::Pcre(p) = c else { continue };
         for capture in &p.captures {
             match capture.target {

@@ -51,6 +51,21 @@ pub struct Ruleset {
     pub reference_systems: Vec<(String, String)>,
     /// The outcomes of the rules.
     pub counts: Counts,
+    /// Rules whose `requires` is not met, the first of many.
+    pub skipped: Vec<SkippedRule>,
+}
+
+/// A rule whose `requires` is not met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedRule {
+    /// Its file's place in [`Ruleset::files`].
+    pub file: u16,
+    /// Its line.
+    pub line: u32,
+    /// Its text.
+    pub text: String,
+    /// What is not met, and the value of `requires`, in Suricata's words.
+    pub unmet: String,
 }
 
 /// The outcomes of the rules of a load.

@@ -194,38 +194,45 @@ fn check_serial(
 }
 
 /// Bytes that a buffer must have for its contents, as Suricata 8.0.7 counts them: the first content with
-/// its offset, then what relative ones add, of which a negated one adds its distance and `within`. Later
-/// contents that are not relative do not count. `dsize` does not count negated ones after the first. The first sum above `most` is returned; a sum below 0 is
-/// above everything.
-fn required_len(b: &DraftBuffer, most: u64, counts_negated: bool) -> u64 {
+/// its offset, then what each relative one adds. A negated one behind the first adds its distance and `within` for itself
+/// only, and the most that one of them asks for counts. Later contents that are not relative do not count. `None`: a sum
+/// is below 0.
+fn required_len(b: &DraftBuffer) -> Option<u64> {
     let number = |o: Option<Operand<i32>>| match o {
         Some(Operand::Number(n)) => i64::from(n),
         _ => 0,
     };
     let mut sum: i64 = 0;
+    let mut of_negated: Option<u64> = Some(0);
     let mut is_first = true;
     for x in &b.conditions {
         let BufferCondition::Content(content) = &x.condition else { continue };
         let len = content.bytes.len() as i64;
-        if is_first && len as u64 > most {
-            return len as u64;
-        }
-        let added = match (std::mem::take(&mut is_first), content.is_relative()) {
-            (true, false) => number(content.offset).saturating_add(len),
-            (true, true) => number(content.distance).saturating_add(len),
-            (false, true) if content.is_negated() && !counts_negated => 0,
+        let distance = number(content.distance);
+        match (std::mem::take(&mut is_first), content.is_relative()) {
+            (true, false) => sum = number(content.offset).saturating_add(len),
+            (true, true) => sum = distance.saturating_add(len),
             (false, true) if content.is_negated() => {
-                number(content.distance).saturating_add(number(content.within))
+                let own = sum.saturating_add(distance).saturating_add(number(content.within));
+                of_negated =
+                    of_negated.zip(u64::try_from(own).ok()).map(|(most, own)| most.max(own));
             }
-            (false, true) => number(content.distance).saturating_add(len),
-            (false, false) => 0,
-        };
-        sum = sum.saturating_add(added);
-        if sum as u64 > most {
-            break;
+            (false, true) => sum = sum.saturating_add(distance).saturating_add(len),
+            (false, false) => {}
         }
     }
-    sum as u64
+    of_negated.zip(u64::try_from(sum).ok()).map(|(most, sum)| most.max(sum))
+}
+
+/// The length that is reported instead: that of the first content without its offset, if it is too long alone and
+/// no relative one follows.
+fn reported_len(b: &DraftBuffer, most: u64) -> Option<u64> {
+    let mut contents = b.conditions.iter().filter_map(|x| match &x.condition {
+        BufferCondition::Content(content) => Some(content),
+        _ => None,
+    });
+    let first = contents.next()?.bytes.len() as u64;
+    (first > most && !contents.any(|c| c.is_relative())).then_some(first)
 }
 
 /// The number that a comparison of sizes is held against. Suricata looks at these forms only, and
@@ -242,10 +249,12 @@ fn check_bsize(b: &DraftBuffer) -> Checked<()> {
     for x in &b.conditions {
         let BufferCondition::Bsize(size) = &x.condition else { continue };
         let Some(most) = largest(*size) else { continue };
-        let needed = required_len(b, most, true);
+        // A sum below 0 is above every `bsize`, as a number without a sign.
+        let needed = required_len(b).unwrap_or(u64::MAX);
         if needed <= most {
             continue;
         }
+        let needed = reported_len(b, most).unwrap_or(needed);
         let bound = match *size {
             IntegerMatch::Between(from, to) => format!("range: {from}-{to}"),
             _ => format!("value: {most}"),
@@ -391,7 +400,7 @@ fn check_dsize(_: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
     let Some(most) = size.and_then(largest) else { return Ok(()) };
     let payload = d.buffers.iter().find(|b| b.buffer == Some(BufferRef::Payload));
     let Some(payload) = payload else { return Ok(()) };
-    let needed = required_len(payload, most, false);
+    let needed = required_len(payload).unwrap_or(0);
     if needed > most {
         let said = format!(
             "signature can't match as required content length {needed} exceeds dsize value {most}"

@@ -93,3 +93,79 @@ fn keywords_are_listed_with_those_of_protocols() {
     assert!(describe_keyword("nosuchkeyword", catalog, "8.0.7").is_none());
     assert_eq!((parse_rule_id("3:17"), parse_rule_id("17")), (Some((3, 17)), Some((1, 17))));
 }
+
+/// The greatest `bsize` and `dsize` that Suricata 8.0.7 refuses; none: it refuses no size.
+#[test]
+fn sizes_are_compared_with_what_the_contents_need() {
+    for (contents, most) in [
+        ("content:\"boom\"; content:\"cd\"; distance:10; content:\"ee\"; distance:-8;", Some(9)),
+        ("content:\"boom\"; content:\"loom\"; distance:-5;", Some(2)),
+        ("content:\"boom\"; content:!\"c\"; within:3; content:\"ab\"; distance:2;", Some(7)),
+        (
+            "content:\"boom\"; content:!\"c\"; distance:5; within:20; content:\"ab\"; distance:0;",
+            Some(28),
+        ),
+        ("content:\"boom\"; content:!\"cd\"; distance:-3; within:20;", Some(20)),
+        (
+            "content:\"boom\"; content:\"cd\"; distance:0; content:\"eeeeeeeeee\"; content:\"f\"; distance:1;",
+            Some(7),
+        ),
+        ("content:\"boom\"; content:\"loom\"; distance:-8;", None),
+    ] {
+        let refused = |size: &str| {
+            (0..40)
+                .filter(|n| {
+                    let rule =
+                        format!("alert tcp any any -> any any ({size}{n}; {contents} sid:1;)");
+                    load(&rule).0.counts.failed == 1
+                })
+                .max()
+        };
+        assert_eq!(refused("dsize:"), most, "{contents}");
+        assert_eq!(refused("http.uri; bsize:"), most, "{contents}");
+    }
+    // Below 0 no `dsize` is refused, and each `bsize`.
+    let below = "content:\"boom\"; content:\"loom\"; distance:-10; sid:1;)";
+    let failed =
+        |size| load(&format!("alert tcp any any -> any any ({size} {below}")).0.counts.failed;
+    assert_eq!((failed("dsize:3;"), failed("http.uri; bsize:3000;")), (0, 1));
+}
+
+#[test]
+fn a_rule_whose_requirements_are_not_met_is_skipped_with_the_reason() {
+    for (requires, unmet) in [
+        ("version >= 9", "Suricata version less than required"),
+        ("version < 8", "Suricata version greater than required"),
+        ("feature nope, version >= 9", "Suricata version less than required"),
+        ("keyword nope, feature nope", "Suricata missing a required feature"),
+        ("keyword nope", "Suricata missing a required keyword"),
+        ("version >= 9, nope nope", "Unknown requirements"),
+    ] {
+        let rule = format!("alert ip any any -> any any (requires: {requires}; sid:1;)");
+        let (set, faults) = load(&rule);
+        assert!(faults.is_empty() && set.signatures.is_empty());
+        assert_eq!(set.counts.skipped, 1);
+        let skipped = &set.skipped[0];
+        assert_eq!((skipped.line, skipped.text.as_str()), (1, rule.as_str()));
+        assert_eq!(skipped.unmet, format!("{unmet}: {requires}"));
+    }
+}
+
+/// What is captured in a payload orders rules, what is captured elsewhere does not.
+#[test]
+fn captures_in_payloads_come_first() {
+    let order = |buffer: &str| {
+        let rules: String = ["priority:1;", "pcre:\"/(a)/, flow:x\";", "pcre:\"/(a)/, alert:x\";"]
+            .iter()
+            .zip(1..)
+            .map(|(more, sid)| {
+                format!(
+                    "alert http any any -> any any ({buffer} content:\"a\"; {more} sid:{sid};)\n"
+                )
+            })
+            .collect();
+        load(&rules).0.signatures.iter().map(|s| s.sid).collect::<Vec<u32>>()
+    };
+    assert_eq!(order(""), [2, 1, 3]);
+    assert_eq!(order("http.uri;"), [1, 2, 3]);
+}

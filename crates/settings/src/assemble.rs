@@ -175,6 +175,7 @@ pub fn build_engine(
         guess_tx: flag("detect.guess-applayer-tx").unwrap_or(false),
         ranges: gabion_net::RangeOptions::from_tree(config),
         wants,
+        counts_stream_events: flag("stats.stream-events").unwrap_or(false),
         profile: mode.profile.map(|exact| (gabion_runtime::clock::ticks as fn() -> u64, exact)),
         seed: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8),
         pinned: pinned_rules(config)?,

@@ -5,6 +5,7 @@ use crate::engine_log::EngineLog;
 use crate::eve_options::{NO_TYPE, check_eve_options};
 use crate::messages::Messages;
 use crate::rules::stores as stores_files;
+use gabion_flow::ExceptionPolicy;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_rules::{RuleVars, Ruleset, Signature, SignatureFlags, VarFault};
@@ -43,6 +44,17 @@ pub fn check_configuration(config: &Tree, log: &mut Messages<'_>) -> bool {
     }
     ftp(config, log);
     has_user(config, log) && has_one_anomaly_log(config, log)
+}
+
+/// Reports the policy that holds where none is set (`exception-policy`): one that drops means nothing to a sensor.
+pub fn report_exception_policy(config: &Tree, is_inline: bool, log: &mut Messages<'_>) {
+    let Some(text) = config.text("exception-policy") else { return };
+    let policy = match ExceptionPolicy::from_name(text) {
+        Some(ExceptionPolicy::DropFlow | ExceptionPolicy::DropPacket) if !is_inline => "ignore",
+        Some(policy) => policy.name(),
+        None => return,
+    };
+    log.info("exception-policy", &format!("master exception-policy set to: {policy}"));
 }
 
 fn ftp(config: &Tree, log: &mut Messages<'_>) {

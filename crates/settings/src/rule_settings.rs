@@ -174,15 +174,19 @@ fn references(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<(String, String)
     }
 }
 
-/// Reads and applies the threshold file.
-pub(crate) fn thresholds(config: &Tree, vars: &RuleVars, set: &mut Ruleset) -> Vec<Diagnostic> {
+/// Reads and applies the threshold file; how many entries it has, if it could be read.
+pub(crate) fn thresholds(
+    config: &Tree,
+    vars: &RuleVars,
+    set: &mut Ruleset,
+) -> (Vec<Diagnostic>, Option<usize>) {
     const WHO: &str = "threshold-config";
-    let Some(path) = config.text("threshold-file") else { return Vec::new() };
+    let Some(path) = config.text("threshold-file") else { return Default::default() };
     let text = match read_text(path) {
         Ok(text) => text,
         Err(e) => {
             let what = format!("Error opening file: \"{path}\": {}", reason(&e));
-            return vec![finding(path, Severity::Warning, WHO, what)];
+            return (vec![finding(path, Severity::Warning, WHO, what)], None);
         }
     };
     let (entries, mut said) = gabion_rules::parse_thresholds(&text, path, vars);
@@ -191,7 +195,7 @@ pub(crate) fn thresholds(config: &Tree, vars: &RuleVars, set: &mut Ruleset) -> V
         said.push(finding(path, Severity::Warning, WHO, what));
     }
     said.extend(set.apply_thresholds(&entries, path));
-    said
+    (said, Some(entries.len()))
 }
 
 /// Datasets as they are made while rules are read.

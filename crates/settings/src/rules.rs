@@ -10,7 +10,7 @@ use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_rules::{
     CarriedNames, Counts, Diagnostic, RuleSource, RuleType, RuleVars, Ruleset, Severity,
-    SignatureFlags,
+    SignatureFlags, SkippedRule,
 };
 use gabion_runtime::operator_file;
 use std::path::{Path, PathBuf};
@@ -75,6 +75,8 @@ pub struct CompiledRules {
     pub rules: Vec<Diagnostic>,
     /// About the threshold file.
     pub thresholds: Vec<Diagnostic>,
+    /// How many entries it has, if it could be read.
+    pub threshold_entries: Option<usize>,
     /// A dataset ends a load that demands rules without fault.
     pub is_broken: bool,
 }
@@ -261,6 +263,9 @@ pub fn load_rules(
     if c.is_broken {
         return None;
     }
+    for skipped in &c.set.skipped {
+        say_skipped(skipped, &c.set, log);
+    }
     let folded = fold_faults(&c.rules);
     folded.said.iter().for_each(|d| say(d, log));
     for (fault, rules) in &folded.more {
@@ -283,6 +288,10 @@ pub fn load_rules(
     let is_failed = is_failed && is_strict || is_incomplete;
     if !is_failed {
         c.thresholds.iter().for_each(|d| say(d, log));
+        if let Some(entries) = c.threshold_entries {
+            let said = format!("Threshold config parsed: {entries} rule(s) found");
+            log.info("threshold-config", &said);
+        }
     }
     if is_failed || (o.is_test && has_errors(&c.thresholds)) {
         log.error("suricata", "Loading signatures failed.");
@@ -319,6 +328,17 @@ fn select(
         }
     }
     !is_strict || applied.faults.is_empty()
+}
+
+fn say_skipped(skipped: &SkippedRule, set: &Ruleset, log: &mut Messages<'_>) {
+    let file = set.files.get(usize::from(skipped.file)).map_or("", String::as_str);
+    let unmet = format!("Suricata did not meet the rule requirements: {}", skipped.unmet);
+    log.info("detect-requires", &unmet);
+    let said = format!(
+        "Skipping signature due to missing requirements: {} from file {file} at line {}",
+        skipped.text, skipped.line
+    );
+    log.info("detect", &said);
 }
 
 fn say_counts(c: &Counts, log: &mut Messages<'_>) {
@@ -406,8 +426,17 @@ pub fn compile_rules(
         stand_for_policies(&mut set, sources.len() - 1);
     }
     let (datasets, files, is_broken) = maker.finish(demands.is_strict);
-    let thresholds = thresholds(config, &vars, &mut set);
-    CompiledRules { set, datasets, settings, files, rules, thresholds, is_broken }
+    let (thresholds, threshold_entries) = thresholds(config, &vars, &mut set);
+    CompiledRules {
+        set,
+        datasets,
+        settings,
+        files,
+        rules,
+        thresholds,
+        threshold_entries,
+        is_broken,
+    }
 }
 
 /// Why rules that stand for a firewall's policies match nothing themselves.

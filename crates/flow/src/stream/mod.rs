@@ -411,23 +411,31 @@ impl Stream {
         self.store.bytes_from(offset)
     }
 
-    /// All bytes kept, with `[N bytes missing]` for gaps, as Suricata prints a stream.
+    /// All bytes kept, with `[N bytes missing]` for gaps, one before them too, as Suricata prints a stream.
     pub fn write_with_gaps(&self, out: &mut Vec<u8>) {
-        let mut behind = None;
-        let mut at = 0;
-        while let Some(start) = self.store.next_data(at) {
-            if let Some(end) = behind.filter(|end| *end < start) {
-                let missing: u64 = start - end;
-                out.extend_from_slice(format!("[{missing} bytes missing]").as_bytes());
+        let from = self.store.base().saturating_sub(self.store.missing_before_base());
+        self.write_range(from, self.store.end(), usize::MAX, out);
+    }
+
+    /// The bytes from one offset to another, with `[N bytes missing]` for gaps, until so many are written.
+    pub fn write_range(&self, from: u64, to: u64, most: usize, out: &mut Vec<u8>) {
+        let mut at = from;
+        while at < to && out.len() < most {
+            let start = self.store.next_data(at).map_or(to, |start| start.min(to));
+            if start > at {
+                out.extend_from_slice(format!("[{} bytes missing]", start - at).as_bytes());
+                at = start;
+                continue;
             }
-            let bytes = self.store.bytes_from(start);
-            if bytes.is_empty() {
-                return;
+            let bytes = self.store.bytes_from(at);
+            let len = usize::try_from(to - at).unwrap_or(usize::MAX).min(bytes.len());
+            if len == 0 {
+                break;
             }
-            out.extend_from_slice(bytes);
-            at = start + bytes.len() as u64;
-            behind = Some(at);
+            out.extend_from_slice(bytes.get(..len).unwrap_or_default());
+            at += len as u64;
         }
+        out.truncate(most);
     }
 
     /// Segments and bytes kept.

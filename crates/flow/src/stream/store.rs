@@ -79,6 +79,8 @@ impl Stored {
 pub(crate) struct Store {
     /// Offset of the first byte kept.
     base: u64,
+    /// Bytes directly before `base` that never came.
+    missing_before_base: u64,
     /// The front run is `run[head..]`, beginning at `base`.
     run: Vec<u8>,
     head: usize,
@@ -97,6 +99,11 @@ impl Store {
     #[inline]
     pub(crate) fn base(&self) -> u64 {
         self.base
+    }
+
+    /// Bytes directly before the base that never came.
+    pub(crate) fn missing_before_base(&self) -> u64 {
+        self.missing_before_base
     }
 
     /// Offset after the front run.
@@ -401,6 +408,19 @@ impl Store {
             return;
         }
         let before = self.stored_bytes();
+        // Bytes that never came stay known as missing, those that were there are only gone.
+        let mut behind = None;
+        while let Some(start) = self.next_data(behind.unwrap_or(self.base)).filter(|s| *s < to) {
+            let len = self.bytes_from(start).len() as u64;
+            if len == 0 {
+                break;
+            }
+            behind = Some((start + len).min(to));
+        }
+        self.missing_before_base = match behind {
+            Some(behind) => to - behind,
+            None => self.missing_before_base + (to - self.base),
+        };
         if to < self.run_end() {
             self.head += (to - self.base) as usize;
             self.base = to;

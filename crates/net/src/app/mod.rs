@@ -318,9 +318,15 @@ impl AppLayer {
         tx.only().is_none_or(|only| only == d).then_some(id)
     }
 
-    /// The only transaction, if there is exactly one.
-    pub(crate) fn only_live_tx(&self) -> Option<u64> {
-        (self.txs.len() == 1).then(|| self.txs.first_id())
+    /// The only transaction that a direction takes part in, if there is exactly one.
+    pub(crate) fn only_live_tx(&self, direction: Option<Direction>) -> Option<u64> {
+        let parser = self.parser.as_deref()?;
+        let takes_part = |id: &u64| {
+            let tx = parser.txs().at(*id);
+            tx.is_some_and(|tx| direction.is_none_or(|d| !tx.standing().is_without(d, None)))
+        };
+        let mut live = (self.txs.first_id()..self.txs.next_id()).filter(takes_part);
+        live.next().filter(|_| live.next().is_none())
     }
 
     /// Frees transactions that are complete, inspected and logged. `seen`: the only direction there

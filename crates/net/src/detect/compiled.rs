@@ -263,7 +263,13 @@ impl Class {
             Class::Tcp => protos.contains(IpProto::TCP.0),
             Class::Udp => protos.contains(IpProto::UDP.0),
             Class::Icmp => protos.contains(IpProto::ICMP.0) || protos.contains(IpProto::ICMPV6.0),
-            Class::Other => protos.0.iter().map(|w| w.count_ones()).sum::<u32>() > 4,
+            Class::Other => {
+                let named = [IpProto::TCP, IpProto::UDP, IpProto::ICMP, IpProto::ICMPV6]
+                    .iter()
+                    .filter(|p| protos.contains(p.0))
+                    .count() as u32;
+                protos.0.iter().map(|w| w.count_ones()).sum::<u32>() > named
+            }
         }
     }
 
@@ -755,13 +761,19 @@ impl Detector {
             _ => false,
         };
         for d in Direction::BOTH {
-            let mut engines = s.engines.iter().filter(|e| e.direction == d);
+            let engines = s.engines.iter().filter(|e| e.direction == d);
             if engines.clone().any(is_fast) {
                 continue;
             }
-            let Some(first) = engines.next() else { continue };
-            if let Some(programs) = self.tx.get_mut(usize::from(first.proto.0)) {
-                programs[d.index()].plain.push((first.progress, at));
+            // They come by progress; each protocol has its own.
+            let mut placed: Vec<ProtoId> = Vec::new();
+            for e in engines {
+                if !placed.contains(&e.proto)
+                    && let Some(programs) = self.tx.get_mut(usize::from(e.proto.0))
+                {
+                    placed.push(e.proto);
+                    programs[d.index()].plain.push((e.progress, at));
+                }
             }
         }
     }

@@ -35,6 +35,8 @@ struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeptState {
     Waiting,
+    /// The packets so far did not meet what the rule asks of packets.
+    Unmet,
     /// One side of a transactional rule has matched.
     HalfDone,
     Done,
@@ -106,7 +108,7 @@ impl TxNotes {
 
     /// A rule waits for later data.
     fn has_waiting(&self) -> bool {
-        self.kept.iter().any(|k| k.state == KeptState::Waiting)
+        self.kept.iter().any(|k| matches!(k.state, KeptState::Waiting | KeptState::Unmet))
     }
 
     /// Bytes of the rules that it remembers, without its own.
@@ -296,7 +298,7 @@ fn one(
     }
     candidates.extend_from_slice(&run.scratch.payload_tx);
     for k in &memory.kept {
-        if matches!(k.state, KeptState::Waiting) {
+        if matches!(k.state, KeptState::Waiting | KeptState::Unmet) {
             candidates.push(k.sig);
         }
     }
@@ -470,20 +472,29 @@ fn rule(
     let det = run.det;
     let s = &det.set.signatures[sig as usize];
     let kept = seen.at(sig);
-    let mut met = 0u64;
-    match kept.map(|k| seen.memory.kept[k]) {
-        Some(k) if k.state != KeptState::Waiting => return false,
-        Some(k) => met = k.met,
-        None => {
-            let hot = det.hot[sig as usize];
-            if !run.header(&hot) || !run.packet_conditions(s) {
-                return false;
+    let known = kept.map(|k| seen.memory.kept[k]);
+    let met = known.map_or(0, |k| k.met);
+    let is_first = match known.map(|k| k.state) {
+        None | Some(KeptState::Unmet) => true,
+        Some(KeptState::Waiting) => false,
+        Some(KeptState::HalfDone | KeptState::Done | KeptState::Never) => return false,
+    };
+    let mut met = met;
+    if is_first {
+        if !run.header(&det.hot[sig as usize]) {
+            return false;
+        }
+        if !run.packet_conditions(s) {
+            // What no pattern finds is asked again with the next packet.
+            if kept.is_none() && !super::compiled::is_scanned(s) {
+                seen.keep(run, Kept { sig, met: 0, state: KeptState::Unmet });
             }
+            return false;
         }
     }
     run.scratch.notes.captured.clear();
     run.scratch.notes.context_json.clear();
-    if kept.is_none() {
+    if is_first {
         for b in s.buffers.iter() {
             let holds = match b.buffer {
                 BufferRef::Packet(which) => run.packet_buffer(s, b, which).is_some(),

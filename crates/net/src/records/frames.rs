@@ -11,7 +11,7 @@ use gabion_record::eve::{FrameRecord, WriteObject};
 use gabion_record::json::Json;
 
 /// Bytes of a frame shown in records (Suricata's default for payloads).
-const SHOWN_BYTES: usize = 4096;
+const SHOWN_BYTES: usize = 4095;
 
 impl RecordStage {
     /// Records of the packet's direction's frames that are whole, or will not get any further.
@@ -55,7 +55,6 @@ pub(crate) fn frame_json(
     is_over: bool,
 ) -> Vec<u8> {
     let mut j = Json::new();
-    let (bytes, _) = bytes_of(f, d, tcp, datagram);
     let usable = tcp.map_or(datagram.len() as u64, |t| t.stream(d).usable_end());
     let len = f.len.unwrap_or_else(|| f.available(usable));
     j.open();
@@ -67,15 +66,22 @@ pub(crate) fn frame_json(
     }
     j.number("length", len);
     let is_complete = if f.len.is_some() { f.is_whole(usable) } else { is_over };
-    let bytes = &bytes[..bytes.len().min(SHOWN_BYTES)];
-    let missing;
-    let shown = match bytes.is_empty() && len > 0 {
-        true => {
-            missing = format!("[{len} bytes missing]").into_bytes();
-            &missing[..]
+    let mut shown = Vec::new();
+    match tcp {
+        Some(tcp) => {
+            let stream = tcp.stream(d);
+            // Bytes that were inspected may be gone.
+            let is_gone = f.inspected > 0 && stream.bytes_from(f.start).is_empty();
+            let from = if is_gone { f.start + f.inspected } else { f.start };
+            let there = if is_complete { len } else { len.min(f.available(usable)) };
+            stream.write_range(from, f.start.saturating_add(there), SHOWN_BYTES, &mut shown);
         }
-        false => bytes,
-    };
+        None => {
+            let (bytes, _) = bytes_of(f, d, tcp, datagram);
+            shown.extend_from_slice(&bytes[..bytes.len().min(SHOWN_BYTES)]);
+        }
+    }
+    let shown = &shown[..];
     j.base64("payload", shown);
     j.printable("payload_printable", shown);
     j.boolean("complete", is_complete);

@@ -38,6 +38,7 @@ use gabion_rules::compiled::ScriptRef;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, Value};
 use sandbox::Failure;
+use std::cell::Cell;
 use std::rc::Rc;
 
 const WHO: &str = "detect-lua";
@@ -81,6 +82,17 @@ struct Script {
     allowance: Rc<Allowance>,
     /// `match` or `transform`; `None`: the script has no such function.
     entry: Option<Function>,
+    /// A failure of its was reported: each one is counted, the first one reported.
+    has_reported: Cell<bool>,
+}
+
+impl Script {
+    fn report(&self, failure: &Failure, setup: &ScriptSetup) {
+        if !self.has_reported.replace(true) {
+            let said = format!("Lua script failed to run successfully: {}", failure.message());
+            setup.voice.say(Severity::Warning, WHO, &said);
+        }
+    }
 }
 
 /// Input and outcome of a transform.
@@ -139,14 +151,16 @@ impl Scripts {
         }
         let name = if script.is_transform { "transform" } else { "match" };
         let entry = lua.globals().get::<Function>(name).ok();
-        Some(Script { lua, allowance, entry })
+        Some(Script { lua, allowance, entry, has_reported: Cell::new(false) })
     }
 
     /// Runs a rule's script; `None`: it failed, which is counted and reported.
     pub(crate) fn matches(&mut self, script: u32, scene: Scene<'_>) -> Option<bool> {
         let s = self.scripts.get(script as usize)?.as_ref()?;
         let Some(entry) = &s.entry else {
-            self.failed(&Failure::Error("attempt to call a nil value".into()));
+            let failure = Failure::Error("attempt to call a nil value".into());
+            self.counters.count(&failure);
+            s.report(&failure, &self.setup);
             return None;
         };
         s.allowance.renew();
@@ -160,16 +174,11 @@ impl Scripts {
             Ok(_) => Some(false),
             Err(e) => {
                 let failure = Failure::from_error(&e, Some(&s.allowance));
-                self.failed(&failure);
+                self.counters.count(&failure);
+                s.report(&failure, &self.setup);
                 None
             }
         }
-    }
-
-    fn failed(&mut self, failure: &Failure) {
-        self.counters.count(failure);
-        let said = format!("Lua script failed to run successfully: {}", failure.message());
-        self.setup.voice.send_message(Severity::Warning, WHO, &said);
     }
 
     /// A packet's detection begins.
@@ -217,7 +226,8 @@ impl Scripts {
             Err(e) => {
                 // Suricata does not count these; here nothing fails silently.
                 let failure = Failure::from_error(&e, Some(&s.allowance));
-                self.failed(&failure);
+                self.counters.count(&failure);
+                s.report(&failure, &self.setup);
                 return None;
             }
         };

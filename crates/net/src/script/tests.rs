@@ -332,6 +332,17 @@ fn failures_are_counted_and_said() {
     assert_eq!(heard, wanted.map(|w| format!("{said}{w}")).join("\n"));
 }
 
+/// Each script reports its first failure, and counts all.
+#[test]
+fn a_script_reports_one_failure() {
+    let failing = ("function match() error('x') end", false);
+    let (mut s, heard) = scripts(&[failing, failing]);
+    for n in [0, 0, 1, 0, 1] {
+        assert_eq!(s.matches(n, Scene::default()), None);
+    }
+    assert_eq!((s.counters.errors, heard.lock().unwrap().len()), (5, 2));
+}
+
 #[test]
 fn a_long_line_is_cut_and_counted() {
     let source = "function match() print(string.rep('x', 70000)) print('a', string.rep('x', 70000), 'z') end";

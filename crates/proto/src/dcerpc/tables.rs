@@ -34,6 +34,7 @@ pub const fn stub_data(hooks: &'static [Hook]) -> BufferDef {
 pub(super) const TABLE: ProtoTable = ProtoTable {
     rule_names: &["dcerpc"],
     is_counted_by_transport: true,
+    has_uncounted_txs: false,
     buffers: &[stub_data(&[
         Hook::new(ToServer, 0, buffer::STUB_DATA),
         Hook::new(ToClient, 0, buffer::STUB_DATA),

@@ -26,5 +26,6 @@ const BUFFERS: &[BufferDef] = &[
 pub(super) const TABLE: ProtoTable = ProtoTable {
     rule_names: &["ftp-data"],
     buffers: BUFFERS,
+    has_uncounted_txs: true,
     ..ProtoTable::of_requests("ftp-data", &[Transport::Tcp])
 };

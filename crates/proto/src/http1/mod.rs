@@ -66,6 +66,7 @@ const TABLE: ProtoTable = ProtoTable {
     rule_names: &["http", "http1"],
     transports: &[Transport::Tcp],
     is_counted_by_transport: false,
+    has_uncounted_txs: false,
     states_to_server: &[
         "request_started",
         "request_line",

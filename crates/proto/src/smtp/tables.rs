@@ -137,6 +137,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     rule_names: &["smtp"],
     transports: &[Transport::Tcp],
     is_counted_by_transport: false,
+    has_uncounted_txs: false,
     states_to_server: &["request_started", "request_data", "request_complete"],
     states_to_client: &["response_started", "response_data", "response_complete"],
     buffers: BUFFERS,

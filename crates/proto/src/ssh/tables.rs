@@ -125,6 +125,7 @@ pub const TABLE: ProtoTable = ProtoTable {
     rule_names: &["ssh"],
     transports: &[Transport::Tcp],
     is_counted_by_transport: false,
+    has_uncounted_txs: true,
     states_to_server: &[
         "request_in_progress",
         "request_banner_wait_eol",

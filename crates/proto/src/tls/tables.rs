@@ -260,6 +260,7 @@ pub const TABLE: ProtoTable = ProtoTable {
     rule_names: &["tls"],
     transports: &[Transport::Tcp],
     is_counted_by_transport: false,
+    has_uncounted_txs: true,
     states_to_server: &[
         "client_in_progress",
         "client_hello_done",

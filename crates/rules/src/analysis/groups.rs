@@ -204,14 +204,13 @@ fn join(groups: Vec<Group>, most: usize) -> Vec<Group> {
             lists.push(g.rules.clone());
             kept.push(g);
         } else if let Some(all) = &mut rest {
-            all.first = all.first.min(g.first);
-            all.last = all.last.max(g.last);
             all.score = all.score.max(g.score);
             all.rules.extend(g.rules);
             all.rules.sort_unstable();
             all.rules.dedup();
         } else {
-            rest = Some(g);
+            // It is for all ports, whichever its rules name.
+            rest = Some(Group { first: 0, last: u16::MAX, ..g });
         }
     }
     kept.extend(rest);
@@ -332,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_beyond_the_most_share_a_group_and_equal_ones_a_number() {
+    fn lists_beyond_the_most_share_a_group_for_all_ports_and_equal_ones_a_number() {
         let of =
             |first, last, rules: &[usize]| Group { first, last, rules: rules.into(), score: 0 };
         let groups = vec![
@@ -344,7 +343,7 @@ mod tests {
         ];
         let joined = join(groups.clone(), 2);
         assert_eq!(joined.len(), 4);
-        assert_eq!(joined.last(), Some(&of(100, 130, &[1, 3, 4])));
+        assert_eq!(joined.last(), Some(&of(0, 65535, &[1, 3, 4])));
         assert_eq!(join(groups.clone(), 25), groups);
         let mut numbers = Numbers::default();
         let seen: Vec<usize> = groups.iter().map(|g| numbers.number_of(&g.rules)).collect();

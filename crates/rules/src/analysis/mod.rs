@@ -9,7 +9,7 @@ mod json;
 mod text;
 
 use crate::ruleset::Ruleset;
-use crate::signature::{BufferRef, RuleType, Signature};
+use crate::signature::{BufferRef, Engine, RuleType, Signature};
 use gabion_record::applayer::Catalog;
 
 pub use explain::explain_rule;
@@ -75,6 +75,12 @@ pub(crate) fn buffer_name<'r>(r: &Report<'r>, buffer: BufferRef) -> &'r str {
 pub(crate) fn app_proto_name(r: &Report<'_>, s: &Signature) -> &'static str {
     let apps = &s.header.apps;
     let table = |n: usize| apps.get(n).and_then(|p| r.catalog.table(*p));
+    // Conditions that only one version has make the rule one of that version.
+    let is_http1 = |e: &Engine| r.catalog.table(e.proto).is_some_and(|t| t.name == "http1");
+    let is_alone = |e: &Engine| s.engines.iter().all(|o| o.run != e.run || is_http1(o));
+    if s.engines.iter().any(|e| is_http1(e) && is_alone(e)) {
+        return "http";
+    }
     // What is written is meant for all versions, also where only one is parsed.
     if r.set.text(s.raw).split_whitespace().nth(1) == Some("http") {
         return "http_any";

@@ -238,12 +238,12 @@ fn alert(_: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<()> {
     Ok(())
 }
 
-/// Looks for `requires` among the options before anything else is read: whether all is met.
-pub(crate) fn requires(c: &Compiler<'_>, options: Piece<'_>) -> Checked<bool> {
+/// Looks for `requires` among the options before anything else is read: what is not met of it, in Suricata's words.
+pub(crate) fn unmet_requirement(c: &Compiler<'_>, options: Piece<'_>) -> Checked<Option<String>> {
     if !options.text.contains("requires") {
-        return Ok(true);
+        return Ok(None);
     }
-    let mut met = true;
+    let mut unmet = None;
     let mut seen = false;
     for option in lexer::options(options).flatten() {
         if !option.keyword.text.eq_ignore_ascii_case("requires") {
@@ -254,27 +254,46 @@ pub(crate) fn requires(c: &Compiler<'_>, options: Piece<'_>) -> Checked<bool> {
             return Err(Refusal::new("requires", "multiple requires keywords are not allowed"));
         }
         seen = true;
-        met &= requirement_met(c, value)
+        let found = unmet_part(c, value)
             .map_err(|e| e.at(option.keyword.at, value.len() + option.keyword.text.len() + 1))?;
+        unmet = found.map(|unmet| format!("{unmet}: {value}"));
     }
-    Ok(met)
+    Ok(unmet)
 }
 
-/// One `requires`: parts joined by `,` must all hold.
-fn requirement_met(c: &Compiler<'_>, text: &str) -> Checked<bool> {
-    let mut met = true;
+/// One `requires`: parts joined by `,` must all hold. Of several that do not, Suricata names an unknown one, then the
+/// version, a feature and a keyword.
+fn unmet_part(c: &Compiler<'_>, text: &str) -> Checked<Option<&'static str>> {
+    let mut unmet: Option<(u8, &str)> = None;
     for part in text.split(',').map(str::trim) {
         let (key, rest) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
         let rest = rest.trim();
-        met &= match key {
-            "feature" => c.options.features.iter().any(|f| f.eq_ignore_ascii_case(rest)),
-            "keyword" => c.keyword(rest).is_some(),
-            "version" => version_met(c.options.version, rest)?,
+        let found = match key {
+            "feature" => {
+                let is_met = c.options.features.iter().any(|f| f.eq_ignore_ascii_case(rest));
+                (!is_met).then_some((2, "Suricata missing a required feature"))
+            }
+            "keyword" => {
+                let is_met = c.keyword(rest).is_some();
+                (!is_met).then_some((3, "Suricata missing a required keyword"))
+            }
+            "version" => {
+                let is_met = version_met(c.options.version, rest)?;
+                let said = match rest.trim_start().starts_with('<') {
+                    true => "Suricata version greater than required",
+                    false => "Suricata version less than required",
+                };
+                (!is_met).then_some((1, said))
+            }
             // what a later version may add is not met here
-            _ => false,
+            _ => Some((0, "Unknown requirements")),
+        };
+        unmet = match (unmet, found) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
         };
     }
-    Ok(met)
+    Ok(unmet.map(|(_, said)| said))
 }
 
 /// `>= 7.0.3 < 8 | >= 8.0.1`: alternatives by `|`, each a list of comparisons that all hold.

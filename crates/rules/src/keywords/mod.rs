@@ -28,7 +28,7 @@ use crate::known::{KeywordKind, KnownKeyword, Quotes, ValueUse, known_keyword, k
 use crate::lexer::RuleOption;
 use gabion_record::applayer::{BufferId, Catalog};
 
-pub(crate) use meta::requires;
+pub(crate) use meta::unmet_requirement;
 pub(crate) use threshold::track as threshold_track;
 
 /// Keywords of our own with their functions. Names are those of the listing.

@@ -214,10 +214,13 @@ fn captures(c: &mut Compiler<'_>, pattern: &str, names: &str) -> Checked<Box<[Ca
     let mut out = Vec::new();
     let groups = capture_groups(pattern);
     if names.is_empty() {
-        for (at, prefix, target) in
-            [("(?P<flow_", CaptureTarget::Flow), ("(?P<pkt_", CaptureTarget::Packet)]
-                .iter()
-                .flat_map(|(p, t)| pattern.match_indices(p).map(|(at, p)| (at, p, *t)))
+        for (at, prefix, target) in [
+            ("(?P<flow_", CaptureTarget::Flow),
+            ("(?P<pkt_", CaptureTarget::Packet),
+            ("(?P<alert_", CaptureTarget::Alert),
+        ]
+        .iter()
+        .flat_map(|(p, t)| pattern.match_indices(p).map(|(at, p)| (at, p, *t)))
         {
             let name = pattern.get(at + prefix.len()..).unwrap_or("");
             let name = name.split('>').next().unwrap_or("");

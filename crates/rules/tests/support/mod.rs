@@ -113,6 +113,7 @@ fn tables() -> Vec<ProtoTable> {
                 eve_name: r[2],
                 rule_names: words(r[3]),
                 is_counted_by_transport: false,
+                has_uncounted_txs: false,
                 transports: match r[4] {
                     "t" => &[Transport::Tcp],
                     "u" => &[Transport::Udp],

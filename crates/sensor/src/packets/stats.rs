@@ -2,7 +2,8 @@
 
 use super::reload::RuleFacts;
 use gabion_flow::{
-    DefragCounters, ExceptionPolicy, ExceptionTrigger, FlowCounters, StreamConfig, TcpCounters,
+    DefragCounters, ExceptionPolicy, ExceptionTrigger, FlowCounters, StreamConfig, StreamEvent,
+    TcpCounters,
 };
 use gabion_net::{Engine, MemoryPressure, NetCounters, Policies, Worker};
 use gabion_outputs::{StatsForms, StatsTexts};
@@ -194,6 +195,9 @@ fn tree(workers: &[&WorkerStats], engine: &Engine) -> Node {
     for w in workers {
         exception_policies(&mut n, &w.net, &engine.options.policies, &engine.options.stream);
         w.defrag.each(&mut |name, v| n.set(name, v));
+        if engine.options.counts_stream_events {
+            stream_events(&mut n, &w.net);
+        }
         n.set("flow_bypassed.local_pkts", w.net.bypassed_packets);
         n.set("flow_bypassed.local_bytes", w.net.bypassed_bytes);
         if engine.detector.is_some() {
@@ -286,6 +290,14 @@ fn decoders(n: &mut Node, d: &DecodeCounters) {
     }
     for e in DecoderEvent::ALL {
         n.set(&format!("decoder.{}", e.counter_name()), d.event(*e));
+    }
+}
+
+/// Packets with each stream event, under the names of anomaly records.
+fn stream_events(n: &mut Node, c: &NetCounters) {
+    for event in StreamEvent::ALL {
+        let packets = c.stream_events.get(usize::from(event.id())).copied().unwrap_or(0);
+        n.set(&format!("stream.{}", event.anomaly_name()), packets);
     }
 }
 
@@ -407,7 +419,8 @@ fn app_layer(n: &mut Node, c: &NetCounters, engine: &Engine) {
             n.set(&format!("app_layer.error.{name}.gap"), get(&c.app.gaps));
             n.set(&format!("app_layer.error.{name}.alloc"), get(&c.app.refused));
             n.set(&format!("app_layer.error.{name}.parser"), get(&c.app.errors));
-            n.set(&format!("app_layer.tx.{name}"), get(&c.app.txs));
+            let txs = if p.has_uncounted_txs { 0 } else { get(&c.app.txs) };
+            n.set(&format!("app_layer.tx.{name}"), txs);
         }
     }
     n.set("app_layer.expectations", c.app.expectations);

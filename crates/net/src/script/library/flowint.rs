@@ -46,10 +46,12 @@ fn register(c: &mut Call<'_, '_>) -> Answer {
 
 fn get(c: &mut Call<'_, '_>) -> Answer {
     let name = c.name(0)?;
-    let slot = c.scene.script.and_then(|s| {
+    // Rules and other scripts may have named it.
+    let registered = c.scene.script.and_then(|s| {
         let at = s.facts.flow_integers.iter().position(|n| *n == name)?;
         s.flow_integers.get(at).copied()
     });
+    let slot = registered.or_else(|| c.scene.set.and_then(|set| set.flowints.find(&name)));
     match slot {
         Some(n) => c.give(c.object(Held::Slot(n))?),
         None => Err(c.error("flowint does not exist")),

@@ -12,7 +12,7 @@ pub(super) const LIBRARY: Library = Library {
 };
 
 const METHODS: &[Member] = &[
-    member("request_body", |c| one(c, "http.request_body", ToServer, "no body found")),
+    member("request_body", |c| body(c, "http.request_body", ToServer)),
     member("request_header", |c| header(c, ToServer)),
     member("request_headers", |c| headers(c, ToServer)),
     member("request_headers_raw", |c| one(c, "http.header.raw", ToServer, "no headers found")),
@@ -20,7 +20,7 @@ const METHODS: &[Member] = &[
     member("request_line", |c| one(c, "http.request_line", ToServer, "no request_line found")),
     member("request_uri_normalized", |c| one(c, "http.uri", ToServer, "no normalized uri found")),
     member("request_uri_raw", |c| one(c, "http.uri.raw", ToServer, "no raw uri found")),
-    member("response_body", |c| one(c, "http.response_body", ToClient, "no body found")),
+    member("response_body", |c| body(c, "http.response_body", ToClient)),
     member("response_header", |c| header(c, ToClient)),
     member("response_headers", |c| headers(c, ToClient)),
     member("response_headers_raw", |c| one(c, "http.header.raw", ToClient, "no headers found")),
@@ -29,6 +29,15 @@ const METHODS: &[Member] = &[
 
 fn one(c: &mut Call<'_, '_>, buffer: &str, direction: Direction, why: &str) -> Answer {
     c.text_or(c.scene.buffer(buffer, direction, 0), why)
+}
+
+/// A body as a list of its pieces, and 0 as Suricata returns it. Suricata's pieces are as the parser got
+/// them; here a body is one piece.
+fn body(c: &mut Call<'_, '_>, buffer: &str, direction: Direction) -> Answer {
+    let Some(bytes) = c.scene.buffer(buffer, direction, 0) else { return c.nil("no body found") };
+    let list = c.lua.create_table()?;
+    list.raw_set(1, c.lua.create_string(bytes)?)?;
+    c.give((list, 0))
 }
 
 /// Name and value of each field.
