@@ -461,13 +461,17 @@ fn the_cost_of_a_packet_is_printed() {
     throttle.set_point(&Setpoint { budget_ns: 3, unknown_budget_ns: 3, ..Setpoint::default() });
     let known = run(&throttle);
     let after = throttle.verdicts();
-    let since = |verdict| after.of(verdict) - before.of(verdict);
+    let since = |verdict| after.count_of_verdict(verdict) - before.count_of_verdict(verdict);
     // In a window in which this CPU really did packet work, the measured time drops them.
     assert_eq!(since(Verdict::Known) + since(Verdict::ShedMeasured), RUNS);
     assert!(since(Verdict::Known) >= RUNS / 2, "{after:?}");
     throttle.set_point(&Setpoint { budget_ns: 1, cost_ns: 2000, ..Setpoint::default() });
     let refused = run(&throttle);
-    assert_eq!(throttle.verdicts().of(Verdict::ShedCharged) - after.of(Verdict::ShedCharged), RUNS);
+    assert_eq!(
+        throttle.verdicts().count_of_verdict(Verdict::ShedCharged)
+            - after.count_of_verdict(Verdict::ShedCharged),
+        RUNS
+    );
     println!("empty {empty:?} ns, known {known:?} ns, refused {refused:?} ns");
 }
 
@@ -493,7 +497,7 @@ fn others_have_the_budget_where_what_is_never_dropped_is_ignored() {
             throttle.test_run(&bytes, 1000).expect("the program runs");
         }
         let verdicts = throttle.verdicts();
-        let of = |verdict| verdicts.of(verdict);
+        let of = |verdict| verdicts.count_of_verdict(verdict);
         assert_eq!([of(Verdict::Arp), of(Verdict::Allowed)], [1000; 2]);
         let passed = of(Verdict::New) + of(Verdict::Known);
         assert_eq!(

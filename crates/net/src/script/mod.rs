@@ -90,7 +90,7 @@ impl Script {
     fn report(&self, failure: &Failure, setup: &ScriptSetup) {
         if !self.has_reported.replace(true) {
             let said = format!("Lua script failed to run successfully: {}", failure.message());
-            setup.voice.say(Severity::Warning, WHO, &said);
+            setup.voice.send_message(Severity::Warning, WHO, &said);
         }
     }
 }

@@ -62,7 +62,9 @@ pub(super) fn counters(
                 more.push(("capture.kernel_packets", of.offered));
                 more.push(("capture.kernel_drops", of.dropped));
             }
-            Answer::Done(statistics(&all, &running.now(), Some(running.facts()), &more, None).totals.all)
+            Answer::Done(
+                statistics(&all, &running.now(), Some(running.facts()), &more, None).totals.all,
+            )
         },
     )
 }

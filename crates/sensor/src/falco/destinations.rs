@@ -36,7 +36,7 @@ pub(super) fn open_outputs(
     }
     if settings.to_syslog {
         // Messages of syslog are lines of text, unless the alerts are JSON; it adds the time itself.
-        outputs.push(falco::output(style.clone(), Syslog::of(SYSLOG)));
+        outputs.push(falco::output(style.clone(), Syslog::at(SYSLOG)));
     }
     if let Some(file) = &settings.file {
         outputs.push(falco::output(
@@ -189,7 +189,7 @@ struct Syslog {
 const SYSLOG: &str = "/dev/log";
 
 impl Syslog {
-    fn of(path: impl Into<PathBuf>) -> Syslog {
+    fn at(path: impl Into<PathBuf>) -> Syslog {
         Syslog { path: path.into(), socket: None, fault: None }
     }
 
@@ -236,7 +236,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let log = UnixDatagram::bind(&path).unwrap();
-        let mut syslog = Syslog::of(&path);
+        let mut syslog = Syslog::at(&path);
         let mut bytes = [0; 64];
         syslog.write(&line(b"Notice closed 2\n"));
         let n = log.recv(&mut bytes).unwrap();
