@@ -360,13 +360,15 @@ fn sigint_and_sigterm_detach_undo_and_balance() {
 fn without_net_admin_an_incident_has_place_and_rate() {
     let test = "without_net_admin_an_incident_has_place_and_rate";
     let Some(place) = Place::new(test) else { return };
-    let prefix = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-all"];
+    // The kernel takes CAP_SYS_ADMIN for it too.
+    let prefix = ["setpriv", "--bounding-set=-net_admin,-sys_admin", "--inh-caps=-all"];
     let watch = ["guard", "watch", "--interface", "gr1", "--json"];
     if Command::new("setpriv").arg("--version").output().is_err() {
         eprintln!("skipped: {test}: no setpriv");
         return;
     }
     let guard = Guard::start(place.gabion(&prefix, &watch));
+    guard.line("absent: packet heads");
     guard.second();
     // A sender that never sleeps would delay grace periods by itself.
     let flood = place.send(2, 512, Duration::from_nanos(1));
@@ -379,8 +381,7 @@ fn without_net_admin_an_incident_has_place_and_rate() {
     guard.signal(Signal::TERM);
     let (code, _, lines) = guard.end();
     assert_eq!(code, 0, "{lines}");
-    assert!(lines.contains("absent: packet heads"), "{lines}");
-    let Some(line) = incident else {
+    let Some(line) = incident.filter(|line| !line.contains("not packets")) else {
         eprintln!("skipped: {test}: the flood of this machine is no incident");
         return;
     };

@@ -31,7 +31,7 @@ pub(crate) struct ExemptWindow {
 
 impl ExemptWindow {
     /// Takes a period, in which packets came to this many CPUs.
-    pub(crate) fn add_period(&mut self, packets: &PacketSample, accounts: u64) {
+    pub(crate) fn add(&mut self, packets: &PacketSample, accounts: u64) {
         self.recent.push_back(Kinds {
             never_dropped: packets.never_dropped(),
             offered: packets.offered(),
@@ -96,12 +96,12 @@ mod tests {
             dropped_budget: others,
             ..PacketSample::default()
         };
-        (0..PERIODS_A_SECOND).for_each(|_| window.add_period(&packets, accounts));
+        (0..PERIODS_A_SECOND).for_each(|_| window.add(&packets, accounts));
         window
     }
 
     #[test]
-    fn a_flood_is_told_by_its_share_and_by_its_charge() {
+    fn a_flood_is_found_by_its_share_and_by_its_charge() {
         let found = |never, others, accounts| {
             let found = window(never, others, accounts).flood(2000.0, BUDGET_NS)?;
             Some((found.are_most, found.exceed_budget, found.others_are_small))

@@ -17,12 +17,12 @@ struct Brought {
     polled: Option<u64>,
 }
 
-/// The last periods of an account: one for each CPU, or one for all where they are not told apart.
+/// The last periods of an account: one for each CPU, or one for all where they are not distinguished.
 #[derive(Clone, Debug, Default)]
 struct Account(VecDeque<Brought>);
 
 impl Account {
-    fn add_brought(&mut self, brought: Brought) {
+    fn add(&mut self, brought: Brought) {
         self.0.push_back(brought);
         if self.0.len() > MEAN_PERIODS {
             self.0.pop_front();
@@ -68,7 +68,7 @@ pub(crate) struct OwnWork {
 impl OwnWork {
     /// Takes a period. `cost_ns` is what a packet is charged, `budget_ns` the budget of a CPU in a period. Without a
     /// throttle all packet work counts.
-    pub(crate) fn add_sample(&mut self, sample: &Sample, cost_ns: f64, budget_ns: f64) -> Own {
+    pub(crate) fn add(&mut self, sample: &Sample, cost_ns: f64, budget_ns: f64) -> Own {
         self.cpus.clear();
         let mut own = Own::default();
         let packets = sample.packets.as_ref();
@@ -76,7 +76,7 @@ impl OwnWork {
             let counts = sample.cpus.iter().map(|cpu| cpu.packets);
             let polled = counts.fold(Some(0), |sum: Option<u64>, n| Some(sum?.saturating_add(n?)));
             let (offered, admitted) = (packets.offered(), packets.admitted);
-            self.all.add_brought(Brought { offered, admitted, polled });
+            self.all.add(Brought { offered, admitted, polled });
             self.all.is_own(cost_ns, budget_ns)
         });
         let by_cpu = packets.map(|packets| packets.by_cpu.as_slice()).unwrap_or_default();
@@ -91,7 +91,7 @@ impl OwnWork {
                 }
                 let account = self.accounts.entry(cpu.cpu).or_default();
                 let (offered, admitted) = (of_cpu.offered, of_cpu.admitted);
-                account.add_brought(Brought { offered, admitted, polled: cpu.packets });
+                account.add(Brought { offered, admitted, polled: cpu.packets });
                 own.accounts += u64::from(offered > 0);
                 account.is_own(cost_ns, budget_ns)
             };
@@ -141,7 +141,7 @@ mod tests {
         let found = |admitted, polled| {
             let packets = PacketSample { admitted, ..PacketSample::default() };
             let mut work = OwnWork::default();
-            work.add_sample(&sample(packets, vec![cpu(0, 7000, polled)]), 2000.0, BUDGET_NS).work_us
+            work.add(&sample(packets, vec![cpu(0, 7000, polled)]), 2000.0, BUDGET_NS).work_us
         };
         assert_eq!(found(299, Some(3000)), None);
         assert_eq!(found(300, Some(3000)), Some(7000));
@@ -162,7 +162,7 @@ mod tests {
         let cpus =
             vec![cpu(2, 7500, Some(3000)), cpu(1, 2000, Some(1520)), cpu(3, 7900, Some(4000))];
         let mut work = OwnWork::default();
-        let own = work.add_sample(&sample(packets, cpus), 2000.0, BUDGET_NS);
+        let own = work.add(&sample(packets, cpus), 2000.0, BUDGET_NS);
         assert!(work.has(1) && !work.has(2) && !work.has(3));
         let counted = Some((2000, 1020));
         assert_eq!(own, Own { work_us: Some(2000), counted, admitted: 1000, accounts: 2 });

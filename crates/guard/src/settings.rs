@@ -79,16 +79,16 @@ pub const EFFECT_OFFERED: f64 = 200.0;
 pub const EFFECT_POINTS: f64 = 0.10;
 /// Share of the budget that the interface's own charge has to be for a CPU's packet work to be taken for its own: without
 /// it a flood on another interface made the guarded one drop a third of its packets. The throttle has the same rule.
-pub const OWN_CHARGE: f64 = 0.25;
+pub(crate) const OWN_CHARGE: f64 = 0.25;
 /// Or share of the CPU's packets that came over the interface: packets that became expensive at once are charged too
 /// little to be a quarter of the budget.
-pub const OWN_PACKETS: f64 = 0.75;
+pub(crate) const OWN_PACKETS: f64 = 0.75;
 /// Share of packets that the guard never drops from which it can't hold its budget.
 pub const EXEMPT_SHARE: f64 = 0.5;
 /// The share below which that flood is over.
-pub const EXEMPT_LEFT: f64 = EXEMPT_SHARE / 2.0;
+pub(crate) const EXEMPT_LEFT: f64 = EXEMPT_SHARE / 2.0;
 /// Share of the budget below which it has no use to drop what may be dropped in such a flood.
-pub const OTHERS_SMALL: f64 = 0.5;
+pub(crate) const OTHERS_SMALL: f64 = 0.5;
 /// Seconds after which a rung that was left is tried again: of calm, or also of the same incident where the rung was left
 /// for a flood of packets that are never dropped. Attaching interrupts some drivers, so a flood that comes and goes must
 /// not do it each time.

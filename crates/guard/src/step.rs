@@ -129,7 +129,7 @@ pub struct State {
     exempt: ExemptWindow,
     /// Packets that are never dropped are the flood: they are not charged.
     ignores_exempt: bool,
-    /// This was said in the incident at hand, and the throttle was attached again in it.
+    /// This was reported in the incident at hand, and the throttle was attached again in it.
     has_said_exempt: bool,
     has_returned: bool,
     /// The rung that was left, which is tried again.
@@ -233,7 +233,7 @@ impl State {
             has_packets: false,
             is_hot: false,
             is_cool: true,
-            own: self.own.add_sample(sample, self.control.cost_ns(), self.budget_of_period()),
+            own: self.own.add(sample, self.control.cost_ns(), self.budget_of_period()),
             own_share: 0.0,
             starved: None,
             has_dropped: false,
@@ -270,7 +270,7 @@ impl State {
                 self.dropped.pop_front();
             }
             if self.rung != Rung::Advise {
-                self.exempt.add_period(packets, seen.own.accounts);
+                self.exempt.add(packets, seen.own.accounts);
             }
         }
         seen.has_dropped = self.dropped.iter().filter(|is| **is).count() >= HOT_PERIODS.0;

@@ -228,13 +228,8 @@ fn cpu_line(cpu: &GuardCpuSecond, text: &mut String) {
     if cpu.backlog_dropped > 0 {
         let _ = write!(text, "  backlog dropped {}", cpu.backlog_dropped);
     }
-    if cpu.is_without_detail {
-        let cost = percent(cpu.program_cost);
-        let _ = write!(
-            text,
-            "  ({} softirqs: without detail, and still {cost:.1} % for programs)",
-            cpu.runs
-        );
+    if let Some(line) = cpu.without_detail() {
+        let _ = write!(text, "  ({line})");
     }
     let _ = writeln!(text, "\n           {}", sparkline(&cpu.recent));
 }
@@ -250,26 +245,6 @@ fn sparkline(recent: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn detail_that_is_left_out_is_said_with_its_cost() {
-        let mut cpu = GuardCpuSecond {
-            runs: 120_000,
-            program_cost: 0.0228,
-            is_without_detail: true,
-            ..GuardCpuSecond::default()
-        };
-        let text = |cpu: &GuardCpuSecond| {
-            let mut text = String::new();
-            cpu_line(cpu, &mut text);
-            text
-        };
-        let found = text(&cpu);
-        let wanted = "(120000 softirqs: without detail, and still 2.3 % for programs)";
-        assert!(found.contains(wanted), "{found}");
-        cpu.is_without_detail = false;
-        assert!(!text(&cpu).contains("detail"));
-    }
 
     #[test]
     fn a_line_has_the_figures_of_a_cpu() {

@@ -94,10 +94,10 @@ fn steered(name: &str, index: u32) -> Vec<u16> {
 
 /// The line about more CPUs than one throttle may watch.
 fn too_many(cpus: &[u16]) -> Option<String> {
-    const MOST: usize = throttle::VICTIMS_MAX;
-    (cpus.len() > MOST).then(|| {
+    let most = throttle::VICTIMS_MAX;
+    (cpus.len() > most).then(|| {
         format!(
-            "packets are steered to {} CPUs: they share the budgets of the first {MOST}, and the time of these is measured; \
+            "packets are steered to {} CPUs: they share the budgets of the first {most}, and the time of these is measured; \
              --cpu names others",
             cpus.len()
         )

@@ -43,6 +43,17 @@ pub struct GuardCpuSecond {
     pub recent: Vec<u8>,
 }
 
+impl GuardCpuSecond {
+    /// Why the detail is left out, and what the programs cost nevertheless; none where it is there.
+    #[must_use]
+    pub fn without_detail(&self) -> Option<String> {
+        let cost = self.program_cost * 100.0;
+        self.is_without_detail.then(|| {
+            format!("{} softirqs: without detail, and still {cost:.1} % for programs", self.runs)
+        })
+    }
+}
+
 /// What happened in a second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GuardSecond {
@@ -316,6 +327,26 @@ mod tests {
         let text = String::from_utf8(j.take_bytes()).unwrap();
         assert!(text.starts_with("{\"at_ms\":1000,"), "{text}");
         assert!(text.contains("\"packet_work\":0.25"), "{text}");
+    }
+
+    #[test]
+    fn detail_that_is_left_out_is_reported_with_its_cost() {
+        let mut cpu = GuardCpuSecond {
+            runs: 120_000,
+            program_cost: 0.0228,
+            is_without_detail: true,
+            ..GuardCpuSecond::default()
+        };
+        let line = "120000 softirqs: without detail, and still 2.3 % for programs";
+        assert_eq!(cpu.without_detail().as_deref(), Some(line));
+        let second = GuardSecond { cpus: vec![cpu.clone()], ..GuardSecond::default() };
+        let mut j = Json::new();
+        second.write_json(&mut j);
+        let text = String::from_utf8(j.take()).unwrap();
+        let members = "\"program_cost\":0.0228,\"without_detail\":true";
+        assert!(text.contains(members), "{text}");
+        cpu.is_without_detail = false;
+        assert_eq!(cpu.without_detail(), None);
     }
 
     /// Seconds with a grace period of this length each: what they are compared with.

@@ -140,7 +140,7 @@ pub(crate) fn json(
         j.open();
         n.write(&mut j, deltas, before_of);
         j.close();
-        j.take()
+        j.take_bytes()
     };
     let (all_of, deltas_of) = (object(&of, false), object(&of, true));
     let counters_of = of.children.iter().map(|(name, n)| (name.clone(), named(n))).collect();
