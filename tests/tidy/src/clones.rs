@@ -29,7 +29,7 @@ use Sign::{Run, Words};
 const CLONES: &[Clone] = &[
     Clone {
         what: "supervised workers by hand next to runtime::fanout",
-        sign: Words("crates/sensor/src/", &["struct Spares", "struct Stalls", "const LOOK:"], 0),
+        sign: Words("crates/sensor/src/", &["struct Spares", "struct Stalls"], 0),
     },
     Clone {
         what: "exit codes of the sealed log as bare numbers in cli",
@@ -49,7 +49,7 @@ const CLONES: &[Clone] = &[
     },
     Clone {
         what: "from a packet to the key of its flow",
-        sign: Words("", &["recursion: d.depth"], 1),
+        sign: Words("", &["PacketKey {\n        src: d.src,"], 1),
     },
     Clone { what: "finding the corpus", sign: Words("", &["(\"GABION_CORPUS\""], 1) },
     Clone {
