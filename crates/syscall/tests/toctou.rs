@@ -116,3 +116,29 @@ fn an_open_of_another_file_has_two_views() {
     assert_eq!(toctou, "exit-only");
     assert_eq!(cause, Cause::Ia32.text());
 }
+
+/// Paths that are read at the end of the call alone say so, from a live source as from a file.
+#[test]
+fn paths_that_are_read_at_the_end_say_so() {
+    let mut state = State::new(Options::default(), Budget::standalone("threads", 1 << 20));
+    let result = || 0_i64.to_le_bytes().to_vec();
+    for (kind, values) in [
+        (types::RENAME_X, vec![result(), text("/a"), text("/b")]),
+        (types::UNLINK_2_X, vec![result(), text("/a")]),
+        (types::LINK_2_X, vec![result(), text("/a"), text("/b")]),
+        (types::MKDIR_2_X, vec![result(), text("/a"), u32s(0o755)]),
+        (types::CHMOD_X, vec![result(), text("/a"), u32s(0o755)]),
+        (types::MOUNT_X, vec![result(), text("d"), text("/a"), text("ext4"), u32s(0)]),
+    ] {
+        let made = Made::new(kind, 7, &values);
+        let event = made.event(1);
+        state.apply(&event);
+        assert_eq!(field(&state, &event, ids::EVT_TOCTOU), Ok("exit-only".into()), "{kind}");
+        let cause = field(&state, &event, ids::EVT_TOCTOU_CAUSE);
+        assert_eq!(cause, Ok(gabion_scap::READ_AT_EXIT.into()), "{kind}");
+    }
+    let close = Made::new(types::CLOSE_X, 7, &[result(), result()]);
+    let event = close.event(2);
+    state.apply(&event);
+    assert_eq!(field(&state, &event, ids::EVT_TOCTOU), Err(Missing::NotApplicable));
+}
