@@ -399,7 +399,7 @@ fn rules_that_are_no_text_and_inputs_of_two_kinds_are_refused_in_a_line() {
     gabion(&["read", &program::demo(), &old]).refuses(3, &words);
 }
 
-/// A pcapng file begins as a scap file does; the second block tells them apart.
+/// A pcapng file begins as a scap file does; the second block is another one.
 #[test]
 fn a_capture_of_packets_is_no_capture_of_calls() {
     let folder = tempfile::tempdir().unwrap();

@@ -277,9 +277,9 @@ mod tests {
                 matches!(kind, ParameterKind::Fspath | ParameterKind::Fsrelpath)
             };
             let has_path = kind.parameters.iter().any(|parameter| is_path(&parameter.kind));
-            let is_said = opens_by_name(kind.number) || is_read_at_exit(kind.number);
+            let is_known = opens_by_name(kind.number) || is_read_at_exit(kind.number);
             let wanted = has_path && !kernels.contains(&kind.number);
-            assert_eq!(is_said, wanted, "{}", kind.constant);
+            assert_eq!(is_known, wanted, "{}", kind.constant);
         }
     }
 

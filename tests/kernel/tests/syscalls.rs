@@ -286,7 +286,7 @@ fn a_program_has_its_arguments_environment_and_path() {
     assert_eq!(ends, 1);
 }
 
-/// Forks of the program `storm`: one for each so many writes.
+/// Forks of the program `storm`: one for each 4,096 writes.
 const WRITES_PER_FORK: u64 = 4096;
 
 /// A storm of writes that sheds loses no program, thread, end or change of a user: the known numbers are all there.
@@ -430,7 +430,7 @@ fn no_connect_to_a_flipping_address_is_wrongly_verified() {
     eprintln!("skipped: {name}: only {mismatches} flips were caught in 120,000 connects");
 }
 
-/// Of a path with more components than are kept, nothing is said that its beginning could refute.
+/// Of a path with more components than are kept, no outcome is reported that its beginning could refute.
 #[test]
 fn a_path_that_is_cut_is_neither_linked_nor_verified() {
     let name = "a_path_that_is_cut_is_neither_linked_nor_verified";

@@ -136,10 +136,11 @@ fn interest(calls: &[String]) -> Result<Interest, Fault> {
 fn summary(done: &Recorded) {
     let total = done.counts.total();
     standard_output::line(format_args!(
-        "{} events of {} calls, {} shed; before the first: {} threads, {} descriptors",
+        "{} events of {} calls, {} shed, {} bytes for each record; before the first: {} threads, {} descriptors",
         done.events,
         total.received,
         total.shed_ring + total.shed_size,
+        done.counts.bytes.checked_div(total.passed).unwrap_or(0),
         done.before.threads,
         done.before.fds
     ));

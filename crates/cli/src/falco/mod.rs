@@ -63,14 +63,6 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
         return describe(&options, &settings, &loaded);
     }
     let signals = Signals::install().map_err(|error| error.to_string())?;
-    if settings.engine != EngineKind::Live {
-        let asked = [("--stats", options.statistics), ("-w", options.recording.is_some())];
-        if let Some((name, _)) = asked.iter().find(|(_, is_asked)| *is_asked) {
-            return Err(format!(
-                "{name} is for the calls of this host: leave it out where engine.kind is not modern_ebpf"
-            ));
-        }
-    }
     if let Some(path) = &options.pid_file {
         let text = format!("{}\n", std::process::id());
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;

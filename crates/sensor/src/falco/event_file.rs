@@ -1,5 +1,6 @@
 //! The recording of a run: every event that its rules are tried on, in a scap file, after what existed before the first.
 
+use crate::Error;
 use gabion_scap::{Event, Writer};
 use gabion_syscall::State;
 use std::fs::File;
@@ -18,8 +19,8 @@ impl EventFile {
     ///
     /// # Errors
     /// Why it can't be made; it may exist already.
-    pub(super) fn create(path: &Path, state: &State) -> Result<EventFile, String> {
-        let fault = |error| format!("-w {}: {error}", path.display());
+    pub(super) fn create(path: &Path, state: &State) -> Result<EventFile, Error> {
+        let fault = |source| Error::File { path: path.to_owned(), source };
         let file = File::options().write(true).create_new(true).open(path).map_err(fault)?;
         let mut writer = Writer::new(BufWriter::new(file));
         writer.section().map_err(fault)?;

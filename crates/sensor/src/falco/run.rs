@@ -155,6 +155,13 @@ impl Asked {
 impl FalcoRun<'_> {
     /// Runs to the end.
     pub fn run(mut self) -> FalcoDone {
+        let is_live = self.plan.settings.engine == EngineKind::Live;
+        let asked = [("--stats", self.wants_statistics), ("-w", self.recording.is_some())];
+        if let Some((name, _)) = asked.iter().find(|(_, is_asked)| *is_asked && !is_live) {
+            return FalcoDone::failed(format!(
+                "{name} is for the calls of this host: leave it out where engine.kind is not modern_ebpf"
+            ));
+        }
         let supervisor = match Supervisor::start() {
             Ok(supervisor) => supervisor,
             Err(error) => return FalcoDone::failed(format!("threads: {error}")),
@@ -287,7 +294,7 @@ impl Worker<'_> {
         let recording = match self.recording.take() {
             Some(path) => match EventFile::create(&path, calls.state()) {
                 Ok(file) => Some(file),
-                Err(fault) => return FalcoDone::failed(fault),
+                Err(error) => return FalcoDone::failed(error.to_string()),
             },
             None => None,
         };
