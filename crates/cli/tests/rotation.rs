@@ -182,3 +182,66 @@ fn a_wrong_interval_is_refused_with_its_file() {
         }
     }
 }
+
+/// Frames of all files of a packet log, each as its bytes, in the order of the files' names.
+fn logged(folder: &Path) -> (Vec<Vec<u8>>, usize) {
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("log.pcap"))
+        .collect();
+    names.sort();
+    let mut all = Vec::new();
+    for name in &names {
+        assert!(std::fs::metadata(name).unwrap().len() <= 1 << 20, "{}", name.display());
+        let mut source = gabion_capture::Source::open(name).unwrap();
+        let mut refs = Vec::new();
+        while let Some(block) = source.next_block(256, &mut refs) {
+            all.extend(refs.drain(..).map(|r| r.frame(&block.bytes).data.to_vec()));
+        }
+    }
+    (all, names.len())
+}
+
+/// `limit` of `pcap-log` is the size of a file, `max-files` how many stay: together they hold the last frames, whole and in
+/// order, by any number of workers.
+#[test]
+fn packet_logs_are_rotated_by_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let frames: Vec<Vec<u8>> = (0..3500_u16)
+        .map(|n| {
+            let ends = [program::packets::CLIENT, program::packets::SERVER];
+            let said = [&n.to_be_bytes()[..], &[b'x'; 1000]].concat();
+            program::packets::ipv4(
+                17,
+                n,
+                0,
+                ends,
+                &program::packets::udp([1000 + n % 50, 9], &said),
+            )
+        })
+        .collect();
+    // Each in a second of its own: files have the second of their first frame in their names.
+    let timed = (0_u64..).map(|n| 1_700_000_000_000 + n * 1000).zip(frames.iter().cloned());
+    let capture = program::packets::capture_at(101, dir.path(), "all.pcap", timed);
+    for workers in ["1", "3"] {
+        for (most, files) in [("100", 4), ("2", 2)] {
+            let out = dir.path().join(format!("out-{workers}-{most}"));
+            let yaml = dir.path().join("suricata.yaml");
+            let text = format!(
+                "%YAML 1.1\n---\noutputs:\n  - pcap-log: {{ enabled: yes, filename: log.pcap, limit: 1mb, max-files: {most} }}\n"
+            );
+            std::fs::write(&yaml, text).unwrap();
+            let [yaml, shown] = [&yaml, &out].map(|p| p.display().to_string());
+            let args = ["read", "-q", "-c", &yaml, "-l", &shown, "--workers", workers, &capture];
+            let ran = program::gabion(&args);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            let (found, count) = logged(&out);
+            assert_eq!(count, files, "{workers} workers, {most} files");
+            assert!(found.len() > 900 * (files - 1), "{}", found.len());
+            let last = &frames[frames.len() - found.len()..];
+            assert!(found == last, "{workers} workers, {most} files: {} frames", found.len());
+            assert_eq!(found.len() == frames.len(), files == 4);
+        }
+    }
+}

@@ -13,7 +13,7 @@ pub(super) const STATUS_USER: u32 = 1;
 #[cfg(test)]
 const STATUS_TIMED_OUT: u32 = 1 << 5;
 /// Offset of the number of packets.
-const PACKETS: usize = 12;
+pub(super) const PACKETS: usize = 12;
 /// Offset of the offset of the first packet.
 const FIRST: usize = 16;
 /// Bytes of a packet's header.

@@ -41,10 +41,17 @@ pub enum Step {
     Fault(LinkFault),
 }
 
-/// Waits until one of these has frames or a fault, no longer than this.
+/// How long frames are waited for while blocks of a ring are still in use.
+const IN_USE_WAIT: Duration = Duration::from_millis(1);
+
+/// Waits until one of these has frames or a fault, no longer than this. While blocks of a ring are still in use the
+/// kernel says at once that there is something to read: then for a moment, whatever comes.
 pub fn await_any(all: &[&Live], wait: Duration) {
+    let is_in_use = all.iter().any(|live| live.ring.is_in_use());
+    let wait = if is_in_use { wait.min(IN_USE_WAIT) } else { wait };
+    let sockets = all.iter().filter(|_| !is_in_use).map(|live| live.socket());
     let mut fds: Vec<PollFd<'_>> =
-        all.iter().map(|live| PollFd::from_borrowed_fd(live.socket(), PollFlags::IN)).collect();
+        sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)).collect();
     let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
     // A signal ends the wait early, which is as good as its end.
     let _ = poll(&mut fds, Some(&wait));
@@ -167,6 +174,11 @@ impl Live {
     /// Whether frames are there without a wait.
     pub fn has_more_at_hand(&self) -> bool {
         self.handed_out < self.frames.len() || self.ring.has_next()
+    }
+
+    /// Whether frames are there or will be once the kernel hands them over: none of these is later than now.
+    pub fn has_frames(&self) -> bool {
+        self.has_more_at_hand() || self.ring.is_filling()
     }
 
     /// From now on no further frame enters the ring.

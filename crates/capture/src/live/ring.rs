@@ -6,7 +6,7 @@
 //! `unsafe` stands here because the memory is shared with the kernel, and because no crate has these options of sockets.
 #![allow(unsafe_code)]
 
-use super::block::{STATUS, STATUS_USER};
+use super::block::{PACKETS, STATUS, STATUS_USER};
 use crate::filter::ClassicInstruction;
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
@@ -26,13 +26,23 @@ struct RingMap {
 }
 
 impl RingMap {
-    /// The status word of a block.
-    fn status(&self, index: usize) -> &AtomicU32 {
+    /// A word of a block's header.
+    fn word(&self, index: usize, at: usize) -> &AtomicU32 {
         // SAFETY: every index is below the number of blocks, so the word lies within the map, which lives as long as
         // `self`; blocks begin at pages, so it is aligned. The kernel changes it as one word.
         unsafe {
-            AtomicU32::from_ptr(self.map.as_mut_ptr().add(index * self.block_len + STATUS).cast())
+            AtomicU32::from_ptr(self.map.as_mut_ptr().add(index * self.block_len + at).cast())
         }
+    }
+
+    /// The status word of a block.
+    fn status(&self, index: usize) -> &AtomicU32 {
+        self.word(index, STATUS)
+    }
+
+    /// The number of packets of a block.
+    fn packets(&self, index: usize) -> &AtomicU32 {
+        self.word(index, PACKETS)
     }
 }
 
@@ -65,6 +75,8 @@ impl RingBlock {
 
 impl Drop for RingBlock {
     fn drop(&mut self) {
+        // Until the kernel opens it again it has none.
+        self.ring.packets(self.index).store(0, Ordering::Relaxed);
         // What was read of the block comes before the kernel's next use of it, and that before ours.
         self.ring.status(self.index).store(0, Ordering::Release);
         if let Some(held) = self.ring.held.get(self.index) {
@@ -193,6 +205,16 @@ impl Ring {
         let is_held = |held: &AtomicBool| held.load(Ordering::Acquire);
         !self.map.held.get(self.next).is_none_or(is_held)
             && self.map.status(self.next).load(Ordering::Acquire) & STATUS_USER != 0
+    }
+
+    /// Whether the kernel has put frames into the next block and not handed it over yet.
+    pub(super) fn is_filling(&self) -> bool {
+        self.map.packets(self.next).load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether frames of blocks that were handed out are still read somewhere.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.map.reading.load(Ordering::Relaxed) > 0
     }
 
     /// The next block, if the kernel has handed it over.

@@ -471,9 +471,11 @@ impl Ring<'_> {
         let is_full = parts >= RING_WAITING_PARTS_MAX
             || self.job.ways.wire.fill_percent() >= RING_HELD_PERCENT
             || held.saturating_mul(4) >= self.job.ways.wire.ring_bytes();
+        // Frames of its own ring that the kernel has not handed over yet may be earlier than those of others.
+        let dealt = if is_open { others.min(self.last_dealt) } else { others };
         match is_full || !is_open && others == u64::MAX {
             true => u64::MAX,
-            false => others.max(bound),
+            false => dealt.max(bound),
         }
     }
 

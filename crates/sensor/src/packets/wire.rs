@@ -281,7 +281,8 @@ impl Wire {
     /// Up to which time all frames were handed out, where the clock shows this.
     pub(super) fn dealt_until(&mut self, now_ns: u64) -> u64 {
         let until = self.ports.iter_mut().map(|port| {
-            if !port.source.has_more_at_hand() {
+            // Frames that the kernel still keeps are of times before now, however late it hands them over.
+            if port.source.live().is_some_and(|live| !live.has_frames()) {
                 port.until_ns = now_ns.saturating_sub(port.lag_ns);
             }
             port.until_ns
