@@ -342,7 +342,7 @@ fn packets_in_tunnels_are_handed_to_the_worker_of_their_flow() {
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     for kind in ["alert", "http"] {
         let (ours, theirs) = (comparable(&log, kind), comparable(&file, kind));
-        assert_eq!(ours.len(), 20, "{kind}: {said}");
+        assert_eq!(ours.len(), theirs.len(), "{kind}: {said}");
         let differs = |a: &[String], b: &[String]| a.iter().find(|line| !b.contains(line)).cloned();
         let one = (differs(&ours, &theirs), differs(&theirs, &ours));
         assert_eq!(one, (None, None), "{kind}: {said}");
@@ -394,7 +394,7 @@ fn rules_loaded_in_a_flood_lose_no_packet() {
                 sensor.signal(rustix::process::Signal::USR2);
                 signalled = Some(gabion_runtime::clock::since_epoch());
             }
-            is_loaded = is_loaded || sensor.text("said").contains("rule reload complete");
+            is_loaded = is_loaded || sensor.text("fast.log").contains("[1:2:");
             rounds_after += u64::from(is_loaded);
             assert!(sent < 100_000, "{}", sensor.text("said"));
         }

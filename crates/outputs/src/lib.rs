@@ -36,7 +36,7 @@ pub use kinds::{falco, fast, finding_files, guard_events, packet_log};
 pub use line_file::{LineFile, dated};
 pub use output::{
     Destination, FlowRecordHead, Format, GuardRecord, Output, Piece, PieceKind, Pieces, Record,
-    StatsForms, StatsTexts,
+    StatsTexts,
 };
 pub use outputs::{Outputs, Survey};
 pub use packet_order::{LineBatch, WorkerOutputs};

@@ -15,7 +15,6 @@ use gabion_record::ledger::Ledger;
 use gabion_record::logs::TimeNs;
 use gabion_record::syscall::SyscallAlert;
 use gabion_record::{Direction, Tree};
-use std::borrow::Cow;
 use std::path::Path;
 
 /// A record that outputs are given.
@@ -63,39 +62,13 @@ pub enum Record<'a> {
     SyscallAlert(&'a SyscallAlert<'a>),
 }
 
-/// Counters of a run, as a JSON object.
-#[derive(Clone, Debug, Default)]
-pub struct StatsForms {
-    /// With all counters.
-    pub all: Vec<u8>,
-    /// Without those at zero.
-    pub without_zeros: Vec<u8>,
-    /// With all counters, and with each how much it grew since the last record.
-    pub deltas: Vec<u8>,
-    /// The same without those at zero.
-    pub deltas_without_zeros: Vec<u8>,
-}
-
-impl StatsForms {
-    /// The one that the node of an output asks for.
-    pub fn of_node(&self, node: &Tree) -> &[u8] {
-        let deltas = node.flag("deltas") == Some(true);
-        match (node.flag("null-values"), deltas) {
-            (Some(false), false) => &self.without_zeros,
-            (Some(false), true) => &self.deltas_without_zeros,
-            (_, false) => &self.all,
-            (_, true) => &self.deltas,
-        }
-    }
-}
-
 /// The counters of a run, for `stats` records and tables.
 #[derive(Clone, Debug, Default)]
 pub struct StatsTexts {
-    /// Those of all workers together.
-    pub totals: StatsForms,
-    /// Those of each worker, by its name.
-    pub threads: StatsForms,
+    /// Those of all workers together, as a JSON object in each form ([`StatsTexts::form`]).
+    pub totals: [Vec<u8>; 4],
+    /// Those of each worker, by its name, in the same forms.
+    pub threads: [Vec<u8>; 4],
     /// Seconds since the run began.
     pub uptime: u64,
     /// Names with dots and values of all counters, for the table.
@@ -105,21 +78,30 @@ pub struct StatsTexts {
 }
 
 impl StatsTexts {
+    /// The place of a form: with or without counters at zero, and with or without how much each has grown since the last
+    /// record.
+    pub fn form(has_zeros: bool, has_deltas: bool) -> usize {
+        usize::from(!has_zeros) + 2 * usize::from(has_deltas)
+    }
+
     /// The object that the node of an output asks for: totals unless it says no, and threads where it says yes.
-    pub fn object(&self, node: &Tree) -> Cow<'_, [u8]> {
+    pub fn object(&self, node: &Tree) -> Vec<u8> {
         let has_totals = node.flag("totals") != Some(false);
-        let totals = self.totals.of_node(node);
+        let has_zeros = node.flag("null-values") != Some(false);
+        let form = StatsTexts::form(has_zeros, node.flag("deltas") == Some(true));
+        let in_form = |forms: &'_ [Vec<u8>; 4]| forms.get(form).map_or(&b"{}"[..], Vec::as_slice).to_vec();
+        let totals = in_form(&self.totals);
         if node.flag("threads") != Some(true) {
-            return Cow::Borrowed(totals);
+            return totals;
         }
         let mut all = match totals.strip_suffix(b"}") {
             Some(open) if has_totals => open.to_vec(),
             _ => format!("{{\"uptime\":{}", self.uptime).into_bytes(),
         };
         all.extend_from_slice(b",\"threads\":");
-        all.extend_from_slice(self.threads.of_node(node));
+        all.extend_from_slice(&in_form(&self.threads));
         all.push(b'}');
-        Cow::Owned(all)
+        all
     }
 }
 

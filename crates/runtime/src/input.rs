@@ -69,7 +69,7 @@ impl Readiness {
     ///
     /// # Errors
     /// What the system says.
-    pub fn watching(from: &impl AsFd) -> io::Result<Readiness> {
+    pub fn from_input(from: &impl AsFd) -> io::Result<Readiness> {
         Ok(Readiness(from.as_fd().try_clone_to_owned()?))
     }
 
@@ -138,7 +138,7 @@ mod tests {
         let path = fifo(dir.path());
         let stop = StopFlag::new();
         let file = open_once(&path).unwrap();
-        let readiness = Readiness::watching(&file).unwrap();
+        let readiness = Readiness::from_input(&file).unwrap();
         let mut reader = Stoppable::new(file, stop.clone());
         assert!(!readiness.is_ready(Duration::ZERO));
         let mut writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();

@@ -13,7 +13,6 @@ use gabion_record::eve::*;
 use gabion_record::flow_state::{FlowState, TcpState};
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, IpProto, Tree};
-use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// Bytes of a packet shown with an anomaly (`packethdr`), as many as Suricata shows.
@@ -493,11 +492,11 @@ impl EveWriter {
     }
 
     /// A line whose object was written elsewhere (statistics).
-    pub fn whole<'t>(
+    pub fn whole(
         &mut self,
         ts_ns: u64,
         event_type: &str,
-        json: impl FnOnce(&Tree) -> Cow<'t, [u8]>,
+        json: impl FnOnce(&Tree) -> Vec<u8>,
     ) -> Option<Piece<'_>> {
         let json = json(self.settings.type_node(event_type)?);
         let j = &mut self.line;

@@ -2,6 +2,7 @@
 
 use super::{Answer, Reply};
 use crate::packets::{Board, RunningEngine, Tasks, WorkerStats, statistics};
+use gabion_record::Tree;
 use gabion_record::json::Json;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -62,9 +63,8 @@ pub(super) fn counters(
                 more.push(("capture.kernel_packets", of.offered));
                 more.push(("capture.kernel_drops", of.dropped));
             }
-            Answer::Done(
-                statistics(&all, &running.now(), Some(running.facts()), &more, None).totals.all,
-            )
+            let texts = statistics(&all, &running.now(), Some(running.facts()), &more, None);
+            Answer::Done(texts.object(&Tree::default()))
         },
     )
 }

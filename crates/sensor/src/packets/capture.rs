@@ -36,7 +36,7 @@ fn open(
         Some(opened) => opened,
         None => {
             let file = open_once(path)?;
-            let readiness = Readiness::watching(&file).ok();
+            let readiness = Readiness::from_input(&file).ok();
             (Box::new(Stoppable::new(file, stop.clone())) as Box<dyn Read + Send>, readiness)
         }
     };

@@ -196,11 +196,11 @@ struct OfLoads {
 impl OfLoads {
     fn new(metrics: &Metrics) -> OfLoads {
         let outcome = |outcome| {
-            let help = "Loads of rules during the run, by what came of them";
+            let help = "Loads of rules during the run, by outcome";
             metrics.counter("gabion_rule_loads_total", help, &[("outcome", outcome)])
         };
         let rules = |state| {
-            metrics.gauge("gabion_rules", "Rules by what became of them", &[("state", state)])
+            metrics.gauge("gabion_rules", "Rules by their outcome", &[("state", state)])
         };
         let gauge = |name, help| metrics.gauge(name, help, &[]);
         OfLoads {

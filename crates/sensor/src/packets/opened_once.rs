@@ -89,7 +89,7 @@ impl OpenedOnce {
     ) -> Option<(Box<dyn Read + Send>, Option<Readiness>)> {
         let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Opened { first, rest, .. } = opened.take_if(|opened| opened.path == path)?;
-        let readiness = Readiness::watching(&rest).ok();
+        let readiness = Readiness::from_input(&rest).ok();
         let from = Box::new(Cursor::new(first).chain(Stoppable::new(rest, stop.clone())));
         Some((from, readiness))
     }

@@ -903,10 +903,8 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
     }
 
     fn said_in_stats(ran: &Ran, what: &str) -> bool {
-        let texts = &ran.done.stats;
-        [&texts.totals.all, &texts.totals.without_zeros]
-            .into_iter()
-            .all(|text| String::from_utf8_lossy(text).contains(what))
+        let mut forms = ran.done.stats.totals.iter().take(2);
+        forms.all(|text| String::from_utf8_lossy(text).contains(what))
     }
 
     #[test]

@@ -7,7 +7,7 @@ use gabion_flow::{
 };
 use gabion_net::{Engine, MemoryPressure, NetCounters, Policies, Worker};
 use gabion_outputs::timestamp::Stamp;
-use gabion_outputs::{StatsForms, StatsTexts};
+use gabion_outputs::StatsTexts;
 use gabion_packet::{Counter, DecodeCounters, DecoderEvent};
 use gabion_record::json::Json;
 use std::sync::{Mutex, PoisonError};
@@ -151,13 +151,8 @@ pub(crate) fn json(
         *last = whole;
     }
     StatsTexts {
-        totals: StatsForms { all, without_zeros, deltas, deltas_without_zeros },
-        threads: StatsForms {
-            all: all_of,
-            without_zeros: without_zeros_of,
-            deltas: deltas_of,
-            deltas_without_zeros: deltas_without_zeros_of,
-        },
+        totals: [all, without_zeros, deltas, deltas_without_zeros],
+        threads: [all_of, without_zeros_of, deltas_of, deltas_without_zeros_of],
         uptime,
         counters,
         thread_counters: counters_of,
