@@ -89,7 +89,8 @@ impl StatsTexts {
         let has_totals = node.flag("totals") != Some(false);
         let has_zeros = node.flag("null-values") != Some(false);
         let form = StatsTexts::form(has_zeros, node.flag("deltas") == Some(true));
-        let in_form = |forms: &'_ [Vec<u8>; 4]| forms.get(form).map_or(&b"{}"[..], Vec::as_slice).to_vec();
+        let in_form =
+            |forms: &'_ [Vec<u8>; 4]| forms.get(form).map_or(&b"{}"[..], Vec::as_slice).to_vec();
         let totals = in_form(&self.totals);
         if node.flag("threads") != Some(true) {
             return totals;

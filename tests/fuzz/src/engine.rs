@@ -109,6 +109,7 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
                 midstream: good,
                 app_error: good,
             },
+            counts_stream_events: false,
             inline: false,
             firewall: false,
             checksums: false,

@@ -199,9 +199,8 @@ impl OfLoads {
             let help = "Loads of rules during the run, by outcome";
             metrics.counter("gabion_rule_loads_total", help, &[("outcome", outcome)])
         };
-        let rules = |state| {
-            metrics.gauge("gabion_rules", "Rules by their outcome", &[("state", state)])
-        };
+        let rules =
+            |state| metrics.gauge("gabion_rules", "Rules by their outcome", &[("state", state)]);
         let gauge = |name, help| metrics.gauge(name, help, &[]);
         OfLoads {
             done: outcome("done"),

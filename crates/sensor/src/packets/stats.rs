@@ -6,8 +6,8 @@ use gabion_flow::{
     TcpCounters,
 };
 use gabion_net::{Engine, MemoryPressure, NetCounters, Policies, Worker};
-use gabion_outputs::timestamp::Stamp;
 use gabion_outputs::StatsTexts;
+use gabion_outputs::timestamp::Stamp;
 use gabion_packet::{Counter, DecodeCounters, DecoderEvent};
 use gabion_record::json::Json;
 use std::sync::{Mutex, PoisonError};
