@@ -342,7 +342,7 @@ mod tests {
         let second = GuardSecond { cpus: vec![cpu.clone()], ..GuardSecond::default() };
         let mut j = Json::new();
         second.write_json(&mut j);
-        let text = String::from_utf8(j.take()).unwrap();
+        let text = String::from_utf8(j.take_bytes()).unwrap();
         let members = "\"program_cost\":0.0228,\"without_detail\":true";
         assert!(text.contains(members), "{text}");
         cpu.is_without_detail = false;
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!((second.grace_us, second.cpus.len()), (None, 1));
         let mut j = Json::new();
         second.write_json(&mut j);
-        let text = String::from_utf8(j.take()).unwrap();
+        let text = String::from_utf8(j.take_bytes()).unwrap();
         assert!(text.contains("\"packet_work\":0.1") && !text.contains("grace_periods"), "{text}");
     }
 }
