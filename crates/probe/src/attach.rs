@@ -178,7 +178,6 @@ fn xdp_refused(interface: u32, mode: XdpMode, error: &io::Error) -> Error {
 mod tests {
     use super::*;
     use crate::object::Object;
-    use rustix::thread::{UnshareFlags, unshare_unsafe};
 
     /// Native by name only: without mode flags the loopback interface, which has no native XDP, takes a program as
     /// generic, and the kernel reports success.
@@ -186,8 +185,8 @@ mod tests {
     fn a_link_without_mode_flags_is_read_back_as_generic() {
         const LOOPBACK: u32 = 1;
         let tried = std::thread::spawn(|| {
-            // SAFETY: only this thread, which ends with the test, has the new network namespace.
-            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.map_err(|e| e.to_string())?;
+            // Only this thread, which ends with the test, has the new network namespace.
+            crate::namespace::leave_network().map_err(|e| e.to_string())?;
             let mut object = Object::open("empty_xdp", |_| {}).map_err(|e| e.to_string())?;
             let program = object.load_xdp("empty").map_err(|e| e.to_string())?;
             let fd = program.fd().map_err(|e| e.to_string())?.as_fd();

@@ -36,3 +36,11 @@ pub fn show_devices() -> io::Result<()> {
     )?;
     Ok(())
 }
+
+/// Gives the calling thread an empty network namespace of its own, for tests.
+#[cfg(test)]
+pub(crate) fn leave_network() -> io::Result<()> {
+    // SAFETY: descriptors stay as they are; only the thread's view of the network changes.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+    Ok(())
+}

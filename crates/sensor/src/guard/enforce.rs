@@ -288,12 +288,15 @@ impl Enforcement {
         if !self.cpus.is_empty() {
             sample.cpus.retain(|cpu| self.cpus.contains(&cpu.cpu));
         }
-        let row = row_of(sample.at_ms * 1000, &self.throttle.verdicts());
+        let of_cpus: Vec<(u16, Verdicts)> = self.throttle.verdicts_by_cpu().collect();
+        let mut all = Verdicts::default();
+        of_cpus.iter().for_each(|(_, verdicts)| all.add(verdicts));
+        let row = row_of(sample.at_ms * 1000, &all);
         let mut packets = PacketSample::between(self.before.as_ref(), &row);
         self.before = Some(row);
-        let by_cpu = self.throttle.verdicts_by_cpu().map(|(cpu, verdicts)| {
+        let by_cpu = of_cpus.iter().map(|(cpu, verdicts)| {
             let (received, passed, _) = verdicts.received_passed_shed();
-            (cpu, received, passed)
+            (*cpu, received, passed)
         });
         packets.by_cpu = self.counts_before.grown(by_cpu, &self.cpus);
         let of_prefixes = || self.throttle.new_flows_by_prefixes().collect();
