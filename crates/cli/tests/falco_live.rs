@@ -359,8 +359,8 @@ fn tracefs_that_is_not_mounted_is_reached() {
     let script = format!(
         "mount --make-rprivate / && {{ umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug/tracing; \
          umount -l /sys/kernel/debug; }} 2>/dev/null; [ ! -e /sys/kernel/tracing/events ] || exit 77; \
-         {gabion} probe check && {gabion} probe record {file} --seconds 2 --calls openat & \
-         sleep 1; for n in 1 2 3 4 5 6 7 8; do cat /etc/passwd > /dev/null; sleep 0.3; done; wait $!"
+         {gabion} probe check || exit; {gabion} probe record {file} --seconds 2 --calls openat & \
+         while kill -0 $! 2>/dev/null; do cat /etc/passwd > /dev/null; sleep 0.05; done; wait $!"
     );
     let ran = Command::new("unshare").args(["-m", "sh", "-c", &script]).output();
     let Ok(ran) = ran.map(program::ran) else {
