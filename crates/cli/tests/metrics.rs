@@ -188,3 +188,33 @@ fn an_address_of_others_or_in_use_is_refused_in_one_line() {
         assert!(suricata.code == 1 && said.contains(words), "{said}");
     }
 }
+
+/// `threads` of records of statistics and of `stats.log`: each worker's counters, which together are the totals.
+#[test]
+fn counters_of_single_threads_are_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let yaml = dir.path().join("suricata.yaml");
+    let out = dir.path().display().to_string();
+    for (totals, has_totals) in [("yes", true), ("no", false)] {
+        let text = format!(
+            "%YAML 1.1\n---\noutputs:\n  - eve-log: {{ enabled: yes, filename: eve-{totals}.json, types: [{{ stats: {{ totals: {totals}, threads: yes }} }}] }}\n  \
+             - stats: {{ enabled: yes, filename: stats-{totals}.log, totals: {totals}, threads: yes }}\n"
+        );
+        std::fs::write(&yaml, text).unwrap();
+        let yaml = yaml.display().to_string();
+        let ran =
+            gabion(&["read", "-q", "-c", &yaml, "-l", &out, "--append", "--workers", "2", &demo()]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let eve = std::fs::read_to_string(dir.path().join(format!("eve-{totals}.json"))).unwrap();
+        let record: serde_json::Value = serde_json::from_str(eve.lines().last().unwrap()).unwrap();
+        let stats = &record["stats"];
+        let packets = |name: &str| stats["threads"][name]["decoder"]["pkts"].as_u64().unwrap();
+        assert_eq!(packets("W#01") + packets("W#02"), 1264, "{stats}");
+        assert!(packets("W#01") > 0 && packets("W#02") > 0, "{stats}");
+        let all = stats["decoder"]["pkts"].as_u64();
+        assert_eq!((all, stats["uptime"].is_u64()), (has_totals.then_some(1264), true), "{stats}");
+        let log = std::fs::read_to_string(dir.path().join(format!("stats-{totals}.log"))).unwrap();
+        assert!(log.contains("| W#01 ") && log.contains("| W#02 "), "{log}");
+        assert_eq!(log.contains("| Total "), has_totals, "{log}");
+    }
+}
