@@ -167,7 +167,7 @@ impl ApplicationStage {
             effects,
             counters: &mut counters.app,
         };
-        let went = app.datagram(&mut input, dir, view.payload, flow.seen[1].pkts == 0);
+        let went = app.datagram(&mut input, dir, view.payload);
         let len = view.payload.len();
         let has_room = app.charge(len, &self.budget, input.counters, Transport::Udp);
         costs.add_parser(app.proto.0, since);

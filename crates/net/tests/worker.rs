@@ -691,3 +691,20 @@ fn a_buffer_of_both_sides_is_asked_for_on_each() {
     let (lines, _) = read(&engine(rules), &connection(1, 5000, asked, close));
     assert!(lines.of("alert").is_empty());
 }
+
+/// The first datagram of each side may show which one is the client: observed with Suricata 8.0.7.
+#[test]
+fn a_query_to_the_client_reverses_the_sides() {
+    let message = |id: u8, flags: u8| {
+        [&[0, id, flags, 0, 0, 1, 0, 0, 0, 0, 0, 0], &b"\x01a\x03com\0\0\x01\0\x01"[..]].concat()
+    };
+    let packets = [
+        udp((1, 2), (5000, 53), &message(1, 1)),
+        udp((2, 1), (53, 5000), &message(2, 1)),
+        udp((1, 2), (5000, 53), &message(2, 0x81)),
+    ];
+    let rules = "alert dns any any -> any any (dns.query; content:\"a.com\"; sid:1;)\n";
+    let (lines, _) = read(&engine(rules), &packets);
+    let flows = lines.of("flow");
+    assert!(flows.len() == 1 && flows[0].starts_with("Some((53, 5000)) 1+2"), "{flows:?}");
+}

@@ -280,7 +280,6 @@ impl AppLayer {
         input: &mut AppInput<'_>,
         mut d: Direction,
         bytes: &[u8],
-        may_swap: bool,
     ) -> Direction {
         let ports = ports(input.endpoints, d);
         let other = self.sides[d.opposite().index()].proto;
@@ -288,7 +287,11 @@ impl AppLayer {
             Question { transport: Transport::Udp, direction: d, ports, other, may_turn: false };
         let found = match input.protocols.detection.detect_protocol(&question, bytes) {
             Answer::Found { proto, reversed } => {
-                if reversed && may_swap {
+                if reversed {
+                    // What the other side has shown goes with it.
+                    if other.is_known() {
+                        self.swap_directions();
+                    }
                     d = d.opposite();
                 }
                 Some(proto)
@@ -320,18 +323,16 @@ impl AppLayer {
         d
     }
 
-    /// Takes one datagram. `may_swap`: it may turn out to be the server's. Returns its
-    /// final direction.
+    /// Takes one datagram; the first of a side may turn out to be the other side's. Returns its final direction.
     pub(crate) fn datagram(
         &mut self,
         input: &mut AppInput<'_>,
         mut d: Direction,
         bytes: &[u8],
-        may_swap: bool,
     ) -> Direction {
         self.sides[d.index()].is_seen = true;
         if self.sides[d.index()].proto == ProtoId::UNKNOWN {
-            d = self.detect_datagram(input, d, bytes, may_swap);
+            d = self.detect_datagram(input, d, bytes);
         }
         if self.proto.is_known() && !self.sides[d.index()].is_disabled && !bytes.is_empty() {
             self.parse(input, d, Input::Data { bytes, eof: false });
