@@ -83,7 +83,7 @@ class Recorder:
     def __init__(self, binary, calls, cpu=None):
         self.file = pathlib.Path("/dev/shm" if os.path.isdir("/dev/shm") else "/tmp") / f"gabion-lab-{os.getpid()}.scap"
         self.file.unlink(missing_ok=True)
-        self.process = subprocess.Popen([binary, "probe", "record", self.file, "--calls", calls, "--stats"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen([binary, "probe", "record", self.file, "--calls", calls], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         preexec_fn=(lambda: os.sched_setaffinity(0, {cpu})) if cpu is not None else None)
         # The first bytes are written when all programs are attached, which waits for the kernel on a busy machine.
         for _ in range(6000):
