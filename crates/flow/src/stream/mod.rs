@@ -417,7 +417,7 @@ impl Stream {
         self.write_range(from, self.store.end(), usize::MAX, out);
     }
 
-    /// The bytes from one offset to another, with `[N bytes missing]` for gaps, until so many are written.
+    /// The bytes from one offset to another, with `[N bytes missing]` for gaps, at most `most` bytes of text.
     pub fn write_range(&self, from: u64, to: u64, most: usize, out: &mut Vec<u8>) {
         let mut at = from;
         while at < to && out.len() < most {
