@@ -34,7 +34,7 @@ impl EngineLog {
 }
 
 /// Reports settings that mean nothing any more or contradict each other; false when the run ends for one.
-pub fn check_configuration(config: &Tree, log: &mut Messages<'_>) -> bool {
+pub fn check_configuration(config: &Tree, is_inline: bool, log: &mut Messages<'_>) -> bool {
     if config.get("decoder.erspan.typeI.enabled").is_some() {
         log.warning(
             "decode-erspan",
@@ -43,11 +43,15 @@ pub fn check_configuration(config: &Tree, log: &mut Messages<'_>) -> bool {
         );
     }
     ftp(config, log);
-    has_user(config, log) && has_one_anomaly_log(config, log)
+    let is_good = has_user(config, log) && has_one_anomaly_log(config, log);
+    if is_good {
+        report_exception_policy(config, is_inline, log);
+    }
+    is_good
 }
 
 /// Reports the policy that holds where none is set (`exception-policy`): one that drops means nothing to a sensor.
-pub fn report_exception_policy(config: &Tree, is_inline: bool, log: &mut Messages<'_>) {
+fn report_exception_policy(config: &Tree, is_inline: bool, log: &mut Messages<'_>) {
     let Some(text) = config.text("exception-policy") else { return };
     let policy = match ExceptionPolicy::from_name(text) {
         Some(ExceptionPolicy::DropFlow | ExceptionPolicy::DropPacket) if !is_inline => "ignore",

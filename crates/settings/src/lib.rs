@@ -59,9 +59,7 @@ pub mod yaml;
 
 pub use af_packet::InterfaceSettings;
 pub use assemble::{Checksums, EngineMode, SimulatedFaults, build_engine};
-pub use checks::{
-    check_configuration, check_outputs, check_rule_variables, report_exception_policy,
-};
+pub use checks::{check_configuration, check_outputs, check_rule_variables};
 pub use configuration::{built_in_configuration, load_configuration};
 pub use countries::load_countries;
 pub use engine_log::{ConsoleLine, EngineLog};

@@ -23,8 +23,8 @@ use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_dns_version};
 use gabion_settings::{
     ConsoleLine, EngineLog, EngineMode, InterfaceSettings, Messages, RuleRequest, WorkerPlan,
     build_engine, built_in_configuration, check_configuration, check_outputs, check_rule_variables,
-    load_output_scripts, load_rules, plan_workers, report_exception_policy, script_setup,
-    unknown_keys_line, write_rule_analysis, write_rule_groups,
+    load_output_scripts, load_rules, plan_workers, script_setup, unknown_keys_line,
+    write_rule_analysis, write_rule_groups,
 };
 use options::{Options, Show};
 use pid_file::PidFile;
@@ -168,14 +168,13 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let file = o.config.as_deref().unwrap_or(Path::new("the configuration"));
     let mut report = |severity, module: &str, text: &str| log.report(severity, module, text);
     let mut messages = Messages::new(&mut report);
-    if !check_configuration(config, &mut messages)
+    let inline = o.simulate_ips || firewall;
+    if !check_configuration(config, inline, &mut messages)
         || !check_rule_variables(config, &file.display().to_string(), &mut messages)
         || !check_outputs(config, is_strict, &mut messages)
     {
         return 1;
     }
-    let inline = o.simulate_ips || firewall;
-    report_exception_policy(config, inline, &mut messages);
     let catalog = gabion_proto::registry::catalog();
     let mut scripts = script_setup(config, log.voice());
     let mut report = |severity, module: &str, text: &str| log.report(severity, module, text);

@@ -355,7 +355,7 @@ impl Enforcement {
             // Generic XDP runs after the steering, on the CPU that does the work.
             self.cpus = match to {
                 Rung::Native => steered(&self.name, self.interface),
-                _ => Vec::new(),
+                Rung::Observe | Rung::Generic | Rung::Advise => Vec::new(),
             };
             match self.cpus.is_empty() {
                 true => self.throttle.feed_own(),
