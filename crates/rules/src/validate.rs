@@ -227,9 +227,8 @@ fn required_len(b: &DraftBuffer) -> Option<u64> {
 /// The length that is reported instead: that of the first content without its offset, if it is too long alone and
 /// no relative one follows.
 fn reported_len(b: &DraftBuffer, most: u64) -> Option<u64> {
-    let mut contents = b.conditions.iter().filter_map(|x| match &x.condition {
-        BufferCondition::Content(content) => Some(content),
-        _ => None,
+    let mut contents = b.conditions.iter().filter_map(|x| {
+        if let BufferCondition::Content(content) = &x.condition { Some(content) } else { None }
     });
     let first = contents.next()?.bytes.len() as u64;
     (first > most && !contents.any(|c| c.is_relative())).then_some(first)
