@@ -56,10 +56,10 @@ def during(place, binary, work, flood):
         options = {"if": "vg", "to": place.mac["vr"], "start": time.monotonic_ns() + 100_000_000, "milliseconds": 1600, **flood}
         role = place.role("flood", GENERATOR, **options)
         time.sleep(0.3)
-        before, own, since = programs(), victim_seconds(guard.process.pid), time.monotonic()
+        before, threads, since = programs(), threads_of(guard.process.pid), time.monotonic()
         time.sleep(1.2)
         did, seconds = grown(before, programs()), time.monotonic() - since
-        own = victim_seconds(guard.process.pid) - own
+        own = victim_seconds(threads, threads_of(guard.process.pid))
         role.communicate()
     finally:
         guard.end()
@@ -69,16 +69,20 @@ def during(place, binary, work, flood):
     return pair, 100 * (sum(did.get(name, (0, 0))[1] for name in OURS) / 1e9 + own) / seconds
 
 
-def victim_seconds(pid):
-    """CPU seconds of the threads of a process that ran last on the victim's CPU."""
-    result = 0.0
+def threads_of(pid):
+    """{thread: (CPU it ran on last, its CPU seconds)} of a process."""
+    result = {}
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         try:
-            cpu = int((task / "stat").read_text().rsplit(")", 1)[1].split()[36])
-            result += run_seconds(task.name) if cpu == VICTIM_CPU else 0.0
+            result[task.name] = (int((task / "stat").read_text().rsplit(")", 1)[1].split()[36]), run_seconds(task.name))
         except OSError:
             continue
     return result
+
+
+def victim_seconds(before, after):
+    """CPU seconds that threads took in between which ran last on the victim's CPU."""
+    return sum(seconds - before.get(name, (cpu, 0.0))[1] for name, (cpu, seconds) in after.items() if cpu == VICTIM_CPU)
 
 
 def test_runs():

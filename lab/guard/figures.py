@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-# Puts the figures of a run of the guard's lab into docs/guard.md: python3 lab/guard/figures.py [FIGURES]
+# Puts the figures of a run of the guard's lab into docs/guard.md: python3 lab/guard/figures.py [FIGURES [PART …]]
 """The tables of `docs/guard.md` between its two marks: the thread of 2004 next to ours, the settings of Linux alone, and the bars. They are
-written from `target/lab/guard/figures.json`, which `make lab-guard` leaves."""
+written from `target/lab/guard/figures.json`, which `make lab-guard` leaves. Each PART is of a later run with `--only`: its cases and
+bars stand in the place of the earlier ones."""
 import datetime, json, pathlib, statistics, sys
 
 from judge import fit
@@ -73,10 +74,16 @@ def main():
     if not path.exists():
         sys.exit(f"{path}: is not there: run make lab-guard first")
     when = datetime.date.fromtimestamp(path.stat().st_mtime).isoformat()
+    found = json.loads(path.read_text())
+    for part in sys.argv[2:]:
+        later = json.loads(pathlib.Path(part).read_text())
+        found["runs"].update(later["runs"])
+        bars = {b["what"]: {**b, "note": f"{b['note']}; measured again"} for b in later["bars"] if b["verdict"] != "skipped"}
+        found["bars"] = [bars.get(b["what"], b) for b in found["bars"]]
     page = PAGE.read_text()
     begin = page.index("\n", page.index(BEGIN)) + 1
     end = page.index(END)
-    PAGE.write_text(page[:begin] + "\n" + text(json.loads(path.read_text()), when) + "\n" + page[end:])
+    PAGE.write_text(page[:begin] + "\n" + text(found, when) + "\n" + page[end:])
     print(f"written: {PAGE}")
 
 

@@ -146,7 +146,8 @@ class Guard:
         if not case.may_set_priority:
             argv = ["setpriv", "--bounding-set", "-sys_nice", *argv]
         if not case.may_see_packets:
-            argv = ["setpriv", "--bounding-set", "-net_admin", *argv]
+            # CAP_SYS_ADMIN includes it for BPF programs.
+            argv = ["setpriv", "--bounding-set", "-net_admin,-sys_admin", *argv]
         group = place.groups.get("guard")
         if group:
             group.weigh(HEAVY / case.guard_weight)

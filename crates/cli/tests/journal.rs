@@ -271,7 +271,7 @@ fn a_log_is_searched_as_with_journalctl() {
     refused(&["--since", "soon"], 2, "not a time");
     refused(&["--record", "10-5"], 2, "the first is after the last");
     refused(&["--record", "999999"], 3, "the log holds ");
-    refused(&["-p", "loud"], 2, "no severity");
+    refused(&["-p", "loud"], 2, "is not a severity");
 }
 
 /// On a full disk the error names the place and how much is sealed, and that much can be shown; the same holds when the
