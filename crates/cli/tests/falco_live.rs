@@ -407,9 +407,7 @@ fn a_storm_of_forks_does_not_let_the_memory_grow() {
     // five seconds may add. What leaks adds it in each of them.
     let mut sizes = vec![falco.rss_kb()];
     let mut children = 0;
-    let is_steady = |sizes: &[u64]| {
-        matches!(sizes, [.., before, after] if *after <= before + before / 10 + 2_048)
-    };
+    let is_steady = |sizes: &[u64]| matches!(sizes, [.., before, after] if *after <= before + before / 10 + 2_048);
     while !is_steady(&sizes) && sizes.len() < 8 {
         children += storm(5);
         sizes.push(falco.rss_kb());

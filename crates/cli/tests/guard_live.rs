@@ -497,7 +497,7 @@ fn a_flood_of_allowed_packets_leaves_only_advice() {
     link.make_packets_expensive();
     let out = link.folder.path().join("out");
     let guard =
-        link.enforce(&["--allow", "udp/9", "--budget", "5", "-l", &out.display().to_string()]);
+        link.enforce(&["--allow", "udp/9", "--budget", "30", "-l", &out.display().to_string()]);
     guard.second();
     let floods = [link.flood(random), link.flood(random)];
     let mut last = Value::Null;

@@ -48,7 +48,7 @@ impl Account {
 pub(crate) struct Own {
     /// Packet work, in microseconds; none without any CPU whose work is the interface's.
     pub(crate) work_us: Option<u64>,
-    /// Packet work of the CPUs whose packets were counted, and those of these packets that were not dropped.
+    /// Packet work of the CPUs whose packets were counted, and these packets.
     pub(crate) counted: Option<(u64, u64)>,
     /// Packets that the throttle admitted there.
     pub(crate) admitted: u64,
@@ -68,7 +68,17 @@ pub(crate) struct OwnWork {
 impl OwnWork {
     /// Takes a period. `cost_ns` is what a packet is charged, `budget_ns` the budget of a CPU in a period. Without a
     /// throttle all packet work counts.
-    pub(crate) fn add(&mut self, sample: &Sample, cost_ns: f64, budget_ns: f64) -> Own {
+    ///
+    /// A drop takes time too, most of it before the throttle saw the packet, so packets that were dropped count. Not so
+    /// with `admitted_bear_all`, as where measured time does not bound what is admitted: a cost that is too small would
+    /// admit too many.
+    pub(crate) fn add(
+        &mut self,
+        sample: &Sample,
+        cost_ns: f64,
+        budget_ns: f64,
+        admitted_bear_all: bool,
+    ) -> Own {
         self.cpus.clear();
         let mut own = Own::default();
         let packets = sample.packets.as_ref();
@@ -99,9 +109,10 @@ impl OwnWork {
             self.cpus.push(cpu.cpu);
             own.work_us = Some(own.work_us.unwrap_or(0).saturating_add(work));
             own.admitted = own.admitted.saturating_add(of_cpu.admitted);
-            if let Some(n) = cpu.packets {
-                // What the throttle dropped was polled too, and hardly costs: the others bear the work.
-                let n = n.saturating_sub(of_cpu.offered.saturating_sub(of_cpu.admitted));
+            if let Some(mut n) = cpu.packets {
+                if admitted_bear_all {
+                    n = n.saturating_sub(of_cpu.offered.saturating_sub(of_cpu.admitted));
+                }
                 let (us, packets) = own.counted.unwrap_or_default();
                 own.counted = Some((us.saturating_add(work), packets.saturating_add(n)));
             }
@@ -141,7 +152,7 @@ mod tests {
         let found = |admitted, polled| {
             let packets = PacketSample { admitted, ..PacketSample::default() };
             let mut work = OwnWork::default();
-            work.add(&sample(packets, vec![cpu(0, 7000, polled)]), 2000.0, BUDGET_NS).work_us
+            work.add(&sample(packets, vec![cpu(0, 7000, polled)]), 2000.0, BUDGET_NS, true).work_us
         };
         assert_eq!(found(299, Some(3000)), None);
         assert_eq!(found(300, Some(3000)), Some(7000));
@@ -162,7 +173,7 @@ mod tests {
         let cpus =
             vec![cpu(2, 7500, Some(3000)), cpu(1, 2000, Some(1520)), cpu(3, 7900, Some(4000))];
         let mut work = OwnWork::default();
-        let own = work.add(&sample(packets, cpus), 2000.0, BUDGET_NS);
+        let own = work.add(&sample(packets, cpus), 2000.0, BUDGET_NS, true);
         assert!(work.has(1) && !work.has(2) && !work.has(3));
         let counted = Some((2000, 1020));
         assert_eq!(own, Own { work_us: Some(2000), counted, admitted: 1000, accounts: 2 });

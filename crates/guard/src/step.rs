@@ -233,7 +233,12 @@ impl State {
             has_packets: false,
             is_hot: false,
             is_cool: true,
-            own: self.own.add(sample, self.control.cost_ns(), self.budget_of_period()),
+            own: self.own.add(
+                sample,
+                self.control.cost_ns(),
+                self.budget_of_period(),
+                self.ignores_exempt,
+            ),
             own_share: 0.0,
             starved: None,
             has_dropped: false,
