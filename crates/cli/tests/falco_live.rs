@@ -339,9 +339,10 @@ fn io_uring_is_reported_once() {
     assert!(!errors.iter().any(|line| line.contains("io_uring")), "{errors:?}");
     let file = folder.path().join("calls.scap").display().to_string();
     let mut command = command(&["probe", "record", &file, "--seconds", "3"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    for _ in 0..5 {
-        std::thread::sleep(Duration::from_millis(500));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Until its end, as a slow machine takes seconds to attach its programs.
+    while child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(200));
         use_it();
     }
     let ran = program::ran(child.wait_with_output().unwrap());
