@@ -252,49 +252,6 @@ mod tests {
         }
     }
 
-    /// CPU time for each event where all rings are equally busy and nearly in order, with its decoding, in nanoseconds: the
-    /// least of several runs, as others use the machine too.
-    fn ns_per_event(rings: usize) -> f64 {
-        use crate::syscalls::decode::{Decoder, tests::record};
-        use crate::syscalls::recipes;
-        use rustix::time::{ClockId, clock_gettime};
-        const ROUNDS: usize = 20;
-        const TOGETHER: usize = 1_000;
-        let (result, fd) = (0_i64.to_le_bytes(), 3_i64.to_le_bytes());
-        // The shortest record there is: no values that take long to decode hide the cost of the order.
-        let mut bytes = record(gabion_scap::types::CLOSE_X, 0, &[&result, &fd]);
-        let mut decoder = Decoder::new(&recipes::all().unwrap(), 0);
-        let mut best = f64::MAX;
-        for _ in 0..7 {
-            let (mut order, mut random) = (Order::new(rings), Random(3));
-            let (mut now, mut decoded) = (0_u64, 0_usize);
-            let begin = clock_gettime(ClockId::ThreadCPUTime);
-            for _ in 0..ROUNDS {
-                for _ in 0..TOGETHER {
-                    now += 1 + random.below(100);
-                    bytes[..8].copy_from_slice(&now.to_le_bytes());
-                    order.push(random.below(rings as u64) as usize, now, &bytes);
-                }
-                order.release(now, &mut |record| {
-                    decoded += usize::from(decoder.decode(record).is_some());
-                });
-            }
-            let end = clock_gettime(ClockId::ThreadCPUTime);
-            assert_eq!(decoded, ROUNDS * TOGETHER);
-            let ns =
-                (end.tv_sec - begin.tv_sec) as f64 * 1e9 + (end.tv_nsec - begin.tv_nsec) as f64;
-            best = f64::min(best, ns / decoded as f64);
-        }
-        best
-    }
-
-    #[test]
-    fn an_event_of_128_rings_costs_at_most_twice_that_of_two() {
-        let (two, many) = (ns_per_event(2), ns_per_event(128));
-        println!("{many:.0} ns with 128 rings, {two:.0} ns with 2");
-        assert!(many <= 2.0 * two, "{many:.0} ns with 128 rings, {two:.0} with 2");
-    }
-
     /// Comparisons of the heap for each event with 128 rings: a path of seven levels and back.
     #[test]
     fn the_heap_compares_as_often_as_it_has_levels() {
