@@ -354,7 +354,7 @@ mod tests {
             let _ = stream.read(&mut request);
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhello\n").unwrap();
         });
-        assert!(ask(address).unwrap_err().to_string().contains("no guard"));
+        assert!(ask(address).unwrap_err().to_string().contains("is not a guard"));
         server.join().unwrap();
         assert!(ask(address).is_err(), "nobody listens any more");
     }

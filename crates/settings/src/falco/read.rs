@@ -513,7 +513,7 @@ mod tests {
             ("http_output: {enabled: true}\n", "url is not set"),
             ("http_output: {enabled: true, url: 'http://x', mtls: true}\n", "client_cert"),
             ("capture: {enabled: true, mode: some}\n", "rules, all_rules"),
-            ("base_syscalls: {custom_set: [opennat]}\n", "no system call"),
+            ("base_syscalls: {custom_set: [opennat]}\n", "is not a system call"),
             ("engine: {modern_ebpf: {buf_size_preset: 11}}\n", "from 0 to 10"),
         ] {
             assert!(settings(wrong).unwrap_err().contains(words), "{wrong}");
