@@ -67,6 +67,12 @@ impl EvidenceWindow {
         *self = EvidenceWindow::default();
     }
 
+    /// Forgets what was observed while the incident began. Packet heads stay: a flood of few flows fills the sample within
+    /// milliseconds, and there is one sample in an incident.
+    pub(crate) fn settle(&mut self) {
+        *self = EvidenceWindow { heads: self.heads.take(), ..EvidenceWindow::default() };
+    }
+
     /// The sums of the window, with what a cause is decided from.
     fn sums(&self) -> Sums {
         let mut sums = Sums { periods: self.periods.len(), ..Sums::default() };

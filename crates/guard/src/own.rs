@@ -83,8 +83,8 @@ impl OwnWork {
         let mut own = Own::default();
         let packets = sample.packets.as_ref();
         let is_all_own = packets.is_none_or(|packets| {
-            let counts = sample.cpus.iter().map(|cpu| cpu.packets);
-            let polled = counts.fold(Some(0), |sum: Option<u64>, n| Some(sum?.saturating_add(n?)));
+            let mut counts = sample.cpus.iter().map(|cpu| cpu.packets);
+            let polled = counts.try_fold(0_u64, |sum, n| Some(sum.saturating_add(n?)));
             let (offered, admitted) = (packets.offered(), packets.admitted);
             self.all.add(Brought { offered, admitted, polled });
             self.all.is_own(cost_ns, budget_ns)

@@ -386,7 +386,7 @@ impl State {
     /// Adds the period to the evidence, from 0.5 s after the begin.
     fn observe(&mut self, sample: &Sample, seen: &Seen) {
         if self.periods == SETTLING_PERIODS {
-            self.evidence.clear();
+            self.evidence.settle();
         }
         let packets = sample.packets.as_ref();
         let observed = Observed {

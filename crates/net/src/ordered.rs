@@ -89,9 +89,10 @@ impl Turns {
         let Some(own) = self.places.get(worker) else { return };
         let mine = own.ticket();
         let mut has_waited = false;
-        for (n, place) in self.places.iter().enumerate() {
+        let others = self.places.iter().enumerate().filter(|(n, _)| *n != worker);
+        for (_, place) in others {
             let mut tries = 0;
-            while n != worker {
+            loop {
                 let ticket = place.ticket();
                 if ticket >= mine {
                     break;

@@ -333,9 +333,12 @@ mod tests {
         fn close(&mut self) {}
     }
 
-    fn slow() -> (Spool, SyncSender<usize>, Arc<Mutex<Vec<Vec<u8>>>>) {
+    /// The parts that a receiver has taken.
+    type Taken = Arc<Mutex<Vec<Vec<u8>>>>;
+
+    fn slow() -> (Spool, SyncSender<usize>, Taken) {
         let (allow, allowed) = sync_channel(64);
-        let taken = Arc::default();
+        let taken = Taken::default();
         let receiver = Slow { allowed, taken: Arc::clone(&taken) };
         (Spool::start("spool", Box::new(receiver)).unwrap(), allow, taken)
     }
