@@ -147,7 +147,10 @@ impl Known {
             is_asked: false,
             last: None,
             packets: counter("gabion_packets_total", "Packets that a worker has inspected"),
-            bytes: counter("gabion_packet_bytes_total", "Their bytes"),
+            bytes: counter(
+                "gabion_packet_bytes_total",
+                "Bytes of the packets that a worker has inspected",
+            ),
             alerts: counter("gabion_alerts_total", "Alerts of a worker"),
             ledgers: BTreeMap::new(),
         }
@@ -216,7 +219,7 @@ impl OfLoads {
             ),
             pause_us: gauge(
                 "gabion_rule_load_pause_longest_microseconds",
-                "How long a worker inspected nothing at most, to go over to other rules",
+                "The longest pause of a worker for a change of rules",
             ),
             loaded_at: gauge(
                 "gabion_rules_loaded_at_seconds",
@@ -341,7 +344,7 @@ impl Exposed {
                     ),
                     dropped: counter(
                         "gabion_kernel_drops_total",
-                        "Those of them that the kernel dropped for want of room in the ring",
+                        "Frames that the kernel dropped because the ring was full",
                     ),
                 }
             });
@@ -412,10 +415,10 @@ impl Exposed {
                     "gabion_rule_checks_total",
                     "Inspections of a rule since it was loaded; of the dearest rules",
                 ),
-                matches: counter("gabion_rule_matches_total", "Those of them that matched"),
+                matches: counter("gabion_rule_matches_total", "Inspections of a rule that matched"),
                 ticks: counter(
                     "gabion_rule_ticks_total",
-                    "Ticks of the processor's time stamp counter that they took",
+                    "Ticks of the time stamp counter that inspections of a rule took",
                 ),
             };
             self.rules.insert(rule, shown);
