@@ -317,6 +317,7 @@ fn a_dead_output_program_is_reported_once() {
         let ran = falco(&input, &path.display().to_string(), &options);
         let lines = ran.err.lines().filter(|line| line.contains("exec 0<&-"));
         assert_eq!((ran.code, lines.count()), (1, 1), "keep_alive {keep_alive}: {}", ran.err);
+        assert!(ran.err.contains("exit status: 3"), "{}", ran.err);
         let alerts = fs::read_to_string(&file).unwrap();
         assert_eq!(alerts.lines().count(), 200, "what was written stays whole");
         assert!(alerts.lines().all(|line| line.contains(": Notice closed ")), "{alerts}");

@@ -277,6 +277,14 @@ pub trait Destination: Send {
         Ok(())
     }
 
+    /// No more pieces come: writes what is buffered and waits for what still works on it.
+    ///
+    /// # Errors
+    /// What could not be written, now or before.
+    fn end(&mut self) -> Result<(), OutputError> {
+        self.flush()
+    }
+
     /// Writes whole lines that are buffered, while more may come.
     fn flush_lines(&mut self) {}
 
@@ -344,6 +352,14 @@ impl Output {
     /// What could not be written, now or before.
     pub fn flush(&mut self) -> Result<(), OutputError> {
         self.to.flush()
+    }
+
+    /// No more records come: writes what is buffered and waits for what still works on it.
+    ///
+    /// # Errors
+    /// What could not be written, now or before.
+    pub fn end(&mut self) -> Result<(), OutputError> {
+        self.to.end()
     }
 
     /// Opens files by their names again, after a program has rotated logs.

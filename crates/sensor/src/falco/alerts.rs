@@ -3,7 +3,7 @@
 use super::context::processes;
 use super::findings::Findings;
 use gabion_condition::rules::{Priority, Rule, RuleSet};
-use gabion_outputs::{Output, Record};
+use gabion_outputs::{Output, OutputError, Record};
 use gabion_record::fields::{Argument, Fields, Scratch, Value, ids};
 use gabion_record::syscall::{AlertField, AlertValue, ProcessLine, SyscallAlert};
 
@@ -80,6 +80,7 @@ impl Alerts {
 
     /// From now on alerts go to these outputs.
     pub(super) fn set_outputs(&mut self, outputs: Vec<Output>, wants_fields: bool) {
+        self.end();
         (self.outputs, self.wants_fields) = (outputs, wants_fields);
     }
 
@@ -136,7 +137,7 @@ impl Alerts {
         if let Some(findings) = &mut self.findings {
             findings.add(&alert);
         }
-        self.note_faults();
+        self.note_faults(Output::flush);
     }
 
     fn add_extra_fields(&mut self, rule: &Rule, fields: &dyn Fields) {
@@ -179,17 +180,17 @@ impl Alerts {
         self.outputs
             .iter_mut()
             .for_each(|output| output.take_record(&Record::SyscallAlert(&alert)));
-        self.note_faults();
+        self.note_faults(Output::flush);
     }
 
-    /// Writes what is buffered, and keeps what could not be written.
-    pub(super) fn flush(&mut self) {
-        self.note_faults();
+    /// No more alerts come for these outputs: keeps what could not be written.
+    pub(super) fn end(&mut self) {
+        self.note_faults(Output::end);
     }
 
-    fn note_faults(&mut self) {
+    fn note_faults(&mut self, ask: fn(&mut Output) -> Result<(), OutputError>) {
         for output in &mut self.outputs {
-            if let Err(error) = output.flush() {
+            if let Err(error) = ask(output) {
                 let text = error.to_string();
                 if !self.faults.contains(&text)
                     && self.faults.len() < crate::limits::OUTPUT_FAULTS_KEPT

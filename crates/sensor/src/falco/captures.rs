@@ -126,7 +126,7 @@ impl CaptureRun {
         let mut alerts = self.rules.finish();
         let (found, moments) =
             alerts.findings.take().map_or_else(Default::default, Findings::finish);
-        alerts.flush();
+        alerts.end();
         CapturesDone {
             captures,
             failed,

@@ -146,36 +146,52 @@ impl Program {
         }
         let input = self.running.as_mut().and_then(|child| child.stdin.as_mut());
         let result = input.map_or(Ok(()), |input| input.write_all(bytes));
-        if !self.settings.keep_alive || result.is_err() {
-            self.end();
+        if self.settings.keep_alive && result.is_ok() {
+            return Ok(());
         }
-        result
+        // Why a program has ended says more than that its input is closed.
+        self.wait_for_end().and(result)
     }
 
-    /// Closes the program's input and waits for its end, so that lines of two programs do not mix.
-    fn end(&mut self) {
-        if let Some(mut child) = self.running.take() {
-            drop(child.stdin.take());
-            let _ = child.wait();
+    /// Closes the program's input and waits for its end, so that lines of two programs do not mix. Alerts that were in its
+    /// input when it failed are lost without an error of the pipe: its exit status shows it.
+    fn wait_for_end(&mut self) -> io::Result<()> {
+        let Some(mut child) = self.running.take() else { return Ok(()) };
+        drop(child.stdin.take());
+        let status = child.wait()?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("the program has ended with {status}")))
+    }
+
+    fn note(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.fault = Some(fault_of(self.settings.command.clone().into(), error));
         }
     }
 }
 
 impl Destination for Program {
     fn write(&mut self, piece: &Piece<'_>) {
-        if let Err(error) = self.try_write(piece.bytes) {
-            self.fault = Some(fault_of(self.settings.command.clone().into(), error));
-        }
+        let result = self.try_write(piece.bytes);
+        self.note(result);
     }
 
     fn flush(&mut self) -> Result<(), OutputError> {
         reported(&mut self.fault)
     }
+
+    fn end(&mut self) -> Result<(), OutputError> {
+        let result = self.wait_for_end();
+        self.note(result);
+        self.flush()
+    }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        self.end();
+        let _ = self.wait_for_end();
     }
 }
 

@@ -158,16 +158,20 @@ impl Known {
 
     fn answer(&mut self, counted: Counted, metrics: &Metrics, worker: usize) {
         self.is_asked = false;
-        let net = &counted.stats.net;
-        self.packets.set(net.packets);
-        self.bytes.set(net.bytes);
-        self.alerts.set(net.alerts);
         let number = u16::try_from(worker).ok();
         counted.ledgers.each(&mut |stage, ledger| {
             let slot = self.ledgers.entry(stage);
             slot.or_insert_with(|| metrics.ledger(stage, number)).publish(ledger);
         });
         self.last = Some(counted);
+    }
+
+    fn show_totals(&self) {
+        let Some(counted) = &self.last else { return };
+        let net = &counted.stats.net;
+        self.bytes.set(net.bytes);
+        self.alerts.set(net.alerts);
+        self.packets.set(net.packets);
     }
 }
 
@@ -230,20 +234,21 @@ impl OfLoads {
     }
 
     fn show(&self, of: &MetricSources) {
-        if let Some(reloads) = &of.reloads {
-            let LoadCounts { done, failed, refused, last, longest } = reloads.counts();
-            self.done.set(done);
-            self.failed.set(failed);
-            self.refused.set(refused);
-            self.last_us.set(micros(last));
-            self.longest_us.set(micros(longest));
-        }
+        // What a load has changed is taken after its count, and shown before it.
+        let loads = of.reloads.as_ref().map(|reloads| reloads.counts());
         self.pause_us.set(micros(of.board.longest_adoption()));
         let facts = of.running.facts();
         self.loaded_at.set(facts.loaded_ns / 1_000_000_000);
         let counts = [facts.counts.loaded, facts.counts.failed, facts.counts.skipped];
         for (gauge, count) in self.rules.iter().zip(counts) {
             gauge.set(count as u64);
+        }
+        if let Some(LoadCounts { done, failed, refused, last, longest }) = loads {
+            self.last_us.set(micros(last));
+            self.longest_us.set(micros(longest));
+            self.failed.set(failed);
+            self.refused.set(refused);
+            self.done.set(done);
         }
     }
 }
@@ -304,7 +309,9 @@ impl Exposed {
                 }
             }
             if is_new {
+                // Totals come last: who has seen them finds what belongs to them, whenever the scrape comes.
                 self.show_counted();
+                self.workers.iter().for_each(Known::show_totals);
             }
             if clock::now() >= due {
                 due = clock::now() + EVERY;
