@@ -278,6 +278,16 @@ def arrival(recording, first):
     return first
 
 
+def work_within(recording, work, start, end):
+    """The most packet work, in ms, that can lie between two times: of a bucket at the edge, not more than its part of the time."""
+    most = 0
+    for at in range(recording.bucket(start), min(recording.bucket(end), len(work) - 1) + 1):
+        first = recording.zero_ns + at * BUCKET_NS
+        overlap = min(end, first + BUCKET_NS) - max(start, first)
+        most += max(0, min(work[at] * 1000, overlap))
+    return most / 1e6
+
+
 def measured(found, recording, first, last, out, case):
     """What the recording and the victims say of the flood."""
     work = recording.work()
@@ -294,8 +304,7 @@ def measured(found, recording, first, last, out, case):
     found["gap_ms"] = max((ns for _, ns in gaps), default=0) / 1e6
     excess = within = 0
     for at, ns in gaps:
-        i, j = recording.bucket(at), recording.bucket(at + ns)
-        inside = min(sum(work[i:j + 1]), ns / 1000) / 1000
+        inside = work_within(recording, work, at, at + ns)
         within = max(within, inside)
         excess = max(excess, inside - 0.3 * ns / 1e6)
     found["gap_work_ms"], found["gap_excess_ms"] = within, excess
