@@ -121,7 +121,12 @@ impl Host {
 
     fn fds(&mut self, folder: &Path, pid: i64, sink: &mut dyn FnMut(Before)) {
         let namespace = std::fs::metadata(folder.join("ns/net")).map_or(0, |m| m.ino());
-        let sockets = self.sockets.entry(namespace).or_insert_with(|| sockets(&folder.join("net")));
+        // The tables are read for the first socket: walking them costs more than all else of a process without one.
+        let all = &mut self.sockets;
+        let mut socket = |ino: u64| {
+            let of_namespace = || sockets(&folder.join("net"));
+            all.entry(namespace).or_insert_with(of_namespace).get(&ino).cloned()
+        };
         let mut fds = numbers(&folder.join("fd"));
         fds.sort_unstable();
         for (at, fd) in fds.into_iter().enumerate() {
@@ -131,7 +136,8 @@ impl Host {
             }
             let link = folder.join("fd").join(fd.to_string());
             let Ok(target) = std::fs::read_link(&link) else { continue };
-            let (kind, target, ino) = descriptor(target.as_os_str(), &link, folder, fd, sockets);
+            let (kind, target, ino) =
+                descriptor(target.as_os_str(), &link, folder, fd, &mut socket);
             self.counts.fds += 1;
             sink(Before::Fd(FdEntry { tid: pid, fd, ino, kind, target }));
         }
@@ -342,15 +348,14 @@ fn descriptor(
     path: &Path,
     folder: &Path,
     fd: i64,
-    sockets: &Sockets,
+    socket: &mut dyn FnMut(u64) -> Option<(u8, FdTarget)>,
 ) -> (u8, FdTarget, u64) {
     let bytes = target.as_bytes();
     let name = String::from_utf8_lossy(bytes);
     if let Some(ino) =
         name.strip_prefix("socket:[").and_then(|t| t.trim_end_matches(']').parse().ok())
     {
-        let (kind, target) =
-            sockets.get(&ino).cloned().unwrap_or((10, FdTarget::Named(Vec::new())));
+        let (kind, target) = socket(ino).unwrap_or((10, FdTarget::Named(Vec::new())));
         return (kind, target, ino);
     }
     if let Some((_, kind)) = ANONYMOUS.iter().find(|(start, _)| name.starts_with(start)) {

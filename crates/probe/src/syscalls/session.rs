@@ -129,6 +129,8 @@ pub struct Session {
     order: Order,
     undecodable: u64,
     uses_io_uring: bool,
+    /// The last reading left records in a ring.
+    is_behind: bool,
     cpus: usize,
     /// What the kernel refused, a line for each.
     absent: Vec<Error>,
@@ -179,6 +181,7 @@ impl Session {
             decoder: Decoder::new(&recipes, boot_ns()),
             undecodable: 0,
             uses_io_uring: false,
+            is_behind: false,
             cpus,
             absent: Vec::new(),
             links: Vec::new(),
@@ -324,6 +327,12 @@ impl Session {
         self.read_rings(horizon, sink)
     }
 
+    /// Whether the last [`Session::poll`] left records in a ring: the next one is due at once.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
     /// Takes records out of the rings and keeps them for the next [`Session::poll`]: for the time in which what existed
     /// before is read, which on a busy host lasts longer than the rings have space for.
     pub fn hold_records(&mut self) {
@@ -349,6 +358,7 @@ impl Session {
     }
 
     fn read_rings(&mut self, mut horizon: u64, sink: &mut dyn FnMut(&Call<'_>)) -> usize {
+        self.is_behind = false;
         for (at, ring) in self.rings.iter_mut().enumerate() {
             let (mut bytes, mut last_ts) = (0, 0);
             while bytes < BATCH_BYTES && self.order.has_space(at) {
@@ -359,6 +369,7 @@ impl Session {
             }
             if bytes >= BATCH_BYTES || !self.order.has_space(at) {
                 // The ring has more, which may be older than what others have.
+                self.is_behind = true;
                 let last_ts = if bytes == 0 { horizon } else { last_ts };
                 horizon = horizon.min(last_ts.saturating_sub(ORDER_SLACK_NS));
             }

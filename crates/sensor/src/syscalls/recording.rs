@@ -118,7 +118,9 @@ impl Recording {
             if is_over {
                 break;
             }
-            std::thread::sleep(PAUSE);
+            if !live.is_behind() {
+                std::thread::sleep(PAUSE);
+            }
         }
         live.end(&mut |call| {
             write(call);
