@@ -292,7 +292,6 @@ struct ProtoPart {
     apps: Option<Vec<ProtoId>>,
     primary: Option<ProtoId>,
     hook: Option<RuleHook>,
-    inert: Option<&'static str>,
 }
 
 fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
@@ -311,7 +310,6 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
         apps: None,
         primary: None,
         hook: None,
-        inert: None,
     };
     match name.as_str() {
         "tcp" => part.protos.insert(TCP),
@@ -353,57 +351,11 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
     Ok(part)
 }
 
-/// Protocols of Suricata's own listing, by name and transports (bit 0 TCP, bit 1 UDP): rules for
-/// those that the catalog does not have load and are inert.
-const KNOWN_PROTOCOLS: &[(&str, u8)] = &[
-    ("http", 1),
-    ("http1", 1),
-    ("http2", 1),
-    ("ftp", 1),
-    ("ftp-data", 1),
-    ("smtp", 1),
-    ("tls", 1),
-    ("ssh", 1),
-    ("imap", 1),
-    ("smb", 1),
-    ("dcerpc", 3),
-    ("dns", 3),
-    ("nfs", 3),
-    ("ntp", 2),
-    ("tftp", 2),
-    ("ike", 2),
-    ("krb5", 3),
-    ("quic", 2),
-    ("dhcp", 2),
-    ("sip", 3),
-    ("rfb", 1),
-    ("mqtt", 1),
-    ("telnet", 1),
-    ("websocket", 1),
-    ("ldap", 3),
-    ("doh2", 1),
-    ("rdp", 1),
-    ("bittorrent-dht", 2),
-    ("pop3", 1),
-    ("mdns", 2),
-    ("snmp", 2),
-    ("pgsql", 1),
-    ("modbus", 1),
-    ("enip", 3),
-    ("dnp3", 1),
-    ("template", 1),
-];
-
 /// That there is no such protocol, and the one that is written most like it.
 fn no_protocol(c: &Compiler<'_>, word: &str) -> String {
     let plain =
         ["tcp", "udp", "icmp", "ip", "ipv4", "ipv6", "sctp", "tcp-pkt", "tcp-stream", "pkthdr"];
-    let known = c
-        .catalog
-        .protocols
-        .iter()
-        .flat_map(|p| p.rule_names.iter().copied())
-        .chain(KNOWN_PROTOCOLS.iter().map(|(n, _)| *n));
+    let known = c.catalog.protocols.iter().flat_map(|p| p.rule_names.iter().copied());
     match gabion_record::near::nearest(word, plain.into_iter().chain(known)) {
         Some(near) if near != word => format!("no such protocol: did you mean `{near}`?"),
         _ => "no such protocol".to_owned(),
@@ -428,18 +380,7 @@ fn app_protocol(c: &Compiler<'_>, part: &mut ProtoPart, word: &str) -> Checked<(
     }
     let ids = c.catalog.protos_of_rule_name(name);
     if ids.is_empty() {
-        let Some((known, transports)) = KNOWN_PROTOCOLS.iter().find(|(n, _)| *n == name) else {
-            return Err(refuse());
-        };
-        if transports & 1 != 0 {
-            part.protos.insert(TCP);
-        }
-        if transports & 2 != 0 {
-            part.protos.insert(UDP);
-        }
-        part.inert = Some(known);
-        part.apps = Some(Vec::new());
-        return Ok(());
+        return Err(refuse());
     }
     for table in ids.iter().filter_map(|id| c.catalog.table(*id)) {
         for transport in table.transports {
@@ -472,9 +413,6 @@ fn read_hook(c: &Compiler<'_>, part: &ProtoPart, word: &str, hook: &str) -> Chec
         Some(state) => (true, state),
         None => (false, hook),
     };
-    if part.inert.is_some() {
-        return Ok(RuleHook::AllPackets);
-    }
     // a name for several protocols (`http`) has no states of its own
     let [proto] = apps.as_slice() else {
         let own = apps.iter().find(|id| c.catalog.table(**id).is_some_and(|t| t.name == part.name));
@@ -566,13 +504,8 @@ fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
         prefilter: None,
         needs_packet: false,
         is_app_layer: false,
-        inert: proto.inert,
+        inert: None,
         last_was_packet: false,
         order: 0,
     }
-}
-
-/// Whether Suricata has a protocol of that name.
-pub(crate) fn is_known_protocol(name: &str) -> bool {
-    KNOWN_PROTOCOLS.iter().any(|(n, _)| *n == name)
 }

@@ -3,36 +3,10 @@
 
 use gabion_record::Tree;
 
-/// Types of records that Suricata has, but those of protocols that the registry has.
+/// Types of records that are not those of a protocol.
 const TYPES: &[&str] = &[
-    "alert",
-    "anomaly",
-    "files",
-    "rdp",
-    "nfs",
-    "ike",
-    "krb5",
-    "bittorrent-dht",
-    "quic",
-    "ldap",
-    "pop3",
-    "http2",
-    "doh2",
-    "stats",
-    "flow",
-    "frame",
-    "arp",
-    "pgsql",
-    "drop",
-    "stream",
-    "netflow",
-    "dnp3",
-    "modbus",
-    "enip",
-    "metadata",
-    "template",
-    "websocket",
-    "vars",
+    "alert", "anomaly", "files", "stats", "flow", "frame", "arp", "drop", "stream", "netflow",
+    "metadata", "vars",
 ];
 
 /// The words before the name of a type of records that is unknown.

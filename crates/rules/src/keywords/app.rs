@@ -179,10 +179,6 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
         .proto(proto_name)
         .or_else(|| c.catalog.protos_of_rule_name(proto).first().copied());
     let Some(id) = id else {
-        if crate::rule_header::is_known_protocol(proto_name) {
-            d.inert.get_or_insert("app-layer-event");
-            return Ok(());
-        }
         let said = format!(
             "app-layer-event keyword supplied with protocol that doesn't exist or isn't enabled: \
              \"{name}\""
@@ -299,7 +295,7 @@ fn app_layer_protocol<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>)
         "unknown" => vec![ProtoId::UNKNOWN],
         _ => {
             let ids = c.catalog.protos_of_rule_name(name);
-            if ids.is_empty() && !crate::rule_header::is_known_protocol(name) {
+            if ids.is_empty() {
                 let said = format!(
                     "app-layer-protocol keyword supplied with unknown protocol \"{name}\" in \
                      \"{}\"; supported protocols: {}",

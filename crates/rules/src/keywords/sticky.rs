@@ -327,7 +327,5 @@ fn frame(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
 }
 
 fn is_proto_name(c: &Compiler<'_>, name: &str) -> bool {
-    c.catalog.proto(name).is_some()
-        || !c.catalog.protos_of_rule_name(name).is_empty()
-        || crate::rule_header::is_known_protocol(name)
+    c.catalog.proto(name).is_some() || !c.catalog.protos_of_rule_name(name).is_empty()
 }
