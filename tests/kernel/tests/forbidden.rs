@@ -14,7 +14,7 @@ use gabion_scap::{Item, Merger, Reader, Writer};
 use gabion_syscall::{Options, State};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 const NEEDED: &[&str] = &["programs", "btf", "sys_exit", "sys_enter"];
