@@ -18,6 +18,9 @@ typedef long long s64;
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
+/* A function that the verifier looks at once, on its own, and not again for each call. Its pointers may be NULL there. */
+#define GLOBAL __attribute__((noinline))
 #define CONSTANT const volatile /* a constant that the loader writes into .rodata */
 #define NULL ((void *)0)
 
@@ -54,6 +57,8 @@ typedef long long s64;
 #define unlikely(x) __builtin_expect(!!(x), 0)
 /* Keeps the compiler from moving a bound check away from the use that the verifier wants to see next to it. */
 #define opaque(x) asm volatile("" : "+r"(x))
+/* Has the compiler load what it wrote, so that the verifier forgets the value and finds later states the same. */
+#define forget_memory() asm volatile("" : : : "memory")
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static long (*map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;

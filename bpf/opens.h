@@ -35,6 +35,14 @@ INLINE int read_opened(struct file *file, struct opened *o)
 	return 1;
 }
 
+/* After a value of any size: the verifier must not follow each of them. */
+#define ADVANCE(n)                        \
+	do {                              \
+		s->used = at + (n);       \
+		forget_memory();          \
+		at = s->used & OUT_MASK;  \
+	} while (0)
+
 /* Writes the length of the next value. */
 #define LENGTH(n)                                                                    \
 	do {                                                                         \
@@ -51,12 +59,12 @@ INLINE int read_opened(struct file *file, struct opened *o)
 	} while (0)
 
 /* Writes all values of an open and sets `s->used`. */
-static u32 put_open(struct building *b)
+NOINLINE u32 put_open(struct building *b, u32 kind)
 {
 	struct scratch *s = b->s;
 	struct head *h = (void *)s->out;
-	u32 kind = b->r->native, at = s->used, i = 0, n, flags, mode;
-	u32 is_at = kind >= OPEN_AT;
+	u32 at = s->used, i = 0, n, flags, mode;
+	u32 is_at = kind >= OPEN_OPENAT;
 	u64 resolve = 0, base_dentry = 0, base_mount = 0;
 	struct opened o = {};
 	long read;
@@ -65,15 +73,15 @@ static u32 put_open(struct building *b)
 	if (is_at)
 		FIXED(s64, (s32)s->args[0]);
 	read = probe_read_user_str(s->out + (at & OUT_MASK), PATH_BYTES, (void *)s->args[is_at]);
-	n = check_name(b, s->out + (at & OUT_MASK), s->args[is_at], read > 0 ? (u32)read : 0) & (2 * PATH_BYTES - 1);
+	n = check_name(s, b->e, s->args[is_at], read > 0 ? (u32)read : 0, at) & (2 * PATH_BYTES - 1);
 	s->is_absolute = n && s->out[at & OUT_MASK] == '/';
-	at += n;
+	ADVANCE(n);
 	LENGTH(n);
 
 	if (kind == OPEN_CREAT) {
 		flags = 01101;
 		mode = (u32)s->args[1];
-	} else if (kind == OPEN_AT2) {
+	} else if (kind == OPEN_OPENAT2) {
 		struct {
 			u64 flags, mode, resolve;
 		} how = {};
@@ -92,7 +100,7 @@ static u32 put_open(struct building *b)
 	if (kind != OPEN_CREAT)
 		FIXED(u32, flags);
 	FIXED(u32, mode);
-	if (kind == OPEN_AT2)
+	if (kind == OPEN_OPENAT2)
 		FIXED(u32, (u32)resolve);
 	if (o.path.dentry) {
 		FIXED(u32, o.device);
@@ -110,7 +118,7 @@ static u32 put_open(struct building *b)
 		if (probe_read_kernel(s->out + (at & OUT_MASK), n, b->e->name))
 			n = 0;
 	}
-	at += n;
+	ADVANCE(n);
 	LENGTH(n);
 	if (!o.path.dentry) {
 		LENGTH(0);
@@ -130,7 +138,7 @@ static u32 put_open(struct building *b)
 	n = walk(s) & (2 * PATH_BYTES - 1);
 	s->base_depth = s->walk.base_depth;
 	h->flags |= (u8)s->walk.flags;
-	at += n;
+	ADVANCE(n);
 	LENGTH(n);
 	n = 0;
 	if (s->base_depth == NO_BASE && base_dentry) {
@@ -141,7 +149,7 @@ static u32 put_open(struct building *b)
 		s->walk.mount = base_mount;
 		n = walk(s) & (2 * PATH_BYTES - 1);
 	}
-	at += n;
+	ADVANCE(n);
 	LENGTH(n);
 	FIXED(u8, (u8)s->base_depth);
 	s->used = at & OUT_MASK;

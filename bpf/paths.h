@@ -88,14 +88,18 @@ static long walk_step(u32 index, struct place *place)
  * Walks from the entry in `s->walk` and writes the components, the last one first, each with a NUL; one more NUL at the
  * end makes a reversed path as long as the path. Returns the number of bytes.
  */
-static u32 walk(struct scratch *s)
+GLOBAL u32 walk(struct scratch *s)
 {
 	struct fs_struct *fs = current_task()->fs;
-	struct walk *w = &s->walk;
 	struct place place = { .s = s };
-	struct vfsmount *vfs = (void *)w->mount;
+	struct vfsmount *vfs;
+	struct walk *w;
 	u8 *out;
 
+	if (!s)
+		return 0;
+	w = &s->walk;
+	vfs = (void *)w->mount;
 	w->mount_root = (u64)READ(vfs, mnt_root);
 	w->root_dentry = fs ? (u64)fs->root.dentry : 0;
 	w->root_mount = fs ? (u64)fs->root.mnt : 0;

@@ -3,7 +3,8 @@
  * System calls at their exit, one record each.
  *
  * The dispatcher looks a call up in the interest table; what its record holds is a recipe, which is data, so a
- * further call needs no program. There is no dispatcher at the entry: that would cost every call of the machine
+ * further call needs no program. The calls that state and Falco's rules need have code of their own, which the build
+ * writes from the same recipes. There is no dispatcher at the entry: that would cost every call of the machine
  * 50 ns. Only the five calls whose name another thread can change in between are also read at their own entry,
  * into memory of the task, and merged here.
  */
@@ -12,7 +13,7 @@
 #include "syscalls.h"
 
 #define OUT_MASK 0x7fff
-#define OUT_BYTES (OUT_MASK + 1 + 2 * PATH_BYTES)
+#define OUT_BYTES (OUT_MASK + 1 + 2 * PATH_BYTES + 512) /* native code writes up to 512 bytes of words at once */
 #define NO_CALL 0 /* as in storage that was just made */
 
 /*
@@ -135,45 +136,54 @@ struct building {
 	struct control *c;
 };
 
-/* Whether the first `n` bytes are the same. */
+/* Whether the first `n` bytes of two names are the same. What is behind them differs. */
 INLINE int same(const u8 *a, const u8 *b, u32 n)
 {
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < NAME_BYTES; i += 8) {
-		u64 differs;
+	u32 words = n / 8 & (NAME_BYTES / 8 - 1), rest = n & 7;
+	u64 differs;
 
-		if (i >= n)
-			return 1;
-		differs = *(const u64 *)(a + i) ^ *(const u64 *)(b + i);
-		if (n - i < 8)
-			differs <<= (64 - 8 * (n - i)) & 63;
-		if (differs)
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < words; i++) {
+		if (*(const u64 *)(a + i * 8) != *(const u64 *)(b + i * 8))
 			return 0;
 	}
-	return 1;
+	if (!rest)
+		return 1;
+	differs = *(const u64 *)(a + words * 8) ^ *(const u64 *)(b + words * 8);
+	return !(differs << (64 - 8 * rest));
 }
 
-/* Compares what the exit read with the enter half, if there is one of this very call. */
-static u32 check_name(struct building *b, u8 *to, u64 pointer, u32 n)
-{
-	struct head *h = (void *)b->s->out;
-	struct enter *e = b->e;
-	u32 bytes;
+#define IN_ADDRESS 0xffffffffU
 
+/*
+ * Compares the `n` bytes that the exit read with the enter half, if there is one of this very call. They are in `out` at
+ * a place, or in `address`. Returns their number, which differs if only the enter half has them.
+ */
+GLOBAL u32 check_name(struct scratch *s, struct enter *e, u64 pointer, u32 n, u32 place)
+{
+	u32 zero = 0, bytes;
+	struct control *c = map_lookup(&control, &zero);
+	struct head *h;
+	u8 *to;
+
+	if (!s || !c)
+		return 0;
+	h = (void *)s->out;
+	to = place == IN_ADDRESS ? s->address : s->out + (place & OUT_MASK);
 	h->toctou = TOCTOU_EXIT_ONLY;
-	if (b->s->is_ia32) {
+	if (s->is_ia32) {
 		h->cause = CAUSE_IA32;
 		return n;
 	}
-	if (!b->c->enter_attached) {
+	if (!c->enter_attached) {
 		h->cause = CAUSE_NOT_ATTACHED;
 		return n;
 	}
 	if (!e || e->number == NO_CALL) {
-		h->cause = b->c->has_spare ? CAUSE_NO_MEMORY : CAUSE_NOT_SEEN;
+		h->cause = c->has_spare ? CAUSE_NO_MEMORY : CAUSE_NOT_SEEN;
 		return n;
 	}
-	if (e->number != b->s->number + 1 || e->pointer != pointer) {
+	if (e->number != s->number + 1 || e->pointer != pointer) {
 		h->cause = CAUSE_OTHER_CALL;
 		return n;
 	}
@@ -184,7 +194,7 @@ static u32 check_name(struct building *b, u8 *to, u64 pointer, u32 n)
 		h->cause = CAUSE_TOO_LONG;
 	} else if (!n) {
 		h->toctou = TOCTOU_ENTER_ONLY;
-		if (bytes < NAME_BYTES && !probe_read_kernel(to, bytes, e->name))
+		if (bytes <= (place == IN_ADDRESS ? ADDRESS_BYTES : NAME_BYTES) && !probe_read_kernel(to, bytes, e->name))
 			n = bytes;
 	} else if (n == bytes && same(to, e->name, n)) {
 		h->toctou = TOCTOU_AGREE;
@@ -236,7 +246,7 @@ struct entry {
 };
 
 /* Gathers up to snaplen bytes of a vector of buffers; `limit` is how many bytes moved. */
-static u32 put_vector(struct building *b, u8 *to, u64 pointer, u64 count, s64 limit)
+NOINLINE u32 put_vector(struct building *b, u8 *to, u64 pointer, u64 count, s64 limit)
 {
 	u32 space = b->c->snaplen & (PATH_BYTES - 1), used = 0;
 
@@ -263,7 +273,7 @@ static u32 put_vector(struct building *b, u8 *to, u64 pointer, u64 count, s64 li
 }
 
 /* The sum of the sizes of a vector of buffers. */
-static u32 vector_size(u64 pointer, u64 count)
+NOINLINE u32 vector_size(u64 pointer, u64 count)
 {
 	u64 sum = 0;
 
@@ -280,7 +290,7 @@ static u32 vector_size(u64 pointer, u64 count)
 }
 
 /* Descriptors of poll: a count of 2 bytes, then number and events of each. */
-static u32 put_poll(u8 *to, u64 pointer, u64 count)
+NOINLINE u32 put_poll(u8 *to, u64 pointer, u64 count)
 {
 	u32 n = count > 16 ? 16 : (u32)count;
 
@@ -303,11 +313,12 @@ static u32 put_poll(u8 *to, u64 pointer, u64 count)
 
 #include "values.h"
 #include "opens.h"
+#include "native.h" /* made by the build from `recipes.tsv` */
 
 /* Writes the values of a recipe that are all words: most calls have no others, and a loop of calls costs more. */
 INLINE void put_fixed(struct scratch *s, struct recipe *r)
 {
-	u32 at = s->used;
+	u32 at = s->used & OUT_MASK;
 	u16 *length = (void *)(s->out + sizeof(struct head));
 
 #pragma clang loop unroll(full)
@@ -330,7 +341,7 @@ INLINE void put_fixed(struct scratch *s, struct recipe *r)
 }
 
 /* As `put_fixed` for recipes with texts or data among the words. */
-static u32 put_words(struct building *b)
+NOINLINE u32 put_words(struct building *b)
 {
 	struct scratch *s = b->s;
 	struct recipe *r = b->r;
@@ -368,28 +379,35 @@ INLINE int is_too_full(struct control *c, struct scratch *s, void *ring, u32 cla
 	return s->fill > c->fill_max[class];
 }
 
-/* Sends the record of a recipe, or counts why not. */
-INLINE int send(struct control *c, struct recipe *r, struct scratch *s, struct enter *e, struct task_struct *task,
-		struct counters *n, u32 cpu)
-{
-	u32 class = r->class & (CLASSES - 1);
-	struct building b = { .s = s, .r = r, .e = e, .c = c };
-	struct head *h = (void *)s->out;
+/* What the records of a call need beside their values. */
+struct sending {
+	struct task_struct *task;
+	struct counters *n;
+	u32 cpu;
 	void *ring;
-	u64 size;
+};
+
+/* Counts a call and writes the head of its record; 0 if it is shed. */
+INLINE int begin_record(struct building *b, struct sending *to)
+{
+	struct scratch *s = b->s;
+	struct recipe *r = b->r;
+	struct head *h = (void *)s->out;
+	struct counters *n = to->n;
+	u32 class = r->class & (CLASSES - 1), cpu = to->cpu;
 
 	n->received[class]++;
 	h->sequence = 0;
-	if (r->changes_state && e)
-		h->sequence = ++e->sequence; /* before it may be shed: a gap is how the reader notices that */
-	ring = map_lookup(&rings, &cpu);
-	if (!ring || is_too_full(c, s, ring, class, n->received[class])) {
+	if (r->changes_state && b->e)
+		h->sequence = ++b->e->sequence; /* before it may be shed: a gap is how the reader notices that */
+	to->ring = map_lookup(&rings, &cpu);
+	if (!to->ring || is_too_full(b->c, s, to->ring, class, n->received[class])) {
 		n->shed_ring[class]++;
 		n->shed_state += r->changes_state;
 		return 0;
 	}
 	h->ts_ns = ktime_boot_ns();
-	h->tid = task->pid;
+	h->tid = to->task->pid;
 	h->type = r->type;
 	h->cpu = (u16)cpu;
 	h->values = r->values;
@@ -399,28 +417,45 @@ INLINE int send(struct control *c, struct recipe *r, struct scratch *s, struct e
 	s->base_depth = NO_BASE;
 	s->file = 0;
 	s->used = sizeof(struct head) + 2 * (r->values & 63);
-	if (r->native == ALL_FIXED)
-		put_fixed(s, r);
-	else if (r->native == WITH_MEMORY)
-		put_words(&b);
-	else if (r->native)
-		put_open(&b);
-	else
-		loop(r->values & 63, put_value, &b, 0);
-	size = s->used;
+	return 1;
+}
+
+/* Sends the record, or counts why not. */
+INLINE void end_record(struct building *b, struct sending *to)
+{
+	struct scratch *s = b->s;
+	struct recipe *r = b->r;
+	struct counters *n = to->n;
+	u32 class = r->class & (CLASSES - 1);
+	u64 size = s->used;
+
 	if (size > OUT_MASK) {
 		n->shed_size[class]++;
 		n->shed_state += r->changes_state;
-		return 0;
+		return;
 	}
-	if (ringbuf_output(ring, s->out, size, RING_NO_WAKEUP)) {
+	if (ringbuf_output(to->ring, s->out, size, RING_NO_WAKEUP)) {
 		n->shed_ring[class]++;
 		n->shed_state += r->changes_state;
-		return 0;
+		return;
 	}
 	n->passed[class]++;
 	n->bytes += size;
-	return 0;
+}
+
+/* Writes the values of a call's record. */
+INLINE void put_values(struct building *b)
+{
+	u32 native = b->r->native;
+
+	if (native >= NATIVE_FIRST)
+		put_native(b, native);
+	else if (native == ALL_FIXED)
+		put_fixed(b->s, b->r);
+	else if (native == WITH_MEMORY)
+		put_words(b);
+	else
+		loop(b->r->values & 63, put_value, b, 0);
 }
 
 INLINE int is_own(struct control *c, struct scratch *s, struct counters *n)
@@ -485,6 +520,8 @@ int sys_exit(u64 *ctx)
 	struct scratch *s;
 	struct recipe *r;
 	struct enter *e = NULL;
+	struct building b;
+	struct sending to;
 
 	if (!c || number >= CALLS)
 		return 0;
@@ -544,7 +581,17 @@ int sys_exit(u64 *ctx)
 		else if (unlikely(c->has_spare) && e->number == NO_CALL)
 			take_spare(e, task);
 	}
-	send(c, r, s, e, task, n, cpu);
+	b.s = s;
+	b.r = r;
+	b.e = e;
+	b.c = c;
+	to.task = task;
+	to.n = n;
+	to.cpu = cpu;
+	if (begin_record(&b, &to)) {
+		put_values(&b);
+		end_record(&b, &to);
+	}
 	if (e)
 		e->number = NO_CALL;
 	return 0;
@@ -559,6 +606,8 @@ int sched_process_exit(u64 *ctx)
 	struct counters *n = map_lookup(&counters, &cpu);
 	struct scratch *s = map_lookup(&scratches, &cpu);
 	struct recipe *r = map_lookup(&recipes, &number);
+	struct building b = {};
+	struct sending to = {};
 
 	if (!c || !n || !s || !r || !r->type || !c->exits || (task->flags & PF_KTHREAD))
 		return 0;
@@ -568,7 +617,21 @@ int sched_process_exit(u64 *ctx)
 	s->result = task->exit_code;
 	if (is_own(c, s, n))
 		return 0;
-	return send(c, r, s, task_storage_get(&enters, task, NULL, 0), task, n, cpu);
+	b.s = s;
+	b.r = r;
+	b.e = task_storage_get(&enters, task, NULL, 0);
+	b.c = c;
+	to.task = task;
+	to.n = n;
+	to.cpu = cpu;
+	if (!begin_record(&b, &to))
+		return 0;
+	if (r->native)
+		native_procexit(&b);
+	else
+		loop(r->values & 63, put_value, &b, 0);
+	end_record(&b, &to);
+	return 0;
 }
 
 /* The arguments of a system call's own tracepoint. The number has 32 bits, with garbage above. */

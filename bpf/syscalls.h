@@ -55,14 +55,16 @@ struct op {
 	u8 unused;
 };
 
-/* Calls whose record is made by `opens.h`, as the values are known when it is compiled. */
-#define OPEN_NONE 0
+/* How the record of a call is made. The build gives each call with code of its own a number from NATIVE_FIRST on. */
+#define BY_RECIPE 0 /* value by value, as the recipe says */
+#define ALL_FIXED 1 /* all values are words of `struct scratch` in a fixed size */
+#define WITH_MEMORY 2 /* as above, and texts or data that words point to */
+#define NATIVE_FIRST 3
+/* What `opens.h` distinguishes. */
 #define OPEN_OPEN 1
 #define OPEN_CREAT 2
-#define OPEN_AT 3
-#define OPEN_AT2 4
-#define ALL_FIXED 5 /* all values are words of `struct scratch` in a fixed size */
-#define WITH_MEMORY 6 /* as above, and texts or data that words point to */
+#define OPEN_OPENAT 3
+#define OPEN_OPENAT2 4
 #define FIXED_MAX 8
 #define FIXED_CONSTANT 8 /* the constant of the recipe instead of a word */
 #define FIXED_SIGNED 0x80 /* the word is a signed number of 32 bits */
@@ -74,7 +76,7 @@ struct recipe {
 	u8 values;
 	u8 class;
 	u8 changes_state;
-	u8 native; /* OPEN_* if the record has code of its own, or ALL_FIXED */
+	u8 native; /* how the record is made */
 	u16 constant;
 	u8 fixed[FIXED_MAX][2]; /* for ALL_FIXED: the place of the word with FIXED_SIGNED, and the bytes of it */
 	struct op ops[OPS_MAX];

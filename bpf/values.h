@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The kinds of values: each writes at `to` and returns the number of bytes; none means unknown. */
+/*
+ * The kinds of values: each writes at `to` and returns the number of bytes; none means unknown. They are inlined, so that
+ * in native code, where the kind is a constant, only its own statements are left.
+ */
 #ifndef GABION_VALUES_H
 #define GABION_VALUES_H
 
@@ -37,7 +40,7 @@ INLINE int find_folder(u64 folder, u64 *dentry, u64 *mount)
 }
 
 /* Values of a successful open. */
-static u32 put_opened(struct building *b, u8 *to, u32 kind, u64 folder)
+INLINE u32 put_opened(struct building *b, u8 *to, u32 kind, u64 folder)
 {
 	struct scratch *s = b->s;
 	struct head *h = (void *)s->out;
@@ -88,7 +91,7 @@ static u32 put_opened(struct building *b, u8 *to, u32 kind, u64 folder)
 }
 
 /* Values of the thread, its program and its memory. */
-static u32 put_process(struct building *b, u8 *to, u32 kind, u32 a)
+INLINE u32 put_process(struct building *b, u8 *to, u32 kind, u32 a)
 {
 	struct scratch *s = b->s;
 	struct task_struct *task = current_task();
@@ -230,11 +233,11 @@ static u32 put_process(struct building *b, u8 *to, u32 kind, u32 a)
 	return 0;
 }
 
-static u32 put_groups(struct scratch *s)
+GLOBAL u32 put_groups(struct scratch *s)
 {
 	struct css_set *set = current_task()->cgroups;
 
-	if (!set)
+	if (!set || !s)
 		return 0;
 	s->walk.start = s->used;
 	s->walk.used = 0;
@@ -249,7 +252,7 @@ static u32 put_groups(struct scratch *s)
 }
 
 /* Both ends of a socket, and its queue. */
-static u32 put_socket(struct building *b, u8 *to, u32 kind, u32 a, u32 address)
+INLINE u32 put_socket(struct building *b, u8 *to, u32 kind, u32 a, u32 address)
 {
 	struct scratch *s = b->s;
 	s64 descriptor = kind == K_TUPLE_ACCEPTED || kind == K_QUEUE_PERCENT ? s->result : (s32)s->args[a & 3];
@@ -294,7 +297,7 @@ static u32 put_socket(struct building *b, u8 *to, u32 kind, u32 a, u32 address)
 	return put_tuple(to, sk, s->address, raw, kind != K_TUPLE_OUT);
 }
 
-static u32 put_message(struct building *b, u8 *to, u32 kind, u32 a, u32 by_result)
+INLINE u32 put_message(struct building *b, u8 *to, u32 kind, u32 a, u32 by_result)
 {
 	struct message m = {};
 	s64 moved;
@@ -317,34 +320,34 @@ static u32 put_message(struct building *b, u8 *to, u32 kind, u32 a, u32 by_resul
 	return put_vector(b, to, m.vector, m.vectors, moved);
 }
 
-static u32 put_checked_address(struct building *b, u8 *to, u32 a, u32 address_bytes)
+INLINE u32 put_checked_address(struct building *b, u8 *to, u32 a, u32 address_bytes)
 {
 	struct scratch *s = b->s;
 	u32 n = read_address(s, s->args[a & 3], (s32)s->args[address_bytes & 3]);
-	u32 raw = check_name(b, s->address, s->args[a & 3], n);
+	u32 raw = check_name(s, b->e, s->args[a & 3], n, IN_ADDRESS);
 
 	return put_address(to, s->address, raw);
 }
 
 /* Values of the call's own arguments. */
-INLINE u32 put_plain(struct building *b, u8 *to, struct op *op)
+INLINE u32 put_plain(struct building *b, u8 *to, u32 kind, u32 a, u32 second_number)
 {
 	struct scratch *s = b->s;
-	u32 first = op->a & 7, second = op->b & 7;
+	u32 first = a & 7, second = second_number & 7;
 	u64 argument, other;
 	long n;
 
 	argument = first > 5 ? 0 : s->args[first];
 	other = second > 5 ? 0 : s->args[second];
-	switch (op->kind) {
+	switch (kind) {
 	case K_RESULT:
 		PUT(s64, s->result);
 	case K_ARGUMENT:
-		return put_argument(to, argument, op->b);
+		return put_argument(to, argument, second_number);
 	case K_SIGNED:
 		PUT(s64, (s32)argument);
 	case K_CONSTANT:
-		PUT(u16, (u16)(op->a | op->b << 8));
+		PUT(u16, (u16)(a | second_number << 8));
 	case K_NUMBER:
 		PUT(u16, (u16)s->number);
 	case K_TEXT:
@@ -352,7 +355,7 @@ INLINE u32 put_plain(struct building *b, u8 *to, struct op *op)
 		return n > 0 ? (u32)n : 0;
 	case K_NAME:
 		n = probe_read_user_str(to, PATH_BYTES, (void *)argument);
-		n = check_name(b, to, argument, n > 0 ? (u32)n : 0);
+		n = check_name(s, b->e, argument, n > 0 ? (u32)n : 0, (u32)(to - s->out));
 		s->is_absolute = n && to[0] == '/';
 		return (u32)n;
 	case K_BYTES_RESULT:
@@ -362,12 +365,12 @@ INLINE u32 put_plain(struct building *b, u8 *to, struct op *op)
 	case K_OPEN_FLAGS: {
 		u32 flags = (u32)argument & 0x1fffffff;
 
-		if (op->b == 1) { /* struct open_how */
+		if (second_number == 1) { /* struct open_how */
 			u64 word = 0;
 
 			probe_read_user(&word, 8, (void *)argument);
 			flags = (u32)word & 0x1fffffff;
-		} else if (op->b == 2) { /* creat */
+		} else if (second_number == 2) { /* creat */
 			flags = 01101;
 		}
 		if (s->result >= 0) {
@@ -392,14 +395,14 @@ INLINE u32 put_plain(struct building *b, u8 *to, struct op *op)
 		if (h->toctou != TOCTOU_MISMATCH || !b->e)
 			return 0;
 		bytes = (u32)b->e->bytes & (NAME_BYTES - 1);
-		if (op->a == 1) /* an address */
+		if (a == 1) /* an address */
 			return put_address(to, b->e->name, bytes);
 		return probe_read_kernel(to, bytes, b->e->name) ? 0 : bytes;
 	}
 	case K_USER_32: {
 		u32 word;
 
-		if (!argument || probe_read_user(&word, 4, (void *)(argument + op->b)))
+		if (!argument || probe_read_user(&word, 4, (void *)(argument + second_number)))
 			return 0;
 		PUT(u32, word);
 	}
@@ -407,10 +410,10 @@ INLINE u32 put_plain(struct building *b, u8 *to, struct op *op)
 	case K_USER_64_AS_32: {
 		u64 word;
 
-		if (!argument || probe_read_user(&word, 8, (void *)(argument + op->b)))
+		if (!argument || probe_read_user(&word, 8, (void *)(argument + second_number)))
 			return 0;
 		*(u64 *)to = word;
-		return op->kind == K_USER_64 ? 8 : 4;
+		return kind == K_USER_64 ? 8 : 4;
 	}
 	case K_TIMESPEC: {
 		struct {
@@ -441,14 +444,14 @@ INLINE u32 put_plain(struct building *b, u8 *to, struct op *op)
 	case K_USER_FD: {
 		s32 descriptor;
 
-		if (s->result < 0 || probe_read_user(&descriptor, 4, (void *)(argument + op->b)))
+		if (s->result < 0 || probe_read_user(&descriptor, 4, (void *)(argument + second_number)))
 			return 0;
 		PUT(s64, descriptor);
 	}
 	case K_USER_16: {
 		u16 word;
 
-		if (!argument || probe_read_user(&word, 2, (void *)(argument + op->b)))
+		if (!argument || probe_read_user(&word, 2, (void *)(argument + second_number)))
 			return 0;
 		PUT(u16, word);
 	}
@@ -490,40 +493,81 @@ INLINE u32 put_plain(struct building *b, u8 *to, struct op *op)
 	return 0;
 }
 
-/* Writes one value and its length. */
+/* Writes a value of any kind. */
+INLINE u32 put_kind(struct building *b, u8 *to, u32 kind, u32 first, u32 second)
+{
+	struct scratch *s = b->s;
+
+	/* A switch: comparisons of ranges are kept apart for the verifier, also if the kind is a constant. */
+	switch (kind) {
+	case K_CGROUPS:
+		return put_groups(s);
+	case K_EXE ... K_COMM:
+	case K_TTY ... K_EXE_PATH:
+	case K_FILE_NAME ... K_PIDNS_START:
+	case K_CREDENTIAL:
+		return put_process(b, to, kind, first);
+	case K_OPENED_DEVICE:
+	case K_OPENED_INODE:
+	case K_OPENED_PATH ... K_BASE_DEPTH:
+		return put_opened(b, to, kind, first < 6 ? s->args[first & 7] : first == 254 ? (u64)-100 : (u64)-1);
+	case K_TUPLE_OUT ... K_TUPLE_ACCEPTED:
+	case K_TUPLE_MESSAGE:
+	case K_QUEUE_PERCENT ... K_QUEUE_MAX:
+		return put_socket(b, to, kind, first, second);
+	case K_MESSAGE_BYTES:
+	case K_MESSAGE_SIZE:
+	case K_MESSAGE_CONTROL:
+		return put_message(b, to, kind, first, second);
+	case K_ADDRESS_CHECKED:
+		return put_checked_address(b, to, first, second);
+	}
+	return put_plain(b, to, kind, first, second);
+}
+
+/* Writes one value of a recipe, and its length. */
 static long put_value(u32 index, struct building *b)
 {
 	u32 i = index & 63;
 	struct scratch *s = b->s;
 	u32 at = s->used & OUT_MASK;
-	u8 *to = s->out + at;
 	struct op *op;
-	u32 kind, n;
+	u32 n;
 
 	if (i >= OPS_MAX)
 		return 1;
 	op = &b->r->ops[i];
-	kind = op->kind;
-	if (kind >= K_EXE && kind <= K_VPID && kind != K_CGROUPS)
-		n = put_process(b, to, kind, op->a);
-	else if (kind == K_CGROUPS)
-		n = put_groups(s);
-	else if (kind == K_PIDNS_START || kind == K_CREDENTIAL)
-		n = put_process(b, to, kind, op->a);
-	else if (kind >= K_OPENED_DEVICE && kind <= K_BASE_DEPTH && kind != K_ENTER_NAME)
-		n = put_opened(b, to, kind, op->a < 6 ? s->args[op->a & 7] : op->a == 254 ? (u64)-100 : (u64)-1);
-	else if ((kind >= K_TUPLE_OUT && kind <= K_TUPLE_ACCEPTED) || kind == K_TUPLE_MESSAGE ||
-		 (kind >= K_QUEUE_PERCENT && kind <= K_QUEUE_MAX))
-		n = put_socket(b, to, kind, op->a, op->b);
-	else if (kind == K_MESSAGE_BYTES || kind == K_MESSAGE_SIZE || kind == K_MESSAGE_CONTROL)
-		n = put_message(b, to, kind, op->a, op->b);
-	else if (kind == K_ADDRESS_CHECKED)
-		n = put_checked_address(b, to, op->a, op->b);
-	else
-		n = put_plain(b, to, op);
+	n = put_kind(b, s->out + at, op->kind, op->a, op->b);
 	*(u16 *)(s->out + sizeof(struct head) + 2 * i) = (u16)n;
 	s->used = at + (n & (2 * PATH_BYTES - 1));
 	return 0;
 }
+
+/*
+ * What native code is made of: a function for each call, which the build writes from the call's recipe. Numbers of bytes
+ * that the compiler knows move `at` without being stored; after others it is loaded again.
+ */
+#define BEGIN_RECORD(values)          \
+	struct scratch *s = b->s;     \
+	u32 at = sizeof(struct head) + 2 * (values)
+
+#define VALUE(i, kind, first, second)                                                         \
+	do {                                                                                  \
+		u32 n__;                                                                      \
+                                                                                              \
+		if (kind == K_CGROUPS || kind == K_EXE_PATH || kind == K_OPENED_PATH || kind == K_BASE_PATH) \
+			s->used = at;                                                         \
+		n__ = put_kind(b, s->out + at, kind, first, second);                          \
+		*(u16 *)(s->out + sizeof(struct head) + 2 * (i)) = (u16)n__;                  \
+		if (__builtin_constant_p(n__)) {                                              \
+			at += n__;                                                            \
+		} else {                                                                      \
+			s->used = at + (n__ & (2 * PATH_BYTES - 1));                          \
+			forget_memory();                                                      \
+			at = s->used & OUT_MASK;                                              \
+		}                                                                             \
+	} while (0)
+
+#define END_RECORD() s->used = at
 
 #endif

@@ -1,5 +1,7 @@
 //! Compiles each `bpf/*.bpf.c` with clang and writes the list of the objects. Without clang the list says so, and the
 //! crate is built without programs. No object is committed: it would not be seen when its source changes.
+//!
+//! The calls that are marked in `recipes.tsv` get a function of their own, which is written here from their recipe.
 
 use gabion_record::fnv;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,13 @@ fn main() {
     sources.retain(|path| path.to_string_lossy().ends_with(".bpf.c"));
     sources.sort();
 
+    let recipes = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/syscalls/recipes.tsv");
+    println!("cargo::rerun-if-changed={}", recipes.display());
+    let recipes = fs::read_to_string(recipes).expect("the recipes are there");
+    let (functions, numbers) = native_code(&recipes);
+    fs::write(out.join("native.h"), functions).expect("OUT_DIR is writable");
+    fs::write(out.join("native.rs"), numbers).expect("OUT_DIR is writable");
+
     let table = table_hash(&folder.join("../crates/scap/src/table"));
     let mut list = String::from("static COMPILED: &[(&str, &[u8])] = &[\n");
     if is_here {
@@ -29,7 +38,7 @@ fn main() {
             let stem =
                 source.file_name().unwrap_or_default().to_string_lossy().replace(".bpf.c", "");
             let object = out.join(format!("{stem}.o"));
-            compile(&clang, source, &object, table);
+            compile(&clang, source, &object, &out, table);
             list += &format!("    ({stem:?}, aya::include_bytes_aligned!({object:?})),\n");
         }
     } else {
@@ -71,11 +80,67 @@ fn kinds(header: &Path) -> String {
     list
 }
 
+/// From the recipes: a function in C for each call that has code of its own, with a `switch` by its number, and the
+/// numbers in Rust. They begin with `NATIVE_FIRST` of `bpf/syscalls.h`.
+fn native_code(recipes: &str) -> (String, String) {
+    const NATIVE_FIRST: usize = 3;
+    let mut functions = String::from("/* Made from recipes.tsv by the build of probe. */\n");
+    let mut switch = String::from(
+        "INLINE void put_native(struct building *b, u32 number)\n{\n\tswitch (number) {\n",
+    );
+    let mut list = String::from(
+        "/// The calls that have code of their own in the kernel; the place and `NATIVE_FIRST` make the number.\n\
+         pub(crate) static NATIVE: &[&str] = &[\n",
+    );
+    let mut number = NATIVE_FIRST;
+    for row in recipes.lines().filter(|row| !row.starts_with('#')) {
+        let mut cells = row.split('\t');
+        let (call, code) = (cells.next().unwrap_or_default(), cells.nth(1));
+        let put = match code {
+            Some("native") => {
+                functions += &native_function(call, cells.next().unwrap_or_default());
+                format!("native_{call}(b)")
+            }
+            Some("opens") => format!("put_open(b, OPEN_{})", call.to_uppercase()),
+            _ => continue,
+        };
+        // The end of a thread is no call, and its program has no switch.
+        if call != "procexit" {
+            switch += &format!("\tcase {number}:\n\t\t{put};\n\t\tbreak;\n");
+        }
+        list += &format!("    {call:?},\n");
+        number += 1;
+    }
+    switch += "\t}\n}\n";
+    list += "];\n";
+    list += &format!(
+        "/// The number of the first of them.\npub(crate) const NATIVE_FIRST: usize = {NATIVE_FIRST};\n"
+    );
+    (functions + &switch, list)
+}
+
+/// The function that writes the values of a recipe one after the other.
+fn native_function(call: &str, values: &str) -> String {
+    let words: Vec<&str> = values.split_whitespace().filter(|word| *word != "|").collect();
+    let mut body = format!("\tBEGIN_RECORD({});\n\n", words.len());
+    for (place, word) in words.iter().enumerate() {
+        let mut parts = word.split('~').next().unwrap_or_default().split(':');
+        let kind = parts.next().unwrap_or_default().to_uppercase();
+        let (first, second) = (parts.next().unwrap_or("0"), parts.next().unwrap_or("0"));
+        body += &format!("\tVALUE({place}, K_{kind}, {first}, {second});\n");
+    }
+    format!(
+        "\nNOINLINE u32 native_{call}(struct building *b)\n{{\n{body}\tEND_RECORD();\n\treturn 0;\n}}\n"
+    )
+}
+
 /// Compiles one program, and takes the debugger's sections away, which only make the binary larger.
-fn compile(clang: &str, source: &Path, object: &Path, table: u64) {
+fn compile(clang: &str, source: &Path, object: &Path, out: &Path, table: u64) {
     let status = Command::new(clang)
         .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror"])
         .arg(format!("-DEVENT_TABLE={table}ULL"))
+        .arg("-I")
+        .arg(out)
         .args(["-Wno-unused-parameter", "-Wno-unused-variable", "-Wno-unused-function", "-c"])
         .arg(source)
         .arg("-o")

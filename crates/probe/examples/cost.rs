@@ -3,7 +3,8 @@
 //!
 //! `cargo run --release -p gabion-probe --example cost [RUNS [PART OF A ROW'S NAME]]`. The loops run in a process of
 //! their own, since calls of the process that records are left out. Variants take turns, so that a change of the machine's speed meets all of them; the
-//! medians and minima are printed, and how much time the machine took away (steal).
+//! medians and minima are printed, and how much time the machine took away (steal). What the same records cost where each is
+//! written value by value from its recipe stands in a column of its own.
 
 #![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
@@ -11,6 +12,8 @@ use gabion_probe::object::{Link, Object};
 use gabion_probe::syscalls::{Interest, Session, Settings};
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// Calls of a run: enough that starting the process is nothing, few enough that no ring fills.
@@ -24,6 +27,8 @@ enum Attached {
     EmptyBoth,
     /// Our programs for these calls.
     Ours(&'static [&'static str]),
+    /// The same with every record written from its recipe.
+    Recipes(&'static [&'static str]),
 }
 
 /// A loop, and what is compared.
@@ -44,6 +49,13 @@ const ROWS: &[Row] = &[
         work: "open",
         ours: &["openat", "close"],
     },
+    Row { name: "dup and close", work: "dup", ours: &["dup", "close"] },
+    Row { name: "chdir", work: "chdir", ours: &["chdir"] },
+    Row { name: "prlimit", work: "prlimit", ours: &["prlimit64"] },
+    Row { name: "sendto and recvfrom", work: "datagram", ours: &["sendto", "recvfrom"] },
+    Row { name: "connect", work: "connect", ours: &["connect"] },
+    Row { name: "accept4 where nobody waits", work: "accept", ours: &["accept4"] },
+    Row { name: "execve of a missing file", work: "execve", ours: &["execve"] },
 ];
 
 fn cpu_ns() -> u64 {
@@ -56,6 +68,11 @@ fn work(name: &str, file: &str) {
     use rustix::fs::{CWD, Mode, OFlags, openat};
     let null = std::fs::File::create("/dev/null").expect("/dev/null is there");
     let bytes = [b'x'; 80];
+    let datagrams = UdpSocket::bind("127.0.0.1:0").expect("there is a loopback");
+    let address = datagrams.local_addr().expect("it is bound");
+    datagrams.connect(address).expect("it is there");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a loopback");
+    listener.set_nonblocking(true).expect("it is a socket");
     let begin = cpu_ns();
     for _ in 0..CALLS {
         match name {
@@ -70,6 +87,28 @@ fn work(name: &str, file: &str) {
             }
             "write" => {
                 black_box(rustix::io::write(&null, &bytes).ok());
+            }
+            "dup" => {
+                black_box(rustix::io::dup(&null).ok());
+            }
+            "chdir" => {
+                black_box(rustix::process::chdir("/").ok());
+            }
+            "prlimit" => {
+                black_box(rustix::process::getrlimit(rustix::process::Resource::Nofile));
+            }
+            "datagram" => {
+                black_box(datagrams.send(&bytes).ok());
+                black_box(datagrams.recv(&mut [0; 80]).ok());
+            }
+            "connect" => {
+                black_box(datagrams.connect(address).ok());
+            }
+            "accept" => {
+                black_box(listener.accept().ok());
+            }
+            "execve" => {
+                black_box(Command::new("/gabion-missing").exec());
             }
             "missing" => {
                 black_box(openat(CWD, "/tmp/gabion-missing", OFlags::RDONLY, Mode::empty()).ok());
@@ -113,12 +152,13 @@ fn measure(row: &Row, attached: Attached, file: &str) -> f64 {
             let _kept = empty(&[("empty_exit", "sys_exit"), ("empty_enter", "sys_enter")]);
             run(row, file, None)
         }
-        Attached::Ours(calls) => {
+        Attached::Ours(calls) | Attached::Recipes(calls) => {
             let mut set = Interest::none();
             for call in calls {
                 assert!(set.add(call), "{call}");
             }
-            let settings = Settings { ring_bytes: 256 << 20, ..Settings::new(set) };
+            let by_recipes = matches!(attached, Attached::Recipes(_));
+            let settings = Settings { ring_bytes: 256 << 20, by_recipes, ..Settings::new(set) };
             let mut session = Session::start(&settings).expect("root and BTF are needed");
             let ns = run(row, file, Some(&mut session));
             let counts = session.counts().total();
@@ -155,14 +195,19 @@ fn main() {
     let file = path.to_string_lossy().into_owned();
     println!("ns of CPU time for each call, median (minimum) of {runs} interleaved runs");
     println!(
-        "{:40} {:>14} {:>14} {:>14} {:>20}",
-        "", "bare", "empty exit", "empty both", "ours above empty"
+        "{:40} {:>14} {:>14} {:>14} {:>20} {:>20}",
+        "", "bare", "empty exit", "empty both", "ours above empty", "by recipe above it"
     );
     let wanted = arguments.get(2).map_or("", String::as_str);
     for row in ROWS.iter().filter(|row| row.name.contains(wanted)) {
         let before = steal();
-        let variants =
-            [Attached::Nothing, Attached::EmptyExit, Attached::EmptyBoth, Attached::Ours(row.ours)];
+        let variants = [
+            Attached::Nothing,
+            Attached::EmptyExit,
+            Attached::EmptyBoth,
+            Attached::Ours(row.ours),
+            Attached::Recipes(row.ours),
+        ];
         let mut times: Vec<Vec<f64>> = vec![Vec::new(); variants.len()];
         for _ in 0..runs {
             for (variant, times) in variants.iter().zip(&mut times) {
@@ -176,16 +221,17 @@ fn main() {
                 (median, times.first().copied().unwrap_or(0.0))
             })
             .collect();
-        let [bare, exit, both, ours] = [cells[0], cells[1], cells[2], cells[3]];
+        let [bare, exit, both, ours, recipes] = [cells[0], cells[1], cells[2], cells[3], cells[4]];
         let cell = |(median, least): (f64, f64)| format!("{median:.0} ({least:.0})");
-        let above = (ours.0 - exit.0, ours.1 - exit.1);
+        let above = |of: (f64, f64)| cell((of.0 - exit.0, of.1 - exit.1));
         println!(
-            "{:40} {:>14} {:>14} {:>14} {:>20}  steal {}",
+            "{:40} {:>14} {:>14} {:>14} {:>20} {:>20}  steal {}",
             row.name,
             cell(bare),
             cell(exit),
             cell(both),
-            cell(above),
+            above(ours),
+            above(recipes),
             steal() - before
         );
     }

@@ -1,10 +1,11 @@
 //! The shipped rules give the alerts on the corpus's captures that Falco's engine gives (0.63.0), with the same texts.
 
 mod replay;
+mod shipped_rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gabion_condition::rules::{Loader, Matching, RuleMatcher, RuleSet, Selection, Settings};
+use gabion_condition::rules::{Matching, RuleMatcher};
 use gabion_record::budget::Budget;
 use gabion_record::fields::Scratch;
 use gabion_syscall::{Options, State};
@@ -12,23 +13,10 @@ use gabion_syscall::{Options, State};
 /// Alerts that are expected and found, of 161. It only rises.
 const FOUND_FLOOR: usize = 161;
 
-/// The three shipped rule files with all of their rules.
-fn shipped_rules(folder: &std::path::Path) -> RuleSet {
-    let mut loader = Loader::new(Settings::default());
-    for name in ["falco_rules.yaml", "falco-incubating_rules.yaml", "falco-sandbox_rules.yaml"] {
-        let text = std::fs::read_to_string(folder.join("../falco-rules").join(name)).unwrap();
-        assert!(loader.load(name, &text).is_successful(), "{name}");
-    }
-    let mut rules = loader.into_rules();
-    rules.select(&[Selection::Rule("*".to_owned(), true)]);
-    assert_eq!(rules.enabled(), 93);
-    rules
-}
-
 #[test]
 fn alerts_are_those_of_falcos_engine() {
     let Some(folder) = replay::corpus("alerts_are_those_of_falcos_engine") else { return };
-    let rules = shipped_rules(&folder);
+    let rules = shipped_rules::load(&folder);
     let text = std::fs::read_to_string(folder.join("expected-alerts.tsv")).unwrap();
     let mut expected: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut count = 0;

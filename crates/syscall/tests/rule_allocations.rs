@@ -1,8 +1,9 @@
 //! Warm events that no rule matches allocate nothing, with all of the shipped rules.
 
 mod replay;
+mod shipped_rules;
 
-use gabion_condition::rules::{Loader, Match, Matching, RuleMatcher, RuleSet, Selection, Settings};
+use gabion_condition::rules::{Match, Matching, RuleMatcher};
 use gabion_record::budget::Budget;
 use gabion_record::fields::Fields;
 use gabion_runtime::allocator::CountingAllocator;
@@ -15,19 +16,6 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 /// Events before the loop is warm, and those that are counted.
 const WARM: u64 = 2_000;
 const COUNTED: u64 = 100_000;
-
-/// The three shipped rule files with all of their rules.
-fn shipped_rules(folder: &std::path::Path) -> RuleSet {
-    let mut loader = Loader::new(Settings::default());
-    for name in ["falco_rules.yaml", "falco-incubating_rules.yaml", "falco-sandbox_rules.yaml"] {
-        let text = std::fs::read_to_string(folder.join("../falco-rules").join(name)).unwrap();
-        assert!(loader.load(name, &text).is_successful(), "{name}");
-    }
-    let mut rules = loader.into_rules();
-    rules.select(&[Selection::Rule("*".to_owned(), true)]);
-    assert_eq!(rules.enabled(), 93);
-    rules
-}
 
 /// One round of a server at work: calls that rules look at, none of which one forbids.
 fn round() -> Vec<(u16, Vec<Vec<u8>>)> {
@@ -59,7 +47,7 @@ fn round() -> Vec<(u16, Vec<Vec<u8>>)> {
 fn warm_events_without_a_match_allocate_nothing_with_the_shipped_rules() {
     let name = "warm_events_without_a_match_allocate_nothing_with_the_shipped_rules";
     let Some(folder) = replay::corpus(name) else { return };
-    let rules = shipped_rules(&folder);
+    let rules = shipped_rules::load(&folder);
     let mut writer = Writer::new(Vec::new());
     writer.section().unwrap();
     let process = host::ProcessEntry {

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +100,74 @@ static int named_calls(const char *folder)
 	return syscall(SYS_connect, fd, &address, sizeof(address)) != 0;
 }
 
+/* Connects two sockets of an address, and sends by each way. */
+static int talk(struct sockaddr *address, socklen_t bytes, int flags)
+{
+	char data[64] = "some data";
+	struct iovec parts[2] = { { data, 4 }, { data + 4, 5 } };
+	struct sockaddr_storage from;
+	socklen_t from_bytes = sizeof(from), length = bytes;
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+	struct mmsghdr several[2] = { { .msg_hdr = message }, { .msg_hdr = message } };
+	int listener = socket(address->sa_family, SOCK_STREAM | flags, 0);
+	int client = socket(address->sa_family, SOCK_STREAM, 0), server;
+
+	if (bind(listener, address, bytes) || listen(listener, 2) || getsockname(listener, address, &length) ||
+	    connect(client, address, length))
+		return 1;
+	server = accept4(listener, (void *)&from, &from_bytes, SOCK_CLOEXEC);
+	if (server < 0 || send(client, data, 9, 0) != 9 || recv(server, data, sizeof(data), 0) != 9 ||
+	    sendmsg(client, &message, 0) != 9 || recvmsg(server, &message, 0) != 9 ||
+	    sendmmsg(client, several, 2, 0) != 2 || recvmmsg(server, several, 1, 0, NULL) != 1)
+		return 1;
+	return shutdown(client, SHUT_WR) || close(client) || close(server) || close(listener);
+}
+
+/* Sends to a socket that is not connected. */
+static int send_to(struct sockaddr *address, socklen_t bytes)
+{
+	char data[64] = "a datagram";
+	struct sockaddr_storage from;
+	socklen_t length = bytes, from_bytes = sizeof(from);
+	struct iovec part = { data, 10 };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_name = address, .msg_namelen = bytes };
+	int server = socket(address->sa_family, SOCK_DGRAM, 0), client = socket(address->sa_family, SOCK_DGRAM, 0);
+
+	if (bind(server, address, bytes) || getsockname(server, address, &length) ||
+	    sendto(client, data, 10, 0, address, length) != 10 ||
+	    recvfrom(server, data, sizeof(data), 0, (void *)&from, &from_bytes) != 10 ||
+	    sendmsg(client, &message, 0) != 10)
+		return 1;
+	message.msg_name = &from;
+	message.msg_namelen = sizeof(from);
+	return recvmsg(server, &message, 0) != 10 || close(client) || close(server);
+}
+
+/* Sockets of each family, with the path of one in the file system and in the abstract space. */
+static int sockets(const char *path)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct sockaddr_un local = { .sun_family = AF_UNIX }, hidden = { .sun_family = AF_UNIX };
+	int probe = socket(AF_INET6, SOCK_STREAM, 0), result;
+
+	snprintf(local.sun_path, sizeof(local.sun_path), "%s", path);
+	snprintf(hidden.sun_path + 1, sizeof(hidden.sun_path) - 1, "gabion-%d", getpid());
+	result = talk((void *)&v4, sizeof(v4), 0) || talk((void *)&local, sizeof(local), SOCK_CLOEXEC) ||
+		 talk((void *)&hidden, sizeof(hidden), 0);
+	unlink(path);
+	v4.sin_port = 0;
+	result = result || send_to((void *)&v4, sizeof(v4)) || send_to((void *)&local, sizeof(local));
+	unlink(path);
+	/* A machine may have no IPv6. */
+	if (probe >= 0 && !bind(probe, (void *)&v6, sizeof(v6))) {
+		result = result || talk((void *)&v6, sizeof(v6), 0);
+		v6.sin6_port = 0;
+		result = result || send_to((void *)&v6, sizeof(v6));
+	}
+	return result;
+}
+
 int main(int count, char **arguments)
 {
 	const char *what = count > 1 ? arguments[1] : "";
@@ -178,11 +247,13 @@ int main(int count, char **arguments)
 		connect_often(atol(arguments[2]));
 	} else if (!strcmp(what, "named") && count == 3) {
 		return named_calls(arguments[2]);
+	} else if (!strcmp(what, "sockets") && count == 3) {
+		return sockets(arguments[2]);
 	} else if (!strcmp(what, "uring") && count == 2) {
 		/* Without its parameters the call fails, and has happened all the same. */
 		syscall(SYS_io_uring_setup, 1, NULL);
 	} else {
-		fprintf(stderr, "calls opens|flip|ia32|socketcall|storm|connects|named|uring\n");
+		fprintf(stderr, "calls opens|flip|ia32|socketcall|storm|connects|named|sockets|uring\n");
 		return 2;
 	}
 	exit(0);

@@ -1,8 +1,10 @@
 //! What Falco's shipped rules forbid is done in a place of its own, recorded, and replayed with these rules: each alert
 //! has the process, the parent and the file that did it.
 
+mod shipped_rules;
+
 use gabion_condition::format::Format;
-use gabion_condition::rules::{Loader, Matching, RuleMatcher, RuleSet, Settings as RuleSettings};
+use gabion_condition::rules::{Matching, RuleMatcher, RuleSet};
 use gabion_kernel_tests::{Program, live};
 use gabion_probe::host::{self, Before};
 use gabion_probe::syscalls::{Interest, Session, Settings};
@@ -16,8 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 const NEEDED: &[&str] = &["programs", "btf", "sys_exit", "sys_enter"];
-const FILES: [&str; 3] =
-    ["falco_rules.yaml", "falco-incubating_rules.yaml", "falco-sandbox_rules.yaml"];
 /// Rules that alert with the right process, parent and file, of those below. The count only rises.
 const FLOOR: usize = 72;
 
@@ -86,15 +86,6 @@ impl Drop for Container {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.0);
     }
-}
-
-fn rules(folder: &Path) -> RuleSet {
-    let mut loader = Loader::new(RuleSettings::default());
-    for name in FILES {
-        let text = std::fs::read_to_string(folder.join(name)).expect("the file is there");
-        assert!(loader.load(name, &text).is_successful(), "{name}");
-    }
-    loader.into_rules()
 }
 
 /// Plays the scenes and records every call meanwhile, as a scap file.
@@ -188,7 +179,7 @@ fn what_shipped_rules_forbid_is_found_with_its_process_parent_and_file() {
     let Some(_guard) = live(name, NEEDED) else { return };
     let Some(program) = Program::built_static("forbidden", name) else { return };
     let Some(container) = Container::new(name) else { return };
-    let rules = rules(&folder);
+    let rules = shipped_rules::load(&folder);
     assert_eq!(rules.enabled(), 81);
     let scenes = scenes();
     let found = alerts(recorded(&program, &container, &scenes), &rules);

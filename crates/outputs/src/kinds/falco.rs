@@ -95,13 +95,32 @@ pub fn open_files(
 
 /// Alerts in Falco's form into a destination.
 pub fn output(style: FalcoStyle, to: impl Destination + 'static) -> Output {
-    Output::new(FalcoFormat { style, line: Vec::new() }, to)
+    Output::new(FalcoFormat { style, is_for_syslog: false, line: Vec::new() }, to)
+}
+
+/// Alerts as messages of syslog, whose severity is the priority of the rule.
+pub fn syslog_output(style: FalcoStyle, to: impl Destination + 'static) -> Output {
+    Output::new(FalcoFormat { style, is_for_syslog: true, line: Vec::new() }, to)
 }
 
 /// Writes each alert as one line.
 struct FalcoFormat {
     style: FalcoStyle,
+    /// Whether the line is a message of syslog.
+    is_for_syslog: bool,
     line: Vec<u8>,
+}
+
+/// What a message of syslog begins with (RFC 3164; the system's log adds the time): the facility "user" with a severity,
+/// and the program.
+fn syslog_head(priority: &str) -> String {
+    const USER: usize = 1 << 3;
+    const NOTICE: usize = 5;
+    // Falco's priorities are the severities of syslog, in their order.
+    const PRIORITIES: [&str; 8] =
+        ["Emergency", "Alert", "Critical", "Error", "Warning", "Notice", "Informational", "Debug"];
+    let severity = PRIORITIES.iter().position(|name| *name == priority).unwrap_or(NOTICE);
+    format!("<{}>falco: ", USER | severity)
 }
 
 impl Format for FalcoFormat {
@@ -112,6 +131,9 @@ impl Format for FalcoFormat {
     fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         let Record::SyscallAlert(alert) = record else { return false };
         self.line.clear();
+        if self.is_for_syslog {
+            self.line.extend_from_slice(syslog_head(alert.priority).as_bytes());
+        }
         let line = if self.style.is_json {
             self.style.alert_json(alert)
         } else {
@@ -124,7 +146,8 @@ impl Format for FalcoFormat {
     }
 
     fn clone_for_worker(&self) -> Box<dyn Format> {
-        Box::new(FalcoFormat { style: self.style.clone(), line: Vec::new() })
+        let (style, is_for_syslog) = (self.style.clone(), self.is_for_syslog);
+        Box::new(FalcoFormat { style, is_for_syslog, line: Vec::new() })
     }
 }
 
@@ -288,6 +311,43 @@ mod tests {
              \"priority\":\"Warning\",\"rule\":\"open_from_cat\",\"source\":\"syscall\",\"tags\":[],\
              \"time\":\"2016-08-04T16:17:57.881785348Z\"}"
         );
+    }
+
+    /// Keeps the lines of a format.
+    struct Lines(Vec<String>);
+
+    impl Pieces for Lines {
+        fn put(&mut self, piece: Piece<'_>) {
+            self.0.push(String::from_utf8_lossy(piece.bytes).into_owned());
+        }
+    }
+
+    #[test]
+    fn the_severity_of_a_syslog_message_is_the_priority_of_its_rule() {
+        let style = FalcoStyle { is_json: false, ..style(Clock::Iso8601) };
+        let mut format = FalcoFormat { style, is_for_syslog: true, line: Vec::new() };
+        let mut lines = Lines(Vec::new());
+        let priorities = [
+            ("Emergency", 8),
+            ("Critical", 10),
+            ("Notice", 13),
+            ("Informational", 14),
+            ("Debug", 15),
+        ];
+        for (priority, _) in priorities {
+            let alert = SyscallAlert { priority, ..alert(b"m", &[]) };
+            assert!(format.write_record(&Record::SyscallAlert(&alert), &mut lines));
+        }
+        for (line, (priority, number)) in lines.0.iter().zip(priorities) {
+            let head = format!("<{number}>falco: 2016-08-04T16:17:57.881785348+0000: {priority} m");
+            assert_eq!(line.trim_end_matches('\n'), head);
+        }
+        assert_eq!(lines.0.len(), priorities.len());
+        assert_eq!(syslog_head("Unheard"), "<13>falco: ");
+        format.is_for_syslog = false;
+        let alert = alert(b"m", &[]);
+        assert!(format.write_record(&Record::SyscallAlert(&alert), &mut lines));
+        assert!(lines.0.last().is_some_and(|line| line.starts_with("2016-")), "{:?}", lines.0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which system calls are recorded.
 
-use super::recipes::CALLS;
+use super::recipes::{CALLS, NATIVE};
 use gabion_scap::table::{calls, x86_64_of_ia32};
 
 /// The number in the table of 32 bits of the one call that makes all calls of sockets.
@@ -71,6 +71,16 @@ impl Interest {
             set.add_number(call.x86_64);
         }
         set.exits = true;
+        set
+    }
+
+    /// The calls whose records have code of their own in the kernel; the records of others are written by a recipe.
+    #[must_use]
+    pub fn native() -> Self {
+        let mut set = Self::none();
+        for name in NATIVE {
+            set.add(name);
+        }
         set
     }
 

@@ -1,13 +1,14 @@
 //! What the record of each system call holds, as data that the BPF program interprets.
 //!
 //! A row of `recipes.tsv` names the values in the order of the parameters in the event table, so that a further call is
-//! one row. Calls without a type of their own get the record of the type `GENERIC_X`: two numbers.
+//! one row. For the calls that are needed most the build makes a function of the row, which does the same faster. Calls without a type of their own get the record of the type `GENERIC_X`: two numbers.
 
 use super::translate::Translation;
 use gabion_scap::table::{Call, EventType, calls, changes_state, event_type};
 use gabion_scap::types;
 
 include!(concat!(env!("OUT_DIR"), "/kinds.rs"));
+include!(concat!(env!("OUT_DIR"), "/native.rs"));
 
 /// The numbers of system calls, rounded up to a power of two: the size of the tables in the kernel.
 pub(crate) const CALLS: usize = 512;
@@ -17,10 +18,12 @@ pub(crate) const EXIT_PLACE: u32 = CALLS as u32;
 const OPS: usize = 40;
 /// Values of a record that the kernel writes without looking at their kinds.
 const FIXED_MAX: usize = 8;
-/// The value of `native` of such a record.
-const ALL_FIXED: u8 = 5;
-/// The value of `native` of a record with texts or data besides.
-const WITH_MEMORY: u8 = 6;
+/// The value of `native` of a record that is written value by value.
+const BY_RECIPE: u8 = 0;
+/// That of a record whose values are all such words.
+const ALL_FIXED: u8 = 1;
+/// That of a record with texts or data besides.
+const WITH_MEMORY: u8 = 2;
 /// Marks a word that points to a text.
 const FIXED_TEXT: u8 = 0x40;
 /// Marks a word that points to data.
@@ -111,27 +114,31 @@ pub(crate) struct Recipe {
     pub(crate) place: u32,
     pub(crate) kind: &'static EventType,
     pub(crate) class: Class,
+    /// The number of the kernel's code that writes this record, if it has code of its own.
+    pub(crate) native: Option<u8>,
     pub(crate) ops: Vec<Op>,
     /// How user space turns each value into that of the event table; none where it is the same.
     pub(crate) translations: Vec<Option<Translation>>,
 }
 
 impl Recipe {
-    /// The bytes of `struct recipe` in `bpf/syscalls.h`.
-    pub(crate) fn to_bytes(&self) -> [u8; RECIPE_BYTES] {
+    /// The bytes of `struct recipe` in `bpf/syscalls.h`. Without code of its own the record is written value by value, which
+    /// trials compare.
+    pub(crate) fn to_bytes(&self, has_code: bool) -> [u8; RECIPE_BYTES] {
         let mut bytes = [0; RECIPE_BYTES];
         let [low, high] = self.kind.number.to_le_bytes();
         let values = u8::try_from(self.ops.len()).unwrap_or(0);
         let changes = u8::from(self.changes_state());
-        let (native, constant, fixed) = match self.fixed() {
-            Some((constant, fixed)) => {
+        let fixed = self.fixed().filter(|_| has_code);
+        let (code, constant, fixed) = match (self.native.filter(|_| has_code), fixed) {
+            (None, Some((constant, fixed))) => {
                 let mut words = fixed.iter().step_by(2);
                 let has_memory = words.any(|word| word & (FIXED_TEXT | FIXED_DATA) != 0);
                 (if has_memory { WITH_MEMORY } else { ALL_FIXED }, constant, fixed)
             }
-            None => (self.native(), [0; 2], [0; 2 * FIXED_MAX]),
+            (native, _) => (native.unwrap_or(BY_RECIPE), [0; 2], [0; 2 * FIXED_MAX]),
         };
-        let head = [low, high, values, self.class as u8, changes, native];
+        let head = [low, high, values, self.class as u8, changes, code];
         let ops = self.ops.iter().flat_map(|op| [op.kind, op.a, op.b, 0]);
         let all = head.into_iter().chain(constant).chain(fixed).chain(ops);
         for (to, from) in bytes.iter_mut().zip(all) {
@@ -176,17 +183,6 @@ impl Recipe {
         changes_state(self.kind.number)
     }
 
-    /// The number of the code in `bpf/opens.h` that writes the record; 0 if the recipe does.
-    const fn native(&self) -> u8 {
-        match self.kind.number {
-            types::OPEN_X => 1,
-            types::CREAT_X => 2,
-            types::OPENAT_2_X => 3,
-            types::OPENAT2_X => 4,
-            _ => 0,
-        }
-    }
-
     /// What the record has after the values of the table.
     pub(crate) const fn further(&self) -> Further {
         match self.kind.number {
@@ -202,7 +198,7 @@ impl Recipe {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadRow(pub(crate) String);
 
-/// Every recipe: those of the table, a generic one for each other call, and that of the end of a thread.
+/// Every recipe: those of the table, that of the end of a thread among them, and a generic one for each other call.
 pub(crate) fn all() -> Result<Vec<Recipe>, BadRow> {
     let mut list = Vec::new();
     for line in include_str!("recipes.tsv").lines().filter(|line| !line.starts_with('#')) {
@@ -215,14 +211,15 @@ pub(crate) fn all() -> Result<Vec<Recipe>, BadRow> {
             list.push(generic(call, number)?);
         }
     }
-    let row = "procexit\tproc\texit_status exit_return exit_signal exit_core empty";
-    list.push(parse(row, EXIT_PLACE, types::PROCEXIT_1_E)?);
     Ok(list)
 }
 
 fn parse_row(line: &str) -> Result<Recipe, BadRow> {
     let bad = |why: &str| BadRow(format!("{line}: {why}"));
     let name = line.split('\t').next().unwrap_or_default();
+    if name == "procexit" {
+        return parse(line, EXIT_PLACE, types::PROCEXIT_1_E);
+    }
     let call = calls().iter().find(|call| call.name == name && call.x86_64.is_some());
     let call = call.ok_or_else(|| bad("no such call"))?;
     let exit = call.exit.ok_or_else(|| bad("the call has no exit event"))?;
@@ -232,7 +229,13 @@ fn parse_row(line: &str) -> Result<Recipe, BadRow> {
 fn parse(line: &str, place: u32, number: u16) -> Result<Recipe, BadRow> {
     let bad = |why: &str| BadRow(format!("{line}: {why}"));
     let mut cells = line.split('\t');
-    let (_, class, values) = (cells.next(), cells.next(), cells.next().unwrap_or_default());
+    let (call, class, code) = (cells.next(), cells.next(), cells.next());
+    let values = cells.next().unwrap_or_default();
+    let native = NATIVE.iter().position(|name| Some(*name) == call);
+    if native.is_some() != matches!(code, Some("native" | "opens")) || code.is_none() {
+        return Err(bad("code of its own is `native`, `opens` or `recipe`"));
+    }
+    let native = native.and_then(|place| u8::try_from(NATIVE_FIRST + place).ok());
     let class = Class::ALL.into_iter().find(|c| Some(c.name()) == class);
     let kind = event_type(number).ok_or_else(|| bad("no such event type"))?;
     let (mut ops, mut translations) = (Vec::new(), Vec::new());
@@ -253,12 +256,12 @@ fn parse(line: &str, place: u32, number: u16) -> Result<Recipe, BadRow> {
         return Err(bad("more values than a record can have"));
     }
     let class = class.ok_or_else(|| bad("no such class"))?;
-    Ok(Recipe { place, kind, class, ops, translations })
+    Ok(Recipe { place, kind, class, native, ops, translations })
 }
 
 fn generic(call: &Call, number: u16) -> Result<Recipe, BadRow> {
     let [low, high] = call.code.to_le_bytes();
-    let row = format!("{}\tother\tconstant:{low}:{high} number", call.name);
+    let row = format!("{}\tother\trecipe\tconstant:{low}:{high} number", call.name);
     parse(&row, u32::from(number), types::GENERIC_X)
 }
 
@@ -328,27 +331,63 @@ mod tests {
     #[test]
     fn records_of_plain_words_are_written_without_their_kinds() {
         let recipes = all().unwrap();
-        let of = |name: &str| recipes.iter().find(|r| r.kind.name == name).unwrap().to_bytes();
-        let close = of("close");
-        assert_eq!((close[5], &close[8..12]), (ALL_FIXED, &[6, 8, FIXED_SIGNED, 8][..]));
+        let of = |name: &str| recipes.iter().find(|r| r.kind.name == name).unwrap().to_bytes(true);
+        let fstat = of("fstat");
+        assert_eq!((fstat[5], &fstat[8..12]), (ALL_FIXED, &[6, 8, FIXED_SIGNED, 8][..]));
         let generic = recipes.iter().find(|r| r.kind.number == types::GENERIC_X).unwrap();
         let (constant, fixed) = generic.fixed().unwrap();
         assert_ne!(constant, [0; 2]);
         assert_eq!(fixed[..4], [FIXED_CONSTANT, 2, 7, 2]);
-        assert_eq!((of("read")[5], of("openat")[5], of("execve")[5]), (WITH_MEMORY, 3, 0));
+        assert_eq!((of("read")[5], of("sendfile")[5]), (WITH_MEMORY, BY_RECIPE));
         let fixed =
             recipes.iter().filter(|r| r.fixed().is_some() && r.kind.number != types::GENERIC_X);
         assert!(fixed.count() > 60);
     }
 
+    /// The calls that state needs, by the event table; those of the shipped rules are tested where the rules are.
+    #[test]
+    fn calls_that_state_needs_have_code_of_their_own() {
+        let recipes = all().unwrap();
+        let mut needed = 0;
+        for call in calls().iter().filter(|call| call.is_state) {
+            let Some(number) = call.x86_64 else { continue };
+            let recipe = recipes.iter().find(|r| r.place == u32::from(number)).unwrap();
+            assert!(recipe.native.is_some(), "{} is written by its recipe", call.name);
+            needed += 1;
+        }
+        assert!(needed > 60, "{needed}");
+        let end = recipes.iter().find(|r| r.place == EXIT_PLACE).unwrap();
+        assert!(end.native.is_some(), "ends of threads");
+        let mut codes: Vec<u8> = recipes.iter().filter_map(|r| r.native).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), NATIVE.len(), "each has a number");
+        assert!(usize::from(codes[0]) > usize::from(WITH_MEMORY), "{codes:?}");
+    }
+
+    #[test]
+    fn a_trial_has_every_record_written_by_its_recipe() {
+        for recipe in all().unwrap() {
+            let (with, without) = (recipe.to_bytes(true), recipe.to_bytes(false));
+            assert_eq!(without[5], BY_RECIPE);
+            assert_eq!((&with[..5], &with[24..]), (&without[..5], &without[24..]));
+            if let Some(number) = recipe.native {
+                assert_eq!(with[5], number);
+            }
+        }
+    }
+
     #[test]
     fn wrong_rows_are_refused() {
         for row in [
-            "nothing\tio\tresult",
-            "read\tno\tresult",
-            "read\tio\tx",
-            "read\tio\tresult:x",
-            "read\tio\tresult~x",
+            "nothing\tio\trecipe\tresult",
+            "read\tno\trecipe\tresult",
+            "read\tio\trecipe\tx",
+            "read\tio\trecipe\tresult:x",
+            "read\tio\trecipe\tresult~x",
+            "read\tio\tresult",
+            "read\tio\tnative\tresult",
+            "close\tclose\trecipe\tresult",
         ] {
             assert!(parse_row(row).is_err(), "{row}");
         }

@@ -16,6 +16,7 @@ use gabion_scap::table::x86_64_of_ia32;
 use gabion_scap::types;
 use rustix::time::{ClockId, clock_gettime};
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Words of `struct control` before the interest of 32 bits, and so on; see `bpf/syscalls.h`.
@@ -42,6 +43,8 @@ pub struct Settings {
     pub counts_runs: bool,
     /// For trials: as if the kernel had no memory for what is read at the entry, so that spare memory is taken.
     pub without_storage: bool,
+    /// For trials: every record is written value by value, as its recipe says, also those that have code of their own.
+    pub by_recipes: bool,
 }
 
 impl Settings {
@@ -56,6 +59,7 @@ impl Settings {
             snaplen: 80,
             counts_runs: false,
             without_storage: false,
+            by_recipes: false,
         }
     }
 
@@ -120,6 +124,10 @@ impl Counts {
     }
 }
 
+/// What the kernel's programs multiply addresses by, so that nobody learns them: one number for all sessions, so that a
+/// socket keeps its number when the settings are read again.
+static POINTER_FACTOR: LazyLock<u64> = LazyLock::new(|| random() | 1);
+
 /// Attached programs. Everything is detached when the value is dropped.
 pub struct Session {
     rings: Vec<RingBuf<MapData>>,
@@ -151,7 +159,7 @@ impl Session {
         let cpus = cpus();
         let recipes = recipes::all().map_err(|row| Error::Unknown(row.0))?;
         let per_cpu = u32::try_from(cpus).unwrap_or(1);
-        let factor = random() | 1;
+        let factor = *POINTER_FACTOR;
         let without_storage = u32::from(settings.without_storage);
         let mut object = Object::open("syscalls", |loader| {
             for map in ["counters", "scratches", "rings"] {
@@ -170,7 +178,7 @@ impl Session {
             Array::try_from(object.take_map("recipes")?)
                 .map_err(|e| refusal::map("recipes", &e))?;
         for recipe in &recipes {
-            let set = table.set(recipe.place, recipe.to_bytes(), 0);
+            let set = table.set(recipe.place, recipe.to_bytes(!settings.by_recipes), 0);
             set.map_err(|e| refusal::map("recipes", &e))?;
         }
         let mut session = Self {

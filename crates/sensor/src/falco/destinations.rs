@@ -36,7 +36,7 @@ pub(super) fn open_outputs(
     }
     if settings.to_syslog {
         // Messages of syslog are lines of text, unless the alerts are JSON; it adds the time itself.
-        outputs.push(falco::output(style.clone(), Syslog::at(SYSLOG)));
+        outputs.push(falco::syslog_output(style.clone(), Syslog::at(SYSLOG)));
     }
     if let Some(file) = &settings.file {
         outputs.push(falco::output(
@@ -216,10 +216,8 @@ impl Syslog {
             socket.set_nonblocking(true)?;
             self.socket = Some(socket);
         }
-        // Facility user, severity notice (RFC 3164).
-        let mut message = b"<13>falco: ".to_vec();
-        message.extend_from_slice(bytes.strip_suffix(b"\n").unwrap_or(bytes));
-        self.socket.as_ref().map_or(Ok(0), |socket| socket.send(&message)).map(|_| ())
+        let message = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        self.socket.as_ref().map_or(Ok(0), |socket| socket.send(message)).map(|_| ())
     }
 }
 
@@ -245,8 +243,7 @@ mod tests {
         Piece { kind: PieceKind::Line, bytes, later: &[] }
     }
 
-    /// The messages are those of RFC 3164 without the time, which the system's log adds; a log that is gone is a fault, and
-    /// one that comes back gets the next alert.
+    /// Each line is a message; a log that is gone is a fault, and one that comes back gets the next alert.
     #[test]
     fn the_systems_log_gets_each_alert_as_a_message() {
         let folder = tempfile::tempdir().unwrap();
@@ -254,17 +251,17 @@ mod tests {
         let log = UnixDatagram::bind(&path).unwrap();
         let mut syslog = Syslog::at(&path);
         let mut bytes = [0; 64];
-        syslog.write(&line(b"Notice closed 2\n"));
+        syslog.write(&line(b"<13>falco: Notice closed 2\n"));
         let n = log.recv(&mut bytes).unwrap();
         assert_eq!(&bytes[..n], b"<13>falco: Notice closed 2");
         assert!(syslog.flush().is_ok());
         drop(log);
         std::fs::remove_file(&path).unwrap();
-        syslog.write(&line(b"Notice closed 3\n"));
+        syslog.write(&line(b"<13>falco: Notice closed 3\n"));
         let fault = syslog.flush().unwrap_err().to_string();
         assert!(fault.contains(&path.display().to_string()), "{fault}");
         let log = UnixDatagram::bind(&path).unwrap();
-        syslog.write(&line(b"Notice closed 4\n"));
+        syslog.write(&line(b"<13>falco: Notice closed 4\n"));
         let n = log.recv(&mut bytes).unwrap();
         assert_eq!(&bytes[..n], b"<13>falco: Notice closed 4");
         assert!(syslog.flush().is_ok(), "what was wrong was reported once");
