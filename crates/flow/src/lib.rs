@@ -30,7 +30,7 @@ pub use error::ConfigError;
 pub use events::{EventList, StreamEvent};
 pub use packet_key::{packet_key, quoted_key};
 pub use policy::{ExceptionPolicy, ExceptionTrigger, HostOsPolicy, OsPolicy};
-pub use stream::{AppChunk, RawView, Stream};
+pub use stream::{AppChunk, RawView, RawViews, Stream};
 pub use table::{EndReason, Flow, FlowIdx, FlowState, FlowTable, Lookup, PacketFacts, PacketKey};
 pub use tcp::{
     SideFacts, TcpOptions, TcpSegment, TcpSession, TcpState, TcpTracker, TcpVerdict, Update,

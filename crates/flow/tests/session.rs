@@ -83,11 +83,9 @@ fn data_reaches_the_parser_when_it_is_acknowledged() {
     let s = talk.ssn().stream_mut(ToServer);
     assert_eq!(s.app_next(), AppChunk::Data(b"/ HTTP/1.0\r\n\r\nmore"));
     s.app_consume(18);
-    assert_eq!(s.raw_view(2560, false), None);
-    let view = s.raw_view(2560, true).unwrap();
-    assert_eq!((view.offset, view.data.len()), (0, 22));
-    let end = view.end();
-    s.raw_advance(end);
+    assert_eq!(s.raw_views(2560, false), None);
+    assert_eq!(pieces_of(s.raw_views(2560, true)), Some((vec![(0, 22)], 22)));
+    s.raw_advance(22);
     let mut tracker = talk.tracker;
     let mut ssn = talk.slot.unwrap();
     tracker.trim(&mut ssn, ToServer);
@@ -122,8 +120,8 @@ fn missing_bytes_are_written_as_such() {
     // Once the parser and rules are behind the first gap it is still known.
     let s = talk.ssn().stream_mut(ToServer);
     while let AppChunk::Gap(_) = s.app_next() {}
-    let view = s.raw_view(2560, true).unwrap().end();
-    s.raw_advance(view);
+    let next = s.raw_views(2560, true).unwrap().next;
+    s.raw_advance(next);
     let mut ssn = talk.slot.take().unwrap();
     talk.tracker.trim(&mut ssn, ToServer);
     talk.slot = Some(ssn);
@@ -138,7 +136,7 @@ fn inline_data_is_available_at_once() {
     assert_eq!((v.update, v.stream_offset, v.stream_len), (Update::Packet, 0, 5));
     let s = talk.ssn().stream_mut(Direction::ToServer);
     assert_eq!(s.app_next(), AppChunk::Data(b"hello"));
-    assert_eq!(s.raw_window(0, 5, 2560).unwrap().data, b"hello");
+    assert_eq!(s.raw_window(0, 5, 2560).unwrap().pieces[0].data, b"hello");
 }
 
 #[test]
@@ -157,4 +155,53 @@ fn both_fins_close_the_connection() {
         assert_eq!(talk.ssn().stream_mut(ToServer).app_next(), AppChunk::Eof);
         assert_eq!(talk.ssn().stream_mut(ToServer).app_next(), AppChunk::None);
     }
+}
+
+/// Offset and length of pieces for payload rules, and where the next inspection begins.
+type Pieces = (Vec<(u64, usize)>, u64);
+
+fn pieces_of(views: Option<RawViews<'_>>) -> Option<Pieces> {
+    let views = views?;
+    Some((views.pieces.iter().map(|v| (v.offset, v.data.len())).collect(), views.next))
+}
+
+/// Inspects what is due for payload rules.
+fn due(talk: &mut Connection) -> Option<Pieces> {
+    let s = talk.ssn().stream_mut(Direction::ToServer);
+    let found = pieces_of(s.raw_views(2560, false))?;
+    s.raw_advance(found.1);
+    Some(found)
+}
+
+/// Suricata 8.0.7 inspects the same bytes (`docs/semantics.md`, "When stream data is inspected").
+#[test]
+fn what_is_behind_a_hole_is_inspected_twice() {
+    use Direction::{ToClient, ToServer};
+    let long = [b'a'; 3000];
+    let mut talk = Connection::new(StreamConfig::default());
+    talk.handshake();
+    talk.send(ToServer, ACK, &long);
+    talk.send(ToClient, ACK, b"");
+    assert_eq!(due(&mut talk), Some((vec![(0, 3000)], 3000)));
+    talk.seq[0] += 500;
+    talk.send(ToServer, ACK, &long);
+    talk.send(ToClient, ACK, b"");
+    assert_eq!(due(&mut talk), Some((vec![(3500, 3000)], 3500)));
+    assert_eq!(due(&mut talk), Some((vec![(3500, 3000)], 6500)));
+    assert_eq!(due(&mut talk), None);
+    // Both sides of a hole at once.
+    let mut talk = Connection::new(StreamConfig::default());
+    talk.handshake();
+    talk.send(ToServer, ACK, &long);
+    talk.seq[0] += 500;
+    talk.send(ToServer, ACK, &long);
+    talk.send(ToClient, ACK, b"");
+    assert_eq!(due(&mut talk), Some((vec![(0, 3000), (3500, 3000)], 3500)));
+    assert_eq!(due(&mut talk), Some((vec![(3500, 3000)], 6500)));
+    // What was acknowledged counts, not where it is: a hole makes later data due.
+    talk.seq[0] += 3000;
+    talk.send(ToClient, ACK, b"");
+    assert_eq!(due(&mut talk), None);
+    talk.send(ToServer, ACK, b"tail");
+    assert_eq!(due(&mut talk), Some((vec![(9500, 4)], 9500)));
 }

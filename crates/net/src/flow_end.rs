@@ -7,10 +7,9 @@ use crate::app::Effects;
 use crate::application::Moment;
 use crate::context::{Common, InputPlace, PacketOutcome};
 use crate::flow_state::NetFlow;
-use crate::limits::{END_PIECES_MAX, reached};
 use crate::view::PacketView;
 use crate::worker::Stages;
-use gabion_flow::{EndReason, Flow};
+use gabion_flow::{EndReason, Flow, TcpState};
 use gabion_packet::{Decoded, Network, TransportHeader};
 use gabion_record::eve::NetSink;
 use gabion_record::ledger::ShedReason;
@@ -71,10 +70,17 @@ impl Stages {
         let Some(ssn) = flow.tcp.as_mut() else { return };
         let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
         let detection = common.engine.detector.is_some();
+        // Suricata looks at both sides of a protocol's session that has not ended, or has ended in the middle of a
+        // transaction.
+        let app = &flow.ext.app;
+        let is_unfinished = detection
+            && app.parser.is_some()
+            && (ssn.state() != TcpState::Closed || app.has_unfinished_tx());
         for d in Direction::BOTH {
             // The remaining data of one side may be the reason to look at the other's.
             let app = &flow.ext.app;
-            let is_open = pending.contains(&d)
+            let is_open = is_unfinished
+                || pending.contains(&d)
                 || app.has_open_work(d, detection)
                 || app.frames.as_ref().is_some_and(|f| !f.is_empty(d));
             if is_open {
@@ -94,6 +100,10 @@ impl Stages {
         let dir = by.direction.unwrap_or(Direction::ToServer);
         let first = if common.engine.options.inline { dir.opposite() } else { dir };
         let place = InputPlace { clock_ns: by.clock_ns, link: by.link };
+        // What is not acknowledged yet is inspected as soon as it is.
+        if let Some(ssn) = &mut flow.tcp {
+            Direction::BOTH.into_iter().for_each(|d| ssn.stream_mut(d).trigger_raw());
+        }
         for d in [first, first.opposite()] {
             let headers = pseudo_headers(flow, d);
             let view = PacketView {
@@ -127,20 +137,8 @@ impl Stages {
             p.finish(d);
         }
         outcome.skip_detection |= flow.ext.flags.dropped || flow.ext.flags.skips_detection();
-        // Data after holes comes in separate pieces.
-        let inspects = common.engine.detector.is_some() && !outcome.skip_detection;
-        for n in 1.. {
-            let view = pseudo_view(&headers, flow, d, place);
-            self.finish(&mut common.context(&view, Some(&mut *flow), &mut outcome, sink));
-            let stream = flow.tcp.as_ref().map(|s| s.stream(d));
-            if !inspects || stream.is_none_or(|s| s.raw_view(1, true).is_none()) {
-                break;
-            }
-            if n == END_PIECES_MAX {
-                reached::END_PIECES_MAX.count();
-                break;
-            }
-        }
+        let view = pseudo_view(&headers, flow, d, place);
+        self.finish(&mut common.context(&view, Some(flow), &mut outcome, sink));
     }
 }
 
@@ -190,6 +188,7 @@ fn pseudo_view<'a>(
         detection_events: &[],
         pkt_src: PacketSource::FlowEnd,
         no_payload: flow.ext.flags.no_payload,
+        is_refused: false,
         prefix: &[],
         outer: None,
         root: &NO_HEADERS,

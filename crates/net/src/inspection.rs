@@ -12,6 +12,7 @@ use gabion_matcher::regex::RegexScratch;
 use gabion_proto::Parser;
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Detection of a worker.
@@ -47,8 +48,8 @@ pub(crate) struct Material<'a> {
     /// The flow's session and parser, moved out of the flow.
     pub(crate) tcp: Option<&'a TcpSession>,
     pub(crate) parser: Option<&'a dyn Parser>,
-    /// Stream data that is due.
-    pub(crate) stream: Option<StreamData<'a>>,
+    /// Stream data that is due, without holes in each.
+    pub(crate) stream: &'a [StreamData<'a>],
     /// It counts as one with which stream data is inspected, without any: the stream's inspection has ended,
     /// and this packet has its first data since; or inspection is due, and its data is not acknowledged.
     pub(crate) counts_as_release: bool,
@@ -94,7 +95,7 @@ impl InspectionStage {
         budget: &'r Budget,
         material: Material<'r>,
     ) -> Run<'r> {
-        let releases_data = (material.stream.is_some() || material.counts_as_release)
+        let releases_data = (!material.stream.is_empty() || material.counts_as_release)
             && cx.view.direction.is_some_and(|d| {
                 let h = cx.view.headers;
                 let port = if d == Direction::ToServer { h.dp } else { h.sp };
@@ -187,22 +188,26 @@ impl InspectionStage {
             Direction::ToClient => config.toclient_chunk,
         };
         let added = verdict.filter(|v| v.is_stream_added);
-        let counts_as_release = ssn.as_mut().is_some_and(|s| {
+        let counts_as_release = ssn.as_mut().filter(|_| !view.is_refused).is_some_and(|s| {
             let is_first_after_raw = s.stream_mut(dir).take_first_after_raw();
             is_first_after_raw || s.stream(dir).raw_waits()
         });
-        let stream = match &ssn {
+        let due = match &ssn {
+            _ if view.is_refused => None,
             Some(s) if inline && !view.is_pseudo => added.and_then(|v| {
                 s.stream(dir).raw_window(v.stream_offset, v.stream_len.into(), chunk.into())
             }),
-            Some(s) => s.stream(dir).raw_view(chunk.into(), view.is_pseudo),
+            Some(s) => s.stream(dir).raw_views(chunk.into(), view.is_pseudo),
             None => None,
         };
-        let advance = stream.as_ref().map(|v| v.end());
+        let advance = due.as_ref().map(|due| due.next);
+        let pieces = due.into_iter().flat_map(|due| due.pieces);
+        let stream: SmallVec<[StreamData<'_>; 1]> =
+            pieces.map(|piece| StreamData { bytes: piece.data }).collect();
         let material = Material {
             tcp: ssn.as_deref(),
-            parser: parser.as_deref(),
-            stream: stream.map(|v| StreamData { bytes: v.data, start: v.offset }),
+            parser: parser.as_deref().filter(|_| !view.is_refused),
+            stream: &stream,
             counts_as_release,
             is_in_stream: added.is_some(),
             detects: true,
@@ -215,6 +220,7 @@ impl InspectionStage {
             None => run.all(),
         }
         let filtered = run.filtered;
+        drop(stream);
         if !detector.set.scripts.is_empty() {
             cx.account.counters.scripts = self.scripts.counters;
         }

@@ -49,10 +49,6 @@ limits! { "net";
     /// Flows ended at a time.
     pub const END_AT_A_TIME: usize = 1_024, Spares("the caller may report that it is alive, and continues");
 
-    /// Pieces of one direction that are inspected when its flow ends: one for each run of bytes after
-    /// holes that a stream keeps, and the last.
-    pub const END_PIECES_MAX: usize = gabion_flow::limits::ISLANDS_MAX + 1, Spares("a stream holds no more of them");
-
     /// Frames kept per flow and direction until they are inspected and logged: as many as the smallest
     /// records, of four bytes, that the largest IP packet can hold.
     pub const FRAMES_PER_DIRECTION: usize = 16_384, Loses("frames: rules and records do not see them");

@@ -42,6 +42,9 @@ pub(crate) struct PacketView<'a> {
     pub(crate) pkt_src: PacketSource,
     /// Its payload is not to be inspected (encrypted flow).
     pub(crate) no_payload: bool,
+    /// Its TCP session took no notice of it, since it broke the rules: Suricata asks no rule of an application
+    /// protocol about it, and inspects neither stream data nor transactions with it.
+    pub(crate) is_refused: bool,
     /// Link layer in front of a reassembled datagram, for records that carry the packet.
     pub(crate) prefix: &'a [u8],
     /// The packet around it, in a tunnel.

@@ -451,6 +451,7 @@ fn view_of<'a>(
         detection_events: &[],
         pkt_src: d.source,
         no_payload: d.flags.has(Flags::HAS_INNER),
+        is_refused: false,
         prefix: &[],
         outer,
         root,
@@ -516,6 +517,7 @@ impl Stages {
                 flow.ext.forget_sides();
                 dir = dir.opposite();
             }
+            view.is_refused = v.is_invalid;
             state = v.flow_state;
             outcome.events.extend(v.events.iter());
             let Common { engine, account, .. } = &mut *common;

@@ -708,3 +708,224 @@ fn a_query_to_the_client_reverses_the_sides() {
     let flows = lines.of("flow");
     assert!(flows.len() == 1 && flows[0].starts_with("Some((53, 5000)) 1+2"), "{flows:?}");
 }
+
+/// Rules of which each alerts on what its name says, and the packets on which Suricata 8.0.7 alerts; 0: none of the wire.
+fn assert_alerts(packets: &[Vec<u8>], rules: &[(&str, &[u64])]) {
+    let number = |(at, (rule, _)): (usize, &(&str, &[u64]))| {
+        let (head, options) = rule.split_once(' ').unwrap();
+        format!("alert {head} any any -> any any ({options} sid:{}; rev:1;)", at + 1)
+    };
+    let text: Vec<String> = rules.iter().enumerate().map(number).collect();
+    let (lines, _) = read(&engine(&text.join("\n")), packets);
+    for (at, (rule, expected)) in rules.iter().enumerate() {
+        assert_eq!(alerts_of(&lines, at as u32 + 1), *expected, "{rule}");
+    }
+}
+
+const REQUEST: &[u8] = b"GET /a HTTP/1.1\r\nHost: foo\r\n\r\n";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "Which rules are asked on a packet").
+#[test]
+fn with_a_packet_that_its_session_refuses_only_the_packet_is_inspected() {
+    let (client, server) = (true, false);
+    let rest: [(bool, u8, &[u8]); 4] =
+        [(client, ACK, REQUEST), (server, ACK, b""), (client, SYN, b""), (client, ACK, b"")];
+    assert_alerts(
+        &session(80, &rest),
+        &[
+            ("http flow:stateless;", &[5, 7]),
+            ("tcp-stream content:!\"zzz\";", &[7]),
+            ("http http.uri; content:\"a\";", &[7]),
+            ("tcp dsize:0;", &[1, 2, 3, 5, 6]),
+            ("tcp app-layer-protocol:http;", &[6]),
+        ],
+    );
+}
+
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "When stream data is inspected").
+#[test]
+fn after_the_clients_fin_the_servers_data_is_due_with_each_packet() {
+    let (client, server) = (true, false);
+    let rest: [(bool, u8, &[u8]); 15] = [
+        (client, ACK, b"abcdefghabcdefgh\r\nxx"),
+        (server, ACK, b""),
+        (server, ACK, b"defdefdefdefdefdef\r\nxx"),
+        (client, ACK, b""),
+        (client, FIN_ACK, b""),
+        (server, ACK, b""),
+        (server, ACK, b""),
+        (server, ACK, b"QQQQ"),
+        (client, ACK, b""),
+        (server, ACK, b"RRRR"),
+        (client, ACK, b""),
+        (server, ACK, b"RRRR"),
+        (client, ACK, b""),
+        (server, ACK, b"TTTT"),
+        (server, ACK, b""),
+    ];
+    assert_alerts(
+        &session(9999, &rest),
+        &[
+            ("tcp-stream content:!\"zzz\"; flow:to_client;", &[9, 13, 15, 17, 18, 0]),
+            ("tcp dsize:0;", &[1, 2, 3, 5, 7, 10, 12, 14, 16]),
+        ],
+    );
+}
+
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "The end of a flow").
+#[test]
+fn a_session_that_has_not_ended_is_looked_at_both_ways() {
+    let (client, server) = (true, false);
+    let answered: [(bool, u8, &[u8]); 6] = [
+        (client, ACK, REQUEST),
+        (server, ACK, b""),
+        (server, ACK, ANSWER),
+        (client, ACK, b""),
+        (server, ACK, b""),
+        (client, ACK, b""),
+    ];
+    let ends: [(bool, u8, &[u8]); 3] =
+        [(client, FIN_ACK, b""), (server, FIN_ACK, b""), (client, ACK, b"")];
+    let with_ends = |rest: &[(bool, u8, &'static [u8])]| session(80, &[rest, &ends].concat());
+    let (to_server, to_client) = ("http flow:to_server;", "http flow:to_client;");
+    assert_alerts(&session(80, &answered), &[(to_server, &[7, 9, 0]), (to_client, &[5, 6, 8, 0])]);
+    assert_alerts(
+        &with_ends(&answered),
+        &[(to_server, &[7, 9, 10, 12]), (to_client, &[5, 6, 8, 11])],
+    );
+    let unanswered = [answered[0], answered[1], (client, ACK, b"".as_slice())];
+    assert_alerts(&with_ends(&unanswered), &[(to_server, &[6, 7, 9, 0]), (to_client, &[5, 8, 0])]);
+}
+
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "When stream data is inspected").
+#[test]
+fn messages_of_protocols_make_stream_data_due() {
+    let (client, server) = (true, false);
+    let (there, back) = (
+        "tcp-stream content:!\"zzz\"; flow:to_server;",
+        "tcp-stream content:!\"zzz\"; flow:to_client;",
+    );
+    let bind = b"\x30\x0c\x02\x01\x01\x60\x07\x02\x01\x03\x04\0\x80\0";
+    let bound = b"\x30\x0c\x02\x01\x01\x61\x07\x0a\x01\0\x04\0\x04\0";
+    let words = |words: &[u32]| words.iter().flat_map(|w| w.to_be_bytes()).collect::<Vec<u8>>();
+    let call = words(&[0x8000_0028, 7, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
+    let reply = words(&[0x8000_0018, 7, 1, 0, 0, 0, 0]);
+    let version = b"RFB 003.008\n".as_slice();
+    let by_server: [(u16, [&[u8]; 3]); 2] = [
+        (5900, [version, version, b"\x01\x01"]),
+        (110, [b"+OK hi\r\n", b"STAT\r\n", b"+OK 1 2\r\n"]),
+    ];
+    for (port, [hello, asked, answer]) in by_server {
+        let rest: [(bool, u8, &[u8]); 7] = [
+            (server, ACK, hello),
+            (client, ACK, b""),
+            (client, ACK, asked),
+            (server, ACK, b""),
+            (server, ACK, answer),
+            (client, ACK, b""),
+            (server, ACK, b""),
+        ];
+        assert_alerts(&session(port, &rest), &[(there, &[9]), (back, &[7, 10])]);
+    }
+    let by_client: [(u16, &[u8], &[u8], &[u64]); 2] =
+        [(389, bind, bound, &[7]), (2049, &call, &reply, &[0])];
+    for (port, asked, answer, to_server) in by_client {
+        let rest: [(bool, u8, &[u8]); 6] = [
+            (client, ACK, asked),
+            (server, ACK, b""),
+            (server, ACK, answer),
+            (client, ACK, b""),
+            (server, ACK, b""),
+            (client, ACK, b""),
+        ];
+        assert_alerts(&session(port, &rest), &[(there, to_server), (back, &[8])]);
+    }
+    // Bytes of the client are lost, and FTP can't continue: one packet of these is not there.
+    let rest: [(bool, u8, &[u8]); 11] = [
+        (server, ACK, b"220 x.y\r\n"),
+        (client, ACK, b""),
+        (client, ACK, b"USER a\r\n"),
+        (server, ACK, b""),
+        (server, ACK, b"331 ok\r\n"),
+        (client, ACK, b""),
+        (client, ACK, b"01234567890123456789"),
+        (client, ACK, b"PASS b\r\n"),
+        (server, ACK, b""),
+        (client, ACK, b""),
+        (server, ACK, b""),
+    ];
+    let mut packets = session(21, &rest);
+    packets.remove(9);
+    assert_alerts(&packets, &[(there, &[0]), (back, &[11])]);
+    // A body that is long enough to be inspected: 40 KiB of a response.
+    let (kib, head) = ([b'y'; 1024], b"HTTP/1.1 200 OK\r\nContent-Length: 150000\r\n\r\n");
+    let mut rest: Vec<(bool, u8, &[u8])> = vec![(client, ACK, REQUEST), (server, ACK, b"")];
+    let pieces =
+        [head.as_slice()].into_iter().chain([kib.as_slice(); 40]).chain([b"a".as_slice(); 5]);
+    rest.extend(pieces.flat_map(|piece| [(server, ACK, piece), (client, ACK, b"".as_slice())]));
+    let by_amount = (14..87).step_by(6);
+    let expected: Vec<u64> = by_amount.chain((88..97).step_by(2)).chain([0]).collect();
+    assert_alerts(&session(80, &rest), &[(back, &expected)]);
+}
+
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "A protocol that changes" and "HTTP/1").
+#[test]
+fn headers_of_a_connect_and_the_port_it_names() {
+    let (client, server) = (true, false);
+    let connect = b"CONNECT foo:25 HTTP/1.1\r\nHost: foo\r\n\r\n";
+    let refused = b"HTTP/1.1 407 NO\r\nContent-Length: 0\r\n\r\n";
+    let rest: [(bool, u8, &[u8]); 8] = [
+        (client, ACK, connect),
+        (server, ACK, b""),
+        (server, ACK, refused),
+        (client, ACK, b""),
+        (client, ACK, b""),
+        (client, ACK, REQUEST),
+        (server, ACK, b""),
+        (client, ACK, b""),
+    ];
+    let headers = "http http.header; content:\"foo\"; flow:to_server;";
+    let raw = "http http.header.raw; content:\"foo\"; flow:to_server;";
+    let method = "http http.method; content:\"CONN\";";
+    assert_alerts(&session(8240, &rest), &[(headers, &[11, 11]), (raw, &[11, 11]), (method, &[7])]);
+    let greeting = |port: &str| {
+        let connect = format!("CONNECT foo:{port} HTTP/1.0\r\n\r\n");
+        let rest: [(bool, u8, &[u8]); 10] = [
+            (client, ACK, connect.as_bytes()),
+            (server, ACK, b""),
+            (server, ACK, b"HTTP/1.0 200 OK\r\n\r\n"),
+            (client, ACK, b""),
+            (server, ACK, b"220 foo.bar hi\r\n"),
+            (client, ACK, b""),
+            (client, ACK, b"HELO abcd\r\n"),
+            (server, ACK, b""),
+            (server, ACK, b"250 ok\r\n"),
+            (client, ACK, b""),
+        ];
+        session(8240, &rest)
+    };
+    let start = "http http.start; content:\"foo\";";
+    let smtp = "smtp stream_size:server,>,0;";
+    assert_alerts(&greeting("25"), &[(smtp, &[9, 10, 11, 12, 13]), (start, &[]), (method, &[0])]);
+    assert_alerts(&greeting("9999"), &[(smtp, &[11, 12, 13])]);
+}
+
+/// `tos` is a field of IPv4: it never matches the traffic class of IPv6, as in Suricata 8.0.7.
+#[test]
+fn tos_is_of_ipv4() {
+    let mut packet = vec![0x60, 0, 0, 0, 0, 12, 17, 64];
+    packet.extend([0xfd; 32]);
+    packet.extend([0x0f, 0xa0, 0, 9, 0, 12, 0, 0, 1, 2, 3, 4]);
+    let packets = [packet, udp((1, 2), (4000, 9), b"abcd")];
+    assert_alerts(&packets, &[("ip tos:0;", &[2]), ("ip tos:!3;", &[2]), ("ip ttl:64;", &[1, 2])]);
+}
+
+/// An error message of ICMP belongs to the flow that it is about, and rules on ICMP are asked about it.
+#[test]
+fn rules_on_icmp_see_errors_about_other_flows() {
+    let asked = udp((1, 2), (4000, 9), b"abcd");
+    let error = [&[3, 1, 0, 0, 0, 0, 0, 0], asked.as_slice()].concat();
+    let packets = [asked.clone(), asked, ipv4(1, (9, 1), &error)];
+    assert_alerts(&packets, &[("icmp itype:3;", &[3]), ("udp ttl:64;", &[1, 2])]);
+}

@@ -127,11 +127,11 @@ pub(crate) fn decode_v6(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         }
     }
     // The second word is part of the header of errors and echoes only; in other messages it is
-    // content.
+    // content. Suricata 8.0.7 counts the whole header all the same: the last eight bytes are not looked at.
     if short_header {
         let inside = layer.after(4);
         p.payload = inside.at;
-        p.payload_len = inside.len() as u32;
+        p.payload_len = inside.len().saturating_sub(HEADER_LEN) as u32;
     }
     p.transport = TransportHeader::Icmpv6(icmp);
 }
@@ -343,8 +343,9 @@ mod tests {
             assert_eq!((icmp.has_id, icmp.id, icmp.seq), (true, 0x1234, 9));
             assert_eq!(p.payload_len, 1);
         }
-        // In other ICMPv6 messages the header has only four bytes.
-        assert_eq!(v6(255, 133, 0, b"").payload_len, 4);
+        // In other ICMPv6 messages the header has only four bytes, and the last eight are left out.
+        assert_eq!(v6(255, 133, 0, b"").payload_len, 0);
+        assert_eq!(v6(255, 135, 0, &[7; 24]).payload_len, 20);
     }
 
     #[test]

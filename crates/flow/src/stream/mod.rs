@@ -19,6 +19,7 @@ mod store;
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
 pub(crate) use pool::BufferPool;
+use smallvec::SmallVec;
 pub(crate) use store::Stored;
 use store::{Store, StoreRules};
 
@@ -44,11 +45,13 @@ pub struct RawView<'a> {
     pub offset: u64,
 }
 
-impl RawView<'_> {
-    /// Offset after the last byte: the argument for [`Stream::raw_advance`].
-    pub fn end(&self) -> u64 {
-        self.offset + self.data.len() as u64
-    }
+/// What is due for payload rules: the bytes around the holes of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawViews<'a> {
+    /// Bytes without a hole in them, in order.
+    pub pieces: SmallVec<[RawView<'a>; 1]>,
+    /// Where the next inspection begins: the argument for [`Stream::raw_advance`].
+    pub next: u64,
 }
 
 /// A direction of a TCP session.
@@ -256,34 +259,44 @@ impl Stream {
 
     /// Bytes for payload rules, if inspection is due: at least `chunk` new acknowledged bytes, or
     /// `force`, or it was triggered, or the flow has ended. Call [`Stream::raw_advance`] with
-    /// [`RawView::end`] afterwards and ask again: data after a hole comes as a view of its own.
-    pub fn raw_view(&self, chunk: u64, force: bool) -> Option<RawView<'_>> {
+    /// [`RawViews::next`] afterwards.
+    ///
+    /// As many bytes as were acknowledged are looked at, those of holes counted. What is behind a hole is looked at
+    /// once more the next time (Suricata 8.0.7).
+    pub fn raw_views(&self, chunk: u64, force: bool) -> Option<RawViews<'_>> {
         if self.marks.no_raw {
             return None;
         }
-        let limit = self.raw_limit();
-        let offset = self.store.next_data(self.raw)?;
-        if offset >= limit {
-            return None;
-        }
+        let mut left = self.raw_limit().checked_sub(self.raw).filter(|left| *left > 0)?;
         let due = force
             || self.marks.raw_due
             || self.marks.ended
             || self.marks.depth_reached
             || self.marks.stopped
-            || limit - self.raw >= chunk;
+            || left >= chunk;
         if !due {
             return None;
         }
-        let bytes = self.store.bytes_from(offset);
-        let len = (limit - offset).min(bytes.len() as u64) as usize;
-        Some(RawView { data: bytes.get(..len)?, offset })
+        let (mut pieces, mut next, mut at) = (SmallVec::new(), self.raw, self.raw);
+        while left > 0 {
+            let Some(offset) = self.store.next_data(at) else { break };
+            let room = self.raw_end.map_or(left, |end| left.min(end.saturating_sub(offset)));
+            let bytes = self.store.bytes_from(offset);
+            let len = room.min(bytes.len() as u64);
+            let Some(data) = bytes.get(..len as usize).filter(|data| !data.is_empty()) else {
+                break;
+            };
+            next = if offset > at { offset } else { offset + len };
+            (at, left) = (offset + len, left - len);
+            pieces.push(RawView { data, offset });
+        }
+        (!pieces.is_empty()).then_some(RawViews { pieces, next })
     }
 
     /// Inline: the window around a packet's own bytes. `offset` and `len` are the packet's position
     /// (see `TcpVerdict`). The window has up to `chunk` bytes: bytes after the packet are left out
     /// first, then bytes before it.
-    pub fn raw_window(&self, offset: u64, len: u64, chunk: u64) -> Option<RawView<'_>> {
+    pub fn raw_window(&self, offset: u64, len: u64, chunk: u64) -> Option<RawViews<'_>> {
         if self.marks.no_raw || len == 0 {
             return None;
         }
@@ -298,7 +311,9 @@ impl Stream {
         let from = start + excess.min(offset.saturating_sub(start));
         let until = end - after;
         let data = all.get((from - start) as usize..(until.checked_sub(start)?) as usize)?;
-        (!data.is_empty()).then_some(RawView { data, offset: from })
+        let next = from + data.len() as u64;
+        let pieces = SmallVec::from_buf([RawView { data, offset: from }]);
+        (!data.is_empty()).then_some(RawViews { pieces, next })
     }
 
     /// Whether inspection is due and all that is left to inspect waits for its acknowledgment.
@@ -313,9 +328,7 @@ impl Stream {
     pub fn raw_advance(&mut self, to: u64) {
         self.raw = self.raw.max(to);
         self.marks.no_raw |= self.raw_end.is_some_and(|end| self.raw >= end);
-        if self.store.next_data(self.raw).is_none_or(|next| next >= self.raw_limit()) {
-            self.marks.raw_due = false;
-        }
+        self.marks.raw_due = false;
     }
 
     /// Offset up to which raw inspection is done.

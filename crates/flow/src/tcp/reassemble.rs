@@ -29,11 +29,11 @@ impl TcpSession {
                 s.marks.eof_due = true;
             }
         }
-        // The client's FIN, if it is the first, makes what both sides have sent due for inspection; the
-        // server's does not.
-        let is_first_fin = step.seg.has(flags::FIN) && self.state == TcpState::CloseWait;
+        // From the client's FIN on, if it is the first, what both sides have sent is due for inspection with each
+        // packet; the server's FIN does not make it so.
+        let is_after_fin = matches!(self.state, TcpState::CloseWait | TcpState::LastAck);
         let is_over = self.state == TcpState::Closed || step.seg.has(flags::RST);
-        if is_over || is_first_fin {
+        if is_over || is_after_fin {
             for s in &mut self.streams {
                 s.trigger_raw();
             }

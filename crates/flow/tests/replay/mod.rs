@@ -253,8 +253,8 @@ impl Engine {
                 Direction::BOTH.into_iter().for_each(|d| ssn.stream_mut(d).no_raw());
             }
             let s = ssn.stream_mut(dir);
-            while let Some(end) = s.raw_view(2560, false).map(|v| v.end()) {
-                s.raw_advance(end);
+            if let Some(next) = s.raw_views(2560, false).map(|v| v.next) {
+                s.raw_advance(next);
             }
             self.tracker.trim(ssn, dir);
         }

@@ -22,11 +22,12 @@ enum Detected {
     Reversed,
 }
 
-/// Source and destination port of data in a direction.
-fn ports(ends: &Endpoints, d: Direction) -> (u16, u16) {
+/// Source and destination port of data in a direction. `server` stands for the server's port, if it is there.
+fn ports(ends: &Endpoints, d: Direction, server: Option<u16>) -> (u16, u16) {
+    let server = server.unwrap_or(ends.server_port);
     match d {
-        Direction::ToServer => (ends.client_port, ends.server_port),
-        Direction::ToClient => (ends.server_port, ends.client_port),
+        Direction::ToServer => (ends.client_port, server),
+        Direction::ToClient => (server, ends.client_port),
     }
 }
 
@@ -155,7 +156,7 @@ impl AppLayer {
         if self.sides[i].proto == ProtoId::UNKNOWN && !bytes.is_empty() {
             let other = self.sides[o].proto;
             let may_turn = self.is_midstream && other == ProtoId::UNKNOWN;
-            let ports = ports(input.endpoints, d);
+            let ports = ports(input.endpoints, d, self.announced_port);
             // After a change the protocol that it announced is looked for on any port.
             let follows = other == ProtoId::UNKNOWN && self.left != ProtoId::UNKNOWN;
             let likely = if follows { self.expected } else { other };
@@ -281,7 +282,7 @@ impl AppLayer {
         mut d: Direction,
         bytes: &[u8],
     ) -> Direction {
-        let ports = ports(input.endpoints, d);
+        let ports = ports(input.endpoints, d, None);
         let other = self.sides[d.opposite().index()].proto;
         let question =
             Question { transport: Transport::Udp, direction: d, ports, other, may_turn: false };
@@ -359,6 +360,8 @@ impl AppLayer {
             side.is_disabled = true;
             self.has_failed = true;
             input.effects.parser_error = true;
+            // What the other side has sent is inspected with the packet that shows the loss.
+            input.effects.trigger_raw[d.opposite().index()] = true;
             return false;
         }
         // The protocol that the other side showed holds for this side.
@@ -524,6 +527,7 @@ impl AppLayer {
         self.only_one_direction_raised = false;
         self.is_fed = false;
         self.has_failed = false;
+        self.announced_port = change.port;
         self.expected = change
             .expected
             .and_then(|name| {

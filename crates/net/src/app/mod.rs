@@ -81,6 +81,8 @@ pub(crate) struct AppLayer {
     left: ProtoId,
     /// Announced by a change.
     pub(crate) expected: ProtoId,
+    /// The server's port that a change has named: that of a tunnel's other end.
+    announced_port: Option<u16>,
     pub(crate) parser: Option<Box<dyn Parser>>,
     /// Frames that are neither inspected nor logged yet.
     pub(crate) frames: Option<Box<FlowFrames>>,
@@ -309,6 +311,14 @@ impl AppLayer {
     pub(crate) fn has_open_work(&self, d: Direction, detection: bool) -> bool {
         self.txs.iter().any(|t| !t.is_logged || (detection && !t.detect[d.index()].is_done))
             || (detection && self.has_unasked(d))
+    }
+
+    /// Whether a transaction is left that is not complete in both directions.
+    pub(crate) fn has_unfinished_tx(&self) -> bool {
+        let Some(parser) = self.parser.as_deref() else { return false };
+        let last = Direction::BOTH.map(|d| self.last_state(d));
+        let is_unfinished = |tx: &dyn Transaction| !tx.standing().has_reached(last, None);
+        self.tx_ids().any(|id| parser.txs().at(id).is_some_and(is_unfinished))
     }
 
     /// The youngest transaction, if it goes in that direction.

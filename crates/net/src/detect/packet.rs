@@ -80,7 +80,9 @@ pub(crate) fn matches(
         }),
         PacketCondition::TcpSession(phases) => tcp_session(phases, session),
         PacketCondition::Ttl(m) => h.is_ip() && m.matches(u64::from(h.ttl)),
-        PacketCondition::Tos { value, negated } => h.is_ip() && (h.tos == *value) != *negated,
+        PacketCondition::Tos { value, negated } => {
+            h.network == Network::Ipv4 && (h.tos == *value) != *negated
+        }
         PacketCondition::IpId(n) => h.network == Network::Ipv4 && h.ip_id == u32::from(*n),
         PacketCondition::IpOption(o) => {
             h.network == Network::Ipv4 && h.ip_options.any_of(ip_option(*o))

@@ -59,11 +59,10 @@ pub(crate) struct Hit {
     pub(crate) policy: Option<(Policy, RuleHook)>,
 }
 
-/// Stream bytes due for inspection with the current packet.
+/// Stream bytes due for inspection with the current packet, without a hole.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamData<'a> {
     pub(crate) bytes: &'a [u8],
-    pub(crate) start: u64,
 }
 
 /// What detection has found about the current packet.
@@ -134,7 +133,7 @@ pub(crate) struct Run<'r> {
     pub(crate) findings: &'r mut Findings,
     pub(crate) costs: &'r mut RuleCosts,
     /// Stream data that is due.
-    pub(crate) stream: Option<StreamData<'r>>,
+    pub(crate) stream: &'r [StreamData<'r>],
     /// It counts as one with which stream data is inspected, without any.
     pub(crate) counts_as_release: bool,
     /// What the packet offers of what rules require.
@@ -232,8 +231,8 @@ impl Run<'_> {
             let since = self.costs.now();
             let candidates = &mut s.candidates;
             let set = &det.stream[d.index()];
-            if let Some(stream) = &self.stream {
-                set.scan(stream.bytes, &mut s.mpm, |sig| candidates.push(sig));
+            for piece in self.stream {
+                set.scan(piece.bytes, &mut s.mpm, |sig| candidates.push(sig));
             }
             if self.not_in_stream && !self.p.is_pseudo {
                 set.scan(self.p.payload, &mut s.mpm, |sig| candidates.push(sig));
@@ -283,8 +282,10 @@ impl Run<'_> {
     fn collect_plain(&mut self, class: usize) {
         let (det, h) = (self.det, self.p.headers);
         let flow_in = self.p.direction.filter(|_| self.flow.is_some());
+        // An error message of ICMP belongs to the flow that it is about, which has rules of another protocol.
+        let keeps = self.flow.as_ref().is_some_and(|f| f.proto == h.proto);
         let known = |d: Direction| self.flow.as_ref()?.ext.detect.plain[d.index()].as_ref();
-        if let Some(list) = flow_in.and_then(known) {
+        if let Some(list) = flow_in.filter(|_| keeps).and_then(known) {
             self.scratch.candidates.extend_from_slice(list);
             return;
         }
@@ -299,7 +300,8 @@ impl Run<'_> {
             };
             let list = self.fitting(question, lists.at(question.ports.0), true);
             self.scratch.candidates.extend_from_slice(&list);
-            if flow_in.is_some()
+            if keeps
+                && flow_in.is_some()
                 && let Some(f) = self.flow.as_mut()
             {
                 f.ext.detect.plain[d.index()] = Some(list);
@@ -348,7 +350,9 @@ impl Run<'_> {
         if may_ask && flow.ext.detect.pd.take_due(&flow.ext.app, d) {
             self.scratch.candidates.extend_from_slice(&det.pd_only);
         }
-        self.collect_by_protocol();
+        if !self.p.is_refused {
+            self.collect_by_protocol();
+        }
     }
 
     /// Rules on the flow's protocol alone.
@@ -454,7 +458,9 @@ impl Run<'_> {
             }
         }
         if hot.apps != 0 {
-            let Some(flow) = &self.flow else { return false };
+            let Some(flow) = self.flow.as_ref().filter(|_| !self.p.is_refused) else {
+                return false;
+            };
             let app = flow.ext.app.proto_for_rules();
             if 1u128.checked_shl(app.0.into()).unwrap_or(0) & hot.apps == 0 {
                 return false;
@@ -482,7 +488,9 @@ impl Run<'_> {
         let h = self.p.headers;
         let (det, version) = (self.det, h.ip_version());
         let look = || (det.index.row(version, h.src), det.index.row(version, h.dst));
-        let (Some(flow), Some(d)) = (self.flow.as_mut(), self.p.direction) else { return look() };
+        // A router that reports an error is neither of the flow's sides.
+        let own = self.flow.as_mut().filter(|f| f.proto == h.proto);
+        let (Some(flow), Some(d)) = (own, self.p.direction) else { return look() };
         let to_server = d == Direction::ToServer;
         let [client, server] = *flow.ext.detect.rows.get_or_insert_with(|| {
             let (src, dst) = look();
@@ -551,14 +559,11 @@ impl Run<'_> {
         let needs_packet = s.flags.has(SignatureFlags::NEED_PACKET);
         let is_tcp = self.p.headers.proto == IpProto::TCP;
         if is_tcp && needs_stream {
-            if let Some(stream) = self.stream {
-                // Stream data is available from its first byte only while nothing was dropped.
-                let piece =
-                    Piece { bytes: stream.bytes, start: 0, is_last: true, dce_little: true };
-                let _ = stream.start;
-                if self.conditions(s, &b.conditions, piece) {
-                    return Some(true);
-                }
+            if self.stream.iter().any(|piece| {
+                let piece = Piece { bytes: piece.bytes, start: 0, is_last: true, dce_little: true };
+                self.conditions(s, &b.conditions, piece)
+            }) {
+                return Some(true);
             }
             if !needs_packet && !self.not_in_stream {
                 return None;
@@ -570,7 +575,7 @@ impl Run<'_> {
         if !is_tcp && s.header.flow.only_stream {
             return None;
         }
-        let releases_data = self.stream.is_some() || self.counts_as_release;
+        let releases_data = !self.stream.is_empty() || self.counts_as_release;
         if self.p.is_pseudo || (self.p.no_payload && !releases_data) {
             return None;
         }

@@ -276,8 +276,8 @@ pub(crate) const BUFFERS: &[BufferDef] = &[
 const READER_BODY: usize = 0;
 const READER_FILE: usize = 1;
 
-/// Whether what follows the headers has begun: of a CONNECT that is the server's answer, and of a 101
-/// that changes the protocol it never does.
+/// Whether what follows the headers has begun: of a CONNECT that is the server's answer. Of a CONNECT that is
+/// accepted, and of a 101 that changes the protocol, it never does.
 fn is_past_headers(tx: &Tx, direction: Direction) -> bool {
     let m = tx.message(direction);
     let is_upgrade = direction == Direction::ToClient
@@ -285,7 +285,14 @@ fn is_past_headers(tx: &Tx, direction: Direction) -> bool {
         && ["content-length", "transfer-encoding"]
             .iter()
             .all(|name| m.headers.get(name.as_bytes()).is_none());
-    m.progress > HEADERS && !is_upgrade
+    m.progress > HEADERS && !is_upgrade && !is_tunnel_request(tx, direction)
+}
+
+/// Whether it is a CONNECT that the server has accepted.
+fn is_tunnel_request(tx: &Tx, direction: Direction) -> bool {
+    direction == Direction::ToServer
+        && matches!(tx.status, Some(200..=299))
+        && tx.is_method(b"CONNECT")
 }
 
 /// An instance of a buffer of a transaction.
@@ -330,6 +337,7 @@ pub(crate) fn buffer(
         Local::StatMsg => m.in_line(&tx.status_message)?,
         Local::Cookie if direction == ToServer => field(b"cookie")?,
         Local::Cookie => field(b"set-cookie")?,
+        Local::HeaderRaw if is_tunnel_request(tx, direction) => return None,
         Local::HeaderRaw => m.headers.raw().get(..m.scanned)?,
         Local::Start | Local::Header | Local::HeaderNames if !is_past_headers(tx, direction) => {
             return None;

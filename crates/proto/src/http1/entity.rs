@@ -14,7 +14,7 @@ use gabion_record::Direction;
 /// Takes body bytes as they were sent (chunk framing taken off); `None`: the body is over.
 pub(crate) fn decode_entity(
     http: &mut Http1,
-    _cx: &mut ParseContext<'_>,
+    cx: &mut ParseContext<'_>,
     direction: Direction,
     data: Option<&[u8]>,
 ) {
@@ -22,6 +22,8 @@ pub(crate) fn decode_entity(
         if let (Some(tx), Some(data)) = (http.current(direction), data) {
             let m = tx.message_mut(direction);
             m.message_len = m.message_len.saturating_add(data.len() as u64);
+            let is_due = m.message_len >= tx.limits(direction).inspect_min;
+            cx.trigger_raw[direction.index()] |= is_due;
         }
         return;
     }
@@ -58,6 +60,9 @@ pub(crate) fn decode_entity(
                 tx.message_mut(direction).decoder = Some(decoder);
             }
         }
+        // Suricata inspects the stream with each piece of a body that is long enough to be inspected.
+        let is_due = tx.message(direction).entity_len >= tx.limits(direction).inspect_min;
+        cx.trigger_raw[direction.index()] |= is_due && data.is_some();
     }
     http.files = files;
     http.bombs = bombs;

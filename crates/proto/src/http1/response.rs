@@ -626,13 +626,11 @@ impl Http1 {
 
     /// Lets the request direction continue when it only waited for this one.
     fn request_resume(&mut self, cx: &mut ParseContext<'_>) {
-        let waits = matches!(self.request.state, State::Finalize | State::ConnectWait);
+        // A CONNECT that is refused is over with the client's next data, as in Suricata.
+        let waits = self.request.state == State::Finalize;
         if waits && self.request.carry.is_empty() && self.request.line.is_empty() {
             let mut nothing = Cursor::empty();
             let _ = self.request_step(cx, &mut nothing);
-            if self.request.state == State::Finalize {
-                let _ = self.request_step(cx, &mut nothing);
-            }
         }
     }
 

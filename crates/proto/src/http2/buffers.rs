@@ -79,7 +79,14 @@ pub(crate) const BUFFERS: [BufferDef; 32] = [
     more("http.stat_msg", &response(Local::StatMsg)),
     more("http.cookie", &both(Local::Cookie)),
     more("http.header.raw", &both(Local::HeaderRaw)),
-    more("http.protocol", &both(Local::Protocol)),
+    // They are there before a stream is opened, too.
+    more(
+        "http.protocol",
+        &[
+            Hook::new(ToServer, state::IDLE, Local::Protocol as u16),
+            Hook::new(ToClient, state::DATA_SERVER, Local::Protocol as u16),
+        ],
+    ),
     more("http.location", &response(Local::Location)),
     more("http.server", &response(Local::Server)),
     more("http.content_type", &both(Local::ContentType)),
@@ -97,7 +104,7 @@ pub(crate) const BUFFERS: [BufferDef; 32] = [
     BufferDef { multi: true, ..more("http.request_header", &request(Local::Each)) },
     more("http.header", &both(Local::Header)),
     more("http.response_line", &response(Local::ResponseLine)),
-    more("http.request_line", &request(Local::RequestLine)),
+    more("http.request_line", &[Hook::new(ToServer, state::IDLE, Local::RequestLine as u16)]),
     BufferDef {
         name: "http2.header_name",
         internal: "http2_header_name",

@@ -138,6 +138,7 @@ impl LdapParser {
             ToServer => self.request(message),
             ToClient => self.response(message),
         };
+        cx.trigger_raw[cx.direction.index()] = true;
         if is_followed { Step::Used(len) } else { Step::Ends }
     }
 

@@ -48,6 +48,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
         },
     ],
     accepts_gaps: true,
+    auto_trigger_raw: false,
     event_type: "nfs",
     configure: |config| Ok(Arc::new(Settings::from_config(config))),
     open: |settings, transport| {

@@ -46,6 +46,8 @@ pub struct Datagrams {
 enum Next {
     /// That many bytes were used.
     Used(usize),
+    /// A message was taken, whose first bytes are that many; whether the stream is inspected after it.
+    Taken(usize, bool),
     /// That many bytes are needed.
     Needs(usize),
     /// It can't be read.
@@ -107,6 +109,11 @@ impl Stream {
         there: usize,
         len: usize,
     ) -> Next {
+        // Suricata inspects the stream after replies, of WRITE after the call.
+        let is_due = match &message {
+            Message::Call(call) => (call.version, call.procedure) == (3, v3::WRITE),
+            Message::Reply(reply) => !self.session.is_write(reply.xid),
+        };
         let rest = match take_message(&mut self.session, &message) {
             Ok(rest) => rest,
             Err(Malformed) => return Next::Wrong,
@@ -116,7 +123,7 @@ impl Stream {
         // A part can't be longer than its record.
         side.rest = rest.filter(|rest| rest.len <= behind);
         side.skip = behind - side.rest.map_or(0, |rest| rest.len);
-        Next::Used(MARK_BYTES + there)
+        Next::Taken(MARK_BYTES + there, is_due)
     }
 
     fn carries_file(&self, message: &Message<'_>) -> bool {
@@ -182,6 +189,10 @@ impl Parser for Stream {
         while !rest.is_empty() {
             match self.take_next(direction, rest) {
                 Next::Used(n) => rest = rest.get(n..).unwrap_or_default(),
+                Next::Taken(n, is_due) => {
+                    cx.trigger_raw[direction.index()] |= is_due;
+                    rest = rest.get(n..).unwrap_or_default();
+                }
                 Next::Needs(needed) => {
                     let consumed = bytes.len() - rest.len();
                     return Outcome::Incomplete { consumed, needed };

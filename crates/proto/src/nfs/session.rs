@@ -114,6 +114,12 @@ impl Session {
         self.calls.map.get(&xid).is_some_and(|call| call.procedure == v3::READ)
     }
 
+    /// Whether a reply answers a WRITE of version 3.
+    pub(super) fn is_write(&self, xid: u32) -> bool {
+        let is_it = |call: &Waiting| (call.version, call.procedure) == (3, v3::WRITE);
+        self.calls.map.get(&xid).is_some_and(is_it)
+    }
+
     /// An event of the youngest transaction, since what is wrong belongs to none.
     pub(super) fn add_event(&mut self, code: u16) {
         if let Some(tx) = self.txs.last_mut() {

@@ -213,6 +213,8 @@ impl Pop3Parser {
                 ToClient if self.begun.is_some() => self.take_line(line),
                 ToClient => self.take_status(cx, line, || ends.has_one_from(at))?,
             }
+            // Suricata inspects the stream after each response, too.
+            cx.trigger_raw[d.index()] |= d == ToClient && self.begun.is_none();
             if cx.change.is_some() {
                 break;
             }

@@ -257,6 +257,7 @@ impl Parser for RfbParser {
             let has_frame = self.state != State::FailureReason;
             match self.step(rest) {
                 Step::Used(len) => {
+                    cx.trigger_raw[d.index()] = true;
                     if has_frame {
                         // Of a name that is cut, the frame has what is left out, too.
                         let frame_len = if len > TEXT_BYTES_MAX { rest.len() } else { len };
