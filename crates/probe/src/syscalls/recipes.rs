@@ -232,8 +232,13 @@ fn parse(line: &str, place: u32, number: u16) -> Result<Recipe, BadRow> {
     let (call, class, code) = (cells.next(), cells.next(), cells.next());
     let values = cells.next().unwrap_or_default();
     let native = NATIVE.iter().position(|name| Some(*name) == call);
-    if native.is_some() != matches!(code, Some("native" | "opens")) || code.is_none() {
-        return Err(bad("code of its own is `native`, `opens` or `recipe`"));
+    let has_code = match code {
+        Some("native" | "opens") => true,
+        Some("recipe") => false,
+        _ => return Err(bad("no such code")),
+    };
+    if native.is_some() != has_code {
+        return Err(bad("the build has made other code"));
     }
     let native = native.and_then(|place| u8::try_from(NATIVE_FIRST + place).ok());
     let class = Class::ALL.into_iter().find(|c| Some(c.name()) == class);
