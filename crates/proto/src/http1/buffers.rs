@@ -285,14 +285,12 @@ fn is_past_headers(tx: &Tx, direction: Direction) -> bool {
         && ["content-length", "transfer-encoding"]
             .iter()
             .all(|name| m.headers.get(name.as_bytes()).is_none());
-    m.progress > HEADERS && !is_upgrade && !is_tunnel_request(tx, direction)
+    let is_tunnel = is_connect(tx, direction) && matches!(tx.status, Some(200..=299));
+    m.progress > HEADERS && !is_upgrade && !is_tunnel
 }
 
-/// Whether it is a CONNECT that the server has accepted.
-fn is_tunnel_request(tx: &Tx, direction: Direction) -> bool {
-    direction == Direction::ToServer
-        && matches!(tx.status, Some(200..=299))
-        && tx.is_method(b"CONNECT")
+fn is_connect(tx: &Tx, direction: Direction) -> bool {
+    direction == Direction::ToServer && tx.is_method(b"CONNECT")
 }
 
 /// An instance of a buffer of a transaction.
@@ -337,7 +335,9 @@ pub(crate) fn buffer(
         Local::StatMsg => m.in_line(&tx.status_message)?,
         Local::Cookie if direction == ToServer => field(b"cookie")?,
         Local::Cookie => field(b"set-cookie")?,
-        Local::HeaderRaw if is_tunnel_request(tx, direction) => return None,
+        Local::HeaderRaw if is_connect(tx, direction) && !is_past_headers(tx, direction) => {
+            return None;
+        }
         Local::HeaderRaw => m.headers.raw().get(..m.scanned)?,
         Local::Start | Local::Header | Local::HeaderNames if !is_past_headers(tx, direction) => {
             return None;
