@@ -24,8 +24,8 @@ pub const BITMAP_LOG_MAX: u32 = 22;
 /// groups, as false hits grow fast beyond that.
 pub const PAIRS_MAX: usize = 28;
 
-/// Patterns with a wildcard in their gram that share the bitmap of the others: each takes about 2
-/// Ki bits of it, so that it stays below 128 KiB.
+/// Patterns with a wildcard in their gram that share the bitmap of the others: each takes about
+/// 4.5 Ki bits of it, so that it stays below 256 KiB.
 pub const ANY_MAX: usize = 160;
 
 /// Patterns without an anchor that are searched one by one and not by the gram filter, as single

@@ -85,7 +85,7 @@ limits! { "net";
     /// Outcomes of scripts' transforms kept while one packet is inspected.
     pub const SCRIPT_TRANSFORMED_MAX: usize = 64, Spares("the script is run again");
 
-    /// Rules in the lists of those that fit addresses and ports, kept per worker from flow to flow: four
+    /// Rules in the lists of those that fit addresses and ports, kept per worker from flow to flow: eight
     /// megabytes.
     pub const FITTING_RULES_MAX: usize = 1 << 20, Spares("lists asked for beyond it are made again");
 
@@ -125,6 +125,13 @@ limits! { "net";
 
     /// Conditions that are asked once for all rules with them: the bits of a word.
     pub const GATES_MAX: usize = 64, Spares("further conditions are asked by each rule");
+
+    /// Ports that have a set of patterns of their own, for payloads of a protocol and direction: rule sets name
+    /// two or three so often.
+    pub const SPLIT_PORTS_MAX: usize = 4, Spares("packets of further ports are searched for more patterns");
+
+    /// Protocols that have a set of patterns of their own, for streams of a direction.
+    pub const SPLIT_APPS_MAX: usize = 4, Spares("streams of further protocols are searched for more patterns");
 
     /// Bytes of a buffer whose grams are kept: half of what the map can distinguish.
     pub const GRAM_BYTES_MAX: usize = 4096, Spares("rules look at a longer buffer without them");

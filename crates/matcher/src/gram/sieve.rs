@@ -26,15 +26,15 @@ pub(crate) enum Form {
 type Masks = [u64; WORDS];
 type Sift = fn(&Bitmap, &[u8], usize, usize, &mut Masks);
 
-/// The set of chosen hashed grams: each sets three bits of one word. The uppermost bits of the hash
-/// are the number of the word, and the next three times five bits select the three bits. So a test
-/// is one load, and for a gram that was not chosen rarely all three bits are set.
+/// The set of chosen hashed grams: each sets two bits of one word. The uppermost bits of the hash
+/// are the number of the word, and the next two times five bits select the two bits. So a test
+/// is one load, and for a gram that was not chosen rarely both bits are set.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
     words: Vec<u32>,
     hasher: Hasher,
     /// A hash shifted right by this is the number of a word: always in range, because there are
-    /// `2^(32 - shift)` words. It is 15 or more, for the three bits.
+    /// `2^(32 - shift)` words. It is 15 or more, which leaves bits for the two selections.
     shift: u32,
 }
 
@@ -96,7 +96,7 @@ impl<const Q: usize> Sieve<Q> {
         let shift = self.bitmap.shift;
         if let Some(word) = self.bitmap.words.get_mut((hash >> shift) as usize) {
             let bit = |down: u32| 1 << (hash >> (shift - down) & 31);
-            *word |= bit(5) | bit(10) | bit(15);
+            *word |= bit(5) | bit(10);
         }
     }
 
@@ -147,7 +147,7 @@ fn test(bitmap: &Bitmap, key: u32) -> u64 {
     // SAFETY: there are 2^(32 - shift) words and `number` is less than that (see the fields).
     let word = unsafe { *bitmap.words.get_unchecked(number) };
     let lifted = |down: u32| word >> (hash >> (bitmap.shift - down) & 31);
-    u64::from(lifted(5) & lifted(10) & lifted(15) & 1)
+    u64::from(lifted(5) & lifted(10) & 1)
 }
 
 /// Positions `first` up to `count`.
@@ -242,7 +242,8 @@ mod avx2 {
         let even = unsafe { _mm256_loadu_si256(first.cast()) };
         // SAFETY: as above.
         let odd = unsafe { _mm256_loadu_si256(first.wrapping_add(2).cast()) };
-        let words = _mm256_blend_epi16::<0xaa>(test::<Q>(bitmap, even), test::<Q>(bitmap, odd));
+        let even = _mm256_srli_epi32::<16>(test::<Q>(bitmap, even));
+        let words = _mm256_blend_epi16::<0xaa>(even, test::<Q>(bitmap, odd));
         let bits = _mm256_movemask_epi8(_mm256_packs_epi16(words, _mm256_setzero_si256())) as u32;
         u64::from(bits & 0xff | bits >> 8 & 0xff00)
     }
@@ -258,13 +259,13 @@ mod avx2 {
         // SAFETY: as above.
         let odd = unsafe { _mm_loadu_si128(first.wrapping_add(2).cast()) };
         let found = test::<Q>(bitmap, _mm256_set_m128i(odd, even));
-        let even = _mm256_castsi256_si128(found);
+        let even = _mm_srli_epi32::<16>(_mm256_castsi256_si128(found));
         let odd = _mm256_extracti128_si256::<1>(found);
         let words = _mm_blend_epi16::<0xaa>(even, odd);
         u64::from(_mm_movemask_epi8(_mm_packs_epi16(words, _mm_setzero_si128())) as u32 & 0xff)
     }
 
-    /// All ones in each lane whose gram may be a chosen one.
+    /// The sign bit of each lane is set if its gram may be a chosen one; the other bits have no meaning.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn test<const Q: usize>(bitmap: &Bitmap, grams: __m256i) -> __m256i {
@@ -278,16 +279,29 @@ mod avx2 {
         let products = _mm256_mullo_epi32(folded, _mm256_set1_epi32(multiplier as i32));
         let hashes = _mm256_add_epi32(products, _mm256_set1_epi32(addend as i32));
         let down = |bits: u32| _mm256_srl_epi32(hashes, _mm_cvtsi32_si128(bits as i32));
-        // SAFETY: there are 2^(32 - shift) words, so that each index is within them.
-        let words = unsafe {
-            _mm256_i32gather_epi32::<4>(bitmap.words.as_ptr().cast(), down(bitmap.shift))
-        };
-        // Each of the three bits is shifted to the sign bit of its lane.
+        let words = words_at(bitmap, down(bitmap.shift));
+        // Each of the two bits is shifted to the sign bit of its lane.
         let lifted = |bits: u32| {
             let up = _mm256_andnot_si256(down(bitmap.shift - bits), _mm256_set1_epi32(31));
             _mm256_sllv_epi32(words, up)
         };
-        let all = _mm256_and_si256(_mm256_and_si256(lifted(5), lifted(10)), lifted(15));
-        _mm256_srai_epi32::<31>(all)
+        _mm256_and_si256(lifted(5), lifted(10))
+    }
+
+    /// The words with these numbers, each less than `2^(32 - shift)`. They are loaded one by one: a
+    /// gather instruction takes several times as long on processors whose microcode guards it (Intel's
+    /// "gather data sampling"), where a scan took half as long again with it.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn words_at(bitmap: &Bitmap, numbers: __m256i) -> __m256i {
+        let mut places = [0_u32; NARROW];
+        // SAFETY: the array has the vector's 32 bytes; the store may be unaligned.
+        unsafe { _mm256_storeu_si256(places.as_mut_ptr().cast(), numbers) };
+        let word = |lane: usize| {
+            debug_assert!((places[lane] as usize) < bitmap.words.len());
+            // SAFETY: there are 2^(32 - shift) words, so that each number is within them.
+            unsafe { *bitmap.words.get_unchecked(places[lane] as usize) as i32 }
+        };
+        _mm256_setr_epi32(word(0), word(1), word(2), word(3), word(4), word(5), word(6), word(7))
     }
 }

@@ -289,8 +289,8 @@ impl Choice {
     /// grams (one per folded byte) of a gram with a wildcard.
     fn bits(self) -> usize {
         match self {
-            Choice::Gram(_) => 24,
-            Choice::AnyThenFirst | Choice::LastThenAny => 192 * 12,
+            Choice::Gram(_) => 48,
+            Choice::AnyThenFirst | Choice::LastThenAny => 192 * 24,
         }
     }
 }

@@ -35,10 +35,47 @@ pub(crate) struct Question {
     pub(crate) may_turn: bool,
 }
 
+/// The patterns of one transport and direction, in the order in which they are asked.
+#[derive(Debug, Default)]
+struct Patterns {
+    all: Vec<(ProtoId, ProbePattern)>,
+    /// Places of those that may match, by the first byte: most patterns are of the first bytes, so that few are left.
+    by_first: Vec<Vec<u16>>,
+}
+
+impl Patterns {
+    /// Orders the patterns, once all are there.
+    fn settle(&mut self) {
+        // A literal with a check of the following bytes is more specific than a literal alone (`OPTIONS` of
+        // SIP, and of HTTP).
+        self.all.sort_by_key(|(_, p)| p.check.is_none());
+        let places_of = |first: u8| {
+            let fitting = self.all.iter().zip(0..).filter(|((_, p), _)| may_begin_with(p, first));
+            fitting.map(|(_, place)| place).collect()
+        };
+        self.by_first = (0..=u8::MAX).map(places_of).collect();
+    }
+
+    /// Those that may match these bytes.
+    fn fitting(&self, bytes: &[u8]) -> impl Iterator<Item = &(ProtoId, ProbePattern)> {
+        let places = bytes.first().and_then(|first| self.by_first.get(usize::from(*first)));
+        places.into_iter().flatten().filter_map(|place| self.all.get(usize::from(*place)))
+    }
+}
+
+/// Whether the pattern may match bytes whose first one is this.
+fn may_begin_with(p: &ProbePattern, first: u8) -> bool {
+    let is_at_start = p.offset == 0 && usize::from(p.depth) == p.bytes.len();
+    !is_at_start
+        || p.bytes
+            .first()
+            .is_some_and(|b| *b == first || p.nocase && b.eq_ignore_ascii_case(&first))
+}
+
 /// All patterns and probes of the enabled protocols.
 #[derive(Debug)]
 pub(crate) struct Detection {
-    patterns: [Vec<(ProtoId, ProbePattern)>; 4],
+    patterns: [Patterns; 4],
     probes: Vec<PortEntry>,
     /// A flow's first datagram may be what the server said: `stream.midstream`, which in Suricata holds over UDP, too.
     may_begin_with_server: bool,
@@ -81,7 +118,7 @@ impl Detection {
                 let of_datagrams = p.datagram_patterns.filter(|_| transport == Transport::Udp);
                 for pattern in of_datagrams.unwrap_or(p.patterns) {
                     let s = slot(transport, pattern.direction);
-                    d.patterns[s].push((proto, *pattern));
+                    d.patterns[s].all.push((proto, *pattern));
                 }
             }
             for probe in p.probes {
@@ -106,18 +143,14 @@ impl Detection {
                 });
             }
         }
-        // A literal with a check of the following bytes is more specific than a literal alone (`OPTIONS` of
-        // SIP, and of HTTP).
-        for list in &mut d.patterns {
-            list.sort_by_key(|(_, p)| p.check.is_none());
-        }
+        d.patterns.iter_mut().for_each(Patterns::settle);
         d
     }
 
     /// Whether a protocol has patterns or probes by which it can be found.
     pub(crate) fn finds(&self, proto: ProtoId) -> bool {
         self.probes.iter().any(|e| e.proto == proto)
-            || self.patterns.iter().flatten().any(|(p, _)| *p == proto)
+            || self.patterns.iter().flat_map(|p| &p.all).any(|(p, _)| *p == proto)
     }
 
     /// Whether bytes that either side may send are the server's, as their ports show.
@@ -126,14 +159,16 @@ impl Detection {
         let back = slot(question.transport, question.direction.opposite());
         question.ports.0 == port
             && question.ports.1 != port
-            && self.patterns[back].iter().any(|(p, pattern)| *p == proto && pattern.matches(bytes))
+            && self.patterns[back]
+                .fitting(bytes)
+                .any(|(p, pattern)| *p == proto && pattern.matches(bytes))
     }
 
     /// Looks for a protocol in the first bytes of a direction.
     pub(crate) fn detect_protocol(&self, question: &Question, bytes: &[u8]) -> Answer {
         let Question { transport, direction, ports, other, may_turn } = *question;
         let s = slot(transport, direction);
-        for (proto, p) in &self.patterns[s] {
+        for (proto, p) in self.patterns[s].fitting(bytes) {
             if p.matches(bytes) {
                 // A pattern alone is not proof when the protocol has a probe for this port.
                 let reversed = may_turn && self.is_of_server(*proto, question, bytes);
@@ -142,11 +177,12 @@ impl Detection {
         }
         if may_turn {
             let back = slot(transport, direction.opposite());
-            if let Some((proto, _)) = self.patterns[back].iter().find(|(_, p)| p.matches(bytes)) {
+            let mut fitting = self.patterns[back].fitting(bytes);
+            if let Some((proto, _)) = fitting.find(|(_, p)| p.matches(bytes)) {
                 return Answer::Found { proto: *proto, reversed: true };
             }
         }
-        let is_awaited = || self.patterns[s].iter().any(|(_, p)| p.awaits_more(bytes));
+        let is_awaited = || self.patterns[s].fitting(bytes).any(|(_, p)| p.awaits_more(bytes));
         let mut open =
             transport == Transport::Tcp && (bytes.len() < PATTERN_DEPTH[s] || is_awaited());
         if other.is_known() {
@@ -257,6 +293,47 @@ mod tests {
     fn port_lists() {
         assert_eq!(parse_ports("[443, 8443]"), [(443, 443), (8443, 8443)]);
         assert_eq!(parse_ports("80-90,1024:"), [(80, 90), (1024, 65535)]);
+    }
+
+    /// No pattern of any protocol is left out for the first byte of what it matches.
+    #[test]
+    fn patterns_that_match_are_asked() {
+        let detection = Detection::new(gabion_proto::registry(), &Tree::default());
+        let mut asked = 0;
+        for patterns in &detection.patterns {
+            for (at, (_, p)) in patterns.all.iter().enumerate() {
+                for is_turned in [false, true] {
+                    for room in [0, 1] {
+                        let turn = |b: &u8| {
+                            if b.is_ascii_lowercase() {
+                                b.to_ascii_uppercase()
+                            } else {
+                                b.to_ascii_lowercase()
+                            }
+                        };
+                        let literal = p
+                            .bytes
+                            .iter()
+                            .map(|b| if is_turned && p.nocase { turn(b) } else { *b });
+                        let mut bytes = vec![b'.'; usize::from(p.offset)];
+                        bytes.extend(std::iter::repeat_n(b'.', room));
+                        bytes.extend(literal);
+                        let without_check = ProbePattern { check: None, ..*p };
+                        if !without_check.matches(&bytes) {
+                            continue;
+                        }
+                        asked += 1;
+                        let is_asked = patterns
+                            .fitting(&bytes)
+                            .any(|(_, q)| std::ptr::eq(q, &patterns.all[at].1));
+                        assert!(is_asked, "{p:?}");
+                    }
+                }
+            }
+            let most = patterns.by_first.iter().map(Vec::len).max();
+            assert!(patterns.all.len() < 8 || most < Some(patterns.all.len()));
+        }
+        assert!(asked > 50, "{asked}");
     }
 
     #[test]

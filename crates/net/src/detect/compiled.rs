@@ -12,6 +12,7 @@ use super::firewall::{Firewall, FirewallPolicies};
 use super::gates::{self, Gates};
 use super::grams::{self, RuleGrams};
 use super::resources::Expressions;
+use super::split::SplitSet;
 use crate::datasets::Datasets;
 use foldhash::fast::FixedState;
 use gabion_flow::StreamEvent;
@@ -59,7 +60,7 @@ pub(crate) struct PatternSet {
 }
 
 impl PatternSet {
-    fn build(mut entries: Vec<(Pattern, u32)>) -> PatternSet {
+    pub(super) fn build(mut entries: Vec<(Pattern, u32)>) -> PatternSet {
         if entries.is_empty() {
             return PatternSet { shortest: usize::MAX, ..PatternSet::default() };
         }
@@ -325,11 +326,11 @@ pub struct Detector {
     /// Datasets of the rules.
     pub datasets: Datasets,
     /// Stream data, by direction.
-    pub(crate) stream: [PatternSet; 2],
+    pub(crate) stream: [SplitSet; 2],
     /// Ports of the server for which some rule looks at streams, by direction.
     pub(crate) stream_ports: [StreamPorts; 2],
     /// Packet payloads, by class and direction.
-    pub(crate) payload: [[PatternSet; 2]; 4],
+    pub(crate) payload: [[SplitSet; 2]; 4],
     /// Packet rules without pattern, by class and direction.
     pub(crate) plain: [[PortLists; 2]; 4],
     /// Packet rules for packets without an IP layer or with a broken one.
@@ -780,11 +781,11 @@ impl Detector {
 
     fn finish(&mut self, set: &Ruleset, catalog: &Catalog, c: Collector) {
         for (slot, entries) in self.stream.iter_mut().zip(c.stream) {
-            *slot = PatternSet::build(entries);
+            *slot = SplitSet::build(entries, &self.hot, set, true);
         }
         for (slots, lists) in self.payload.iter_mut().zip(c.payload) {
             for (slot, entries) in slots.iter_mut().zip(lists) {
-                *slot = PatternSet::build(entries);
+                *slot = SplitSet::build(entries, &self.hot, set, false);
             }
         }
         for (slots, lists) in self.plain.iter_mut().zip(&c.plain) {
@@ -876,8 +877,7 @@ impl Detector {
     pub fn matcher_bytes(&self) -> usize {
         let tx =
             self.tx.iter().flatten().flat_map(|p| &p.buffers).map(|b| b.patterns.memory_bytes());
-        let payload =
-            self.payload.iter().flatten().chain(&self.stream).map(PatternSet::memory_bytes);
+        let payload = self.payload.iter().flatten().chain(&self.stream).map(SplitSet::memory_bytes);
         let programs = self.tx.iter().flatten();
         let asked: usize = programs.map(|p| p.gates.memory_bytes() + p.grams.memory_bytes()).sum();
         asked + tx.sum::<usize>() + payload.sum::<usize>() + self.index.memory_bytes()

@@ -9,6 +9,7 @@
 use super::address_index::Row;
 use crate::limits::FITTING_RULES_MAX;
 use foldhash::fast::RandomState;
+use gabion_rules::SignatureFlags;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
@@ -25,27 +26,35 @@ pub(super) struct Question {
     pub(super) rows: (Row, Row),
 }
 
+/// A rule of a list, with what it requires of packets: most packets do not meet that of most rules, which are
+/// left out without a look at anything else of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fit {
+    pub(super) sig: u32,
+    pub(super) flags: SignatureFlags,
+}
+
 /// Answers so far.
 #[derive(Debug, Default)]
 pub(crate) struct Fitting {
-    known: HashMap<Question, Arc<[u32]>, RandomState>,
+    known: HashMap<Question, Arc<[Fit]>, RandomState>,
     /// Rules in all of them.
     held: usize,
 }
 
 impl Fitting {
-    pub(super) fn get(&self, question: &Question) -> Option<Arc<[u32]>> {
+    pub(super) fn get(&self, question: &Question) -> Option<Arc<[Fit]>> {
         self.known.get(question).map(Arc::clone)
     }
 
-    pub(super) fn insert(&mut self, question: Question, rules: &[u32]) -> Arc<[u32]> {
+    pub(super) fn insert(&mut self, question: Question, rules: &[Fit]) -> Arc<[Fit]> {
         // An entry costs about as much as sixteen rules, whether it holds any or not.
         self.held += rules.len() + 16;
         if self.held > FITTING_RULES_MAX {
             self.known.clear();
             self.held = rules.len() + 16;
         }
-        let list: Arc<[u32]> = rules.into();
+        let list: Arc<[Fit]> = rules.into();
         self.known.insert(question, Arc::clone(&list));
         list
     }
@@ -64,10 +73,11 @@ mod tests {
             ports: (n, 0),
             rows: (Row::NONE, Row::NONE),
         };
-        let list = all.insert(question(0), &[1, 2]);
-        assert_eq!(*list, [1, 2]);
+        let fit = |sig| Fit { sig, flags: SignatureFlags::default() };
+        let list = all.insert(question(0), &[fit(1), fit(2)]);
+        assert_eq!(*list, [fit(1), fit(2)]);
         assert_eq!(all.get(&question(0)), Some(list));
-        let long = vec![0; FITTING_RULES_MAX / 4];
+        let long = vec![fit(0); FITTING_RULES_MAX / 4];
         for n in 1..9 {
             all.insert(question(n), &long);
             assert!(all.held <= FITTING_RULES_MAX);

@@ -23,6 +23,7 @@ pub(crate) mod packet;
 mod profile;
 mod resources;
 mod run;
+mod split;
 mod transform;
 mod tx;
 
@@ -87,5 +88,5 @@ pub(crate) struct FlowDetect {
     pub(crate) pd: ProtocolRules,
     /// Packet rules without a pattern whose addresses and ports fit, by direction: these do not
     /// change while the flow lives, so that the long lists are gone through once.
-    pub(crate) plain: [Option<Arc<[u32]>>; 2],
+    pub(crate) plain: [Option<Arc<[fitting::Fit]>>; 2],
 }

@@ -5,10 +5,11 @@ use super::compiled::{Class, Detector, Group, Hot};
 use super::content::{self, ByteVariables, Captured, MatchNotes, Piece};
 use super::filter::Filtered;
 use super::firewall::Policy;
-use super::fitting::{Fitting, Question};
+use super::fitting::{Fit, Fitting, Question};
 use super::grams::Bitmaps;
 use super::offer::Offer;
 use super::profile::RuleCosts;
+use super::split::Asked;
 use super::tx::TxNotes;
 use super::{Resources, frame, packet, tx};
 use crate::app::AppLayer;
@@ -21,6 +22,7 @@ use crate::view::PacketView;
 use gabion_flow::{Flow, TcpSession};
 use gabion_packet::{Decoded, Flags, Network};
 use gabion_proto::Parser;
+use gabion_record::applayer::ProtoId;
 use gabion_record::budget::Budget;
 use gabion_record::{Direction, IpProto};
 use gabion_rules::compiled::{
@@ -36,6 +38,12 @@ const IP_ONLY: u8 = 8;
 /// Whether rules may look at the packet's ports.
 fn has_ports(h: &Decoded) -> bool {
     !h.flags.has(Flags::FRAGMENT) && h.proto.has_ports()
+}
+
+/// The rules of a list that are asked on a packet with this offer.
+#[inline]
+fn offered(list: &[Fit], offer: Offer) -> impl Iterator<Item = u32> {
+    list.iter().filter(move |fit| offer.meets(fit.flags)).map(|fit| fit.sig)
 }
 
 /// A rule that matched.
@@ -208,6 +216,10 @@ impl Run<'_> {
         if self.p.is_flow_end() {
             self.drop_packet_rules(before);
         }
+        let asked = Asked {
+            ports: has_ports(h).then_some((h.sp, h.dp)),
+            app: self.flow.as_ref().map_or(ProtoId::UNKNOWN, |f| f.ext.app.proto_for_rules()),
+        };
         let s = &mut *self.scratch;
         let both = [Direction::ToServer, Direction::ToClient];
         let directions: &[Direction] = match self.p.direction {
@@ -220,7 +232,9 @@ impl Run<'_> {
             if !self.p.payload.is_empty() && !self.p.no_payload && !self.p.is_pseudo {
                 let since = self.costs.now();
                 let candidates = &mut s.candidates;
-                det.payload[class][d].scan(self.p.payload, &mut s.mpm, |sig| candidates.push(sig));
+                if let Some(set) = det.payload[class][d].for_packet(asked) {
+                    set.scan(self.p.payload, &mut s.mpm, |sig| candidates.push(sig));
+                }
                 self.costs.add_prefilter(1, since);
             }
         }
@@ -230,12 +244,16 @@ impl Run<'_> {
         {
             let since = self.costs.now();
             let candidates = &mut s.candidates;
-            let set = &det.stream[d.index()];
-            for piece in self.stream {
-                set.scan(piece.bytes, &mut s.mpm, |sig| candidates.push(sig));
-            }
-            if self.not_in_stream && !self.p.is_pseudo {
-                set.scan(self.p.payload, &mut s.mpm, |sig| candidates.push(sig));
+            let is_segment_asked = self.not_in_stream && !self.p.is_pseudo;
+            if (!self.stream.is_empty() || is_segment_asked)
+                && let Some(set) = det.stream[d.index()].for_packet(asked)
+            {
+                for piece in self.stream {
+                    set.scan(piece.bytes, &mut s.mpm, |sig| candidates.push(sig));
+                }
+                if is_segment_asked {
+                    set.scan(self.p.payload, &mut s.mpm, |sig| candidates.push(sig));
+                }
             }
             self.costs.add_prefilter(0, since);
         }
@@ -286,7 +304,7 @@ impl Run<'_> {
         let keeps = self.flow.as_ref().is_some_and(|f| f.proto == h.proto);
         let known = |d: Direction| self.flow.as_ref()?.ext.detect.plain[d.index()].as_ref();
         if let Some(list) = flow_in.filter(|_| keeps).and_then(known) {
-            self.scratch.candidates.extend_from_slice(list);
+            self.scratch.candidates.extend(offered(list, self.offer));
             return;
         }
         let rows = self.rows();
@@ -299,7 +317,7 @@ impl Run<'_> {
                 rows,
             };
             let list = self.fitting(question, lists.at(question.ports.0), true);
-            self.scratch.candidates.extend_from_slice(&list);
+            self.scratch.candidates.extend(offered(&list, self.offer));
             if keeps
                 && flow_in.is_some()
                 && let Some(f) = self.flow.as_mut()
@@ -310,7 +328,7 @@ impl Run<'_> {
     }
 
     /// The rules of these groups whose addresses, and on request ports, fit the packet.
-    fn fitting(&mut self, question: Question, groups: &[Group], by_ports: bool) -> Arc<[u32]> {
+    fn fitting(&mut self, question: Question, groups: &[Group], by_ports: bool) -> Arc<[Fit]> {
         if let Some(list) = self.scratch.fitting.get(&question) {
             return list;
         }
@@ -321,7 +339,10 @@ impl Run<'_> {
             fitting.retain(|s| self.ports(&self.det.hot[*s as usize]));
         }
         fitting.sort_unstable();
-        self.scratch.fitting.insert(question, &fitting)
+        let hot = &self.det.hot;
+        let fits = fitting.iter().filter_map(|s| hot.get(*s as usize).map(|h| (*s, h.flags)));
+        let fits: Vec<Fit> = fits.map(|(sig, flags)| Fit { sig, flags }).collect();
+        self.scratch.fitting.insert(question, &fits)
     }
 
     /// Rules on addresses only.
@@ -334,7 +355,7 @@ impl Run<'_> {
             rows: self.rows(),
         };
         let list = self.fitting(question, &det.ip_only[class], false);
-        self.scratch.candidates.extend_from_slice(&list);
+        self.scratch.candidates.extend(offered(&list, self.offer));
     }
 
     fn collect_by_flow(&mut self, class: usize) {
@@ -382,8 +403,10 @@ impl Run<'_> {
             return;
         }
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
-        candidates.sort_unstable();
-        candidates.dedup();
+        if candidates.len() > 1 {
+            candidates.sort_unstable();
+            candidates.dedup();
+        }
         for sig in &candidates {
             let Some(hot) = self.det.hot.get(*sig as usize) else { continue };
             if hot.in_tx {
