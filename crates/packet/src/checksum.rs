@@ -150,6 +150,7 @@ mod tests {
         let content: Vec<u8> = (0..97u8).collect();
         let echo = build::join(&[&[8, 0, 0, 0, 0, 1, 0, 2], &content]);
         let echo6 = build::join(&[&[128, 0, 0, 0, 0, 1, 0, 2], &content]);
+        let solicitation = build::join(&[&[135, 0, 0, 0, 0, 0, 0, 0], &content]);
         let cases = [
             with_checksum(IpProto::TCP, false, &build::tcp(&[], &content), 16),
             with_checksum(IpProto::TCP, true, &build::tcp(&[], &content), 16),
@@ -157,6 +158,8 @@ mod tests {
             with_checksum(IpProto::UDP, true, &build::udp(1, 2, &content), 6),
             with_checksum(IpProto::ICMP, false, &echo, 2),
             with_checksum(IpProto::ICMPV6, true, &echo6, 2),
+            // Its payload lacks bytes of which the checksum is made all the same.
+            with_checksum(IpProto::ICMPV6, true, &solicitation, 2),
         ];
         for packet in cases {
             let p = build::raw(&packet);

@@ -131,7 +131,8 @@ pub(crate) fn decode_v6(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     if short_header {
         let inside = layer.after(4);
         p.payload = inside.at;
-        p.payload_len = inside.len().saturating_sub(HEADER_LEN) as u32;
+        icmp.left_out = inside.len().min(HEADER_LEN) as u8;
+        p.payload_len = (inside.len() - usize::from(icmp.left_out)) as u32;
     }
     p.transport = TransportHeader::Icmpv6(icmp);
 }

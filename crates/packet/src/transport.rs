@@ -175,6 +175,8 @@ pub struct Icmp {
     pub mtu: u32,
     /// The packet an error quotes.
     pub quoted: Option<Quoted>,
+    /// Bytes at the end of the message that are no part of the payload.
+    pub left_out: u8,
 }
 
 /// Addresses and ports of the packet that an ICMP error quotes.
