@@ -341,11 +341,11 @@ impl Decoded {
     /// Transport header and payload, as far as the IP length reaches.
     pub fn segment<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         let header = self.payload.saturating_sub(self.l4);
-        let after = match self.transport {
-            TransportHeader::Icmpv6(icmp) => u32::from(icmp.left_out),
-            _ => 0,
-        };
-        range(frame, self.l4, header.saturating_add(self.payload_len).saturating_add(after))
+        let mut len = header.saturating_add(self.payload_len);
+        if let TransportHeader::Icmpv6(icmp) = self.transport {
+            len = len.saturating_add(u32::from(icmp.left_out));
+        }
+        range(frame, self.l4, len)
     }
 
     /// Chunks of an SCTP packet, counted as far as their lengths hold (RFC 9260 section 3.2).
