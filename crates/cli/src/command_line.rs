@@ -31,6 +31,7 @@ pub(crate) struct CommandLine {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one in a run")]
 pub(crate) enum Verb {
     /// Read captures: print what is in them and which rules alert, and account for every packet
     Read(ReadOptions),

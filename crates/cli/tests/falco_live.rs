@@ -1,5 +1,6 @@
 //! `gabion falco` on this host's own system calls. The tests need root, BTF and the programs of `bpf/`, and are skipped by
 //! name where one of them is missing.
+#![allow(clippy::disallowed_methods, reason = "waits for another process, by the clock")]
 
 mod program;
 

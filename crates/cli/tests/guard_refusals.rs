@@ -110,7 +110,7 @@ impl Place {
                 while !stop.load(Ordering::Relaxed) {
                     let _ = socket.send_to(&[0; 18], "10.97.0.2:9");
                     n += 1;
-                    if n % burst == 0 {
+                    if n.is_multiple_of(burst) {
                         std::thread::sleep(pause);
                     }
                 }

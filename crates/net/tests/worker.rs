@@ -829,8 +829,9 @@ fn messages_of_protocols_make_stream_data_due() {
         ];
         assert_alerts(&session(port, &rest), &[(there, &[9]), (back, &[7, 10])]);
     }
-    let by_client: [(u16, &[u8], &[u8], &[u64]); 2] =
-        [(389, bind, bound, &[7]), (2049, &call, &reply, &[0])];
+    // Port, question, answer, and the rules that see the question.
+    type Exchange<'a> = (u16, &'a [u8], &'a [u8], &'a [u64]);
+    let by_client: [Exchange<'_>; 2] = [(389, bind, bound, &[7]), (2049, &call, &reply, &[0])];
     for (port, asked, answer, to_server) in by_client {
         let rest: [(bool, u8, &[u8]); 6] = [
             (client, ACK, asked),

@@ -21,6 +21,7 @@ pub fn ip(arguments: &str) -> bool {
 
 /// Waits for something that another process does.
 #[track_caller]
+#[allow(clippy::disallowed_methods, reason = "waits for another process, by the clock")]
 pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_true() {

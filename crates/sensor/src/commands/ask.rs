@@ -69,9 +69,12 @@ pub(super) fn counters(
     )
 }
 
+/// Packets and bytes of a flow by direction, and its age in seconds.
+type FlowTally = ([(u64, u64); 2], u64);
+
 /// What was seen of a flow.
 pub(super) fn flow(tasks: &Tasks, id: u64, reply: &Reply) -> Answer {
-    let finish = |all: Vec<Option<([(u64, u64); 2], u64)>>| match all.into_iter().flatten().next() {
+    let finish = |all: Vec<Option<FlowTally>>| match all.into_iter().flatten().next() {
         None => Answer::Refused("Not found".to_owned()),
         Some(([to_server, to_client], age_s)) => {
             let mut j = Json::new();

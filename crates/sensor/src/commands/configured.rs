@@ -23,7 +23,7 @@ pub fn serve_configured(
     let config: &Tree = &context.config;
     let is_demanded = config.flag("unix-command.enabled") == Some(true);
     let is_automatic = config.text("unix-command.enabled") == Some("auto");
-    if !is_demanded && !(is_automatic && is_live) {
+    if !(is_demanded || is_automatic && is_live) {
         return Ok(None);
     }
     let name = config.text("unix-command.filename").unwrap_or(NAME);

@@ -160,7 +160,7 @@ impl Run<'_> {
                 {
                     Ok(rings) => Some(rings),
                     Err(failed) => {
-                        let mut done = Done { inputs: vec![failed], ..Done::default() };
+                        let mut done = Done { inputs: vec![*failed], ..Done::default() };
                         done.enter(&[], self, outputs);
                         return Ok(done);
                     }

@@ -167,10 +167,10 @@ impl Rings {
         (workers, running): (usize, &Arc<RunningEngine>),
         reading: &Reading,
         metrics: &[&Metrics],
-    ) -> Result<Rings, InputDone> {
+    ) -> Result<Rings, Box<InputDone>> {
         let count = u16::try_from(workers).unwrap_or(u16::MAX);
         let wires = Wire::open_group(interfaces, count, &reading.position);
-        let wires = wires.map_err(|(n, e)| InputDone::refused(interfaces, n, &e))?;
+        let wires = wires.map_err(|(n, e)| Box::new(InputDone::refused(interfaces, n, &e)))?;
         let counters = wires.iter().map(Wire::counters).collect();
         let dealt = Arc::new(Dealt(wires.iter().map(|_| AtomicU64::new(0)).collect()));
         let adoptions = Arc::new(Adoptions::new(running, workers));
