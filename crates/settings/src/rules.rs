@@ -513,17 +513,19 @@ mod tests {
     use super::*;
     use gabion_rules::LoadOptions;
 
-    /// Rules of a protocol that the catalog does not have: they load, and are reported with what is missing.
+    /// Rules with keywords of a protocol that the catalog lacks: they load, and are reported with what is missing.
     #[test]
     fn rules_without_their_protocol_are_counted() {
         let text = "alert tcp any any -> any any (sid:1;)\n\
-            alert modbus any any -> any any (modbus: function 8; sid:2;)\n\
-            alert modbus any any -> any any (app-layer-event:modbus.flooded; sid:3;)\n";
+            alert tcp any any -> any any (modbus: function 8; sid:2;)\n\
+            alert tcp any any -> any any (ftpbounce; sid:3;)\n\
+            alert tcp any any -> any any (modbus: unit 10; sid:4;)\n";
         let source = RuleSource { name: "a.rules", text, is_firewall: false };
         let load = |catalog: &Catalog| {
             Ruleset::load(&[source], catalog, &RuleVars::default(), &LoadOptions::default()).0
         };
-        let said = "2 can never match, for want of what this sensor does not have (modbus 2)";
+        let said =
+            "3 can never match, for want of what this sensor does not have (modbus 2, ftpbounce 1)";
         assert_eq!(report_never_matching(&load(&Catalog::default())).as_deref(), Some(said));
         assert_eq!(report_never_matching(&load(&gabion_proto::registry::catalog())), None);
     }
