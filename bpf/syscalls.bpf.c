@@ -458,9 +458,9 @@ INLINE void put_values(struct building *b)
 		loop(b->r->values & 63, put_value, b, 0);
 }
 
-INLINE int is_own(struct control *c, struct scratch *s, struct counters *n)
+INLINE int is_own(struct control *c, struct scratch *s, struct counters *n, struct task_struct *task)
 {
-	u32 process = current_task()->tgid;
+	u32 process = task->tgid;
 
 	if (unlikely(c->learn) && s->args[0] == c->learn) {
 		c->own = process;
@@ -569,7 +569,7 @@ int sys_exit(u64 *ctx)
 		s->result = (s64)ctx[1];
 	}
 	s->number = (u32)number;
-	if (is_own(c, s, n))
+	if (is_own(c, s, n, task))
 		return 0;
 	r = map_lookup(&recipes, &s->number);
 	if (!r || !r->type)
@@ -615,7 +615,7 @@ int sched_process_exit(u64 *ctx)
 	s->number = number;
 	s->is_ia32 = 0;
 	s->result = task->exit_code;
-	if (is_own(c, s, n))
+	if (is_own(c, s, n, task))
 		return 0;
 	b.s = s;
 	b.r = r;

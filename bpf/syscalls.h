@@ -106,6 +106,7 @@ struct counters {
 	u64 storage_failed; /* enter halves for which there was no memory */
 	u64 unmapped_ia32; /* calls of 32 bits without a number of 64 bits */
 	u64 shed_state; /* shed records that change state */
+	u64 unused[3]; /* up to whole lines of the cache: CPUs must not wait for one another's counters */
 };
 
 /* Kinds of values. `a` and `b` are numbers of arguments, sizes or constants, as the comment says. */

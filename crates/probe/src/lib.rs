@@ -23,6 +23,7 @@ pub mod netlink;
 pub mod object;
 pub mod priority;
 pub mod refusal;
+mod ring;
 pub mod softirq;
 pub mod syscalls;
 pub mod throttle;

@@ -8,9 +8,17 @@ pub const VERIFIER_LINES_SHOWN: usize = 2;
 /// Least bytes of a ring: a record of a program's start with long arguments, environment and paths must fit.
 pub const RING_BYTES_MIN: usize = 1 << 17;
 
+/// Least bytes of a ring that only one CPU writes, if a configuration has CPUs share a ring: the calls of a busy CPU in a
+/// tenth of a second.
+pub const RING_BYTES_OF_ONE_CPU: usize = 4 << 20;
+
 /// Bytes that are taken from one ring before the next one has its turn, so that a busy CPU does not keep records of
 /// others from being seen.
 pub const BATCH_BYTES: usize = 1 << 20;
+
+/// Bytes of a ring that are read before the kernel learns that their space is free again: many records, so that the line
+/// of the cache with the reader's position seldom moves, and a small part of a ring.
+pub const RING_SHARE_BYTES: usize = 1 << 16;
 
 /// Nanoseconds before the moment of reading from which rings may still have records: a program in the kernel that the
 /// scheduler interrupted between taking the time and writing its record is rarely away for longer. Later records are

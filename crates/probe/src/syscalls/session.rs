@@ -6,12 +6,14 @@ use super::order::Order;
 use super::recipes::{self, CALLS, Class, RECIPE_BYTES};
 use crate::attach::{self, Tracefs};
 use crate::limits::{
-    BATCH_BYTES, HELD_AT_START_BYTES_PER_RING, ORDER_SLACK_NS, RING_BYTES_MIN, SNAPLEN,
+    BATCH_BYTES, HELD_AT_START_BYTES_PER_RING, ORDER_SLACK_NS, RING_BYTES_MIN,
+    RING_BYTES_OF_ONE_CPU, SNAPLEN,
 };
 use crate::mapped::MappedArray;
 use crate::object::{Link, Object, ProgramRuns, RunCounting};
 use crate::refusal::{self, Error};
-use aya::maps::{Array, ArrayOfMaps, Map, MapData, RingBuf};
+use crate::ring::{Reading, Ring};
+use aya::maps::{Array, ArrayOfMaps, MapData};
 use gabion_scap::table::x86_64_of_ia32;
 use gabion_scap::types;
 use rustix::time::{ClockId, clock_gettime};
@@ -48,14 +50,15 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Falco's defaults: a ring of 8 MiB for each two CPUs, 80 bytes of data.
+    /// The memory of Falco's defaults, which are a ring of 8 MiB for each two CPUs and 80 bytes of data. Each CPU has a ring
+    /// of its own.
     #[must_use]
     pub fn new(interest: Interest) -> Self {
         let cpus = cpus();
         Self {
             interest,
             ring_bytes: cpus.div_ceil(2) * (8 << 20),
-            cpus_per_ring: 2,
+            cpus_per_ring: 1,
             snaplen: 80,
             counts_runs: false,
             without_storage: false,
@@ -63,11 +66,14 @@ impl Settings {
         }
     }
 
-    /// Takes a ring of `ring_bytes` for each `cpus_per_ring` CPUs.
+    /// The memory of a ring of `ring_bytes` for each `cpus_per_ring` CPUs. CPUs that share a ring wait for one another with
+    /// each record, so each has a ring of its own if its part is not too small.
     pub fn set_rings(&mut self, cpus_per_ring: usize, ring_bytes: usize) {
         // Falco's 0 stands for one ring for all CPUs.
-        self.cpus_per_ring = if cpus_per_ring == 0 { cpus() } else { cpus_per_ring };
-        self.ring_bytes = cpus().div_ceil(self.cpus_per_ring).saturating_mul(ring_bytes);
+        let share = if cpus_per_ring == 0 { cpus() } else { cpus_per_ring };
+        self.ring_bytes = cpus().div_ceil(share).saturating_mul(ring_bytes);
+        let is_enough = ring_bytes / share.min(cpus()) >= RING_BYTES_OF_ONE_CPU;
+        self.cpus_per_ring = if is_enough { 1 } else { share };
     }
 
     /// The smallest rings, for trials.
@@ -130,7 +136,7 @@ static POINTER_FACTOR: LazyLock<u64> = LazyLock::new(|| random() | 1);
 
 /// Attached programs. Everything is detached when the value is dropped.
 pub struct Session {
-    rings: Vec<RingBuf<MapData>>,
+    rings: Vec<Ring>,
     control: MappedArray,
     counters: MappedArray,
     decoder: Decoder,
@@ -345,10 +351,12 @@ impl Session {
     /// before is read, which on a busy host lasts longer than the rings have space for.
     pub fn hold_records(&mut self) {
         for (at, ring) in self.rings.iter_mut().enumerate() {
-            while self.order.held_by(at) < HELD_AT_START_BYTES_PER_RING {
-                let Some(record) = ring.next() else { break };
-                let ts = record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                self.order.push(at, ts, &record);
+            let order = &mut self.order;
+            if order.held_by(at) < HELD_AT_START_BYTES_PER_RING {
+                ring.read_records(&mut |record| {
+                    order.push(at, time_of(record), record);
+                    order.held_by(at) < HELD_AT_START_BYTES_PER_RING
+                });
             }
         }
     }
@@ -368,17 +376,21 @@ impl Session {
     fn read_rings(&mut self, mut horizon: u64, sink: &mut dyn FnMut(&Call<'_>)) -> usize {
         self.is_behind = false;
         for (at, ring) in self.rings.iter_mut().enumerate() {
-            let (mut bytes, mut last_ts) = (0, 0);
-            while bytes < BATCH_BYTES && self.order.has_space(at) {
-                let Some(record) = ring.next() else { break };
-                last_ts = record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                bytes += record.len();
-                self.order.push(at, last_ts, &record);
-            }
-            if bytes >= BATCH_BYTES || !self.order.has_space(at) {
+            let order = &mut self.order;
+            let (mut bytes, mut last_ts) = (0, horizon);
+            let reading = if order.has_space(at) {
+                ring.read_records(&mut |record| {
+                    last_ts = time_of(record);
+                    bytes += record.len();
+                    order.push(at, last_ts, record);
+                    bytes < BATCH_BYTES && order.has_space(at)
+                })
+            } else {
+                Reading::Stopped
+            };
+            if reading == Reading::Stopped {
                 // The ring has more, which may be older than what others have.
                 self.is_behind = true;
-                let last_ts = if bytes == 0 { horizon } else { last_ts };
                 horizon = horizon.min(last_ts.saturating_sub(ORDER_SLACK_NS));
             }
         }
@@ -467,7 +479,7 @@ fn make_rings(
     settings: &Settings,
     cpus: usize,
     outer: &mut ArrayOfMaps<MapData, MapData>,
-) -> Result<(Vec<RingBuf<MapData>>, usize), Error> {
+) -> Result<(Vec<Ring>, usize), Error> {
     const RINGBUF: u32 = 27;
     let explain = |e| refusal::map("rings", &e);
     let share = settings.cpus_per_ring.max(1);
@@ -482,7 +494,7 @@ fn make_rings(
         for cpu in ring * share..((ring + 1) * share).min(cpus) {
             outer.set(u32::try_from(cpu).unwrap_or(0), &map, 0).map_err(explain)?;
         }
-        rings.push(Map::RingBuf(map).try_into().map_err(explain)?);
+        rings.push(Ring::new(map, bytes)?);
     }
     Ok((rings, bytes))
 }
@@ -492,6 +504,11 @@ fn cpus() -> usize {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<usize>().ok());
     last.map_or(1, |n| n + 1).min(crate::limits::CPUS_MEASURED)
+}
+
+/// The time with which each record begins.
+fn time_of(record: &[u8]) -> u64 {
+    record.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 fn clock_ns(clock: ClockId) -> u64 {
