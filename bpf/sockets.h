@@ -75,18 +75,53 @@ INLINE struct sock *sock_of(struct file *file)
 	return socket ? READ(socket, sk) : NULL;
 }
 
+/* The ends of a socket of IPv4, and the family, local port and other port of any. */
+struct ends {
+	u32 local, other;
+	u16 family, port, other_port;
+};
+
+#define ENDS_BYTES 32
+#define ENDS_AT(field) FIELD_OFFSET(struct sock_common, field)
+
+/* They stand together at the beginning of a socket: one reading costs a fifth of five. */
+INLINE struct ends ends_of(struct sock *sk)
+{
+	struct ends e = {};
+	u8 head[ENDS_BYTES];
+
+	if (ENDS_AT(skc_daddr) > ENDS_BYTES - 4 || ENDS_AT(skc_rcv_saddr) > ENDS_BYTES - 4 ||
+	    ENDS_AT(skc_dport) > ENDS_BYTES - 4 || ENDS_AT(skc_num) > ENDS_BYTES - 4 ||
+	    ENDS_AT(skc_family) > ENDS_BYTES - 4) { /* a kernel with another order */
+		e.family = READ(sk, __sk_common.skc_family);
+		e.local = READ(sk, __sk_common.skc_rcv_saddr);
+		e.other = READ(sk, __sk_common.skc_daddr);
+		e.port = READ(sk, __sk_common.skc_num);
+		e.other_port = host16(READ(sk, __sk_common.skc_dport));
+		return e;
+	}
+	if (probe_read_kernel(head, sizeof(head), __builtin_preserve_access_index(&sk->__sk_common)))
+		return e;
+	e.family = *(u16 *)(head + ENDS_AT(skc_family));
+	e.local = *(u32 *)(head + ENDS_AT(skc_rcv_saddr));
+	e.other = *(u32 *)(head + ENDS_AT(skc_daddr));
+	e.port = *(u16 *)(head + ENDS_AT(skc_num));
+	e.other_port = host16(*(u16 *)(head + ENDS_AT(skc_dport)));
+	return e;
+}
+
 /*
  * Writes both ends. `raw` is the address that the caller named or was given, if the socket has none itself;
  * `is_in` says that the other end is the source.
  */
 INLINE u32 put_tuple(u8 *to, struct sock *sk, const u8 *raw, u32 raw_bytes, int is_in)
 {
-	u16 family = READ(sk, __sk_common.skc_family);
+	struct ends e = ends_of(sk);
+	u16 family = e.family, port = e.port, other_port = e.other_port;
 
 	to[0] = (u8)family;
 	if (family == AF_INET) {
-		u32 local = READ(sk, __sk_common.skc_rcv_saddr), other = READ(sk, __sk_common.skc_daddr);
-		u16 port = READ(sk, __sk_common.skc_num), other_port = host16(READ(sk, __sk_common.skc_dport));
+		u32 local = e.local, other = e.other;
 
 		if (!other_port && raw_bytes >= 8 && *(const u16 *)raw == AF_INET) {
 			other = *(const u32 *)(raw + 4);
@@ -99,7 +134,6 @@ INLINE u32 put_tuple(u8 *to, struct sock *sk, const u8 *raw, u32 raw_bytes, int 
 		return 13;
 	}
 	if (family == AF_INET6) {
-		u16 port = READ(sk, __sk_common.skc_num), other_port = host16(READ(sk, __sk_common.skc_dport));
 		u8 *local_at = to + (is_in ? 19 : 1), *other_at = to + (is_in ? 1 : 19);
 
 		probe_read_kernel(local_at, 16,
