@@ -237,41 +237,56 @@ COSTS = (("a call of step 1", "getppid", "open_by_handle_at", 1_000_000), ("fixe
 
 def one_cost(o, work, chance, loop, calls, count):
     """CPU time of a call in a tight loop above an empty program at sys_exit; empty against empty is the noise."""
-    count = count // 20 if o.quick else count
-    for _ in range(1 if o.quick else TRIES):
-        quiet, result = Quiet(FOREIGN_MOST), timed(o, work, chance, loop, calls, count)
-        result["not_judged"] = quiet.disturbed()
-        if not result["not_judged"]:
-            break
+    result = timed(o, work, chance, loop, calls, count // 20 if o.quick else count)
     print(f"  {loop:12} {calls:24} {result['ns']:7.1f} ns above empty (least against least {result['least']:.1f}), noise {result['noise']:.1f}, "
-          f"empty {result['empty']:.1f}, {result['shed']} shed  {result['not_judged'] or ''}", flush=True)
+          f"empty {result['empty']:.1f}, {result['shed']} shed, {result['repeated']} repeated  {result['not_judged'] or ''}", flush=True)
     return result
 
 
+def one_loop(o, work, kind, loop, calls, count):
+    """One run of the loop, repeated where too much else ran: its nanoseconds, shed records, how often it was repeated, why it can't be judged."""
+    for n in range(1 if o.quick else TRIES):
+        held, recorder, shed = (), None, 0
+        try:
+            if kind == "ours":
+                recorder = Recorder(o.binary, calls, cpu=(os.cpu_count() or 2) - 1)
+            else:
+                held = empty_program("sys_exit")
+            quiet = Quiet(FOREIGN_MOST, recorder.seconds if recorder else lambda: 0.0)
+            done = subprocess.run([work / "calls", loop, str(count)], capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, {0}))
+            why = quiet.disturbed()
+        finally:
+            for fd in held:
+                os.close(fd)
+            if recorder:
+                shed = recorder.end()["shed"]
+        if not why:
+            break
+    return float(done.stdout), shed, n, why
+
+
 def timed(o, work, chance, loop, calls, count):
-    """The loop with an empty program, with another one, and with ours, in turn."""
-    times, shed = {"empty": [], "empty again": [], "ours": []}, 0
-    for _ in range(3 if o.quick else 11):
-        order = list(times)
+    """The loop with an empty program, with another one, and with ours, in turn. The machine's speed changes in the course of seconds, so that
+    runs of the same round are compared, and the median of their differences counts."""
+    times, shed, repeated, unjudged, rounds = {"empty": [], "empty again": [], "ours": []}, 0, 0, [], 3 if o.quick else 11
+    for _ in range(rounds):
+        order, this = list(times), {}
         chance.shuffle(order)
         for kind in order:
-            held = recorder = None
-            try:
-                if kind == "ours":
-                    recorder = Recorder(o.binary, calls, cpu=(os.cpu_count() or 2) - 1)
-                else:
-                    held = empty_program("sys_exit")
-                done = subprocess.run([work / "calls", loop, str(count)], capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, {0}))
-                times[kind].append(float(done.stdout))
-            finally:
-                for fd in held or ():
-                    os.close(fd)
-                if recorder:
-                    shed += recorder.end()["shed"]
+            this[kind], lost, again, why = one_loop(o, work, kind, loop, calls, count)
+            shed, repeated = shed + lost, repeated + again
+            if why:
+                unjudged.append(why)
+                break
+        else:
+            for kind, ns in this.items():
+                times[kind].append(ns)
+    if len(times["ours"]) <= rounds // 2:
+        return {"ns": 0.0, "least": 0.0, "noise": 0.0, "empty": 0.0, "shed": shed, "repeated": repeated, "not_judged": unjudged[0]}
     least = {kind: min(values) for kind, values in times.items()}
-    middle = {kind: statistics.median(values) for kind, values in times.items()}
-    return {"ns": middle["ours"] - middle["empty"], "least": least["ours"] - least["empty"], "noise": abs(middle["empty again"] - middle["empty"]),
-            "empty": middle["empty"], "shed": shed}
+    above = lambda kind: statistics.median(ns - empty for ns, empty in zip(times[kind], times["empty"]))
+    return {"ns": above("ours"), "least": least["ours"] - least["empty"], "noise": abs(above("empty again")), "empty": statistics.median(times["empty"]),
+            "shed": shed, "repeated": repeated, "not_judged": None}
 
 
 def mix(o, work):
