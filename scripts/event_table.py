@@ -6,8 +6,9 @@
 
 writes crates/scap/src/table/{events,flags,calls,ia32,conversion}.tsv. The JSON file describes the event table of
 Falco's libs. Columns are separated by tabs, an absent value is `-`; each file begins with the names of its columns.
-The crate's build script turns the files into constants. To add a call, add its two rows to events.tsv, its row to
-calls.tsv, and for files that have its enter event a row to conversion.tsv.
+The crate's build script turns the files into constants. To add a call, add its two rows to events.tsv (a call of
+calls.tsv that has no events of its own takes the pair of its name), a recipe to crates/probe/src/syscalls/recipes.tsv,
+and for files that have its enter event a row to conversion.tsv.
 """
 import json
 import sys

@@ -17,7 +17,7 @@ fn main() {
     let flags = write_flags(&mut out, &read("flags.tsv"));
     let conversions = conversions(&read("conversion.tsv"));
     write_events(&mut out, &read("events.tsv"), &flags, &conversions);
-    write_calls(&mut out, &read("calls.tsv"));
+    write_calls(&mut out, &read("calls.tsv"), &read("events.tsv"));
     write_ia32(&mut out, &read("ia32.tsv"));
     let to = Path::new(&std::env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("table.rs");
     std::fs::write(&to, out).expect("the folder for build output is writable");
@@ -179,10 +179,26 @@ fn parameter(text: &str, flags: &HashMap<String, usize>) -> String {
     )
 }
 
-fn write_calls(out: &mut String, text: &str) {
+/// The newest exit type of each name, of the types that exist.
+fn exits(events: &str) -> HashMap<&str, u16> {
+    let all = rows(events, 7).into_iter().filter(|row| parts(row[5], ',').all(|f| f != "UNUSED"));
+    let numbered = all.map(|row| (row[2], row[0].parse::<u16>().expect("a type")));
+    numbered.filter(|(_, number)| !number.is_multiple_of(2)).collect()
+}
+
+/// A call without events of its own in its row takes the pair of its name in the table of events, if there is one: a new
+/// call is its two rows there.
+fn write_calls(out: &mut String, text: &str, events: &str) {
+    let exits = exits(events);
     out.push_str("static CALLS: &[Call] = &[\n");
-    for (place, row) in rows(text, 9).iter().enumerate() {
+    for (place, row) in rows(text, 9).into_iter().enumerate() {
         assert_eq!(row[0], place.to_string(), "rows are in the order of their codes");
+        let own = exits.get(row[1]).filter(|_| row[8] == "0,1");
+        let own = own.map(|exit| [exit.to_string(), format!("{},{exit}", exit - 1)]);
+        let mut row = row;
+        if let Some([exit, events]) = &own {
+            (row[6], row[7], row[8]) = ("1", exit, events);
+        }
         let option = |cell: &str| match cell {
             "-" => "None".to_owned(),
             number => format!("Some({number})"),

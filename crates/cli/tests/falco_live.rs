@@ -383,6 +383,64 @@ fn tracefs_that_is_not_mounted_is_reached() {
     assert!(outcomes.iter().all(|outcome| *outcome == "verified"), "{outcomes:?}");
 }
 
+/// A rule on a file alerts for an open of it through a link, once, and the alert says by which name.
+#[test]
+fn an_open_through_a_link_alerts_once_and_says_by_which_name() {
+    let name = "an_open_through_a_link_alerts_once_and_says_by_which_name";
+    let Some(_guard) = live(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cat = cat(folder.path());
+    let rules = folder.path().join("rules.yaml");
+    fs::write(&rules, rule("shadow", &cat, "/etc/shadow")).unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("/etc/shadow", &link).unwrap();
+    let mut falco = Falco::start(&rules, &["rule_matching=all"]);
+    falco.await_line("the calls of this host are read");
+    Command::new(&cat).arg(&link).stdout(Stdio::null()).status().unwrap();
+    Command::new(&cat).arg("/etc/shadow").stdout(Stdio::null()).status().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let (code, alerts, errors) = falco.end();
+    assert_eq!(code, Some(0), "{errors:?}");
+    let texts: Vec<&str> = alerts.iter().filter_map(|alert| alert["output"].as_str()).collect();
+    let is_by_opened = |text: &&str| text.ends_with(" evt.tried_name=opened");
+    assert_eq!(texts.iter().map(is_by_opened).collect::<Vec<_>>(), [true, false]);
+}
+
+/// Where tracefs can't be reached, that is reported, and every open says why its name was not compared.
+#[test]
+fn tracefs_that_is_out_of_reach_is_reported() {
+    let name = "tracefs_that_is_out_of_reach_is_reported";
+    let Some(_guard) = live(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.scap").display().to_string();
+    let gabion = env!("CARGO_BIN_EXE_gabion");
+    // A mount needs the capability that is left out; programs need it not.
+    let script = format!(
+        "umount -l /sys/kernel/tracing /sys/kernel/debug 2>/dev/null; [ ! -e /sys/kernel/tracing/events ] || exit 77; \
+         setpriv --bounding-set -sys_admin {gabion} probe record {file} --seconds 2 --calls openat & \
+         while kill -0 $! 2>/dev/null; do cat /etc/passwd > /dev/null; sleep 0.05; done; wait $!"
+    );
+    let script = format!("mount --make-rprivate / && {{ {script}; }}");
+    let ran = Command::new("unshare").args(["-m", "sh", "-c", &script]).output();
+    let Ok(ran) = ran.map(program::ran) else {
+        eprintln!("skipped: {name}: no unshare");
+        return;
+    };
+    if ran.code == 77 || ran.err.contains("unshare") || ran.err.contains("setpriv") {
+        eprintln!("skipped: {name}: this machine can't do it: {}", ran.err);
+        return;
+    }
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+    let lines = ran.err.lines().filter(|line| line.contains("tracefs: not permitted"));
+    assert_eq!(lines.count(), 1, "{}", ran.err);
+    let filter = "evt.type=openat and fd.name=/etc/passwd";
+    let format = "%evt.toctou %evt.toctou.cause";
+    let events = program::gabion(&["events", &file, filter, "-q", "-p", format]);
+    let mut outcomes: Vec<&str> = events.out.lines().collect();
+    outcomes.dedup();
+    assert_eq!(outcomes, ["exit-only the program at the entry is not attached"], "{}", ran.err);
+}
+
 /// Some seconds of nothing but processes that begin and end: the memory does not grow with their number.
 #[test]
 fn a_storm_of_forks_does_not_let_the_memory_grow() {

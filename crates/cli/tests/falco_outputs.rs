@@ -251,6 +251,13 @@ fn metrics_go_into_their_file_and_keys_without_effect_are_named() {
     assert!((1.0..4096.0).contains(&number("falco.memory_rss_mb")), "{text}");
     assert!(number("falco.host_num_cpus") >= 1.0 && number("falco.host_memory_used_mb") > 1.0);
     assert!((0.0..=100.0).contains(&number("falco.host_cpu_usage_perc")), "{text}");
+    // One event a second of one thread, which nothing describes.
+    assert_eq!(number("falco.evts_rate_sec"), 1.0, "{text}");
+    assert!((0.0..=1.0).contains(&number("scap.n_threads")), "{text}");
+    assert!(number("falco.host_boot_ts") > 1e18 && number("falco.num_evts_prev") >= 1.0, "{text}");
+    let fields = &samples[1]["output_fields"];
+    assert_eq!(fields["scap.engine_name"], "savefile");
+    assert!(fields["falco.version"].is_string() && fields["falco.kernel_release"].is_string());
 }
 
 #[test]
@@ -460,8 +467,36 @@ fn the_size_of_the_thread_table_is_kept_and_the_dead_go_first() {
         }
         let input = folder.path().join("threads.scap");
         fs::write(&input, writer.finish().unwrap()).unwrap();
-        let options = ["falco_libs.thread_table_size=2".to_owned()];
-        let ran = falco(&input.display().to_string(), &path.display().to_string(), &options);
+        let (input, rules) = (input.display().to_string(), path.display().to_string());
+        let mut options = vec!["falco_libs.thread_table_size=2".to_owned()];
+        let ran = falco(&input, &rules, &options);
         assert!(ran.code == 0 && ran.out.contains(wanted), "{} {}", ran.out, ran.err);
+        // An alert that asks for what was shed says that its context is a part of it.
+        options.push("json_output=true".to_owned());
+        let alert = falco(&input, &rules, &options).out;
+        assert_eq!(alert.contains("\"context\":\"partial\""), !second_ends, "{alert}");
     }
+}
+
+/// A receiver that takes connections and answers none holds nothing up: the other outputs have every alert, and the end of
+/// the run waits for it no longer than it says.
+#[test]
+fn a_receiver_that_never_answers_holds_nothing_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = capture(folder.path(), 50);
+    let rules = folder.path().join("rules.yaml");
+    let text = "- rule: closed\n  desc: d\n  condition: evt.type=close\n  output: closed %evt.num\n  priority: NOTICE\n";
+    fs::write(&rules, text).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let options = [
+        "http_output.enabled=true".to_owned(),
+        format!("http_output.url=http://{}/hook", listener.local_addr().unwrap()),
+        "stdout_output.enabled=true".to_owned(),
+    ];
+    let ran = falco(&input, &rules.display().to_string(), &options);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let alerts = ran.out.lines().filter(|line| line.contains(": Notice closed ")).count();
+    assert_eq!(alerts, 50, "{}", ran.out);
+    let words = "http_output: further alerts were on their way at the end";
+    assert_eq!(ran.err.lines().filter(|line| line.contains(words)).count(), 1, "{}", ran.err);
 }

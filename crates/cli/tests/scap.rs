@@ -442,3 +442,37 @@ fn a_full_disk_under_alerts_is_reported() {
         assert_eq!(std::fs::read(Path::new(&out).join(name)).unwrap(), b"");
     }
 }
+
+/// Events of a type that the table does not have are passed over and counted by their number.
+#[test]
+fn unknown_types_are_counted_by_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = old_capture();
+    let (place, length) = (bytes.len() - 4, bytes.last_chunk::<4>().copied().unwrap());
+    // The last block: its head, then CPU, time, thread, length and type of the event.
+    let kind = place + 4 - u32::from_le_bytes(length) as usize + 8 + 2 + 8 + 8 + 4;
+    bytes.splice(kind..kind + 2, 32_767_u16.to_le_bytes());
+    let newer = written(folder.path(), "newer.scap", &bytes);
+    let json = gabion(&["read", &newer, "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert!(json.code == 0 && report["unknown_types"]["32767"] == 1, "{report}");
+    let to = folder.path().join("new.scap").display().to_string();
+    let ran = gabion(&["convert", &newer, &to]);
+    assert!(ran.code == 0 && ran.out.contains("unknown_event 1"), "{} {}", ran.out, ran.err);
+    assert!(ran.err.contains("does not have: 32767 (1)"), "{}", ran.err);
+}
+
+#[test]
+fn rule_files_of_falco_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = written(folder.path(), "good.yaml", RULES.as_bytes());
+    let ran = gabion(&["rules", "check", &good]);
+    assert!(ran.code == 0 && ran.out.contains("good.yaml: Ok"), "{} {}", ran.out, ran.err);
+    let wrong = RULES.replace("fd.name=", "fd.nme=");
+    let bad = written(folder.path(), "bad.yaml", wrong.as_bytes());
+    let ran = gabion(&["rules", "check", &bad]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    for part in ["bad.yaml", "LOAD_ERR_COMPILE_CONDITION", "fd.nme", "^"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+}

@@ -2,6 +2,7 @@
 
 mod made;
 
+use gabion_condition::compile::Filter;
 use gabion_condition::rules::{Loader, Match, Matching, RuleMatcher, RuleSet, Selection, Settings};
 use gabion_record::fields::{Missing, ids};
 use made::{Made, MadeEvent};
@@ -112,4 +113,17 @@ fn missing_values_that_a_rule_asked_for_are_listed() {
     ]);
     matcher.missing(&rules, 0, &whole, &mut missing);
     assert_eq!(missing, []);
+}
+
+/// Falco's `in` wants all values of a list, its `intersects` one.
+#[test]
+fn all_values_of_a_list_are_in_a_set_and_one_is_common() {
+    let event = MadeEvent::new(&[("fd.types", Made::List(vec!["file", "ipv4"]))]);
+    let holds = |text: &str| Filter::new(text).unwrap().matches(&event);
+    assert!(holds("fd.types in (file, ipv4, pipe)") && !holds("fd.types in (file, pipe)"));
+    assert!(holds("fd.types intersects (file, pipe)") && !holds("fd.types intersects (pipe)"));
+    let many = "(a, b, c, d, e, ipv4)";
+    assert!(
+        holds(&format!("fd.types intersects {many}")) && !holds(&format!("fd.types in {many}"))
+    );
 }

@@ -128,6 +128,7 @@ fn paths_that_are_read_at_the_end_say_so() {
         (types::LINK_2_X, vec![result(), text("/a"), text("/b")]),
         (types::MKDIR_2_X, vec![result(), text("/a"), u32s(0o755)]),
         (types::CHMOD_X, vec![result(), text("/a"), u32s(0o755)]),
+        (types::CHDIR_X, vec![result(), text("/a")]),
         (types::MOUNT_X, vec![result(), text("d"), text("/a"), text("ext4"), u32s(0)]),
     ] {
         let made = Made::new(kind, 7, &values);

@@ -1,5 +1,6 @@
 //! Falco's rule language: rule files, conditions and output formats of any text, and its configuration.
 
+use crate::naive_condition::{self, TypedEvent};
 use crate::seeds::Seeds;
 use gabion_condition::compile::{Builder, Evaluator, Filter};
 use gabion_condition::format::Format;
@@ -7,6 +8,9 @@ use gabion_condition::lang;
 use gabion_condition::rules::{Loader, Settings, describe_all, results_json};
 use gabion_record::fields::{Argument, FieldId, Fields, Missing, Scratch, Value};
 use std::path::Path;
+
+/// Events on which each condition is compared with its second opinion.
+pub const SALTS: usize = 5;
 
 /// An event whose fields have values that come from their numbers: texts, numbers, lists, or none.
 struct AnyEvent;
@@ -53,8 +57,9 @@ impl Fields for AnyEvent {
     }
 }
 
-/// Compiles the text as a condition. A fault has one line; brackets and a double negation change no answer; the text of the
-/// compiled condition does not change when it is compiled again.
+/// Compiles the text as a condition. A fault has one line; brackets and a double negation change no answer; a walk over the
+/// tree gives the same answer for events with values of their kinds; the text of the compiled condition does not change when
+/// it is compiled again.
 pub fn condition(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut filter = match Filter::new(&text) {
@@ -72,6 +77,12 @@ pub fn condition(data: &[u8]) {
         }
     }
     let Ok(expr) = lang::parse(&text) else { return };
+    for salt in 0..SALTS {
+        let event = TypedEvent { salt };
+        if let Some(holds) = naive_condition::holds(&expr, &event) {
+            assert_eq!(filter.matches(&event), holds, "{text:?} with salt {salt}");
+        }
+    }
     let mut builder = Builder::new();
     let (Ok(first), Ok(second)) = (builder.add(&expr), builder.add(&expr)) else { return };
     assert_eq!(first, second, "equal conditions are one node");
@@ -133,6 +144,9 @@ pub fn condition_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
         "join(\"-\", (proc.name, proc.pname)) contains x or concat(proc.exe, \"y\") exists",
         "proc.name regex \"[a-z]+\" or proc.name glob '*s?' or evt.buffer bcontains 474554",
         "proc.cmdline contains oneof (a, \"b c\") and proc.aname[2] startswith x",
+        "fd.types in (bash, httpd) or fd.types intersects (httpd) or not fd.types exists",
+        "fd.sport != 22 and fd.port in (22, 3) and evt.type != close and evt.is_wait = true",
+        "proc.exepath pmatch (/usr/bin, /etc) or basename(fd.name) = passwd or proc.name iglob '*SH'",
     ]);
     if let Some(corpus) = &seeds.corpus
         && let Ok(text) = std::fs::read_to_string(corpus.join("scap/expected-filters.tsv"))
@@ -151,12 +165,18 @@ pub fn rule_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
          fd.name]\n      comps: [startswith oneof, =]\n      values:\n        - [[a, b], /x]\n- rule: a\n  \
          condition: and fd.num > 2\n  override:\n    condition: append\n",
     ]);
-    let folder = seeds.corpus.as_deref().map(|corpus| corpus.join("falco-testing/rules"));
-    let files = folder.as_deref().map(Path::read_dir).and_then(Result::ok);
-    for file in files.into_iter().flatten().flatten() {
-        all.extend(std::fs::read(file.path()).ok().filter(|text| text.len() < 1 << 13));
-    }
+    all.extend(small_files(seeds, "falco-testing/rules"));
     all
+}
+
+/// The files of a folder of the corpus that are small enough for an input, in the order of their names.
+fn small_files(seeds: &Seeds, folder: &str) -> Vec<Vec<u8>> {
+    let folder = seeds.corpus.as_deref().map(|corpus| corpus.join(folder));
+    let files = folder.as_deref().map(Path::read_dir).and_then(Result::ok);
+    let mut paths: Vec<_> = files.into_iter().flatten().flatten().map(|file| file.path()).collect();
+    paths.sort();
+    let texts = paths.iter().filter_map(|path| std::fs::read(path).ok());
+    texts.filter(|text| text.len() < 1 << 13).collect()
 }
 
 /// Output formats.
@@ -168,10 +188,12 @@ pub fn format_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     ])
 }
 
-/// Configurations and options.
-pub fn configuration_seeds(_: &Seeds) -> Vec<Vec<u8>> {
-    texts(&[
+/// Configurations and options, and those of the corpus.
+pub fn configuration_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
+    let mut all = texts(&[
         "rules[].disable.rule=*\nengine.kind=replay\nappend_output[0].extra_fields[0]=x\na\\.b[2]=[1,2]\n",
         "rules_files: [a]\nmetrics:\n  enabled: true\n  interval: 2s\nsyscall_event_drops:\n  actions: [log]\n",
-    ])
+    ]);
+    all.extend(small_files(seeds, "falco-testing/configs"));
+    all
 }

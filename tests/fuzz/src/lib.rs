@@ -24,6 +24,7 @@ pub mod logs;
 pub mod lua;
 pub mod matcher;
 pub mod mutate;
+pub mod naive_condition;
 pub mod nfcapd;
 pub mod packet;
 pub mod probe;

@@ -60,10 +60,10 @@ pub(super) fn parse(args: &[OsString]) -> Result<Options, String> {
     let mut options = Options::default();
     let mut args = args.iter().map(|arg| arg.to_string_lossy().into_owned()).peekable();
     while let Some(arg) = args.next() {
-        if let Some((_, instead)) = REMOVED.iter().find(|(name, _)| arg == *name) {
-            return Err(format!("option {arg} was removed from Falco: use {instead}"));
-        }
         let (name, attached) = split(&arg);
+        if let Some((removed, instead)) = REMOVED.iter().find(|(removed, _)| name == *removed) {
+            return Err(format!("option {removed} was removed from Falco: use {instead}"));
+        }
         let mut value = || {
             let value = attached.clone().or_else(|| args.next());
             value.ok_or_else(|| format!("Option '{name}' is missing an argument"))

@@ -73,11 +73,13 @@ impl TextTest {
             return TextTest::Paths(texts.iter().map(|text| PathPrefix::new(text)).collect());
         }
         let boxed = texts.iter().map(|text| Box::from(text.as_bytes()));
-        if texts.len() <= SMALL_SET {
+        let set = if texts.len() <= SMALL_SET {
             TextTest::Few(boxed.collect())
         } else {
             TextTest::Many(boxed.collect())
-        }
+        };
+        // All values of a list must be in a set; one that both have in common is enough for `intersects`.
+        if op == Op::Intersects { TextTest::Any(vec![set]) } else { set }
     }
 
     /// A string operator with a quantifier and a list.

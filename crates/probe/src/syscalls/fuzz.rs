@@ -85,6 +85,45 @@ mod tests {
         }
     }
 
+    /// The time of this thread that an event costs whose records come through this many made rings: to order and to decode.
+    fn cost_ns(rings: usize, records: &mut [Vec<u8>]) -> f64 {
+        const ROUNDS: usize = 20;
+        let now_ns = || {
+            let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+            t.tv_sec as f64 * 1e9 + t.tv_nsec as f64
+        };
+        let (mut order, mut decoder) = (Order::new(rings), Decoder::new(&RECIPES, 1));
+        let (mut ts, mut random, mut calls) = (0_u64, 7_u64, 0);
+        let began = now_ns();
+        for _ in 0..ROUNDS {
+            for record in records.iter_mut() {
+                ts += 1;
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                record.splice(..8, ts.to_le_bytes());
+                order.push((random >> 33) as usize % rings, ts, record);
+            }
+            order.release(ts, &mut |record| calls += usize::from(decoder.decode(record).is_some()));
+        }
+        let ended = now_ns();
+        assert_eq!((calls, order.late()), (ROUNDS * records.len(), 0));
+        (ended - began) / calls as f64
+    }
+
+    /// The cost of an event does not grow with the number of rings, as it would if each event were looked for in all.
+    #[test]
+    fn an_event_through_128_rings_costs_at_most_twice_that_through_2() {
+        let mut records: Vec<Vec<u8>> = seeds().iter().map(|seed| seed[3..].to_vec()).collect();
+        records.truncate(155);
+        let mut records: Vec<Vec<u8>> = records.iter().cycle().take(2_000).cloned().collect();
+        let (mut few, mut many) = (f64::MAX, f64::MAX);
+        for _ in 0..9 {
+            few = few.min(cost_ns(2, &mut records));
+            many = many.min(cost_ns(128, &mut records));
+        }
+        println!("{few:.0} ns with 2 rings, {many:.0} ns with 128");
+        assert!(many <= 2.0 * few, "{few:.0} ns with 2 rings, {many:.0} ns with 128");
+    }
+
     #[test]
     fn any_cut_of_a_record_is_counted_and_no_call() {
         for seed in seeds().iter().step_by(7) {

@@ -1,11 +1,27 @@
 //! The names of event types and system calls, by which rules say what they apply to: the part of Falco's event table
-//! (schema 4.5.1) that the rule language needs. The whole table is in `gabion-scap`.
+//! (schema 4.5.1) that the rule language needs, read from the rows of the crate `scap`, which has the whole of it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+/// The rows of event types, and of system calls. Lines that begin with `#` are none.
+const TYPE_ROWS: &str = include_str!("../../../scap/src/table/events.tsv");
+const CALL_ROWS: &str = include_str!("../../../scap/src/table/calls.tsv");
+
 /// The number of event types in the table.
-pub const TYPES: usize = 454;
+pub const TYPES: usize = count_rows(TYPE_ROWS.as_bytes());
+
+const fn count_rows(text: &[u8]) -> usize {
+    let (mut rest, mut rows, mut is_begin) = (text, 0, true);
+    while let [byte, after @ ..] = rest {
+        if is_begin && *byte != b'#' {
+            rows += 1;
+        }
+        is_begin = *byte == b'\n';
+        rest = after;
+    }
+    rows
+}
 
 /// The exit of a system call that has no type of its own.
 pub const GENERIC_EXIT: u16 = 1;
@@ -69,15 +85,18 @@ struct Table {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let types: Vec<EventType> =
-        include_str!("events.tsv").lines().skip(1).map(parse_type).collect();
-    let calls: Vec<Call> = include_str!("calls.tsv").lines().skip(1).map(parse_call).collect();
+    let types: Vec<EventType> = rows(TYPE_ROWS).map(parse_type).collect();
+    let mut calls: Vec<Call> = rows(CALL_ROWS).map(parse_call).collect();
     let mut by_name: HashMap<&'static str, Vec<u16>> = HashMap::new();
     for (number, row) in types.iter().enumerate().filter(|(_, row)| row.is_used) {
         by_name.entry(row.name).or_default().push(number as u16);
     }
-    for call in &calls {
+    for call in &mut calls {
         let numbers = by_name.entry(call.name).or_default();
+        // A call whose own types are new has not named them in its row.
+        if call.is_generic() && numbers.iter().any(|number| !number.is_multiple_of(2)) {
+            call.types.clone_from(numbers);
+        }
         for number in &call.types {
             if !numbers.contains(number) {
                 numbers.push(*number);
@@ -88,28 +107,32 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table { types, calls, by_name }
 });
 
-fn parse_type(line: &'static str) -> EventType {
-    let mut columns = line.split('\t').skip(1);
-    let mut next = || columns.next().expect("events.tsv has six columns");
+fn rows(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect())
+}
+
+/// The cell of a row; empty if it is absent.
+fn cell(row: &[&'static str], place: usize) -> &'static str {
+    row.get(place).copied().filter(|cell| *cell != "-").unwrap_or_default()
+}
+
+fn parse_type(row: Vec<&'static str>) -> EventType {
     EventType {
-        name: next(),
-        is_exit: next() == "<",
-        category: next(),
-        sources: next(),
-        is_used: next() == "yes",
+        name: row.get(2).copied().unwrap_or_default(),
+        is_exit: !number(cell(&row, 0)).is_multiple_of(2),
+        category: cell(&row, 3),
+        sources: cell(&row, 4),
+        is_used: cell(&row, 5).split(',').all(|flag| flag != "UNUSED"),
     }
 }
 
-fn parse_call(line: &'static str) -> Call {
-    let mut columns = line.split('\t');
-    let mut next = || columns.next().expect("calls.tsv has three columns");
-    let number = |text: &str| text.parse().expect("calls.tsv has numbers");
-    let (code, name, types) = (number(next()), next(), next());
-    Call {
-        code,
-        name,
-        types: types.split(',').filter(|text| !text.is_empty()).map(number).collect(),
-    }
+fn parse_call(row: Vec<&'static str>) -> Call {
+    let types = cell(&row, 8).split(',').filter(|text| !text.is_empty()).map(number).collect();
+    Call { code: number(cell(&row, 0)), name: cell(&row, 1), types }
+}
+
+fn number(text: &str) -> u16 {
+    text.parse().expect("the build of scap has read the table")
 }
 
 #[cfg(test)]

@@ -105,14 +105,15 @@ mod tests {
 
     #[test]
     fn the_table_has_the_rows_of_the_schema() {
-        assert_eq!((event_types().len(), calls().len()), (454, 454));
+        // Those of the schema come first; what is added has rows below.
+        assert!(event_types().len() >= 454 && calls().len() >= 454);
         let conversions: usize = event_types().iter().map(|t| t.conversions.len()).sum();
         assert_eq!(conversions, 253);
         let open = event_type(types::OPEN_X).unwrap();
         assert_eq!((open.name, open.is_exit(), open.category), ("open", true, Category::File));
         let flags = open.parameters[2].flags.unwrap();
         assert_eq!(flags.value("O_CREAT"), Some(4));
-        assert!(event_type(454).is_none());
+        assert!(u16::try_from(event_types().len()).is_ok_and(|none| event_type(none).is_none()));
         assert_eq!(calls().iter().filter(|call| call.is_state).count(), 70);
         assert_eq!(calls().iter().filter(|call| call.is_simple).count(), 88);
     }

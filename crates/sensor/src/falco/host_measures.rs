@@ -55,6 +55,12 @@ pub(super) fn host_measures(root: &Path) -> Vec<HostMeasure> {
     all
 }
 
+/// When the host began, in nanoseconds since 1970.
+pub(super) fn boot_ns(root: &Path) -> Option<u64> {
+    let stat = std::fs::read_to_string(root.join("proc/stat")).ok()?;
+    value_of(&stat, "btime")?.checked_mul(1_000_000_000)
+}
+
 /// The first number after a name at the begin of a line.
 fn value_of(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;

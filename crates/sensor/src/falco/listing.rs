@@ -30,7 +30,8 @@ const VERSIONS: &[(&str, &str)] = &[
     ("default_driver_version", "10.1.0+driver"),
 ];
 
-fn version(key: &str) -> &'static str {
+/// One of the versions.
+pub(super) fn version(key: &str) -> &'static str {
     VERSIONS.iter().find(|(name, _)| *name == key).map_or("", |(_, version)| version)
 }
 

@@ -1,12 +1,15 @@
 //! What a run measures of itself, once in an interval: as an alert, into a file, and for the listener.
 
-use super::host_measures::{HostMeasure, host_measures};
+use super::host_measures::{HostMeasure, boot_ns, host_measures};
+use super::listing::version;
 use super::rule_run::RuleRun;
 use crate::syscalls::{CallAccount, LiveAccount};
 use gabion_probe::syscalls::{Class, ClassCounts};
 use gabion_record::json::Json;
 use gabion_record::syscall::{AlertField, AlertValue};
+use gabion_runtime::clock;
 use gabion_settings::falco::MetricSettings;
+use gabion_syscall::State;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -87,17 +90,104 @@ pub(super) fn measures(
     fields
 }
 
+/// What is known of threads and descriptors, and what it was shed for, by Falco's names.
+pub(super) fn state_measures(state: &State) -> Vec<AlertField> {
+    let (threads, look_ups) = (state.threads(), state.look_ups());
+    let counts = threads.counts;
+    let removed = counts.ended + counts.replaced + counts.shed_dead + counts.shed_idle;
+    // A process has one table, which its threads share.
+    let main = threads.iter().filter(|thread| thread.is_main());
+    let fds: u64 = main.map(|thread| thread.fds.len() as u64).sum();
+    let all = [
+        ("scap.n_threads", threads.len() as u64),
+        ("scap.n_fds", fds),
+        ("scap.n_added_threads", counts.added),
+        ("scap.n_removed_threads", removed),
+        ("scap.n_noncached_thread_lookups", look_ups.wanted),
+        ("scap.n_failed_thread_lookups", look_ups.failed + look_ups.refused),
+        ("scap.n_drops_full_threadtable", counts.shed_idle + counts.refused),
+    ];
+    all.map(|(name, n)| AlertField { name: name.to_owned(), value: AlertValue::Unsigned(n) }).into()
+}
+
+/// A count of things in a time, for each second, with one decimal.
+fn rate(things: u64, ns: u64) -> f64 {
+    if ns == 0 {
+        return 0.0;
+    }
+    (things as f64 * 1e10 / ns as f64).round() / 10.0
+}
+
 /// When measures are taken, and where they go.
 pub(super) struct Metrics {
     settings: Option<MetricSettings>,
     next_ns: u64,
     samples: u64,
     file: Option<File>,
+    /// When the run began, and when its rules were loaded, in nanoseconds since 1970.
+    began_ns: u64,
+    loaded_ns: u64,
+    /// Time, events, and calls that were received and dropped, of the last sample.
+    last: (u64, u64, (u64, u64)),
 }
 
 impl Metrics {
-    pub(super) fn new(settings: Option<MetricSettings>) -> Metrics {
-        Metrics { settings, next_ns: 0, samples: 0, file: None }
+    /// For a run that begins now.
+    pub(super) fn new(settings: Option<MetricSettings>, now_ns: u64) -> Metrics {
+        let (began_ns, loaded_ns) = (now_ns, now_ns);
+        Metrics {
+            settings,
+            next_ns: 0,
+            samples: 0,
+            file: None,
+            began_ns,
+            loaded_ns,
+            last: (0, 0, (0, 0)),
+        }
+    }
+
+    /// Continues with other settings, which were loaded now.
+    pub(super) fn set_settings(&mut self, settings: Option<MetricSettings>, now_ns: u64) {
+        self.settings = settings;
+        (self.next_ns, self.file, self.loaded_ns) = (0, None, now_ns);
+    }
+
+    /// What this program is, how long it has run, and how many events a second came since the last sample.
+    pub(super) fn since_the_last(
+        &mut self,
+        now_ns: u64,
+        events: u64,
+        account: &CallAccount,
+    ) -> Vec<AlertField> {
+        let (received, dropped) = account.received_and_dropped();
+        let (before_ns, events_before, (received_before, dropped_before)) =
+            std::mem::replace(&mut self.last, (now_ns, events, (received, dropped)));
+        let since = now_ns.saturating_sub(before_ns);
+        let of = |now: u64, before: u64| AlertValue::Float(rate(now.saturating_sub(before), since));
+        let text = |text: &str| AlertValue::Text(text.as_bytes().to_vec());
+        let uname = rustix::system::uname();
+        let engine = match account {
+            CallAccount::Live(_) => "modern_bpf",
+            CallAccount::File(_) => "savefile",
+        };
+        let lasted_s = clock::epoch_ns().saturating_sub(self.began_ns) / 1_000_000_000;
+        let mut all = vec![
+            ("falco.version", text(version("falco_version"))),
+            ("falco.start_ts", AlertValue::Unsigned(self.began_ns)),
+            ("falco.reload_ts", AlertValue::Unsigned(self.loaded_ns)),
+            ("falco.duration_sec", AlertValue::Unsigned(lasted_s)),
+            ("falco.kernel_release", AlertValue::Text(uname.release().to_bytes().to_vec())),
+            ("falco.num_evts_prev", AlertValue::Unsigned(events_before)),
+            ("falco.evts_rate_sec", of(events, events_before)),
+            ("scap.engine_name", text(engine)),
+            ("scap.evts_rate_sec", of(received, received_before)),
+            ("scap.evts_drop_rate_sec", of(dropped, dropped_before)),
+        ];
+        all.extend(
+            boot_ns(Path::new("/")).map(|ns| ("falco.host_boot_ts", AlertValue::Unsigned(ns))),
+        );
+        let field = |(name, value): (&str, _)| AlertField { name: name.to_owned(), value };
+        all.into_iter().map(field).collect()
     }
 
     /// Whether an interval is over.
@@ -106,6 +196,7 @@ impl Metrics {
         let interval_ns = settings.interval_s.saturating_mul(1_000_000_000);
         if self.next_ns == 0 {
             self.next_ns = now_ns.saturating_add(interval_ns);
+            self.last.0 = now_ns;
         }
         if now_ns < self.next_ns {
             return false;
@@ -133,6 +224,11 @@ impl Metrics {
         all.map(|(name, value)| AlertField { name, value }).collect()
     }
 
+    /// Whether the state of threads and descriptors is counted.
+    pub(super) fn is_state_counted(&self) -> bool {
+        self.settings.as_ref().is_some_and(|settings| settings.has_state)
+    }
+
     /// Whether each CPU is counted apart.
     pub(super) fn are_cpus_counted(&self) -> bool {
         self.settings.as_ref().is_some_and(|settings| settings.has_cpus)
@@ -153,7 +249,8 @@ impl Metrics {
             match &field.value {
                 AlertValue::Unsigned(n) => json.number(&field.name, *n),
                 AlertValue::Float(n) => json.float(&field.name, *n),
-                _ => {}
+                AlertValue::Text(text) => json.field(&field.name, &text[..]),
+                AlertValue::Signed(_) | AlertValue::Bool(_) | AlertValue::Absent => {}
             }
         }
         json.close();
@@ -188,6 +285,27 @@ mod tests {
         set(&mut counts, Class::Io, io);
         set(&mut counts, Class::Proc, proc);
         LiveAccount { counts, read: 60, ..LiveAccount::default() }
+    }
+
+    #[test]
+    fn rates_are_those_since_the_last_sample() {
+        let mut metrics = Metrics::new(None, 1_000_000_000);
+        let account = CallAccount::Live(Box::new(account()));
+        let value = |fields: &[AlertField], name: &str| {
+            fields.iter().find(|field| field.name == name).map(|field| field.value.clone())
+        };
+        metrics.last = (5_000_000_000, 20, (10, 3));
+        let fields = metrics.since_the_last(7_000_000_000, 70, &account);
+        assert_eq!(value(&fields, "falco.num_evts_prev"), Some(AlertValue::Unsigned(20)));
+        assert_eq!(value(&fields, "falco.evts_rate_sec"), Some(AlertValue::Float(25.0)));
+        assert_eq!(value(&fields, "scap.evts_rate_sec"), Some(AlertValue::Float(50.0)));
+        assert_eq!(value(&fields, "scap.evts_drop_rate_sec"), Some(AlertValue::Float(20.0)));
+        assert_eq!(value(&fields, "falco.start_ts"), Some(AlertValue::Unsigned(1_000_000_000)));
+        let engine = value(&fields, "scap.engine_name");
+        assert_eq!(engine, Some(AlertValue::Text(b"modern_bpf".to_vec())));
+        // Nothing came since, and in no time there is no rate.
+        let fields = metrics.since_the_last(7_000_000_000, 70, &account);
+        assert_eq!(value(&fields, "falco.evts_rate_sec"), Some(AlertValue::Float(0.0)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::capture::Captures;
 use super::destinations::{OutputCounts, open_outputs};
 use super::drops::Drops;
 use super::event_file::EventFile;
-use super::metrics::{Metrics, drop_counts, measures};
+use super::metrics::{Metrics, drop_counts, measures, state_measures};
 use super::plan::FalcoPlan;
 use super::rule_run::RuleRun;
 use super::watch::Watched;
@@ -306,7 +306,7 @@ impl Worker<'_> {
         }
         self.show_left_out();
         let mut running = Running {
-            metrics: Metrics::new(settings.metrics.clone()),
+            metrics: Metrics::new(settings.metrics.clone(), clock::epoch_ns()),
             captures: settings.capture.clone().map(Captures::new),
             recording,
             drops: Drops::new(settings.drops.clone()),
@@ -328,7 +328,7 @@ impl Worker<'_> {
                 if is_replay {
                     let first = *first_ns.get_or_insert(event.ts_ns);
                     let age_s = event.ts_ns.saturating_sub(first) / 1_000_000_000;
-                    flow = running.second(event.ts_ns, &|| nothing.clone(), self.log);
+                    flow = running.second(event.ts_ns, state, &|| nothing.clone(), self.log);
                     if self.seconds.is_some_and(|seconds| age_s >= seconds) {
                         flow = ControlFlow::Break(());
                     }
@@ -350,7 +350,7 @@ impl Worker<'_> {
                     (self.log)(line);
                 }
                 let account = || latest.account().unwrap_or_else(|| nothing.clone());
-                running.second(clock::epoch_ns(), &account, self.log)
+                running.second(clock::epoch_ns(), latest.state(), &account, self.log)
             }
         });
         let end = match (ran, running.failed.take()) {
@@ -406,7 +406,7 @@ impl Worker<'_> {
         let outputs = open_outputs(settings, &style, &running.counts, self.log);
         running.rules.set_rules(Arc::clone(&plan.rules), settings.matching);
         running.rules.alerts.set_outputs(outputs, settings.is_json);
-        running.metrics = Metrics::new(settings.metrics.clone());
+        running.metrics.set_settings(settings.metrics.clone(), clock::epoch_ns());
         if running.captures.is_none() {
             running.captures = settings.capture.clone().map(Captures::new);
         }
@@ -474,6 +474,7 @@ impl Running {
     fn second(
         &mut self,
         now_ns: u64,
+        state: &State,
         account: &dyn Fn() -> CallAccount,
         log: &dyn Fn(&str),
     ) -> ControlFlow<()> {
@@ -494,7 +495,7 @@ impl Running {
             self.shown.unmapped_ia32.store(live.counts.unmapped_ia32, Relaxed);
         }
         if are_metrics_due {
-            self.write_metrics(now_ns, &account);
+            self.write_metrics(now_ns, state, &account);
         }
         let events = if received > 0 { received } else { self.rules.events };
         let Some(asked) = self.drops.check(now_ns, events, dropped) else {
@@ -528,10 +529,14 @@ impl Running {
         ControlFlow::Continue(())
     }
 
-    fn write_metrics(&mut self, now_ns: u64, account: &CallAccount) {
+    fn write_metrics(&mut self, now_ns: u64, state: &State, account: &CallAccount) {
         let undelivered = self.counts.undelivered.load(Relaxed);
         let are_cpus_counted = self.metrics.are_cpus_counted();
         let mut fields = measures(&self.rules, account, undelivered, are_cpus_counted);
+        fields.extend(self.metrics.since_the_last(now_ns, self.rules.events, account));
+        if self.metrics.is_state_counted() {
+            fields.extend(state_measures(state));
+        }
         fields.extend(self.metrics.host());
         if let Some(fault) = self.metrics.write_file(&fields)
             && !self.faults.contains(&fault)
@@ -581,7 +586,8 @@ impl Running {
         match account {
             CallAccount::Live(live) => line = Some(account_line(live)),
             CallAccount::File(file) => {
-                if file.merged.is_some() && file.read.events.received().items == 0 {
+                let is_read = file.merged.is_some() && matches!(end, FalcoEnd::Done);
+                if is_read && file.read.events.received().items == 0 {
                     notes.push("the capture has no events".to_owned());
                 }
             }

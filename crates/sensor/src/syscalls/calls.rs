@@ -44,13 +44,18 @@ pub(crate) enum Moment<'a> {
     CaughtUp(&'a Latest<'a>),
 }
 
-/// What a source without an end counted until now, and which of its calls are recorded from now on.
-pub(crate) struct Latest<'a>(Option<&'a LiveCalls>);
+/// What a source without an end counted until now, and which of its calls are recorded from now on; and the state.
+pub(crate) struct Latest<'a>(Option<&'a LiveCalls>, &'a State);
 
 impl Latest<'_> {
     /// What was read until now.
     pub(crate) fn account(&self) -> Option<CallAccount> {
         self.0.map(|live| CallAccount::Live(Box::new(live.account())))
+    }
+
+    /// The state after the last event.
+    pub(crate) fn state(&self) -> &State {
+        self.1
     }
 
     /// What programs do that is not seen, once it was noticed.
@@ -167,7 +172,7 @@ impl Calls {
                 Ok(())
             }
             Source::Nothing => {
-                while then(Moment::CaughtUp(&Latest(None))).is_continue() && !stop.is_set() {
+                while then(Moment::CaughtUp(&Latest(None, state))).is_continue() && !stop.is_set() {
                     pulse.rest(|| std::thread::sleep(LOOK));
                 }
                 Ok(())
@@ -189,8 +194,8 @@ impl Calls {
 
 impl LiveCalls {
     /// What this source shows of itself while it runs.
-    pub(super) fn latest(&self) -> Latest<'_> {
-        Latest(Some(self))
+    pub(super) fn latest<'a>(&'a self, state: &'a State) -> Latest<'a> {
+        Latest(Some(self), state)
     }
 }
 

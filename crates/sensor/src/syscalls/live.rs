@@ -210,7 +210,7 @@ impl LiveCalls {
                 // It lasts long on a large host, which is no stall.
                 pulse.rest(|| self.list_again(state));
             }
-            is_over |= then(Moment::CaughtUp(&self.latest())).is_break() || stop.is_set();
+            is_over |= then(Moment::CaughtUp(&self.latest(state))).is_break() || stop.is_set();
             if is_over {
                 break;
             }
@@ -226,7 +226,7 @@ impl LiveCalls {
             apply(state, &root, call);
             let _ = then(Moment::Event(state, &call.event));
         });
-        let _ = then(Moment::CaughtUp(&self.latest()));
+        let _ = then(Moment::CaughtUp(&self.latest(state)));
     }
 }
 

@@ -113,6 +113,8 @@ pub struct MetricSettings {
     pub is_memory_in_mb: bool,
     /// With the events of each CPU.
     pub has_cpus: bool,
+    /// With what is known of threads and descriptors.
+    pub has_state: bool,
 }
 
 /// Which calls are recorded besides those of the rules.

@@ -396,6 +396,7 @@ fn metrics(config: &Tree) -> Result<Option<MetricSettings>, ConfigFault> {
         has_host: config.flag("metrics.resource_utilization_enabled").unwrap_or(true),
         is_memory_in_mb: config.flag("metrics.convert_memory_to_mb").unwrap_or(true),
         has_cpus: config.flag("metrics.kernel_event_counters_per_cpu_enabled").unwrap_or(false),
+        has_state: config.flag("metrics.state_counters_enabled").unwrap_or(true),
     }))
 }
 

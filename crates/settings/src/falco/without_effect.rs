@@ -26,7 +26,6 @@ pub(super) const KEYS: &[(&str, &str, &str)] = &[
     ("http_output.max_consecutive_timeouts", "5", "a receiver that is gone stops nothing"),
     ("webserver.threadiness", "0", "one thread answers"),
     ("metrics.rules_counters_enabled", "true", "rules that alerted are always counted"),
-    ("metrics.state_counters_enabled", "true", "the state is not measured"),
     ("metrics.kernel_event_counters_enabled", "true", "events are always counted, by class"),
     ("metrics.libbpf_stats_enabled", "true", "programs in the kernel are not timed"),
     ("metrics.plugins_metrics_enabled", "true", "plugins are not loaded"),
