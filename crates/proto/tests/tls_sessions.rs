@@ -4,6 +4,8 @@
 mod play;
 
 use gabion_proto::tls::PROTOCOL;
+use gabion_proto::{Endpoints, Input, Outcome, ParseContext};
+use gabion_record::applayer::Transport;
 use gabion_record::{Direction, Tree};
 use play::{Outcomes, c, play, play_all, s};
 
@@ -299,5 +301,25 @@ fn flipped_bytes_do_no_harm() {
             }
             play(PROTOCOL, None, &[c(&a), s(&b)], 0);
         }
+    }
+}
+
+#[test]
+fn records_of_ssl_2_ask_for_no_inspection_of_streams() {
+    // Suricata 8.0.7: `content:!"zz"; flow:only_stream` alerts after each newer record, after older ones at FIN.
+    let hello = b"\x80\x1c\x01\x03\x01\0\x03\0\0\0\x10\x01\0\x80aaaaaaaaaaaaaaaa";
+    for (bytes, is_asked) in [
+        (&hello[..], false),
+        (b"\x80\x03\x02ab", false),
+        (&client_hello(0x0303, &[]), true),
+        (&[&hello[..], &client_hello(0x0303, &[])].concat(), true),
+    ] {
+        let settings = (PROTOCOL.configure)(None).expect("settings");
+        let mut parser = (PROTOCOL.open)(&settings, Transport::Tcp);
+        let ends = Endpoints { is_tcp: true, ..Endpoints::default() };
+        let mut cx = ParseContext::new(0, Direction::ToServer, &ends);
+        let outcome = parser.parse(&mut cx, Input::Data { bytes, eof: false });
+        assert!(matches!(outcome, Outcome::Done), "{bytes:?}");
+        assert_eq!(cx.trigger_raw, [is_asked, false], "{bytes:?}");
     }
 }

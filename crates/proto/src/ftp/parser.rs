@@ -1,6 +1,6 @@
 //! The control connection of FTP.
 
-use super::command::{self, Kind, Transfer};
+use super::command::{self, Command, Kind, Transfer};
 use super::limits::reached;
 use super::settings::Settings;
 use super::tables::event;
@@ -25,7 +25,10 @@ pub struct FtpParser {
     first_unreplied: u64,
     /// Port agreed upon for the next transfer, and whether the client listens on it.
     agreed: Option<(u16, bool)>,
-    /// Transaction of the `AUTH` command that waits for its reply.
+    /// The last command that is known, unless one followed that is not: replies are understood by it,
+    /// whichever transaction they belong to.
+    last: Option<(Command, Vec<u8>)>,
+    /// An `AUTH` for TLS was the last command: its reply comes after those to the transactions before this one.
     auth: Option<u64>,
     /// A line was cut: the rest of it is dropped.
     is_cut: [bool; 2],
@@ -52,6 +55,7 @@ impl FtpParser {
             first_open: 0,
             first_unreplied: 0,
             agreed: None,
+            last: None,
             auth: None,
             is_cut: [false; 2],
             scanned: [0; 2],
@@ -108,22 +112,29 @@ impl FtpParser {
         if line.text.is_empty() {
             return true;
         }
+        // Suricata opens no transaction for a command that it does not know.
+        let command = command::find(line.text);
+        self.auth = (command.is_none() && is_auth(line.text)).then(|| self.txs.next_id());
+        let Some(command) = command else {
+            self.last = None;
+            return true;
+        };
         let Some(tx) = self.open() else { return false };
         tx.request = line.text.to_vec();
         tx.is_request_cut = line.is_cut;
         if line.is_cut {
             tx.events.add(event::REQUEST_COMMAND_TOO_LONG);
         }
-        tx.command = command::find(line.text);
+        tx.command = Some(command);
         let id = tx.id;
-        match tx.command.map(|c| c.kind) {
-            None if is_auth(line.text) => self.auth = Some(id),
-            Some(Kind::Port) => {
-                tx.is_bounce = is_elsewhere(line.text, cx.endpoints);
-            }
-            Some(Kind::Transfer(transfer)) => self.announce(cx, transfer, id),
-            _ => {}
+        match command.kind {
+            Kind::Port => tx.is_bounce = is_elsewhere(line.text, cx.endpoints),
+            Kind::Transfer(transfer) => self.announce(cx, transfer, id),
+            Kind::Plain | Kind::Eprt | Kind::Pasv | Kind::Epsv => {}
         }
+        // Only the text of commands that name a port is needed again.
+        let is_port = matches!(command.kind, Kind::Port | Kind::Eprt);
+        self.last = Some((command, if is_port { line.text.to_vec() } else { Vec::new() }));
         true
     }
 
@@ -159,15 +170,22 @@ impl FtpParser {
         let id = if self.first_open < next { self.first_open } else { next.saturating_sub(1) };
         match self.txs.get(id) {
             Some(tx) => Some(tx.id),
-            None => self.open().map(|tx| tx.id),
+            None => self.open().map(|tx| {
+                tx.is_reply_only = true;
+                tx.id
+            }),
         }
     }
 
     /// Takes a line of a reply. False when the connection can't be followed any more.
     fn reply(&mut self, cx: &mut ParseContext<'_>, line: &Line<'_>) -> bool {
+        let is_to_auth = self.auth.is_some_and(|next| self.first_open >= next);
         let Some(id) = self.replied() else { return false };
+        let agreement = agreement(self.last.as_ref(), line.text);
         let Some(tx) = self.txs.get_mut(id) else { return false };
-        let agreement = agreement(tx, line.text);
+        if self.last.is_none() {
+            tx.command = None;
+        }
         if let Agreement::Port(port, is_active) = agreement {
             (tx.dynamic_port, tx.is_active) = (Some(port), is_active);
             self.agreed = Some((port, is_active));
@@ -194,11 +212,11 @@ impl FtpParser {
         }
         tx.is_replied = true;
         self.first_open = self.first_open.max(id + 1);
-        if self.auth == Some(id) {
+        if is_to_auth {
             self.auth = None;
-            if code == Some(*b"234") {
-                cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
-            }
+        }
+        if is_to_auth && code == Some(*b"234") {
+            cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
         }
         true
     }
@@ -214,13 +232,15 @@ enum Agreement {
     Unreadable,
 }
 
-fn agreement(tx: &FtpTx, line: &[u8]) -> Agreement {
-    let (port, is_active) = match tx.command.map(|c| c.kind) {
-        Some(Kind::Port) => (command::port(&tx.request).map(|(port, _)| port), true),
-        Some(Kind::Eprt) => (command::eprt(&tx.request), true),
-        Some(Kind::Pasv) => (command::pasv(line), false),
-        Some(Kind::Epsv) => (command::epsv(line), false),
-        Some(Kind::Plain | Kind::Transfer(_)) | None => return Agreement::Nothing,
+/// What a reply line means after this command.
+fn agreement(last: Option<&(Command, Vec<u8>)>, line: &[u8]) -> Agreement {
+    let Some((command, request)) = last else { return Agreement::Nothing };
+    let (port, is_active) = match command.kind {
+        Kind::Port => (command::port(request).map(|(port, _)| port), true),
+        Kind::Eprt => (command::eprt(request), true),
+        Kind::Pasv => (command::pasv(line), false),
+        Kind::Epsv => (command::epsv(line), false),
+        Kind::Plain | Kind::Transfer(_) => return Agreement::Nothing,
     };
     match port {
         Some(port) => Agreement::Port(port, is_active),
@@ -292,6 +312,7 @@ impl Parser for FtpParser {
     }
 
     fn bytes_held(&self) -> usize {
-        size_of::<FtpParser>() + self.txs.iter().map(FtpTx::bytes_held).sum::<usize>()
+        let last = self.last.as_ref().map_or(0, |(_, request)| request.capacity());
+        size_of::<FtpParser>() + last + self.txs.iter().map(FtpTx::bytes_held).sum::<usize>()
     }
 }

@@ -24,12 +24,14 @@ pub struct Reply {
 pub struct FtpTx {
     /// Number in its flow.
     pub id: u64,
-    /// The command, when its name is known.
+    /// The command. None if there was none, or if a reply came after a command that is not known.
     pub command: Option<Command>,
     /// The line, without its line end and blanks before that.
     pub request: Vec<u8>,
     /// The line was cut.
     pub is_request_cut: bool,
+    /// A reply opened it.
+    pub is_reply_only: bool,
     /// Reply lines.
     pub replies: Vec<Reply>,
     /// A reply line was cut.
@@ -54,6 +56,7 @@ impl FtpTx {
             command: None,
             request: Vec::new(),
             is_request_cut: false,
+            is_reply_only: false,
             replies: Vec::new(),
             is_reply_cut: false,
             is_replied: false,
@@ -122,6 +125,14 @@ impl Transaction for FtpTx {
     fn progress(&self, direction: Direction) -> u8 {
         let is_asked = direction == ToServer && self.command.is_some();
         u8::from(is_asked || self.is_replied || self.has_ended[direction.index()])
+    }
+
+    fn only(&self) -> Option<Direction> {
+        self.is_reply_only.then_some(ToClient)
+    }
+
+    fn log_direction(&self, _: LogOptions<'_>) -> Direction {
+        ToServer
     }
 
     fn buffer(

@@ -111,7 +111,8 @@ impl TlsParser {
                 Ok(Step::Used(n)) => {
                     at += n;
                     let d = cx.direction.index();
-                    cx.trigger_raw[d] |= self.halves[d].skip == 0;
+                    // Suricata asks for the inspection of streams at the end of newer records only.
+                    cx.trigger_raw[d] |= self.halves[d].skip == 0 && !is_old;
                 }
                 Ok(Step::Wait(needed)) => {
                     self.halves[cx.direction.index()].is_waiting = needed > HEADER_LEN;

@@ -1,7 +1,7 @@
 //! FTP sessions; all expected values are what Suricata 8.0.7 wrote for the same session, unless a
 //! comment says otherwise.
 
-use super::Says::{C, S};
+use super::Says::{C, S, Wait};
 use super::{Heard, Says, in_any_split};
 use gabion_proto::ftp::PROTOCOL;
 use proptest::prelude::*;
@@ -22,8 +22,10 @@ fn commands_and_replies() {
         S(b"331 pw\r\n"),
         C(b"PASS x y \r\n"),
         S(b"230 ok \t\r\n"),
+        Wait,
         C(b"XYZZY foo\r\n"),
         S(b"500 no\r\n"),
+        Wait,
         C(b"LIST\r\n"),
         S(b"150 a\r\n226 b\r\n"),
         C(b"  NOOP\r\n"),
@@ -181,12 +183,88 @@ fn tls_follows() {
     for (command, reply, expected) in [
         ("AUTH TLS", "234 ok", vec![Some("tls")]),
         ("auth ssl", "234 ok", vec![Some("tls")]),
+        ("NOOP\r\nAUTH TLS", "200 x\r\n234 ok", vec![Some("tls")]),
         ("AUTH TLS", "500 no", vec![]),
+        ("AUTH TLS", "500 no\r\n234 x", vec![]),
         ("AUTH GSSAPI", "234 ok", vec![]),
     ] {
         let (line, answer) = (format!("{command}\r\n"), format!("{reply}\r\n"));
         let heard = session(&[S(b"220 x\r\n"), C(line.as_bytes()), S(answer.as_bytes())]);
         assert_eq!(heard.changes, expected, "{command} {reply}");
+    }
+}
+
+#[test]
+fn commands_that_are_not_known_have_no_transaction() {
+    let texts = |heard: &Heard| -> Vec<String> {
+        let part = |r: &String| r.split(r#","reply_received"#).next().map(str::to_owned);
+        heard.records.iter().filter_map(part).collect()
+    };
+    let long = [b"CWD b\r\n".as_slice(), &[b'N'; 5000], b"\r\n"].concat();
+    let (user, cwd) = (
+        r#"{"command":"USER","command_data":"a","command_truncated":false,"completion_code":["331"],"reply":["a"]"#,
+        r#"{"command":"CWD","command_data":"c","command_truncated":false,"completion_code":["332"],"reply":["b"]"#,
+    );
+    let (a, b, c) = (
+        r#"{"completion_code":["331"],"reply":["a"]"#,
+        r#"{"completion_code":["332"],"reply":["b"]"#,
+        r#"{"completion_code":["331","332"],"reply":["a","b"]"#,
+    );
+    for (commands, records) in [
+        (&b"USER a\r\nCWD c\r\n"[..], &[user, cwd][..]),
+        (b"USER a\r\nNICK b\r\n", &[c]),
+        (b"USER a\r\nCWD b\r\nNICK c\r\n", &[a, b]),
+        (b"USER a\r\nNICK b\r\nNACK b\r\nCWD c\r\n", &[user, cwd]),
+        (&long, &[c]),
+    ] {
+        let heard = session(&[S(b"220 x\r\n"), C(commands), S(b"331 a\r\n332 b\r\n")]);
+        let got = texts(&heard);
+        assert_eq!(got[1..], *records, "{}", String::from_utf8_lossy(commands));
+        assert!(heard.events.is_empty());
+    }
+    // A preliminary reply that comes then is enough.
+    let heard = session(&[
+        S(b"220 x\r\n"),
+        C(b"CWD b\r\nNICK\r\n"),
+        S(b"150 b\r\n"),
+        C(b"NOOP\r\n"),
+        S(b"200 b\r\n"),
+    ]);
+    assert_eq!(
+        texts(&heard)[1..],
+        [r#"{"completion_code":["150","200"],"reply":["b","b"]"#, r#"{"command":"NOOP""#]
+    );
+    let heard = session(&[S(b"220 x\r\n"), C(&b"N\r\n".repeat(1100)), C(b"SYST\r\n")]);
+    assert_eq!((heard.events.len(), heard.records.len()), (0, 2));
+}
+
+#[test]
+fn replies_are_understood_by_the_last_command() {
+    // Commands at once, then `dynamic_port` and `mode` of the records of their replies.
+    for (commands, replies, members) in [
+        ("CWD b|PORT 1,2,3,4,5,6", "200 x|201 x", [Some((1286, "")), Some((1286, "active"))]),
+        ("PORT 1,2,3,4,5,7|PORT 1,2,3,4,5,6", "200 x|201 x", [Some((1286, "active")); 2]),
+        ("PORT x|PORT 1,2,3,4,5,6", "200 x|201 x", [Some((1286, "active")); 2]),
+        ("PORT 1,2,3,4,5,6|CWD x", "200 x|201 x", [None; 2]),
+        ("PASV|NICK", "227 (1,2,3,4,5,6)|500 x", [None; 2]),
+        (
+            "CWD b|PASV",
+            "227 (1,2,3,4,5,6)|227 (1,2,3,4,5,7)",
+            [Some((1286, "")), Some((1287, "passive"))],
+        ),
+    ] {
+        let bytes = |lines: &str| format!("{}\r\n", lines.replace('|', "\r\n")).into_bytes();
+        let heard = session(&[S(b"220 x\r\n"), C(&bytes(commands)), S(&bytes(replies))]);
+        for (record, member) in heard.records[1..].iter().zip(members) {
+            let Some((port, mode)) = member else {
+                assert!(!record.contains("dynamic_port"), "{commands} {record}");
+                continue;
+            };
+            assert!(record.contains(&format!(r#""dynamic_port":{port}"#)), "{commands} {record}");
+            let written = format!(r#""mode":"{mode}""#);
+            assert_eq!(record.contains(r#""mode":"#), !mode.is_empty(), "{commands} {record}");
+            assert!(mode.is_empty() || record.contains(&written), "{commands} {record}");
+        }
     }
 }
 

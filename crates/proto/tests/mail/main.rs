@@ -13,9 +13,12 @@ use gabion_record::json::Json;
 use gabion_record::{Direction, Tree};
 
 /// What the client or the server says.
+#[derive(Clone, Copy)]
 pub(crate) enum Says<'a> {
     C(&'a [u8]),
     S(&'a [u8]),
+    /// Nothing, for so long that all transactions that are over were logged and freed.
+    Wait,
 }
 
 /// The outcome of a session.
@@ -50,6 +53,10 @@ pub(crate) fn play(
         let (d, bytes) = match says {
             Says::C(b) => (Direction::ToServer, *b),
             Says::S(b) => (Direction::ToClient, *b),
+            Says::Wait => {
+                free(protocol, parser.as_mut(), &mut heard);
+                continue;
+            }
         };
         for part in bytes.chunks(if piece == 0 { bytes.len().max(1) } else { piece }) {
             pending[d.index()].extend_from_slice(part);
@@ -96,6 +103,16 @@ fn give(
     announced.append(&mut cx.expectations);
     if let Some(ProtocolChange { expected, .. }) = cx.change {
         heard.changes.push(expected);
+    }
+}
+
+fn free(protocol: &Protocol, parser: &mut dyn Parser, heard: &mut Heard) {
+    for id in parser.first_tx_id()..parser.next_tx_id() {
+        let Some(tx) = parser.tx(id) else { continue };
+        if Direction::BOTH.iter().all(|d| tx.progress(*d) > 0) {
+            collect(protocol, tx, heard);
+            parser.txs_mut().give_up(id);
+        }
     }
 }
 

@@ -25,12 +25,7 @@ fn session(more: &[Says<'_>]) -> Heard {
 }
 
 fn configured(config: Option<&Tree>, more: &[Says<'_>]) -> Heard {
-    let copy = |s: &Says<'_>| match s {
-        C(b) => (true, b.to_vec()),
-        S(b) => (false, b.to_vec()),
-    };
-    let all: Vec<(bool, Vec<u8>)> = START.iter().chain(more).map(copy).collect();
-    let all: Vec<Says<'_>> = all.iter().map(|(c, b)| if *c { C(b) } else { S(b) }).collect();
+    let all: Vec<Says<'_>> = START.iter().chain(more).copied().collect();
     in_any_split(PROTOCOL, config, &all)
 }
 
