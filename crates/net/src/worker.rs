@@ -691,9 +691,9 @@ impl Stages {
         if view.payload.is_empty() && flow.ext.app.parser.is_none() && !is_tcp {
             return;
         }
-        if is_tcp && self.records.outputs.wants_streams() {
+        if is_tcp && self.records.logs_streams(engine) {
             for d in Direction::BOTH {
-                self.records.script_streams(engine, view, flow, (d, false));
+                self.records.log_streams(engine, view, flow, (d, false), cx.sink);
             }
         }
         self.records.log_transactions(cx, false);

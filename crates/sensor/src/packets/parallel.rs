@@ -99,6 +99,10 @@ impl Run<'_> {
         if !engine.scripts.outputs.is_empty() {
             return Some("scripts are outputs");
         }
+        // A threshold by host may still decide about an alert when its packet's other alerts are written.
+        if engine.options.wants.alerted_packets {
+            return Some("the output alert-debug shows a packet's alerts together");
+        }
         let set = &engine.detector.as_ref()?.set;
         if !set.scripts.is_empty() {
             return Some("rules run scripts");
