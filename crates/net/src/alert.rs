@@ -15,7 +15,7 @@ use crate::records::{
     link_of, metadata, signature_members, summary, tunnel, verdict,
 };
 use crate::script::OutputKind;
-use crate::tags::Tags;
+use crate::tags::{HostTags, Tags};
 use crate::threshold::{Decision, RuleSlot, Subject, Thresholds};
 use crate::verdicts::can_wait;
 use crate::view::PacketView;
@@ -66,9 +66,13 @@ struct Alert<'a> {
 }
 
 impl AlertStage {
-    /// A stage with these thresholds.
-    pub(crate) fn new(thresholds: Ordered<Thresholds>, turn: Option<Turn>) -> AlertStage {
-        AlertStage { thresholds, tags: Tags::default(), turn, packets_alerted: 0 }
+    /// A stage with these thresholds and tags of hosts.
+    pub(crate) fn new(
+        thresholds: Ordered<Thresholds>,
+        host_tags: Ordered<HostTags>,
+        turn: Option<Turn>,
+    ) -> AlertStage {
+        AlertStage { thresholds, tags: Tags::new(host_tags), turn, packets_alerted: 0 }
     }
 
     /// What follows the rules' run on a packet: deferred actions, the queue, records.
