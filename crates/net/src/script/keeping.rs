@@ -203,14 +203,14 @@ struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
     }
 
     fn byte(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
+        self.bytes(1)?.first().copied()
     }
 
     /// A number in groups of seven bits, the last of which is marked.
@@ -227,17 +227,17 @@ impl<'a> Bytes<'a> {
 
     fn text(&mut self) -> Option<&'a [u8]> {
         match self.number()?.checked_sub(1) {
-            Some(len) => self.take(len),
+            Some(len) => self.bytes(len),
             None => Some(&[]),
         }
     }
 
     /// The head: Lua 5.4, its sizes of numbers, and how many variables of others the main chunk has.
     fn header(&mut self) -> Option<()> {
-        let head = self.take(15)?;
+        let head = self.bytes(15)?;
         let is_known =
             head.starts_with(b"\x1bLua\x54\0\x19\x93\r\n\x1a\n") && head.ends_with(&[4, 8, 8]);
-        self.take(8 + 8 + 1)?;
+        self.bytes(8 + 8 + 1)?;
         is_known.then_some(())
     }
 
@@ -248,16 +248,16 @@ impl<'a> Bytes<'a> {
         self.text()?;
         self.number()?;
         self.number()?;
-        self.take(3)?;
+        self.bytes(3)?;
         let mut f = Function::default();
         let count = self.number()?;
-        let code = self.take(count.checked_mul(4)?)?.as_chunks::<4>().0;
+        let code = self.bytes(count.checked_mul(4)?)?.as_chunks::<4>().0;
         f.code = code.iter().map(|i| u32::from_ne_bytes(*i)).collect();
         for _ in 0..self.number()? {
             let constant = match self.byte()? {
                 0x00 | 0x01 | 0x11 => &[][..],
                 0x03 | 0x13 => {
-                    self.take(8)?;
+                    self.bytes(8)?;
                     &[]
                 }
                 0x04 | 0x14 => self.text()?,
@@ -266,13 +266,13 @@ impl<'a> Bytes<'a> {
             f.constants.push(constant.into());
         }
         let variables = self.number()?;
-        self.take(variables.checked_mul(3)?)?;
+        self.bytes(variables.checked_mul(3)?)?;
         for _ in 0..self.number()? {
             f.inner.push(self.function(depth + 1)?);
         }
         // Lines and names, of which none are left in a script that was stripped of them.
         let lines = self.number()?;
-        self.take(lines)?;
+        self.bytes(lines)?;
         for _ in 0..self.number()? {
             self.number()?;
             self.number()?;
