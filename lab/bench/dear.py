@@ -40,6 +40,93 @@ SIP_SMALL = b"A sip:a SIP/2.0\r\n\r\n"
 DNS = text(struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\1a\0\0\1\0\1")
 DNS_EMPTY = text(struct.pack(">HHHHHH", 7, 0x100, 0, 0, 0, 0))
 
+NETBIOS = ">I"
+
+
+def smb2(command, body, chained=0, answer=0, tree=1):
+    """A message of SMB 2 behind its NetBIOS length; `chained` more of the same are compounded with it."""
+    def one(following):
+        head = struct.pack("<4sHHIHHIIQIIQ16s", b"\xfeSMB", 64, 1, 0, command, 1, answer, following, 1, 0, tree, 1, b"")
+        pad = -len(body) % 8
+        return head + body + b"\0" * (pad if following else 0)
+    size = 64 + len(body) + -len(body) % 8
+    whole = one(size) * chained + one(0)
+    return struct.pack(NETBIOS, len(whole)) + whole
+
+
+def http2(kind, flags, stream, body=b""):
+    return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+# :method GET, :scheme http, :path /, by the static table.
+REQUEST = b"\x82\x86\x84"
+
+
+def rapid_reset(count):
+    return b"".join(http2(1, 4, 2 * n + 1, REQUEST) + http2(3, 0, 2 * n + 1, b"\0\0\0\x08") for n in range(count))
+
+
+# A field of 4,000 bytes is put into the table, and named 1,000 times in each later header block.
+HPACK_BOMB = (PREFACE + http2(4, 0, 0) + http2(1, 4, 1, REQUEST + b"\x40\x01a\x7f\xa1\x1e" + b"b" * 4000)
+              + b"".join(http2(1, 5, 2 * n + 3, REQUEST + b"\xbe" * 1000) for n in range(200)))
+
+
+def ber(tag, *parts):
+    body = b"".join(parts)
+    size = bytes([len(body)]) if len(body) < 128 else b"\x83" + struct.pack(">I", len(body))[1:]
+    return bytes([tag]) + size + body
+
+
+def deep_filter(depth):
+    tree = ber(0x87, b"a")
+    for _ in range(depth):
+        tree = ber(0xA2, tree)
+    return tree
+
+
+LDAP_SEARCH = ber(0x30, ber(2, b"\1"), ber(0x63, ber(4), ber(10, b"\0"), ber(10, b"\0"), ber(2, b"\0"), ber(2, b"\0"),
+                                            ber(1, b"\0"), deep_filter(29), ber(0x30)))
+LDAP_ENTRY = ber(0x30, ber(2, b"\1"), ber(0x64, ber(4), ber(0x30)))
+LDAP_SMALL = ber(0x30, ber(2, b"\1"), ber(0x63, ber(4), ber(10, b"\0"), ber(10, b"\0"), ber(2, b"\0"), ber(2, b"\0"),
+                                           ber(1, b"\0"), ber(0x87, b"a"), ber(0x30)))
+
+
+def rpc(kind, *words):
+    body = struct.pack(">%dI" % (2 + len(words)), 7, kind, *words)
+    return struct.pack(">I", 0x80000000 | len(body)) + body
+
+
+NFS_NULL = rpc(0, 2, 100003, 3, 0, 0, 0, 0, 0)
+# A compound of 200 PUTROOTFH.
+NFS_COMPOUND = rpc(0, 2, 100003, 4, 1, 0, 0, 0, 0, 0, 0, 200, *([24] * 200))
+
+
+def modbus(function, data):
+    return struct.pack(">HHHBB", 1, 0, 2 + len(data), 1, function) + data
+
+
+def enip(command, data):
+    return struct.pack("<HHII8sI", command, len(data), 1, 0, b"", 0) + data
+
+
+def pgsql(kind, body):
+    return kind + struct.pack(">I", 4 + len(body)) + body
+
+
+def masked(opcode, body):
+    return bytes([opcode, 0x80 | len(body)]) + b"\0\0\0\0" + body
+
+
+PG_START = struct.pack(">II", 8 + 8, 196608) + b"user\0a\0\0"
+UPGRADE = (b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: a\r\n\r\n",
+           b"HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: a\r\n\r\n")
+DCE_BIND = bytes.fromhex("05000b0310000000480000000100000000100010000000000100000000000100") + b"\1" * 16 + bytes.fromhex(
+    "01000000045d888aeb1cc9119fe808002b10486002000000")
+DCE_PART = bytes.fromhex("0500000010000000180000000200000000000000") + b"\0\0\0\0"
+KRB_REQUEST = bytes.fromhex("6a2b3029a103020105a20302010aa41d301ba00703050000000000a2031b0161a511180f32303330303130313030303030305a")
+KRB = struct.pack(">I", len(KRB_REQUEST)) + KRB_REQUEST
+
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 MANY_HEADERS = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"%x:\n" % n for n in range(1000)) + b"\r\n"
 MANY_FOLDS = b"GET / HTTP/1.1\r\nHost: a\r\nF: a\r\n" + b" b\r\n" * 3000 + b"\r\n"
@@ -72,8 +159,40 @@ KINDS = {
     "ftp": (21, b"USER a\r\n", b"220 a\r\n331 b\r\n", b"A\r\n", 0),
     "ftp-answers": (21, b"USER a\r\n", b"220 a\r\n331 b\r\n", b"220 \n", 1),
     "smtp": (25, b"EHLO a\r\n", b"220 a\r\n250 b\r\n", b"A\r\n", 0),
+    "smb-compounds": (445, smb2(0, b"\x24\0\1\0" + b"\0" * 32 + b"\2\2"), b"", smb2(13, b"\4\0\0\0", 40), 0),
+    "smb-echoes": (445, smb2(0, b"\x24\0\1\0" + b"\0" * 32 + b"\2\2"), b"", smb2(13, b"\4\0\0\0"), 0),
+    "smb-closes": (445, smb2(0, b"\x24\0\1\0" + b"\0" * 32 + b"\2\2"), b"", smb2(6, b"\x18\0\0\0" + b"\0" * 20), 0),
+    "smb-answers": (445, smb2(0, b"\x24\0\1\0" + b"\0" * 32 + b"\2\2"), smb2(0, b"\x41\0\0\0\2\2" + b"\0" * 60, 0, 1),
+                    smb2(8, b"\x11\0\x50\0" + b"\0" * 12, 0, 1), 1),
+    "dcerpc-parts": (135, DCE_BIND, b"", DCE_PART, 0),
+    "http2-resets": (80, PREFACE + http2(4, 0, 0), http2(4, 0, 0), rapid_reset(60), 0),
+    "http2-settings": (80, PREFACE + http2(4, 0, 0), http2(4, 0, 0), http2(4, 0, 0), 0),
+    "http2-continuations": (80, PREFACE + http2(4, 0, 0) + http2(1, 0, 1, REQUEST), http2(4, 0, 0), http2(9, 0, 1), 0),
+    "http2-table": (80, HPACK_BOMB, http2(4, 0, 0), http2(1, 5, 999, REQUEST + b"\xbe" * 1000), 0),
+    "ldap-filters": (389, LDAP_SMALL, LDAP_ENTRY, LDAP_SEARCH, 0),
+    "ldap-searches": (389, LDAP_SMALL, LDAP_ENTRY, LDAP_SMALL, 0),
+    "ldap-entries": (389, LDAP_SMALL, LDAP_ENTRY, LDAP_ENTRY, 1),
+    "nfs-nulls": (2049, NFS_NULL, b"", NFS_NULL, 0),
+    "nfs-compounds": (2049, NFS_NULL, b"", NFS_COMPOUND, 0),
+    "krb5": (88, KRB, b"", KRB, 0),
+    "pgsql-queries": (5432, PG_START, pgsql(b"R", b"\0\0\0\0") + pgsql(b"Z", b"I"), pgsql(b"Q", b"a\0"), 0),
+    "pgsql-rows": (5432, PG_START, pgsql(b"R", b"\0\0\0\0") + pgsql(b"Z", b"I"), pgsql(b"D", b"\0\0"), 1),
+    "pgsql-parameters": (5432, PG_START, pgsql(b"R", b"\0\0\0\0"), pgsql(b"S", b"a\0b\0"), 1),
+    "websocket": (80, *UPGRADE, masked(0x82, b""), 0),
+    "websocket-parts": (80, *UPGRADE, masked(0x00, b"a"), 0),
+    "modbus": (502, modbus(3, b"\0\0\0\1"), b"", modbus(3, b"\0\0\0\1"), 0),
+    "enip": (44818, enip(0x65, b"\1\0\0\0"), b"", enip(0x63, b""), 0),
+    "rfb": (5900, b"", b"RFB 003.008\n", b"RFB 003.008\n", 0),
+    "pop3": (110, b"CAPA\r\n", b"+OK a\r\n+OK b\r\n.\r\n", b"NOOP\r\n", 0),
+    "telnet": (23, b"a\r\n", b"\xff\xfd\x18", b"\xff\xf1", 0),
     "smtp-mails": (25, b"EHLO a\r\n", b"220 a\r\n250 b\r\n", b"MAIL FROM:<a>\r\nRSET\r\n", 0),
 }
+
+
+# Parsers that are off unless they are asked for.
+OFF = ["modbus", "enip", "dnp3", "pgsql", "ldap", "telnet", "websocket", "http2", "doh2"]
+PARSERS = [word for name in OFF for word in ("--set", f"app-layer.protocols.{name}.enabled=yes")]
+PARSERS += ["--set", "app-layer.protocols.modbus.detection-ports.dp=502"]
 
 
 class Capture:
@@ -161,7 +280,7 @@ def main():
     o = a.parse_args()
     work = TARGET / "bench"
     work.mkdir(parents=True, exist_ok=True)
-    read = [o.binary, "read", "-q", "-k", "none", "--workers", "1", *(["-S", o.rules] if o.rules else [])]
+    read = [o.binary, "read", "-q", "-k", "none", "--workers", "1", *PARSERS, *(["-S", o.rules] if o.rules else [])]
     flows, packets, runs = (2, 4, 1) if o.smoke else (10, 600, o.runs)
 
     def best(capture):

@@ -298,3 +298,31 @@ fn tables_decide_as_in_suricata() {
         assert_eq!(counts, case.counts, "{}", case.what);
     }
 }
+
+/// `firewall.json` has the tables that Suricata 8.0.7 wrote of the same rules; those of some protocols are kept in
+/// `golden/firewall`.
+#[test]
+fn the_report_on_tables_is_that_of_suricata() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/firewall");
+    let out = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (firewall, others) = (path("firewall.rules"), path("td.rules"));
+    let exclusive = format!("--firewall-rules-exclusive={firewall}");
+    let into = out.path().display().to_string();
+    let args =
+        ["suricata", "--firewall", &exclusive, "-S", &others, "--engine-analysis", "-l", &into];
+    let ran = gabion(&args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = |path: &Path| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let (ours, wanted) =
+        (json(&out.path().join("firewall.json")), json(&folder.join("firewall.json")));
+    for (name, table) in wanted["tables"].as_object().unwrap() {
+        assert_eq!(ours["tables"][name], *table, "{name}");
+    }
+    assert_eq!(ours["lists"]["td"], wanted["lists"]["td"]);
+    let count = |name: &str| ours["lists"][name]["rules"].as_array().unwrap().len();
+    assert_eq!((count("firewall"), count("all")), (13, 21));
+    assert!(ours["tables"]["smb"]["app:smb:request-started"]["warnings"].is_array());
+}

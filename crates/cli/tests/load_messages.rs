@@ -100,12 +100,8 @@ fn outputs_are_tested_and_a_run_that_would_write_nothing_is_refused() {
         (eve("types: [htpp]"), [1, 0], "No output module named eve-log.htpp"),
         (format!("{{krb5: {{enabled: yes}}}}, {fast}"), [1, 0], "krb5"),
         (eve("filetype: nonsense"), [1, 1], "Invalid JSON output option: nonsense"),
-        (
-            "{tls-log: {enabled: yes}}".to_owned(),
-            [1, 1],
-            "not supported: tls-log: no output is left",
-        ),
-        (format!("{{tls-log: {{enabled: yes}}}}, {fast}"), [0, 0], "nothing is written: tls-log"),
+        ("{syslog: {enabled: yes}}".to_owned(), [1, 1], "not supported: syslog: no output is left"),
+        (format!("{{syslog: {{enabled: yes}}}}, {fast}"), [0, 0], "nothing is written: syslog"),
         ("{redis: {enabled: no}}".to_owned(), [0, 0], ""),
     ];
     for (outputs, codes, words) in cases {

@@ -87,9 +87,10 @@ fn the_demonstration_reads_the_same() {
 fn rules_with_state_across_flows_answer_the_same() {
     let wrote = compare(&[demo().into(), demo().into()], &across(), &[2, 3, 4, 7]);
     let alerts = &wrote["fast.log"];
-    for sid in [1, 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 15, 17, 18] {
+    for sid in [1, 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21] {
         assert!(alerts.contains(&format!("[1:{sid}:0]")), "rule {sid} has no alert");
     }
+    assert!(wrote["eve.json"].contains("\"event_type\":\"packet\""), "no host is tagged");
 }
 
 /// All captures of the corpus in one run a folder, so that state and flows continue from one to the

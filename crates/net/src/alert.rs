@@ -15,7 +15,7 @@ use crate::records::{
     link_of, metadata, signature_members, summary, tunnel, verdict,
 };
 use crate::script::OutputKind;
-use crate::tags::Tags;
+use crate::tags::{HostTags, Tags};
 use crate::threshold::{Decision, RuleSlot, Subject, Thresholds};
 use crate::verdicts::can_wait;
 use crate::view::PacketView;
@@ -66,9 +66,13 @@ struct Alert<'a> {
 }
 
 impl AlertStage {
-    /// A stage with these thresholds.
-    pub(crate) fn new(thresholds: Ordered<Thresholds>, turn: Option<Turn>) -> AlertStage {
-        AlertStage { thresholds, tags: Tags::default(), turn, packets_alerted: 0 }
+    /// A stage with these thresholds and tags of hosts.
+    pub(crate) fn new(
+        thresholds: Ordered<Thresholds>,
+        host_tags: Ordered<HostTags>,
+        turn: Option<Turn>,
+    ) -> AlertStage {
+        AlertStage { thresholds, tags: Tags::new(host_tags), turn, packets_alerted: 0 }
     }
 
     /// What follows the rules' run on a packet: deferred actions, the queue, records.
@@ -107,7 +111,7 @@ impl AlertStage {
             f.ext.flags.alerted |= sure > 0;
             f.ext.flags.alert_asked |= sure < queue.len();
         }
-        for q in queue {
+        for q in &queue {
             let hit = &hits[q.at];
             let signature = &detector.set.signatures[hit.sig as usize];
             let question = q.is_asked.then(|| self.question(cx, signature));
@@ -116,6 +120,10 @@ impl AlertStage {
             if !records.outputs.is_empty() {
                 records.script_packet(cx, OutputKind::Alert, Some(signature));
             }
+        }
+        if cx.engine.options.wants.alerted_packets {
+            let alerts = queue.iter().map(|q| &hits[q.at]);
+            log_alerted_packet(cx, detector, alerts, stream);
         }
         cx.findings.hits = hits;
         log_with_alerts(cx, detector);
@@ -329,6 +337,52 @@ fn act(
     } else if let Some(f) = flow {
         f.ext.flags.refused = true;
     }
+}
+
+/// Writes the record of a packet with all its alerts.
+#[cold]
+fn log_alerted_packet<'h>(
+    cx: &mut PacketContext<'_>,
+    detector: &Detector,
+    hits: impl Iterator<Item = &'h Hit>,
+    stream: &[u8],
+) {
+    let (engine, view, flow) = (cx.engine, cx.view, cx.flow.as_deref());
+    let alerts: Vec<PacketAlert<'_>> = hits
+        .map(|hit| {
+            let s = &detector.set.signatures[hit.sig as usize];
+            PacketAlert {
+                signature: signature_members(detector, s, hit),
+                found_in: match (hit.in_stream, hit.in_state) {
+                    (_, true) => FoundIn::State,
+                    (true, false) => FoundIn::Stream,
+                    (false, false) => FoundIn::Packet,
+                },
+                tx_id: hit.tx,
+            }
+        })
+        .collect();
+    if alerts.is_empty() {
+        return;
+    }
+    let meta = flow.map(|f| metadata(engine, f, &cx.findings.packet_variables));
+    cx.sink.alerted_packet(&AlertedPacketRecord {
+        header: header(view, flow, None),
+        tcp: view.headers.transport.tcp().map(|t| (t.seq, t.ack)),
+        direction: flow.and(view.direction),
+        flow: flow.map(summary),
+        is_flow_dropped: flow.is_some_and(|f| f.ext.flags.dropped),
+        is_payload_over: flow.is_some_and(|f| f.ext.flags.no_payload),
+        is_parsing_over: flow
+            .and_then(|f| f.tcp.as_deref())
+            .is_some_and(|tcp| Direction::BOTH.iter().all(|d| !tcp.stream(*d).is_app_enabled())),
+        app_proto: flow.map_or_else(Default::default, |f| app_names(&engine.catalog, &f.ext.app)),
+        variables: &|to| meta.iter().for_each(|meta| meta.each(to)),
+        packet: if view.is_pseudo { &[] } else { view.headers.bytes(view.frame) },
+        payload: view.payload,
+        stream,
+        alerts: &alerts,
+    });
 }
 
 /// Certificates that rules asked for, and variables they captured.

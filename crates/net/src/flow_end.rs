@@ -36,11 +36,11 @@ impl Stages {
         if !is_dropped {
             self.end_streams(common, &mut flow, place, sink);
         }
-        if self.records.outputs.wants_streams() && flow.tcp.is_some() {
+        if self.records.logs_streams(&common.engine) && flow.tcp.is_some() {
             for d in Direction::BOTH {
                 let headers = pseudo_headers(&flow, d);
                 let view = pseudo_view(&headers, &flow, d, place);
-                self.records.script_streams(&common.engine, &view, &mut flow, (d, true));
+                self.records.log_streams(&common.engine, &view, &mut flow, (d, true), sink);
             }
         }
         if flow.ext.app.parser.is_some() && !is_dropped {

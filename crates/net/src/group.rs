@@ -4,6 +4,7 @@ use crate::limits::WORKERS_MAX;
 use crate::ordered::{Ordered, Turn, Turns};
 use crate::ranges::Ranges;
 use crate::state::Bits;
+use crate::tags::HostTags;
 use crate::threshold::Thresholds;
 use std::sync::{Arc, Mutex};
 
@@ -14,6 +15,7 @@ pub struct WorkerGroup {
     thresholds: Arc<Mutex<Thresholds>>,
     bits: Arc<Mutex<Bits>>,
     ranges: Arc<Mutex<Ranges>>,
+    host_tags: Arc<Mutex<HostTags>>,
 }
 
 impl WorkerGroup {
@@ -26,6 +28,7 @@ impl WorkerGroup {
             thresholds: Arc::default(),
             bits: Arc::default(),
             ranges: Arc::default(),
+            host_tags: Arc::default(),
         }
     }
 
@@ -64,6 +67,10 @@ impl WorkerGroup {
 
     pub(crate) fn ranges(&self, worker: usize) -> Ordered<Ranges> {
         Ordered::Shared { state: Arc::clone(&self.ranges), turn: self.turn(worker) }
+    }
+
+    pub(crate) fn host_tags(&self, worker: usize) -> Ordered<HostTags> {
+        Ordered::Shared { state: Arc::clone(&self.host_tags), turn: self.turn(worker) }
     }
 
     pub(crate) fn turn(&self, worker: usize) -> Turn {

@@ -89,6 +89,7 @@ impl Worker {
         let costs = RuleCosts::of_engine(&engine);
         let thresholds = group.map_or_else(Ordered::default, |(group, n)| group.thresholds(n));
         let ranges = group.map_or_else(Ordered::default, |(group, n)| group.ranges(n));
+        let host_tags = group.map_or_else(Ordered::default, |(group, n)| group.host_tags(n));
         let bits = group.map_or_else(Ordered::default, |(group, n)| group.bits(n));
         let turn = group.map(|(group, n)| group.turn(n));
         let outputs = match engine.scripts.outputs.is_empty() {
@@ -104,7 +105,7 @@ impl Worker {
                 stream: StreamStage::new(&engine, budgets.session, budgets.stream),
                 app: ApplicationStage::new(budgets.app, ranges),
                 inspection: InspectionStage::new(&engine, bits, turn.clone()),
-                alerts: AlertStage::new(thresholds, turn.clone()),
+                alerts: AlertStage::new(thresholds, host_tags, turn.clone()),
                 records: RecordStage::new(outputs),
             },
             turn,
@@ -691,9 +692,9 @@ impl Stages {
         if view.payload.is_empty() && flow.ext.app.parser.is_none() && !is_tcp {
             return;
         }
-        if is_tcp && self.records.outputs.wants_streams() {
+        if is_tcp && self.records.logs_streams(engine) {
             for d in Direction::BOTH {
-                self.records.script_streams(engine, view, flow, (d, false));
+                self.records.log_streams(engine, view, flow, (d, false), cx.sink);
             }
         }
         self.records.log_transactions(cx, false);

@@ -95,6 +95,10 @@ impl<T: Take> NetSink for Dispatcher<T> {
         }
     }
 
+    fn alerted_packet(&mut self, r: &AlertedPacketRecord<'_>) {
+        let _ = self.to.take_record(&Record::AlertedPacket(r));
+    }
+
     fn app(&mut self, r: &AppRecord<'_>) {
         self.dispatch(&Record::App(r), r.event_type);
     }
@@ -137,6 +141,10 @@ impl<T: Take> NetSink for Dispatcher<T> {
 
     fn frame(&mut self, r: &FrameRecord<'_>) {
         self.dispatch(&Record::Frame(r), "frame");
+    }
+
+    fn stream_data(&mut self, r: &StreamDataRecord<'_>) {
+        let _ = self.to.take_record(&Record::StreamData(r));
     }
 
     fn certificates(&mut self, r: &CertificateRecord<'_>) {

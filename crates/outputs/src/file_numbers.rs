@@ -41,6 +41,7 @@ impl FileNumbers {
             | PieceKind::Finding(_)
             | PieceKind::FlowRecord(_)
             | PieceKind::Frame(_)
+            | PieceKind::StreamBytes(_)
             | PieceKind::Certificates(_) => piece.kind,
         };
         if piece.later.is_empty() {

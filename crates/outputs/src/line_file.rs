@@ -242,6 +242,7 @@ impl Destination for LineFile {
             PieceKind::FlowRecord(_)
             | PieceKind::Frame(_)
             | PieceKind::FileRecord(_)
+            | PieceKind::StreamBytes(_)
             | PieceKind::Certificates(_) => {}
         }
     }

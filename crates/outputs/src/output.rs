@@ -22,6 +22,8 @@ use std::path::Path;
 pub enum Record<'a> {
     /// An alert of a rule.
     Alert(&'a AlertRecord<'a>),
+    /// A packet with all its alerts.
+    AlertedPacket(&'a AlertedPacketRecord<'a>),
     /// A protocol's record of a transaction.
     App(&'a AppRecord<'a>),
     /// A file's record.
@@ -44,6 +46,8 @@ pub enum Record<'a> {
     Stream(&'a StreamRecord<'a>),
     /// A frame as it was read, after all else that came of it.
     Wire(&'a WireRecord<'a>),
+    /// New bytes of a stream or body.
+    StreamData(&'a StreamDataRecord<'a>),
     /// Certificates that a rule asked to store.
     Certificates(&'a CertificateRecord<'a>),
     /// A packet with variables that rules captured.
@@ -164,6 +168,8 @@ pub enum PieceKind {
     Frame(FrameHead),
     /// The record of a stored file.
     FileRecord(FileRecordHead),
+    /// New bytes of a stream or body: the name of their file, then the bytes.
+    StreamBytes(StreamBytesHead),
     /// A chain of certificates: a PEM text, then the text that names the flow and the certificate.
     Certificates(CertificatesHead),
 }
@@ -201,6 +207,13 @@ pub struct FileRecordHead {
     pub file: FileKey,
     /// Its number, put in on the way: 0 before.
     pub number: u64,
+}
+
+/// What names the file of a stream's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamBytesHead {
+    /// Bytes of its name; those of the stream follow.
+    pub name_len: usize,
 }
 
 /// What names a stored chain of certificates.

@@ -120,6 +120,7 @@ impl LineBatch {
             | PieceKind::FlowRecord(_)
             | PieceKind::Frame(_)
             | PieceKind::FileRecord(_)
+            | PieceKind::StreamBytes(_)
             | PieceKind::Certificates(_)) => {
                 self.kinds.push(kind);
                 Step::Piece(output)

@@ -182,6 +182,7 @@ impl Destination for Receiver {
             PieceKind::FlowRecord(_)
             | PieceKind::Frame(_)
             | PieceKind::FileRecord(_)
+            | PieceKind::StreamBytes(_)
             | PieceKind::Certificates(_) => {}
         }
     }

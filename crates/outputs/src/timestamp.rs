@@ -75,6 +75,13 @@ impl Stamp {
         out.extend_from_slice(&self.at(ts_ns).fast);
         micros(ts_ns, out);
     }
+
+    /// The time in a format of strftime(3), to the second; `-` for a format that is none.
+    pub fn in_format(&self, ts_ns: u64, format: &str) -> String {
+        let second = i64::try_from(ts_ns / 1_000_000_000).unwrap_or_default();
+        let at = Timestamp::from_second(second).unwrap_or_default().to_zoned(self.zone.clone());
+        jiff::fmt::strtime::format(format, &at).unwrap_or_else(|_| "-".to_owned())
+    }
 }
 
 impl Second {

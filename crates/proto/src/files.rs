@@ -357,3 +357,29 @@ impl FileList {
         self.files.iter().map(File::bytes_held).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MD5 and SHA-1 are of whole files only; SHA-256, by which stored files are named, is of what was there.
+    #[test]
+    fn a_file_with_a_hole_is_not_hashed_as_whole() {
+        let wants = FileWants { md5: true, sha1: true, sha256: true, ..FileWants::default() };
+        for has_hole in [false, true] {
+            let mut file = File::open(1, b"f", Direction::ToClient, wants);
+            file.append(b"ab");
+            if has_hole {
+                file.gap(10);
+            }
+            file.append(b"cd");
+            file.close(FileState::Closed);
+            let of = file.digests();
+            assert_eq!((of.md5.is_none(), of.sha1.is_none()), (has_hole, has_hole));
+            let known = "88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589";
+            let hex: String = of.sha256.unwrap().iter().map(|b| format!("{b:02x}")).collect();
+            assert_eq!(hex, known);
+            assert_eq!((file.has_gaps, file.size), (has_hole, if has_hole { 14 } else { 4 }));
+        }
+    }
+}

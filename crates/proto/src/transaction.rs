@@ -6,7 +6,7 @@
 use crate::buffer::{Buffer, Inspect};
 use crate::files::FileList;
 use gabion_record::json::Json;
-use gabion_record::{Direction, TakeReport, Tree};
+use gabion_record::{Direction, TakeReport, TakeText, Tree, TxText};
 use smallvec::SmallVec;
 use std::any::Any;
 
@@ -82,6 +82,11 @@ pub trait Transaction: Any + Send {
     /// logged.
     fn report(&self, to: TakeReport<'_>) {
         let _ = to;
+    }
+
+    /// Gives a part of the transaction as it came, for outputs of plain text.
+    fn text(&self, part: TxText<'_>, to: TakeText<'_>) {
+        let _ = (part, to);
     }
 
     /// Key of a second object that follows the transaction's own (`email` after `smtp`).

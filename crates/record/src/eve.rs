@@ -9,7 +9,9 @@ use crate::exception::{ExceptionPolicy, ExceptionTrigger};
 use crate::flow_state::{EndReason, FlowAction, FlowState, TcpState};
 use crate::json::{self, Json};
 use crate::ledger::Ledger;
-use crate::{Addr, Direction, DropReason, IpProto, PacketSource, TakeReport, Tree};
+use crate::{
+    Addr, Direction, DropReason, IpProto, PacketSource, TakeReport, TakeText, Tree, TxText,
+};
 
 /// Something that writes the members of a JSON object that the caller has opened.
 pub trait WriteObject {
@@ -20,6 +22,11 @@ pub trait WriteObject {
     /// Reports the object as a typed record, if it is one that the behaviour engine takes.
     fn report(&self, to: TakeReport<'_>) {
         let _ = to;
+    }
+
+    /// Gives a part of the object as it came, for outputs of plain text.
+    fn text(&self, part: TxText<'_>, to: TakeText<'_>) {
+        let _ = (part, to);
     }
 }
 
@@ -284,6 +291,72 @@ pub struct VerdictRecord {
     pub reject_target: Option<&'static str>,
     /// What was sent (`tcp-reset`, `icmp-prohib`).
     pub reject: &'static [&'static str],
+}
+
+/// A packet with all its alerts, for outputs that show them together.
+#[derive(Clone, Copy)]
+pub struct AlertedPacketRecord<'a> {
+    /// Common part; direction is that of the packet.
+    pub header: Header<'a>,
+    /// Sequence number and acknowledgement of TCP.
+    pub tcp: Option<(u32, u32)>,
+    /// Direction of the packet in its flow.
+    pub direction: Option<Direction>,
+    /// The flow.
+    pub flow: Option<FlowSummary>,
+    /// The flow is dropped.
+    pub is_flow_dropped: bool,
+    /// The payload of the flow's packets is not inspected any more.
+    pub is_payload_over: bool,
+    /// Nothing of the flow's streams is parsed any more.
+    pub is_parsing_over: bool,
+    /// Protocols of the flow.
+    pub app_proto: AppProtoNames,
+    /// Names what rules have set.
+    pub variables: &'a dyn Fn(&mut dyn FnMut(Variable<'_>)),
+    /// The frame.
+    pub packet: &'a [u8],
+    /// The packet's payload.
+    pub payload: &'a [u8],
+    /// Stream data that was inspected with it.
+    pub stream: &'a [u8],
+    /// The alerts.
+    pub alerts: &'a [PacketAlert<'a>],
+}
+
+/// An alert of a packet.
+#[derive(Clone, Copy)]
+pub struct PacketAlert<'a> {
+    /// The signature.
+    pub signature: AlertSignature<'a>,
+    /// Where it matched.
+    pub found_in: FoundIn,
+    /// The transaction.
+    pub tx_id: Option<u64>,
+}
+
+/// Where a rule matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundIn {
+    /// In the packet.
+    Packet,
+    /// In stream data.
+    Stream,
+    /// In a transaction.
+    State,
+}
+
+/// Something that a rule has set for a flow or a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variable<'a> {
+    /// A bit of the flow.
+    Bit(&'a str),
+    /// An integer of the flow.
+    Integer(&'a str, u32),
+    /// A text that was captured for the flow.
+    FlowText(&'a str, &'a [u8]),
+    /// A text that was captured for the packet.
+    PacketText(&'a str),
 }
 
 /// A record of a protocol's transaction.
@@ -631,6 +704,19 @@ pub struct FileChunk<'a> {
     pub is_last: bool,
 }
 
+/// New bytes of a TCP stream or of a body.
+#[derive(Clone, Copy)]
+pub struct StreamDataRecord<'a> {
+    /// Common part; `src` is the client.
+    pub header: Header<'a>,
+    /// Direction of the bytes.
+    pub direction: Direction,
+    /// The transaction of the body, none for the stream itself.
+    pub tx_id: Option<u64>,
+    /// The bytes that follow those of the last record.
+    pub bytes: &'a [u8],
+}
+
 /// Certificates that a rule asked to store.
 #[derive(Clone, Copy)]
 pub struct CertificateRecord<'a> {
@@ -692,6 +778,10 @@ pub struct WireFacts {
 pub trait NetSink {
     /// An alert.
     fn alert(&mut self, record: &AlertRecord<'_>);
+    /// A packet with its alerts, after they were given one by one; only when [`Wants::alerted_packets`].
+    fn alerted_packet(&mut self, record: &AlertedPacketRecord<'_>) {
+        let _ = record;
+    }
     /// A protocol's record.
     fn app(&mut self, record: &AppRecord<'_>);
     /// A file's record.
@@ -716,6 +806,10 @@ pub trait NetSink {
     }
     /// A frame, after everything else that it gave rise to; only when [`Wants::wire`].
     fn wire(&mut self, record: &WireRecord<'_>) {
+        let _ = record;
+    }
+    /// New bytes of a stream or body; only when [`Wants::stream_data`] or [`Wants::body_data`].
+    fn stream_data(&mut self, record: &StreamDataRecord<'_>) {
         let _ = record;
     }
     /// Certificates for the store.
@@ -797,6 +891,12 @@ pub struct Wants {
     pub metadata: bool,
     /// TCP packets with their sessions.
     pub streams: bool,
+    /// Packets with all their alerts.
+    pub alerted_packets: bool,
+    /// Bytes of TCP streams.
+    pub stream_data: bool,
+    /// Bytes of HTTP's bodies.
+    pub body_data: bool,
     /// What bodies of messages hold, in alerts or for scripts: the files in them, and themselves.
     pub bodies: bool,
     /// Evidence and alerts about hosts, of the behaviour engine.
@@ -833,6 +933,9 @@ impl Wants {
         self.certificates |= o.certificates;
         self.metadata |= o.metadata;
         self.streams |= o.streams;
+        self.alerted_packets |= o.alerted_packets;
+        self.stream_data |= o.stream_data;
+        self.body_data |= o.body_data;
         self.bodies |= o.bodies;
         self.evidence |= o.evidence;
     }

@@ -39,6 +39,7 @@ mod stream_event;
 pub mod syscall;
 pub mod thousands;
 mod tx_report;
+mod tx_text;
 
 pub use addr::Addr;
 pub use config::Tree;
@@ -51,3 +52,4 @@ pub use packet_source::PacketSource;
 pub use pressure::Pressure;
 pub use stream_event::StreamEvent;
 pub use tx_report::{TakeReport, TxReport};
+pub use tx_text::{TakeText, TxText};

@@ -272,6 +272,8 @@ pub struct ScriptFacts {
     pub source: Arc<[u8]>,
     /// It is run on packets with payload only (`needs["payload"]`).
     pub needs_payload: bool,
+    /// It may keep something from one run to the next, so that the order of its runs matters.
+    pub keeps_state: bool,
     /// Names of the rule's byte variables that it reads.
     pub byte_variables: Vec<String>,
     /// Names of flow variables that it reads and writes.

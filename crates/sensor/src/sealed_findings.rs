@@ -142,6 +142,7 @@ impl Destination for Sealer {
             PieceKind::FlowRecord(_)
             | PieceKind::Frame(_)
             | PieceKind::FileRecord(_)
+            | PieceKind::StreamBytes(_)
             | PieceKind::Certificates(_) => {}
         }
     }

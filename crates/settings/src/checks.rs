@@ -121,17 +121,7 @@ pub fn check_rule_variables(config: &Tree, file: &str, log: &mut Messages<'_>) -
 
 /// Outputs that Suricata knows and that are not written here, in addition to kinds of files of EVE: a
 /// configuration with them is right.
-const KNOWN_OUTPUTS: [&str; 9] = [
-    "tls-log",
-    "http-log",
-    "syslog",
-    "tcp-data",
-    "http-body-data",
-    "alert-debug",
-    "unified2-alert",
-    "dns-log",
-    "file-log",
-];
+const KNOWN_OUTPUTS: [&str; 4] = ["syslog", "unified2-alert", "dns-log", "file-log"];
 
 /// Reports what is wrong with outputs and their options; false when the run ends for it. Types of records
 /// and outputs that nobody knows end a strict one (`-T`, `--init-errors-fatal`).

@@ -2,9 +2,14 @@
 
 use crate::messages::Messages;
 use crate::rules::{LoadedRules, stores};
+use gabion_net::FirewallPolicies;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
-use gabion_rules::Ruleset;
+use gabion_rules::analysis::{
+    Flowbits, PolicyTexts, Report, fast_pattern_report, firewall_json, patterns_json, rule_json,
+    rule_report,
+};
+use gabion_rules::{Ruleset, Signature, SignatureFlags};
 use gabion_runtime::output::write_whole;
 use std::path::Path;
 
@@ -17,9 +22,6 @@ pub fn write_rule_analysis(
     folder: &Path,
     log: &mut Messages<'_>,
 ) -> bool {
-    use gabion_rules::analysis::{
-        Flowbits, Report, fast_pattern_report, patterns_json, rule_json, rule_report,
-    };
     let flowbits = Flowbits::from_ruleset(&l.set);
     let report = Report { set: &l.set, catalog, flowbits: &flowbits };
     let stores = stores(config);
@@ -30,12 +32,17 @@ pub fn write_rule_analysis(
         texts.push_str(&rule_report(&report, s, stores));
         patterns.push_str(&fast_pattern_report(&report, s));
     }
-    let files: [(&str, &[u8]); 4] = [
+    let counted = patterns_json(&report);
+    let mut files: Vec<(&str, &[u8])> = vec![
         ("rules.json", &rules),
-        ("patterns.json", &patterns_json(&report)),
+        ("patterns.json", &counted),
         ("rules_analysis.txt", texts.as_bytes()),
         ("rules_fast_pattern.txt", patterns.as_bytes()),
     ];
+    let firewall = firewall_tables(&report, config);
+    if let Some(firewall) = &firewall {
+        files.push(("firewall.json", firewall));
+    }
     for (name, bytes) in files {
         let path = folder.join(name);
         if let Err(e) = write_whole(&path, bytes) {
@@ -46,6 +53,21 @@ pub fn write_rule_analysis(
     true
 }
 
+/// The report on the tables of the firewall, where there are rules of it.
+fn firewall_tables(report: &Report<'_>, config: &Tree) -> Option<Vec<u8>> {
+    let is_of_firewall = |s: &Signature| s.flags.has(SignatureFlags::FIREWALL);
+    if !report.set.signatures.iter().any(is_of_firewall) {
+        return None;
+    }
+    // A configuration with wrong policies has been refused before.
+    let policies = FirewallPolicies::from_tree(config, report.catalog).ok()?;
+    let texts = PolicyTexts {
+        packet: policies.packet_text(),
+        state: &|proto, direction, state| policies.state_text(proto, direction, state),
+    };
+    Some(firewall_json(report, &texts))
+}
+
 /// Writes which rules are looked at for which ports, when the configuration asks for it.
 pub fn write_rule_groups(
     set: &Ruleset,
@@ -54,7 +76,7 @@ pub fn write_rule_groups(
     folder: &Path,
     log: &mut Messages<'_>,
 ) {
-    use gabion_rules::analysis::{Flowbits, GroupOptions, Report, rule_groups};
+    use gabion_rules::analysis::{GroupOptions, rule_groups};
     const SHOWN: &str = "detect.profiling.grouping";
     if config.flag(&format!("{SHOWN}.dump-to-disk")) != Some(true) {
         return;

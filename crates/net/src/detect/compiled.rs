@@ -353,6 +353,8 @@ pub struct Detector {
     pub(crate) buffer_facts: Vec<BufferFacts>,
     /// Rules without any prefilter, which every packet or transaction of their kind meets.
     pub costly: Vec<u32>,
+    /// A rule tags hosts.
+    pub(crate) tags_hosts: bool,
     /// Tables of firewall mode.
     pub(crate) firewall: Option<Box<Firewall>>,
     /// Rules that represent the policies of packets and of transactions in alerts.
@@ -461,6 +463,7 @@ impl Detector {
             buffer_facts: catalog.buffers.iter().map(|b| BufferFacts::from_def(&b.def)).collect(),
             costly: Vec::new(),
             firewall: None,
+            tags_hosts: crate::tags::tags_hosts(&set),
             policy_rules: [None; 2],
             set,
         };

@@ -83,6 +83,19 @@ impl FirewallPolicies {
                 .any(|key| config.flag(key) == Some(true)),
         })
     }
+
+    /// The policy of packets, as Suricata's reports show it.
+    pub fn packet_text(&self) -> String {
+        policy_text(self.packet.action, &self.packet.part, self.packet.part.alerts)
+    }
+
+    /// The policy of a state of a protocol.
+    pub fn state_text(&self, proto: ProtoId, direction: Direction, state: usize) -> String {
+        let of_proto = self.app.get(usize::from(proto.0));
+        let policy = of_proto.and_then(|both| both[direction.index()].get(state));
+        let policy = policy.copied().unwrap_or(Policy::DROP_FLOW);
+        policy_text(policy.action, &policy.part, policy.part.alerts)
+    }
 }
 
 /// The policy at the first of these paths that is set.

@@ -181,6 +181,23 @@ pub(crate) struct MetadataObject<'a> {
     pub(crate) packet: &'a [(u32, Vec<u8>)],
 }
 
+impl MetadataObject<'_> {
+    /// Names each bit, integer and text.
+    pub(crate) fn each(&self, to: &mut dyn FnMut(Variable<'_>)) {
+        let Some(set) = self.set else { return };
+        let bits = self.vars.bits().iter();
+        bits.for_each(|bit| to(Variable::Bit(set.flowbits.get(*bit))));
+        for (name, value) in self.vars.ints() {
+            to(Variable::Integer(set.flowints.get(*name), *value));
+        }
+        for (name, value) in &self.vars.texts {
+            to(Variable::FlowText(set.variables.get(*name), value));
+        }
+        let packet = self.packet.iter();
+        packet.for_each(|(name, _)| to(Variable::PacketText(set.variables.get(*name))));
+    }
+}
+
 impl WriteObject for MetadataObject<'_> {
     fn write(&self, json: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
         let Some(set) = self.set else { return false };

@@ -1,6 +1,8 @@
-//! Records that scripts write: what each kind of them is called with.
+//! Records that scripts write: what each kind of them is called with; and the bytes of streams and bodies, which other
+//! outputs write too.
 
 use super::RecordStage;
+use super::header::flow_header;
 use crate::context::PacketContext;
 use crate::engine::Engine;
 use crate::flow_state::NetFlow;
@@ -10,7 +12,11 @@ use gabion_flow::Flow;
 use gabion_proto::files::{File, FileState};
 use gabion_proto::{Parser, Transaction};
 use gabion_record::Direction;
+use gabion_record::eve::{NetSink, StreamDataRecord};
 use gabion_rules::Signature;
+
+/// The protocol whose bodies are logged.
+const HTTP: &str = "http";
 
 /// What a script may look at wherever it is called.
 fn scene(engine: &Engine) -> Scene<'_> {
@@ -76,19 +82,26 @@ impl RecordStage {
         self.outputs.log(OutputKind::Flow, make);
     }
 
-    /// Calls scripts that log streams or bodies with what is new in one direction of a flow.
-    pub(crate) fn script_streams(
+    /// Whether somebody logs streams or bodies.
+    pub(crate) fn logs_streams(&self, engine: &Engine) -> bool {
+        let wants = &engine.options.wants;
+        wants.stream_data || wants.body_data || self.outputs.wants_streams()
+    }
+
+    /// Gives outputs and scripts that log streams or bodies what is new in one direction of a flow.
+    pub(crate) fn log_streams(
         &self,
         engine: &Engine,
         view: &PacketView<'_>,
         flow: &mut Flow<NetFlow>,
         (d, at_end): (Direction, bool),
+        sink: &mut dyn NetSink,
     ) {
         let mut logs = flow.ext.logged.take().unwrap_or_default();
         let shared = &*flow;
-        let scene_of =
-            &|| Scene { packet: Some(view), flow: Some(FlowAt::Read(shared)), ..scene(engine) };
-        if self.outputs.wants(OutputKind::TcpStream)
+        let wants = &engine.options.wants;
+        let at = Place { engine, view, flow: shared };
+        if (wants.stream_data || self.outputs.wants(OutputKind::TcpStream))
             && let Some(tcp) = &flow.tcp
         {
             let stream = tcp.stream(d);
@@ -97,9 +110,10 @@ impl RecordStage {
             let due = stream.acked().saturating_sub(before.bytes);
             let due = usize::try_from(due).unwrap_or(usize::MAX);
             let bytes = if at_end { bytes } else { bytes.get(..due).unwrap_or(bytes) };
-            self.log_piece(OutputKind::TcpStream, (bytes, d, at_end), before, scene_of);
+            self.log_piece(&at, (bytes, d, at_end), None, before, sink);
         }
-        if self.outputs.wants(OutputKind::HttpBody)
+        if (wants.body_data || self.outputs.wants(OutputKind::HttpBody))
+            && engine.catalog.eve_name(flow.ext.app.proto) == HTTP
             && let Some(parser) = &flow.ext.app.parser
         {
             logs.bodies.retain(|(id, _)| *id >= parser.first_tx_id());
@@ -112,20 +126,20 @@ impl RecordStage {
                 let bytes = kept.get(usize::try_from(skip).unwrap_or(usize::MAX)..);
                 let bytes = bytes.unwrap_or_default();
                 let is_over = at_end || f.state != FileState::Open;
-                self.log_piece(OutputKind::HttpBody, (bytes, d, is_over), before, scene_of);
+                self.log_piece(&at, (bytes, d, is_over), Some(id), before, sink);
             }
         }
         flow.ext.logged = Some(logs);
     }
 
-    /// Calls scripts with a piece of a stream or body: its bytes, its direction, whether it is the
-    /// last one.
-    fn log_piece<'a>(
+    /// Gives a piece of a stream, or of a transaction's body: its bytes, its direction, whether it is the last one.
+    fn log_piece(
         &self,
-        kind: OutputKind,
+        at: &Place<'_>,
         (bytes, d, is_last): (&[u8], Direction, bool),
+        body_of: Option<u64>,
         before: &mut Logged,
-        scene_of: &dyn Fn() -> Scene<'a>,
+        sink: &mut dyn NetSink,
     ) {
         let is_first = before.bytes == 0;
         if before.is_closed || (bytes.is_empty() && (!is_last || is_first)) {
@@ -133,8 +147,30 @@ impl RecordStage {
         }
         let to_server = d == Direction::ToServer;
         let piece = StreamPiece { bytes, is_first, is_last, to_server };
-        self.outputs.log_stream(kind, &piece, scene_of);
+        let kind = if body_of.is_some() { OutputKind::HttpBody } else { OutputKind::TcpStream };
+        self.outputs.log_stream(kind, &piece, || Scene {
+            packet: Some(at.view),
+            flow: Some(FlowAt::Read(at.flow)),
+            ..scene(at.engine)
+        });
+        let wants = &at.engine.options.wants;
+        let is_wanted = if body_of.is_some() { wants.body_data } else { wants.stream_data };
+        if is_wanted && !bytes.is_empty() {
+            sink.stream_data(&StreamDataRecord {
+                header: flow_header(at.view, at.flow, Direction::ToServer),
+                direction: d,
+                tx_id: body_of,
+                bytes,
+            });
+        }
         before.bytes += bytes.len() as u64;
         before.is_closed = is_last;
     }
+}
+
+/// Where a piece of a stream is logged.
+struct Place<'a> {
+    engine: &'a Engine,
+    view: &'a PacketView<'a>,
+    flow: &'a Flow<NetFlow>,
 }

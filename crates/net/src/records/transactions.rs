@@ -15,7 +15,7 @@ use gabion_proto::tx_list::TxList;
 use gabion_proto::{LogOptions, Parser, Protocol, Transaction};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
-use gabion_record::{Direction, TakeReport, Tree};
+use gabion_record::{Direction, TakeReport, TakeText, Tree, TxText};
 use smallvec::SmallVec;
 
 /// A transaction's object.
@@ -30,6 +30,10 @@ impl WriteObject for TxObject<'_> {
 
     fn report(&self, to: TakeReport<'_>) {
         self.tx.report(to);
+    }
+
+    fn text(&self, part: TxText<'_>, to: TakeText<'_>) {
+        self.tx.text(part, to);
     }
 }
 
@@ -49,6 +53,10 @@ impl WriteObject for TxPart<'_> {
         if self.part == 0 {
             self.tx.report(to);
         }
+    }
+
+    fn text(&self, part: TxText<'_>, to: TakeText<'_>) {
+        self.tx.text(part, to);
     }
 }
 

@@ -7,7 +7,8 @@ use super::scene::Scene;
 use super::voice::ScriptSetup;
 use crate::error::ScriptError;
 use gabion_rules::compiled::ScriptFacts;
-use mlua::{Function, Table, Value};
+use mlua::chunk::ChunkMode;
+use mlua::{Function, Lua, Table, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -66,7 +67,14 @@ pub fn inspect(
     let mut facts = registered.0.take();
     facts.source = source.into();
     facts.needs_payload = needs_payload;
+    facts.keeps_state = setup.limits.allow_restricted || keeps_state(&lua, source);
     Ok(facts)
+}
+
+/// Whether the script keeps something from one run to the next.
+fn keeps_state(lua: &Lua, source: &[u8]) -> bool {
+    let chunk = lua.load(source).set_mode(ChunkMode::Text).into_function();
+    chunk.map_or(true, |chunk| super::keeping::keeps_state(&chunk.dump(true)))
 }
 
 /// Whether the script needs payload; an error if it needs unknown data.

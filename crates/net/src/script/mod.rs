@@ -11,6 +11,7 @@ mod bounded;
 mod call;
 mod hash;
 mod inspect;
+mod keeping;
 mod library;
 pub(crate) mod output;
 mod pattern;

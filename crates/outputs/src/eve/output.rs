@@ -78,6 +78,8 @@ impl Format for EveFormat {
             Record::Stats(ts_ns, texts) => w.whole(*ts_ns, "stats", |node| texts.object(node)),
             Record::FileChunk(_)
             | Record::Wire(_)
+            | Record::AlertedPacket(_)
+            | Record::StreamData(_)
             | Record::Certificates(_)
             | Record::Evidence(_)
             | Record::HostAlert(_)
@@ -155,6 +157,8 @@ impl Format for CountedEve {
             | Record::Stats(..)
             | Record::FileChunk(_)
             | Record::Wire(_)
+            | Record::AlertedPacket(_)
+            | Record::StreamData(_)
             | Record::Certificates(_)
             | Record::Evidence(_)
             | Record::HostAlert(_)

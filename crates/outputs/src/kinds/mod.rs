@@ -1,14 +1,20 @@
 //! The table of outputs: what a configuration's `outputs` list can name, and the files of every run over
 //! behaviour. A further output is a file of its own and a row here.
 
+mod alert_debug;
 mod certificate_store;
 pub mod falco;
 pub mod fast;
 mod file_store;
 pub mod finding_files;
 pub mod guard_events;
+mod hex_dump;
+mod http_log;
 pub mod packet_log;
 mod stats_log;
+mod stream_data;
+mod text_format;
+mod tls_log;
 
 use crate::eve;
 use crate::output_kind::OutputKind;
@@ -24,6 +30,11 @@ pub static OUTPUTS: &[OutputKind] = &[
     packet_log::PCAP_LOG,
     packet_log::ALERT_PCAP,
     stats_log::KIND,
+    alert_debug::KIND,
+    http_log::KIND,
+    tls_log::KIND,
+    stream_data::TCP,
+    stream_data::HTTP,
     // Scripts are run by the engine.
     OutputKind::new("lua", |_| Ok(None)),
     finding_files::ALERTS_JSON,

@@ -301,6 +301,8 @@ impl Format for PacketLog {
             | Record::Packet(_)
             | Record::Frame(_)
             | Record::Stream(_)
+            | Record::AlertedPacket(_)
+            | Record::StreamData(_)
             | Record::Certificates(_)
             | Record::Metadata(_)
             | Record::Arp(..)

@@ -6,7 +6,7 @@ use super::text::{split_prefix, trim_end};
 use crate::LogOptions;
 use gabion_record::json::{Json, readable};
 use gabion_record::logs::{Body, Http, List};
-use gabion_record::{Direction, TakeReport, Tree, TxReport};
+use gabion_record::{Direction, TakeReport, TakeText, Tree, TxReport, TxText};
 
 /// Fields that `custom:` may name, with the side that sends them (`outputs.eve-log.types.http.custom`; the list is
 /// Suricata's, which logs them as they came: measured with 8.0.7).
@@ -117,6 +117,37 @@ pub(crate) fn report(tx: &Tx, to: TakeReport<'_>) {
         },
     };
     to(&TxReport::from_body(Body::Http(http)));
+}
+
+/// Gives a part of a request with its response.
+pub(crate) fn text(tx: &Tx, part: TxText<'_>, to: TakeText<'_>) {
+    let number = |n: u64, to: TakeText<'_>| to(itoa::Buffer::new().format(n).as_bytes());
+    let found = match part {
+        TxText::Host => tx.host.as_deref(),
+        TxText::Target => tx.target(),
+        TxText::Method => tx.method(),
+        TxText::Protocol => tx.request.in_line(&tx.request.protocol),
+        TxText::Status => tx.response.in_line(&tx.status_text).map(trim_end),
+        TxText::RequestLength => return number(tx.request.message_len, to),
+        TxText::ResponseLength => return number(tx.response.message_len, to),
+        TxText::RequestField(name) => field(&tx.request, name),
+        TxText::ResponseField(name) => field(&tx.response, name),
+        TxText::Version
+        | TxText::ServerName
+        | TxText::Subject
+        | TxText::Issuer
+        | TxText::Fingerprint
+        | TxText::Serial
+        | TxText::NotBefore
+        | TxText::NotAfter
+        | TxText::Resumed => None,
+    };
+    found.into_iter().for_each(to);
+}
+
+/// A field by its name in any case.
+fn field<'a>(side: &'a Message, name: &str) -> Option<&'a [u8]> {
+    side.headers.get(name.to_ascii_lowercase().as_bytes())
 }
 
 /// The value of a field, unless it is empty: Suricata logs no such member.

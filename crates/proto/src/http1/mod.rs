@@ -52,7 +52,7 @@ use buffers::Local;
 pub(crate) use entity::content_range;
 use gabion_record::applayer::{ProtoTable, Transport};
 use gabion_record::json::Json;
-use gabion_record::{Direction, TakeReport};
+use gabion_record::{Direction, TakeReport, TakeText, TxText};
 pub(crate) use log::forwarded_address;
 use message::Tx;
 use parser::Http1;
@@ -235,6 +235,10 @@ impl Transaction for Tx {
 
     fn report(&self, to: TakeReport<'_>) {
         log::report(self, to);
+    }
+
+    fn text(&self, part: TxText<'_>, to: TakeText<'_>) {
+        log::text(self, part, to);
     }
 
     fn forwarded_for(&self, header: &str, take_last: bool) -> Option<std::net::IpAddr> {

@@ -9,7 +9,7 @@ use crate::LogOptions;
 use gabion_record::calendar::iso_second;
 use gabion_record::json::{Json, readable};
 use gabion_record::logs::{Body, List, Ssl};
-use gabion_record::{TakeReport, Tree, TxReport};
+use gabion_record::{TakeReport, TakeText, Tree, TxReport, TxText};
 use std::borrow::Cow;
 
 /// Members as bits, in the order in which they are written.
@@ -120,7 +120,7 @@ pub fn write(tx: &TlsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
     let (client, server) = (tx.client(), tx.server());
     let certificate = tx.server_certificate();
     let is_13 = tx.hides_certificate;
-    let is_resumed = tx.is_resumed && server.has_hello && !is_13 && certificate.is_none();
+    let is_resumed = is_resumed(tx);
     if !how.in_alert {
         let shows_resumed = tx.is_resumed && is_resumption_logged(how.config);
         if certificate.is_none() && !shows_resumed && !is_13 {
@@ -181,6 +181,12 @@ pub fn write(tx: &TlsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
     true
 }
 
+/// Whether the session continues an earlier one, as far as can be seen.
+fn is_resumed(tx: &TlsTx) -> bool {
+    let has_certificate = tx.server_certificate().is_some();
+    tx.is_resumed && tx.server().has_hello && !tx.hides_certificate && !has_certificate
+}
+
 /// Reports a session with a certificate, one that is resumed, or one of TLS 1.3, which hides its certificate.
 pub(super) fn report(tx: &TlsTx, to: TakeReport<'_>) {
     let (client, server, certificate) = (tx.client(), tx.server(), tx.server_certificate());
@@ -204,6 +210,33 @@ pub(super) fn report(tx: &TlsTx, to: TakeReport<'_>) {
         ..Ssl::default()
     };
     to(&TxReport::from_body(Body::Ssl(ssl)));
+}
+
+/// Gives a part of a session. One without a certificate gives the first second of 1970 for its validity, as Suricata does.
+pub(super) fn text(tx: &TlsTx, part: TxText<'_>, to: TakeText<'_>) {
+    let certificate = tx.server_certificate();
+    let second = |of: fn(&Certificate) -> i64| iso_second(certificate.map_or(0, of));
+    match part {
+        TxText::Version => to(shown_version(tx).as_bytes()),
+        TxText::ServerName => tx.client().sni.iter().for_each(|name| to(name)),
+        TxText::Subject => certificate.into_iter().for_each(|c| to(&c.subject)),
+        TxText::Issuer => certificate.into_iter().for_each(|c| to(&c.issuer)),
+        TxText::Fingerprint => certificate.into_iter().for_each(|c| to(&c.fingerprint)),
+        TxText::Serial => certificate.into_iter().for_each(|c| to(&c.serial)),
+        TxText::NotBefore => to(second(|c| c.not_before).as_bytes()),
+        TxText::NotAfter => to(second(|c| c.not_after).as_bytes()),
+        TxText::Resumed if is_resumed(tx) => to(&[]),
+        TxText::Resumed
+        | TxText::Host
+        | TxText::Target
+        | TxText::Method
+        | TxText::Protocol
+        | TxText::Status
+        | TxText::RequestLength
+        | TxText::ResponseLength
+        | TxText::RequestField(_)
+        | TxText::ResponseField(_) => {}
+    }
 }
 
 fn write_names(certificate: Option<&Certificate>, wanted: u32, json: &mut Json) {

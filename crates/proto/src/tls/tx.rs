@@ -8,7 +8,7 @@ use super::tables::{buffer, client, server};
 use crate::transaction::EventList;
 use crate::{Buffer, CertificateChain, Inspect, LogOptions, Transaction};
 use gabion_record::json::Json;
-use gabion_record::{Direction, TakeReport};
+use gabion_record::{Direction, TakeReport, TakeText, TxText};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
@@ -193,6 +193,10 @@ impl Transaction for TlsTx {
 
     fn report(&self, to: TakeReport<'_>) {
         log::report(self, to);
+    }
+
+    fn text(&self, part: TxText<'_>, to: TakeText<'_>) {
+        log::text(self, part, to);
     }
 
     fn certificates(&self, direction: Direction) -> Option<CertificateChain<'_>> {

@@ -3,6 +3,7 @@
 
 mod engine_names;
 mod explain;
+mod firewall;
 mod flowbits;
 mod groups;
 mod json;
@@ -13,6 +14,7 @@ use crate::signature::{BufferRef, Engine, RuleType, Signature};
 use gabion_record::applayer::Catalog;
 
 pub use explain::explain_rule;
+pub use firewall::{PolicyTexts, firewall_json};
 pub use flowbits::{BitUse, Flowbits, NeverSet};
 pub use groups::{GroupOptions, rule_groups};
 pub use json::{patterns_json, rule_json};

@@ -58,6 +58,8 @@ impl Format for FlowRecords {
             | NetRecord::Frame(_)
             | NetRecord::Stream(_)
             | NetRecord::Wire(_)
+            | NetRecord::AlertedPacket(_)
+            | NetRecord::StreamData(_)
             | NetRecord::Certificates(_)
             | NetRecord::Metadata(_)
             | NetRecord::Stats(..)

@@ -28,7 +28,6 @@ use gabion_net::{Dealer, Engine, Verdicts, Worker, WorkerBudgets, WorkerGroup};
 use gabion_outputs::{EventCounts, LineBatch, Outputs, WorkerOutputs};
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
-use gabion_rules::compiled::{PostMatch, TagScope};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::fanout::{Change, Fanout, Losses, Rounds, Spares, Stalls};
 #[cfg(not(test))]
@@ -87,9 +86,9 @@ struct Member {
 type End = (WorkerEnd, EventCounts, Option<RingEnd>);
 
 impl Run<'_> {
-    /// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
-    /// have to ask for, and scripts keep what they like from one packet to another. Where a flow may continue
-    /// outside of its tunnel, no key of a frame keeps its packets together.
+    /// Why these rules and scripts can't be shared out, if so: a script that keeps something from one packet to another must
+    /// see all packets in their order. Where a flow may continue outside of its tunnel, no key of a frame keeps its
+    /// packets together.
     pub fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
         if !engine.options.flow.recursion_tracking {
             return Some(
@@ -99,16 +98,13 @@ impl Run<'_> {
         if !engine.scripts.outputs.is_empty() {
             return Some("scripts are outputs");
         }
-        let set = &engine.detector.as_ref()?.set;
-        if !set.scripts.is_empty() {
-            return Some("rules run scripts");
+        // A threshold by host may still decide about an alert when its packet's other alerts are written.
+        if engine.options.wants.alerted_packets {
+            return Some("the output alert-debug shows a packet's alerts together");
         }
-        let tags_hosts = |p: &PostMatch| match p {
-            PostMatch::Tag(t) => t.scope != TagScope::Session,
-            _ => false,
-        };
-        let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
-        all.any(tags_hosts).then_some("rules tag hosts")
+        let set = &engine.detector.as_ref()?.set;
+        let keeps = set.scripts.iter().any(|script| script.facts.keeps_state);
+        keeps.then_some("rules run scripts that keep something from one packet to another")
     }
 }
 

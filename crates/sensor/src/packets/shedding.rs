@@ -89,6 +89,10 @@ impl NetSink for UnderPressure<'_> {
         self.to.alert(record);
     }
 
+    fn alerted_packet(&mut self, record: &AlertedPacketRecord<'_>) {
+        self.to.alerted_packet(record);
+    }
+
     fn app(&mut self, record: &AppRecord<'_>) {
         if !self.sheds() {
             self.to.app(record);
@@ -139,6 +143,12 @@ impl NetSink for UnderPressure<'_> {
 
     fn wire(&mut self, record: &WireRecord<'_>) {
         self.to.wire(record);
+    }
+
+    fn stream_data(&mut self, record: &StreamDataRecord<'_>) {
+        if !self.sheds() {
+            self.to.stream_data(record);
+        }
     }
 
     fn certificates(&mut self, record: &CertificateRecord<'_>) {
