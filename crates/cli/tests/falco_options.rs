@@ -4,7 +4,11 @@ mod program;
 
 use program::gabion;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 fn rules(folder: &Path) -> String {
     let path = folder.join("rules.yaml");
@@ -140,4 +144,53 @@ fn captures_that_are_none_are_refused_in_a_line() {
         assert_eq!((ran.code, lines.len()), (1, 1), "{file}: {}", ran.err);
         assert!(lines[0].starts_with("Error: ") && lines[0].contains(words), "{}", ran.err);
     }
+}
+
+/// Files of the configuration and rules are watched, and so are the folders that hold them: a file that comes is read.
+#[test]
+fn files_that_come_into_folders_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["rules", "more"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    let first = rules(&at("rules"));
+    let config = at("falco.yaml");
+    let (rules, more) = (at("rules").display().to_string(), at("more").display().to_string());
+    let text =
+        format!("engine:\n  kind: nodriver\nrules_files: [{rules}]\nconfig_files: [{more}]\n");
+    fs::write(&config, text).unwrap();
+    let mut command = program::command(&["falco", "-c", &config.display().to_string()]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let errors = BufReader::new(child.stderr.take().unwrap());
+    let (to, lines) = channel();
+    std::thread::spawn(move || {
+        for line in errors.lines().map_while(Result::ok) {
+            let _ = to.send(line);
+        }
+    });
+    let mut seen = Vec::new();
+    let mut await_line = |text: &str| {
+        loop {
+            match lines.recv_timeout(Duration::from_secs(60)) {
+                Ok(line) if line == text => return true,
+                Ok(line) => seen.push(line),
+                Err(_) => {
+                    eprintln!("no line {text:?} after {seen:?}");
+                    return false;
+                }
+            }
+        }
+    };
+    let mut are_read = await_line("Loaded 1 rules");
+    // The watcher begins when the rules are there.
+    std::thread::sleep(Duration::from_millis(500));
+    let second = fs::read_to_string(&first).unwrap().replace("rule: closed", "rule: second");
+    fs::write(at("rules/second.yaml"), second).unwrap();
+    are_read = are_read && await_line("Loaded 2 rules");
+    fs::write(at("more/priority.yaml"), "priority: warning\n").unwrap();
+    are_read = are_read && await_line("Loaded 0 rules");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(are_read);
 }

@@ -180,7 +180,11 @@ limits! { "sensor";
     pub const WEB_REQUEST_BYTES_MAX: usize = 8 << 10,
         Refuses("the request");
 
-    /// Seconds that the listener waits for a client.
+    /// Clients of the listener at a time: each has a thread, an honest one for some milliseconds.
+    pub const WEB_CLIENTS_MAX: usize = 64,
+        Refuses("the client that has waited longest, which is closed");
+
+    /// Seconds after which a client of the listener is closed.
     pub const WEB_WAIT_S: u64 = 5,
         Refuses("the request");
 

@@ -35,7 +35,7 @@ fn run(options: &[&str], log: &(dyn Fn(&str) + Sync)) -> FalcoDone {
     capture(&file, 10);
     let rule = "- rule: closed\n  desc: d\n  condition: evt.type=close\n  output: closed\n  priority: NOTICE\n";
     fs::write(&rules, rule).unwrap();
-    let mut config = load_falco_configuration(None).unwrap();
+    let mut config = load_falco_configuration(None).unwrap().tree;
     let replay = format!("engine.replay.capture_file={}", file.display());
     let all = ["engine.kind=replay", &replay, "log_stderr=false"];
     for option in all.iter().chain(options) {

@@ -144,7 +144,7 @@ pub fn condition_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
         "join(\"-\", (proc.name, proc.pname)) contains x or concat(proc.exe, \"y\") exists",
         "proc.name regex \"[a-z]+\" or proc.name glob '*s?' or evt.buffer bcontains 474554",
         "proc.cmdline contains oneof (a, \"b c\") and proc.aname[2] startswith x",
-        "fd.types in (bash, httpd) or fd.types intersects (httpd) or not fd.types exists",
+        "fd.types in (bash, httpd) or fd.types intersects (O_RDONLY) or not fd.types exists",
         "fd.sport != 22 and fd.port in (22, 3) and evt.type != close and evt.is_wait = true",
         "proc.exepath pmatch (/usr/bin, /etc) or basename(fd.name) = passwd or proc.name iglob '*SH'",
     ]);

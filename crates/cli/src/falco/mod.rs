@@ -48,7 +48,7 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
         standard_output::text(help_text());
         return Ok(0);
     }
-    let settings = settings_of(&options)?;
+    let (settings, files) = settings_of(&options)?;
     if let Some(code) = show(&options, &settings, args) {
         return Ok(code);
     }
@@ -67,7 +67,7 @@ fn try_run(args: &[OsString]) -> Result<i32, String> {
         let text = format!("{}\n", std::process::id());
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    Ok(one_run(&options, settings, &loaded, &signals))
+    Ok(one_run(&options, (settings, files), &loaded, &signals))
 }
 
 /// Explains a rule for an event: `why RULE NUMBER CAPTURE`, then Falco's options.
@@ -81,7 +81,7 @@ fn why(args: &[OsString]) -> Result<i32, String> {
     let number = number.to_str().and_then(|text| text.parse().ok());
     let number = number.ok_or("why: the second argument is the number of an event (evt.num)")?;
     let options = options::parse(rest)?;
-    let settings = settings_of(&options)?;
+    let (settings, _) = settings_of(&options)?;
     let loaded = load(&options, &settings)?;
     let text = explain_event(&loaded.rules, &rule.to_string_lossy(), Path::new(capture), number);
     standard_output::text(text.map_err(|fault| fault.to_string())?);
@@ -104,13 +104,15 @@ fn migrate(files: &[OsString]) -> Result<i32, String> {
     Ok(if is_done { 0 } else { 1 })
 }
 
-fn settings_of(options: &Options) -> Result<FalcoSettings, String> {
+/// The settings, and the files and folders of the configuration that they come from.
+fn settings_of(options: &Options) -> Result<(FalcoSettings, Vec<PathBuf>), String> {
     let installed = Path::new(INSTALLED);
     let path = match &options.config {
         Some(path) => Some(path.as_path()),
         None => installed.is_file().then_some(installed),
     };
-    let mut config = load_falco_configuration(path).map_err(|fault| fault.to_string())?;
+    let config = load_falco_configuration(path).map_err(|fault| fault.to_string())?;
+    let (mut config, files) = (config.tree, config.files);
     for option in &options.overrides {
         apply_override(&mut config, option).map_err(|fault| fault.to_string())?;
     }
@@ -126,7 +128,7 @@ fn settings_of(options: &Options) -> Result<FalcoSettings, String> {
     if let Some(text) = &options.print {
         settings.add_output(text);
     }
-    Ok(settings)
+    Ok((settings, files))
 }
 
 /// Options that print something and end.
@@ -209,7 +211,7 @@ fn describe(
 
 fn one_run(
     options: &Options,
-    settings: FalcoSettings,
+    (settings, files): (FalcoSettings, Vec<PathBuf>),
     loaded: &LoadedFalcoRules,
     signals: &Signals,
 ) -> i32 {
@@ -220,15 +222,15 @@ fn one_run(
     }
     let hostname = std::env::var("FALCO_HOSTNAME")
         .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned());
-    let files = files_of(options, &settings);
+    let files = files_of(files, &settings);
     let has_events = settings.engine != EngineKind::None;
     // A file that has become wrong leaves the rules as they are.
     let mut reload = || {
-        let loaded = settings_of(options).and_then(|new| Ok((load(options, &new)?, new)));
+        let loaded = settings_of(options).and_then(|new| Ok((load(options, &new.0)?, new)));
         match loaded {
-            Ok((loaded, settings)) => {
+            Ok((loaded, (settings, files))) => {
                 log(&settings, &format!("Loaded {} rules", loaded.rules.enabled()));
-                let files = files_of(options, &settings);
+                let files = files_of(files, &settings);
                 Some((FalcoPlan { settings, rules: loaded.rules }, files))
             }
             Err(error) => {
@@ -284,10 +286,11 @@ fn one_run(
     }
 }
 
-/// The files that a run is made from.
-fn files_of(options: &Options, settings: &FalcoSettings) -> Vec<PathBuf> {
-    let mut files = rule_paths(&settings.rules_files).unwrap_or_default();
-    files.extend(options.config.clone());
+/// The files that a run is made from: those of the configuration, files of rules, and the folders that hold them.
+fn files_of(mut files: Vec<PathBuf>, settings: &FalcoSettings) -> Vec<PathBuf> {
+    let named = settings.rules_files.iter().map(PathBuf::from);
+    files.extend(named.filter(|path| path.is_dir()));
+    files.extend(rule_paths(&settings.rules_files).unwrap_or_default());
     files
 }
 

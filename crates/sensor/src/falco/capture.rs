@@ -17,19 +17,26 @@ struct Ring {
     events: (u64, u64),
     /// Events that left the ring.
     left: u64,
+    /// Bytes of the longest event until now.
+    longest: usize,
 }
 
-impl Write for Ring {
-    /// Takes a whole block: the writer of scap files hands over no parts.
-    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
-        if self.younger.len() + block.len() > CAPTURE_RING_BYTES / 2 {
+impl Ring {
+    /// An event comes. Its blocks (what a live source knew of it is in blocks of their own) stay in one half.
+    fn begin_event(&mut self) {
+        if self.younger.len() + self.longest > CAPTURE_RING_BYTES / 2 {
             std::mem::swap(&mut self.older, &mut self.younger);
             self.younger.clear();
             self.left += self.events.0;
             self.events = (self.events.1, 0);
         }
-        self.younger.extend_from_slice(block);
         self.events.1 += 1;
+    }
+}
+
+impl Write for Ring {
+    fn write(&mut self, block: &[u8]) -> io::Result<usize> {
+        self.younger.extend_from_slice(block);
         Ok(block.len())
     }
 
@@ -75,14 +82,15 @@ impl Captures {
         if self.open.as_ref().is_some_and(|open| event.ts_ns > open.end_ns) {
             self.close();
         }
-        let before = self.ring.get_mut().younger.len();
+        let ring = self.ring.get_mut();
+        ring.begin_event();
+        let before = ring.younger.len();
         // A ring refuses nothing.
         let _ = self.ring.event(event);
         let ring = self.ring.get_mut();
+        ring.longest = ring.longest.max(ring.younger.len() - before);
         let Some(open) = &mut self.open else { return };
-        // The event is alone in the younger half where it made the halves change places.
-        let from = if ring.younger.len() > before { before } else { 0 };
-        let block = ring.younger.get(from..).unwrap_or_default();
+        let block = ring.younger.get(before..).unwrap_or_default();
         if open.bytes + block.len() as u64 > CAPTURE_FILE_BYTES_MAX {
             self.cut += 1;
             return;
@@ -170,7 +178,7 @@ impl Captures {
 mod tests {
     use super::*;
     use gabion_record::budget::Budget;
-    use gabion_scap::{Item, Reader, Values, table, types};
+    use gabion_scap::{Item, LiveValues, Merger, Reader, Toctou, Values, table, types};
     use gabion_syscall::Options;
 
     fn close_of(ts_ns: u64, keep: impl FnOnce(&Event<'_>)) {
@@ -217,6 +225,50 @@ mod tests {
         assert!(note.is_some_and(|note| note.starts_with("capture: 1 files; 0 events left")));
         let file = folder.path().join(format!("falco_{:020}_{:020}.scap", 4, 4));
         assert_eq!(times(&file), [1, 2, 3, 4, 5, 1_000_004]);
+    }
+
+    /// What a live source knew of an event is with it in the file, also where the halves of the ring change places.
+    #[test]
+    fn every_event_of_a_file_has_what_was_known_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path_prefix = folder.path().join("falco");
+        let settings = CaptureSettings { path_prefix, all_rules: false, duration_ms: 1_000 };
+        let mut captures = Captures::new(settings);
+        let state = State::new(Options::default(), Budget::standalone("threads", 1 << 20));
+        let kind = table::event_type(types::OPENAT_2_X).unwrap();
+        let word = |n: u32| n.to_le_bytes().to_vec();
+        let long = |n: i64| n.to_le_bytes().to_vec();
+        let values: Vec<Vec<u8>> =
+            vec![long(3), long(-100), b"link\0".to_vec(), word(1), word(0), word(8), long(99)];
+        let lengths: Vec<u8> =
+            values.iter().flat_map(|value| (value.len() as u16).to_le_bytes()).collect();
+        let (bytes, opened) = (values.concat(), b"/srv/".repeat(200));
+        let mut total = 0_u64;
+        while captures.ring.get_mut().older.is_empty() || !total.is_multiple_of(100) {
+            total += 1;
+            let values = Values::new(kind, &lengths, &bytes);
+            let live = LiveValues { toctou: Some(Toctou::Linked), opened: &opened, netns: 0 };
+            let (number, raw_number, ts_ns) = (total, total, total);
+            let (tid, cpu, flags, enter) = (7, 0, 0, None);
+            let event = Event { number, raw_number, ts_ns, tid, cpu, flags, values, enter, live };
+            captures.keep(&event);
+            if total == 1 {
+                captures.begin(&state, &event, 0);
+            }
+        }
+        assert_eq!(captures.finish().0, [""; 0]);
+        let file = folder.path().join(format!("falco_{:020}_{:020}.scap", 1, 1));
+        let mut reader = Reader::new(File::open(&file).unwrap()).unwrap();
+        let (mut merger, mut whole) = (Merger::new(), 0);
+        while let Some(item) = reader.next_item().unwrap() {
+            if let Item::Event(event) = item
+                && let Some(event) = merger.merge(&event)
+            {
+                assert_eq!(event.live.opened, opened, "event {}", whole + 1);
+                whole += 1;
+            }
+        }
+        assert_eq!(whole, total);
     }
 
     #[test]

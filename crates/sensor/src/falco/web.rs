@@ -1,17 +1,20 @@
-//! The listener for health, versions and metrics: one thread, GET only, small requests, short waits.
+//! The listener for health, versions and metrics: GET only, small requests, short waits. Each client has a thread for as
+//! long as it is answered, so that one that is silent keeps nobody waiting.
 
 use super::listing::version_json;
-use crate::limits::{WEB_REQUEST_BYTES_MAX, WEB_WAIT_S};
+use crate::limits::{WEB_CLIENTS_MAX, WEB_REQUEST_BYTES_MAX, WEB_WAIT_S};
 use gabion_intake::ServerTls;
 use gabion_probe::syscalls::Class;
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_runtime::clock;
 use gabion_settings::falco::WebSettings;
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the worker shows of itself to those who watch it, and the listener of the run.
 #[derive(Debug, Default)]
@@ -62,28 +65,71 @@ impl Web {
             is_client_required: false,
         });
         let tls = tls.map(|tls| tls.answering()).transpose().map_err(io::Error::other)?;
+        let tls = tls.map(Arc::new);
         let listener = TcpListener::bind((settings.address.as_str(), settings.port))?;
         listener.set_nonblocking(true)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let (settings, flag) = (settings.clone(), stop.clone());
+        let (settings, flag) = (Arc::new(settings.clone()), stop.clone());
         let thread =
             std::thread::Builder::new().name("webserver".to_string()).spawn(move || {
+                let mut clients: VecDeque<Client> = VecDeque::new();
                 while !flag.load(Relaxed) {
-                    match listener.accept() {
-                        Ok((stream, _)) => {
-                            let mut reply =
-                                |from: &mut dyn Read| answer_to(from, &settings, &shown);
-                            // A client that goes away takes nothing with it.
-                            let _ = limit_wait(&stream).and_then(|()| match &tls {
-                                Some(answer) => answer(stream, &mut reply),
-                                None => answer_plainly(stream, &mut reply),
-                            });
-                        }
-                        Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                    clients.retain(Client::is_waiting);
+                    let Ok((stream, _)) = listener.accept() else {
+                        std::thread::sleep(Duration::from_millis(50));
+                        continue;
+                    };
+                    if clients.len() >= WEB_CLIENTS_MAX {
+                        clients.pop_front();
                     }
+                    let (tls, settings, shown) = (tls.clone(), settings.clone(), shown.clone());
+                    // A client that goes away takes nothing with it.
+                    clients.extend(Client::begin(stream, move |stream| {
+                        let mut reply = |from: &mut dyn Read| answer_to(from, &settings, &shown);
+                        match tls {
+                            Some(answer) => answer(stream, &mut reply),
+                            None => answer_plainly(stream, &mut reply),
+                        }
+                    }));
                 }
             })?;
         Ok(Web { stop, thread: Some(thread) })
+    }
+}
+
+/// A client that a thread of its own answers. Its connection is closed with the value.
+struct Client {
+    stream: TcpStream,
+    began: Instant,
+    is_done: Arc<AtomicBool>,
+}
+
+impl Client {
+    /// Starts the thread.
+    fn begin(
+        stream: TcpStream,
+        answer: impl FnOnce(TcpStream) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<Client> {
+        limit_wait(&stream)?;
+        let is_done = Arc::new(AtomicBool::new(false));
+        let client =
+            Client { stream: stream.try_clone()?, began: clock::now(), is_done: is_done.clone() };
+        std::thread::Builder::new().name("web client".to_string()).spawn(move || {
+            let _ = answer(stream);
+            is_done.store(true, Relaxed);
+        })?;
+        Ok(client)
+    }
+
+    /// Whether it waits for its answer, and may wait longer.
+    fn is_waiting(&self) -> bool {
+        !self.is_done.load(Relaxed) && self.began.elapsed() <= Duration::from_secs(WEB_WAIT_S)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
@@ -107,7 +153,8 @@ fn answer_plainly(
     reply: &mut dyn FnMut(&mut dyn Read) -> io::Result<Vec<u8>>,
 ) -> io::Result<()> {
     let answer = reply(&mut stream)?;
-    stream.write_all(&answer)
+    stream.write_all(&answer)?;
+    stream.shutdown(Shutdown::Write)
 }
 
 /// Reads a request; the bytes of its answer.
@@ -174,4 +221,39 @@ fn exposition(shown: &Shown) -> String {
         out.push_str(&format!("{name}{{dir=\"exit\",drop=\"{class}\"}} {value}\n"));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More clients that say nothing than have a place, all before one that asks: it is answered at once, not after their
+    /// patience.
+    #[test]
+    fn silent_clients_keep_nobody_waiting() {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let settings = WebSettings {
+            address: "127.0.0.1".to_owned(),
+            port,
+            health_path: "/healthz".to_owned(),
+            has_metrics: true,
+            certificate: None,
+        };
+        let web = Web::start(&settings, Arc::default()).unwrap();
+        let connect = || TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let silent: Vec<TcpStream> = (0..WEB_CLIENTS_MAX + 40).map(|_| connect()).collect();
+        for (path, words) in [("healthz", "\"ok\""), ("metrics", "falcosecurity_"), ("x", "404")] {
+            let mut stream = connect();
+            stream.set_read_timeout(Some(Duration::from_secs(WEB_WAIT_S - 1))).unwrap();
+            stream.write_all(format!("GET /{path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.contains(words), "{path}: {answer}");
+        }
+        drop(web);
+        // Nothing stays open.
+        for mut stream in silent {
+            assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
+        }
+    }
 }

@@ -7,7 +7,7 @@ mod schema;
 mod without_effect;
 
 pub use overrides::{BadOverride, apply_override};
-pub use read::{ConfigFault, load_falco_configuration, read_falco_settings};
+pub use read::{ConfigFault, FalcoConfiguration, load_falco_configuration, read_falco_settings};
 pub use schema::{configuration_schema, rule_schema};
 
 use gabion_condition::rules::{AppendOutput, Matching, Priority, Selection};

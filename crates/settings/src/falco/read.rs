@@ -32,22 +32,74 @@ pub enum ConfigFault {
     Value(String),
 }
 
+/// A configuration, and what it was read from.
+#[derive(Debug, Default)]
+pub struct FalcoConfiguration {
+    /// All files, one over the other.
+    pub tree: Tree,
+    /// The files, and the folders of which all files are read.
+    pub files: Vec<PathBuf>,
+}
+
+/// How a further file goes over what was read before it (`strategy` in `config_files`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strategy {
+    /// Lists are joined, everything else is replaced.
+    Append,
+    /// Keys of the first level are replaced as they are.
+    Override,
+    /// Keys of the first level that are there already stay.
+    AddOnly,
+}
+
+impl Strategy {
+    fn named(name: Option<&str>) -> Result<Strategy, ConfigFault> {
+        match name {
+            None | Some("append") => Ok(Strategy::Append),
+            Some("override") => Ok(Strategy::Override),
+            Some("add-only") => Ok(Strategy::AddOnly),
+            Some(other) => Err(ConfigFault::Value(format!(
+                "config_files: strategy '{other}' is none of append, override, add-only"
+            ))),
+        }
+    }
+}
+
 /// Reads a configuration file and the files that its `config_files` names; without a path the configuration is empty and
 /// every key has its default.
 ///
 /// # Errors
 /// A file can't be read or is no YAML.
-pub fn load_falco_configuration(path: Option<&Path>) -> Result<Tree, ConfigFault> {
-    let Some(path) = path else { return Ok(Tree::default()) };
-    let mut config = read_tree(path)?;
-    let names: Vec<PathBuf> =
-        texts(&config, "config_files").into_iter().map(PathBuf::from).collect();
-    for name in names {
+pub fn load_falco_configuration(path: Option<&Path>) -> Result<FalcoConfiguration, ConfigFault> {
+    let Some(path) = path else { return Ok(FalcoConfiguration::default()) };
+    let (mut tree, mut files) = (read_tree(path)?, vec![path.to_owned()]);
+    for (name, strategy) in further_files(&tree)? {
+        if name.is_dir() {
+            files.push(name.clone());
+        }
         for file in yaml_files(&name)? {
-            merge(&mut config, read_tree(&file)?);
+            merge(&mut tree, read_tree(&file)?, strategy);
+            files.push(file);
         }
     }
-    Ok(config)
+    Ok(FalcoConfiguration { tree, files })
+}
+
+/// What `config_files` names: paths, or paths with their strategies.
+fn further_files(config: &Tree) -> Result<Vec<(PathBuf, Strategy)>, ConfigFault> {
+    let Some(node) = config.get("config_files") else { return Ok(Vec::new()) };
+    if let Some(path) = &node.value {
+        return Ok(vec![(PathBuf::from(path), Strategy::Append)]);
+    }
+    let mut found = Vec::new();
+    for (_, item) in &node.children {
+        let path = item.value.as_deref().or_else(|| item.text("path"));
+        let path = path.ok_or_else(|| {
+            ConfigFault::Value("config_files: an entry is a path, or has one".to_owned())
+        })?;
+        found.push((PathBuf::from(path), Strategy::named(item.text("strategy"))?));
+    }
+    Ok(found)
 }
 
 fn read_tree(path: &Path) -> Result<Tree, ConfigFault> {
@@ -83,8 +135,22 @@ fn yaml_files(name: &Path) -> Result<Vec<PathBuf>, ConfigFault> {
     Ok(files)
 }
 
-/// Puts a later file over an earlier one: lists are joined, everything else is replaced.
-fn merge(into: &mut Tree, later: Tree) {
+/// Puts a later file over an earlier one.
+fn merge(into: &mut Tree, later: Tree, strategy: Strategy) {
+    if strategy == Strategy::Append {
+        return append(into, later);
+    }
+    for (key, value) in later.children {
+        match into.child_mut(&key) {
+            Some(known) if strategy == Strategy::Override => *known = value,
+            Some(_) => {}
+            None => into.children.push((key, value)),
+        }
+    }
+}
+
+/// Lists are joined, everything else is replaced.
+fn append(into: &mut Tree, later: Tree) {
     if into.is_sequence && later.is_sequence {
         for (_, item) in later.children {
             into.children.push((into.children.len().to_string(), item));
@@ -97,7 +163,7 @@ fn merge(into: &mut Tree, later: Tree) {
     }
     for (key, value) in later.children {
         match into.child_mut(&key) {
-            Some(known) => merge(known, value),
+            Some(known) => append(known, value),
             None => into.children.push((key, value)),
         }
     }
@@ -538,10 +604,42 @@ mod tests {
     #[test]
     fn later_files_join_lists_and_replace_the_rest() {
         let mut config = read_yaml_text("a", "rules_files: [a]\npriority: debug\n").unwrap();
-        merge(&mut config, read_yaml_text("b", "rules_files: [b]\npriority: error\n").unwrap());
+        let later = || read_yaml_text("b", "rules_files: [b]\npriority: error\nnew: 1\n").unwrap();
+        merge(&mut config, later(), Strategy::AddOnly);
+        assert_eq!(texts(&config, "rules_files"), ["a"]);
+        assert_eq!((config.text("priority"), config.text("new")), (Some("debug"), Some("1")));
+        merge(&mut config, later(), Strategy::Append);
         assert_eq!(texts(&config, "rules_files"), ["a", "b"]);
         assert_eq!(config.text("priority"), Some("error"));
+        merge(&mut config, later(), Strategy::Override);
+        assert_eq!(texts(&config, "rules_files"), ["b"]);
         assert_eq!(seconds("2s"), Some(2));
         assert_eq!(seconds("0s"), None);
+    }
+
+    #[test]
+    fn further_files_have_strategies_and_all_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("more")).unwrap();
+        std::fs::write(at("more/a.yaml"), "priority: error\n").unwrap();
+        std::fs::write(at("more/notes.txt"), "not: read\n").unwrap();
+        std::fs::write(at("only.yaml"), "priority: notice\njson_output: true\n").unwrap();
+        let (more, only) = (at("more").display().to_string(), at("only.yaml"));
+        let text = |strategy: &str| {
+            let only = only.display();
+            format!(
+                "priority: debug\nconfig_files:\n  - {more}\n  - path: {only}\n    strategy: {strategy}\n"
+            )
+        };
+        std::fs::write(at("falco.yaml"), text("add-only")).unwrap();
+        let config = load_falco_configuration(Some(&at("falco.yaml"))).unwrap();
+        assert_eq!(config.tree.text("priority"), Some("error"));
+        assert_eq!(config.tree.text("json_output"), Some("true"));
+        let files = ["falco.yaml", "more", "more/a.yaml", "only.yaml"].map(at);
+        assert_eq!(config.files, files);
+        std::fs::write(at("falco.yaml"), text("sideways")).unwrap();
+        let fault = load_falco_configuration(Some(&at("falco.yaml"))).unwrap_err();
+        assert!(fault.to_string().contains("'sideways'"), "{fault}");
     }
 }
