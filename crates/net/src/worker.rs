@@ -518,7 +518,7 @@ impl Stages {
                 flow.ext.forget_sides();
                 dir = dir.opposite();
             }
-            view.is_refused = v.is_invalid;
+            view.is_refused = v.is_invalid && (v.drop.is_some() || !v.is_still_inspected);
             state = v.flow_state;
             outcome.events.extend(v.events.iter());
             let Common { engine, account, .. } = &mut *common;

@@ -743,6 +743,34 @@ fn with_a_packet_that_its_session_refuses_only_the_packet_is_inspected() {
     );
 }
 
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "Which rules are asked on a packet").
+#[test]
+fn what_is_due_is_inspected_with_a_packet_out_of_place() {
+    let (client, server) = (true, false);
+    let rest: [(bool, u8, &[u8]); 6] = [
+        (client, ACK, REQUEST),
+        (server, ACK, b""),
+        (server, ACK, ANSWER),
+        (client, ACK, b""),
+        (client, ACK, b""),
+        (server, ACK, b""),
+    ];
+    let ends = (501, 1 + REQUEST.len() as u32);
+    let (old, ahead) = ((ends.0, &ANSWER[..20]), (ends.0 + 100_000, &b"y"[..]));
+    for (seq, data) in [old, ahead, (ends.0, b"")] {
+        let mut packets = session(80, &rest);
+        packets.insert(7, tcp((200, 1), (80, 4000), (seq, ends.1), ACK, data));
+        assert_alerts(
+            &packets,
+            &[
+                ("http ttl:64;", &[5, 6, 7, 8, 9, 10]),
+                ("tcp-stream content:\"200 OK\";", &[8]),
+                ("http http.stat_code; content:\"200\";", &[8]),
+            ],
+        );
+    }
+}
+
 /// As in Suricata 8.0.7 (`docs/semantics.md`, "When stream data is inspected").
 #[test]
 fn after_the_clients_fin_the_servers_data_is_due_with_each_packet() {
@@ -911,6 +939,19 @@ fn headers_of_a_connect_and_the_port_it_names() {
     let smtp = "smtp stream_size:server,>,0;";
     assert_alerts(&greeting("25"), &[(smtp, &[9, 10, 11, 12, 13]), (start, &[]), (method, &[0])]);
     assert_alerts(&greeting("9999"), &[(smtp, &[11, 12, 13])]);
+}
+
+/// As in Suricata 8.0.7 (`docs/semantics.md`, "HTTP/1").
+#[test]
+fn events_of_http_are_asked_to_the_client_once_it_is_answered() {
+    let (client, server) = (true, false);
+    let event = "http app-layer-event:http.request_field_missing_colon;";
+    let begin: &[u8] = b"GET / HTTP/1.1\r\nfoo\r\n";
+    let mut rest = vec![(client, ACK, begin), (server, ACK, b"")];
+    let more: [(bool, u8, &[u8]); 2] = [(client, ACK, b"bar\r\n"), (server, ACK, b"")];
+    assert_alerts(&session(80, &[rest.as_slice(), &more].concat()), &[(event, &[0, 0])]);
+    rest.extend([(server, ACK, ANSWER), (client, ACK, b"")]);
+    assert_alerts(&session(80, &[rest.as_slice(), &more].concat()), &[(event, &[9, 0])]);
 }
 
 /// `tos` is a field of IPv4: it never matches the traffic class of IPv6, as in Suricata 8.0.7.

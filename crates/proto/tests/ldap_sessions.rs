@@ -3,6 +3,8 @@
 mod play;
 
 use gabion_proto::ldap::PROTOCOL;
+use gabion_proto::{Endpoints, Input, Outcome, ParseContext};
+use gabion_record::applayer::Transport;
 use gabion_record::{Direction, Tree};
 use play::{c, play_all, s};
 
@@ -183,4 +185,34 @@ fn tls_follows_where_it_is_granted() {
     let request = element(0x77, &[b"\x80\x161.3.6.1.4.1.1466.20037"]);
     let session = [c(&message(1, &request)), s(&message(1, &result(0x78, 0)))];
     assert_eq!(outcomes(None, &session).len(), 1);
+}
+
+#[test]
+fn what_follows_lost_bytes_is_left_out_unless_it_is_a_message() {
+    // A request, 50 lost bytes, these segments; the requests that are known then.
+    let request = message(3, &search(PRESENT));
+    let sealed = b"\0\0\0\x10\x05\x04\x04\xff\0\x0c\0\x0c\0\0\0\0\0\0\0\0".to_vec();
+    let joined = [sealed.clone(), request.clone()].concat();
+    for (segments, count, is_error) in [
+        (vec![&request], 2, false),
+        (vec![&sealed, &request], 2, false),
+        (vec![&joined], 1, false),
+        (vec![&message(3, b""), &request], 2, false),
+        (vec![&request, &sealed], 2, true),
+    ] {
+        let settings = (PROTOCOL.configure)(None).expect("settings");
+        let mut parser = (PROTOCOL.open)(&settings, Transport::Tcp);
+        let ends = Endpoints { is_tcp: true, ..Endpoints::default() };
+        let mut give = |input| {
+            let mut cx = ParseContext::new(0, Direction::ToServer, &ends);
+            parser.parse(&mut cx, input)
+        };
+        let first = message(2, &search(PRESENT));
+        assert_eq!(give(Input::Data { bytes: &first, eof: false }), Outcome::Done);
+        assert_eq!(give(Input::Gap { len: 50 }), Outcome::Done);
+        let all = segments.iter().map(|bytes| give(Input::Data { bytes, eof: false }));
+        let outcomes: Vec<Outcome> = all.collect();
+        assert_eq!(outcomes.contains(&Outcome::Error), is_error, "{segments:?}");
+        assert_eq!(parser.next_tx_id(), count, "{segments:?}");
+    }
 }

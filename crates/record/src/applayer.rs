@@ -376,6 +376,8 @@ pub struct ProtoTable {
     pub conditions: &'static [ConditionDef],
     /// Events.
     pub events: &'static [EventDef],
+    /// Progress to server and to client from which rules on events are asked.
+    pub events_from: [u8; 2],
     /// EVE's anomaly records write the events' names in capitals (Suricata's older protocols: http,
     /// smtp, tls, modbus, dnp3), else as rules write them.
     pub events_in_capitals: bool,
@@ -408,6 +410,7 @@ impl ProtoTable {
             integers: &[],
             conditions: &[],
             events: &[],
+            events_from: [0; 2],
             events_in_capitals: false,
             frames: &[],
         }

@@ -163,6 +163,8 @@ pub struct TcpVerdict {
     pub events: EventList,
     /// The packet broke the rules: it changed nothing.
     pub is_invalid: bool,
+    /// It broke the rules, but Suricata inspects with it what is due.
+    pub is_still_inspected: bool,
     /// The checksum is wrong: the packet was ignored.
     pub is_bad_checksum: bool,
     /// The payload was added to the stream.

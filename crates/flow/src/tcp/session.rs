@@ -240,6 +240,12 @@ impl Step<'_> {
         self.verdict.event(event);
         Err(Invalid)
     }
+
+    /// The same for a packet with which Suricata still inspects what is due.
+    pub(crate) fn invalid_but_inspected(&mut self, event: StreamEvent) -> Outcome {
+        self.verdict.is_still_inspected = true;
+        self.invalid(event)
+    }
 }
 
 impl TcpSession {

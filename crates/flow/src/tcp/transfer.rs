@@ -73,7 +73,7 @@ impl TcpSession {
             if is_async || (own.next_seq == seg.seq && midstream && step.cfg.async_oneside) {
                 own.last_ack = end;
             } else if !(seq::gt(own.last_ack, own.next_seq) && seq::gt(end, own.next_seq)) {
-                return step.invalid(StreamEvent::EstPktBeforeLastAck);
+                return step.invalid_but_inspected(StreamEvent::EstPktBeforeLastAck);
             }
         }
         let probe = seg.payload.len() == 1 && seg.seq == own.next_seq && own.window == 0;
@@ -96,7 +96,7 @@ impl TcpSession {
         let (own, _) = self.pair(step.dir);
         let in_window = probe || seq::leq(end, own.next_win) || midstream || is_async;
         if !in_window {
-            return step.invalid(StreamEvent::EstPacketOutOfWindow);
+            return step.invalid_but_inspected(StreamEvent::EstPacketOutOfWindow);
         }
         // A probe's acknowledgment and window are ignored.
         if !probe {

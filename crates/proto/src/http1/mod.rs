@@ -87,6 +87,7 @@ const TABLE: ProtoTable = ProtoTable {
     integers: &[],
     conditions: &[],
     events: events::EVENTS,
+    events_from: [message::progress::NOT_STARTED, message::progress::LINE],
     events_in_capitals: true,
     frames: buffers::FRAMES,
 };

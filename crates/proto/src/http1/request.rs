@@ -406,7 +406,6 @@ impl Http1 {
     fn request_chunk_size(&mut self, input: &mut Cursor<'_>) -> Result<(), Halt> {
         let rest = input.rest();
         if self.request.line.iter().all(|b| is_chunk_control(*b)) && is_bad_chunk_start(rest) {
-            self.warn(ToServer, Event::InvalidRequestChunkLen);
             return Err(Halt::Fail);
         }
         if memchr::memchr(b'\n', rest).is_none() {
@@ -431,10 +430,12 @@ impl Http1 {
                     State::ChunkData
                 };
             }
-            ChunkSize::TooLarge | ChunkSize::Invalid => {
+            // Suricata raises the event for a number that is too large, not for what is none.
+            ChunkSize::TooLarge => {
                 self.warn(ToServer, Event::InvalidRequestChunkLen);
                 return Err(Halt::Fail);
             }
+            ChunkSize::Invalid => return Err(Halt::Fail),
         }
         Ok(())
     }

@@ -279,6 +279,26 @@ fn tunnels_and_upgrades_change_the_protocol() {
     assert_eq!(f.outcome, Outcome::Incomplete { consumed: 40, needed: 3 });
 }
 
+/// Which numbers of a request's chunk raise the event in Suricata 8.0.7; what is no number raises none.
+#[test]
+fn chunks_that_are_too_long_are_events() {
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (size, is_event) in [
+        ("5", false),
+        ("7FFFFFFF", false),
+        ("80000000", true),
+        ("FFFFFFFFFFFFFFFF", true),
+        ("10000000000000000", false),
+        ("zz", false),
+        ("-5", false),
+    ] {
+        let mut f = Flow::new();
+        f.client(&format!("{head}{size}\r\n"));
+        let events = f.events(0);
+        assert_eq!(events.contains(&"invalid_request_chunk_len"), is_event, "{size}: {events:?}");
+    }
+}
+
 #[test]
 fn oddities_are_events() {
     for (client, server, expected) in [

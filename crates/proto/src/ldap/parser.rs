@@ -27,6 +27,8 @@ pub struct LdapParser {
     held: usize,
     /// A message of the direction lacks an element: Suricata waits for it for good.
     is_stuck: [bool; 2],
+    /// Bytes of the direction were lost and no message has come since.
+    is_behind_gap: [bool; 2],
     /// Nothing more comes in the direction.
     has_ended: [bool; 2],
     /// The server has granted TLS: what the client sends next begins it.
@@ -43,6 +45,7 @@ impl LdapParser {
             first_open: 0,
             held: 0,
             is_stuck: [false; 2],
+            is_behind_gap: [false; 2],
             has_ended: [false; 2],
             is_tls_granted: false,
         }
@@ -153,8 +156,13 @@ impl LdapParser {
                 break;
             }
             match self.one(cx, rest, at) {
-                Step::Used(len) => at += len,
+                Step::Used(len) => {
+                    self.is_behind_gap[cx.direction.index()] = false;
+                    at += len;
+                }
                 Step::Needs(needed) => return Outcome::Incomplete { consumed: at, needed },
+                // What follows lost bytes may be the rest of a message: Suricata leaves it out.
+                Step::Fails(_) if self.is_behind_gap[cx.direction.index()] => return Outcome::Done,
                 Step::Fails(Fault::Missing) => self.is_stuck[cx.direction.index()] = true,
                 Step::Fails(Fault::Wrong) => return self.fail(event::INVALID_DATA),
                 Step::Ends => return Outcome::Error,
@@ -213,7 +221,10 @@ impl Parser for LdapParser {
                 outcome
             }
             Input::Data { bytes, .. } => self.datagram(cx, bytes),
-            Input::Gap { .. } => Outcome::Done,
+            Input::Gap { .. } => {
+                self.is_behind_gap[cx.direction.index()] = true;
+                Outcome::Done
+            }
         }
     }
 

@@ -144,6 +144,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     integers: &[],
     conditions: &[],
     events: EVENTS,
+    events_from: [0; 2],
     events_in_capitals: true,
     frames: FRAMES,
 };

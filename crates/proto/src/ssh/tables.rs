@@ -142,6 +142,7 @@ pub const TABLE: ProtoTable = ProtoTable {
     integers: &[],
     conditions: CONDITIONS,
     events: EVENTS,
+    events_from: [0; 2],
     events_in_capitals: false,
     frames: FRAMES,
 };

@@ -280,6 +280,7 @@ pub const TABLE: ProtoTable = ProtoTable {
     integers: INTEGERS,
     conditions: &[],
     events: EVENTS,
+    events_from: [0; 2],
     events_in_capitals: true,
     frames: FRAMES,
 };

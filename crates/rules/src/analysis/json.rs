@@ -354,7 +354,8 @@ fn engine(r: &Report<'_>, s: &Signature, e: &Engine, j: &mut Json) {
         _ => "unknown",
     };
     j.field("app_proto", proto);
-    j.number("progress", e.progress);
+    // Suricata's report has 0, whatever the protocol waits for.
+    j.number("progress", if is_event { 0 } else { e.progress });
     match (e.run, buffer) {
         (_, Some(b)) => {
             transforms(r, b, j);

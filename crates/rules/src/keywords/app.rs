@@ -185,12 +185,11 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
         );
         return Err(Refusal::new(WHO, said));
     };
-    let code = c
-        .catalog
-        .table(id)
-        .and_then(|t| t.events.iter().find(|e| e.name.eq_ignore_ascii_case(event)))
-        .map(|e| e.code);
-    let Some(code) = code else {
+    let named = c.catalog.table(id).and_then(|t| {
+        let def = t.events.iter().find(|e| e.name.eq_ignore_ascii_case(event))?;
+        Some((def.code, t.events_from))
+    });
+    let Some((code, from)) = named else {
         c.warn(Refusal::new(
             WHO,
             format!(
@@ -205,7 +204,7 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
     d.tx.push(DraftTx {
         keyword: "app-layer-event",
         test: DraftTxTest::Event(code),
-        hooks: Direction::BOTH.map(|dir| (id, Hook::new(dir, 0, 0))).to_vec(),
+        hooks: Direction::BOTH.map(|dir| (id, Hook::new(dir, from[dir.index()], 0))).to_vec(),
         after: d.buffers.len(),
     });
     Ok(())
