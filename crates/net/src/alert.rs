@@ -23,12 +23,13 @@ use crate::{firewall, frames};
 use gabion_flow::Flow;
 use gabion_proto::registry::protocol;
 use gabion_proto::{Protocol, Transaction};
+use gabion_record::alerted::{AlertedPacketRecord, FoundIn, PacketAlert};
 use gabion_record::eve::*;
 use gabion_record::ledger::ShedReason;
 use gabion_record::{Addr, Direction, DropReason, IpProto};
 use gabion_rules::compiled::{
     ActionScope, ConfigKind, ConfigScope, ConfigSubsystem, FilestoreDirection, FilestoreScope,
-    PostMatch, Target,
+    PostMatch, Target, ThresholdTrack,
 };
 use gabion_rules::{Action, Signature, SignatureFlags};
 use smallvec::SmallVec;
@@ -141,6 +142,12 @@ impl AlertStage {
         let mut queue = Queue::new();
         for (at, hit) in hits.iter_mut().enumerate() {
             let s = &detector.set.signatures[hit.sig as usize];
+            let thresholds = [&s.threshold, &s.detection_filter, &s.rate_filter];
+            if thresholds.into_iter().flatten().any(|t| t.track == ThresholdTrack::Flow)
+                && let Some(f) = cx.flow.as_deref_mut()
+            {
+                f.ext.vars.is_counted = true;
+            }
             let (decision, changed) = self.decide(cx, detector, s);
             if decision == Decision::Nothing {
                 cx.account.counters.alerts_suppressed += 1;

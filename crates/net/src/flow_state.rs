@@ -134,6 +134,8 @@ pub(crate) struct FlowVars {
     pub(crate) texts: Vec<(u32, Vec<u8>)>,
     /// Entropies by the name of their buffer.
     pub(crate) entropies: Vec<(&'static str, f64)>,
+    /// A rule counts its alerts by flow: records have `metadata` then, which may be empty (Suricata 8.0.7).
+    pub(crate) is_counted: bool,
 }
 
 impl FlowVars {
@@ -154,6 +156,7 @@ impl FlowVars {
             && self.ints.is_empty()
             && self.texts.is_empty()
             && self.entropies.is_empty()
+            && !self.is_counted
     }
 
     pub(crate) fn set_entropy(&mut self, buffer: &'static str, value: f64) {

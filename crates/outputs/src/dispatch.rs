@@ -9,6 +9,7 @@
 use crate::event_counts::{AlertSeen, AlertTally, EventCounts};
 use crate::order::{Place, When};
 use crate::output::{Format, Record};
+use gabion_record::alerted::AlertedPacketRecord;
 use gabion_record::eve::*;
 use gabion_record::{Direction, Tree};
 use std::sync::Arc;

@@ -8,6 +8,7 @@
 use crate::already_written::AlreadyWritten;
 use crate::error::OutputError;
 use crate::event_counts::EventCounts;
+use gabion_record::alerted::AlertedPacketRecord;
 use gabion_record::eve::*;
 use gabion_record::evidence::{Alert, Evidence, FindingId};
 use gabion_record::json::Later;

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod addr;
+pub mod alerted;
 pub mod applayer;
 pub mod base64;
 pub mod budget;

@@ -9,6 +9,7 @@ use crate::flow_state::{FlowVars, NetFlow};
 use crate::view::PacketView;
 use gabion_flow::Flow;
 use gabion_packet::{Decoded, Flags, TransportHeader};
+use gabion_record::alerted::Variable;
 use gabion_record::applayer::{Catalog, ProtoId};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
@@ -214,9 +215,8 @@ impl WriteObject for MetadataObject<'_> {
             list(json, "label", labels);
             json.close();
         }
-        let mark = json.mark();
+        // It is there when it is empty, too: with bits of `traffic` alone, or if alerts are counted by flow.
         json.open_key("metadata");
-        let inside = json.mark();
         list(
             json,
             "flowbits",
@@ -243,11 +243,7 @@ impl WriteObject for MetadataObject<'_> {
         if !self.packet.is_empty() {
             variables(json, "pktvars", set, self.packet);
         }
-        if json.wrote_since(inside) {
-            json.close()
-        } else {
-            json.rewind(mark)
-        }
+        json.close();
         true
     }
 }

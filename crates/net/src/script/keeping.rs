@@ -3,7 +3,7 @@
 //!
 //! The answer comes from the compiled script (Lua 5.4's own format, made here from its text). A function writes where another
 //! run finds it if it sets a global or a variable of an enclosing function, or a field of a table that it has not made
-//! itself; so do some functions of libraries. What can't be told apart counts as kept. The main chunk is left out, as
+//! itself; so do some functions of libraries. What can't be decided counts as kept. The main chunk is left out, as
 //! it runs once, when the script is loaded; so are `init` and `thread_init`, unless another function names them.
 
 /// Functions and libraries by whose use a script may keep something: they change tables, give other values at each call, or
@@ -22,9 +22,6 @@ const KEEPING: [&[u8]; 9] = [
 
 /// Functions that run once in each state, before all others.
 const ONCE: [&[u8]; 2] = [b"init", b"thread_init"];
-
-/// Functions within functions that are followed: Lua itself takes no more than 200.
-const DEPTH_MAX: usize = 200;
 
 /// Whether a script keeps something, by its compiled form; true for what can't be read.
 pub(super) fn keeps_state(compiled: &[u8]) -> bool {
@@ -241,10 +238,8 @@ impl<'a> Bytes<'a> {
         is_known.then_some(())
     }
 
-    fn function(&mut self, depth: usize) -> Option<Function> {
-        if depth > DEPTH_MAX {
-            return None;
-        }
+    /// A function with those within it. Lua itself takes no more than 200 of them in one another.
+    fn function(&mut self, depth: u8) -> Option<Function> {
         self.text()?;
         self.number()?;
         self.number()?;
@@ -268,7 +263,7 @@ impl<'a> Bytes<'a> {
         let variables = self.number()?;
         self.bytes(variables.checked_mul(3)?)?;
         for _ in 0..self.number()? {
-            f.inner.push(self.function(depth + 1)?);
+            f.inner.push(self.function(depth.checked_add(1)?)?);
         }
         // Lines and names, of which none are left in a script that was stripped of them.
         let lines = self.number()?;

@@ -10,7 +10,8 @@ use super::text_format::write_escaped;
 use crate::output::{Format, Output, Piece, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
 use crate::timestamp::Stamp;
-use gabion_record::eve::*;
+use gabion_record::alerted::{AlertedPacketRecord, FoundIn, PacketAlert, Variable};
+use gabion_record::eve::{AlertSignature, InputName, Wants};
 use gabion_record::{Direction, IpProto};
 use std::io::Write;
 

@@ -66,6 +66,13 @@ impl TlsLog {
     }
 }
 
+/// Whether anything of the session was seen; all that are shown have a version.
+fn is_shown(r: &AppRecord<'_>) -> bool {
+    let mut is_shown = false;
+    r.object.text(TxText::Version, &mut |_| is_shown = true);
+    is_shown
+}
+
 fn write_members(r: &AppRecord<'_>, is_extended: bool, out: &mut Vec<u8>) {
     let mut has_certificate = false;
     r.object.text(TxText::Subject, &mut |_| has_certificate = true);
@@ -138,6 +145,7 @@ impl Format for TlsLog {
     fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         if let Record::App(r) = record
             && r.app_proto.app_proto == Some("tls")
+            && is_shown(r)
         {
             to.put(Piece::line(self.session(r)));
         }

@@ -212,9 +212,12 @@ pub(super) fn report(tx: &TlsTx, to: TakeReport<'_>) {
     to(&TxReport::from_body(Body::Ssl(ssl)));
 }
 
-/// Gives a part of a session. One without a certificate gives the first second of 1970 for its validity, as Suricata does.
+/// Gives a part of a session, unless nothing of it was seen. One without a certificate gives the first second of 1970 for its validity, as Suricata does.
 pub(super) fn text(tx: &TlsTx, part: TxText<'_>, to: TakeText<'_>) {
     let certificate = tx.server_certificate();
+    if certificate.is_none() && !tx.is_resumed && !tx.hides_certificate {
+        return;
+    }
     let second = |of: fn(&Certificate) -> i64| iso_second(certificate.map_or(0, of));
     match part {
         TxText::Version => to(shown_version(tx).as_bytes()),

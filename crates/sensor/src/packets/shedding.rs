@@ -4,6 +4,7 @@
 //! Seven eighths: rules on flows that begin (`gabion_record::Pressure`). All of it ends once a quarter or less waits.
 
 use super::run::Done;
+use gabion_record::alerted::AlertedPacketRecord;
 use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::{Pressure, Tree};
