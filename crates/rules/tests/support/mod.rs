@@ -114,6 +114,7 @@ fn tables() -> Vec<ProtoTable> {
                 rule_names: words(r[3]),
                 is_counted_by_transport: false,
                 has_uncounted_txs: false,
+                events_from: [0; 2],
                 transports: match r[4] {
                     "t" => &[Transport::Tcp],
                     "u" => &[Transport::Udp],
