@@ -206,7 +206,7 @@ impl FalcoRun<'_> {
     fn watch(&mut self, supervisor: &Supervisor, asked: &Asked, shown: &Arc<Shown>) -> String {
         let is_endless = !matches!(self.plan.settings.engine, EngineKind::Replay(_));
         let mut web = is_endless.then(|| self.open_web(shown)).flatten();
-        let mut watched = self.watched(is_endless);
+        let mut watched = Watched::new(if is_endless { self.watched_files() } else { &[] });
         let begin = clock::now();
         loop {
             match supervisor.next_event(LOOK) {
@@ -235,7 +235,7 @@ impl FalcoRun<'_> {
             }
             let is_other_web = plan.settings.web != self.plan.settings.web;
             (self.plan, self.files) = (Arc::new(plan), files);
-            watched = self.watched(is_endless);
+            watched.follow(self.watched_files());
             if is_other_web {
                 drop(web.take());
                 web = self.open_web(shown);
@@ -244,9 +244,8 @@ impl FalcoRun<'_> {
         }
     }
 
-    fn watched(&self, is_endless: bool) -> Watched {
-        let is_watching = is_endless && self.plan.settings.watches_files;
-        Watched::new(if is_watching { &self.files } else { &[] })
+    fn watched_files(&self) -> &[PathBuf] {
+        if self.plan.settings.watches_files { &self.files } else { &[] }
     }
 
     fn open_web(&self, shown: &Arc<Shown>) -> Option<Web> {
