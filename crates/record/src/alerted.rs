@@ -3,6 +3,9 @@
 use crate::Direction;
 use crate::eve::{AlertSignature, AppProtoNames, FlowSummary, Header};
 
+/// Names what rules have set, one by one.
+pub type Variables<'a> = dyn Fn(&mut dyn FnMut(Variable<'_>)) + 'a;
+
 /// A packet with all its alerts, for outputs that show them together.
 #[derive(Clone, Copy)]
 pub struct AlertedPacketRecord<'a> {
@@ -23,7 +26,7 @@ pub struct AlertedPacketRecord<'a> {
     /// Protocols of the flow.
     pub app_proto: AppProtoNames,
     /// Names what rules have set.
-    pub variables: &'a dyn Fn(&mut dyn FnMut(Variable<'_>)),
+    pub variables: &'a Variables<'a>,
     /// The frame.
     pub packet: &'a [u8],
     /// The packet's payload.

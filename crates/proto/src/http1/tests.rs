@@ -293,7 +293,7 @@ fn chunks_that_are_too_long_are_events() {
         ("-5", false),
     ] {
         let mut f = Flow::new();
-        f.client(&format!("{head}{size}\r\n"));
+        f.client(format!("{head}{size}\r\n"));
         let events = f.events(0);
         assert_eq!(events.contains(&"invalid_request_chunk_len"), is_event, "{size}: {events:?}");
     }
