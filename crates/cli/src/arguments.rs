@@ -82,6 +82,8 @@ fn what(e: &clap::Error, args: &[OsString], command: &Command, help: &str) -> St
         }
         ErrorKind::ValueValidation => {
             let why = e.source().map_or_else(|| "no such value".to_owned(), ToString::to_string);
+            // Errors that begin with the value repeat it, or begin with nothing.
+            let why = why.strip_prefix(&format!("{value}: ")).unwrap_or(&why);
             match value.is_empty() {
                 true => format!("{option}: the value is empty: {why}"),
                 false => format!("{option} {value}: {why}"),

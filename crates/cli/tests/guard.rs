@@ -115,7 +115,9 @@ fn a_torn_recording_is_read_and_other_files_are_refused() {
 fn a_throttle_needs_an_allow_list_and_an_interface() {
     gabion(&["guard", "enforce", "--interface", "lo"]).refuses(2, &["--allow", "never be dropped"]);
     gabion(&["guard", "enforce", "--interface", "lo", "--allow", "ssh"])
-        .refuses(2, &["--allow", "ssh", "tcp/22"]);
+        .refuses(2, &["--allow ssh: write an address", "tcp/22"]);
+    gabion(&["guard", "enforce", "--interface", "lo", "--allow", ""])
+        .refuses(2, &["--allow: the value is empty: write an address"]);
     gabion(&["guard", "enforce", "--interface", "lo", "--allow", "tcp/22", "--budget", "95"])
         .refuses(2, &["--budget", "95"]);
     let run = gabion(&["guard", "enforce", "--interface", "no-such0", "--allow", "tcp/22"]);
