@@ -311,16 +311,7 @@ fn page() -> String {
 
 #[test]
 fn the_page_says_every_limit() {
-    let path = program::repository("docs/limits.md");
-    let kept = std::fs::read_to_string(&path).unwrap();
-    let at = kept.find("-->\n").map(|at| at + "-->\n".len()).unwrap();
-    let (said, table) = kept.split_at(at);
-    let page = page();
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, format!("{said}{page}")).unwrap();
-        return;
-    }
-    assert!(table == page, "docs/limits.md is not what the tables say: run with UPDATE=1");
+    program::compare_page("docs/limits.md", &page());
 }
 
 #[test]

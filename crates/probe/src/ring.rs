@@ -28,7 +28,7 @@ const DISCARDED: u32 = 1 << 30;
 pub(crate) enum Reading {
     /// The ring has no further record that is complete.
     Empty,
-    /// The receiver wants no more for now.
+    /// The receiver refused further records of this reading.
     Stopped,
 }
 

@@ -56,6 +56,20 @@ pub fn copy_program(from: &str, to: &Path) {
     assert!(done.success(), "{from}: cannot be copied to {}", to.display());
 }
 
+/// Compares what a test made with the part of a page of the repository that follows its comment; with UPDATE=1 it is
+/// written there.
+pub fn compare_page(name: &str, made: &str) {
+    let path = repository(name);
+    let kept = std::fs::read_to_string(&path).unwrap();
+    let at = kept.find("-->\n").map(|at| at + "-->\n".len()).unwrap();
+    let (written_by_hand, table) = kept.split_at(at);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, format!("{written_by_hand}{made}")).unwrap();
+        return;
+    }
+    assert!(table == made, "{name} is not what the tables say: run with UPDATE=1");
+}
+
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)

@@ -1,18 +1,20 @@
 //! `http.log`: one line a request, as Suricata 8.0.7 writes it (observed): the short form, the extended one, and one of
 //! the configuration's own.
 
-use super::text_format::{FormatPiece, parse, write_common, write_ends, write_escaped};
+use super::text_format::{LineFormat, write_ends, write_escaped};
 use crate::output::{Format, Output, Piece, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
-use crate::timestamp::Stamp;
+use gabion_record::TxText;
 use gabion_record::eve::{AppRecord, Wants};
-use gabion_record::{Tree, TxText};
 
 pub(crate) const KIND: OutputKind = OutputKind::new("http-log", open).with_file("http.log");
 
 fn open(o: &mut Opening<'_>) -> Opened {
     let file = o.line_file("http.log")?;
-    Ok(Some(Output::new(HttpLog::from_config(o.node), file)))
+    Ok(Some(Output::new(
+        HttpLog { format: LineFormat::from_config(o.node), line: Vec::new() },
+        file,
+    )))
 }
 
 /// What stands between the members of a line.
@@ -21,38 +23,25 @@ const BETWEEN: &[u8] = b"[**]";
 /// Writes lines of `http.log`.
 #[derive(Clone, Debug, Default)]
 struct HttpLog {
-    stamp: Stamp,
-    is_extended: bool,
-    /// The configuration's own format.
-    custom: Option<Vec<FormatPiece>>,
+    format: LineFormat,
     line: Vec<u8>,
 }
 
 impl HttpLog {
-    /// Reads the node of an `http-log` output.
-    fn from_config(node: &Tree) -> HttpLog {
-        let is_custom = node.flag("custom") == Some(true);
-        HttpLog {
-            is_extended: node.flag("extended") == Some(true),
-            custom: node.text("customformat").filter(|_| is_custom).map(parse),
-            ..HttpLog::default()
-        }
-    }
-
     /// The line of a request with its response.
     fn request(&mut self, r: &AppRecord<'_>) -> &[u8] {
-        self.line.clear();
-        match &self.custom {
-            Some(pieces) => write_custom(pieces, r, &self.stamp, &mut self.line),
-            None => {
-                self.stamp.fast(r.header.ts_ns, &mut self.line);
-                self.line.push(b' ');
-                write_members(r, self.is_extended, &mut self.line);
-                write_ends(&r.header, &mut self.line);
-            }
+        let HttpLog { format, line } = self;
+        line.clear();
+        let write = |letter: char, argument: &str, out: &mut Vec<u8>| {
+            write_field((letter, argument), r, out)
+        };
+        if !format.write_custom(&r.header, &write, line) {
+            format.write_time(&r.header, line);
+            write_members(r, format.is_extended, line);
+            write_ends(&r.header, line);
         }
-        self.line.push(b'\n');
-        &self.line
+        line.push(b'\n');
+        line
     }
 }
 
@@ -104,37 +93,26 @@ fn is_moved(r: &AppRecord<'_>) -> bool {
     is_moved
 }
 
-fn write_custom(pieces: &[FormatPiece], r: &AppRecord<'_>, stamp: &Stamp, out: &mut Vec<u8>) {
-    for piece in pieces {
-        let (letter, argument) = match piece {
-            FormatPiece::Text(text) => {
-                out.extend_from_slice(text.as_bytes());
-                continue;
-            }
-            FormatPiece::Field(letter, argument) => (*letter, argument.as_str()),
-        };
-        let part = match letter {
-            'H' => TxText::Protocol,
-            'm' => TxText::Method,
-            'h' => TxText::Host,
-            'u' => TxText::Target,
-            's' => TxText::Status,
-            'B' => TxText::ResponseLength,
-            'b' => TxText::RequestLength,
-            'i' => TxText::RequestField(argument),
-            'o' => TxText::ResponseField(argument),
-            'C' => {
-                write_cookie(r, argument, out);
-                continue;
-            }
-            _ if write_common((letter, argument), &r.header, stamp, out) => continue,
-            _ => {
-                out.push(b'-');
-                continue;
-            }
-        };
-        write_part(r, part, "-", out);
-    }
+/// Writes a field of a configuration's format; false if this output has no such letter.
+fn write_field((letter, argument): (char, &str), r: &AppRecord<'_>, out: &mut Vec<u8>) -> bool {
+    let part = match letter {
+        'H' => TxText::Protocol,
+        'm' => TxText::Method,
+        'h' => TxText::Host,
+        'u' => TxText::Target,
+        's' => TxText::Status,
+        'B' => TxText::ResponseLength,
+        'b' => TxText::RequestLength,
+        'i' => TxText::RequestField(argument),
+        'o' => TxText::ResponseField(argument),
+        'C' => {
+            write_cookie(r, argument, out);
+            return true;
+        }
+        _ => return false,
+    };
+    write_part(r, part, "-", out);
+    true
 }
 
 /// Writes the value of a cookie up to its semicolon, which Suricata 8.0.7 writes too.

@@ -2,11 +2,62 @@
 //! `tls-log` (as Suricata 8.0.7 writes them, observed).
 
 use crate::timestamp::Stamp;
+use gabion_record::Tree;
 use gabion_record::eve::Header;
+
+/// How the lines of an output look: the short form, the extended one, or the configuration's own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LineFormat {
+    stamp: Stamp,
+    pub(super) is_extended: bool,
+    custom: Option<Vec<FormatPiece>>,
+}
+
+impl LineFormat {
+    /// Reads the node of an output.
+    pub(super) fn from_config(node: &Tree) -> LineFormat {
+        let is_custom = node.flag("custom") == Some(true);
+        LineFormat {
+            stamp: Stamp::default(),
+            is_extended: node.flag("extended") == Some(true),
+            custom: node.text("customformat").filter(|_| is_custom).map(parse),
+        }
+    }
+
+    /// Writes the time with which a line of the short or extended form begins.
+    pub(super) fn write_time(&mut self, h: &Header<'_>, out: &mut Vec<u8>) {
+        self.stamp.fast(h.ts_ns, out);
+        out.push(b' ');
+    }
+
+    /// Writes a line in the configuration's own format; false if there is none. `write_field` writes the letters that only
+    /// its output has, and answers false for others.
+    pub(super) fn write_custom(
+        &self,
+        h: &Header<'_>,
+        write_field: &dyn Fn(char, &str, &mut Vec<u8>) -> bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(pieces) = &self.custom else { return false };
+        for piece in pieces {
+            match piece {
+                FormatPiece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                FormatPiece::Field(letter, argument) => {
+                    let is_known = write_field(*letter, argument, out)
+                        || write_common((*letter, argument), h, &self.stamp, out);
+                    if !is_known {
+                        out.push(b'-');
+                    }
+                }
+            }
+        }
+        true
+    }
+}
 
 /// A piece of a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum FormatPiece {
+enum FormatPiece {
     /// Text that stands as it is.
     Text(String),
     /// A letter with what stands in braces before it: `%{Host}i`, `%m`.
@@ -14,7 +65,7 @@ pub(super) enum FormatPiece {
 }
 
 /// Reads a format: `%X` and `%{argument}X` are fields, `%%` is a percent sign.
-pub(super) fn parse(format: &str) -> Vec<FormatPiece> {
+fn parse(format: &str) -> Vec<FormatPiece> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let mut rest = format.chars();
@@ -47,7 +98,7 @@ pub(super) fn parse(format: &str) -> Vec<FormatPiece> {
 
 /// Writes a field that formats of both outputs have: the time, its fraction, addresses and ports. False: it is none of
 /// these.
-pub(super) fn write_common(
+fn write_common(
     (letter, argument): (char, &str),
     h: &Header<'_>,
     stamp: &Stamp,

@@ -1,18 +1,20 @@
 //! `tls.log`: one line a TLS session, as Suricata 8.0.7 writes it (observed): the short form, the extended one, and one
 //! of the configuration's own.
 
-use super::text_format::{FormatPiece, parse, write_common, write_ends};
+use super::text_format::{LineFormat, write_ends};
 use crate::output::{Format, Output, Piece, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
-use crate::timestamp::Stamp;
+use gabion_record::TxText;
 use gabion_record::eve::{AppRecord, Wants};
-use gabion_record::{Tree, TxText};
 
 pub(crate) const KIND: OutputKind = OutputKind::new("tls-log", open).with_file("tls.log");
 
 fn open(o: &mut Opening<'_>) -> Opened {
     let file = o.line_file("tls.log")?;
-    Ok(Some(Output::new(TlsLog::from_config(o.node), file)))
+    Ok(Some(Output::new(
+        TlsLog { format: LineFormat::from_config(o.node), line: Vec::new() },
+        file,
+    )))
 }
 
 /// The members of a line by their names. Suricata 8.0.7 leaves the serial number empty; here it stands.
@@ -30,39 +32,24 @@ const VALIDITY: [(&str, TxText<'_>); 2] =
 /// Writes lines of `tls.log`.
 #[derive(Clone, Debug, Default)]
 struct TlsLog {
-    stamp: Stamp,
-    is_extended: bool,
-    /// The configuration's own format.
-    custom: Option<Vec<FormatPiece>>,
+    format: LineFormat,
     line: Vec<u8>,
 }
 
 impl TlsLog {
-    /// Reads the node of a `tls-log` output.
-    fn from_config(node: &Tree) -> TlsLog {
-        let is_custom = node.flag("custom") == Some(true);
-        TlsLog {
-            is_extended: node.flag("extended") == Some(true),
-            custom: node.text("customformat").filter(|_| is_custom).map(parse),
-            ..TlsLog::default()
-        }
-    }
-
     /// The line of a session.
     fn session(&mut self, r: &AppRecord<'_>) -> &[u8] {
-        self.line.clear();
-        match &self.custom {
-            Some(pieces) => write_custom(pieces, r, &self.stamp, &mut self.line),
-            None => {
-                self.stamp.fast(r.header.ts_ns, &mut self.line);
-                self.line.push(b' ');
-                write_ends(&r.header, &mut self.line);
-                self.line.extend_from_slice(b"  TLS:");
-                write_members(r, self.is_extended, &mut self.line);
-            }
+        let TlsLog { format, line } = self;
+        line.clear();
+        let write = |letter: char, _: &str, out: &mut Vec<u8>| write_field(letter, r, out);
+        if !format.write_custom(&r.header, &write, line) {
+            format.write_time(&r.header, line);
+            write_ends(&r.header, line);
+            line.extend_from_slice(b"  TLS:");
+            write_members(r, format.is_extended, line);
         }
-        self.line.push(b'\n');
-        &self.line
+        line.push(b'\n');
+        line
     }
 }
 
@@ -97,44 +84,33 @@ fn write_line_of(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn write_custom(pieces: &[FormatPiece], r: &AppRecord<'_>, stamp: &Stamp, out: &mut Vec<u8>) {
-    for piece in pieces {
-        let (letter, argument) = match piece {
-            FormatPiece::Text(text) => {
-                out.extend_from_slice(text.as_bytes());
-                continue;
-            }
-            FormatPiece::Field(letter, argument) => (*letter, argument.as_str()),
-        };
-        let (part, name) = match letter {
-            'v' => (TxText::Version, "VERSION"),
-            'd' => (TxText::NotBefore, "NOTBEFORE"),
-            'D' => (TxText::NotAfter, "NOTAFTER"),
-            'n' => (TxText::ServerName, ""),
-            's' => (TxText::Subject, ""),
-            'i' => (TxText::Issuer, ""),
-            'f' => (TxText::Fingerprint, ""),
-            _ if write_common((letter, argument), &r.header, stamp, out) => continue,
-            _ => {
-                out.push(b'-');
-                continue;
-            }
-        };
-        let mut is_there = false;
-        r.object.text(part, &mut |text| {
-            is_there = true;
-            if name.is_empty() {
-                write_line_of(text, out);
-            } else {
-                out.extend_from_slice(format!("{name}='").as_bytes());
-                write_line_of(text, out);
-                out.push(b'\'');
-            }
-        });
-        if !is_there {
-            out.push(b'-');
+/// Writes a field of a configuration's format; false if this output has no such letter.
+fn write_field(letter: char, r: &AppRecord<'_>, out: &mut Vec<u8>) -> bool {
+    let (part, name) = match letter {
+        'v' => (TxText::Version, "VERSION"),
+        'd' => (TxText::NotBefore, "NOTBEFORE"),
+        'D' => (TxText::NotAfter, "NOTAFTER"),
+        'n' => (TxText::ServerName, ""),
+        's' => (TxText::Subject, ""),
+        'i' => (TxText::Issuer, ""),
+        'f' => (TxText::Fingerprint, ""),
+        _ => return false,
+    };
+    let mut is_there = false;
+    r.object.text(part, &mut |text| {
+        is_there = true;
+        if name.is_empty() {
+            write_line_of(text, out);
+        } else {
+            out.extend_from_slice(format!("{name}='").as_bytes());
+            write_line_of(text, out);
+            out.push(b'\'');
         }
+    });
+    if !is_there {
+        out.push(b'-');
     }
+    true
 }
 
 impl Format for TlsLog {
