@@ -41,7 +41,8 @@ pub struct LineFile {
     path: PathBuf,
     file: Option<OutputFile>,
     buffer: Vec<u8>,
-    lines: u64,
+    /// Where each line ends in the buffer. A text of several lines that belongs together counts as one.
+    ends: Vec<usize>,
     /// Bytes known to be in the file.
     written: u64,
     ledger: Ledger,
@@ -85,7 +86,7 @@ impl LineFile {
             path: path.to_path_buf(),
             file: Some(opened),
             buffer: Vec::with_capacity(BUFFER_BYTES + 16 * 1024),
-            lines: 0,
+            ends: Vec::new(),
             written,
             ledger: Ledger::default(),
             failure: None,
@@ -126,7 +127,7 @@ impl LineFile {
         }
         self.buffer.extend_from_slice(&self.prefix);
         self.buffer.extend_from_slice(line);
-        self.lines += 1;
+        self.ends.push(self.buffer.len());
         if self.buffer.len() >= BUFFER_BYTES {
             self.flush();
         }
@@ -154,12 +155,12 @@ impl LineFile {
         match error {
             None => {
                 self.written += done as u64;
-                self.ledger.pass(self.lines, done as u64);
+                self.ledger.pass(self.ends.len() as u64, done as u64);
             }
             Some(e) => self.give_up(done, e),
         }
         self.buffer.clear();
-        self.lines = 0;
+        self.ends.clear();
     }
 
     /// Writes what is buffered and opens the file by its name again: a file that was moved away keeps what
@@ -192,16 +193,16 @@ impl LineFile {
 
     /// Cuts the file back to its last whole line and takes nothing more.
     fn give_up(&mut self, done: usize, error: std::io::Error) {
-        let whole = self.buffer[..done].iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
-        let good = self.buffer[..whole].iter().filter(|b| **b == b'\n').count() as u64;
+        let good = self.ends.partition_point(|end| *end <= done);
+        let whole = self.ends[..good].last().copied().unwrap_or(0);
         if let Some(file) = &mut self.file {
             let end = self.written + whole as u64;
             if file.file().set_len(end).is_ok() {
                 let _ = file.file().seek(SeekFrom::Start(end));
             }
         }
-        self.ledger.pass(good, whole as u64);
-        let lost = self.lines.saturating_sub(good);
+        self.ledger.pass(good as u64, whole as u64);
+        let lost = (self.ends.len() - good) as u64;
         self.ledger.shed(ShedReason::OutputFailed, lost, (self.buffer.len() - whole) as u64);
         self.failure = Some(OutputError::Lost { path: self.path.clone(), source: Arc::new(error) });
         self.file = None;
@@ -311,6 +312,28 @@ mod tests {
         assert!(!file.path().display().to_string().contains('%'));
         assert_eq!(std::fs::read(file.path()).unwrap(), b"one\n");
         std::fs::remove_dir_all(&dir).unwrap_or_default();
+    }
+
+    /// A text of several lines is written whole or not at all, and counts once (observed with hex dumps on a full disk).
+    #[test]
+    fn what_does_not_fit_is_counted_by_texts() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = LineFile::create(&dir.path().join("a.log"), Existing::Truncate).unwrap();
+        let texts: [&[u8]; 3] = [b"a\nb\nc\n", b"d\n", b"e\nf\n"];
+        for (done, good, whole) in [(0, 0, 0), (5, 0, 0), (6, 1, 6), (8, 2, 8), (11, 2, 8)] {
+            let before = file.ledger().clone();
+            for text in texts {
+                file.line(text);
+            }
+            file.give_up(done, std::io::Error::other("full"));
+            file.buffer.clear();
+            file.ends.clear();
+            file.reopen();
+            let passed = file.ledger().passed();
+            assert_eq!(passed.items - before.passed().items, good, "{done}");
+            assert_eq!(passed.bytes - before.passed().bytes, whole, "{done}");
+            assert!(file.ledger().balance().is_ok(), "{done}");
+        }
     }
 
     #[test]
