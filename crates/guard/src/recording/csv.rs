@@ -199,7 +199,7 @@ impl Lines {
                     row.cpu = cpu;
                 }
                 Field::Bucket(column) if !cell.is_empty() => {
-                    row.set(*column, u32::try_from(number(cell)?).unwrap_or(u32::MAX));
+                    row.set(*column, u32::try_from(number(cell)?).ok()?);
                 }
                 Field::Bucket(_) | Field::Xdp(_) | Field::Unknown => {}
             }
@@ -222,14 +222,14 @@ impl Lines {
     }
 }
 
-/// A number in decimal digits, the largest there is where it is larger.
+/// A number in decimal digits. One that does not fit was not measured: it would be the largest cause of all.
 fn number(cell: &[u8]) -> Option<u64> {
     if cell.is_empty() {
         return None;
     }
     cell.iter().try_fold(0u64, |sum, byte| {
         let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
-        Some(sum.saturating_mul(10).saturating_add(digit.into()))
+        sum.checked_mul(10)?.checked_add(digit.into())
     })
 }
 
@@ -240,7 +240,7 @@ fn microseconds(cell: &[u8]) -> Option<u64> {
         Some(at) => (cell.get(..at)?, cell.get(at + 1..)?),
         None => (cell, &b""[..]),
     };
-    let mut us = number(whole)?.saturating_mul(1000);
+    let mut us = number(whole)?.checked_mul(1000)?;
     let mut unit = 100;
     for byte in fraction {
         let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;

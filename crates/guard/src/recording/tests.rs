@@ -40,6 +40,19 @@ fn columns_are_found_by_name_and_wrong_lines_are_counted() {
     assert!(recording.columns.has(Column::RxUs) && !recording.columns.has(Column::TxUs));
 }
 
+/// Nothing measures 2^32 microseconds of work in a bucket; such a row would name a cause by itself.
+#[test]
+fn numbers_that_do_not_fit_make_no_row() {
+    let text = "t_ms,cpu,rx_us\n0,0,4000\n4,0,4294967296\n8,0,99999999999999999999\n\
+        99999999999999999999,0,1\n12,0,7\n";
+    let recording = read_recording(&[text.as_bytes()], 1000).unwrap();
+    assert_eq!((recording.buckets.len(), recording.lines_skipped), (2, 3));
+    assert_eq!(recording.buckets[1].get(Column::RxUs), Some(7));
+    let xdp = "t_ms,pass\n4,99999999999999999999\n8,9\n";
+    let recording = read_recording(&[text.as_bytes(), xdp.as_bytes()], 1000).unwrap();
+    assert_eq!((recording.xdp.len(), recording.lines_skipped), (1, 4));
+}
+
 #[test]
 fn a_pair_of_files_is_one_recording() {
     let xdp = "t_ms,pass,new_flows\n2.98,5,1\n12.1,9,1\n";
