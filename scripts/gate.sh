@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # gate.sh: checks before a change is done, in addition to `make test`: lints on all targets,
 # documents without warnings, licences and sources of dependencies, two seconds of every fuzz target,
-# benches that build and run once, toys (scripts/toys.sh). It continues after a failed step and lists the
-# failed ones at the end.
+# toys (scripts/toys.sh), a build without clang (scripts/without_clang.sh), benches that build and run once.
+# It continues after a failed step and lists the failed ones at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -54,6 +54,7 @@ step "advisories" advisories
 step "unused dependencies" unused_dependencies
 step "fuzz smoke" scripts/fuzz.sh 2 plain
 step "toys" scripts/toys.sh
+step "without clang" scripts/without_clang.sh
 step "bench smoke" cargo bench --locked --package gabion-matcher --package gabion-packet --bench '*' -- --test
 
 if [ ${#failed[@]} -gt 0 ]; then
