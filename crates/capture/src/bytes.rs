@@ -10,7 +10,9 @@
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::limits;
 use crate::live::RingBlock;
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 
@@ -76,7 +78,11 @@ pub struct CaptureBytes(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Map(Mmap),
+    Map {
+        map: Mmap,
+        /// Offset up to which those who read the frames have released pages.
+        released: AtomicUsize,
+    },
     /// The buffer keeps its full length between uses, so that reuse need not clear it.
     Block {
         buffer: Vec<u8>,
@@ -97,7 +103,7 @@ impl CaptureBytes {
         let map = unsafe { Mmap::map(file)? };
         // Advice may be refused by the file system; reading works without it.
         let _ = map.advise(Advice::Sequential);
-        Ok(CaptureBytes(Kind::Map(map)))
+        Ok(CaptureBytes(Kind::Map { map, released: AtomicUsize::new(0) }))
     }
 
     /// Bytes in memory.
@@ -120,7 +126,7 @@ impl CaptureBytes {
     /// The buffer of a block, for reuse; `None` if this is a map.
     pub(crate) fn into_buffer(self) -> Option<Vec<u8>> {
         match self.0 {
-            Kind::Map(_) | Kind::Ring(_) => None,
+            Kind::Map { .. } | Kind::Ring(_) => None,
             Kind::Block { buffer, .. } => Some(buffer),
         }
     }
@@ -128,7 +134,7 @@ impl CaptureBytes {
     /// Releases the pages of a range of a map, so that a large capture does not count as memory of
     /// this process. A later read of the range returns the same bytes, but more slowly.
     pub fn release(&self, range: Range<usize>) {
-        if let Kind::Map(map) = &self.0 {
+        if let Kind::Map { map, .. } = &self.0 {
             let end = range.end.min(map.len());
             let Some(len) = end.checked_sub(range.start).filter(|len| *len > 0) else { return };
             // SAFETY: the map is a shared read-only one of a file: released pages are read from the
@@ -139,13 +145,30 @@ impl CaptureBytes {
     }
 }
 
+impl CaptureBytes {
+    /// Releases the pages before `end`, which nobody reads any more, once there is a step of them
+    /// ([`limits::MAP_RELEASE_STEP`]). For those who share frames between threads and know when the last
+    /// thread is done with them ([`Source::keep_pages`](crate::Source::keep_pages)).
+    pub fn release_until(&self, end: usize) {
+        let Kind::Map { released, .. } = &self.0 else { return };
+        let from = released.load(Ordering::Relaxed);
+        // Another thread that is first releases the same pages; the next step has what it left.
+        let is_step = end >= from.saturating_add(limits::MAP_RELEASE_STEP);
+        if is_step
+            && released.compare_exchange(from, end, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            self.release(from..end);
+        }
+    }
+}
+
 impl Deref for CaptureBytes {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Kind::Map(map) => map,
+            Kind::Map { map, .. } => map,
             Kind::Block { buffer, len } => buffer.get(..*len).unwrap_or_default(),
             Kind::Ring(block) => block.bytes(),
         }
@@ -169,6 +192,40 @@ pub(crate) fn prefetch(bytes: &[u8], at: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Kibibytes of the map at this address that are resident.
+    #[cfg(target_os = "linux")]
+    fn resident_kib(bytes: &[u8]) -> usize {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let begins = format!("{:x}-", bytes.as_ptr() as usize);
+        let map = smaps.lines().skip_while(|line| !line.starts_with(&begins));
+        let rss = map.skip(1).find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        rss.trim().trim_end_matches(" kB").trim().parse().unwrap()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn pages_that_are_no_longer_used_are_released_in_steps() {
+        const MIB: usize = 1 << 20;
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &vec![7; 8 * MIB]).unwrap();
+        let bytes = CaptureBytes::map(&file).unwrap();
+        assert_eq!(bytes.iter().map(|b| u64::from(*b)).sum::<u64>(), 7 * 8 * MIB as u64);
+        assert_eq!(resident_kib(&bytes), 8 * 1024);
+        bytes.release_until(limits::MAP_RELEASE_STEP - 1);
+        assert_eq!(resident_kib(&bytes), 8 * 1024, "less than a step");
+        // A large page that is released in part is no longer mapped at all.
+        bytes.release_until(5 * MIB);
+        let later = resident_kib(&bytes);
+        assert!((1024..=3 * 1024).contains(&later), "{later}");
+        // What is read after its release has the same bytes, and stays.
+        assert_eq!(bytes[MIB], 7);
+        bytes.release_until(5 * MIB);
+        let read_again = resident_kib(&bytes);
+        assert!(read_again > later);
+        bytes.release_until(8 * MIB);
+        assert!(resident_kib(&bytes) < read_again);
+    }
 
     #[test]
     fn references_are_small_and_bounded() {

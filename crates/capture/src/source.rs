@@ -139,7 +139,12 @@ impl Source {
     /// As [`Source::open`].
     pub fn from_bytes(bytes: CaptureBytes) -> Result<Source, Error> {
         let cursor = Cursor::new(&bytes)?;
-        Ok(Source::new(Feed::Map(Mapped { bytes: Arc::new(bytes), cursor, released: 0 })))
+        Ok(Source::new(Feed::Map(Mapped {
+            bytes: Arc::new(bytes),
+            cursor,
+            released: 0,
+            keeps_pages: false,
+        })))
     }
 
     /// A capture from a stream, perhaps packed.
@@ -332,6 +337,15 @@ impl Source {
         }
     }
 
+    /// Leaves the release of pages that were read to those who use the frames
+    /// ([`CaptureBytes::release_until`]): threads may be further behind than a reader can know, and a page that
+    /// is read after its release stays.
+    pub fn keep_pages(&mut self) {
+        if let Feed::Map(map) = &mut self.feed {
+            map.keeps_pages = true;
+        }
+    }
+
     /// The bytes if all are in memory (a map), so that threads can walk them with their own
     /// cursors.
     pub fn shared_bytes(&self) -> Option<(&Arc<CaptureBytes>, &Cursor)> {
@@ -465,6 +479,8 @@ struct Mapped {
     cursor: Cursor,
     /// Offset up to which pages were released.
     released: usize,
+    /// Others release them.
+    keeps_pages: bool,
 }
 
 impl Mapped {
@@ -490,7 +506,7 @@ impl Mapped {
     /// larger requests were measured to cost more.
     fn release_read_pages(&mut self) {
         let end = self.cursor.position().saturating_sub(limits::MAP_KEPT_BEHIND);
-        if end >= self.released.saturating_add(limits::MAP_RELEASE_STEP) {
+        if !self.keeps_pages && end >= self.released.saturating_add(limits::MAP_RELEASE_STEP) {
             self.bytes.release(self.released..end);
             self.released = end;
         }

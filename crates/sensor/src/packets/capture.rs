@@ -64,6 +64,8 @@ pub(crate) struct OneInput<'a> {
     pub(crate) position: &'a Position,
     /// Of the thread that reads: waiting for input is no stall.
     pub(crate) pulse: &'a Pulse,
+    /// Others use the frames at their own speed, and release the pages of a file that is mapped.
+    pub(crate) keeps_pages: bool,
 }
 
 /// Frames that were read together.
@@ -196,6 +198,9 @@ impl OneInput<'_> {
                 return (done, false);
             }
         };
+        if self.keeps_pages {
+            source.keep_pages();
+        }
         let mut unsupported: Option<(u16, u64)> = None;
         let mut is_stopped = false;
         // Blocks after the one at hand, read to see whether a time far off is agreed with.

@@ -41,8 +41,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// Frames and bytes under way to one worker: some tens of batches. The bytes stay in the capture's
-/// pages, which are returned to the system not far behind the reader: what lies further back would
-/// be read again.
+/// pages, which are returned to the system when the last worker is done with a batch.
 const TO_WORKER: Capacity = Capacity { items: 8_192, bytes: 2 << 20 };
 /// Nanoseconds that a worker with a ring of its own waits for other rings.
 pub(super) const WAIT_FOR_OTHERS_NS: u64 = 100_000_000;

@@ -305,6 +305,7 @@ pub(crate) fn read_capture<S: NetSink>(
         filter: None,
         position: &Position::default(),
         pulse: &Pulse::unwatched(),
+        keeps_pages: false,
     };
     let (done, _) = one.read_frames(input, &mut take, &mut |_, _| {});
     worker.finish(sink);
