@@ -21,7 +21,8 @@ never fires (COMPANY) goes with each set and each single rule: to Suricata an AC
 only if some rule looks at streams. Each rule with bits has names of its own, set by a companion rule right before it;
 --share-bits lets all rules of a capture share five names instead. --wide adds fragments, headers, events, datasets, more
 transforms and buffers; --midstream picks up sessions in the middle, also one-sided ones; --inline runs both with --simulate-ips
-and lets some rules drop, pass and reject.
+and lets some rules drop, pass and reject; --lua adds rules with scripts; --firewall makes a random firewall for each capture, whose
+rules are compared as the others are; --alert-limit N compares under a limit of alerts on a packet.
 
 Printed: by kind of rule, what came out; by event type, records equal, Suricata's alone, Gabion's alone; a last line with the
 sums. "Of those that fire": rules with an alert in either program. Rules that both refuse count nowhere; one that one program
@@ -39,9 +40,12 @@ import tempfile
 
 import random_rules
 
-SET = ["packet-alert-max=255", "stream.reassembly.randomize-chunk-size=no",
+SET = ["stream.reassembly.randomize-chunk-size=no",
        "app-layer.protocols.http.libhtp.default-config.randomize-inspection-sizes=no",
        "vars.address-groups.HOME_NET=any", "vars.address-groups.EXTERNAL_NET=any"]
+LUA = ["security.lua.allow-rules=true"]
+# Firewall rules have sids from here on.
+FIREWALL_SID = 1001
 MIDSTREAM = ["stream.midstream=true", "stream.async-oneside=true"]
 VARIES = {"flow_id", "parent_id", "timestamp", "host", "pcap_filename", "stats", "community_id"}
 COMPANY = ('alert tcp-stream any any -> any any (msg:"never"; content:"|00 01 02 fd fe ff|never seen on any wire"; '
@@ -66,6 +70,9 @@ def parse_arguments():
     p.add_argument("--wide", action="store_true", help="further buffers, transforms, conditions, events and datasets")
     p.add_argument("--midstream", action="store_true", help="pick up sessions in the middle, one-sided ones too")
     p.add_argument("--inline", action="store_true", help="--simulate-ips, and rules that drop, pass and reject")
+    p.add_argument("--lua", action="store_true", help="rules with scripts, too")
+    p.add_argument("--firewall", action="store_true", help="the firewall mode, with random firewall rules")
+    p.add_argument("--alert-limit", type=int, default=255, help="alerts on a packet (255, the most)")
     p.add_argument("--types", default=TYPES, help="event types")
     p.add_argument("--floor", help="least percentages: the same, of those that fire")
     a = p.parse_args()
@@ -82,9 +89,15 @@ class Programs:
         self.yaml = a.yaml
         self.suricata, self.gabion = a.suricata, os.path.join(self.folder, "suricata")
         os.symlink(os.path.abspath(a.gabion), self.gabion)
-        sets = SET + (MIDSTREAM if a.midstream else [])
+        sets = SET + ["packet-alert-max=%d" % a.alert_limit] + (MIDSTREAM if a.midstream else [])
+        if a.lua:
+            sets += LUA + ["default-rule-path=" + self.folder]
+            for name, text in random_rules.SCRIPTS.items():
+                with open(os.path.join(self.folder, name), "w") as f:
+                    f.write(text)
         self.options = ["-k", "none", "--runmode", "single"] + [x for s in sets for x in ("--set", s)]
-        self.options += ["--simulate-ips"] if a.inline else []
+        self.options += ["--simulate-ips"] if a.inline or a.firewall else []
+        self.is_firewall, self.firewall = a.firewall, []
 
     def run(self, program, capture, rules):
         """The records a program writes about a capture (None: it failed) and what it says."""
@@ -93,7 +106,12 @@ class Programs:
         os.makedirs(out)
         with open(file, "w", encoding="utf-8") as f:
             f.write("".join(r + "\n" for r in (rules and [COMPANY, *rules])))
-        command = [program, "-c", self.yaml, "-S", file, "-r", capture, "-l", out, *self.options]
+        firewall = []
+        if self.is_firewall and self.firewall:
+            firewall = ["--firewall-rules-exclusive=" + os.path.join(self.folder, "firewall.rules")]
+            with open(firewall[0].partition("=")[2], "w", encoding="utf-8") as f:
+                f.write("".join(r + "\n" for r in self.firewall))
+        command = [program, "-c", self.yaml, "-S", file, "-r", capture, "-l", out, *self.options, *firewall]
         try:
             q = subprocess.run(command, capture_output=True, timeout=SECONDS_MAX)
         except subprocess.TimeoutExpired:
@@ -178,6 +196,7 @@ class Comparison:
 
     def compare_capture(self, capture):
         a, name = self.a, os.path.basename(capture)
+        self.programs.firewall = []
         theirs, _ = self.programs.run(a.suricata, capture, [])
         if not theirs or not any(e.get("event_type") in self.types - {"flow"} for e in theirs):
             return
@@ -188,11 +207,13 @@ class Comparison:
             self.broken += 1
             return
         self.compare_records(name, theirs, ours)
-        rules = random_rules.make_rules(capture, theirs, a.seed, a.rules, a.share_bits, a.inline)
+        rules = random_rules.make_rules(capture, theirs, a.seed, a.rules, a.share_bits, a.inline, a.lua)
+        firewall = random_rules.make_firewall(random_rules.known_protos(theirs), FIREWALL_SID) if a.firewall else []
+        self.programs.firewall = [r for r, _ in firewall]
         if a.keep:
             os.makedirs(a.keep, exist_ok=True)
             with open(os.path.join(a.keep, name + ".rules"), "w") as f:
-                f.write("".join(r + "\n" for r, _ in rules))
+                f.write("".join(r + "\n" for r, _ in rules + firewall))
         (theirs, their_text), (ours, our_text) = self.programs.run_both(capture, [r for r, _ in rules])
         if theirs is None or ours is None:
             self.rows.append((name, "broken", "", their_text[:200], our_text[:200], "", "", ""))
@@ -200,12 +221,12 @@ class Comparison:
             return
         if dropped_alerts(theirs):
             self.rows.append((name, "they dropped alerts", "", dropped_alerts(theirs), dropped_alerts(ours), "", "", ""))
-        self.compare_rules(capture, rules, (alerts_by_sid(theirs), alerts_by_sid(ours)),
+        self.compare_rules(capture, rules, firewall, (alerts_by_sid(theirs), alerts_by_sid(ours)),
                            (refused_sids(their_text), refused_sids(our_text)))
 
-    def compare_rules(self, capture, rules, alerts, refused):
+    def compare_rules(self, capture, rules, firewall, alerts, refused):
         name = os.path.basename(capture)
-        for sid, (text, kind) in enumerate(rules, 1):
+        for sid, (text, kind) in [*enumerate(rules, 1), *enumerate(firewall, FIREWALL_SID)]:
             x, y = (d.get(sid, []) for d in alerts)
             is_refused = [sid in r for r in refused]
             if not kind:
@@ -224,7 +245,7 @@ class Comparison:
                 self.rows.append((name, what, kind, show_places(x), show_places(y), x1, y1, text))
 
     def compare_alone(self, capture, rules, sid, in_set):
-        if self.a.no_alone:
+        if self.a.no_alone or sid >= FIREWALL_SID:
             return "differs", "", ""
         alone = [rules[sid - 1][0]]
         if sid > 1 and not rules[sid - 2][1]:

@@ -96,6 +96,83 @@ EVENTS = {
 }
 # Which set of lists is used.
 is_wide = False
+# Scripts for rules, by the name of their file; some keep a state, some fail.
+SCRIPTS = {
+    "payload.lua": """local packet = require "suricata.packet"
+function init(sig) return {} end
+function match(args) local p = packet.get(); return #p:payload() % 2 end
+""",
+    "tuple.lua": """local packet = require "suricata.packet"
+function init(sig) return {} end
+function match(args)
+    local ipver, src, dst, proto, sp, dp = packet.get():tuple()
+    return (sp + dp) % 3 == 0 and 1 or 0
+end
+""",
+    "flow.lua": """local flow = require "suricata.flow"
+function init(sig) return {} end
+function match(args)
+    local tscnt, tsbytes, tccnt, tcbytes = flow.get():stats()
+    return tscnt > 2 and 1 or 0
+end
+""",
+    "protocol.lua": """local flow = require "suricata.flow"
+function init(sig) return {} end
+function match(args)
+    local all, ts, tc = flow.get():app_layer_proto()
+    return ts == tc and all ~= "unknown" and 1 or 0
+end
+""",
+    "counter.lua": """local n = 0
+function init(sig) return {} end
+function match(args) n = n + 1; return n % 2 end
+""",
+    "fails.lua": """function init(sig) return {} end
+function match(args) local t = nil; return t.x end
+""",
+    "uri.lua": """local http = require "suricata.http"
+function init(sig) return {} end
+function match(args)
+    local tx, err = http.get_tx()
+    if not tx then return 0 end
+    local uri = tx:request_uri_raw()
+    return uri and #uri > 5 and 1 or 0
+end
+""",
+    "name.lua": """local dns = require "suricata.dns"
+function init(sig) return {} end
+function match(args)
+    local tx, err = dns.get_tx()
+    if not tx then return 0 end
+    return tx:rrname() and 1 or 0
+end
+""",
+    "upper.lua": """function transform(input, args) return string.upper(input), #input end
+""",
+    "half.lua": """function transform(input, args)
+    local n = #input // 2
+    return string.sub(input, 1, n), n
+end
+""",
+}
+OF_PACKETS = ["payload.lua", "tuple.lua", "flow.lua", "protocol.lua", "counter.lua", "fails.lua"]
+OF_TRANSACTIONS = {"http": ("http1:request_headers", "uri.lua"), "dns": ("dns:request_complete", "name.lua")}
+OF_BUFFERS = ["upper.lua", "half.lua"]
+# Hooks of the firewall, by protocol.
+HOOKS = {
+    "http": ["http1:" + h for d in ("request", "response") for h in
+             [d + "_" + x for x in ("started", "line", "headers", "body", "trailer", "complete")]],
+    "tls": ["tls:" + h for h in ("client_in_progress", "client_hello_done", "client_cert_done", "client_handshake_done",
+                                 "client_finished", "server_in_progress", "server_hello", "server_cert_done",
+                                 "server_hello_done", "server_handshake_done", "server_finished")],
+    "ssh": ["ssh:" + d + "_" + h for d in ("request", "response")
+            for h in ("in_progress", "banner_wait_eol", "banner_done", "finished")],
+    "smtp": ["smtp:" + d + "_" + h for d in ("request", "response") for h in ("started", "data", "complete")],
+}
+FIREWALL_CONDITIONS = ["dsize:>200; ", "dsize:0; ", "flags:R; ", "flags:F+; ", "ttl:<65; ", "flow:established; ", "flow:to_client; ",
+                       "flow:not_established; ", "flow.pkts:toserver,>5; ", "ttl:>120; "]
+for of in ("dns", "ftp", "sip", "mqtt"):
+    HOOKS[of] = [of + ":" + d + "_" + h for d in ("request", "response") for h in ("started", "complete")]
 
 
 def condition():
@@ -230,8 +307,53 @@ def bits_rules(n, shares_bits):
     return companion, use + c, "bits + " + k
 
 
-def make_rules(capture, records, seed, count, shares_bits, acts):
-    """Rules [(text, kind)], their sids from 1; companions that set bits have the kind "". `acts`: some of them drop or pass."""
+def script_rules(protos, values):
+    """The parts of a rule with a script: protocol or hook, body, kind."""
+    r = R.random()
+    hooked = [OF_TRANSACTIONS[p] for p in protos if p in OF_TRANSACTIONS]
+    if values and r < .3:
+        event, buffer, value = R.choice(values)
+        return event, "%s; luaxform:%s; %s" % (buffer, R.choice(OF_BUFFERS), content(value)), "luaxform"
+    if hooked and r < .5:
+        hook, script = R.choice(hooked)
+        return hook, "lua:%s; " % script, "lua + hook"
+    c, k = condition()
+    body = R.choice(FLOW) + R.choice(("", c, 'content:"e"; ')) + "lua:%s%s; " % (R.choice(("", "", "!")), R.choice(OF_PACKETS))
+    return R.choice(("tcp", "udp", "ip")), body, "lua"
+
+
+def known_protos(records):
+    """The protocols of the capture that rules name."""
+    known = {"http", "dns", "tls", "ssh", "smtp", "ftp", "mqtt", "sip"}
+    return sorted({e.get("app_proto") for e in records} & known)
+
+
+def make_firewall(protos, first_sid):
+    """Rules of a firewall [(text, kind)]: one that accepts at most hooks, and some that decide before it."""
+    rules = []
+
+    def add(action, hook, body):
+        sid = first_sid + len(rules)
+        head = action + " " + hook + (" any any <> any any " if ":all" in hook else " any any -> any any ")
+        rules.append(('%s(%ssid:%d;)' % (head, body, sid), "firewall " + action))
+
+    # Rules of a hook stand together, hooks in the order in which they are reached.
+    for hook in ["ip:pre_flow", "tcp:pre_stream", "tcp:all", "udp:all", "icmp:all"] + [h for p in protos for h in HOOKS.get(p, [])]:
+        is_of_packets = ":pre_" in hook or ":all" in hook
+        if R.random() < (.3 if is_of_packets else .06):
+            action = R.choice(["accept:flow", "drop:flow"] + (["accept:packet", "drop:packet"] if is_of_packets else ["accept:tx"]))
+            # What drops without a condition leaves little to compare.
+            body = R.choice(FIREWALL_CONDITIONS) if is_of_packets or action == "drop:flow" else ""
+            add(action, hook, body + ("" if ":pre_" in hook else R.choice(("alert; ", ""))))
+        if R.random() < .98:
+            # Alerts of both `pre_` tables and of packets show the same rule in Suricata 8.0.7.
+            add("accept:hook", hook, "" if ":pre_" in hook else R.choice(("alert; ", "")))
+    return rules
+
+
+def make_rules(capture, records, seed, count, shares_bits, acts, scripts=False):
+    """Rules [(text, kind)], their sids from 1; companions that set bits have the kind "". `acts`: some of them drop or pass;
+    `scripts`: some run a script."""
     R.seed(f"{seed} {os.path.basename(capture)}")
     rules = []
 
@@ -246,13 +368,14 @@ def make_rules(capture, records, seed, count, shares_bits, acts):
         buffers.update({t: l for t, l in WIDE_BUFFERS.items() if t not in buffers})
     values = [(t, buffer, v) for t, named in buffers.items() for buffer, key in named
               for v in sorted({v for e in records if e.get("event_type") == t for v in find_values(e.get(t, e), key) if v})]
-    known = {"http", "dns", "tls", "ssh", "smtp", "ftp", "mqtt", "sip"}
-    protos = sorted({e.get("app_proto") for e in records} & known)
+    protos = known_protos(records)
     file = open(capture, "rb").read()
     pieces = [file[i:i + 40] for i in (R.randrange(24, max(25, len(file) - 40)) for _ in range(60))]
     for n in range(count):
         r = R.random()
-        if is_wide and r < .04 and set(protos) & set(EVENTS):
+        if scripts and R.random() < .3:
+            add(*script_rules(protos, values))
+        elif is_wide and r < .04 and set(protos) & set(EVENTS):
             proto = R.choice(sorted(set(protos) & set(EVENTS)))
             add(proto, "app-layer-event:%s; " % R.choice(EVENTS[proto]), "app-layer-event")
         elif values and r < .5:

@@ -47,6 +47,8 @@ impl PacketContext<'_> {
 /// The worker's position in its input; pseudo packets take it over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InputPlace {
+    /// The event time.
+    pub(crate) ts_ns: u64,
     /// The clock at the frame at hand.
     pub(crate) clock_ns: u64,
     /// LINKTYPE of the capture at hand.

@@ -31,6 +31,8 @@ impl Stages {
             _ => common.account.ledgers.flows.pass(1, 0),
         }
         flow.ext.meet_rules(&common.engine);
+        // Its last alerts and records are of the time at which it ends, not of its last packet (Suricata 8.0.7).
+        let place = InputPlace { ts_ns: now_ns, ..place };
         // A flow that was dropped has nothing left to inspect.
         let is_dropped = flow.ext.flags.dropped && common.engine.options.inline;
         if !is_dropped {
@@ -99,7 +101,7 @@ impl Stages {
     ) {
         let dir = by.direction.unwrap_or(Direction::ToServer);
         let first = if common.engine.options.inline { dir.opposite() } else { dir };
-        let place = InputPlace { clock_ns: by.clock_ns, link: by.link };
+        let place = InputPlace { ts_ns: by.ts_ns, clock_ns: by.clock_ns, link: by.link };
         // What is not acknowledged yet is inspected as soon as it is.
         if let Some(ssn) = &mut flow.tcp {
             Direction::BOTH.into_iter().for_each(|d| ssn.stream_mut(d).trigger_raw());
@@ -107,7 +109,6 @@ impl Stages {
         for d in [first, first.opposite()] {
             let headers = pseudo_headers(flow, d);
             let view = PacketView {
-                ts_ns: by.ts_ns,
                 number: by.number,
                 pkt_src: PacketSource::StreamFlush,
                 ..pseudo_view(&headers, flow, d, place)
@@ -128,7 +129,7 @@ impl Stages {
     ) {
         let headers = pseudo_headers(flow, d);
         let mut effects = Effects::default();
-        let at = Moment { ts_ns: flow.last_ns, clock_ns: place.clock_ns };
+        let at = Moment { ts_ns: place.ts_ns, clock_ns: place.clock_ns };
         let Common { engine, account, .. } = &mut *common;
         self.app.feed(engine, account, flow, (d, at), &mut effects);
         let mut outcome = PacketOutcome::default();
@@ -171,7 +172,7 @@ fn pseudo_view<'a>(
         headers,
         frame: &[],
         payload: &[],
-        ts_ns: flow.last_ns,
+        ts_ns: place.ts_ns,
         clock_ns: place.clock_ns,
         link: place.link,
         device: flow.device,

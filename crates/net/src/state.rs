@@ -152,6 +152,8 @@ impl SharedState {
             BitCommand::Toggle if set => {
                 map.remove(&key);
             }
+            // Suricata 8.0.7: a bit that is set keeps its time.
+            BitCommand::Set if set => {}
             BitCommand::Set | BitCommand::Toggle => {
                 match map.entry(key, HOST_BITS_MAX, |until| *until < now_ns, || until) {
                     Some((held, _)) => *held = until,
@@ -282,9 +284,11 @@ pub(crate) mod tests {
             [now, now + 10, now + 11].map(|s| SharedState::is_set(&all.hostbits, &key, second(s)))
         };
         assert_eq!(change(BitCommand::Set, 100), [true, true, false]);
-        assert_eq!(change(BitCommand::Set, 105), [true, true, false], "it begins again");
+        assert_eq!(change(BitCommand::Set, 105), [true, false, false], "it keeps its time");
         assert_eq!(change(BitCommand::Toggle, 106), [false; 3]);
         assert_eq!(change(BitCommand::Toggle, 107), [true, true, false]);
         assert_eq!(change(BitCommand::Unset, 108), [false; 3]);
+        assert_eq!(change(BitCommand::Set, 109), [true, true, false]);
+        assert_eq!(change(BitCommand::Set, 120), [true, true, false], "it had expired");
     }
 }

@@ -109,7 +109,7 @@ impl Worker {
                 records: RecordStage::new(outputs),
             },
             turn,
-            place: InputPlace { clock_ns: 0, link: 1 },
+            place: InputPlace { ts_ns: 0, clock_ns: 0, link: 1 },
             now_ns: 0,
             pinned: Pinned::of_rules(engine.detector.as_ref(), &o.pinned),
             common: Common { account: Account::new(costs), findings: Findings::default(), engine },
@@ -201,7 +201,7 @@ impl Worker {
         if let Some(turn) = &self.turn {
             turn.at_frame(f.number);
         }
-        self.place = InputPlace { clock_ns: f.clock_ns, link: f.link };
+        self.place = InputPlace { ts_ns: f.ts_ns, clock_ns: f.clock_ns, link: f.link };
         let Common { engine, account, .. } = &mut self.common;
         let Some(set) = self.decode.frame(engine, account, link, f) else { return true };
         for place in (0..set.count()).rev() {

@@ -23,7 +23,9 @@ pub(crate) fn header<'a>(
     metadata: Option<&'a dyn WriteObject>,
 ) -> Header<'a> {
     let h = view.headers;
-    let has_ports = h.proto.has_ports() && (h.transport.is_some() || view.is_pseudo);
+    // Of fragments and headers that can't be read Suricata 8.0.7 writes the ports 0.
+    let is_read = h.transport.is_some() || view.is_pseudo;
+    let ports = if is_read { (h.sp, h.dp) } else { (0, 0) };
     Header {
         ts_ns: view.ts_ns,
         flow_id: flow.map(|f| f.id),
@@ -34,7 +36,7 @@ pub(crate) fn header<'a>(
         ip_version: h.ip_version(),
         src: h.src,
         dst: h.dst,
-        ports: has_ports.then_some((h.sp, h.dp)),
+        ports: h.proto.has_ports().then_some(ports),
         ip_proto: h.proto,
         icmp: h.transport.icmp().map(|i| (i.kind, i.code)),
         spi: match &h.transport {

@@ -12,13 +12,18 @@ fn limits(allow_restricted: bool) -> ScriptLimits {
 
 /// Runs a chunk as a script's body and returns how it ended.
 fn run(limits: ScriptLimits, body: &str) -> Result<String, Failure> {
+    run_in(limits, Scene::default(), body)
+}
+
+/// The same in a scene.
+fn run_in(limits: ScriptLimits, scene: Scene<'_>, body: &str) -> Result<String, Failure> {
     let setup = ScriptSetup { limits, ..ScriptSetup::default() };
     let source = format!("function match(args)\n{body}\nend");
     let (lua, allowance) = load("test.lua", source.as_bytes(), &setup)
         .map_err(|(step, what)| Failure::Error(format!("{step}: {what}")))?;
     let f: Function = lua.globals().get("match").map_err(|e| Failure::from_error(&e, None))?;
     allowance.renew();
-    let value = with_scene(&lua, Scene::default(), || f.call::<Value>(lua.create_table()?))
+    let value = with_scene(&lua, scene, || f.call::<Value>(lua.create_table()?))
         .map_err(|e| Failure::from_error(&e, Some(&allowance)))?;
     value.to_string().map_err(|e| Failure::from_error(&e, Some(&allowance)))
 }
@@ -428,6 +433,42 @@ fn inspection() {
     let many = "local f = require('suricata.flowint')
         function init() for i = 1, 97 do f.register('v' .. i) end return {} end";
     assert!(look(many, false).unwrap_err().contains("too many flowints registered"));
+}
+
+/// Suricata 8.0.7: `#p:payload() == 0` matches on packets without payload, fragments and pseudo packets.
+#[test]
+fn a_packet_without_payload_has_an_empty_one() {
+    let headers = gabion_packet::Decoded::new();
+    let packet = crate::view::PacketView {
+        headers: &headers,
+        frame: &[],
+        payload: &[],
+        ts_ns: 0,
+        clock_ns: 0,
+        link: 1,
+        device: 0,
+        number: 1,
+        pcap_cnt: Some(1),
+        ignores_checksums: false,
+        direction: None,
+        is_pseudo: false,
+        is_established: false,
+        stream_events: &[],
+        detection_events: &[],
+        pkt_src: gabion_record::PacketSource::Wire,
+        no_payload: false,
+        is_refused: false,
+        prefix: &[],
+        outer: None,
+        root: &headers,
+        frame_number: 1,
+    };
+    for (payload, length) in [(&b""[..], "0"), (b"abc", "3")] {
+        let packet = crate::view::PacketView { payload, ..packet };
+        let scene = Scene { packet: Some(&packet), ..Scene::default() };
+        let body = "return #require('suricata.packet').get():payload()";
+        assert_eq!(run_in(limits(false), scene, body), Ok(length.into()));
+    }
 }
 
 /// Functions that need missing data return the reason, and nothing panics.

@@ -6,6 +6,7 @@ use crate::protocol::Protocol;
 
 /// DNS over HTTP/2 in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
+    auto_trigger_raw: false,
     event_type: "http",
     eve_type: "doh2",
     ..Protocol::plain(crate::http2::tables::DOH2_TABLE)

@@ -52,6 +52,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
         max_bytes: 0,
         probe: probe_settings,
     }],
+    auto_trigger_raw: false,
     event_type: "http",
     eve_type: "http2",
     configure: |config| Ok(Arc::new(Settings::from_config(config))),

@@ -259,6 +259,7 @@ impl Http2Parser {
         if let Some(tx) = self.txs.get_mut(id) {
             advance_stream(tx, d, header);
         }
+        cx.trigger_raw[d.index()] = true;
         Ok(())
     }
 

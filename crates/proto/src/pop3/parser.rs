@@ -61,9 +61,12 @@ impl Ends<'_> {
     }
 }
 
+/// A server's demand for the data of an authentication.
+const CONTINUATION: &[u8] = b"+ ";
+
 /// The first line of a response without its end: whether it is positive, and what follows.
 fn parse_status(line: &[u8]) -> Option<(bool, &[u8])> {
-    if line == b"+ " {
+    if line == CONTINUATION {
         return Some((true, b""));
     }
     let (is_positive, rest) = match line.strip_prefix(b"+OK") {
@@ -130,20 +133,21 @@ impl Pop3Parser {
         Ok(())
     }
 
-    /// Takes the first line of a response; `has_end` finds out whether the end of further ones came with it.
+    /// Takes the first line of a response; `has_end` finds out whether the end of further ones came with it. True: it is
+    /// a whole response after which Suricata inspects the stream; a demand for data is none.
     fn take_status(
         &mut self,
         cx: &mut ParseContext<'_>,
         line: &[u8],
         has_end: impl FnOnce() -> bool,
-    ) -> Result<(), Malformed> {
+    ) -> Result<bool, Malformed> {
         let (is_positive, header) = parse_status(line).ok_or(Malformed)?;
         let id = match self.next_waiting() {
             Some(id) => id,
             None => self.push(None, Lines::One),
         };
         let response = Response { is_positive, header: header.to_vec(), lines: Vec::new() };
-        let Some(tx) = self.txs.get_mut(id) else { return Ok(()) };
+        let Some(tx) = self.txs.get_mut(id) else { return Ok(true) };
         if line.len() + LINE_END.len() > RESPONSE_BYTES_MAX {
             tx.events.set(event::RESPONSE_TOO_LONG);
         }
@@ -166,24 +170,26 @@ impl Pop3Parser {
             tx.response = Some(response);
             tx.is_complete = true;
         }
-        Ok(())
+        Ok(!has_more && line != CONTINUATION)
     }
 
-    /// Takes a further line of a response.
-    fn take_line(&mut self, line: &[u8]) {
+    /// Takes a further line of a response. True: it ends a response after which Suricata inspects the stream, which no mail
+    /// is.
+    fn take_line(&mut self, line: &[u8]) -> bool {
         let Some(id) = self.next_waiting() else {
             // Its transaction is gone: only the end of the response is of interest.
             if line == b"." {
                 self.begun = None;
             }
-            return;
+            return self.begun.is_none();
         };
-        let Some(tx) = self.txs.get_mut(id) else { return };
+        let Some(tx) = self.txs.get_mut(id) else { return false };
         if line == b"." {
             tx.is_complete = true;
             let begun = self.begun.take();
             if tx.lines != Lines::Message {
                 tx.response = begun.map(|b| b.response);
+                return true;
             }
         } else if let Some(begun) = self.begun.as_mut().filter(|_| tx.lines != Lines::Message) {
             let line = line.strip_prefix(b".").unwrap_or(line);
@@ -193,6 +199,7 @@ impl Pop3Parser {
                 begun.response.lines.push(line.to_vec());
             }
         }
+        false
     }
 
     fn take_lines(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Result<usize, Malformed> {
@@ -208,13 +215,15 @@ impl Pop3Parser {
             };
             let line = rest.get(..from + len).unwrap_or_default();
             at += line.len() + LINE_END.len();
-            match d {
-                ToServer => self.take_request(line)?,
+            let is_due = match d {
+                ToServer => {
+                    self.take_request(line)?;
+                    false
+                }
                 ToClient if self.begun.is_some() => self.take_line(line),
                 ToClient => self.take_status(cx, line, || ends.has_one_from(at))?,
-            }
-            // Suricata inspects the stream after each response, too.
-            cx.trigger_raw[d.index()] |= d == ToClient && self.begun.is_none();
+            };
+            cx.trigger_raw[d.index()] |= is_due;
             if cx.change.is_some() {
                 break;
             }

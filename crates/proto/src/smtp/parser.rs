@@ -452,11 +452,11 @@ impl SmtpParser {
         };
         let word = line.get(4..14).unwrap_or_default();
         self.has_pipelining |= word.eq_ignore_ascii_case(b"pipelining");
+        cx.trigger_raw[ToClient.index()] = true;
         if self.in_multiline {
             return true;
         }
         self.waiting.pop_front();
-        cx.trigger_raw[ToClient.index()] = true;
         match (command, code) {
             (Command::StartTls, 220) => {
                 cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });

@@ -16,7 +16,8 @@ pub(super) const LIBRARY: Library = Library {
 
 const METHODS: &[Member] = &[
     member("packet", |c| with(c, |c, p| c.text(Some(p.headers.bytes(p.frame))))),
-    member("payload", |c| with(c, |c, p| c.text(Some(p.payload).filter(|b| !b.is_empty())))),
+    // Of a packet without one: an empty string (Suricata 8.0.7).
+    member("payload", |c| with(c, |c, p| c.text(Some(p.payload)))),
     member("pcap_cnt", |c| with(c, |c, p| c.give(i64::try_from(p.frame_number).ok()))),
     member("sp", |c| port(c, "sp", |p| p.headers.sp)),
     member("dp", |c| port(c, "dp", |p| p.headers.dp)),
