@@ -106,8 +106,7 @@ fn classtype(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<(
             return Err(Refusal::new("detect-classtype", said));
         }
         None => {
-            if !c.unknown_classes.iter().any(|k| k == v.text) {
-                c.unknown_classes.push(v.text.to_string());
+            if c.note_unknown_class(v.text) {
                 let sid = d.sid.unwrap_or(0);
                 c.warn(Refusal::new(
                     "detect-classtype",
