@@ -12,7 +12,7 @@ use crate::view::PacketView;
 use gabion_record::Addr;
 use gabion_record::eve::PacketRecord;
 use gabion_rules::Ruleset;
-use gabion_rules::compiled::{PostMatch, Tag, TagMetric, TagScope};
+use gabion_rules::compiled::actions::{PostMatch, Tag, TagMetric, TagScope};
 use std::hash::Hash;
 
 /// Whether a rule tags hosts.

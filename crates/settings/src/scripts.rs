@@ -1,6 +1,6 @@
 //! What scripts need of the program: limits of the configuration, a voice, times as text.
 
-use gabion_net::{OutputScript, ScriptLimits, ScriptSetup, Severity, Voice};
+use gabion_net::script::{OutputScript, ScriptLimits, ScriptSetup, Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;

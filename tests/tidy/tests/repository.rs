@@ -161,6 +161,12 @@ fn counts_only_fall() {
     now.extend(surface::crowded(&files));
     now.extend(habits::counts(&files));
     now.extend(open_fields::counts(&files));
+    let quoted = protocols::quoted(&files);
+    now.insert(
+        "lines with a protocol's name in quotes outside its folder".to_owned(),
+        quoted.len(),
+    );
+    println!("{}", listing(quoted));
     let clones = clones::standing(&files);
     now.insert("clones of the review that stand".to_owned(), clones.len());
     println!("clones that stand: {clones:#?}");

@@ -222,7 +222,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     if !o.test {
         scripts = load_output_scripts(scripts, config, folder);
     }
-    wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
+    wants.join(gabion_net::script::OutputScripts::records(&scripts.outputs));
     log.report_file_store(config, loaded.as_ref().map(|l| &l.set));
     let mode = EngineMode {
         inline,

@@ -165,9 +165,8 @@ fn is_news(flow: &mut Flow<NetFlow>, reason: DropReason, direction: Option<Direc
     let flags = &mut flow.ext.flags;
     let mut is_first = false;
     if flags.dropped {
-        let is_written =
-            &mut flags.is_drop_logged[direction.unwrap_or(Direction::ToServer).index()];
-        is_first = !std::mem::replace(is_written, true);
+        let side = &mut flags.sides[direction.unwrap_or(Direction::ToServer).index()];
+        is_first = !std::mem::replace(&mut side.is_drop_logged, true);
     }
     is_first || reason == DropReason::Rules
 }
