@@ -140,13 +140,12 @@ pub fn build_engine(
                 Expressions::compile(&set, limits, flag("pcre.jit") != Some(false));
             rule_texts = RuleTexts::new(&set);
             let detector = Detector::new(set, &catalog, expressions, datasets);
-            Some(match mode.firewall {
-                true => {
-                    let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)
-                        .map_err(Error::value)?;
-                    detector.with_firewall(policies)
-                }
-                false => detector,
+            Some(if mode.firewall {
+                let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)
+                    .map_err(Error::value)?;
+                detector.with_firewall(policies)
+            } else {
+                detector
             })
         }
         None => None,

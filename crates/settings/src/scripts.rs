@@ -27,10 +27,8 @@ thread_local! {
 /// An event time as EVE writes it, or as Suricata's older logs do.
 fn stamp(ts_ns: u64, is_iso: bool) -> String {
     let mut out = Vec::new();
-    STAMP.with_borrow_mut(|s| match is_iso {
-        true => s.iso(ts_ns, &mut out),
-        false => s.fast(ts_ns, &mut out),
-    });
+    STAMP
+        .with_borrow_mut(|s| if is_iso { s.iso(ts_ns, &mut out) } else { s.fast(ts_ns, &mut out) });
     String::from_utf8_lossy(&out).into_owned()
 }
 

@@ -265,9 +265,10 @@ fn app_protocol(t: &AppProtocolTest, f: &Flow<NetFlow>, dir: Option<Direction>) 
         AppProtocolMode::Either => {
             let sides = Direction::BOTH.map(|d| app.proto_in(d));
             let is_one_known = sides.iter().any(|p| *p != ProtoId::UNKNOWN);
-            match t.negated {
-                true => is_one_known && !has(ProtoId::UNKNOWN) && !sides.iter().any(|p| has(*p)),
-                false => sides.iter().any(|p| has(*p)),
+            if t.negated {
+                is_one_known && !has(ProtoId::UNKNOWN) && !sides.iter().any(|p| has(*p))
+            } else {
+                sides.iter().any(|p| has(*p))
             }
         }
         AppProtocolMode::ToServer => ask(app.proto_in(Direction::ToServer)),

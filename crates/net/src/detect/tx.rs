@@ -112,10 +112,7 @@ impl TxNotes {
 
     /// Bytes of the rules that it remembers, without its own.
     fn bytes_held(&self) -> usize {
-        match self.kept.spilled() {
-            true => self.kept.capacity() * size_of::<Kept>(),
-            false => 0,
-        }
+        if self.kept.spilled() { self.kept.capacity() * size_of::<Kept>() } else { 0 }
     }
 
     fn window(&self, local: u16, index: usize) -> u64 {

@@ -97,9 +97,10 @@ impl RecordStage {
             counters.count_drop(reason);
         }
         if outcome.reject.is_some() {
-            match outcome.drop.is_some_and(DropReason::is_of_firewall) {
-                true => counters.firewall_rejected += 1,
-                false => counters.ips_rejected += 1,
+            if outcome.drop.is_some_and(DropReason::is_of_firewall) {
+                counters.firewall_rejected += 1
+            } else {
+                counters.ips_rejected += 1
             }
         }
         let Some(reason) = outcome.drop else { return };

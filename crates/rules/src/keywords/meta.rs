@@ -278,9 +278,10 @@ fn unmet_part(c: &Compiler<'_>, text: &str) -> Checked<Option<&'static str>> {
             }
             "version" => {
                 let is_met = version_met(c.options.version, rest)?;
-                let said = match rest.trim_start().starts_with('<') {
-                    true => "Suricata version greater than required",
-                    false => "Suricata version less than required",
+                let said = if rest.trim_start().starts_with('<') {
+                    "Suricata version greater than required"
+                } else {
+                    "Suricata version less than required"
                 };
                 (!is_met).then_some((1, said))
             }
