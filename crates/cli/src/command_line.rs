@@ -297,8 +297,8 @@ pub(crate) struct ReadOptions {
     /// system calls (scap) cannot be mixed with others
     #[arg(value_name = "INPUT", required_unless_present_any = ["netflow", "interfaces"])]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Read packets off this interface until SIGINT or SIGTERM (repeatable); the settings for it below
-    /// `af-packet` in the configuration hold
+    /// Read packets off this interface until SIGINT or SIGTERM (repeatable); its settings are those below
+    /// `af-packet` in the configuration
     #[arg(short = 'i', long = "interface", value_name = "NAME", conflicts_with_all = ["inputs", "netflow", "follow"], value_parser = values::text())]
     pub(crate) interfaces: Vec<String>,
     /// Analyse host behaviour, from flow logs (Zeek, EVE, Argus, nfdump) or from the flows of captures
