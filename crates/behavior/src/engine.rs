@@ -191,10 +191,8 @@ impl Front {
                 self.latest_flow = Some(facts.window);
                 self.counts.windows += 1;
             }
-            match c.is_established {
-                true => self.counts.established += 1,
-                false => self.counts.not_established += 1,
-            }
+            self.counts.established += u64::from(c.is_established);
+            self.counts.not_established += u64::from(!c.is_established);
         }
         if !self.settings.whitelist.is_empty() {
             self.counts.whitelisted += u64::from(facts.is_ignored);

@@ -76,9 +76,10 @@ impl Saved for Talkers {
         }
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
-        Some(match bool::load(from)? {
-            false => Talkers::Few(Saved::load(from)?, Saved::load(from)?),
-            true => Talkers::Many(Saved::load(from)?, Saved::load(from)?),
+        Some(if bool::load(from)? {
+            Talkers::Many(Saved::load(from)?, Saved::load(from)?)
+        } else {
+            Talkers::Few(Saved::load(from)?, Saved::load(from)?)
         })
     }
 }

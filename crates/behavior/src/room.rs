@@ -522,9 +522,10 @@ impl Folded {
         let uids = heaviest().flat_map(|e| e.uids.iter().cloned()).take(UIDS_MAX).collect();
         let victim =
             if matches!(self.scope, Scope::Target(_)) { self.first.victim.clone() } else { None };
-        let weightiest = match named.is_empty() {
-            true => String::new(),
-            false => format!(" Weightiest: {}.", named.join(", ")),
+        let weightiest = if named.is_empty() {
+            String::new()
+        } else {
+            format!(" Weightiest: {}.", named.join(", "))
         };
         let about = if self.hosts.is_estimate() { "about " } else { "" };
         let mut report = Evidence {
@@ -635,9 +636,10 @@ mod tests {
                 trial.give(&conn(port.into(), "10.0.0.1", "1.2.3.4", 2000 + port).refused());
             }
             // The source that opens the next window, or the end.
-            match is_live {
-                true => trial.give(&conn(3700, "10.0.0.9", "1.2.3.4", 443)),
-                false => trial.end(),
+            if is_live {
+                trial.give(&conn(3700, "10.0.0.9", "1.2.3.4", 443))
+            } else {
+                trial.end()
             }
             let found: Vec<_> = reported(&trial, &vertical_scan::TYPE).collect();
             let ports: Vec<_> = found.iter().map(|e| e.measures.ports).collect();
@@ -745,9 +747,10 @@ mod tests {
         let sources = |inside: bool| {
             let mut trial = Trial::new();
             for n in 0..60u32 {
-                let (src, dst) = match inside {
-                    true => (format!("10.0.0.{n}"), "1.2.3.4"),
-                    false => (format!("8.8.8.{n}"), "10.0.0.1"),
+                let (src, dst) = if inside {
+                    (format!("10.0.0.{n}"), "1.2.3.4")
+                } else {
+                    (format!("8.8.8.{n}"), "10.0.0.1")
                 };
                 for m in 0..2 {
                     trial.give(&conn((n * 2 + m).into(), &src, dst, 31_337));

@@ -339,9 +339,10 @@ impl Shard {
     pub fn take_found(&mut self, found: &mut Vec<Evidence>) {
         if !self.out.found.is_empty() {
             self.state();
-            match found.is_empty() {
-                true => std::mem::swap(found, &mut self.out.found),
-                false => found.append(&mut self.out.found),
+            if found.is_empty() {
+                std::mem::swap(found, &mut self.out.found)
+            } else {
+                found.append(&mut self.out.found)
             }
         }
     }

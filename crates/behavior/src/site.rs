@@ -287,9 +287,10 @@ impl Site {
         {
             self.proxies.insert(r.dst);
         }
-        match settings.is_own(r.src) && (named.is_proxied || !settings.is_own(r.dst)) {
-            true => self.named.see(r.src, named.as_ip(), r.ts),
-            false => Prevalence::default(),
+        if settings.is_own(r.src) && (named.is_proxied || !settings.is_own(r.dst)) {
+            self.named.see(r.src, named.as_ip(), r.ts)
+        } else {
+            Prevalence::default()
         }
     }
 

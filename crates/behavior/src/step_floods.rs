@@ -68,9 +68,10 @@ impl Holders {
     fn collect(&mut self, is_end: bool) {
         let watermark = self.front.watermark();
         for holder in &mut self.holders {
-            match is_end {
-                true => holder.finish(watermark, &mut |placed| self.placed.push(placed)),
-                false => holder.fire(watermark, &mut self.placed),
+            if is_end {
+                holder.finish(watermark, &mut |placed| self.placed.push(placed))
+            } else {
+                holder.fire(watermark, &mut self.placed)
             }
         }
         self.placed.sort_by_key(|p| p.place);

@@ -20,10 +20,8 @@ pub(crate) fn parse_arguments(args: &[OsString]) -> Result<CommandLine, clap::Er
 fn tree() -> Command {
     fn numbers(command: Command) -> Command {
         let takes = |arg: &clap::Arg| arg.get_action().takes_values() && !arg.is_positional();
-        let command = command.mut_args(|arg| match takes(&arg) {
-            true => arg.allow_negative_numbers(true),
-            false => arg,
-        });
+        let command = command
+            .mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg });
         command.mut_subcommands(numbers)
     }
     numbers(CommandLine::command())
@@ -38,11 +36,8 @@ pub(crate) fn fault(e: &clap::Error, args: &[OsString]) -> String {
     );
     let what = what(e, args, &command, &help);
     let thing = path.join(" ");
-    let said = match thing.is_empty() {
-        true => format!("gabion: {what}"),
-        false => format!("gabion: {thing}: {what}"),
-    };
-    crate::exit::one_line(&said)
+    let of = if thing.is_empty() { thing } else { format!("{thing}: ") };
+    crate::exit::one_line(&format!("gabion: {of}{what}"))
 }
 
 /// The names of the commands that the arguments begin with, and the last of them.
@@ -84,9 +79,10 @@ fn what(e: &clap::Error, args: &[OsString], command: &Command, help: &str) -> St
             let why = e.source().map_or_else(|| "no such value".to_owned(), ToString::to_string);
             // Errors that begin with the value repeat it, or begin with nothing.
             let why = why.strip_prefix(&format!("{value}: ")).unwrap_or(&why);
-            match value.is_empty() {
-                true => format!("{option}: the value is empty: {why}"),
-                false => format!("{option} {value}: {why}"),
+            if value.is_empty() {
+                format!("{option}: the value is empty: {why}")
+            } else {
+                format!("{option} {value}: {why}")
             }
         }
         ErrorKind::UnknownArgument if option.starts_with('-') => {
@@ -202,9 +198,8 @@ fn needs(args: &[OsString], command: &Command, wanted: &str) -> Option<String> {
         }
         // Whatever its value is: only what it needs is asked for.
         let parser = clap::builder::ValueParser::os_string();
-        let alone = alone.clone().mut_arg(arg.get_id(), |a| match a.get_action().takes_values() {
-            true => a.value_parser(parser),
-            false => a,
+        let alone = alone.clone().mut_arg(arg.get_id(), |a| {
+            if a.get_action().takes_values() { a.value_parser(parser) } else { a }
         });
         let mut words = vec!["gabion", long.as_str()];
         if arg.get_action().takes_values() {

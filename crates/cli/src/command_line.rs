@@ -45,14 +45,14 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: BehaviorVerb,
     },
-    /// Softirq and RCU starvation: see it, name the cause
+    /// Show softirq and RCU starvation with its cause, and throttle the source
     Guard {
         #[command(subcommand)]
         verb: crate::guard::GuardVerb,
     },
     /// Print the events of a capture of system calls (scap), as sysdig does
     Events(crate::commands::scap::EventsOptions),
-    /// Rewrite a capture of system calls (scap) of any age with exit events alone
+    /// Rewrite an old capture of system calls (scap) with exit events only
     Convert(crate::commands::scap::ConvertOptions),
     /// Check memory limits, kills and losses of a sensor, and advise what to change; exit code 1 when there
     /// is something to change
@@ -279,9 +279,10 @@ impl EngineOptions {
 impl ReadOptions {
     /// What is read: captures and logs, or interfaces by their names.
     pub(crate) fn sources(&self) -> Vec<PathBuf> {
-        match self.interfaces.is_empty() {
-            true => self.inputs.clone(),
-            false => self.interfaces.iter().map(PathBuf::from).collect(),
+        if self.interfaces.is_empty() {
+            self.inputs.clone()
+        } else {
+            self.interfaces.iter().map(PathBuf::from).collect()
         }
     }
 }
@@ -291,13 +292,13 @@ impl ReadOptions {
 pub(crate) struct ReadOptions {
     #[command(flatten)]
     pub(crate) engine: EngineOptions,
-    /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, pipes, - for standard
-    /// input; with --behavior logs of flows too; a packed capture is not read from a pipe then. Captures of
-    /// system calls (scap) by themselves
+    /// Captures (pcap or pcapng, plain or compressed with zstd or gzip), folders of captures, pipes, or - for
+    /// standard input. With --behavior also flow logs; a compressed capture is then not read from a pipe. Captures of
+    /// system calls (scap) cannot be mixed with others
     #[arg(value_name = "INPUT", required_unless_present_any = ["netflow", "interfaces"])]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Read packets off this interface until SIGINT or SIGTERM (repeatable); what `af-packet` of the configuration
-    /// says of it counts
+    /// Read packets off this interface until SIGINT or SIGTERM (repeatable); its settings are those below
+    /// `af-packet` in the configuration
     #[arg(short = 'i', long = "interface", value_name = "NAME", conflicts_with_all = ["inputs", "netflow", "follow"], value_parser = values::text())]
     pub(crate) interfaces: Vec<String>,
     /// Analyse host behaviour, from flow logs (Zeek, EVE, Argus, nfdump) or from the flows of captures

@@ -35,9 +35,10 @@ pub(crate) fn moment(text: &str, now: Timestamp) -> Option<i64> {
     if !is_plain || !text.contains(['-', ':']) {
         return None;
     }
-    match text.contains('-') {
-        true => utc(text.parse().ok()?),
-        false => utc(today.to_datetime(text.parse::<Time>().ok()?)),
+    if text.contains('-') {
+        utc(text.parse().ok()?)
+    } else {
+        utc(today.to_datetime(text.parse::<Time>().ok()?))
     }
 }
 

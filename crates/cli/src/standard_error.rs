@@ -1,7 +1,7 @@
 //! What runs and scripts report on standard error.
 
 use crate::exit::Fault;
-use gabion_net::{ScriptSetup, Severity, Voice};
+use gabion_net::script::{ScriptSetup, Severity, Voice};
 use gabion_record::Tree;
 use gabion_sensor::packets::{Incident, LoadRequest, Watch};
 use gabion_sensor::{Notice, Notices};

@@ -56,6 +56,15 @@ impl State {
     }
 }
 
+/// Writes a report as JSON, or as text for the terminal's width.
+pub(crate) fn report(
+    is_json: bool,
+    json: impl Fn() -> String,
+    table: impl Fn(Option<u16>) -> String,
+) {
+    text(if is_json { json() } else { table(crate::terminal::width()) });
+}
+
 /// Writes a text. That it could not be written is kept for [`finish`].
 pub(crate) fn text(text: impl Display) {
     let _ = state().write(text.to_string().as_bytes());

@@ -57,20 +57,20 @@ pub(crate) fn hash(text: &str) -> Result<String, String> {
 
 /// The id of a finding: as `gabion log show` prints it, or as the finding itself has it.
 pub(crate) fn finding(text: &str) -> Result<String, String> {
-    match gabion_seal::reader::is_finding_id(text) {
-        true => Ok(text.to_ascii_lowercase()),
-        false => Err("16 hexadecimal digits as `gabion log show` prints them are wanted, or a finding's own id".to_owned()),
+    if gabion_seal::reader::is_finding_id(text) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("16 hexadecimal digits as `gabion log show` prints them are wanted, or a finding's own id".to_owned())
     }
 }
 
 /// The name of a sealed log in its signatures.
 pub(crate) fn origin(text: &str) -> Result<String, String> {
-    match gabion_seal::checkpoints::is_origin(text) {
-        true => Ok(text.to_owned()),
-        false => Err(
-            "a name without spaces, + and control characters is wanted, such as host.example/log"
-                .to_owned(),
-        ),
+    if gabion_seal::checkpoints::is_origin(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name without spaces, + and control characters is wanted, such as host.example/log"
+            .to_owned())
     }
 }
 
@@ -98,9 +98,12 @@ pub(crate) fn reader(text: &str) -> Result<String, String> {
 
 /// Bytes of at least one: a name of a file, or a key.
 pub(crate) fn bytes() -> impl TypedValueParser<Value = OsString> {
-    OsStringValueParser::new().try_map(|value: OsString| match value.is_empty() {
-        true => Err("write the name of a file, or the key itself"),
-        false => Ok(value),
+    OsStringValueParser::new().try_map(|value: OsString| {
+        if value.is_empty() {
+            Err("write the name of a file, or the key itself")
+        } else {
+            Ok(value)
+        }
     })
 }
 

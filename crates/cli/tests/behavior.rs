@@ -454,12 +454,13 @@ fn piped(input: &Path, bytes: &[u8], out: &Path, more: &[&str]) -> program::Ran 
     let mut child = start(input, out, more);
     let stdin = child.stdin.take();
     // Who reads may have had enough before the end.
-    let _ = match input.starts_with("/dev") || input == Path::new("-") {
-        true => stdin.unwrap().write_all(bytes),
-        false => std::fs::OpenOptions::new()
+    let _ = if input.starts_with("/dev") || input == Path::new("-") {
+        stdin.unwrap().write_all(bytes)
+    } else {
+        std::fs::OpenOptions::new()
             .write(true)
             .open(input)
-            .and_then(|mut pipe| pipe.write_all(bytes)),
+            .and_then(|mut pipe| pipe.write_all(bytes))
     };
     end(child)
 }

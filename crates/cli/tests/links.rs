@@ -98,9 +98,10 @@ fn links_of_others_are_refused_and_one_s_own_are_followed() {
             for is_symbolic in [true, false] {
                 let folder = places.shared();
                 let link = folder.join(name);
-                match is_symbolic {
-                    true => symlink(&places.victim, &link).unwrap(),
-                    false => std::fs::hard_link(&places.victim, &link).unwrap(),
+                if is_symbolic {
+                    symlink(&places.victim, &link).unwrap()
+                } else {
+                    std::fs::hard_link(&places.victim, &link).unwrap()
                 }
                 let args = runs(&folder, &log)[n].0.clone();
                 let args: Vec<&str> = args.iter().map(String::as_str).collect();

@@ -124,9 +124,10 @@ fn streams_and_bodies_are_written_in_one_file_and_in_their_own() {
                 dir.path().join("out").join(folder).join(format!("{ends}-{bodies}-{side}.data"));
             let own = std::fs::read(&own).unwrap_or_else(|e| panic!("{}: {e}", own.display()));
             // A session of several requests has a file for each body.
-            match bodies.is_empty() {
-                true => assert_eq!(own, *bytes, "{name}"),
-                false => assert!(bytes.starts_with(&own), "{name}"),
+            if bodies.is_empty() {
+                assert_eq!(own, *bytes, "{name}")
+            } else {
+                assert!(bytes.starts_with(&own), "{name}")
             }
         }
     }

@@ -343,9 +343,10 @@ impl Input {
     }
 
     fn open(&mut self, options: Options, open_once: &OpenOnce) {
-        let opened = match self.is_read_once {
-            true => open_once(&self.report.path).map(Lines::once),
-            false => Lines::open(&self.report.path),
+        let opened = if self.is_read_once {
+            open_once(&self.report.path).map(Lines::once)
+        } else {
+            Lines::open(&self.report.path)
         };
         let lines = match opened {
             Ok(lines) => lines,

@@ -90,12 +90,13 @@ fn entries(folder: &Path) -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
     for entry in std::fs::read_dir(folder).ok()?.flatten() {
         let Ok(kind) = entry.file_type() else { continue };
         let path = entry.path();
-        let kind: FileType = match kind.is_symlink() {
-            true => match path.metadata() {
+        let kind: FileType = if kind.is_symlink() {
+            match path.metadata() {
                 Ok(about) => about.file_type(),
                 Err(_) => continue,
-            },
-            false => kind,
+            }
+        } else {
+            kind
         };
         if kind.is_dir() {
             folders.push(path);

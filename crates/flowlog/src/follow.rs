@@ -544,16 +544,15 @@ impl Log {
         }
         let place = self.content.place();
         let Some(file) = self.file() else { return false };
-        match self.is_packed {
-            false => self.content.reopen(file),
-            true => {
-                self.content = Content::open(file, true);
-                // What can't be found again has become something else.
-                if place.offset > 0 && self.content.go_to(place, 0, &mut |_| {}) != Some(true) {
-                    self.intake.restart();
-                    return self.open_again();
-                }
+        if self.is_packed {
+            self.content = Content::open(file, true);
+            // What can't be found again has become something else.
+            if place.offset > 0 && self.content.go_to(place, 0, &mut |_| {}) != Some(true) {
+                self.intake.restart();
+                return self.open_again();
             }
+        } else {
+            self.content.reopen(file)
         }
         true
     }

@@ -125,14 +125,15 @@ impl Read for Growing {
 impl Content {
     /// Of a file that is at its beginning.
     pub(crate) fn open(file: File, is_packed: bool) -> Content {
-        match is_packed {
-            false => Content::Plain(Plain { file: Some(file), ..Plain::default() }),
-            true => Content::Packed(Box::new(Packed {
+        if is_packed {
+            Content::Packed(Box::new(Packed {
                 lines: Lines::unpacked(Box::new(Growing(file))),
                 place: Place::default(),
                 current: (0, 0),
                 behind: 0,
-            })),
+            }))
+        } else {
+            Content::Plain(Plain { file: Some(file), ..Plain::default() })
         }
     }
 

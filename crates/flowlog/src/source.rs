@@ -45,10 +45,7 @@ pub fn is_read_once(path: &Path) -> bool {
 
 /// Opens what can be read only once, and waits for its writer.
 pub(crate) fn open_once(path: &Path) -> io::Result<Box<dyn Read + Send>> {
-    match path == Path::new("-") {
-        true => Ok(Box::new(io::stdin())),
-        false => Ok(Box::new(File::open(path)?)),
-    }
+    if path == Path::new("-") { Ok(Box::new(io::stdin())) } else { Ok(Box::new(File::open(path)?)) }
 }
 
 impl Lines {

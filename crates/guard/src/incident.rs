@@ -206,9 +206,10 @@ impl Incident {
     /// Packets a second: those that arrived at the throttle, or else those that were processed.
     #[must_use]
     pub fn packet_rate(&self) -> f64 {
-        let packets = match self.totals.has_packets {
-            true => self.totals.packets.offered(),
-            false => self.totals.cpus.values().map(|cpu| cpu.packets).sum(),
+        let packets = if self.totals.has_packets {
+            self.totals.packets.offered()
+        } else {
+            self.totals.cpus.values().map(|cpu| cpu.packets).sum()
         };
         packets as f64 * 1000.0 / self.lasted_ms().max(1) as f64
     }

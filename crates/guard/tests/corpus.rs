@@ -23,10 +23,7 @@ struct Expected {
 /// The value of a key in a line of JSON that has no nested objects.
 fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let (_, rest) = line.split_once(&format!("\"{key}\": "))?;
-    let end = match rest.starts_with('[') {
-        true => rest.find(']')?,
-        false => rest.find([',', '}'])?,
-    };
+    let end = if rest.starts_with('[') { rest.find(']')? } else { rest.find([',', '}'])? };
     Some(rest[..end].trim_matches(['"', '[']))
 }
 

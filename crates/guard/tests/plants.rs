@@ -108,9 +108,10 @@ impl Plant {
         let fits = 30 * PERIOD_NS / 100 / self.charge_ns.max(1);
         let is_attached = self.rung != Rung::Advise;
         let charged = if self.charges_exempt { never } else { 0 };
-        let admitted = match is_attached && (self.acts)(self.rung) {
-            true => others.min(fits.saturating_sub(charged)),
-            false => others,
+        let admitted = if is_attached && (self.acts)(self.rung) {
+            others.min(fits.saturating_sub(charged))
+        } else {
+            others
         };
         let dropped = others - admitted;
         let (foreign, foreign_us) = foreign;

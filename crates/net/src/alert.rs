@@ -27,9 +27,10 @@ use gabion_record::alerted::{AlertedPacketRecord, FoundIn, PacketAlert};
 use gabion_record::eve::*;
 use gabion_record::ledger::ShedReason;
 use gabion_record::{Addr, Direction, DropReason, IpProto};
-use gabion_rules::compiled::{
-    ActionScope, ConfigKind, ConfigScope, ConfigSubsystem, FilestoreDirection, FilestoreScope,
-    PostMatch, Target, ThresholdTrack,
+use gabion_rules::compiled::ActionScope;
+use gabion_rules::compiled::actions::{
+    ConfigKind, ConfigScope, ConfigSubsystem, FilestoreDirection, FilestoreScope, PostMatch,
+    Target, ThresholdTrack,
 };
 use gabion_rules::{Action, Signature, SignatureFlags};
 use smallvec::SmallVec;
@@ -590,7 +591,7 @@ fn filestore(
     };
     for d in directions {
         if scope == FilestoreScope::Flow {
-            flow.ext.flags.store_files[d.index()] = true;
+            flow.ext.flags.sides[d.index()].store_files = true;
         }
         let ids = flow.ext.app.tx_ids();
         for id in ids {

@@ -176,7 +176,7 @@ impl ApplicationStage {
             ledgers.app.shed(ShedReason::AppMemcap, 1, len as u64);
             flow.ext.lose(ShedReason::AppMemcap, 1, len as u64);
         }
-        effects.fed = [true; 2];
+        effects.sides.iter_mut().for_each(|side| side.fed = true);
         if went != dir {
             flow.swap_directions();
             flow.ext.detect = Default::default();
@@ -193,7 +193,7 @@ impl ApplicationStage {
         outcome: &mut PacketOutcome,
         clock_ns: u64,
     ) {
-        outcome.fed = effects.fed;
+        outcome.fed = effects.sides.map(|side| side.fed);
         if effects.is_only_input() {
             return;
         }
@@ -312,7 +312,7 @@ impl SideFeed<'_> {
                 true
             }
             AppChunk::Eof => {
-                self.input.effects.fed[d.index()] = true;
+                self.input.effects.sides[d.index()].fed = true;
                 let taken = self.app.stream(&mut self.input, d, stream.app_peek(), true);
                 stream.app_consume(taken.used);
                 self.is_refused |= taken.is_overflowing;
@@ -333,7 +333,7 @@ impl SideFeed<'_> {
         if used == 0 {
             return;
         }
-        self.input.effects.fed[self.d.index()] = true;
+        self.input.effects.sides[self.d.index()].fed = true;
         self.ledger.receive(1, used);
         if std::mem::take(&mut self.is_refused) {
             self.ledger.shed(ShedReason::AppMemcap, 1, used);
@@ -384,7 +384,7 @@ impl SideFeed<'_> {
             if effects.stop_reassembly {
                 ssn.stream_mut(d).stop_reassembly();
             }
-            if std::mem::take(&mut effects.trigger_raw[d.index()]) {
+            if std::mem::take(&mut effects.sides[d.index()].trigger_raw) {
                 ssn.stream_mut(d).trigger_raw();
             }
         }

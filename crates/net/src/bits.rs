@@ -1,6 +1,6 @@
 //! Bits that rules set and clear, of a flow or of a transaction.
 
-use gabion_rules::compiled::BitCommand;
+use gabion_rules::compiled::actions::BitCommand;
 use smallvec::SmallVec;
 
 /// Bits that rules set and clear.

@@ -31,7 +31,7 @@ pub struct NetCounters {
     /// Application layer.
     pub app: AppCounters,
     /// Scripts.
-    pub scripts: crate::ScriptCounters,
+    pub scripts: crate::script::ScriptCounters,
     /// Exception policies applied: trigger, policy, times.
     pub exceptions: Vec<(ExceptionTrigger, ExceptionPolicy, u64)>,
     /// Packets of flows that are not looked at any more.

@@ -8,9 +8,8 @@ use crate::dataset_save;
 use crate::limits::{DATASET_VALUES_MAX, reached};
 use foldhash::fast::RandomState;
 use gabion_rules::Ruleset;
-use gabion_rules::compiled::{
-    BufferCondition, DatarepTest, DatasetCommand, DatasetDef, DatasetTest, DatasetType,
-};
+use gabion_rules::compiled::buffer::{BufferCondition, DatarepTest, DatasetCommand, DatasetTest};
+use gabion_rules::compiled::{DatasetDef, DatasetType};
 use hashbrown::HashMap;
 use std::sync::{Arc, RwLock};
 

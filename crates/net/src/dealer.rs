@@ -117,10 +117,8 @@ impl Whole<'_> {
     /// Takes one fragment in; the key of the datagram that it completes.
     fn take_in(&mut self, d: &Decoded, bytes: &[u8]) -> Option<u32> {
         let outcome = self.defrag.fragment(&fragment_of(d, bytes, self.f));
-        let datagram: Box<[u8]> = match outcome.is_complete {
-            true => self.defrag.datagram().into(),
-            false => Box::default(),
-        };
+        let datagram: Box<[u8]> =
+            if outcome.is_complete { self.defrag.datagram().into() } else { Box::default() };
         let place = self.outcomes.len();
         self.outcomes.push(FragmentOutcome { defrag: outcome, datagram: Box::default() });
         if !outcome.is_complete {

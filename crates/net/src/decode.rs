@@ -55,9 +55,10 @@ impl DecodeStage {
         let mut set = self.set.take()?;
         self.fragments_seen = 0;
         gabion_packet::decode(&mut set, &mut account.decode, &engine.options.decode, link, f.data);
-        match set.root().flags.has(Flags::INVALID) {
-            true => account.ledgers.decode.shed(ShedReason::DecodeInvalid, 1, len),
-            false => account.ledgers.decode.pass(1, len),
+        if set.root().flags.has(Flags::INVALID) {
+            account.ledgers.decode.shed(ShedReason::DecodeInvalid, 1, len)
+        } else {
+            account.ledgers.decode.pass(1, len)
         }
         Some(set)
     }
@@ -85,10 +86,8 @@ impl DecodeStage {
             }
             None => {
                 let outcome = self.defrag.fragment(&fragment_of(d, bytes, f));
-                let datagram = match outcome.is_complete {
-                    true => self.defrag.datagram().to_vec(),
-                    false => Vec::new(),
-                };
+                let datagram =
+                    if outcome.is_complete { self.defrag.datagram().to_vec() } else { Vec::new() };
                 (outcome, Cow::Owned(datagram))
             }
         };

@@ -88,7 +88,7 @@ pub struct Engine {
     /// Settings. Those of a run stay when rules are loaded again.
     pub options: Arc<EngineOptions>,
     /// What scripts need.
-    pub scripts: crate::ScriptSetup,
+    pub scripts: crate::script::ScriptSetup,
     /// Reputation of addresses.
     pub reputation: Arc<Reputation>,
     /// Countries of addresses, when a database is configured.

@@ -2,13 +2,13 @@
 //! verdict on packet and flow.
 
 use crate::context::{PacketContext, PacketOutcome};
-use crate::detect::{Detector, Filtered, Firewall, Hit, Run};
+use crate::detect::{Detector, Filtered, Firewall, Hit, Material, Run};
 use crate::flow_state::NetFlow;
-use crate::inspection::{InspectionStage, Material};
+use crate::inspection::InspectionStage;
 use gabion_flow::Flow;
 use gabion_record::DropReason;
 use gabion_record::budget::Budget;
-use gabion_rules::compiled::{ConfigSubsystem, PostMatch};
+use gabion_rules::compiled::actions::{ConfigSubsystem, PostMatch};
 
 /// Evaluates one of the firewall's tables.
 type Ask = fn(&mut Run<'_>, &Firewall);

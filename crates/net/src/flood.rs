@@ -16,7 +16,7 @@ use gabion_proto::{Endpoints, FilePiece, Requirements};
 use gabion_record::applayer::Transport;
 use gabion_record::budget::{Budget, BudgetPool};
 use gabion_record::{Addr, Direction, IpProto, Tree};
-use gabion_rules::compiled::{Threshold, ThresholdKind, ThresholdTrack};
+use gabion_rules::compiled::actions::{Threshold, ThresholdKind, ThresholdTrack};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -10,7 +10,8 @@ use gabion_proto::Endpoints;
 use gabion_record::budget::Budget;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::{DropReason, IpProto};
-use gabion_rules::compiled::{BitCommand, FlowintCommand, FlowintOp, FlowintTest, FlowintValue};
+use gabion_rules::compiled::actions::{BitCommand, FlowintCommand};
+use gabion_rules::compiled::packet::{FlowintOp, FlowintTest, FlowintValue};
 use smallvec::SmallVec;
 
 /// Hardware addresses seen of one side.
@@ -94,8 +95,6 @@ pub(crate) struct FlowFlags {
     pub(crate) dropped: bool,
     /// Dropped because of an exception policy: its reason.
     pub(crate) drop_reason: Option<DropReason>,
-    /// A drop record was written for a packet to server, to client.
-    pub(crate) is_drop_logged: [bool; 2],
     /// Packets pass without inspection.
     pub(crate) passed: bool,
     /// A rule drops or rejects the flow where nothing is dropped: its later packets are not inspected (Suricata
@@ -109,8 +108,17 @@ pub(crate) struct FlowFlags {
     pub(crate) no_app_log: bool,
     /// Its own record is not logged (`config` rule).
     pub(crate) no_flow_log: bool,
-    /// All files to server, to client are stored.
-    pub(crate) store_files: [bool; 2],
+    /// Facts of the directions to server and to client.
+    pub(crate) sides: [SideFlags; 2],
+}
+
+/// Yes/no facts of one direction of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SideFlags {
+    /// A drop record was written for one of its packets.
+    pub(crate) is_drop_logged: bool,
+    /// All its files are stored.
+    pub(crate) store_files: bool,
 }
 
 impl FlowFlags {

@@ -42,9 +42,10 @@ pub struct FragmentOutcome {
 /// A fragment as the defragmenter takes it.
 pub(crate) fn fragment_of<'a>(d: &Decoded, bytes: &'a [u8], f: &FrameIn<'_>) -> Fragment<'a> {
     let v6 = d.network == Network::Ipv6;
-    let header = match v6 {
-        false => d.ip_header(bytes),
-        true => bytes.get(d.l3 as usize..d.ext.fragment_at as usize).unwrap_or(&[]),
+    let header = if v6 {
+        bytes.get(d.l3 as usize..d.ext.fragment_at as usize).unwrap_or(&[])
+    } else {
+        d.ip_header(bytes)
     };
     Fragment {
         src: d.src,

@@ -47,9 +47,10 @@ impl Frame {
 
     /// Offset from which its bytes must stay.
     fn needed_from(&self, usable: u64) -> u64 {
-        match self.available(usable) > HOLD_BYTES_MAX {
-            true => self.start + self.inspected,
-            false => self.start,
+        if self.available(usable) > HOLD_BYTES_MAX {
+            self.start + self.inspected
+        } else {
+            self.start
         }
     }
 }

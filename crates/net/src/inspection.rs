@@ -1,15 +1,12 @@
 //! The stage of detection: the rules against a packet, its stream and its transactions.
 
 use crate::context::PacketContext;
-use crate::detect::offer::Offer;
-use crate::detect::{Detector, Filtered, Resources, Run, Scratch, StreamData};
+use crate::detect::{Detector, Filtered, Lent, Material, Resources, Run, Scratch, StreamData};
 use crate::engine::Engine;
 use crate::ordered::{Ordered, Turn};
 use crate::script::Scripts;
 use crate::state::{Bits, SharedState};
-use gabion_flow::TcpSession;
 use gabion_matcher::regex::RegexScratch;
-use gabion_proto::Parser;
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
 use smallvec::SmallVec;
@@ -40,25 +37,6 @@ pub(crate) enum Inspected {
     Early,
     /// All rules. Where they found something: the stream's bytes, for records.
     Rules { stream: Vec<u8> },
-}
-
-/// What a run of rules looks at in addition to the packet and its flow.
-#[derive(Default)]
-pub(crate) struct Material<'a> {
-    /// The flow's session and parser, moved out of the flow.
-    pub(crate) tcp: Option<&'a TcpSession>,
-    pub(crate) parser: Option<&'a dyn Parser>,
-    /// Stream data that is due, without holes in each.
-    pub(crate) stream: &'a [StreamData<'a>],
-    /// It counts as one with which stream data is inspected, without any: the stream's inspection has ended,
-    /// and this packet has its first data since; or inspection is due, and its data is not acknowledged.
-    pub(crate) counts_as_release: bool,
-    /// The packet's payload was added to the stream.
-    pub(crate) is_in_stream: bool,
-    /// Transactions are inspected by rules that are not the firewall's.
-    pub(crate) detects: bool,
-    /// The parser took bytes of this direction with this packet.
-    pub(crate) fed: bool,
 }
 
 impl InspectionStage {
@@ -95,18 +73,7 @@ impl InspectionStage {
         budget: &'r Budget,
         material: Material<'r>,
     ) -> Run<'r> {
-        let releases_data = (!material.stream.is_empty() || material.counts_as_release)
-            && cx.view.direction.is_some_and(|d| {
-                let h = cx.view.headers;
-                let port = if d == Direction::ToServer { h.dp } else { h.sp };
-                det.stream_ports[d.index()].holds(&det.set, port)
-            });
-        Run {
-            det,
-            p: cx.view,
-            flow: cx.flow.as_deref_mut(),
-            tcp: material.tcp,
-            parser: material.parser,
+        let lent = Lent {
             shared: &mut self.shared,
             budget,
             resources: Resources {
@@ -120,18 +87,9 @@ impl InspectionStage {
             scratch: &mut self.scratch,
             findings: cx.findings,
             costs: &mut cx.account.costs,
-            stream: material.stream,
-            counts_as_release: material.counts_as_release,
-            offer: Offer::new(cx.view, releases_data),
-            not_in_stream: !material.is_in_stream,
-            at_end: cx.view.is_pseudo && material.detects,
-            inline: cx.engine.options.stream.inline,
-            detects: material.detects,
-            filters: false,
-            fed: material.fed,
-            tx: None,
-            filtered: Filtered::default(),
-        }
+        };
+        let inline = cx.engine.options.stream.inline;
+        Run::new(det, (cx.view, cx.flow.as_deref_mut()), lent, material, inline)
     }
 
     /// Runs the rules on a packet; what they found is in the context.

@@ -75,9 +75,6 @@ pub use ledgers::WorkerLedgers;
 pub use limits::WORKERS_MAX;
 pub use memory::{MemoryPressure, WorkerBudgets};
 pub use ranges::RangeOptions;
-pub use script::{
-    OutputScript, OutputScripts, ScriptCounters, ScriptLimits, ScriptSetup, Severity, Voice,
-};
 pub use state::Reputation;
 pub use verdicts::Verdicts;
 pub use worker::Worker;

@@ -3,7 +3,7 @@
 use crate::state::BitChange;
 use crate::worker::Worker;
 use gabion_record::Addr;
-use gabion_rules::compiled::BitCommand;
+use gabion_rules::compiled::actions::BitCommand;
 
 impl Worker {
     /// Bits that are set on a host (`hostbits`): the name of each, and the seconds that it stays.

@@ -190,9 +190,10 @@ mod tests {
             let mut r = Ranges::default();
             for (n, (from, to)) in order.iter().enumerate() {
                 let joined = r.add(&piece(*from as u64, &text[*from..*to], 24), 1, &O);
-                match n + 1 == order.len() {
-                    true => assert_eq!(joined, Joined::Whole(text.to_vec()), "{order:?}"),
-                    false => assert_eq!(joined, Joined::Kept, "{order:?}"),
+                if n + 1 == order.len() {
+                    assert_eq!(joined, Joined::Whole(text.to_vec()), "{order:?}")
+                } else {
+                    assert_eq!(joined, Joined::Kept, "{order:?}")
                 }
             }
             assert_eq!((r.used(), r.files.len()), (0, 0));

@@ -10,7 +10,8 @@ use crate::ordered::Ordered;
 use foldhash::fast::RandomState;
 use gabion_packet::Decoded;
 use gabion_record::Addr;
-use gabion_rules::compiled::*;
+use gabion_rules::compiled::actions::BitCommand;
+use gabion_rules::compiled::packet::*;
 use hashbrown::HashMap;
 use std::sync::Arc;
 

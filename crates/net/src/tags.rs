@@ -12,7 +12,7 @@ use crate::view::PacketView;
 use gabion_record::Addr;
 use gabion_record::eve::PacketRecord;
 use gabion_rules::Ruleset;
-use gabion_rules::compiled::{PostMatch, Tag, TagMetric, TagScope};
+use gabion_rules::compiled::actions::{PostMatch, Tag, TagMetric, TagScope};
 use std::hash::Hash;
 
 /// Whether a rule tags hosts.
@@ -151,12 +151,13 @@ impl Tags {
     fn log_if_tagged(&mut self, cx: &mut PacketContext<'_>) {
         let (view, flow) = (cx.view, cx.flow.as_deref());
         let of_flow = flow.and_then(|f| self.flows.count(&f.id, view));
-        let of_hosts = match self.asks_hosts {
-            true => self.hosts.write(|hosts| {
+        let of_hosts = if self.asks_hosts {
+            self.hosts.write(|hosts| {
                 let ends = [view.headers.src, view.headers.dst];
                 ends.map(|host| hosts.0.count(&host, view))
-            }),
-            false => [None; 2],
+            })
+        } else {
+            [None; 2]
         };
         let mut is_logged = false;
         for counted in [of_flow].into_iter().chain(of_hosts) {

@@ -9,12 +9,11 @@ pub(crate) fn tcp_segment<'a>(view: &PacketView<'a>, checksums: bool) -> Option<
     let d = view.headers;
     let t = d.transport.tcp()?;
     let header = d.transport_header(view.frame);
-    let sack = match t.options.has(TcpOptions::SACK) {
-        true => {
-            let at = usize::from(t.options.sack_at);
-            header.get(at..at + 8 * usize::from(t.options.sack_blocks)).unwrap_or(&[])
-        }
-        false => &[],
+    let sack = if t.options.has(TcpOptions::SACK) {
+        let at = usize::from(t.options.sack_at);
+        header.get(at..at + 8 * usize::from(t.options.sack_blocks)).unwrap_or(&[])
+    } else {
+        &[]
     };
     Some(TcpSegment {
         seq: t.seq,

@@ -6,7 +6,7 @@
 use crate::lapsing::Lapsing;
 use crate::limits::{THRESHOLDS_MAX, reached};
 use gabion_record::Addr;
-use gabion_rules::compiled::{Threshold, ThresholdKind, ThresholdTrack};
+use gabion_rules::compiled::actions::{Threshold, ThresholdKind, ThresholdTrack};
 use gabion_rules::{Action, Signature};
 
 /// The outcome of a match.

@@ -410,15 +410,17 @@ fn internet_socket(line: &str, l4: L4) -> Option<(u64, (u8, FdTarget))> {
     let found = if local.len() == 8 {
         let address = |hex| u32::from_str_radix(hex, 16).ok().map(u32::to_le_bytes);
         let (local, other) = ((address(local)?, local_port), (address(other)?, other_port));
-        match is_server {
-            true => (5, FdTarget::V4Server(local, l4)),
-            false => (3, FdTarget::V4(local, other, l4)),
+        if is_server {
+            (5, FdTarget::V4Server(local, l4))
+        } else {
+            (3, FdTarget::V4(local, other, l4))
         }
     } else {
         let (local, other) = ((ipv6(local)?, local_port), (ipv6(other)?, other_port));
-        match is_server {
-            true => (6, FdTarget::V6Server(local, l4)),
-            false => (4, FdTarget::V6(local, other, l4)),
+        if is_server {
+            (6, FdTarget::V6Server(local, l4))
+        } else {
+            (4, FdTarget::V6(local, other, l4))
         }
     };
     Some((ino, found))

@@ -69,14 +69,16 @@ pub fn become_real_time() -> Result<RealTime, Error> {
     if become_deadline().is_ok() {
         return Ok(RealTime::Deadline);
     }
-    let why = match Capability::SysNice.is_held() {
-        false => "CAP_SYS_NICE is missing",
-        true => "the kernel refuses it in this control group or with this set of CPUs",
+    let why = if Capability::SysNice.is_held() {
+        "the kernel refuses it in this control group or with this set of CPUs"
+    } else {
+        "CAP_SYS_NICE is missing"
     };
     let has_nice = rustix::process::setpriority_process(None, -20).is_ok();
-    let instead = match has_nice {
-        true => "it has the highest ordinary priority",
-        false => "it is an ordinary task and may starve with others of its control group",
+    let instead = if has_nice {
+        "it has the highest ordinary priority"
+    } else {
+        "it is an ordinary task and may starve with others of its control group"
     };
     Err(Error::Refused {
         what: "real-time priority of the controller".to_owned(),

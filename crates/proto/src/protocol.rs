@@ -48,6 +48,8 @@ pub struct Protocol {
     pub eve_type: &'static str,
     /// What the built-in configuration sets for that type.
     pub eve_defaults: &'static [(&'static str, &'static str)],
+    /// Each of its records has members, whatever the settings of its type.
+    pub is_never_empty: bool,
     /// EVE writes a transaction's number at the top of its record, else inside its object.
     pub tx_id_on_top: bool,
     /// It is the protocol with which a session continues after it asked for encryption (STARTTLS).
@@ -79,6 +81,7 @@ impl Protocol {
             is_logged: true,
             eve_type: table.eve_name,
             eve_defaults: &[],
+            is_never_empty: false,
             tx_id_on_top: false,
             is_encryption: false,
             configure: |_| Ok(Arc::new(())),

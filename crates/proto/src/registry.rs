@@ -20,6 +20,11 @@ pub fn protocol(id: ProtoId) -> Option<&'static Protocol> {
     registry().get(usize::from(id.0).checked_sub(1)?).copied()
 }
 
+/// The table of the protocol that EVE's `app_proto` calls by this name.
+pub fn table_by_eve_name(name: &str) -> Option<&'static ProtoTable> {
+    registry().iter().map(|p| &p.table).find(|t| t.eve_name == name)
+}
+
 /// Adds the types of protocols that are logged by default to those of the EVE output of a
 /// configuration, after `alert` and `anomaly`.
 pub fn log_by_default(config: &mut Tree) {

@@ -182,12 +182,13 @@ impl<T> TxList<T> {
     /// Those from this id on with their ids.
     #[inline]
     pub fn entries_from(&self, id: u64) -> impl Iterator<Item = (u64, &T)> {
-        let at = match id <= self.first_id() {
-            true => 0,
-            false => match self.position(id) {
+        let at = if id <= self.first_id() {
+            0
+        } else {
+            match self.position(id) {
                 Some(at) => at,
                 None => self.txs.partition_point(|(at, _)| *at < id),
-            },
+            }
         };
         self.txs.range(at..).filter_map(|(id, tx)| Some((*id, tx.as_ref()?)))
     }

@@ -348,6 +348,42 @@ pub enum Transport {
     Udp,
 }
 
+/// The log of lines that Suricata has for one protocol alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineLog {
+    /// `http.log`.
+    Http,
+    /// `tls.log`.
+    Tls,
+}
+
+/// Outputs that Suricata has for single protocols, in addition to records of EVE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnOutputs {
+    /// Its transactions are lines of this log.
+    pub line_log: Option<LineLog>,
+    /// Bodies of its messages go to outputs and scripts that log bodies.
+    pub logs_bodies: bool,
+    /// A script that is an output may ask for its transactions.
+    pub has_scripts: bool,
+    /// A script of a rule could need it before rules had hooks; such a script is refused.
+    pub was_script_need: bool,
+}
+
+impl OwnOutputs {
+    /// None.
+    pub const NONE: OwnOutputs = OwnOutputs {
+        line_log: None,
+        logs_bodies: false,
+        has_scripts: false,
+        was_script_need: false,
+    };
+
+    /// Scripts may ask for it, those of rules only once.
+    pub const SCRIPTS: OwnOutputs =
+        OwnOutputs { has_scripts: true, was_script_need: true, ..OwnOutputs::NONE };
+}
+
 /// Everything a protocol offers to rules.
 #[derive(Clone, Copy, Debug)]
 pub struct ProtoTable {
@@ -384,6 +420,10 @@ pub struct ProtoTable {
     /// Names of its frames without the protocol's (`pdu`), see [`STREAM_FRAME`]; position is the
     /// number its parser reports them by, at most [`FRAME_KINDS_MAX`].
     pub frames: &'static [&'static str],
+    /// What Suricata's reports on rules call it together with its other versions (`http_any`).
+    pub any_version: Option<&'static str>,
+    /// Outputs that Suricata has for it, in addition to records of EVE.
+    pub own_outputs: OwnOutputs,
 }
 
 /// Frame that is a whole direction of a TCP stream: every protocol over TCP has it, whether it has others or not
@@ -413,6 +453,8 @@ impl ProtoTable {
             events_from: [0; 2],
             events_in_capitals: false,
             frames: &[],
+            any_version: None,
+            own_outputs: OwnOutputs::NONE,
         }
     }
 

@@ -71,9 +71,10 @@ mod tests {
     #[test]
     fn counters_are_the_names_in_other_letters() {
         for reason in DropReason::ALL {
-            let name = match reason.is_of_firewall() {
-                true => reason.name().strip_prefix("firewall ").unwrap(),
-                false => reason.name(),
+            let name = if reason.is_of_firewall() {
+                reason.name().strip_prefix("firewall ").unwrap()
+            } else {
+                reason.name()
             };
             assert_eq!(name.replace(' ', "_"), reason.counter());
         }

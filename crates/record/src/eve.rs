@@ -6,6 +6,7 @@
 //! schema (8.0.x).
 
 use crate::alerted::AlertedPacketRecord;
+use crate::applayer::LineLog;
 use crate::exception::{ExceptionPolicy, ExceptionTrigger};
 use crate::flow_state::{EndReason, FlowAction, FlowState, TcpState};
 use crate::json::{self, Json};
@@ -311,6 +312,10 @@ pub struct AppRecord<'a> {
     pub object: &'a dyn WriteObject,
     /// Protocols of the flow, for outputs that show them (EVE does in alerts, files and flows only).
     pub app_proto: AppProtoNames,
+    /// The object has members, whatever the settings of the type.
+    pub is_never_empty: bool,
+    /// The log of lines that the transaction belongs in.
+    pub line_log: Option<LineLog>,
 }
 
 /// A file that is complete or was cut.

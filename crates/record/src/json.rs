@@ -192,10 +192,7 @@ impl Json {
         self.key(key);
         self.out.push(b'"');
         for piece in pieces.iter().map(|piece| piece.as_bytes()) {
-            match is_plain(piece) {
-                true => self.out.extend_from_slice(piece),
-                false => self.escaped(piece),
-            }
+            if is_plain(piece) { self.out.extend_from_slice(piece) } else { self.escaped(piece) }
         }
         self.out.push(b'"');
     }
@@ -404,12 +401,11 @@ pub fn readable(text: &[u8]) -> Cow<'_, [u8]> {
     }
     let mut out = Vec::with_capacity(text.len() + 16);
     for b in text {
-        match b.is_ascii() {
-            true => out.push(*b),
-            false => {
-                out.extend_from_slice(b"\\x");
-                hex::push_hex(&mut out, std::slice::from_ref(b));
-            }
+        if b.is_ascii() {
+            out.push(*b)
+        } else {
+            out.extend_from_slice(b"\\x");
+            hex::push_hex(&mut out, std::slice::from_ref(b));
         }
     }
     Cow::Owned(out)

@@ -649,6 +649,15 @@ pub struct Login<'a> {
     pub user: &'a [u8],
 }
 
+/// Zeek's name of the service that EVE's `app_proto` calls by this name; empty if no protocol is known.
+pub fn service_name(app_proto: &[u8]) -> &[u8] {
+    match app_proto {
+        b"failed" | b"unknown" => b"",
+        b"tls" => b"ssl",
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

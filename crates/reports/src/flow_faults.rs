@@ -127,9 +127,10 @@ fn unused(reports: &[&InputReport]) -> Vec<String> {
     }
     for report in broken.iter().take(UNUSED_NAMED_MAX) {
         let path = report.path.display();
-        let what = match Input::is_capture(&report.path) {
-            true => "it is a capture among logs: read it by itself".to_owned(),
-            false => skipped(report).into_iter().next().unwrap_or_default(),
+        let what = if Input::is_capture(&report.path) {
+            "it is a capture among logs: read it by itself".to_owned()
+        } else {
+            skipped(report).into_iter().next().unwrap_or_default()
         };
         lines.push(format!("{path}: nothing of it was used: {what}"));
     }

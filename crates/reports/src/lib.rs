@@ -11,7 +11,7 @@
 //! # let path = folder.path().join("my.rules");
 //! # std::fs::write(&path, "alert tcp any any -> any any (msg:\"no id\"; content:\"x\";)\n")?;
 //! let config = built_in_configuration();
-//! let scripts = script_setup(&config, gabion_net::Voice::new(|_, _, _| ()));
+//! let scripts = script_setup(&config, gabion_net::script::Voice::new(|_, _, _| ()));
 //! let files = NamedRuleFiles { paths: vec![path], ..NamedRuleFiles::default() };
 //! let rules = files.compile(&config, &gabion_proto::registry::catalog(), &scripts)?;
 //! let check = RuleCheck::from_rules(rules);

@@ -122,7 +122,7 @@ fn compiled(rules: &str) -> NamedRules {
     let path = folder.path().join("my.rules");
     std::fs::write(&path, rules).unwrap();
     let config = built_in_configuration();
-    let scripts = script_setup(&config, gabion_net::Voice::new(|_, _, _| ()));
+    let scripts = script_setup(&config, gabion_net::script::Voice::new(|_, _, _| ()));
     let files = NamedRuleFiles { paths: vec![path], ..NamedRuleFiles::default() };
     files.compile(&config, &gabion_proto::registry::catalog(), &scripts).unwrap()
 }

@@ -30,7 +30,7 @@ pub(crate) struct Compiler<'c> {
     /// Warnings about the rule at hand.
     pub(crate) warnings: Vec<Refusal>,
     /// Unknown classes that were complained of already.
-    pub(crate) unknown_classes: Vec<String>,
+    unknown_classes: Vec<String>,
     keywords: Keywords,
     address_of_text: HashMap<String, AddressId>,
     address_of_set: HashMap<AddressSet, AddressId>,
@@ -169,6 +169,15 @@ impl<'c> Compiler<'c> {
             self.options.rule_path.as_str()
         };
         if folder.is_empty() { format!("./{name}") } else { format!("{folder}/{name}") }
+    }
+
+    /// Notes a class that is not known; whether it is the first rule with it.
+    pub(crate) fn note_unknown_class(&mut self, name: &str) -> bool {
+        let is_new = self.unknown_classes.iter().all(|known| known != name);
+        if is_new {
+            self.unknown_classes.push(name.to_owned());
+        }
+        is_new
     }
 
     /// Adds a warning about the rule at hand.

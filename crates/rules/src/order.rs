@@ -111,10 +111,8 @@ fn key(s: &Signature, actions: &[Action; 4]) -> Key {
         }
     }
     let is_firewall = s.flags.has(SignatureFlags::FIREWALL);
-    let firewall = match is_firewall {
-        true => (false, s.file, s.line, s.header.swapped),
-        false => (true, 0, 0, false),
-    };
+    let firewall =
+        if is_firewall { (false, s.file, s.line, s.header.swapped) } else { (true, 0, 0, false) };
     Key {
         firewall,
         action: action_rank(s.action, actions),

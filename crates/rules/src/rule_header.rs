@@ -362,11 +362,16 @@ fn no_protocol(c: &Compiler<'_>, word: &str) -> String {
     }
 }
 
+/// The registry's name of the one protocol that rules call by this name (`ikev2` is `ike`), else the name itself.
+fn current_name<'a>(c: &'a Compiler<'_>, name: &'a str) -> &'a str {
+    match c.catalog.protos_of_rule_name(name).as_slice() {
+        [one] => c.catalog.table(*one).map_or(name, |t| t.name),
+        _ => name,
+    }
+}
+
 fn app_protocol(c: &Compiler<'_>, part: &mut ProtoPart, word: &str) -> Checked<()> {
-    let name = match part.name.as_str() {
-        "ikev2" => "ike",
-        name => name,
-    };
+    let name = current_name(c, &part.name);
     let refuse = || {
         let said = format!(
             "protocol \"{word}\" cannot be used in a signature.  Either detection for this \

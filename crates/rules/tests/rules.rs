@@ -2,7 +2,7 @@
 
 mod support;
 
-use gabion_rules::compiled::PostMatch;
+use gabion_rules::compiled::actions::PostMatch;
 use gabion_rules::{
     Action, EntryKind, RuleSource, RuleVars, Ruleset, Selection, SelectionKind, Severity,
     all_keywords, describe_keyword, parse_classification, parse_rule_id, parse_thresholds,

@@ -64,9 +64,10 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
 impl Opened {
     /// What is in it, to be read as it comes; a pipe is waited for until somebody asks to stop.
     pub fn reader(self) -> Box<dyn Read> {
-        match self.is_stream {
-            true => Box::new(Stoppable::new(self.file, StopFlag::of_process().clone())),
-            false => Box::new(self.file),
+        if self.is_stream {
+            Box::new(Stoppable::new(self.file, StopFlag::of_process().clone()))
+        } else {
+            Box::new(self.file)
         }
     }
 

@@ -93,10 +93,7 @@ impl OutputFile {
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.is_stream {
-            true => write_stream(self.file.as_fd(), bytes),
-            false => self.file.write(bytes),
-        }
+        if self.is_stream { write_stream(self.file.as_fd(), bytes) } else { self.file.write(bytes) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -329,9 +326,10 @@ fn is_link(stat: &Stat) -> bool {
 /// What the system says.
 pub fn write_stdout(bytes: &[u8]) -> io::Result<usize> {
     // A program that has not taken over the signals is ended by them wherever it waits.
-    match signals::are_installed() {
-        true => write_stream(rustix::stdio::stdout(), bytes),
-        false => Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?),
+    if signals::are_installed() {
+        write_stream(rustix::stdio::stdout(), bytes)
+    } else {
+        Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
     }
 }
 

@@ -542,9 +542,10 @@ fn inside(decoder: &mut Decoder) -> Step {
             }
             let ledger = &mut decoder.counts.lists;
             ledger.receive(0, skipped as u64);
-            match is_shed {
-                true => ledger.shed(ShedReason::UnreadableRecord, 0, skipped as u64),
-                false => ledger.pass(0, skipped as u64),
+            if is_shed {
+                ledger.shed(ShedReason::UnreadableRecord, 0, skipped as u64)
+            } else {
+                ledger.pass(0, skipped as u64)
             }
             decoder.state = match left - skipped {
                 0 => State::Between,

@@ -74,12 +74,11 @@ pub(crate) fn decode(body: &[u8], block: EventBlock) -> Result<RawEvent, NoEvent
     let no_head = || NoEvent::NoHead(body.len());
     let cpu = body.first_chunk().map(|b| u16::from_le_bytes(*b)).ok_or_else(no_head)?;
     let at = if block.has_flags { 6 } else { 2 };
-    let flags = match block.has_flags {
-        true => {
-            let bytes = body.get(2..).and_then(|rest| rest.first_chunk()).ok_or_else(no_head)?;
-            u32::from_le_bytes(*bytes)
-        }
-        false => 0,
+    let flags = if block.has_flags {
+        let bytes = body.get(2..).and_then(|rest| rest.first_chunk()).ok_or_else(no_head)?;
+        u32::from_le_bytes(*bytes)
+    } else {
+        0
     };
     let event = body.get(at..).unwrap_or_default();
     let head: &[u8; OLD_HEAD_LEN] = event.first_chunk().ok_or_else(no_head)?;
@@ -106,12 +105,11 @@ pub(crate) fn decode(body: &[u8], block: EventBlock) -> Result<RawEvent, NoEvent
         return Err(NoEvent::TooLong { len, available: event.len() });
     };
     let table = event.get(head_len..).unwrap_or_default();
-    let lengths_len = match block.has_count {
-        true => {
-            let count = event.get(OLD_HEAD_LEN..).and_then(|rest| rest.first_chunk());
-            checked_lengths(table, kind, u32::from_le_bytes(*count.ok_or_else(no_head)?), len)?
-        }
-        false => old_lengths(table, kind).ok_or(NoEvent::OldCount { len })?,
+    let lengths_len = if block.has_count {
+        let count = event.get(OLD_HEAD_LEN..).and_then(|rest| rest.first_chunk());
+        checked_lengths(table, kind, u32::from_le_bytes(*count.ok_or_else(no_head)?), len)?
+    } else {
+        old_lengths(table, kind).ok_or(NoEvent::OldCount { len })?
     };
     let lengths_at = at + head_len;
     let values_at = lengths_at + lengths_len;

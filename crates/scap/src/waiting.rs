@@ -140,10 +140,8 @@ impl Waiting {
 
     /// A place for a thread that has none.
     fn make_place(&mut self, tid: i64) -> usize {
-        let place = match self.slots.len() < limits::SPARE_BUFFERS_MAX {
-            true => None,
-            false => self.take_free(),
-        };
+        let place =
+            if self.slots.len() < limits::SPARE_BUFFERS_MAX { None } else { self.take_free() };
         let place = match place.and_then(|place| Some((place, self.slots.get_mut(place)?))) {
             Some((place, slot)) => {
                 self.by_tid.remove(&slot.tid);

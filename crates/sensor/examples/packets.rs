@@ -31,7 +31,7 @@ pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<RuleAlerts>, Box<dyn 
     // Settings: the configuration, and rules compiled with it.
     let config = built_in_configuration();
     let catalog = gabion_proto::registry::catalog();
-    let scripts = script_setup(&config, gabion_net::Voice::default());
+    let scripts = script_setup(&config, gabion_net::script::Voice::default());
     let files = [read_rule_file(&demo.join("gabion.rules"), false)?];
     let compiled = compile_rules(&config, &files, &catalog, Demands::default(), &scripts);
     // Outputs that only count, and an engine that makes what they want.

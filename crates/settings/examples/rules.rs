@@ -23,7 +23,7 @@ fn main() -> Result<(), Error> {
 pub(crate) fn compile(paths: &[PathBuf]) -> Result<Counts, Error> {
     let config = built_in_configuration();
     let catalog = gabion_proto::registry::catalog();
-    let scripts = script_setup(&config, gabion_net::Voice::default());
+    let scripts = script_setup(&config, gabion_net::script::Voice::default());
     let mut files = Vec::new();
     for path in paths {
         files.push(read_rule_file(path, false)?);

@@ -4,9 +4,10 @@ use crate::countries::load_countries;
 use crate::error::{Error, Result};
 use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
 use gabion_matcher::regex::Limits;
+use gabion_net::script::ScriptSetup;
 use gabion_net::{
     CaptureChecksums, Datasets, Detector, Engine, EngineOptions, Expressions, Policies, Protocols,
-    RuleTexts, ScriptSetup,
+    RuleTexts,
 };
 use gabion_packet::DecodeConfig;
 use gabion_proto::Requirements;
@@ -139,13 +140,12 @@ pub fn build_engine(
                 Expressions::compile(&set, limits, flag("pcre.jit") != Some(false));
             rule_texts = RuleTexts::new(&set);
             let detector = Detector::new(set, &catalog, expressions, datasets);
-            Some(match mode.firewall {
-                true => {
-                    let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)
-                        .map_err(Error::value)?;
-                    detector.with_firewall(policies)
-                }
-                false => detector,
+            Some(if mode.firewall {
+                let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)
+                    .map_err(Error::value)?;
+                detector.with_firewall(policies)
+            } else {
+                detector
             })
         }
         None => None,
@@ -281,7 +281,8 @@ fn look_into_bodies(rules: &Ruleset, catalog: &Catalog) -> bool {
 
 /// What the rules need parsers to do.
 fn needs(rules: &Ruleset, catalog: &Catalog) -> Requirements {
-    use gabion_rules::compiled::{BufferRef, FileCondition, HashKind, TxTest};
+    use gabion_rules::compiled::buffer::{FileCondition, HashKind};
+    use gabion_rules::compiled::{BufferRef, TxTest};
     let mut r = Requirements::default();
     for s in &rules.scripts {
         r.ja3 |= s.facts.ja3;

@@ -1,7 +1,7 @@
 //! The engine's own messages, on the console as Suricata writes them (`E: detect: …`) and in the
 //! files the configuration asks for, as text or as JSON lines. The caller prints on the console.
 
-use gabion_net::{Severity, Voice};
+use gabion_net::script::{Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
 use gabion_record::json::Json;

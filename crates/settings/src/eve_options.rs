@@ -153,15 +153,16 @@ fn size(node: &Tree, key: &str) -> Result<(), (Fatal, String)> {
         return Ok(());
     }
     // With a number in front it is only the unit that Suricata does not know.
-    let said = match text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
-        true => Vec::new(),
-        false => vec![(
+    let said = if text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+        Vec::new()
+    } else {
+        vec![(
             "misc",
             format!(
                 "invalid size argument: '{text}'. Valid input is <number><unit>. Unit can be \
                  kb/KiB, mb/MiB or gb/GiB"
             ),
-        )],
+        )]
     };
     Err((said, text.to_string()))
 }

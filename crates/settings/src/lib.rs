@@ -8,7 +8,7 @@
 //!
 //! let config = gabion_settings::built_in_configuration();
 //! let catalog = gabion_proto::registry::catalog();
-//! let scripts = script_setup(&config, gabion_net::Voice::new(|_, _, _| ()));
+//! let scripts = script_setup(&config, gabion_net::script::Voice::new(|_, _, _| ()));
 //! let rules = RuleFile {
 //!     name: "my.rules".to_owned(),
 //!     text: "alert dns any any -> any any (msg:\"a query\"; dns.query; content:\"x\"; sid:1;)".to_owned(),

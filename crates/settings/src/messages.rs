@@ -1,7 +1,7 @@
 //! What is reported while a configuration and its rules are read: each message has a severity and the
 //! module of Suricata that reports it there. The caller that reads the configuration decides where messages go.
 
-use gabion_net::Severity;
+use gabion_net::script::Severity;
 
 /// Takes messages.
 pub struct Messages<'a>(&'a mut dyn FnMut(Severity, &str, &str));

@@ -298,10 +298,7 @@ impl DatasetMaker {
         let is_made = self.sets.borrow_mut().open(def, read, &mut notes);
         let path = file.map(|(path, _)| path).unwrap_or_default();
         self.notes.borrow_mut().extend(notes.into_iter().map(|n| (path.clone(), n)));
-        match is_made {
-            true => Ok(()),
-            false => Err(Error::value("the dataset is too large for its memcap")),
-        }
+        if is_made { Ok(()) } else { Err(Error::value("the dataset is too large for its memcap")) }
     }
 
     /// Rules must not ask for tables without end.

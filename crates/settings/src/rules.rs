@@ -5,7 +5,8 @@ use crate::messages::Messages;
 use crate::rule_file::{RuleFile, read_rule_file};
 use crate::rule_settings::{DatasetMaker, load_options, read_any, reason, thresholds};
 use crate::selection::SelectionFiles;
-use gabion_net::{Datasets, ScriptSetup};
+use gabion_net::Datasets;
+use gabion_net::script::ScriptSetup;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_rules::{

@@ -1,6 +1,6 @@
 //! What scripts need of the program: limits of the configuration, a voice, times as text.
 
-use gabion_net::{OutputScript, ScriptLimits, ScriptSetup, Severity, Voice};
+use gabion_net::script::{OutputScript, ScriptLimits, ScriptSetup, Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
@@ -27,10 +27,8 @@ thread_local! {
 /// An event time as EVE writes it, or as Suricata's older logs do.
 fn stamp(ts_ns: u64, is_iso: bool) -> String {
     let mut out = Vec::new();
-    STAMP.with_borrow_mut(|s| match is_iso {
-        true => s.iso(ts_ns, &mut out),
-        false => s.fast(ts_ns, &mut out),
-    });
+    STAMP
+        .with_borrow_mut(|s| if is_iso { s.iso(ts_ns, &mut out) } else { s.fast(ts_ns, &mut out) });
     String::from_utf8_lossy(&out).into_owned()
 }
 

@@ -11,7 +11,7 @@ use crate::thread::Thread;
 impl State {
     /// Hands the machine, its users, all threads and their descriptors to `sink`.
     pub fn list(&self, sink: &mut dyn FnMut(Item<'static>)) {
-        sink(Item::Machine(Machine { hostname: self.hostname.clone(), ..Machine::default() }));
+        sink(Item::Machine(Machine { hostname: self.hostname().to_vec(), ..Machine::default() }));
         self.accounts.list(&mut |entry: UserEntry| sink(Item::User(entry)));
         for thread in self.threads.iter().filter(|thread| !thread.is_unseen() && !thread.is_dead) {
             sink(Item::Process(Box::new(process(thread))));

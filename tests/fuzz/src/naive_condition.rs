@@ -219,9 +219,12 @@ fn literal(
             let is_net = matches!(left, Operand::Field(field, _)
                 if resolve_field(field).is_ok_and(|(id, _)| id.field().kind == Kind::Net));
             let one = |ip: &Ip| {
-                let equal = |text: &String| match is_net {
-                    true => Some(Net::parse(text.as_bytes())?.contains(*ip)),
-                    false => Some(Ip::parse(text.as_bytes())? == *ip),
+                let equal = |text: &String| {
+                    if is_net {
+                        Some(Net::parse(text.as_bytes())?.contains(*ip))
+                    } else {
+                        Some(Ip::parse(text.as_bytes())? == *ip)
+                    }
                 };
                 let all: Option<Vec<bool>> = texts.iter().map(equal).collect();
                 Some(all?.into_iter().any(|equal| equal) != (op == Op::NotEqual))
@@ -292,10 +295,7 @@ fn ordered<T: PartialOrd + ?Sized>(left: &T, op: Op, right: &T) -> bool {
 
 /// Compares two texts. A rule gives bytes in digits, a field gives them as they are.
 fn compare(left: &[u8], op: Op, right: &[u8], is_given: bool) -> Option<bool> {
-    let bytes = || match is_given {
-        true => from_hex(right),
-        false => Some(right.to_vec()),
-    };
+    let bytes = || if is_given { from_hex(right) } else { Some(right.to_vec()) };
     let part = |part: &[u8]| {
         (0..=left.len()).any(|at| left.get(at..).is_some_and(|rest| rest.starts_with(part)))
     };

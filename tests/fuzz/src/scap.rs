@@ -46,9 +46,10 @@ pub fn events(data: &[u8]) {
             let len = if *len > 200 { size.unwrap_or(0) } else { usize::from(len % 32) };
             let value = after.get(..len).unwrap_or(after);
             rest = after.get(len..).unwrap_or_default();
-            match kind.is_large() {
-                true => lengths.extend_from_slice(&(value.len() as u32).to_le_bytes()),
-                false => lengths.extend_from_slice(&(value.len() as u16).to_le_bytes()),
+            if kind.is_large() {
+                lengths.extend_from_slice(&(value.len() as u32).to_le_bytes())
+            } else {
+                lengths.extend_from_slice(&(value.len() as u16).to_le_bytes())
             }
             bytes.extend_from_slice(value);
         }

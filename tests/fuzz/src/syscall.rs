@@ -41,9 +41,10 @@ fn parameters(number: u16, rest: &mut &[u8]) -> (Vec<u8>, Vec<u8>) {
             8 if len < 200 => i64::from(len % 40).wrapping_sub(2).to_le_bytes().to_vec(),
             _ => take(rest, size).to_vec(),
         };
-        match kind.is_large() {
-            true => lengths.extend_from_slice(&(value.len() as u32).to_le_bytes()),
-            false => lengths.extend_from_slice(&(value.len() as u16).to_le_bytes()),
+        if kind.is_large() {
+            lengths.extend_from_slice(&(value.len() as u32).to_le_bytes())
+        } else {
+            lengths.extend_from_slice(&(value.len() as u16).to_le_bytes())
         }
         bytes.extend_from_slice(&value);
     }

@@ -150,9 +150,10 @@ fn no_cut_of_what_is_never_dropped_is_dropped() {
                     frame(tags, 0x800, &ipv4(protocol, source, options, flags, ports))
                 };
                 // Without ports the fixed part of the header is all that is needed.
-                let needed = match has_ports(protocol) {
-                    true => head + 20 + 4 * usize::from(options) + 4,
-                    false => head + 20,
+                let needed = if has_ports(protocol) {
+                    head + 20 + 4 * usize::from(options) + 4
+                } else {
+                    head + 20
                 };
                 let source = [10, 0, 0, 1];
                 all.push((ip(source, 0, [9, 9]), Some(needed)));
@@ -503,10 +504,7 @@ fn others_have_the_budget_where_what_is_never_dropped_is_ignored() {
         let passed = of(Verdict::New) + of(Verdict::Known);
         assert_eq!(
             (passed, of(Verdict::ShedCharged)),
-            match ignores_exempt {
-                true => (100, 900),
-                false => (0, 1000),
-            }
+            if ignores_exempt { (100, 900) } else { (0, 1000) }
         );
     }
 }

@@ -281,10 +281,7 @@ fn statements(text: &str) -> Vec<&str> {
         let is_use = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "]
             .iter()
             .any(|start| trimmed.starts_with(start));
-        let end = match is_use {
-            true => rest.find(';').map_or(line_end, |n| n + 1),
-            false => line_end,
-        };
+        let end = if is_use { rest.find(';').map_or(line_end, |n| n + 1) } else { line_end };
         if !trimmed.starts_with("//") {
             found.push(rest.get(..end).unwrap_or_default());
         }

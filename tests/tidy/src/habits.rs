@@ -1,6 +1,6 @@
 //! Habits of code that the pages ask for: traits with one implementation are named by `ARCHITECTURE.md`, tests sleep
-//! only where they drive another process or thread, and two counts that may only fall: functions whose name has no
-//! object (`fn read`), and wildcard arms for enums of our own in engines.
+//! only where they drive another process or thread, and counts that may only fall: functions whose name has no object
+//! (`fn read`), matches on booleans, and wildcard arms for enums of our own in engines.
 
 use crate::Fault;
 use crate::tree::File;
@@ -48,8 +48,10 @@ pub fn counts(files: &[File]) -> BTreeMap<String, usize> {
         .filter(|f| ENGINES.iter().any(|name| f.path.starts_with(&format!("crates/{name}/"))));
     let bare: usize = sources.iter().map(|f| bare_names(work(&f.text))).sum();
     let wildcards: usize = engines.map(|f| wildcards(work(&f.text), &own)).sum();
+    let booleans: usize = sources.iter().map(|f| boolean_matches(work(&f.text))).sum();
     BTreeMap::from([
         ("functions called take, read, of or look".to_owned(), bare),
+        ("matches on booleans".to_owned(), booleans),
         ("wildcard arms for enums of our own in engines".to_owned(), wildcards),
     ])
 }
@@ -178,6 +180,12 @@ fn bare_names(text: &str) -> usize {
     found
 }
 
+/// Matches whose arms are `true` and `false`.
+fn boolean_matches(text: &str) -> usize {
+    let arms = text.lines().map(str::trim_start).filter(|line| line.starts_with("true =>"));
+    arms.count()
+}
+
 /// Names of the enums that the sources declare.
 fn own_enums<'a>(sources: &[&'a File]) -> BTreeSet<&'a str> {
     sources
@@ -250,6 +258,12 @@ mod tests {
                     match z {\n    Foreign::Alpha => 1,\n    _ => 2,\n}\n";
         let files = [file("crates/net/src/a.rs", text)];
         assert_eq!(counts(&files)["wildcard arms for enums of our own in engines"], 1);
+    }
+
+    #[test]
+    fn matches_on_booleans_are_counted() {
+        let text = "match a {\n    true => 1,\n    false => 2,\n}\nmatch b {\n    1 => true,\n    _ => false,\n}\n";
+        assert_eq!(boolean_matches(text), 1);
     }
 
     #[test]

@@ -44,6 +44,41 @@ pub fn member(file: &File) -> Vec<Fault> {
     faults
 }
 
+/// Dependencies of our crates that the lock file of another workspace lacks: it is as old as that. `lock` is its path and
+/// text. Dependencies that a feature adds may be missing there.
+#[must_use]
+pub fn stale_lock(lock: &File, members: &[File]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for package in lock.text.split("[[package]]").filter(|p| p.contains("name = \"gabion")) {
+        let quoted: Vec<&str> = package.split('"').skip(1).step_by(2).collect();
+        let Some(name) = quoted.first() else { continue };
+        let is_its = |m: &&File| m.text.contains(&format!("\nname = \"{name}\"\n"));
+        let Some(manifest) = members.iter().filter(|m| !m.path.starts_with("fuzz/")).find(is_its)
+        else {
+            continue;
+        };
+        for dependency in dependencies(&manifest.text) {
+            let is_there = quoted.iter().any(|q| q.split(' ').next() == Some(dependency));
+            if !is_there {
+                let what =
+                    format!("{name} depends on {dependency}, which is not here: update the file");
+                faults.push(Fault::new(&lock.path, 0, what));
+            }
+        }
+    }
+    faults
+}
+
+/// The names below `[dependencies]` of a manifest, without optional ones.
+fn dependencies(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    lines.filter(|line| !line.contains("optional")).filter_map(|line| {
+        let (name, _) = line.split_once('=')?;
+        Some(name.trim()).filter(|name| !name.starts_with('#'))
+    })
+}
+
 /// Unsafe code is only in the files that the table names, and all other crates forbid it.
 #[must_use]
 pub fn unsafe_code(files: &[File], table: &Table) -> Vec<Fault> {
@@ -120,6 +155,17 @@ mod tests {
                 "crates/x/Cargo.toml: the lints of the workspace are not used"
             ]
         );
+    }
+
+    #[test]
+    fn a_lock_file_without_a_dependency_is_stale() {
+        let lock = "version = 4\n[[package]]\nname = \"gabion-x\"\nversion = \"0.1.0\"\ndependencies = [\n \"a 1.0\",\n]\n";
+        let member = "[package]\nname = \"gabion-x\"\n[dependencies]\na = { workspace = true }\n\
+                      b = { workspace = true }\nc = { workspace = true, optional = true }\n[dev-dependencies]\nd = 1\n";
+        let found =
+            stale_lock(&file("fuzz/Cargo.lock", lock), &[file("crates/x/Cargo.toml", member)]);
+        let what = "fuzz/Cargo.lock: gabion-x depends on b, which is not here: update the file";
+        assert_eq!(whats(&found), [what]);
     }
 
     #[test]

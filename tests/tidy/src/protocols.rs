@@ -7,6 +7,7 @@
 //! scripts has one file per protocol, as scripts use objects of protocols by Suricata's names.
 
 use crate::Fault;
+use crate::counts::{is_source, work};
 use crate::tree::File;
 use std::collections::BTreeSet;
 
@@ -62,6 +63,64 @@ fn is_elsewhere(path: &str) -> bool {
     is_source && is_shared
 }
 
+/// Places whose names of protocols are not ours: lists that Suricata or Zeek wrote, and what scripts call objects.
+const FOREIGN_LISTS: &[&str] = &[
+    // Suricata's numbers of protocols.
+    "crates/outputs/src/kinds/alert_debug.rs",
+    // Suricata's names of inspections, and the states that it does not list.
+    "crates/rules/src/analysis/engine_names.rs",
+    "crates/rules/src/analysis/firewall.rs",
+    // Zeek's names of logs.
+    "crates/record/src/logs.rs",
+    SCRIPT_LIBRARY,
+];
+
+/// The crates that know protocols by their tables only.
+const BY_TABLE: &[&str] = &[
+    "crates/net/",
+    "crates/outputs/",
+    "crates/record/",
+    "crates/rules/",
+    "crates/sensor/",
+    "crates/settings/",
+];
+
+/// Lines of code outside `proto` with a protocol's name in quotes: what such a line decides should be a field of the
+/// protocol's table.
+#[must_use]
+pub fn quoted(files: &[File]) -> Vec<Fault> {
+    let names = quoted_names(files);
+    let sources = files.iter().filter(|f| {
+        is_source(&f.path)
+            && BY_TABLE.iter().any(|folder| f.path.starts_with(folder))
+            && !FOREIGN_LISTS.iter().any(|list| f.path.starts_with(list))
+    });
+    let mut found = Vec::new();
+    for file in sources {
+        let lines = work(&file.text).lines().enumerate();
+        for (at, line) in lines.filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            if let Some(name) = names.iter().find(|name| line.contains(name.as_str())) {
+                let what =
+                    format!("has the protocol's name {name} in quotes: a field of its table?");
+                found.push(Fault::new(&file.path, at + 1, what));
+            }
+        }
+    }
+    found
+}
+
+/// The names of protocols, with quotes: of their folders, and those that their tables give them.
+fn quoted_names(files: &[File]) -> BTreeSet<String> {
+    let mut names = folders(files);
+    for file in files.iter().filter(|f| f.path.starts_with(SRC)) {
+        for start in ["of_requests(\"", "eve_name: \""] {
+            let after = file.text.split(start).skip(1);
+            names.extend(after.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
+        }
+    }
+    names.iter().map(|name| format!("\"{name}\"")).collect()
+}
+
 /// Whether a line of code has a path into the protocol's folder.
 fn names(line: &str, name: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
@@ -80,6 +139,22 @@ mod tests {
 
     fn file(path: &str, text: &str) -> File {
         File { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn names_in_quotes_are_found_outside_the_folder() {
+        let files = [
+            file("crates/proto/src/http1/mod.rs", "PROTOCOL: &X\n    eve_name: \"http\",\n"),
+            file(
+                "crates/net/src/a.rs",
+                "// \"http\"\nif name == \"http\" {}\nlet x = \"https\";\n",
+            ),
+            file("crates/net/src/script/library/http.rs", "name: \"http\",\n"),
+            file("crates/flowlog/src/eve.rs", "\"http\" => 1,\n"),
+        ];
+        let found: Vec<String> = quoted(&files).iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/net/src/a.rs:2: "), "{found:?}");
     }
 
     #[test]

@@ -51,6 +51,16 @@ fn dependencies_have_reasons_and_versions_in_one_place() {
 }
 
 #[test]
+fn the_lock_file_of_the_fuzz_programs_is_not_stale() {
+    let root = tree::root();
+    let path = "fuzz/Cargo.lock";
+    let text = std::fs::read_to_string(root.join(path)).unwrap();
+    let mut manifests = tree::files(&root);
+    manifests.retain(|file| file.path.ends_with("Cargo.toml"));
+    hold(manifests::stale_lock(&tree::File { path: path.to_owned(), text }, &manifests));
+}
+
+#[test]
 fn unsafe_code_is_only_where_the_architecture_allows_it() {
     hold(manifests::unsafe_code(&tree::files(&tree::root()), &arrows::read_table(&page())));
 }
@@ -75,6 +85,27 @@ fn traits_with_one_implementation_are_named_by_the_page() {
 #[test]
 fn tests_sleep_only_where_they_drive_a_process_or_a_thread() {
     hold(habits::sleeping_tests(&tree::files(&tree::root())));
+}
+
+/// Patches of toys apply as `scripts/toys.sh` applies them, which only `make toys` runs: code near a patch that moves is
+/// found here first.
+#[test]
+fn patches_of_toys_apply() {
+    let root = tree::root();
+    let mut patches = 0;
+    for toy in std::fs::read_dir(root.join("tests/toys")).unwrap().flatten() {
+        let files = std::fs::read_dir(toy.path()).into_iter().flatten().flatten();
+        for patch in files.map(|f| f.path()).filter(|p| p.extension().is_some_and(|e| e == "patch"))
+        {
+            let mut check = Command::new("git");
+            check.args(["apply", "--check", "-C1"]).arg(&patch).current_dir(&root);
+            let out = check.output().unwrap();
+            let why = String::from_utf8_lossy(&out.stderr);
+            assert!(out.status.success(), "{}: {why}", patch.display());
+            patches += 1;
+        }
+    }
+    assert!(patches > 10, "patches are found: {patches}");
 }
 
 #[test]
@@ -161,6 +192,12 @@ fn counts_only_fall() {
     now.extend(surface::crowded(&files));
     now.extend(habits::counts(&files));
     now.extend(open_fields::counts(&files));
+    let quoted = protocols::quoted(&files);
+    now.insert(
+        "lines with a protocol's name in quotes outside its folder".to_owned(),
+        quoted.len(),
+    );
+    println!("{}", listing(quoted));
     let clones = clones::standing(&files);
     now.insert("clones of the review that stand".to_owned(), clones.len());
     println!("clones that stand: {clones:#?}");

@@ -740,9 +740,10 @@ impl Pair {
             .word(threat.words())
             .word(more)
             .word(address);
-        finding.0.victim = Some(match name.is_empty() {
-            true => Party::destination(dst),
-            false => Party { role: Role::Destination, what: Indicator::Domain(name.clone()) },
+        finding.0.victim = Some(if name.is_empty() {
+            Party::destination(dst)
+        } else {
+            Party { role: Role::Destination, what: Indicator::Domain(name.clone()) }
         });
         finding
     }

@@ -41,12 +41,13 @@ impl Detector for LongConnection {
             return;
         }
         // An open one is in each log until it ends.
-        let times = match is_open {
-            false => None,
-            true => match cx.is_due(&TYPE, hash_text(r.uid)) {
+        let times = if is_open {
+            match cx.is_due(&TYPE, hash_text(r.uid)) {
                 None => return,
                 times => times,
-            },
+            }
+        } else {
+            None
         };
         let sure = ((seconds / 86_400.0).min(1.0) * 100.0).round() / 100.0;
         let finding = cx

@@ -224,12 +224,13 @@ impl Detector for PairTotals {
         let totals = kept.make();
         let least = |_: &Ip, t: &Total| t.flows.max(t.seconds() / 60);
         let limit = &reached::SUMMED_PAIRS_MAX;
-        let (total, mut gone) = match is_worth {
-            true => totals.pairs.get_or_replace(r.dst, limit, least),
-            false => match totals.pairs.get(r.dst) {
+        let (total, mut gone) = if is_worth {
+            totals.pairs.get_or_replace(r.dst, limit, least)
+        } else {
+            match totals.pairs.get(r.dst) {
                 Some(total) => (total, None),
                 None => return,
-            },
+            }
         };
         if r.ts.since(total.first.0) > DAY {
             gone = Some((r.dst, std::mem::take(total)));
@@ -243,9 +244,10 @@ impl Detector for PairTotals {
         }
         total.first.see(r.ts);
         let lasted = u64::try_from(c.duration_ns).unwrap_or(0);
-        let (flows, more) = match is_open || total.open.peek().is_some() {
-            true => total.open_or_closed(hash_text(r.uid), lasted, is_open),
-            false => (1, lasted),
+        let (flows, more) = if is_open || total.open.peek().is_some() {
+            total.open_or_closed(hash_text(r.uid), lasted, is_open)
+        } else {
+            (1, lasted)
         };
         // A flow that is open counts its bytes when it has ended.
         let ended = if is_open { &Conn::default() } else { c };

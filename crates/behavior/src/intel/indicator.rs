@@ -247,9 +247,10 @@ impl<'a> Indicator<'a> {
             let url = rest.strip_suffix(b"/").unwrap_or(rest);
             let is_host_only = !url.contains(&b'/');
             // What stands for a whole host is a name or an address.
-            return match is_host_only {
-                true => host(url).or(Some(Indicator::Url(rest))),
-                false => Some(Indicator::Url(rest)),
+            return if is_host_only {
+                host(url).or(Some(Indicator::Url(rest)))
+            } else {
+                Some(Indicator::Url(rest))
             };
         }
         if let Some(found) = host(text) {

@@ -123,10 +123,8 @@ impl Intel {
     /// The address, or the narrowest range that holds it.
     #[inline]
     pub fn ip(&self, ip: Ip) -> Option<Match> {
-        let exact = match self.has(Class::Ip) {
-            true => self.find(indicator::of_ip(Class::Ip, ip)),
-            false => None,
-        };
+        let exact =
+            if self.has(Class::Ip) { self.find(indicator::of_ip(Class::Ip, ip)) } else { None };
         exact.or_else(|| {
             let place = self.range_places.get(self.ranges.get(ip)? as usize)?;
             let level = level_of(place.level());

@@ -2,7 +2,7 @@
 //! findings of a run it would have hidden.
 
 use crate::exit::{Exit, Fault};
-use crate::{configuration, moments, operator_file, standard_output, terminal, values};
+use crate::{configuration, moments, operator_file, standard_output, values};
 use clap::Args;
 use gabion_behavior::whitelist::{Whitelist, known_type};
 use gabion_record::Ip;
@@ -64,21 +64,20 @@ pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
     }
     let path = file(o)?;
     let line = append(&path, &entry)?;
-    let said = match o.json {
-        true => {
-            let mut j = Json::new();
-            j.open();
-            j.field("whitelist", path.to_string_lossy().as_bytes());
-            j.number("line", line);
-            j.field("entry", &entry);
-            j.close();
-            j.into_line()
-        }
-        false => format!(
+    let said = if o.json {
+        let mut j = Json::new();
+        j.open();
+        j.field("whitelist", path.to_string_lossy().as_bytes());
+        j.number("line", line);
+        j.field("entry", &entry);
+        j.close();
+        j.into_line()
+    } else {
+        format!(
             "{}: line {line}: {entry}\nA run that is given this file by --whitelist keeps it back from its next start \
              on; a # before the line switches it off.\n",
             path.display()
-        ),
+        )
     };
     standard_output::text(&said);
     Ok(Exit::Done)
@@ -180,10 +179,11 @@ fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
         let why = "not a regular file: name the whitelist that runs use";
         return Err(Fault::input(format!("whitelist: {shown}: {why}")));
     }
-    let before = match path.exists() {
-        true => operator_file::text(path, NAMED_FILE_BYTES_MAX)
-            .map_err(|e| Fault::input(format!("whitelist: {shown}: {e}: name another file")))?,
-        false => String::new(),
+    let before = if path.exists() {
+        operator_file::text(path, NAMED_FILE_BYTES_MAX)
+            .map_err(|e| Fault::input(format!("whitelist: {shown}: {e}: name another file")))?
+    } else {
+        String::new()
     };
     let fault = |e: std::io::Error| {
         Fault::environment(format!(
@@ -202,9 +202,6 @@ fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
 fn preview(entry: &str, list: Whitelist, folder: &Path, is_json: bool) -> Result<Exit, Fault> {
     let hidden = MutePreview::read_folder(folder, entry, list)?;
     hidden.warning().iter().for_each(|warning| eprintln!("gabion: {warning}"));
-    standard_output::text(match is_json {
-        true => hidden.json(),
-        false => hidden.text(terminal::width()),
-    });
+    standard_output::report(is_json, || hidden.json(), |width| hidden.text(width));
     Ok(if hidden.is_empty() { Exit::No } else { Exit::Done })
 }

@@ -1,7 +1,7 @@
 //! `gabion behavior show`: what a run knows of one address.
 
 use crate::exit::{Exit, Fault};
-use crate::{standard_output, terminal};
+use crate::standard_output;
 use clap::Args;
 use gabion_record::Ip;
 use gabion_reports::HostReport;
@@ -34,10 +34,8 @@ fn address(text: &str) -> Result<Ip, String> {
 pub(crate) fn run(o: &ShowOptions) -> Result<Exit, Fault> {
     let host = HostReport::read_folder(&o.folder, o.profile)?;
     host.warning().iter().for_each(|warning| eprintln!("gabion: {warning}"));
-    standard_output::text(match o.json {
-        true => host.json(),
-        false => host.text(o.rows.unwrap_or(100), terminal::width()),
-    });
+    let text = |width| host.text(o.rows.unwrap_or(100), width);
+    standard_output::report(o.json, || host.json(), text);
     // An address of which nothing is known is an answer too.
     Ok(if host.is_empty() { Exit::No } else { Exit::Done })
 }

@@ -1,7 +1,7 @@
 //! `gabion doctor`: what a person would look up by hand when a sensor was killed or lost something.
 
 use crate::exit::{Exit, Fault};
-use crate::{standard_output, terminal, values};
+use crate::{standard_output, values};
 use clap::Args;
 use gabion_reports::HealthReport;
 use gabion_seal::guard_secrets;
@@ -42,9 +42,6 @@ pub(crate) fn run(o: &DoctorOptions) -> Result<Exit, Fault> {
     let report = report.with_interfaces(interfaces);
     // Tried, not guessed: limits and capabilities decide together.
     let locked = guard_secrets();
-    standard_output::text(match o.json {
-        true => report.json(locked),
-        false => report.text(locked, terminal::width()),
-    });
+    standard_output::report(o.json, || report.json(locked), |width| report.text(locked, width));
     Ok(if report.is_good() { Exit::Done } else { Exit::No })
 }

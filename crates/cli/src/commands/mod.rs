@@ -84,13 +84,15 @@ fn say(e: &clap::Error, args: &[OsString]) {
         return;
     }
     let text = e.render();
-    let is_colored = match e.use_stderr() {
-        true => std::io::stderr().is_terminal(),
-        false => std::io::stdout().is_terminal(),
+    let is_colored = if e.use_stderr() {
+        std::io::stderr().is_terminal()
+    } else {
+        std::io::stdout().is_terminal()
     } && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let text = if is_colored { text.ansi().to_string() } else { text.to_string() };
-    match e.use_stderr() {
-        true => eprintln!("{}", crate::secrets::redacted(text.trim_end())),
-        false => standard_output::text(text),
+    if e.use_stderr() {
+        eprintln!("{}", crate::secrets::redacted(text.trim_end()))
+    } else {
+        standard_output::text(text)
     }
 }

@@ -124,10 +124,8 @@ fn run_captures(
         let names = outputs.unsupported().join(", ");
         eprintln!("gabion: outputs: not supported, nothing is written for them: {names}");
     }
-    let tap = match o.behavior {
-        true => Some(behavior::attach(o, &mut outputs, existing, sealed.as_ref())?),
-        false => None,
-    };
+    let attach = || behavior::attach(o, &mut outputs, existing, sealed.as_ref());
+    let tap = o.behavior.then(attach).transpose()?;
     let metrics = o.metrics.map(serve_metrics).transpose()?;
     let for_use = EngineUse {
         wants: outputs.wants(),
@@ -338,10 +336,7 @@ fn read_inputs(
     let awaited = if o.quiet { Vec::new() } else { o.interfaces.clone() };
     let is_plain = o.quiet || !o.interfaces.is_empty() || !std::io::stderr().is_terminal();
     let mut nobody = standard_error::Incidents { awaited };
-    let watch: &mut dyn Watch = match is_plain {
-        true => &mut nobody,
-        false => bar.insert(Bar::new(inputs)),
-    };
+    let watch: &mut dyn Watch = if is_plain { &mut nobody } else { bar.insert(Bar::new(inputs)) };
     let done = run
         .read_inputs(inputs, outputs, watch)
         .map_err(|e| Fault::environment(format!("workers: {e}: use fewer with --workers")))?;
@@ -361,13 +356,13 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
         match &input.error {
             Some(e) if input.is_named || Input::has_capture_name(&input.path) => {
                 // Of the files of a folder, each reason is printed once.
-                let more = match input.is_named || said.insert(e) {
-                    true => done
-                        .inputs
+                let more = if input.is_named || said.insert(e) {
+                    done.inputs
                         .iter()
                         .filter(|i| !i.is_named && !input.is_named && i.error.as_ref() == Some(e))
-                        .count(),
-                    false => continue,
+                        .count()
+                } else {
+                    continue;
                 };
                 let more = match more.saturating_sub(1) {
                     0 => String::new(),
@@ -375,14 +370,16 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
                         format!(" ({} more files of the folders are the same)", thousands(n as u64))
                     }
                 };
-                let also = match input.is_no_capture() {
-                    true => ", or add --behavior to read a log of flows",
-                    false => "",
+                let also = if input.is_no_capture() {
+                    ", or add --behavior to read a log of flows"
+                } else {
+                    ""
                 };
                 let said = format!("{path}: {e}{more}: {}{also}", input.advice);
-                let fault = match input.is_of_environment {
-                    true => Fault::environment(said),
-                    false => Fault::input(said),
+                let fault = if input.is_of_environment {
+                    Fault::environment(said)
+                } else {
+                    Fault::input(said)
                 };
                 exit = exit.max(fault.exit);
                 eprintln!("{fault}");

@@ -68,9 +68,7 @@ fn of_system_calls(o: &CostOptions) -> Result<Exit, Fault> {
     let loaded = with_falco_rules::load(&o.engine.rules, false)?;
     let stop = StopFlag::new();
     let (costs, events) = gabion_sensor::falco::cost_of_rules(&loaded.rules, &o.captures, &stop)?;
-    standard_output::text(match o.json {
-        true => syscall_cost_json(&costs, events),
-        false => syscall_cost_table(&costs, o.rows, terminal::width()),
-    });
+    let table = |width| syscall_cost_table(&costs, o.rows, width);
+    standard_output::report(o.json, || syscall_cost_json(&costs, events), table);
     Ok(Exit::Done)
 }

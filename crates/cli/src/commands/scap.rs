@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Options of `events`.
 #[derive(Debug, Args)]
 pub(crate) struct EventsOptions {
-    /// A capture of system calls, plain or packed by gzip; - for standard input
+    /// A capture of system calls, plain or compressed with gzip; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Only events for which this condition of Falco's rules holds, such as proc.name=cat and evt.type=openat
@@ -22,13 +22,13 @@ pub(crate) struct EventsOptions {
     /// What to print of each event, as in outputs of Falco's rules, such as '%proc.name %fd.name'
     #[arg(short = 'p', long, value_name = "FORMAT", value_parser = values::text())]
     format: Option<String>,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Events as they are in the file, enter events included, and numbered as they are there
     #[arg(long, conflicts_with_all = ["format", "filter"])]
     raw: bool,
-    /// No account at the end
+    /// Print no summary at the end
     #[arg(short, long)]
     quiet: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) struct EventsOptions {
 /// Options of `convert`.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertOptions {
-    /// A capture of system calls, plain or packed by gzip; - for standard input
+    /// A capture of system calls, plain or compressed with gzip; - for standard input
     #[arg(value_name = "OLD")]
     old: PathBuf,
     /// The file to write
@@ -45,7 +45,7 @@ pub(crate) struct ConvertOptions {
     /// Write NEW even if there is a file already
     #[arg(long)]
     overwrite: bool,
-    /// Print the account as one JSON object
+    /// Print the summary as one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -54,9 +54,10 @@ pub(crate) struct ConvertOptions {
 pub(crate) fn events(o: &EventsOptions) -> Result<Exit, Fault> {
     let signals = Signals::install().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
-    let style = match o.raw {
-        true => EventStyle::raw(o.json),
-        false => EventStyle::merged(o.json, &o.filter.join(" "), o.format.as_deref())?,
+    let style = if o.raw {
+        EventStyle::raw(o.json)
+    } else {
+        EventStyle::merged(o.json, &o.filter.join(" "), o.format.as_deref())?
     };
     let account = EventPrinter::new(BufWriter::new(StandardOutput), style).print(&o.file, &stop)?;
     report_notes(&o.file, &account);

@@ -3,7 +3,7 @@
 use crate::command_line::{EngineOptions, RuleOptions};
 use crate::exit::Fault;
 use crate::{configuration, standard_error};
-use gabion_net::ScriptSetup;
+use gabion_net::script::ScriptSetup;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_record::eve::Wants;
@@ -83,7 +83,7 @@ pub(crate) fn reloads(
             eprintln!("gabion: {line}");
         })
     });
-    wants.join(gabion_net::OutputScripts::records(&running.now().scripts.outputs));
+    wants.join(gabion_net::script::OutputScripts::records(&running.now().scripts.outputs));
     let mode = mode(o, profile);
     Some(RuleLoader { request, configuration, wants, mode, log }.into_reloads(running, workers))
 }
@@ -126,7 +126,7 @@ pub(crate) fn engine(
         None => scripts,
     };
     let mut wants = for_use.wants;
-    wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
+    wants.join(gabion_net::script::OutputScripts::records(&scripts.outputs));
     let engine = build_engine(config, rules, catalog, wants, mode, scripts)
         .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
     Ok(RunningEngine::new(engine, counts))

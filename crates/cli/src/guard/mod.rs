@@ -14,9 +14,9 @@ use clap::Subcommand;
 pub(crate) enum GuardVerb {
     /// Show packet work, gaps of user programs and grace periods live, and name the cause of each incident
     Watch(watch::WatchOptions),
-    /// Throttle packet work of an interface to a budget of CPU time, and spare what is allowed and known
+    /// Throttle packet work of an interface to a budget of CPU time; allowed and known senders are spared
     Enforce(enforce::EnforceOptions),
-    /// Ask a guard that runs how it is; without one, show what the kernel holds and what is left to undo
+    /// Show the state of a running guard; without one, what the kernel holds and what is left to undo
     Status(status::StatusOptions),
     /// Read a recording: print a line for each incident, and write a page and guard.json
     Report(report::ReportOptions),

@@ -15,7 +15,7 @@ pub(crate) struct ReportOptions {
     /// Folder for report.html and guard.json
     #[arg(short = 'l', long = "log-dir", value_name = "OUTDIR")]
     log_dir: PathBuf,
-    /// Share of a CPU that packet work may use, percent, where the recording does not say it
+    /// Share of a CPU that packet work may use, percent, if the recording does not state it
     #[arg(long, value_name = "PERCENT", value_parser = values::number::<u8>(5, 90))]
     budget: Option<u8>,
     /// Replace the report that is in the folder

@@ -30,13 +30,12 @@ pub(super) fn run(o: &StatusOptions) -> Exit {
         root: PathBuf::from("/"),
     };
     let found = status.read_state();
-    standard_output::text(match o.json {
-        true => {
-            let mut j = Json::new();
-            found.write_json(&mut j);
-            j.into_line()
-        }
-        false => found.text(),
+    standard_output::text(if o.json {
+        let mut j = Json::new();
+        found.write_json(&mut j);
+        j.into_line()
+    } else {
+        found.text()
     });
     if found.is_incident() || found.is_left() || found.unreadable.is_some() {
         Exit::No

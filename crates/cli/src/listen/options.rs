@@ -74,32 +74,32 @@ pub(crate) struct ListenOptions {
     /// Maximum delay before messages are flushed to disk; shorter when a sender waits for it
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = values::number::<u64>(1, 10_000), help_heading = "The log")]
     pub(crate) commit_after: u64,
-    /// Report what came and what was lost every N seconds
-    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, help_heading = "Watching it")]
+    /// Report what was received and what was lost every N seconds
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, help_heading = "Monitoring")]
     pub(crate) stats: Option<u64>,
     /// Metrics for Prometheus on this address, which must be the machine's own
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Watching it")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Monitoring")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Maximum number of connections; the limit of descriptors may allow fewer
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = values::number::<usize>(1, u64::from(u32::MAX)), help_heading = "Bounds")]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = values::number::<usize>(1, u64::from(u32::MAX)), help_heading = "Limits")]
     pub(crate) connections: usize,
     /// Close a connection that is idle for N seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = values::seconds, help_heading = "Bounds")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = values::seconds, help_heading = "Limits")]
     pub(crate) idle: u64,
     /// Close a connection whose frame is not complete within N seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = values::seconds, help_heading = "Bounds")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = values::seconds, help_heading = "Limits")]
     pub(crate) frame_timeout: u64,
-    /// NUL ends a message over TCP too
+    /// End a message over TCP at a NUL, too
     #[arg(long, help_heading = "Listeners")]
     pub(crate) nul: bool,
     /// Receive buffer requested for UDP sockets, bytes
-    #[arg(long, value_name = "BYTES", default_value_t = gabion_runtime::sockets::RECEIVE_BUFFER, value_parser = values::number::<usize>(1, 1 << 31), help_heading = "Bounds")]
+    #[arg(long, value_name = "BYTES", default_value_t = gabion_runtime::sockets::RECEIVE_BUFFER, value_parser = values::number::<usize>(1, 1 << 31), help_heading = "Limits")]
     pub(crate) receive_buffer: usize,
     /// Workers that open envelopes [default: number of processors]
     #[arg(long, value_name = "N", value_parser = values::threads, help_heading = "slog's envelopes")]
     pub(crate) slog_workers: Option<usize>,
     /// Print nothing but errors
-    #[arg(short, long, help_heading = "Watching it")]
+    #[arg(short, long, help_heading = "Monitoring")]
     pub(crate) quiet: bool,
 }
 

@@ -75,9 +75,10 @@ pub(super) fn identity_of(log: &Path) -> Result<Identity, LogFault> {
 /// Reads a file that should hold a key; why not, without its name.
 fn read_key(path: &Path) -> Result<String, String> {
     let bytes = operator_file::open(path).and_then(|opened| {
-        match opened.is_stream && is_named_pipe(&opened.file)? {
-            true => Err(std::io::Error::other("is a pipe: name a file")),
-            false => opened.bytes(1 << 20),
+        if opened.is_stream && is_named_pipe(&opened.file)? {
+            Err(std::io::Error::other("is a pipe: name a file"))
+        } else {
+            opened.bytes(1 << 20)
         }
     });
     String::from_utf8(bytes.map_err(|e| e.to_string())?).map_err(|_| "not text".to_owned())

@@ -153,10 +153,10 @@ fn seal(
 fn seal_raw(writer: &mut Writer<Files>, line: &[u8]) -> Result<(), LogFault> {
     let source = Source::new(Transport::Import, 0, "", "slog");
     let bytes = &line[..line.len().min(gabion_seal::limits::RECORD_MAX)];
-    let flags = match bytes.len() < line.len() {
-        true => Flags::SUSPICIOUS.with(Flags::TRUNCATED),
-        false => Flags::SUSPICIOUS,
-    };
+    let mut flags = Flags::SUSPICIOUS;
+    if bytes.len() < line.len() {
+        flags = flags.with(Flags::TRUNCATED);
+    }
     let record = Record { time_ns: now_ns(), kind: Kind::Message, flags, bytes };
     writer.append(&record, &source)?;
     Ok(())

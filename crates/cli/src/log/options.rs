@@ -11,9 +11,9 @@ use std::path::PathBuf;
 /// What to do with a sealed log.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogVerb {
-    /// Make a key: of a reader, or the first key of a log's signer
+    /// Create a key: of a reader, or the first key of a log's signer
     Keygen(Keygen),
-    /// Make a log
+    /// Create a log
     Init(Init),
     /// Seal standard input, one record per line
     Append(Append),
@@ -132,7 +132,7 @@ pub(crate) struct NewLogOptions {
 pub(crate) struct Init {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
-    /// Name of the log in its checkpoints, like `host.example/log`
+    /// Name of the log in its checkpoints, such as `host.example/log`
     #[arg(long, value_name = "NAME", value_parser = values::origin)]
     pub(crate) origin: String,
     /// Public key of a reader (repeatable)

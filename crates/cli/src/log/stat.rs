@@ -29,9 +29,10 @@ pub(super) fn run(options: &Stat) -> Ended {
             LiveCountsError::NoAnswer { .. } => LogFault::environment(e.to_string()),
             e => LogFault::input(e.to_string()),
         })?;
-        match options.output.json {
-            true => standard_output::line(String::from_utf8_lossy(&counts.json())),
-            false => standard_output::text(counts.text()),
+        if options.output.json {
+            standard_output::line(String::from_utf8_lossy(&counts.json()))
+        } else {
+            standard_output::text(counts.text())
         }
         return Ok(0);
     }

@@ -14,7 +14,7 @@ Examples:
   gabion send --udp 127.0.0.1:5514 --tcp 127.0.0.1:5514 --count 100000
   gabion send --relp 127.0.0.1:2514 --seconds 60 --connections 8 --rate 5000
 
-Exits with 1 when not all was sent, or not all answered where there are answers.";
+Exit code 1: a message was not sent, or was not acknowledged on a transport with acknowledgements.";
 
 /// Options of `send`.
 #[derive(Debug, Args)]
@@ -38,28 +38,28 @@ pub(crate) struct SendOptions {
     /// Send slog's envelopes over UDP; needs --slog-key
     #[arg(long, value_parser = server, value_name = "ADDR:PORT", requires = "slog_key")]
     pub(crate) slog_udp: Option<SocketAddr>,
-    /// Send slog's envelopes over TCP, one a connection; needs --slog-key
+    /// Send slog's envelopes over TCP, one per connection; needs --slog-key
     #[arg(long, value_parser = server, value_name = "ADDR:PORT", requires = "slog_key")]
     pub(crate) slog_tcp: Option<SocketAddr>,
-    /// Messages over each transport [default: 10,000; without end with --seconds]
+    /// Messages over each transport [default: 10,000; with --seconds unlimited]
     #[arg(long, value_name = "N", value_parser = values::number::<u64>(1, u64::MAX >> 8))]
     pub(crate) count: Option<u64>,
     /// Stop after N seconds, however many messages were sent
     #[arg(long, value_name = "N", value_parser = values::seconds)]
     pub(crate) seconds: Option<u64>,
-    /// Bytes of a message; longer text is cut, shorter is filled up [default: as the text is]
+    /// Bytes of a message; longer text is cut, shorter text is padded [default: the text's length]
     #[arg(long, value_name = "BYTES", value_parser = values::number::<usize>(1, SEND_BYTES_MAX))]
     pub(crate) size: Option<usize>,
-    /// Messages a second over each transport [default: as fast as it goes]
+    /// Messages a second over each transport [default: as fast as possible]
     #[arg(long, value_name = "N", value_parser = values::number::<u64>(1, u64::from(u32::MAX)))]
     pub(crate) rate: Option<u64>,
-    /// Lines to send, one after the other and again, plain or .zst [default: made up]
+    /// File of lines to send, repeated as needed, plain or .zst [default: generated text]
     #[arg(long, value_name = "FILE")]
     pub(crate) text: Option<PathBuf>,
     /// Send each line as it is, without a header before it
     #[arg(long, requires = "text")]
     pub(crate) raw: bool,
-    /// Connections of each transport that has some
+    /// Connections of each transport that uses connections
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::number::<u64>(1, SEND_CONNECTIONS_MAX))]
     pub(crate) connections: u64,
     /// A connection for each message, over TCP

@@ -104,10 +104,7 @@ pub(super) fn start() -> Result<i32, String> {
     let mut child = command.spawn().map_err(|e| format!("cannot go into the background: {e}"))?;
     let said = child.stdout.take().map(BufReader::new);
     for line in said.into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
-        match line == READY {
-            true => return Ok(0),
-            false => standard_output::line(line),
-        }
+        if line == READY { return Ok(0) } else { standard_output::line(line) }
     }
     // It ended before it was ready: with a fault, or because there was little to do.
     let ended = child.wait().map_err(|e| format!("the process in the background: {e}"))?;

@@ -179,14 +179,13 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let mut scripts = script_setup(config, log.voice());
     let mut report = |severity, module: &str, text: &str| log.report(severity, module, text);
     let mut messages = Messages::new(&mut report);
-    let mut loaded = match o.no_detection {
-        true => None,
-        false => {
-            let request = rule_request(o, firewall);
-            match load_rules(config, &request, &catalog, &scripts, &mut messages) {
-                Some(loaded) => Some(loaded),
-                None => return 1,
-            }
+    let mut loaded = if o.no_detection {
+        None
+    } else {
+        let request = rule_request(o, firewall);
+        match load_rules(config, &request, &catalog, &scripts, &mut messages) {
+            Some(loaded) => Some(loaded),
+            None => return 1,
         }
     };
     if let Some(l) = &loaded {
@@ -222,7 +221,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     if !o.test {
         scripts = load_output_scripts(scripts, config, folder);
     }
-    wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
+    wants.join(gabion_net::script::OutputScripts::records(&scripts.outputs));
     log.report_file_store(config, loaded.as_ref().map(|l| &l.set));
     let mode = EngineMode {
         inline,
@@ -387,9 +386,10 @@ impl Watch for Spoken<'_> {
     }
 
     fn incident(&mut self, incident: &Incident) {
-        match incident.kind.is_loss() {
-            false => self.log.warning("threads", &incident.line()),
-            true => self.log.error("threads", &incident.line()),
+        if incident.kind.is_loss() {
+            self.log.error("threads", &incident.line())
+        } else {
+            self.log.warning("threads", &incident.line())
         }
     }
 
@@ -500,9 +500,10 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         return 1;
     }
     if o.captures.is_empty() && live.is_empty() {
-        let said = match is_live {
-            true => "af-packet names no interface: name one with --af-packet=INTERFACE",
-            false => "no capture is named: give one with -r FILE, or --af-packet=INTERFACE",
+        let said = if is_live {
+            "af-packet names no interface: name one with --af-packet=INTERFACE"
+        } else {
+            "no capture is named: give one with -r FILE, or --af-packet=INTERFACE"
         };
         log.error("suricata", said);
         return 1;

@@ -262,9 +262,10 @@ fn number<T: std::str::FromStr>(option: &str, value: OsString) -> Result<Option<
 fn own_address(option: &str, value: OsString) -> Result<SocketAddr, String> {
     let value = text(option, value)?;
     let address = crate::values::place(&value).map_err(|e| format!("{option} {value}: {e}"))?;
-    match address.ip().is_loopback() {
-        true => Ok(address),
-        false => Err(format!("{option} {value}: is not the machine's own address: use 127.0.0.1")),
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err(format!("{option} {value}: is not the machine's own address: use 127.0.0.1"))
     }
 }
 

@@ -306,9 +306,10 @@ fn event_types(op: Op, quantifier: Option<Quantifier>, texts: &[String]) -> Resu
     }
     let (may_hold, may_fail) = by_name(&test);
     // Calls without a type of their own share one: their names decide.
-    Ok(match may_hold.intersection(may_fail).is_empty() {
-        true => Test::Type(Box::new(may_hold)),
-        false => Test::Text(test),
+    Ok(if may_hold.intersection(may_fail).is_empty() {
+        Test::Type(Box::new(may_hold))
+    } else {
+        Test::Text(test)
     })
 }
 

@@ -54,6 +54,15 @@ pub struct RawViews<'a> {
     pub next: u64,
 }
 
+/// The timestamps of a stream's sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SenderClock {
+    /// The last value.
+    pub(crate) ts: u32,
+    /// Event time of the packet with that timestamp, seconds.
+    pub(crate) pkt_s: u32,
+}
+
 /// A direction of a TCP session.
 #[derive(Debug, Default)]
 pub struct Stream {
@@ -70,13 +79,10 @@ pub struct Stream {
     /// Shift of windows that the sender of this stream's acknowledgments announces.
     pub(crate) wscale: u8,
     /// TCP flags seen from the sender, or-ed.
-    pub(crate) tcp_flags: u8,
-    /// Last timestamp value of the sender.
-    pub(crate) last_ts: u32,
-    /// Event time of the packet with that timestamp, seconds.
-    pub(crate) last_pkt_s: u32,
+    tcp_flags: u8,
+    pub(crate) clock: SenderClock,
     /// Stack of the receiving host.
-    pub(crate) policy: OsPolicy,
+    policy: OsPolicy,
     pub(crate) marks: StreamMarks,
 
     ref_seq: u32,
@@ -97,7 +103,7 @@ pub struct Stream {
     /// Data from this offset on is not inspected as a stream.
     raw_end: Option<u64>,
     /// Highest acknowledgment before a reset, which counts all that is kept as acknowledged.
-    pub(crate) acked_before_reset: Option<u32>,
+    acked_before_reset: Option<u32>,
     /// Offset of the FIN.
     fin: Option<u64>,
     /// Data from this offset on is kept for a reader other than parsers and payload rules.
@@ -470,6 +476,30 @@ impl Stream {
     /// TCP flags seen from the sender, or-ed.
     pub fn tcp_flags(&self) -> u8 {
         self.tcp_flags
+    }
+
+    /// Adds the flags of a segment of the sender.
+    #[inline]
+    pub(crate) fn add_tcp_flags(&mut self, flags: u8) {
+        self.tcp_flags |= flags;
+    }
+
+    /// Stack of the receiving host.
+    #[inline]
+    pub(crate) fn policy(&self) -> OsPolicy {
+        self.policy
+    }
+
+    /// Sets the stack of the receiving host.
+    #[inline]
+    pub(crate) fn set_policy(&mut self, policy: OsPolicy) {
+        self.policy = policy;
+    }
+
+    /// A reset counts all that is kept as acknowledged: keeps how far it was before.
+    #[inline]
+    pub(crate) fn keep_acked_before_reset(&mut self) {
+        self.acked_before_reset = Some(self.last_ack);
     }
 
     /// Offset after the last byte that was acknowledged, whether it was seen or not.

@@ -53,9 +53,9 @@ fn scale(wscale: Option<u8>) -> u8 {
 /// Stores the timestamp of a SYN or SYN/ACK. Returns true if it has one.
 fn take_timestamp(stream: &mut Stream, ts_val: Option<u32>, pkt_s: u32) -> bool {
     let Some(ts) = ts_val else { return false };
-    stream.last_ts = ts;
+    stream.clock.ts = ts;
     stream.marks.zero_timestamp = ts == 0;
-    stream.last_pkt_s = pkt_s;
+    stream.clock.pkt_s = pkt_s;
     stream.marks.timestamps = true;
     true
 }
@@ -133,7 +133,7 @@ impl TcpSession {
         client.next_win = client.last_ack.wrapping_sub(1);
         server.next_win = server.last_ack.wrapping_add(server.window);
         if take_timestamp(server, seg.options.ts_val, seg.seconds()) {
-            client.last_ts = seg.options.ts_ecr;
+            client.clock.ts = seg.options.ts_ecr;
             client.marks.timestamps = true;
             self.marks.timestamps = true;
         }
@@ -165,8 +165,8 @@ impl TcpSession {
         other.next_win = seg.ack;
         if take_timestamp(own, seg.options.ts_val, seg.seconds()) {
             // It echoes the last timestamp of the other side.
-            other.last_ts = seg.options.ts_ecr;
-            other.last_pkt_s = seg.seconds();
+            other.clock.ts = seg.options.ts_ecr;
+            other.clock.pkt_s = seg.seconds();
             self.marks.timestamps = true;
         }
         self.marks.sack = true;
@@ -207,7 +207,7 @@ impl TcpSession {
             return true;
         }
         if client.marks.timestamps {
-            client.last_ts == 0 || options.ts_ecr == client.last_ts
+            client.clock.ts == 0 || options.ts_ecr == client.clock.ts
         } else {
             false
         }
@@ -248,7 +248,7 @@ impl TcpSession {
         client.next_seq = q.seq.wrapping_add(1);
         client.start_at(client.next_seq);
         client.marks.timestamps = false;
-        client.last_ts = 0;
+        client.clock.ts = 0;
         take_timestamp(client, q.ts_val, q.pkt_s);
         server.window = u32::from(q.window);
         server.wscale = scale(q.wscale);
@@ -271,8 +271,8 @@ impl TcpSession {
         self.marks.timestamps = if q.ts_val.is_some() && client.marks.timestamps {
             take_timestamp(server, q.ts_val, q.pkt_s)
         } else {
-            client.last_ts = 0;
-            server.last_ts = 0;
+            client.clock.ts = 0;
+            server.clock.ts = 0;
             client.marks.zero_timestamp = false;
             server.marks.zero_timestamp = false;
             false
@@ -304,8 +304,8 @@ impl TcpSession {
                 seq: client.isn,
                 ack: 0,
                 window: self.streams[1].window.min(u32::from(u16::MAX)) as u16,
-                ts_val: client.marks.timestamps.then_some(client.last_ts),
-                pkt_s: client.last_pkt_s,
+                ts_val: client.marks.timestamps.then_some(client.clock.ts),
+                pkt_s: client.clock.pkt_s,
                 wscale: self.marks.wscale_offered.then_some(self.streams[1].wscale),
                 sack_ok: self.marks.sack_offered,
             };
@@ -453,8 +453,8 @@ impl TcpSession {
                 seq: server.isn,
                 ack: client.last_ack,
                 window: client.window.min(u32::from(u16::MAX)) as u16,
-                ts_val: server.marks.timestamps.then_some(server.last_ts),
-                pkt_s: server.last_pkt_s,
+                ts_val: server.marks.timestamps.then_some(server.clock.ts),
+                pkt_s: server.clock.pkt_s,
                 wscale: (client.wscale != 0).then_some(client.wscale),
                 sack_ok: self.marks.sack,
             };

@@ -200,7 +200,7 @@ impl TcpTracker {
         for (n, receiver) in receivers.iter().enumerate() {
             let to = if n == 0 { dir } else { dir.opposite() };
             let stream = ssn.stream_mut(to);
-            stream.policy = self.cfg.hosts.lookup(*receiver, seg.ip_version);
+            stream.set_policy(self.cfg.hosts.lookup(*receiver, seg.ip_version));
             stream.marks.inline = self.cfg.inline;
             stream.marks.no_raw = !self.cfg.raw;
             stream.set_depth(u64::from(self.cfg.depth));
@@ -235,8 +235,8 @@ const SESSION_COST: u64 = std::mem::size_of::<TcpSession>() as u64;
 impl TcpSession {
     /// Processes a packet in its session.
     fn packet(&mut self, step: &mut Step<'_>) -> Outcome {
-        self.streams[step.dir.index()].tcp_flags |= step.seg.flags;
-        if self.marks.is_async && self.streams.iter().all(|s| s.tcp_flags != 0) {
+        self.streams[step.dir.index()].add_tcp_flags(step.seg.flags);
+        if self.marks.is_async && self.streams.iter().all(|s| s.tcp_flags() != 0) {
             self.marks.is_async = false;
         }
         if self.state == TcpState::None {

@@ -33,7 +33,7 @@ impl TcpSession {
         if is_async {
             return seq::geq(seg.seq, own.next_seq);
         }
-        match own.policy {
+        match own.policy() {
             OsPolicy::Hpux11 => seq::geq(seg.seq, own.next_seq),
             OsPolicy::OldLinux | OsPolicy::Linux | OsPolicy::Solaris | OsPolicy::OldSolaris => {
                 seq::geq(seg.end(), own.last_ack)
@@ -79,7 +79,7 @@ impl TcpSession {
         let (own, _) = self.pair(step.dir);
         // These stacks treat the reset that follows a wrong handshake ACK as a stray one.
         let stray = matches!(
-            own.policy,
+            own.policy(),
             OsPolicy::Linux | OsPolicy::OldLinux | OsPolicy::Solaris | OsPolicy::OldSolaris
         );
         if !(self.marks.evasion && stray) {
@@ -105,12 +105,12 @@ impl TcpSession {
             let most = if seq::gt(other.end_seq(), seg.ack) { other.end_seq() } else { seg.ack };
             other.next_seq = seg.ack;
             Self::advance_ack(other, seg.ack);
-            other.acked_before_reset = Some(other.last_ack);
+            other.keep_acked_before_reset();
             Self::advance_ack(other, most);
         }
         own.next_seq = seg.end();
         let most = if seq::gt(own.end_seq(), seg.seq) { own.end_seq() } else { seg.seq };
-        own.acked_before_reset = Some(own.last_ack);
+        own.keep_acked_before_reset();
         Self::advance_ack(own, most);
         self.note_timestamp(step);
         self.take_data(step);

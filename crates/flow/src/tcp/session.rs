@@ -117,7 +117,7 @@ impl TcpSession {
 
     /// TCP flags of both directions, or-ed.
     pub fn tcp_flags(&self) -> u8 {
-        self.streams[0].tcp_flags | self.streams[1].tcp_flags
+        self.streams[0].tcp_flags() | self.streams[1].tcp_flags()
     }
 
     /// Whether the session was picked up in the middle.
@@ -135,7 +135,7 @@ impl TcpSession {
         if !self.marks.is_async {
             return None;
         }
-        Direction::BOTH.into_iter().find(|d| self.stream(*d).tcp_flags != 0)
+        Direction::BOTH.into_iter().find(|d| self.stream(*d).tcp_flags() != 0)
     }
 
     /// Whether data is missing: resets are then accepted whatever their numbers.

@@ -26,9 +26,9 @@ impl TcpSession {
         let midstream = self.marks.midstream;
         let liberal = step.cfg.liberal_timestamps;
         let (own, _) = self.pair(step.dir);
-        let policy = own.policy;
+        let policy = own.policy();
         let mut must_check = true;
-        let mut last_ts = own.last_ts;
+        let mut last_ts = own.clock.ts;
         if own.marks.zero_timestamp {
             match policy {
                 // These stacks treat 0 in the handshake as "no timestamps".
@@ -69,7 +69,7 @@ impl TcpSession {
         }
         let off_by_one = policy == OsPolicy::Linux || liberal;
         let ahead = ts.wrapping_sub(last_ts).wrapping_add(u32::from(off_by_one)) as i32;
-        let last_pkt = if own.last_pkt_s == 0 && midstream { now } else { own.last_pkt_s };
+        let last_pkt = if own.clock.pkt_s == 0 && midstream { now } else { own.clock.pkt_s };
         let stale = now > last_pkt.saturating_add(PAWS_24_DAYS_S);
         if ahead >= 0 && !(last_ts != 0 && stale) {
             return true;
@@ -90,12 +90,12 @@ impl TcpSession {
         match seg.options.ts_val {
             Some(ts) => {
                 if own.next_seq == seg.seq || own.marks.zero_timestamp {
-                    own.last_ts = ts;
+                    own.clock.ts = ts;
                 }
-                own.last_pkt_s = now;
+                own.clock.pkt_s = now;
             }
             // Solaris stops using timestamps after a packet without one.
-            None if matches!(own.policy, OsPolicy::Solaris | OsPolicy::OldSolaris) => {
+            None if matches!(own.policy(), OsPolicy::Solaris | OsPolicy::OldSolaris) => {
                 self.marks.timestamps = false;
             }
             None => {}

@@ -11,7 +11,7 @@ use crate::skip::Skip;
 use gabion_record::Ip;
 use gabion_record::logs::{
     Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, Mac, Proto, Record, RuleAlert, Ssh,
-    Ssl, TimeNs, have_both_talked,
+    Ssl, TimeNs, have_both_talked, service_name,
 };
 use gabion_record::saved;
 
@@ -581,11 +581,7 @@ fn conn<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Conn<'a> {
     };
     let orig_pkts = field::count(get(Place::PktsToServer));
     let resp_pkts = field::count(get(Place::PktsToClient));
-    let service = match get(Place::AppProto) {
-        b"failed" | b"unknown" => &[][..],
-        b"tls" => b"ssl",
-        other => other,
-    };
+    let service = service_name(get(Place::AppProto));
     let is_tcp = Proto::from_name(get(Place::Proto)) == Proto::Tcp;
     let flags = tcp_flags(get(Place::TcpToServer), get(Place::TcpToClient));
     Conn {

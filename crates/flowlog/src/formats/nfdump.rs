@@ -150,9 +150,10 @@ impl Layout {
         let get = |column: Column| texts.get(column as usize).copied().unwrap_or_default();
         let ts = field::moment(get(Column::Start)).ok_or(Skip::NoTime)?;
         let proto = proto_of(get(Column::Proto));
-        let (src_port, dst_port) = match proto.is_icmp() {
-            true => type_and_code(get(Column::DstPort)),
-            false => (field::port(get(Column::SrcPort)), field::port(get(Column::DstPort))),
+        let (src_port, dst_port) = if proto.is_icmp() {
+            type_and_code(get(Column::DstPort))
+        } else {
+            (field::port(get(Column::SrcPort)), field::port(get(Column::DstPort)))
         };
         let has_both_sides = matches!(self, Layout::Csv(c) if c.has(Column::OutPackets as u8));
         let orig_pkts = scaled(get(Column::InPackets));
@@ -248,10 +249,7 @@ fn text_row(line: &[u8]) -> Result<Texts<'_>, Skip> {
     let dst = words.next().ok_or(Skip::CutShort)?;
     let (src, src_port) = endpoint(src);
     let is_icmp6 = proto_of(proto) == Proto::IcmpV6 && dst.contains(&b'.');
-    let (dst, dst_port) = match is_icmp6 {
-        true => icmp6_endpoint(dst),
-        false => endpoint(dst),
-    };
+    let (dst, dst_port) = if is_icmp6 { icmp6_endpoint(dst) } else { endpoint(dst) };
     set(Column::Src, src);
     set(Column::SrcPort, src_port);
     set(Column::Dst, dst);

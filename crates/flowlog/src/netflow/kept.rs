@@ -211,9 +211,10 @@ impl Kept {
     /// Lets addresses go until all rooms together are as small as they have to be.
     fn shrink(&mut self, spared: Ip) {
         while self.senders.len() > EXPORTERS_MAX || self.fields > FIELDS_MAX {
-            let limit = match self.senders.len() > EXPORTERS_MAX {
-                true => &reached::EXPORTERS_MAX,
-                false => &reached::FIELDS_MAX,
+            let limit = if self.senders.len() > EXPORTERS_MAX {
+                &reached::EXPORTERS_MAX
+            } else {
+                &reached::FIELDS_MAX
             };
             let Some(gone) = self.senders.let_go(&spared, &mut self.looks) else { return };
             self.fields -= gone.fields;

@@ -242,9 +242,10 @@ impl Collector {
                         break;
                     }
                     seen.records += 1;
-                    match template.is_options {
-                        true => self.counts.no_flows += 1,
-                        false => self.give(&flow, clock, number.wrapping_add(seen.records), each),
+                    if template.is_options {
+                        self.counts.no_flows += 1
+                    } else {
+                        self.give(&flow, clock, number.wrapping_add(seen.records), each)
                     }
                 }
             }

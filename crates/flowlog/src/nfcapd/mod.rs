@@ -394,9 +394,10 @@ fn write_row(rows: &mut Vec<u8>, flow: &Flow) {
             *shown = *flag;
         }
     }
-    let (src_port, dst_port) = match Proto::from_number(flow.proto).is_icmp() {
-        true => (flow.dst_port >> 8, flow.dst_port & 0xff),
-        false => (flow.src_port, flow.dst_port),
+    let (src_port, dst_port) = if Proto::from_number(flow.proto).is_icmp() {
+        (flow.dst_port >> 8, flow.dst_port & 0xff)
+    } else {
+        (flow.src_port, flow.dst_port)
     };
     // Numbers of rows have 19 digits at most.
     let number = |n: u64| n.min(i64::MAX.cast_unsigned());

@@ -63,9 +63,10 @@ impl Lines {
             rest = after.get(1..).unwrap_or_default();
             self.keep(line);
             let whole = std::mem::take(&mut self.begun);
-            let result = match std::mem::take(&mut self.is_too_long) {
-                true => self.skip_long(),
-                false => self.line(&whole, take),
+            let result = if std::mem::take(&mut self.is_too_long) {
+                self.skip_long()
+            } else {
+                self.line(&whole, take)
             };
             self.begun = whole;
             self.begun.clear();

@@ -75,17 +75,19 @@ impl Recording {
 
     /// Keeps a row by CPU, within the limit.
     pub fn push_bucket(&mut self, row: Bucket) {
-        match reached::ROWS_MAX.has_room(self.buckets.len()) {
-            true => self.buckets.push(row),
-            false => self.rows_shed += 1,
+        if reached::ROWS_MAX.has_room(self.buckets.len()) {
+            self.buckets.push(row)
+        } else {
+            self.rows_shed += 1
         }
     }
 
     /// Keeps a row of XDP counters, within the limit.
     pub fn push_xdp(&mut self, row: XdpRow) {
-        match reached::XDP_ROWS_MAX.has_room(self.xdp.len()) {
-            true => self.xdp.push(row),
-            false => self.rows_shed += 1,
+        if reached::XDP_ROWS_MAX.has_room(self.xdp.len()) {
+            self.xdp.push(row)
+        } else {
+            self.rows_shed += 1
         }
     }
 

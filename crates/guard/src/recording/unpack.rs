@@ -42,9 +42,10 @@ impl Unpacker {
         if let Form::Unknown = self.form {
             self.first.extend_from_slice(bytes);
             let Some(begin) = self.first.get(..MAGIC.len()) else { return Ok(()) };
-            self.form = match begin == MAGIC {
-                true => Form::Packed(decoder().map_err(Error::Packed)?),
-                false => Form::Plain,
+            self.form = if begin == MAGIC {
+                Form::Packed(decoder().map_err(Error::Packed)?)
+            } else {
+                Form::Plain
             };
             let first = std::mem::take(&mut self.first);
             return self.unpack(&first, text, take);

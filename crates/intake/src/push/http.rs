@@ -144,10 +144,7 @@ impl HttpClient {
         shown: Option<(&Path, &Path)>,
         user_agent: &str,
     ) -> Result<HttpClient> {
-        let trusted = match url.is_tls {
-            true => Some(trust_and_show(authorities, shown)?),
-            false => None,
-        };
+        let trusted = if url.is_tls { Some(trust_and_show(authorities, shown)?) } else { None };
         Ok(HttpClient { url, trusted, user_agent: user_agent.to_owned() })
     }
 

@@ -87,7 +87,7 @@ pub const ALL: &[Dialect] = &[
         transport: Transport::Tcp,
         carrier: Carrier::Tcp,
         manner: SYSLOG,
-        about: "Syslog over TCP, counted or by lines",
+        about: "Syslog over TCP, octet-counted or one message per line",
         ..PLAIN
     },
     Dialect {

@@ -31,9 +31,10 @@ impl RecordAllowance {
     /// counted.
     pub(crate) fn takes(&mut self, sent: u64) -> bool {
         let may = self.left(sent) > 0;
-        match may {
-            true => self.written += 1,
-            false => self.refuse(1),
+        if may {
+            self.written += 1
+        } else {
+            self.refuse(1)
         }
         may
     }

@@ -47,6 +47,15 @@ pub(crate) enum Then {
     Reversed,
 }
 
+/// What input of one direction led to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SideEffects {
+    /// Bytes were used, transactions were made or the end was met.
+    pub(crate) fed: bool,
+    /// Raw stream inspection is due.
+    pub(crate) trigger_raw: bool,
+}
+
 /// What input led to in addition to advancing the parser: it is carried out after the input.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
@@ -64,10 +73,8 @@ pub(crate) struct Effects {
     pub(crate) stop_raw: bool,
     /// The remaining data of both directions is to be inspected at once.
     pub(crate) flush: bool,
-    /// Bytes were used, transactions were made or the end was met, by direction.
-    pub(crate) fed: [bool; 2],
-    /// Raw stream inspection is due.
-    pub(crate) trigger_raw: [bool; 2],
+    /// What concerns one direction only.
+    pub(crate) sides: [SideEffects; 2],
     /// The parser failed in this direction.
     pub(crate) parser_error: bool,
     /// Gaps that the application layer has seen.

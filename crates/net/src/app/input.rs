@@ -141,7 +141,7 @@ impl AppLayer {
         let side = &mut self.sides[d.index()];
         side.is_done |= proto == ProtoId::UNKNOWN;
         side.proto = proto;
-        self.decisions[d.index()] = self.decisions[d.index()].wrapping_add(1);
+        side.decisions = side.decisions.wrapping_add(1);
     }
 
     /// Looks for the protocol where it is not known in this direction.
@@ -306,7 +306,9 @@ impl AppLayer {
         };
         self.decide(d, proto);
         // What one side shows decides again for the other, too.
-        self.decisions = self.decisions.map(|n| n.wrapping_add(1));
+        for side in &mut self.sides {
+            side.decisions = side.decisions.wrapping_add(1);
+        }
         match found {
             Some(proto) if other.is_known() && other != proto => {
                 input.effects.events.push(DetectionEvent::MismatchBothDirections);
@@ -361,7 +363,7 @@ impl AppLayer {
             self.has_failed = true;
             input.effects.parser_error = true;
             // What the other side has sent is inspected with the packet that shows the loss.
-            input.effects.trigger_raw[d.opposite().index()] = true;
+            input.effects.sides[d.opposite().index()].trigger_raw = true;
             return false;
         }
         // The protocol that the other side showed holds for this side.
@@ -415,8 +417,8 @@ impl AppLayer {
         effects.stop_reassembly |= cx.stop_reassembly;
         effects.stop_payload |= cx.stop_payload_inspection;
         effects.stop_raw |= cx.stop_raw;
-        effects.trigger_raw[0] |= cx.trigger_raw[0];
-        effects.trigger_raw[1] |= cx.trigger_raw[1];
+        effects.sides[0].trigger_raw |= cx.trigger_raw[0];
+        effects.sides[1].trigger_raw |= cx.trigger_raw[1];
         effects.flush |= cx.flush;
         if cx.change.is_some() {
             self.change = cx.change;
@@ -432,7 +434,7 @@ impl AppLayer {
         self.sync(input);
         let made = self.txs.next_id().saturating_sub(before);
         let effects = &mut *input.effects;
-        effects.fed[d.index()] |= made > 0;
+        effects.sides[d.index()].fed |= made > 0;
         self.tx_total += made;
         bump_by(&mut input.counters.txs, self.proto, transport, made);
         if outcome == Outcome::Error {
@@ -445,7 +447,7 @@ impl AppLayer {
                 self.has_failed = true;
             }
         } else if protocol(self.proto).is_some_and(|p| p.auto_trigger_raw) && made > 0 {
-            effects.trigger_raw[d.index()] = true;
+            effects.sides[d.index()].trigger_raw = true;
         }
         outcome
     }
@@ -517,7 +519,8 @@ impl AppLayer {
         self.left = self.proto;
         self.proto = ProtoId::UNKNOWN;
         for side in &mut self.sides {
-            *side = Side { is_seen: side.is_seen, offset: side.offset, ..Side::default() };
+            let Side { is_seen, offset, decisions, .. } = *side;
+            *side = Side { is_seen, offset, decisions, ..Side::default() };
         }
         self.parser = None;
         self.frames = None;

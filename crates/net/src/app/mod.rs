@@ -67,6 +67,8 @@ struct Side {
     is_closed: bool,
     /// Stream offset of the first byte that was not parsed; maintained only if frames are wanted.
     offset: u64,
+    /// How often looking for a protocol has ended.
+    decisions: u8,
 }
 
 /// The application layer of one flow.
@@ -102,10 +104,8 @@ pub(crate) struct AppLayer {
     /// Bytes of the flow's packets so far.
     pub(crate) sent: u64,
     /// Transactions seen since the last change of protocol.
-    pub(crate) tx_total: u64,
+    tx_total: u64,
     only_one_direction_raised: bool,
-    /// How often looking for a protocol has ended, by direction.
-    pub(crate) decisions: [u8; 2],
     /// The session was picked up in the middle: its sides may be reversed.
     pub(crate) is_midstream: bool,
     /// The parser has had input.
@@ -129,6 +129,12 @@ impl AppLayer {
     pub(crate) fn is_detected(&self, d: Direction) -> bool {
         let side = self.sides[d.index()];
         side.proto != ProtoId::UNKNOWN || side.is_done
+    }
+
+    /// How often looking for a protocol has ended in one direction.
+    #[inline]
+    pub(crate) fn decisions(&self, d: Direction) -> u8 {
+        self.sides[d.index()].decisions
     }
 
     /// Nothing of it was parsed, and its protocol is not known.
@@ -186,7 +192,6 @@ impl AppLayer {
     /// Client and server turned out to be reversed.
     pub(crate) fn swap_directions(&mut self) {
         self.sides.swap(0, 1);
-        self.decisions.swap(0, 1);
         self.first_seen = self.first_seen.map(Direction::opposite);
         self.begins_next = self.begins_next.map(Direction::opposite);
     }

@@ -33,12 +33,11 @@ impl Protocols {
         let mut settings = Vec::with_capacity(registry.len());
         for p in &registry {
             let parsed = p.table.transports.iter().any(|t| is_parsed(p, config, *t));
-            settings.push(match parsed {
-                true => {
-                    let node = config.get(&format!("app-layer.protocols.{}", p.config_name));
-                    Some((p.configure)(node).map_err(|e| ConfigError::Protocol(e.to_string()))?)
-                }
-                false => None,
+            settings.push(if parsed {
+                let node = config.get(&format!("app-layer.protocols.{}", p.config_name));
+                Some((p.configure)(node).map_err(|e| ConfigError::Protocol(e.to_string()))?)
+            } else {
+                None
             });
         }
         let on = settings.iter().enumerate().filter(|(_, s)| s.is_some());

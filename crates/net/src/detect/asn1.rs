@@ -1,7 +1,7 @@
 //! `asn1`: walks BER frames in the payload and looks for lengths that break decoders.
 
 use crate::limits::{ASN1_FRAMES_MAX, reached};
-use gabion_rules::compiled::Asn1;
+use gabion_rules::compiled::buffer::Asn1;
 
 /// Whether a frame of the bytes shows one of the faults the rule names.
 pub(crate) fn matches(a: &Asn1, bytes: &[u8], pos: usize) -> bool {

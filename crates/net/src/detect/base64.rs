@@ -1,6 +1,6 @@
 //! Base64 as rules decode it: leniently for `base64_decode`, by mode for `from_base64`.
 
-use gabion_rules::compiled::Base64Mode;
+use gabion_rules::compiled::buffer::Base64Mode;
 
 fn value(b: u8) -> Option<u32> {
     Some(u32::from(match b {

@@ -20,9 +20,12 @@ use gabion_matcher::{Anchor, BufferMatcher, Pattern};
 use gabion_packet::DecoderEvent;
 use gabion_record::applayer::{Catalog, DetectionEvent, ProtoId};
 use gabion_record::{Direction, IpProto};
+use gabion_rules::compiled::buffer::{
+    BufferCondition, ChainId, Content, ContentFlags, Operand, Transform,
+};
+use gabion_rules::compiled::packet::PacketCondition;
 use gabion_rules::compiled::{
-    AddressId, BufferCondition, BufferRef, ChainId, Content, ContentFlags, EngineRun, IpProtos,
-    Operand, PacketCondition, PortId, RuleHook, RuleNetwork, Transform, TxTest,
+    AddressId, BufferRef, EngineRun, IpProtos, PortId, RuleHook, RuleNetwork, TxTest,
 };
 use gabion_rules::{RuleType, Ruleset, Signature, SignatureFlags};
 use hashbrown::HashMap;
@@ -404,7 +407,7 @@ fn pattern_of(
         p.min_start = offset;
     }
     let exact = conditions.iter().any(|k| {
-        matches!(k, BufferCondition::Bsize(gabion_rules::compiled::IntegerMatch::Equal(n))
+        matches!(k, BufferCondition::Bsize(gabion_rules::compiled::buffer::IntegerMatch::Equal(n))
             if *n == bytes.len() as u64)
     });
     let at_start = c.starts_with() || (p.min_start == 0 && p.max_end as usize == bytes.len());

@@ -11,7 +11,7 @@
 use super::resources::Resources;
 use super::{literal, number};
 use crate::limits::{CONTENT_STEPS_MAX, DATA_AT_MAX, reached};
-use gabion_rules::compiled::*;
+use gabion_rules::compiled::buffer::*;
 use gabion_rules::{Ruleset, Signature};
 
 /// Outcome of one keyword.
@@ -545,7 +545,7 @@ impl Run<'_, '_, '_> {
 }
 
 /// A size test that a growing buffer can decide before its end.
-fn grows_past(m: gabion_rules::compiled::IntegerMatch) -> bool {
-    use gabion_rules::compiled::IntegerMatch::*;
+fn grows_past(m: gabion_rules::compiled::buffer::IntegerMatch) -> bool {
+    use gabion_rules::compiled::buffer::IntegerMatch::*;
     matches!(m, Greater(_) | GreaterOrEqual(_))
 }

@@ -104,19 +104,19 @@ impl Run<'_> {
         detects &= !self.filtered.pass;
         let mut filters = !accepted && !self.filtered.accept_flow && !self.filtered.accept_packet;
         if detects {
-            let before = self.findings.hits.len();
+            let before = self.hits().len();
             self.collect_packet_candidates();
             self.inspect_packet_candidates();
-            let hits = self.findings.hits.get(before..).unwrap_or(&[]);
             let rules = &self.det.set.signatures;
+            let hits = self.hits().get(before..).unwrap_or(&[]);
             // A packet that a rule drops is not filtered further.
             filters &= !hits.iter().any(|h| rules[h.sig as usize].action.drops());
         } else {
             self.scratch.payload_tx.clear();
         }
-        self.detects = detects;
-        self.filters = filters;
-        if self.flow.is_some() && self.parser.is_some() {
+        self.txs.detects = detects;
+        self.txs.filters = filters;
+        if self.flow.is_some() && self.parser().is_some() {
             if detects {
                 frame::inspect(self);
             }
@@ -178,7 +178,7 @@ impl Run<'_> {
             return;
         }
         if let Some(sig) = self.det.policy_rules.get(which).copied().flatten() {
-            self.findings.hits.push(Hit {
+            self.hits().push(Hit {
                 sig,
                 tx,
                 in_state: tx.is_some(),
@@ -206,7 +206,7 @@ impl Run<'_> {
         let Some(tables) = firewall.app(proto, direction) else { return true };
         let Some(last) = tables.states.len().checked_sub(1) else { return true };
         let progress = tx.progress(direction).min(u8::try_from(last).unwrap_or(u8::MAX));
-        if !(self.fed || self.p.is_pseudo) {
+        if !(self.is_fed() || self.p.is_pseudo) {
             return true;
         }
         let mut filter = known.take().unwrap_or_default();

@@ -8,12 +8,13 @@ use super::content::Piece;
 use super::run::Run;
 use crate::frames::{Frame, PIECE_BYTES, bytes_of, is_over};
 use gabion_record::Direction;
-use gabion_rules::compiled::{BufferInspection, BufferRef, ChainId};
+use gabion_rules::compiled::buffer::ChainId;
+use gabion_rules::compiled::{BufferInspection, BufferRef};
 
 /// Runs the rules on the frames of the packet's direction.
 pub(crate) fn inspect(run: &mut Run<'_>) {
     let Some(d) = run.p.direction else { return };
-    let (det, tcp) = (run.det, run.tcp);
+    let (det, tcp) = (run.det, run.tcp());
     let Some(app) = run.app() else { return };
     let proto = app.proto;
     let Some(mut frames) = app.frames.take() else { return };
@@ -23,7 +24,7 @@ pub(crate) fn inspect(run: &mut Run<'_>) {
         let have = f.available(usable);
         let done = over || f.is_whole(usable);
         // Inline every new piece counts, as nothing that passed can be taken back.
-        let piece = if run.inline { 1 } else { PIECE_BYTES };
+        let piece = if run.txs.inline { 1 } else { PIECE_BYTES };
         if !done && have < f.inspected + piece {
             continue;
         }
@@ -73,7 +74,7 @@ fn one(
         if matched {
             f.matched.push(*sig);
             run.matched(*sig, f.tx, false, f.tx.is_some());
-            if let Some(hit) = run.findings.hits.last_mut() {
+            if let Some(hit) = run.hits().last_mut() {
                 hit.frame = Some(Box::new(f.clone()));
             }
         }

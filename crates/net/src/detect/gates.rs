@@ -15,10 +15,8 @@ use crate::limits::GATES_MAX;
 use foldhash::fast::FixedState;
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
-use gabion_rules::compiled::{
-    BufferCondition, BufferInspection, BufferRef, ChainId, Content, ContentFlags, Engine,
-    EngineRun, Operand, TxTest,
-};
+use gabion_rules::compiled::buffer::{BufferCondition, ChainId, Content, ContentFlags, Operand};
+use gabion_rules::compiled::{BufferInspection, BufferRef, Engine, EngineRun, TxTest};
 use gabion_rules::{Ruleset, Signature};
 use std::collections::HashMap;
 

@@ -14,7 +14,7 @@ use foldhash::fast::FixedState;
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
 use gabion_rules::Ruleset;
-use gabion_rules::compiled::BufferCondition;
+use gabion_rules::compiled::buffer::BufferCondition;
 use std::collections::HashMap;
 
 /// Buffers of a protocol and direction with grams.

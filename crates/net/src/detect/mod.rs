@@ -34,7 +34,7 @@ pub(crate) use firewall::{Firewall, has_named_states, hook_name, policy_text};
 pub use profile::{RuleCost, RuleCosts};
 pub use resources::Expressions;
 pub(crate) use resources::Resources;
-pub(crate) use run::{Findings, Hit, Run, Scratch, StreamData};
+pub(crate) use run::{Findings, Hit, Lent, Material, Run, Scratch, StreamData};
 pub(crate) use tx::TxDetect;
 
 use crate::app::AppLayer;
@@ -47,30 +47,37 @@ use std::sync::Arc;
 /// "Rules on the protocol only").
 #[derive(Debug, Default)]
 pub(crate) struct ProtocolRules {
-    /// They were asked, by direction.
-    are_asked: [bool; 2],
-    /// Looking for the protocol had ended before the packet, by direction, and how often.
-    was_decided: [bool; 2],
-    decisions: [u8; 2],
+    sides: [ProtocolRulesSide; 2],
     /// The flow's protocol was known, or known not to be, before the packet.
     was_known: bool,
+}
+
+/// The same of one direction.
+#[derive(Clone, Copy, Debug, Default)]
+struct ProtocolRulesSide {
+    /// The rules were asked.
+    are_asked: bool,
+    /// Looking for the protocol had ended before the packet, and how often.
+    was_decided: bool,
+    decisions: u8,
 }
 
 impl ProtocolRules {
     /// Whether they are asked on a packet of this direction.
     pub(crate) fn take_due(&mut self, app: &AppLayer, d: Direction) -> bool {
         let is_known = app.proto_for_rules() != ProtoId::UNKNOWN;
-        let at = d.index();
-        let is_new = [0, 1].map(|i| app.decisions[i] != self.decisions[i]);
-        for (asked, is_new) in self.are_asked.iter_mut().zip(is_new) {
-            *asked &= !is_new;
+        let is_new = Direction::BOTH.map(|d| app.decisions(d) != self.sides[d.index()].decisions);
+        for (side, is_new) in self.sides.iter_mut().zip(is_new) {
+            side.are_asked &= !is_new;
         }
-        let is_first = self.was_known && self.was_decided[at] && !self.are_asked[at];
-        let has_ended_now = is_new[at] && app.is_detected(d);
-        self.are_asked[at] |= is_first && !has_ended_now;
-        self.was_decided = Direction::BOTH.map(|d| app.is_detected(d));
+        let side = &mut self.sides[d.index()];
+        let is_first = self.was_known && side.was_decided && !side.are_asked;
+        let has_ended_now = is_new[d.index()] && app.is_detected(d);
+        side.are_asked |= is_first && !has_ended_now;
+        for (side, d) in self.sides.iter_mut().zip(Direction::BOTH) {
+            (side.was_decided, side.decisions) = (app.is_detected(d), app.decisions(d));
+        }
         self.was_known = is_known;
-        self.decisions = app.decisions;
         is_known && (has_ended_now || is_first)
     }
 }

@@ -1,6 +1,6 @@
 //! Numbers out of bytes, for `byte_test`, `byte_jump`, `byte_extract` and `byte_math`.
 
-use gabion_rules::compiled::{ByteOrder, TextBase};
+use gabion_rules::compiled::buffer::{ByteOrder, TextBase};
 
 /// Reads `n` bytes at `at`: as a number in that order, or as text in that base. `None` when they are
 /// not all there or the text is no number. `dce_little` is the order of the current DCERPC message.

@@ -7,7 +7,8 @@ use gabion_flow::{Flow, TcpSession};
 use gabion_packet::{Decoded, Flags, IpOptions, Network, TcpOptions, TransportHeader, checksum};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
-use gabion_rules::compiled::*;
+use gabion_rules::compiled::buffer::IntegerMatch;
+use gabion_rules::compiled::packet::*;
 
 /// The one ICMPv6 type with an MTU (RFC 4443 section 3.2).
 const PACKET_TOO_BIG: u8 = 2;
@@ -198,7 +199,7 @@ fn ip_option(o: IpOption) -> IpOptions {
     }
 }
 
-fn vlan_id(ids: &[u16], layer: VlanLayer, m: gabion_rules::compiled::IntegerMatch) -> bool {
+fn vlan_id(ids: &[u16], layer: VlanLayer, m: IntegerMatch) -> bool {
     match layer {
         VlanLayer::Any => ids.iter().any(|v| m.matches(u64::from(*v))),
         VlanLayer::All => !ids.is_empty() && ids.iter().all(|v| m.matches(u64::from(*v))),
@@ -212,11 +213,7 @@ fn vlan_id(ids: &[u16], layer: VlanLayer, m: gabion_rules::compiled::IntegerMatc
     }
 }
 
-fn stream_size(
-    side: StreamSide,
-    m: gabion_rules::compiled::IntegerMatch,
-    session: Option<&TcpSession>,
-) -> bool {
+fn stream_size(side: StreamSide, m: IntegerMatch, session: Option<&TcpSession>) -> bool {
     let Some(tcp) = session else { return false };
     let client = m.matches(tcp.stream(Direction::ToServer).used_numbers());
     let server = m.matches(tcp.stream(Direction::ToClient).used_numbers());
@@ -228,7 +225,7 @@ fn stream_size(
     }
 }
 
-fn sided(side: FlowSide, m: gabion_rules::compiled::IntegerMatch, v: [u64; 2]) -> bool {
+fn sided(side: FlowSide, m: IntegerMatch, v: [u64; 2]) -> bool {
     match side {
         FlowSide::ToServer => m.matches(v[0]),
         FlowSide::ToClient => m.matches(v[1]),
@@ -268,9 +265,10 @@ fn app_protocol(t: &AppProtocolTest, f: &Flow<NetFlow>, dir: Option<Direction>) 
         AppProtocolMode::Either => {
             let sides = Direction::BOTH.map(|d| app.proto_in(d));
             let is_one_known = sides.iter().any(|p| *p != ProtoId::UNKNOWN);
-            match t.negated {
-                true => is_one_known && !has(ProtoId::UNKNOWN) && !sides.iter().any(|p| has(*p)),
-                false => sides.iter().any(|p| has(*p)),
+            if t.negated {
+                is_one_known && !has(ProtoId::UNKNOWN) && !sides.iter().any(|p| has(*p))
+            } else {
+                sides.iter().any(|p| has(*p))
             }
         }
         AppProtocolMode::ToServer => ask(app.proto_in(Direction::ToServer)),

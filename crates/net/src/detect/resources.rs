@@ -10,8 +10,9 @@ use foldhash::fast::FixedState;
 use gabion_matcher::regex::{CompileError, Flags, Found, Limits, Regex, RegexScratch};
 use gabion_record::applayer::Catalog;
 use gabion_rules::Ruleset;
-use gabion_rules::compiled::{
-    BufferCondition, DatarepTest, DatasetTest, Pcre, PcreOptions, Text, Transform,
+use gabion_rules::compiled::Text;
+use gabion_rules::compiled::buffer::{
+    BufferCondition, DatarepTest, DatasetTest, Pcre, PcreOptions, Transform,
 };
 use hashbrown::HashMap;
 

@@ -25,9 +25,11 @@ use gabion_proto::Parser;
 use gabion_record::applayer::ProtoId;
 use gabion_record::budget::Budget;
 use gabion_record::{Direction, IpProto};
+use gabion_rules::compiled::actions::PostMatch;
+use gabion_rules::compiled::buffer::{BufferCondition, CaptureTarget, ChainId};
+use gabion_rules::compiled::packet::{PacketCondition, XbitsTrack};
 use gabion_rules::compiled::{
-    AddressId, BufferCondition, BufferInspection, BufferRef, CaptureTarget, ChainId, PacketBuffer,
-    PacketCondition, PortId, PostMatch, RuleHook, RuleNetwork, XbitsTrack,
+    AddressId, BufferInspection, BufferRef, PacketBuffer, PortId, RuleHook, RuleNetwork,
 };
 use gabion_rules::{Action, Signature, SignatureFlags};
 use std::sync::Arc;
@@ -124,15 +126,28 @@ impl Scratch {
     }
 }
 
-/// Everything a packet's detection works with.
-pub(crate) struct Run<'r> {
-    pub(crate) det: &'r Detector,
-    pub(crate) p: &'r PacketView<'r>,
-    pub(crate) flow: Option<&'r mut Flow<NetFlow>>,
+/// What a run of rules looks at in addition to the packet and its flow.
+#[derive(Default)]
+pub(crate) struct Material<'a> {
     /// The flow's TCP session and parser, moved out of it while stream data and transactions are
     /// inspected.
-    pub(crate) tcp: Option<&'r TcpSession>,
-    pub(crate) parser: Option<&'r dyn Parser>,
+    pub(crate) tcp: Option<&'a TcpSession>,
+    pub(crate) parser: Option<&'a dyn Parser>,
+    /// Stream data that is due, without holes in each.
+    pub(crate) stream: &'a [StreamData<'a>],
+    /// It counts as one with which stream data is inspected, without any: the stream's inspection has ended,
+    /// and this packet has its first data since; or inspection is due, and its data is not acknowledged.
+    pub(crate) counts_as_release: bool,
+    /// The packet's payload was added to the stream; else it is inspected in the stream's place.
+    pub(crate) is_in_stream: bool,
+    /// Transactions are inspected by rules that are not the firewall's.
+    pub(crate) detects: bool,
+    /// The parser took bytes of this direction with this packet.
+    pub(crate) fed: bool,
+}
+
+/// What a worker lends to the run of rules on a packet.
+pub(crate) struct Lent<'r> {
     pub(crate) shared: &'r mut SharedState,
     /// The budget for what is kept with transactions.
     pub(crate) budget: &'r Budget,
@@ -140,28 +155,103 @@ pub(crate) struct Run<'r> {
     pub(crate) scratch: &'r mut Scratch,
     pub(crate) findings: &'r mut Findings,
     pub(crate) costs: &'r mut RuleCosts,
-    /// Stream data that is due.
-    pub(crate) stream: &'r [StreamData<'r>],
-    /// It counts as one with which stream data is inspected, without any.
-    pub(crate) counts_as_release: bool,
-    /// What the packet offers of what rules require.
-    pub(crate) offer: Offer,
-    /// The segment was not added to the stream: its payload is inspected in the stream's place.
-    pub(crate) not_in_stream: bool,
+}
+
+/// How the flow's transactions are inspected with a packet.
+pub(crate) struct TxRun {
     /// Nothing more will come in this direction.
     pub(crate) at_end: bool,
     /// Inline mode.
     pub(crate) inline: bool,
-    /// Transactions are inspected by rules that are not the firewall's.
+    /// They are inspected by rules that are not the firewall's.
     pub(crate) detects: bool,
-    /// Transactions are filtered by the firewall.
+    /// They are filtered by the firewall.
     pub(crate) filters: bool,
-    /// The flow's parser took bytes of this direction with this packet.
-    pub(crate) fed: bool,
-    /// Transaction that is looked at.
-    pub(crate) tx: Option<u64>,
+    /// The one that is looked at.
+    pub(crate) current: Option<u64>,
+}
+
+/// Everything a packet's detection works with.
+pub(crate) struct Run<'r> {
+    pub(crate) det: &'r Detector,
+    pub(crate) p: &'r PacketView<'r>,
+    pub(crate) flow: Option<&'r mut Flow<NetFlow>>,
+    pub(crate) resources: Resources<'r>,
+    pub(crate) scratch: &'r mut Scratch,
+    pub(crate) costs: &'r mut RuleCosts,
+    pub(crate) txs: TxRun,
     /// What the firewall decided.
     pub(crate) filtered: Filtered,
+    material: Material<'r>,
+    findings: &'r mut Findings,
+    shared: &'r mut SharedState,
+    budget: &'r Budget,
+    /// What the packet offers of what rules require.
+    offer: Offer,
+}
+
+impl<'r> Run<'r> {
+    /// A run of rules on a packet.
+    #[inline]
+    pub(crate) fn new(
+        det: &'r Detector,
+        (p, flow): (&'r PacketView<'r>, Option<&'r mut Flow<NetFlow>>),
+        lent: Lent<'r>,
+        material: Material<'r>,
+        inline: bool,
+    ) -> Run<'r> {
+        let releases_data = (!material.stream.is_empty() || material.counts_as_release)
+            && p.direction.is_some_and(|d| {
+                let port = if d == Direction::ToServer { p.headers.dp } else { p.headers.sp };
+                det.stream_ports[d.index()].holds(&det.set, port)
+            });
+        let Lent { shared, budget, resources, scratch, findings, costs } = lent;
+        Run {
+            det,
+            p,
+            flow,
+            resources,
+            scratch,
+            costs,
+            txs: TxRun {
+                at_end: p.is_pseudo && material.detects,
+                inline,
+                detects: material.detects,
+                filters: false,
+                current: None,
+            },
+            filtered: Filtered::default(),
+            offer: Offer::new(p, releases_data),
+            material,
+            findings,
+            shared,
+            budget,
+        }
+    }
+
+    /// The flow's TCP session.
+    #[inline]
+    pub(super) fn tcp(&self) -> Option<&'r TcpSession> {
+        self.material.tcp
+    }
+
+    /// The flow's parser.
+    #[inline]
+    pub(super) fn parser(&self) -> Option<&'r dyn Parser> {
+        self.material.parser
+    }
+
+    /// Whether the parser took bytes of this direction with this packet.
+    #[inline]
+    pub(super) fn is_fed(&self) -> bool {
+        self.material.fed
+    }
+
+    /// The rules that have matched so far.
+    #[inline]
+    pub(super) fn hits(&mut self) -> &mut Vec<Hit> {
+        &mut self.findings.hits
+    }
 }
 
 impl Run<'_> {
@@ -177,7 +267,7 @@ impl Run<'_> {
         self.resources.scripts.begin_packet();
         self.collect_packet_candidates();
         self.inspect_packet_candidates();
-        if self.flow.is_some() && self.parser.is_some() {
+        if self.flow.is_some() && self.material.parser.is_some() {
             frame::inspect(self);
             tx::inspect(self);
         }
@@ -244,11 +334,11 @@ impl Run<'_> {
         {
             let since = self.costs.now();
             let candidates = &mut s.candidates;
-            let is_segment_asked = self.not_in_stream && !self.p.is_pseudo;
-            if (!self.stream.is_empty() || is_segment_asked)
+            let is_segment_asked = !self.material.is_in_stream && !self.p.is_pseudo;
+            if (!self.material.stream.is_empty() || is_segment_asked)
                 && let Some(set) = det.stream[d.index()].for_packet(asked)
             {
-                for piece in self.stream {
+                for piece in self.material.stream {
                     set.scan(piece.bytes, &mut s.mpm, |sig| candidates.push(sig));
                 }
                 if is_segment_asked {
@@ -555,13 +645,14 @@ impl Run<'_> {
             PacketCondition::Variable(t) if t.of_packet => {
                 packet::variable_matches(t, &self.findings.packet_variables)
             }
-            c => packet::matches(c, self.p, flow, self.tcp, self.shared),
+            c => packet::matches(c, self.p, flow, self.material.tcp, self.shared),
         })
     }
 
     /// Whether a bit of the current transaction is set.
     fn tx_bit(&self, bit: u32) -> bool {
-        let memory = self.flow.as_ref().zip(self.tx).and_then(|(f, id)| f.ext.app.tx_known(id));
+        let memory =
+            self.flow.as_ref().zip(self.txs.current).and_then(|(f, id)| f.ext.app.tx_known(id));
         memory.and_then(|m| m.bits.as_ref()).is_some_and(|bits| bits.has(bit))
     }
 
@@ -582,13 +673,13 @@ impl Run<'_> {
         let needs_packet = s.flags.has(SignatureFlags::NEED_PACKET);
         let is_tcp = self.p.headers.proto == IpProto::TCP;
         if is_tcp && needs_stream {
-            if self.stream.iter().any(|piece| {
+            if self.material.stream.iter().any(|piece| {
                 let piece = Piece { bytes: piece.bytes, start: 0, is_last: true, dce_little: true };
                 self.conditions(s, &b.conditions, piece)
             }) {
                 return Some(true);
             }
-            if !needs_packet && !self.not_in_stream {
+            if !needs_packet && self.material.is_in_stream {
                 return None;
             }
             if s.header.flow.only_stream {
@@ -598,7 +689,7 @@ impl Run<'_> {
         if !is_tcp && s.header.flow.only_stream {
             return None;
         }
-        let releases_data = !self.stream.is_empty() || self.counts_as_release;
+        let releases_data = !self.material.stream.is_empty() || self.material.counts_as_release;
         if self.p.is_pseudo || (self.p.no_payload && !releases_data) {
             return None;
         }
@@ -714,11 +805,11 @@ impl Run<'_> {
         if facts.is_some_and(|f| f.facts.needs_payload) && self.p.payload.is_empty() {
             return false;
         }
-        let tx = self.tx.and_then(|id| self.parser.and_then(|p| p.tx(id)));
+        let tx = self.txs.current.and_then(|id| self.material.parser.and_then(|p| p.tx(id)));
         let scene = Scene {
             packet: Some(self.p),
             flow: self.flow.as_deref_mut().map(FlowAt::Write),
-            parser: self.parser,
+            parser: self.material.parser,
             tx,
             file: None,
             set: Some(&det.set),

@@ -4,7 +4,7 @@ use super::base64;
 use super::resources::Resources;
 use crate::script::Scene;
 use gabion_matcher::regex::Found;
-use gabion_rules::compiled::Transform;
+use gabion_rules::compiled::buffer::Transform;
 use md5::Digest;
 use std::io::Read;
 

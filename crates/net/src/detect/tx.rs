@@ -18,9 +18,8 @@ use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::{Instances, ProtoId};
 use gabion_rules::Signature;
-use gabion_rules::compiled::{
-    BufferCondition, BufferRef, ChainId, Engine, EngineRun, FileCondition, IntegerMatch, TxTest,
-};
+use gabion_rules::compiled::buffer::{BufferCondition, ChainId, FileCondition, IntegerMatch};
+use gabion_rules::compiled::{BufferRef, Engine, EngineRun, TxTest};
 use smallvec::SmallVec;
 
 /// A rule with some of its conditions met, or one that is decided.
@@ -113,10 +112,7 @@ impl TxNotes {
 
     /// Bytes of the rules that it remembers, without its own.
     fn bytes_held(&self) -> usize {
-        match self.kept.spilled() {
-            true => self.kept.capacity() * size_of::<Kept>(),
-            false => 0,
-        }
+        if self.kept.spilled() { self.kept.capacity() * size_of::<Kept>() } else { 0 }
     }
 
     fn window(&self, local: u16, index: usize) -> u64 {
@@ -153,7 +149,7 @@ enum Outcome {
 
 /// Runs the rules on all transactions of the packet's direction.
 pub(crate) fn inspect(run: &mut Run<'_>) {
-    let (Some(parser), Some(direction)) = (run.parser, run.p.direction) else { return };
+    let (Some(parser), Some(direction)) = (run.parser(), run.p.direction) else { return };
     let det = run.det;
     let Some(app) = run.app() else { return };
     let proto = app.proto;
@@ -164,7 +160,8 @@ pub(crate) fn inspect(run: &mut Run<'_>) {
     let has_rules = !program.is_empty || has_payload;
     let of = Inspected { txs: parser.txs(), proto, direction, has_rules };
     // What is found in the payload concerns all of them, and so do the end and the firewall.
-    let (wants_all, run_filters) = (has_payload || run.filters || run.at_end, run.filters);
+    let (wants_all, run_filters) =
+        (has_payload || run.txs.filters || run.txs.at_end, run.txs.filters);
     let takes_due = |app: &&mut AppLayer| !wants_all || (app.is_uninspected() && !run_filters);
     match run.app().filter(takes_due).and_then(|app| app.take_due(direction)) {
         Some(due) => due.into_iter().for_each(|id| {
@@ -180,7 +177,7 @@ pub(crate) fn inspect(run: &mut Run<'_>) {
             }
         }
     }
-    run.tx = None;
+    run.txs.current = None;
 }
 
 /// The transactions that a packet's rules look at.
@@ -196,7 +193,7 @@ impl Inspected<'_> {
     /// Runs the rules on one of them. False: its packet is dropped.
     fn transaction(&self, run: &mut Run<'_>, id: u64) -> bool {
         let (det, direction) = (run.det, self.direction);
-        let is_looked_at = run.filters || (run.detects && self.has_rules);
+        let is_looked_at = run.txs.filters || (run.txs.detects && self.has_rules);
         let Some(app) = run.app() else { return false };
         let last = app.last_state(direction);
         let Some(tx) = self.txs.at(id) else { return true };
@@ -210,17 +207,17 @@ impl Inspected<'_> {
         let Some(memory) = app.begin_inspection(id, direction) else { return true };
         let mut memory = std::mem::take(memory);
         let mut notes = memory.notes.take().or_else(|| run.scratch.spare_notes.pop());
-        run.tx = Some(id);
+        run.txs.current = Some(id);
         let mut passes = true;
-        if run.filters
+        if run.txs.filters
             && let Some(firewall) = &det.firewall
         {
             let (known, notes) = (&mut memory.filter, notes.get_or_insert_default());
             passes = run.tx_tables(firewall, tx, self.proto, direction, known, notes);
-            run.filters &= !(run.filtered.accept_flow || run.filtered.accept_packet);
-            run.detects &= !run.filtered.pass;
+            run.txs.filters &= !(run.filtered.accept_flow || run.filtered.accept_packet);
+            run.txs.detects &= !run.filtered.pass;
         }
-        if passes && run.detects && self.has_rules {
+        if passes && run.txs.detects && self.has_rules {
             one(run, tx, self.proto, direction, notes.get_or_insert_default());
         }
         memory.is_done = is_done;
@@ -262,7 +259,7 @@ fn one(
     let det = run.det;
     let program = &det.tx[usize::from(proto.0)][direction.index()];
     let progress = tx.progress(direction);
-    let how = |inspected| Inspect { inspected, at_end: run.at_end, inline: run.inline };
+    let how = |inspected| Inspect { inspected, at_end: run.txs.at_end, inline: run.txs.inline };
     let how_whole = how(0);
     let mut candidates = std::mem::take(&mut run.scratch.tx_candidates);
     candidates.clear();
@@ -304,7 +301,7 @@ fn one(
     }
     candidates.sort_unstable();
     candidates.dedup();
-    let ended = run.at_end || run.app().is_some_and(|a| progress >= a.last_state(direction));
+    let ended = run.txs.at_end || run.app().is_some_and(|a| progress >= a.last_state(direction));
     let settled = |of: u8| ended || progress > of;
     let mut answers = Answers::default();
     let mut bitmaps = std::mem::take(&mut run.scratch.bitmaps);
@@ -357,7 +354,7 @@ fn is_open(run: &mut Run<'_>, tx: &dyn Transaction, gate: &Gate, direction: Dire
     let det = run.det;
     let s = &det.set.signatures[gate.sig as usize];
     let conditions = std::slice::from_ref(&gate.condition);
-    let how = Inspect { inspected: 0, at_end: run.at_end, inline: run.inline };
+    let how = Inspect { inspected: 0, at_end: run.txs.at_end, inline: run.txs.inline };
     (0..instances(tx, gate.local, direction, gate.multi, false))
         .map_while(|index| tx.buffer(gate.local, direction, index, how))
         .any(|buffer| {
@@ -533,7 +530,7 @@ fn rule(
                 break;
             }
             // The state of this buffer is not over: more data may come.
-            Outcome::No if e.progress == progress && progress < last && !run.at_end => {
+            Outcome::No if e.progress == progress && progress < last && !run.txs.at_end => {
                 wait = true;
                 rescanned = met == 0 && e.is_fast_pattern && super::compiled::is_scanned(s);
                 break;
@@ -603,7 +600,7 @@ fn engine(
                 let last = run.app().map_or(0, |a| a.last_state(direction));
                 return match run.payload(s, b) {
                     Some(_) => Outcome::Yes,
-                    None if tx.progress(direction) >= last || run.at_end => Outcome::No,
+                    None if tx.progress(direction) >= last || run.txs.at_end => Outcome::No,
                     None => Outcome::Wait,
                 };
             }
@@ -617,8 +614,8 @@ fn engine(
             for index in 0..instances(tx, e.local, direction, multi, streaming) {
                 let how = Inspect {
                     inspected: if streaming { memory.window(e.local, index) } else { 0 },
-                    at_end: run.at_end,
-                    inline: run.inline,
+                    at_end: run.txs.at_end,
+                    inline: run.txs.inline,
                 };
                 let Some(buffer) = tx.buffer(e.local, direction, index, how) else {
                     if streaming {
@@ -638,7 +635,7 @@ fn engine(
                 }
             }
             let last = run.app().map_or(0, |a| a.last_state(direction));
-            let ended = tx.progress(direction) >= last || run.at_end;
+            let ended = tx.progress(direction) >= last || run.txs.at_end;
             if !seen {
                 if streaming && !ended {
                     return Outcome::Wait;
@@ -735,7 +732,7 @@ fn files(
     direction: Direction,
 ) -> Outcome {
     let Some(list) = tx.files(direction) else {
-        return if run.at_end { Outcome::No } else { Outcome::Wait };
+        return if run.txs.at_end { Outcome::No } else { Outcome::Wait };
     };
     let mut wait = list.files.is_empty();
     for f in &list.files {
@@ -759,7 +756,7 @@ fn files(
             return Outcome::Yes;
         }
     }
-    if wait && !run.at_end { Outcome::Wait } else { Outcome::No }
+    if wait && !run.txs.at_end { Outcome::Wait } else { Outcome::No }
 }
 
 fn file_condition(
@@ -791,7 +788,7 @@ fn file_condition(
             }
             let Some(l) = run.det.set.hash_lists.get(*list as usize) else { return Outcome::No };
             let d = f.digests();
-            use gabion_rules::compiled::HashKind;
+            use gabion_rules::compiled::buffer::HashKind;
             let found = match l.kind {
                 HashKind::Md5 => d.md5.is_some_and(|h| l.contains(&h)),
                 HashKind::Sha1 => d.sha1.is_some_and(|h| l.contains(&h)),

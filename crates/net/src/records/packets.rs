@@ -97,9 +97,10 @@ impl RecordStage {
             counters.count_drop(reason);
         }
         if outcome.reject.is_some() {
-            match outcome.drop.is_some_and(DropReason::is_of_firewall) {
-                true => counters.firewall_rejected += 1,
-                false => counters.ips_rejected += 1,
+            if outcome.drop.is_some_and(DropReason::is_of_firewall) {
+                counters.firewall_rejected += 1
+            } else {
+                counters.ips_rejected += 1
             }
         }
         let Some(reason) = outcome.drop else { return };
@@ -165,9 +166,8 @@ fn is_news(flow: &mut Flow<NetFlow>, reason: DropReason, direction: Option<Direc
     let flags = &mut flow.ext.flags;
     let mut is_first = false;
     if flags.dropped {
-        let is_written =
-            &mut flags.is_drop_logged[direction.unwrap_or(Direction::ToServer).index()];
-        is_first = !std::mem::replace(is_written, true);
+        let side = &mut flags.sides[direction.unwrap_or(Direction::ToServer).index()];
+        is_first = !std::mem::replace(&mut side.is_drop_logged, true);
     }
     is_first || reason == DropReason::Rules
 }

@@ -15,9 +15,6 @@ use gabion_record::Direction;
 use gabion_record::eve::{NetSink, StreamDataRecord};
 use gabion_rules::Signature;
 
-/// The protocol whose bodies are logged.
-const HTTP: &str = "http";
-
 /// What a script may look at wherever it is called.
 fn scene(engine: &Engine) -> Scene<'_> {
     let set = engine.detector.as_ref().map(|d| &d.set);
@@ -113,7 +110,7 @@ impl RecordStage {
             self.log_piece(&at, (bytes, d, at_end), None, before, sink);
         }
         if (wants.body_data || self.outputs.wants(OutputKind::HttpBody))
-            && engine.catalog.eve_name(flow.ext.app.proto) == HTTP
+            && engine.catalog.table(flow.ext.app.proto).is_some_and(|t| t.own_outputs.logs_bodies)
             && let Some(parser) = &flow.ext.app.parser
         {
             logs.bodies.retain(|(id, _)| *id >= parser.first_tx_id());

@@ -217,7 +217,7 @@ impl RecordStage {
                         continue;
                     }
                     let store = f.store
-                        || flow.ext.flags.store_files[d.index()]
+                        || flow.ext.flags.sides[d.index()].store_files
                         || engine.options.wants.store_all_files;
                     let mut file = facts(f, flow.id, id);
                     if store {
@@ -319,6 +319,8 @@ impl<'a> About<'a> {
                 tx_id_on_top: p.tx_id_on_top,
                 object: &object,
                 app_proto: self.names,
+                is_never_empty: p.is_never_empty,
+                line_log: p.table.own_outputs.line_log,
             });
         }
     }

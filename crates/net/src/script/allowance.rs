@@ -32,9 +32,10 @@ impl Allowance {
 
     /// An error when the budget was used up before.
     pub(crate) fn check(&self) -> mlua::Result<()> {
-        match self.is_over.get() {
-            true => Err(mlua::Error::RuntimeError("instruction limit exceeded".into())),
-            false => Ok(()),
+        if self.is_over.get() {
+            Err(mlua::Error::RuntimeError("instruction limit exceeded".into()))
+        } else {
+            Ok(())
         }
     }
 }

@@ -21,8 +21,11 @@ pub(super) struct SignatureToken;
 
 impl mlua::UserData for SignatureToken {}
 
-/// Needs from before rules had hooks.
-const OLD_NEEDS: &[&str] = &["http", "dns", "tls", "ssh", "smtp", "dnp3", "ja3s"];
+/// Whether a script of a rule could need this before rules had hooks.
+fn was_need(family: &str) -> bool {
+    let table = gabion_proto::registry::table_by_eve_name(family);
+    family == "ja3s" || table.is_some_and(|t| t.own_outputs.was_script_need)
+}
 
 /// The error of a script that can't be read: its path and the reason.
 #[must_use]
@@ -88,7 +91,7 @@ fn read_needs(needs: &Table) -> Result<bool, ScriptError> {
         match key.as_str() {
             "payload" => payload |= is_true,
             "packet" | "buffer" | "stream" | "ja3" => {}
-            _ if OLD_NEEDS.contains(&family) => {
+            _ if was_need(family) => {
                 return Err(ScriptError::OldNeed(key));
             }
             _ => return Err(ScriptError::UnknownNeed(key)),

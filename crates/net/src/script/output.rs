@@ -12,6 +12,7 @@ use super::sandbox::Failure;
 use super::scene::Scene;
 use super::voice::{ScriptSetup, Severity};
 use crate::error::ScriptError;
+use gabion_proto::registry::table_by_eve_name;
 use gabion_record::eve::Wants;
 use mlua::{Function, Lua, StdLib, Table, Value};
 
@@ -66,10 +67,6 @@ pub enum OutputKind {
     /// Bytes of HTTP bodies.
     HttpBody,
 }
-
-/// Protocols whose transactions a script may ask for: name in `needs`, EVE name.
-const PROTOCOLS: &[(&str, &str)] =
-    &[("http", "http"), ("dns", "dns"), ("tls", "tls"), ("ssh", "ssh"), ("smtp", "smtp")];
 
 struct Output {
     lua: Lua,
@@ -240,14 +237,16 @@ fn kind(needs: &Table) -> Result<OutputKind, ScriptError> {
     let text = |key: &str| needs.get::<Option<String>>(key).ok().flatten();
     match text("streaming").as_deref() {
         Some("tcp") => return Ok(OutputKind::TcpStream),
-        Some("http") => return Ok(OutputKind::HttpBody),
+        Some(name) if table_by_eve_name(name).is_some_and(|t| t.own_outputs.logs_bodies) => {
+            return Ok(OutputKind::HttpBody);
+        }
         Some(other) => return Err(ScriptError::UnknownStream(other.to_owned())),
         None => {}
     }
     if let Some(name) = text("protocol") {
-        let known = PROTOCOLS.iter().find(|(n, _)| *n == name);
+        let known = table_by_eve_name(&name).filter(|t| t.own_outputs.has_scripts);
         return match known {
-            Some((_, eve)) => Ok(OutputKind::Transaction(eve)),
+            Some(table) => Ok(OutputKind::Transaction(table.eve_name)),
             None => Err(ScriptError::UnknownProtocol(name)),
         };
     }

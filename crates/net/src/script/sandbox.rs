@@ -110,22 +110,25 @@ impl Failure {
         let end = text.find("\nstack traceback:").unwrap_or(text.len());
         let said = text.get(..end).unwrap_or(&text);
         // A value that is no text is written as Suricata writes it.
-        let said = match said.starts_with("table: ") || said == "nil" {
-            true => "(null)".to_string(),
-            false => said.to_string(),
+        let said = if said.starts_with("table: ") || said == "nil" {
+            "(null)".to_string()
+        } else {
+            said.to_string()
         };
-        match allowance.is_some_and(|a| a.is_blocked.get()) {
-            true => Failure::Blocked(said),
-            false => Failure::Error(said),
+        if allowance.is_some_and(|a| a.is_blocked.get()) {
+            Failure::Blocked(said)
+        } else {
+            Failure::Error(said)
         }
     }
 }
 
 /// A state for the scripts of rules, with its allowance.
 pub(crate) fn open(limits: &ScriptLimits) -> mlua::Result<(Lua, Rc<Allowance>)> {
-    let libraries = match limits.allow_restricted {
-        true => StdLib::ALL_SAFE,
-        false => StdLib::TABLE | StdLib::STRING | StdLib::UTF8 | StdLib::MATH,
+    let libraries = if limits.allow_restricted {
+        StdLib::ALL_SAFE
+    } else {
+        StdLib::TABLE | StdLib::STRING | StdLib::UTF8 | StdLib::MATH
     };
     let lua = Lua::new_with(libraries, LuaOptions::new())?;
     let allowance = Rc::new(Allowance {
@@ -135,12 +138,11 @@ pub(crate) fn open(limits: &ScriptLimits) -> mlua::Result<(Lua, Rc<Allowance>)> 
         is_blocked: Cell::new(false),
     });
     lua.set_app_data(Rc::clone(&allowance));
-    match limits.allow_restricted {
-        true => {
-            catching(&lua, Some(&allowance))?;
-            finalizers(&lua)?;
-        }
-        false => block(&lua, &allowance)?,
+    if limits.allow_restricted {
+        catching(&lua, Some(&allowance))?;
+        finalizers(&lua)?;
+    } else {
+        block(&lua, &allowance)?
     }
     super::bounded::install(&lua, limits.allow_restricted)?;
     let stride = u32::try_from(limits.max_instructions.max(1)).unwrap_or(STRIDE).min(STRIDE);

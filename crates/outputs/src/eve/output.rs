@@ -127,10 +127,8 @@ impl CountedEve {
     /// (acknowledgements alone of DHCP, sessions of TLS that are not resumed, HTTP/2's streams without a request). Of
     /// the types that are most of all records each has members.
     fn has_members(&self, r: &AppRecord<'_>) -> bool {
-        if matches!(r.type_name, "http" | "dns") {
-            return true;
-        }
-        r.object.write(&mut Json::new(), self.0.type_settings(r.type_name), false)
+        r.is_never_empty
+            || r.object.write(&mut Json::new(), self.0.type_settings(r.type_name), false)
     }
 }
 

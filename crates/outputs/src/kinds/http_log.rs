@@ -5,6 +5,7 @@ use super::text_format::{LineFormat, write_ends, write_escaped};
 use crate::output::{Format, Output, Piece, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
 use gabion_record::TxText;
+use gabion_record::applayer::LineLog;
 use gabion_record::eve::{AppRecord, Wants};
 
 pub(crate) const KIND: OutputKind = OutputKind::new("http-log", open).with_file("http.log");
@@ -140,7 +141,7 @@ impl Format for HttpLog {
 
     fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         if let Record::App(r) = record
-            && r.app_proto.app_proto == Some("http")
+            && r.line_log == Some(LineLog::Http)
         {
             to.put(Piece::line(self.request(r)));
         }

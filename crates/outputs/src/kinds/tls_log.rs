@@ -5,6 +5,7 @@ use super::text_format::{LineFormat, write_ends};
 use crate::output::{Format, Output, Piece, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
 use gabion_record::TxText;
+use gabion_record::applayer::LineLog;
 use gabion_record::eve::{AppRecord, Wants};
 
 pub(crate) const KIND: OutputKind = OutputKind::new("tls-log", open).with_file("tls.log");
@@ -120,7 +121,7 @@ impl Format for TlsLog {
 
     fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         if let Record::App(r) = record
-            && r.app_proto.app_proto == Some("tls")
+            && r.line_log == Some(LineLog::Tls)
             && is_shown(r)
         {
             to.put(Piece::line(self.session(r)));

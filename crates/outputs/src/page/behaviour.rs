@@ -21,9 +21,10 @@ struct Links<'a> {
 impl Links<'_> {
     /// An address, with a link to what was found about it.
     fn host(&self, ip: &str) -> String {
-        match self.hosts.contains(ip) {
-            true => format!("<a href=\"#h-{}\">{}</a>", anchor(ip), escaped(ip)),
-            false => escaped(ip),
+        if self.hosts.contains(ip) {
+            format!("<a href=\"#h-{}\">{}</a>", anchor(ip), escaped(ip))
+        } else {
+            escaped(ip)
         }
     }
 

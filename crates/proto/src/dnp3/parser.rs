@@ -209,8 +209,9 @@ pub(super) fn probe(bytes: &[u8], direction: Direction) -> Probe {
     if !bytes.starts_with(&START) || link.data_len().is_none() {
         return Probe::No;
     }
-    match link.is_from_master() == (direction == Direction::ToServer) {
-        true => Probe::Yes,
-        false => Probe::YesReversed,
+    if link.is_from_master() == (direction == Direction::ToServer) {
+        Probe::Yes
+    } else {
+        Probe::YesReversed
     }
 }

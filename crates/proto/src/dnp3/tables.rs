@@ -1,7 +1,7 @@
 //! What DNP3 offers to rules but its conditions, which know its transactions.
 
 use gabion_record::Direction::{ToClient, ToServer};
-use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
+use gabion_record::applayer::{BufferDef, EventDef, Hook, OwnOutputs, ProtoTable, Transport};
 
 /// Events by their codes.
 pub(super) mod event {
@@ -105,5 +105,6 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         named("too_long_reassembly", event::TOO_LONG_REASSEMBLY),
     ],
     events_in_capitals: true,
+    own_outputs: OwnOutputs { was_script_need: true, ..OwnOutputs::NONE },
     ..ProtoTable::of_requests("dnp3", &[Transport::Tcp])
 };

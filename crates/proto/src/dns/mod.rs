@@ -38,6 +38,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
         },
     ],
     accepts_gaps: true,
+    is_never_empty: true,
     open: |_, transport| Box::new(DnsParser::new(transport == Transport::Tcp)),
     ..Protocol::plain(tables::TABLE)
 };

@@ -2,7 +2,7 @@
 
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{
-    BufferDef, EventDef, Hook, IntegerDef, IntegerWidth, ProtoTable, Transport,
+    BufferDef, EventDef, Hook, IntegerDef, IntegerWidth, OwnOutputs, ProtoTable, Transport,
 };
 
 /// Types whose data is looked into.
@@ -230,5 +230,6 @@ pub const TABLE: ProtoTable = ProtoTable {
     integers: INTEGERS,
     events: EVENTS,
     frames: FRAMES,
+    own_outputs: OwnOutputs::SCRIPTS,
     ..ProtoTable::of_requests("dns", &[Transport::Udp, Transport::Tcp])
 };

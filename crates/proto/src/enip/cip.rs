@@ -132,10 +132,8 @@ impl<'a> Nested<'a> {
     /// A message with its place in the one that holds it.
     fn get(&self, index: usize) -> Option<(usize, Cip<'a>)> {
         let at = usize::from(self.place(index)?);
-        let end = match index + 1 < self.count {
-            true => self.place(index + 1)?.into(),
-            false => self.packet.len(),
-        };
+        let end =
+            if index + 1 < self.count { self.place(index + 1)?.into() } else { self.packet.len() };
         Some((self.start + at, Cip::parse_one(self.packet.get(at..end)?)?))
     }
 

@@ -182,9 +182,10 @@ pub(super) fn probe(bytes: &[u8], _: Direction) -> Probe {
         Some(_) => true,
         None => false,
     };
-    match is_allowed && name_of(STATUSES, header.status.into()).is_some() {
-        true => Probe::Yes,
-        false => Probe::No,
+    if is_allowed && name_of(STATUSES, header.status.into()).is_some() {
+        Probe::Yes
+    } else {
+        Probe::No
     }
 }
 

@@ -216,7 +216,8 @@ impl FtpParser {
             self.auth = None;
         }
         if is_to_auth && code == Some(*b"234") {
-            cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
+            cx.change =
+                Some(ProtocolChange { expected: Some(crate::tls::NAME), port: Some(TLS_PORT) });
         }
         true
     }

@@ -449,9 +449,10 @@ impl Lzma {
         }
         let left = self.len.map_or(u64::MAX, |whole| whole.saturating_sub(dictionary.total));
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(len);
-        match dictionary.copy(distance, len, &mut self.piece) {
-            true => LzmaStep::More,
-            false => LzmaStep::Broken,
+        if dictionary.copy(distance, len, &mut self.piece) {
+            LzmaStep::More
+        } else {
+            LzmaStep::Broken
         }
     }
 

@@ -50,7 +50,7 @@ use crate::protocol::Settings as AnySettings;
 use crate::{Buffer, Inspect, LogOptions, Protocol, Transaction};
 use buffers::Local;
 pub(crate) use entity::content_range;
-use gabion_record::applayer::{ProtoTable, Transport};
+use gabion_record::applayer::{LineLog, OwnOutputs, ProtoTable, Transport};
 use gabion_record::json::Json;
 use gabion_record::{Direction, TakeReport, TakeText, TxText};
 pub(crate) use log::forwarded_address;
@@ -90,6 +90,12 @@ const TABLE: ProtoTable = ProtoTable {
     events_from: [message::progress::NOT_STARTED, message::progress::LINE],
     events_in_capitals: true,
     frames: buffers::FRAMES,
+    any_version: Some("http_any"),
+    own_outputs: OwnOutputs {
+        line_log: Some(LineLog::Http),
+        logs_bodies: true,
+        ..OwnOutputs::SCRIPTS
+    },
 };
 
 /// The protocol.
@@ -98,6 +104,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     accepts_gaps: true,
     auto_trigger_raw: false,
     eve_defaults: &[("extended", "yes")],
+    is_never_empty: true,
     tx_id_on_top: true,
     configure: |node| Ok(Arc::new(Arc::new(Settings::from_node(node)?))),
     open: |settings: &AnySettings, _transport| {

@@ -149,12 +149,17 @@ pub(crate) struct Http1 {
     pub(crate) responses: u64,
     warnings: u32,
     /// The response's transaction before the piece at hand, and its events then.
-    pub(crate) events_before: (u64, usize),
+    events_before: (u64, usize),
     /// What is found out when a direction ends is not reported, as in Suricata.
     is_closing: bool,
 }
 
 impl Http1 {
+    /// The response's transaction before the piece at hand, and its events then.
+    pub(crate) fn events_before(&self) -> (u64, usize) {
+        self.events_before
+    }
+
     pub(crate) fn new(settings: Arc<Settings>) -> Http1 {
         Http1 {
             settings,

@@ -404,7 +404,7 @@ impl Http1 {
 
     /// A 101: what follows is another protocol.
     fn response_upgrade(&mut self, cx: &mut ParseContext<'_>) -> Result<(), Halt> {
-        let (id, before) = self.events_before;
+        let (id, before) = self.events_before();
         let kept = if id == self.response.id { before } else { 0 };
         let tx = self.tx_at(ToClient)?;
         let port = tx.port;

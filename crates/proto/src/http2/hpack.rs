@@ -265,9 +265,10 @@ impl HpackDecoder {
             match self.entry(index) {
                 Some((id, name, value)) => {
                     let len = name.len() + value.len();
-                    match room(self.sent, self.made, len) {
-                        true => list.push_from(FieldKind::Named, id, name, value),
-                        false => list.push(FieldKind::Named, b"", b""),
+                    if room(self.sent, self.made, len) {
+                        list.push_from(FieldKind::Named, id, name, value)
+                    } else {
+                        list.push(FieldKind::Named, b"", b"")
                     }
                     self.made = self.made.saturating_add(len as u64);
                 }

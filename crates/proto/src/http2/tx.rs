@@ -25,9 +25,10 @@ pub(crate) fn next_state(now: u8, direction: Direction, frame: u8, is_end: bool)
     use state::*;
     let is_client = direction == Direction::ToServer;
     if is_end {
-        let is_over = match is_client {
-            true => now == HALF_CLOSED_SERVER,
-            false => matches!(now, HALF_CLOSED_CLIENT | DATA_SERVER),
+        let is_over = if is_client {
+            now == HALF_CLOSED_SERVER
+        } else {
+            matches!(now, HALF_CLOSED_CLIENT | DATA_SERVER)
         };
         let half_closed = if is_client { HALF_CLOSED_CLIENT } else { HALF_CLOSED_SERVER };
         return if is_over { CLOSED } else { now.max(half_closed) };

@@ -77,9 +77,10 @@ impl KrbParser {
             self.take_message(record, direction);
             rest = tail;
         }
-        match rest.is_empty() {
-            true => Outcome::Done,
-            false => Outcome::Incomplete { consumed: bytes.len() - rest.len(), needed: MARK_LEN },
+        if rest.is_empty() {
+            Outcome::Done
+        } else {
+            Outcome::Incomplete { consumed: bytes.len() - rest.len(), needed: MARK_LEN }
         }
     }
 }

@@ -147,7 +147,8 @@ impl LdapParser {
 
     fn stream(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Outcome {
         if self.is_tls_granted && cx.direction == ToServer && !bytes.is_empty() {
-            cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
+            cx.change =
+                Some(ProtocolChange { expected: Some(crate::tls::NAME), port: Some(TLS_PORT) });
             return Outcome::Incomplete { consumed: 0, needed: bytes.len() + 1 };
         }
         let mut at = 0;

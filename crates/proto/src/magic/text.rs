@@ -52,9 +52,10 @@ fn encoding(head: &[u8], is_whole: bool) -> Option<&'static str> {
     };
     if is_utf8 {
         let with_mark = head.starts_with(&[0xef, 0xbb, 0xbf]);
-        return Some(match with_mark {
-            true => "Unicode text, UTF-8 (with BOM) text",
-            false => "Unicode text, UTF-8 text",
+        return Some(if with_mark {
+            "Unicode text, UTF-8 (with BOM) text"
+        } else {
+            "Unicode text, UTF-8 text"
         });
     }
     let is_latin = !head.iter().any(|b| (128..160).contains(b));

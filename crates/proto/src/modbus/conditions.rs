@@ -222,9 +222,10 @@ fn parse_text(text: &str) -> Option<Condition> {
         return Some(Condition { unit: None, what: parse_what(rest)? });
     }
     let unit = if rest.skip_space() { Some(rest.wanted()?) } else { return None };
-    let what = match rest.skip_word(",") {
-        true => parse_what(rest)?,
-        false => rest.is_done().then_some(What::Anything)?,
+    let what = if rest.skip_word(",") {
+        parse_what(rest)?
+    } else {
+        rest.is_done().then_some(What::Anything)?
     };
     Some(Condition { unit, what })
 }
@@ -260,10 +261,7 @@ fn parse_function(rest: &mut Rest<'_>) -> Option<What> {
     let len = rest.0.bytes().take_while(u8::is_ascii_alphanumeric).count();
     let (word, after) = rest.0.split_at(len);
     rest.0 = after;
-    let diagnostic = match rest.take_setting("subfunction") {
-        true => Some(rest.digits()?),
-        false => None,
-    };
+    let diagnostic = if rest.take_setting("subfunction") { Some(rest.digits()?) } else { None };
     if let Some((_, categories)) = CATEGORIES.iter().find(|(name, _)| *name == word) {
         // A code of a diagnostic is read and means nothing.
         return Some(What::Category(if is_negated {
@@ -278,10 +276,8 @@ fn parse_function(rest: &mut Rest<'_>) -> Option<What> {
 }
 
 fn parse_access(rest: &mut Rest<'_>) -> Option<What> {
-    let kind = match rest.skip_word("read") {
-        true => READ,
-        false => rest.skip_word("write").then_some(WRITE)?,
-    };
+    let kind =
+        if rest.skip_word("read") { READ } else { rest.skip_word("write").then_some(WRITE)? };
     rest.skip_space();
     let tables =
         [("discretes", DISCRETES), ("coils", COILS), ("input", INPUT), ("holding", HOLDING)];
@@ -289,10 +285,8 @@ fn parse_access(rest: &mut Rest<'_>) -> Option<What> {
     if kind == WRITE && matches!(table, DISCRETES | INPUT) {
         return None;
     }
-    let mut wanted = |word| match rest.take_setting(word) {
-        true => rest.wanted().map(Some),
-        false => Some(None),
-    };
+    let mut wanted =
+        |word| if rest.take_setting(word) { rest.wanted().map(Some) } else { Some(None) };
     let address = wanted("address")?;
     let value = if address.is_some() { wanted("value")? } else { None };
     if value.is_some() && kind == READ && table == 0 {

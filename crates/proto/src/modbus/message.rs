@@ -274,9 +274,10 @@ impl Message {
         let range = range_at(data, 0)?;
         let (count, rest) = data.get(4..)?.split_first()?;
         let is_of_bits = self.access() & function::access::COILS != 0;
-        let expected = match is_of_bits {
-            true => u32::from(range.quantity).div_ceil(8),
-            false => 2 * u32::from(range.quantity),
+        let expected = if is_of_bits {
+            u32::from(range.quantity).div_ceil(8)
+        } else {
+            2 * u32::from(range.quantity)
         };
         self.require(u32::from(*count) == expected, fault::VALUE);
         self.require(range.quantity != 0 && usize::from(*count) == rest.len(), fault::LENGTH);

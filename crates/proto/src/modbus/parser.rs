@@ -106,9 +106,12 @@ impl Parser for ModbusParser {
 pub(super) fn probe(bytes: &[u8], direction: Direction) -> Probe {
     match read_message(bytes, direction) {
         Read::Incomplete(_) => Probe::More,
-        Read::Whole(message, _) => match message.is_recognizable() {
-            true => Probe::Yes,
-            false => Probe::No,
-        },
+        Read::Whole(message, _) => {
+            if message.is_recognizable() {
+                Probe::Yes
+            } else {
+                Probe::No
+            }
+        }
     }
 }

@@ -68,9 +68,10 @@ impl Waiting {
     /// The oldest that waits for this number waits no more.
     fn answered(&mut self, id: u32) {
         let Some(oldest) = self.by_id.get_mut(&id) else { return };
-        let next = match self.others.is_empty() {
-            true => None,
-            false => self.others.get_mut(&id).and_then(VecDeque::pop_front),
+        let next = if self.others.is_empty() {
+            None
+        } else {
+            self.others.get_mut(&id).and_then(VecDeque::pop_front)
         };
         match next {
             Some(next) => *oldest = next,

@@ -198,9 +198,10 @@ impl Session {
     }
 
     fn add_call(&mut self, call: &Call<'_>, procedure: u32, a: &Arguments<'_>) -> u64 {
-        let name = match a.name.is_empty() {
-            true => self.names.map.get(a.handle).cloned().unwrap_or_default(),
-            false => a.name.to_vec(),
+        let name = if a.name.is_empty() {
+            self.names.map.get(a.handle).cloned().unwrap_or_default()
+        } else {
+            a.name.to_vec()
         };
         let id = self.add_tx(call.xid, call.version, call.procedure);
         if let Some(tx) = self.txs.get_mut(id) {

@@ -242,7 +242,8 @@ impl PgsqlParser {
             tx.is_complete = true;
         }
         if is_accepted {
-            cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
+            cx.change =
+                Some(ProtocolChange { expected: Some(crate::tls::NAME), port: Some(TLS_PORT) });
         }
     }
 

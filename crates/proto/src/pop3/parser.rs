@@ -153,7 +153,7 @@ impl Pop3Parser {
         }
         let is_command = |name: &[u8]| tx.request.as_ref().is_some_and(|r| r.command == name);
         if is_positive && is_command(b"STLS") {
-            cx.change = Some(ProtocolChange { expected: Some("tls"), port: None });
+            cx.change = Some(ProtocolChange { expected: Some(crate::tls::NAME), port: None });
         }
         if !is_positive && is_command(b"AUTH") {
             self.expects_data = false;

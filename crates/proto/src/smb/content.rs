@@ -60,9 +60,10 @@ impl Transfer {
                 limits.bytes_max > 0 && bytes > u64::from(limits.bytes_max);
             irregular.has_too_many_chunks =
                 limits.chunks_max > 0 && chunks > u64::from(limits.chunks_max);
-            match irregular.has_too_many_bytes || irregular.has_too_many_chunks {
-                true => Target::Dropped,
-                false => Target::Waiting { offset },
+            if irregular.has_too_many_bytes || irregular.has_too_many_chunks {
+                Target::Dropped
+            } else {
+                Target::Waiting { offset }
             }
         };
         irregular

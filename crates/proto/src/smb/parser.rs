@@ -305,7 +305,7 @@ impl SmbParser {
             return true;
         }
         self.session.take_message1(cx, &header, message);
-        !self.session.is_over
+        !self.session.is_over()
     }
 
     /// Takes an SMB 2 message: one or several in a compound. False: the flow can't be followed.
@@ -329,7 +329,7 @@ impl SmbParser {
             if !self.is_wrong_way(cx, header.is_response) {
                 self.session.take_message2(cx, &header, body);
             }
-            if self.session.is_over {
+            if self.session.is_over() {
                 return false;
             }
             rest = rest.get(end..).unwrap_or_default();

@@ -74,7 +74,7 @@ pub(super) struct Chunk {
 pub(super) struct Session {
     pub(super) settings: Settings,
     pub(super) txs: TxList<SmbTx>,
-    pub(super) dialect: Dialect,
+    dialect: Dialect,
     /// Bytes that the server lets a client read and write at once; 0: not known.
     pub(super) sizes_max: [u32; 2],
     pub(super) names: Cache<FileId, Arc<[u8]>>,
@@ -94,10 +94,15 @@ pub(super) struct Session {
     transfers: HashMap<u64, Transfer>,
     last_file_id: u32,
     /// A limit that ends the flow was reached.
-    pub(super) is_over: bool,
+    is_over: bool,
 }
 
 impl Session {
+    /// Whether a limit that ends the flow was reached.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     pub(super) fn new(settings: Settings) -> Session {
         Session {
             txs: TxList::default(),

@@ -94,9 +94,10 @@ impl Session {
         let (at, len) = (data.at, data.len as usize);
         let key = (u64::from(header.user_id), u64::from(header.multiplex_id));
         let asked = if header.is_response { self.reads.remove(key) } else { None };
-        let (max, code) = match header.is_response {
-            true => (self.settings.read_max, event::READ_RESPONSE_TOO_LARGE),
-            false => (self.settings.write_max, event::WRITE_REQUEST_TOO_LARGE),
+        let (max, code) = if header.is_response {
+            (self.settings.read_max, event::READ_RESPONSE_TOO_LARGE)
+        } else {
+            (self.settings.write_max, event::WRITE_REQUEST_TOO_LARGE)
         };
         if at.saturating_add(len) > message_len || max > 0 && data.len > max {
             self.raise(code);
@@ -138,9 +139,10 @@ impl Session {
     /// Whether the data of such a message go to a pipe that carries DCE/RPC: they have to be whole.
     pub(super) fn is_piped1(&mut self, header: &Header1, data: &Data1, message: &[u8]) -> bool {
         let key = (u64::from(header.user_id), u64::from(header.multiplex_id));
-        let (file, direction) = match header.is_response {
-            true => (self.reads.peek(key).map(|asked| asked.file), ToClient),
-            false => (Some(FileId::Short(data.file)), ToServer),
+        let (file, direction) = if header.is_response {
+            (self.reads.peek(key).map(|asked| asked.file), ToClient)
+        } else {
+            (Some(FileId::Short(data.file)), ToServer)
         };
         let bytes = peek_data(message, data.at, data.len as usize);
         file.is_some_and(|file| {
@@ -159,10 +161,7 @@ impl Session {
         let mut command = Command { message, at: Header1::LEN, is_unicode: header.is_unicode };
         let mut code = header.command;
         loop {
-            let next = match is_chained(code) {
-                true => command.next(),
-                false => None,
-            };
+            let next = if is_chained(code) { command.next() } else { None };
             if header.is_response {
                 self.take_response1(cx, header, code, &command, next.is_none());
             } else {
@@ -293,10 +292,13 @@ impl Session {
                 Taken::Done
             }
             command1::WRITE_ANDX => match write_andx(command) {
-                Some(data) => match self.take_data1(cx, header, data, command) {
-                    true => Taken::Nothing,
-                    false => Taken::Done,
-                },
+                Some(data) => {
+                    if self.take_data1(cx, header, data, command) {
+                        Taken::Nothing
+                    } else {
+                        Taken::Done
+                    }
+                }
                 None => Taken::Malformed,
             },
             command1::WRITE | command1::WRITE_AND_CLOSE => {

@@ -96,12 +96,11 @@ impl Session {
         body: &[u8],
         (at, len): (usize, u32),
     ) -> bool {
-        let file = match header.is_response {
-            true => {
-                let asked = self.reads.peek((header.session_id, header.message_id));
-                asked.map(|asked| asked.file)
-            }
-            false => WriteRequest::from_body(body).map(|write| FileId::Long(write.file)),
+        let file = if header.is_response {
+            let asked = self.reads.peek((header.session_id, header.message_id));
+            asked.map(|asked| asked.file)
+        } else {
+            WriteRequest::from_body(body).map(|write| FileId::Long(write.file))
         };
         let direction = if header.is_response { ToClient } else { ToServer };
         file.is_some_and(|file| {

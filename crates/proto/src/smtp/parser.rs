@@ -459,7 +459,8 @@ impl SmtpParser {
         self.waiting.pop_front();
         match (command, code) {
             (Command::StartTls, 220) => {
-                cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
+                cx.change =
+                    Some(ProtocolChange { expected: Some(crate::tls::NAME), port: Some(TLS_PORT) });
                 self.complete(id);
             }
             (Command::StartTls, _) => self.raise(event::TLS_REJECTED),

@@ -3,7 +3,7 @@
 use crate::buffer::local_buffers;
 use crate::files;
 use gabion_record::Direction::ToServer;
-use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
+use gabion_record::applayer::{BufferDef, EventDef, Hook, OwnOutputs, ProtoTable, Transport};
 
 /// Progress of a transaction in either direction.
 pub(super) mod progress {
@@ -147,6 +147,8 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     events_from: [0; 2],
     events_in_capitals: true,
     frames: FRAMES,
+    any_version: None,
+    own_outputs: OwnOutputs::SCRIPTS,
 };
 
 #[cfg(test)]

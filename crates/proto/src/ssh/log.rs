@@ -29,9 +29,8 @@ pub(super) fn report(tx: &SshTx, to: TakeReport<'_>) {
     if sides.iter().all(|side| side.proto.is_empty()) {
         return;
     }
-    let [client, server] = sides.map(|side| match side.proto.is_empty() {
-        true => Cow::Borrowed(&[][..]),
-        false => limited(&side.software),
+    let [client, server] = sides.map(|side| {
+        if side.proto.is_empty() { Cow::Borrowed(&[][..]) } else { limited(&side.software) }
     });
     let ssh = Ssh { client: &readable(&client), server: &readable(&server), ..Ssh::default() };
     to(&TxReport::from_body(Body::Ssh(ssh)));

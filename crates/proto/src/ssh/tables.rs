@@ -2,8 +2,8 @@
 
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{
-    BufferDef, ConditionDef, ConditionError, EventDef, Hook, LiteralForm, ProtoTable, Transport,
-    TxCondition,
+    BufferDef, ConditionDef, ConditionError, EventDef, Hook, LiteralForm, OwnOutputs, ProtoTable,
+    Transport, TxCondition,
 };
 use std::sync::Arc;
 
@@ -145,4 +145,6 @@ pub const TABLE: ProtoTable = ProtoTable {
     events_from: [0; 2],
     events_in_capitals: false,
     frames: FRAMES,
+    any_version: None,
+    own_outputs: OwnOutputs::SCRIPTS,
 };

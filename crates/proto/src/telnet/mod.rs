@@ -97,10 +97,7 @@ impl TelnetParser {
             let rest = bytes.get(at..).unwrap_or_default();
             let Some(first) = rest.first() else { return Outcome::Done };
             let is_command = *first == command::IAC;
-            let len = match is_command {
-                true => command_len(rest),
-                false => self.data_len(d, rest),
-            };
+            let len = if is_command { command_len(rest) } else { self.data_len(d, rest) };
             let len = match len {
                 Some(len) => len,
                 // A session may end without the end of a line, and a frame is bounded.

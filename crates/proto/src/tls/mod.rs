@@ -35,6 +35,9 @@ fn probe(bytes: &[u8], direction: Direction) -> Probe {
     }
 }
 
+/// Its name in the registry, for protocols whose sessions change to it.
+pub(crate) const NAME: &str = TABLE.name;
+
 const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE };
 
 /// TLS in the registry.

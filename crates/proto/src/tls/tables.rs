@@ -2,7 +2,8 @@
 
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{
-    BufferDef, EventDef, Hook, IntegerDef, IntegerWidth, LiteralForm, ProtoTable, Transport,
+    BufferDef, EventDef, Hook, IntegerDef, IntegerWidth, LineLog, LiteralForm, OwnOutputs,
+    ProtoTable, Transport,
 };
 
 /// Progress of the client.
@@ -283,4 +284,6 @@ pub const TABLE: ProtoTable = ProtoTable {
     events_from: [0; 2],
     events_in_capitals: true,
     frames: FRAMES,
+    any_version: None,
+    own_outputs: OwnOutputs { line_log: Some(LineLog::Tls), ..OwnOutputs::SCRIPTS },
 };

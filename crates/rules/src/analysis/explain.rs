@@ -237,11 +237,10 @@ fn quoted(bytes: &[u8]) -> String {
         } else if in_hex {
             text.push(' ');
         }
-        match plain {
-            true => text.push(char::from(*b)),
-            false => {
-                let _ = write!(text, "{b:02x}");
-            }
+        if plain {
+            text.push(char::from(*b))
+        } else {
+            let _ = write!(text, "{b:02x}");
         }
     }
     if in_hex {

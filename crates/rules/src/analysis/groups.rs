@@ -296,10 +296,8 @@ fn types<'s>(rules: impl Iterator<Item = &'s Signature> + Clone, j: &mut Json) {
 
 /// How many rules of each application protocol there are; those without one are `payload`.
 fn protocols<'s>(r: &Report<'_>, rules: impl Iterator<Item = &'s Signature> + Clone, j: &mut Json) {
-    let name = |s: &Signature| match s.header.apps.is_empty() {
-        true => "payload",
-        false => app_proto_name(r, s),
-    };
+    let name =
+        |s: &Signature| if s.header.apps.is_empty() { "payload" } else { app_proto_name(r, s) };
     let mut names: Vec<&str> = Vec::new();
     for s in rules.clone() {
         if !names.contains(&name(s)) {

@@ -605,8 +605,11 @@ fn packet_match(r: &Report<'_>, p: &PacketCondition, j: &mut Json) {
                     None => "unknown",
                 })
                 .collect();
-            if names.contains(&"http") && names.contains(&"http2") {
-                names.push("http_any");
+            let tables = || a.protocols.iter().filter_map(|p| r.catalog.table(*p));
+            if let Some(one) = tables().find(|t| t.any_version.is_some())
+                && tables().any(|t| t.name != one.name && t.rule_names.contains(&one.eve_name))
+            {
+                names.extend(one.any_version);
             }
             texts(j, "protocols", &names);
             j.field(

@@ -78,20 +78,27 @@ pub(crate) fn app_proto_name(r: &Report<'_>, s: &Signature) -> &'static str {
     let apps = &s.header.apps;
     let table = |n: usize| apps.get(n).and_then(|p| r.catalog.table(*p));
     // Conditions that only one version has make the rule one of that version.
-    let is_http1 = |e: &Engine| r.catalog.table(e.proto).is_some_and(|t| t.name == "http1");
-    let is_alone = |e: &Engine| s.engines.iter().all(|o| o.run != e.run || is_http1(o));
-    if s.engines.iter().any(|e| is_http1(e) && is_alone(e)) {
-        return "http";
+    let of_versions = |e: &Engine| r.catalog.table(e.proto).filter(|t| t.any_version.is_some());
+    let is_alone =
+        |e: &Engine| s.engines.iter().all(|o| o.run != e.run || of_versions(o).is_some());
+    let alone = s.engines.iter().filter(|e| is_alone(e)).find_map(&of_versions);
+    if let Some(one) = alone {
+        return one.eve_name;
     }
     // What is written is meant for all versions, also where only one is parsed.
-    if r.set.text(s.raw).split_whitespace().nth(1) == Some("http") {
-        return "http_any";
+    let written = r.set.text(s.raw).split_whitespace().nth(1);
+    let mut tables = r.catalog.tables().map(|(_, t)| t);
+    let of_all = tables.find_map(|t| t.any_version.filter(|_| written == Some(t.eve_name)));
+    if let Some(name) = of_all {
+        return name;
     }
     match (table(0), table(1)) {
         (None, _) => "unknown",
         (Some(one), None) => one.eve_name,
-        (Some(a), Some(b)) if a.name == "http1" || b.name == "http1" => "http_any",
         (Some(a), Some(b)) => {
+            if let Some(name) = a.any_version.or(b.any_version) {
+                return name;
+            }
             // several versions under one name: the one that carries it
             let common = a.rule_names.iter().find(|n| b.rule_names.contains(n));
             let named = common.and_then(|n| [a, b].into_iter().find(|t| t.name == *n));

@@ -169,15 +169,8 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
         d.push_packet("app-layer-event", PacketCondition::DetectionEvent(event));
         return Ok(());
     };
-    let proto_name = match proto {
-        "http" => "http1",
-        "ikev2" => "ike",
-        other => other,
-    };
-    let id = c
-        .catalog
-        .proto(proto_name)
-        .or_else(|| c.catalog.protos_of_rule_name(proto).first().copied());
+    let id =
+        c.catalog.proto(proto).or_else(|| c.catalog.protos_of_rule_name(proto).first().copied());
     let Some(id) = id else {
         let said = format!(
             "app-layer-event keyword supplied with protocol that doesn't exist or isn't enabled: \

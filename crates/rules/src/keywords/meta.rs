@@ -106,8 +106,7 @@ fn classtype(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<(
             return Err(Refusal::new("detect-classtype", said));
         }
         None => {
-            if !c.unknown_classes.iter().any(|k| k == v.text) {
-                c.unknown_classes.push(v.text.to_string());
+            if c.note_unknown_class(v.text) {
                 let sid = d.sid.unwrap_or(0);
                 c.warn(Refusal::new(
                     "detect-classtype",
@@ -279,9 +278,10 @@ fn unmet_part(c: &Compiler<'_>, text: &str) -> Checked<Option<&'static str>> {
             }
             "version" => {
                 let is_met = version_met(c.options.version, rest)?;
-                let said = match rest.trim_start().starts_with('<') {
-                    true => "Suricata version greater than required",
-                    false => "Suricata version less than required",
+                let said = if rest.trim_start().starts_with('<') {
+                    "Suricata version greater than required"
+                } else {
+                    "Suricata version less than required"
                 };
                 (!is_met).then_some((1, said))
             }

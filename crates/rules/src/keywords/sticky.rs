@@ -294,7 +294,9 @@ fn frame(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
             }
         },
     };
-    let proto = if proto == "http" { "http1".to_string() } else { proto };
+    // Of a protocol with several versions, the one that carries its name in EVE.
+    let of_eve = c.catalog.tables().find(|(_, t)| t.eve_name == proto);
+    let proto = of_eve.map_or(proto, |(_, t)| t.name.to_owned());
     leave_buffer(d)?;
     let id = c.catalog.proto(&proto);
     match id {

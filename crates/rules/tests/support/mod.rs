@@ -4,8 +4,8 @@
 
 use gabion_record::Direction;
 use gabion_record::applayer::{
-    BufferDef, Catalog, ConditionDef, ConditionError, EventDef, Hook, LiteralForm, ProtoTable,
-    Transport, TxCondition,
+    BufferDef, Catalog, ConditionDef, ConditionError, EventDef, Hook, LiteralForm, OwnOutputs,
+    ProtoTable, Transport, TxCondition,
 };
 use gabion_rules::{LoadOptions, RuleVars};
 use std::any::Any;
@@ -150,6 +150,8 @@ fn tables() -> Vec<ProtoTable> {
                 ),
                 events_in_capitals: false,
                 frames: &[],
+                any_version: (name == "http1").then_some("http_any"),
+                own_outputs: OwnOutputs::NONE,
             }
         })
         .collect()

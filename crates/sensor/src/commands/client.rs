@@ -192,12 +192,11 @@ impl Client {
                 if self.input.iter().all(u8::is_ascii_whitespace) {
                     self.input.clear();
                 }
-                match self.is_greeted {
-                    true => self.request(&object),
-                    false => {
-                        self.greet(&object);
-                        Said::Nothing
-                    }
+                if self.is_greeted {
+                    self.request(&object)
+                } else {
+                    self.greet(&object);
+                    Said::Nothing
                 }
             }
         }

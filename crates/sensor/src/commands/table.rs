@@ -10,7 +10,8 @@ use gabion_record::budget::BudgetPool;
 use gabion_record::config::parse_size;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Tree};
-use gabion_rules::compiled::{DatasetCommand, DatasetType};
+use gabion_rules::compiled::DatasetType;
+use gabion_rules::compiled::buffer::DatasetCommand;
 use gabion_runtime::Signals;
 use gabion_runtime::output::write_whole;
 use std::net::IpAddr;
@@ -142,9 +143,10 @@ impl CommandContext {
         work: impl FnOnce(&mut Worker) -> Answer + Send + 'static,
     ) -> Answer {
         let task = Box::new(move |worker: &mut Worker| reply.send(work(worker)));
-        match self.tasks.post(0, task) {
-            true => Answer::Later,
-            false => refused("workers have too much to do"),
+        if self.tasks.post(0, task) {
+            Answer::Later
+        } else {
+            refused("workers have too much to do")
         }
     }
 }
@@ -273,9 +275,12 @@ fn add_hostbit(c: &CommandContext, a: &Arguments, reply: Reply) -> Answer {
     let read = || {
         let (host, name) = (host(a)?, a.get("hostbit")?.to_owned());
         let expire = a.get("expire")?.parse().map_err(|_| refused("expire: not a number"))?;
-        Ok(c.by_worker(reply, move |worker| match worker.set_host_bit(host, &name, expire) {
-            true => Answer::text("hostbit added"),
-            false => refused("hostbit not found"),
+        Ok(c.by_worker(reply, move |worker| {
+            if worker.set_host_bit(host, &name, expire) {
+                Answer::text("hostbit added")
+            } else {
+                refused("hostbit not found")
+            }
         }))
     };
     or_refused(read())
@@ -284,9 +289,12 @@ fn add_hostbit(c: &CommandContext, a: &Arguments, reply: Reply) -> Answer {
 fn remove_hostbit(c: &CommandContext, a: &Arguments, reply: Reply) -> Answer {
     let read = || {
         let (host, name) = (host(a)?, a.get("hostbit")?.to_owned());
-        Ok(c.by_worker(reply, move |worker| match worker.clear_host_bit(host, &name) {
-            true => Answer::text("hostbit removed"),
-            false => refused("hostbit not found"),
+        Ok(c.by_worker(reply, move |worker| {
+            if worker.clear_host_bit(host, &name) {
+                Answer::text("hostbit removed")
+            } else {
+                refused("hostbit not found")
+            }
         }))
     };
     or_refused(read())
@@ -418,9 +426,8 @@ fn dataset(c: &CommandContext, a: &Arguments, command: DatasetCommand) -> Result
 }
 
 fn dataset_add(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
-    or_refused(dataset(c, a, DatasetCommand::Set).map(|is_new| match is_new {
-        true => Answer::text("data added"),
-        false => Answer::text("data already in set"),
+    or_refused(dataset(c, a, DatasetCommand::Set).map(|is_new| {
+        if is_new { Answer::text("data added") } else { Answer::text("data already in set") }
     }))
 }
 
@@ -443,23 +450,20 @@ fn dataset_add_json(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
             DatasetFault::Value | DatasetFault::File => refused("failed to add data"),
         })
     };
-    or_refused(add().map(|is_new| match is_new {
-        true => Answer::text("data added"),
-        false => Answer::text("data already in set"),
+    or_refused(add().map(|is_new| {
+        if is_new { Answer::text("data added") } else { Answer::text("data already in set") }
     }))
 }
 
 fn dataset_remove(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
-    or_refused(dataset(c, a, DatasetCommand::Unset).map(|was_there| match was_there {
-        true => Answer::text("data removed"),
-        false => refused("failed to remove data"),
+    or_refused(dataset(c, a, DatasetCommand::Unset).map(|was_there| {
+        if was_there { Answer::text("data removed") } else { refused("failed to remove data") }
     }))
 }
 
 fn dataset_lookup(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
-    or_refused(dataset(c, a, DatasetCommand::IsSet).map(|is_there| match is_there {
-        true => Answer::text("item found in set"),
-        false => refused("item not found in set"),
+    or_refused(dataset(c, a, DatasetCommand::IsSet).map(|is_there| {
+        if is_there { Answer::text("item found in set") } else { refused("item not found in set") }
     }))
 }
 
@@ -469,9 +473,10 @@ fn dataset_clear(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
         let sets = engine.detector.as_ref().map(|detector| &detector.datasets);
         let (name, kind) = (a.get("setname")?, DatasetType::from_name(a.get("settype")?));
         let is_cleared = kind.is_some_and(|kind| sets.is_some_and(|sets| sets.clear(name, kind)));
-        Ok(match is_cleared {
-            true => Answer::text("dataset cleared"),
-            false => refused("set not found or wrong type"),
+        Ok(if is_cleared {
+            Answer::text("dataset cleared")
+        } else {
+            refused("set not found or wrong type")
         })
     };
     or_refused(read())

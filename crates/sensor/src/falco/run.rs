@@ -370,10 +370,7 @@ impl Worker<'_> {
         let options = Options {
             threads_max: settings.thread_table_size,
             container_stand_in: self.container_stand_in,
-            utc_offset_s: match settings.is_iso_8601 {
-                true => 0,
-                false => utc_offset_s(clock::epoch_ns()),
-            },
+            utc_offset_s: if settings.is_iso_8601 { 0 } else { utc_offset_s(clock::epoch_ns()) },
             ..Options::default()
         };
         match &settings.engine {
@@ -419,9 +416,10 @@ fn style(settings: &FalcoSettings, hostname: &str) -> FalcoStyle {
     FalcoStyle {
         is_json: settings.is_json,
         hostname: hostname.into(),
-        clock: match settings.is_iso_8601 {
-            true => Clock::Iso8601,
-            false => Clock::Local(utc_offset_s(clock::epoch_ns())),
+        clock: if settings.is_iso_8601 {
+            Clock::Iso8601
+        } else {
+            Clock::Local(utc_offset_s(clock::epoch_ns()))
         },
         has_output: settings.has_output,
         has_message: settings.has_message,

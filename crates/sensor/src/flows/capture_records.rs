@@ -11,6 +11,7 @@ use gabion_record::eve::{
 use gabion_record::hex::push_hex;
 use gabion_record::logs::{
     Body, Conn, Dhcp, Files, Label, Mac, Proto, Record, RuleAlert, TimeNs, have_both_talked,
+    service_name,
 };
 use gabion_record::packed::put_record;
 use gabion_record::{Addr, Direction, Ip, TxReport};
@@ -135,11 +136,7 @@ impl FlowRecords {
         let packets = r.summary.pkts.into();
         let mac = |all: &[[u8; 6]]| all.first().copied().map(Mac);
         let conn = Conn {
-            service: match r.app_proto.app_proto {
-                None | Some("failed" | "unknown") => b"",
-                Some("tls") => b"ssl",
-                Some(name) => name.as_bytes(),
-            },
+            service: service_name(r.app_proto.app_proto.unwrap_or_default().as_bytes()),
             knows_service: true,
             duration_ns: start.zip(end).map_or(0, |(start, end)| end.since(start).max(0)),
             orig_bytes: r.summary.bytes[0],

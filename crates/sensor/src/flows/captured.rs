@@ -38,10 +38,7 @@ pub(super) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Error> {
         {
             return Err(Error::NoInput { path: path.clone(), source });
         }
-        match is_capture_input(path) {
-            true => captures = Some(path),
-            false => others = Some(path),
-        }
+        if is_capture_input(path) { captures = Some(path) } else { others = Some(path) }
     }
     match (captures, others) {
         (Some(capture), Some(other)) => {

@@ -357,9 +357,10 @@ impl Enforcement {
                 Rung::Native => steered(&self.name, self.interface),
                 Rung::Observe | Rung::Generic | Rung::Advise => Vec::new(),
             };
-            match self.cpus.is_empty() {
-                true => self.throttle.feed_own(),
-                false => self.throttle.feed_victims(&self.cpus),
+            if self.cpus.is_empty() {
+                self.throttle.feed_own()
+            } else {
+                self.throttle.feed_victims(&self.cpus)
             }
         }
         self.throttle.attach(self.interface, mode)?;
@@ -376,9 +377,10 @@ impl Enforcement {
     /// The error where it has not.
     pub(super) fn is_gone(&self) -> Error {
         let is_there = interface_index(&self.name) == Some(self.interface);
-        let why = match is_there {
-            true => "the kernel has detached the throttle: start the guard again",
-            false => "the interface was removed, and the throttle with it",
+        let why = if is_there {
+            "the kernel has detached the throttle: start the guard again"
+        } else {
+            "the interface was removed, and the throttle with it"
         };
         Error::Guarded { interface: self.name.clone(), why: why.to_owned() }
     }

@@ -398,11 +398,10 @@ fn incident_row(found: &Diagnosis, incident: &Incident) -> Vec<String> {
         ms(gap),
         ms(inside.map(|gap| gap.packet_us).max().unwrap_or(0)),
         ms(totals.grace_us),
-        match totals.has_packets {
-            true => {
-                percent(totals.packets.dropped() as f64 / totals.packets.offered().max(1) as f64)
-            }
-            false => dash(),
+        if totals.has_packets {
+            percent(totals.packets.dropped() as f64 / totals.packets.offered().max(1) as f64)
+        } else {
+            dash()
         },
     ]
 }

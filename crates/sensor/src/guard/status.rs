@@ -281,9 +281,10 @@ fn ask(address: SocketAddr) -> std::io::Result<String> {
     }
     let text = String::from_utf8_lossy(&bytes);
     let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
-    match body.contains("gabion_guard_rung ") {
-        true => Ok(body.to_owned()),
-        false => Err(std::io::Error::other("the program there is not a guard")),
+    if body.contains("gabion_guard_rung ") {
+        Ok(body.to_owned())
+    } else {
+        Err(std::io::Error::other("the program there is not a guard"))
     }
 }
 

@@ -90,9 +90,10 @@ impl Queue {
     /// Lists what has arrived, in the order of the last change.
     fn list_new(&mut self) {
         let Some(arrivals) = &self.arrivals else { return };
-        let list = match arrivals.recursive {
-            true => gabion_capture::list_recursive(&arrivals.folder),
-            false => gabion_capture::list(&arrivals.folder),
+        let list = if arrivals.recursive {
+            gabion_capture::list_recursive(&arrivals.folder)
+        } else {
+            gabion_capture::list(&arrivals.folder)
         };
         // A folder that is away for a moment may come back.
         let list = list.unwrap_or_default();

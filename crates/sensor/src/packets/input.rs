@@ -93,11 +93,10 @@ impl Input {
 
     /// Its name in records.
     pub(crate) fn name(&self) -> InputName {
-        match self.interfaces.is_empty() {
-            true => InputName::Capture(self.path.display().to_string()),
-            false => {
-                InputName::Interfaces(self.interfaces.iter().map(|i| i.name.clone()).collect())
-            }
+        if self.interfaces.is_empty() {
+            InputName::Capture(self.path.display().to_string())
+        } else {
+            InputName::Interfaces(self.interfaces.iter().map(|i| i.name.clone()).collect())
         }
     }
 
@@ -115,9 +114,10 @@ impl Input {
                 all.push(Input::capture(path.clone(), true));
                 continue;
             }
-            let list = match is_deep {
-                true => gabion_capture::list_recursive(path)?,
-                false => gabion_capture::list(path)?,
+            let list = if is_deep {
+                gabion_capture::list_recursive(path)?
+            } else {
+                gabion_capture::list(path)?
             };
             all.extend(list.into_iter().map(|path| Input::capture(path, false)));
         }

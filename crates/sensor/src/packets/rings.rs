@@ -473,10 +473,7 @@ impl Ring<'_> {
             || held.saturating_mul(4) >= self.job.ways.wire.ring_bytes();
         // Frames of its own ring that the kernel has not handed over yet may be earlier than those of others.
         let dealt = if is_open { others.min(self.last_dealt) } else { others };
-        match is_full || !is_open && others == u64::MAX {
-            true => u64::MAX,
-            false => dealt.max(bound),
-        }
+        if is_full || !is_open && others == u64::MAX { u64::MAX } else { dealt.max(bound) }
     }
 
     /// Takes waiting frames in the order of their times, as far as this.

@@ -136,9 +136,10 @@ impl<W: Write> EventPrinter<W> {
     /// Prints an event as it is in the file.
     fn raw_event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         self.line.clear();
-        match self.style.json {
-            true => self.json_line(event, event.raw_number, None),
-            false => self.raw_line(event),
+        if self.style.json {
+            self.json_line(event, event.raw_number, None)
+        } else {
+            self.raw_line(event)
         }
         self.end_line()
     }

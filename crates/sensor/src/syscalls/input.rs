@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 /// `opened` may hold the beginning of it, where that was looked into.
 pub(crate) fn open(path: &Path, opened: &OpenedOnce, stop: &StopFlag) -> Result<Reader, Error> {
     let no_input = |source| Error::NoInput { path: path.to_owned(), source };
-    let reader = match is_read_once(path) {
-        true => match opened.take_input(path, stop) {
+    let reader = if is_read_once(path) {
+        match opened.take_input(path, stop) {
             Some(from) => Reader::new(from),
             None => Reader::new(Stoppable::new(open_once(path).map_err(no_input)?, stop.clone())),
-        },
-        false => Reader::new(File::open(path).map_err(no_input)?),
+        }
+    } else {
+        Reader::new(File::open(path).map_err(no_input)?)
     };
     reader.map_err(|source| Error::Scap { path: path.to_owned(), source })
 }
@@ -35,8 +36,9 @@ pub fn is_scap(path: &Path) -> bool {
 pub fn are_scap(inputs: &[PathBuf]) -> Result<bool, Error> {
     let mut scap = inputs.iter().filter(|path| is_scap(path));
     let Some(first) = scap.next() else { return Ok(false) };
-    match scap.count() + 1 == inputs.len() {
-        true => Ok(true),
-        false => Err(Error::ScapAndOther { path: first.clone() }),
+    if scap.count() + 1 == inputs.len() {
+        Ok(true)
+    } else {
+        Err(Error::ScapAndOther { path: first.clone() })
     }
 }

@@ -456,10 +456,13 @@ impl<'v> View<'v> {
                 0 => Err(Missing::NeverSeen),
                 ns => Ok(Value::Unsigned(ns)),
             },
-            ids::PROC_FDOPENCOUNT if thread.is_unseen() => match self.state.options.as_falco {
-                true => Ok(Value::Unsigned(0)),
-                false => Err(Missing::NeverSeen),
-            },
+            ids::PROC_FDOPENCOUNT if thread.is_unseen() => {
+                if self.state.options.as_falco {
+                    Ok(Value::Unsigned(0))
+                } else {
+                    Err(Missing::NeverSeen)
+                }
+            }
             ids::PROC_FDOPENCOUNT => Ok(Value::Unsigned(main()?.fds.len() as u64)),
             ids::PROC_FDLIMIT => Ok(Value::Signed(main()?.fd_limit)),
             ids::PROC_FDUSAGE => {

@@ -46,7 +46,7 @@ impl View<'_> {
         scratch: &'a mut Scratch,
     ) -> Field<'a> {
         let ns = self.event.ts_ns;
-        let since_start = ns.saturating_sub(self.state.first_ns.unwrap_or(ns));
+        let since_start = ns.saturating_sub(self.state.first_ns().unwrap_or(ns));
         let offset_s = i64::from(self.state.options.utc_offset_s);
         let is_async = self.event.kind().number == types::ASYNCEVENT_E;
         match field {
@@ -74,8 +74,8 @@ impl View<'_> {
                 Some(name) => Ok(Value::Text(name)),
                 None => Err(Missing::NeverSeen),
             },
-            ids::EVT_HOSTNAME if !self.state.hostname.is_empty() => {
-                Ok(Value::Text(&self.state.hostname))
+            ids::EVT_HOSTNAME if !self.state.hostname().is_empty() => {
+                Ok(Value::Text(self.state.hostname()))
             }
             ids::EVT_HOSTNAME => Err(Missing::NeverSeen),
             _ => Err(Missing::NotApplicable),

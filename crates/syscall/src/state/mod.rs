@@ -100,7 +100,7 @@ pub struct State {
     pub(crate) own_fd: Fd,
     /// The main thread (its number) and the number of a descriptor that the last event closed.
     closed: Option<(i64, i64)>,
-    pub(crate) first_ns: Option<u64>,
+    first_ns: Option<u64>,
     last_ns: u64,
     /// Space for a path that is put together.
     path: Vec<u8>,
@@ -109,7 +109,7 @@ pub struct State {
     space: Vec<u8>,
     /// Whether threads of the list have their parents already.
     is_list_linked: bool,
-    pub(crate) hostname: Vec<u8>,
+    hostname: Vec<u8>,
     /// An event came that does not just complete the lists.
     has_begun: bool,
     pub(crate) loss: LossCounts,
@@ -154,6 +154,16 @@ impl State {
     /// The table of threads.
     pub fn threads(&self) -> &Threads {
         &self.threads
+    }
+
+    /// When the first event was, if there was one.
+    pub(crate) fn first_ns(&self) -> Option<u64> {
+        self.first_ns
+    }
+
+    /// The host's name; empty if it is not known.
+    pub(crate) fn hostname(&self) -> &[u8] {
+        &self.hostname
     }
 
     /// Sets the host's name, which `evt.hostname` shows.

@@ -109,9 +109,10 @@ impl Objects {
 
     fn end_object(&mut self, each: &mut dyn FnMut(u64, &[u8])) {
         if self.open.len() + 1 == self.depth {
-            match self.is_too_long {
-                true => self.too_long += 1,
-                false => each(self.begin, &self.held),
+            if self.is_too_long {
+                self.too_long += 1
+            } else {
+                each(self.begin, &self.held)
             }
             self.depth = 0;
             self.held.clear();

@@ -4,7 +4,7 @@ use super::{Library, member};
 use crate::detect::base64;
 use crate::script::call::{Answer, Call, Member};
 use gabion_record::json::base64_into;
-use gabion_rules::compiled::Base64Mode;
+use gabion_rules::compiled::buffer::Base64Mode;
 
 pub(super) const LIBRARY: Library =
     Library { name: "base64", class: "suricata:base64", functions: FUNCTIONS, methods: &[] };

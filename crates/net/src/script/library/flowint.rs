@@ -3,7 +3,9 @@
 use super::{Library, member};
 use crate::script::call::{Answer, Call, Held, Member};
 use crate::script::inspect::Registered;
-use gabion_rules::compiled::{FlowintCommand, FlowintValue, ScriptFacts};
+use gabion_rules::compiled::ScriptFacts;
+use gabion_rules::compiled::actions::FlowintCommand;
+use gabion_rules::compiled::packet::FlowintValue;
 use std::rc::Rc;
 
 pub(super) const LIBRARY: Library = Library {

@@ -194,10 +194,8 @@ impl Holder {
 
     /// Gives a part, and with it which limits were reached up to there.
     fn pass_on(&self, part: Part, pulse: &Pulse) {
-        let part = match limits::is_any() {
-            true => Part { limits: limits::take_reached(), ..part },
-            false => part,
-        };
+        let part =
+            if limits::is_any() { Part { limits: limits::take_reached(), ..part } } else { part };
         // Without a writer the run is over.
         let _ = pulse.rest(|| self.out.send(part).is_ok());
     }

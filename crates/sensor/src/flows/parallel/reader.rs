@@ -345,10 +345,7 @@ pub(super) fn read_source<S: Source>(
             }
         }
         // Without workers it makes no sense to continue.
-        match reader.live.is_empty() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if reader.live.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     reader.finish(pulse);
     let Reader { front, changes, restarted, .. } = reader;
