@@ -536,6 +536,7 @@ def comparable(path, kinds):
             continue
         for name in ("timestamp", "flow_id", "parent_id", "pcap_cnt", "in_iface", "pcap_filename"):
             record.pop(name, None)
+            record.get("tunnel", {}).pop(name, None)
         for name in ("start", "end", "age", "reason", "state"):
             record.get("flow", {}).pop(name, None)
         found[json.dumps(record, sort_keys=True)] += 1
