@@ -61,18 +61,23 @@ else
   check "conformance: suricata-verify, nothing of the baseline falls" \
     "$binaries/suricata-verify" --binary "$binaries/gabion" --causes \
     --baseline "$floors/suricata-verify.txt" --results "$target/suricata-verify.tsv" \
-    --keep "$target/suricata-verify"
+    --keep "$target/outputs/tests"
   if [ -d "$corpus/suricata-verify-more/tests" ]; then
     check "conformance: further tests, nothing of their baseline falls" \
       "$binaries/suricata-verify" --binary "$binaries/gabion" --causes \
       --tests "$corpus/suricata-verify-more/tests" --baseline "$floors/suricata-verify-more.txt" \
-      --results "$target/suricata-verify-more.tsv"
+      --results "$target/suricata-verify-more.tsv" --keep "$target/outputs/tests-more"
   else
     skip "conformance: further tests" "no $corpus/suricata-verify-more"
   fi
   check "EVE: every record of these tests is valid against Suricata's schema" \
     "$binaries/eve-schema" --schema "$corpus/suricata-verify/schema.json" \
-    --own crates/outputs/src/eve/own_members.tsv --binary "$binaries/gabion" "$target/suricata-verify"
+    --own crates/outputs/src/eve/own_members.tsv --binary "$binaries/gabion" "$target/outputs/tests"
+  suites=(--suite tests)
+  [ ! -d "$corpus/suricata-verify-more/tests" ] || suites+=(--suite tests-more)
+  check "EVE: records of these tests are Suricata's, no suite below its floor" \
+    "$binaries/records" --ours "$target/outputs" "${suites[@]}" --lines \
+    --floors "$floors/records.tsv"
   check "every capture is read to its end or refused with one line" \
     "$binaries/every-capture" --binary "$binaries/gabion"
   check "conformance: captures, no suite below its floor" \

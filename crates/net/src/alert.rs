@@ -114,6 +114,7 @@ impl AlertStage {
             f.ext.flags.alert_asked |= sure < queue.len();
         }
         for q in &queue {
+            hits[q.at].guessed_tx = guess_transaction(cx, &hits[q.at]);
             let hit = &hits[q.at];
             let signature = &detector.set.signatures[hit.sig as usize];
             let question = q.is_asked.then(|| self.question(cx, signature));
@@ -420,6 +421,28 @@ fn log_with_alerts(cx: &mut PacketContext<'_>, detector: &Detector) {
     });
 }
 
+/// The flow's only transaction, for a hit that has none: each is named by guess in a few alerts only.
+fn guess_transaction(cx: &mut PacketContext<'_>, hit: &Hit) -> Option<u64> {
+    let most = cx.engine.options.tx_guesses;
+    if hit.tx.is_some() || most == 0 {
+        return None;
+    }
+    let app = &mut cx.flow.as_deref_mut()?.ext.app;
+    let id = app.only_live_tx(cx.view.direction)?;
+    app.count_guess(id, most).then_some(id)
+}
+
+/// The transaction that an alert names, and whether it was guessed.
+pub(crate) fn named_transaction(
+    s: &Signature,
+    hit: &Hit,
+    view: &PacketView<'_>,
+    flow: Option<&Flow<NetFlow>>,
+) -> Option<(u64, bool)> {
+    let tx = AlertTx::from_hit(s, hit, view, flow);
+    tx.id.map(|id| (id, tx.is_guessed))
+}
+
 /// The transaction that an alert names.
 struct AlertTx<'a> {
     id: Option<u64>,
@@ -430,25 +453,20 @@ struct AlertTx<'a> {
 
 impl<'a> AlertTx<'a> {
     fn from_hit(
-        engine: &Engine,
         s: &Signature,
         hit: &Hit,
         view: &PacketView<'_>,
         flow: Option<&'a Flow<NetFlow>>,
     ) -> AlertTx<'a> {
         let app = flow.map(|f| &f.ext.app);
-        let guessed = match (hit.tx, app) {
-            (None, Some(a)) if engine.options.guess_tx => a.only_live_tx(view.direction),
-            _ => None,
-        };
         // A datagram is its own transaction, also for what looks at it as a packet.
         let of_datagram = flow
             .filter(|f| hit.tx.is_none() && f.proto == IpProto::UDP && !s.header.apps.is_empty())
             .and_then(|f| f.ext.app.newest_tx(view.direction?));
-        let id = hit.tx.or(of_datagram).or(guessed);
+        let id = hit.tx.or(of_datagram).or(hit.guessed_tx);
         AlertTx {
             id,
-            is_guessed: guessed.is_some(),
+            is_guessed: hit.guessed_tx.is_some(),
             tx: app.and_then(|a| a.parser.as_deref()?.tx(id?)),
             protocol: app.and_then(|a| protocol(a.proto)),
         }
@@ -468,7 +486,11 @@ impl<'a> AlertTx<'a> {
         has_named_states(&p.table).then(|| {
             let name = |d: Direction| {
                 let states = p.table.states(d);
-                states.get(usize::from(tx.progress(d))).or(states.last()).copied().unwrap_or("")
+                states
+                    .get(usize::from(tx.parsed_progress(d)))
+                    .or(states.last())
+                    .copied()
+                    .unwrap_or("")
             };
             (name(Direction::ToServer), name(Direction::ToClient))
         })
@@ -481,7 +503,7 @@ impl Alert<'_> {
         let (engine, view, flow) = (cx.engine, cx.view, cx.flow.as_deref());
         let Alert { signature: s, hit, action, stream, .. } = *self;
         let app = flow.map(|f| &f.ext.app);
-        let of = AlertTx::from_hit(engine, s, hit, view, flow);
+        let of = AlertTx::from_hit(s, hit, view, flow);
         let tx = of.tx;
         let object = tx.map(|tx| TxObject { tx });
         let files = tx.and_then(|tx| files_of(tx, view.direction));

@@ -54,8 +54,8 @@ pub struct EngineOptions {
     pub captured: CaptureChecksums,
     /// Alerts written per packet.
     pub alerts_max: usize,
-    /// Alerts of packets without a transaction get the flow's only one.
-    pub guess_tx: bool,
+    /// Alerts of packets without a transaction get the flow's only one, each transaction at most so often.
+    pub tx_guesses: u8,
     /// Files that come in ranges.
     pub ranges: RangeOptions,
     /// What the outputs want.

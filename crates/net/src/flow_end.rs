@@ -11,6 +11,7 @@ use crate::view::PacketView;
 use crate::worker::Stages;
 use gabion_flow::{EndReason, Flow, TcpState};
 use gabion_packet::{Decoded, Network, TransportHeader};
+use gabion_record::applayer::ProtoId;
 use gabion_record::eve::NetSink;
 use gabion_record::ledger::ShedReason;
 use gabion_record::{Direction, PacketSource};
@@ -78,10 +79,15 @@ impl Stages {
         let is_unfinished = detection
             && app.parser.is_some()
             && (ssn.state() != TcpState::Closed || app.has_unfinished_tx());
+        // An announced flow on which nothing came: what was announced is not found.
+        let is_unused = app.expected.is_known()
+            && app.proto == ProtoId::UNKNOWN
+            && ssn.state() != TcpState::Closed;
         for d in Direction::BOTH {
             // The remaining data of one side may be the reason to look at the other's.
             let app = &flow.ext.app;
             let is_open = is_unfinished
+                || is_unused && d == Direction::ToClient
                 || pending.contains(&d)
                 || app.has_open_work(d, detection)
                 || app.frames.as_ref().is_some_and(|f| !f.is_empty(d));

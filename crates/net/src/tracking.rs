@@ -12,7 +12,7 @@ use gabion_flow::{
     EndReason, ExceptionTrigger, Flow, FlowTable, Lookup, PacketFacts, PacketKey, Stream, TcpState,
     TcpTracker, TcpVerdict, packet_key, quoted_key,
 };
-use gabion_packet::Flags;
+use gabion_packet::{Flags, TransportHeader};
 use gabion_record::ledger::ShedReason;
 use gabion_record::{Direction, budget::Budget};
 
@@ -143,6 +143,13 @@ impl StreamStage {
     /// Budgets of sessions and data.
     pub(crate) fn budgets(&self) -> [&Budget; 2] {
         self.tcp.budgets()
+    }
+}
+
+/// A packet is dropped before its stream sees it: the record of its flow has its flags nevertheless.
+pub(crate) fn note_dropped_flags(view: &PacketView<'_>, flow: &mut Flow<NetFlow>) {
+    if let (Some(session), TransportHeader::Tcp(t)) = (&mut flow.tcp, &view.headers.transport) {
+        session.note_flags(view.direction.unwrap_or(Direction::ToServer), t.flags);
     }
 }
 

@@ -28,7 +28,9 @@ use crate::pressure::{Pinned, begin_flow, is_bypassed};
 use crate::records::RecordStage;
 use crate::script::{OutputKind, OutputScripts};
 use crate::state::SharedState;
-use crate::tracking::{FlowStage, StreamStage, carry_out, count_lookup, count_segment, rewrite};
+use crate::tracking::{
+    FlowStage, StreamStage, carry_out, count_lookup, count_segment, note_dropped_flags, rewrite,
+};
 use crate::view::PacketView;
 use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict, Update};
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network, TransportHeader};
@@ -489,6 +491,7 @@ impl Stages {
         note_macs(&common.engine, view, flow);
         self.filter_before_stream(common, view, flow, outcome, sink);
         if outcome.drop.is_some() {
+            note_dropped_flags(view, flow);
             self.finish(&mut common.context(view, Some(flow), outcome, sink));
             return None;
         }

@@ -30,6 +30,12 @@ pub trait Transaction: Any + Send {
     /// How far it got in that direction: an index into the protocol's states.
     fn progress(&self, direction: Direction) -> u8;
 
+    /// The same as alerts show it: where parsing stands. Rules may be ahead of it at a flow's end, and behind it in a
+    /// part that is not whole.
+    fn parsed_progress(&self, direction: Direction) -> u8 {
+        self.progress(direction)
+    }
+
     /// Only that direction exists (a DNS query is a transaction of its own): the other one is not
     /// inspected and counts as complete.
     fn only(&self) -> Option<Direction> {

@@ -531,6 +531,8 @@ pub struct DropRecord<'a> {
     pub is_firewalled: bool,
     /// Signatures with drop action that matched.
     pub alerts: &'a [(AlertSignature<'a>, bool)],
+    /// The transaction that the first of them names, and whether it was guessed.
+    pub tx: Option<(u64, bool)>,
     /// The outcome of the packet.
     pub verdict: Option<VerdictRecord>,
 }

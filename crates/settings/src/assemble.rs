@@ -16,6 +16,9 @@ use gabion_record::applayer::Catalog;
 use gabion_record::eve::Wants;
 use gabion_rules::{Ruleset, SignatureFlags};
 
+/// Alerts in which a transaction is named by guess, where `detect.stream-tx-log-limit` says nothing (Suricata 8.0.7).
+const TX_GUESSES: u8 = 4;
+
 /// How checksums are treated (`-k`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Checksums {
@@ -160,6 +163,13 @@ pub fn build_engine(
         .filter(|n| (1..=255).contains(n))
         .and_then(|n| usize::try_from(n).ok())
         .unwrap_or(gabion_net::limits::PACKET_ALERTS_MAX);
+    let tx_guesses = match flag("detect.guess-applayer-tx") {
+        Some(true) => {
+            let number = config.number("detect.stream-tx-log-limit");
+            number.and_then(|n| u8::try_from(n).ok()).unwrap_or(TX_GUESSES)
+        }
+        _ => 0,
+    };
     let options = EngineOptions {
         decode: DecodeConfig::from_tree(config),
         defrag,
@@ -172,7 +182,7 @@ pub fn build_engine(
         checksums,
         captured,
         alerts_max,
-        guess_tx: flag("detect.guess-applayer-tx").unwrap_or(false),
+        tx_guesses,
         ranges: gabion_net::RangeOptions::from_tree(config),
         wants,
         counts_stream_events: flag("stats.stream-events").unwrap_or(false),

@@ -115,7 +115,7 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
             checksums: false,
             captured: Default::default(),
             alerts_max: gabion_net::limits::PACKET_ALERTS_MAX,
-            guess_tx: true,
+            tx_guesses: 4,
             ranges: Default::default(),
             wants: EveWriter::new(settings()).wants(),
             profile: None,

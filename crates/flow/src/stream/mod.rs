@@ -378,6 +378,12 @@ impl Stream {
         self.visible_end().min(self.store.end())
     }
 
+    /// Offset after the last byte that was acknowledged, inline too; at the flow's end after all of them.
+    pub fn sure_end(&self) -> u64 {
+        let end = self.store.end();
+        if self.marks.ended { end } else { self.acked().min(end) }
+    }
+
     /// Keeps data from this offset on until the next call, even if parsers and raw inspection are
     /// past it.
     pub fn hold_data_from(&mut self, from: Option<u64>) {
@@ -457,10 +463,19 @@ impl Stream {
         out.truncate(most);
     }
 
-    /// Segments and bytes kept.
-    pub(crate) fn kept(&self) -> (usize, usize) {
-        let bytes = self.store.end() - self.store.base();
-        (self.store.segment_count(), usize::try_from(bytes).unwrap_or(usize::MAX))
+    /// Segments kept.
+    pub(crate) fn segments_kept(&self) -> usize {
+        self.store.segment_count()
+    }
+
+    /// Most bytes kept at once so far.
+    pub(crate) fn most_kept(&self) -> usize {
+        self.store.most_kept() as usize
+    }
+
+    /// Whether raw inspection ends with what was there when a parser asked for it.
+    pub(crate) fn is_raw_ended(&self) -> bool {
+        self.raw_end.is_some()
     }
 
     /// Number of gaps and the bytes missing in them.

@@ -92,6 +92,8 @@ pub(crate) struct Store {
     merge_at: u32,
     /// Most regions kept at once.
     regions_seen: u8,
+    /// Most bytes kept at once, those of holes between them counted.
+    most_kept: u32,
 }
 
 impl Store {
@@ -120,6 +122,17 @@ impl Store {
     /// Most regions kept at once so far.
     pub(crate) fn regions_seen(&self) -> u8 {
         self.regions_seen
+    }
+
+    /// Most bytes kept at once so far.
+    pub(crate) fn most_kept(&self) -> u32 {
+        self.most_kept
+    }
+
+    #[inline]
+    fn note_kept(&mut self) {
+        let kept = u32::try_from(self.end() - self.base).unwrap_or(u32::MAX);
+        self.most_kept = self.most_kept.max(kept);
     }
 
     /// Segments whose boundaries are remembered.
@@ -193,6 +206,7 @@ impl Store {
             self.append_run(bytes);
             self.segments.push_back(Segment { start, end, reach: end });
             self.regions_seen = self.regions_seen.max(1);
+            self.note_kept();
             return Stored::Kept { overlap: false, differs: false, lost: false };
         }
         if end <= self.base {
@@ -252,6 +266,7 @@ impl Store {
         let used = added + if found.duplicate { 0 } else { SEGMENT_COST };
         self.release(charge.saturating_sub(used), budget);
         self.regions_seen = self.regions_seen.max(self.regions());
+        self.note_kept();
         Stored::Kept { overlap: found.overlap, differs, lost: found.lost }
     }
 

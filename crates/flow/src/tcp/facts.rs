@@ -29,7 +29,7 @@ pub struct SideFacts {
     pub wscale: u8,
     /// Segments kept.
     pub segments: usize,
-    /// Bytes kept, rounded up to Suricata's buffer sizes.
+    /// Most bytes kept at once so far, rounded up to Suricata's buffer sizes.
     pub region: usize,
     /// Names of flags before and after EVE's own for finished protocol detection.
     pub marks: [MarkNames; 2],
@@ -45,7 +45,6 @@ fn names_of_set<const N: usize>(marks: [(bool, &'static str); N]) -> MarkNames {
 impl Stream {
     fn facts(&self) -> SideFacts {
         let m = &self.marks;
-        let (segments, bytes) = self.kept();
         SideFacts {
             isn: self.isn,
             next_seq: self.next_seq,
@@ -55,8 +54,12 @@ impl Stream {
                 .then(|| (self.base_seq(), if m.has_data { self.end_seq() } else { 0 })),
             window: self.window,
             wscale: self.wscale,
-            segments,
-            region: if m.has_data { bytes.max(1).next_multiple_of(REGION_STEP) } else { 0 },
+            segments: self.segments_kept(),
+            region: if m.has_data {
+                self.most_kept().max(1).next_multiple_of(REGION_STEP)
+            } else {
+                0
+            },
             marks: [
                 names_of_set([
                     (self.gaps().0 > 0, "has_gap"),
@@ -67,7 +70,10 @@ impl Stream {
                     (m.timestamps, "timestamp"),
                     (m.zero_timestamp, "zero_timestamp"),
                 ]),
-                names_of_set([(m.no_raw, "disable_raw")]),
+                names_of_set([
+                    (self.is_raw_ended(), "new_raw_disabled"),
+                    (m.no_raw, "disable_raw"),
+                ]),
             ],
         }
     }
@@ -96,7 +102,7 @@ impl TcpSession {
             (m.closed_by_reset, "closed_by_rst"),
             (m.four_way, "4whs"),
             (m.sack_offered, "client_sackok"),
-            (m.sack, "sackok"),
+            (m.sack || m.sack_offered && self.state() == TcpState::SynSent, "sackok"),
             (m.handshake_confirmed, "3whs_confirmed"),
             (m.app_disabled, "app_layer_disabled"),
             (m.fast_open, "tcp_fast_open"),

@@ -120,6 +120,11 @@ impl TcpSession {
         self.streams[0].tcp_flags() | self.streams[1].tcp_flags()
     }
 
+    /// Adds the flags of a packet that the session does not process.
+    pub fn note_flags(&mut self, direction: Direction, flags: u8) {
+        self.stream_mut(direction).tcp_flags |= flags;
+    }
+
     /// Whether the session was picked up in the middle.
     pub fn is_midstream(&self) -> bool {
         self.marks.midstream

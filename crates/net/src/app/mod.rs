@@ -39,6 +39,8 @@ pub(crate) struct TxMemory {
     pub(crate) events_logged: u32,
     /// A `config` rule switched its record off.
     pub(crate) no_log: bool,
+    /// Alerts that name it by guess.
+    guesses: u8,
     /// `xbits` of the transaction.
     pub(crate) bits: Option<Box<Bits>>,
     /// It is in the lists of a [`Crowd`]: to be inspected, by direction, and as news.
@@ -342,6 +344,13 @@ impl AppLayer {
         };
         let mut live = (self.txs.first_id()..self.txs.next_id()).filter(takes_part);
         live.next().filter(|_| live.next().is_none())
+    }
+
+    /// Counts an alert that names a transaction by guess. False: there were enough of them.
+    pub(crate) fn count_guess(&mut self, id: u64, most: u8) -> bool {
+        let Some(memory) = self.txs.get_mut(id).filter(|m| m.guesses < most) else { return false };
+        memory.guesses += 1;
+        true
     }
 
     /// Frees transactions that are complete, inspected and logged. `seen`: the only direction there

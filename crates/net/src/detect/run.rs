@@ -55,6 +55,8 @@ pub(crate) struct Hit {
     pub(crate) sig: u32,
     /// Transaction it matched in.
     pub(crate) tx: Option<u64>,
+    /// Transaction that its alert names by guess.
+    pub(crate) guessed_tx: Option<u64>,
     /// It matched in stream data.
     pub(crate) in_stream: bool,
     /// It matched by state of the flow (transactions).
@@ -838,9 +840,7 @@ impl Run<'_> {
             in_stream,
             in_state,
             context_json: context,
-            frame: None,
-            action: None,
-            policy: None,
+            ..Hit::default()
         });
     }
 

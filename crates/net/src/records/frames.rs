@@ -74,7 +74,13 @@ pub(crate) fn frame_json(
             let is_gone = f.inspected > 0 && stream.bytes_from(f.start).is_empty();
             let from = if is_gone { f.start + f.inspected } else { f.start };
             let there = if is_complete { len } else { len.min(f.available(usable)) };
-            stream.write_range(from, f.start.saturating_add(there), SHOWN_BYTES, &mut shown);
+            let end = f.start.saturating_add(there);
+            let sure = stream.sure_end().clamp(from.min(end), end);
+            stream.write_range(from, sure, SHOWN_BYTES, &mut shown);
+            if is_complete && sure < end {
+                shown.extend_from_slice(format!("[{} bytes missing]", end - sure).as_bytes());
+                shown.truncate(SHOWN_BYTES);
+            }
         }
         None => {
             let (bytes, _) = bytes_of(f, d, tcp, datagram);

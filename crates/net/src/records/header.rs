@@ -92,7 +92,8 @@ pub(crate) fn app_names(catalog: &Catalog, app: &AppLayer) -> AppProtoNames {
         to_server: differs(Direction::ToServer),
         to_client: differs(Direction::ToClient),
         original: name(app.original).filter(|_| app.original != app.proto),
-        expected: (app.expected.is_known() && app.expected != app.proto)
+        // What another flow announced, such as the data of FTP, is not shown.
+        expected: (app.original.is_known() && app.expected.is_known() && app.expected != app.proto)
             .then(|| catalog.eve_name(app.expected)),
     }
 }

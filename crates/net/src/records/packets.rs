@@ -2,6 +2,7 @@
 
 use super::RecordStage;
 use super::header::{app_names, header, ip_facts, metadata, signature_members, verdict};
+use crate::alert::named_transaction;
 use crate::context::PacketContext;
 use crate::flow_state::NetFlow;
 use gabion_flow::Flow;
@@ -60,7 +61,9 @@ impl RecordStage {
             }
         }
         if w.anomaly_app {
-            let app = flow.and_then(|f| app_names(&cx.engine.catalog, &f.ext.app).app_proto);
+            // A search without result is no protocol here, as it is in records of flows.
+            let known = flow.filter(|f| f.ext.app.proto.is_known());
+            let app = known.and_then(|f| app_names(&cx.engine.catalog, &f.ext.app).app_proto);
             for e in view.detection_events {
                 emit(AnomalyKind::Detection, e.name(), app);
             }
@@ -116,18 +119,22 @@ impl RecordStage {
         let flow = cx.flow.as_deref();
         let h = view.headers;
         let meta = flow.map(|f| metadata(engine, f, &cx.findings.packet_variables));
-        let alerts: Vec<(AlertSignature<'_>, bool)> = match &engine.detector {
-            Some(d) => cx
-                .findings
-                .hits
-                .iter()
-                .filter(|_| !outcome.skip_detection || d.firewall.is_some())
-                .map(|hit| (hit, &d.set.signatures[hit.sig as usize]))
-                .filter(|(hit, s)| hit.action.unwrap_or(s.action).drops())
-                .map(|(hit, s)| (signature_members(d, s, hit), true))
-                .collect(),
-            None => Vec::new(),
-        };
+        let mut tx = None;
+        let mut alerts: Vec<(AlertSignature<'_>, bool)> = Vec::new();
+        if let Some(d) =
+            engine.detector.as_ref().filter(|d| !outcome.skip_detection || d.firewall.is_some())
+        {
+            for hit in &cx.findings.hits {
+                let s = &d.set.signatures[hit.sig as usize];
+                if !hit.action.unwrap_or(s.action).drops() {
+                    continue;
+                }
+                if alerts.is_empty() {
+                    tx = named_transaction(s, hit, view, flow);
+                }
+                alerts.push((signature_members(d, s, hit), true));
+            }
+        }
         cx.sink.dropped(&DropRecord {
             header: header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject)),
             reason,
@@ -141,6 +148,7 @@ impl RecordStage {
             direction: flow.and(view.direction),
             is_firewalled: outcome.is_firewalled,
             alerts: &alerts,
+            tx,
             verdict: Some(verdict(outcome, view)),
         });
     }

@@ -4,12 +4,16 @@ use super::RecordStage;
 use super::header::{header, ip_facts, metadata};
 use crate::app::AppLayer;
 use crate::context::PacketContext;
+use crate::detect::Detector;
 use crate::tcp_segment::tcp_segment;
 use gabion_flow::{StreamEvent, TcpSession, TcpState};
 use gabion_packet::TransportHeader;
 use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Direction, Tree};
+
+/// No rule looks at the side's stream any more, or none ever did.
+const NO_RAW: &str = "disable_raw";
 
 /// `seq` lies after `than` (RFC 793 3.3: modulo 2^32).
 fn is_behind(seq: u32, than: u32) -> bool {
@@ -28,10 +32,10 @@ impl RecordStage {
         let session = flow.tcp.as_deref();
         let mut ip = ip_facts(h);
         if let (true, Some(tcp), Some(s)) = (view.is_pseudo, &mut ip.tcp, session) {
-            // Suricata makes these pseudo packets from the session.
+            // Suricata makes these pseudo packets from the session, and acknowledges nothing with them.
             (ip.len, ip.ttl, tcp.window) = (40, 64, 2560);
             tcp.seq = s.side_facts(direction).next_seq;
-            tcp.ack = s.side_facts(direction.opposite()).last_ack;
+            (tcp.ack, tcp.flags) = (0, 0);
         }
         let events: Vec<String> = h
             .events
@@ -41,7 +45,13 @@ impl RecordStage {
             .chain(view.stream_events.iter().map(|e| format!("stream.{}", e.anomaly_name())))
             .collect();
         let is_updated = verdict.is_some_and(|v| v.is_state_changed);
-        let object = SessionObject { session, is_updated, app: &flow.ext.app };
+        let looks = |d: Direction| {
+            let asked =
+                |det: &Detector| det.stream_ports[d.index()].holds(&det.set, flow.server.port);
+            cx.engine.detector.as_ref().is_some_and(asked)
+        };
+        let rules_look = Direction::BOTH.map(looks);
+        let object = SessionObject { session, is_updated, app: &flow.ext.app, rules_look };
         let meta = metadata(cx.engine, flow, &cx.findings.packet_variables);
         cx.sink.stream(&StreamRecord {
             header: header(view, Some(flow), Some(&meta)),
@@ -91,6 +101,8 @@ struct SessionObject<'a> {
     session: Option<&'a TcpSession>,
     is_updated: bool,
     app: &'a AppLayer,
+    /// By direction: some rule looks at its stream.
+    rules_look: [bool; 2],
 }
 
 impl WriteObject for SessionObject<'_> {
@@ -126,8 +138,12 @@ impl SessionObject<'_> {
         j.number("window", f.window);
         j.number("wscale", f.wscale);
         let [before, behind] = &f.marks;
+        // Suricata notes timestamps of the client only.
+        let before = before.iter().filter(|n| d == Direction::ToServer || **n != "timestamp");
         let detected = self.app.is_detected(d).then_some(&"appproto_detection_completed");
-        names(j, before.iter().chain(detected).chain(behind));
+        let is_idle = !self.rules_look[d.index()] && s.stream(d).tcp_flags() != 0;
+        let unlooked = (is_idle && !behind.contains(&NO_RAW)).then_some(&NO_RAW);
+        names(j, before.chain(detected).chain(behind).chain(unlooked));
         j.number("seg_cnt", f.segments);
         j.number("sb_region_size", f.region);
     }

@@ -143,7 +143,6 @@ impl RecordStage {
         // what still waits for its other half then has no record.
         let wants_all = at_end && flow.tcp.is_some() || app.is_closed();
         let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
-        let detection = cx.engine.detector.is_some() && !flow.ext.flags.passed;
         let all: TxIds = match news {
             Some(_) if !wants_all => TxIds::new(),
             _ => memories.entries().map(|(id, _)| id).collect(),
@@ -171,23 +170,20 @@ impl RecordStage {
                 }
             }
             if (w.files || w.file_store) && is.has_files && has_files_to_log(tx) {
-                // What the rules are done with needs no packet of its own direction once nothing more can come.
-                let is_final =
-                    |d: Direction| wants_all && (!detection || m.detect[d.index()].is_done);
-                let finals = Direction::BOTH.map(|d| at_end || is_final(d));
-                self.log_files(&about, (parser.as_mut(), id), finals, cx.sink);
+                // Once nothing more can come, a file needs no packet of its own direction.
+                self.log_files(&about, (parser.as_mut(), id), at_end || wants_all, cx.sink);
             }
         }
         put_back(flow, parser, memories, news, allowance);
         cx.account.settle_limits(Some(flow));
     }
 
-    /// Records of the files of a transaction. `finals`: by direction, whether nothing more can come.
+    /// Records of the files of a transaction. `is_final`: nothing more can come.
     fn log_files(
         &self,
         about: &About<'_>,
         (parser, id): (&mut dyn Parser, u64),
-        finals: [bool; 2],
+        is_final: bool,
         sink: &mut dyn NetSink,
     ) {
         let About { engine, view, flow, meta, .. } = *about;
@@ -196,7 +192,6 @@ impl RecordStage {
                 continue;
             }
             // A file is logged with the packets of its own direction.
-            let is_final = finals[d.index()];
             if !is_final && view.direction != Some(d) {
                 continue;
             }

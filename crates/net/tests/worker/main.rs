@@ -57,7 +57,7 @@ fn engine(rules: &str) -> Arc<Engine> {
             checksums: false,
             captured: Default::default(),
             alerts_max: gabion_net::limits::PACKET_ALERTS_MAX,
-            guess_tx: false,
+            tx_guesses: 0,
             ranges: Default::default(),
             wants: Wants { alerts: true, app: true, flows: true, ..Wants::default() },
             counts_stream_events: false,

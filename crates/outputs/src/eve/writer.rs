@@ -119,10 +119,7 @@ impl EveWriter {
         let types = &self.settings;
         let j = &mut self.line;
         if let Some(id) = r.tx_id {
-            j.number("tx_id", id);
-            if r.is_tx_guessed {
-                j.boolean("tx_guessed", true);
-            }
+            transaction(j, id, r.is_tx_guessed);
         }
         let extra = xff.filter(|(x, _)| !x.overwrites).map(|(_, ip)| ip);
         alert_object(j, &mut self.scratch, r, &a, extra);
@@ -428,6 +425,9 @@ impl EveWriter {
             verdict(j, v);
         }
         if with_alerts && let Some((s, blocked)) = r.alerts.first() {
+            if let Some((id, is_guessed)) = r.tx {
+                transaction(j, id, is_guessed);
+            }
             j.open_key("alert");
             j.field_plain("action", if *blocked { "blocked" } else { "allowed" });
             signature_members(j, s);
@@ -846,6 +846,14 @@ fn packet(j: &mut Json, bytes: &[u8], link: u16) {
         j.field_plain("linktype_name", name);
     }
     j.close();
+}
+
+/// The transaction of an alert.
+fn transaction(j: &mut Json, id: u64, is_guessed: bool) {
+    j.number("tx_id", id);
+    if is_guessed {
+        j.boolean("tx_guessed", true);
+    }
 }
 
 fn verdict(j: &mut Json, v: &VerdictRecord) {

@@ -92,6 +92,8 @@ impl Views {
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     pub(crate) progress: u8,
+    /// The progress when the flow ended, where that completed it.
+    pub(crate) ended_at: Option<u8>,
     /// The header block is whole.
     pub(crate) is_head_whole: bool,
     /// The first line: a request's without its end, a response's with it.
@@ -121,6 +123,7 @@ pub(crate) struct Message {
 impl Message {
     fn reset(&mut self) {
         self.progress = progress::NOT_STARTED;
+        self.ended_at = None;
         self.is_head_whole = false;
         self.line.clear();
         self.version = Version::Unknown;

@@ -204,6 +204,11 @@ impl Transaction for Tx {
         self.message(direction).reached()
     }
 
+    fn parsed_progress(&self, direction: Direction) -> u8 {
+        let m = self.message(direction);
+        m.ended_at.unwrap_or(m.progress)
+    }
+
     fn buffer(
         &self,
         local: u16,

@@ -496,6 +496,7 @@ impl Parser for Http1 {
         for tx in self.txs.iter_mut().flatten() {
             let m = tx.message_mut(direction);
             m.close_file(FileState::Truncated);
+            m.ended_at.get_or_insert(m.progress);
             m.progress = progress::COMPLETE;
         }
     }

@@ -95,6 +95,10 @@ impl Transaction for SipTx {
         Some(self.direction)
     }
 
+    fn is_logged_as_packet(&self) -> bool {
+        true
+    }
+
     fn buffer(&self, local: u16, d: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
         if d != self.direction {
             return None;

@@ -376,6 +376,15 @@ impl Session {
         }
     }
 
+    /// A file is whole, but its transaction goes on until it is closed.
+    pub(super) fn end_content(&mut self, d: Direction, file: FileId, status: Status) {
+        let Some(id) = self.files[d.index()].get(&file).copied() else { return };
+        self.with_file(id, Transfer::close);
+        if let Some(tx) = self.txs.get_mut(id) {
+            tx.status = Some(status);
+        }
+    }
+
     /// Nothing comes in a direction any more: its files end early.
     pub(super) fn cut_files(&mut self, direction: Direction) {
         for tx in self.txs.iter_mut() {

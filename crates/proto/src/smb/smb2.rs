@@ -407,7 +407,12 @@ impl Session {
             command2::NEGOTIATE => self.negotiate_response2(header, body),
             command2::READ | command2::WRITE | command2::GET_INFO => {
                 if header.command == command2::READ && header.status != nt::PENDING {
-                    self.reads.remove((header.session_id, header.message_id));
+                    let asked = self.reads.remove((header.session_id, header.message_id));
+                    if header.status == nt::END_OF_FILE
+                        && let Some(asked) = asked
+                    {
+                        self.end_content(ToClient, asked.file, status);
+                    }
                 }
             }
             command2::IOCTL => self.ioctl_response2(header, body),

@@ -39,6 +39,7 @@ pub(super) mod nt {
     pub(crate) const SUCCESS: u32 = 0;
     pub(crate) const PENDING: u32 = 0x0000_0103;
     pub(crate) const BUFFER_OVERFLOW: u32 = 0x8000_0005;
+    pub(crate) const END_OF_FILE: u32 = 0xc000_0011;
 }
 
 impl Status {
