@@ -5,13 +5,14 @@
 mod program;
 
 use program::packets::{CLIENT, SERVER, capture_at, ipv4, udp};
+use program::wire::{Wire, wait_until};
 use program::{command, copy_program};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -77,11 +78,7 @@ impl Run {
     }
 
     fn client(&self) -> Client {
-        let stream = UnixStream::connect(self.path("socket")).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let mut client = Client { lines: BufReader::new(stream.try_clone().unwrap()), stream };
-        assert_eq!(client.ask(&json!({"version": "0.2"})), json!({"return": "OK"}));
-        client
+        Client::greet(&self.path("socket"))
     }
 
     /// Sends another packet of the flow.
@@ -108,6 +105,15 @@ struct Client {
 }
 
 impl Client {
+    /// One that has named the version of the protocol.
+    fn greet(socket: &Path) -> Client {
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut client = Client { lines: BufReader::new(stream.try_clone().unwrap()), stream };
+        assert_eq!(client.ask(&json!({"version": "0.2"})), json!({"return": "OK"}));
+        client
+    }
+
     fn send(&mut self, asked: &Value) {
         self.stream.write_all(format!("{asked}\n").as_bytes()).unwrap();
     }
@@ -293,6 +299,55 @@ fn commands_are_answered_as_by_suricata() {
     }
 }
 
+/// Of a run over an interface: what the kernel counted, and rules that are loaded by command while frames come. The socket is
+/// there where the configuration says `auto`, as Suricata's own does.
+#[test]
+fn a_run_over_an_interface_answers_about_it() {
+    let Some(wire) = Wire::new("a_run_over_an_interface_answers_about_it") else { return };
+    let rules = wire.folder.path().join("my.rules");
+    let rule = |sid| format!("alert udp any any -> any 9 (msg:\"r\"; content:\"x\"; sid:{sid};)\n");
+    std::fs::write(&rules, rule(1)).unwrap();
+    let shown = rules.display().to_string();
+    let socket = wire.folder.path().join("socket");
+    let set = format!("unix-command.filename={}", socket.display());
+    let frame = |port: u16| {
+        let packet = ipv4(17, 1, 0, [CLIENT, SERVER], &udp([port, 9], b"x"));
+        [&b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0"[..], &packet].concat()
+    };
+    for threads in ["1", "2"] {
+        let two = format!("af-packet.0.threads={threads}");
+        let base = ["--af-packet=in", "-S", &shown, "-k", "none", "--set", &set];
+        let more = ["--set", "af-packet.0.interface=in", "--set", &two];
+        let auto = ["--set", "unix-command.enabled=auto"];
+        let sensor = wire.start(&[&base[..], &more, &auto].concat());
+        let mut c = Client::greet(&socket);
+        assert_eq!(c.command("capture-mode"), ok(&json!("AF_PACKET_DEV")));
+        let mode = if threads == "1" { "single" } else { "workers" };
+        assert_eq!(c.command("running-mode"), ok(&json!(mode)));
+        let one = json!({"count": 1, "ifaces": ["in"]});
+        wait_until("it is listed", || c.command("iface-list") == ok(&one));
+        wire.send(&(0..50).map(|n| frame(4000 + n)).collect::<Vec<_>>());
+        let stat = |name: &str| json!({"command": "iface-stat", "arguments": {"iface": name}});
+        assert_eq!(c.ask(&stat("out")), no("Iface does not exist"));
+        let all = json!({"pkts": 50, "drop": 0, "invalid-checksums": 0, "bypassed": 0});
+        wait_until("the kernel's count is known", || c.ask(&stat("in")) == ok(&all));
+        std::fs::write(&rules, rule(1) + &rule(2)).unwrap();
+        assert_eq!(c.command("ruleset-reload-rules"), ok(&json!("done")));
+        assert_eq!(c.command("ruleset-stats")["message"][0]["rules_loaded"], json!(2));
+        wait_until("the new rule alerts", || {
+            wire.send(&[frame(4001)]);
+            sensor.text("fast.log").contains("[1:2:")
+        });
+        let log = sensor.log.clone();
+        assert_eq!(c.command("shutdown"), ok(&json!("Closing Suricata")));
+        let mut sensor = sensor;
+        assert!(sensor.child.wait().unwrap().success(), "{}", sensor.text("said"));
+        assert!(!socket.exists());
+        std::fs::remove_dir_all(&log).unwrap();
+        std::fs::write(&rules, rule(1)).unwrap();
+    }
+}
+
 #[test]
 fn what_is_no_command_is_answered_and_stops_nothing() {
     let run = Run::start(&[]);
@@ -336,6 +391,53 @@ fn what_is_no_command_is_answered_and_stops_nothing() {
     for _ in 0..201 {
         assert_eq!(client.answer(), ok(&json!("8.0.7 RELEASE")));
     }
+}
+
+/// What commands change has its effect: a limit of memory on flows that begin later, a value with JSON on the alert that it
+/// causes.
+#[test]
+fn commands_act_on_the_run() {
+    let mut run = Run::start(&[]);
+    let rules = "alert dns any any -> any any (msg:\"known\"; dns.query; dataset:isset,names,type string; sid:4;)\n";
+    std::fs::write(run.path("test.rules"), RULES.to_owned() + rules).unwrap();
+    let mut c = run.client();
+    assert_eq!(c.command("reload-rules"), ok(&json!("done")));
+    let arguments = json!({"setname": "names", "settype": "string", "datavalue": "b25lLmV4YW1wbGU=",
+        "datajson": "{\"why\": \"by command\"}"});
+    let added = c.ask(&json!({"command": "dataset-add-json", "arguments": arguments}));
+    assert_eq!(added, ok(&json!("data added")));
+    let mut asks = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3];
+    asks.extend_from_slice(b"one\x07example\0\0\x01\0\x01");
+    let packet = ipv4(17, 1, 0, [CLIENT, SERVER], &udp([5353, 53], &asks));
+    let mut send = |packets: Vec<Vec<u8>>| {
+        let timed = packets.into_iter().map(|packet| (1_700_000_000_200, packet));
+        let name = capture_at(101, run.dir.path(), "next.pcap", timed);
+        run.pipe.write_all(&std::fs::read(name).unwrap()[24..]).unwrap();
+    };
+    send(vec![packet]);
+    await_packets(&mut c, 2);
+    let is_there = || {
+        let eve = std::fs::read_to_string(run.dir.path().join("out/eve.json")).unwrap();
+        let found = eve.lines().find(|line| line.contains("\"signature_id\":4,"))?.to_owned();
+        Some(serde_json::from_str::<Value>(&found).unwrap())
+    };
+    wait_until("the alert is there", || is_there().is_some());
+    let alert = is_there().unwrap();
+    assert!(alert["alert"]["context"].to_string().contains("by command"), "{alert}");
+
+    let arguments = json!({"config": "flow", "memcap": "512kb"});
+    let set = c.ask(&json!({"command": "memcap-set", "arguments": arguments}));
+    assert_eq!(set, ok(&json!("memcap value for 'flow' updated: 524288 ")));
+    send(
+        (0..5000)
+            .map(|n| ipv4(17, 1, 0, [CLIENT, [10, 9, (n >> 8) as u8, n as u8]], &udp([1, 9], b"x")))
+            .collect(),
+    );
+    let counters = await_packets(&mut c, 5002);
+    let flow = &counters["message"]["flow"];
+    assert!(flow["memuse"].as_u64() <= Some(524_288), "{flow}");
+    assert!(flow["active"].as_u64() < Some(5_000), "others made room: {flow}");
+    assert_eq!(flow["emerg_mode_entered"], json!(1), "{flow}");
 }
 
 #[test]

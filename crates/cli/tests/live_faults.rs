@@ -10,8 +10,9 @@ use program::wire::{Wire, ip, records, wait_until};
 use program::{command, packets, ran};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::process::Command;
-use std::time::Duration;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A datagram in a frame, from this port, with this many bytes.
 fn datagram(port: u16, len: usize) -> Vec<u8> {
@@ -77,6 +78,233 @@ fn an_interface_that_is_removed_or_moved_is_awaited_by_all_rings() {
     ports.sort_unstable();
     assert_eq!(ports, [4001, 4002], "{said}");
     assert_eq!(said.matches("down or away").count(), 1, "{said}");
+}
+
+/// Replaces itself with the program of its arguments, for which the kernel refuses PACKET_ADD_MEMBERSHIP.
+const REFUSING: &str = r#"
+import ctypes, os, platform, struct, sys
+number, arch = {"x86_64": (54, 0xC000003E), "aarch64": (208, 0xC00000B7)}[platform.machine()]
+load, equal, end = 0x20, 0x15, 0x06
+steps = [(load, 0, 0, 4), (equal, 0, 7, arch), (load, 0, 0, 0), (equal, 0, 5, number), (load, 0, 0, 24), (equal, 0, 3, 263),
+         (load, 0, 0, 32), (equal, 0, 1, 1), (end, 0, 0, 0x00050000 | 1), (end, 0, 0, 0x7FFF0000)]
+filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(filter)))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, program, 0, 0) != 0:
+    sys.exit(f"seccomp: errno {ctypes.get_errno()}")
+os.execvp(sys.argv[1], sys.argv[1:])
+"#;
+
+#[test]
+fn promiscuity_that_is_refused_is_reported_and_frames_to_this_host_come() {
+    let test = "promiscuity_that_is_refused_is_reported_and_frames_to_this_host_come";
+    let Some(wire) = Wire::new(test) else { return };
+    if Command::new("python3").arg("-V").output().is_err() {
+        eprintln!("skipped: {test}: needs python3");
+        return;
+    }
+    let base = ["--af-packet=in", "--disable-detection"];
+    for (by, off, times) in [
+        (&["python3", "-c", REFUSING][..], "no", 1),
+        // What is not asked for can't be refused.
+        (&["python3", "-c", REFUSING], "yes", 0),
+        (&[], "no", 0),
+    ] {
+        let set = format!("af-packet.0.disable-promisc={off}");
+        let more = ["--set", "af-packet.0.interface=in", "--set", &set];
+        let sensor = wire.start_by(by, &[&base[..], &more].concat());
+        wire.send(&[datagram(4001, 10)]);
+        wait_until("it is in the statistics", || sensor.text("said").contains("engine started"));
+        std::thread::sleep(Duration::from_millis(300));
+        let log = sensor.log.clone();
+        let (code, said) = sensor.stop();
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(said.matches("in: promiscuous mode is refused").count(), times, "{said}");
+        assert_eq!(records(&log, "flow").len(), 1, "{said}");
+        std::fs::remove_dir_all(&log).unwrap();
+    }
+}
+
+/// Another interface has the name that the rules of udev gave it: the one that is named is awaited, whatever the other one
+/// brings.
+#[test]
+fn an_interface_that_is_renamed_is_reported_and_awaited() {
+    let Some(wire) = Wire::new("an_interface_that_is_renamed_is_reported_and_awaited") else {
+        return;
+    };
+    let space = wire.space.clone();
+    for (n, threads) in ["1", "2"].into_iter().enumerate() {
+        let set = format!("af-packet.0.threads={threads}");
+        let base = ["--af-packet=in", "--disable-detection", "--set", "af-packet.0.interface=in"];
+        let sensor = wire.start(&[&base[..], &["--set", &set]].concat());
+        let port = 4000 + 10 * n as u16;
+        wire.send(&[datagram(port + 1, 10)]);
+        std::thread::sleep(Duration::from_millis(300));
+        // Frames come without a pause, as on a wire in use, while the name changes: kernels before 6.2 want it down.
+        if !ip(&format!("-n {space} link set in name else")) {
+            assert!(ip(&format!("-n {space} link set in down")));
+            assert!(ip(&format!("-n {space} link set in name else")));
+            assert!(ip(&format!("-n {space} link set else up")));
+        }
+        let is_reported = || sensor.text("said").contains("its return is awaited");
+        wait_until("the other name is reported", || {
+            wire.send(&(0..50).map(|_| datagram(port + 2, 10)).collect::<Vec<_>>());
+            is_reported()
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        // Nothing of an interface with another name is read.
+        wire.send(&[datagram(port + 3, 10)]);
+        std::thread::sleep(Duration::from_millis(300));
+        if !ip(&format!("-n {space} link set else name in")) {
+            assert!(ip(&format!("-n {space} link set else down")));
+            assert!(ip(&format!("-n {space} link set else name in")));
+            assert!(ip(&format!("-n {space} link set in up")));
+        }
+        let is_back = || sensor.text("said").contains("the interface is back");
+        wait_until("its return is reported", is_back);
+        std::thread::sleep(Duration::from_millis(300));
+        wire.send(&[datagram(port + 4, 10)]);
+        std::thread::sleep(Duration::from_millis(300));
+        let log = sensor.log.clone();
+        let (code, said) = sensor.stop();
+        assert_eq!(code, 0, "{said}");
+        let flows = records(&log, "flow");
+        let mut ports: Vec<u64> =
+            flows.iter().map(|r| r["src_port"].as_u64().unwrap_or(0)).collect();
+        ports.sort_unstable();
+        let has = |last: u64| ports.contains(&(u64::from(port) + last));
+        assert_eq!((has(1), has(3), has(4)), (true, false, true), "{threads} {ports:?}: {said}");
+        assert_eq!(said.matches("its return is awaited").count(), 1, "{threads}: {said}");
+        std::fs::remove_dir_all(&log).unwrap();
+    }
+}
+
+/// A frame that is larger than a block of the ring is cut by the kernel: that is reported once, and counted.
+#[test]
+fn frames_larger_than_a_block_are_reported_once() {
+    let Some(wire) = Wire::new("frames_larger_than_a_block_are_reported_once") else { return };
+    let small = ["--set", "af-packet.0.interface=in", "--set", "af-packet.0.block-size=4096"];
+    let sensor = wire.start(&[&["--af-packet=in", "--disable-detection"][..], &small].concat());
+    wire.send(&[datagram(4001, 10), datagram(4001, 8000), datagram(4001, 8000)]);
+    std::thread::sleep(Duration::from_millis(500));
+    let log = sensor.log.clone();
+    let (code, said) = sensor.stop();
+    assert_eq!(code, 0, "{said}");
+    let stats = records(&log, "stats").pop().expect("a record of statistics");
+    assert_eq!(stats["stats"]["capture"]["kernel_packets"], 3, "{stats}");
+    assert_eq!(said.matches("block-size").count(), 1, "{said}");
+    assert!(said.contains("frames of 8042 bytes do not fit"), "{said}");
+}
+
+/// Stops the thread of this process whose name begins so, as a debugger does, until its input ends.
+const STOPPING: &str = r#"
+import ctypes, os, sys
+process, name = sys.argv[1:]
+threads = [t for t in os.listdir(f"/proc/{process}/task") if open(f"/proc/{process}/task/{t}/comm").read().startswith(name)]
+libc = ctypes.CDLL(None, use_errno=True)
+seize, interrupt = 0x4206, 0x4207
+for request in (seize, interrupt):
+    if libc.ptrace(request, int(threads[0]), 0, 0) != 0:
+        sys.exit(f"{threads}: errno {ctypes.get_errno()}")
+os.waitpid(int(threads[0]), 0x40000000)
+print("stopped", flush=True)
+sys.stdin.read()
+"#;
+
+/// A thread of a program that is stopped until the value ends.
+struct Stopped(std::process::Child);
+
+impl Stopped {
+    fn thread(of: &program::wire::Sensor, name: &str) -> Stopped {
+        let mut stopping = Command::new("python3");
+        stopping.args(["-c", STOPPING, &of.child.id().to_string(), name]);
+        let mut child = stopping.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "stopped\n");
+        Stopped(child)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// A worker that makes no progress is reported within two seconds, also where it has nothing to do; when it continues, all is
+/// inspected. One that stays away is abandoned: what came for it is counted to the frame, and the others continue.
+#[test]
+fn a_worker_that_is_stopped_is_reported_and_its_ring_counted() {
+    let test = "a_worker_that_is_stopped_is_reported_and_its_ring_counted";
+    let Some(wire) = Wire::new(test) else { return };
+    if Command::new("python3").arg("-V").output().is_err() {
+        eprintln!("skipped: {test}: needs python3");
+        return;
+    }
+    for (threads, returns) in [("1", true), ("2", true), ("2", false)] {
+        let set = format!("af-packet.0.threads={threads}");
+        let base = ["--af-packet=in", "--disable-detection", "--set", "af-packet.0.interface=in"];
+        let sensor = wire.start(&[&base[..], &["--set", &set]].concat());
+        // Of many hosts: each ring has those of some.
+        let frame = |n: u16| {
+            let ends = [[10, 9, 0, n as u8], packets::SERVER];
+            let packet = packets::ipv4(17, n, 0, ends, &packets::udp([4000 + n, 9], b"datagram"));
+            [&b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0"[..], &packet].concat()
+        };
+        let frames: Vec<Vec<u8>> = (0..200).map(frame).collect();
+        wire.send(&frames);
+        std::thread::sleep(Duration::from_millis(300));
+        let (mut sent, mut least) = (200, Duration::MAX);
+        // The least of several, since other work of this machine comes between.
+        for n in 1..=3 {
+            let stopped = Stopped::thread(&sensor, "worker");
+            let began = Instant::now();
+            wire.send(&frames);
+            sent += 200;
+            let is_reported = || sensor.text("said").matches(": stalled: ").count() == n;
+            wait_until("it is reported", is_reported);
+            least = least.min(began.elapsed());
+            if !returns {
+                wait_until("it is abandoned", || sensor.text("err").contains(": abandoned: "));
+            }
+            drop(stopped);
+            if !returns {
+                break;
+            }
+            let is_back = || sensor.text("said").matches(": recovered: ").count() == n;
+            wait_until("it is back", is_back);
+            if least < Duration::from_secs(2) {
+                break;
+            }
+        }
+        assert!(least < Duration::from_secs(2), "{threads}: {least:?}");
+        wire.send(&frames);
+        sent += 200;
+        std::thread::sleep(Duration::from_millis(500));
+        let log = sensor.log.clone();
+        let (code, said) = sensor.stop();
+        let stats = records(&log, "stats").pop().expect("a record of statistics");
+        let of = |path: &str| stats["stats"].pointer(path).and_then(Value::as_u64).unwrap_or(0);
+        let counted = (of("/capture/kernel_packets"), of("/capture/kernel_drops"));
+        assert_eq!(counted, (sent, 0), "{threads}: {said}");
+        let flows = records(&log, "flow").len();
+        match returns {
+            true => assert_eq!((code, of("/decoder/pkts"), flows), (0, sent, 200), "{said}"),
+            false => {
+                assert_eq!(code, 1, "{said}");
+                assert!(
+                    said.contains(": abandoned: ") && !said.contains(": recovered: "),
+                    "{said}"
+                );
+                // All that the other ring has got is inspected.
+                assert!((1..200).contains(&flows), "{flows}: {said}");
+                assert_eq!(of("/decoder/pkts"), 3 * flows as u64, "{said}");
+            }
+        }
+        std::fs::remove_dir_all(&log).unwrap();
+    }
 }
 
 #[test]
@@ -165,6 +393,52 @@ fn a_killed_sensor_leaves_nothing_that_stops_the_next() {
     assert_eq!(String::from_utf8_lossy(&sockets.stdout).lines().count(), 1, "only the heading");
 }
 
+/// What `gabion doctor` says of an interface is what ethtool and the kernel say, and what it says to change is what changes it.
+#[test]
+fn doctor_looks_at_an_interface() {
+    let test = "doctor_looks_at_an_interface";
+    let Some(wire) = Wire::new(test) else { return };
+    let ethtool = |arguments: &str| {
+        let mut asked = Command::new("ip");
+        asked.args(["netns", "exec", &wire.space, "ethtool"]).args(arguments.split(' '));
+        asked.output().ok().filter(|done| done.status.success())
+    };
+    if ethtool("-K in gro on").is_none() {
+        eprintln!("skipped: {test}: ethtool -K in gro on fails");
+        return;
+    }
+    let look = || {
+        let found = inside(&wire, &[], &["doctor", "--interface", "in", "--json"]);
+        let report: Value = serde_json::from_str(&found.out).unwrap();
+        (found.code, report["interfaces"][0].clone(), report["advice"].to_string())
+    };
+    let (code, of, advice) = look();
+    assert_eq!(
+        (code, &of["name"], &of["up"], &of["gro"]),
+        (1, &"in".into(), &true.into(), &true.into()),
+        "{of}"
+    );
+    assert!(advice.contains("ethtool -K in gro off"), "{advice}");
+    let channels = String::from_utf8_lossy(&ethtool("-l in").unwrap().stdout).into_owned();
+    let wanted: Vec<u64> =
+        channels.lines().filter_map(|line| line.strip_prefix("RX:")?.trim().parse().ok()).collect();
+    // The most there can be, then those in use.
+    assert_eq!(
+        (&of["queues_max"], &of["queues"]),
+        (&wanted[0].into(), &wanted[1].into()),
+        "{channels}"
+    );
+    assert!(ethtool("-K in gro off").is_some());
+    let (_, of, advice) = look();
+    assert_eq!((&of["gro"], advice.contains("gro")), (&false.into(), false), "{of} {advice}");
+    assert!(ip(&format!("-n {} link set in down", wire.space)));
+    let (code, of, advice) = look();
+    assert_eq!((code, &of["up"]), (1, &false.into()), "{of}");
+    assert!(advice.contains("ip link set in up"), "{advice}");
+    let absent = inside(&wire, &[], &["doctor", "--interface", "nothere0"]);
+    absent.refuses(3, &["--interface nothere0", "`ip link` lists those that are there"]);
+}
+
 /// A ring that runs full sheds in a stated order, what is pinned is still inspected, and all ends when it is read.
 #[test]
 fn a_full_ring_sheds_in_order_and_recovers() {
@@ -202,6 +476,86 @@ fn a_full_ring_sheds_in_order_and_recovers() {
     assert_eq!(of(2), seen(10), "what is pinned is inspected: {said}");
     assert!(of(1) < seen(9) && of(1) > 0, "{} of {}: {said}", of(1), seen(9));
     assert!(said.contains("ledger"), "{said}");
+}
+
+/// The rest of a flow beyond the depth of reassembly, then records: each is counted with its reason, by one worker and by two,
+/// and when the ring is read again all records are there.
+#[test]
+fn an_elephant_flow_and_records_are_shed_and_counted() {
+    let test = "an_elephant_flow_and_records_are_shed_and_counted";
+    let Some(wire) = Wire::new(test) else { return };
+    let rules = wire.folder.path().join("my.rules");
+    let rule = "alert tcp any any -> any 80 (msg:\"first\"; content:\"first\"; sid:1;)\n";
+    std::fs::write(&rules, rule).unwrap();
+    let rules = rules.display().to_string();
+    let frame = |packet: &[u8]| [&b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0"[..], packet].concat();
+    let part = |word: &[u8]| [word, &[b'x'; 400]].concat();
+    let (there, to) = ([packets::CLIENT, packets::SERVER], [4000, 80]);
+    let begin = packets::connection(4000, &(0..20).map(|_| part(b"first")).collect::<Vec<_>>());
+    let begin: Vec<Vec<u8>> = begin.iter().map(|packet| frame(packet)).collect();
+    let rest = |n: u32| {
+        let seq = 1 + (20 + n) * 405;
+        frame(&packets::ipv4(6, 1, 0, there, &packets::tcp(seq, 1, 0x18, to, &part(b"other"))))
+    };
+    let question = |n: u16| {
+        let mut text =
+            vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a' + (n % 26) as u8, 0, 0, 1, 0, 1];
+        text[0..2].copy_from_slice(&n.to_be_bytes());
+        frame(&packets::ipv4(17, n, 0, there, &packets::udp([10_000 + n, 53], &text)))
+    };
+    for workers in ["1", "2"] {
+        let set = [
+            "stream.reassembly.depth=2kb",
+            "af-packet.0.interface=in",
+            "af-packet.0.ring-size=1000",
+        ];
+        let mut arguments = vec![
+            "--interface",
+            "in",
+            "--rules",
+            &rules,
+            "--checksums",
+            "none",
+            "--workers",
+            workers,
+        ];
+        set.iter().for_each(|set| arguments.extend(["--set", set]));
+        let sensor = wire.spawn("read", &arguments);
+        wait_until("packets are read", || sensor.text("err").contains("in: packets are read"));
+        wire.send(&begin);
+        wait_until("it alerts", || !sensor.records("alert").is_empty());
+        sensor.signal(Signal::STOP);
+        let flood: Vec<Vec<u8>> = (0..6000)
+            .flat_map(|n: u32| {
+                if n % 8 == 0 { vec![question(n as u16 / 8), rest(n)] } else { vec![rest(n)] }
+            })
+            .collect();
+        wire.send(&flood);
+        sensor.signal(Signal::CONT);
+        // Time for both rings to be read.
+        std::thread::sleep(Duration::from_secs(1));
+        let later: Vec<Vec<u8>> = (2000..2020).map(question).collect();
+        wire.send(&later);
+        let asked = |sensor: &program::wire::Sensor| {
+            let all = sensor.records("dns");
+            all.iter().filter(|r| r["src_port"].as_u64() >= Some(12_000)).count()
+        };
+        wait_until("records come again", || asked(&sensor) == later.len());
+        let log = sensor.log.clone();
+        let (code, said) = sensor.terminate();
+        assert_eq!(code, 0, "{said}");
+        let run: Value =
+            serde_json::from_str(&std::fs::read_to_string(log.join("run.json")).unwrap()).unwrap();
+        let shed = |stage: &str, reason: &str| {
+            let all = run["ledger"].as_array().unwrap().iter();
+            let of = all.filter(|e| e["stage"] == stage);
+            of.map(|e| e["shed"][reason]["items"].as_u64().unwrap_or(0)).sum::<u64>()
+        };
+        assert!(shed("pressure", "pressure_bypass") > 100, "{workers}: {}", run["ledger"]);
+        assert!(shed("records", "pressure_records") > 10, "{workers}: {}", run["ledger"]);
+        assert!(said.contains("pressure_bypass"), "{said}");
+        std::fs::remove_dir_all(&log).unwrap();
+    }
 }
 
 fn wire_alerts(sensor: &program::wire::Sensor, wanted: usize) {

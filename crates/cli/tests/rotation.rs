@@ -1,4 +1,5 @@
-//! `rotate-interval`: files of lines are opened again by the clock, and together hold what one file would.
+//! `rotate-interval` and `rotate-size`: files of lines are opened again by the clock and by their size, and together hold
+//! what one file would.
 
 mod program;
 
@@ -161,6 +162,63 @@ fn files_of_every_second_hold_what_one_file_would() {
     }
 }
 
+/// The files of an output that `rotate-size` has made, in the order in which they were written, and the last one.
+fn by_size(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_string_lossy().into_owned();
+        let Some(end) = file.strip_prefix(name) else { continue };
+        // The last one has no number; of one second the first has no second number.
+        let numbers: Vec<u64> = end.split('.').filter_map(|n| n.parse().ok()).collect();
+        let place = (numbers.first().copied().unwrap_or(u64::MAX), numbers.get(1).copied());
+        found.push((place, path));
+    }
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// No line is lost, there twice or cut, and no file is larger than it may be.
+#[test]
+fn files_of_a_size_hold_what_one_file_would() {
+    let rules = repository("demo/gabion.rules").display().to_string();
+    for workers in ["1", "3"] {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |out: &str, rotation: &str| {
+            let yaml = configuration(dir.path(), "", rotation);
+            let out = dir.path().join(out).display().to_string();
+            let args = ["read", "-q", "-c", &yaml, "-S", &rules, "-l", &out];
+            let more = ["--append", "--workers", workers, &demo()];
+            let ran = program::gabion(&[&args[..], &more].concat());
+            assert_eq!(ran.code, 0, "{}", ran.err);
+        };
+        run("one", "");
+        // Twice, so that the second run continues in a file that is there.
+        run("many", ", rotate-size: 20kb");
+        run("many", ", rotate-size: 20kb");
+        for name in ["eve.json", "fast.log"] {
+            let text = std::fs::read_to_string(dir.path().join("one").join(name)).unwrap();
+            let once: Vec<String> = lasting(text.lines().map(str::to_owned).collect());
+            let expected = [once.clone(), once].concat();
+            let files = by_size(&dir.path().join("many"), name);
+            assert!(files.len() >= if name == "eve.json" { 20 } else { 1 }, "{files:?}");
+            let mut all = String::new();
+            for file in &files {
+                use std::os::unix::fs::PermissionsExt;
+                let text = std::fs::read_to_string(file).unwrap();
+                assert!(text.ends_with('\n'), "{} ends in half a line", file.display());
+                // A line that is larger has a file of its own.
+                assert!(text.len() <= 20 << 10 || text.lines().count() == 1, "{}", text.len());
+                let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+                assert!(name != "eve.json" || mode == 0o600, "{} {mode:o}", file.display());
+                all += &text;
+            }
+            let found = lasting(all.lines().map(str::to_owned).collect());
+            assert!(found == expected, "{name}, {workers}: {} of {}", found.len(), expected.len());
+        }
+    }
+}
+
 /// What is no interval ends the run before anything is read, in both front doors and in a test of a configuration.
 #[test]
 fn a_wrong_interval_is_refused_with_its_file() {
@@ -168,17 +226,23 @@ fn a_wrong_interval_is_refused_with_its_file() {
     let rules = repository("demo/gabion.rules").display().to_string();
     let out = dir.path().join("out").display().to_string();
     std::fs::create_dir(dir.path().join("out")).unwrap();
-    let wrong = configuration(dir.path(), "", ", rotate-interval: 5y");
-    for args in [
-        &["read", "-q", "-c", &wrong, "-S", &rules, "-l", &out, &demo()][..],
-        &["suricata", "-c", &wrong, "-S", &rules, "-l", &out, "-r", &demo()],
-        &["suricata", "-T", "-c", &wrong, "-S", &rules, "-l", &out],
+    for (key, words) in [
+        ("rotate-interval: 5y", "write minute, hour, day"),
+        ("rotate-size: large", "write a number of bytes"),
+        ("rotate-size: 0", "write a number of bytes"),
     ] {
-        let ran = program::gabion(args);
-        assert_ne!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
-        let said = format!("{}{}", ran.out, ran.err);
-        for word in ["fast.log", "rotate-interval: 5y", "write minute, hour, day"] {
-            assert!(said.contains(word), "{word}: {said}");
+        let wrong = configuration(dir.path(), "", &format!(", {key}"));
+        for args in [
+            &["read", "-q", "-c", &wrong, "-S", &rules, "-l", &out, &demo()][..],
+            &["suricata", "-c", &wrong, "-S", &rules, "-l", &out, "-r", &demo()],
+            &["suricata", "-T", "-c", &wrong, "-S", &rules, "-l", &out],
+        ] {
+            let ran = program::gabion(args);
+            assert_ne!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
+            let said = format!("{}{}", ran.out, ran.err);
+            for word in ["fast.log", key, words] {
+                assert!(said.contains(word), "{word}: {said}");
+            }
         }
     }
 }

@@ -104,6 +104,8 @@ pub(crate) struct FlowFlags {
     pub(crate) accepted: bool,
     /// Payload is not inspected (encrypted).
     pub(crate) no_payload: bool,
+    /// Its rest is bypassed since a ring ran full.
+    pub(crate) is_shed: bool,
     /// Nothing of its protocol is logged (`config` rule).
     pub(crate) no_app_log: bool,
     /// Its own record is not logged (`config` rule).

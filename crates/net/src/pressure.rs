@@ -48,7 +48,7 @@ impl Pinned {
 /// Whether the rest of a flow is bypassed, of which a packet in this direction came.
 pub(crate) fn is_bypassed(
     account: &mut Account,
-    flow: &Flow<NetFlow>,
+    flow: &mut Flow<NetFlow>,
     view: &PacketView<'_>,
 ) -> bool {
     if account.pressure < Pressure::Bypass {
@@ -58,11 +58,19 @@ pub(crate) fn is_bypassed(
     let is_beyond = flow.tcp.as_deref().is_some_and(|t| t.stream(dir).is_depth_reached());
     let is_idle = flow.ext.flags.no_payload || is_beyond;
     if is_idle {
+        flow.ext.flags.is_shed = true;
+        count_bypassed(account, flow, view);
+    }
+    is_idle
+}
+
+/// Counts a packet of a flow whose rest is bypassed, where that began under pressure.
+pub(crate) fn count_bypassed(account: &mut Account, flow: &Flow<NetFlow>, view: &PacketView<'_>) {
+    if flow.ext.flags.is_shed {
         let len = view.headers.len.into();
         account.ledgers.pressure.receive(1, len);
         account.ledgers.pressure.shed(ShedReason::PressureBypass, 1, len);
     }
-    is_idle
 }
 
 /// Leaves rules out on a flow that begins, if that is asked for.

@@ -24,7 +24,7 @@ use crate::ledgers::WorkerLedgers;
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE, reached};
 use crate::memory::{MemoryPressure, WorkerBudgets};
 use crate::ordered::{Ordered, Turn};
-use crate::pressure::{Pinned, begin_flow, is_bypassed};
+use crate::pressure::{Pinned, begin_flow, count_bypassed, is_bypassed};
 use crate::records::RecordStage;
 use crate::script::{OutputKind, OutputScripts};
 use crate::state::SharedState;
@@ -499,6 +499,7 @@ impl Stages {
             return Some(FlowState::Bypassed);
         }
         if flow.state == FlowState::Bypassed {
+            count_bypassed(&mut common.account, flow, view);
             common.account.counters.bypassed_packets += 1;
             common.account.counters.bypassed_bytes += u64::from(view.headers.len);
             return None;

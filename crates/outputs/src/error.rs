@@ -94,6 +94,14 @@ pub enum OutputError {
     /// The thread that writes profiles has panicked.
     #[error("profiles: the writer failed")]
     ProfileWriter,
+    /// A file that is full and can't be renamed.
+    #[error("{}: cannot be renamed, and grows: {source}", path.display())]
+    NotRotated {
+        /// Its name.
+        path: PathBuf,
+        /// The error of the system.
+        source: Arc<io::Error>,
+    },
     /// A receiver outside of this process that takes no lines.
     #[error("{}: takes no lines: {why}", name.display())]
     Receiver {
@@ -123,6 +131,14 @@ pub enum SettingError {
     /// `redis.port`.
     #[error("redis port {0}: not a number of a port")]
     RedisPort(String),
+    /// `tcp.port`.
+    #[error("tcp port {0}: not a number of a port")]
+    TcpPort(String),
+    /// `rotate-size`.
+    #[error(
+        "rotate-size: {0}: not a size: write a number of bytes, or one with kb, mb or gb, as 100mb"
+    )]
+    RotateSize(String),
     /// `rotate-interval`.
     #[error(
         "rotate-interval: {0}: not an interval: write minute, hour, day, or a number with s, m, h, d or w \

@@ -53,18 +53,33 @@ pub struct LineFile {
     mode: Option<u32>,
     /// When the clock makes it be opened again, where its output says so.
     rotation: Option<Rotation>,
+    /// Bytes after which another file begins, where its output says so.
+    size_max: Option<u64>,
 }
 
-/// What the node of an output says about who may read its file, and about when the file is opened again.
+/// What the node of an output says of its file.
+#[derive(Debug, Default)]
+pub(crate) struct FileSettings {
+    mode: Option<u32>,
+    rotation: Option<Rotation>,
+    size_max: Option<u64>,
+}
+
+/// What the node of an output says about who may read its file, and about when another one begins.
 ///
 /// # Errors
 /// The value that can't be one.
-pub(crate) fn settings(node: &Tree) -> Result<(Option<u32>, Option<Rotation>), SettingError> {
+pub(crate) fn settings(node: &Tree) -> Result<FileSettings, SettingError> {
     let mode = node.text("filemode").map(|mode| {
         u32::from_str_radix(mode, 8).map_err(|_| SettingError::FileMode(mode.to_owned()))
     });
     let rotation = node.text("rotate-interval").map(|text| Rotation::parse(text, now()));
-    Ok((mode.transpose()?, rotation.transpose()?))
+    let size = |text: &str| {
+        let bytes = node.size("rotate-size").filter(|bytes| *bytes > 0);
+        bytes.ok_or_else(|| SettingError::RotateSize(text.to_owned()))
+    };
+    let size_max = node.text("rotate-size").map(size).transpose()?;
+    Ok(FileSettings { mode: mode.transpose()?, rotation: rotation.transpose()?, size_max })
 }
 
 /// Seconds since the epoch, by the machine's clock.
@@ -93,22 +108,23 @@ impl LineFile {
             prefix: Vec::new(),
             mode: None,
             rotation: None,
+            size_max: None,
         })
     }
 
     /// The same file, with what the node of its output says: `prefix` before each line, who may read it
-    /// (`filemode`, octal), and when it is opened again (`rotate-interval`).
+    /// (`filemode`, octal), and when another begins (`rotate-interval`, `rotate-size`).
     ///
     /// # Errors
     /// The value that can't be one.
     pub fn configured(mut self, node: &Tree) -> Result<LineFile, OutputError> {
         self.prefix = node.text("prefix").unwrap_or_default().as_bytes().to_vec();
-        let (mode, rotation) = settings(node)
+        let FileSettings { mode, rotation, size_max } = settings(node)
             .map_err(|source| OutputError::Setting { path: self.template.clone(), source })?;
         if let (Some(mode), Some(file)) = (mode, &self.file) {
             set_mode(file, mode).map_err(|e| permissions(&self.path, mode, e))?;
         }
-        (self.mode, self.rotation) = (mode, rotation);
+        (self.mode, self.rotation, self.size_max) = (mode, rotation, size_max);
         Ok(self)
     }
 
@@ -120,6 +136,12 @@ impl LineFile {
             self.reopen();
         }
         let len = (self.prefix.len() + line.len()) as u64;
+        if let Some(most) = self.size_max {
+            let so_far = self.written + self.buffer.len() as u64;
+            if so_far > 0 && so_far + len > most {
+                self.begin_next();
+            }
+        }
         self.ledger.receive(1, len);
         if self.file.is_none() {
             self.ledger.shed(ShedReason::OutputFailed, 1, len);
@@ -189,6 +211,26 @@ impl LineFile {
                 self.file = None;
             }
         }
+    }
+
+    /// Gives the file, which is as large as its output allows, the second of now as the end of its name, and begins another
+    /// by its own name. Where that can't be, the file grows on, which is a fault of the output. A device or a pipe has no size.
+    fn begin_next(&mut self) {
+        self.flush();
+        let is_file = |file: &OutputFile| file.file().metadata().is_ok_and(|m| m.is_file());
+        if !self.file.as_ref().is_some_and(is_file) {
+            return;
+        }
+        // A name with a date may be another one by now.
+        if dated(&self.template) == self.path
+            && let Err(source) = put_aside(&self.path, now())
+        {
+            self.size_max = None;
+            let path = self.path.clone();
+            self.failure = Some(OutputError::NotRotated { path, source: Arc::new(source) });
+            return;
+        }
+        self.reopen();
     }
 
     /// Cuts the file back to its last whole line and takes nothing more.
@@ -269,6 +311,23 @@ impl Destination for LineFile {
     fn line_file(&self) -> Option<(&Path, &Ledger)> {
         Some((&self.path, &self.ledger))
     }
+}
+
+/// Renames a file that is full: `eve.json` to `eve.json.1720520130`, with another number behind it where there is such a
+/// file.
+fn put_aside(path: &Path, second: u64) -> std::io::Result<()> {
+    let named = |end: String| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let mut free = named(format!(".{second}"));
+    let mut n = 0_u32;
+    while free.exists() {
+        n += 1;
+        free = named(format!(".{second}.{n}"));
+    }
+    std::fs::rename(path, free)
 }
 
 fn not_writable(path: &Path, source: std::io::Error) -> OutputError {

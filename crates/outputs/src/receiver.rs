@@ -7,7 +7,7 @@ use gabion_record::Tree;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::receivers::{
     Receive, RedisMode, RedisReceiver, RedisSettings, Spool, SpoolCounts, SyslogReceiver,
-    UnixReceiver, syslog_priority,
+    TcpReceiver, UnixReceiver, syslog_priority,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -33,8 +33,11 @@ enum Target {
     Unix { path: PathBuf, is_stream: bool },
     Syslog { priority: u8, identity: String },
     Redis(RedisSettings),
+    Tcp { server: String, port: u16 },
 }
 
+/// The server of Redis, or behind a port, where none is named.
+const SERVER: &str = "127.0.0.1";
 /// Redis' port, and Suricata's defaults.
 const REDIS_PORT: u16 = 6379;
 const REDIS_KEY: &str = "suricata";
@@ -46,7 +49,7 @@ const SYSLOG_FACILITY: &str = "local0";
 
 /// Whether this `filetype` names a receiver.
 pub(crate) fn is_receiver(filetype: &str) -> bool {
-    matches!(filetype, "unix_dgram" | "unix_stream" | "syslog" | "redis")
+    matches!(filetype, "unix_dgram" | "unix_stream" | "syslog" | "redis" | "tcp")
 }
 
 /// What is wrong with the settings of a receiver, if the node names one.
@@ -73,6 +76,12 @@ fn target(node: &Tree, folder: &Path) -> Result<Option<Target>, SettingError> {
             Target::Syslog { priority, identity }
         }
         "redis" => Target::Redis(redis(node.get("redis").unwrap_or(&Tree::default()))?),
+        "tcp" => {
+            let port = node.text("tcp.port").unwrap_or_default();
+            let port = port.parse().map_err(|_| SettingError::TcpPort(port.to_owned()))?;
+            let server = node.text("tcp.server").unwrap_or(SERVER).to_owned();
+            Target::Tcp { server, port }
+        }
         _ => return Ok(None),
     }))
 }
@@ -98,7 +107,7 @@ fn redis(node: &Tree) -> Result<RedisSettings, SettingError> {
         size.unwrap_or(REDIS_BATCH).clamp(1, crate::limits::REDIS_BATCH_MAX)
     });
     Ok(RedisSettings {
-        server: node.text("server").unwrap_or("127.0.0.1").to_owned(),
+        server: node.text("server").unwrap_or(SERVER).to_owned(),
         port,
         mode,
         key: node.text("key").unwrap_or(REDIS_KEY).to_owned(),
@@ -139,6 +148,9 @@ impl Receiver {
                     false => format!("redis {}:{}", settings.server, settings.port),
                 };
                 (name.into(), Box::new(RedisReceiver::new(settings)))
+            }
+            Some(Target::Tcp { server, port }) => {
+                (format!("tcp {server}:{port}").into(), Box::new(TcpReceiver::new(server, port)))
             }
         };
         let spool = Spool::start(o.name, receiver)
@@ -245,6 +257,9 @@ mod tests {
             (&[("filetype", "syslog"), ("level", "loud")], false),
             (&[("filetype", "redis"), ("redis.mode", "publish")], true),
             (&[("filetype", "redis"), ("redis.mode", "x")], false),
+            (&[("filetype", "tcp"), ("tcp.port", "5140")], true),
+            (&[("filetype", "tcp")], false),
+            (&[("filetype", "tcp"), ("tcp.port", "99999")], false),
             (&[("filetype", "regular")], true),
         ] {
             assert_eq!(check(&node(keys)).is_ok(), is_good, "{keys:?}");

@@ -69,7 +69,7 @@ fn unit(stage: &str) -> &'static str {
         "stream" => "segments",
         "app" => "chunks",
         "alerts" => "alerts",
-        "limits" => "items",
+        "limits" | "pressure" => "items",
         _ => "lines",
     }
 }

@@ -14,7 +14,7 @@ pub(crate) const NO_TYPE: &str = "No output module named eve-log.";
 
 /// Kinds of files that Suricata writes records into.
 const FILE_TYPES: &[&str] =
-    &["regular", "file", "syslog", "unix_dgram", "unix_stream", "redis", "file_thread"];
+    &["regular", "file", "syslog", "unix_dgram", "unix_stream", "redis", "tcp", "file_thread"];
 
 /// What the list `custom` of TLS records may hold.
 const TLS_MEMBERS: &[&str] = &[

@@ -46,6 +46,10 @@ pub struct BlockFacts {
     pub broken: u64,
     /// Length of the largest frame on the wire, in bytes.
     pub largest: u32,
+    /// Frames that were cut, since they do not fit into a block.
+    pub cut: u64,
+    /// Length of the largest of them on the wire, in bytes.
+    pub largest_cut: u32,
     /// The kernel dropped frames before one of these.
     pub is_losing: bool,
 }
@@ -131,6 +135,10 @@ pub(super) fn read_packets(block: &mut [u8], link: u16, frames: &mut Vec<FrameRe
         }
         facts.is_losing |= h.status & status::LOSING != 0;
         facts.largest = facts.largest.max(h.frame.wire_len);
+        if h.frame.cut() > 0 {
+            facts.cut += 1;
+            facts.largest_cut = facts.largest_cut.max(h.frame.wire_len);
+        }
         frames.push(h.frame);
         // The last one names none; another without a next would be read for ever.
         if h.next == 0 {
@@ -194,7 +202,8 @@ mod tests {
         assert_eq!(frames[0].ts_ns, 1_700_000_000_000_000_005);
         assert_eq!((frames[1].len, frames[1].wire_len, frames[1].cut()), (2, 1002, 1000));
         assert!(frames[1].has_no_checksums && !frames[0].has_no_checksums);
-        assert_eq!(facts, BlockFacts { tags: 0, broken: 0, largest: 1002, is_losing: true });
+        let cut = BlockFacts { cut: 1, largest_cut: 1002, ..BlockFacts::default() };
+        assert_eq!(facts, BlockFacts { largest: 1002, is_losing: true, ..cut });
     }
 
     #[test]

@@ -17,8 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_error;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What is wrong with the interface.
@@ -59,19 +59,22 @@ pub fn await_any(all: &[&Live], wait: Duration) {
 
 /// What the kernel counted at a socket, for somebody else than the thread that reads: it may be lost.
 #[derive(Debug)]
-pub struct LiveCounter {
-    socket: OwnedFd,
-    totals: Arc<Totals>,
-}
+pub struct LiveCounter(Arc<Totals>);
 
 /// Sums of what the kernel counted, which begins at zero with each question.
 #[derive(Debug, Default)]
 struct Totals {
     offered: AtomicU64,
     dropped: AtomicU64,
+    /// The socket, for who else counts: that of the newest ring, where one has followed another.
+    socket: Mutex<Option<OwnedFd>>,
 }
 
 impl Totals {
+    fn set_socket(&self, socket: Option<OwnedFd>) {
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = socket;
+    }
+
     fn add(&self, counts: RingCounts) {
         self.offered.fetch_add(counts.offered, Ordering::Relaxed);
         self.dropped.fetch_add(counts.dropped, Ordering::Relaxed);
@@ -81,12 +84,14 @@ impl Totals {
 impl LiveCounter {
     /// All that was counted so far.
     pub fn counts(&self) -> RingCounts {
-        if let Ok(fresh) = ring::take_counts(self.socket.as_fd()) {
-            self.totals.add(fresh);
+        let totals = &self.0;
+        let socket = totals.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Ok(fresh)) = socket.as_ref().map(|socket| ring::take_counts(socket.as_fd())) {
+            totals.add(fresh);
         }
         RingCounts {
-            offered: self.totals.offered.load(Ordering::Relaxed),
-            dropped: self.totals.dropped.load(Ordering::Relaxed),
+            offered: totals.offered.load(Ordering::Relaxed),
+            dropped: totals.dropped.load(Ordering::Relaxed),
         }
     }
 }
@@ -143,14 +148,16 @@ impl Live {
     /// # Errors
     /// There are too many descriptors.
     pub fn counter(&self) -> io::Result<LiveCounter> {
-        let socket = self.ring.socket().try_clone_to_owned()?;
-        Ok(LiveCounter { socket, totals: Arc::clone(&self.totals) })
+        self.totals.set_socket(Some(self.ring.socket().try_clone_to_owned()?));
+        Ok(LiveCounter(Arc::clone(&self.totals)))
     }
 
     /// Counts on from another ring of the same interface.
     pub(crate) fn continue_from(&mut self, before: &Live) {
         (self.facts, self.counts) = (before.facts, before.counts);
         self.totals = Arc::clone(&before.totals);
+        // Without a descriptor for it the others see what its reader has counted.
+        self.totals.set_socket(self.ring.socket().try_clone_to_owned().ok());
     }
 
     /// Asks the kernel what it counted; returns what was counted since the last question.
@@ -266,6 +273,8 @@ impl Live {
             self.facts.broken += facts.broken;
             self.facts.is_losing |= facts.is_losing;
             self.facts.largest = self.facts.largest.max(facts.largest);
+            self.facts.cut += facts.cut;
+            self.facts.largest_cut = self.facts.largest_cut.max(facts.largest_cut);
             if !self.frames.is_empty() {
                 self.at_hand = Some(Arc::new(CaptureBytes::from_ring(block)));
                 return true;

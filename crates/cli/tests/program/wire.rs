@@ -83,11 +83,17 @@ impl Wire {
         }
     }
 
-    /// Starts the program inside, with Suricata's options.
+    /// Starts the program inside, with this verb.
     pub fn spawn(&self, verb: &str, more: &[&str]) -> Sensor {
+        self.spawn_by(&[], verb, more)
+    }
+
+    /// The same, started by another program, which replaces itself with it.
+    pub fn spawn_by(&self, by: &[&str], verb: &str, more: &[&str]) -> Sensor {
         let own = command(&[verb]);
         let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", &self.space]).arg(own.get_program()).args(own.get_args());
+        inside.args(["netns", "exec", &self.space]).args(by).arg(own.get_program());
+        inside.args(own.get_args());
         let log = self.folder.path().join("run");
         std::fs::create_dir_all(&log).unwrap();
         inside.arg("-l").arg(&log).args(more).stdin(Stdio::null());
@@ -98,7 +104,12 @@ impl Wire {
 
     /// Starts the program with Suricata's options, and waits until it reads.
     pub fn start(&self, more: &[&str]) -> Sensor {
-        let sensor = self.spawn("suricata", more);
+        self.start_by(&[], more)
+    }
+
+    /// The same, started by another program, which replaces itself with it.
+    pub fn start_by(&self, by: &[&str], more: &[&str]) -> Sensor {
+        let sensor = self.spawn_by(by, "suricata", more);
         wait_until("the engine starts", || sensor.text("said").contains("engine started"));
         sensor
     }

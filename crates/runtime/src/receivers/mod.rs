@@ -6,10 +6,12 @@
 
 mod redis;
 mod syslog;
+mod tcp;
 mod unix;
 
 pub use redis::{RedisMode, RedisReceiver, RedisSettings};
 pub use syslog::{SyslogReceiver, priority as syslog_priority};
+pub use tcp::TcpReceiver;
 pub use unix::UnixReceiver;
 
 use crate::clock;
@@ -284,7 +286,9 @@ fn send_all(shared: &Shared, receiver: &mut dyn Receive) {
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
             if state.is_abandoned {
-                let State { waiting, counts, held, .. } = &mut *state;
+                let State { waiting, counts, held, fault, .. } = &mut *state;
+                // It is there, and its room is full.
+                fault.get_or_insert_with(|| "it reads nothing".to_owned());
                 for left in [&mut batch, waiting] {
                     counts.failed.0 += left.len() as u64;
                     counts.failed.1 += left.left_bytes() as u64;

@@ -1,10 +1,11 @@
 //! A Redis server: lines become entries of a list or a stream, or messages of a channel (RESP 2, redis.io/docs).
 
+use super::tcp::connect_tcp;
 use super::unix::is_full;
 use super::{Lines, PATIENCE, Receive, Sent};
 use crate::limits::REDIS_REPLY_BYTES_MAX;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -171,20 +172,7 @@ impl Receive for RedisReceiver {
             stream.set_write_timeout(Some(PATIENCE))?;
             Connection::Unix(stream)
         } else {
-            let mut last = io::Error::from(ErrorKind::NotFound);
-            let mut found = None;
-            for address in (of.server.as_str(), of.port).to_socket_addrs()? {
-                match TcpStream::connect_timeout(&address, PATIENCE) {
-                    Ok(stream) => {
-                        found = Some(stream);
-                        break;
-                    }
-                    Err(e) => last = e,
-                }
-            }
-            let stream = found.ok_or(last)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            let stream = connect_tcp(&of.server, of.port)?;
             stream.set_nodelay(true)?;
             Connection::Tcp(stream)
         });

@@ -98,17 +98,7 @@ impl Receive for UnixReceiver {
             Some(Socket::Datagrams(socket)) => {
                 send_datagrams(socket, lines, |line, to| to.extend_from_slice(line))
             }
-            Some(Socket::Stream(stream)) => {
-                let mut sent = Sent::default();
-                for line in lines.iter() {
-                    match write_rest(stream, line, begun) {
-                        Ok(true) => sent.lines += 1,
-                        Ok(false) => break,
-                        Err(e) => return (sent, Err(e)),
-                    }
-                }
-                (sent, Ok(()))
-            }
+            Some(Socket::Stream(stream)) => send_stream(stream, lines, begun),
         }
     }
 
@@ -117,8 +107,26 @@ impl Receive for UnixReceiver {
     }
 }
 
+/// Sends lines one after the other, as far as the receiver has room; `begun` has the bytes of the next line that are written
+/// already.
+pub(super) fn send_stream(
+    stream: &mut impl Write,
+    lines: &Lines,
+    begun: &mut usize,
+) -> (Sent, io::Result<()>) {
+    let mut sent = Sent::default();
+    for line in lines.iter() {
+        match write_rest(stream, line, begun) {
+            Ok(true) => sent.lines += 1,
+            Ok(false) => break,
+            Err(e) => return (sent, Err(e)),
+        }
+    }
+    (sent, Ok(()))
+}
+
 /// Writes the rest of a line. Returns whether all of it is written; if not, the receiver has no room.
-fn write_rest(stream: &mut UnixStream, line: &[u8], begun: &mut usize) -> io::Result<bool> {
+fn write_rest(stream: &mut impl Write, line: &[u8], begun: &mut usize) -> io::Result<bool> {
     while let Some(rest) = line.get(*begun..).filter(|rest| !rest.is_empty()) {
         match stream.write(rest) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),

@@ -407,6 +407,10 @@ impl InputDone {
             if facts.broken > 0 {
                 self.notes.push(format!("{} frames of the ring could not be found", facts.broken));
             }
+            if facts.cut > 0 {
+                let cut = facts.cut;
+                self.notes.push(format!("{cut} frames did not fit into a block and were cut"));
+            }
         }
         let more = source.notes_total().saturating_sub(source.notes().len() as u64);
         if more > 0 {

@@ -8,6 +8,7 @@ use gabion_runtime::sockets::packets::{
     NetworkInterface, bind_packet_socket, find_interface, join_promiscuous, open_packet_socket,
 };
 use gabion_settings::InterfaceSettings;
+use rustix::net::netdevice::index_to_name;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -109,6 +110,7 @@ pub(super) struct Opened {
     /// The filter that the kernel runs.
     program: Option<Vec<ClassicInstruction>>,
     is_size_said: bool,
+    is_cut_said: bool,
 }
 
 fn link_of(hardware: u16) -> Result<u16, InterfaceError> {
@@ -182,6 +184,7 @@ impl Opened {
             group,
             program,
             is_size_said: false,
+            is_cut_said: false,
         };
         notes.extend(opened.bind(&live, found.index).map_err(InterfaceError::Other)?);
         notes.extend(opened.opening_note());
@@ -233,11 +236,13 @@ impl Opened {
             Some(LinkFault::Down) | None => {}
         }
         if !self.is_away || self.is_closing {
-            return self.size_note(source.live()?.facts().largest);
+            return self.size_note(source.live()?);
         }
         let Ok(found) = find_interface(source.live()?.socket(), &self.wanted.name) else {
-            // It may come back with its number, but the kernel has taken it from the socket.
-            self.index = 0;
+            if index_to_name(source.live()?.socket(), self.index).is_err() {
+                // It may come back with its number, but the kernel has taken it from the socket.
+                self.index = 0;
+            }
             return None;
         };
         if found.index != self.index {
@@ -246,8 +251,30 @@ impl Opened {
         if !found.is_up {
             return None;
         }
+        // Of an interface that was renamed frames were refused.
+        self.admit(source.live()?).ok()?;
         (self.is_away, self.mtu) = (false, found.mtu);
         Some("the interface is back".to_owned())
+    }
+
+    /// Looks, once in a while, whether the interface still has its name and its frames have a size that fits. Returns what a
+    /// person should know. What an interface receives under another name is not read: another interface may get this one.
+    pub(super) fn check(&mut self, source: &Source) -> Option<String> {
+        if self.is_away || self.is_closing {
+            return None;
+        }
+        let live = source.live()?;
+        let found = find_interface(live.socket(), &self.wanted.name);
+        if !found.is_ok_and(|found| found.index == self.index)
+            // One that is gone is a fault of its socket, which is seen at once.
+            && let Ok(now) = index_to_name(live.socket(), self.index)
+            && now != self.wanted.name
+        {
+            live.refuse_frames().ok()?;
+            self.is_away = true;
+            return Some(format!("the interface is called {now} now: its return is awaited"));
+        }
+        self.size_note(live)
     }
 
     /// Reads another interface that has the name now. A ring that shares frames with others can't be bound again: it
@@ -263,15 +290,27 @@ impl Opened {
         Some(())
     }
 
-    /// Says once that frames are larger than the interface takes packets: something puts packets together.
-    fn size_note(&mut self, largest: u32) -> Option<String> {
+    /// Says once that frames are larger than the interface takes packets, since something puts packets together, and once
+    /// that they are larger than a block.
+    fn size_note(&mut self, live: &Live) -> Option<String> {
         // Addresses and ethertype, and two tags.
         const LINK_LAYER: u32 = 14 + 8;
-        if self.is_size_said || largest <= self.mtu.saturating_add(LINK_LAYER) {
+        let facts = live.facts();
+        if !self.is_cut_said && facts.cut > 0 {
+            self.is_cut_said = true;
+            // Headers of the block and of the frame stand before it.
+            let wanted = facts.largest_cut.saturating_add(512).checked_next_power_of_two()?;
+            let (largest, block) = (facts.largest_cut, self.wanted.block_len);
+            return Some(format!(
+                "frames of {largest} bytes do not fit into a block of {block}: they are cut: ask for {wanted} with \
+                 block-size of af-packet"
+            ));
+        }
+        if self.is_size_said || facts.largest <= self.mtu.saturating_add(LINK_LAYER) {
             return None;
         }
         self.is_size_said = true;
-        let (mtu, name) = (self.mtu, &self.wanted.name);
+        let (largest, mtu, name) = (facts.largest, self.mtu, &self.wanted.name);
         Some(format!(
             "frames of up to {largest} bytes come where packets have {mtu} at most: the kernel or the interface puts \
              packets together: `ethtool -K {name} gro off lro off`"

@@ -562,6 +562,8 @@ impl Writer<'_> {
             self.run.answer_reload(watch);
             self.write_statistics();
             self.reading.position.report_to(watch);
+            // Workers whose lines come without a pause never let it wait for them.
+            self.events(watch);
         }
         if self.run.reopen_asked() {
             self.outputs.reopen();
@@ -666,6 +668,8 @@ impl Writer<'_> {
         }
         if let Some(member) = self.members.get_mut(n) {
             member.lines = None;
+            // That it continues later is nothing to report: nobody takes what it does.
+            member.is_stall_reported = false;
         }
         self.lose(n);
         self.fanout.begin_again();

@@ -395,3 +395,81 @@ impl Reloads {
 fn elapsed(since: Instant) -> Duration {
     clock::now().saturating_duration_since(since)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_settings::{EngineMode, RuleFile};
+    use std::sync::mpsc::channel;
+
+    fn engine() -> Engine {
+        let config = gabion_settings::built_in_configuration();
+        let catalog = gabion_proto::registry::catalog();
+        let text = "alert ip any any -> any any (sid:1;)\n".to_owned();
+        let file = RuleFile { name: "test.rules".to_owned(), text, is_firewall: false };
+        let scripts = gabion_settings::script_setup(&config, Default::default());
+        let c = gabion_settings::compile_rules(
+            &config,
+            &[file],
+            &catalog,
+            Default::default(),
+            &scripts,
+        );
+        let (rules, mode) = (Some((c.set, c.datasets)), EngineMode::default());
+        let wants = gabion_record::eve::Wants::default();
+        gabion_settings::build_engine(&config, rules, catalog, wants, mode, scripts).unwrap()
+    }
+
+    fn reloads(
+        load: impl Fn() -> Result<LoadedEngine, LoadError> + Send + Sync + 'static,
+    ) -> Reloads {
+        let running = RunningEngine::new(engine(), Counts::default());
+        let load = Box::new(move |_: &Engine| load());
+        let all = Reloads::new(&running, (1, |_| None), load, Box::new(|_| ()));
+        Arc::into_inner(all).unwrap()
+    }
+
+    fn outcome(all: &Arc<Reloads>) -> LoadOutcome {
+        let (to, from) = channel();
+        let sent = move |outcome: &LoadOutcome| to.send(outcome.clone()).unwrap();
+        assert_eq!(all.begin(Some(Box::new(sent))), LoadRequest::Begun);
+        from.recv().unwrap()
+    }
+
+    /// A set for which there is no memory is not loaded at all.
+    #[test]
+    fn a_load_begins_only_where_there_is_memory_for_it() {
+        let mut all = reloads(|| panic!("it is loaded"));
+        all.load_bytes = u64::MAX;
+        let all = Arc::new(all);
+        match outcome(&all) {
+            LoadOutcome::Failed(why) => {
+                assert!(matches!(*why, LoadError::Memory { need: u64::MAX, .. }), "{why}");
+            }
+            LoadOutcome::Done { .. } => panic!("it is loaded"),
+        }
+        assert_eq!(all.running().now().generation, 0);
+        assert_eq!(
+            (all.counts().failed, all.ledger().shed_for(ShedReason::LoadFailed).items),
+            (1, 1)
+        );
+    }
+
+    /// A panic of a load is a failure of it, and the next one is carried out.
+    #[test]
+    fn a_load_that_panics_changes_nothing() {
+        let times = AtomicU32::new(0);
+        let all = Arc::new(reloads(move || match times.fetch_add(1, Release) {
+            0 => panic!("acted out"),
+            _ => {
+                Ok(LoadedEngine { engine: engine(), counts: Counts::default(), failed: Vec::new() })
+            }
+        }));
+        let first = outcome(&all);
+        assert!(matches!(&first, LoadOutcome::Failed(why) if matches!(**why, LoadError::Panicked)));
+        assert_eq!(all.running().now().generation, 0);
+        assert!(matches!(outcome(&all), LoadOutcome::Done { .. }));
+        assert_eq!(all.running().now().generation, 1);
+        all.ledger().balance().unwrap();
+    }
+}

@@ -352,9 +352,8 @@ impl Ring<'_> {
             if is_open {
                 let wait = if self.has_waiting() { SOON } else { IDLE };
                 frames.clear();
-                match pulse
-                    .rest(|| self.job.ways.wire.pull(&mut frames, wait, &self.job.reading.position))
-                {
+                let reading = &self.job.reading;
+                match self.job.ways.wire.pull(&mut frames, wait, (&reading.position, pulse)) {
                     Pulled::Frames { port, bytes } => {
                         is_quiet = false;
                         self.deal(port, &bytes, &mut frames);
@@ -378,7 +377,8 @@ impl Ring<'_> {
                     self.job.ways.dealt.publish(self.job.n, u64::MAX);
                 }
             } else {
-                pulse.rest(|| std::thread::sleep(SOON));
+                pulse.beat();
+                std::thread::sleep(SOON);
             }
             // Before what they hand over is looked for: what comes after that is of later times.
             let others = self.job.ways.dealt.others(self.job.n, &self.job.reading.losses);

@@ -6,19 +6,25 @@ use gabion_net::Engine;
 use gabion_record::Tree;
 use gabion_record::eve::Wants;
 use gabion_rules::CarriedNames;
-use gabion_runtime::clock::epoch_ns;
+use gabion_runtime::clock::{self, epoch_ns};
 use gabion_settings::{
     EngineLog, EngineMode, Messages, RuleRequest, build_engine, check_rule_variables, load_rules,
 };
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Suricata's messages about a load of rules.
 const STARTING: &str = "rule reload starting";
 const COMPLETE: &str = "rule reload complete";
 
-/// How often rules are loaded whose files are written meanwhile.
-const TRIES: u32 = 3;
+/// How long a rule file must not have changed when it is read: its writer may not be done. It is more than the time of a
+/// file differs from the clock, which the kernel writes by its ticks.
+const SETTLED: Duration = Duration::from_millis(100);
+/// How long that is waited for, and rules are loaded again whose files were written meanwhile.
+const SETTLES_WITHIN: Duration = Duration::from_millis(1_500);
+/// How long it waits between two looks at files that change.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Reads the configuration of a run.
 pub type ReadConfiguration = dyn Fn() -> Result<Tree, gabion_settings::Error> + Send + Sync;
@@ -61,16 +67,22 @@ impl RuleLoader {
         let loaded_files = detector.set.files.clone();
         let request = RuleRequest { carried, loaded_files, ..self.request.clone() };
         let (catalog, scripts) = (before.catalog.clone(), before.scripts.clone());
-        let mut tries = 0;
+        let mut known = detector.set.files.clone();
+        let since = clock::now();
         let loaded = loop {
+            while let Some(file) = written_since(epoch_ns(), &known) {
+                if since.elapsed() > SETTLES_WITHIN {
+                    return Err(LoadError::Written(file.to_owned()));
+                }
+                std::thread::sleep(LOOK);
+            }
             let began = epoch_ns();
             let loaded = load_rules(&config, &request, &catalog, &scripts, &mut messages);
-            let loaded = loaded.ok_or(LoadError::Rules)?;
-            let Some(file) = written_since(began, &loaded.set.files) else { break loaded };
-            tries += 1;
-            if tries == TRIES {
-                return Err(LoadError::Written(file.to_owned()));
+            let files = loaded.as_ref().map_or(&known, |loaded| &loaded.set.files);
+            if written_since(began, files).is_none() {
+                break loaded.ok_or(LoadError::Rules)?;
             }
+            known = files.clone();
         };
         let (counts, failed) = (loaded.counts, loaded.failed);
         let rules = Some((loaded.set, loaded.datasets));
@@ -79,13 +91,16 @@ impl RuleLoader {
     }
 }
 
-/// A file that was changed after a moment: what was read of it may be half of it.
+/// A file that was changed shortly before a moment or after it: what is read of it may be half of it. A time to come says
+/// nothing.
 fn written_since(began_ns: u64, files: &[String]) -> Option<&str> {
+    let now = epoch_ns();
+    let from = began_ns.saturating_sub(SETTLED.as_nanos() as u64);
     let is_new = |name: &&String| {
         let Ok(found) = std::fs::metadata(name.as_str()) else { return false };
         let seconds = u64::try_from(found.mtime()).unwrap_or(0);
         let at = seconds * 1_000_000_000 + u64::try_from(found.mtime_nsec()).unwrap_or(0);
-        found.is_file() && at > began_ns
+        found.is_file() && (from..=now).contains(&at)
     };
     files.iter().find(is_new).map(String::as_str)
 }

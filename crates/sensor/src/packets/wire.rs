@@ -14,6 +14,7 @@ use gabion_capture::filter::Filter;
 use gabion_capture::live::{Live, LiveCounter, await_any};
 use gabion_capture::{CaptureBytes, FrameRef, Source};
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_runtime::Pulse;
 use gabion_runtime::clock::{self, epoch_ns};
 use gabion_settings::InterfaceSettings;
 use std::sync::Arc;
@@ -216,16 +217,22 @@ impl Wire {
         Some(found)
     }
 
-    /// The next frames, waited for no longer than this; where none come, all interfaces are looked after.
+    /// The next frames, waited for no longer than this; where none come, all interfaces are looked after. The wait is short, so
+    /// that a thread that stays away is none that rests.
     pub(super) fn pull(
         &mut self,
         frames: &mut Vec<FrameRef>,
         wait: Duration,
-        position: &Position,
+        (position, pulse): (&Position, &Pulse),
     ) -> Pulled {
+        pulse.beat();
         if self.counted.elapsed() >= COUNTED_EVERY {
             self.counted = clock::now();
-            self.ports.iter_mut().for_each(Port::count);
+            for port in &mut self.ports {
+                port.count();
+                let note = port.opened.check(&port.source);
+                port.say(note, position);
+            }
         }
         if let Some(pulled) = self.pull_ready(frames) {
             return pulled;
@@ -233,7 +240,8 @@ impl Wire {
         let lives: Vec<_> = self.ports.iter().filter_map(|p| p.source.live()).collect();
         await_any(&lives, wait);
         self.pull_ready(frames).unwrap_or_else(|| {
-            self.look_after(frames, position);
+            // A large ring takes the kernel a while, also one for an interface that is back.
+            pulse.rest(|| self.look_after(frames, position));
             Pulled::Nothing
         })
     }
@@ -395,7 +403,7 @@ impl OneInput<'_> {
             frames.clear();
             agreed.clear();
             let mut quiet = None;
-            let pulled = self.pulse.rest(|| wire.pull(&mut frames, QUIET, self.position));
+            let pulled = wire.pull(&mut frames, QUIET, (self.position, self.pulse));
             self.clock.set_steady(began.elapsed().as_nanos() as u64);
             let (at, bytes) = match pulled {
                 Pulled::Frames { port, bytes } => (port, bytes),
