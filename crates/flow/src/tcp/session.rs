@@ -122,7 +122,7 @@ impl TcpSession {
 
     /// Adds the flags of a packet that the session does not process.
     pub fn note_flags(&mut self, direction: Direction, flags: u8) {
-        self.stream_mut(direction).tcp_flags |= flags;
+        self.stream_mut(direction).add_tcp_flags(flags);
     }
 
     /// Whether the session was picked up in the middle.
