@@ -376,7 +376,7 @@ impl Session {
         }
     }
 
-    /// A file is whole, but its transaction goes on until it is closed.
+    /// A file is whole, but its transaction continues until it is closed.
     pub(super) fn end_content(&mut self, d: Direction, file: FileId, status: Status) {
         let Some(id) = self.files[d.index()].get(&file).copied() else { return };
         self.with_file(id, Transfer::close);

@@ -170,7 +170,7 @@ mod tests {
         };
         assert_eq!(line("CPUs/cores online: 2"), None);
         let rule = r#"error parsing signature "alert ip (x from file /y; sid:1;)" from file"#;
-        let [here, there] = ["tests/a.rules", "/home/me/a.rules"]
+        let [here, there] = ["tests/a.rules", "/srv/me/a.rules"]
             .map(|file| line(&format!("{rule} {file} at line 3")).unwrap());
         assert_eq!(here, there);
         assert!(here.contains("(x from file /y; sid:1;)"));
