@@ -2,7 +2,7 @@
 //! and line, in internal order, keys in Suricata's order.
 
 use super::engine_names::engine_name;
-use super::{Report, app_proto_name, buffer_name};
+use super::{Report, any_version, app_proto_name, buffer_name};
 use crate::action::Action;
 use crate::content::{
     BufferCondition, ByteJump, ByteOrder, ByteTest, Content, ContentFlags, Operand, TextBase,
@@ -605,12 +605,7 @@ fn packet_match(r: &Report<'_>, p: &PacketCondition, j: &mut Json) {
                     None => "unknown",
                 })
                 .collect();
-            let tables = || a.protocols.iter().filter_map(|p| r.catalog.table(*p));
-            if let Some(one) = tables().find(|t| t.any_version.is_some())
-                && tables().any(|t| t.name != one.name && t.rule_names.contains(&one.eve_name))
-            {
-                names.extend(one.any_version);
-            }
+            names.extend(any_version(r, &a.protocols));
             texts(j, "protocols", &names);
             j.field(
                 "mode",

@@ -11,7 +11,7 @@ mod text;
 
 use crate::ruleset::Ruleset;
 use crate::signature::{BufferRef, Engine, RuleType, Signature};
-use gabion_record::applayer::Catalog;
+use gabion_record::applayer::{Catalog, ProtoId, ProtoTable};
 
 pub use explain::explain_rule;
 pub use firewall::{PolicyTexts, firewall_json};
@@ -71,6 +71,14 @@ pub(crate) fn buffer_name<'r>(r: &Report<'r>, buffer: BufferRef) -> &'r str {
             .map_or("", |b| if b.def.internal.is_empty() { b.def.name } else { b.def.internal }),
         BufferRef::Frame(n) => r.set.frames.get(usize::from(n)).map_or("", |f| f.name.as_str()),
     }
+}
+
+/// What Suricata calls all versions of a protocol together, if there are several of them among these.
+pub(crate) fn any_version(r: &Report<'_>, protocols: &[ProtoId]) -> Option<&'static str> {
+    let tables = || protocols.iter().filter_map(|p| r.catalog.table(*p));
+    let one = tables().find(|t| t.any_version.is_some())?;
+    let is_other = |t: &ProtoTable| t.name != one.name && t.rule_names.contains(&one.eve_name);
+    one.any_version.filter(|_| tables().any(is_other))
 }
 
 /// The name Suricata's reports give the rule's application protocol.

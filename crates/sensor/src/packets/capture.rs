@@ -54,8 +54,7 @@ pub(crate) struct OneInput<'a> {
     pub(crate) clock: &'a mut AgreedClock,
     /// Whether checksums are looked at.
     pub(crate) checksums: &'a mut ChecksumSample,
-    pub(crate) reader: &'a mut Ledger,
-    pub(crate) entry: &'a mut Ledger,
+    pub(crate) ledgers: InputLedgers<'a>,
     pub(crate) stop: &'a StopFlag,
     /// A pipe that was looked into.
     pub(crate) opened: &'a OpenedOnce,
@@ -66,6 +65,12 @@ pub(crate) struct OneInput<'a> {
     pub(crate) pulse: &'a Pulse,
     /// Others use the frames at their own speed, and release the pages of a file that is mapped.
     pub(crate) keeps_pages: bool,
+}
+
+/// The ledgers of the stages that read frames.
+pub(crate) struct InputLedgers<'a> {
+    pub(crate) reader: &'a mut Ledger,
+    pub(crate) entry: &'a mut Ledger,
 }
 
 /// Frames that were read together.
@@ -246,7 +251,7 @@ impl OneInput<'_> {
                 }
             }
             let ignored_from = self.checksums.ignored_from();
-            let entry = &mut *self.entry;
+            let entry = &mut *self.ledgers.entry;
             // Those that are taken, nearly all, enter the ledger together.
             let (mut taken, mut taken_bytes) = (0, 0);
             let mut record_outcome = |r: &FrameRef, what: Entry| {
@@ -297,7 +302,7 @@ impl OneInput<'_> {
         }
         // A pipe that nothing came through any more when the request came.
         is_stopped |= self.stop.is_set() && source.len_bytes().is_none();
-        self.reader.merge(source.ledger());
+        self.ledgers.reader.merge(source.ledger());
         done.note(&source, unsupported);
         (done, is_stopped)
     }
@@ -341,7 +346,7 @@ impl OneInput<'_> {
         let mut frames = std::mem::take(frames);
         let block = self.pulse.rest(|| source.next_block(BATCH, &mut frames))?;
         if let Some(filter) = self.filter {
-            let entry = &mut *self.entry;
+            let entry = &mut *self.ledgers.entry;
             frames.retain(|r| {
                 let f = r.frame(&block.bytes);
                 let passes = filter.matches(f.link, f.wire_len, f.data);

@@ -5,7 +5,7 @@
 
 use super::arrivals::Queue;
 use super::board::Board;
-use super::capture::{BATCH, Entry, FrameBlock, OneInput, Quiet, frame_in};
+use super::capture::{BATCH, Entry, FrameBlock, InputLedgers, OneInput, Quiet, frame_in};
 use super::incidents::Position;
 use super::input::InputDone;
 use super::opened_once::OpenedOnce;
@@ -196,8 +196,7 @@ impl Reader {
                 number: &mut number,
                 clock: &mut agreed_clock,
                 checksums: &mut checksums,
-                reader: &mut end.reader,
-                entry: &mut end.entry,
+                ledgers: InputLedgers { reader: &mut end.reader, entry: &mut end.entry },
                 stop: &stop,
                 opened: &opened,
                 filter: filter.as_deref(),

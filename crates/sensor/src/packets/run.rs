@@ -6,7 +6,7 @@
 
 use super::arrivals::Arrivals;
 use super::board::Board;
-use super::capture::{Entry, FrameBlock, OnFrame, OneInput, frame_in};
+use super::capture::{Entry, FrameBlock, InputLedgers, OnFrame, OneInput, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::{HandedOver, Input, InputDone, KernelCounts};
 use super::opened_once::OpenedOnce;
@@ -298,8 +298,7 @@ pub(crate) fn read_capture<S: NetSink>(
         number: &mut 0,
         clock: &mut AgreedClock::default(),
         checksums: &mut ChecksumSample::new(engine),
-        reader: &mut reader,
-        entry: &mut entry,
+        ledgers: InputLedgers { reader: &mut reader, entry: &mut entry },
         stop: &StopFlag::new(),
         opened: &OpenedOnce::default(),
         filter: None,

@@ -5,7 +5,7 @@
 //! does not come back for long.
 
 use super::arrivals::Queue;
-use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in};
+use super::capture::{BATCH, Entry, FrameBlock, InputLedgers, OneInput, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
 use super::run::{Done, Run, WorkerEnd, further_counters};
@@ -241,8 +241,7 @@ impl Run<'_> {
                 number: &mut number,
                 clock: &mut clock,
                 checksums: &mut checksums,
-                reader: &mut reader,
-                entry: &mut entry,
+                ledgers: InputLedgers { reader: &mut reader, entry: &mut entry },
                 stop: self.stop,
                 opened: &self.opened,
                 filter: self.filter.as_deref(),

@@ -416,7 +416,7 @@ impl OneInput<'_> {
             let (kernel, is_last) = (Some(wire.kernel_counts()), !wire.has_more_at_hand());
             let fill_percent = wire.fill_percent();
             let Some(port) = wire.ports.get_mut(at) else { break };
-            port.filter_out(&bytes, &mut frames, self.entry);
+            port.filter_out(&bytes, &mut frames, self.ledgers.entry);
             port.mark_checksums(&mut frames);
             agreed.extend(frames.iter().map(|r| self.clock.at_live(r.ts_ns)));
             if let Some(step) = self.clock.take_step() {
@@ -431,7 +431,7 @@ impl OneInput<'_> {
                 }
             }
             let ignored_from = if samples { self.checksums.ignored_from() } else { u64::MAX };
-            let entry = &mut *self.entry;
+            let entry = &mut *self.ledgers.entry;
             let (mut taken, mut taken_bytes) = (0, 0);
             let Port { done, unsupported, .. } = port;
             let mut record_outcome = |r: &FrameRef, what: Entry| {
@@ -477,7 +477,7 @@ impl OneInput<'_> {
             }
         }
         let mut all = Vec::with_capacity(wire.ports.len());
-        wire.finish(self.reader, &mut all);
+        wire.finish(self.ledgers.reader, &mut all);
         all.iter_mut().for_each(InputDone::note_drops);
         (all, true)
     }
