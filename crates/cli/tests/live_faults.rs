@@ -527,7 +527,11 @@ fn an_elephant_flow_and_records_are_shed_and_counted() {
         sensor.signal(Signal::STOP);
         let flood: Vec<Vec<u8>> = (0..6000)
             .flat_map(|n: u32| {
-                if n % 8 == 0 { vec![question(n as u16 / 8), rest(n)] } else { vec![rest(n)] }
+                if n.is_multiple_of(8) {
+                    vec![question(n as u16 / 8), rest(n)]
+                } else {
+                    vec![rest(n)]
+                }
             })
             .collect();
         wire.send(&flood);
