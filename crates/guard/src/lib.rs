@@ -11,10 +11,10 @@
 //! assert_eq!(setpoint.budget_ns, 1_200_000); // 30 % of 4 ms
 //! ```
 //!
-//! * [`step`] takes the [`Sample`] of a control period of 8 ms and returns the [`Setpoint`] of the throttle, the
+//! * [`step()`] takes the [`Sample`] of a control period of 8 ms and returns the [`Setpoint`] of the throttle, the
 //!   [`Action`]s and the reason.
 //! * [`recording`] reads and writes recordings: rows of 4 ms, as CSV with a head, compressed with zstd.
-//! * [`diagnose`] plays a recording through [`step`] and returns its incidents with their causes.
+//! * [`diagnose`] plays a recording through [`step()`] and returns its incidents with their causes.
 //! * [`strips`] holds what a report draws, in bins on one axis of time.
 //! * [`undo`] holds the records by which changes of the host are undone.
 #![forbid(unsafe_code)]

@@ -39,7 +39,7 @@
 //! * [`Endpoint`], [`bind`], [`inherited`], [`probe`]: sockets, opened apart from what reads them.
 //! * [`Pusher`] carries checkpoints to witnesses and files of anchors.
 //! * [`Load`] sends to log servers; [`LiveCounts`] asks a running one for its counts.
-//! * [`seal_input`] seals one input, [`JournalProgram`] the entries of systemd's journal as they are written.
+//! * [`seal_input()`] seals one input, [`JournalProgram`] the entries of systemd's journal as they are written.
 //!
 //! What happens is reported as values ([`Notice`]); nothing is printed here, and no option of a command line is known.
 #![forbid(unsafe_code)]

@@ -139,7 +139,7 @@ impl Fixed for Net {
     }
 }
 
-/// Implements [`Fixed`](crate::fixed::Fixed) for structs whose fields have one size each.
+/// Implements [`Fixed`] for structs whose fields have one size each.
 #[macro_export]
 macro_rules! fixed {
     ($($name:ty { $($field:ident: $t:ty,)+ })+) => {$(

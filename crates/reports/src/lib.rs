@@ -20,7 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * Runs: [`PacketReport`] and [`FlowReport`], with [`flow_faults`]; [`packet_page`] and [`add_flows_to_page`] fill the
+//! * Runs: [`PacketReport`] and [`FlowReport`], with [`flow_faults()`]; [`packet_page`] and [`add_flows_to_page`] fill the
 //!   page about a run.
 //! * Findings that a run left in its folder: [`FindingList`], [`HostReport`], [`MutePreview`].
 //! * Rules: [`RuleCheck`], [`RuleList`], [`rule_load_lines`], [`rule_cost_table`].

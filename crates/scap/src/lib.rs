@@ -4,7 +4,7 @@
 //! * Output: [`Item`]s in the order of the file, that is lists of processes, descriptors, interfaces and users, then
 //!   [`Event`]s, whose parameters are borrowed; and ledgers that count what could not be read, by reason.
 //! * Main types: [`Decoder`], the parser without I/O, and [`Reader`], which feeds it; [`Merger`], which turns the enter
-//!   and exit events of old files into exit events alone; [`Writer`] and [`convert`]; [`table`], the event table
+//!   and exit events of old files into exit events alone; [`Writer`] and [`convert()`]; [`table`], the event table
 //!   (schema 4.5.1 of Falco's libs); [`Param`], a parameter as a value.
 //!
 //! ```

@@ -1,7 +1,7 @@
 //! DNP3 over TCP (IEEE 1815-2012): the protocol of telecontrol systems.
 //!
-//! [`link`] reads frames, [`parser`] puts messages together from them, [`objects`] reads the objects of a
-//! message by the table in [`layouts`]. Each message is a transaction of its own, requests and responses
+//! `link` reads frames, `parser` puts messages together from them, `objects` reads the objects of a
+//! message by the table in `layouts`. Each message is a transaction of its own, requests and responses
 //! alike (as in Suricata).
 
 mod conditions;

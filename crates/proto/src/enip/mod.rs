@@ -1,7 +1,7 @@
 //! ENIP: EtherNet/IP, the Common Industrial Protocol (CIP) over TCP and UDP (ODVA's CIP volumes 1 and 2).
 //!
-//! [`message`] reads the encapsulation and [`cip`] what it carries, [`parser`] joins requests and responses to
-//! transactions, [`tables`] says what rules may ask for, [`log`] writes EVE with the names in [`names`].
+//! `message` reads the encapsulation and `cip` what it carries, `parser` joins requests and responses to
+//! transactions, `tables` says what rules may ask for, `log` writes EVE with the names in `names`.
 
 mod cip;
 mod conditions;

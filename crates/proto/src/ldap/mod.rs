@@ -1,7 +1,7 @@
 //! LDAP over TCP and UDP (RFC 4511, and RFC 1798 for datagrams), up to TLS where it is asked for.
 //!
-//! A request with its responses is one transaction, found by the number that both carry. [`message`] reads messages,
-//! [`parser`] joins them, [`tx`] is the transaction, [`tables`] says what rules may ask for, [`log`] writes EVE.
+//! A request with its responses is one transaction, found by the number that both carry. `message` reads messages,
+//! `parser` joins them, `tx` is the transaction, `tables` says what rules may ask for, `log` writes EVE.
 
 pub mod limits;
 mod log;

@@ -1,7 +1,7 @@
 //! Modbus over TCP (MODBUS Application Protocol Specification V1.1b3): the protocol of programmable controllers.
 //!
-//! [`message`] reads messages by the functions in [`function`], [`parser`] joins requests and responses to
-//! transactions, [`conditions`] is the keyword `modbus`, [`log`] writes EVE.
+//! `message` reads messages by the functions in `function`, `parser` joins requests and responses to
+//! transactions, `conditions` is the keyword `modbus`, `log` writes EVE.
 
 mod conditions;
 mod function;

@@ -1,7 +1,7 @@
 //! PostgreSQL over TCP (version 3 of its protocol), up to TLS where the server accepts it.
 //!
-//! [`message`] reads messages, [`parser`] makes transactions of them, [`tx`] is the transaction, [`tables`] says what
-//! rules may ask for, [`log`] writes EVE.
+//! `message` reads messages, `parser` makes transactions of them, `tx` is the transaction, `tables` says what
+//! rules may ask for, `log` writes EVE.
 
 pub mod limits;
 mod log;

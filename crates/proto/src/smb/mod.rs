@@ -1,7 +1,7 @@
 //! SMB 1, 2 and 3 over NetBIOS sessions (MS-CIFS, MS-SMB, MS-SMB2, RFC 1002 4.3).
 //!
 //! A request with its response is a transaction; so is a file, whatever number of requests reads or writes it,
-//! and a call of DCE/RPC in a pipe. [`parser`] takes the stream apart, `session` knows what messages name,
+//! and a call of DCE/RPC in a pipe. `parser` takes the stream apart, `session` knows what messages name,
 //! `smb1` and `smb2` read the messages of each family, `content` puts files in order, `rpc` follows calls.
 
 mod body1;
