@@ -129,10 +129,10 @@ pub enum SettingError {
     #[error("redis mode {0}: write list, rpush, channel or stream")]
     RedisMode(String),
     /// `redis.port`.
-    #[error("redis port {0}: not a number of a port")]
+    #[error("redis.port {0:?} is no port: write a number from 1 to 65535")]
     RedisPort(String),
     /// `tcp.port`.
-    #[error("tcp port {0}: not a number of a port")]
+    #[error("tcp.port {0:?} is no port: write a number from 1 to 65535 below tcp, next to server")]
     TcpPort(String),
     /// `rotate-size`.
     #[error(
