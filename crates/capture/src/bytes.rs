@@ -143,16 +143,14 @@ impl CaptureBytes {
                 unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, len) };
         }
     }
-}
 
-impl CaptureBytes {
-    /// Releases the pages before `end`, which nobody reads any more, once there is a step of them
-    /// ([`limits::MAP_RELEASE_STEP`]). For those who share frames between threads and know when the last
-    /// thread is done with them ([`Source::keep_pages`](crate::Source::keep_pages)).
+    /// Releases the pages before `end`, which no thread reads any more, once they are a step
+    /// ([`limits::MAP_RELEASE_STEP`]) or more. A program that shares frames between threads calls it when the last
+    /// thread is done with them; its reader then releases nothing ([`Source::keep_pages`](crate::Source::keep_pages)).
     pub fn release_until(&self, end: usize) {
         let Kind::Map { released, .. } = &self.0 else { return };
         let from = released.load(Ordering::Relaxed);
-        // Another thread that is first releases the same pages; the next step has what it left.
+        // If another thread releases pages at this moment, the next call releases what is left.
         let is_step = end >= from.saturating_add(limits::MAP_RELEASE_STEP);
         if is_step
             && released.compare_exchange(from, end, Ordering::Relaxed, Ordering::Relaxed).is_ok()

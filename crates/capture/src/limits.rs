@@ -7,8 +7,8 @@ use gabion_record::limits;
 /// of them can be in flight.
 pub const STREAM_BLOCK: usize = 1 << 20;
 
-/// Bytes of a map that were read but stay resident, for a reader that uses frames itself or lends few of them. Where
-/// threads use them at their own speed, those release pages ([`CaptureBytes::release_until`](crate::CaptureBytes::release_until)).
+/// Bytes of a map that were read but stay resident, if the reader's thread also uses the frames. If other threads
+/// use them, the caller releases pages ([`CaptureBytes::release_until`](crate::CaptureBytes::release_until)).
 pub const MAP_KEPT_BEHIND: usize = 4 << 20;
 
 /// Number of bytes between two releases of pages.

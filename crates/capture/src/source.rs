@@ -337,9 +337,9 @@ impl Source {
         }
     }
 
-    /// Leaves the release of pages that were read to those who use the frames
-    /// ([`CaptureBytes::release_until`]): threads may be further behind than a reader can know, and a page that
-    /// is read after its release stays.
+    /// The source no longer releases the pages that it has read: the caller does
+    /// ([`CaptureBytes::release_until`]). The source cannot know how far behind the caller's threads are, and a page
+    /// that a thread reads after its release stays in memory.
     pub fn keep_pages(&mut self) {
         if let Feed::Map(map) = &mut self.feed {
             map.keeps_pages = true;
@@ -479,7 +479,7 @@ struct Mapped {
     cursor: Cursor,
     /// Offset up to which pages were released.
     released: usize,
-    /// Others release them.
+    /// The caller releases pages ([`Source::keep_pages`]).
     keeps_pages: bool,
 }
 

@@ -6,7 +6,7 @@
 
 mod program;
 
-use program::wire::{Wire, ip, records, wait_until};
+use program::wire::{Wire, ip, ports_of_flows, records, wait_until};
 use program::{gabion, packets, repository};
 use serde_json::Value;
 use std::path::Path;
@@ -242,10 +242,7 @@ fn the_kernel_filters_and_knows_tags_that_it_took_out() {
         let log = sensor.log.clone();
         let (code, said) = sensor.stop();
         assert_eq!(code, 0, "{said}");
-        let flows = records(&log, "flow");
-        let mut ports: Vec<u64> =
-            flows.iter().map(|r| r["src_port"].as_u64().unwrap_or(0)).collect();
-        ports.sort_unstable();
+        let ports = ports_of_flows(&log);
         assert_eq!(ports, wanted, "{filter}: {said}");
         let stats = records(&log, "stats").pop().expect("a record of statistics");
         let offered = stats["stats"]["capture"]["kernel_packets"].as_u64();

@@ -6,7 +6,7 @@
 
 mod program;
 
-use program::wire::{Wire, ip, records, wait_until};
+use program::wire::{Wire, ip, ports_of_flows, records, wait_until};
 use program::{command, packets, ran};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -73,9 +73,7 @@ fn an_interface_that_is_removed_or_moved_is_awaited_by_all_rings() {
     let (code, said) = sensor.stop();
     ip(&format!("netns del {other}"));
     assert_eq!(code, 0, "{said}");
-    let flows = records(&log, "flow");
-    let mut ports: Vec<u64> = flows.iter().map(|r| r["src_port"].as_u64().unwrap_or(0)).collect();
-    ports.sort_unstable();
+    let ports = ports_of_flows(&log);
     assert_eq!(ports, [4001, 4002], "{said}");
     assert_eq!(said.matches("down or away").count(), 1, "{said}");
 }
@@ -168,10 +166,7 @@ fn an_interface_that_is_renamed_is_reported_and_awaited() {
         let log = sensor.log.clone();
         let (code, said) = sensor.stop();
         assert_eq!(code, 0, "{said}");
-        let flows = records(&log, "flow");
-        let mut ports: Vec<u64> =
-            flows.iter().map(|r| r["src_port"].as_u64().unwrap_or(0)).collect();
-        ports.sort_unstable();
+        let ports = ports_of_flows(&log);
         let has = |last: u64| ports.contains(&(u64::from(port) + last));
         assert_eq!((has(1), has(3), has(4)), (true, false, true), "{threads} {ports:?}: {said}");
         assert_eq!(said.matches("its return is awaited").count(), 1, "{threads}: {said}");

@@ -184,3 +184,11 @@ pub fn records(folder: &Path, kind: &str) -> Vec<Value> {
     let all = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     all.filter(|record| record["event_type"] == kind).collect()
 }
+
+/// Source ports of a run's flows, sorted.
+pub fn ports_of_flows(folder: &Path) -> Vec<u64> {
+    let flows = records(folder, "flow");
+    let mut ports: Vec<u64> = flows.iter().map(|r| r["src_port"].as_u64().unwrap_or(0)).collect();
+    ports.sort_unstable();
+    ports
+}

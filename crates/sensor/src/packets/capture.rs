@@ -63,7 +63,7 @@ pub(crate) struct OneInput<'a> {
     pub(crate) position: &'a Position,
     /// Of the thread that reads: waiting for input is no stall.
     pub(crate) pulse: &'a Pulse,
-    /// Others use the frames at their own speed, and release the pages of a file that is mapped.
+    /// Other threads use the frames; the pages of a mapped file are released when the last of them is done.
     pub(crate) keeps_pages: bool,
 }
 

@@ -26,6 +26,8 @@ mod shedding;
 mod single;
 mod stats;
 mod tasks;
+#[cfg(test)]
+mod test_engine;
 mod wire;
 
 pub use alert_counts::AlertCounts;

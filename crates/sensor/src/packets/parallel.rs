@@ -762,9 +762,10 @@ mod tests {
     use crate::packets::RunningEngine;
     use crate::packets::acted_fault::{ActedFault, READER};
     use crate::packets::incidents::Unwatched;
+    use crate::packets::test_engine;
     use gabion_record::ledger::ShedReason;
     use gabion_runtime::StopFlag;
-    use gabion_settings::{EngineMode, RuleFile, WorkerPlan};
+    use gabion_settings::WorkerPlan;
     use std::path::Path;
 
     struct Ran {
@@ -774,26 +775,8 @@ mod tests {
 
     fn run(capture: &Path, rules: &str, workers: usize, fault: Option<ActedFault>) -> Ran {
         let config = gabion_settings::built_in_configuration();
-        let catalog = gabion_proto::registry::catalog();
-        let file = RuleFile {
-            name: "test.rules".to_string(),
-            text: rules.to_string(),
-            is_firewall: false,
-        };
-        let scripts = gabion_settings::script_setup(&config, Default::default());
-        let c = gabion_settings::compile_rules(
-            &config,
-            &[file],
-            &catalog,
-            Default::default(),
-            &scripts,
-        );
         let mut outputs = Outputs::counting(&config);
-        let mode = EngineMode::default();
-        let rules = Some((c.set, c.datasets));
-        let engine =
-            gabion_settings::build_engine(&config, rules, catalog, outputs.wants(), mode, scripts)
-                .unwrap();
+        let engine = test_engine::engine(rules, outputs.wants());
         let engine = RunningEngine::new(engine, Default::default());
         let budget = BudgetPool::root("test", 1 << 30);
         let stop = StopFlag::new();

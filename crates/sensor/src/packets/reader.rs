@@ -30,8 +30,8 @@ const BATCHES_A_WRITE: u64 = 8;
 /// The reader's name.
 pub(super) const NAME: &str = "reader";
 
-/// The bytes of a batch. Workers take batches in their order, so that when the last of them is done with this one,
-/// nobody reads what is before its end any more, and the pages of a file that is mapped are released.
+/// The bytes of a batch. Workers take batches in order: when the last worker is done with this batch, no worker reads
+/// bytes before its end any more, and the pages of a mapped file are released.
 pub(super) struct UsedBytes {
     bytes: Arc<CaptureBytes>,
     end: usize,

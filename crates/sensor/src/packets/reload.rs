@@ -399,25 +399,11 @@ fn elapsed(since: Instant) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_settings::{EngineMode, RuleFile};
+    use crate::packets::test_engine;
     use std::sync::mpsc::channel;
 
     fn engine() -> Engine {
-        let config = gabion_settings::built_in_configuration();
-        let catalog = gabion_proto::registry::catalog();
-        let text = "alert ip any any -> any any (sid:1;)\n".to_owned();
-        let file = RuleFile { name: "test.rules".to_owned(), text, is_firewall: false };
-        let scripts = gabion_settings::script_setup(&config, Default::default());
-        let c = gabion_settings::compile_rules(
-            &config,
-            &[file],
-            &catalog,
-            Default::default(),
-            &scripts,
-        );
-        let (rules, mode) = (Some((c.set, c.datasets)), EngineMode::default());
-        let wants = gabion_record::eve::Wants::default();
-        gabion_settings::build_engine(&config, rules, catalog, wants, mode, scripts).unwrap()
+        test_engine::engine("alert ip any any -> any any (sid:1;)\n", Default::default())
     }
 
     fn reloads(
