@@ -379,8 +379,9 @@ fn two_cpus_together_admit_no_more_than_one() {
     assert_eq!(received, 400_000);
     let windows = 400_000 * 1_000 / 4_000_000;
     let most = (windows + 1) * 600;
-    // A CPU that is away for a moment charges a packet to the window that it had read before.
-    assert!(passed <= most + most / 50, "{passed} of at most {most}");
+    // A CPU that the scheduler or the hypervisor holds up charges a packet to the window that it
+    // had read before, and may so open a window of 600 again. Two budgets would admit twice `most`.
+    assert!(passed <= most + most / 4, "{passed} of at most {most}");
     assert!(passed * 10 >= most * 9, "{passed} of {most}");
 }
 
