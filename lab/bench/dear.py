@@ -64,7 +64,16 @@ REQUEST = b"\x82\x86\x84"
 
 
 def rapid_reset(count):
-    return b"".join(http2(1, 4, 2 * n + 1, REQUEST) + http2(3, 0, 2 * n + 1, b"\0\0\0\x08") for n in range(count))
+    return b"".join(one_reset(n) for n in range(count))
+
+
+def one_reset(n):
+    return http2(1, 4, 2 * n + 1, REQUEST) + http2(3, 0, 2 * n + 1, b"\0\0\0\x08")
+
+
+def one_answered(n):
+    """Requests that the client has ended; the same from the server ends and frees their streams."""
+    return http2(1, 5, 2 * n + 1, REQUEST)
 
 
 # A field of 4,000 bytes is put into the table, and named 1,000 times in each later header block.
@@ -132,7 +141,8 @@ MANY_HEADERS = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"%x:\n" % n for n in
 MANY_FOLDS = b"GET / HTTP/1.1\r\nHost: a\r\nF: a\r\n" + b" b\r\n" * 3000 + b"\r\n"
 LONG = b"Content-Length: 1000000000\r\n\r\n"
 
-# Name: port, first bytes of the client, first bytes of the server, bytes that one side then repeats, which side.
+# Name: port, first bytes of the client, first bytes of the server, bytes that one side then repeats (or what makes those
+# of each number), which side, and the packets of a long flow, if what they cost ends after so many.
 KINDS = {
     "mqtt-ping": (1883, CONNECT, CONNACK, b"\xc0\0", 0),
     "mqtt-ping-alone": (1883, b"\xc0\0", b"", b"\xc0\0", 0),
@@ -166,6 +176,8 @@ KINDS = {
                     smb2(8, b"\x11\0\x50\0" + b"\0" * 12, 0, 1), 1),
     "dcerpc-parts": (135, DCE_BIND, b"", DCE_PART, 0),
     "http2-resets": (80, PREFACE + http2(4, 0, 0), http2(4, 0, 0), rapid_reset(60), 0),
+    "http2-streams": (80, PREFACE + http2(4, 0, 0), http2(4, 0, 0), one_reset, 0, 72),
+    "http2-requests": (80, PREFACE + http2(4, 0, 0), http2(4, 0, 0), one_answered, 0, 35),
     "http2-settings": (80, PREFACE + http2(4, 0, 0), http2(4, 0, 0), http2(4, 0, 0), 0),
     "http2-continuations": (80, PREFACE + http2(4, 0, 0) + http2(1, 0, 1, REQUEST), http2(4, 0, 0), http2(9, 0, 1), 0),
     "http2-table": (80, HPACK_BOMB, http2(4, 0, 0), http2(1, 5, 999, REQUEST + b"\xbe" * 1000), 0),
@@ -239,6 +251,9 @@ class Session:
 def make(path, kind, flows, packets):
     """Writes the capture of a kind; returns the number of its packets."""
     capture = Capture(path)
+    most = KINDS.get(kind, ())[5:]
+    if most and packets > most[0]:
+        flows, packets = flows * packets // most[0], most[0]
     for number in range(flows):
         if kind.startswith("gzip"):
             session = Session(capture, number, 80)
@@ -247,11 +262,13 @@ def make(path, kind, flows, packets):
                 session.say(0, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 session.say(1, body)
         else:
-            port, client, server, item, side = KINDS[kind]
+            port, client, server, item, side = KINDS[kind][:5]
             session = Session(capture, number, port)
             session.say(0, client)
             session.say(1, server)
-            session.say(side, item * max(1, FULL * packets // len(item)))
+            one = item(0) if callable(item) else item
+            count = max(1, FULL * packets // len(one))
+            session.say(side, b"".join(map(item, range(count))) if callable(item) else item * count)
     return capture.packets
 
 

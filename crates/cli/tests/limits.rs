@@ -26,8 +26,10 @@ fn read_all(packets: &[Vec<u8>], rules: &str, more: &[&str]) -> (Value, Vec<Valu
     std::fs::write(dir.path().join("r.rules"), rules).unwrap();
     let input = capture(dir.path(), "in.pcap", packets);
     let (rules, out) = (path("r.rules"), path("out"));
-    let mut args =
-        vec!["read", "--json", "-k", "none", "--workers", "1", "-S", &rules, "-l", &out, &input];
+    let mut args = vec!["read", "--json", "-k", "none", "-S", &rules, "-l", &out, &input];
+    if !more.contains(&"--workers") {
+        args.extend(["--workers", "1"]);
+    }
     args.extend_from_slice(more);
     let run = ran(program::command(&args).output().unwrap());
     assert_eq!(run.code, 0, "{}", run.err);
@@ -206,10 +208,48 @@ fn records_of_a_flow_are_bounded_by_what_it_says() {
     assert_eq!(sids(&alerts), [1, 1, 1]);
     // A record for each ping, and one for its event: the session was never answered.
     let (pings, refused) = (2 * 1_400, times(&report, "net.flow_records_max"));
-    assert!(refused < pings && pings - refused <= 256 + bytes / 16, "{refused} of {bytes} bytes");
+    assert!(refused < pings && pings - refused <= 256 + bytes / 32, "{refused} of {bytes} bytes");
     assert_eq!(shed(&report, "limits", "limit_reached"), refused);
     let loss = &alerts[0]["alert"]["context"]["loss"]["shed"]["limit_reached"];
     assert_eq!(loss["items"].as_u64(), Some(refused), "{}", alerts[0]);
+}
+
+/// Streams that are opened and reset again and again, dozens of them in a segment: each has the fields of all its
+/// segments, and is inspected again as far as the flow's bytes allow. What is put off is inspected at the flow's end, and
+/// the number of workers changes nothing.
+#[test]
+fn what_stays_in_its_state_is_inspected_as_often_as_its_flow_says() {
+    let frame = |kind: u8, stream: u8, body: &[u8]| {
+        [&[0, 0, body.len() as u8, kind, 4, 0, 0, 0, stream], body].concat()
+    };
+    let reset = |n: u8| [frame(1, 2 * n + 1, b"\x82\x86\x84"), frame(3, 2 * n + 1, &[0, 0, 0, 8])];
+    let (streams, segments) = (56, 150);
+    let resets: Vec<u8> = (0..streams).flat_map(reset).flatten().collect();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let mut said = vec![[preface, frame(4, 0, b"")].concat()];
+    said.extend(vec![resets; segments]);
+    said.push(frame(1, 7, b"\0\x01x\x04last"));
+    let rules = "alert http any any -> any any (msg:\"all\"; http.uri; content:\"/\"; sid:1;)\n\
+                 alert http any any -> any any (msg:\"last\"; http.header; content:\"last\"; sid:2;)\n\
+                 alert http any any -> any any (msg:\"never\"; http.header.raw; content:\"never\"; sid:3;)\n";
+    let packets = connection(40_000, &said);
+    let mut seen = Vec::new();
+    for workers in ["1", "2", "4"] {
+        let more = ["--workers", workers, "--set", "app-layer.protocols.http2.enabled=yes"];
+        let (report, alerts) = read(&packets, rules, &more);
+        let put_off = times(&report, "net.inspected_again_bytes_max");
+        assert_eq!(
+            shed(&report, "limits", "limit_reached"),
+            times(&report, "net.flow_records_max") + put_off
+        );
+        seen.push((sids(&alerts), put_off));
+    }
+    assert_eq!(seen[0].0.iter().filter(|sid| **sid == 2).count(), 1, "{:?}", seen[0]);
+    assert!(seen[0].0.iter().filter(|sid| **sid == 1).count() >= 15);
+    // Each is due with each segment, and with each acknowledgement of one.
+    let due = 2 * u64::from(streams) * segments as u64;
+    assert!((due * 3 / 4..due).contains(&seen[0].1), "{} of {due}", seen[0].1);
+    assert!(seen.iter().all(|s| *s == seen[0]), "{seen:?}");
 }
 
 #[test]

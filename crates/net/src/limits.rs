@@ -26,18 +26,33 @@ pub const CHECKSUM_WRONG_MAX: u64 = 100;
 
 /// Bytes of a flow's packets, headers too, for which it may have one more record of its transactions
 /// and of their events, see [`FLOW_RECORDS_MAX`]. A packet of its own is longer than that, and so is
-/// what people say to each other; a record takes some 300 bytes and more, so 16 bytes that come in
-/// make some twenty that go out, without those that are repeated.
-pub const BYTES_OF_RECORD: u64 = 16;
+/// what people say to each other; a record takes some 300 bytes and more, so 32 bytes that come in
+/// make some ten that go out, without those that are repeated.
+pub const BYTES_OF_RECORD: u64 = 32;
+
+/// Bytes inspected again of a flow's transactions for each byte of its packets, see [`INSPECTED_AGAIN_BYTES_MAX`]: a
+/// full packet then has some ten transactions inspected again, which costs less than ten ordinary packets.
+pub const INSPECTED_AGAIN_FROM_ONE: u64 = 8;
+
+/// Bytes that looking at a buffer or a rule counts for in addition to the buffer's own: most buffers are shorter than
+/// what finding them costs.
+pub const INSPECTION_BYTES: u64 = 32;
 
 /// Transactions of a flow beyond which a packet looks at those alone that it has changed.
 pub const CROWD_MIN: usize = 64;
 
 limits! { "net";
-    /// Records of a flow's transactions and of their events, in addition to one for each 16 bytes of
+    /// Records of a flow's transactions and of their events, in addition to one for each 32 bytes of
     /// its packets: a full segment can hold 700 messages of two bytes, whose records would be 300 times
     /// as long. Rules see all of them.
-    pub const FLOW_RECORDS_MAX: u64 = 256, Loses("records of transactions and of their events, of a flow with more than one for each 16 bytes");
+    pub const FLOW_RECORDS_MAX: u64 = 256, Loses("records of transactions and of their events, of a flow with more than one for each 32 bytes");
+
+    /// Bytes of buffers that a flow may have inspected again although the state of their transaction is what it was when
+    /// it was inspected, in addition to 8 for each byte of its packets: a message that continues for many packets
+    /// is searched from its beginning with each, and one packet can continue dozens of them. Flows of people stay far
+    /// below it: their messages continue for some packets only.
+    pub const INSPECTED_AGAIN_BYTES_MAX: u64 = 256 << 10,
+        Loses("inspections of a transaction in a state in which it was inspected before: rules see it when the state changes, or the flow ends");
 
     /// Alerts of one packet that are written (`packet-alert-max`), unless configured: Suricata's default.
     pub const PACKET_ALERTS_MAX: usize = 15, Counts("alerts beyond it, as `alert_queue`");

@@ -150,6 +150,12 @@ impl<T> TxList<T> {
         self.txs.get_mut(at)?.1.as_mut()
     }
 
+    /// The same for a change that nobody sees: it is not among those that were changed.
+    pub(crate) fn get_unnoted(&mut self, id: u64) -> Option<&mut T> {
+        let at = self.position(id)?;
+        self.txs.get_mut(at)?.1.as_mut()
+    }
+
     /// The youngest.
     pub fn last_mut(&mut self) -> Option<&mut T> {
         let (id, tx) = self.txs.back_mut()?;

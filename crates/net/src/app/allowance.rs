@@ -1,6 +1,9 @@
-//! How many records of its transactions a flow may have, by the bytes it has sent.
+//! How many records of its transactions a flow may have, and how much of them is inspected again, by the bytes it has
+//! sent.
 
-use crate::limits::{BYTES_OF_RECORD, FLOW_RECORDS_MAX};
+use crate::limits::{
+    BYTES_OF_RECORD, FLOW_RECORDS_MAX, INSPECTED_AGAIN_BYTES_MAX, INSPECTED_AGAIN_FROM_ONE,
+};
 
 /// How many records of its transactions a flow has had.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,5 +40,46 @@ impl RecordAllowance {
             self.refuse(1)
         }
         may
+    }
+}
+
+/// How much of a flow's transactions was inspected again in the same state.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LookAllowance {
+    bytes: u64,
+}
+
+impl LookAllowance {
+    /// Whether a transaction may be inspected again of a flow whose packets have `sent` bytes.
+    #[inline]
+    pub(crate) fn has_room(&self, sent: u64) -> bool {
+        let earned = sent.saturating_mul(INSPECTED_AGAIN_FROM_ONE);
+        self.bytes < earned.saturating_add(INSPECTED_AGAIN_BYTES_MAX)
+    }
+
+    /// Counts what was inspected again.
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_inspected_again_is_bounded_by_what_was_sent() {
+        let mut looks = LookAllowance::default();
+        let mut total = 0;
+        for packet in 1..=1_000_u64 {
+            let sent = packet * 1_460;
+            // As long as it may, with looks of ten KiB each.
+            while looks.has_room(sent) {
+                looks.add(10 << 10);
+                total += 10 << 10;
+            }
+            let most = INSPECTED_AGAIN_BYTES_MAX + sent * INSPECTED_AGAIN_FROM_ONE;
+            assert!((most..most + (10 << 10)).contains(&total), "{total} of {sent}");
+        }
     }
 }

@@ -10,7 +10,7 @@ mod effects;
 mod input;
 mod protocols;
 
-pub(crate) use allowance::RecordAllowance;
+pub(crate) use allowance::{LookAllowance, RecordAllowance};
 use charge::Charge;
 pub use counters::AppCounters;
 use crowd::Crowd;
@@ -103,6 +103,8 @@ pub(crate) struct AppLayer {
     crowd: Option<Box<Crowd>>,
     /// Records of its transactions so far.
     pub(crate) records: RecordAllowance,
+    /// What of its transactions was inspected again.
+    pub(crate) looks: LookAllowance,
     /// Bytes of the flow's packets so far.
     pub(crate) sent: u64,
     /// Transactions seen since the last change of protocol.

@@ -6,13 +6,14 @@
 //! transaction; one that has matched is not looked at again in that direction.
 
 use super::buffer_facts::BufferFacts;
-use super::compiled::TxBuffer;
+use super::compiled::{TxBuffer, TxProgram};
 use super::content::Piece;
 use super::filter::TxFilter;
 use super::gates::{Answers, Gate};
 use super::grams;
 use super::run::Run;
 use crate::app::AppLayer;
+use crate::limits::{INSPECTION_BYTES, reached};
 use gabion_proto::tx_list::TxTable;
 use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
@@ -48,6 +49,8 @@ enum KeptState {
 pub(crate) struct TxDetect {
     /// Nothing more will match.
     pub(crate) is_done: bool,
+    /// How far it was when it was inspected.
+    seen: Seen,
     /// What the firewall knows of it.
     pub(super) filter: Option<Box<TxFilter>>,
     notes: Option<Box<TxNotes>>,
@@ -63,6 +66,7 @@ impl TxDetect {
     pub(crate) fn forget_rules(&mut self) {
         self.filter = None;
         self.notes = None;
+        self.seen = Seen::default();
     }
 
     /// What is remembered of a rule.
@@ -72,13 +76,21 @@ impl TxDetect {
     }
 }
 
-/// What detection remembers of a transaction in one direction while more rules may match.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TxNotes {
+/// How far a transaction was when it was inspected.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
     /// Something was inspected already.
     started: bool,
     progress: u8,
     events: u16,
+}
+
+/// What detection remembers of a transaction in one direction while more rules may match.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TxNotes {
+    seen: Seen,
+    /// Packets with which it was not inspected again, although it was in their turn, since its state is what it is.
+    put_off: u32,
     /// Buffers scanned, one bit a [`TxBuffer`] of the program.
     scanned: u128,
     /// Rules that wait or are decided, by number. The application layer's budget is charged for them: a
@@ -93,9 +105,8 @@ pub(crate) struct TxNotes {
 impl TxNotes {
     /// Forgets everything and keeps no more capacity than a new one has.
     pub(super) fn clear(&mut self) {
-        self.started = false;
-        self.progress = 0;
-        self.events = 0;
+        self.seen = Seen::default();
+        self.put_off = 0;
         self.scanned = 0;
         if self.kept.spilled() {
             self.kept = SmallVec::new();
@@ -103,6 +114,15 @@ impl TxNotes {
         self.kept.clear();
         self.windows.clear();
         self.pending.clear();
+    }
+
+    /// There is no more in it than how far the transaction was.
+    fn is_plain(&self) -> bool {
+        self.scanned == 0
+            && self.put_off == 0
+            && self.kept.is_empty()
+            && self.windows.is_empty()
+            && self.pending.is_empty()
     }
 
     /// A rule waits for later data.
@@ -206,27 +226,34 @@ impl Inspected<'_> {
         }
         let Some(memory) = app.begin_inspection(id, direction) else { return true };
         let mut memory = std::mem::take(memory);
-        let mut notes = memory.notes.take().or_else(|| run.scratch.spare_notes.pop());
+        // Notes that held no more than how far it was were spared.
+        let mut notes = memory.notes.take().unwrap_or_else(|| {
+            let mut spare = run.scratch.spare_notes.pop().unwrap_or_default();
+            spare.seen = memory.seen;
+            spare
+        });
         run.txs.current = Some(id);
         let mut passes = true;
         if run.txs.filters
             && let Some(firewall) = &det.firewall
         {
-            let (known, notes) = (&mut memory.filter, notes.get_or_insert_default());
-            passes = run.tx_tables(firewall, tx, self.proto, direction, known, notes);
+            let known = &mut memory.filter;
+            passes = run.tx_tables(firewall, tx, self.proto, direction, known, &mut notes);
             run.txs.filters &= !(run.filtered.accept_flow || run.filtered.accept_packet);
             run.txs.detects &= !run.filtered.pass;
         }
+        let mut is_put_off = false;
         if passes && run.txs.detects && self.has_rules {
-            one(run, tx, self.proto, direction, notes.get_or_insert_default());
+            is_put_off = one(run, tx, self.proto, direction, &mut notes) == Look::PutOff;
         }
         memory.is_done = is_done;
-        let waits = !memory.is_done && notes.as_ref().is_some_and(|notes| notes.has_waiting());
-        match notes {
-            // A rule on both sides needs the results of this side's rules for its other side.
-            Some(notes) if !memory.is_done || !notes.kept.is_empty() => memory.notes = Some(notes),
-            Some(notes) => run.scratch.spare(notes),
-            None => {}
+        let waits = !is_done && !is_put_off && notes.has_waiting();
+        memory.seen = notes.seen;
+        // A rule on both sides needs the results of this side's rules for its other side.
+        if notes.is_plain() || (is_done && notes.kept.is_empty()) {
+            run.scratch.spare(notes);
+        } else {
+            memory.notes = Some(notes);
         }
         if let Some(app) = run.app() {
             if let Some(slot) = app.tx_detect(id, direction) {
@@ -249,18 +276,71 @@ pub(super) fn engine_holds(
     engine(run, tx, s, e, e.direction, memory) == Outcome::Yes
 }
 
+/// Whether a transaction was inspected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Made,
+    /// Its flow has had as much inspected again as its bytes allow.
+    PutOff,
+}
+
+/// Whether a transaction is not inspected again, whose state is the one in which it was inspected. A message that
+/// continues in one state for many packets would be searched from its beginning with each of them, and a packet can
+/// continue dozens of them. So what a flow has inspected again is bounded by its bytes; beyond them it is put off until
+/// the state is left, a window of a body is due, or the flow ends, and but for the packets whose number is a power of two.
+fn is_put_off(
+    run: &mut Run<'_>,
+    tx: &dyn Transaction,
+    (program, direction): (&TxProgram, Direction),
+    how: Inspect,
+    memory: &mut TxNotes,
+) -> bool {
+    if run.app().is_none_or(|app| app.looks.has_room(app.sent)) {
+        return false;
+    }
+    let is_due = |b: &TxBuffer| {
+        (0..instances(tx, b.local, direction, b.multi, true)).any(|index| {
+            let inspected = memory.window(b.local, index);
+            let window = tx.buffer(b.local, direction, index, Inspect { inspected, ..how });
+            window.is_some_and(|w| w.start + w.data.len() as u64 > inspected)
+        })
+    };
+    let mut bodies =
+        program.buffers.iter().filter(|b| b.streaming && b.progress <= memory.seen.progress);
+    if bodies.any(is_due) {
+        return false;
+    }
+    memory.put_off = memory.put_off.saturating_add(1);
+    let is_put_off = !memory.put_off.is_power_of_two();
+    if is_put_off {
+        reached::INSPECTED_AGAIN_BYTES_MAX.count();
+    }
+    is_put_off
+}
+
 fn one(
     run: &mut Run<'_>,
     tx: &dyn Transaction,
     proto: ProtoId,
     direction: Direction,
     memory: &mut TxNotes,
-) {
+) -> Look {
     let det = run.det;
     let program = &det.tx[usize::from(proto.0)][direction.index()];
     let progress = tx.progress(direction);
     let how = |inspected| Inspect { inspected, at_end: run.txs.at_end, inline: run.txs.inline };
     let how_whole = how(0);
+    let is_again = memory.seen.started
+        && memory.seen.progress == progress
+        && usize::from(memory.seen.events) == tx.events().len()
+        && run.scratch.payload_tx.is_empty()
+        && !run.txs.at_end;
+    if !is_again {
+        memory.put_off = 0;
+    } else if is_put_off(run, tx, (program, direction), how_whole, memory) {
+        return Look::PutOff;
+    }
+    let mut searched = 0;
     let mut candidates = std::mem::take(&mut run.scratch.tx_candidates);
     candidates.clear();
     let since = run.costs.now();
@@ -276,18 +356,21 @@ fn one(
         if progress > b.progress || b.streaming {
             memory.scanned |= bit;
         }
-        scan(run, tx, b, direction, how_whole, memory, &mut candidates);
+        let bytes = scan(run, tx, b, direction, how_whole, memory, &mut candidates);
+        if !b.streaming {
+            searched += bytes;
+        }
     }
     run.costs.add_prefilter(2, since);
     for (at, sig) in &program.plain {
-        let is_new = !memory.started || (*at > memory.progress);
+        let is_new = !memory.seen.started || (*at > memory.seen.progress);
         if *at <= progress && is_new {
             candidates.push(*sig);
         }
     }
     let events = tx.events();
     if !program.events.is_empty() {
-        for code in events.iter().skip(usize::from(memory.events)) {
+        for code in events.iter().skip(usize::from(memory.seen.events)) {
             if let Some(l) = program.events.get(code) {
                 candidates.extend_from_slice(l);
             }
@@ -301,6 +384,9 @@ fn one(
     }
     candidates.sort_unstable();
     candidates.dedup();
+    if is_again && let Some(app) = run.app() {
+        app.looks.add(searched + INSPECTION_BYTES * candidates.len() as u64);
+    }
     let ended = run.txs.at_end || run.app().is_some_and(|a| progress >= a.last_state(direction));
     let settled = |of: u8| ended || progress > of;
     let mut answers = Answers::default();
@@ -308,7 +394,7 @@ fn one(
     bitmaps.clear();
     let many = candidates.len() >= grams::CANDIDATES_MIN;
     // Candidates come by number, each once: new rules are appended to those already known.
-    let mut seen = Seen { memory, known: 0 };
+    let mut seen = Walk { memory, known: 0 };
     seen.known = seen.memory.kept.len();
     for sig in &candidates {
         let since = run.costs.now();
@@ -328,14 +414,13 @@ fn one(
         let matched = rule(run, tx, *sig, proto, direction, progress, &mut seen);
         run.costs.add(*sig, since, matched);
     }
-    let Seen { memory, known } = seen;
+    let Walk { memory, known } = seen;
     if known > 0 && memory.kept.len() > known {
         memory.kept.sort_unstable_by_key(|k| k.sig);
     }
     run.scratch.bitmaps = bitmaps;
-    memory.started = true;
-    memory.progress = progress;
-    memory.events = u16::try_from(events.len()).unwrap_or(u16::MAX);
+    let events = u16::try_from(events.len()).unwrap_or(u16::MAX);
+    memory.seen = Seen { started: true, progress, events };
     // Windows that were due are inspected now, whether or not a rule looked at them.
     for b in program.buffers.iter().filter(|b| b.streaming && b.progress <= progress) {
         for index in 0..instances(tx, b.local, direction, b.multi, true) {
@@ -347,6 +432,7 @@ fn one(
     }
     memory.take_windows();
     run.scratch.tx_candidates = candidates;
+    Look::Made
 }
 
 /// Whether an instance of the gate's buffer meets its condition.
@@ -364,14 +450,14 @@ fn is_open(run: &mut Run<'_>, tx: &dyn Transaction, gate: &Gate, direction: Dire
 }
 
 /// The memory of a transaction while its candidates are looked at one after the other.
-struct Seen<'m> {
+struct Walk<'m> {
     memory: &'m mut TxNotes,
     /// How many of its rules were known before; these are in order, and the later ones
     /// are of this packet.
     known: usize,
 }
 
-impl Seen<'_> {
+impl Walk<'_> {
     /// The place of a rule that was known before.
     fn at(&self, sig: u32) -> Option<usize> {
         self.memory.kept.get(..self.known)?.binary_search_by_key(&sig, |k| k.sig).ok()
@@ -410,6 +496,7 @@ fn instances(
     }
 }
 
+/// Searches a buffer for fast patterns. Returns the bytes that this is worth, see [`INSPECTION_BYTES`].
 #[expect(
     clippy::too_many_arguments,
     reason = "a struct of borrowed parts would be built for each buffer"
@@ -422,7 +509,8 @@ fn scan(
     how: Inspect,
     memory: &TxNotes,
     candidates: &mut Vec<u32>,
-) {
+) -> u64 {
+    let mut searched = 0;
     for index in 0..instances(tx, b.local, direction, b.multi, b.streaming) {
         let inspected = if b.streaming { memory.window(b.local, index) } else { 0 };
         let how = Inspect { inspected, ..how };
@@ -432,6 +520,7 @@ fn scan(
             }
             break;
         };
+        searched += INSPECTION_BYTES + buffer.data.len() as u64;
         let add = |sig| candidates.push(sig);
         if b.chain == ChainId::NONE {
             b.patterns.scan(buffer.data, &mut run.scratch.mpm, add);
@@ -450,6 +539,7 @@ fn scan(
             run.scratch.transformed = held;
         }
     }
+    searched
 }
 
 /// Inspects one rule; true when it matched now.
@@ -464,7 +554,7 @@ fn rule(
     proto: ProtoId,
     direction: Direction,
     progress: u8,
-    seen: &mut Seen<'_>,
+    seen: &mut Walk<'_>,
 ) -> bool {
     let det = run.det;
     let s = &det.set.signatures[sig as usize];

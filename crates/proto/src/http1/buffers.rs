@@ -312,7 +312,7 @@ pub(crate) fn buffer(
             return file_window(tx, direction, index, how);
         }
         Local::ResponseHeader | Local::RequestHeader => {
-            let (text, list) = m.views.each.get_or_init(|| each_header(m));
+            let (text, list) = m.views().each.get_or_init(|| each_header(m));
             return Some(Buffer::whole(text.get(list.get(index)?.clone())?));
         }
         _ => {}
@@ -343,7 +343,7 @@ pub(crate) fn buffer(
             return None;
         }
         Local::Start if m.line.is_empty() => return None,
-        Local::Start => m.views.start.get_or_init(|| start(m)),
+        Local::Start => m.views().start.get_or_init(|| start(m)),
         Local::Protocol => m.in_line(&m.protocol)?,
         Local::Location => field(b"location")?,
         Local::Server => field(b"server")?,
@@ -354,8 +354,8 @@ pub(crate) fn buffer(
         Local::AcceptLang => field(b"accept-language")?,
         Local::AcceptEnc => field(b"accept-encoding")?,
         Local::Accept => field(b"accept")?,
-        Local::HeaderNames => m.views.names.get_or_init(|| header_names(m)),
-        Local::Header => m.views.headers.get_or_init(|| headers(m)),
+        Local::HeaderNames => m.views().names.get_or_init(|| header_names(m)),
+        Local::Header => m.views().headers.get_or_init(|| headers(m)),
         Local::ResponseLine | Local::RequestLine => &m.line,
         Local::UriRaw => tx.target()?,
         // Rules see the name that stands for a request which was not seen in the raw buffer only.
@@ -394,7 +394,8 @@ fn response_window(tx: &Tx, reader: usize, how: Inspect) -> Option<Buffer<'_>> {
         && reader == READER_FILE
         && window.start == 0
         && window.is_complete
-        && let Some(flash) = m.views.flash.get_or_init(|| super::flash::unpack(window.data, depths))
+        && let Some(flash) =
+            m.views().flash.get_or_init(|| super::flash::unpack(window.data, depths))
     {
         return Some(Buffer { data: flash, ..window });
     }

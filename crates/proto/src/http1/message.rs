@@ -117,7 +117,8 @@ pub(crate) struct Message {
     pub(crate) files: FileList,
     /// No (further) file is to be opened for the body.
     pub(crate) is_file_done: bool,
-    pub(crate) views: Views,
+    /// Made when one of them is first asked for: of many messages none is.
+    views: OnceCell<Box<Views>>,
 }
 
 impl Message {
@@ -139,12 +140,17 @@ impl Message {
         self.entity_len = 0;
         self.files.files.clear();
         self.is_file_done = false;
-        self.views = Views::default();
+        self.views = OnceCell::new();
     }
 
     /// The header block is followed by another one, or has grown: views are made again.
     pub(crate) fn forget_views(&mut self) {
-        self.views = Views::default();
+        self.views = OnceCell::new();
+    }
+
+    /// What is made of it when a rule asks.
+    pub(crate) fn views(&self) -> &Views {
+        self.views.get_or_init(Box::default)
     }
 
     /// A part of the first line.
@@ -180,7 +186,7 @@ impl Message {
             + self.headers.bytes_held()
             + self.body.bytes_held()
             + self.files.bytes_held()
-            + self.views.bytes_held()
+            + self.views.get().map_or(0, |views| size_of::<Views>() + views.bytes_held())
             + self.decoder.as_ref().map_or(0, |d| d.bytes_held())
     }
 }

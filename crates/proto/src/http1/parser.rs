@@ -148,6 +148,8 @@ pub(crate) struct Http1 {
     /// Responses that are over.
     pub(crate) responses: u64,
     warnings: u32,
+    /// Requests before this one have given back what rules had made of them.
+    released: u64,
     /// The response's transaction before the piece at hand, and its events then.
     events_before: (u64, usize),
     /// What is found out when a direction ends is not reported, as in Suricata.
@@ -178,6 +180,7 @@ impl Http1 {
             unpacking: Unpacking::default(),
             responses: 0,
             warnings: 0,
+            released: 0,
             events_before: (0, 0),
             is_closing: false,
         }
@@ -204,6 +207,17 @@ impl Http1 {
         let i = self.index(id)?;
         self.changed.add(id, self.alive);
         self.txs.get_mut(i)?.as_deref_mut()
+    }
+
+    /// Frees what rules had made of the requests that are over: they were inspected with the pieces before, and a client
+    /// may send hundreds of them before the first response. What asks once more has it made again.
+    fn release_views(&mut self) {
+        let over = self.request.id.min(self.first + self.txs.len() as u64);
+        for id in self.released.max(self.first)..over {
+            let tx = self.index(id).and_then(|i| self.txs.get_mut(i)?.as_deref_mut());
+            tx.into_iter().for_each(|tx| tx.request.forget_views());
+        }
+        self.released = self.released.max(over);
     }
 
     /// The transaction a direction is at, if it is there.
@@ -447,6 +461,9 @@ impl Parser for Http1 {
         self.bodies_unseen = cx.requirements.bodies_unseen;
         self.config(cx.endpoints);
         let direction = cx.direction;
+        if direction == Direction::ToServer && self.released < self.request.id {
+            self.release_views();
+        }
         let id = self.response.id;
         let tx = self.index(id).and_then(|i| self.txs.get(i)?.as_deref());
         self.events_before = (id, tx.map_or(0, |tx| tx.events.codes().len()));

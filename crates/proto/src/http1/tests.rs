@@ -667,3 +667,19 @@ fn of_many_open_requests_those_that_changed_are_known() {
     }
     assert!(looks <= 4_000, "{looks}");
 }
+
+/// Of many open requests the last one has what rules had made of it: the others gave it back, and make it again.
+#[test]
+fn requests_give_back_what_rules_had_made_of_them() {
+    let (mut asked, mut bare) = (Flow::new(), Flow::new());
+    let header = "Host: Foo.COM:81\\r\\nUser-Agent: ua\\r\\nX-A: 1, 2\\r\\n";
+    for id in 0..100 {
+        asked.client(GET);
+        bare.client(GET);
+        assert_eq!(asked.buffer(id, "http.header", ToServer).as_deref(), Some(header));
+        assert!(asked.buffer(id, "http.header_names", ToServer).is_some());
+    }
+    let more = asked.parser.bytes_held() - bare.parser.bytes_held();
+    assert!((100..1_000).contains(&more), "{more}");
+    assert_eq!(asked.buffer(7, "http.header", ToServer).as_deref(), Some(header));
+}

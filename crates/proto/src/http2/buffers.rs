@@ -138,7 +138,7 @@ pub(crate) fn buffer(
     }
     if local == Local::Each {
         let list = side.headers.as_ref()?;
-        let all = side.views.each.get_or_init(|| each_field(list));
+        let all = side.views().each.get_or_init(|| each_field(list));
         return all.get(index).map(|field| Buffer::whole(field));
     }
     if local == Local::HeaderName {
@@ -151,27 +151,27 @@ pub(crate) fn buffer(
         // Every stream has both, and so has a frame of the connection.
         Local::Protocol => b"HTTP/2",
         Local::StatMsg => return Some(Buffer::whole(b"")),
-        Local::RequestLine => side.views.line.get_or_init(|| request_line(side)),
-        Local::ResponseLine => side.views.line.get_or_init(|| response_line(side)),
+        Local::RequestLine => side.views().line.get_or_init(|| request_line(side)),
+        Local::ResponseLine => side.views().line.get_or_init(|| response_line(side)),
         Local::Method => side.header(b":method")?,
         Local::Uri => side.header(b":path")?,
         Local::StatCode => side.header(b":status")?,
         Local::HostRaw => host(side)?,
         Local::Host => {
             let raw = host(side)?;
-            side.views.host.get_or_init(|| normalized_host(raw))
+            side.views().host.get_or_init(|| normalized_host(raw))
         }
         Local::HeaderRaw => {
             let list = side.headers.as_ref()?;
-            side.views.raw.get_or_init(|| fields_text(list, true))
+            side.views().raw.get_or_init(|| fields_text(list, true))
         }
         Local::Header => {
             let list = side.headers.as_ref()?;
-            side.views.text.get_or_init(|| fields_text(list, false))
+            side.views().text.get_or_init(|| fields_text(list, false))
         }
         Local::HeaderNames => {
             let list = side.headers.as_ref().filter(|l| !l.is_empty())?;
-            side.views.names.get_or_init(|| header_names(list))
+            side.views().names.get_or_init(|| header_names(list))
         }
         Local::UserAgent
         | Local::Cookie
@@ -221,7 +221,7 @@ fn joined(side: &Side, local: Local, direction: Direction) -> Option<&[u8]> {
     if values.next().is_none() {
         return Some(first);
     }
-    let cell = side.views.joined.get(at)?;
+    let cell = side.views().joined(at)?;
     Some(cell.get_or_init(|| {
         let mut out = Vec::new();
         for (n, value) in list.values(name).enumerate() {
@@ -350,7 +350,7 @@ mod tests {
         ] {
             list.push(FieldKind::Named, name.as_bytes(), value.as_bytes());
         }
-        tx.sides[0].headers = Some(list);
+        tx.sides[0].headers = Some(Box::new(list));
         let get = |local, index| {
             let b = buffer(&tx, local, ToServer, index, Inspect::default())?;
             Some(String::from_utf8_lossy(b.data).into_owned())

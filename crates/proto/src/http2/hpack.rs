@@ -92,10 +92,41 @@ pub(crate) enum FieldKind {
     Error(&'static str),
 }
 
+/// Names whose fields are found in a step each, however many fields there are: those that rules have buffers for, and
+/// those that the parser asks for with each header block.
+const INDEXED: [&[u8]; 19] = [
+    b":method",
+    b":path",
+    b":authority",
+    b":status",
+    b"host",
+    b"user-agent",
+    b"cookie",
+    b"set-cookie",
+    b"location",
+    b"server",
+    b"content-type",
+    b"content-length",
+    b"connection",
+    b"referer",
+    b"accept-language",
+    b"accept-encoding",
+    b"accept",
+    b"content-encoding",
+    b"content-range",
+];
+
+/// The number of a name in [`INDEXED`].
+fn indexed(name: &[u8]) -> Option<usize> {
+    INDEXED.iter().position(|n| *n == name)
+}
+
 /// A field of a header list.
 #[derive(Clone, Debug)]
 struct Field {
     kind: FieldKind,
+    /// The next field of the same name, if the name is one of [`INDEXED`]; 0: there is none.
+    next: u32,
     /// The entry of the dynamic table from which its name is, or to which it came.
     entry: Option<u64>,
     name: Range<usize>,
@@ -107,21 +138,43 @@ struct Field {
 pub(crate) struct HeaderList {
     text: Vec<u8>,
     fields: Vec<Field>,
+    /// The first and the last field of each of [`INDEXED`], counted from 1; 0: there is none.
+    ends: [(u32, u32); INDEXED.len()],
 }
 
 impl HeaderList {
     /// Adds a field.
     pub(crate) fn push(&mut self, kind: FieldKind, name: &[u8], value: &[u8]) {
-        self.push_from(kind, None, name, value);
+        let before = self.fields.len();
+        self.append(kind, None, name, value);
+        self.index_from(before);
     }
 
-    fn push_from(&mut self, kind: FieldKind, entry: Option<u64>, name: &[u8], value: &[u8]) {
+    /// Makes the fields from this place on known by their names.
+    fn index_from(&mut self, from: usize) {
+        for at in from..self.fields.len() {
+            let Some(f) = self.fields.get(at).filter(|f| f.kind == FieldKind::Named) else {
+                continue;
+            };
+            let name = self.text.get(f.name.clone()).unwrap_or_default();
+            let (Some(n), Ok(counted)) = (indexed(name), u32::try_from(at + 1)) else { continue };
+            let Some(ends) = self.ends.get_mut(n) else { continue };
+            let last = std::mem::replace(&mut ends.1, counted);
+            match last.checked_sub(1).and_then(|last| self.fields.get_mut(last as usize)) {
+                Some(last) => last.next = counted - 1,
+                None => ends.0 = counted,
+            }
+        }
+    }
+
+    /// Adds a field that is not known by its name yet, see [`HeaderList::index_from`].
+    fn append(&mut self, kind: FieldKind, entry: Option<u64>, name: &[u8], value: &[u8]) {
         let from = self.text.len();
         self.text.extend_from_slice(name);
         let middle = self.text.len();
         self.text.extend_from_slice(value);
         let value = middle..self.text.len();
-        self.fields.push(Field { kind, entry, name: from..middle, value });
+        self.fields.push(Field { kind, next: 0, entry, name: from..middle, value });
     }
 
     /// Kinds, names and values; size updates and errors have neither.
@@ -150,7 +203,42 @@ impl HeaderList {
     /// Values of the fields with this name, which is compared as sent (names are in lower case, RFC 9113
     /// 8.2.1).
     pub(crate) fn values(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
-        self.iter().filter(move |f| f.1 == name && f.0 == FieldKind::Named).map(|f| f.2)
+        let known = indexed(name);
+        let mut next = match known {
+            Some(_) => self.first_place(name),
+            None => self.find_from(0, name),
+        };
+        std::iter::from_fn(move || {
+            let at = next?;
+            let field = self.fields.get(at)?;
+            next = match known {
+                Some(_) => Some(field.next as usize).filter(|next| *next > 0),
+                None => self.find_from(at + 1, name),
+            };
+            Some(self.slice(&field.value))
+        })
+    }
+
+    /// The first field of a name from this place on, looked for in all of them.
+    fn find_from(&self, from: usize, name: &[u8]) -> Option<usize> {
+        let is_it = |f: &Field| f.kind == FieldKind::Named && self.slice(&f.name) == name;
+        Some(from + self.fields.get(from..)?.iter().position(is_it)?)
+    }
+
+    /// The place of the first field of a name, which has to be one of those that are indexed.
+    fn first_place(&self, name: &[u8]) -> Option<usize> {
+        let (first, _) = self.ends.get(indexed(name)?)?;
+        first.checked_sub(1).map(|at| at as usize)
+    }
+
+    /// Whether the first field of one of these names, all indexed, is at this place or later.
+    pub(crate) fn has_first_from(&self, from: usize, names: &[&[u8]]) -> bool {
+        names.iter().any(|name| self.first_place(name).is_some_and(|at| at >= from))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.fields.len()
     }
 
     /// The first value of a name.
@@ -170,7 +258,8 @@ impl HeaderList {
 
     /// Bytes held.
     pub(crate) fn bytes_held(&self) -> usize {
-        self.text.capacity() + self.fields.capacity() * size_of::<Field>()
+        let fields = self.fields.capacity() * size_of::<Field>();
+        size_of::<HeaderList>() + self.text.capacity() + fields
     }
 
     fn truncate(&mut self, to: (usize, usize)) {
@@ -242,6 +331,7 @@ impl HpackDecoder {
     ) -> Result<BlockFaults, CutBlock> {
         self.sent = self.sent.saturating_add(block.len() as u64);
         let before = (list.fields.len(), list.text.len());
+        // Fields of a block that is cut are dropped again, so they are indexed once all of it was read.
         let mut faults = BlockFaults::default();
         let mut rest = block;
         while !rest.is_empty() {
@@ -250,6 +340,7 @@ impl HpackDecoder {
                 return Err(CutBlock);
             }
         }
+        list.index_from(before.0);
         Ok(faults)
     }
 
@@ -266,9 +357,9 @@ impl HpackDecoder {
                 Some((id, name, value)) => {
                     let len = name.len() + value.len();
                     if room(self.sent, self.made, len) {
-                        list.push_from(FieldKind::Named, id, name, value)
+                        list.append(FieldKind::Named, id, name, value)
                     } else {
-                        list.push(FieldKind::Named, b"", b"")
+                        list.append(FieldKind::Named, None, b"", b"")
                     }
                     self.made = self.made.saturating_add(len as u64);
                 }
@@ -278,14 +369,14 @@ impl HpackDecoder {
                         0 => "HTTP2HeaderDecodeIndex0",
                         _ => "HTTP2HeaderDecodeNotIndexed",
                     };
-                    list.push(FieldKind::Error(error), b"", b"");
+                    list.append(FieldKind::Error(error), None, b"", b"");
                 }
             }
             return Some(());
         }
         if first & 0xe0 == 0x20 {
             let size = decode_integer(rest, 5)?;
-            list.push(FieldKind::SizeUpdate(size), b"", b"");
+            list.append(FieldKind::SizeUpdate(size), None, b"", b"");
             if let Some(size) = usize::try_from(size).ok().filter(|n| *n <= self.capacity_max) {
                 self.capacity = size;
                 self.evict();
@@ -312,7 +403,7 @@ impl HpackDecoder {
             origin = Some(self.next_id);
             self.next_id += 1;
         }
-        list.push_from(FieldKind::Named, origin, &name, &value);
+        list.append(FieldKind::Named, origin, &name, &value);
         if let Some(id) = origin.filter(|_| is_kept) {
             self.keep(Entry { id, name, value });
         }
@@ -503,5 +594,36 @@ mod tests {
         assert!(
             gabion_record::limits::take_reached().times_reached(&reached::DECODED_BYTES_MAX) > 0
         );
+    }
+
+    /// Fields are found by their names, whether or not the names are indexed, and those of a block that is cut are
+    /// not found.
+    #[test]
+    fn fields_are_found_by_name() {
+        let mut decoder = HpackDecoder::new(4096);
+        let mut list = HeaderList::default();
+        // :method GET, :path /, then host and an own name, both as literals.
+        let block = b"\x82\x84\x00\x04host\x01a\x00\x01x\x01y";
+        for n in 0..50 {
+            let cut = [&block[..], b"\x00\x04host\x09b"].concat();
+            assert_eq!(decoder.decode_block(&cut, &mut list), Err(CutBlock));
+            assert!(decoder.decode_block(block, &mut list).is_ok());
+            assert_eq!(list.len(), 4 * (n + 1));
+            // Size updates and errors have no name.
+            list.push(FieldKind::SizeUpdate(1), b"", b"");
+            list.truncate((list.fields.len() - 1, list.text.len()));
+            for (name, value) in [(":method", "GET"), (":path", "/"), ("host", "a"), ("x", "y")] {
+                let values: Vec<&[u8]> = list.values(name.as_bytes()).collect();
+                assert_eq!(values, vec![value.as_bytes(); n + 1], "{name}");
+                assert_eq!(list.first(name.as_bytes()), Some(value.as_bytes()));
+            }
+            assert_eq!(list.first(b"cookie"), None);
+            assert_eq!(list.first(b""), None);
+            let before = list.len() - 4;
+            assert_eq!(list.has_first_from(before, &[b"host", b"cookie"]), n == 0);
+        }
+        list.push(FieldKind::Named, b"cookie", b"c");
+        assert!(list.has_first_from(200, &[b"host", b"cookie"]));
+        assert_eq!(list.first(b"cookie"), Some(&b"c"[..]));
     }
 }

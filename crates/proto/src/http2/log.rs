@@ -141,7 +141,6 @@ pub(crate) fn report(tx: &Http2Tx, to: TakeReport<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hpack::HeaderList;
     use super::*;
 
     fn written(tx: &Http2Tx, in_alert: bool) -> Option<String> {
@@ -167,7 +166,7 @@ mod tests {
         tx.sides[0].note_priority(120);
         tx.sides[1].note_error(5, kind::RST_STREAM);
         tx.sides[1].note_error(6, kind::RST_STREAM);
-        tx.sides[1].headers = Some(HeaderList::default());
+        tx.sides[1].headers = Some(Box::default());
         let twice = r#"{"version":"2","response_headers":[],"http2":{"stream_id":5,"request":{"priority":119,"has_multiple":"priority"},"response":{"error_code":"StreamClosed","has_multiple":"error_code"}}}"#;
         assert_eq!(written(&tx, false).unwrap().trim(), twice);
     }

@@ -64,6 +64,8 @@ pub struct Http2Parser {
     senders: [Sender; 2],
     bodies: BodyContext,
     is_dns: bool,
+    /// Transactions whose fields came with the piece at hand, by direction.
+    decoded: Vec<(u64, Direction)>,
 }
 
 /// The connection can't be followed any more.
@@ -79,6 +81,17 @@ impl Http2Parser {
             senders: [Sender::new(&settings, false), Sender::new(&settings, true)],
             bodies: BodyContext::default(),
             is_dns: false,
+            decoded: Vec::new(),
+        }
+    }
+
+    /// Frees what rules had made of the fields of the pieces before, with which they were inspected: a client may open
+    /// thousands of streams. What asks once more has it made again.
+    fn release_views(&mut self) {
+        for (id, d) in self.decoded.drain(..) {
+            if let Some(tx) = self.txs.get_unnoted(id) {
+                tx.side_mut(d).forget_views();
+            }
         }
     }
 
@@ -369,8 +382,13 @@ impl Http2Parser {
         let side = tx.side_mut(d);
         let had_fields = side.headers.is_some();
         let list = side.headers.get_or_insert_default();
+        let before = list.len();
         let decoded = self.senders[d.index()].hpack.decode_block(block, list);
-        side.views = Default::default();
+        side.forget_views();
+        // Blocks of one stream follow one another mostly.
+        if self.decoded.last() != Some(&(id, d)) {
+            self.decoded.push((id, d));
+        }
         match decoded {
             Ok(faults) => {
                 if faults.has_bad_index {
@@ -385,16 +403,26 @@ impl Http2Parser {
                 return;
             }
         }
+        // A stream may send as many blocks as it likes: what was asked of its fields is not asked again.
+        let is_new = |tx: &Http2Tx, names: &[&[u8]]| {
+            tx.side(d).headers.as_ref().is_some_and(|list| list.has_first_from(before, names))
+        };
         match d {
-            ToServer => compare_hosts(tx),
+            ToServer if is_new(tx, &[b":authority", b"host"]) => compare_hosts(tx),
+            ToServer => {}
             ToClient => {
-                let range = tx.side(d).header(b"content-range");
+                let is_new = is_new(tx, &[b"content-range"]);
+                let range = tx.side(d).header(b"content-range").filter(|_| is_new);
                 if range.is_some_and(|value| crate::http1::content_range(value).is_none()) {
                     tx.events.set(event::INVALID_RANGE);
                 }
             }
         }
-        if names_dns(tx, d) && cx.is_parsed("doh2") && look_for_dns(tx, d) {
+        if is_new(tx, &[b":path", b"accept", b"content-type"])
+            && names_dns(tx, d)
+            && cx.is_parsed("doh2")
+            && look_for_dns(tx, d)
+        {
             self.become_dns(cx);
         }
     }
@@ -417,7 +445,7 @@ impl Http2Parser {
         }
         let Ok(id) = self.tx_of(1) else { return };
         if let Some(tx) = self.txs.get_mut(id) {
-            tx.sides[0].headers = Some(list);
+            tx.sides[0].headers = Some(Box::new(list));
             tx.sides[0].note_kind(kind::HEADERS);
             tx.state = state::HALF_CLOSED_CLIENT;
         }
@@ -559,6 +587,7 @@ impl Parser for Http2Parser {
     fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
         self.bodies.wants = cx.requirements.into();
         self.bodies.is_unseen = cx.requirements.bodies_unseen;
+        self.release_views();
         match input {
             Input::Gap { .. } => Outcome::Error,
             Input::Data { bytes, .. } => self.data(cx, bytes),
@@ -588,6 +617,7 @@ impl Parser for Http2Parser {
             + self.txs.iter().map(Http2Tx::bytes_held).sum::<usize>()
             + self.senders.iter().map(sender).sum::<usize>()
             + self.streams.capacity() * size_of::<(u32, u64)>()
+            + self.decoded.capacity() * size_of::<(u64, Direction)>()
     }
 
     fn bytes_made(&self) -> u64 {
@@ -609,5 +639,52 @@ impl Parser for Http2Parser {
         if let Some(handover) = Handover::decode(payload) {
             self.continue_http1(&handover);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::buffers::{Local, buffer};
+    use super::*;
+    use crate::{Endpoints, Inspect};
+
+    /// A client's streams keep what rules had made of their fields until the next piece, and make it again.
+    #[test]
+    fn streams_give_back_what_rules_had_made_of_them() {
+        let parsers = [(); 2].map(|()| Http2Parser::new(Settings::default()));
+        let [mut asked, mut bare] = parsers;
+        let header = |parser: &Http2Parser, id: u64| {
+            let tx = parser.txs.get(id)?;
+            let made = buffer(tx, Local::Header, ToServer, 0, Inspect::default())?;
+            Some(made.data.to_vec())
+        };
+        let text = b":method: GET\r\n:path: /\r\n";
+        for id in 0..100_u64 {
+            for parser in [&mut asked, &mut bare] {
+                let ends = Endpoints::default();
+                let mut cx = ParseContext::new(0, ToServer, &ends);
+                let bytes = [
+                    0,
+                    0,
+                    2,
+                    kind::HEADERS,
+                    flag::END_HEADERS,
+                    0,
+                    0,
+                    0,
+                    2 * id as u8 + 1,
+                    0x82,
+                    0x84,
+                ];
+                assert_eq!(
+                    parser.parse(&mut cx, Input::Data { bytes: &bytes, eof: false }),
+                    Outcome::Done
+                );
+            }
+            assert_eq!(header(&asked, id).as_deref(), Some(&text[..]));
+        }
+        let more = asked.bytes_held() - bare.bytes_held();
+        assert!((20..1_000).contains(&more), "{more}");
+        assert_eq!(header(&asked, 7).as_deref(), Some(&text[..]));
     }
 }

@@ -6,6 +6,7 @@ use super::limits::reached;
 use super::views::Views;
 use crate::files::FileList;
 use crate::http1::decoder::Decoder;
+use std::cell::OnceCell;
 
 /// How the data of a direction is taken.
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ impl BodyState {
 #[derive(Debug, Default)]
 pub(crate) struct Side {
     /// Its fields; `None` until a frame brought some.
-    pub(crate) headers: Option<HeaderList>,
+    pub(crate) headers: Option<Box<HeaderList>>,
     /// Kinds of its frames, one bit each.
     pub(crate) kinds: [u64; 4],
     /// How many frames there were.
@@ -49,10 +50,21 @@ pub(crate) struct Side {
     pub(crate) more: Vec<(u8, u32)>,
     pub(crate) files: FileList,
     pub(crate) body: BodyState,
-    pub(crate) views: Views,
+    /// Made when one of them is first asked for: of most sides that have not answered none is.
+    views: OnceCell<Box<Views>>,
 }
 
 impl Side {
+    /// What is made of its fields when a rule asks.
+    pub(crate) fn views(&self) -> &Views {
+        self.views.get_or_init(Box::default)
+    }
+
+    /// Its fields have grown, or were inspected: views are made again.
+    pub(crate) fn forget_views(&mut self) {
+        self.views = OnceCell::new();
+    }
+
     /// The first value of a field.
     pub(crate) fn header(&self, name: &[u8]) -> Option<&[u8]> {
         self.headers.as_ref()?.first(name)
@@ -122,14 +134,14 @@ impl Side {
     }
 
     pub(crate) fn bytes_held(&self) -> usize {
-        let headers = self.headers.as_ref().map_or(0, HeaderList::bytes_held);
+        let headers = self.headers.as_ref().map_or(0, |list| list.bytes_held());
         let settings = self.settings.as_ref().map_or(0, Vec::capacity) * 8;
         headers
             + settings
             + self.windows.capacity() * 4
             + self.files.bytes_held()
             + self.body.bytes_held()
-            + self.views.bytes_held()
+            + self.views.get().map_or(0, |views| views.bytes_held())
     }
 }
 

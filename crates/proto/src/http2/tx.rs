@@ -2,7 +2,7 @@
 
 use super::dns::DnsExchange;
 use super::frame::kind;
-use super::hpack::{FieldKind, HeaderList};
+use super::hpack::FieldKind;
 use super::side::Side;
 use crate::transaction::EventList;
 use gabion_record::Direction;
@@ -89,7 +89,7 @@ impl Http2Tx {
 
     /// Sizes that a side announced for the table of the other.
     pub(crate) fn size_updates(&self, direction: Direction) -> impl Iterator<Item = u64> {
-        let fields = self.side(direction).headers.iter().flat_map(HeaderList::iter);
+        let fields = self.side(direction).headers.iter().flat_map(|list| list.iter());
         fields.filter_map(|(kind, ..)| match kind {
             FieldKind::SizeUpdate(size) => Some(size),
             FieldKind::Named | FieldKind::Error(_) => None,
