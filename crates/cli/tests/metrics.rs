@@ -85,6 +85,10 @@ fn a_run_shows_packets_rules_budgets_and_loads() {
         assert!(sum(&found, "gabion_rule_ticks_total") > 0, "{found:?}");
         assert!(sum(&found, "gabion_budget_limit_bytes") > 0, "{found:?}");
         assert!(found["gabion_budget_used_bytes{budget=\"process/net/flow\"}"] > 0, "{found:?}");
+        for part in ["texts", "signatures", "matchers"] {
+            let row = format!("gabion_budget_used_bytes{{budget=\"rules/{part}\"}}");
+            assert!(found[&*row] > 0, "{part}: {found:?}");
+        }
         assert!(sum(&found, "gabion_stage_received_items_total") > 1264, "{found:?}");
         assert!(found["gabion_resident_bytes"] > 1 << 20, "{found:?}");
         assert_eq!(found["gabion_rule_loads_total{outcome=\"done\"}"], 0, "{found:?}");

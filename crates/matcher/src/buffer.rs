@@ -18,13 +18,15 @@ use crate::pattern::{Anchor, Matcher, Pattern, Scan};
 use crate::scratch::Scratch;
 use crate::single::Needle;
 use crate::table::PatternTable;
-use core::hash::{BuildHasher, Hasher};
+use core::hash::{BuildHasher, Hash, Hasher};
+use foldhash::fast::FixedState;
 use std::sync::OnceLock;
 
 /// All patterns that rules search in one (direction, buffer).
 #[derive(Clone, Debug, Default)]
 pub struct BufferMatcher {
     table: PatternTable,
+    fingerprint: u64,
     whole: Option<WholeSet>,
     prefix: Option<SideSet<false>>,
     suffix: Option<SideSet<true>>,
@@ -64,6 +66,25 @@ impl BufferMatcher {
         Self::build(patterns, seed, if portable { Form::Portable } else { Form::Fastest })
     }
 
+    /// A number that is the same for the same patterns in the same order, and hardly ever for others.
+    pub fn fingerprint_of(patterns: &[Pattern]) -> u64 {
+        let mut hasher = FixedState::default().build_hasher();
+        patterns.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// [`BufferMatcher::fingerprint_of`] its patterns.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Whether a matcher of these patterns would report the same, by the same ids: so that one matcher serves two rule
+    /// sets. The capitals of a pattern for which case does not matter count as a difference.
+    pub fn is_of(&self, patterns: &[Pattern]) -> bool {
+        self.fingerprint == Self::fingerprint_of(patterns)
+            && self.table == PatternTable::new(patterns).0
+    }
+
     fn build(patterns: &[Pattern], seed: u64, form: Form) -> Self {
         let (table, sources) = PatternTable::new(patterns);
         let (mut whole, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
@@ -77,7 +98,8 @@ impl BufferMatcher {
                 None => free.push(index),
             }
         }
-        let mut matcher = BufferMatcher::default();
+        let fingerprint = Self::fingerprint_of(patterns);
+        let mut matcher = BufferMatcher { fingerprint, ..BufferMatcher::default() };
         if !whole.is_empty() {
             matcher.whole = Some(WholeSet::new(&sources, &whole, seed.rotate_left(7)));
         }

@@ -21,7 +21,7 @@ pub enum Anchor {
 }
 
 /// A literal to search for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern {
     /// The id that is reported if the pattern matches. Two patterns may have the same id; each of
     /// them reports it.

@@ -6,7 +6,7 @@ use crate::pattern::{Anchor, Pattern};
 
 /// One pattern. A byte matches if it equals the pattern's in all bits of the mask: all bits, or all
 /// but the case bit of a letter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub(crate) struct Record {
     /// The first eight bytes, zero above the pattern's length, and their mask.
@@ -61,7 +61,7 @@ impl Record {
 }
 
 /// All patterns of one matcher, in the order of the input.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PatternTable {
     records: Vec<Record>,
     /// Eight bytes and their mask in turn, for all but the first and last eight of each pattern;

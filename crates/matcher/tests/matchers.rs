@@ -56,6 +56,36 @@ fn nocase(bytes: &[u8]) -> Pattern {
     Pattern::new(1, bytes, true)
 }
 
+/// A matcher serves another set of patterns only where that is the same in all that it reports.
+#[test]
+fn a_matcher_is_of_the_same_patterns_only() {
+    let long = "a pattern that is longer than two words of eight bytes";
+    let patterns: Vec<Pattern> = (0..60)
+        .map(|n| Pattern::new(n, format!("{n} {long}"), n % 2 == 0).between(n, 500))
+        .chain([Pattern::new(60, "/x", false).anchored(Anchor::Start)])
+        .collect();
+    let matcher = BufferMatcher::new(&patterns);
+    assert!(matcher.is_of(&patterns));
+    assert_eq!(matcher.fingerprint(), BufferMatcher::fingerprint_of(&patterns));
+    let changes: [fn(&mut Vec<Pattern>); 9] = [
+        |p| p[3].id = 99,
+        |p| p[3].bytes[20] = b'X',
+        |p| p[2].nocase = false,
+        |p| p[3].anchor = Anchor::End,
+        |p| p[3].min_start += 1,
+        |p| p[3].max_end -= 1,
+        |p| p.swap(0, 1),
+        |p| p.truncate(60),
+        |p| p.push(Pattern::new(61, "y", false)),
+    ];
+    for (n, change) in changes.into_iter().enumerate() {
+        let mut changed = patterns.clone();
+        change(&mut changed);
+        assert!(!matcher.is_of(&changed), "{n}");
+        assert_ne!(matcher.fingerprint(), BufferMatcher::fingerprint_of(&changed), "{n}");
+    }
+}
+
 #[test]
 fn each_case_is_found_or_not() {
     let zeros = [0u8; 300];

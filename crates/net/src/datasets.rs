@@ -180,7 +180,7 @@ impl Datasets {
     /// Notes which sets these rules write.
     pub(crate) fn note_writers(&mut self, rules: &Ruleset) {
         let conditions =
-            rules.signatures.iter().flat_map(|s| &s.buffers).flat_map(|b| &b.conditions);
+            rules.signatures.iter().flat_map(|s| s.buffers.iter()).flat_map(|b| &b.conditions);
         for c in conditions {
             if let BufferCondition::Dataset(t) = c
                 && matches!(t.command, DatasetCommand::Set | DatasetCommand::Unset)

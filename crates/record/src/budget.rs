@@ -108,6 +108,17 @@ impl Node {
         self.parent.as_ref().map_or(own, |parent| own.min(parent.left()))
     }
 
+    /// Adds bytes that are held whatever the limits are.
+    fn add_bytes(&self, bytes: u64) {
+        let mut node = Some(self);
+        while let Some(n) = node {
+            let before = n.used.fetch_add(bytes, Relaxed);
+            n.peak.fetch_max(before.saturating_add(bytes), Relaxed);
+            n.moves.fetch_add(1, Relaxed);
+            node = n.parent.as_deref();
+        }
+    }
+
     fn give_back(&self, bytes: u64) {
         let mut node = Some(self);
         while let Some(n) = node {
@@ -168,6 +179,14 @@ impl BudgetPool {
         }
     }
 
+    /// Accounts for bytes of that name that are held already and can't be refused, such as compiled rules.
+    pub fn hold(&self, name: &str, bytes: u64) -> Held {
+        let existing = self.node.child(name);
+        let node = existing.unwrap_or_else(|| Node::new(name, None, Some(Arc::clone(&self.node))));
+        node.add_bytes(bytes);
+        Held { node, bytes }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.node.name
@@ -211,6 +230,19 @@ impl BudgetPool {
     /// The tree from here on: limits, use, peaks, refusals.
     pub fn report(&self) -> BudgetReport {
         self.node.report()
+    }
+}
+
+/// Bytes in the account of a pool; they are taken off it when this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    node: Arc<Node>,
+    bytes: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.node.give_back(self.bytes);
     }
 }
 
@@ -537,6 +569,27 @@ mod tests {
         assert!(!leaves[0].try_reserve(100_000) && leaves[0].try_reserve(50_000));
         assert_eq!(root.change_limit("net/none", 1), None);
         assert_eq!(root.limit_of("flow"), None);
+    }
+
+    /// What is held counts whatever the limit is, by its name, as long as it is held.
+    #[test]
+    fn what_is_held_counts_until_it_is_dropped() {
+        let root = BudgetPool::root("rules", 100);
+        let first = root.hold("texts", 70);
+        let second = root.hold("texts", 50);
+        let other = root.hold("matchers", 5);
+        let rows = |root: &BudgetPool| {
+            let report = root.report();
+            let row = |r: &BudgetReport| (r.name.clone(), r.limit, r.used, r.peak, r.refused);
+            report.children.iter().chain([&report]).map(row).collect::<Vec<_>>()
+        };
+        let row = |name: &str, used, peak| (name.to_owned(), 100, used, peak, 0);
+        let wanted = [row("texts", 120, 120), row("matchers", 5, 5), row("rules", 125, 125)];
+        assert_eq!(rows(&root), wanted);
+        drop(first);
+        assert_eq!(rows(&root)[0], row("texts", 50, 120));
+        drop((second, other));
+        assert_eq!(rows(&root), [row("rules", 0, 125)]);
     }
 
     #[test]

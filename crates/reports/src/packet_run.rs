@@ -389,7 +389,7 @@ fn json(r: &PacketReport<'_>) -> String {
         }
         j.number("queue_locks", r.done.queue_locks.0);
         j.number("queue_locks_contended", r.done.queue_locks.1);
-        j.number("budget_moves", r.done.memory.as_ref().map_or(0, |root| root.moves));
+        j.number("budget_moves", r.done.memory.first().map_or(0, |root| root.moves));
     }
     j.open_key("times");
     j.number("leaps", r.done.clock.leaps);

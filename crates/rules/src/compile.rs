@@ -25,6 +25,7 @@ impl Compiler<'_> {
     /// Compiles one rule; what it says is added to the set's texts only when it loads.
     pub(crate) fn compile(&mut self, rule: &str, file: u16, line: u32) -> Outcome {
         self.warnings.clear();
+        self.set.texts.pack_full();
         let before = self.set.texts.len();
         let outcome = self.compile_kept(rule, file, line);
         if !matches!(outcome, Outcome::Loaded(_)) {

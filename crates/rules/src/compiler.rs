@@ -4,9 +4,12 @@ use crate::address::{AddressId, AddressSet};
 use crate::diagnostic::{Checked, Refusal};
 use crate::keyword::{Keyword, Keywords};
 use crate::lexer::Piece;
+use crate::names::Shared;
 use crate::options::{CarriedNames, LoadOptions};
+use crate::packet::PacketCondition;
 use crate::port::{PortId, PortSet};
 use crate::ruleset::Ruleset;
+use crate::signature::Engine;
 use crate::text::Text;
 use crate::transform::{ChainId, Transform};
 use crate::vars::RuleVars;
@@ -37,6 +40,10 @@ pub(crate) struct Compiler<'c> {
     port_of_text: HashMap<String, PortId>,
     port_of_set: HashMap<PortSet, PortId>,
     chain_of: HashMap<Box<[Transform]>, ChainId>,
+    /// Steps of inspection, of which there are few that differ.
+    pub(crate) engines: Shared<Engine>,
+    /// Conditions on packets, of which there are few that differ.
+    pub(crate) packets: Shared<PacketCondition>,
 }
 
 impl<'c> Compiler<'c> {
@@ -78,6 +85,8 @@ impl<'c> Compiler<'c> {
             port_of_text: HashMap::from([("any".to_string(), PortId::ANY)]),
             port_of_set: HashMap::from([(PortSet::any(), PortId::ANY)]),
             chain_of: HashMap::from([(Box::default(), ChainId::NONE)]),
+            engines: Shared::default(),
+            packets: Shared::default(),
         }
     }
 

@@ -16,7 +16,7 @@ pub enum Operand<T> {
 }
 
 /// One condition on a buffer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum BufferCondition {
     /// `content`.
     Content(Content),
@@ -158,7 +158,7 @@ impl ContentFlags {
 ///
 /// `offset` and `depth` both count from the start of the buffer (the written depth has the offset
 /// added when both are numbers); `distance` and `within` from the end of the match before.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content {
     /// The bytes; in lower case with [`ContentFlags::NOCASE`].
     pub bytes: Box<[u8]>,
@@ -227,7 +227,7 @@ impl Content {
 }
 
 /// `pcre`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Pcre {
     /// The expression between its slashes, in the rule set's texts.
     pub pattern: Text,
@@ -333,7 +333,7 @@ pub enum ByteOp {
 }
 
 /// `byte_test`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ByteTest {
     /// Bytes read.
     pub nbytes: Operand<u8>,
@@ -369,7 +369,7 @@ pub enum JumpFrom {
 }
 
 /// `byte_jump`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ByteJump {
     /// Bytes read (0: only `post_offset` moves).
     pub nbytes: Operand<u8>,
@@ -396,7 +396,7 @@ pub struct ByteJump {
 }
 
 /// `byte_extract`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ByteExtract {
     /// Bytes read.
     pub nbytes: u8,
@@ -434,7 +434,7 @@ pub enum MathOp {
 }
 
 /// `byte_math`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ByteMath {
     /// Bytes read.
     pub nbytes: Operand<u8>,
@@ -457,7 +457,7 @@ pub struct ByteMath {
 }
 
 /// `isdataat`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct IsDataAt {
     /// Position.
     pub position: Operand<u16>,

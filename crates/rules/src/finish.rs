@@ -20,6 +20,7 @@ use crate::text::Text;
 use crate::validate;
 use gabion_record::Direction;
 use gabion_record::applayer::{Hook, ProtoId};
+use std::sync::Arc;
 
 /// Where a rule is.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +178,8 @@ struct Decided {
 fn build(c: &mut Compiler<'_>, d: Draft<'_>, place: Place, decided: Decided) -> Checked<Signature> {
     let Decided { sid, kind, mut flags, directions, fast } = decided;
     let engines =
-        if d.inert.is_some() { Box::default() } else { engines(c, &d, directions, fast)? };
+        if d.inert.is_some() { Arc::default() } else { engines(c, &d, directions, fast)? };
+    let engines = c.engines.share(engines);
     let prefilter = rule_type::prefilter(c, &d, fast.is_some());
     if fast.is_some() || prefilter.is_some() {
         flags.set(SignatureFlags::PREFILTER);
@@ -229,7 +231,7 @@ fn build(c: &mut Compiler<'_>, d: Draft<'_>, place: Place, decided: Decided) -> 
     if needs_hook_engine(d.hook, &engines) {
         tx.push(TxInspection { keyword: "hook", test: TxTest::Reached });
     }
-    let packet = d.packet.into_iter().map(|p| p.condition).collect();
+    let packet = c.packets.share(d.packet.into_iter().map(|p| p.condition).collect());
     Ok(Signature {
         index: 0,
         gid: d.gid,
@@ -286,7 +288,7 @@ fn inspections(
     c: &mut Compiler<'_>,
     d: &Draft<'_>,
     directions: [bool; 2],
-) -> Box<[BufferInspection]> {
+) -> Arc<[BufferInspection]> {
     let mut out: Vec<BufferInspection> = Vec::with_capacity(d.buffers.len());
     for b in &d.buffers {
         let Some(buffer) = b.buffer else { continue };
@@ -339,7 +341,7 @@ fn engines(
     d: &Draft<'_>,
     directions: [bool; 2],
     fast: Option<crate::signature::FastPattern>,
-) -> Checked<Box<[Engine]>> {
+) -> Checked<Arc<[Engine]>> {
     let mut first: Vec<Engine> = Vec::new();
     let mut rest: Vec<Engine> = Vec::new();
     let allowed = |direction: Direction| directions[direction.index()];

@@ -20,7 +20,12 @@ pub struct RuleText<'t> {
 /// Rules of a file in order: comments and empty lines are left out, lines that end in a backslash
 /// are joined with the next.
 pub fn rules(text: &str) -> impl Iterator<Item = RuleText<'_>> {
-    let mut lines = text.split('\n').zip(1u32..);
+    rules_from(text, 1)
+}
+
+/// The same of a part of a file that begins with this line.
+pub(crate) fn rules_from(text: &str, first_line: u32) -> impl Iterator<Item = RuleText<'_>> {
+    let mut lines = text.split('\n').zip(first_line..);
     std::iter::from_fn(move || {
         loop {
             let (line, number) = lines.next()?;
@@ -45,6 +50,24 @@ pub fn rules(text: &str) -> impl Iterator<Item = RuleText<'_>> {
             return Some(RuleText { line: number, text: joined, is_indented });
         }
     })
+}
+
+/// How many of these bytes of a rule file, from their start, are lines that no rule continues beyond: with these a part
+/// of the file may end. 0 where there are none.
+pub fn whole_rules(bytes: &[u8]) -> usize {
+    let is_whole = |end: &usize| {
+        let mut line = bytes[..*end].iter().rev();
+        line.find(|byte| !matches!(byte, b' ' | b'\t' | b'\r')) != Some(&b'\\')
+    };
+    memchr::memrchr_iter(b'\n', bytes).find(is_whole).map_or(0, |end| end + 1)
+}
+
+/// Lines that are no comments: there are hardly fewer rules.
+pub(crate) fn count_lines(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let starts = memchr::memchr_iter(b'\n', bytes).map(|end| end + 1);
+    let is_rule = |at: &usize| bytes.get(*at).is_some_and(|first| !matches!(first, b'#' | b'\n'));
+    [0].into_iter().chain(starts).filter(is_rule).count()
 }
 
 /// The text before a backslash that ends the line (white space may follow it).
@@ -222,6 +245,27 @@ mod tests {
                 (8, "last".to_string(), false),
             ]
         );
+    }
+
+    /// Wherever a file is cut at such a place, its parts have the rules of the whole, with their lines.
+    #[test]
+    fn parts_of_a_file_have_the_rules_of_the_whole() {
+        let text = "# c\n\nalert a \\\n b \\ \t\r\nc\r\n#x \\\n drop y\n\n\\\nz\nlast";
+        let whole: Vec<_> = rules(text).collect();
+        assert_eq!(whole.iter().map(|r| r.line).collect::<Vec<_>>(), [3, 7, 9, 11]);
+        assert!(count_lines(text) >= whole.len());
+        let mut cuts = std::collections::BTreeSet::new();
+        for len in 0..=text.len() {
+            let cut = whole_rules(&text.as_bytes()[..len]);
+            cuts.insert(cut);
+            let (first, second) = text.split_at(cut);
+            let line = 1 + u32::try_from(first.matches('\n').count()).unwrap();
+            let parts: Vec<_> = rules(first).chain(rules_from(second, line)).collect();
+            assert_eq!(parts, whole, "{first:?}");
+        }
+        let ends = |part: &str| text.find(part).unwrap() + part.len();
+        let wanted = [0, 4, 5, ends("\nc\r\n"), ends("drop y\n"), ends("drop y\n\n"), ends("z\n")];
+        assert_eq!(cuts.into_iter().collect::<Vec<_>>(), wanted);
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod lexer;
 pub mod limits;
 mod list;
 mod load;
+mod memory;
 mod names;
 mod options;
 mod order;
@@ -72,8 +73,8 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use known::{
     KnownKeyword, all_keywords, describe as describe_keyword, list_csv as keyword_list_csv,
 };
-pub use lexer::{RuleText, rules as rule_texts};
-pub use load::RuleSource;
+pub use lexer::{RuleText, rules as rule_texts, whole_rules};
+pub use load::{RuleParts, RuleSource};
 pub use options::{
     CarriedNames, DatasetOpener, FileReader, HostError, LoadOptions, ScriptInspector,
 };

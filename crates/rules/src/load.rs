@@ -9,10 +9,11 @@ use crate::limits::DIAGNOSTICS_MAX;
 use crate::options::LoadOptions;
 use crate::order;
 use crate::ruleset::{Ruleset, SkippedRule};
-use crate::signature::Signature;
+use crate::signature::{BufferInspection, Signature};
 use crate::vars::RuleVars;
 use gabion_record::applayer::Catalog;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A rule file.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,17 @@ pub struct RuleSource<'s> {
     pub is_firewall: bool,
 }
 
+/// A rule file in parts, of which each is given up once its rules are compiled.
+#[derive(Clone, Debug)]
+pub struct RuleParts {
+    /// Name, as diagnostics show it.
+    pub name: String,
+    /// Its text, cut where [`whole_rules`](crate::whole_rules) allows it.
+    pub parts: Vec<String>,
+    /// It holds firewall rules.
+    pub is_firewall: bool,
+}
+
 impl Ruleset {
     /// Reads rule files. Faults of single rules are reported and counted; the rest is loaded.
     pub fn load(
@@ -33,21 +45,32 @@ impl Ruleset {
         vars: &RuleVars,
         options: &LoadOptions<'_>,
     ) -> (Ruleset, Vec<Diagnostic>) {
-        let mut loader = Loader {
-            compiler: Compiler::new(catalog, vars, options, keywords::index(catalog)),
-            diagnostics: Vec::new(),
-            signatures: Vec::new(),
-            by_id: HashMap::new(),
-        };
-        for def in &options.datasets {
-            let at = u32::try_from(loader.compiler.set.datasets.len()).unwrap_or(u32::MAX);
-            if options.open_dataset.is_none_or(|open| open(at, def).is_ok()) {
-                loader.compiler.set.datasets.push(def.clone());
-            }
-        }
-        loader.compiler.set.texts.reserve(sources.iter().map(|s| s.text.len()).sum());
+        let mut loader = Loader::new(catalog, vars, options);
         for source in sources {
-            loader.file(source);
+            loader.begin_file(source.name, source.is_firewall, lexer::count_lines(source.text));
+            loader.rules(source.text, 1);
+        }
+        loader.finish()
+    }
+
+    /// [`Ruleset::load`] of files in parts. What was read of a file is given up as the rules are compiled, so that a large
+    /// file is not held beside its rules.
+    pub fn load_parts(
+        files: impl IntoIterator<Item = RuleParts>,
+        catalog: &Catalog,
+        vars: &RuleVars,
+        options: &LoadOptions<'_>,
+    ) -> (Ruleset, Vec<Diagnostic>) {
+        let mut loader = Loader::new(catalog, vars, options);
+        for file in files {
+            let lines = file.parts.iter().map(|part| lexer::count_lines(part)).sum();
+            loader.begin_file(&file.name, file.is_firewall, lines);
+            let mut line = 1u32;
+            for part in file.parts {
+                loader.rules(&part, line);
+                let ends = memchr::memchr_iter(b'\n', part.as_bytes()).count();
+                line = line.saturating_add(u32::try_from(ends).unwrap_or(u32::MAX));
+            }
         }
         loader.finish()
     }
@@ -57,8 +80,8 @@ impl Ruleset {
 #[derive(Clone, Copy)]
 struct Known {
     rev: u32,
-    first: usize,
-    count: usize,
+    first: u32,
+    count: u32,
 }
 
 struct Loader<'c> {
@@ -66,26 +89,67 @@ struct Loader<'c> {
     diagnostics: Vec<Diagnostic>,
     signatures: Vec<Option<Signature>>,
     by_id: HashMap<(u32, u32), Known>,
+    /// The file at hand.
+    file: u16,
+    /// Conditions of the rules that were loaded before, by their ids.
+    before: HashMap<(u32, u32), &'c Arc<[BufferInspection]>>,
 }
 
-impl Loader<'_> {
-    fn file(&mut self, source: &RuleSource<'_>) {
-        let set = &mut self.compiler.set;
-        set.counts.files += 1;
-        let file = u16::try_from(set.files.len()).unwrap_or(u16::MAX);
-        set.files.push(source.name.to_string());
-        let folder = source.name.rsplit_once('/').map_or("", |(folder, _)| folder);
-        self.compiler.folder = folder.to_string();
-        self.compiler.firewall_rules = source.is_firewall;
-        for rule in lexer::rules(source.text) {
-            self.rule(source, file, &rule);
+impl<'c> Loader<'c> {
+    fn new(catalog: &'c Catalog, vars: &'c RuleVars, options: &'c LoadOptions<'c>) -> Loader<'c> {
+        let mut compiler = Compiler::new(catalog, vars, options, keywords::index(catalog));
+        for def in &options.datasets {
+            let at = u32::try_from(compiler.set.datasets.len()).unwrap_or(u32::MAX);
+            if options.open_dataset.is_none_or(|open| open(at, def).is_ok()) {
+                compiler.set.datasets.push(def.clone());
+            }
+        }
+        let mut before = HashMap::new();
+        if let Some(set) = options.before {
+            before.reserve(set.signatures.len());
+            for signature in &set.signatures {
+                compiler.engines.add(&signature.engines);
+                compiler.packets.add(&signature.packet);
+                let id = (signature.gid, signature.sid);
+                before.insert(id, &signature.buffers);
+            }
+        }
+        Loader {
+            compiler,
+            diagnostics: Vec::new(),
+            signatures: Vec::new(),
+            by_id: HashMap::new(),
+            file: 0,
+            before,
         }
     }
 
-    fn rule(&mut self, source: &RuleSource<'_>, file: u16, rule: &RuleText<'_>) {
+    /// Begins a file that has about so many rules.
+    fn begin_file(&mut self, name: &str, is_firewall: bool, rules: usize) {
+        let set = &mut self.compiler.set;
+        set.counts.files += 1;
+        self.file = u16::try_from(set.files.len()).unwrap_or(u16::MAX);
+        set.files.push(name.to_string());
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        self.compiler.folder = folder.to_string();
+        self.compiler.firewall_rules = is_firewall;
+        // Neither is moved as it grows: that would hold it twice.
+        self.signatures.reserve(rules);
+        self.by_id.reserve(rules);
+    }
+
+    /// Reads rules of the file at hand, from this line on.
+    fn rules(&mut self, text: &str, first_line: u32) {
+        for rule in lexer::rules_from(text, first_line) {
+            self.rule(&rule);
+        }
+    }
+
+    fn rule(&mut self, rule: &RuleText<'_>) {
+        let file = self.file;
         if rule.is_indented {
             let warning = Refusal::silent("a line that begins with white space is not read");
-            self.report(source, rule, warning, Severity::Warning, None);
+            self.report(rule, warning, Severity::Warning, None);
             return;
         }
         let outcome = self.compiler.compile(&rule.text, file, rule.line);
@@ -97,10 +161,10 @@ impl Loader<'_> {
                 warning.message = warning.message.replacen("signature sid:0 uses", &named, 1);
             }
             let severity = if warning.is_note { Severity::Note } else { Severity::Warning };
-            self.report(source, rule, warning, severity, sid);
+            self.report(rule, warning, severity, sid);
         }
         match outcome {
-            Outcome::Loaded(signatures) => self.add(source, rule, signatures),
+            Outcome::Loaded(signatures) => self.add(rule, signatures),
             Outcome::Skipped(unmet) => {
                 let set = &mut self.compiler.set;
                 set.counts.skipped += 1;
@@ -109,16 +173,16 @@ impl Loader<'_> {
                     set.skipped.push(SkippedRule { file, line: rule.line, text, unmet });
                 }
             }
-            Outcome::LeftOut(refusal) => self.report(source, rule, refusal, Severity::Error, sid),
+            Outcome::LeftOut(refusal) => self.report(rule, refusal, Severity::Error, sid),
             Outcome::Refused(refusal) => {
                 self.compiler.set.counts.failed += 1;
-                self.report(source, rule, refusal, Severity::Error, sid);
+                self.report(rule, refusal, Severity::Error, sid);
             }
         }
     }
 
     /// Adds a rule's signatures, unless its id is taken by the same or a later revision.
-    fn add(&mut self, source: &RuleSource<'_>, rule: &RuleText<'_>, new: Vec<Signature>) {
+    fn add(&mut self, rule: &RuleText<'_>, mut new: Vec<Signature>) {
         let Some(head) = new.first() else { return };
         let (key, rev, sid) = ((head.gid, head.sid), head.rev, head.sid);
         let is_inert = head.inert.is_some();
@@ -128,10 +192,11 @@ impl Loader<'_> {
                 let said = format!("Duplicate signature \"{}\"", rule.text);
                 let refusal = Refusal::new("detect-parse", said)
                     .because(format!("gid {} sid {sid} was loaded before", key.0));
-                self.report(source, rule, refusal, Severity::Error, Some(sid));
+                self.report(rule, refusal, Severity::Error, Some(sid));
                 return;
             }
-            for slot in self.signatures.iter_mut().skip(known.first).take(known.count) {
+            let own = self.signatures.iter_mut().skip(known.first as usize);
+            for slot in own.take(known.count as usize) {
                 if slot.as_ref().is_some_and(|s| s.inert.is_some()) {
                     self.compiler.set.counts.inert -= u32::from(!slot_is_swapped(slot));
                 }
@@ -141,19 +206,27 @@ impl Loader<'_> {
             let said =
                 format!("signature with newer revision, so the older signature {sid} is replaced");
             let warning = Refusal::new("detect-parse", said);
-            self.report(source, rule, warning, Severity::Warning, Some(sid));
+            self.report(rule, warning, Severity::Warning, Some(sid));
         }
         let counts = &mut self.compiler.set.counts;
         counts.loaded += 1;
         counts.inert += u32::from(is_inert);
-        let known = Known { rev, first: self.signatures.len(), count: new.len() };
+        let number = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        let (first, count) = (number(self.signatures.len()), number(new.len()));
+        let known = Known { rev, first, count };
         self.by_id.insert(key, known);
+        if let Some(before) = self.before.get(&key) {
+            for signature in &mut new {
+                if signature.buffers == **before {
+                    signature.buffers = Arc::clone(before);
+                }
+            }
+        }
         self.signatures.extend(new.into_iter().map(Some));
     }
 
     fn report(
         &mut self,
-        source: &RuleSource<'_>,
         rule: &RuleText<'_>,
         refusal: Refusal,
         severity: Severity,
@@ -164,7 +237,7 @@ impl Loader<'_> {
         }
         let (start, len) = refusal.span.unwrap_or((0, 0));
         self.diagnostics.push(Diagnostic {
-            file: source.name.to_string(),
+            file: self.compiler.set.files.last().cloned().unwrap_or_default(),
             line: rule.line,
             column: u32::try_from(start + 1).unwrap_or(u32::MAX),
             len: u32::try_from(len).unwrap_or(0),

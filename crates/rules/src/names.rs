@@ -1,6 +1,8 @@
 //! Interning of names that rules share (flowbits, xbits, …) and of values many rules have alike.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
 
 /// Names with dense numbers, in order of first use.
 #[derive(Clone, Debug, Default)]
@@ -39,5 +41,35 @@ impl Names {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
+    }
+}
+
+/// Lists of which rules share those that are the same.
+#[derive(Debug)]
+pub(crate) struct Shared<T> {
+    known: HashSet<Arc<[T]>>,
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Shared<T> {
+        Shared { known: HashSet::new() }
+    }
+}
+
+impl<T: Eq + Hash> Shared<T> {
+    /// Adds lists that others have.
+    pub(crate) fn add(&mut self, list: &Arc<[T]>) {
+        if !self.known.contains(list) {
+            self.known.insert(Arc::clone(list));
+        }
+    }
+
+    /// The list, or the same one that was there before.
+    pub(crate) fn share(&mut self, list: Arc<[T]>) -> Arc<[T]> {
+        if let Some(known) = self.known.get(&list) {
+            return Arc::clone(known);
+        }
+        self.known.insert(Arc::clone(&list));
+        list
     }
 }

@@ -87,6 +87,8 @@ pub struct LoadOptions<'o> {
     pub strict_keywords: Vec<String>,
     /// Names whose numbers stay: those of the rules that a run has loaded before.
     pub carried: CarriedNames,
+    /// The rules that a run has loaded before: what is the same in both is shared, for memory.
+    pub before: Option<&'o Ruleset>,
 }
 
 impl LoadOptions<'_> {
@@ -119,6 +121,7 @@ impl Default for LoadOptions<'_> {
             is_firewall: false,
             strict_keywords: Vec::new(),
             carried: CarriedNames::default(),
+            before: None,
         }
     }
 }

@@ -76,7 +76,7 @@ impl Use {
 fn key(s: &Signature, actions: &[Action; 4]) -> Key {
     let [mut flowbits, mut flowint, mut flowvar, mut pktvar, mut host, mut pair] =
         [(); 6].map(|()| Use::default());
-    for p in &s.packet {
+    for p in s.packet.iter() {
         match p {
             PacketCondition::Flowbits(_) => flowbits.reads = true,
             PacketCondition::Flowint(_) => flowint.reads = true,

@@ -6,7 +6,7 @@ use gabion_record::applayer::{DetectionEvent, ProtoId};
 use gabion_record::{DecoderEvent, StreamEvent};
 
 /// One condition that is decided from the packet and what hangs on it, in the order written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PacketCondition {
     /// `flow`: state and direction (the direction is in the header too).
     Flow(FlowTest),
@@ -139,7 +139,7 @@ pub enum PacketCondition {
 }
 
 /// What the compiler and the reports must know of a packet condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketFacts {
     /// The keyword it was made of, by its main name.
     pub keyword: &'static str,
@@ -207,7 +207,7 @@ impl PacketCondition {
 }
 
 /// `flow` keyword.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowTest {
     /// `established`.
     pub established: bool,
@@ -237,7 +237,7 @@ impl FlowTest {
 }
 
 /// How `tcp.flags` and `fragbits` compare bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BitsOp {
     /// Exactly these.
     Exactly,
@@ -250,7 +250,7 @@ pub enum BitsOp {
 }
 
 /// `tcp.flags`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TcpFlagsTest {
     /// Flags as in the header's 13th byte.
     pub flags: u8,
@@ -261,7 +261,7 @@ pub struct TcpFlagsTest {
 }
 
 /// `fragbits`: bits as in the header's flags (reserved 4, don't fragment 2, more fragments 1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FragBitsTest {
     /// Bits.
     pub bits: u8,
@@ -270,7 +270,7 @@ pub struct FragBitsTest {
 }
 
 /// Phases of `tcp.session`, any of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TcpPhases {
     /// `setup`.
     pub setup: bool,
@@ -281,7 +281,7 @@ pub struct TcpPhases {
 }
 
 /// Options of `ipopts`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IpOption {
     /// `rr`
     RecordRoute,
@@ -339,7 +339,7 @@ impl IpOption {
 }
 
 /// Comparison of `fragoffset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FragOffsetOp {
     /// Equal.
     Equal,
@@ -350,7 +350,7 @@ pub enum FragOffsetOp {
 }
 
 /// Comparison of `ip_proto`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IpProtoOp {
     /// Equal.
     Equal,
@@ -363,7 +363,7 @@ pub enum IpProtoOp {
 }
 
 /// `l3_proto`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum L3Proto {
     /// IPv4.
     Ipv4,
@@ -374,7 +374,7 @@ pub enum L3Proto {
 }
 
 /// Which of stacked VLAN headers `vlan.id` looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VlanLayer {
     /// One of them.
     Any,
@@ -385,7 +385,7 @@ pub enum VlanLayer {
 }
 
 /// Sides of `stream_size`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamSide {
     /// `server`
     Server,
@@ -398,7 +398,7 @@ pub enum StreamSide {
 }
 
 /// Sides of the flow counters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowSide {
     /// To the server.
     ToServer,
@@ -409,7 +409,7 @@ pub enum FlowSide {
 }
 
 /// `flowbits:isset|isnotset`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FlowbitsTest {
     /// Wanted set (else wanted not set).
     pub isset: bool,
@@ -418,7 +418,7 @@ pub struct FlowbitsTest {
 }
 
 /// `flowint` that compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowintTest {
     /// Number in [`crate::Ruleset::flowints`].
     pub variable: u32,
@@ -429,7 +429,7 @@ pub struct FlowintTest {
 }
 
 /// Comparisons of `flowint`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowintOp {
     /// `<`
     Less,
@@ -450,7 +450,7 @@ pub enum FlowintOp {
 }
 
 /// Right side of a `flowint`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowintValue {
     /// As written.
     Number(u32),
@@ -459,7 +459,7 @@ pub enum FlowintValue {
 }
 
 /// The host, pair or transaction that an `xbits` belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XbitsTrack {
     /// `track ip_src`
     Source,
@@ -472,7 +472,7 @@ pub enum XbitsTrack {
 }
 
 /// `xbits:isset|isnotset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct XbitsTest {
     /// Number in [`crate::Ruleset::xbits`].
     pub bit: u32,
@@ -483,7 +483,7 @@ pub struct XbitsTest {
 }
 
 /// The host or pair that a `hostbits` belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostbitsTrack {
     /// `src`
     Source,
@@ -494,7 +494,7 @@ pub enum HostbitsTrack {
 }
 
 /// `hostbits:isset|isnotset`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HostbitsTest {
     /// Number in [`crate::Ruleset::hostbits`].
     pub bit: u32,
@@ -505,7 +505,7 @@ pub struct HostbitsTest {
 }
 
 /// Sides of `iprep`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReputationSide {
     /// `any`: one of them.
     Any,
@@ -518,7 +518,7 @@ pub enum ReputationSide {
 }
 
 /// `iprep`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IpReputationTest {
     /// Whose reputation.
     pub side: ReputationSide,
@@ -529,7 +529,7 @@ pub struct IpReputationTest {
 }
 
 /// Comparison of `iprep`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReputationTest {
     /// The host has a score in the category.
     IsSet,
@@ -540,7 +540,7 @@ pub enum ReputationTest {
 }
 
 /// `geoip`: an address without a country never matches, negated or not (Suricata's rule).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GeoIpTest {
     /// Whose country.
     pub side: ReputationSide,
@@ -558,7 +558,7 @@ impl GeoIpTest {
 }
 
 /// `flowvar`, `pktvar`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VariableTest {
     /// The packet's variable (else the flow's).
     pub of_packet: bool,
@@ -569,7 +569,7 @@ pub struct VariableTest {
 }
 
 /// `rpc`: `None` is `*`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RpcTest {
     /// Program.
     pub program: Option<u32>,
@@ -580,7 +580,7 @@ pub struct RpcTest {
 }
 
 /// Which of a flow's protocols `app-layer-protocol` looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum AppProtocolMode {
     /// That of the packet's direction.
     #[default]
@@ -598,7 +598,7 @@ pub enum AppProtocolMode {
 }
 
 /// `app-layer-protocol`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AppProtocolTest {
     /// The protocols, one of them is enough ([`ProtoId::FAILED`] for `failed`,
     /// [`ProtoId::UNKNOWN`] for `unknown`).
@@ -612,7 +612,7 @@ pub struct AppProtocolTest {
 }
 
 /// Whose checksum a `…-csum` keyword looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChecksumOf {
     /// `ipv4-csum`
     Ipv4,

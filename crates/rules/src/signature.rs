@@ -312,7 +312,7 @@ impl PacketBuffer {
 }
 
 /// A buffer with the conditions on it, tried in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BufferInspection {
     /// The buffer.
     pub buffer: BufferRef,
@@ -363,7 +363,7 @@ pub enum TxTest {
 /// One step of a transaction's inspection. A rule matches in a direction when all its engines of
 /// that protocol and direction have matched; those of one inspection but of other protocols are
 /// alternatives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Engine {
     /// Protocol ([`ProtoId::UNKNOWN`]: any).
     pub proto: ProtoId,
@@ -452,15 +452,15 @@ pub struct Signature {
     /// Firewall facts.
     pub firewall: Option<Box<FirewallPart>>,
     /// Conditions on packet, flow and shared state.
-    pub packet: Box<[PacketCondition]>,
+    pub packet: Arc<[PacketCondition]>,
     /// Conditions on buffers; the payload is one of them.
-    pub buffers: Box<[BufferInspection]>,
+    pub buffers: Arc<[BufferInspection]>,
     /// Conditions on what `base64_decode` decoded.
     pub base64_data: Box<[BufferCondition]>,
     /// Conditions on transactions.
     pub tx: Box<[TxInspection]>,
     /// Steps of a transaction's inspection, in order.
-    pub engines: Box<[Engine]>,
+    pub engines: Arc<[Engine]>,
     /// Fast pattern.
     pub fast_pattern: Option<FastPattern>,
     /// Prefilter keyword: index in [`Signature::packet`].

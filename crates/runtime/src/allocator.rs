@@ -5,7 +5,7 @@
 )]
 
 use crate::limits::FREE_PAGES_KEPT_MS;
-use libmimalloc_sys::{mi_option_set, mi_option_t};
+use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -20,6 +20,13 @@ pub fn give_back_soon() {
     // SAFETY: the function stores a number in a table of mimalloc's own, whose length it checks; it may be called at
     // any time, from any thread.
     unsafe { mi_option_set(PURGE_DELAY, FREE_PAGES_KEPT_MS) }
+}
+
+/// What is free goes back to the system now: all of this thread, and of threads that are over. For the end of what took
+/// much for a while, such as a load of rules; it takes some milliseconds. Another allocator is not changed by it.
+pub fn give_back_now() {
+    // SAFETY: the function may be called at any time, from any thread.
+    unsafe { mi_collect(true) }
 }
 
 /// The system's allocator, which counts what each thread asks for: for tests that a warm loop asks for nothing.

@@ -33,6 +33,38 @@ pub fn take_small_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
+/// Until this is dropped, memory that the process takes comes in small pages: for a while in which much is taken that is
+/// given up again, such as a load of rules beside others. The system may join small pages that stay into large ones later.
+#[derive(Debug)]
+pub struct SmallPages {
+    /// Large pages were allowed before.
+    is_ours: bool,
+}
+
+impl SmallPages {
+    /// From now on.
+    #[must_use]
+    pub fn begin() -> SmallPages {
+        #[cfg(target_os = "linux")]
+        let is_ours = rustix::thread::transparent_huge_pages_are_disabled() == Ok(false);
+        #[cfg(not(target_os = "linux"))]
+        let is_ours = false;
+        if is_ours {
+            take_small_pages();
+        }
+        SmallPages { is_ours }
+    }
+}
+
+impl Drop for SmallPages {
+    fn drop(&mut self) {
+        #[cfg(target_os = "linux")]
+        if self.is_ours {
+            let _ = rustix::thread::disable_transparent_huge_pages(false);
+        }
+    }
+}
+
 /// The memory that this process may use, and what the kernel says of its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryState {

@@ -32,8 +32,8 @@ pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<RuleAlerts>, Box<dyn 
     let config = built_in_configuration();
     let catalog = gabion_proto::registry::catalog();
     let scripts = script_setup(&config, gabion_net::script::Voice::default());
-    let files = [read_rule_file(&demo.join("gabion.rules"), false)?];
-    let compiled = compile_rules(&config, &files, &catalog, Demands::default(), &scripts);
+    let files = vec![read_rule_file(&demo.join("gabion.rules"), false)?];
+    let compiled = compile_rules(&config, files, &catalog, Demands::default(), &scripts);
     // Outputs that only count, and an engine that makes what they want.
     let mut outputs = Outputs::counting(&config);
     let counts = compiled.set.counts;

@@ -28,7 +28,7 @@ pub(crate) fn compile(paths: &[PathBuf]) -> Result<Counts, Error> {
     for path in paths {
         files.push(read_rule_file(path, false)?);
     }
-    let compiled = compile_rules(&config, &files, &catalog, Demands::default(), &scripts);
+    let compiled = compile_rules(&config, files, &catalog, Demands::default(), &scripts);
     let faults = fold_faults(&compiled.rules);
     for fault in &faults.said {
         eprintln!("{fault}");

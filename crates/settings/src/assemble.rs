@@ -77,6 +77,33 @@ pub fn build_engine(
     mode: EngineMode,
     scripts: ScriptSetup,
 ) -> Result<Engine> {
+    build(config, (rules, None), catalog, wants, mode, scripts)
+}
+
+/// The same while a run works with another engine: what the rules of both need is shared with it, for memory and time.
+///
+/// # Errors
+/// As [`build_engine`].
+pub fn build_next_engine(
+    before: &Engine,
+    config: &Tree,
+    rules: Option<(Ruleset, Datasets)>,
+    catalog: Catalog,
+    wants: Wants,
+    mode: EngineMode,
+    scripts: ScriptSetup,
+) -> Result<Engine> {
+    build(config, (rules, before.detector.as_ref()), catalog, wants, mode, scripts)
+}
+
+fn build(
+    config: &Tree,
+    (rules, before): (Option<(Ruleset, Datasets)>, Option<&Detector>),
+    catalog: Catalog,
+    wants: Wants,
+    mode: EngineMode,
+    scripts: ScriptSetup,
+) -> Result<Engine> {
     let flow = FlowConfig::from_tree(config).map_err(Error::value)?;
     let mut stream = StreamConfig::from_tree(config, mode.inline).map_err(Error::value)?;
     let defrag = DefragConfig::from_tree(config).map_err(Error::value)?;
@@ -139,10 +166,19 @@ pub fn build_engine(
                     .unwrap_or(3500),
                 ..Limits::default()
             };
-            let (expressions, _failed) =
-                Expressions::compile(&set, limits, flag("pcre.jit") != Some(false));
+            let jit = flag("pcre.jit") != Some(false);
             rule_texts = RuleTexts::new(&set);
-            let detector = Detector::new(set, &catalog, expressions, datasets);
+            let detector = match before {
+                None => {
+                    let (expressions, _failed) = Expressions::compile(&set, limits, jit);
+                    Detector::new(set, &catalog, expressions, datasets)
+                }
+                Some(before) => {
+                    let known = before.expressions();
+                    let (expressions, _failed) = known.compile_next(&set, limits, jit);
+                    Detector::following(before, set, &catalog, expressions, datasets)
+                }
+            };
             Some(if mode.firewall {
                 let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)
                     .map_err(Error::value)?;
@@ -299,7 +335,7 @@ fn needs(rules: &Ruleset, catalog: &Catalog) -> Requirements {
         r.hassh |= s.facts.hassh;
     }
     for s in &rules.signatures {
-        for b in &s.buffers {
+        for b in s.buffers.iter() {
             let BufferRef::App(id) = b.buffer else { continue };
             let Some(def) = catalog.buffer(id) else { continue };
             r.ja3 |= def.def.name.starts_with("ja3");

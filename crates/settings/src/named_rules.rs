@@ -64,7 +64,7 @@ impl NamedRuleFiles {
             });
         }
         let demands = Demands { is_firewall: self.is_firewall, ..Demands::default() };
-        let c = compile_rules(config, &files, catalog, demands, scripts);
+        let c = compile_rules(config, files, catalog, demands, scripts);
         let unreadable = unreadable_files(config);
         let mut diagnostics = c.settings;
         for more in [c.files, c.rules, c.thresholds] {

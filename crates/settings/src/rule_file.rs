@@ -1,10 +1,42 @@
-//! Rule files: read whole, plain or packed, up to a limit.
+//! Rule files: read whole, plain or packed, up to a limit, and kept in parts.
 
 use crate::error::{Error, Result};
 use crate::limits::{RULE_FILE_BYTES_MAX, ZSTD_WINDOW_LOG_MAX};
+use gabion_rules::whole_rules;
 use gabion_runtime::{StopFlag, operator_file};
 use std::io::Read;
 use std::path::Path;
+
+/// Bytes of a file that are read into one part.
+const PART_BYTES: usize = 128 << 10;
+
+/// The text of a rule file, in parts of whole rules: a part is given up once its rules are compiled, so that a large
+/// file is not held beside its rules.
+#[derive(Clone, Debug, Default)]
+pub struct RuleFileText {
+    parts: Vec<String>,
+}
+
+impl From<String> for RuleFileText {
+    fn from(text: String) -> RuleFileText {
+        RuleFileText { parts: vec![text] }
+    }
+}
+
+impl RuleFileText {
+    /// The whole text.
+    pub(crate) fn into_text(self) -> String {
+        match <[String; 1]>::try_from(self.parts) {
+            Ok([whole]) => whole,
+            Err(parts) => parts.concat(),
+        }
+    }
+
+    /// The parts, in order.
+    pub(crate) fn into_parts(self) -> Vec<String> {
+        self.parts
+    }
+}
 
 /// A rule file that was read.
 #[derive(Clone, Debug)]
@@ -12,7 +44,7 @@ pub struct RuleFile {
     /// Its name in messages.
     pub name: String,
     /// Its text.
-    pub text: String,
+    pub text: RuleFileText,
     /// Its rules are a firewall's.
     pub is_firewall: bool,
 }
@@ -26,39 +58,104 @@ pub fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile> {
     let opening = |e: std::io::Error| Error::rule_file(path, e);
     let opened = operator_file::open(path).map_err(opening)?;
     let is_packed = path.extension().is_some_and(|e| e == "zst");
-    let (is_stream, len) = (opened.is_stream, opened.file.metadata().map_or(0, |m| m.len()));
+    let is_stream = opened.is_stream;
     let from = opened.reader();
-    let bytes = if is_packed {
+    let found = if is_packed {
         unpack(from).map_err(|source| Error::PackedRuleFile { path: path.to_owned(), source })?
     } else {
-        read_up_to(from, RULE_FILE_BYTES_MAX, len).map_err(opening)?
+        read_up_to(from, RULE_FILE_BYTES_MAX).map_err(opening)?
     };
     if is_stream && StopFlag::of_process().is_set() {
         return Err(opening(std::io::Error::other("asked to stop before it was read")));
     }
-    if bytes.len() as u64 > RULE_FILE_BYTES_MAX {
+    if found.bytes > RULE_FILE_BYTES_MAX {
         let (path, most_mib) = (path.to_owned(), RULE_FILE_BYTES_MAX >> 20);
         return Err(Error::LargeRuleFile { path, most_mib, is_packed });
     }
-    if bytes.iter().take(4096).any(|b| *b == 0) {
+    if found.is_binary {
         return Err(Error::BinaryRuleFile { path: path.to_owned() });
     }
-    let text = String::from_utf8(bytes)
-        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
-    Ok(RuleFile { name: path.display().to_string(), text, is_firewall })
+    Ok(RuleFile { name: path.display().to_string(), text: found.text, is_firewall })
 }
 
-fn unpack(from: impl Read) -> std::io::Result<Vec<u8>> {
+fn unpack(from: impl Read) -> std::io::Result<Found> {
     let mut decoder = zstd::stream::read::Decoder::new(from)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
-    read_up_to(decoder, RULE_FILE_BYTES_MAX, 0)
+    read_up_to(decoder, RULE_FILE_BYTES_MAX)
 }
 
+/// What was read of a file.
+#[derive(Default)]
+struct Found {
+    text: RuleFileText,
+    /// How many bytes it has.
+    bytes: u64,
+    /// Its first bytes are no text's.
+    is_binary: bool,
+}
+
+/// Bytes at the start of a file that show whether it is a text.
+const JUDGED_BYTES: u64 = 4096;
+
 /// All there is, but at most one byte more than `max`: so that the caller sees that it is too much.
-/// `expected` bytes need no room beyond.
-fn read_up_to(from: impl Read, max: u64, expected: u64) -> std::io::Result<Vec<u8>> {
-    let room = usize::try_from(expected.min(max).saturating_add(1)).unwrap_or(0);
-    let mut bytes = Vec::with_capacity(room);
-    from.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
-    Ok(bytes)
+fn read_up_to(from: impl Read, max: u64) -> std::io::Result<Found> {
+    let mut from = from.take(max.saturating_add(1));
+    let mut found = Found::default();
+    let mut bytes = Vec::with_capacity(PART_BYTES);
+    loop {
+        let before = bytes.len();
+        // Without a line end a part becomes as long as the file, and is searched in steps that grow with it.
+        let step = PART_BYTES.max(before) as u64;
+        let read = from.by_ref().take(step).read_to_end(&mut bytes)?;
+        let judged = usize::try_from(JUDGED_BYTES.saturating_sub(found.bytes)).unwrap_or(0);
+        found.is_binary |= bytes[before..].iter().take(judged).any(|byte| *byte == 0);
+        found.bytes += read as u64;
+        let end = if read == 0 { bytes.len() } else { whole_rules(&bytes) };
+        if end > 0 {
+            // A character is never cut by a line's end.
+            found.text.parts.push(String::from_utf8_lossy(&bytes[..end]).into_owned());
+            bytes.drain(..end);
+        }
+        if read == 0 {
+            return Ok(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file in parts is the file, and no part ends within a rule or a character.
+    #[test]
+    fn parts_are_the_whole() {
+        let rule =
+            |n: usize| format!("alert ip any any -> any any (msg:\"\u{e9}{n}\"; \\\n  sid:{n};)\n");
+        let text: String = (0..20_000).map(rule).collect();
+        let found = read_up_to(text.as_bytes(), u64::MAX).unwrap();
+        assert_eq!((found.bytes, found.is_binary), (text.len() as u64, false));
+        assert!(found.text.parts.len() > 5, "{}", found.text.parts.len());
+        assert!(
+            found.text.parts.iter().all(|part| part.starts_with("alert") && part.ends_with(";)\n"))
+        );
+        assert_eq!(found.text.into_text(), text);
+        let last = read_up_to(&b"one\ntwo \xff"[..], u64::MAX).unwrap().text;
+        assert_eq!(last.into_parts(), ["one\n", "two \u{fffd}"]);
+        assert_eq!(read_up_to(&b""[..], 9).unwrap().text.into_text(), "");
+    }
+
+    /// One line is one part, too much is seen, and zeros count at the start only.
+    #[test]
+    fn long_lines_and_limits() {
+        let line = vec![b'x'; 3 * PART_BYTES];
+        let found = read_up_to(&line[..], u64::MAX).unwrap();
+        assert_eq!((found.text.parts.len(), found.bytes), (1, line.len() as u64));
+        assert_eq!(read_up_to(&line[..], 9).unwrap().bytes, 10);
+        let with_zero = |at: usize| {
+            let mut line = line.clone();
+            line[at] = 0;
+            read_up_to(&line[..], u64::MAX).unwrap().is_binary
+        };
+        assert_eq!([0, 4_095, 4_096, 2 * PART_BYTES].map(with_zero), [true, true, false, false]);
+    }
 }

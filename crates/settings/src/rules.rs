@@ -10,7 +10,7 @@ use gabion_net::script::ScriptSetup;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_rules::{
-    CarriedNames, Counts, Diagnostic, RuleSource, RuleType, RuleVars, Ruleset, Severity,
+    CarriedNames, Counts, Diagnostic, RuleParts, RuleType, RuleVars, Ruleset, Severity,
     SignatureFlags, SkippedRule,
 };
 use gabion_runtime::operator_file;
@@ -196,13 +196,14 @@ fn listed(config: &Tree, folder: &str, files: &str, otherwise: &str) -> Vec<Path
     items.iter().filter_map(|(_, item)| Some(folder.join(item.value.as_deref()?))).collect()
 }
 
-/// Loads the rules that a request and the configuration name. None when the run ends for what is wrong with
+/// Loads the rules that a request and the configuration name; `before` are those that a run has already. None when the run ends for what is wrong with
 /// them: then the last messages say why.
 pub fn load_rules(
     config: &Tree,
     o: &RuleRequest,
     catalog: &Catalog,
     scripts: &ScriptSetup,
+    before: Option<&Ruleset>,
     log: &mut Messages<'_>,
 ) -> Option<LoadedRules> {
     let is_firewall = o.is_firewall;
@@ -253,8 +254,9 @@ pub fn load_rules(
         is_strict,
         strict_keywords: &o.strict_keywords,
         carried: Some(&o.carried),
+        before,
     };
-    let c = compile_rules(config, &files, catalog, demands, scripts);
+    let c = compile_rules(config, files, catalog, demands, scripts);
     c.settings.iter().for_each(|d| say(d, log));
     if o.is_test && has_errors(&c.settings) {
         log.error("suricata", "initializing detection engine failed.");
@@ -390,24 +392,31 @@ pub struct Demands<'a> {
     pub strict_keywords: &'a [String],
     /// Names whose numbers stay, of a run that has loaded rules before.
     pub carried: Option<&'a CarriedNames>,
+    /// The rules of such a run: what is the same in both is shared.
+    pub before: Option<&'a Ruleset>,
 }
 
 /// Compiles rule files and applies the threshold file.
 pub fn compile_rules(
     config: &Tree,
-    files: &[RuleFile],
+    files: Vec<RuleFile>,
     catalog: &Catalog,
     demands: Demands<'_>,
     scripts: &ScriptSetup,
 ) -> CompiledRules {
     let has_policies = demands.is_firewall && config.get("firewall.policies").is_some();
-    let mut sources: Vec<RuleSource<'_>> = files
-        .iter()
-        .map(|f| RuleSource { name: &f.name, text: &f.text, is_firewall: f.is_firewall })
-        .collect();
-    if has_policies {
-        sources.push(RuleSource { name: "", text: POLICY_RULES, is_firewall: false });
-    }
+    let named = files.len();
+    let policies = has_policies.then(|| RuleParts {
+        name: String::new(),
+        parts: vec![POLICY_RULES.to_owned()],
+        is_firewall: false,
+    });
+    let parts = files.into_iter().map(|RuleFile { name, text, is_firewall }| RuleParts {
+        name,
+        parts: text.into_parts(),
+        is_firewall,
+    });
+    let sources = parts.chain(policies);
     let vars = RuleVars::from_config(config);
     let maker = DatasetMaker::new(config);
     let mut settings = Vec::new();
@@ -416,15 +425,16 @@ pub fn compile_rules(
     options.strict_keywords = demands.strict_keywords.to_vec();
     options.open_dataset = Some(&open);
     options.carried = demands.carried.cloned().unwrap_or_default();
+    options.before = demands.before;
     let inspect = |path: &str, is_transform: bool| {
         let source =
             read_any(path).map_err(|e| gabion_net::script::unreadable(path, &reason(&e)))?;
         Ok(gabion_net::script::inspect(path, &source, is_transform, scripts)?)
     };
     options.inspect_script = Some(&inspect);
-    let (mut set, rules) = Ruleset::load(&sources, catalog, &vars, &options);
+    let (mut set, rules) = Ruleset::load_parts(sources, catalog, &vars, &options);
     if has_policies {
-        stand_for_policies(&mut set, sources.len() - 1);
+        stand_for_policies(&mut set, named);
     }
     let (datasets, files, is_broken) = maker.finish(demands.is_strict);
     let (thresholds, threshold_entries) = thresholds(config, &vars, &mut set);
@@ -512,7 +522,7 @@ fn report_reputation_files(config: &Tree, log: &mut Messages<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_rules::LoadOptions;
+    use gabion_rules::{LoadOptions, RuleSource};
 
     /// Rules with keywords of a protocol that the catalog lacks: they load, and are reported with what is missing.
     #[test]

@@ -63,9 +63,15 @@ impl SelectionFiles {
                     .map_or(f.name.clone(), |p| p.display().to_string())
             })
             .collect();
-        let mut texts: Vec<(&str, &mut String)> =
-            whole.iter().map(String::as_str).zip(files.iter_mut().map(|f| &mut f.text)).collect();
-        Ok(Some(AppliedSelection { selected: selection.apply(&mut texts), faults }))
+        let mut texts: Vec<String> =
+            files.iter_mut().map(|f| std::mem::take(&mut f.text).into_text()).collect();
+        let mut named: Vec<(&str, &mut String)> =
+            whole.iter().map(String::as_str).zip(&mut texts).collect();
+        let selected = selection.apply(&mut named);
+        for (file, text) in files.iter_mut().zip(texts) {
+            file.text = text.into();
+        }
+        Ok(Some(AppliedSelection { selected, faults }))
     }
 }
 

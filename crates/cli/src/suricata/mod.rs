@@ -183,7 +183,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         None
     } else {
         let request = rule_request(o, firewall);
-        match load_rules(config, &request, &catalog, &scripts, &mut messages) {
+        match load_rules(config, &request, &catalog, &scripts, None, &mut messages) {
             Some(loaded) => Some(loaded),
             None => return 1,
         }

@@ -17,7 +17,7 @@ use pcre2::{Answer, Code, Space};
 use std::sync::OnceLock;
 
 /// How an expression is parsed and run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flags {
     /// `i`: letters match in either case.
     pub caseless: bool,
@@ -150,6 +150,21 @@ impl Regex {
             limit_hits: AtomicU64::new(0),
             fallback: OnceLock::new(),
         })
+    }
+
+    /// The expression as written.
+    pub fn pattern(&self) -> &[u8] {
+        &self.pattern
+    }
+
+    /// How it is parsed and run.
+    pub fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// Limits of its searches.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Number of capturing groups, group 0 (the whole match) not counted.

@@ -28,7 +28,8 @@ use gabion_rules::compiled::{
     AddressId, BufferRef, EngineRun, IpProtos, PortId, RuleHook, RuleNetwork, TxTest,
 };
 use gabion_rules::{RuleType, Ruleset, Signature, SignatureFlags};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Signature ids under which Suricata reports that a policy decided: about packets, about transactions.
 const POLICY_SIDS: [u32; 2] = [2_201_000, 2_201_001];
@@ -53,36 +54,69 @@ pub(crate) struct Hot {
     pub(crate) in_tx: bool,
 }
 
+/// The matchers that are there already, of this rule set and of the one before: places with the same patterns share one,
+/// and a set that is loaded again needs no second one of most.
+#[derive(Debug, Default)]
+pub(crate) struct Matchers {
+    /// By their fingerprints.
+    known: HashMap<u64, Arc<BufferMatcher>, FixedState>,
+}
+
+impl Matchers {
+    /// Those of a detector, to be continued with.
+    fn of_detector(before: &Detector) -> Matchers {
+        let shared = before.pattern_sets().filter_map(|set| set.matcher.as_ref());
+        Matchers { known: shared.map(|m| (m.fingerprint(), Arc::clone(m))).collect() }
+    }
+
+    fn for_patterns(&mut self, patterns: &[Pattern]) -> Arc<BufferMatcher> {
+        let fingerprint = BufferMatcher::fingerprint_of(patterns);
+        match self.known.get(&fingerprint) {
+            Some(known) if known.is_of(patterns) => Arc::clone(known),
+            _ => {
+                let made = Arc::new(BufferMatcher::new(patterns));
+                self.known.insert(fingerprint, Arc::clone(&made));
+                made
+            }
+        }
+    }
+}
+
 /// Signatures that share one literal.
 #[derive(Debug, Default)]
 pub(crate) struct PatternSet {
-    matcher: Option<BufferMatcher>,
-    first: Vec<u32>,
-    sigs: Vec<u32>,
+    matcher: Option<Arc<BufferMatcher>>,
+    first: Box<[u32]>,
+    sigs: Box<[u32]>,
     shortest: usize,
 }
 
 impl PatternSet {
-    pub(super) fn build(mut entries: Vec<(Pattern, u32)>) -> PatternSet {
+    pub(super) fn build(mut entries: Vec<(Pattern, u32)>, matchers: &mut Matchers) -> PatternSet {
         if entries.is_empty() {
             return PatternSet { shortest: usize::MAX, ..PatternSet::default() };
         }
-        let key = |p: &Pattern| (p.bytes.clone(), p.nocase, p.anchor, p.min_start, p.max_end);
-        entries.sort_by_cached_key(|(p, sig)| (key(p), *sig));
-        let mut set = PatternSet::default();
+        fn key(p: &Pattern) -> (&[u8], bool, Anchor, u32, u32) {
+            (&p.bytes, p.nocase, p.anchor, p.min_start, p.max_end)
+        }
+        entries.sort_unstable_by(|(p, a), (q, b)| key(p).cmp(&key(q)).then(a.cmp(b)));
+        let (mut first, mut sigs) = (Vec::new(), Vec::with_capacity(entries.len()));
         let mut patterns: Vec<Pattern> = Vec::new();
         for (mut p, sig) in entries {
             if patterns.last().is_none_or(|q| key(q) != key(&p)) {
                 p.id = patterns.len() as u32;
-                set.first.push(set.sigs.len() as u32);
+                first.push(sigs.len() as u32);
                 patterns.push(p);
             }
-            set.sigs.push(sig);
+            sigs.push(sig);
         }
-        set.first.push(set.sigs.len() as u32);
-        set.shortest = patterns.iter().map(|p| p.bytes.len()).min().unwrap_or(usize::MAX);
-        set.matcher = Some(BufferMatcher::new(&patterns));
-        set
+        first.push(sigs.len() as u32);
+        PatternSet {
+            matcher: Some(matchers.for_patterns(&patterns)),
+            first: first.into(),
+            sigs: sigs.into(),
+            shortest: patterns.iter().map(|p| p.bytes.len()).min().unwrap_or(usize::MAX),
+        }
     }
 
     /// Calls `on_sig` for each signature with a fast pattern in `hay`.
@@ -109,10 +143,9 @@ impl PatternSet {
         .overload
     }
 
-    pub(crate) fn memory_bytes(&self) -> usize {
-        use gabion_matcher::Matcher;
-        self.matcher.as_ref().map_or(0, Matcher::memory_bytes)
-            + 4 * (self.first.capacity() + self.sigs.capacity())
+    /// Bytes held, but for the matcher, which others may share.
+    fn own_bytes(&self) -> usize {
+        4 * (self.first.len() + self.sigs.len())
     }
 }
 
@@ -188,6 +221,11 @@ fn grouped(set: &Ruleset, sigs: impl Iterator<Item = u32>) -> Box<[Group]> {
         .collect()
 }
 
+/// Bytes held by such groups.
+fn groups_bytes(groups: &[Group]) -> usize {
+    groups.iter().map(|group| size_of::<Group>() + 4 * group.sigs.len()).sum()
+}
+
 impl PortLists {
     fn build(set: &Ruleset, sigs: &[u32]) -> PortLists {
         let header = |s: &u32| &set.signatures[*s as usize].header;
@@ -235,6 +273,15 @@ impl PortLists {
     /// Number of the interval that a source port is in.
     pub(crate) fn source_place(&self, port: u16) -> u32 {
         self.sources.partition_point(|s| *s <= port).saturating_sub(1) as u32
+    }
+
+    /// Bytes held.
+    fn memory_bytes(&self) -> usize {
+        let lists: usize = self.lists.iter().map(|groups| groups_bytes(groups)).sum();
+        let list = size_of::<Box<[Group]>>();
+        2 * (self.starts.capacity() + self.sources.capacity())
+            + list * self.lists.capacity()
+            + lists
     }
 
     pub(crate) fn at(&self, place: u32) -> &[Group] {
@@ -441,7 +488,29 @@ impl Detector {
         set: Ruleset,
         catalog: &Catalog,
         expressions: Expressions,
+        datasets: Datasets,
+    ) -> Detector {
+        Detector::compile(set, catalog, expressions, datasets, &mut Matchers::default())
+    }
+
+    /// Compiles a rule set that follows another in a run: matchers of the same patterns are shared with it.
+    pub fn following(
+        before: &Detector,
+        set: Ruleset,
+        catalog: &Catalog,
+        expressions: Expressions,
+        datasets: Datasets,
+    ) -> Detector {
+        let mut matchers = Matchers::of_detector(before);
+        Detector::compile(set, catalog, expressions, datasets, &mut matchers)
+    }
+
+    fn compile(
+        set: Ruleset,
+        catalog: &Catalog,
+        expressions: Expressions,
         mut datasets: Datasets,
+        matchers: &mut Matchers,
     ) -> Detector {
         datasets.note_writers(&set);
         let mut d = Detector {
@@ -479,7 +548,7 @@ impl Detector {
                 d.place(&set, catalog, i as u32, s, &mut c);
             }
         }
-        d.finish(&set, catalog, c);
+        d.finish(&set, catalog, c, matchers);
         for ((proto, direction), gates) in gates::collect(&set, &d.buffer_facts) {
             if let Some(programs) = d.tx.get_mut(usize::from(proto.0)) {
                 programs[direction.index()].gates = gates;
@@ -545,7 +614,7 @@ impl Detector {
             return;
         }
         let mut by_event = false;
-        for condition in &s.packet {
+        for condition in s.packet.iter() {
             match condition {
                 PacketCondition::DecodeEvent(event) => {
                     self.decoder_events.entry(*event).or_default().push(at);
@@ -785,13 +854,13 @@ impl Detector {
         }
     }
 
-    fn finish(&mut self, set: &Ruleset, catalog: &Catalog, c: Collector) {
+    fn finish(&mut self, set: &Ruleset, catalog: &Catalog, c: Collector, matchers: &mut Matchers) {
         for (slot, entries) in self.stream.iter_mut().zip(c.stream) {
-            *slot = SplitSet::build(entries, &self.hot, set, true);
+            *slot = SplitSet::build(entries, &self.hot, set, true, matchers);
         }
         for (slots, lists) in self.payload.iter_mut().zip(c.payload) {
             for (slot, entries) in slots.iter_mut().zip(lists) {
-                *slot = SplitSet::build(entries, &self.hot, set, false);
+                *slot = SplitSet::build(entries, &self.hot, set, false, matchers);
             }
         }
         for (slots, lists) in self.plain.iter_mut().zip(&c.plain) {
@@ -804,7 +873,7 @@ impl Detector {
         }
         for ((key, chain), entries) in c.frames {
             let program = self.frames.entry(key).or_default();
-            program.buffers.push((chain, PatternSet::build(entries)));
+            program.buffers.push((chain, PatternSet::build(entries, matchers)));
         }
         let mut buffers: Vec<_> = c.buffers.into_iter().collect();
         buffers.sort_by_key(|(k, _)| (k.0, k.1, c.progress.get(k).copied(), k.2, k.3));
@@ -829,7 +898,7 @@ impl Detector {
                 progress: c.progress.get(&key).copied().unwrap_or(0),
                 multi: def.is_some_and(|b| b.def.multi),
                 streaming,
-                patterns: PatternSet::build(entries),
+                patterns: PatternSet::build(entries, matchers),
             });
         }
         for programs in &mut self.tx {
@@ -839,6 +908,11 @@ impl Detector {
                 p.is_empty = p.buffers.is_empty() && p.plain.is_empty() && p.events.is_empty();
             }
         }
+    }
+
+    /// Its regular expressions.
+    pub fn expressions(&self) -> &Expressions {
+        &self.expressions
     }
 
     /// Kinds of frames that rules name, one bit each, by protocol id.
@@ -879,14 +953,29 @@ impl Detector {
         unlooked
     }
 
-    /// Bytes held by matchers.
+    /// The patterns of all places.
+    fn pattern_sets(&self) -> impl Iterator<Item = &PatternSet> {
+        let tx = self.tx.iter().flatten().flat_map(|p| &p.buffers).map(|b| &b.patterns);
+        let frames = self.frames.values().flat_map(|f| &f.buffers).map(|(_, patterns)| patterns);
+        let payload = self.payload.iter().flatten().chain(&self.stream).flat_map(SplitSet::sets);
+        tx.chain(frames).chain(payload)
+    }
+
+    /// Bytes held by matchers and by all else that finds rules for packets and transactions. A matcher that several
+    /// places share is counted once.
     pub fn matcher_bytes(&self) -> usize {
-        let tx =
-            self.tx.iter().flatten().flat_map(|p| &p.buffers).map(|b| b.patterns.memory_bytes());
-        let payload = self.payload.iter().flatten().chain(&self.stream).map(SplitSet::memory_bytes);
+        use gabion_matcher::Matcher;
+        let mut counted: HashSet<*const BufferMatcher, FixedState> = HashSet::default();
+        let matchers = self.pattern_sets().filter_map(|set| set.matcher.as_ref());
+        let own = matchers.filter(|m| counted.insert(Arc::as_ptr(m))).map(|m| m.memory_bytes());
+        let lists = self.pattern_sets().map(PatternSet::own_bytes);
         let programs = self.tx.iter().flatten();
-        let asked: usize = programs.map(|p| p.gates.memory_bytes() + p.grams.memory_bytes()).sum();
-        asked + tx.sum::<usize>() + payload.sum::<usize>() + self.index.memory_bytes()
+        let asked = programs.map(|p| p.gates.memory_bytes() + p.grams.memory_bytes());
+        let plain = self.plain.iter().flatten().map(PortLists::memory_bytes);
+        let groups = self.ip_only.iter().map(|groups| groups_bytes(groups));
+        let tables = size_of::<Hot>() * self.hot.capacity() + self.index.memory_bytes();
+        let parts = own.chain(lists).chain(asked).chain(plain).chain(groups).chain([tables]);
+        parts.sum::<usize>() + self.expressions.memory_bytes()
     }
 }
 
@@ -911,13 +1000,72 @@ mod tests {
     use super::*;
     use gabion_rules::{LoadOptions, RuleSource, RuleVars};
 
-    /// Names of the protocols whose transactions these rules look at.
-    fn looked_at(text: &str) -> Vec<&'static str> {
+    fn set_of(text: &str) -> Ruleset {
         let catalog = gabion_proto::registry::catalog();
         let source = RuleSource { name: "x.rules", text, is_firewall: false };
         let (set, said) =
             Ruleset::load(&[source], &catalog, &RuleVars::default(), &LoadOptions::default());
         assert!(said.is_empty(), "{said:?}");
+        set
+    }
+
+    /// Places with the same patterns share a matcher, and so does a rule set with the one before it; where a pattern is
+    /// another one, so is the matcher. The rules are those of the set.
+    #[test]
+    fn matchers_of_the_same_patterns_are_shared() {
+        let catalog = gabion_proto::registry::catalog();
+        let rules = |agents: &str| {
+            format!(
+                "alert http any any -> any any (http.uri; content:\"/one\"; sid:1;)\n\
+                 alert http any any -> any any (http.user_agent; content:\"{agents}\"; sid:2;)\n\
+                 alert udp any any -> any 53 (content:\"three\"; pcre:\"/three[0-9]+/\"; sid:3;)\n"
+            )
+        };
+        let shared = |d: &Detector| -> Vec<Arc<BufferMatcher>> {
+            d.pattern_sets().filter_map(|set| set.matcher.clone()).collect()
+        };
+        let distinct = |all: &[Arc<BufferMatcher>]| {
+            all.iter().map(Arc::as_ptr).collect::<HashSet<_, FixedState>>().len()
+        };
+        let compile = |before: Option<&Detector>, text: &str| {
+            let set = set_of(text);
+            let none = Expressions::default();
+            let known = before.map_or(&none, Detector::expressions);
+            let (expressions, failed) = known.compile_next(&set, Default::default(), true);
+            assert!(failed.is_empty(), "{failed:?}");
+            match before {
+                None => Detector::new(set, &catalog, expressions, Datasets::default()),
+                Some(before) => {
+                    Detector::following(before, set, &catalog, expressions, Datasets::default())
+                }
+            }
+        };
+        let first = compile(None, &rules("two"));
+        // of HTTP/1 and HTTP/2, and of UDP both ways
+        let all = shared(&first);
+        assert_eq!((all.len(), distinct(&all)), (6, 3), "{all:?}");
+        let same = compile(Some(&first), &rules("two"));
+        let both = [all.clone(), shared(&same)].concat();
+        assert_eq!((both.len(), distinct(&both)), (12, 3));
+        assert_eq!(first.matcher_bytes(), same.matcher_bytes());
+        assert!(Expressions::share_all(&first.expressions, &same.expressions));
+        let other = compile(Some(&same), &format!("# more\n\n{}", rules("zwei")));
+        let both = [all, shared(&other)].concat();
+        assert_eq!((both.len(), distinct(&both)), (12, 4));
+        let mut found = Vec::new();
+        let mut scratch = gabion_matcher::Scratch::new();
+        for patterns in other.pattern_sets() {
+            patterns.scan(b"/one two zwei three", &mut scratch, |at| {
+                found.push(other.set.signatures[at as usize].sid);
+            });
+        }
+        found.sort_unstable();
+        assert_eq!(found, [1, 1, 2, 2, 3, 3]);
+    }
+
+    /// Names of the protocols whose transactions these rules look at.
+    fn looked_at(text: &str) -> Vec<&'static str> {
+        let (set, catalog) = (set_of(text), gabion_proto::registry::catalog());
         let detector = Detector::new(set, &catalog, Expressions::default(), Datasets::default());
         let all = detector.unlooked().into_iter().skip(1).zip(gabion_proto::registry());
         all.filter(|(unlooked, _)| !unlooked).map(|(_, p)| p.table.name).collect()

@@ -305,7 +305,7 @@ impl Run<'_> {
     ) -> bool {
         self.scratch.notes.captured.clear();
         self.scratch.notes.context_json.clear();
-        for b in &s.buffers {
+        for b in s.buffers.iter() {
             let holds = match b.buffer {
                 BufferRef::Payload => self.payload(s, b).is_some(),
                 BufferRef::Packet(which) => self.packet_buffer(s, b, which).is_some(),

@@ -11,6 +11,7 @@
 //! they are evaluated once their buffer's state is over, when the result cannot change any more.
 
 use super::buffer_facts::BufferFacts;
+use super::by_rule::ByRule;
 use crate::limits::GATES_MAX;
 use foldhash::fast::FixedState;
 use gabion_record::Direction;
@@ -19,6 +20,7 @@ use gabion_rules::compiled::buffer::{BufferCondition, ChainId, Content, ContentF
 use gabion_rules::compiled::{BufferInspection, BufferRef, Engine, EngineRun, TxTest};
 use gabion_rules::{Ruleset, Signature};
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 /// Rules that must share a condition before it is worth a gate.
 const SHARED_MIN: u32 = 8;
@@ -42,8 +44,8 @@ pub(crate) struct Gate {
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
     list: Vec<Gate>,
-    /// By rule: its gates. Empty when there is none at all.
-    of_rule: Vec<u64>,
+    /// The gates of each rule that has any.
+    of_rule: ByRule<u64>,
 }
 
 /// The known results of the gates for the current transaction.
@@ -62,7 +64,7 @@ impl Gates {
         answers: &mut Answers,
         mut ask: impl FnMut(&Gate) -> Option<bool>,
     ) -> bool {
-        let Some(&wanted) = self.of_rule.get(sig as usize) else { return false };
+        let Some(&wanted) = self.of_rule.get(sig) else { return false };
         if wanted & answers.shut != 0 {
             return true;
         }
@@ -86,7 +88,7 @@ impl Gates {
 
     /// Bytes held.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.of_rule.capacity() * 8 + self.list.capacity() * size_of::<Gate>()
+        self.of_rule.memory_bytes() + self.list.capacity() * size_of::<Gate>()
     }
 }
 
@@ -179,12 +181,25 @@ pub(crate) fn collect(
     set: &Ruleset,
     facts: &[BufferFacts],
 ) -> HashMap<(ProtoId, Direction), Gates, FixedState> {
+    // Most conditions are of one rule alone: they are counted by a hash first, which takes less memory.
+    let mut frequent: HashMap<u64, u32, FixedState> = HashMap::default();
+    let hasher = FixedState::default();
+    for s in &set.signatures {
+        each_condition(s, facts, |(proto, direction), key, _, _| {
+            *frequent.entry(hasher.hash_one((proto, direction, key))).or_default() += 1;
+        });
+    }
+    frequent.retain(|_, times| *times >= SHARED_MIN);
     let mut shared: HashMap<(ProtoId, Direction, Key<'_>), u32, FixedState> = HashMap::default();
     for s in &set.signatures {
         each_condition(s, facts, |(proto, direction), key, _, _| {
-            *shared.entry((proto, direction, key)).or_default() += 1;
+            let name = (proto, direction, key);
+            if frequent.contains_key(&hasher.hash_one(&name)) {
+                *shared.entry(name).or_default() += 1;
+            }
         });
     }
+    drop(frequent);
     shared.retain(|_, times| *times >= SHARED_MIN);
     let mut ranked: Vec<_> = shared.into_iter().collect();
     ranked.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -197,19 +212,19 @@ pub(crate) fn collect(
             *next += 1;
         }
     }
-    let mut all: HashMap<(ProtoId, Direction), Gates, FixedState> = HashMap::default();
-    for (place, times) in taken {
-        let list = Vec::with_capacity(times as usize);
-        all.insert(place, Gates { list, of_rule: vec![0; set.signatures.len()] });
-    }
+    /// Gates of rules in their order.
+    type OfRule = Vec<(u32, u64)>;
+    let mut of_rules: HashMap<(ProtoId, Direction), OfRule, FixedState> = HashMap::default();
     let mut found: Vec<((ProtoId, Direction), u32, Gate)> = Vec::new();
     for s in &set.signatures {
         each_condition(s, facts, |place, key, content, multi| {
             let (local, progress) = (key.local, key.progress);
             let Some(&number) = numbers.get(&(place.0, place.1, key)) else { return };
-            let Some(gates) = all.get_mut(&place) else { return };
-            if let Some(word) = gates.of_rule.get_mut(s.index as usize) {
-                *word |= 1u64.checked_shl(number).unwrap_or(0);
+            let bit = 1u64.checked_shl(number).unwrap_or(0);
+            let of_rule = of_rules.entry(place).or_default();
+            match of_rule.last_mut() {
+                Some((rule, gates)) if *rule == s.index => *gates |= bit,
+                _ => of_rule.push((s.index, bit)),
             }
             if !found.iter().any(|(p, n, _)| *p == place && *n == number) {
                 let flags = ContentFlags(content.flags.0 & DECIDING_FLAGS);
@@ -223,6 +238,13 @@ pub(crate) fn collect(
         });
     }
     found.sort_by_key(|(_, number, _)| *number);
+    let of_rules = of_rules.into_iter();
+    let mut all: HashMap<(ProtoId, Direction), Gates, FixedState> = of_rules
+        .map(|(place, of_rule)| {
+            let list = Vec::with_capacity(taken.get(&place).map_or(0, |times| *times as usize));
+            (place, Gates { list, of_rule: ByRule::new(of_rule) })
+        })
+        .collect();
     for (place, _, gate) in found {
         if let Some(gates) = all.get_mut(&place) {
             gates.list.push(gate);
@@ -243,7 +265,8 @@ mod tests {
             sig: 0,
             condition: BufferCondition::Content(Content::default()),
         };
-        Gates { list: (0..number as u16).map(gate).collect(), of_rule: of_rule.to_vec() }
+        let of_rule = ByRule::new((0..).zip(of_rule.iter().copied()).collect());
+        Gates { list: (0..number as u16).map(gate).collect(), of_rule }
     }
 
     #[test]

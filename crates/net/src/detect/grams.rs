@@ -8,6 +8,7 @@
 //! Bitmaps are made only where many rules are candidates, so that common traffic does not pay for them.
 
 use super::buffer_facts::BufferFacts;
+use super::by_rule::ByRule;
 use super::gates;
 use crate::limits::GRAM_BYTES_MAX;
 use foldhash::fast::FixedState;
@@ -38,8 +39,8 @@ const NONE: u16 = u16::MAX;
 pub(crate) struct RuleGrams {
     /// The protocol's number of each slot's buffer, and the state whose end settles it.
     slots: Vec<(u16, u8)>,
-    /// By rule: slot in the upper three bits, hash in the lower 13. Empty when no rule has any.
-    of_rule: Vec<[u16; PER_RULE]>,
+    /// Of each rule that has any: slot in the upper three bits, hash in the lower 13.
+    of_rule: ByRule<[u16; PER_RULE]>,
 }
 
 /// Bitmaps of the buffers of the current transaction.
@@ -103,7 +104,7 @@ impl RuleGrams {
         maps: &mut Bitmaps,
         mut bytes: impl FnMut(u16, u8, &mut dyn FnMut(Option<&[u8]>)) -> bool,
     ) -> bool {
-        let Some(grams) = self.of_rule.get(sig as usize) else { return false };
+        let Some(grams) = self.of_rule.get(sig) else { return false };
         for gram in grams {
             if *gram == NONE {
                 break;
@@ -124,7 +125,7 @@ impl RuleGrams {
 
     /// Bytes held.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.of_rule.capacity() * size_of::<[u16; PER_RULE]>()
+        self.of_rule.memory_bytes()
     }
 }
 
@@ -153,21 +154,32 @@ pub(crate) fn collect(
             grams.slots.push((local, progress));
         }
     }
-    for grams in all.values_mut() {
-        grams.of_rule = vec![[NONE; PER_RULE]; set.signatures.len()];
-    }
+    /// Grams of rules in their order.
+    type OfRule = Vec<(u32, [u16; PER_RULE])>;
+    let mut of_rules: HashMap<(ProtoId, Direction), OfRule, FixedState> = HashMap::default();
     for s in &set.signatures {
         gates::each_inspection(s, facts, |e, b, _| {
-            let Some(grams) = all.get_mut(&(e.proto, e.direction)) else { return };
+            let Some(grams) = all.get(&(e.proto, e.direction)) else { return };
             let place = grams.slots.iter().position(|p| *p == (e.local, e.progress));
-            let (Some(slot), Some(kept)) = (place, grams.of_rule.get_mut(s.index as usize)) else {
+            let Some(slot) = place else { return };
+            let mut found = b.conditions.iter().flat_map(grams_of).peekable();
+            if found.peek().is_none() {
                 return;
-            };
-            let found = b.conditions.iter().flat_map(grams_of);
+            }
+            let of_rule = of_rules.entry((e.proto, e.direction)).or_default();
+            if of_rule.last().is_none_or(|(rule, _)| *rule != s.index) {
+                of_rule.push((s.index, [NONE; PER_RULE]));
+            }
+            let Some((_, kept)) = of_rule.last_mut() else { return };
             for (free, hash) in kept.iter_mut().filter(|g| **g == NONE).zip(found) {
                 *free = (slot as u16) << HASH_BITS | hash;
             }
         });
+    }
+    for (place, of_rule) in of_rules {
+        if let Some(grams) = all.get_mut(&place) {
+            grams.of_rule = ByRule::new(of_rule);
+        }
     }
     all
 }
@@ -221,7 +233,7 @@ mod tests {
         };
         let rules = RuleGrams {
             slots: vec![(7, 1)],
-            of_rule: vec![want(b"ind"), want(b"zzz"), [NONE; PER_RULE]],
+            of_rule: ByRule::new(vec![(0, want(b"ind")), (1, want(b"zzz")), (2, [NONE; PER_RULE])]),
         };
         let long = vec![b'a'; GRAM_BYTES_MAX + 1];
         for (bytes, settled, refused) in [

@@ -8,6 +8,7 @@ mod address_index;
 pub(crate) mod asn1;
 pub(crate) mod base64;
 mod buffer_facts;
+mod by_rule;
 mod compiled;
 mod content;
 mod filter;

@@ -15,11 +15,12 @@ use gabion_rules::compiled::buffer::{
     BufferCondition, DatarepTest, DatasetTest, Pcre, PcreOptions, Transform,
 };
 use hashbrown::HashMap;
+use std::sync::Arc;
 
 /// All regular expressions of a rule set, each distinct one compiled once.
 #[derive(Debug, Default)]
 pub struct Expressions {
-    compiled: Vec<Regex>,
+    compiled: Vec<Arc<Regex>>,
     by_text: HashMap<Text, u32, FixedState>,
     transforms: HashMap<(Box<str>, PcreOptions), u32, FixedState>,
 }
@@ -45,38 +46,75 @@ impl Expressions {
         limits: Limits,
         jit: bool,
     ) -> (Expressions, Vec<(usize, CompileError)>) {
+        Expressions::default().compile_next(set, limits, jit)
+    }
+
+    /// Compiles those of a set that follows another in a run, which these are of: the same expressions are shared.
+    pub fn compile_next(
+        &self,
+        set: &Ruleset,
+        limits: Limits,
+        jit: bool,
+    ) -> (Expressions, Vec<(usize, CompileError)>) {
+        let known = self.compiled.iter().filter(|r| r.limits() == limits);
+        let known: HashMap<(&[u8], Flags), &Arc<Regex>, FixedState> =
+            known.map(|r| ((r.pattern(), r.flags()), r)).collect();
+        let compile = |text: &str, options: PcreOptions| {
+            let flags = flags(options, jit);
+            match known.get(&(text.as_bytes(), flags)) {
+                Some(known) => Ok(Arc::clone(known)),
+                None => Regex::new(text.as_bytes(), flags, limits).map(Arc::new),
+            }
+        };
         let mut e = Expressions::default();
         let mut failed = Vec::new();
-        let mut seen: HashMap<(&str, PcreOptions), u32, FixedState> = HashMap::default();
+        let mut written: Vec<(Text, PcreOptions, usize)> = Vec::new();
         for (i, s) in set.signatures.iter().enumerate() {
             let lists = s.buffers.iter().map(|b| &b.conditions).chain([&s.base64_data]);
             for condition in lists.flat_map(|l| l.iter()) {
                 let BufferCondition::Pcre(p) = condition else { continue };
-                let text = set.text(p.pattern);
-                if let Some(at) = seen.get(&(text, p.options)) {
-                    e.by_text.insert(p.pattern, *at);
-                    continue;
-                }
-                match Regex::new(text.as_bytes(), flags(p.options, jit), limits) {
-                    Ok(r) => {
-                        let at = e.compiled.len() as u32;
-                        e.compiled.push(r);
-                        seen.insert((text, p.options), at);
-                        e.by_text.insert(p.pattern, at);
-                    }
-                    Err(error) => failed.push((i, error)),
-                }
+                written.push((p.pattern, p.options, i));
             }
         }
+        // In the order of the texts, so that each block of them is unpacked once.
+        written.sort_unstable_by_key(|(text, _, i)| (*text, *i));
+        e.by_text.reserve(written.len());
+        let mut texts = set.texts.reader();
+        let mut seen: HashMap<(Box<str>, PcreOptions), u32, FixedState> = HashMap::default();
+        for (pattern, options, i) in written {
+            let key = (Box::from(texts.get(pattern)), options);
+            if let Some(at) = seen.get(&key) {
+                e.by_text.insert(pattern, *at);
+                continue;
+            }
+            match compile(&key.0, options) {
+                Ok(r) => {
+                    let at = e.compiled.len() as u32;
+                    e.compiled.push(r);
+                    seen.insert(key, at);
+                    e.by_text.insert(pattern, at);
+                }
+                Err(error) => failed.push((i, error)),
+            }
+        }
+        failed.sort_by_key(|(i, _)| *i);
         for t in set.chains.iter().flat_map(|c| c.iter()) {
             if let Transform::PcreXform { pattern, options } = t
-                && let Ok(r) = Regex::new(pattern.as_bytes(), flags(*options, jit), limits)
+                && let Ok(r) = compile(pattern, *options)
             {
                 e.transforms.insert((pattern.clone(), *options), e.compiled.len() as u32);
                 e.compiled.push(r);
             }
         }
+        e.compiled.shrink_to_fit();
         (e, failed)
+    }
+
+    /// Whether each of the one has the same code as the other's.
+    #[cfg(test)]
+    pub(super) fn share_all(one: &Expressions, other: &Expressions) -> bool {
+        let mut pairs = one.compiled.iter().zip(&other.compiled);
+        !one.is_empty() && one.len() == other.len() && pairs.all(|(a, b)| Arc::ptr_eq(a, b))
     }
 
     /// The number of distinct expressions.
@@ -91,17 +129,18 @@ impl Expressions {
 
     /// Bytes held.
     pub fn memory_bytes(&self) -> usize {
-        self.compiled.iter().map(Regex::memory_bytes).sum()
+        let texts = self.by_text.capacity() * size_of::<(Text, u32)>();
+        self.compiled.iter().map(|r| r.memory_bytes()).sum::<usize>() + texts
     }
 
     /// Searches that ended at a limit.
     pub fn limit_hits(&self) -> u64 {
-        self.compiled.iter().map(Regex::limit_hits).sum()
+        self.compiled.iter().map(|r| r.limit_hits()).sum()
     }
 
     pub(crate) fn transform(&self, pattern: &str, options: PcreOptions) -> Option<&Regex> {
         let at = self.transforms.get(&(Box::from(pattern), options))?;
-        self.compiled.get(*at as usize)
+        self.compiled.get(*at as usize).map(|r| &**r)
     }
 }
 

@@ -528,7 +528,7 @@ impl Run<'_> {
         self.scratch.notes.captured.clear();
         self.scratch.notes.context_json.clear();
         let mut in_stream = false;
-        for b in &s.buffers {
+        for b in s.buffers.iter() {
             match b.buffer {
                 BufferRef::Payload => in_stream |= self.payload(s, b)?,
                 BufferRef::Packet(which) => self.packet_buffer(s, b, which)?,

@@ -7,7 +7,7 @@
 //! which also holds the patterns of the rules for all; all other packets use one set. A packet between two
 //! such ports, or of such a port and such a protocol, uses the set of all patterns.
 
-use super::compiled::{Hot, PatternSet};
+use super::compiled::{Hot, Matchers, PatternSet};
 use crate::limits::{SPLIT_APPS_MAX, SPLIT_PORTS_MAX};
 use gabion_matcher::Pattern;
 use gabion_record::applayer::ProtoId;
@@ -48,16 +48,18 @@ impl SplitSet {
         hot: &[Hot],
         rules: &Ruleset,
         by_app: bool,
+        matchers: &mut Matchers,
     ) -> SplitSet {
         let headers = Headers { hot, rules };
         let ports = headers.frequent_ports(&entries);
         let apps = if by_app { headers.frequent_apps(&entries) } else { Vec::new() };
         if ports.is_empty() && apps.is_empty() {
-            return SplitSet { sets: vec![PatternSet::build(entries)], ..SplitSet::default() };
+            let sets = vec![PatternSet::build(entries, matchers)];
+            return SplitSet { sets, ..SplitSet::default() };
         }
-        let set_for = |allowed: &dyn Fn(u32) -> bool| {
+        let mut set_for = |allowed: &dyn Fn(u32) -> bool| {
             let kept = entries.iter().filter(|(_, sig)| allowed(*sig));
-            PatternSet::build(kept.cloned().collect())
+            PatternSet::build(kept.cloned().collect(), matchers)
         };
         let mut sets = Vec::with_capacity(2 + ports.len() + apps.len());
         let is_other = |sig| headers.allows_other_ports(sig, &ports);
@@ -72,7 +74,7 @@ impl SplitSet {
         for app in &apps {
             sets.push(set_for(&|sig| is_other(sig) && headers.allows_app(sig, *app)));
         }
-        sets[0] = PatternSet::build(entries);
+        sets[0] = PatternSet::build(entries, matchers);
         SplitSet { sets, ports, apps }
     }
 
@@ -99,9 +101,9 @@ impl SplitSet {
         }
     }
 
-    /// Bytes of memory held.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.sets.iter().map(PatternSet::memory_bytes).sum()
+    /// All sets of patterns.
+    pub(super) fn sets(&self) -> &[PatternSet] {
+        &self.sets
     }
 }
 
@@ -260,7 +262,7 @@ mod tests {
             ("tls any any -> any 445", 1),
         ];
         let (Detector { set, hot, .. }, entries) = rules(&headers);
-        let sets = SplitSet::build(entries, &hot, &set, true);
+        let sets = SplitSet::build(entries, &hot, &set, true, &mut Matchers::default());
         assert_eq!(sets.sets.len(), 2 + sets.ports.len() + sets.apps.len());
         assert_eq!((sets.ports.len(), sets.apps.len()), (3, 1));
         let catalog = gabion_proto::registry::catalog();
@@ -300,7 +302,7 @@ mod tests {
     fn few_rules_are_not_split() {
         let (Detector { set, hot, .. }, entries) =
             rules(&[("tcp any any -> any 53", RULES_MIN - 1)]);
-        let sets = SplitSet::build(entries, &hot, &set, true);
+        let sets = SplitSet::build(entries, &hot, &set, true, &mut Matchers::default());
         assert_eq!(sets.sets.len(), 1);
         let asked = Asked { ports: Some((1, 2)), app: ProtoId::UNKNOWN };
         assert_eq!(found(&sets, &set, asked).len(), RULES_MIN - 1);

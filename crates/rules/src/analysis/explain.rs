@@ -47,7 +47,7 @@ fn explain(r: &Report<'_>, s: &Signature, out: &mut String) {
     line("type", format!("{}: {}", s.kind.name(), when(s.kind)));
     line("direction", directions(s));
     line("chosen by", chosen_by(r, s));
-    for c in &s.packet {
+    for c in s.packet.iter() {
         line("packet", c.keyword().to_string());
     }
     for (at, b) in s.buffers.iter().enumerate() {

@@ -44,7 +44,7 @@ impl Flowbits {
     pub fn from_ruleset(set: &Ruleset) -> Flowbits {
         let mut bits = vec![BitUse::default(); set.flowbits.len()];
         for s in &set.signatures {
-            for p in &s.packet {
+            for p in s.packet.iter() {
                 if let PacketCondition::Flowbits(test) = p {
                     for bit in &test.bits {
                         let Some(b) = bits.get_mut(*bit as usize) else { continue };
@@ -96,7 +96,7 @@ impl Flowbits {
     pub fn dependencies(&self, set: &Ruleset, s: &Signature) -> (Vec<u32>, Vec<String>) {
         let mut bits: Vec<u32> = Vec::new();
         if s.kind != RuleType::AppTx {
-            for p in &s.packet {
+            for p in s.packet.iter() {
                 let PacketCondition::Flowbits(test) = p else { continue };
                 let waiting =
                     test.bits.iter().filter(|b| test.isset && self.waits_for_tx(set, **b));

@@ -845,7 +845,7 @@ fn fast_pattern(r: &Report<'_>, s: &Signature, j: &mut Json) {
 /// What Suricata remarks on a rule.
 fn notes(r: &Report<'_>, s: &Signature) -> Vec<String> {
     let mut out = Vec::new();
-    for b in &s.buffers {
+    for b in s.buffers.iter() {
         let times = match b.buffer {
             BufferRef::App(_) => s
                 .engines
@@ -952,7 +952,7 @@ pub fn patterns_json(r: &Report<'_>) -> Vec<u8> {
     let mut buffers: Vec<Patterns> = Vec::new();
     let mut at: HashMap<(BufferRef, ChainId), usize> = HashMap::new();
     for s in &r.set.signatures {
-        for b in &s.buffers {
+        for b in s.buffers.iter() {
             let place = *at.entry((b.buffer, b.chain)).or_insert_with(|| {
                 buffers.push(Patterns { buffer: b.buffer, ..Patterns::default() });
                 buffers.len() - 1

@@ -178,7 +178,7 @@ impl Counts {
             http_pcres: 0,
             payload_bounds: s.flags.has(SignatureFlags::PAYLOAD_OFFSET),
         };
-        for b in &s.buffers {
+        for b in s.buffers.iter() {
             let is_raw = b.buffer == BufferRef::Payload && s.kind != RuleType::AppTx;
             for x in &b.conditions {
                 match x {

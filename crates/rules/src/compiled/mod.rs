@@ -15,4 +15,4 @@ pub use crate::signature::{
     ActionScope, BufferInspection, BufferRef, Engine, EngineRun, FastPattern, FirewallPart, Header,
     IpProtos, PacketBuffer, RuleHook, RuleNetwork, TxInspection, TxTest,
 };
-pub use crate::text::{Text, TextArena};
+pub use crate::text::{Text, TextArena, TextReader};

@@ -414,10 +414,11 @@ types:
             let catalog = gabion_proto::registry::catalog();
             let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo/gabion.rules");
             let text = std::fs::read_to_string(demo).unwrap();
-            let file = RuleFile { name: "demo".to_string(), text, is_firewall: false };
+            let file = RuleFile { name: "demo".to_string(), text: text.into(), is_firewall: false };
             let scripts = gabion_settings::script_setup(&config, Default::default());
             let demands = Default::default();
-            let c = gabion_settings::compile_rules(&config, &[file], &catalog, demands, &scripts);
+            let c =
+                gabion_settings::compile_rules(&config, vec![file], &catalog, demands, &scripts);
             let (eve, typed) = (Lines::default(), Lines::default());
             let mut outputs = Outputs::default();
             let node = read_yaml_text("events", EVENTS).unwrap();

@@ -85,6 +85,7 @@ impl PacketMetrics {
     pub fn begin(mut self, of: MetricSources) -> Result<PacketMetrics, Error> {
         let (metrics, stop) = (self.metrics.clone(), self.stop.clone());
         metrics.budget(&of.budget);
+        metrics.budget(of.running.memory());
         let name = "metric counts";
         let thread = std::thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || Exposed::new(of, metrics).run(&stop));

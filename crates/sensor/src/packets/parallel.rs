@@ -271,7 +271,7 @@ impl Run<'_> {
         writer.write(watch);
         writer.await_ends(watch);
         let writing = clock::thread_cpu().saturating_sub(before);
-        let memory = Some(self.budget.report());
+        let memory = self.memory();
         let is_read_apart = reader.is_some();
         let read = reader.and_then(|reader| reader.join());
         // A reader that panicked takes its workers' input with it: they may end before it is known why.

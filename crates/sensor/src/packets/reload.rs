@@ -6,10 +6,11 @@
 //! a time: a request that comes meanwhile is carried out after it, and any number of further ones with that.
 
 use gabion_net::Engine;
+use gabion_record::budget::{BudgetPool, Held};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_rules::{Counts, Diagnostic};
 use gabion_runtime::memory::MemoryState;
-use gabion_runtime::{clock, memory};
+use gabion_runtime::{allocator, clock, memory};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,7 @@ struct Current {
     engine: Arc<Engine>,
     facts: RuleFacts,
     failed: Arc<[Diagnostic]>,
+    memory: Vec<Held>,
 }
 
 /// An engine with rules that were loaded.
@@ -53,6 +55,20 @@ pub struct RunningEngine {
     current: Mutex<Current>,
     /// That of the engine, for a look without a lock.
     generation: AtomicU32,
+    /// What the rules of the engine hold; during a load also those of the engine before, until it is given up.
+    memory: BudgetPool,
+}
+
+/// An engine that was replaced, with the account of its memory.
+struct Replaced {
+    engine: Arc<Engine>,
+    _memory: Vec<Held>,
+}
+
+impl Replaced {
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.engine) > 1
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -60,9 +76,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Current {
-    fn from_loaded(loaded: LoadedEngine) -> Current {
+    fn from_loaded(loaded: LoadedEngine, memory: &BudgetPool) -> Current {
         let facts = RuleFacts { counts: loaded.counts, loaded_ns: clock::epoch_ns() };
-        Current { engine: Arc::new(loaded.engine), facts, failed: loaded.failed.into() }
+        let parts = loaded.engine.detector.as_ref().map(|detector| {
+            let texts = detector.set.texts.bytes();
+            let signatures = detector.set.signature_bytes();
+            [("texts", texts), ("signatures", signatures), ("matchers", detector.matcher_bytes())]
+        });
+        let held = parts.into_iter().flatten().map(|(name, bytes)| memory.hold(name, bytes as u64));
+        let memory = held.collect();
+        Current { engine: Arc::new(loaded.engine), facts, failed: loaded.failed.into(), memory }
     }
 }
 
@@ -75,8 +98,16 @@ impl RunningEngine {
     /// The same, where it is known which rules were refused.
     pub fn begin(loaded: LoadedEngine) -> Arc<RunningEngine> {
         let generation = AtomicU32::new(loaded.engine.generation);
-        let current = Mutex::new(Current::from_loaded(loaded));
-        Arc::new(RunningEngine { current, generation })
+        allocator::give_back_now();
+        let memory = BudgetPool::root("rules", MemoryState::current().limit);
+        let current = Mutex::new(Current::from_loaded(loaded, &memory));
+        Arc::new(RunningEngine { current, generation, memory })
+    }
+
+    /// What its rules hold: texts, signatures, matchers. Their use is not limited; a load for which the machine has no
+    /// memory is refused.
+    pub fn memory(&self) -> &BudgetPool {
+        &self.memory
     }
 
     /// Rules that were refused, the first of many.
@@ -101,12 +132,12 @@ impl RunningEngine {
     }
 
     /// Replaces the engine; returns the one before.
-    fn replace(&self, loaded: LoadedEngine) -> Arc<Engine> {
+    fn replace(&self, loaded: LoadedEngine) -> Replaced {
         let generation = loaded.engine.generation;
-        let next = Current::from_loaded(loaded);
+        let next = Current::from_loaded(loaded, &self.memory);
         let before = std::mem::replace(&mut *lock(&self.current), next);
         self.generation.store(generation, Release);
-        before.engine
+        Replaced { engine: before.engine, _memory: before.memory }
     }
 }
 
@@ -328,23 +359,25 @@ impl Reloads {
             if !is_again {
                 break;
             }
-            before.retain(|engine| Arc::strong_count(engine) > 1);
+            give_up(&mut before);
         }
         // The threads of packets free nothing: the last one who has an engine is this one.
         while !before.is_empty() {
             std::thread::sleep(LOOK);
-            before.retain(|engine| Arc::strong_count(engine) > 1);
+            give_up(&mut before);
         }
     }
 
     /// Loads rules and gives them to the run; returns the engine before.
-    fn load_once(&self) -> (LoadOutcome, Option<Arc<Engine>>) {
+    fn load_once(&self) -> (LoadOutcome, Option<Replaced>) {
         let began = clock::now();
         let failed = |why: LoadError| (LoadOutcome::Failed(Arc::new(why)), None);
         if let Some(why) = self.lacks_memory() {
             return failed(why);
         }
         let before = self.running.now();
+        // Beside the rules that are in use, what it takes for a while counts.
+        let _small_pages = memory::SmallPages::begin();
         let loaded = catch_unwind(AssertUnwindSafe(|| (self.load)(&before)));
         let mut loaded = match loaded {
             Ok(Ok(loaded)) => loaded,
@@ -389,6 +422,15 @@ impl Reloads {
         ledger.shed(ShedReason::LoadFailed, state.failed, 0);
         ledger.shed(ShedReason::LoadUnderWay, state.refused, 0);
         ledger
+    }
+}
+
+/// Gives up engines that nobody works with, and what they held to the system.
+fn give_up(before: &mut Vec<Replaced>) {
+    let many = before.len();
+    before.retain(Replaced::is_in_use);
+    if before.len() < many {
+        allocator::give_back_now();
     }
 }
 
@@ -439,6 +481,46 @@ mod tests {
             (all.counts().failed, all.ledger().shed_for(ShedReason::LoadFailed).items),
             (1, 1)
         );
+    }
+
+    /// The account has the rules in use, and while others still work with the rules before, those too.
+    #[test]
+    fn what_rules_hold_is_accounted_for() {
+        let row = |running: &RunningEngine, name: &str| {
+            let report = running.memory().report();
+            let rows = report.children.iter().filter(|row| row.name == name);
+            rows.map(|row| row.used).sum::<u64>()
+        };
+        let rules = |count: u32| {
+            let one = |n| {
+                format!("alert http any any -> any any (http.uri; content:\"/{n}\"; sid:{n};)\n")
+            };
+            let text: String = (1..=count).map(one).collect();
+            let engine = test_engine::engine(&text, Default::default());
+            LoadedEngine { engine, counts: Counts::default(), failed: Vec::new() }
+        };
+        let running = RunningEngine::begin(rules(100));
+        let parts = ["texts", "signatures", "matchers"];
+        let first = parts.map(|name| row(&running, name));
+        assert!(first.iter().all(|bytes| *bytes > 1_000), "{first:?}");
+        let in_use = running.now();
+        let mut next = rules(1_000);
+        next.engine.follow(&in_use);
+        let before = running.replace(next);
+        let both = parts.map(|name| row(&running, name));
+        drop(in_use);
+        let mut before = vec![before];
+        give_up(&mut before);
+        assert!(before.is_empty());
+        let second = parts.map(|name| row(&running, name));
+        for part in 0..parts.len() {
+            assert_eq!(both[part], first[part] + second[part], "{}", parts[part]);
+            assert!(second[part] > 3 * first[part], "{first:?} {second:?}");
+        }
+        // Without rules there is nothing to account for.
+        let none = test_engine::without_rules();
+        let none = RunningEngine::new(none, Counts::default());
+        assert!(none.memory().report().children.is_empty());
     }
 
     /// A panic of a load is a failure of it, and the next one is carried out.

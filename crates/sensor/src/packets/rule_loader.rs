@@ -6,9 +6,11 @@ use gabion_net::Engine;
 use gabion_record::Tree;
 use gabion_record::eve::Wants;
 use gabion_rules::CarriedNames;
+use gabion_runtime::allocator;
 use gabion_runtime::clock::{self, epoch_ns};
 use gabion_settings::{
-    EngineLog, EngineMode, Messages, RuleRequest, build_engine, check_rule_variables, load_rules,
+    EngineLog, EngineMode, Messages, RuleRequest, build_next_engine, check_rule_variables,
+    load_rules,
 };
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -69,6 +71,7 @@ impl RuleLoader {
         let (catalog, scripts) = (before.catalog.clone(), before.scripts.clone());
         let mut known = detector.set.files.clone();
         let since = clock::now();
+        let before_set = Some(&detector.set);
         let loaded = loop {
             while let Some(file) = written_since(epoch_ns(), &known) {
                 if since.elapsed() > SETTLES_WITHIN {
@@ -77,7 +80,8 @@ impl RuleLoader {
                 std::thread::sleep(LOOK);
             }
             let began = epoch_ns();
-            let loaded = load_rules(&config, &request, &catalog, &scripts, &mut messages);
+            let loaded =
+                load_rules(&config, &request, &catalog, &scripts, before_set, &mut messages);
             let files = loaded.as_ref().map_or(&known, |loaded| &loaded.set.files);
             if written_since(began, files).is_none() {
                 break loaded.ok_or(LoadError::Rules)?;
@@ -85,8 +89,11 @@ impl RuleLoader {
             known = files.clone();
         };
         let (counts, failed) = (loaded.counts, loaded.failed);
+        // What reading took is not to stay beside what the engine takes.
+        allocator::give_back_now();
         let rules = Some((loaded.set, loaded.datasets));
-        let engine = build_engine(&config, rules, catalog, self.wants, self.mode, scripts)?;
+        let engine =
+            build_next_engine(before, &config, rules, catalog, self.wants, self.mode, scripts)?;
         Ok(LoadedEngine { engine, counts, failed })
     }
 }

@@ -47,8 +47,8 @@ pub struct Done {
     pub checksums_ignored_from: Option<u64>,
     /// What rules, prefilters and parsers cost.
     pub costs: RuleCosts,
-    /// What the budgets were used for, at the end of the reading.
-    pub memory: Option<BudgetReport>,
+    /// What the budgets were used for, at the end of the reading: the tables', then that of the rules, if there are any.
+    pub memory: Vec<BudgetReport>,
     /// The `stats` object, for the record at the end.
     pub stats: gabion_outputs::StatsTexts,
     /// Fixed limits that were reached, by workers and by all other threads.
@@ -255,6 +255,13 @@ impl<'a> Run<'a> {
         }?;
         done.is_terminated = self.signals.as_ref().is_some_and(Signals::is_terminated);
         Ok(done)
+    }
+
+    /// The budget of the tables, and what the rules hold.
+    pub(super) fn memory(&self) -> Vec<BudgetReport> {
+        let rules = self.engine.memory().report();
+        let rules = (!rules.children.is_empty()).then_some(rules);
+        [self.budget.report()].into_iter().chain(rules).collect()
     }
 
     /// Whether somebody asked for outputs to be opened again (SIGHUP).

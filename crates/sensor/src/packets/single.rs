@@ -259,7 +259,7 @@ impl Run<'_> {
         }
         done.clock = clock.counts();
         done.checksums_ignored_from = checksums.abandoned_at();
-        done.memory = Some(self.budget.report());
+        done.memory = self.memory();
         done.ledgers.add("reader", None, &reader);
         done.ledgers.add("engine", None, &entry);
         shedding.enter(None, &mut done);
