@@ -561,8 +561,8 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         running_mode: o.runmode.clone().or_else(|| config.text("runmode").map(str::to_owned)),
         started: gabion_runtime::clock::now(),
     });
-    let server = context.map(|context| serve_configured(context, is_live, log)).transpose();
-    let Ok(server) = server else { return 1 };
+    let serve = |context| serve_configured(context, is_live, o.init_errors_fatal, log);
+    let Ok(server) = context.map(serve).transpose() else { return 1 };
     let sources = MetricSources {
         running: Arc::clone(engine),
         tasks: Arc::clone(&tasks),
