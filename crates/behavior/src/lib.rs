@@ -118,9 +118,9 @@ mod hostile;
 #[cfg(test)]
 mod last_numbers;
 #[cfg(test)]
-mod peer_defects;
-#[cfg(test)]
 mod save_and_restore;
+#[cfg(test)]
+mod slips_defects;
 #[cfg(test)]
 mod step_floods;
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub const KEEP_EVERY: u64 = 4;
 /// Bytes of profiles that are handed over together.
 pub const KEPT_TOGETHER_BYTES: usize = 256 << 10;
 
-/// Bytes for seeds and profiles where nobody says otherwise: a quarter of a 256 MiB container.
+/// Bytes for seeds and profiles unless configured otherwise: a quarter of a 256 MiB container.
 pub const BUDGET: usize = 64 << 20;
 
 /// Minutes in which an address must have been active to stay longer than those that pass by. Sources of a
@@ -143,10 +143,10 @@ limits! { "behavior";
     pub const SHARDS_MAX: usize = 256,
         Spares("a larger budget has no more of them");
 
-    /// Bytes of profiles without findings that a shard hands over at the end of a window: those who did most,
+    /// Bytes of profiles without findings that a shard hands over at the end of a window: the most active ones,
     /// some four thousand hosts of a site a window. All hosts of a large one would fill the disk.
     pub const QUIET_KEPT_BYTES: usize = 16 << 10,
-        Loses("profiles without findings in the database of past windows, of those who did least");
+        Loses("profiles without findings in the database of past windows, of the least active hosts");
 
     /// Profiles looked at to find the one to fold when their budget is used up. Each look waits for memory, so
     /// that sixteen of them took a quarter of the time of a flood.
@@ -189,13 +189,13 @@ limits! { "behavior";
     pub const PROXIES_MAX: usize = 1 << 10,
         Loses("that a further address is a proxy");
 
-    /// Destinations of a source of which flows are kept exactly, and names: who has come in the most half hours
-    /// stays, so that a program that calls every hour outlives the pages of a day. 120 bytes each, and 8 a
+    /// Destinations of a source of which flows are kept exactly, and names: those that came in the most half hours
+    /// stay, so that a program that calls every hour outlives the pages of a day. 120 bytes each, and 8 a
     /// flow.
     pub const REGULAR_MAX: usize = 32,
         Loses("flows of the destination that came in the fewest half hours");
 
-    /// See [`REGULAR_MAX`].
+    /// Names of a source that are kept exactly, in the same way as destinations.
     pub const NAMES_MAX: usize = 32,
         Loses("requests for the name that came in the fewest half hours");
 

@@ -209,9 +209,9 @@ fn page(flows: &Path) -> String {
 }
 
 const HEAD: &str = "# Labelled inputs\n\n\
-    Inputs whose flows somebody labelled by hand, and what is reported of each of their addresses. The tables are written by \
+    This page shows inputs whose flows somebody labelled by hand, and what is reported of each of their addresses. The tables are written by \
     the test\n`labelled_inputs` of `gabion-behavior` with default settings and no lists, and compared with every run of it; the \
-    labels stand in the\ninputs (netflowlabeler's and CTU's).\n\n\
+    labels are in the\ninputs (netflowlabeler's and CTU's).\n\n\
     **The rule.** A flow is malicious or benign where its label says so (`Malicious`, `Malware`, `Botnet`; `Benign`, `Normal`); \
     all other\nlabels (`Background`, `Unknown`, `Test-Label`, none) say nothing. A source is bad when at least one flow it began \
     is malicious, and\ngood when it began benign ones and no malicious one; one without a label is not judged: evidence about it \
@@ -232,14 +232,14 @@ const READING: &str = "\n## Reading\n\n\
     neighbours; in the\nfourth no host is known to be either. They show which mistakes there are, not how often.\n\n\
     **False positives.** None, by evidence or by alert. This page found two kinds, which are fixed. A television set (192.168.1.135)
 answers a search for devices (SSDP) from a new port each time to the port that asked: each is a flow to a port without a service
-which nobody answers, and Slips' rule reports it. A bounded memory of which host asked which, and from which port, knows it for an answer; the
-source port is no excuse, so a scan from port 53 or 1900 is found as before. And nfdump reports the two halves of a conversation as two
+that is not answered, and Slips' rule reports it. A bounded memory of which host asked which, and from which port, recognizes it as an answer; the
+source port is not considered, so a scan from port 53 or 1900 is found as before. And nfdump reports the two halves of a conversation as two
 flows of one moment, in any order: of formats that have no field for the application, what comes one-way from a port with a service is
 taken for an answer to an unknown port, unless it is an attempt of TCP.
 
 **False negatives.** None by evidence; two by alert: 10.0.2.15 is found, and seven of its servers are named, \
-    all of them malicious, but\na channel is reported when it is found and not again, and Slips' arithmetic, which is kept, wants fifteen in an hour: nineteen times high\nat full confidence. Of hosts that mostly call home evidence is what to look at, \
-    or `detection.evidence_detection_threshold` is to be\nlowered (Slips' sensitive preset of 0.08 wants 4.8).\n\n\
+    all of them malicious, but\na channel is reported when it is found and not again, and Slips' arithmetic, which is kept, wants fifteen in an hour: nineteen times high\nat full confidence. For hosts that mostly call home look at the evidence, \
+    or lower `detection.evidence_detection_threshold`\n(Slips' sensitive preset of 0.08 wants 4.8).\n\n\
     **Slips.** Its counts are of the whole input; where one source began nearly all of it they are that source's. Its model \
     of letters was\noff in these runs, its rule for a port 80 without HTTP reports every flow of an input that has no field for it \
     ([D47](slips-defects.md)).\nNo run of Slips on test5.tabs and nfcapd.sample1 is known.\n";

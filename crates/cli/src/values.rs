@@ -160,7 +160,7 @@ pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
 pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
     match place(text)? {
         place if place.port() == 0 => {
-            Err("nobody listens on port 0: write the server's, such as 127.0.0.1:5514".to_owned())
+            Err("port 0 is no server's: write another, such as 127.0.0.1:5514".to_owned())
         }
         place => Ok(place),
     }

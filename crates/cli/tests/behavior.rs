@@ -113,7 +113,7 @@ fn flows_that_fail_are_counted_and_set_the_exit_code() {
     let bad = "1.5\tC\tnobody\t1\tnowhere\t80\ttcp\n".repeat(5);
     let shown = log.display().to_string();
     std::fs::write(&log, format!("{head}{bad}")).unwrap();
-    gabion(&["read", &shown, "--behavior", "-l", &out]).refuses(3, &["no record of a flow"]);
+    gabion(&["read", &shown, "--behavior", "-l", &out]).refuses(3, &["no flow record"]);
     let good = "2.5\tC\t10.0.0.1\t1\t1.2.3.4\t4444\ttcp\n";
     std::fs::write(&log, format!("{head}{bad}{good}")).unwrap();
     let ran = gabion(&["read", &shown, "--behavior", "-l", &out, "--overwrite"]);
@@ -165,7 +165,7 @@ fn what_holds_no_flow_is_named() {
     let path = folder.path().join("noise");
     std::fs::write(&path, [0xd3; 5000]).unwrap();
     let shown = path.display().to_string();
-    gabion(&["read", &shown, "--behavior"]).refuses(3, &[&shown, "no record of a flow"]);
+    gabion(&["read", &shown, "--behavior"]).refuses(3, &[&shown, "no flow record"]);
     let log = folder.path().join("conn.log");
     std::fs::write(
         &log,
@@ -536,8 +536,8 @@ fn what_a_pipe_holds_that_is_no_log_is_named() {
     let cut = gzip(scan().as_bytes());
     let cut = &cut[..cut.len() / 2];
     piped(&fifo, cut, &out, &["--overwrite"]).refuses(3, &[&shown, "name a log of flows"]);
-    piped(&fifo, b"", &out, &["--overwrite"]).refuses(3, &[&shown, "no record of a flow (empty)"]);
-    piped(&fifo, b"noise\n", &out, &["--overwrite"]).refuses(3, &[&shown, "no record of a flow"]);
+    piped(&fifo, b"", &out, &["--overwrite"]).refuses(3, &[&shown, "no flow record (empty)"]);
+    piped(&fifo, b"noise\n", &out, &["--overwrite"]).refuses(3, &[&shown, "no flow record"]);
     gabion(&["read", &shown, &shown, "--behavior"]).refuses(2, &[&shown, "only once"]);
     // A folder is read without what nobody named.
     std::fs::write(folder.path().join("conn.log"), scan()).unwrap();
@@ -594,7 +594,7 @@ fn a_run_that_waits_for_a_pipe_can_be_ended() {
             assert!(sent.unwrap().success());
             let (ran, found) = (end(child), std::fs::read_to_string(out.join("alerts.json")));
             assert_eq!(ran.code, code, "{more:?} {signal}: {}", ran.err);
-            let said = ran.err.replace("gabion: no record of a flow came\n", "");
+            let said = ran.err.replace("gabion: no flow record was received\n", "");
             assert_eq!(said, "", "{more:?}");
             let found = found.unwrap().contains("PORT_SCAN");
             assert!(is_reported.is_none_or(|expected| expected == found), "{more:?}");

@@ -457,20 +457,31 @@ fn a_thousand_clients_are_answered() {
 fn a_socket_of_a_run_that_was_killed_is_replaced_and_others_are_not() {
     let mut run = Run::start(&[]);
     let out = run.path("out").display().to_string();
-    let again = |socket: &std::path::Path| {
+    let again = |socket: &std::path::Path, more: &[&str]| {
         let set = format!("unix-command.filename={}", socket.display());
         let args = ["suricata", "-r", &program::demo(), "-l", &out, "--set", &set, "--set"];
-        program::gabion(&[&args[..], &["unix-command.enabled=yes", "-S", "/dev/null"]].concat())
+        let enabled = ["unix-command.enabled=yes", "-S", "/dev/null"];
+        program::gabion(&[&args[..], &enabled, more].concat())
     };
-    let second = again(&run.path("socket"));
-    assert_eq!(second.code, 1, "{}", second.err);
-    assert!(second.err.contains("another program listens there"), "{}", second.err);
-    let file = again(&run.path("said"));
-    assert!(file.code == 1 && file.err.contains("it is not a socket"), "{}", file.err);
+    let written = std::fs::read(run.path("said")).unwrap();
+    for (path, why) in [("socket", "another program listens there"), ("said", "it is not a socket")]
+    {
+        let second = again(&run.path(path), &[]);
+        assert_eq!(second.code, 0, "{}", second.err);
+        assert!(
+            second.err.contains(why) && second.err.contains("continues without"),
+            "{}",
+            second.err
+        );
+        let strict = again(&run.path(path), &["--init-errors-fatal"]);
+        assert!(strict.code == 1 && strict.err.contains(why), "{}", strict.err);
+    }
+    assert_eq!(run.client().command("version"), ok(&json!("8.0.7 RELEASE")));
+    assert!(std::fs::read(run.path("said")).unwrap().starts_with(&written));
     run.child.kill().unwrap();
     run.child.wait().unwrap();
     assert!(run.path("socket").exists());
-    let third = again(&run.path("socket"));
+    let third = again(&run.path("socket"), &["--init-errors-fatal"]);
     assert_eq!(third.code, 0, "{}", third.err);
 }
 

@@ -509,7 +509,7 @@ fn a_gap_of_the_journal_is_reported() {
     });
     let (code, out, err) = stop(following);
     assert_eq!(code, Some(0), "{err}");
-    assert!(err.contains("has let go of the entry") && out.contains("\"gaps\":1"), "{err}{out}");
+    assert!(err.contains("has deleted the entry") && out.contains("\"gaps\":1"), "{err}{out}");
 }
 
 /// A journalctl that is not there, or ends.

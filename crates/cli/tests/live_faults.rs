@@ -44,7 +44,7 @@ fn missing_rights_and_memory_are_one_line() {
     let less = ["prlimit", "--as=1800000000"];
     let large = ["--set", "af-packet.0.interface=in", "--set", "af-packet.0.ring-size=9000000"];
     let refused = inside(&wire, &less, &[&["read", "--interface", "in"], &large[..]].concat());
-    refused.refuses(4, &["in: no ring of 2147483648 bytes", "ring-size"]);
+    refused.refuses(4, &["in: a ring of 2147483648 bytes cannot be made", "ring-size"]);
     let copy = ["--set", "af-packet.0.interface=in", "--set", "af-packet.0.copy-mode=ips"];
     let refused = inside(&wire, &[], &[&["read", "--interface", "in"], &copy[..]].concat());
     refused.refuses(3, &["copy-mode: ips: frames are read and not passed on"]);

@@ -136,7 +136,10 @@ fn entries_are_added_at_the_end_and_nothing_is_written_for_what_is_none() {
     let want = "; ours\nip,10.0.0.1,both,alerts\ndomain,example.com,both,alerts,because=known\n";
     assert_eq!(std::fs::read_to_string(&list).unwrap(), want);
     for (wrong, word) in [
-        (&["BEACONN", "--for", "7d", "--because", "x"][..], "neither host nor type nor pair"),
+        (
+            &["BEACONN", "--for", "7d", "--because", "x"][..],
+            "is not a host, type of findings or pair",
+        ),
         (&["10.0.0.300", "--for", "7d", "--because", "x"], "is not a valid address"),
         (&["10.0.0.1,,", "--for", "7d", "--because", "x"], "10.0.0.1"),
         (&["10.0.0.1", "--for", "soon", "--because", "x"], "--for soon: no duration"),

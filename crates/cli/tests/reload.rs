@@ -345,7 +345,11 @@ fn a_set_without_rules_changes_nothing() {
             run.wait_for("out/fast.log", |text| text.matches("[1:1:").count() == n + 2);
         }
         let said = run.text("said");
-        assert_eq!(said.matches("no rule was loaded: the rules before stay").count(), 3, "{said}");
+        assert_eq!(
+            said.matches("no rule was loaded: the previous rules stay in use").count(),
+            3,
+            "{said}"
+        );
         let (done, _) = run.end();
         assert_eq!(done.code, 0, "{}", done.out);
     }
@@ -386,7 +390,7 @@ fn a_file_that_is_being_written_is_awaited() {
         run.wait_for("said", |text| text.contains(FAILED));
         stays.store(false, std::sync::atomic::Ordering::Relaxed);
     });
-    assert!(run.text("said").contains("rules is being written: the rules before stay"));
+    assert!(run.text("said").contains("rules is being written: the previous rules stay in use"));
     run.send(&[says(1, 9, b"n31 n50")]);
     run.wait_for_alert(31);
     assert_eq!(run.alerts(50), 0);

@@ -245,6 +245,18 @@ fn a_wrong_interval_is_refused_with_its_file() {
             }
         }
     }
+    // The first outputs have no fault: they leave no empty files either.
+    let late = configuration(dir.path(), "", "");
+    let text = std::fs::read_to_string(&late).unwrap();
+    let text = text.replace("'stats.log'", "'stats.log', rotate-size: 0");
+    std::fs::write(&late, text).unwrap();
+    let ran = program::gabion(&["suricata", "-c", &late, "-S", &rules, "-l", &out, "-r", &demo()]);
+    assert_ne!(ran.code, 0, "{}", ran.err);
+    let left: Vec<_> = std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let is_output = |name: &std::ffi::OsString| {
+        ["fast", "eve", "stats"].iter().any(|front| name.to_string_lossy().starts_with(front))
+    };
+    assert!(!left.iter().any(is_output), "{left:?}");
 }
 
 /// Frames of all files of a packet log, each as its bytes, in the order of the files' names.

@@ -4,7 +4,7 @@
 //! and how far each file is out of order. Then the files are merged by (time, kind of log, text of
 //! the line); a file in order goes straight through, one that is not through a [`Sorter`]. Files are
 //! opened when their time has come, so that a folder of a thousand hourly logs costs a few open
-//! ones. A bad file says what is wrong with it and ends nobody else's reading.
+//! ones. A bad file says what is wrong with it and ends the reading of no other file.
 //!
 //! What can be read only once ([`is_read_once`]) is opened once, has no pass over its times, and its lines
 //! wait for no earlier ones.

@@ -18,8 +18,8 @@ pub const TEMPLATES_MAX: usize = FIELDS_MAX / 8;
 /// cache.
 pub const TOGETHER: usize = 8;
 
-/// The longest that lines of a file wait for earlier ones, where nobody says otherwise. Zeek writes a flow of UDP a
-/// minute after its last packet, so that a question that lasted some seconds stands behind its answers: a minute
+/// The longest that lines of a file wait for earlier ones, unless configured otherwise. Zeek writes a flow of UDP a
+/// minute after its last packet, so that a question that lasted some seconds comes after its answers: a minute
 /// would make it late. Two hold 33,000 lines of a log of a million an hour, some 5 MB.
 pub const HORIZON_NS: i64 = 120 * gabion_record::logs::SECOND;
 
@@ -31,7 +31,7 @@ limits! { "flowlog";
 
     /// Headers of one file. A rotated file that was put together of a day's parts has a few dozen.
     pub const LAYOUTS_MAX: usize = 4096,
-        Counts("lines behind a further header, as `too_many_headers` among those skipped");
+        Counts("lines after a further header, as `too_many_headers` among those skipped");
 
     /// Columns of a header that are looked at. The widest log of Zeek (notice.log) has 28.
     pub const COLUMNS_MAX: usize = 256,
@@ -75,7 +75,7 @@ limits! { "flowlog";
 
     /// Fields of all templates of one address, each of 8 bytes; a template and a domain count as 8 more. Real
     /// exporters have 20 templates of 20 to 60 fields, a chassis with 20 cards has 20 times as many. Beyond it the
-    /// address's own least used template goes, and nobody else's.
+    /// address's own least used template is evicted, and no other address's.
     pub const FIELDS_PER_ADDRESS: usize = 32 << 10,
         Loses("the template of that address that was used least");
 
@@ -92,7 +92,7 @@ limits! { "flowlog";
     pub const TEMPLATE_FIELDS_MAX: usize = 512,
         Counts("the template, as `malformed`");
 
-    /// Logs followed at once. Each takes about a kilobyte; what is beyond is counted and said. A site that
+    /// Logs followed at once. Each takes about a kilobyte; what is beyond is counted and reported. A site that
     /// writes a log for each of its machines has thousands.
     pub const FOLLOWED_MAX: usize = 1 << 17,
         Counts("further logs, by their number at the end");
@@ -115,7 +115,7 @@ limits! { "flowlog";
 
     /// Reports of logs that are gone; of the oldest beyond, only the sums are kept.
     pub const REPORTS_MAX: usize = 1024,
-        Spares("the counts of earlier ones stand in one report");
+        Spares("the counts of earlier ones are in one report");
 
     /// Bytes of lines that wait for earlier ones in one followed log.
     pub const WAITING_MAX: usize = 16 << 20,
@@ -128,5 +128,5 @@ limits! { "flowlog";
     /// Uses of a template, a domain or an address that are remembered: an entry in use outlives this many rounds of
     /// others being evicted.
     pub const TEMPLATE_USES_MAX: u8 = 200,
-        Spares("who was used so often stays as long");
+        Spares("an entry that was used as often stays as long");
 }

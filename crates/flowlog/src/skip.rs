@@ -38,10 +38,10 @@ skips! {
     NotALog, "not_a_log", "not in a known log format";
     TooLong, "too_long", "longer than a line may be";
     UnusedEvent, "unused_event", "an event of a kind that is not used";
-    TooManyHeaders, "too_many_headers", "behind more headers than are kept";
+    TooManyHeaders, "too_many_headers", "after more headers than are kept";
     BadBlock, "bad_block", "in a block of a binary file that can't be unpacked, or is cut off";
     UnknownBlock, "unknown_block", "in a block of a binary file of a kind that is not known";
-    BadRecord, "bad_record", "a binary record whose parts do not fit into it, or those behind it in its block";
+    BadRecord, "bad_record", "a binary record whose parts do not fit into it, or those after it in its block";
     UnknownRecord, "unknown_record", "a binary record of a kind that is not known";
     UnknownExtension, "unknown_extension", "a part of a binary record of a kind that is not known; the record is read without it";
     NoMap, "no_map", "a binary record that refers to a map of its parts that was not there";

@@ -97,10 +97,11 @@ impl Diagnosis {
             match action {
                 Action::Begin(_) => {}
                 Action::End(incident) => self.keep(incident),
-                action if reached::INCIDENTS_MAX.has_room(self.actions.len()) => {
-                    self.actions.push((sample.at_ms, action));
+                Action::Name(..) | Action::Change { .. } | Action::CannotHold(_) => {
+                    if reached::INCIDENTS_MAX.has_room(self.actions.len()) {
+                        self.actions.push((sample.at_ms, action));
+                    }
                 }
-                _ => {}
             }
         }
         if let Some(us) = sample.grace_us {

@@ -240,7 +240,13 @@ impl Incident {
             let gap = f64::from(gap) / 1000.0;
             let share = match vector {
                 Vector::Tasks => String::new(),
-                _ => format!(" {:.0} %", share * 100.0),
+                Vector::NetTx
+                | Vector::Timer
+                | Vector::Sched
+                | Vector::Rcu
+                | Vector::Block
+                | Vector::Tasklet
+                | Vector::Steal => format!(" {:.0} %", share * 100.0),
             };
             line.push_str(&format!(
                 "{share}: user gaps to {gap:.1} ms, but packet work is {work:.0} %"

@@ -403,7 +403,9 @@ impl State {
         let incident = self.incident.as_ref()?;
         match incident.verdict() {
             Verdict::NotPackets => incident.other.map(|(_, vector, _)| Cause::NotPackets(vector)),
-            _ => self.evidence.cause(incident.cause, &self.calm),
+            Verdict::Held | Verdict::PacketWork | Verdict::TableFills => {
+                self.evidence.cause(incident.cause, &self.calm)
+            }
         }
     }
 
@@ -464,7 +466,7 @@ impl State {
         let cost = match (self.rung, &sample.packets) {
             (Rung::Generic, Some(_)) => seen.own.work_us.zip(Some(seen.own.admitted)),
             // A CPU without detail has work and no count of packets: it would make them all look expensive.
-            _ => seen.own.counted,
+            (Rung::Observe | Rung::Native | Rung::Generic | Rung::Advise, _) => seen.own.counted,
         };
         let cause = self.incident.as_ref().and_then(|i| i.cause);
         let inputs = Inputs {

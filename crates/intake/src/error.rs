@@ -88,7 +88,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A thread can't be made.
-    #[error("{thread}: no thread: {source}")]
+    #[error("{thread}: the thread cannot be started: {source}")]
     NoThread {
         /// Its name.
         thread: String,
@@ -209,7 +209,7 @@ fn bind_advice(e: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "ports below 1024 need CAP_NET_BIND_SERVICE or an inherited socket"
         }
-        io::ErrorKind::AddrInUse => "stop who has it, or name another",
+        io::ErrorKind::AddrInUse => "stop the program that has it, or name another",
         _ => "name another",
     }
 }

@@ -21,7 +21,7 @@ pub enum ConfigFault {
     #[error("is too long to be a configuration")]
     TooLong,
     /// A key wants a port and has something else.
-    #[error("{key}: {value}: no port")]
+    #[error("{key}: {value}: not a port")]
     NoPort {
         /// The key.
         key: String,
@@ -134,6 +134,6 @@ mod tests {
         let other = SlogConfig::parse("root:x:0:0\na=1\n").expect("lines without keys are skipped");
         assert!(!other.has_known_keys());
         let wrong = SlogConfig::parse("\nTCPport=x").expect_err("no port");
-        assert_eq!((wrong.line, wrong.to_string()), (2, "TCPport: x: no port".to_owned()));
+        assert_eq!((wrong.line, wrong.to_string()), (2, "TCPport: x: not a port".to_owned()));
     }
 }

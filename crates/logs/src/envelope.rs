@@ -60,22 +60,22 @@ impl fmt::Display for Suspicion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The file is not text.
-    #[error("no PEM")]
+    #[error("not PEM")]
     NoPem,
     /// It holds no private key that opens envelopes.
-    #[error("no RSA private key of 2,048 to 8,192 bits in PKCS#8 or PKCS#1")]
+    #[error("not an RSA private key of 2,048 to 8,192 bits in PKCS#8 or PKCS#1")]
     NoPrivateKey,
     /// It holds no public key that makes envelopes.
-    #[error("no RSA public key of 2,048 to 8,192 bits")]
+    #[error("not an RSA public key of 2,048 to 8,192 bits")]
     NoPublicKey,
     /// The system gives no randomness.
-    #[error("no randomness")]
+    #[error("the system gives no random bytes")]
     NoRandomness,
     /// A line is longer than an envelope may hold.
     #[error("too long")]
     TooLong,
     /// The key does not wrap a password.
-    #[error("the key can't wrap")]
+    #[error("the key can't encrypt")]
     CannotWrap,
 }
 

@@ -136,7 +136,9 @@ impl Entries {
     pub fn finish<E>(&mut self, each: &mut Each<'_, E>) -> Result<(), Failed<E>> {
         match self.expects {
             Expects::Name if self.entry.len() == self.field => self.give(each),
-            _ => Err(self.wrong("the input ends within a field")),
+            Expects::Name | Expects::Text | Expects::Length(..) | Expects::Value(_) => {
+                Err(self.wrong("the input ends within a field"))
+            }
         }
     }
 

@@ -10,7 +10,7 @@ pub const QUEUE_QUANTUM: usize = 16 * 1024;
 
 limits! { "logs";
     /// Bytes of a message that are kept; the rest is cut and flagged. rsyslog keeps 8 KiB, syslog-ng
-    /// 64 KiB: cutting less than either peer would be the worse evidence.
+    /// 64 KiB: cutting less than either of them would be the worse evidence.
     pub const MESSAGE_BYTES_MAX: usize = 64 * 1024,
         Counts("the rest of the message, which is marked and counted as cut");
 
@@ -46,7 +46,7 @@ limits! { "logs";
 
     /// Structured data elements and parameters that a reader hands out; more stay in the raw bytes.
     pub const SD_PARAMS_MAX: usize = 256,
-        Loses("further parameters for who reads them: the message keeps them");
+        Loses("further parameters for readers: the message keeps them");
 
     /// Bytes that a `z`-packed body (rsyslog's extension) may grow to.
     pub const UNPACKED_MAX: usize = 64 * 1024,
@@ -71,7 +71,7 @@ limits! { "logs";
 
     /// Letters of a field's name in systemd's journal, as journald allows.
     pub const JOURNAL_NAME_MAX: usize = 64,
-        Refuses("the stream, which is none of the journal");
+        Refuses("the stream, which is not one of the journal");
 
     /// Sources that a fair queue tracks apart; further ones share one place.
     pub const QUEUE_SOURCES_MAX: usize = 4096,

@@ -3,13 +3,18 @@
 use crate::app::Protocols;
 use crate::checksum_sample::CaptureChecksums;
 use crate::countries::Countries;
-use crate::detect::Detector;
+use crate::datasets::Datasets;
+use crate::detect::{Detector, Expressions};
+use crate::limits::PACKET_ALERTS_MAX;
 use crate::ranges::RangeOptions;
 use crate::state::Reputation;
-use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
+use gabion_flow::{ConfigError, DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
+use gabion_matcher::regex::Limits;
 use gabion_packet::DecodeConfig;
+use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_record::eve::Wants;
+use gabion_rules::Ruleset;
 use std::sync::{Arc, OnceLock};
 
 /// Exception policies, resolved for the mode.
@@ -76,6 +81,47 @@ pub struct EngineOptions {
     pub simulate_defrag_memcap: Option<u64>,
 }
 
+impl EngineOptions {
+    /// The options of a sensor that only looks and has no outputs: the tree's settings of decoders, fragments, flows and
+    /// TCP, every exception ignored, and for all else the value that asks for nothing.
+    ///
+    /// # Errors
+    /// The key whose value cannot be used.
+    pub fn from_tree(tree: &Tree) -> Result<EngineOptions, ConfigError> {
+        let ignore = ExceptionPolicy::Ignore;
+        Ok(EngineOptions {
+            decode: DecodeConfig::from_tree(tree),
+            defrag: DefragConfig::from_tree(tree)?,
+            flow: FlowConfig::from_tree(tree)?,
+            stream: StreamConfig::from_tree(tree, false)?,
+            app_memcap: None,
+            policies: Policies {
+                defrag_memcap: ignore,
+                flow_memcap: ignore,
+                stream_memcap: ignore,
+                reassembly_memcap: ignore,
+                midstream: ignore,
+                app_error: ignore,
+            },
+            inline: false,
+            firewall: false,
+            checksums: false,
+            captured: CaptureChecksums::default(),
+            alerts_max: PACKET_ALERTS_MAX,
+            tx_guesses: 0,
+            ranges: RangeOptions::default(),
+            wants: Wants::default(),
+            counts_stream_events: false,
+            profile: None,
+            seed: 1,
+            pinned: Vec::new(),
+            simulate_app_error: [None; 2],
+            simulate_packet_loss: None,
+            simulate_defrag_memcap: None,
+        })
+    }
+}
+
 /// The engine: shared by its workers.
 #[derive(Debug)]
 pub struct Engine {
@@ -100,6 +146,28 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// The engine of these rules, without scripts and without lists of addresses.
+    pub fn with_rules(
+        (set, datasets): (Ruleset, Datasets),
+        catalog: Catalog,
+        protocols: Protocols,
+        options: EngineOptions,
+    ) -> Engine {
+        let (expressions, _) = Expressions::compile(&set, Limits::default(), true);
+        let rule_texts = RuleTexts::new(&set);
+        Engine {
+            detector: Some(Detector::new(set, &catalog, expressions, datasets)),
+            protocols,
+            catalog,
+            options: Arc::new(options),
+            scripts: crate::script::ScriptSetup::default(),
+            reputation: Arc::default(),
+            countries: None,
+            rule_texts,
+            generation: 0,
+        }
+    }
+
     /// Makes this engine the next one of a run: it has the settings of the engine before, and continues with the
     /// datasets that rules or the operator have changed.
     pub fn follow(&mut self, before: &Engine) {
@@ -120,7 +188,7 @@ pub struct RuleTexts {
 
 impl RuleTexts {
     /// For the signatures of a set, none made yet.
-    pub fn new(set: &gabion_rules::Ruleset) -> RuleTexts {
+    pub fn new(set: &Ruleset) -> RuleTexts {
         RuleTexts { by_index: set.signatures.iter().map(|_| OnceLock::new()).collect() }
     }
 

@@ -133,7 +133,7 @@ limits! { "net";
     pub const DATA_AT_MAX: u64 = 100_000_000, Spares("there is no data, for Suricata too");
 
     /// Frames of ASN.1 that a rule looks at (Suricata's `asn1-max-frames`).
-    pub const ASN1_FRAMES_MAX: usize = 256, Loses("ASN.1 behind them");
+    pub const ASN1_FRAMES_MAX: usize = 256, Loses("ASN.1 after them");
 
     /// Notes on transactions that a worker keeps to be used again: of those of some dozen flows.
     pub const SPARE_NOTES_MAX: usize = 64, Spares("further ones are made again");

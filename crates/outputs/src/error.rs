@@ -73,7 +73,7 @@ pub enum OutputError {
         source: Arc<rusqlite::Error>,
     },
     /// A database of profiles in another form than this program's.
-    #[error("{}: of another form ({form})", path.display())]
+    #[error("{}: is a database of another version of gabion (form {form})", path.display())]
     DatabaseForm {
         /// Its file.
         path: PathBuf,
@@ -129,10 +129,12 @@ pub enum SettingError {
     #[error("redis mode {0}: write list, rpush, channel or stream")]
     RedisMode(String),
     /// `redis.port`.
-    #[error("redis.port {0:?} is no port: write a number from 1 to 65535")]
+    #[error("redis.port {0:?} is not a port: write a number from 1 to 65535")]
     RedisPort(String),
     /// `tcp.port`.
-    #[error("tcp.port {0:?} is no port: write a number from 1 to 65535 below tcp, next to server")]
+    #[error(
+        "tcp.port {0:?} is not a port: write a number from 1 to 65535 below tcp, next to server"
+    )]
     TcpPort(String),
     /// `rotate-size`.
     #[error(

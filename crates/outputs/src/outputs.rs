@@ -5,7 +5,7 @@
 
 use crate::already_written::AlreadyWritten;
 use crate::dispatch::{Dispatcher, Take};
-use crate::error::OutputError;
+use crate::error::{OutputError, SettingError};
 use crate::event_counts::EventCounts;
 use crate::file_numbers::FileNumbers;
 use crate::idmef;
@@ -15,7 +15,7 @@ use crate::output::{
     Destination, EvidenceRecord, Format, GuardRecord, HostAlertRecord, Output, Piece, Pieces,
     Record, StatsTexts,
 };
-use crate::output_kind::{OpenFrames, Opening};
+use crate::output_kind::{OpenFrames, Opening, OutputKind};
 use crate::packet_order::{self, InOrder, LineBatch, WorkerOutputs};
 use gabion_record::Tree;
 use gabion_record::eve::{Question, Wants};
@@ -124,6 +124,17 @@ fn note_alerted(alerted: &mut HashSet<u64>, flow: u64) {
     }
 }
 
+/// What is wrong with the settings of an output's file of lines, after the file's name.
+fn wrong_setting<'a>(
+    kind: &OutputKind,
+    name: &'a str,
+    node: &'a Tree,
+) -> Option<(&'a str, SettingError)> {
+    kind.file?;
+    let wrong = crate::line_file::settings(node).err()?;
+    Some((node.text("filename").unwrap_or(name), wrong))
+}
+
 /// Outputs of a configuration that are switched on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
@@ -160,6 +171,15 @@ impl Outputs {
         existing: Option<Existing>,
         frames: &mut OpenFrames<'_>,
     ) -> Result<Outputs, OutputError> {
+        // All settings are looked at before the first file is made: a run that can't begin leaves none.
+        for (name, node) in kinds::switched_on(config) {
+            if let Some(kind) = kinds::configured(name)
+                && kind.unsupported(node).is_none()
+                && let Some((file, source)) = wrong_setting(kind, name, node)
+            {
+                return Err(OutputError::Setting { path: folder.join(file), source });
+            }
+        }
         let mut all = Outputs::default();
         for (name, node) in kinds::switched_on(config) {
             let Some(kind) = kinds::configured(name) else {
@@ -231,10 +251,7 @@ impl Outputs {
                 }
                 continue;
             };
-            if kind.file.is_some()
-                && let Err(e) = crate::line_file::settings(node)
-            {
-                let file = node.text("filename").unwrap_or(name);
+            if let Some((file, e)) = wrong_setting(kind, name, node) {
                 found.faults.push(format!("{file}: {e}"));
             }
             if let Err(e) = crate::receiver::check(node) {

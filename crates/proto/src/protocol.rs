@@ -54,6 +54,16 @@ pub struct Protocol {
     pub tx_id_on_top: bool,
     /// It is the protocol with which a session continues after it asked for encryption (STARTTLS).
     pub is_encryption: bool,
+    /// Sizes of its part of the configuration, each with the default that Suricata names where the value is no size.
+    pub sizes: &'static [(&'static str, u64)],
+    /// What Suricata's messages call the part that writes its records (`output-json-dns`).
+    pub eve_logger: &'static str,
+    /// Sizes of its EVE type: a value that is no size ends the run, as in Suricata.
+    pub eve_sizes: &'static [&'static str],
+    /// Says what is wrong with other options of its EVE type, in Suricata's words; the run continues.
+    pub check_eve_options: fn(&Tree, &mut dyn FnMut(&str)),
+    /// The variable of the environment that sets the version of its records, as in Suricata.
+    pub eve_version_variable: Option<&'static str>,
     /// Reads its settings out of its own part of the configuration (`None`: all defaults).
     pub configure: fn(Option<&Tree>) -> Result<Settings, SettingsError>,
     /// Makes a parser for a flow.
@@ -84,6 +94,11 @@ impl Protocol {
             is_never_empty: false,
             tx_id_on_top: false,
             is_encryption: false,
+            sizes: &[],
+            eve_logger: "",
+            eve_sizes: &[],
+            check_eve_options: |_, _| {},
+            eve_version_variable: None,
             configure: |_| Ok(Arc::new(())),
             open: |_, _| Box::new(Recognized::default()),
         }

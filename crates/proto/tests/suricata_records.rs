@@ -261,8 +261,8 @@ fn capture_of(folder: &Path) -> Option<std::path::PathBuf> {
 /// members). A tool for looking at differences; without the list it does nothing.
 #[test]
 fn listed_captures() {
-    let Some(list_path) = std::env::var_os("GABION_PEER_PAIRS") else { return };
-    let only = std::env::var("GABION_PEER_KIND").unwrap_or_default();
+    let Some(list_path) = std::env::var_os("GABION_SURICATA_PAIRS") else { return };
+    let only = std::env::var("GABION_SURICATA_KIND").unwrap_or_default();
     let text = std::fs::read_to_string(list_path).expect("list");
     let requirements =
         Requirements { ja3: true, ja4: true, hassh: true, ..Requirements::default() };

@@ -424,6 +424,8 @@ pub struct ProtoTable {
     pub any_version: Option<&'static str>,
     /// Outputs that Suricata has for it, in addition to records of EVE.
     pub own_outputs: OwnOutputs,
+    /// Keywords of rules that only its flows can match, though they are no buffer, integer or condition (`tls_store`).
+    pub other_keywords: &'static [&'static str],
 }
 
 /// Frame that is a whole direction of a TCP stream: every protocol over TCP has it, whether it has others or not
@@ -455,6 +457,7 @@ impl ProtoTable {
             frames: &[],
             any_version: None,
             own_outputs: OwnOutputs::NONE,
+            other_keywords: &[],
         }
     }
 
@@ -543,6 +546,12 @@ impl Catalog {
         it.filter(|(_, p)| p.rule_names.contains(&name))
             .map(|(i, _)| ProtoId(i as u8 + 1))
             .collect()
+    }
+
+    /// The protocols that have a keyword among their other ones.
+    pub fn protos_of_other_keyword(&self, name: &str) -> Vec<ProtoId> {
+        let have = self.tables().filter(|(_, table)| table.other_keywords.contains(&name));
+        have.map(|(id, _)| id).collect()
     }
 
     /// All tables with their protocols' ids.

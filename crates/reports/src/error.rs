@@ -28,7 +28,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The summary of a run is not one.
-    #[error("{}: no JSON object: name a folder of a run that ended", .path.display())]
+    #[error("{}: not a JSON object: name a folder of a run that ended", .path.display())]
     NoSummary {
         /// The file.
         path: PathBuf,

@@ -88,7 +88,7 @@ pub fn flow_faults(ended: &FlowReport<'_>, request: &FlowRequest<'_>) -> Vec<Flo
     }
     if request.is_live {
         // Who listens may hear nothing.
-        faults.push(FlowFault::Note("no record of a flow came".to_owned()));
+        faults.push(FlowFault::Note("no flow record was received".to_owned()));
     } else if !request.is_cut {
         faults.push(FlowFault::Input(nothing(ended.inputs, request)));
     }
@@ -209,5 +209,5 @@ fn nothing(reports: &[&InputReport], request: &FlowRequest<'_>) -> String {
         None if reports.iter().all(|r| r.ledger.received().items == 0) => " (empty)".to_owned(),
         None => String::new(),
     };
-    format!("{}{more}: no record of a flow{why}: {e}", named.join(", "))
+    format!("{}{more}: no flow record{why}: {e}", named.join(", "))
 }

@@ -127,8 +127,6 @@ pub enum PacketCondition {
         /// Wanted valid (else wanted invalid).
         valid: bool,
     },
-    /// `ftpbounce`: a `PORT` command that names another host than its sender.
-    FtpBounce,
     /// `lua` on each packet: number in [`crate::Ruleset::scripts`].
     Lua {
         /// The script.
@@ -200,7 +198,6 @@ impl PacketCondition {
             PacketCondition::StreamEvent(_) => free("stream-event"),
             PacketCondition::DetectionEvent(_) => free("app-layer-event"),
             PacketCondition::Checksum { of, .. } => free(of.keyword()),
-            PacketCondition::FtpBounce => free("ftpbounce"),
             PacketCondition::Lua { .. } => free("lua"),
         }
     }

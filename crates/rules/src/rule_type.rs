@@ -45,7 +45,6 @@ pub(crate) fn has_tx(d: &Draft<'_>) -> bool {
         || d.buffers
             .iter()
             .any(|b| matches!(b.buffer, Some(BufferRef::App(_) | BufferRef::Frame(_)) | None))
-        || d.packet.iter().any(|p| matches!(p.condition, PacketCondition::FtpBounce))
 }
 
 /// Packet conditions that say something about the packet: `l3_proto` is a fact of the header.

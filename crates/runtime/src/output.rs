@@ -57,7 +57,7 @@ impl OutputFile {
                 Err(Errno::INTR) => {}
                 Err(Errno::NXIO) if place.is_pipe() => {
                     if stop.is_set() {
-                        return Err(io::Error::other("nobody reads this pipe"));
+                        return Err(io::Error::other("no program reads this pipe"));
                     }
                     std::thread::sleep(LOOK);
                 }
@@ -364,7 +364,7 @@ fn wait_for_room(to: BorrowedFd<'_>) -> io::Result<()> {
             Ok(0) => {
                 looks += u32::from(stop.is_set());
                 if looks >= limits::LOOKS_AFTER_STOP {
-                    return Err(io::Error::other("asked to stop while nobody read it"));
+                    return Err(io::Error::other("asked to stop while no program read it"));
                 }
             }
             Err(Errno::INTR) => {}

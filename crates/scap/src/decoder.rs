@@ -211,7 +211,10 @@ impl Decoder {
             let available = self.end - self.start;
             let step = match self.state {
                 State::Between => between(self)?,
-                _ => inside(self),
+                State::List { .. }
+                | State::Trailer { .. }
+                | State::Skip { .. }
+                | State::Stopped => inside(self),
             };
             match step {
                 Step::Read(len, found) => {

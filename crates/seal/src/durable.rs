@@ -112,7 +112,7 @@ impl fmt::Display for DurableEvent {
             ),
             DurableEvent::Recovered { log, cut_bytes } => write!(
                 f,
-                "{}: the log was not closed: {cut_bytes} bytes behind its last commit were cut off",
+                "{}: the log was not closed: {cut_bytes} bytes after its last commit were cut off",
                 log.display()
             ),
             DurableEvent::Refused { log, error } => write!(f, "{}: {error}", log.display()),

@@ -38,7 +38,7 @@ limits! { "seal";
 
     /// Bytes of one record. A syslog message is 64 KiB at most; findings are JSON of a few KiB.
     pub const RECORD_MAX: usize = 1 << 20,
-        Refuses("the record: who seals cuts it before, and marks it");
+        Refuses("the record: the program that seals it cuts it first, and marks it");
 
     /// Bytes of a source's table entry: two texts of at most 255 bytes.
     pub const SOURCE_TEXT_MAX: usize = 255,

@@ -45,7 +45,7 @@ pub fn prove(
     let chunk = found.header.index;
     let behind = checkpoints_where(log, |c| c.size > chunk)?;
     let (note, checkpoint) = behind.into_iter().next().ok_or_else(|| {
-        Error::format("the record is behind the last checkpoint: try again in some seconds")
+        Error::format("the record is after the last checkpoint: try again in some seconds")
     })?;
     let all = leaves(log, checkpoint.size)?;
     if root(&all) != checkpoint.root {

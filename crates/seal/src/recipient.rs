@@ -215,7 +215,7 @@ impl SecretKey {
                 out.truncate(len);
                 out
             }
-            _ => return None,
+            SecretKey::X25519(..) | SecretKey::Rsa(..) => return None,
         };
         Some(Zeroizing::new(plain.as_slice().try_into().ok()?))
     }

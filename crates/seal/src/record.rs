@@ -37,7 +37,7 @@ macro_rules! transports {
 // The one table: name, byte, name in output, meaning. What listeners speak has its row in `logs::dialect` too.
 transports! {
     Internal = 0, "internal", "made by the sensor itself";
-    Udp = 1, "udp", "syslog datagram; nobody vouches for its sender";
+    Udp = 1, "udp", "syslog datagram; its sender is not verified";
     Tcp = 2, "tcp", "syslog over TCP";
     Tls = 3, "tls", "syslog over TLS";
     Relp = 4, "relp", "RELP, acknowledged after it was durable";

@@ -21,7 +21,7 @@ limits! { "sensor";
     pub const TASKS_MAX: usize = 1_024,
         Refuses("the command that asks for a further one");
 
-    /// Rules whose cost a scrape of metrics shows first, the dearest ones.
+    /// Rules whose cost a scrape of metrics shows first, the most expensive ones.
     pub const RULES_EXPOSED_AT_ONCE: usize = 20,
         Spares("of others the cost is in the table of `--profile-rules`");
 
@@ -35,9 +35,9 @@ limits! { "sensor";
 
     /// Parts of blocks of a worker's own ring that wait for frames of other rings: the ring has more room then.
     pub const RING_WAITING_PARTS_MAX: usize = 256,
-        Spares("nobody is waited for any more");
+        Spares("workers no longer wait for one another");
 
-    /// How much of a ring may be full, in percent, before nobody is waited for any more.
+    /// How much of a ring may be full, in percent, before workers no longer wait for one another.
     pub const RING_HELD_PERCENT: u32 = 50,
         Spares("frames of other rings that come later are counted as late");
 
@@ -61,7 +61,7 @@ limits! { "sensor";
     pub const RECORD_BATCHES_MAX: u64 = 4,
         Spares("the reader waits, or sheds and counts in a live run");
 
-    /// Bytes for seeds and profiles where nobody says otherwise: half a million sources seen once, and some fifteen
+    /// Bytes for seeds and profiles unless configured otherwise: half a million sources seen once, and some fifteen
     /// thousand hosts that do something. The allocator needs up to as much again under a flood of constantly new
     /// sources, and each worker some 15 MiB; the whole program then stays below 256 MiB with up to four workers.
     pub const DEFAULT_BUDGET_MAX: usize = 80 << 20,
@@ -69,11 +69,11 @@ limits! { "sensor";
 
     /// Bytes of records of a capture that wait for earlier ones: flows are reported when they end.
     pub const CAPTURE_WAITING_MAX: usize = 64 << 20,
-        Counts("order: the earliest records are passed on early, as `reorder_cut` and, behind others, as late");
+        Counts("order: the earliest records are passed on early, as `reorder_cut` and, after later ones, as late");
 
     /// Bytes of lines of a pipe that wait for earlier ones.
     pub const PIPE_WAITING_MAX: usize = 16 << 20,
-        Counts("order: the earliest lines are passed on early, as `reorder_cut` and, behind others, as late");
+        Counts("order: the earliest lines are passed on early, as `reorder_cut` and, after later ones, as late");
 
     /// Most bytes of a list of indicators in a file: larger than all that is known to be bad by a factor of
     /// ten, so that a file without an end is one that is cut off and reported.
@@ -141,7 +141,7 @@ limits! { "sensor";
 
     /// Charts of such pairs, those with the most flows.
     pub const CHARTED_PAIRS_MAX: usize = 12,
-        Spares("further pairs stand in the tables");
+        Spares("further pairs are in the tables");
 
     /// Bytes for threads and descriptors of system calls: 262,144 threads, the most that Falco keeps, with their texts;
     /// and at most a quarter of the memory that the control group or the machine has.

@@ -20,6 +20,16 @@ const SLOT: u64 = 1600;
 /// Fewer blocks leave the kernel none while one is read.
 const BLOCKS_MIN: u64 = 4;
 
+/// Keys about programs that Suricata loads into the kernel.
+const EBPF_KEYS: [&str; 6] = [
+    "xdp-mode",
+    "xdp-filter-file",
+    "xdp-cpu-redirect",
+    "ebpf-filter-file",
+    "ebpf-lb-file",
+    "pinned-maps",
+];
+
 /// An interface to read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceSettings {
@@ -68,7 +78,7 @@ fn idle_keys(entries: [Option<&Tree>; 2]) -> Vec<String> {
     }
     for key in ["use-mmap", "tpacket-v3"] {
         if is_off(key) {
-            idle.push(format!("{key}: no: a ring of version 3 is used"));
+            idle.push(format!("{key}: no: frames are read by mmap, from a ring of version 3"));
         }
     }
     for (key, why) in [
@@ -79,7 +89,7 @@ fn idle_keys(entries: [Option<&Tree>; 2]) -> Vec<String> {
             idle.push(format!("{key}: yes: {why}"));
         }
     }
-    for key in ["xdp-mode", "xdp-filter-file", "ebpf-filter-file", "ebpf-lb-file"] {
+    for key in EBPF_KEYS {
         if value(entries, key).is_some() {
             idle.push(format!("{key}: programs for the interface are not loaded"));
         }
@@ -179,6 +189,7 @@ impl InterfaceSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unknown_keys::unknown_keys_line;
     use crate::yaml::read_yaml_text;
 
     const TEXT: &str = "%YAML 1.1\n---\naf-packet:\n  - interface: eth0\n    threads: 3\n    ring-size: 10000\n    block-size: 100000\n    disable-promisc: yes\n    mmap-locked: yes\n    checksum-checks: no\n    cluster-type: cluster_qm\n    bpf-filter: port 80\n  - interface: eth2\n    threads: auto\n  - interface: default\n    block-timeout: 25\n";
@@ -205,6 +216,27 @@ mod tests {
             other.is_promiscuous && other.filter.as_deref() == Some("tcp") && other.idle.is_empty()
         );
         assert_eq!(InterfaceSettings::threads_of(&all[..1]), None);
+    }
+
+    /// Suricata's sample configurations say `use-mmap: yes`, which is what happens: only what has no effect is named, and once.
+    #[test]
+    fn keys_without_effect_are_named_once_and_keys_that_ask_for_what_happens_are_not() {
+        let read = |keys: &str| {
+            let text = format!("%YAML 1.1\n---\naf-packet:\n  - interface: eth0\n{keys}");
+            let config = read_yaml_text("test", &text).unwrap();
+            assert_eq!(unknown_keys_line(&config), None);
+            InterfaceSettings::from_config(&config, "eth0").unwrap().idle
+        };
+        let usual = "    use-mmap: yes\n    tpacket-v3: yes\n    cluster-type: cluster_flow\n    rollover: no\n";
+        assert_eq!(read(usual), <[&str; 0]>::default());
+        assert_eq!(
+            read("    use-mmap: no\n    ebpf-lb-file: lb.bpf\n    rollover: yes\n"),
+            [
+                "use-mmap: no: frames are read by mmap, from a ring of version 3",
+                "rollover: yes: a full ring drops, and the drops are counted",
+                "ebpf-lb-file: programs for the interface are not loaded",
+            ]
+        );
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn check_configuration(config: &Tree, is_inline: bool, log: &mut Messages<'_
              configuration setting.",
         );
     }
-    ftp(config, log);
+    report_sizes_of_protocols(config, log);
     let is_good = has_user(config, log) && has_one_anomaly_log(config, log);
     if is_good {
         report_exception_policy(config, is_inline, log);
@@ -61,13 +61,18 @@ fn report_exception_policy(config: &Tree, is_inline: bool, log: &mut Messages<'_
     log.info("exception-policy", &format!("master exception-policy set to: {policy}"));
 }
 
-fn ftp(config: &Tree, log: &mut Messages<'_>) {
-    for (key, default) in [("memcap", 0), ("max-tx", 1024), ("max-line-length", 4096)] {
-        let path = format!("app-layer.protocols.ftp.{key}");
-        let Some(text) = config.text(&path) else { continue };
-        if config.size(&path).is_none() {
-            let said = format!("Invalid value {text} for ftp.{key}; defaulting to {default}");
-            log.warning("ftp", &said);
+/// Reports sizes of protocols that are none: their defaults hold.
+fn report_sizes_of_protocols(config: &Tree, log: &mut Messages<'_>) {
+    for protocol in gabion_proto::registry() {
+        let name = protocol.config_name;
+        for (key, default) in protocol.sizes {
+            let path = format!("app-layer.protocols.{name}.{key}");
+            let Some(text) = config.text(&path) else { continue };
+            if config.size(&path).is_none() {
+                let said =
+                    format!("Invalid value {text} for {name}.{key}; defaulting to {default}");
+                log.warning(name, &said);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is reported of the options of EVE outputs before a run, in Suricata's words (8.0.7, observed): some
 //! end the run, others are named and passed over.
 
+use gabion_proto::Protocol;
 use gabion_record::Tree;
 
 /// Types of records that are not those of a protocol.
@@ -15,32 +16,6 @@ pub(crate) const NO_TYPE: &str = "No output module named eve-log.";
 /// Kinds of files that Suricata writes records into.
 const FILE_TYPES: &[&str] =
     &["regular", "file", "syslog", "unix_dgram", "unix_stream", "redis", "tcp", "file_thread"];
-
-/// What the list `custom` of TLS records may hold.
-const TLS_MEMBERS: &[&str] = &[
-    "subject",
-    "issuer",
-    "session_resumed",
-    "serial",
-    "fingerprint",
-    "sni",
-    "version",
-    "not_before",
-    "not_after",
-    "certificate",
-    "chain",
-    "ja3",
-    "ja3s",
-    "ja4",
-    "subjectaltname",
-    "client",
-    "client_certificate",
-    "client_chain",
-    "client_alpns",
-    "server_alpns",
-    "client_handshake",
-    "server_handshake",
-];
 
 /// Why a run ends: the part of the program that says so, and what.
 type Fatal = Vec<(&'static str, String)>;
@@ -116,13 +91,6 @@ fn record(name: &str, node: &Tree, drops: &mut u32, say: Say<'_>) -> Result<(), 
                 return Err(unable(said, name));
             }
         }
-        "mqtt" => {
-            if let Err((mut said, text)) = size(node, "string-log-limit") {
-                let what = format!("Error parsing string-log-limit from config - {text}, ");
-                said.push(("output-json-mqtt", what));
-                return Err(said);
-            }
-        }
         "stats" if [node.flag("totals"), node.flag("threads")] == [Some(false); 2] => {
             let what = "Cannot disable both totals and threads in stats logging".to_string();
             return Err(unable(vec![("output-json-stats", what)], name));
@@ -134,10 +102,25 @@ fn record(name: &str, node: &Tree, drops: &mut u32, say: Say<'_>) -> Result<(), 
                 return Err(unable(vec![("output-json-drop", what)], name));
             }
         }
-        "dns" => dns(node, say),
-        "tls" => tls(node, say),
-        _ => {}
+        _ => {
+            for protocol in gabion_proto::registry().iter().filter(|p| p.eve_type == name) {
+                protocol_options(protocol, node, say)?;
+            }
+        }
     }
+    Ok(())
+}
+
+/// Checks the options of a protocol's records, as its table says.
+fn protocol_options(protocol: &'static Protocol, node: &Tree, say: Say<'_>) -> Result<(), Fatal> {
+    for key in protocol.eve_sizes {
+        if let Err((mut said, text)) = size(node, key) {
+            let what = format!("Error parsing {key} from config - {text}, ");
+            said.push((protocol.eve_logger, what));
+            return Err(said);
+        }
+    }
+    (protocol.check_eve_options)(node, &mut |text| say(protocol.eve_logger, text));
     Ok(())
 }
 
@@ -165,36 +148,6 @@ fn size(node: &Tree, key: &str) -> Result<(), (Fatal, String)> {
         )]
     };
     Err((said, text.to_string()))
-}
-
-fn dns(node: &Tree, say: Say<'_>) {
-    let Some(text) = node.text("version") else { return };
-    let said = match text.trim().parse::<u8>() {
-        Ok(2 | 3) => return,
-        Ok(1) => "DNS EVE v1 logging has been removed, will use v2".to_string(),
-        Ok(n) => format!("Invalid EVE DNS version {n}, will use v3"),
-        Err(_) => format!("Failed to parse EVE DNS log version of \"{text}\""),
-    };
-    say("output-json-dns", &said);
-}
-
-fn tls(node: &Tree, say: Say<'_>) {
-    let list = node.get("custom").map_or(&[][..], |list| &list.children);
-    let names: Vec<&str> = list.iter().filter_map(|(_, item)| item.value.as_deref()).collect();
-    for name in &names {
-        if !TLS_MEMBERS.contains(name) {
-            say("output-json-tls", &format!("eve.tls: unknown 'custom' field '{name}'"));
-        }
-    }
-    for [one, all] in [["certificate", "chain"], ["client_certificate", "client_chain"]] {
-        if names.contains(&one) && names.contains(&all) {
-            let said = format!(
-                "Both '{one}' and '{all}' contains the top certificate, so only one of them should \
-                 be enabled at a time"
-            );
-            say("output-json-tls", &said);
-        }
-    }
 }
 
 fn xff(node: &Tree, say: Say<'_>) {
@@ -230,6 +183,7 @@ mod tests {
         for (types, modules, others) in [
             ("flow, nonsense, ikev2", &[][..], 2),
             ("dns: {version: 7}", &[], 1),
+            ("tls: {custom: [sni, nonsense, certificate, chain]}", &[], 2),
             ("mqtt: {string-log-limit: 4kb}", &[], 0),
             ("mqtt: {string-log-limit: lots}", &["misc", "output-json-mqtt"], 0),
             ("mqtt: {string-log-limit: 1foo}", &["output-json-mqtt"], 0),

@@ -53,7 +53,7 @@ limits! { "settings";
     pub const TWICE_NAMED_MAX: usize = 20,
         Spares("further ones are not named");
 
-    /// Rules with faults that are kept for those who ask for them while a run lasts.
+    /// Rules with faults that are kept for the command that lists them while a run lasts.
     pub const FAILED_RULES_KEPT: usize = 1_000,
         Spares("further ones are counted, and were in the log");
 

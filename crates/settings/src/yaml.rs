@@ -25,8 +25,17 @@ struct Taken {
     twice: Vec<String>,
 }
 
-/// Suricata lets its environment (`SURICATA_EVE_DNS_VERSION`) choose the version of DNS records in all EVE outputs.
-pub fn set_dns_version(config: &mut Tree, version: &str) {
+/// Sets the versions of protocols' records in all EVE outputs that Suricata's environment chooses
+/// (`SURICATA_EVE_DNS_VERSION`); `variable` returns the value of a variable.
+pub fn set_eve_versions(config: &mut Tree, variable: &dyn Fn(&str) -> Option<String>) {
+    for protocol in gabion_proto::registry() {
+        if let Some(version) = protocol.eve_version_variable.and_then(variable) {
+            set_eve_version(config, protocol.eve_type, &version);
+        }
+    }
+}
+
+fn set_eve_version(config: &mut Tree, eve_type: &str, version: &str) {
     let Some((_, outputs)) = config.children.iter_mut().find(|(n, _)| n == "outputs") else {
         return;
     };
@@ -36,12 +45,12 @@ pub fn set_dns_version(config: &mut Tree, version: &str) {
             continue;
         };
         for (_, item) in &mut types.children {
-            if item.value.as_deref() == Some("dns") {
+            if item.value.as_deref() == Some(eve_type) {
                 item.value = None;
-                item.children.push(("dns".to_string(), Tree::default()));
+                item.children.push((eve_type.to_owned(), Tree::default()));
             }
-            if let Some((_, dns)) = item.children.iter_mut().find(|(n, _)| n == "dns") {
-                dns.set("version", version);
+            if let Some((_, options)) = item.children.iter_mut().find(|(n, _)| n == eve_type) {
+                options.set("version", version);
             }
         }
     }

@@ -54,16 +54,9 @@ impl Containers {
     /// Adds what a runtime reported in JSON; a description without values adds nothing.
     pub(crate) fn add_json(&mut self, json: &[u8]) {
         let Some(json) = Json::parse(json) else { return };
-        let container = match json {
-            Json::Object(members) => {
-                let found = members.iter().position(|(name, _)| name == b"container");
-                match found.and_then(|at| members.into_iter().nth(at)) {
-                    Some((_, container)) => container,
-                    None => return,
-                }
-            }
-            _ => return,
-        };
+        let Json::Object(members) = json else { return };
+        let found = members.into_iter().find(|(name, _)| name == b"container");
+        let Some((_, container)) = found else { return };
         let text = |name: &str| container.get(name).and_then(Json::text);
         let Some(id) = text("id").map(|id| id.get(..SHORT_DIGITS).unwrap_or(id).to_vec()) else {
             return;

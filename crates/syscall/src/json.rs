@@ -31,35 +31,25 @@ impl Json {
 
     /// The members of an object in their order; of anything else none.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&[u8], &Json)> {
-        let members: &[(Vec<u8>, Json)] = match self {
-            Json::Object(members) => members,
-            _ => &[],
-        };
+        let members: &[(Vec<u8>, Json)] =
+            if let Json::Object(members) = self { members } else { &[] };
         members.iter().map(|(name, value)| (name.as_slice(), value))
     }
 
     /// The values of a list; of anything else none.
     pub(crate) fn values(&self) -> &[Json] {
-        match self {
-            Json::List(values) => values,
-            _ => &[],
-        }
+        if let Json::List(values) = self { values } else { &[] }
     }
 
     /// A text that is not empty, or the digits of a number.
     pub(crate) fn text(&self) -> Option<&[u8]> {
-        match self {
-            Json::Text(text) | Json::Number(text) if !text.is_empty() => Some(text),
-            _ => None,
-        }
+        let (Json::Text(text) | Json::Number(text)) = self else { return None };
+        Some(text.as_slice()).filter(|text| !text.is_empty())
     }
 
     /// Yes or no.
     pub(crate) fn bool(&self) -> Option<bool> {
-        match self {
-            Json::Bool(is) => Some(*is),
-            _ => None,
-        }
+        if let Json::Bool(is) = self { Some(*is) } else { None }
     }
 }
 

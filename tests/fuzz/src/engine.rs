@@ -2,14 +2,8 @@
 
 use crate::script::{Script, put_text};
 use crate::seeds::{Seeds, repository};
-use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
-use gabion_matcher::regex::Limits;
-use gabion_net::{
-    Datasets, Detector, Engine, EngineOptions, Expressions, FrameIn, Policies, Protocols,
-    RuleTexts, Worker, WorkerBudgets,
-};
+use gabion_net::{Datasets, Engine, EngineOptions, FrameIn, Protocols, Worker, WorkerBudgets};
 use gabion_outputs::eve::{EveSettings, EveWriter};
-use gabion_packet::DecodeConfig;
 use gabion_record::applayer::Catalog;
 use gabion_record::eve::*;
 use gabion_record::{Direction, Tree};
@@ -85,53 +79,17 @@ fn engine() -> Engine {
 /// Assembles the engine as the program does, for a configuration that is known to be valid.
 pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine {
     const GOOD: &str = "the configuration is valid";
-    let good = ExceptionPolicy::Ignore;
-    let (expressions, _) = Expressions::compile(&set, Limits::default(), true);
     let mut datasets = Datasets::default();
     for def in &set.datasets {
         assert!(datasets.open(def, None, &mut Vec::new()), "{GOOD}");
     }
-    let rule_texts = RuleTexts::new(&set);
-    Engine {
-        detector: Some(Detector::new(set, &catalog, expressions, datasets)),
-        protocols: Protocols::new(config, crate::proto::everything()).expect(GOOD),
-        catalog,
-        options: Arc::new(EngineOptions {
-            decode: DecodeConfig::from_tree(config),
-            defrag: DefragConfig::from_tree(config).expect(GOOD),
-            flow: FlowConfig::from_tree(config).expect(GOOD),
-            stream: StreamConfig::from_tree(config, false).expect(GOOD),
-            policies: Policies {
-                defrag_memcap: good,
-                flow_memcap: good,
-                stream_memcap: good,
-                reassembly_memcap: good,
-                midstream: good,
-                app_error: good,
-            },
-            counts_stream_events: false,
-            inline: false,
-            firewall: false,
-            checksums: false,
-            captured: Default::default(),
-            alerts_max: gabion_net::limits::PACKET_ALERTS_MAX,
-            tx_guesses: 4,
-            ranges: Default::default(),
-            wants: EveWriter::new(settings()).wants(),
-            profile: None,
-            seed: 1,
-            pinned: Vec::new(),
-            simulate_app_error: [None; 2],
-            simulate_packet_loss: None,
-            app_memcap: None,
-            simulate_defrag_memcap: None,
-        }),
-        scripts: Default::default(),
-        reputation: Arc::default(),
-        countries: None,
-        rule_texts,
-        generation: 0,
-    }
+    let options = EngineOptions {
+        tx_guesses: 4,
+        wants: EveWriter::new(settings()).wants(),
+        ..EngineOptions::from_tree(config).expect(GOOD)
+    };
+    let protocols = Protocols::new(config, crate::proto::everything()).expect(GOOD);
+    Engine::with_rules((set, datasets), catalog, protocols, options)
 }
 
 /// Rules that inspect every buffer of a parser.

@@ -70,6 +70,8 @@ const FOREIGN_LISTS: &[&str] = &[
     // Suricata's names of inspections, and the states that it does not list.
     "crates/rules/src/analysis/engine_names.rs",
     "crates/rules/src/analysis/firewall.rs",
+    // Names of IP protocols.
+    "crates/rules/src/keywords/ip_protocols.rs",
     // Zeek's names of logs.
     "crates/record/src/logs.rs",
     SCRIPT_LIBRARY,

@@ -5,6 +5,7 @@ use gabion_tidy::{
     Fault, arrows, clones, counts, documents, examples, habits, limits, listing, manifests,
     modules, open_fields, protocols, sources, surface, threads, tree, words,
 };
+use std::path::Path;
 use std::process::Command;
 
 /// Fails with the list of all places that break the rule.
@@ -149,6 +150,17 @@ fn documents_have_no_dead_links() {
             .flat_map(|f| documents::dead_links(f, &|path| root.join(path).exists()))
             .collect(),
     );
+}
+
+/// `CHANGELOG.md` may name what was removed since.
+#[test]
+fn documents_name_only_what_exists() {
+    let root = tree::root();
+    let files = tree::files(&root);
+    let names = documents::Names::new(&files);
+    let pages = files.iter().filter(|f| f.path.ends_with(".md") && f.path != "CHANGELOG.md");
+    let exists = |path: &Path| root.join(path).exists();
+    hold(pages.flat_map(|page| documents::missing_names(page, &names, &exists)).collect());
 }
 
 /// Lines with words of the table "Replaced words" of the glossary.

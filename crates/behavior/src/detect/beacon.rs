@@ -443,8 +443,8 @@ impl Detector for Beacon {
         condition: "RITA's beacon score of a pair's flows of the last 24 h reaches 0.8, or 0.9: the mean \
             of the regularity of intervals, of sizes, of the histogram of the day and of its coverage; \
             a pair is a source and a name (TLS's server name, HTTP's Host, or what CONNECT asks a proxy \
-            for), or an address where connections name nobody; not DNS to an address that resolves names \
-            of several domains, polls of a clock (NTP) that three hosts poll or that have NTP's own sizes, messages of ICMP about packets, nor answers, nor unanswered flows to ever other ports; at least 16 flows, over 6 h; scored once an hour, and at the \
+            for), or an address where connections carry no name; not DNS to an address that resolves names \
+            of several domains, polls of a clock (NTP) that three hosts poll or that have NTP's own sizes, messages of ICMP about packets, nor answers, nor unanswered flows to constantly changing ports; at least 16 flows, over 6 h; scored once an hour, and at the \
             end over whatever there is; the \
             text names RITA's threat score as well, which knows how many of the site's hosts talk with \
             the other end, since when, whether lists name it and how much went there, whether requests \

@@ -22,7 +22,7 @@ impl Detector for Login {
         types: &[&TYPE],
         condition: "a line of login.log; at the 1st, 10th, 100th … time by destination, user and \
             outcome",
-        level: "info; 1; the destination stands as attacker",
+        level: "info; 1; the destination is reported as the attacker",
         settings: &[],
     };
     const KINDS: u32 = bit(LogKind::Login);

@@ -27,7 +27,7 @@ impl Detector for YoungDomain {
         types: &[&TYPE],
         condition: "a name below a domain that was registered less than 60 days before, by the table of \
             `gabion.domain_ages` (nothing is asked over the network); at the 1st, 10th, 100th … time",
-        level: "low for the domain, info for who asks; 1",
+        level: "low for the domain, info for the source; 1",
         settings: &["gabion.domain_ages"],
     };
     const KINDS: u32 = bit(LogKind::Dns) | bit(LogKind::Ssl) | bit(LogKind::Http);

@@ -42,10 +42,10 @@ pub enum EntryError {
     #[error("unknown type `{0}`: write ip, domain, mac, asn, organization, evidence or pair")]
     Kind(String),
     /// It names no type of findings.
-    #[error("type={0}: no type of findings: docs/detections.md has them all")]
+    #[error("type={0}: not a type of findings: docs/detections.md lists them all")]
     Type(String),
     /// It names no moment.
-    #[error("until={0}: no moment: write it as 2026-11-30T12:00:00Z")]
+    #[error("until={0}: not a moment in time: write it as 2026-11-30T12:00:00Z")]
     Until(String),
     /// A further column is none that is known.
     #[error("column `{0}`: write type=TYPE, until=MOMENT or because=TEXT, or leave it out")]

@@ -103,7 +103,7 @@ pub(super) fn kind(text: &str) -> Result<String, String> {
     let known = kinds.iter().find(|known| text.eq_ignore_ascii_case(known));
     known.map(|known| (*known).to_owned()).ok_or_else(|| {
         let near = values::meant(text, &kinds);
-        format!("no type of findings: {near}see docs/detections.md, which has them all")
+        format!("not a type of findings: {near}docs/detections.md lists them all")
     })
 }
 

@@ -100,7 +100,7 @@ fn entry(o: &MuteOptions, now: i64) -> Result<String, Fault> {
                          ADDRESS,ADDRESS for a pair";
             let meant = values::meant(&what.to_ascii_uppercase(), &super::list::kinds());
             return Err(Fault::usage(format!(
-                "{what}: neither host nor type nor pair: {meant}{forms}"
+                "{what}: is not a host, type of findings or pair: {meant}{forms}"
             )));
         }
     };

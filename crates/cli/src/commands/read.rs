@@ -393,7 +393,7 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
     }
     if others > 0 && !o.quiet {
         let others = thousands(others);
-        eprintln!("gabion: {others} files in the folders are no captures by name or content");
+        eprintln!("gabion: {others} files in the folders are not captures, by name and content");
     }
     exit
 }

@@ -100,7 +100,7 @@ fn gather(captures: &[Capture], outcomes: Vec<AlertCounts>) -> (FileCounts, Exit
         }
     }
     if others > 0 {
-        eprintln!("gabion: {others} files in the folders are no captures by name or content");
+        eprintln!("gabion: {others} files in the folders are not captures, by name and content");
     }
     (all, exit)
 }

@@ -114,7 +114,7 @@ impl Wanted {
             recipients.extend(config.storage_public_key.as_ref().map(PathBuf::from));
         }
         if recipients.is_empty() {
-            let text = "listen: nobody could read the log: name a public key with --recipient";
+            let text = "listen: the log would have no reader: name a key with --recipient";
             return Err(Fault::usage(text));
         }
         let key =

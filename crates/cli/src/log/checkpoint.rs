@@ -18,7 +18,7 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
     }
     if options.follow {
         return Err(LogFault::usage(
-            "--follow: say where to with --witness, --anchor-append or --anchor-cmd",
+            "--follow: name a destination with --witness, --anchor-append or --anchor-cmd",
         ));
     }
     let log = folders::open(&options.log)?;

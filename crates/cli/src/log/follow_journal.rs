@@ -19,7 +19,7 @@ pub(super) fn run(options: &FollowJournal) -> Ended {
     let log = folders::open(&options.folder.log)?;
     let mut on_gap = || {
         eprintln!(
-            "gabion: {}: the journal has let go of the entry that was sealed last: entries behind it may have gone with it: \
+            "gabion: {}: the journal has deleted the entry that was sealed last: entries after it may be deleted, too: \
              give the journal more room (SystemMaxUse=), or run this without a pause",
             options.folder.log.display()
         );
@@ -48,7 +48,7 @@ fn fault(e: FollowError, options: &FollowJournal) -> LogFault {
             "{e}: install systemd, or name it with --journalctl"
         )),
         FollowError::Ended { .. } => {
-            LogFault::environment(format!("{e}: see what it says above"))
+            LogFault::environment(format!("{e}: its messages are above"))
         }
         FollowError::LastCursor(source) => LogFault::from(source).about(log),
         FollowError::Seal(source) => LogFault::from(source)

@@ -95,7 +95,7 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
     writer.close(now_ns())?;
     standard_output::line(identity.vkey);
     eprintln!(
-        "gabion: the damaged log lies in {}; a new one begins as {origin}",
+        "gabion: the damaged log is in {}; a new one begins as {origin}",
         aside(log, number).display()
     );
     Ok(0)

@@ -20,7 +20,7 @@ pub(super) fn run(options: &Rewrap) -> Ended {
     let mut remove = Vec::new();
     for id in &options.remove {
         let id = from_hex(id.as_bytes()).and_then(|i| <[u8; 8]>::try_from(i).ok());
-        remove.push(id.ok_or_else(|| LogFault::usage("--remove: 16 hex digits of a reader's id"))?);
+        remove.push(id.ok_or_else(|| LogFault::usage("--remove: give a reader's 16 hex digits"))?);
     }
     let state = folders::state_of(&options.folder.log, options.folder.state.as_deref());
     let mut readers = folders::stored_recipients(&state)?;

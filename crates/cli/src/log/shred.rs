@@ -65,7 +65,7 @@ pub(super) fn run(options: &Shred) -> Ended {
         standard_output::line(format_args!("keys of {} segments destroyed", chosen.len()));
     }
     eprintln!(
-        "gabion: copies of `.keys` files in backups open the content still: destroy them too"
+        "gabion: copies of `.keys` files in backups can still decrypt the content: destroy them too"
     );
     Ok(0)
 }

@@ -41,7 +41,7 @@ pub(super) fn run(options: &Verify) -> Ended {
         options.witnesses.iter().map(|w| folders::vkey(w)).collect::<Result<_, _>>()?;
     let own = folders::identity_of(&options.log).ok();
     if own.is_some_and(|own| witnesses.iter().any(|w| w.name == own.origin)) {
-        let text = "--witness: that is the log's own key: a witness is somebody else";
+        let text = "--witness: that is the log's own key: a witness is another party";
         return Err(LogFault::usage(text));
     }
     let mut anchors = anchors(&options.anchors)?;

@@ -22,7 +22,7 @@ pub(crate) fn run(o: &SendOptions) -> Result<Exit, Fault> {
     let endpoints = o.endpoints();
     if endpoints.is_empty() {
         return Err(Fault::usage(
-            "send: nowhere to: name a transport, such as --udp 127.0.0.1:5514",
+            "send: no destination: name a transport, such as --udp 127.0.0.1:5514",
         ));
     }
     let all = load.send(endpoints).map_err(into_fault)?;

@@ -19,7 +19,7 @@ use gabion_sensor::packets::{
     Arrivals, Board, Incident, Input, InputDone, LoadRequest, LoadedEngine, MetricSources,
     PacketLogCounts, PacketMetrics, PacketRun, RuleLoader, RunningEngine, Tasks, Watch,
 };
-use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_dns_version};
+use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_eve_versions};
 use gabion_settings::{
     ConsoleLine, EngineLog, EngineMode, InterfaceSettings, Messages, RuleRequest, WorkerPlan,
     build_engine, built_in_configuration, check_configuration, check_outputs, check_rule_variables,
@@ -125,9 +125,7 @@ fn configuration(o: &Options) -> Result<Tree, gabion_settings::Error> {
             config.set(key, "yes");
         }
     }
-    if let Ok(version) = std::env::var("SURICATA_EVE_DNS_VERSION") {
-        set_dns_version(&mut config, &version);
-    }
+    set_eve_versions(&mut config, &|name| std::env::var(name).ok());
     Ok(config)
 }
 
@@ -561,8 +559,8 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         running_mode: o.runmode.clone().or_else(|| config.text("runmode").map(str::to_owned)),
         started: gabion_runtime::clock::now(),
     });
-    let server = context.map(|context| serve_configured(context, is_live, log)).transpose();
-    let Ok(server) = server else { return 1 };
+    let serve = |context| serve_configured(context, is_live, o.init_errors_fatal, log);
+    let Ok(server) = context.map(serve).transpose() else { return 1 };
     let sources = MetricSources {
         running: Arc::clone(engine),
         tasks: Arc::clone(&tasks),

@@ -83,7 +83,7 @@ fn help() {
          -l FOLDER               write outputs into this folder\n\
          -k all|none             verify checksums: all or none\n\
          -T                      test configuration and rules\n\
-         --init-errors-fatal     a refused rule ends the run\n\
+         --init-errors-fatal     end the run if a rule is refused or there is no command socket\n\
          --disable-detection     load no rules\n\
          --strict-rule-keywords[=LIST]  what would be a warning refuses the rule\n\
          --firewall              firewall mode\n\

@@ -186,7 +186,12 @@ fn write_condition(json: &mut Json, expr: &Expr, types: &TypeSet) {
     visit_checks(expr, &mut |check| {
         let word = match check {
             Expr::Compare { op, .. } => op.word(),
-            _ => "exists",
+            Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::Exists(..)
+            | Expr::Macro(..)
+            | Expr::Expanded(..) => "exists",
         };
         if !operators.contains(&word) {
             operators.push(word);

@@ -43,7 +43,16 @@ impl TcpSession {
                         must_check = false;
                     }
                 }
-                _ => {}
+                OsPolicy::First
+                | OsPolicy::Last
+                | OsPolicy::Bsd
+                | OsPolicy::BsdRight
+                | OsPolicy::OldSolaris
+                | OsPolicy::Solaris
+                | OsPolicy::Hpux10
+                | OsPolicy::Hpux11
+                | OsPolicy::Irix
+                | OsPolicy::Macos => {}
             }
         }
         let (own, _) = self.pair(step.dir);

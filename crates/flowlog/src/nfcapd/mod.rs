@@ -171,7 +171,7 @@ impl<R: Read> Rows<R> {
         if byte(&self.raw, 0) == Some(0xa5) {
             self.next = Next::End;
             return Err(refused(
-                "whose bytes stand in the other order: write it again where it was made, as CSV: \
+                "whose bytes are in the other order: write it again where it was made, as CSV: \
                  nfdump -r FILE -o csv",
             ));
         }

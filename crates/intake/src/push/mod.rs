@@ -164,10 +164,10 @@ pub enum CarryFault {
         seconds: f64,
     },
     /// There is no thread for it.
-    #[error("no thread: {0}")]
+    #[error("the thread cannot be started: {0}")]
     NoThread(io::Error),
     /// The run ends before it was carried.
-    #[error("asked to stop before it was carried: the next run carries it")]
+    #[error("asked to stop before it was delivered: the next run delivers it")]
     Stopped,
 }
 

@@ -66,7 +66,7 @@ notes! {
     BAD_SD = 6, "bad-sd", "Structured data that is none; it stays in the text.";
     CUT_SHORT = 7, "cut-short", "The header ends early.";
     UNPACKED = 8, "unpacked", "The body was packed.";
-    CEE = 9, "cee", "The text is JSON behind @cee:.";
+    CEE = 9, "cee", "The text is JSON after @cee:.";
     REPEATED = 10, "repeated", "States how often the message before came.";
     EMPTY_PRI = 11, "empty-pri", "`<>` for a priority; 0 is taken, as rsyslog and syslog-ng do.";
 }

@@ -160,7 +160,6 @@ pub(crate) fn matches(
             !p.is_pseudo && p.detection_events.contains(event)
         }
         PacketCondition::Checksum { of, valid } => !p.is_pseudo && checksum_matches(*of, *valid, p),
-        PacketCondition::FtpBounce => ftp_bounce(h, p.payload),
         PacketCondition::GeoIp(t) => shared.country_matches(t, h),
         PacketCondition::Variable(t) => {
             let texts = flow.map_or(&[][..], |f| &f.ext.vars.texts);
@@ -290,20 +289,4 @@ fn checksum_matches(of: ChecksumOf, valid: bool, p: &PacketView<'_>) -> bool {
         _ => None,
     };
     ok.is_some_and(|ok| (ok || p.ignores_checksums) == valid)
-}
-
-/// `ftpbounce`: a `PORT` command that names another address than the sender's.
-fn ftp_bounce(h: &Decoded, payload: &[u8]) -> bool {
-    if h.network != Network::Ipv4 || payload.len() < 6 {
-        return false;
-    }
-    let Some(at) = payload.windows(4).position(|w| w.eq_ignore_ascii_case(b"PORT")) else {
-        return false;
-    };
-    let numbers: Vec<u8> = payload[at + 4..]
-        .split(|b| *b == b',')
-        .take(4)
-        .map_while(|n| std::str::from_utf8(n.trim_ascii()).ok()?.parse().ok())
-        .collect();
-    numbers.len() == 4 && numbers != h.src.v4_bytes()
 }

@@ -3,13 +3,10 @@
 
 mod semantics;
 
-use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
-use gabion_matcher::regex::Limits;
 use gabion_net::{
-    Datasets, Dealer, Detector, Engine, EngineOptions, Expressions, FrameIn, Policies, Protocols,
-    RuleTexts, Verdicts, Worker, WorkerBudgets, WorkerGroup,
+    Datasets, Dealer, Engine, EngineOptions, FrameIn, Protocols, Verdicts, Worker, WorkerBudgets,
+    WorkerGroup,
 };
-use gabion_packet::DecodeConfig;
 use gabion_proto::Requirements;
 use gabion_record::Tree;
 use gabion_record::budget::Budget;
@@ -32,49 +29,15 @@ fn engine(rules: &str) -> Arc<Engine> {
     let vars = RuleVars::default();
     let (set, report) = Ruleset::load(&[source], &catalog, &vars, &LoadOptions::default());
     assert_eq!(set.signatures.len(), rules.lines().count(), "{report:?}");
-    let (expressions, _) = Expressions::compile(&set, Limits::default(), true);
-    let rule_texts = RuleTexts::new(&set);
-    let ignore = ExceptionPolicy::Ignore;
-    Arc::new(Engine {
-        detector: Some(Detector::new(set, &catalog, expressions, Datasets::default())),
-        protocols: Protocols::new(&config, Requirements::default()).expect("the defaults are good"),
+    let protocols = Protocols::new(&config, Requirements::default());
+    let options = EngineOptions::from_tree(&config).expect("the defaults are good");
+    let wants = Wants { alerts: true, app: true, flows: true, ..Wants::default() };
+    Arc::new(Engine::with_rules(
+        (set, Datasets::default()),
         catalog,
-        options: Arc::new(EngineOptions {
-            decode: DecodeConfig::from_tree(&config),
-            defrag: DefragConfig::from_tree(&config).expect("the defaults are good"),
-            flow: FlowConfig::from_tree(&config).expect("the defaults are good"),
-            stream: StreamConfig::from_tree(&config, false).expect("the defaults are good"),
-            policies: Policies {
-                defrag_memcap: ignore,
-                flow_memcap: ignore,
-                stream_memcap: ignore,
-                reassembly_memcap: ignore,
-                midstream: ignore,
-                app_error: ignore,
-            },
-            inline: false,
-            firewall: false,
-            checksums: false,
-            captured: Default::default(),
-            alerts_max: gabion_net::limits::PACKET_ALERTS_MAX,
-            tx_guesses: 0,
-            ranges: Default::default(),
-            wants: Wants { alerts: true, app: true, flows: true, ..Wants::default() },
-            counts_stream_events: false,
-            profile: None,
-            seed: 1,
-            pinned: Vec::new(),
-            simulate_app_error: [None; 2],
-            simulate_packet_loss: None,
-            app_memcap: None,
-            simulate_defrag_memcap: None,
-        }),
-        scripts: Default::default(),
-        reputation: Arc::default(),
-        countries: None,
-        rule_texts,
-        generation: 0,
-    })
+        protocols.expect("the defaults are good"),
+        EngineOptions { wants, ..options },
+    ))
 }
 
 /// Records in a line each, as they come.

@@ -33,6 +33,7 @@ pub const fn stub_data(hooks: &'static [Hook]) -> BufferDef {
 /// What DCE/RPC offers but its conditions.
 pub(super) const TABLE: ProtoTable = ProtoTable {
     rule_names: &["dcerpc"],
+    other_keywords: &["dce"],
     is_counted_by_transport: true,
     has_uncounted_txs: false,
     buffers: &[stub_data(&[

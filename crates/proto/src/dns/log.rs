@@ -14,6 +14,18 @@ use gabion_record::json::Json;
 use gabion_record::{Direction, Tree};
 use smallvec::SmallVec;
 
+/// Says what is wrong with the version that the options ask for, in Suricata's words.
+pub fn check_options(options: &Tree, say: &mut dyn FnMut(&str)) {
+    let Some(text) = options.text("version") else { return };
+    let said = match text.trim().parse::<u8>() {
+        Ok(2 | 3) => return,
+        Ok(1) => "DNS EVE v1 logging has been removed, will use v2".to_string(),
+        Ok(n) => format!("Invalid EVE DNS version {n}, will use v3"),
+        Err(_) => format!("Failed to parse EVE DNS log version of \"{text}\""),
+    };
+    say(&said);
+}
+
 /// Writes the record's members. False when the configuration leaves this one out.
 pub fn write(tx: &DnsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
     let config = if how.in_alert { None } else { how.config };

@@ -39,6 +39,9 @@ pub const PROTOCOL: &Protocol = &Protocol {
     ],
     accepts_gaps: true,
     is_never_empty: true,
+    eve_logger: "output-json-dns",
+    check_eve_options: log::check_options,
+    eve_version_variable: Some("SURICATA_EVE_DNS_VERSION"),
     open: |_, transport| Box::new(DnsParser::new(transport == Transport::Tcp)),
     ..Protocol::plain(tables::TABLE)
 };

@@ -44,6 +44,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     }],
     first_direction: Some(Direction::ToClient),
     auto_trigger_raw: false,
+    sizes: &[("memcap", 0), ("max-tx", 1024), ("max-line-length", 4096)],
     configure: |config| Ok(Arc::new(Settings::from_config(config))),
     open: |settings, _| {
         let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();

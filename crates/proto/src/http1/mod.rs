@@ -96,6 +96,7 @@ const TABLE: ProtoTable = ProtoTable {
         logs_bodies: true,
         ..OwnOutputs::SCRIPTS
     },
+    other_keywords: &[],
 };
 
 /// The protocol.

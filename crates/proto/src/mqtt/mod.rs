@@ -37,6 +37,8 @@ pub const PROTOCOL: &Protocol = &Protocol {
         max_bytes: 16,
         probe: message::probe,
     }],
+    eve_logger: "output-json-mqtt",
+    eve_sizes: &["string-log-limit"],
     configure: |config| Ok(Arc::new(Settings::from_config(config))),
     open: |settings, _| {
         let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();

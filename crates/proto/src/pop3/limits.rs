@@ -18,7 +18,7 @@ limits! { "proto.pop3";
 
     /// Live transactions of a flow before event `too_many_transactions` (Suricata's default, `max-tx`).
     pub const OPEN_TXS_MAX: u64 = 256,
-        Counts("requests that are not waited for any more, as event `too_many_transactions`");
+        Counts("requests whose response is no longer awaited, as event `too_many_transactions`");
 
     /// Live transactions of a flow, answered or not: the engine frees answered ones only after the
     /// piece of input they came with, and a segment of 64 KiB can hold as many lines.

@@ -7,13 +7,13 @@ limits! { "proto.quic";
     pub const CRYPTO_BYTES_MAX: usize = 65_534,
         Counts("handshake bytes, as event `crypto_frag_too_long`");
 
-    /// Pieces of handshake bytes behind a hole that a side may have: a hello of the largest size in
+    /// Pieces of handshake bytes after a hole that a side may have: a hello of the largest size in
     /// pieces of 64 bytes, and browsers send a few.
     pub const CRYPTO_PIECES_MAX: usize = 1024,
         Counts("handshake bytes, as event `crypto_frag_too_long`");
 
     /// Packets of a flow that may fail to open, after which others count as failed without being tried:
-    /// to open one is the dearest step, and a sender needs no key to ask for it.
+    /// to open one is the most expensive step, and a sender needs no key to ask for it.
     pub const FAILED_DECRYPTIONS_MAX: usize = 64,
         Counts("packets of a flow, as event `failed_decrypt`");
 

@@ -149,6 +149,7 @@ const BUFFERS: &[BufferDef] = &[
 pub(super) const TABLE: ProtoTable = ProtoTable {
     // Rules for DCE/RPC are for that in pipes too.
     rule_names: &["smb", "dcerpc"],
+    other_keywords: &["dce"],
     buffers: BUFFERS,
     events: EVENTS,
     frames: FRAMES,

@@ -149,6 +149,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     frames: FRAMES,
     any_version: None,
     own_outputs: OwnOutputs::SCRIPTS,
+    other_keywords: &[],
 };
 
 #[cfg(test)]

@@ -147,4 +147,5 @@ pub const TABLE: ProtoTable = ProtoTable {
     frames: FRAMES,
     any_version: None,
     own_outputs: OwnOutputs::SCRIPTS,
+    other_keywords: &[],
 };

@@ -85,6 +85,25 @@ pub fn custom_members() -> impl Iterator<Item = &'static str> {
     member::NAMES.iter().map(|(name, _)| *name)
 }
 
+/// Says what is wrong with the list `custom` of the options, in Suricata's words.
+pub fn check_options(options: &Tree, say: &mut dyn FnMut(&str)) {
+    let list = options.get("custom").map_or(&[][..], |list| &list.children);
+    let names: Vec<&str> = list.iter().filter_map(|(_, item)| item.value.as_deref()).collect();
+    for name in &names {
+        if !custom_members().any(|known| known == *name) {
+            say(&format!("eve.tls: unknown 'custom' field '{name}'"));
+        }
+    }
+    for [one, all] in [["certificate", "chain"], ["client_certificate", "client_chain"]] {
+        if names.contains(&one) && names.contains(&all) {
+            say(&format!(
+                "Both '{one}' and '{all}' contains the top certificate, so only one of them should \
+                 be enabled at a time"
+            ));
+        }
+    }
+}
+
 /// Which members the configuration asks for.
 fn members(how: LogOptions<'_>) -> u32 {
     if how.in_alert {

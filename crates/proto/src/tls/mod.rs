@@ -82,6 +82,8 @@ pub const PROTOCOL: &Protocol = &Protocol {
     first_direction: Some(Direction::ToServer),
     eve_defaults: &[("extended", "yes")],
     is_encryption: true,
+    eve_logger: "output-json-tls",
+    check_eve_options: log::check_options,
     configure: |config| Ok(Arc::new(TlsSettings::from_config(config)?) as Settings),
     open: |settings, _| {
         let settings = Arc::clone(settings).downcast::<TlsSettings>().unwrap_or_default();

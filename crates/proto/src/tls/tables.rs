@@ -286,4 +286,5 @@ pub const TABLE: ProtoTable = ProtoTable {
     frames: FRAMES,
     any_version: None,
     own_outputs: OwnOutputs { line_log: Some(LineLog::Tls), ..OwnOutputs::SCRIPTS },
+    other_keywords: &["tls_store"],
 };

@@ -98,7 +98,7 @@ fn advice(state: &MemoryState, run: Option<&Run>) -> Vec<Advice> {
         }
         if level.event("under_oom").is_some_and(|n| n > 0) {
             say(
-                format!("processes in {place} stand still at this moment: there is no memory left"),
+                format!("processes in {place} are stopped at this moment: there is no memory left"),
                 format!("raise the limit ({}) now", limit_file(state)),
             );
         }

@@ -652,7 +652,6 @@ fn packet_match(r: &Report<'_>, p: &PacketCondition, j: &mut Json) {
         | PacketCondition::StreamEvent(..)
         | PacketCondition::DetectionEvent(..)
         | PacketCondition::Checksum { .. }
-        | PacketCondition::FtpBounce
         | PacketCondition::Lua { .. } => {}
     }
     j.close();

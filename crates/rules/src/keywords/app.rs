@@ -203,30 +203,34 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
     Ok(())
 }
 
-/// A `PORT` command that names another host: decided by the protocol where it offers that, else by
-/// the packet.
+/// A `PORT` command that names another host, which its protocol decides.
 fn ftpbounce(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    if let Some(def) = c.catalog.condition("ftpbounce") {
-        return condition(c, d, def, v);
-    }
-    match c.catalog.proto("ftp") {
-        Some(id) => restrict(c, d, &[id])?,
+    match c.catalog.condition("ftpbounce") {
+        Some(def) => condition(c, d, def, v),
         None => {
             d.inert.get_or_insert("ftpbounce");
+            Ok(())
         }
     }
-    d.push_packet("ftpbounce", PacketCondition::FtpBounce);
-    Ok(())
+}
+
+/// Restricts the rule to the protocols that have a keyword among their other ones; without them it can't match.
+pub(super) fn restrict_to_owners(
+    c: &Compiler<'_>,
+    d: &mut Draft<'_>,
+    keyword: &'static str,
+) -> Checked<()> {
+    let ids = c.catalog.protos_of_other_keyword(keyword);
+    if ids.is_empty() {
+        d.inert.get_or_insert(keyword);
+        return Ok(());
+    }
+    restrict(c, d, &ids)
 }
 
 /// Marks the session's certificates for storing.
 fn tls_store(c: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<()> {
-    match c.catalog.proto("tls") {
-        Some(id) => restrict(c, d, &[id])?,
-        None => {
-            d.inert.get_or_insert("tls_store");
-        }
-    }
+    restrict_to_owners(c, d, "tls_store")?;
     d.post.push(PostMatch::TlsStore);
     Ok(())
 }

@@ -121,12 +121,7 @@ fn check_dce(
     if shared.is_string {
         return Err(Refusal::new(who, "dce can't be used with string, hex, dec, oct"));
     }
-    let ids = c.catalog.protos_of_rule_name("dcerpc");
-    if ids.is_empty() {
-        d.inert.get_or_insert("dce");
-        return Ok(());
-    }
-    super::app::restrict(c, d, &ids)
+    super::app::restrict_to_owners(c, d, "dce")
 }
 
 fn byte_test<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
@@ -444,7 +439,7 @@ fn isdataat(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
     let refuse = || {
         let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
         Err(Refusal::new(WHO, said)
-            .because("`isdataat:N`, `isdataat:!N`, and behind it `,relative` or `,rawbytes`"))
+            .because("`isdataat:N`, `isdataat:!N`, and after it `,relative` or `,rawbytes`"))
     };
     let mut parts = v.text.split(',').map(str::trim);
     let first = parts.next().unwrap_or("");

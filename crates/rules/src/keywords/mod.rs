@@ -11,6 +11,7 @@ mod dataset;
 mod files;
 mod flow;
 mod header;
+mod ip_protocols;
 mod lua;
 mod meta;
 mod payload;
@@ -122,10 +123,10 @@ fn unquoted(text: &str) -> &'static str {
     match text.chars().next() {
         // Left and right, single and double, low and high: what word processors make of quotes.
         Some('\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}') => {
-            "typographic quotes are none: write \" before and behind the value"
+            "typographic quotes are not quotes: write \" before and after the value"
         }
-        Some('\'') => "single quotes are none: write \" before and behind the value",
-        _ => "write \" before and behind the value",
+        Some('\'') => "single quotes are not quotes: write \" before and after the value",
+        _ => "write \" before and after the value",
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Expression<'t> {
 pub(super) fn split<'t>(v: Value<'t>) -> Checked<Expression<'t>> {
     let (pattern, tail) = slashes(v).ok_or_else(|| {
         Refusal::new(WHO, format!("pcre parse error: {}", v.text))
-            .because("an expression stands between slashes")
+            .because("an expression is written between slashes")
     })?;
     let (letters, captures) = match tail.split_once(',') {
         Some((letters, captures)) if is_capture(captures) => (letters, captures),

@@ -152,6 +152,11 @@ fn tables() -> Vec<ProtoTable> {
                 frames: &[],
                 any_version: (name == "http1").then_some("http_any"),
                 own_outputs: OwnOutputs::NONE,
+                other_keywords: match name {
+                    "tls" => &["tls_store"],
+                    "smb" | "dcerpc" => &["dce"],
+                    _ => &[],
+                },
             }
         })
         .collect()

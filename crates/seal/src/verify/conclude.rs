@@ -151,7 +151,7 @@ impl Judge<'_> {
             self.report.place(Verdict::Incomplete, place);
         } else if is_behind(last) {
             place.reason = format!(
-                "{} chunks behind the last checkpoint: one is signed every {}",
+                "{} chunks after the last checkpoint: one is signed every {}",
                 self.position.chunk.saturating_sub(last),
                 self.signed.identity.checkpoint_chunks
             );

@@ -219,7 +219,7 @@ impl<'a> Judge<'a> {
         };
         if header.index != self.position.chunk || header.first_record != self.position.record {
             let mut place = place(&format!(
-                "chunk {} stands where {} should",
+                "chunk {} is where chunk {} should be",
                 header.index, self.position.chunk
             ));
             place.chunk = Some(self.position.chunk);
@@ -275,7 +275,7 @@ impl<'a> Judge<'a> {
                 if epoch != last.number + 1 || end != size {
                     let mut place = Place::file(
                         "",
-                        format!("epoch gap: epoch {epoch} announced behind epoch {}", last.number),
+                        format!("epoch gap: epoch {epoch} announced after epoch {}", last.number),
                     );
                     place.records = Some((record, record));
                     place.chunk = Some(size - 1);
@@ -413,9 +413,8 @@ impl<'a> Judge<'a> {
         let last: Vec<u64> = looked.take(2).map(|m| m.size).collect();
         if last.len() < 2 && behind.len() > MARKS_BEHIND_MAX {
             let more = behind.len() - MARKS_BEHIND_MAX;
-            self.report.warn(format!(
-                "{name}: {more} further commit marks behind damage were not checked"
-            ));
+            self.report
+                .warn(format!("{name}: {more} further commit marks after damage were not checked"));
         }
         last.iter().rev().for_each(|size| self.cover(*size));
         Ok(!last.is_empty())
@@ -610,7 +609,7 @@ impl<'a> Judge<'a> {
                 say(
                     self,
                     Verdict::Tampered,
-                    format!("size {size} behind size {}", last.checkpoint.size),
+                    format!("size {size} after size {}", last.checkpoint.size),
                 );
                 return;
             }

@@ -175,7 +175,7 @@ impl Judge<'_> {
     fn say_note_again(&mut self) {
         let Some((number, size, times)) = self.expected.note_again.take() else { return };
         let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
-        let reason = format!("the checkpoint of {size} chunks stands there again, {times} more");
+        let reason = format!("the checkpoint of {size} chunks is repeated {times} more");
         let place = Place { note: Some(number), ..Place::file(checkpoints::FILE, reason) };
         self.report.warn(place.describe());
     }
@@ -190,7 +190,7 @@ impl Judge<'_> {
             let place = Place {
                 offset: Some(at),
                 chunk: Some(mark.size),
-                ..Place::file(name, "a commit mark stands there again")
+                ..Place::file(name, "a commit mark is repeated")
             };
             self.report.warn(place.describe());
         }
@@ -273,7 +273,7 @@ impl Judge<'_> {
             return;
         }
         let reason = format!(
-            "chunks behind the last checkpoint span {span} s: one is signed every {} s",
+            "chunks after the last checkpoint span {span} s: one is signed every {} s",
             self.signed.identity.checkpoint_seconds
         );
         let last = self.signed.last_note.as_ref().map_or(0, |e| e.checkpoint.size);

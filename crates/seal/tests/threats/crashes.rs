@@ -11,7 +11,7 @@ pub(crate) fn rows() -> Vec<Threat> {
     vec![
         Threat {
             number: 31,
-            attack: "partial chunk, zero-filled end, file longer than written, end of an older file, torn chunk with a whole one behind it, torn last note",
+            attack: "partial chunk, zero-filled end, file longer than written, end of an older file, torn chunk with a whole one after it, torn last note",
             by: "C",
             verdict: "TORN-TAIL; after `recover`: OK and a recovery record",
             place: "byte, bytes dropped",
@@ -21,7 +21,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 32,
-            attack: "power cut right behind an acknowledgement",
+            attack: "power cut right after an acknowledgement",
             by: "C",
             verdict: "the record is there",
             place: "",
@@ -82,7 +82,7 @@ fn torn() {
         ("zeros alone", [&whole[..good], &vec![0; 4_096]].concat()),
         ("longer than written", [&whole[..], &[0xaa; 300]].concat()),
         ("end of an older file", [&whole[..good + first], &whole[300..900]].concat()),
-        ("torn chunk, a whole one behind it", {
+        ("torn chunk, a whole one after it", {
             let mut bytes = whole.clone();
             bytes[good + 140..good + 200].fill(0);
             bytes.truncate(whole.len() - gabion_seal::format::chunk::MARK_LEN);

@@ -44,7 +44,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 14,
-            attack: "cut chunks behind the last checkpoint: whole ones with their marks; inside one",
+            attack: "cut chunks after the last checkpoint: whole ones with their marks; inside one",
             by: "D",
             verdict: "OK, \"not closed cleanly\" / TORN-TAIL",
             place: "chunks that no checkpoint holds, with N and T",
@@ -114,7 +114,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 51,
-            attack: "alter a commit mark's signature below a checkpoint; behind the last one",
+            attack: "alter a commit mark's signature below a checkpoint; after the last one",
             by: "D",
             verdict: "OK and a warning, with `--deep`; TAMPERED, or TORN-TAIL in the last group",
             place: "segment, byte",
@@ -124,7 +124,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 52,
-            attack: "bring an anchor of another log, and one whose size lies behind damage",
+            attack: "bring an anchor of another log, and one whose size lies after damage",
             by: "–",
             verdict: "the anchor is named with what came of it; no OK by it",
             place: "anchor, size",
@@ -235,7 +235,7 @@ fn last_checkpoints_deleted() {
     (0..140).for_each(|_| log.fill(&mut writer, 1));
     drop(writer);
     log.cut_checkpoints(before);
-    judged(&log.verify(), Incomplete, 23, &["behind the last checkpoint"]);
+    judged(&log.verify(), Incomplete, 23, &["after the last checkpoint"]);
 }
 
 fn checkpoints_deleted() {
@@ -458,7 +458,7 @@ fn altered_marks() {
     let mut writer = log.open();
     for _ in 0..3 {
         log.now += SECOND / 100;
-        super::support::append(&mut writer, log.now, "<13>behind the last checkpoint");
+        super::support::append(&mut writer, log.now, "<13>after the last checkpoint");
         writer.commit(log.now).unwrap();
     }
     drop(writer);

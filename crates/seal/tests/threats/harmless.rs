@@ -53,7 +53,7 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 57,
-            attack: "repeat a commit mark 5,000 times, below a checkpoint and behind it; put thousands of false ones behind damage",
+            attack: "repeat a commit mark 5,000 times, below a checkpoint and after it; put thousands of false ones after damage",
             by: "D",
             verdict: "OK and a warning; TAMPERED",
             place: "segment, byte; bounded work",
@@ -323,7 +323,7 @@ fn marks_repeated() {
     judged(&report, Tampered, 20, &[&name]);
     assert!(report.checked_signatures < before + 1_200, "{}", report.checked_signatures);
     let more = 20_000 - gabion_seal::limits::MARKS_BEHIND_MAX;
-    let said = format!("{name}: {more} further commit marks behind damage were not checked");
+    let said = format!("{name}: {more} further commit marks after damage were not checked");
     assert!(report.warnings.contains(&said), "{:?}", report.warnings);
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn rows() -> Vec<Threat> {
             verdict: "OK-UNANCHORED → FORK",
             place: "anchor's size",
             exit: "10 → 22",
-            residual: "what was sealed behind the last anchor",
+            residual: "what was sealed after the last anchor",
             run: current_epoch_rewritten,
         },
         Threat {

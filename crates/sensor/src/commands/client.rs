@@ -183,7 +183,7 @@ impl Client {
             }
             Found::Part => Said::Nothing,
             Found::Other => {
-                self.refuse("the command is no JSON object");
+                self.refuse("the command is not a JSON object");
                 Said::Nothing
             }
             Found::Whole(end) => {

@@ -11,13 +11,15 @@ const FOLDER: &str = "/var/run/suricata";
 const NAME: &str = "suricata-command.socket";
 
 /// Serves the socket that the configuration asks for; `unix-command.enabled: auto` asks for it where an interface is read.
-/// A socket that was not asked for by name may be missing, which is logged.
+/// Without the socket the run continues and a warning says why, as in Suricata, unless `is_strict` (`--init-errors-fatal`)
+/// is true. Other than Suricata's, the socket of a run that still listens is left to that run.
 ///
 /// # Errors
-/// Why there are no commands, where they were asked for by name; it was logged.
+/// Why there are no commands, if `is_strict` is true; it was logged.
 pub fn serve_configured(
     context: CommandContext,
     is_live: bool,
+    is_strict: bool,
     log: &mut EngineLog,
 ) -> io::Result<Option<CommandServer>> {
     let config: &Tree = &context.config;
@@ -34,12 +36,16 @@ pub fn serve_configured(
             log.info("unix-manager", &format!("unix socket '{shown}'"));
             Ok(Some(server))
         }
-        Err(e) if is_demanded => {
-            log.error("unix-manager", &format!("{shown}: no commands: {e}"));
-            Err(e)
-        }
         Err(e) => {
-            log.warning("unix-manager", &format!("{shown}: no commands are taken: {e}"));
+            let message = format!(
+                "{shown}: cannot listen for commands: {e}: set unix-command.filename to another path, or \
+                 unix-command.enabled to no"
+            );
+            if is_strict {
+                log.error("unix-manager", &message);
+                return Err(e);
+            }
+            log.warning("unix-manager", &format!("{message} (the run continues without commands)"));
             Ok(None)
         }
     }

@@ -48,12 +48,7 @@ fn open(
 
 /// Reads one capture, block by block.
 pub(crate) struct OneInput<'a> {
-    /// Number of the last frame of the run.
-    pub(crate) number: &'a mut u64,
-    /// The clock of the run.
-    pub(crate) clock: &'a mut AgreedClock,
-    /// Whether checksums are looked at.
-    pub(crate) checksums: &'a mut ChecksumSample,
+    pub(crate) state: InputState<'a>,
     pub(crate) ledgers: InputLedgers<'a>,
     pub(crate) stop: &'a StopFlag,
     /// A pipe that was looked into.
@@ -65,6 +60,16 @@ pub(crate) struct OneInput<'a> {
     pub(crate) pulse: &'a Pulse,
     /// Other threads use the frames; the pages of a mapped file are released when the last of them is done.
     pub(crate) keeps_pages: bool,
+}
+
+/// What one input of a run leaves to the next.
+pub(crate) struct InputState<'a> {
+    /// Number of the last frame of the run.
+    pub(crate) number: &'a mut u64,
+    /// The clock of the run.
+    pub(crate) clock: &'a mut AgreedClock,
+    /// Whether checksums are looked at.
+    pub(crate) checksums: &'a mut ChecksumSample,
 }
 
 /// The ledgers of the stages that read frames.
@@ -226,7 +231,7 @@ impl OneInput<'_> {
                 let here = frames.get(n + 1..).unwrap_or_default();
                 agreed.push(loop {
                     let later = here.iter().chain(ahead.iter().flat_map(|(_, frames)| frames));
-                    if let Some(at) = self.clock.at(r.ts_ns, later.map(|r| r.ts_ns), is_all) {
+                    if let Some(at) = self.state.clock.at(r.ts_ns, later.map(|r| r.ts_ns), is_all) {
                         break at;
                     }
                     let more = match self.stop.is_set() {
@@ -242,15 +247,15 @@ impl OneInput<'_> {
                     }
                 });
             }
-            let first = *self.number + 1;
-            *self.number += frames.len() as u64;
-            if !self.checksums.is_decided() {
+            let first = *self.state.number + 1;
+            *self.state.number += frames.len() as u64;
+            if !self.state.checksums.is_decided() {
                 for (number, r) in (first..).zip(&frames) {
                     let f = r.frame(&bytes);
-                    self.checksums.check_frame(number, f.link, f.data);
+                    self.state.checksums.check_frame(number, f.link, f.data);
                 }
             }
-            let ignored_from = self.checksums.ignored_from();
+            let ignored_from = self.state.checksums.ignored_from();
             let entry = &mut *self.ledgers.entry;
             // Those that are taken, nearly all, enter the ledger together.
             let (mut taken, mut taken_bytes) = (0, 0);
@@ -325,10 +330,10 @@ impl OneInput<'_> {
                 frames: &mut Vec::new(),
                 agreed: &[],
                 device: 0,
-                first: *self.number + 1,
-                ignored_from: self.checksums.ignored_from(),
+                first: *self.state.number + 1,
+                ignored_from: self.state.checksums.ignored_from(),
                 is_last_for_now: true,
-                quiet: self.clock.latest().map(Quiet::Waiting),
+                quiet: self.state.clock.latest().map(Quiet::Waiting),
                 fill_percent: 0,
                 kernel: None,
             };

@@ -421,7 +421,7 @@ impl Exposed {
             let shown = OfRule {
                 checks: counter(
                     "gabion_rule_checks_total",
-                    "Inspections of a rule since it was loaded; of the dearest rules",
+                    "Inspections of a rule since it was loaded; of the most expensive rules",
                 ),
                 matches: counter("gabion_rule_matches_total", "Inspections of a rule that matched"),
                 ticks: counter(

@@ -32,7 +32,7 @@ pub(super) enum InterfaceError {
     Refused(io::Error),
     #[error("its frames are of hardware type {0}, which is not decoded")]
     Hardware(u16),
-    #[error("no ring of {bytes} bytes: {source}")]
+    #[error("a ring of {bytes} bytes cannot be made: {source}")]
     Ring { bytes: u64, source: io::Error },
     #[error("bpf-filter: {0}")]
     Filter(String),
@@ -219,7 +219,7 @@ impl Opened {
 
     /// What is worth reporting when it was opened.
     fn opening_note(&self) -> Option<String> {
-        self.is_away.then(|| "the interface is down: frames are awaited".to_owned())
+        self.is_away.then(|| "the interface is down: the run waits for it".to_owned())
     }
 
     /// Looks after the interface where no frame came for a while, or a fault was seen. Returns what a person should know.

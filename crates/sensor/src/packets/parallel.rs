@@ -700,7 +700,7 @@ impl Writer<'_> {
         }
         if self.reader_stalls.is_overdue(0) {
             self.outputs.flush_lines();
-            let message = no_progress("nobody else reads");
+            let message = no_progress("no other thread reads");
             self.report_thread(watch, reader::NAME.to_string(), Trouble::Abandoned, message);
             std::process::exit(i32::from(self.run.lost_code));
         }

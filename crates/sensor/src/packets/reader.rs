@@ -5,7 +5,9 @@
 
 use super::arrivals::Queue;
 use super::board::Board;
-use super::capture::{BATCH, Entry, FrameBlock, InputLedgers, OneInput, Quiet, frame_in};
+use super::capture::{
+    BATCH, Entry, FrameBlock, InputLedgers, InputState, OneInput, Quiet, frame_in,
+};
 use super::incidents::Position;
 use super::input::InputDone;
 use super::opened_once::OpenedOnce;
@@ -193,9 +195,11 @@ impl Reader {
                 };
             let mut see = |to, len| reading.position.set(at, to, len);
             let mut one = OneInput {
-                number: &mut number,
-                clock: &mut agreed_clock,
-                checksums: &mut checksums,
+                state: InputState {
+                    number: &mut number,
+                    clock: &mut agreed_clock,
+                    checksums: &mut checksums,
+                },
                 ledgers: InputLedgers { reader: &mut end.reader, entry: &mut end.entry },
                 stop: &stop,
                 opened: &opened,

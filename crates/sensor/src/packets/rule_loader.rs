@@ -120,7 +120,10 @@ fn report_outcome(log: &mut EngineLog, outcome: &LoadOutcome) {
             log.notice("detect", COMPLETE);
         }
         LoadOutcome::Failed(why) => {
-            log.error("detect", &format!("rule reload failed: {why}: the rules before stay"));
+            log.error(
+                "detect",
+                &format!("rule reload failed: {why}: the previous rules stay in use"),
+            );
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::arrivals::Arrivals;
 use super::board::Board;
-use super::capture::{Entry, FrameBlock, InputLedgers, OnFrame, OneInput, frame_in};
+use super::capture::{Entry, FrameBlock, InputLedgers, InputState, OnFrame, OneInput, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::{HandedOver, Input, InputDone, KernelCounts};
 use super::opened_once::OpenedOnce;
@@ -302,9 +302,11 @@ pub(crate) fn read_capture<S: NetSink>(
     };
     let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
     let mut one = OneInput {
-        number: &mut 0,
-        clock: &mut AgreedClock::default(),
-        checksums: &mut ChecksumSample::new(engine),
+        state: InputState {
+            number: &mut 0,
+            clock: &mut AgreedClock::default(),
+            checksums: &mut ChecksumSample::new(engine),
+        },
         ledgers: InputLedgers { reader: &mut reader, entry: &mut entry },
         stop: &StopFlag::new(),
         opened: &OpenedOnce::default(),

@@ -5,7 +5,7 @@
 //! does not come back for long.
 
 use super::arrivals::Queue;
-use super::capture::{BATCH, Entry, FrameBlock, InputLedgers, OneInput, frame_in};
+use super::capture::{BATCH, Entry, FrameBlock, InputLedgers, InputState, OneInput, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::Input;
 use super::run::{Done, Run, WorkerEnd, further_counters};
@@ -238,9 +238,11 @@ impl Run<'_> {
                 };
             let mut see = |position, len| shared.position.set(at, position, len);
             let mut one = OneInput {
-                number: &mut number,
-                clock: &mut clock,
-                checksums: &mut checksums,
+                state: InputState {
+                    number: &mut number,
+                    clock: &mut clock,
+                    checksums: &mut checksums,
+                },
                 ledgers: InputLedgers { reader: &mut reader, entry: &mut entry },
                 stop: self.stop,
                 opened: &self.opened,

@@ -404,12 +404,12 @@ impl OneInput<'_> {
             agreed.clear();
             let mut quiet = None;
             let pulled = wire.pull(&mut frames, QUIET, (self.position, self.pulse));
-            self.clock.set_steady(began.elapsed().as_nanos() as u64);
+            self.state.clock.set_steady(began.elapsed().as_nanos() as u64);
             let (at, bytes) = match pulled {
                 Pulled::Frames { port, bytes } => (port, bytes),
                 Pulled::Nothing => {
                     // Frames of this moment may still be on their way through the ring.
-                    quiet = Some(self.clock.at_live(epoch_ns().saturating_sub(QUIET_LAG_NS)));
+                    quiet = Some(self.state.clock.at_live(epoch_ns().saturating_sub(QUIET_LAG_NS)));
                     (0, Arc::clone(&nothing))
                 }
             };
@@ -418,19 +418,19 @@ impl OneInput<'_> {
             let Some(port) = wire.ports.get_mut(at) else { break };
             port.filter_out(&bytes, &mut frames, self.ledgers.entry);
             port.mark_checksums(&mut frames);
-            agreed.extend(frames.iter().map(|r| self.clock.at_live(r.ts_ns)));
-            if let Some(step) = self.clock.take_step() {
+            agreed.extend(frames.iter().map(|r| self.state.clock.at_live(r.ts_ns)));
+            if let Some(step) = self.state.clock.take_step() {
                 self.position.add_note(step_note(step));
             }
-            let first = *self.number + 1;
-            *self.number += frames.len() as u64;
-            if samples && !self.checksums.is_decided() {
+            let first = *self.state.number + 1;
+            *self.state.number += frames.len() as u64;
+            if samples && !self.state.checksums.is_decided() {
                 for (number, r) in (first..).zip(frames.iter().filter(|r| !r.has_no_checksums)) {
                     let f = r.frame(&bytes);
-                    self.checksums.check_frame(number, f.link, f.data);
+                    self.state.checksums.check_frame(number, f.link, f.data);
                 }
             }
-            let ignored_from = if samples { self.checksums.ignored_from() } else { u64::MAX };
+            let ignored_from = if samples { self.state.checksums.ignored_from() } else { u64::MAX };
             let entry = &mut *self.ledgers.entry;
             let (mut taken, mut taken_bytes) = (0, 0);
             let Port { done, unsupported, .. } = port;

@@ -293,10 +293,7 @@ impl State {
         let mut name = Vec::new();
         for slot in tids.into_iter().filter_map(|tid| self.threads.find(tid)).collect::<Vec<_>>() {
             let Some((thread, texts, pool)) = self.threads.parts(slot) else { continue };
-            let is_accepted = |_: i64, fd: &Fd| match fd.ends {
-                Ends::Both { source, .. } => ports.binary_search(&source.port).is_ok(),
-                _ => false,
-            };
+            let is_accepted = |_: i64, fd: &Fd| matches!(fd.ends, Ends::Both { source, .. } if ports.binary_search(&source.port).is_ok());
             thread.fds.change_where(pool, is_accepted, |fd| {
                 if let Ends::Both { source, dest } = fd.ends {
                     fd.ends = Ends::Both { source: dest, dest: source };
