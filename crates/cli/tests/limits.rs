@@ -231,7 +231,7 @@ fn what_stays_in_its_state_is_inspected_as_often_as_its_flow_says() {
     said.push(frame(1, 7, b"\0\x01x\x04last"));
     let rules = "alert http any any -> any any (msg:\"all\"; http.uri; content:\"/\"; sid:1;)\n\
                  alert http any any -> any any (msg:\"last\"; http.header; content:\"last\"; sid:2;)\n\
-                 alert http any any -> any any (msg:\"never\"; http.header.raw; content:\"never\"; sid:3;)\n";
+                 alert http any any -> any any (msg:\"never\"; flow:to_server; http.header.raw; content:\"never\"; sid:3;)\n";
     let packets = connection(40_000, &said);
     let mut seen = Vec::new();
     for workers in ["1", "2", "4"] {
