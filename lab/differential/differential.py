@@ -20,7 +20,8 @@ Suricata takes; if it drops alerts all the same, that is reported), random chunk
 never fires (COMPANY) goes with each set and each single rule: to Suricata an ACK that releases data is a packet with payload
 only if some rule looks at streams. Each rule with bits has names of its own, set by a companion rule right before it;
 --share-bits lets all rules of a capture share five names instead. --wide adds fragments, headers, events, datasets, more
-transforms and buffers; --midstream picks up sessions in the middle, also one-sided ones; --inline runs both with --simulate-ips
+transforms and buffers, takes a few captures of each protocol and
+of packets without one, and prints what of Suricata's lists no rule had; --midstream picks up sessions in the middle, also one-sided ones; --inline runs both with --simulate-ips
 and lets some rules drop, pass and reject; --lua adds rules with scripts; --firewall makes a random firewall for each capture, whose
 rules are compared as the others are; --alert-limit N compares under a limit of alerts on a packet.
 
@@ -39,6 +40,8 @@ import subprocess
 import tempfile
 
 import random_rules
+from catalog import Catalog
+from wide_rules import WideRules, protos_of
 
 SET = ["stream.reassembly.randomize-chunk-size=no",
        "app-layer.protocols.http.libhtp.default-config.randomize-inspection-sizes=no",
@@ -46,6 +49,8 @@ SET = ["stream.reassembly.randomize-chunk-size=no",
 LUA = ["security.lua.allow-rules=true"]
 # Firewall rules have sids from here on.
 FIREWALL_SID = 1001
+# Parsers that are off by default.
+WIDE = ["stats.stream-events=yes"] + ["app-layer.protocols.%s.enabled=yes" % p for p in ("pgsql", "dnp3", "enip", "modbus", "rfb", "mqtt", "sip")]
 MIDSTREAM = ["stream.midstream=true", "stream.async-oneside=true"]
 VARIES = {"flow_id", "parent_id", "timestamp", "host", "pcap_filename", "stats", "community_id"}
 COMPANY = ('alert tcp-stream any any -> any any (msg:"never"; content:"|00 01 02 fd fe ff|never seen on any wire"; '
@@ -89,7 +94,7 @@ class Programs:
         self.yaml = a.yaml
         self.suricata, self.gabion = a.suricata, os.path.join(self.folder, "suricata")
         os.symlink(os.path.abspath(a.gabion), self.gabion)
-        sets = SET + ["packet-alert-max=%d" % a.alert_limit] + (MIDSTREAM if a.midstream else [])
+        sets = SET + ["packet-alert-max=%d" % a.alert_limit] + (MIDSTREAM if a.midstream else []) + (WIDE if a.wide else [])
         if a.lua:
             sets += LUA + ["default-rule-path=" + self.folder]
             for name, text in random_rules.SCRIPTS.items():
@@ -178,8 +183,21 @@ class Comparison:
 
     def __init__(self, a):
         self.a, self.programs, self.types = a, Programs(a), set(a.types.split(","))
+        self.catalog = Catalog(a.suricata) if a.wide else None
         self.kinds, self.events = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
-        self.used, self.broken, self.rows = 0, 0, []
+        self.used, self.broken, self.rows, self.protos = 0, 0, [], collections.Counter()
+
+    def is_wanted(self, records):
+        """Whether a capture is used: one with more than flows; with --wide one that adds to a protocol (or to packets without any) that
+        few captures so far have."""
+        if not self.a.wide:
+            return any(e.get("event_type") in self.types - {"flow"} for e in records)
+        found = protos_of(records) or {"packets"}
+        share = {p: 2 if p != "packets" else 4 for p in found}
+        if all(self.protos[p] >= share[p] for p in found):
+            return False
+        self.protos.update(found)
+        return True
 
     def compare_records(self, name, theirs, ours):
         both = []
@@ -198,7 +216,7 @@ class Comparison:
         a, name = self.a, os.path.basename(capture)
         self.programs.firewall = []
         theirs, _ = self.programs.run(a.suricata, capture, [])
-        if not theirs or not any(e.get("event_type") in self.types - {"flow"} for e in theirs):
+        if not theirs or not self.is_wanted(theirs):
             return
         self.used += 1
         ours, said = self.programs.run(self.programs.gabion, capture, [])
@@ -229,6 +247,8 @@ class Comparison:
         for sid, (text, kind) in [*enumerate(rules, 1), *enumerate(firewall, FIREWALL_SID)]:
             x, y = (d.get(sid, []) for d in alerts)
             is_refused = [sid in r for r in refused]
+            if self.catalog:
+                self.catalog.add(text, bool(x))
             if not kind:
                 continue
             if all(is_refused):
@@ -254,6 +274,11 @@ class Comparison:
         what = "differs alone" if x != y else "theirs with others" if y == in_set else "ours with others"
         return what, show_places(x), show_places(y)
 
+    def write_rows(self, path):
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as f:
+            f.write("capture\twhat\tkind\ttheirs\tours\ttheirs alone\tours alone\trule or record\n")
+            f.write("".join("\t".join(map(str, r)) + "\n" for r in self.rows))
+
     def print_sums(self):
         for k, c in sorted(self.kinds.items()):
             print(f"{k:40s}", ", ".join(f"{n} {w}" for w, n in sorted(c.items())))
@@ -274,17 +299,17 @@ class Comparison:
 
 def main():
     a = parse_arguments()
-    random_rules.is_wide = a.wide
     c = Comparison(a)
+    random_rules.wide = WideRules(c.catalog) if a.wide else None
     for capture in find_captures(a.captures, a.seed):
         if c.used >= a.max:
             break
         c.compare_capture(capture)
+        if a.out:
+            c.write_rows(a.out)
+    if c.catalog:
+        c.catalog.print_gaps()
     shares = c.print_sums()
-    if a.out:
-        with open(a.out, "w", errors="surrogateescape") as f:
-            f.write("capture\twhat\tkind\ttheirs\tours\ttheirs alone\tours alone\trule or record\n")
-            f.write("".join("\t".join(map(str, r)) + "\n" for r in c.rows))
     shutil.rmtree(c.programs.folder)
     floors = [float(x) for x in a.floor.split(",")] if a.floor else [0, 0]
     for share, floor, what in zip(shares, floors, ("the same", "the same of those that fire")):

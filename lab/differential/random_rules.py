@@ -94,8 +94,8 @@ EVENTS = {
     "smtp": ["smtp.no_server_welcome_message", "smtp.invalid_reply", "smtp.tls_rejected"],
     "ssh": ["ssh.invalid_banner", "ssh.long_banner", "ssh.invalid_record"],
 }
-# Which set of lists is used.
-is_wide = False
+# Which set of lists is used: None, or the maker of rules about everything that Suricata lists.
+wide = None
 # Scripts for rules, by the name of their file; some keep a state, some fail.
 SCRIPTS = {
     "payload.lua": """local packet = require "suricata.packet"
@@ -178,7 +178,7 @@ for of in ("dns", "ftp", "sip", "mqtt"):
 def condition():
     """A condition and its kind."""
     lists, weights = dict(CONDITIONS), list(WEIGHTS)
-    if is_wide:
+    if wide:
         lists.update(WIDE_CONDITIONS)
         weights += [15] * len(WIDE_CONDITIONS)
     kind = R.choices(list(lists), weights)[0]
@@ -254,9 +254,9 @@ def buffer_rule(values):
         exact = str(len(value.encode("utf-8", "surrogateescape")))
         body += "bsize:%s; " % R.choice((exact, ">%d" % R.randrange(40), "<%d" % R.randrange(2, 60), "2<>40"))
     if R.random() < .15:
-        body += R.choice(WIDE_TRANSFORMS if is_wide else TRANSFORMS)
+        body += R.choice(WIDE_TRANSFORMS if wide else TRANSFORMS)
         kind += " + transform"
-    if is_wide and R.random() < .08:
+    if wide and R.random() < .08:
         name = "d%d" % R.randrange(4)
         body += "dataset:%s,%s,type string; " % (R.choice(("set", "isset", "isnotset")), name)
         kind = "dataset"
@@ -339,15 +339,18 @@ def make_firewall(protos, first_sid):
 
     # Rules of a hook stand together, hooks in the order in which they are reached.
     for hook in ["ip:pre_flow", "tcp:pre_stream", "tcp:all", "udp:all", "icmp:all"] + [h for p in protos for h in HOOKS.get(p, [])]:
-        is_of_packets = ":pre_" in hook or ":all" in hook
+        is_early, is_of_packets = ":pre_" in hook, ":pre_" in hook or ":all" in hook
         if R.random() < (.3 if is_of_packets else .06):
-            action = R.choice(["accept:flow", "drop:flow"] + (["accept:packet", "drop:packet"] if is_of_packets else ["accept:tx"]))
+            # Suricata 8.0.7 asks rules of the `pre_` tables again in that of packets: those that accept would end it, and alerts stand twice.
+            actions = ["drop:flow", "drop:packet"] if is_early else ["accept:flow", "drop:flow"] + (
+                ["accept:packet", "drop:packet"] if is_of_packets else ["accept:tx"])
+            action = R.choice(actions)
             # What drops without a condition leaves little to compare.
-            body = R.choice(FIREWALL_CONDITIONS) if is_of_packets or action == "drop:flow" else ""
-            add(action, hook, body + ("" if ":pre_" in hook else R.choice(("alert; ", ""))))
-        if R.random() < .98:
-            # Alerts of both `pre_` tables and of packets show the same rule in Suricata 8.0.7.
-            add("accept:hook", hook, "" if ":pre_" in hook else R.choice(("alert; ", "")))
+            allowed = [c for c in FIREWALL_CONDITIONS if "flow" not in c] if "pre_flow" in hook else FIREWALL_CONDITIONS
+            body = R.choice(allowed) if is_of_packets or action == "drop:flow" else ""
+            add(action, hook, body + ("" if is_early else R.choice(("alert; ", ""))))
+        if not is_early and R.random() < .98:
+            add("accept:hook", hook, R.choice(("alert; ", "")))
     return rules
 
 
@@ -363,19 +366,23 @@ def make_rules(capture, records, seed, count, shares_bits, acts, scripts=False):
             action, kind = R.choice(("drop", "pass", "reject")), kind + " (acts)"
         rules.append(('%s %s any any %s any any (msg:"r%d"; %ssid:%d;)' % (action, proto, arrow, sid, body, sid), kind))
 
-    buffers = {t: l + (WIDE_BUFFERS.get(t, []) if is_wide else []) for t, l in BUFFERS.items()}
-    if is_wide:
+    buffers = {t: l + (WIDE_BUFFERS.get(t, []) if wide else []) for t, l in BUFFERS.items()}
+    if wide:
         buffers.update({t: l for t, l in WIDE_BUFFERS.items() if t not in buffers})
     values = [(t, buffer, v) for t, named in buffers.items() for buffer, key in named
               for v in sorted({v for e in records if e.get("event_type") == t for v in find_values(e.get(t, e), key) if v})]
     protos = known_protos(records)
     file = open(capture, "rb").read()
     pieces = [file[i:i + 40] for i in (R.randrange(24, max(25, len(file) - 40)) for _ in range(60))]
+    if wide:
+        wide.begin(records, pieces)
     for n in range(count):
         r = R.random()
-        if scripts and R.random() < .3:
+        if wide and R.random() < .5:
+            add(*wide.make())
+        elif scripts and R.random() < .3:
             add(*script_rules(protos, values))
-        elif is_wide and r < .04 and set(protos) & set(EVENTS):
+        elif wide and r < .04 and set(protos) & set(EVENTS):
             proto = R.choice(sorted(set(protos) & set(EVENTS)))
             add(proto, "app-layer-event:%s; " % R.choice(EVENTS[proto]), "app-layer-event")
         elif values and r < .5:

@@ -154,6 +154,17 @@ const CASES: &[Case] = &[
         counts: "accepted 2 blocked 8 rejected 0 flow_drop 7 pre_stream_hook 1; ips accepted 2 blocked 0",
     },
     Case {
+        what: "an established session is known before the stream",
+        firewall: &[
+            "drop:packet tcp:pre_stream any any -> any any (flow:established; sid:1;)",
+            ALL_TCP,
+        ],
+        others: &[],
+        policies: &[],
+        alerts: &[],
+        counts: "accepted 3 blocked 7 rejected 0 pre_stream_hook 7; ips accepted 3 blocked 0",
+    },
+    Case {
         what: "what is not tracked has no flow",
         firewall: &[
             "accept:packet tcp:all any any -> any any (sid:1;)",

@@ -223,7 +223,8 @@ impl Datasets {
     pub(crate) fn test(&self, t: DatasetTest, value: &[u8], context: &mut Vec<u8>) -> bool {
         let Some(set) = self.sets.get(t.dataset as usize) else { return false };
         if !Self::fits(&set.def, value) {
-            return false;
+            // What can be no value of a set of hashes or addresses is not in it; nothing is asked of empty text.
+            return t.command == DatasetCommand::IsNotSet && set.def.kind != DatasetType::String;
         }
         let Ok(values) = set.values.read() else { return false };
         let found = values.map.get(value);
@@ -348,11 +349,10 @@ mod tests {
     use super::*;
     use gabion_rules::compiled::DatasetFormat;
 
-    #[test]
-    fn values_without_room_are_counted() {
-        let def = DatasetDef {
-            name: "seen".to_owned(),
-            kind: DatasetType::String,
+    fn definition(name: &str, kind: DatasetType) -> DatasetDef {
+        DatasetDef {
+            name: name.to_owned(),
+            kind,
             load: None,
             save: None,
             rule_folder: String::new(),
@@ -364,9 +364,31 @@ mod tests {
             array_key: None,
             context_key: None,
             remove_key: false,
-        };
+        }
+    }
+
+    /// Suricata 8.0.7 alerts in the same way (`docs/semantics.md`, "Contents").
+    #[test]
+    fn what_a_set_can_not_hold_is_not_in_it() {
         let mut sets = Datasets::default();
-        assert!(sets.open(&def, None, &mut Vec::new()));
+        assert!(sets.open(&definition("hashes", DatasetType::Md5), None, &mut Vec::new()));
+        assert!(sets.open(&definition("texts", DatasetType::String), None, &mut Vec::new()));
+        let asks = |dataset, command, value: &[u8]| {
+            sets.test(DatasetTest { dataset, command }, value, &mut Vec::new())
+        };
+        assert!(asks(0, DatasetCommand::IsNotSet, b"abc"));
+        assert!(!asks(0, DatasetCommand::IsSet, b"abc") && !asks(0, DatasetCommand::Set, b"abc"));
+        assert!(asks(0, DatasetCommand::Set, &[7; 16]));
+        assert!(!asks(0, DatasetCommand::IsNotSet, &[7; 16]));
+        assert!(
+            asks(1, DatasetCommand::IsNotSet, b"abc") && !asks(1, DatasetCommand::IsNotSet, b"")
+        );
+    }
+
+    #[test]
+    fn values_without_room_are_counted() {
+        let mut sets = Datasets::default();
+        assert!(sets.open(&definition("seen", DatasetType::String), None, &mut Vec::new()));
         let added =
             (0..5_000).filter(|n| sets.add("seen", format!("{n:0100}").as_bytes()) == Some(true));
         let added = added.count() as u64;

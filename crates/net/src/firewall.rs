@@ -54,9 +54,14 @@ impl InspectionStage {
         budget: &Budget,
         ask: Ask,
     ) {
-        let mut run = self.run(cx, detector, budget, Material::default());
+        let session = cx.flow.as_deref_mut().and_then(|f| f.tcp.take());
+        let material = Material { tcp: session.as_deref(), ..Material::default() };
+        let mut run = self.run(cx, detector, budget, material);
         ask(&mut run, firewall);
         let filtered = run.filtered;
+        if let Some(f) = cx.flow.as_deref_mut() {
+            f.tcp = session;
+        }
         cx.outcome.early.append(&mut cx.findings.hits);
         carry_out(filtered, cx.outcome, cx.flow.as_deref_mut());
     }

@@ -86,6 +86,11 @@ pub(crate) fn count_lookup(lookup: &Lookup, len: u32, account: &mut Account) {
     }
 }
 
+/// Whether the handshake of the flow's TCP session is complete.
+pub(crate) fn is_established(flow: &Flow<NetFlow>) -> bool {
+    flow.tcp.as_ref().is_some_and(|t| t.state() >= TcpState::Established)
+}
+
 /// The TCP tracker of a worker.
 pub(crate) struct StreamStage {
     tcp: TcpTracker,
@@ -109,12 +114,13 @@ impl StreamStage {
         let seg = tcp_segment(view, engine.options.checksums)?;
         // A packet that completes the handshake and carries nothing is not yet one of an
         // established connection.
-        let established = |flow: &Flow<NetFlow>| {
-            flow.tcp.as_ref().is_some_and(|t| t.state() >= TcpState::Established)
-        };
-        let was_established = established(flow);
+        let was_established = is_established(flow);
+        // Nor is one with a FIN or behind a hole.
+        let is_next =
+            flow.tcp.as_ref().is_none_or(|t| t.stream(dir).is_next(seg.seq) && !seg.is_last());
         let verdict = self.tcp.handle(&mut flow.tcp, &seg, dir);
-        view.is_established = was_established || (!seg.payload.is_empty() && established(flow));
+        view.is_established =
+            was_established || (is_next && !seg.payload.is_empty() && is_established(flow));
         Some(verdict)
     }
 

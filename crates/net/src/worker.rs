@@ -29,7 +29,8 @@ use crate::records::RecordStage;
 use crate::script::{OutputKind, OutputScripts};
 use crate::state::SharedState;
 use crate::tracking::{
-    FlowStage, StreamStage, carry_out, count_lookup, count_segment, note_dropped_flags, rewrite,
+    FlowStage, StreamStage, carry_out, count_lookup, count_segment, is_established,
+    note_dropped_flags, rewrite,
 };
 use crate::view::PacketView;
 use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict, Update};
@@ -559,7 +560,7 @@ impl Stages {
     fn filter_before_stream(
         &mut self,
         common: &mut Common,
-        view: &PacketView<'_>,
+        view: &mut PacketView<'_>,
         flow: &mut Flow<NetFlow>,
         outcome: &mut PacketOutcome,
         sink: &mut dyn NetSink,
@@ -570,6 +571,7 @@ impl Stages {
             outcome.skip_detection = true;
         }
         if options.firewall && view.headers.proto == IpProto::TCP {
+            view.is_established = is_established(flow);
             let mut cx = common.context(view, Some(flow), outcome, sink);
             self.inspection.before_stream(&mut cx, &self.app.budget);
         }

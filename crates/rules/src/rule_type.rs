@@ -114,7 +114,7 @@ fn is_detection_only(d: &Draft<'_>) -> bool {
         && !has_tx(d)
         && d.buffers.is_empty()
         && d.apps.is_none()
-        && d.flow.is_none_or(|f| !f.has_state() && !f.only_stream && !f.no_stream)
+        && d.flow.is_none_or(|f| !f.has_state())
         && !d.post.iter().any(|p| !is_quiet(p))
 }
 
@@ -168,10 +168,7 @@ pub(crate) fn flags(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> S
     };
     let (packet, stream) = payload_kinds(d);
     set(packet, SignatureFlags::NEED_PACKET);
-    // A script that nothing else leads to is run on packets of the wire.
-    let has_script = d.packet.iter().any(|p| matches!(p.condition, PacketCondition::Lua { .. }));
-    let only_script = has_script && !has_payload(d) && !has_tx(d);
-    set(packet || only_script, SignatureFlags::REAL_PACKET);
+    set(packet, SignatureFlags::REAL_PACKET);
     set(stream, SignatureFlags::NEED_STREAM);
     // both kinds of payload rules see pseudo packets too
     if packet && stream {

@@ -169,3 +169,31 @@ fn captures_in_payloads_come_first() {
     assert_eq!(order(""), [2, 1, 3]);
     assert_eq!(order("http.uri;"), [1, 2, 3]);
 }
+
+/// Suricata 8.0.7 loads and refuses the same rules (`docs/semantics.md`, "Rules that are refused").
+#[test]
+fn flow_may_follow_one_without_a_state_and_its_direction() {
+    let is_loaded = |conditions: &str| {
+        let (set, _) = load(&format!("alert tcp any any -> any any ({conditions} sid:1;)"));
+        set.counts.loaded == 1
+    };
+    for (conditions, loads) in [
+        ("flow:to_server; flow:established;", true),
+        ("flow:to_server; flow:only_stream; flow:to_server;", true),
+        ("flow:no_stream; flow:stateless;", true),
+        ("flow:established; flow:to_server;", false),
+        ("flow:no_frag; flow:to_server;", false),
+        ("flow:to_server; flow:to_client;", false),
+        ("flow:only_stream; flow:to_server;", false),
+        ("flow:only_stream; flow:no_stream;", false),
+        ("app-layer-protocol:http,to_server;", true),
+        ("app-layer-protocol:http,toserver;", false),
+        ("app-layer-protocol:unknown;", true),
+        ("app-layer-protocol:!unknown;", false),
+        ("http.uri; gunzip:max-size 10k; content:\"a\";", true),
+        ("http.uri; gunzip:max-size 1kb; content:\"a\";", true),
+        ("http.uri; gunzip:max-size k; content:\"a\";", false),
+    ] {
+        assert_eq!(is_loaded(conditions), loads, "{conditions}");
+    }
+}

@@ -479,10 +479,11 @@ fn say(d: &Diagnostic, log: &mut Messages<'_>) {
             Severity::Note => log.notice(d.subsystem, &d.message),
         }
     }
+    // A rule on an event that a protocol does not have is left out without a word about the rule.
     let concerns_rule = !d.rule.is_empty()
         && !matches!(
             d.subsystem,
-            "threshold-config" | "classification-config" | "reference-config"
+            "threshold-config" | "classification-config" | "reference-config" | "app-layer-events"
         );
     if d.severity != Severity::Error {
         return;

@@ -532,6 +532,11 @@ impl Stream {
         u64::from(self.next_seq.wrapping_sub(self.isn.wrapping_add(1)))
     }
 
+    /// Whether a segment with this sequence number begins where the last one ended.
+    pub fn is_next(&self, seq: u32) -> bool {
+        seq == self.next_seq
+    }
+
     /// Sequence numbers used so far, that of the SYN too; 0 before the sender's first packet.
     pub fn used_numbers(&self) -> u64 {
         u64::from(self.next_seq.wrapping_sub(self.isn))

@@ -78,6 +78,12 @@ pub struct TcpSegment<'a> {
 }
 
 impl TcpSegment<'_> {
+    /// Whether it ends its sender's side.
+    #[inline]
+    pub fn is_last(&self) -> bool {
+        self.has(flags::FIN)
+    }
+
     /// Whether any of these flags is set.
     #[inline]
     pub fn has(&self, bits: u8) -> bool {

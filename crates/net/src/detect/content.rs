@@ -516,9 +516,6 @@ impl Run<'_, '_, '_> {
         if e.bytes != 0 {
             bytes = &bytes[..bytes.len().min(e.bytes as usize)];
         }
-        if bytes.is_empty() {
-            return false;
-        }
         let mut counts = [0u32; 256];
         for b in bytes {
             counts[usize::from(*b)] += 1;

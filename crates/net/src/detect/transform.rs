@@ -21,6 +21,10 @@ pub(crate) fn apply(
     for t in chain {
         std::mem::swap(out, scratch);
         out.clear();
+        // No transform makes anything of nothing, hashes neither.
+        if scratch.is_empty() {
+            continue;
+        }
         if !step(t, scratch, out, resources) {
             return false;
         }
@@ -76,14 +80,14 @@ fn step(t: &Transform, input: &[u8], out: &mut Vec<u8>, resources: &mut Resource
                 }
             }
         }
-        Transform::Domain => match psl::domain(input) {
-            Some(d) => out.extend_from_slice(d.as_bytes()),
-            None => out.extend_from_slice(input),
-        },
-        Transform::Tld => match psl::suffix(input) {
-            Some(s) => out.extend_from_slice(s.as_bytes()),
-            None => out.extend_from_slice(input),
-        },
+        // A public suffix alone (`com`, any word without a dot) leaves nothing.
+        Transform::Domain => {
+            out.extend_from_slice(psl::domain(input).map_or(&[], |d| d.as_bytes()));
+        }
+        Transform::Tld => {
+            let suffix = psl::domain(input).and_then(|_| psl::suffix(input));
+            out.extend_from_slice(suffix.map_or(&[], |s| s.as_bytes()));
+        }
         Transform::FromBase64 { bytes, offset, mode } => {
             let mut text = input.get(*offset as usize..).unwrap_or(&[]);
             if *bytes != 0 {

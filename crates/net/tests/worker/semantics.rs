@@ -167,7 +167,7 @@ fn rules_on_the_protocol_only_are_asked_once_it_is_decided() {
     let engine = engine(concat!(
         r#"alert ip any any -> any any (msg:"o"; app-layer-protocol:dns,to_server; sid:1; rev:1;)"#,
         "\n",
-        r#"alert ip any any -> any any (msg:"n"; app-layer-protocol:!unknown; sid:2; rev:1;)"#,
+        r#"alert ip any any -> any any (msg:"n"; flow:no_stream; app-layer-protocol:dns,to_server; sid:2; rev:1;)"#,
         "\n",
         r#"alert ip any any -> any any (msg:"c"; app-layer-protocol:unknown,to_client; sid:3; rev:1;)"#,
     ));
@@ -179,7 +179,7 @@ fn rules_on_the_protocol_only_are_asked_once_it_is_decided() {
     let packets = [asks(), asks(), asks(), asks(), answers(), asks(), answers(), answers()];
     let (lines, _) = read(&engine, &packets);
     assert_eq!(alerts_of(&lines, 1), [1, 2, 5, 6, 7]);
-    assert_eq!(alerts_of(&lines, 2), [0; 0]);
+    assert_eq!(alerts_of(&lines, 2), alerts_of(&lines, 1), "a stream or none makes no difference");
     assert_eq!(alerts_of(&lines, 3), [1, 2]);
 }
 
@@ -564,4 +564,67 @@ fn ports_that_can_t_be_read_are_0() {
     let packets = [udp((1, 2), (4000, 9), b"x"), ipv4(17, (1, 2), cut), ipv4(1, (1, 2), ping)];
     let (lines, _) = read(&engine, &packets);
     assert_eq!(lines.ports, [Some((4000, 9)), Some((0, 0)), None]);
+}
+
+/// Suricata 8.0.7 alerts, or does not, in the same way (`docs/semantics.md`, "Contents").
+#[test]
+fn what_is_a_public_suffix_alone_leaves_nothing_to_compare() {
+    let asked = |conditions: &str, host: &str| {
+        let rule = format!(
+            r#"alert http any any -> any any (msg:"t"; http.uri.raw; {conditions} sid:1; rev:1;)"#
+        );
+        let request = format!("GET {host} HTTP/1.1\r\nHost: h\r\n\r\n");
+        let rest: [(bool, u8, &[u8]); 3] =
+            [(true, ACK, request.as_bytes()), (false, ACK, b""), (true, ACK, b"")];
+        let (lines, _) = read(&engine(&rule), &session(80, &rest));
+        !lines.of("alert").is_empty()
+    };
+    for (conditions, host, is_match) in [
+        ("domain; bsize:11;", "www.example.com", true),
+        ("tld; bsize:3;", "www.example.com", true),
+        ("domain; bsize:0;", "/path", true),
+        ("tld; bsize:0;", "co.uk", true),
+        ("tld; bsize:5;", "co.uk", false),
+        ("domain; dotprefix; bsize:0;", "com", true),
+        ("domain; to_md5; bsize:16;", "com", false),
+        ("domain; to_md5; bsize:16;", "a.com", true),
+    ] {
+        assert_eq!(asked(conditions, host), is_match, "{conditions} {host}");
+    }
+}
+
+/// Suricata 8.0.7 alerts on the same packets (`docs/semantics.md`, "Which rules are asked on a packet").
+#[test]
+fn a_state_ends_the_uses_of_flow_and_two_states_never_hold() {
+    let rules = concat!(
+        r#"alert tcp any any -> any any (msg:"a"; flow:to_server; flow:established; dsize:0; sid:1; rev:1;)"#,
+        "\n",
+        r#"alert tcp any any -> any any (msg:"b"; flow:not_established,stateless; sid:2; rev:1;)"#,
+    );
+    let rest: [(bool, u8, &[u8]); 2] = [(true, ACK, b"abc"), (false, ACK, b"")];
+    let (lines, _) = read(&engine(rules), &session(9999, &rest));
+    let one = r#"alert tcp any any -> any any (msg:"a"; flow:to_server,established; dsize:0; sid:1; rev:1;)"#;
+    let (same, _) = read(&engine(one), &session(9999, &rest));
+    assert_eq!(alerts_of(&lines, 1), alerts_of(&same, 1));
+    assert_eq!(alerts_of(&lines, 2), [0; 0]);
+}
+
+/// Suricata 8.0.7 alerts on the same packets (`docs/semantics.md`, "TCP").
+#[test]
+fn data_ends_the_handshake_if_it_comes_next() {
+    let rules = r#"alert tcp any any -> any any (msg:"e"; flow:established; sid:1; rev:1;)"#;
+    let established = |hole: u32, flags: u8| {
+        let (there, back, to, from) = ((1, 200), (200, 1), (4000, 9999), (9999, 4000));
+        let packets = [
+            tcp(there, to, (0, 0), SYN, b""),
+            tcp(back, from, (500, 1), SYN | ACK, b""),
+            tcp(there, to, (1 + hole, 501), flags, b"abc"),
+            tcp(back, from, (501, 1), ACK, b""),
+        ];
+        let (lines, _) = read(&engine(rules), &packets);
+        alerts_of(&lines, 1)
+    };
+    assert_eq!(established(0, ACK), [3, 4]);
+    assert_eq!(established(1, ACK), [4]);
+    assert_eq!(established(0, FIN_ACK), [4]);
 }

@@ -99,6 +99,13 @@ pub const RCODES: &[(&str, u64)] = &[
     ("NXRRSET", 8),
     ("NOTAUTH", 9),
     ("NOTZONE", 10),
+    ("BADVERS", 16),
+    ("BADKEY", 17),
+    ("BADTIME", 18),
+    ("BADMODE", 19),
+    ("BADNAME", 20),
+    ("BADALG", 21),
+    ("BADTRUNC", 22),
 ];
 
 /// The name of a type.
@@ -109,7 +116,7 @@ pub fn rrtype_name(rrtype: u16) -> Option<&'static str> {
 
 /// The name of a response code.
 pub fn rcode_name(rcode: u8) -> Option<&'static str> {
-    RCODES.get(usize::from(rcode)).map(|(name, _)| *name)
+    RCODES.iter().find(|(_, n)| *n == u64::from(rcode)).map(|(name, _)| *name)
 }
 
 /// Buffers by their numbers.

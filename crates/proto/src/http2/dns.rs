@@ -3,7 +3,7 @@
 
 use super::limits::{DNS_BYTES_MAX, reached};
 use crate::dns::log::{Formats, write_message};
-use crate::dns::tables::{buffer, integer};
+use crate::dns::tables::{RCODES, RRTYPES, buffer, integer};
 use crate::dns::{Message, Section};
 use crate::{Buffer, LogOptions};
 use gabion_record::Direction::{self, ToClient, ToServer};
@@ -51,6 +51,7 @@ pub(crate) const INTEGERS: &[IntegerDef] = &[
     IntegerDef {
         name: "dns.rcode",
         width: IntegerWidth::U16,
+        names: RCODES,
         hooks: &number(integer::RCODE),
         ..IntegerDef::PLAIN
     },
@@ -58,6 +59,7 @@ pub(crate) const INTEGERS: &[IntegerDef] = &[
         name: "dns.rrtype",
         width: IntegerWidth::U16,
         multi: true,
+        names: RRTYPES,
         hooks: &number(integer::RRTYPE),
         ..IntegerDef::PLAIN
     },

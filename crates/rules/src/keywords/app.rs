@@ -279,15 +279,22 @@ fn app_layer_protocol<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>)
         "final" => AppProtocolMode::Final,
         "original" => AppProtocolMode::Original,
         "either" => AppProtocolMode::Either,
-        "to_server" | "toserver" => AppProtocolMode::ToServer,
-        "to_client" | "toclient" => AppProtocolMode::ToClient,
+        "to_server" => AppProtocolMode::ToServer,
+        "to_client" => AppProtocolMode::ToClient,
         other => {
-            let said = format!("app-layer-protocol keyword supplied with unknown mode \"{other}\"");
+            let said = format!(
+                "app-layer-protocol keyword supplied with unknown qualifier \"{other}\" in \"{}\"",
+                v.text
+            );
             return Err(Refusal::new(WHO, said));
         }
     };
     let protocols: Vec<ProtoId> = match name {
         "failed" => vec![ProtoId::FAILED],
+        "unknown" if negated => {
+            let said = "app-layer-protocol keyword can't use negation with protocol 'unknown'";
+            return Err(Refusal::new(WHO, said));
+        }
         "unknown" => vec![ProtoId::UNKNOWN],
         _ => {
             let ids = c.catalog.protos_of_rule_name(name);

@@ -29,7 +29,8 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
 
 fn flow(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     const WHO: &str = "detect-flow";
-    if d.flow.is_some() {
+    let before = d.flow;
+    if before.is_some_and(FlowTest::has_state) {
         let said = "A signature may have only one flow option.";
         return Err(Refusal::new(WHO, said));
     }
@@ -56,6 +57,20 @@ fn flow(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
             let said = format!("rule {} has flow {flow} but a hook {hook}", d.sid_ahead());
             return Err(Refusal::new(WHO, said));
         }
+    }
+    if let Some(before) = before {
+        // A rule without a direction so far goes both ways, which any direction contradicts.
+        let clash = (f.to_client && !before.to_client)
+            .then_some(("to_client", "to_server"))
+            .or((f.to_server && !before.to_server).then_some(("to_server", "to_client")));
+        if let Some((flow, hook)) = clash {
+            let said = format!("rule {} has flow {flow} but a hook {hook}", d.sid_ahead());
+            return Err(Refusal::new(WHO, said));
+        }
+        f.to_server |= before.to_server;
+        f.to_client |= before.to_client;
+        f.only_stream |= before.only_stream;
+        f.no_stream |= before.no_stream;
     }
     d.flow = Some(f);
     // direction and stream are facts of the header; only states are tested

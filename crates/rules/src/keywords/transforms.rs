@@ -150,6 +150,18 @@ fn from_base64(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked
 /// Bytes of output at most unless written: Suricata's default.
 const DECOMPRESSED_DEFAULT: u32 = 1024;
 
+/// A number, alone or with a unit of one letter or more (`k`, `kb`).
+fn size(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1))?;
+    let factor = match unit {
+        "k" | "K" => 1 << 10,
+        "m" | "M" => 1 << 20,
+        "g" | "G" => 1 << 30,
+        _ => return crate::integer::number_with_unit(text),
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
 fn decompress(d: &mut Draft<'_>, v: Value<'_>, make: fn(u32) -> Transform) -> Checked<()> {
     const WHO: &str = "decompress";
     let mut max_size = DECOMPRESSED_DEFAULT;
@@ -160,7 +172,7 @@ fn decompress(d: &mut Draft<'_>, v: Value<'_>, make: fn(u32) -> Transform) -> Ch
             let said = format!("Unknown key for decompress transform {key}");
             return Err(Refusal::new(WHO, said));
         }
-        let n = crate::integer::number_with_unit(value.trim()).ok_or_else(bad)?;
+        let n = size(value.trim()).ok_or_else(bad)?;
         if n == 0 || n > crate::limits::DECOMPRESSED_MAX {
             return Err(Refusal::new(WHO, format!("max-size {n} is out of bounds")));
         }
