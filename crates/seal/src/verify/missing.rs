@@ -175,7 +175,7 @@ impl Judge<'_> {
     fn say_note_again(&mut self) {
         let Some((number, size, times)) = self.expected.note_again.take() else { return };
         let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
-        let reason = format!("the checkpoint of {size} chunks is repeated {times} more");
+        let reason = format!("the checkpoint of {size} chunks is there again, {times} more");
         let place = Place { note: Some(number), ..Place::file(checkpoints::FILE, reason) };
         self.report.warn(place.describe());
     }
@@ -190,7 +190,7 @@ impl Judge<'_> {
             let place = Place {
                 offset: Some(at),
                 chunk: Some(mark.size),
-                ..Place::file(name, "a commit mark is repeated")
+                ..Place::file(name, "a commit mark is there again")
             };
             self.report.warn(place.describe());
         }

@@ -124,9 +124,9 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 52,
-            attack: "bring an anchor of another log, and one whose size lies after damage",
+            attack: "bring an anchor of another log, and one whose size is after damage",
             by: "–",
-            verdict: "the anchor is named with what came of it; no OK by it",
+            verdict: "the anchor is named with its outcome; no OK by it",
             place: "anchor, size",
             exit: "10; 20",
             residual: "",
