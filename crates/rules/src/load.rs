@@ -12,7 +12,7 @@ use crate::ruleset::{Ruleset, SkippedRule};
 use crate::signature::{BufferInspection, Signature};
 use crate::vars::RuleVars;
 use gabion_record::applayer::Catalog;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A rule file.
@@ -87,7 +87,9 @@ struct Known {
 struct Loader<'c> {
     compiler: Compiler<'c>,
     diagnostics: Vec<Diagnostic>,
-    signatures: Vec<Option<Signature>>,
+    signatures: Vec<Signature>,
+    /// Places of those that later revisions replace.
+    replaced: HashSet<u32>,
     by_id: HashMap<(u32, u32), Known>,
     /// The file at hand.
     file: u16,
@@ -118,6 +120,7 @@ impl<'c> Loader<'c> {
             compiler,
             diagnostics: Vec::new(),
             signatures: Vec::new(),
+            replaced: HashSet::new(),
             by_id: HashMap::new(),
             file: 0,
             before,
@@ -195,12 +198,12 @@ impl<'c> Loader<'c> {
                 self.report(rule, refusal, Severity::Error, Some(sid));
                 return;
             }
-            let own = self.signatures.iter_mut().skip(known.first as usize);
-            for slot in own.take(known.count as usize) {
-                if slot.as_ref().is_some_and(|s| s.inert.is_some()) {
-                    self.compiler.set.counts.inert -= u32::from(!slot_is_swapped(slot));
+            for at in known.first..known.first.saturating_add(known.count) {
+                let own = self.signatures.get(at as usize);
+                if own.is_some_and(|s| s.inert.is_some() && !s.header.swapped) {
+                    self.compiler.set.counts.inert -= 1;
                 }
-                *slot = None;
+                self.replaced.insert(at);
             }
             self.compiler.set.counts.loaded -= 1;
             let said =
@@ -222,7 +225,7 @@ impl<'c> Loader<'c> {
                 }
             }
         }
-        self.signatures.extend(new.into_iter().map(Some));
+        self.signatures.extend(new);
     }
 
     fn report(
@@ -252,7 +255,11 @@ impl<'c> Loader<'c> {
 
     fn finish(self) -> (Ruleset, Vec<Diagnostic>) {
         let mut set = self.compiler.set;
-        let mut signatures: Vec<Signature> = self.signatures.into_iter().flatten().collect();
+        let mut signatures = self.signatures;
+        if !self.replaced.is_empty() {
+            let mut places = 0u32..;
+            signatures.retain(|_| places.next().is_none_or(|at| !self.replaced.contains(&at)));
+        }
         order::sort(&mut signatures, &self.compiler.options.action_order);
         for (index, signature) in (0u32..).zip(&mut signatures) {
             signature.index = index;
@@ -262,10 +269,6 @@ impl<'c> Loader<'c> {
         set.texts.shrink();
         (set, self.diagnostics)
     }
-}
-
-fn slot_is_swapped(slot: &Option<Signature>) -> bool {
-    slot.as_ref().is_some_and(|s| s.header.swapped)
 }
 
 fn sid_of(outcome: &Outcome) -> Option<u32> {
