@@ -159,6 +159,11 @@ impl AlertStage {
                 Some((policy, _)) => policy.action,
                 None => changed.unwrap_or(s.action),
             };
+            // Past its limit a rule still drops, but does not pass.
+            if decision == Decision::Silent && action == Action::Pass {
+                cx.account.counters.alerts_suppressed += 1;
+                continue;
+            }
             let is_filtered = hit.policy.is_some() || s.flags.has(SignatureFlags::FIREWALL);
             hit.action = Some(action);
             if !is_filtered {

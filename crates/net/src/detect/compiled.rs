@@ -46,6 +46,8 @@ pub(crate) struct Hot {
     pub(crate) network: RuleNetwork,
     pub(crate) flags: SignatureFlags,
     pub(crate) pkthdr: bool,
+    /// Asks for an event of the decoder, of packets of any protocol and port.
+    pub(crate) any_event: bool,
     /// Application protocols, one bit an id; 0: any.
     pub(crate) apps: u128,
     /// Never matches here.
@@ -80,6 +82,15 @@ impl Matchers {
             }
         }
     }
+}
+
+/// Whether a rule on events of the decoder names no protocol and no port.
+fn asks_any_event(s: &Signature) -> bool {
+    let h = &s.header;
+    s.packet.iter().any(|p| matches!(p, PacketCondition::DecodeEvent(_)))
+        && h.network == RuleNetwork::Any
+        && (h.src_ports, h.dst_ports) == (PortId::ANY, PortId::ANY)
+        && (0..=u8::MAX).all(|proto| h.protos.contains(proto))
 }
 
 /// Signatures that share one literal.
@@ -592,6 +603,7 @@ impl Detector {
             network: s.header.network,
             flags: s.flags,
             pkthdr: s.header.pkthdr,
+            any_event: asks_any_event(s),
             apps,
             inert: s.inert.is_some(),
             in_tx: s.kind == RuleType::AppTx || !s.engines.is_empty(),

@@ -557,8 +557,9 @@ impl Run<'_> {
             RuleNetwork::Ipv6 if h.network != Network::Ipv6 => return false,
             _ => {}
         }
+        // Without an IP header there are no addresses to compare.
         if !h.is_ip() {
-            return false;
+            return hot.any_event;
         }
         if !self.det.protos[usize::from(hot.protos)].contains(h.proto.0) {
             return false;

@@ -628,3 +628,34 @@ fn data_ends_the_handshake_if_it_comes_next() {
     assert_eq!(established(1, ACK), [4]);
     assert_eq!(established(0, FIN_ACK), [4]);
 }
+
+/// Suricata 8.0.7 alerts on the same packets (`docs/semantics.md`, "What an action does to a flow where nothing is dropped").
+#[test]
+fn past_its_limit_a_rule_passes_nothing() {
+    let rules = concat!(
+        r#"pass tcp any any -> any any (msg:"p"; flow:to_server; dsize:>0; "#,
+        r#"threshold:type limit,track by_src,count 1,seconds 60; sid:1; rev:1;)"#,
+        "\n",
+        r#"alert tcp any any -> any any (msg:"a"; dsize:>0; sid:2; rev:1;)"#,
+    );
+    let one = [(true, ACK, b"abc".as_slice()), (false, ACK, b"")];
+    let (lines, _) = read(&engine(rules), &session(9999, &[one, one, one].concat()));
+    assert_eq!(alerts_of(&lines, 2), [6, 8]);
+}
+
+/// Suricata 8.0.7 alerts, or does not, in the same way (`docs/semantics.md`, "Which rules are asked on a packet").
+#[test]
+fn rules_on_ip_see_events_of_packets_without_a_header() {
+    let rules = concat!(
+        r#"alert ip any any -> any any (msg:"i"; decode-event:ipv4.pkt_too_small; sid:1; rev:1;)"#,
+        "\n",
+        r#"alert ip 1.2.3.4 any -> any any (msg:"a"; decode-event:ipv4.pkt_too_small; sid:2; rev:1;)"#,
+        "\n",
+        r#"alert ip any any -> any 80 (msg:"p"; decode-event:ipv4.pkt_too_small; sid:3; rev:1;)"#,
+        "\n",
+        r#"alert tcp any any -> any any (msg:"t"; decode-event:ipv4.pkt_too_small; sid:4; rev:1;)"#,
+    );
+    let (lines, _) = read(&engine(rules), &[vec![0x45, 0, 0]]);
+    let fired = [1, 2, 3, 4].map(|sid| alerts_of(&lines, sid).len());
+    assert_eq!(fired, [1, 1, 0, 0]);
+}
