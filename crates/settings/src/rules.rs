@@ -196,8 +196,8 @@ fn listed(config: &Tree, folder: &str, files: &str, otherwise: &str) -> Vec<Path
     items.iter().filter_map(|(_, item)| Some(folder.join(item.value.as_deref()?))).collect()
 }
 
-/// Loads the rules that a request and the configuration name; `before` are those that a run has already. None when the run ends for what is wrong with
-/// them: then the last messages say why.
+/// Loads the rules that a request and the configuration name; `before` are those that a run has already. None when the run
+/// ends for what is wrong with them: then the last messages say why.
 pub fn load_rules(
     config: &Tree,
     o: &RuleRequest,
