@@ -395,7 +395,7 @@ fn a_request_to_stop_ends_the_wait_for_witnesses_and_commands() {
         Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
         let done = child.wait_with_output().expect("ended");
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(said.contains("the next run carries it"), "{said}");
+        assert!(said.contains("the next run delivers it"), "{said}");
         assert!(said.contains("took longer than 1 s"), "{said}");
         assert_eq!(done.status.code(), Some(4), "{more:?}: {said}");
         drop(asked);

@@ -551,10 +551,10 @@ mod tests {
         assert!(faults.len() <= 1 && !pusher.is_done());
         ended.set();
         let said: Vec<String> = pusher.push(None).iter().map(|f| f.to_string()).collect();
-        let left = said.iter().filter(|s| s.contains("the next run carries it")).count();
+        let left = said.iter().filter(|s| s.contains("the next run delivers it")).count();
         assert_eq!((left, said.len()), (2, 3), "{said:?}");
         assert!(!pusher.is_done());
-        // The next run carries it.
+        // The next run delivers it.
         let anchors = folder.path().join("anchors");
         let settings =
             PushSettings { anchor_files: vec![anchors.clone()], ..PushSettings::default() };
