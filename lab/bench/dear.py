@@ -142,7 +142,7 @@ MANY_FOLDS = b"GET / HTTP/1.1\r\nHost: a\r\nF: a\r\n" + b" b\r\n" * 3000 + b"\r\
 LONG = b"Content-Length: 1000000000\r\n\r\n"
 
 # Name: port, first bytes of the client, first bytes of the server, bytes that one side then repeats (or what makes those
-# of each number), which side, and the packets of a long flow, if what they cost ends after so many.
+# of each number), which side, and the packets of a long flow, if what they cost ends after this many.
 KINDS = {
     "mqtt-ping": (1883, CONNECT, CONNACK, b"\xc0\0", 0),
     "mqtt-ping-alone": (1883, b"\xc0\0", b"", b"\xc0\0", 0),

@@ -9,13 +9,14 @@ use crate::options::{CarriedNames, LoadOptions};
 use crate::packet::PacketCondition;
 use crate::port::{PortId, PortSet};
 use crate::ruleset::Ruleset;
-use crate::signature::Engine;
+use crate::signature::{Engine, Signature};
 use crate::text::Text;
 use crate::transform::{ChainId, Transform};
 use crate::vars::RuleVars;
 use gabion_record::applayer::{Catalog, ProtoId};
 use gabion_record::near::nearest;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// State of a load.
 pub(crate) struct Compiler<'c> {
@@ -41,12 +42,31 @@ pub(crate) struct Compiler<'c> {
     port_of_set: HashMap<PortSet, PortId>,
     chain_of: HashMap<Box<[Transform]>, ChainId>,
     /// Steps of inspection, of which there are few that differ.
-    pub(crate) engines: Shared<Engine>,
+    engines: Shared<Engine>,
     /// Conditions on packets, of which there are few that differ.
-    pub(crate) packets: Shared<PacketCondition>,
+    packets: Shared<PacketCondition>,
 }
 
 impl<'c> Compiler<'c> {
+    /// Adds the lists of a rule that was compiled before.
+    pub(crate) fn add_shared(&mut self, signature: &Signature) {
+        self.engines.add(&signature.engines);
+        self.packets.add(&signature.packet);
+    }
+
+    /// These steps of inspection, or the same ones that were there before.
+    pub(crate) fn share_engines(&mut self, engines: Arc<[Engine]>) -> Arc<[Engine]> {
+        self.engines.share(engines)
+    }
+
+    /// These conditions, or the same ones that were there before.
+    pub(crate) fn share_packet_conditions(
+        &mut self,
+        conditions: Arc<[PacketCondition]>,
+    ) -> Arc<[PacketCondition]> {
+        self.packets.share(conditions)
+    }
+
     /// A compiler with an empty set. `keywords` are those of the language and of the catalog.
     pub(crate) fn new(
         catalog: &'c Catalog,

@@ -179,7 +179,7 @@ fn build(c: &mut Compiler<'_>, d: Draft<'_>, place: Place, decided: Decided) -> 
     let Decided { sid, kind, mut flags, directions, fast } = decided;
     let engines =
         if d.inert.is_some() { Arc::default() } else { engines(c, &d, directions, fast)? };
-    let engines = c.engines.share(engines);
+    let engines = c.share_engines(engines);
     let prefilter = rule_type::prefilter(c, &d, fast.is_some());
     if fast.is_some() || prefilter.is_some() {
         flags.set(SignatureFlags::PREFILTER);
@@ -231,7 +231,7 @@ fn build(c: &mut Compiler<'_>, d: Draft<'_>, place: Place, decided: Decided) -> 
     if needs_hook_engine(d.hook, &engines) {
         tx.push(TxInspection { keyword: "hook", test: TxTest::Reached });
     }
-    let packet = c.packets.share(d.packet.into_iter().map(|p| p.condition).collect());
+    let packet = c.share_packet_conditions(d.packet.into_iter().map(|p| p.condition).collect());
     Ok(Signature {
         index: 0,
         gid: d.gid,

@@ -52,14 +52,16 @@ pub(crate) fn rules_from(text: &str, first_line: u32) -> impl Iterator<Item = Ru
     })
 }
 
-/// How many of these bytes of a rule file, from their start, are lines that no rule continues beyond: with these a part
-/// of the file may end. 0 where there are none.
-pub fn whole_rules(bytes: &[u8]) -> usize {
-    let is_whole = |end: &usize| {
-        let mut line = bytes[..*end].iter().rev();
-        line.find(|byte| !matches!(byte, b' ' | b'\t' | b'\r')) != Some(&b'\\')
-    };
-    memchr::memrchr_iter(b'\n', bytes).find(is_whole).map_or(0, |end| end + 1)
+impl RuleText<'_> {
+    /// How many of these bytes of a rule file, from their start, are lines that no rule continues beyond: with these a part
+    /// of the file may end. 0 where there are none.
+    pub fn end_of_whole_rules(bytes: &[u8]) -> usize {
+        let is_whole = |end: &usize| {
+            let mut line = bytes[..*end].iter().rev();
+            line.find(|byte| !matches!(byte, b' ' | b'\t' | b'\r')) != Some(&b'\\')
+        };
+        memchr::memrchr_iter(b'\n', bytes).find(is_whole).map_or(0, |end| end + 1)
+    }
 }
 
 /// Lines that are no comments: there are hardly fewer rules.
@@ -256,7 +258,7 @@ mod tests {
         assert!(count_lines(text) >= whole.len());
         let mut cuts = std::collections::BTreeSet::new();
         for len in 0..=text.len() {
-            let cut = whole_rules(&text.as_bytes()[..len]);
+            let cut = RuleText::end_of_whole_rules(&text.as_bytes()[..len]);
             cuts.insert(cut);
             let (first, second) = text.split_at(cut);
             let line = 1 + u32::try_from(first.matches('\n').count()).unwrap();

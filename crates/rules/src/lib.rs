@@ -73,7 +73,7 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use known::{
     KnownKeyword, all_keywords, describe as describe_keyword, list_csv as keyword_list_csv,
 };
-pub use lexer::{RuleText, rules as rule_texts, whole_rules};
+pub use lexer::{RuleText, rules as rule_texts};
 pub use load::{RuleParts, RuleSource};
 pub use options::{
     CarriedNames, DatasetOpener, FileReader, HostError, LoadOptions, ScriptInspector,

@@ -26,12 +26,12 @@ pub struct RuleSource<'s> {
     pub is_firewall: bool,
 }
 
-/// A rule file in parts, of which each is given up once its rules are compiled.
+/// A rule file in parts, of which each is freed once its rules are compiled.
 #[derive(Clone, Debug)]
 pub struct RuleParts {
     /// Name, as diagnostics show it.
     pub name: String,
-    /// Its text, cut where [`whole_rules`](crate::whole_rules) allows it.
+    /// Its text, cut where [`RuleText::end_of_whole_rules`] allows it.
     pub parts: Vec<String>,
     /// It holds firewall rules.
     pub is_firewall: bool,
@@ -53,8 +53,8 @@ impl Ruleset {
         loader.finish()
     }
 
-    /// [`Ruleset::load`] of files in parts. What was read of a file is given up as the rules are compiled, so that a large
-    /// file is not held beside its rules.
+    /// [`Ruleset::load`] of files in parts. What was read of a file is freed as the rules are compiled, so that a large
+    /// file is not held in addition to its rules.
     pub fn load_parts(
         files: impl IntoIterator<Item = RuleParts>,
         catalog: &Catalog,
@@ -110,8 +110,7 @@ impl<'c> Loader<'c> {
         if let Some(set) = options.before {
             before.reserve(set.signatures.len());
             for signature in &set.signatures {
-                compiler.engines.add(&signature.engines);
-                compiler.packets.add(&signature.packet);
+                compiler.add_shared(signature);
                 let id = (signature.gid, signature.sid);
                 before.insert(id, &signature.buffers);
             }
@@ -127,7 +126,7 @@ impl<'c> Loader<'c> {
         }
     }
 
-    /// Begins a file that has about so many rules.
+    /// Begins a file that has about this many rules.
     fn begin_file(&mut self, name: &str, is_firewall: bool, rules: usize) {
         let set = &mut self.compiler.set;
         set.counts.files += 1;

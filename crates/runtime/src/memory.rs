@@ -34,7 +34,7 @@ pub fn take_small_pages() {
 }
 
 /// Until this is dropped, memory that the process takes comes in small pages: for a while in which much is taken that is
-/// given up again, such as a load of rules beside others. The system may join small pages that stay into large ones later.
+/// freed again, such as a load of rules next to those in use. The system may join small pages that stay into large ones later.
 #[derive(Debug)]
 pub struct SmallPages {
     /// Large pages were allowed before.

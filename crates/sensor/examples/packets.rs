@@ -37,7 +37,7 @@ pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<RuleAlerts>, Box<dyn 
     // Outputs that only count, and an engine that makes what they want.
     let mut outputs = Outputs::counting(&config);
     let counts = compiled.set.counts;
-    let (rules, wants) = (Some((compiled.set, compiled.datasets)), outputs.wants());
+    let (rules, wants) = ((Some((compiled.set, compiled.datasets)), None), outputs.wants());
     let engine = build_engine(&config, rules, catalog, wants, EngineMode::default(), scripts)?;
     let engine = RunningEngine::new(engine, counts);
     // The run.

@@ -66,44 +66,20 @@ pub struct SimulatedFaults {
 }
 
 /// The engine for this configuration: with these rules, for outputs that want these records.
+/// While a run works with another engine, that one is `before`: what the rules of both need is shared with it, for memory
+/// and time.
 ///
 /// # Errors
 /// When a value of the configuration, or a file that it names, can't be used.
 pub fn build_engine(
     config: &Tree,
-    rules: Option<(Ruleset, Datasets)>,
+    (rules, before): (Option<(Ruleset, Datasets)>, Option<&Engine>),
     catalog: Catalog,
     wants: Wants,
     mode: EngineMode,
     scripts: ScriptSetup,
 ) -> Result<Engine> {
-    build(config, (rules, None), catalog, wants, mode, scripts)
-}
-
-/// The same while a run works with another engine: what the rules of both need is shared with it, for memory and time.
-///
-/// # Errors
-/// As [`build_engine`].
-pub fn build_next_engine(
-    before: &Engine,
-    config: &Tree,
-    rules: Option<(Ruleset, Datasets)>,
-    catalog: Catalog,
-    wants: Wants,
-    mode: EngineMode,
-    scripts: ScriptSetup,
-) -> Result<Engine> {
-    build(config, (rules, before.detector.as_ref()), catalog, wants, mode, scripts)
-}
-
-fn build(
-    config: &Tree,
-    (rules, before): (Option<(Ruleset, Datasets)>, Option<&Detector>),
-    catalog: Catalog,
-    wants: Wants,
-    mode: EngineMode,
-    scripts: ScriptSetup,
-) -> Result<Engine> {
+    let before = before.and_then(|engine| engine.detector.as_ref());
     let flow = FlowConfig::from_tree(config).map_err(Error::value)?;
     let mut stream = StreamConfig::from_tree(config, mode.inline).map_err(Error::value)?;
     let defrag = DefragConfig::from_tree(config).map_err(Error::value)?;

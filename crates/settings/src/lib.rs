@@ -11,14 +11,14 @@
 //! let scripts = script_setup(&config, gabion_net::script::Voice::new(|_, _, _| ()));
 //! let rules = RuleFile {
 //!     name: "my.rules".to_owned(),
-//!     text: "alert dns any any -> any any (msg:\"a query\"; dns.query; content:\"x\"; sid:1;)".to_owned().into(),
+//!     parts: vec!["alert dns any any -> any any (msg:\"a query\"; dns.query; content:\"x\"; sid:1;)".to_owned()],
 //!     is_firewall: false,
 //! };
 //! let compiled = compile_rules(&config, vec![rules], &catalog, Demands::default(), &scripts);
 //! assert_eq!(compiled.set.counts.loaded, 1);
 //! let rules = Some((compiled.set, compiled.datasets));
 //! let wants = gabion_record::eve::Wants::default();
-//! let engine = build_engine(&config, rules, catalog, wants, EngineMode::default(), scripts)?;
+//! let engine = build_engine(&config, (rules, None), catalog, wants, EngineMode::default(), scripts)?;
 //! assert!(engine.detector.is_some());
 //! # Ok::<(), gabion_settings::Error>(())
 //! ```
@@ -58,7 +58,7 @@ mod unknown_keys;
 pub mod yaml;
 
 pub use af_packet::InterfaceSettings;
-pub use assemble::{Checksums, EngineMode, SimulatedFaults, build_engine, build_next_engine};
+pub use assemble::{Checksums, EngineMode, SimulatedFaults, build_engine};
 pub use checks::{check_configuration, check_outputs, check_rule_variables};
 pub use configuration::{built_in_configuration, load_configuration};
 pub use countries::load_countries;
@@ -67,7 +67,7 @@ pub use error::Error;
 pub use eve_options::check_eve_options;
 pub use messages::Messages;
 pub use named_rules::{NamedRuleFiles, NamedRules};
-pub use rule_file::{RuleFile, RuleFileText, read_rule_file};
+pub use rule_file::{RuleFile, read_rule_file};
 pub use rule_reports::{write_rule_analysis, write_rule_groups};
 pub use rules::{
     CompiledRules, Demands, FoldedFaults, LoadedRules, RuleRequest, compile_rules, fold_faults,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits::{RULE_FILE_BYTES_MAX, ZSTD_WINDOW_LOG_MAX};
-use gabion_rules::whole_rules;
+use gabion_rules::RuleText;
 use gabion_runtime::{StopFlag, operator_file};
 use std::io::Read;
 use std::path::Path;
@@ -10,31 +10,11 @@ use std::path::Path;
 /// Bytes of a file that are read into one part.
 const PART_BYTES: usize = 128 << 10;
 
-/// The text of a rule file, in parts of whole rules: a part is given up once its rules are compiled, so that a large
-/// file is not held beside its rules.
-#[derive(Clone, Debug, Default)]
-pub struct RuleFileText {
-    parts: Vec<String>,
-}
-
-impl From<String> for RuleFileText {
-    fn from(text: String) -> RuleFileText {
-        RuleFileText { parts: vec![text] }
-    }
-}
-
-impl RuleFileText {
-    /// The whole text.
-    pub(crate) fn into_text(self) -> String {
-        match <[String; 1]>::try_from(self.parts) {
-            Ok([whole]) => whole,
-            Err(parts) => parts.concat(),
-        }
-    }
-
-    /// The parts, in order.
-    pub(crate) fn into_parts(self) -> Vec<String> {
-        self.parts
+/// The text of these parts.
+pub(crate) fn joined(parts: Vec<String>) -> String {
+    match <[String; 1]>::try_from(parts) {
+        Ok([whole]) => whole,
+        Err(parts) => parts.concat(),
     }
 }
 
@@ -43,8 +23,9 @@ impl RuleFileText {
 pub struct RuleFile {
     /// Its name in messages.
     pub name: String,
-    /// Its text.
-    pub text: RuleFileText,
+    /// Its text, in parts of whole rules: a part is freed once its rules are compiled, so that a large file is not held
+    /// in addition to its rules. A text that is short may be one part.
+    pub parts: Vec<String>,
     /// Its rules are a firewall's.
     pub is_firewall: bool,
 }
@@ -75,7 +56,7 @@ pub fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile> {
     if found.is_binary {
         return Err(Error::BinaryRuleFile { path: path.to_owned() });
     }
-    Ok(RuleFile { name: path.display().to_string(), text: found.text, is_firewall })
+    Ok(RuleFile { name: path.display().to_string(), parts: found.parts, is_firewall })
 }
 
 fn unpack(from: impl Read) -> std::io::Result<Found> {
@@ -87,7 +68,7 @@ fn unpack(from: impl Read) -> std::io::Result<Found> {
 /// What was read of a file.
 #[derive(Default)]
 struct Found {
-    text: RuleFileText,
+    parts: Vec<String>,
     /// How many bytes it has.
     bytes: u64,
     /// Its first bytes are no text's.
@@ -110,10 +91,10 @@ fn read_up_to(from: impl Read, max: u64) -> std::io::Result<Found> {
         let judged = usize::try_from(JUDGED_BYTES.saturating_sub(found.bytes)).unwrap_or(0);
         found.is_binary |= bytes[before..].iter().take(judged).any(|byte| *byte == 0);
         found.bytes += read as u64;
-        let end = if read == 0 { bytes.len() } else { whole_rules(&bytes) };
+        let end = if read == 0 { bytes.len() } else { RuleText::end_of_whole_rules(&bytes) };
         if end > 0 {
             // A character is never cut by a line's end.
-            found.text.parts.push(String::from_utf8_lossy(&bytes[..end]).into_owned());
+            found.parts.push(String::from_utf8_lossy(&bytes[..end]).into_owned());
             bytes.drain(..end);
         }
         if read == 0 {
@@ -134,14 +115,12 @@ mod tests {
         let text: String = (0..20_000).map(rule).collect();
         let found = read_up_to(text.as_bytes(), u64::MAX).unwrap();
         assert_eq!((found.bytes, found.is_binary), (text.len() as u64, false));
-        assert!(found.text.parts.len() > 5, "{}", found.text.parts.len());
-        assert!(
-            found.text.parts.iter().all(|part| part.starts_with("alert") && part.ends_with(";)\n"))
-        );
-        assert_eq!(found.text.into_text(), text);
-        let last = read_up_to(&b"one\ntwo \xff"[..], u64::MAX).unwrap().text;
-        assert_eq!(last.into_parts(), ["one\n", "two \u{fffd}"]);
-        assert_eq!(read_up_to(&b""[..], 9).unwrap().text.into_text(), "");
+        assert!(found.parts.len() > 5, "{}", found.parts.len());
+        assert!(found.parts.iter().all(|part| part.starts_with("alert") && part.ends_with(";)\n")));
+        assert_eq!(joined(found.parts), text);
+        let last = read_up_to(&b"one\ntwo \xff"[..], u64::MAX).unwrap().parts;
+        assert_eq!(last, ["one\n", "two \u{fffd}"]);
+        assert_eq!(joined(read_up_to(&b""[..], 9).unwrap().parts), "");
     }
 
     /// One line is one part, too much is seen, and zeros count at the start only.
@@ -149,7 +128,7 @@ mod tests {
     fn long_lines_and_limits() {
         let line = vec![b'x'; 3 * PART_BYTES];
         let found = read_up_to(&line[..], u64::MAX).unwrap();
-        assert_eq!((found.text.parts.len(), found.bytes), (1, line.len() as u64));
+        assert_eq!((found.parts.len(), found.bytes), (1, line.len() as u64));
         assert_eq!(read_up_to(&line[..], 9).unwrap().bytes, 10);
         let with_zero = |at: usize| {
             let mut line = line.clone();

@@ -411,9 +411,9 @@ pub fn compile_rules(
         parts: vec![POLICY_RULES.to_owned()],
         is_firewall: false,
     });
-    let parts = files.into_iter().map(|RuleFile { name, text, is_firewall }| RuleParts {
+    let parts = files.into_iter().map(|RuleFile { name, parts, is_firewall }| RuleParts {
         name,
-        parts: text.into_parts(),
+        parts,
         is_firewall,
     });
     let sources = parts.chain(policies);

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits::IDLE_LINES_SAID;
-use crate::rule_file::RuleFile;
+use crate::rule_file::{RuleFile, joined};
 use gabion_rules::{Diagnostic, Selected, Selection, SelectionKind, Severity};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use gabion_runtime::operator_file;
@@ -64,12 +64,12 @@ impl SelectionFiles {
             })
             .collect();
         let mut texts: Vec<String> =
-            files.iter_mut().map(|f| std::mem::take(&mut f.text).into_text()).collect();
+            files.iter_mut().map(|f| joined(std::mem::take(&mut f.parts))).collect();
         let mut named: Vec<(&str, &mut String)> =
             whole.iter().map(String::as_str).zip(&mut texts).collect();
         let selected = selection.apply(&mut named);
         for (file, text) in files.iter_mut().zip(texts) {
-            file.text = text.into();
+            file.parts = vec![text];
         }
         Ok(Some(AppliedSelection { selected, faults }))
     }

@@ -127,7 +127,7 @@ pub(crate) fn engine(
     };
     let mut wants = for_use.wants;
     wants.join(gabion_net::script::OutputScripts::records(&scripts.outputs));
-    let engine = build_engine(config, rules, catalog, wants, mode, scripts)
+    let engine = build_engine(config, (rules, None), catalog, wants, mode, scripts)
         .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
     Ok(RunningEngine::new(engine, counts))
 }

@@ -233,7 +233,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let failed = loaded.as_mut().map(|l| std::mem::take(&mut l.failed)).unwrap_or_default();
     let engine = match build_engine(
         config,
-        loaded.map(|l| (l.set, l.datasets)),
+        (loaded.map(|l| (l.set, l.datasets)), None),
         catalog,
         wants,
         mode,

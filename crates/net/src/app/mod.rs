@@ -10,7 +10,8 @@ mod effects;
 mod input;
 mod protocols;
 
-pub(crate) use allowance::{LookAllowance, RecordAllowance};
+use allowance::LookAllowance;
+pub(crate) use allowance::RecordAllowance;
 use charge::Charge;
 pub use counters::AppCounters;
 use crowd::Crowd;
@@ -104,7 +105,7 @@ pub(crate) struct AppLayer {
     /// Records of its transactions so far.
     pub(crate) records: RecordAllowance,
     /// What of its transactions was inspected again.
-    pub(crate) looks: LookAllowance,
+    looks: LookAllowance,
     /// Bytes of the flow's packets so far.
     pub(crate) sent: u64,
     /// Transactions seen since the last change of protocol.
@@ -124,6 +125,17 @@ pub(crate) struct AppLayer {
 }
 
 impl AppLayer {
+    /// Whether transactions of it may be inspected again.
+    #[inline]
+    pub(crate) fn may_inspect_again(&self) -> bool {
+        self.looks.has_room(self.sent)
+    }
+
+    /// Counts bytes that were inspected again.
+    pub(crate) fn count_inspected_again(&mut self, bytes: u64) {
+        self.looks.add(bytes);
+    }
+
     /// Protocol as seen in one direction.
     pub(crate) fn proto_in(&self, d: Direction) -> ProtoId {
         self.sides[d.index()].proto

@@ -11,6 +11,8 @@ use super::buffer_facts::BufferFacts;
 use super::firewall::{Firewall, FirewallPolicies};
 use super::gates::{self, Gates};
 use super::grams::{self, RuleGrams};
+use super::hot::{Hot, asks_any_event};
+use super::pattern_set::{Matchers, PatternSet};
 use super::resources::Expressions;
 use super::split::SplitSet;
 use crate::datasets::Datasets;
@@ -33,132 +35,6 @@ use std::sync::Arc;
 
 /// Signature ids under which Suricata reports that a policy decided: about packets, about transactions.
 const POLICY_SIDS: [u32; 2] = [2_201_000, 2_201_001];
-
-/// Header facts of a signature, close together.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Hot {
-    pub(crate) src: AddressId,
-    pub(crate) dst: AddressId,
-    pub(crate) sp: PortId,
-    pub(crate) dp: PortId,
-    /// Index in [`Detector::protos`].
-    pub(crate) protos: u16,
-    pub(crate) network: RuleNetwork,
-    pub(crate) flags: SignatureFlags,
-    pub(crate) pkthdr: bool,
-    /// Asks for an event of the decoder, of packets of any protocol and port.
-    pub(crate) any_event: bool,
-    /// Application protocols, one bit an id; 0: any.
-    pub(crate) apps: u128,
-    /// Never matches here.
-    pub(crate) inert: bool,
-    /// Has conditions on transactions, whatever its type.
-    pub(crate) in_tx: bool,
-}
-
-/// The matchers that are there already, of this rule set and of the one before: places with the same patterns share one,
-/// and a set that is loaded again needs no second one of most.
-#[derive(Debug, Default)]
-pub(crate) struct Matchers {
-    /// By their fingerprints.
-    known: HashMap<u64, Arc<BufferMatcher>, FixedState>,
-}
-
-impl Matchers {
-    /// Those of a detector, to be continued with.
-    fn of_detector(before: &Detector) -> Matchers {
-        let shared = before.pattern_sets().filter_map(|set| set.matcher.as_ref());
-        Matchers { known: shared.map(|m| (m.fingerprint(), Arc::clone(m))).collect() }
-    }
-
-    fn for_patterns(&mut self, patterns: &[Pattern]) -> Arc<BufferMatcher> {
-        let fingerprint = BufferMatcher::fingerprint_of(patterns);
-        match self.known.get(&fingerprint) {
-            Some(known) if known.is_of(patterns) => Arc::clone(known),
-            _ => {
-                let made = Arc::new(BufferMatcher::new(patterns));
-                self.known.insert(fingerprint, Arc::clone(&made));
-                made
-            }
-        }
-    }
-}
-
-/// Whether a rule on events of the decoder names no protocol and no port.
-fn asks_any_event(s: &Signature) -> bool {
-    let h = &s.header;
-    s.packet.iter().any(|p| matches!(p, PacketCondition::DecodeEvent(_)))
-        && h.network == RuleNetwork::Any
-        && (h.src_ports, h.dst_ports) == (PortId::ANY, PortId::ANY)
-        && (0..=u8::MAX).all(|proto| h.protos.contains(proto))
-}
-
-/// Signatures that share one literal.
-#[derive(Debug, Default)]
-pub(crate) struct PatternSet {
-    matcher: Option<Arc<BufferMatcher>>,
-    first: Box<[u32]>,
-    sigs: Box<[u32]>,
-    shortest: usize,
-}
-
-impl PatternSet {
-    pub(super) fn build(mut entries: Vec<(Pattern, u32)>, matchers: &mut Matchers) -> PatternSet {
-        if entries.is_empty() {
-            return PatternSet { shortest: usize::MAX, ..PatternSet::default() };
-        }
-        fn key(p: &Pattern) -> (&[u8], bool, Anchor, u32, u32) {
-            (&p.bytes, p.nocase, p.anchor, p.min_start, p.max_end)
-        }
-        entries.sort_unstable_by(|(p, a), (q, b)| key(p).cmp(&key(q)).then(a.cmp(b)));
-        let (mut first, mut sigs) = (Vec::new(), Vec::with_capacity(entries.len()));
-        let mut patterns: Vec<Pattern> = Vec::new();
-        for (mut p, sig) in entries {
-            if patterns.last().is_none_or(|q| key(q) != key(&p)) {
-                p.id = patterns.len() as u32;
-                first.push(sigs.len() as u32);
-                patterns.push(p);
-            }
-            sigs.push(sig);
-        }
-        first.push(sigs.len() as u32);
-        PatternSet {
-            matcher: Some(matchers.for_patterns(&patterns)),
-            first: first.into(),
-            sigs: sigs.into(),
-            shortest: patterns.iter().map(|p| p.bytes.len()).min().unwrap_or(usize::MAX),
-        }
-    }
-
-    /// Calls `on_sig` for each signature with a fast pattern in `hay`.
-    #[inline]
-    pub(crate) fn scan(
-        &self,
-        hay: &[u8],
-        scratch: &mut gabion_matcher::Scratch,
-        mut on_sig: impl FnMut(u32),
-    ) -> bool {
-        use gabion_matcher::Matcher;
-        if hay.len() < self.shortest {
-            return false;
-        }
-        let Some(m) = &self.matcher else { return false };
-        m.scan(hay, scratch, &mut |id| {
-            let i = id as usize;
-            if let (Some(a), Some(b)) = (self.first.get(i), self.first.get(i + 1)) {
-                for s in &self.sigs[*a as usize..*b as usize] {
-                    on_sig(*s);
-                }
-            }
-        })
-        .overload
-    }
-
-    /// Bytes held, but for the matcher, which others may share.
-    fn own_bytes(&self) -> usize {
-        4 * (self.first.len() + self.sigs.len())
-    }
-}
 
 /// One buffer of a protocol and direction, with the rules whose fast pattern it holds.
 #[derive(Debug)]
@@ -512,7 +388,7 @@ impl Detector {
         expressions: Expressions,
         datasets: Datasets,
     ) -> Detector {
-        let mut matchers = Matchers::of_detector(before);
+        let mut matchers = Matchers::from_sets(before.pattern_sets());
         Detector::compile(set, catalog, expressions, datasets, &mut matchers)
     }
 

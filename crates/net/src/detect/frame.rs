@@ -3,8 +3,9 @@
 //! A frame is inspected when it is whole, or in growing pieces while it is not; a rule fires once in
 //! a frame.
 
-use super::compiled::{FrameProgram, PatternSet};
+use super::compiled::FrameProgram;
 use super::content::Piece;
+use super::pattern_set::PatternSet;
 use super::run::Run;
 use crate::frames::{Frame, PIECE_BYTES, bytes_of, is_over};
 use gabion_record::Direction;

@@ -1,12 +1,13 @@
 //! One packet against the rules.
 
 use super::address_index::Row;
-use super::compiled::{Class, Detector, Group, Hot};
+use super::compiled::{Class, Detector, Group};
 use super::content::{self, ByteVariables, Captured, MatchNotes, Piece};
 use super::filter::Filtered;
 use super::firewall::Policy;
 use super::fitting::{Fit, Fitting, Question};
 use super::grams::Bitmaps;
+use super::hot::Hot;
 use super::offer::Offer;
 use super::profile::RuleCosts;
 use super::split::Asked;

@@ -7,7 +7,8 @@
 //! which also holds the patterns of the rules for all; all other packets use one set. A packet between two
 //! such ports, or of such a port and such a protocol, uses the set of all patterns.
 
-use super::compiled::{Hot, Matchers, PatternSet};
+use super::hot::Hot;
+use super::pattern_set::{Matchers, PatternSet};
 use crate::limits::{SPLIT_APPS_MAX, SPLIT_PORTS_MAX};
 use gabion_matcher::Pattern;
 use gabion_record::applayer::ProtoId;

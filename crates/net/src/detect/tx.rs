@@ -295,7 +295,7 @@ fn is_put_off(
     how: Inspect,
     memory: &mut TxNotes,
 ) -> bool {
-    if run.app().is_none_or(|app| app.looks.has_room(app.sent)) {
+    if run.app().is_none_or(|app| app.may_inspect_again()) {
         return false;
     }
     let is_due = |b: &TxBuffer| {
@@ -385,7 +385,7 @@ fn one(
     candidates.sort_unstable();
     candidates.dedup();
     if is_again && let Some(app) = run.app() {
-        app.looks.add(searched + INSPECTION_BYTES * candidates.len() as u64);
+        app.count_inspected_again(searched + INSPECTION_BYTES * candidates.len() as u64);
     }
     let ended = run.txs.at_end || run.app().is_some_and(|a| progress >= a.last_state(direction));
     let settled = |of: u8| ended || progress > of;

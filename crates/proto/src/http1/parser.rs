@@ -148,7 +148,7 @@ pub(crate) struct Http1 {
     /// Responses that are over.
     pub(crate) responses: u64,
     warnings: u32,
-    /// Requests before this one have given back what rules had made of them.
+    /// Requests before this one have released what rules had made of them.
     released: u64,
     /// The response's transaction before the piece at hand, and its events then.
     events_before: (u64, usize),

@@ -532,7 +532,7 @@ mod tests {
             ("sys/fs/cgroup/memory/a/memory.stat", "total_cache 1\ntotal_rss 268000000\n"),
         ]);
         let (all, text, _) = said(dir.path(), None);
-        assert!(all.iter().any(|a| a.contains("a/b stand still")), "{all:?}");
+        assert!(all.iter().any(|a| a.contains("a/b are stopped")), "{all:?}");
         assert!(all.iter().any(|a| a.contains("12 times the limit was met")), "{all:?}");
         assert!(text.contains("cgroup v1") && text.contains("256 MiB"), "{text}");
         let dir = tree(&[

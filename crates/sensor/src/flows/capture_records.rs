@@ -414,7 +414,7 @@ types:
             let catalog = gabion_proto::registry::catalog();
             let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo/gabion.rules");
             let text = std::fs::read_to_string(demo).unwrap();
-            let file = RuleFile { name: "demo".to_string(), text: text.into(), is_firewall: false };
+            let file = RuleFile { name: "demo".to_string(), parts: vec![text], is_firewall: false };
             let scripts = gabion_settings::script_setup(&config, Default::default());
             let demands = Default::default();
             let c =
@@ -427,8 +427,14 @@ types:
             outputs.add(Output::new(FlowRecords::default(), Taken(Arc::clone(&typed))));
             let rules = Some((c.set, c.datasets));
             let (wants, mode) = (outputs.wants(), EngineMode::default());
-            let engine =
-                gabion_settings::build_engine(&config, rules, catalog, wants, mode, scripts);
+            let engine = gabion_settings::build_engine(
+                &config,
+                (rules, None),
+                catalog,
+                wants,
+                mode,
+                scripts,
+            );
             Both { outputs, engine: Arc::new(engine.unwrap()), eve, typed }
         }
 

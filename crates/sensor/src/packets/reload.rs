@@ -55,7 +55,7 @@ pub struct RunningEngine {
     current: Mutex<Current>,
     /// That of the engine, for a look without a lock.
     generation: AtomicU32,
-    /// What the rules of the engine hold; during a load also those of the engine before, until it is given up.
+    /// What the rules of the engine hold; during a load also those of the engine before, until it is dropped.
     memory: BudgetPool,
 }
 
@@ -376,7 +376,7 @@ impl Reloads {
             return failed(why);
         }
         let before = self.running.now();
-        // Beside the rules that are in use, what it takes for a while counts.
+        // What it takes for a while counts in addition to the rules that are in use.
         let _small_pages = memory::SmallPages::begin();
         let loaded = catch_unwind(AssertUnwindSafe(|| (self.load)(&before)));
         let mut loaded = match loaded {

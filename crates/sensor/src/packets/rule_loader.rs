@@ -9,8 +9,7 @@ use gabion_rules::CarriedNames;
 use gabion_runtime::allocator;
 use gabion_runtime::clock::{self, epoch_ns};
 use gabion_settings::{
-    EngineLog, EngineMode, Messages, RuleRequest, build_next_engine, check_rule_variables,
-    load_rules,
+    EngineLog, EngineMode, Messages, RuleRequest, build_engine, check_rule_variables, load_rules,
 };
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -89,11 +88,11 @@ impl RuleLoader {
             known = files.clone();
         };
         let (counts, failed) = (loaded.counts, loaded.failed);
-        // What reading took is not to stay beside what the engine takes.
+        // What reading took is not to stay in addition to what the engine takes.
         allocator::give_back_now();
         let rules = Some((loaded.set, loaded.datasets));
         let engine =
-            build_next_engine(before, &config, rules, catalog, self.wants, self.mode, scripts)?;
+            build_engine(&config, (rules, Some(before)), catalog, self.wants, self.mode, scripts)?;
         Ok(LoadedEngine { engine, counts, failed })
     }
 }

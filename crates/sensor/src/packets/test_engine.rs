@@ -10,7 +10,7 @@ pub(super) fn without_rules() -> Engine {
     let catalog = gabion_proto::registry::catalog();
     let scripts = gabion_settings::script_setup(&config, Default::default());
     let (wants, mode) = (Wants::default(), EngineMode::default());
-    gabion_settings::build_engine(&config, None, catalog, wants, mode, scripts).unwrap()
+    gabion_settings::build_engine(&config, (None, None), catalog, wants, mode, scripts).unwrap()
 }
 
 /// The engine of these rules, for outputs that want this.
@@ -19,7 +19,7 @@ pub(super) fn engine(rules: &str, wants: Wants) -> Engine {
     let catalog = gabion_proto::registry::catalog();
     let file = RuleFile {
         name: "test.rules".to_owned(),
-        text: rules.to_owned().into(),
+        parts: vec![rules.to_owned()],
         is_firewall: false,
     };
     let scripts = gabion_settings::script_setup(&config, Default::default());
@@ -27,5 +27,5 @@ pub(super) fn engine(rules: &str, wants: Wants) -> Engine {
         gabion_settings::compile_rules(&config, vec![file], &catalog, Default::default(), &scripts);
     let rules = Some((compiled.set, compiled.datasets));
     let mode = EngineMode::default();
-    gabion_settings::build_engine(&config, rules, catalog, wants, mode, scripts).unwrap()
+    gabion_settings::build_engine(&config, (rules, None), catalog, wants, mode, scripts).unwrap()
 }
