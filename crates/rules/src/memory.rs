@@ -34,16 +34,14 @@ fn held_by(s: &Signature) -> usize {
         size_of_val(all) + all.iter().map(held_by_condition).sum::<usize>()
     };
     let buffers = s.buffers.iter().map(|b| conditions(&b.conditions));
-    let tests = s.tx.iter().map(|t| match &t.test {
-        TxTest::Files(files) => {
-            size_of_val(&**files) + files.iter().map(held_by_file).sum::<usize>()
-        }
-        _ => 0,
+    let tests = s.tx.iter().map(|t| {
+        let TxTest::Files(files) = &t.test else { return 0 };
+        size_of_val(&**files) + files.iter().map(held_by_file).sum::<usize>()
     });
-    let actions = s.post_match.iter().map(|action| match action {
-        PostMatch::Replace { bytes, .. } => bytes.len(),
-        _ => 0,
-    });
+    let actions = s
+        .post_match
+        .iter()
+        .map(|action| if let PostMatch::Replace { bytes, .. } = action { bytes.len() } else { 0 });
     let lists = [
         size_of_val(&*s.references),
         size_of_val(&*s.metadata),
@@ -68,15 +66,24 @@ fn held_by_condition(condition: &BufferCondition) -> usize {
         BufferCondition::ByteMath(math) => size_of_val(&**math),
         BufferCondition::Entropy(test) => size_of_val(&**test),
         BufferCondition::Asn1(test) => size_of_val(&**test),
-        _ => 0,
+        BufferCondition::IsDataAt(_)
+        | BufferCondition::Bsize(_)
+        | BufferCondition::Urilen(_)
+        | BufferCondition::Dataset(_)
+        | BufferCondition::Datarep(_)
+        | BufferCondition::Absent { .. }
+        | BufferCondition::Base64Decode(_)
+        | BufferCondition::Lua { .. }
+        | BufferCondition::Inert(_) => 0,
     }
 }
 
 fn held_by_file(condition: &FileCondition) -> usize {
-    match condition {
-        FileCondition::Name { bytes, .. }
-        | FileCondition::Extension { bytes, .. }
-        | FileCondition::Magic { bytes, .. } => bytes.len(),
-        _ => 0,
-    }
+    let (FileCondition::Name { bytes, .. }
+    | FileCondition::Extension { bytes, .. }
+    | FileCondition::Magic { bytes, .. }) = condition
+    else {
+        return 0;
+    };
+    bytes.len()
 }
