@@ -18,7 +18,7 @@ use crate::pattern::{Anchor, Matcher, Pattern, Scan};
 use crate::scratch::Scratch;
 use crate::single::Needle;
 use crate::table::PatternTable;
-use core::hash::{BuildHasher, Hash, Hasher};
+use core::hash::{BuildHasher, Hasher};
 use foldhash::fast::FixedState;
 use std::sync::OnceLock;
 
@@ -68,9 +68,7 @@ impl BufferMatcher {
 
     /// A number that is the same for the same patterns in the same order, and hardly ever for others.
     pub fn fingerprint_of(patterns: &[Pattern]) -> u64 {
-        let mut hasher = FixedState::default().build_hasher();
-        patterns.hash(&mut hasher);
-        hasher.finish()
+        FixedState::default().hash_one(patterns)
     }
 
     /// [`BufferMatcher::fingerprint_of`] its patterns.

@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// A protocol's settings after it has read its part of the configuration.
 pub type Settings = Arc<dyn Any + Send + Sync>;
 
+/// Takes a message.
+type Report<'r> = &'r mut dyn FnMut(&str);
+
 /// Everything the engine knows of a protocol.
 #[derive(Debug)]
 pub struct Protocol {
@@ -61,7 +64,7 @@ pub struct Protocol {
     /// Sizes of its EVE type: a value that is no size ends the run, as in Suricata.
     pub eve_sizes: &'static [&'static str],
     /// Says what is wrong with other options of its EVE type, in Suricata's words; the run continues.
-    pub check_eve_options: fn(&Tree, &mut dyn FnMut(&str)),
+    pub check_eve_options: fn(&Tree, Report<'_>),
     /// The variable of the environment that sets the version of its records, as in Suricata.
     pub eve_version_variable: Option<&'static str>,
     /// Reads its settings out of its own part of the configuration (`None`: all defaults).

@@ -166,7 +166,7 @@ fn paths<'l>(line: &'l str, names: &Names<'_>) -> impl Iterator<Item = &'l str> 
         };
         (ROOTS.contains(first) || is_of_crate)
             && !word.contains(['*', '…', '$', '<', '{', '='])
-            && !segments.iter().any(|s| is_placeholder(&s))
+            && !segments.iter().any(is_placeholder)
     })
 }
 

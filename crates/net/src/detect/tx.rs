@@ -238,7 +238,7 @@ impl Inspected<'_> {
             && let Some(firewall) = &det.firewall
         {
             let known = &mut memory.filter;
-            passes = run.tx_tables(firewall, tx, self.proto, direction, known, &mut notes);
+            passes = run.tx_tables(firewall, tx, self.proto, direction, known, &notes);
             run.txs.filters &= !(run.filtered.accept_flow || run.filtered.accept_packet);
             run.txs.detects &= !run.filtered.pass;
         }
