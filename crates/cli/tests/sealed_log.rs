@@ -248,16 +248,25 @@ fn a_second_writer_and_a_torn_end_are_distinguished_from_damage() {
     let place = Place::new();
     place.append(&lines(0, 100));
     // A writer that holds the log.
-    let mut holder = Command::new(env!("CARGO_BIN_EXE_gabion"))
-        .args(["log", "append", "log", "-q"])
-        .current_dir(place.folder.path())
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    holder.stdin.as_mut().unwrap().write_all(b"one\n").unwrap();
+    let hold = || {
+        let mut holder = Command::new(env!("CARGO_BIN_EXE_gabion"))
+            .args(["log", "append", "log", "-q"])
+            .current_dir(place.folder.path())
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        holder.stdin.as_mut().unwrap().write_all(b"one\n").unwrap();
+        holder
+    };
+    let mut holder = hold();
     let is_held = || place.code(&["recover", "log"]) == 26;
     assert!((0..100).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
+        // It ended if it found the log held by the question whether it is.
+        if holder.try_wait().unwrap().is_some() {
+            holder = hold();
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        }
         is_held()
     }));
     holder.kill().unwrap();

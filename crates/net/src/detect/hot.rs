@@ -11,7 +11,7 @@ pub(crate) struct Hot {
     pub(crate) dst: AddressId,
     pub(crate) sp: PortId,
     pub(crate) dp: PortId,
-    /// Index in [`Detector::protos`].
+    /// Index in [`super::compiled::Detector::protos`].
     pub(crate) protos: u16,
     pub(crate) network: RuleNetwork,
     pub(crate) flags: SignatureFlags,

@@ -252,6 +252,27 @@ fn size(n: Option<u64>) -> String {
     n.map_or_else(|| "unknown".to_owned(), |n| ByteSize(n).to_string())
 }
 
+/// Adds a sentence, broken between words where the terminal has fewer columns.
+fn push_wrapped(out: &mut String, indent: &str, sentence: &str, width: Option<u16>) {
+    let most = width.map_or(usize::MAX, usize::from);
+    let mut used = 0;
+    for word in sentence.split(' ') {
+        let long = word.chars().count();
+        if used > 0 && used + 1 + long <= most {
+            out.push(' ');
+            used += 1 + long;
+        } else {
+            if used > 0 {
+                out.push('\n');
+            }
+            out.push_str(indent);
+            used = indent.len() + long;
+        }
+        out.push_str(word);
+    }
+    out.push('\n');
+}
+
 fn text(report: &HealthReport, locked: Locked, width: Option<u16>) -> String {
     let HealthReport { state, run, guard, interfaces, advice } = report;
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
@@ -287,7 +308,8 @@ fn text(report: &HealthReport, locked: Locked, width: Option<u16>) -> String {
     guard::write_text(guard, width, &mut out);
     out.push_str(if advice.is_empty() { "\nNothing to change.\n" } else { "\nWhat to change\n" });
     for a in advice {
-        let _ = writeln!(out, "  {}\n    {}", a.what, a.change);
+        push_wrapped(&mut out, "  ", &a.what, width);
+        push_wrapped(&mut out, "    ", &a.change, width);
     }
     out
 }
@@ -514,6 +536,19 @@ mod tests {
             (&1_048_576.into(), &2_097_152.into())
         );
         assert_eq!(json["memory"]["limit"], 10_737_418_240u64);
+    }
+
+    #[test]
+    fn sentences_are_broken_between_words() {
+        let shown = |width| {
+            let mut out = String::new();
+            push_wrapped(&mut out, "  ", "raise the limit of memory", width);
+            out
+        };
+        assert_eq!(shown(None), "  raise the limit of memory\n");
+        assert_eq!(shown(Some(27)), "  raise the limit of memory\n");
+        assert_eq!(shown(Some(26)), "  raise the limit of\n  memory\n");
+        assert_eq!(shown(Some(3)), "  raise\n  the\n  limit\n  of\n  memory\n");
     }
 
     /// Version 1 with the limit above the own group, and memory that is slowed down in version 2.
