@@ -22,9 +22,9 @@ pub fn give_back_soon() {
     unsafe { mi_option_set(PURGE_DELAY, FREE_PAGES_KEPT_MS) }
 }
 
-/// What is free goes back to the system now: all of this thread, and of threads that are over. For the end of what took
-/// much for a while, such as a load of rules; it takes some milliseconds. Another allocator is not changed by it.
-pub fn give_back_now() {
+/// Returns free memory of this thread, and of threads that have ended, to the system. It is called at the end of work that
+/// took much memory for a while, such as a load of rules, and takes some milliseconds. It changes no other allocator.
+pub fn return_free_memory() {
     // SAFETY: the function may be called at any time, from any thread.
     unsafe { mi_collect(true) }
 }

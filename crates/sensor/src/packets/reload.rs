@@ -98,7 +98,7 @@ impl RunningEngine {
     /// The same, where it is known which rules were refused.
     pub fn begin(loaded: LoadedEngine) -> Arc<RunningEngine> {
         let generation = AtomicU32::new(loaded.engine.generation);
-        allocator::give_back_now();
+        allocator::return_free_memory();
         let memory = BudgetPool::root("rules", MemoryState::current().limit);
         let current = Mutex::new(Current::from_loaded(loaded, &memory));
         Arc::new(RunningEngine { current, generation, memory })
@@ -359,12 +359,12 @@ impl Reloads {
             if !is_again {
                 break;
             }
-            give_up(&mut before);
+            drop_unused(&mut before);
         }
         // The threads of packets free nothing: the last one who has an engine is this one.
         while !before.is_empty() {
             std::thread::sleep(LOOK);
-            give_up(&mut before);
+            drop_unused(&mut before);
         }
     }
 
@@ -425,12 +425,12 @@ impl Reloads {
     }
 }
 
-/// Gives up engines that nobody works with, and what they held to the system.
-fn give_up(before: &mut Vec<Replaced>) {
+/// Drops engines that no worker uses, and returns the memory that they held to the system.
+fn drop_unused(before: &mut Vec<Replaced>) {
     let many = before.len();
     before.retain(Replaced::is_in_use);
     if before.len() < many {
-        allocator::give_back_now();
+        allocator::return_free_memory();
     }
 }
 
@@ -510,7 +510,7 @@ mod tests {
         let both = parts.map(|name| row(&running, name));
         drop(in_use);
         let mut before = vec![before];
-        give_up(&mut before);
+        drop_unused(&mut before);
         assert!(before.is_empty());
         let second = parts.map(|name| row(&running, name));
         for part in 0..parts.len() {

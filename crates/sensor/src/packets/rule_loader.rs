@@ -89,7 +89,7 @@ impl RuleLoader {
         };
         let (counts, failed) = (loaded.counts, loaded.failed);
         // What reading took is not to stay in addition to what the engine takes.
-        allocator::give_back_now();
+        allocator::return_free_memory();
         let rules = Some((loaded.set, loaded.datasets));
         let engine =
             build_engine(&config, (rules, Some(before)), catalog, self.wants, self.mode, scripts)?;
