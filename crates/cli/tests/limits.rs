@@ -208,7 +208,7 @@ fn records_of_a_flow_are_bounded_by_what_it_says() {
     assert_eq!(sids(&alerts), [1, 1, 1]);
     // A record for each ping, and one for its event: the session was never answered.
     let (pings, refused) = (2 * 1_400, times(&report, "net.flow_records_max"));
-    assert!(refused < pings && pings - refused <= 256 + bytes / 32, "{refused} of {bytes} bytes");
+    assert!(refused < pings && pings - refused <= 128 + bytes / 40, "{refused} of {bytes} bytes");
     assert_eq!(shed(&report, "limits", "limit_reached"), refused);
     let loss = &alerts[0]["alert"]["context"]["loss"]["shed"]["limit_reached"];
     assert_eq!(loss["items"].as_u64(), Some(refused), "{}", alerts[0]);
@@ -249,6 +249,41 @@ fn what_stays_in_its_state_is_inspected_as_often_as_its_flow_says() {
     // Each is due with each segment, and with each acknowledgement of one.
     let due = 2 * u64::from(streams) * segments as u64;
     assert!((due * 3 / 4..due).contains(&seen[0].1), "{} of {due}", seen[0].1);
+    assert!(seen.iter().all(|s| *s == seen[0]), "{seen:?}");
+}
+
+/// A hundred whole requests of 12 bytes in each segment: as many are inspected as the flow's bytes allow, the others are
+/// counted, and a request as long as people send is always seen. The number of workers changes nothing.
+#[test]
+fn short_requests_are_inspected_as_often_as_their_flow_says() {
+    let frame = |kind: u8, flags: u8, stream: u32, body: &[u8]| {
+        let head = [0, 0, body.len() as u8, kind, flags];
+        [&head[..], &stream.to_be_bytes(), body].concat()
+    };
+    let (segments, requests) = (20_u32, 100_u32);
+    let mut said =
+        vec![[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, b"")].concat()];
+    for segment in 0..segments {
+        let numbers = segment * requests..(segment + 1) * requests;
+        said.push(numbers.flat_map(|n| frame(1, 5, 2 * n + 1, b"\x82\x86\x84")).collect());
+    }
+    let path = format!("/attack?{}", "a".repeat(60));
+    let long = [b"\x82\x86\x44", &[path.len() as u8][..], path.as_bytes()].concat();
+    said.push(frame(1, 5, 2 * segments * requests + 1, &long));
+    let rules = "alert http any any -> any any (msg:\"any\"; http.uri; content:\"/\"; startswith; sid:1;)\n\
+                 alert http any any -> any any (msg:\"long\"; http.uri; content:\"/attack\"; sid:2;)\n";
+    let packets = connection(40_000, &said);
+    let bytes: u64 = packets.iter().map(|p| p.len() as u64).sum();
+    let mut seen = Vec::new();
+    for workers in ["1", "2", "4"] {
+        let more = ["--workers", workers, "--set", "app-layer.protocols.http2.enabled=yes"];
+        let (report, alerts) = read(&packets, rules, &more);
+        seen.push((sids(&alerts), times(&report, "proto.http2.short_streams_max")));
+    }
+    let (alerts, refused) = &seen[0];
+    let all = u64::from(segments * requests);
+    assert!(*refused < all && all - refused <= 256 + bytes / 64, "{refused} of {bytes} bytes");
+    assert!(alerts.contains(&1) && alerts.iter().filter(|sid| **sid == 2).count() == 1);
     assert!(seen.iter().all(|s| *s == seen[0]), "{seen:?}");
 }
 

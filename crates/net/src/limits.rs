@@ -25,10 +25,10 @@ pub const CHECKSUM_SAMPLE: u64 = 1_000;
 pub const CHECKSUM_WRONG_MAX: u64 = 100;
 
 /// Bytes of a flow's packets, headers too, for which it may have one more record of its transactions
-/// and of their events, see [`FLOW_RECORDS_MAX`]. A packet of its own is longer than that, and so is
-/// what people say to each other; a record takes some 300 bytes and more, so 32 bytes that come in
-/// make some ten that go out, without those that are repeated.
-pub const BYTES_OF_RECORD: u64 = 32;
+/// and of their events, see [`FLOW_RECORDS_MAX`]: the headers of IPv4 and TCP have as many, so a message in a packet of its
+/// own always has one, and with its acknowledgement two; a record takes some 300 bytes and more, so 40 bytes that come in
+/// make some ten times as many that go out, without those that are repeated.
+pub const BYTES_OF_RECORD: u64 = 40;
 
 /// Bytes inspected again of a flow's transactions for each byte of its packets, see [`INSPECTED_AGAIN_BYTES_MAX`]: a
 /// full packet then has some ten transactions inspected again, which costs less than ten ordinary packets.
@@ -42,10 +42,10 @@ pub const INSPECTION_BYTES: u64 = 32;
 pub const CROWD_MIN: usize = 64;
 
 limits! { "net";
-    /// Records of a flow's transactions and of their events, in addition to one for each 32 bytes of
+    /// Records of a flow's transactions and of their events, in addition to one for each 40 bytes of
     /// its packets: a full segment can hold 700 messages of two bytes, whose records would be 300 times
     /// as long. Rules see all of them.
-    pub const FLOW_RECORDS_MAX: u64 = 256, Loses("records of transactions and of their events, of a flow with more than one for each 32 bytes");
+    pub const FLOW_RECORDS_MAX: u64 = 128, Loses("records of transactions and of their events, of a flow with more than one for each 40 bytes");
 
     /// Bytes of buffers that a flow may have inspected again although the state of their transaction is what it was when
     /// it was inspected, in addition to 8 for each byte of its packets: a message that continues for many packets

@@ -31,6 +31,7 @@ pub mod frames;
 pub mod limits;
 pub mod magic;
 pub mod parser;
+mod parted_queue;
 pub mod protocol;
 mod recognized;
 pub mod registry;

@@ -1,13 +1,13 @@
 //! The transactions of one flow: ids count up, freeing one leaves the others alone.
 //!
-//! Flows hold one to a few live transactions, so a deque that stays sorted by id is enough: the
+//! Flows hold one to a few live transactions, so a queue that stays sorted by id is enough: the
 //! engine asks for them in order and frees mostly from the front. One that is freed after others
 //! leaves a hole, and holes are closed when they are more than what lives: a step each, however long
 //! an old transaction stays.
 
+use crate::parted_queue::PartedQueue;
 use crate::transaction::{Sparing, Transaction};
 use gabion_record::limits::Limit;
-use std::collections::VecDeque;
 
 /// Holes that are left alone however few live.
 const HOLES_FREE: usize = 16;
@@ -19,7 +19,7 @@ const CHANGED_FREE: usize = 64;
 #[derive(Debug)]
 pub struct TxList<T> {
     /// The first and the last one live.
-    txs: VecDeque<(u64, Option<T>)>,
+    txs: PartedQueue<(u64, Option<T>)>,
     next_id: u64,
     live: usize,
     changed: Changed,
@@ -62,7 +62,7 @@ impl Changed {
 
 impl<T> Default for TxList<T> {
     fn default() -> TxList<T> {
-        TxList { txs: VecDeque::new(), next_id: 0, live: 0, changed: Changed::default() }
+        TxList { txs: PartedQueue::default(), next_id: 0, live: 0, changed: Changed::default() }
     }
 }
 
@@ -73,10 +73,6 @@ impl<T> TxList<T> {
         let has_room = limit.is_none_or(|limit| limit.has_room(self.live));
         if !has_room {
             self.discard(self.first_id());
-        }
-        if self.txs.capacity() == 0 {
-            // Most flows never hold a second one.
-            self.txs.reserve_exact(1);
         }
         let id = self.next_id;
         self.txs.push_back((id, Some(make(id))));
@@ -133,7 +129,7 @@ impl<T> TxList<T> {
         };
         from_front
             .or_else(from_back)
-            .or_else(|| self.txs.binary_search_by_key(&id, |(at, _)| *at).ok())
+            .or_else(|| Some(self.txs.partition_point(|(at, _)| *at < id)).filter(is_it))
     }
 
     /// The one of that id.
@@ -196,7 +192,7 @@ impl<T> TxList<T> {
                 None => self.txs.partition_point(|(at, _)| *at < id),
             }
         };
-        self.txs.range(at..).filter_map(|(id, tx)| Some((*id, tx.as_ref()?)))
+        self.txs.iter_from(at).filter_map(|(id, tx)| Some((*id, tx.as_ref()?)))
     }
 
     /// Takes one out.
@@ -222,7 +218,7 @@ impl<T> TxList<T> {
     /// Takes out those of which this is true.
     pub fn free_where(&mut self, mut is_over: impl FnMut(u64, &mut T) -> bool) {
         let before = self.live;
-        for (id, slot) in &mut self.txs {
+        for (id, slot) in self.txs.iter_mut() {
             if slot.as_mut().is_some_and(|tx| is_over(*id, tx)) {
                 *slot = None;
                 self.live -= 1;
@@ -263,7 +259,7 @@ impl<T> TxList<T> {
 
     /// Bytes of the list itself, whatever they hold.
     pub fn bytes_held(&self) -> usize {
-        self.txs.capacity() * size_of::<(u64, Option<T>)>()
+        self.txs.bytes_held()
     }
 }
 

@@ -97,13 +97,17 @@ pub(crate) struct TxNotes {
     /// rule is forgotten only when the budget is used up, and that is counted.
     kept: SmallVec<[Kept; 2]>,
     /// End of the last window of growing buffers, by local number and instance.
-    windows: SmallVec<[((u16, u32), u64); 2]>,
-    /// New ends of windows, which apply when the packet's rules are done.
-    pending: SmallVec<[((u16, u32), u64); 2]>,
+    windows: Vec<WindowEnd>,
 }
 
+/// End of the last window of an instance of a growing buffer.
+type WindowEnd = ((u16, u32), u64);
+
+/// Places of windows that notes keep for the next transaction: most have the bodies of a message.
+const WINDOWS_SPARED: usize = 4;
+
 impl TxNotes {
-    /// Forgets everything and keeps no more capacity than a new one has.
+    /// Forgets everything and keeps hardly more capacity than a new one has.
     pub(super) fn clear(&mut self) {
         self.seen = Seen::default();
         self.put_off = 0;
@@ -112,17 +116,15 @@ impl TxNotes {
             self.kept = SmallVec::new();
         }
         self.kept.clear();
+        if self.windows.capacity() > WINDOWS_SPARED {
+            self.windows = Vec::new();
+        }
         self.windows.clear();
-        self.pending.clear();
     }
 
     /// There is no more in it than how far the transaction was.
     fn is_plain(&self) -> bool {
-        self.scanned == 0
-            && self.put_off == 0
-            && self.kept.is_empty()
-            && self.windows.is_empty()
-            && self.pending.is_empty()
+        self.scanned == 0 && self.put_off == 0 && self.kept.is_empty() && self.windows.is_empty()
     }
 
     /// A rule waits for later data.
@@ -130,9 +132,10 @@ impl TxNotes {
         self.kept.iter().any(|k| matches!(k.state, KeptState::Waiting | KeptState::Unmet))
     }
 
-    /// Bytes of the rules that it remembers, without its own.
+    /// Bytes of what it remembers, without its own.
     fn bytes_held(&self) -> usize {
-        if self.kept.spilled() { self.kept.capacity() * size_of::<Kept>() } else { 0 }
+        let kept = if self.kept.spilled() { self.kept.capacity() } else { 0 };
+        kept * size_of::<Kept>() + self.windows.capacity() * size_of::<WindowEnd>()
     }
 
     fn window(&self, local: u16, index: usize) -> u64 {
@@ -140,19 +143,12 @@ impl TxNotes {
         self.windows.iter().find(|(k, _)| *k == key).map_or(0, |(_, e)| *e)
     }
 
-    fn note_window(&mut self, local: u16, index: usize, end: u64) {
-        let key = (local, index as u32);
-        match self.pending.iter_mut().find(|(k, _)| *k == key) {
-            Some(slot) => slot.1 = slot.1.max(end),
-            None => self.pending.push((key, end)),
-        }
-    }
-
-    fn take_windows(&mut self) {
-        for (key, end) in std::mem::take(&mut self.pending) {
-            match self.windows.iter_mut().find(|(k, _)| *k == key) {
-                Some(slot) => slot.1 = end,
-                None => self.windows.push((key, end)),
+    /// Notes new ends of windows.
+    fn note_windows(&mut self, ends: &[WindowEnd]) {
+        for (key, end) in ends {
+            match self.windows.iter_mut().find(|(k, _)| k == key) {
+                Some(slot) => slot.1 = *end,
+                None => self.windows.push((*key, *end)),
             }
         }
     }
@@ -421,16 +417,22 @@ fn one(
     run.scratch.bitmaps = bitmaps;
     let events = u16::try_from(events.len()).unwrap_or(u16::MAX);
     memory.seen = Seen { started: true, progress, events };
-    // Windows that were due are inspected now, whether or not a rule looked at them.
+    // Windows that were due are inspected now, whether or not a rule looked at them. Their ends are noted once all are
+    // known: buffers that differ in their transforms have one window.
+    let mut ends: SmallVec<[WindowEnd; 4]> = SmallVec::new();
     for b in program.buffers.iter().filter(|b| b.streaming && b.progress <= progress) {
         for index in 0..instances(tx, b.local, direction, b.multi, true) {
             let inspect = Inspect { inspected: memory.window(b.local, index), ..how_whole };
             if let Some(w) = tx.buffer(b.local, direction, index, inspect) {
-                memory.note_window(b.local, index, w.start + w.data.len() as u64);
+                let (key, end) = ((b.local, index as u32), w.start + w.data.len() as u64);
+                match ends.iter_mut().find(|(k, _)| *k == key) {
+                    Some(known) => known.1 = known.1.max(end),
+                    None => ends.push((key, end)),
+                }
             }
         }
     }
-    memory.take_windows();
+    memory.note_windows(&ends);
     run.scratch.tx_candidates = candidates;
     Look::Made
 }

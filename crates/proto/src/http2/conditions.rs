@@ -38,8 +38,8 @@ impl TxCondition for HasError {
     fn matches(&self, tx: &dyn Any, direction: Direction) -> bool {
         let Some(tx) = tx.downcast_ref::<Http2Tx>() else { return false };
         let side = tx.side(direction);
-        let first = side.error.iter().map(|(code, _)| *code);
-        let others = side.more.iter().filter(|(from, _)| *from != kind::PRIORITY).map(|m| m.1);
+        let first = side.error().into_iter().map(|(code, _)| code);
+        let others = side.more().iter().filter(|(from, _)| *from != kind::PRIORITY).map(|m| m.1);
         first.chain(others).any(|code| code == self.0)
     }
 }
@@ -55,7 +55,7 @@ struct HasSetting {
 impl TxCondition for HasSetting {
     fn matches(&self, tx: &dyn Any, direction: Direction) -> bool {
         let Some(tx) = tx.downcast_ref::<Http2Tx>() else { return false };
-        let mut settings = tx.side(direction).settings.iter().flatten();
+        let mut settings = tx.side(direction).settings().into_iter().flatten();
         settings.any(|(id, value)| {
             *id == self.id && (self.least..=self.most).contains(&u64::from(*value))
         })

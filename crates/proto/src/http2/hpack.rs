@@ -8,7 +8,7 @@
 use super::huffman::decode_huffman;
 use super::limits::{DECODED_BYTES_FROM_ONE, DECODED_BYTES_MAX, reached};
 use std::collections::{HashSet, VecDeque};
-use std::ops::Range;
+use std::num::NonZeroU64;
 
 /// The static table (RFC 7541 appendix A).
 const STATIC: [(&str, &str); 61] = [
@@ -121,25 +121,31 @@ fn indexed(name: &[u8]) -> Option<usize> {
     INDEXED.iter().position(|n| *n == name)
 }
 
+/// Fields of a message up to which one of them is looked for in all.
+const FEW_FIELDS: usize = 16;
+
 /// A field of a header list.
 #[derive(Clone, Debug)]
 struct Field {
     kind: FieldKind,
-    /// The next field of the same name, if the name is one of [`INDEXED`]; 0: there is none.
-    next: u32,
     /// The entry of the dynamic table from which its name is, or to which it came.
-    entry: Option<u64>,
-    name: Range<usize>,
-    value: Range<usize>,
+    entry: Option<NonZeroU64>,
+    /// Where its name begins in the list's text, where its value begins, and where that ends.
+    places: [u32; 3],
+    /// The next field of the same name, if the name is one of [`INDEXED`] and there are many fields; 0: there is none.
+    next: u32,
 }
+
+/// The first and the last field of each of [`INDEXED`], counted from 1; 0: there is none.
+type Ends = [(u32, u32); INDEXED.len()];
 
 /// The fields of a message, in the order in which they came.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderList {
     text: Vec<u8>,
     fields: Vec<Field>,
-    /// The first and the last field of each of [`INDEXED`], counted from 1; 0: there is none.
-    ends: [(u32, u32); INDEXED.len()],
+    /// Kept once there are more than [`FEW_FIELDS`].
+    ends: Option<Box<Ends>>,
 }
 
 impl HeaderList {
@@ -152,13 +158,21 @@ impl HeaderList {
 
     /// Makes the fields from this place on known by their names.
     fn index_from(&mut self, from: usize) {
+        if self.fields.len() <= FEW_FIELDS {
+            return;
+        }
+        // Until there were many none was known.
+        let from = if self.ends.is_some() { from } else { 0 };
+        let ends = self.ends.get_or_insert_default();
         for at in from..self.fields.len() {
             let Some(f) = self.fields.get(at).filter(|f| f.kind == FieldKind::Named) else {
                 continue;
             };
-            let name = self.text.get(f.name.clone()).unwrap_or_default();
-            let (Some(n), Ok(counted)) = (indexed(name), u32::try_from(at + 1)) else { continue };
-            let Some(ends) = self.ends.get_mut(n) else { continue };
+            let (Some(n), Ok(counted)) = (indexed(f.name(&self.text)), u32::try_from(at + 1))
+            else {
+                continue;
+            };
+            let Some(ends) = ends.get_mut(n) else { continue };
             let last = std::mem::replace(&mut ends.1, counted);
             match last.checked_sub(1).and_then(|last| self.fields.get_mut(last as usize)) {
                 Some(last) => last.next = counted - 1,
@@ -167,19 +181,22 @@ impl HeaderList {
         }
     }
 
-    /// Adds a field that is not known by its name yet, see [`HeaderList::index_from`].
-    fn append(&mut self, kind: FieldKind, entry: Option<u64>, name: &[u8], value: &[u8]) {
+    /// Adds a field that is not known by its name yet, see [`HeaderList::index_from`]. What no longer fits into 4 GiB of
+    /// text is empty: no budget allows as much.
+    fn append(&mut self, kind: FieldKind, entry: Option<NonZeroU64>, name: &[u8], value: &[u8]) {
         let from = self.text.len();
+        let fits = u32::try_from(from + name.len() + value.len()).is_ok();
+        let (name, value) = if fits { (name, value) } else { (&[][..], &[][..]) };
         self.text.extend_from_slice(name);
-        let middle = self.text.len();
         self.text.extend_from_slice(value);
-        let value = middle..self.text.len();
-        self.fields.push(Field { kind, next: 0, entry, name: from..middle, value });
+        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let places = [from, from + name.len(), self.text.len()].map(place);
+        self.fields.push(Field { kind, entry, places, next: 0 });
     }
 
     /// Kinds, names and values; size updates and errors have neither.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FieldKind, &[u8], &[u8])> {
-        self.fields.iter().map(|f| (f.kind, self.slice(&f.name), self.slice(&f.value)))
+        self.fields.iter().map(|f| (f.kind, f.name(&self.text), f.value(&self.text)))
     }
 
     /// The same without those whose name an entry of the dynamic table had given before: a byte stands for each,
@@ -187,25 +204,21 @@ impl HeaderList {
     pub(crate) fn iter_once(&self) -> impl Iterator<Item = (FieldKind, &[u8], &[u8])> {
         let mut seen = HashSet::new();
         let fields = self.fields.iter().filter(move |f| f.entry.is_none_or(|id| seen.insert(id)));
-        fields.map(|f| (f.kind, self.slice(&f.name), self.slice(&f.value)))
+        fields.map(|f| (f.kind, f.name(&self.text), f.value(&self.text)))
     }
 
     /// One of them.
     pub(crate) fn nth(&self, index: usize) -> Option<(FieldKind, &[u8], &[u8])> {
         let f = self.fields.get(index)?;
-        Some((f.kind, self.slice(&f.name), self.slice(&f.value)))
-    }
-
-    fn slice(&self, range: &Range<usize>) -> &[u8] {
-        self.text.get(range.clone()).unwrap_or_default()
+        Some((f.kind, f.name(&self.text), f.value(&self.text)))
     }
 
     /// Values of the fields with this name, which is compared as sent (names are in lower case, RFC 9113
     /// 8.2.1).
     pub(crate) fn values(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
-        let known = indexed(name);
+        let known = self.ends.as_deref().and_then(|ends| Some((ends, indexed(name)?)));
         let mut next = match known {
-            Some(_) => self.first_place(name),
+            Some((ends, n)) => first_of(ends, n),
             None => self.find_from(0, name),
         };
         std::iter::from_fn(move || {
@@ -215,20 +228,22 @@ impl HeaderList {
                 Some(_) => Some(field.next as usize).filter(|next| *next > 0),
                 None => self.find_from(at + 1, name),
             };
-            Some(self.slice(&field.value))
+            Some(field.value(&self.text))
         })
     }
 
     /// The first field of a name from this place on, looked for in all of them.
     fn find_from(&self, from: usize, name: &[u8]) -> Option<usize> {
-        let is_it = |f: &Field| f.kind == FieldKind::Named && self.slice(&f.name) == name;
+        let is_it = |f: &Field| f.kind == FieldKind::Named && f.name(&self.text) == name;
         Some(from + self.fields.get(from..)?.iter().position(is_it)?)
     }
 
     /// The place of the first field of a name, which has to be one of those that are indexed.
     fn first_place(&self, name: &[u8]) -> Option<usize> {
-        let (first, _) = self.ends.get(indexed(name)?)?;
-        first.checked_sub(1).map(|at| at as usize)
+        match self.ends.as_deref() {
+            Some(ends) => first_of(ends, indexed(name)?),
+            None => self.find_from(0, name),
+        }
     }
 
     /// Whether the first field of one of these names, all indexed, is at this place or later.
@@ -259,13 +274,33 @@ impl HeaderList {
     /// Bytes held.
     pub(crate) fn bytes_held(&self) -> usize {
         let fields = self.fields.capacity() * size_of::<Field>();
-        size_of::<HeaderList>() + self.text.capacity() + fields
+        let ends = self.ends.as_ref().map_or(0, |ends| size_of_val(&**ends));
+        size_of::<HeaderList>() + self.text.capacity() + fields + ends
     }
 
     fn truncate(&mut self, to: (usize, usize)) {
         self.fields.truncate(to.0);
         self.text.truncate(to.1);
     }
+}
+
+impl Field {
+    /// Its name in the list's text; that of a size update or an error is empty.
+    fn name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        let [from, middle, _] = self.places;
+        text.get(from as usize..middle as usize).unwrap_or_default()
+    }
+
+    /// Its value in the list's text.
+    fn value<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        let [_, middle, end] = self.places;
+        text.get(middle as usize..end as usize).unwrap_or_default()
+    }
+}
+
+/// The place of the first field of one of [`INDEXED`].
+fn first_of(ends: &Ends, name: usize) -> Option<usize> {
+    ends.get(name)?.0.checked_sub(1).map(|at| at as usize)
 }
 
 /// A block that ends inside a field.
@@ -283,7 +318,7 @@ pub(crate) struct BlockFaults {
 #[derive(Debug)]
 struct Entry {
     /// Number of its name: that of the entry which it is from.
-    id: u64,
+    id: NonZeroU64,
     name: Vec<u8>,
     value: Vec<u8>,
 }
@@ -294,7 +329,7 @@ pub(crate) struct HpackDecoder {
     /// The newest first.
     entries: VecDeque<Entry>,
     /// Number of the next name that comes to the table.
-    next_id: u64,
+    next_id: NonZeroU64,
     /// Bytes of the table, by the rule of RFC 7541 4.1.
     held: usize,
     capacity: usize,
@@ -309,7 +344,7 @@ impl HpackDecoder {
     pub(crate) fn new(capacity_max: usize) -> HpackDecoder {
         HpackDecoder {
             entries: VecDeque::new(),
-            next_id: 0,
+            next_id: NonZeroU64::MIN,
             held: 0,
             capacity: TABLE_BYTES,
             capacity_max,
@@ -401,7 +436,7 @@ impl HpackDecoder {
         let value = self.decode_string(rest)?;
         if is_kept && origin.is_none() {
             origin = Some(self.next_id);
-            self.next_id += 1;
+            self.next_id = self.next_id.saturating_add(1);
         }
         list.append(FieldKind::Named, origin, &name, &value);
         if let Some(id) = origin.filter(|_| is_kept) {
@@ -410,7 +445,7 @@ impl HpackDecoder {
         Some(())
     }
 
-    fn entry(&self, index: u64) -> Option<(Option<u64>, &[u8], &[u8])> {
+    fn entry(&self, index: u64) -> Option<(Option<NonZeroU64>, &[u8], &[u8])> {
         let at = usize::try_from(index).ok()?.checked_sub(1)?;
         if let Some((name, value)) = STATIC.get(at) {
             return Some((None, name.as_bytes(), value.as_bytes()));

@@ -6,7 +6,17 @@ use gabion_record::limits;
 /// [`DECODED_BYTES_MAX`].
 pub(crate) const DECODED_BYTES_FROM_ONE: u64 = 16;
 
+/// Bytes of a flow's packets, headers too, for each transaction beyond [`SHORT_STREAMS_MAX`]; a frame of as many makes its
+/// stream a transaction however many there are. A request that takes a packet of its own, and an answer that does, are longer;
+/// a packet of 116 requests of 12 bytes each would cost what 140 ordinary packets cost.
+pub(crate) const BYTES_OF_STREAM: u64 = 64;
+
 limits! { "proto.http2";
+    /// Streams, and frames of the whole connection, that begin with a frame of fewer than 64 bytes, in addition to one for
+    /// each 64 bytes of the flow's packets.
+    pub const SHORT_STREAMS_MAX: u64 = 256,
+        Loses("streams that begin with a frame of fewer than 64 bytes, of a flow with more of them than one for each 64 bytes");
+
     /// Live transactions of a flow (Suricata's `max-streams`).
     pub const STREAMS_MAX: u64 = 4096,
         Counts("the connection, as event `too_many_streams`");

@@ -88,7 +88,7 @@ fn write_side(key: &str, side: &Side, json: &mut Json) {
         return;
     }
     json.open_key(key);
-    if let Some(settings) = side.settings.as_ref().filter(|all| !all.is_empty()) {
+    if let Some(settings) = side.settings().filter(|all| !all.is_empty()) {
         json.open_array_key("settings");
         for (id, value) in settings {
             let known = frame::SETTINGS.iter().find(|(number, _)| number == id);
@@ -99,16 +99,16 @@ fn write_side(key: &str, side: &Side, json: &mut Json) {
         }
         json.close_array();
     }
-    if let Some((code, from)) = side.error {
+    if let Some((code, from)) = side.error() {
         match frame::error_name(code, from == kind::GOAWAY) {
             Some(name) => json.field_plain("error_code", &name),
             None => json.field_plain("error_code", &code.to_string()),
         }
     }
-    if let Some(weight) = side.priority {
+    if let Some(weight) = side.priority() {
         json.number("priority", weight);
     }
-    if let Some(member) = side.has_multiple {
+    if let Some(member) = side.has_multiple() {
         json.field_plain("has_multiple", member);
     }
     json.close();

@@ -104,12 +104,12 @@ impl Transaction for Http2Tx {
     fn integer(&self, local: u16, direction: Direction, index: usize) -> Option<u64> {
         let side = self.side(direction);
         let weights = || {
-            let others = side.more.iter().filter(|(from, _)| *from == kind::PRIORITY);
-            side.priority.into_iter().map(u64::from).chain(others.map(|m| m.1.into()))
+            let others = side.more().iter().filter(|(from, _)| *from == kind::PRIORITY);
+            side.priority().into_iter().map(u64::from).chain(others.map(|m| m.1.into()))
         };
         match local {
             integer::PRIORITY => weights().nth(index),
-            integer::WINDOW => side.windows.get(index).map(|n| u64::from(*n)),
+            integer::WINDOW => side.windows().get(index).map(|n| u64::from(*n)),
             integer::SIZE_UPDATE => self.size_updates(direction).nth(index),
             _ => self.dns.as_ref()?.integer(local, direction, index),
         }

@@ -9,7 +9,7 @@ use super::buffers::{host, normalized_host};
 use super::dns::{DnsExchange, MEDIA_TYPE, decode_base64url};
 use super::frame::{self, FrameHeader, HEADER_BYTES, PREFACE, flag, kind};
 use super::hpack::{CutBlock, FieldKind, HeaderList, HpackDecoder};
-use super::limits::{WHOLE_FRAME_BYTES_MAX, reached};
+use super::limits::{BYTES_OF_STREAM, SHORT_STREAMS_MAX, WHOLE_FRAME_BYTES_MAX, reached};
 use super::settings::Settings;
 use super::tables::{event, frame as frames};
 use super::tx::{Http2Tx, next_state, state};
@@ -66,6 +66,8 @@ pub struct Http2Parser {
     is_dns: bool,
     /// Transactions whose fields came with the piece at hand, by direction.
     decoded: Vec<(u64, Direction)>,
+    /// Transactions so far.
+    opened: u64,
 }
 
 /// The connection can't be followed any more.
@@ -82,6 +84,7 @@ impl Http2Parser {
             bodies: BodyContext::default(),
             is_dns: false,
             decoded: Vec::new(),
+            opened: 0,
         }
     }
 
@@ -147,9 +150,9 @@ impl Http2Parser {
         at: usize,
     ) -> Result<Option<u64>, Broken> {
         let d = cx.direction;
-        let id = self.tx_of(header.stream)?;
-        note_frames(cx, header, at, Some(id));
-        if let Some(tx) = self.txs.get_mut(id) {
+        let id = self.tx_of(cx, header.stream, header)?;
+        note_frames(cx, header, at, id);
+        if let Some(tx) = id.and_then(|id| self.txs.get_mut(id)) {
             tx.events.set(event::LONG_FRAME_DATA);
             tx.side_mut(d).note_kind(header.kind);
             if header.kind == kind::DATA {
@@ -157,7 +160,7 @@ impl Http2Parser {
             }
         }
         reached::WHOLE_FRAME_BYTES_MAX.count();
-        Ok(Some(id))
+        Ok(id)
     }
 
     /// Takes what is there of a long frame; returns how much that is.
@@ -179,14 +182,30 @@ impl Http2Parser {
         piece.len()
     }
 
-    /// The transaction of a stream, which is made if it is not there.
-    fn tx_of(&mut self, stream: u32) -> Result<u64, Broken> {
+    /// The transaction of a stream, which is made if it is not there. `None`: the frame is short, and the connection has
+    /// more streams than its bytes allow.
+    fn tx_of(
+        &mut self,
+        cx: &ParseContext<'_>,
+        stream: u32,
+        header: FrameHeader,
+    ) -> Result<Option<u64>, Broken> {
         if stream != 0
             && let Some(id) = self.streams.get(&stream)
             && self.txs.get(*id).is_some()
         {
-            return Ok(*id);
+            return Ok(Some(*id));
         }
+        let is_short = ((HEADER_BYTES + header.len) as u64) < BYTES_OF_STREAM;
+        if is_short && self.opened >= SHORT_STREAMS_MAX + cx.flow_bytes / BYTES_OF_STREAM {
+            reached::SHORT_STREAMS_MAX.count();
+            return Ok(None);
+        }
+        self.new_tx(stream).map(Some)
+    }
+
+    /// A new transaction of a stream.
+    fn new_tx(&mut self, stream: u32) -> Result<u64, Broken> {
         if self.txs.len() as u64 >= self.settings.streams_max {
             reached::STREAMS_MAX.count();
             for tx in self.txs.iter_mut() {
@@ -196,6 +215,7 @@ impl Http2Parser {
             return Err(Broken);
         }
         let id = self.txs.next_id();
+        self.opened += 1;
         self.txs.push(None, |id| Http2Tx::new(id, stream));
         if stream != 0 {
             self.streams.insert(stream, id);
@@ -224,7 +244,12 @@ impl Http2Parser {
             kind::PUSH_PROMISE => frame::parse_promise(header, payload),
             _ => None,
         };
-        let id = self.tx_of(promise.map_or(header.stream, |(stream, _)| stream))?;
+        let stream = promise.map_or(header.stream, |(stream, _)| stream);
+        let Some(id) = self.tx_of(cx, stream, header)? else {
+            note_frames(cx, header, at, None);
+            self.skip_block(d, header, payload);
+            return Ok(());
+        };
         note_frames(cx, header, at, Some(id));
         let Some(tx) = self.txs.get_mut(id) else { return Ok(()) };
         let side = tx.side_mut(d);
@@ -427,6 +452,38 @@ impl Http2Parser {
         }
     }
 
+    /// Decodes a header block of a stream that is no transaction, whole or not: later blocks name what it adds to the table.
+    fn skip_block(&mut self, d: Direction, header: FrameHeader, payload: &[u8]) {
+        let block = match header.kind {
+            kind::HEADERS => frame::parse_headers(header, payload).map(|(_, block)| block),
+            kind::PUSH_PROMISE => frame::parse_promise(header, payload).map(|(_, block)| block),
+            kind::CONTINUATION => Some(payload),
+            _ => None,
+        };
+        let Some(block) = block else { return };
+        let sender = &mut self.senders[d.index()];
+        let is_last = header.has(flag::END_HEADERS);
+        let open = match header.kind {
+            kind::CONTINUATION => sender.block.take().filter(|b| b.stream == header.stream),
+            _ => None,
+        };
+        let mut open = match open {
+            Some(open) => open,
+            None if is_last => {
+                // What is wrong with it concerns no transaction.
+                let _ = sender.hpack.decode_block(block, &mut HeaderList::default());
+                return;
+            }
+            None => OpenBlock { stream: header.stream, bytes: Vec::new(), is_cut: false },
+        };
+        add_part(&mut open, block, &self.settings);
+        if !is_last {
+            sender.block = Some(open);
+        } else if !open.is_cut {
+            let _ = sender.hpack.decode_block(&open.bytes, &mut HeaderList::default());
+        }
+    }
+
     /// The request of HTTP/1 that led here is the first stream's, and its settings a transaction of
     /// their own.
     fn continue_http1(&mut self, handover: &Handover<'_>) {
@@ -443,7 +500,7 @@ impl Http2Parser {
                 list.push(FieldKind::Named, name, value);
             }
         }
-        let Ok(id) = self.tx_of(1) else { return };
+        let Ok(id) = self.new_tx(1) else { return };
         if let Some(tx) = self.txs.get_mut(id) {
             tx.sides[0].headers = Some(Box::new(list));
             tx.sides[0].note_kind(kind::HEADERS);
@@ -451,7 +508,7 @@ impl Http2Parser {
         }
         match settings {
             Some(Some(settings)) => {
-                let Ok(id) = self.tx_of(0) else { return };
+                let Ok(id) = self.new_tx(0) else { return };
                 if let Some(tx) = self.txs.get_mut(id) {
                     tx.sides[0].note_kind(kind::SETTINGS);
                     tx.sides[0].note_settings(frame::parse_settings(&settings));
@@ -686,5 +743,48 @@ mod tests {
         let more = asked.bytes_held() - bare.bytes_held();
         assert!((20..1_000).contains(&more), "{more}");
         assert_eq!(header(&asked, 7).as_deref(), Some(&text[..]));
+    }
+
+    fn frame_of(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let len = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    }
+
+    /// A flow has as many streams that begin with a few bytes as its bytes allow; others it always has, with all that came
+    /// into the header table.
+    #[test]
+    fn short_streams_are_bounded_by_bytes() {
+        let mut parser = Http2Parser::new(Settings::default());
+        let mut say = |flow_bytes: u64, bytes: &[u8]| {
+            let ends = Endpoints::default();
+            let mut cx = ParseContext::new(0, ToServer, &ends);
+            cx.flow_bytes = flow_bytes;
+            assert_eq!(parser.parse(&mut cx, Input::Data { bytes, eof: false }), Outcome::Done);
+            let fields = |tx: &Http2Tx| tx.side(ToServer).headers.as_ref().map_or(0, |h| h.len());
+            (parser.txs.len() as u64, parser.txs.iter().next_back().map_or(0, fields))
+        };
+        let request = |n: u32| frame_of(kind::HEADERS, 5, 2 * n + 1, b"\x82\x86\x84");
+        for n in 0..SHORT_STREAMS_MAX as u32 {
+            assert_eq!(say(0, &request(n)), (u64::from(n) + 1, 3));
+        }
+        // What the bytes allow, and no more.
+        let first = SHORT_STREAMS_MAX as u32;
+        let many = (first..first + 100).flat_map(request).collect::<Vec<u8>>();
+        assert_eq!(say(10 * BYTES_OF_STREAM, &many).0, SHORT_STREAMS_MAX + 10);
+        // Two of them come into the table nevertheless, one in parts.
+        let adds = frame_of(kind::HEADERS, 5, 1001, b"\x40\x01a\x01b");
+        let begins = frame_of(kind::HEADERS, 1, 1003, b"\x40\x01c");
+        let ends = frame_of(kind::CONTINUATION, 4, 1003, b"\x01d");
+        let all = [&adds[..], &begins, &ends, &frame_of(kind::DATA, 1, 1003, b"x")].concat();
+        assert_eq!(say(0, &all).0, SHORT_STREAMS_MAX + 10);
+        // A request that is as long as that is seen, with the table's fields.
+        let long = [&b"\xbe\xbf\x82\x84"[..], b"\x00\x01e\x34", &[b'f'; 52]].concat();
+        let shown = say(0, &frame_of(kind::HEADERS, 5, 1005, &long));
+        assert_eq!(shown, (SHORT_STREAMS_MAX + 11, 5));
+        let tx = parser.txs.iter().next_back().unwrap();
+        let list = tx.side(ToServer).headers.as_ref().unwrap();
+        assert_eq!((list.first(b"a"), list.first(b"c")), (Some(&b"b"[..]), Some(&b"d"[..])));
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(counts.times_reached(&reached::SHORT_STREAMS_MAX), 90 + 4);
     }
 }

@@ -35,23 +35,32 @@ impl BodyState {
 pub(crate) struct Side {
     /// Its fields; `None` until a frame brought some.
     pub(crate) headers: Option<Box<HeaderList>>,
-    /// Kinds of its frames, one bit each.
-    pub(crate) kinds: [u64; 4],
     /// How many frames there were.
     pub(crate) frames: u64,
-    pub(crate) settings: Option<Vec<(u16, u32)>>,
-    pub(crate) priority: Option<u8>,
-    /// The first error with its frame's kind.
-    pub(crate) error: Option<(u32, u8)>,
-    /// The member of its record that came more than once.
-    pub(crate) has_multiple: Option<&'static str>,
-    pub(crate) windows: Vec<u32>,
-    /// Errors and weights after the first, for rules.
-    pub(crate) more: Vec<(u8, u32)>,
+    /// Kinds of its frames that the standard names, one bit each.
+    kinds: u16,
+    /// What few sides send.
+    extras: Option<Box<Extras>>,
     pub(crate) files: FileList,
     pub(crate) body: BodyState,
     /// Made when one of them is first asked for: of most sides that have not answered none is.
     views: OnceCell<Box<Views>>,
+}
+
+/// What few sides of a stream send: a client may open thousands of streams, so it takes room where it came only.
+#[derive(Debug, Default)]
+struct Extras {
+    /// All kinds of frames, one bit each.
+    kinds: [u64; 4],
+    settings: Option<Vec<(u16, u32)>>,
+    priority: Option<u8>,
+    /// The first error with its frame's kind.
+    error: Option<(u32, u8)>,
+    /// The member of its record that came more than once.
+    has_multiple: Option<&'static str>,
+    windows: Vec<u32>,
+    /// Errors and weights after the first, for rules.
+    more: Vec<(u8, u32)>,
 }
 
 impl Side {
@@ -70,48 +79,94 @@ impl Side {
         self.headers.as_ref()?.first(name)
     }
 
+    fn extras_mut(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
+
     /// Whether a frame of that kind came.
     pub(crate) fn has_kind(&self, kind: u8) -> bool {
-        self.kinds.get(usize::from(kind / 64)).is_some_and(|bits| bits >> (kind % 64) & 1 != 0)
+        let bits = self.extras.as_ref().and_then(|e| e.kinds.get(usize::from(kind / 64)));
+        match 1_u16.checked_shl(kind.into()) {
+            Some(bit) => self.kinds & bit != 0,
+            None => bits.is_some_and(|bits| bits >> (kind % 64) & 1 != 0),
+        }
     }
 
     /// Notes a frame's kind.
     pub(crate) fn note_kind(&mut self, kind: u8) {
-        if let Some(bits) = self.kinds.get_mut(usize::from(kind / 64)) {
-            *bits |= 1 << (kind % 64);
+        match 1_u16.checked_shl(kind.into()) {
+            Some(bit) => self.kinds |= bit,
+            None => {
+                if let Some(bits) = self.extras_mut().kinds.get_mut(usize::from(kind / 64)) {
+                    *bits |= 1 << (kind % 64);
+                }
+            }
         }
+    }
+
+    /// Its settings, if frames brought some.
+    pub(crate) fn settings(&self) -> Option<&[(u16, u32)]> {
+        self.extras.as_ref()?.settings.as_deref()
+    }
+
+    /// The first weight of a priority.
+    pub(crate) fn priority(&self) -> Option<u8> {
+        self.extras.as_ref()?.priority
+    }
+
+    /// The first error with its frame's kind.
+    pub(crate) fn error(&self) -> Option<(u32, u8)> {
+        self.extras.as_ref()?.error
+    }
+
+    /// The member of its record that came more than once.
+    pub(crate) fn has_multiple(&self) -> Option<&'static str> {
+        self.extras.as_ref()?.has_multiple
+    }
+
+    /// Sizes of window updates, each once.
+    pub(crate) fn windows(&self) -> &[u32] {
+        self.extras.as_ref().map_or(&[], |e| &e.windows)
+    }
+
+    /// Errors and weights after the first, with the kind of their frame.
+    pub(crate) fn more(&self) -> &[(u8, u32)] {
+        self.extras.as_ref().map_or(&[], |e| &e.more)
     }
 
     /// Notes an error.
     pub(crate) fn note_error(&mut self, code: u32, kind: u8) {
-        if self.error.is_none() {
-            self.error = Some((code, kind));
+        let extras = self.extras_mut();
+        if extras.error.is_none() {
+            extras.error = Some((code, kind));
             return;
         }
-        self.has_multiple = Some("error_code");
-        if reached::WINDOWS_MAX.has_room(self.more.len()) {
-            self.more.push((kind, code));
+        extras.has_multiple = Some("error_code");
+        if reached::WINDOWS_MAX.has_room(extras.more.len()) {
+            extras.more.push((kind, code));
         }
     }
 
     /// Notes the weight of a priority.
     pub(crate) fn note_priority(&mut self, weight: u8) {
-        if self.priority.is_none() {
-            self.priority = Some(weight);
+        let extras = self.extras_mut();
+        if extras.priority.is_none() {
+            extras.priority = Some(weight);
             return;
         }
-        self.has_multiple = Some("priority");
-        if reached::WINDOWS_MAX.has_room(self.more.len()) {
-            self.more.push((kind::PRIORITY, weight.into()));
+        extras.has_multiple = Some("priority");
+        if reached::WINDOWS_MAX.has_room(extras.more.len()) {
+            extras.more.push((kind::PRIORITY, weight.into()));
         }
     }
 
     /// Notes settings.
     pub(crate) fn note_settings(&mut self, settings: impl Iterator<Item = (u16, u32)>) {
-        if self.settings.is_some() {
-            self.has_multiple = Some("settings");
+        let extras = self.extras_mut();
+        if extras.settings.is_some() {
+            extras.has_multiple = Some("settings");
         }
-        let list = self.settings.get_or_insert_default();
+        let list = extras.settings.get_or_insert_default();
         for pair in settings {
             if !reached::SETTINGS_MAX.has_room(list.len()) {
                 break;
@@ -122,26 +177,35 @@ impl Side {
 
     /// Notes a window update.
     pub(crate) fn note_window(&mut self, size: u32) {
-        if !self.windows.contains(&size) && reached::WINDOWS_MAX.has_room(self.windows.len()) {
-            self.windows.push(size);
+        let windows = &mut self.extras_mut().windows;
+        if !windows.contains(&size) && reached::WINDOWS_MAX.has_room(windows.len()) {
+            windows.push(size);
         }
     }
 
     /// Whether there is anything to log of it but its fields.
     pub(crate) fn has_members(&self) -> bool {
-        let has_settings = self.settings.as_ref().is_some_and(|all| !all.is_empty());
-        has_settings || self.priority.is_some() || self.error.is_some()
+        let has_settings = self.settings().is_some_and(|all| !all.is_empty());
+        has_settings || self.priority().is_some() || self.error().is_some()
     }
 
     pub(crate) fn bytes_held(&self) -> usize {
         let headers = self.headers.as_ref().map_or(0, |list| list.bytes_held());
-        let settings = self.settings.as_ref().map_or(0, Vec::capacity) * 8;
         headers
-            + settings
-            + self.windows.capacity() * 4
+            + self.extras.as_ref().map_or(0, |extras| extras.bytes_held())
             + self.files.bytes_held()
             + self.body.bytes_held()
             + self.views.get().map_or(0, |views| views.bytes_held())
+    }
+}
+
+impl Extras {
+    fn bytes_held(&self) -> usize {
+        let settings = self.settings.as_ref().map_or(0, Vec::capacity);
+        size_of::<Extras>()
+            + settings * size_of::<(u16, u32)>()
+            + self.windows.capacity() * size_of::<u32>()
+            + self.more.capacity() * size_of::<(u8, u32)>()
     }
 }
 
@@ -149,6 +213,18 @@ impl Side {
 mod tests {
     use super::super::limits::{SETTINGS_MAX, WINDOWS_MAX};
     use super::*;
+
+    /// Any kind is known again, those that the standard does not name too.
+    #[test]
+    fn kinds_are_known_again() {
+        for kind in 0..=u8::MAX {
+            let mut side = Side::default();
+            assert!(!side.has_kind(kind));
+            side.note_kind(kind);
+            let known: Vec<u8> = (0..=u8::MAX).filter(|k| side.has_kind(*k)).collect();
+            assert_eq!(known, [kind]);
+        }
+    }
 
     /// What a side says over and over takes no more than the limits.
     #[test]
@@ -158,8 +234,8 @@ mod tests {
         (0..WINDOWS_MAX as u32 + 5).for_each(|n| side.note_window(n));
         (0..WINDOWS_MAX as u32 + 5).for_each(|n| side.note_error(n, kind::RST_STREAM));
         (0..9).for_each(|n| side.note_priority(n));
-        assert_eq!(side.settings.as_ref().map(Vec::len), Some(SETTINGS_MAX));
-        assert_eq!((side.windows.len(), side.more.len()), (WINDOWS_MAX, WINDOWS_MAX));
+        assert_eq!(side.settings().map(<[_]>::len), Some(SETTINGS_MAX));
+        assert_eq!((side.windows().len(), side.more().len()), (WINDOWS_MAX, WINDOWS_MAX));
         let counts = gabion_record::limits::take_reached();
         assert_eq!(counts.times_reached(&reached::SETTINGS_MAX), 1);
         assert!(counts.times_reached(&reached::WINDOWS_MAX) > 0);
