@@ -24,6 +24,7 @@ impl<E> Default for PartedQueue<E> {
 }
 
 impl<E> PartedQueue<E> {
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         match self.tail.back() {
             Some(last) => self.head.len() + (self.tail.len() - 1) * PART + last.len(),
@@ -37,6 +38,7 @@ impl<E> PartedQueue<E> {
         (self.head.capacity() + parts) * size_of::<E>() + self.tail.capacity() * size_of::<Vec<E>>()
     }
 
+    #[inline]
     pub(crate) fn push_back(&mut self, e: E) {
         if self.tail.is_empty() && self.head.len() < PART {
             if self.head.capacity() == 0 {
@@ -46,6 +48,11 @@ impl<E> PartedQueue<E> {
             self.head.push_back(e);
             return;
         }
+        self.push_behind(e);
+    }
+
+    #[cold]
+    fn push_behind(&mut self, e: E) {
         match self.tail.back_mut() {
             Some(last) if last.len() < PART => last.push(e),
             _ => {
@@ -56,16 +63,16 @@ impl<E> PartedQueue<E> {
         }
     }
 
+    #[inline]
     pub(crate) fn pop_front(&mut self) -> Option<E> {
         let first = self.head.pop_front();
-        if self.head.is_empty()
-            && let Some(part) = self.tail.pop_front()
-        {
-            self.head = part.into();
+        if !self.tail.is_empty() && self.head.is_empty() {
+            self.head = self.tail.pop_front().unwrap_or_default().into();
         }
         first
     }
 
+    #[inline]
     pub(crate) fn pop_back(&mut self) -> Option<E> {
         let Some(last) = self.tail.back_mut() else { return self.head.pop_back() };
         let e = last.pop();
@@ -82,9 +89,13 @@ impl<E> PartedQueue<E> {
 
     #[inline]
     pub(crate) fn back(&self) -> Option<&E> {
-        self.tail.back().map_or_else(|| self.head.back(), |last| last.last())
+        match self.tail.back() {
+            Some(last) => last.last(),
+            None => self.head.back(),
+        }
     }
 
+    #[inline]
     pub(crate) fn back_mut(&mut self) -> Option<&mut E> {
         match self.tail.back_mut() {
             Some(last) => last.last_mut(),
@@ -108,22 +119,29 @@ impl<E> PartedQueue<E> {
         }
     }
 
+    #[inline]
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &E> {
-        self.head.iter().chain(self.tail.iter().flatten())
+        self.iter_from(0)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut E> {
         self.head.iter_mut().chain(self.tail.iter_mut().flatten())
     }
 
-    /// Those from a place on.
+    /// Calls a function with each: faster than the iterator, as most queues have one part.
     #[inline]
-    pub(crate) fn iter_from(&self, at: usize) -> impl Iterator<Item = &E> {
-        let behind = at.saturating_sub(self.head.len());
-        let (part, within) = (behind / PART, behind % PART);
-        let first = self.tail.get(part).and_then(|p| p.get(within..)).unwrap_or_default();
-        let others = self.tail.range((part + 1).min(self.tail.len())..).flatten();
-        self.head.range(at.min(self.head.len())..).chain(first).chain(others)
+    pub(crate) fn for_each_mut(&mut self, mut f: impl FnMut(&mut E)) {
+        self.head.iter_mut().for_each(&mut f);
+        for part in &mut self.tail {
+            part.iter_mut().for_each(&mut f);
+        }
+    }
+
+    /// Those from a place on. Places are looked up one by one: most queues have one or two elements, for which iterators
+    /// over parts take longer.
+    #[inline]
+    pub(crate) fn iter_from(&self, at: usize) -> impl DoubleEndedIterator<Item = &E> {
+        (at..self.len()).filter_map(|at| self.get(at))
     }
 
     /// The first place for which this is false, where those before it have it true and no others.

@@ -218,12 +218,13 @@ impl<T> TxList<T> {
     /// Takes out those of which this is true.
     pub fn free_where(&mut self, mut is_over: impl FnMut(u64, &mut T) -> bool) {
         let before = self.live;
-        for (id, slot) in self.txs.iter_mut() {
+        let live = &mut self.live;
+        self.txs.for_each_mut(|(id, slot)| {
             if slot.as_mut().is_some_and(|tx| is_over(*id, tx)) {
                 *slot = None;
-                self.live -= 1;
+                *live -= 1;
             }
-        }
+        });
         if self.live != before {
             self.close_holes();
         }
