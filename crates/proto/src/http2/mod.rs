@@ -127,7 +127,8 @@ impl Transaction for Http2Tx {
     }
 
     fn files(&self, direction: Direction) -> Option<&FileList> {
-        Some(&self.side(direction).files)
+        // Of the thousands of streams that a client may open few have some.
+        Some(&self.side(direction).files).filter(|list| !list.files.is_empty())
     }
 
     fn files_mut(&mut self, direction: Direction) -> Option<&mut FileList> {
