@@ -69,7 +69,8 @@ pub fn parse(protocol: &'static Protocol, data: &[u8]) {
         let mut all = [&as_cut, &joined].into_iter().flatten();
         if all.any(|text| {
             depends_on_pieces(protocol, text) || has_bare_response(protocol, text, &pieces)
-        }) {
+        }) || has_greeting(protocol, &pieces)
+        {
             return;
         }
         if depends_on_an_open_line(protocol, &pieces) {
@@ -110,6 +111,16 @@ fn has_bare_response(protocol: &Protocol, text: &str, pieces: &[Piece]) -> bool 
         _ => false,
     };
     protocol.table.name == "http1" && !text.contains("\"status\":") && pieces.iter().any(is_bare)
+}
+
+/// An exception of DNP3, as in Suricata: a server's input with the word in it is a greeting, unless it is the rest of a
+/// frame. So its cuts decide.
+fn has_greeting(protocol: &Protocol, pieces: &[Piece]) -> bool {
+    let has_word = |piece: &Piece| match piece {
+        Piece::Said(Direction::ToClient, bytes) => bytes.windows(4).any(|word| word == b"DNP3"),
+        _ => false,
+    };
+    protocol.table.name == "dnp3" && join(pieces).iter().any(has_word)
 }
 
 /// The same exception without an event: an unterminated line after a complete HTTP/1 message in the

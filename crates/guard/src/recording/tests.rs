@@ -81,6 +81,33 @@ fn a_torn_file_is_read_up_to_there() {
     assert!(read_recording(&[&broken], 1000).unwrap().is_torn);
 }
 
+/// However a damaged file is cut, the same rows are read of it: two frames of several blocks each, and bytes that are wrong
+/// anywhere in them.
+#[test]
+fn a_damaged_file_is_the_same_in_any_pieces() {
+    let rows = |from: u64| -> String {
+        (from..from + 20_000).map(|n| format!("{},0,{}\n", n * 4, n * 7_919 % 9_973)).collect()
+    };
+    let first = packed(format!("t_ms,cpu,rx_us\n{}", rows(0)).as_bytes());
+    let whole = [&first[..], &packed(rows(20_000).as_bytes())].concat();
+    let buckets = |file: &[u8], piece: usize| {
+        read_recording(&[file], piece).ok().map(|r| (r.buckets.len(), r.is_torn))
+    };
+    assert_eq!(buckets(&whole, whole.len()), Some((40_000, false)));
+    let mut kept = Vec::new();
+    for part in 0..12 {
+        let mut broken = whole.clone();
+        let at = part * whole.len() / 12 + 5;
+        broken[at] ^= 0x55;
+        let read = buckets(&broken, broken.len());
+        for piece in [1, 41, 70_000] {
+            assert_eq!(buckets(&broken, piece), read, "byte {at} in pieces of {piece}");
+        }
+        kept.extend(read);
+    }
+    assert!(kept.iter().any(|(rows, is_torn)| *is_torn && (1..20_000).contains(rows)));
+}
+
 #[test]
 fn what_is_no_recording_is_refused() {
     assert!(matches!(read_recording(&[b"a,b\n1,2\n"], 9), Err(Error::NoColumns)));

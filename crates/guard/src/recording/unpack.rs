@@ -8,6 +8,8 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Bytes that are unpacked at a time.
 const PART: usize = 64 << 10;
+/// Bytes of a block's header, which zstd counts to the block before it when it says how much it takes next.
+const BLOCK_HEADER: usize = 3;
 
 /// What the bytes of the file are.
 #[derive(Default)]
@@ -28,6 +30,8 @@ pub(super) struct Unpacker {
     first: Vec<u8>,
     /// A compressed frame has begun and not ended.
     is_inside: bool,
+    /// Bytes that the decoder takes next, see [`next_step`].
+    step: usize,
     has_text: bool,
 }
 
@@ -43,6 +47,7 @@ impl Unpacker {
             self.first.extend_from_slice(bytes);
             let Some(begin) = self.first.get(..MAGIC.len()) else { return Ok(()) };
             self.form = if begin == MAGIC {
+                self.step = next_step(0);
                 Form::Packed(decoder().map_err(Error::Packed)?)
             } else {
                 Form::Plain
@@ -68,10 +73,11 @@ impl Unpacker {
             Form::Unknown | Form::Broken => return Ok(()),
         };
         text.resize(PART, 0);
-        let mut input = InBuffer::around(bytes);
+        let mut at = 0_usize;
         loop {
+            let end = at.saturating_add(self.step).min(bytes.len());
+            let mut input = InBuffer::around(bytes.get(at..end).unwrap_or_default());
             let mut output = OutBuffer::around(&mut text[..]);
-            let before = input.pos();
             let left = match decoder.run(&mut input, &mut output) {
                 Ok(left) => left,
                 Err(e) if !self.has_text => return Err(Error::Packed(e)),
@@ -82,15 +88,18 @@ impl Unpacker {
                     return Ok(());
                 }
             };
+            let used = input.pos();
+            at += used;
             self.is_inside = left != 0;
+            self.step = next_step(left);
             let written = output.pos();
             let is_full = written == PART;
             if let Some(part) = text.get(..written).filter(|part| !part.is_empty()) {
                 self.has_text = true;
                 take(part);
             }
-            let is_stuck = input.pos() == before && written == 0;
-            if (input.pos() >= bytes.len() && !is_full) || is_stuck {
+            let is_stuck = used == 0 && written == 0;
+            if (at >= bytes.len() && !is_full) || is_stuck {
                 return Ok(());
             }
         }
@@ -103,6 +112,18 @@ impl Unpacker {
             self.first.clear();
         }
         !self.is_inside
+    }
+}
+
+/// Bytes to give to the decoder when it says that it takes `left` next, 0 between frames: no more than the rest of one block,
+/// or of one header. A decoder that is given several fails with the last of them and hands out none, so what is unpacked of a
+/// damaged file would depend on the pieces in which it comes.
+fn next_step(left: usize) -> usize {
+    match left {
+        // It unpacks a frame at once whose beginning and end it is given.
+        0 => MAGIC.len(),
+        1..=BLOCK_HEADER => left,
+        _ => left - BLOCK_HEADER,
     }
 }
 

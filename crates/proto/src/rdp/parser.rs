@@ -146,6 +146,8 @@ pub struct RdpParser {
     txs: TxList<RdpTx>,
     /// What follows is TLS.
     is_tls: bool,
+    /// A direction goes on with other messages, which nobody logs: it is over, however its bytes are cut.
+    is_over: [bool; 2],
     handshakes: [Handshake; 2],
 }
 
@@ -172,13 +174,19 @@ impl RdpParser {
     }
 
     fn data(&mut self, direction: Direction, bytes: &[u8]) -> Outcome {
+        if self.is_over[direction.index()] {
+            return Outcome::Done;
+        }
         let mut at = 0;
         while !self.is_tls {
             let rest = bytes.get(at..).unwrap_or_default();
             match rest.first() {
                 Some(&VERSION) => {}
-                // Behind the connect messages others may follow, which nobody logs.
-                Some(_) | None => return Outcome::Done,
+                Some(_) => {
+                    self.is_over[direction.index()] = true;
+                    return Outcome::Done;
+                }
+                None => return Outcome::Done,
             }
             let Some(len) = message::packet_len(rest) else {
                 return Outcome::Incomplete { consumed: at, needed: HEADER_BYTES };
@@ -229,6 +237,30 @@ impl Parser for RdpParser {
 mod tests {
     use super::*;
     use crate::Endpoints;
+
+    /// Messages of other kinds end a direction, and no cut makes a difference.
+    #[test]
+    fn cuts_make_no_difference() {
+        // A connection request (X.224), then a byte of another kind, then the request again.
+        let request = b"\x03\0\0\x0b\x06\xe0\0\0\0\0\0";
+        let all = [&request[..], b"\x44\x04", request].concat();
+        for cut in 0..all.len() {
+            let mut parser = RdpParser::default();
+            let (first, second) = all.split_at(cut);
+            let mut kept = first.to_vec();
+            for more in [&[][..], second] {
+                kept.extend_from_slice(more);
+                let ends = Endpoints::default();
+                let mut cx = ParseContext::new(0, Direction::ToServer, &ends);
+                let used = match parser.parse(&mut cx, Input::Data { bytes: &kept, eof: false }) {
+                    Outcome::Incomplete { consumed, .. } => consumed,
+                    _ => kept.len(),
+                };
+                kept.drain(..used);
+            }
+            assert_eq!(parser.txs.len(), 1, "cut at {cut}");
+        }
+    }
 
     /// Requests without end are bounded, and a cookie as long as a packet is one.
     #[test]
