@@ -146,7 +146,7 @@ pub struct RdpParser {
     txs: TxList<RdpTx>,
     /// What follows is TLS.
     is_tls: bool,
-    /// A direction goes on with other messages, which nobody logs: it is over, however its bytes are cut.
+    /// A direction continues with other messages, which nobody logs: it is over, however its bytes are cut.
     is_over: [bool; 2],
     handshakes: [Handshake; 2],
 }
