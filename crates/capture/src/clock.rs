@@ -13,7 +13,8 @@
 //! The result depends only on the sequence of frames, not on how it is cut into blocks.
 
 use crate::limits::{
-    AGREEING_FRAMES, CLOCKS_KNOWN, LATE_NS, LEAP_NS, LIVE_AHEAD_NS, LIVE_BEHIND_NS, STEP_NS,
+    AGREEING_FRAMES, CLOCKS_KNOWN, LATE_NS, LEAP_NS, LIVE_AHEAD_NS, LIVE_BEFORE_STEP_NS,
+    LIVE_BEHIND_NS, STEP_NS,
 };
 
 /// The clock at a frame.
@@ -60,6 +61,8 @@ struct LiveTimes {
     ahead: Option<i64>,
     /// To be added to times since the machine's clock was set.
     offset: i64,
+    /// What was added before it was set, and until when, by the steady clock, frames of that time may still come.
+    before: Option<(i64, u64)>,
     step: Option<i64>,
 }
 
@@ -72,13 +75,23 @@ impl LiveTimes {
         let difference = |a: u64, b: u64| i64::try_from(i128::from(a) - i128::from(b)).unwrap_or(0);
         let ahead = *self.ahead.get_or_insert_with(|| difference(ts_ns, steady));
         let expected = steady.saturating_add_signed(ahead);
-        if place <= expected.saturating_add(LIVE_AHEAD_NS)
-            && place.saturating_add(LIVE_BEHIND_NS) >= expected
-        {
+        let fits = |place: u64| {
+            place <= expected.saturating_add(LIVE_AHEAD_NS)
+                && place.saturating_add(LIVE_BEHIND_NS) >= expected
+        };
+        if fits(place) {
             return place;
+        }
+        // Frames that came before it was set may still wait in a ring: each would else count as a step back.
+        if let Some((offset, until)) = self.before
+            && steady <= until
+            && fits(ts_ns.saturating_add_signed(offset))
+        {
+            return ts_ns.saturating_add_signed(offset);
         }
         // The machine's clock shows another time than the one that has passed.
         self.step = Some(difference(place, expected));
+        self.before = Some((self.offset, steady.saturating_add(LIVE_BEFORE_STEP_NS)));
         self.offset = difference(expected, ts_ns);
         expected
     }
@@ -281,11 +294,14 @@ mod tests {
             assert_eq!(at(5 * S, 0), (5 * S, None));
             assert_eq!(at(6 * S, step), (6 * S, Some(step)));
             assert_eq!(at(7 * S, step), (7 * S, None));
-            // One that was still in the ring.
-            let (ns, _) = at(8 * S, 0);
-            assert!((7 * S..=8 * S).contains(&ns), "{ns}");
-            let (ns, _) = at(9 * S, step);
-            assert!((8 * S..=9 * S).contains(&ns), "{ns}");
+            // Frames that were still in the ring, next to the machine's new time: it was set once.
+            for steady in [8 * S, 9 * S] {
+                assert_eq!(at(steady, 0), (steady, None));
+                assert_eq!(at(steady, step), (steady, None));
+            }
+            // Later it may be set back, which is another step.
+            assert_eq!(at(30 * S, 0), (30 * S, Some(-step)));
+            assert_eq!(at(31 * S, 0), (31 * S, None));
         }
         // Frames that waited while the program was stopped are no step.
         let mut clock = AgreedClock::default();

@@ -55,6 +55,10 @@ pub const LIVE_AHEAD_NS: u64 = 2_000_000_000;
 /// How far it may stay behind: frames wait in the ring while the program is stopped or has no processor.
 pub const LIVE_BEHIND_NS: u64 = 60_000_000_000;
 
+/// How long after the machine's clock was set frames from before that may still come: they wait in a ring, which is read
+/// within seconds unless the program is stopped.
+pub const LIVE_BEFORE_STEP_NS: u64 = 10_000_000_000;
+
 limits! { "capture";
     /// Most captured bytes of one frame, except for the links below. libpcap's `MAXIMUM_SNAPLEN`: a
     /// record that claims more is treated as garbage, as in libpcap.

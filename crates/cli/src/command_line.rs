@@ -356,9 +356,10 @@ pub(crate) struct ReadOptions {
     /// what the process may use]
     #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub(crate) budget: Option<ByteSize>,
-    /// Threads that inspect packets; the findings are the same with any number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::threads)]
-    pub(crate) workers: usize,
+    /// Threads that inspect packets; the findings are the same with any number [default: 1; of interfaces what
+    /// the configuration says]
+    #[arg(long, value_name = "N", value_parser = values::threads)]
+    pub(crate) workers: Option<usize>,
     /// Exit code 1 when a rule of this priority or a more severe one (1 is the most) alerts; with
     /// --behavior also at an alert about a host and at evidence of this level: 1 high, 2 medium, 3 low
     #[arg(long, value_name = "LEVEL", value_parser = level)]

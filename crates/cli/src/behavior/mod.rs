@@ -102,7 +102,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Started, Fault> {
             settings,
             lists,
             stop,
-            workers: o.workers,
+            workers: o.workers.unwrap_or(1),
             budget: budget(o),
             earlier,
             notices: notices(),
@@ -196,7 +196,7 @@ fn run_logs(
         exit = exit.max(Exit::Internal);
     }
     report_live(&done, o);
-    let is_cut = done.is_stopped || done.ran.is_cut(o.workers);
+    let is_cut = done.is_stopped || done.ran.is_cut(o.workers.unwrap_or(1));
     let network = NetworkReport::default();
     exit = exit.max(end(&done.reports(), &done.ran, o, sink, is_cut, network));
     if o.verbose && !is_live {

@@ -143,15 +143,22 @@ fn run_captures(
     run.signals = signals;
     run.opened = opened;
     run.logged = Some(Arc::clone(&logged));
-    run.plan = plan(&engine, o);
+    run.plan = plan(&engine, o, InterfaceSettings::threads_of(&live));
+    if !live.is_empty() {
+        // A receiver that is slow must not hold the rings up.
+        outputs.never_wait();
+    }
     run.stats_every = (!live.is_empty()).then(|| InterfaceSettings::statistics_interval(&config));
     let workers = run.plan.workers;
     let how = (Some(o.profile_rules), o.quiet);
     run.reloads = with_rules::reloads(&o.engine, outputs.wants(), how, (&running, workers));
+    let (tasks, board) = (Arc::new(Tasks::new(workers)), Arc::<Board>::default());
+    if metrics.is_some() || !live.is_empty() {
+        // Statistics during a run are collected by them, too.
+        (run.tasks, run.board) = (Some(Arc::clone(&tasks)), Some(Arc::clone(&board)));
+    }
     let metrics = match metrics {
         Some(metrics) => {
-            let (tasks, board) = (Arc::new(Tasks::new(workers)), Arc::<Board>::default());
-            (run.tasks, run.board) = (Some(Arc::clone(&tasks)), Some(Arc::clone(&board)));
             run.metrics = Some(metrics.registry());
             let (running, reloads) = (Arc::clone(&running), run.reloads.clone());
             let budget = budget.clone();
@@ -317,13 +324,15 @@ fn say_packet_log(sum: &EventCounts, logged: &PacketLogCounts, o: &ReadOptions) 
     }
 }
 
-/// How many threads inspect.
-fn plan(engine: &Engine, o: &ReadOptions) -> WorkerPlan {
+/// How many threads inspect: as many as were asked for, else what the configuration says of interfaces (`threads` of
+/// `af-packet`), else one.
+fn plan(engine: &Engine, o: &ReadOptions, threads: Option<usize>) -> WorkerPlan {
+    let wanted = o.workers.or(threads).unwrap_or(1);
     let alone = PacketRun::needs_one_worker(engine);
-    if let (Some(why), true) = (alone, o.workers > 1 && !o.quiet) {
+    if let (Some(why), true) = (alone, wanted > 1 && !o.quiet) {
         eprintln!("gabion: workers: {why}: one worker is used");
     }
-    WorkerPlan::for_workers(if alone.is_some() { 1 } else { o.workers })
+    WorkerPlan::for_workers(if alone.is_some() { 1 } else { wanted })
 }
 
 fn read_inputs(

@@ -3,6 +3,7 @@
 
 use super::reload::RunningEngine;
 use gabion_net::Engine;
+use gabion_runtime::fanout::Losses;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,15 +14,23 @@ const SLICES_UNTIL_USE: u64 = 10;
 struct Next {
     slice: u64,
     engine: Arc<Engine>,
-    /// Workers that have not gone over yet.
-    left: usize,
+    /// By worker: whether it has gone over.
+    is_used: Vec<bool>,
+}
+
+/// A worker that asks which engine it is to use.
+pub(super) struct Adopter<'a> {
+    pub(super) n: usize,
+    /// Of the engine that it has.
+    pub(super) generation: u32,
+    pub(super) losses: &'a Losses,
 }
 
 #[derive(Default)]
 struct State {
     /// The generation of the newest engine that was agreed on.
     newest: Option<u32>,
-    /// How many have been used by all workers.
+    /// How many have been used by all workers that are not lost.
     past: usize,
     next: VecDeque<Next>,
 }
@@ -38,22 +47,23 @@ impl Adoptions {
         Adoptions { running: Arc::clone(running), workers, state: Mutex::default() }
     }
 
-    /// The engine that a worker uses from this slice on, which has gone over `taken` times so far and has an engine of
-    /// this generation; `now` is the slice of the clock. None: it continues with its own.
+    /// The engine that a worker uses from this slice on, which has gone over `taken` times so far; `now` is the slice of
+    /// the clock. None: it continues with its own.
     #[inline]
     pub(super) fn due(
         &self,
-        generation: u32,
+        adopter: &Adopter<'_>,
         taken: &mut usize,
         (slice, now): (u64, u64),
     ) -> Option<(u64, Arc<Engine>)> {
-        let newest = self.running.other_than(generation)?;
-        self.take_due(newest, taken, (slice, now))
+        let newest = self.running.other_than(adopter.generation)?;
+        self.take_due(adopter, newest, taken, (slice, now))
     }
 
     #[cold]
     fn take_due(
         &self,
+        adopter: &Adopter<'_>,
         newest: Arc<Engine>,
         taken: &mut usize,
         (slice, now): (u64, u64),
@@ -65,7 +75,7 @@ impl Adoptions {
             let next = Next {
                 slice: last.max(now.saturating_add(SLICES_UNTIL_USE)),
                 engine: newest,
-                left: self.workers,
+                is_used: vec![false; self.workers],
             };
             state.next.push_back(next);
         }
@@ -76,13 +86,55 @@ impl Adoptions {
                 break;
             }
             *taken += 1;
-            next.left = next.left.saturating_sub(1);
+            if let Some(is_used) = next.is_used.get_mut(adopter.n) {
+                *is_used = true;
+            }
             due = Some((next.slice, Arc::clone(&next.engine)));
         }
-        while state.next.front().is_some_and(|next| next.left == 0) {
+        // A worker that is lost never goes over: no engine is kept for it.
+        let is_over = |next: &Next| {
+            let mut all = next.is_used.iter().enumerate();
+            all.all(|(n, is_used)| *is_used || adopter.losses.is_lost(n))
+        };
+        while state.next.front().is_some_and(is_over) {
             state.next.pop_front();
             state.past += 1;
         }
         due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::test_engine;
+    use gabion_settings::{Counts, LoadedEngine};
+
+    /// Three workers, of which the last is lost: engines that the others use are kept no longer.
+    #[test]
+    fn no_engine_is_kept_for_a_worker_that_is_lost() {
+        let loaded = |generation| {
+            let mut engine = test_engine::without_rules();
+            engine.generation = generation;
+            LoadedEngine { engine, counts: Counts::default(), failed: Vec::new() }
+        };
+        let running = RunningEngine::begin(loaded(0));
+        let adoptions = Adoptions::new(&running, 3);
+        let losses = Losses::new(3);
+        losses.lose(2);
+        let mut taken = [0; 2];
+        for generation in 1..5 {
+            running.replace(loaded(generation));
+            let now = u64::from(generation) * 100;
+            for (n, taken) in taken.iter_mut().enumerate() {
+                let adopter = Adopter { n, generation: generation - 1, losses: &losses };
+                assert!(adoptions.due(&adopter, taken, (now, now)).is_none());
+                let later = now + SLICES_UNTIL_USE;
+                let due = adoptions.due(&adopter, taken, (later, later));
+                assert_eq!(due.map(|(_, engine)| engine.generation), Some(generation));
+            }
+            let state = adoptions.state.lock().unwrap();
+            assert_eq!((state.next.len(), state.past), (0, generation as usize));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Reading one capture, block by block, with the clock that packets agree on.
 
+use super::board::Board;
 use super::incidents::Position;
 use super::input::{Input, InputDone, KernelCounts};
 use super::opened_once::OpenedOnce;
@@ -7,6 +8,7 @@ use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, FrameRef, OpenOptions, Source};
 use gabion_flowlog::source::is_read_once;
 use gabion_net::{ChecksumSample, FrameIn};
+use gabion_outputs::timestamp::Stamp;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::input::{Readiness, Stoppable, open_once};
 use gabion_runtime::{Pulse, StopFlag};
@@ -76,6 +78,8 @@ pub(crate) struct InputState<'a> {
 pub(crate) struct InputLedgers<'a> {
     pub(crate) reader: &'a mut Ledger,
     pub(crate) entry: &'a mut Ledger,
+    /// Where what the kernel counts of each interface is shown.
+    pub(crate) board: Option<&'a Board>,
 }
 
 /// Frames that were read together.
@@ -399,7 +403,7 @@ impl InputDone {
     pub(super) fn note_drops(&mut self) {
         let Some(KernelCounts { offered, dropped, before }) = self.kernel else { return };
         for (lost, what) in [
-            (dropped, format!("of {offered} frames, for which the ring had no room")),
+            (dropped, format!("of {offered} frames, for which the ring had no room{}", times_of(&self.drops_by_second))),
             (before.backlog, "frames of this host before they reached a socket: queues of processors were full (softnet_stat)".to_owned()),
             (before.dropped, "frames by rx_dropped of the interface, which counts those, too, that no protocol of this host takes".to_owned()),
             (before.missed, "frames before they reached the socket (rx_missed_errors of the interface)".to_owned()),
@@ -437,6 +441,25 @@ impl InputDone {
             }
             None => {}
         }
+    }
+}
+
+/// When frames were dropped, for a person.
+fn times_of(drops: &[(u64, u64)]) -> String {
+    let (Some((first, _)), Some((last, _))) = (drops.first(), drops.last()) else {
+        return String::new();
+    };
+    let (at, most) = drops.iter().max_by_key(|(_, dropped)| *dropped).copied().unwrap_or_default();
+    let stamp = Stamp::new();
+    let time = |second: u64| stamp.in_format(second * 1_000_000_000, "%Y-%m-%d %H:%M:%S");
+    match drops.len() {
+        1 => format!(", at {}", time(at)),
+        seconds => format!(
+            ", in {seconds} seconds from {} to {}, most ({most}) at {}",
+            time(*first),
+            time(*last),
+            time(at)
+        ),
     }
 }
 

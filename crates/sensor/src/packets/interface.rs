@@ -12,7 +12,7 @@ use rustix::net::netdevice::index_to_name;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// LINKTYPE numbers (tcpdump.org's registry).
 const ETHERNET: u16 = 1;
@@ -77,12 +77,13 @@ pub(super) struct RingGroup {
     rings: u16,
     /// The kernel's number of the group and one more, once a ring has made it.
     number: Arc<AtomicU32>,
+    said: Arc<SaidOfSizes>,
 }
 
 impl RingGroup {
     /// A group of this many rings.
     pub(super) fn new(rings: u16) -> RingGroup {
-        RingGroup { rings, number: Arc::default() }
+        RingGroup { rings, number: Arc::default(), said: Arc::default() }
     }
 
     /// Has a ring join, which is bound: the first makes the group.
@@ -98,6 +99,13 @@ impl RingGroup {
     }
 }
 
+/// What was said of an interface about the sizes of frames, whichever of its rings they came to.
+#[derive(Debug, Default)]
+struct SaidOfSizes {
+    is_large: AtomicBool,
+    is_cut: AtomicBool,
+}
+
 /// An interface that frames are read from, and whether it is there.
 pub(super) struct Opened {
     wanted: InterfaceSettings,
@@ -109,8 +117,7 @@ pub(super) struct Opened {
     group: Option<RingGroup>,
     /// The filter that the kernel runs.
     program: Option<Vec<ClassicInstruction>>,
-    is_size_said: bool,
-    is_cut_said: bool,
+    said: Arc<SaidOfSizes>,
 }
 
 fn link_of(hardware: u16) -> Result<u16, InterfaceError> {
@@ -181,10 +188,9 @@ impl Opened {
             mtu: found.mtu,
             is_away: !found.is_up,
             is_closing: false,
+            said: group.as_ref().map_or_else(Arc::default, |group| Arc::clone(&group.said)),
             group,
             program,
-            is_size_said: false,
-            is_cut_said: false,
         };
         notes.extend(opened.bind(&live, found.index).map_err(InterfaceError::Other)?);
         notes.extend(opened.opening_note());
@@ -236,7 +242,7 @@ impl Opened {
             Some(LinkFault::Down) | None => {}
         }
         if !self.is_away || self.is_closing {
-            return self.size_note(source.live()?);
+            return None;
         }
         let Ok(found) = find_interface(source.live()?.socket(), &self.wanted.name) else {
             if index_to_name(source.live()?.socket(), self.index).is_err() {
@@ -257,8 +263,7 @@ impl Opened {
         Some("the interface is back".to_owned())
     }
 
-    /// Looks, once in a while, whether the interface still has its name and its frames have a size that fits. Returns what a
-    /// person should know. What an interface receives under another name is not read: another interface may get this one.
+    /// Looks, once in a while, whether the interface still has its name. Returns what a person should know. What an interface receives under another name is not read: another interface may get this one.
     pub(super) fn check(&mut self, source: &Source) -> Option<String> {
         if self.is_away || self.is_closing {
             return None;
@@ -274,7 +279,7 @@ impl Opened {
             self.is_away = true;
             return Some(format!("the interface is called {now} now: its return is awaited"));
         }
-        self.size_note(live)
+        None
     }
 
     /// Reads another interface that has the name now. A ring that shares frames with others can't be bound again: it
@@ -292,12 +297,11 @@ impl Opened {
 
     /// Says once that frames are larger than the interface takes packets, since something puts packets together, and once
     /// that they are larger than a block.
-    fn size_note(&mut self, live: &Live) -> Option<String> {
+    pub(super) fn size_note(&self, live: &Live) -> Option<String> {
         // Addresses and ethertype, and two tags.
         const LINK_LAYER: u32 = 14 + 8;
         let facts = live.facts();
-        if !self.is_cut_said && facts.cut > 0 {
-            self.is_cut_said = true;
+        if facts.cut > 0 && !self.said.is_cut.swap(true, Ordering::Relaxed) {
             // Headers of the block and of the frame stand before it.
             let wanted = facts.largest_cut.saturating_add(512).checked_next_power_of_two()?;
             let (largest, block) = (facts.largest_cut, self.wanted.block_len);
@@ -306,10 +310,11 @@ impl Opened {
                  block-size of af-packet"
             ));
         }
-        if self.is_size_said || facts.largest <= self.mtu.saturating_add(LINK_LAYER) {
+        if facts.largest <= self.mtu.saturating_add(LINK_LAYER)
+            || self.said.is_large.swap(true, Ordering::Relaxed)
+        {
             return None;
         }
-        self.is_size_said = true;
         let (largest, mtu, name) = (facts.largest, self.mtu, &self.wanted.name);
         Some(format!(
             "frames of up to {largest} bytes come where packets have {mtu} at most: the kernel or the interface puts \

@@ -200,7 +200,11 @@ impl Reader {
                     clock: &mut agreed_clock,
                     checksums: &mut checksums,
                 },
-                ledgers: InputLedgers { reader: &mut end.reader, entry: &mut end.entry },
+                ledgers: InputLedgers {
+                    reader: &mut end.reader,
+                    entry: &mut end.entry,
+                    board: None,
+                },
                 stop: &stop,
                 opened: &opened,
                 filter: filter.as_deref(),

@@ -60,7 +60,7 @@ pub struct RunningEngine {
 }
 
 /// An engine that was replaced, with the account of its memory.
-struct Replaced {
+pub(super) struct Replaced {
     engine: Arc<Engine>,
     _memory: Vec<Held>,
 }
@@ -132,7 +132,7 @@ impl RunningEngine {
     }
 
     /// Replaces the engine; returns the one before.
-    fn replace(&self, loaded: LoadedEngine) -> Replaced {
+    pub(super) fn replace(&self, loaded: LoadedEngine) -> Replaced {
         let generation = loaded.engine.generation;
         let next = Current::from_loaded(loaded, &self.memory);
         let before = std::mem::replace(&mut *lock(&self.current), next);

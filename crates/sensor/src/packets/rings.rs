@@ -12,7 +12,7 @@
 //!
 //! Lines are handed over by slices of that time, so that the writer puts those of all workers together.
 
-use super::adoption::Adoptions;
+use super::adoption::{Adopter, Adoptions};
 use super::board::Board;
 use super::capture::{frame_in, moment};
 use super::input::{HandedOver, InputDone, KernelCounts};
@@ -551,13 +551,16 @@ impl Ring<'_> {
         self.slice = slice;
         // A writer that is gone has given this worker up.
         let _ = pulse.rest(|| job.out.send(lines).is_ok());
-        let clock_slice = clock::epoch_ns().saturating_sub(job.ways.began_ns) / SLICE_NS;
+        // As slices do, it follows the clock that nobody sets.
+        let clock_ns = self.clock.live_time(clock::epoch_ns());
+        let clock_slice = clock_ns.saturating_sub(job.ways.began_ns) / SLICE_NS;
         let generation = self.worker.generation();
         if let Some(board) = &job.board {
             job.ways.wire.note_counts(board, job.n);
             board.note_records(job.n, self.shedding.ledger());
         }
-        let due = job.ways.adoptions.due(generation, &mut self.adopted, (slice, clock_slice));
+        let adopter = Adopter { n: job.n, generation, losses: &job.reading.losses };
+        let due = job.ways.adoptions.due(&adopter, &mut self.adopted, (slice, clock_slice));
         if let Some((from, engine)) = due {
             let began = clock::now();
             self.worker.adopt(Arc::clone(&engine));

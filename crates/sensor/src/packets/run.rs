@@ -307,7 +307,7 @@ pub(crate) fn read_capture<S: NetSink>(
             clock: &mut AgreedClock::default(),
             checksums: &mut ChecksumSample::new(engine),
         },
-        ledgers: InputLedgers { reader: &mut reader, entry: &mut entry },
+        ledgers: InputLedgers { reader: &mut reader, entry: &mut entry, board: None },
         stop: &StopFlag::new(),
         opened: &OpenedOnce::default(),
         filter: None,

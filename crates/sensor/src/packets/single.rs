@@ -192,8 +192,7 @@ impl Run<'_> {
                     if let Some(tasks) = &self.tasks {
                         tasks.carry_out(0, &mut worker);
                     }
-                    if let (Some(board), Some(kernel)) = (&self.board, block.kernel) {
-                        board.note_ring(&input.path.to_string_lossy(), 0, kernel);
+                    if let Some(board) = self.board.as_ref().filter(|_| block.kernel.is_some()) {
                         board.note_records(0, shedding.ledger());
                     }
                     outcomes.clear();
@@ -243,7 +242,11 @@ impl Run<'_> {
                     clock: &mut clock,
                     checksums: &mut checksums,
                 },
-                ledgers: InputLedgers { reader: &mut reader, entry: &mut entry },
+                ledgers: InputLedgers {
+                    reader: &mut reader,
+                    entry: &mut entry,
+                    board: self.board.as_deref(),
+                },
                 stop: self.stop,
                 opened: &self.opened,
                 filter: self.filter.as_deref(),

@@ -118,12 +118,25 @@ impl Port {
         if dropped == 0 {
             return;
         }
-        let second = epoch_ns() / 1_000_000_000;
-        let all = &mut self.done.drops_by_second;
-        let is_full = all.len() >= DROP_SECONDS_MAX;
-        match all.last_mut() {
-            Some((last, sum)) if *last >= second || is_full => *sum += dropped,
-            _ => all.push((second, dropped)),
+        enter_drops(&mut self.done.drops_by_second, epoch_ns() / 1_000_000_000, dropped);
+    }
+
+    /// Looks whether a fault waits where nothing comes, and whether an interface that was away is back.
+    fn look_after(&mut self, nothing: &mut Vec<FrameRef>, position: &Position) {
+        if !self.source.has_more_at_hand() {
+            let dropped = self.kernel_counts().dropped;
+            let _ = self.source.next_block_within(0, Duration::ZERO, nothing);
+            self.note_second(dropped);
+        }
+        let note = self.opened.look_after(&mut self.source);
+        self.say(note, position);
+        self.say_size(position);
+    }
+
+    /// Says what is noteworthy about the size of frames, whichever ring of the interface they came to.
+    fn say_size(&mut self, position: &Position) {
+        if let Some(note) = self.source.live().and_then(|live| self.opened.size_note(live)) {
+            position.add_note(format!("{}: {note}", self.done.path.display()));
         }
     }
 
@@ -142,6 +155,19 @@ impl Port {
         {
             self.said += 1;
             position.add_note(format!("{}: {note}", self.done.path.display()));
+        }
+    }
+}
+
+/// Enters frames that were dropped in a second. Seconds stay in order, also where the machine's clock is set back.
+fn enter_drops(all: &mut Vec<(u64, u64)>, second: u64, dropped: u64) {
+    match all.binary_search_by_key(&second, |(at, _)| *at) {
+        Ok(at) => all[at].1 += dropped,
+        Err(at) if all.len() < DROP_SECONDS_MAX => all.insert(at, (second, dropped)),
+        Err(_) => {
+            if let Some((_, sum)) = all.last_mut() {
+                *sum += dropped;
+            }
         }
     }
 }
@@ -233,6 +259,8 @@ impl Wire {
                 let note = port.opened.check(&port.source);
                 port.say(note, position);
             }
+            // An interface must not wait for its turn until all others are quiet.
+            pulse.rest(|| self.look_after(frames, position));
         }
         if let Some(pulled) = self.pull_ready(frames) {
             return pulled;
@@ -310,16 +338,9 @@ impl Wire {
         lives.map(|live| live.ring_bytes()).min().unwrap_or(u64::MAX)
     }
 
-    /// Looks after all interfaces, and asks what the kernel counted.
+    /// Looks after all interfaces.
     fn look_after(&mut self, nothing: &mut Vec<FrameRef>, position: &Position) {
-        for port in &mut self.ports {
-            if !port.source.has_more_at_hand() {
-                // Nothing comes, but a fault may be waiting.
-                let _ = port.source.next_block_within(0, Duration::ZERO, nothing);
-            }
-            let note = port.opened.look_after(&mut port.source);
-            port.say(note, position);
-        }
+        self.ports.iter_mut().for_each(|port| port.look_after(nothing, position));
     }
 
     /// What happened to each interface, once all is read.
@@ -413,6 +434,9 @@ impl OneInput<'_> {
                     (0, Arc::clone(&nothing))
                 }
             };
+            if let Some(board) = self.ledgers.board {
+                wire.note_counts(board, 0);
+            }
             let (kernel, is_last) = (Some(wire.kernel_counts()), !wire.has_more_at_hand());
             let fill_percent = wire.fill_percent();
             let Some(port) = wire.ports.get_mut(at) else { break };
@@ -480,5 +504,28 @@ impl OneInput<'_> {
         wire.finish(self.ledgers.reader, &mut all);
         all.iter_mut().for_each(InputDone::note_drops);
         (all, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_entered_by_second_also_where_the_clock_is_set_back() {
+        let mut all = Vec::new();
+        for (second, dropped) in [(100, 1), (100, 2), (102, 3), (40, 4), (102, 5), (41, 6)] {
+            enter_drops(&mut all, second, dropped);
+        }
+        assert_eq!(all, [(40, 4), (41, 6), (100, 3), (102, 8)]);
+    }
+
+    #[test]
+    fn no_drop_is_forgotten_where_seconds_are_too_many() {
+        let mut all = Vec::new();
+        let seconds = DROP_SECONDS_MAX as u64 + 10;
+        (0..seconds).for_each(|second| enter_drops(&mut all, second, 1));
+        assert_eq!(all.len(), DROP_SECONDS_MAX);
+        assert_eq!(all.iter().map(|(_, dropped)| dropped).sum::<u64>(), seconds);
     }
 }
