@@ -114,8 +114,6 @@ pub struct ParseContext<'a> {
     pub direction: Direction,
     /// The flow's addresses and ports.
     pub endpoints: &'a Endpoints,
-    /// Bytes of the flow's packets so far, headers too.
-    pub flow_bytes: u64,
     /// What is needed downstream.
     pub requirements: Requirements,
     /// EVE name of the protocol this flow had before it changed to the present one.
@@ -159,7 +157,6 @@ impl<'a> ParseContext<'a> {
             ts_ns,
             direction,
             endpoints,
-            flow_bytes: 0,
             requirements: Requirements::default(),
             changed_from: None,
             expectations: Vec::new(),

@@ -386,7 +386,6 @@ impl AppLayer {
         let mut cx = ParseContext::new(input.ts_ns, d, input.endpoints);
         cx.is_changing =
             self.change.is_some() || (self.expected.is_known() && self.expected != self.proto);
-        cx.flow_bytes = self.sent;
         cx.requirements = input.protocols.requirements;
         cx.parsed = input.protocols.parsed();
         cx.changed_from = protocol(self.original).map(|p| p.table.eve_name);

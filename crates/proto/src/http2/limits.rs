@@ -6,16 +6,16 @@ use gabion_record::limits;
 /// [`DECODED_BYTES_MAX`].
 pub(crate) const DECODED_BYTES_FROM_ONE: u64 = 16;
 
-/// Bytes of a flow's packets, headers too, for each transaction beyond [`SHORT_STREAMS_MAX`]; a frame of as many makes its
-/// stream a transaction however many there are. A request that takes a packet of its own, and an answer that does, are longer;
+/// Bytes of a connection's frames, of both sides, for each transaction beyond [`SHORT_STREAMS_MAX`]; a request of as many
+/// is a transaction however many there are. A request and its answer are longer together;
 /// a packet of 116 requests of 12 bytes each would cost what 140 ordinary packets cost.
 pub(crate) const BYTES_OF_STREAM: u64 = 64;
 
 limits! { "proto.http2";
     /// Streams, and frames of the whole connection, that begin with a frame of fewer than 64 bytes, in addition to one for
-    /// each 64 bytes of the flow's packets.
+    /// each 64 bytes of the connection's frames.
     pub const SHORT_STREAMS_MAX: u64 = 256,
-        Loses("streams that begin with a frame of fewer than 64 bytes, of a flow with more of them than one for each 64 bytes");
+        Loses("streams that begin with a frame of fewer than 64 bytes, of a flow with more of them than one for each 64 bytes, and their answers: event `too_many_streams`");
 
     /// Live transactions of a flow (Suricata's `max-streams`).
     pub const STREAMS_MAX: u64 = 4096,

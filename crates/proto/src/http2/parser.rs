@@ -68,6 +68,33 @@ pub struct Http2Parser {
     decoded: Vec<(u64, Direction)>,
     /// Transactions so far.
     opened: u64,
+    /// Bytes of all frames so far.
+    bytes: u64,
+    refused: Refused,
+}
+
+/// Streams that were refused as the connection has too many short ones.
+#[derive(Debug, Default)]
+struct Refused {
+    /// The first and the last of them; the first is 0 before there is one.
+    first: u32,
+    last: u32,
+    /// A transaction has the event.
+    is_raised: bool,
+}
+
+impl Refused {
+    fn note(&mut self, stream: u32) {
+        if stream != 0 {
+            self.first = if self.first == 0 { stream } else { self.first.min(stream) };
+            self.last = self.last.max(stream);
+        }
+    }
+
+    /// Whether a stream that is not known may be one of them.
+    fn may_have(&self, stream: u32) -> bool {
+        self.first != 0 && (self.first..=self.last).contains(&stream)
+    }
 }
 
 /// The connection can't be followed any more.
@@ -85,6 +112,8 @@ impl Http2Parser {
             is_dns: false,
             decoded: Vec::new(),
             opened: 0,
+            bytes: 0,
+            refused: Refused::default(),
         }
     }
 
@@ -150,7 +179,8 @@ impl Http2Parser {
         at: usize,
     ) -> Result<Option<u64>, Broken> {
         let d = cx.direction;
-        let id = self.tx_of(cx, header.stream, header)?;
+        self.bytes += (HEADER_BYTES + header.len) as u64;
+        let id = self.tx_of(d, header.stream, header)?;
         note_frames(cx, header, at, id);
         if let Some(tx) = id.and_then(|id| self.txs.get_mut(id)) {
             tx.events.set(event::LONG_FRAME_DATA);
@@ -186,7 +216,7 @@ impl Http2Parser {
     /// more streams than its bytes allow.
     fn tx_of(
         &mut self,
-        cx: &ParseContext<'_>,
+        d: Direction,
         stream: u32,
         header: FrameHeader,
     ) -> Result<Option<u64>, Broken> {
@@ -197,11 +227,34 @@ impl Http2Parser {
             return Ok(Some(*id));
         }
         let is_short = ((HEADER_BYTES + header.len) as u64) < BYTES_OF_STREAM;
-        if is_short && self.opened >= SHORT_STREAMS_MAX + cx.flow_bytes / BYTES_OF_STREAM {
+        // What follows on a refused stream, and its answer, make no transaction without a request.
+        let is_request = d == ToServer && header.kind == kind::HEADERS;
+        let is_refused = is_short
+            && self.opened >= SHORT_STREAMS_MAX + self.bytes / BYTES_OF_STREAM
+            || !is_request && self.refused.may_have(stream);
+        if is_refused {
             reached::SHORT_STREAMS_MAX.count();
+            self.refused.note(stream);
+            self.raise_refusal();
             return Ok(None);
         }
-        self.new_tx(stream).map(Some)
+        let id = self.new_tx(stream)?;
+        if self.refused.first != 0 {
+            self.raise_refusal();
+        }
+        Ok(Some(id))
+    }
+
+    /// Raises the event of too many streams, once for a connection, on the last transaction that there is.
+    fn raise_refusal(&mut self) {
+        if self.refused.is_raised {
+            return;
+        }
+        let last = self.txs.iter().next_back().map(|tx| tx.id);
+        if let Some(tx) = last.and_then(|id| self.txs.get_mut(id)) {
+            tx.events.set(event::TOO_MANY_STREAMS);
+            self.refused.is_raised = true;
+        }
     }
 
     /// A new transaction of a stream.
@@ -236,6 +289,7 @@ impl Http2Parser {
         at: usize,
     ) -> Result<(), Broken> {
         let d = cx.direction;
+        self.bytes += (HEADER_BYTES + header.len) as u64;
         if header.kind == kind::SETTINGS && payload.is_empty() {
             note_frames(cx, header, at, None);
             return Ok(());
@@ -245,7 +299,7 @@ impl Http2Parser {
             _ => None,
         };
         let stream = promise.map_or(header.stream, |(stream, _)| stream);
-        let Some(id) = self.tx_of(cx, stream, header)? else {
+        let Some(id) = self.tx_of(d, stream, header)? else {
             note_frames(cx, header, at, None);
             self.skip_block(d, header, payload);
             return Ok(());
@@ -755,36 +809,49 @@ mod tests {
     #[test]
     fn short_streams_are_bounded_by_bytes() {
         let mut parser = Http2Parser::new(Settings::default());
-        let mut say = |flow_bytes: u64, bytes: &[u8]| {
+        let mut say = |d: Direction, bytes: &[u8]| {
             let ends = Endpoints::default();
-            let mut cx = ParseContext::new(0, ToServer, &ends);
-            cx.flow_bytes = flow_bytes;
+            let mut cx = ParseContext::new(0, d, &ends);
             assert_eq!(parser.parse(&mut cx, Input::Data { bytes, eof: false }), Outcome::Done);
             let fields = |tx: &Http2Tx| tx.side(ToServer).headers.as_ref().map_or(0, |h| h.len());
             (parser.txs.len() as u64, parser.txs.iter().next_back().map_or(0, fields))
         };
         let request = |n: u32| frame_of(kind::HEADERS, 5, 2 * n + 1, b"\x82\x86\x84");
-        for n in 0..SHORT_STREAMS_MAX as u32 {
-            assert_eq!(say(0, &request(n)), (u64::from(n) + 1, 3));
-        }
         // What the bytes allow, and no more.
-        let first = SHORT_STREAMS_MAX as u32;
-        let many = (first..first + 100).flat_map(request).collect::<Vec<u8>>();
-        assert_eq!(say(10 * BYTES_OF_STREAM, &many).0, SHORT_STREAMS_MAX + 10);
+        let (all, len) = (400, request(0).len() as u64);
+        let (mut allowed, mut refused) = (0, 0);
+        for n in 0..all {
+            if allowed < SHORT_STREAMS_MAX + (u64::from(n) + 1) * len / BYTES_OF_STREAM {
+                allowed += 1;
+            } else {
+                refused = 2 * n + 1;
+            }
+            assert_eq!(say(ToServer, &request(n)), (allowed, 3));
+        }
+        assert!(refused > 0);
         // Two of them come into the table nevertheless, one in parts.
         let adds = frame_of(kind::HEADERS, 5, 1001, b"\x40\x01a\x01b");
         let begins = frame_of(kind::HEADERS, 1, 1003, b"\x40\x01c");
         let ends = frame_of(kind::CONTINUATION, 4, 1003, b"\x01d");
-        let all = [&adds[..], &begins, &ends, &frame_of(kind::DATA, 1, 1003, b"x")].concat();
-        assert_eq!(say(0, &all).0, SHORT_STREAMS_MAX + 10);
+        let short = [&adds[..], &begins, &ends, &frame_of(kind::DATA, 1, 1003, b"x")].concat();
+        assert_eq!(say(ToServer, &short).0, allowed);
         // A request that is as long as that is seen, with the table's fields.
         let long = [&b"\xbe\xbf\x82\x84"[..], b"\x00\x01e\x34", &[b'f'; 52]].concat();
-        let shown = say(0, &frame_of(kind::HEADERS, 5, 1005, &long));
-        assert_eq!(shown, (SHORT_STREAMS_MAX + 11, 5));
+        let shown = say(ToServer, &frame_of(kind::HEADERS, 5, 1005, &long));
+        assert_eq!(shown, (allowed + 1, 5));
+        // An answer to one that was refused makes no transaction without a request, however long it is.
+        let answer = [&b"\x88\x00\x01g\x34"[..], &[b'g'; 52]].concat();
+        for stream in [refused, 1] {
+            assert_eq!(say(ToClient, &frame_of(kind::HEADERS, 5, stream, &answer)).0, allowed + 1);
+        }
         let tx = parser.txs.iter().next_back().unwrap();
         let list = tx.side(ToServer).headers.as_ref().unwrap();
         assert_eq!((list.first(b"a"), list.first(b"c")), (Some(&b"b"[..]), Some(&b"d"[..])));
         let counts = gabion_record::limits::take_reached();
-        assert_eq!(counts.times_reached(&reached::SHORT_STREAMS_MAX), 90 + 4);
+        let before = u64::from(all) - allowed + 4;
+        assert_eq!(counts.times_reached(&reached::SHORT_STREAMS_MAX), before + 1);
+        let raised =
+            parser.txs.iter().filter(|tx| tx.events.codes().contains(&event::TOO_MANY_STREAMS));
+        assert_eq!(raised.count(), 1);
     }
 }
