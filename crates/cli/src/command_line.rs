@@ -325,7 +325,8 @@ pub(crate) struct ReadOptions {
     #[arg(long, value_name = "SECONDS", requires = "follow", value_parser = values::number::<u32>(0, crate::limits::SECONDS_MAX))]
     pub(crate) reorder: Option<u32>,
     /// Write EVE records and other outputs into this folder [default: nothing is written]; one that
-    /// holds what an earlier run wrote is refused without --append or --overwrite
+    /// holds what an earlier run wrote is refused without --append or --overwrite, and added to by a run over
+    /// interfaces
     #[arg(short = 'l', long = "log-dir", value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,
     /// Add to what an earlier run wrote into the folder

@@ -25,7 +25,7 @@ pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Faul
     if folder.is_dir() {
         refuse_link(&run).map_err(refuse)?;
     }
-    if o.append || continues(o, folder) {
+    if o.append || continues(o, folder) || restarts(o) {
         return Ok(Existing::Append);
     }
     let found = || files.iter().copied().chain([run.as_path()]).find(|path| is_there(path));
@@ -65,6 +65,12 @@ fn continues(o: &ReadOptions, folder: &Path) -> bool {
     o.follow && Resumed::has_checkpoint(folder)
 }
 
+/// Whether a run is one that a supervisor starts again after it was killed: it reads interfaces. What it wrote before is
+/// kept and added to, as by Suricata.
+fn restarts(o: &ReadOptions) -> bool {
+    !o.interfaces.is_empty() && !o.overwrite
+}
+
 /// The files that the behaviour engine writes into this folder.
 pub(crate) fn of_behavior(folder: &Path) -> Vec<PathBuf> {
     let mut all = kinds::finding_file_paths(folder);
@@ -75,4 +81,29 @@ pub(crate) fn of_behavior(folder: &Path) -> Vec<PathBuf> {
 /// Whether a file holds something. A pipe or a device holds nothing that could be lost.
 fn is_there(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::parse_arguments;
+    use crate::command_line::Verb;
+    use std::ffi::OsString;
+
+    #[test]
+    fn a_run_over_interfaces_adds_to_what_it_wrote_before_it_was_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let eve = folder.path().join("eve.json");
+        std::fs::write(&eve, "{}\n").unwrap();
+        let log = folder.path().display().to_string();
+        let decided = |args: &[&str]| {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let Verb::Read(options) = parse_arguments(&args).unwrap().verb else { panic!() };
+            outputs(&options, &[&eve]).ok()
+        };
+        let live = ["gabion", "read", "--interface", "eth0", "-l", &log];
+        assert_eq!(decided(&live), Some(Existing::Append));
+        assert_eq!(decided(&[&live[..], &["--overwrite"]].concat()), Some(Existing::Truncate));
+        assert_eq!(decided(&["gabion", "read", "a.pcap", "-l", &log]), None);
+    }
 }

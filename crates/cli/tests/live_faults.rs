@@ -369,11 +369,14 @@ fn a_killed_sensor_leaves_nothing_that_stops_the_next() {
         return;
     };
     let base = ["--af-packet=in", "--disable-detection", "--set", "af-packet.0.interface=in"];
-    let arguments = [&base[..], &["--set", "af-packet.0.threads=2"]].concat();
+    let pid_file = wire.folder.path().join("sensor.pid").display().to_string();
+    let own = ["--set", "af-packet.0.threads=2", "--pidfile", &pid_file];
+    let arguments = [&base[..], &own].concat();
     let mut first = wire.start(&arguments);
     first.signal(Signal::KILL);
     first.child.wait().unwrap();
-    std::fs::remove_dir_all(&first.log).unwrap();
+    assert!(std::path::Path::new(&pid_file).exists());
+    // Its records stay in the folder, and those of the next one are added.
     let next = wire.start(&arguments);
     wire.send(&(0..40).map(|n| datagram(4000 + n, 10)).collect::<Vec<_>>());
     std::thread::sleep(Duration::from_millis(400));

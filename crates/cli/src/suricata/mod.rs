@@ -280,7 +280,12 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             log.error("pidfile", &e);
             return 1;
         }
-        Some(Ok(file)) => Some(file),
+        Some(Ok(file)) => {
+            if let Some(note) = &file.note {
+                log.warning("pidfile", note);
+            }
+            Some(file)
+        }
         None => None,
     };
     if background::is_there()
