@@ -7,6 +7,7 @@
 use crate::error::{Error, Result};
 use crate::limits::{INTERFACES_MAX, RING_BLOCK_MAX, RING_BYTES_MAX};
 use gabion_record::Tree;
+use gabion_runtime::processors;
 use std::time::Duration;
 
 /// Bytes of a block unless configured: thousands of packets, so that the kernel wakes the reader rarely under load.
@@ -50,7 +51,7 @@ pub struct InterfaceSettings {
     pub checksums: Option<bool>,
     /// They are not looked at any more once too many of the first were wrong (`checksum-checks: auto`).
     pub samples_checksums: bool,
-    /// Threads that read it, where a number is configured.
+    /// Threads that read it, where a number is configured; `auto` is one for each processor that the process may use.
     pub threads: Option<usize>,
     /// Which frames are read.
     pub filter: Option<String>,
@@ -68,6 +69,15 @@ fn entries(config: &Tree) -> impl Iterator<Item = &Tree> {
     config.get("af-packet").into_iter().flat_map(|list| list.children.iter().map(|(_, e)| e))
 }
 
+/// The threads that read an interface, where that is configured.
+fn threads(entries: [Option<&Tree>; 2]) -> Option<usize> {
+    let threads = value(entries, "threads")?;
+    if threads.text("") == Some("auto") {
+        return Some(processors::available());
+    }
+    threads.size("").filter(|n| *n > 0).and_then(|n| usize::try_from(n).ok())
+}
+
 /// Lines about keys that ask for what is not done here.
 fn idle_keys(entries: [Option<&Tree>; 2]) -> Vec<String> {
     let text = |key: &str| value(entries, key).and_then(|v| v.text(""));
@@ -75,6 +85,12 @@ fn idle_keys(entries: [Option<&Tree>; 2]) -> Vec<String> {
     let mut idle = Vec::new();
     if let Some(kind) = text("cluster-type").filter(|kind| *kind != "cluster_flow") {
         idle.push(format!("cluster-type: {kind}: frames are dealt by flow"));
+    }
+    if let Some(threads) = text("threads").filter(|_| threads(entries).is_none()) {
+        idle.push(format!("threads: {threads}: neither a number above 0 nor auto"));
+    }
+    if is_off("defrag") {
+        idle.push("defrag: no: fragments are put together after they were read".to_owned());
     }
     for key in ["use-mmap", "tpacket-v3"] {
         if is_off(key) {
@@ -84,9 +100,19 @@ fn idle_keys(entries: [Option<&Tree>; 2]) -> Vec<String> {
     for (key, why) in [
         ("rollover", "a full ring drops, and the drops are counted"),
         ("use-emergency-flush", "a full ring sheds by its own order"),
+        ("bypass", "the kernel is not asked to leave out flows"),
     ] {
         if value(entries, key).and_then(|v| v.flag("")) == Some(true) {
             idle.push(format!("{key}: yes: {why}"));
+        }
+    }
+    for (key, why) in [
+        ("copy-mode", "frames are not passed on"),
+        ("copy-iface", "frames are not passed on"),
+        ("buffer-size", "frames wait in the ring, which ring-size sizes"),
+    ] {
+        if let Some(text) = text(key) {
+            idle.push(format!("{key}: {text}: {why}"));
         }
     }
     for key in EBPF_KEYS {
@@ -124,7 +150,6 @@ impl InterfaceSettings {
         if checks.is_some() && checksums.is_none() {
             return Err(fault("checksum-checks: write kernel, yes, no or auto".to_owned()));
         }
-        let threads = size("threads").and_then(|n| usize::try_from(n).ok());
         Ok(InterfaceSettings {
             name: name.to_owned(),
             block_len: block_len as u32,
@@ -134,7 +159,7 @@ impl InterfaceSettings {
             is_promiscuous: !is_on("disable-promisc"),
             checksums,
             samples_checksums: text("checksum-checks") == Some("auto"),
-            threads,
+            threads: threads(entries),
             filter: text("bpf-filter").map(str::to_owned),
             idle: idle_keys(entries),
         })
@@ -204,7 +229,11 @@ mod tests {
         assert_eq!((own.is_promiscuous, own.filter.as_deref()), (false, Some("port 80")));
         assert_eq!((own.is_locked, own.checksums), (true, Some(false)));
         assert_eq!(own.idle, ["cluster-type: cluster_qm: frames are dealt by flow"]);
-        assert_eq!(InterfaceSettings::threads_of(&all), Some(3));
+        assert_eq!(InterfaceSettings::threads_of(&all[..1]), Some(3));
+        // As in Suricata: a thread for each processor.
+        assert_eq!(all[1].threads, Some(processors::available()));
+        let most = processors::available().max(3);
+        assert_eq!(InterfaceSettings::threads_of(&all), Some(most));
         let names: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
         assert_eq!(names, ["eth0", "eth2"]);
         let named = ["eth1", "eth0", "eth1"].map(String::from);
@@ -227,7 +256,7 @@ mod tests {
             assert_eq!(unknown_keys_line(&config), None);
             InterfaceSettings::from_config(&config, "eth0").unwrap().idle
         };
-        let usual = "    use-mmap: yes\n    tpacket-v3: yes\n    cluster-type: cluster_flow\n    rollover: no\n";
+        let usual = "    use-mmap: yes\n    tpacket-v3: yes\n    cluster-type: cluster_flow\n    rollover: no\n    threads: auto\n    defrag: yes\n    bypass: no\n";
         assert_eq!(read(usual), <[&str; 0]>::default());
         assert_eq!(
             read("    use-mmap: no\n    ebpf-lb-file: lb.bpf\n    rollover: yes\n"),
@@ -235,6 +264,19 @@ mod tests {
                 "use-mmap: no: frames are read by mmap, from a ring of version 3",
                 "rollover: yes: a full ring drops, and the drops are counted",
                 "ebpf-lb-file: programs for the interface are not loaded",
+            ]
+        );
+        assert_eq!(
+            read(
+                "    defrag: no\n    bypass: yes\n    copy-mode: none\n    copy-iface: eth1\n    buffer-size: 32768\n    threads: many\n"
+            ),
+            [
+                "threads: many: neither a number above 0 nor auto",
+                "defrag: no: fragments are put together after they were read",
+                "bypass: yes: the kernel is not asked to leave out flows",
+                "copy-mode: none: frames are not passed on",
+                "copy-iface: eth1: frames are not passed on",
+                "buffer-size: 32768: frames wait in the ring, which ring-size sizes",
             ]
         );
     }
