@@ -288,6 +288,15 @@ fn commands_are_answered_as_by_suricata() {
         assert_ne!(c.command("ruleset-reload-time"), before);
         std::fs::remove_file(run.path("test.rules")).unwrap();
         assert_eq!(c.command("ruleset-reload-rules")["return"], json!("NOK"));
+        // The log says how both ended, as the answers do.
+        for (line, times) in [("starting", 2), ("complete", 1), ("failed", 1)] {
+            let said = run.text("said");
+            assert_eq!(
+                said.matches(&format!("rule reload {line}")).count(),
+                times,
+                "{line}: {said}"
+            );
+        }
         assert_eq!(c.command("ruleset-stats")["message"][0]["rules_loaded"], json!(1));
 
         std::fs::rename(run.path("out/eve.json"), run.path("out/eve.json.1")).unwrap();

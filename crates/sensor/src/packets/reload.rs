@@ -254,7 +254,7 @@ pub(crate) struct LoadCounts {
 pub struct Reloads {
     running: Arc<RunningEngine>,
     load: Box<LoadRules>,
-    /// Gets the outcome of loads that nobody waits for.
+    /// Gets the outcome of each load, also where a client waits for it.
     report: Box<dyn Fn(&LoadOutcome) + Send + Sync>,
     /// Why rules need a single worker, if they do.
     needs_one_worker: fn(&Engine) -> Option<&'static str>,
@@ -272,8 +272,8 @@ impl std::fmt::Debug for Reloads {
 }
 
 impl Reloads {
-    /// For a run with this engine and this many workers. `load` loads rules, `report` gets the outcome of loads that a
-    /// signal asked for. It is made once the first rules are loaded: what the process has held at most is what a load takes.
+    /// For a run with this engine and this many workers. `load` loads rules, `report` gets the outcome of each, whatever
+    /// asked for it. It is made once the first rules are loaded: what the process has held at most is what a load takes.
     pub fn new(
         running: &Arc<RunningEngine>,
         (workers, needs_one_worker): (usize, fn(&Engine) -> Option<&'static str>),
@@ -352,9 +352,10 @@ impl Reloads {
                 state.is_loading = is_again;
                 is_again
             };
-            match on_loaded.take() {
-                Some(answer) => answer(&outcome),
-                None => (self.report)(&outcome),
+            // The log has it whoever asked, and before the client knows, who may look there.
+            (self.report)(&outcome);
+            if let Some(answer) = on_loaded.take() {
+                answer(&outcome);
             }
             if !is_again {
                 break;
@@ -481,6 +482,27 @@ mod tests {
             (all.counts().failed, all.ledger().shed_for(ShedReason::LoadFailed).items),
             (1, 1)
         );
+    }
+
+    /// The log must say how a load ended that a command asked for, as it says that it began.
+    #[test]
+    fn a_load_that_a_client_waits_for_is_reported_too() {
+        for is_good in [true, false] {
+            let running = RunningEngine::new(engine(), Counts::default());
+            let load = Box::new(move |_: &Engine| {
+                let (counts, failed) = (Counts::default(), Vec::new());
+                let good = || LoadedEngine { engine: engine(), counts, failed };
+                is_good.then(good).ok_or(LoadError::Memory { need: 1, left: 0 })
+            });
+            let (to, reported) = channel();
+            let to = Mutex::new(to);
+            let report = move |outcome: &LoadOutcome| {
+                to.lock().unwrap().send(matches!(outcome, LoadOutcome::Done { .. })).unwrap();
+            };
+            let all = Reloads::new(&running, (1, |_| None), load, Box::new(report));
+            assert_eq!(matches!(outcome(&all), LoadOutcome::Done { .. }), is_good);
+            assert_eq!(reported.try_iter().collect::<Vec<_>>(), [is_good]);
+        }
     }
 
     /// The account has the rules in use, and while others still work with the rules before, those too.
