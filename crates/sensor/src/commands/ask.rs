@@ -58,15 +58,19 @@ pub(super) fn counters(
         |worker| WorkerStats::from_worker(worker),
         move |all| {
             let all: Vec<(usize, &WorkerStats)> = all.iter().enumerate().collect();
-            let mut more = vec![("uptime", started.elapsed().as_secs())];
-            for of in board.interfaces() {
-                more.push(("capture.kernel_packets", of.offered));
-                more.push(("capture.kernel_drops", of.dropped));
-            }
+            let more = of_run(&board, started);
             let texts = statistics(&all, &running.now(), Some(running.facts()), &more, None);
             Answer::Done(texts.object(&Tree::default()))
         },
     )
+}
+
+/// What a run counts besides its workers: the seconds since the start, and over interfaces what the kernel counted at all
+/// of them, by the names that records of statistics have for it.
+fn of_run(board: &Board, started: Instant) -> Vec<(&'static str, u64)> {
+    let mut more = vec![("uptime", started.elapsed().as_secs())];
+    more.extend(board.kernel_counts().into_iter().flat_map(|kernel| kernel.counters()));
+    more
 }
 
 /// Packets and bytes of a flow by direction, and its age in seconds.
@@ -89,4 +93,32 @@ pub(super) fn flow(tasks: &Tasks, id: u64, reply: &Reply) -> Answer {
         }
     };
     ask_all(tasks, reply, move |worker| worker.flow_tally(id), finish)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::{BeforeSocket, KernelCounts};
+
+    /// Records of statistics have the same counters: the function that names them is one.
+    #[test]
+    fn what_the_kernel_counted_is_shown_with_all_that_was_lost_before_the_sockets() {
+        let (board, started) = (Board::default(), gabion_runtime::clock::now());
+        assert_eq!(of_run(&board, started).len(), 1, "a run over files");
+        let before = BeforeSocket { backlog: 3, dropped: 4, missed: 5 };
+        let counts = KernelCounts { offered: 10, dropped: 2, before };
+        board.note_ring("eth0", 0, counts);
+        board.note_ring("eth0", 1, counts);
+        let more = of_run(&board, started);
+        assert_eq!(
+            more[1..],
+            [
+                ("capture.kernel_packets", 20),
+                ("capture.kernel_drops", 4),
+                ("capture.backlog_drops", 3),
+                ("capture.interface_drops", 4),
+                ("capture.interface_missed", 5),
+            ]
+        );
+    }
 }

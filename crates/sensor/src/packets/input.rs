@@ -58,6 +58,17 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
+    /// What was counted, by the names of records of statistics: Suricata's, and ours for what was lost before the socket.
+    pub(crate) fn counters(&self) -> [(&'static str, u64); 5] {
+        [
+            ("capture.kernel_packets", self.offered),
+            ("capture.kernel_drops", self.dropped),
+            ("capture.backlog_drops", self.before.backlog),
+            ("capture.interface_drops", self.before.dropped),
+            ("capture.interface_missed", self.before.missed),
+        ]
+    }
+
     /// Adds those of another ring or interface. The queues of the host are one.
     pub(super) fn add(&mut self, other: &KernelCounts) {
         self.offered += other.offered;

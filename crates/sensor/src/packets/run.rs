@@ -152,15 +152,9 @@ pub(crate) fn further_counters(
     kernel: Option<KernelCounts>,
 ) -> Vec<(&'static str, u64)> {
     let mut more = outputs.counters();
-    if let Some(KernelCounts { offered, dropped, before }) = kernel {
-        more.extend([
-            ("capture.kernel_packets", offered),
-            ("capture.kernel_drops", dropped),
-            ("capture.backlog_drops", before.backlog),
-            ("capture.interface_drops", before.dropped),
-            ("capture.interface_missed", before.missed),
-            ("uptime", started.elapsed().as_secs()),
-        ]);
+    if let Some(kernel) = kernel {
+        more.extend(kernel.counters());
+        more.push(("uptime", started.elapsed().as_secs()));
     }
     more
 }
