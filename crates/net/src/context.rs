@@ -4,6 +4,7 @@ use crate::account::Account;
 use crate::detect::{Findings, Hit};
 use crate::engine::Engine;
 use crate::flow_state::NetFlow;
+use crate::pressure::Pinned;
 use crate::view::PacketView;
 use gabion_flow::{Flow, StreamEvent, TcpVerdict};
 use gabion_record::DropReason;
@@ -86,6 +87,7 @@ pub(crate) struct Common {
     pub(crate) engine: Arc<Engine>,
     pub(crate) findings: Findings,
     pub(crate) account: Account,
+    pub(crate) pinned: Pinned,
 }
 
 impl Common {
@@ -98,7 +100,7 @@ impl Common {
         outcome: &'a mut PacketOutcome,
         sink: &'a mut dyn NetSink,
     ) -> PacketContext<'a> {
-        let Common { engine, findings, account } = self;
+        let Common { engine, findings, account, .. } = self;
         PacketContext { engine, view, flow, tcp: None, outcome, findings, account, sink }
     }
 }

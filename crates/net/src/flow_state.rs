@@ -53,6 +53,7 @@ impl NetFlow {
         let generation = engine.generation;
         self.detect = FlowDetect { generation, ip_only_done, pd, ..FlowDetect::default() };
         self.app.forget_rules(&engine.protocols);
+        self.flags.is_pinned = None;
     }
 
     /// Its sides turned out to be reversed: what was found out for rules is of the wrong side.
@@ -106,6 +107,8 @@ pub(crate) struct FlowFlags {
     pub(crate) no_payload: bool,
     /// Its rest is bypassed since a ring ran full.
     pub(crate) is_shed: bool,
+    /// A rule that is pinned may match on it; None: this was not asked yet of these rules.
+    pub(crate) is_pinned: Option<bool>,
     /// Nothing of its protocol is logged (`config` rule).
     pub(crate) no_app_log: bool,
     /// Its own record is not logged (`config` rule).

@@ -24,7 +24,7 @@ use crate::ledgers::WorkerLedgers;
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE, reached};
 use crate::memory::{MemoryPressure, WorkerBudgets};
 use crate::ordered::{Ordered, Turn};
-use crate::pressure::{Pinned, begin_flow, count_bypassed, is_bypassed};
+use crate::pressure::{Elephant, Pinned, begin_flow, count_bypassed, is_bypassed};
 use crate::records::RecordStage;
 use crate::script::{OutputKind, OutputScripts};
 use crate::state::SharedState;
@@ -53,7 +53,6 @@ pub struct Worker {
     place: InputPlace,
     /// The latest event time: what is left at the end of the input ends at it.
     now_ns: u64,
-    pinned: Pinned,
 }
 
 /// The stages after a packet's flow is known.
@@ -114,8 +113,12 @@ impl Worker {
             turn,
             place: InputPlace { ts_ns: 0, clock_ns: 0, link: 1 },
             now_ns: 0,
-            pinned: Pinned::of_rules(engine.detector.as_ref(), &o.pinned),
-            common: Common { account: Account::new(costs), findings: Findings::default(), engine },
+            common: Common {
+                account: Account::new(costs),
+                findings: Findings::default(),
+                pinned: Pinned::of_rules(&engine),
+                engine,
+            },
         }
     }
 
@@ -124,6 +127,8 @@ impl Worker {
     pub fn adopt(&mut self, engine: Arc<Engine>) -> Arc<Engine> {
         self.common.account.adopt(&engine);
         self.common.findings.clear();
+        // They are named by their place, which another set gives to other rules.
+        self.common.pinned = Pinned::of_rules(&engine);
         self.stages.inspection.adopt(&engine);
         std::mem::replace(&mut self.common.engine, engine)
     }
@@ -309,9 +314,8 @@ impl Worker {
         view.direction = Some(dir);
         let Some(flow) = self.flow.table.get_mut(idx) else { return };
         if is_new {
-            let Common { engine, account, .. } = &mut self.common;
-            flow.ext.shed_at_start = account.ledgers.shed_so_far();
-            begin_flow(account, (&self.pinned, engine.detector.as_ref()), flow, view);
+            flow.ext.shed_at_start = self.common.account.ledgers.shed_so_far();
+            begin_flow(&mut self.common, flow, view);
         }
         let state =
             self.stages.in_flow(&mut self.common, (view, rewritten), flow, &mut outcome, sink);
@@ -496,7 +500,7 @@ impl Stages {
             self.finish(&mut common.context(view, Some(flow), outcome, sink));
             return None;
         }
-        if flow.state != FlowState::Bypassed && is_bypassed(&mut common.account, flow, view) {
+        if flow.state != FlowState::Bypassed && is_bypassed(common, flow, view) {
             return Some(FlowState::Bypassed);
         }
         if flow.state == FlowState::Bypassed {
@@ -509,8 +513,14 @@ impl Stages {
         view.no_payload |= flow.ext.flags.no_payload;
         let mut dir = view.direction.unwrap_or(Direction::ToServer);
         let mut state = None;
+        let elephant = Elephant::look_up(common, flow, view, dir);
         let verdict = self.stream.follow(&common.engine, view, flow, dir);
         if let Some(v) = &verdict {
+            if elephant.is_some_and(|elephant| elephant.sheds(common, flow, (view, v))) {
+                count_segment(v, view.payload.len(), flow, &mut common.account);
+                self.stream.trim(flow, dir);
+                return None;
+            }
             if v.must_rewrite
                 && let Some(ssn) = &flow.tcp
             {
