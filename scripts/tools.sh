@@ -4,7 +4,9 @@
 # A C compiler (PCRE2, Lua, zstd, mimalloc and AWS-LC are built from source; none of them needs cmake)
 # comes from the distribution's packages; the Rust toolchain of rust-toolchain.toml comes by rustup.
 # Debian 12's own cargo (0.66) can't read this workspace. `live` adds clang for the BPF programs (without it
-# all but live sources is built), `gate` clang and cargo-deny, `lab` clang and what the experiments load the machine with.
+# all but live sources is built) and what tests set interfaces up with, `gate` clang and cargo-deny, `lab` what `live` adds
+# and what the experiments load the machine with. suricatasc, which two tests ask, is in no package of Debian 12 but that of
+# Suricata: it is not installed, and these tests are skipped by name where it is missing.
 # If nothing is missing, the script prints nothing and takes a fraction of a second.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -46,6 +48,19 @@ clang_for_bpf() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends clang llvm >&2 && return 0
   fi
   say "clang 14 or newer is missing: built without BPF programs, their tests are skipped"
+}
+
+# Tests of interfaces are skipped by name without these, so that their absence is no failure either.
+tools_for_interfaces() {
+  local missing=()
+  have ip || missing+=(iproute2)
+  have ethtool || missing+=(ethtool)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if have apt-get && [ "$(id -u)" = 0 ]; then
+    say "installing Debian packages: ${missing[*]}"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2 && return 0
+  fi
+  say "missing: ${missing[*]}: tests of interfaces are skipped"
 }
 
 # Cargo in the path may be rustup's, which follows rust-toolchain.toml, or a separate one.
@@ -110,6 +125,7 @@ gate_tools() {
 
 packages "${1:-}"
 [ -z "${1:-}" ] || clang_for_bpf
+case "${1:-}" in live | lab) tools_for_interfaces ;; esac
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 toolchain
 [ "${1:-}" != gate ] || gate_tools
