@@ -1,9 +1,9 @@
 //! What a worker leaves out while its ring runs full: the least useful first, in a fixed order, each counted.
 //!
 //! 1. Packets that can hardly raise an alert any more: of flows that are encrypted after their handshake, or of which both
-//!    directions are beyond the depth up to which streams are reassembled, or at their end. The rest of such a flow is
-//!    bypassed. While one direction is still looked at, as that with further requests during a download, the flow is
-//!    followed, and only those packets are left out that are beyond the depth of theirs and bring nothing new of the other.
+//!    directions are beyond the depth up to which streams are reassembled. The rest of such a flow is bypassed. While one
+//!    direction is still looked at, as that with further requests during a download, the flow is followed, and only those
+//!    packets are left out that are beyond the depth of theirs and bring nothing new of the other.
 //! 2. Records: the owner of the sink leaves them out.
 //! 3. Rules on flows that begin now.
 //!
@@ -58,13 +58,10 @@ fn is_pinned(common: &Common, flow: &mut Flow<NetFlow>, view: &PacketView<'_>) -
     *flow.ext.flags.is_pinned.get_or_insert_with(|| common.pinned.asks_for(detector, view))
 }
 
-/// Whether nothing of a session is left to inspect: one direction is beyond its depth, and the other one too, or at its end.
+/// Whether nothing of a session is left to inspect: both directions are beyond their depth.
 fn is_over(ssn: &TcpSession) -> bool {
-    let streams = Direction::BOTH.map(|dir| ssn.stream(dir));
-    let is_through = |stream: &&Stream| {
-        (stream.is_depth_reached() || stream.has_ended()) && !stream.has_pending()
-    };
-    streams.iter().any(|stream| stream.is_depth_reached()) && streams.iter().all(is_through)
+    let is_through = |stream: &Stream| stream.is_depth_reached() && !stream.has_pending();
+    Direction::BOTH.into_iter().all(|dir| is_through(ssn.stream(dir)))
 }
 
 /// Whether the rest of a flow is bypassed, of which a packet came.
@@ -135,7 +132,6 @@ impl Elephant {
         // Where no rule runs, nobody looks at what is left for rules.
         let is_inspected = common.engine.detector.is_some() && !flow.ext.flags.skips_detection();
         let is_nothing_new = ssn.stream(self.direction.opposite()).usable_end() == self.other_end
-            && !own.has_ended()
             && (!is_inspected || own.raw_views(1, true).is_none());
         let is_shed = is_usual && is_nothing_new;
         if is_shed {

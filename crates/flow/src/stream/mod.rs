@@ -421,11 +421,6 @@ impl Stream {
         self.marks.stopped
     }
 
-    /// Whether the sender has sent a FIN, and the receiver has all before it.
-    pub fn has_ended(&self) -> bool {
-        self.fin.is_some_and(|fin| self.acked() >= fin)
-    }
-
     /// Whether the stream was longer than its depth.
     pub fn is_depth_reached(&self) -> bool {
         self.marks.depth_reached
