@@ -8,7 +8,8 @@
 #define AF_INET6 10
 #define EINPROGRESS 115
 
-/* Kernel addresses tell sockets apart, but are nobody's business: an odd factor keeps them different. */
+/* The address of a socket distinguishes it from others, but must not leave the kernel: an odd factor hides it and keeps
+ * addresses different. */
 CONSTANT u64 pointer_factor = 1;
 
 INLINE u64 hidden(void *pointer)

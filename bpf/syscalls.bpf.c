@@ -379,7 +379,7 @@ INLINE int is_too_full(struct control *c, struct scratch *s, void *ring, u32 cla
 	return s->fill > c->fill_max[class];
 }
 
-/* What the records of a call need beside their values. */
+/* What the records of a call need in addition to their values. */
 struct sending {
 	struct task_struct *task;
 	struct counters *n;

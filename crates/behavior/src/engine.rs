@@ -298,7 +298,7 @@ impl Front {
 pub struct Back {
     settings: Arc<Settings>,
     accumulator: Accumulator,
-    /// What every piece of evidence says of the input.
+    /// What all evidence reports about the input.
     input_state: String,
     /// What the whitelist keeps back.
     withheld: Withheld,

@@ -329,7 +329,7 @@ limits! { "behavior";
     pub const WHITELIST_ENTRIES_MAX: usize = 1 << 20,
         Counts("further entries, with a warning that names the line");
 
-    /// Networks of a whitelist that are narrowed to a type or a time: each is looked at for each piece of evidence.
+    /// Networks of a whitelist that are narrowed to a type or a time: each is compared with all evidence.
     pub const WHITELIST_NARROW_RANGES_MAX: usize = 256,
         Counts("further ones, with a warning that names the line");
 

@@ -31,7 +31,7 @@ pub(crate) enum Mode {
     All,
     /// Those that a crowd of constantly changing sources leaves: these are of a source's very first record.
     First,
-    /// None: they were said when their record came.
+    /// None: they were reported when their record came.
     Muted,
 }
 

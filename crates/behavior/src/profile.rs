@@ -294,7 +294,7 @@ impl Profile {
     /// Gives its first flow to the detectors that have not seen it. `facts` are those of a later record.
     #[cold]
     pub fn complete(&mut self, facts: &Facts, settings: &Settings) {
-        // What it says has been said when it came.
+        // Its evidence was reported when the record came.
         let (mut muted, mut timer) = (Outlet::muted(), NEVER);
         let window = &mut self.current;
         let (number, prevalence) = (window.number.0, Prevalence::default());

@@ -241,7 +241,7 @@ impl Shard {
             let earlier = seed.record();
             let window = window_of(facts.start, earlier.ts, settings);
             if window >= facts.window - 1 {
-                // What it says has been said when it came.
+                // Its evidence was reported when the record came.
                 let facts = Facts { window, prevalence: Prevalence::default(), ..*facts };
                 let mode = std::mem::replace(&mut self.out.mode, Mode::Muted);
                 step(&mut profile, &[(&earlier, &facts)], settings, &mut self.out);

@@ -1,5 +1,5 @@
-//! What an adversary would send, through the whole program: bounds on alerts, records and what is given
-//! up, never on time. The parts have tests of their own in `tests/adversarial`; `docs/adversarial.md`
+//! What an adversary would send, through the whole program: bounds on alerts, records and what is
+//! shed, never on time. The parts have tests of their own in `tests/adversarial`; `docs/adversarial.md`
 //! lists all.
 
 mod program;

@@ -104,7 +104,7 @@ fn rules_that_the_budget_has_no_room_for_are_counted_in_the_run_and_in_the_alert
 }
 
 #[test]
-fn a_rule_that_gives_up_looking_is_counted_in_the_run_and_in_the_alert() {
+fn a_search_that_ends_at_its_limit_is_counted_in_the_run_and_in_the_alert() {
     let rules = "alert tcp any any -> any any (msg:\"tired\"; content:\"ab\"; content:\"ab\"; \
                  distance:0; content:\"ab\"; distance:0; content:\"zz\"; distance:0; sid:1;)\n\
                  alert tcp any any -> any any (msg:\"there\"; content:\"END\"; sid:2;)\n";

@@ -90,7 +90,7 @@ fn datagrams() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn defragmentation_without_room_gives_up_fragments_and_nothing_else() {
+fn defragmentation_without_room_sheds_fragments_and_nothing_else() {
     let (room, all) = alerts(&datagrams(), RULES, &[]);
     assert_eq!((shed(&room, "defrag", "defrag_memcap"), all.len()), (0, 600));
     for workers in ["1", "2"] {

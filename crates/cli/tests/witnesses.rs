@@ -223,7 +223,7 @@ fn a_witness_cosigns_what_follows_and_nothing_else() {
     assert_eq!((code, witness.answers()), (Some(0), vec![409, 200]), "{said}");
     assert_eq!(log(at, &verify, "").0, Some(0));
     let known = witness.memory.lock().expect("unpoisoned").expect("a size").0;
-    // An older state put back: shorter than what was cosigned; gone on with: another log.
+    // An older state put back: it is shorter than what was cosigned, and if the writer continues it, it is another log.
     std::fs::remove_dir_all(at.join("log")).expect("removed");
     copy(&at.join("old-log"), &at.join("log"));
     let (code, said) = log(at, &push, "");

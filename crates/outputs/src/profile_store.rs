@@ -232,7 +232,7 @@ struct Held {
 }
 
 impl Held {
-    /// What a database holds that is gone on with.
+    /// What a database holds when a run continues it.
     fn load_held(database: &Connection, is_there: bool) -> Result<Held, rusqlite::Error> {
         let mut held = Held::default();
         if !is_there {

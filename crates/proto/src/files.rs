@@ -283,7 +283,7 @@ impl File {
         (&self.content, self.content_start)
     }
 
-    /// Gives up content before that position.
+    /// Releases the content before that position.
     pub fn release_before(&mut self, position: u64) {
         let n = position.saturating_sub(self.content_start);
         let n = usize::try_from(n).unwrap_or(usize::MAX).min(self.content.len());

@@ -7,8 +7,8 @@
 //!
 //! On a full disk the space kept in reserve is freed first: what is held is sealed in it, and that the disk is
 //! full is stated. After that, by choice: the caller waits ([`OnFull::Block`]), records are counted and shed
-//! ([`OnFull::Drop`]), or a second log elsewhere takes over, whose end is stated in the first log when that goes
-//! on. Nothing that was acknowledged depends on any of this: it was durable before.
+//! ([`OnFull::Drop`]), or a second log elsewhere takes over, whose end is stated in the first log when that
+//! continues. Nothing that was acknowledged depends on any of this: it was durable before.
 //!
 //! Time comes from the caller, and so does the wait: [`DurableWriter::retry`] tries once.
 

@@ -19,7 +19,8 @@ const SKIPPED: &[&str] =
     &[".git", "target", "out", "dist", "fuzz/target", "fuzz/corpus", "fuzz/artifacts"];
 
 /// Endings of files that people write.
-const TEXT: &[&str] = &["rs", "md", "toml", "sh", "yaml", "yml", "rules", "py", "c", "h"];
+const TEXT: &[&str] =
+    &["rs", "md", "toml", "sh", "yaml", "yml", "rules", "py", "c", "h", "tsv", "service", "txt"];
 
 /// Further files without such an ending.
 const TEXT_NAMES: &[&str] = &["Makefile", ".ci/run"];

@@ -13,10 +13,15 @@ pub const PAGE: &str = "docs/glossary.md";
 const LEFT_OUT: &[(&str, &str)] =
     &[(PAGE, "the table itself"), ("tests/tidy/src/words.rs", "its tests")];
 
-/// Old names that the program still reads, with the file that does and the reason.
+/// Words that a file may contain, as old names that the program still reads, with the reason.
 const STILL_READ: &[(&str, &str, &str)] = &[
     ("crates/reports/src/doctor/run.rs", "joint", "in `run.json` of runs before 0.1"),
     ("crates/intake/src/live_counts.rs", "joint", "in metrics of listeners before 0.1"),
+    (
+        "crates/sensor/src/packets/wire.rs",
+        "goes on",
+        "its first comment, until the file is next changed",
+    ),
 ];
 
 /// A word and what replaces it.
@@ -48,17 +53,21 @@ pub fn read_table(page: &str) -> Vec<Word> {
 /// Every line of a file with such a word.
 #[must_use]
 pub fn check(file: &File, words: &[Word]) -> Vec<Fault> {
-    let endings = [".rs", ".md", ".py", ".sh", ".tsv", ".yaml", ".toml", ".service", ".txt"];
-    let is_text = endings.iter().any(|e| file.path.ends_with(e)) || file.path == "Makefile";
+    const ENDINGS: &[&str] =
+        &["rs", "c", "h", "md", "py", "sh", "tsv", "yaml", "toml", "service", "txt"];
+    let ending = file.path.rsplit_once('.').map(|(_, ending)| ending).unwrap_or_default();
+    let is_text = ENDINGS.contains(&ending) || file.path == "Makefile";
     if !is_text || LEFT_OUT.iter().any(|(path, _)| *path == file.path) {
         return Vec::new();
     }
     let is_read = |word: &str| STILL_READ.iter().any(|(p, w, _)| *p == file.path && *w == word);
     let words: Vec<&Word> = words.iter().filter(|word| !is_read(&word.word)).collect();
+    let lines: Vec<String> = file.text.lines().map(plain).collect();
     let mut faults = Vec::new();
-    for (at, line) in file.text.lines().enumerate() {
-        let plain = plain(line);
-        for word in words.iter().filter(|word| has(&plain, &word.word)) {
+    for (at, line) in lines.iter().enumerate() {
+        let next = lines.get(at + 1).map_or("", String::as_str);
+        let is_here = |word: &str| has(line, word) || is_across(line, next, word);
+        for word in words.iter().filter(|word| is_here(&word.word)) {
             let what = format!("\"{}\": write {}", word.word, word.instead);
             faults.push(Fault::new(&file.path, at + 1, what));
         }
@@ -81,6 +90,19 @@ fn plain(line: &str) -> String {
         last = c;
     }
     plain
+}
+
+/// Whether several words are at the end of a line and at the start of the next, as where a comment is wrapped.
+fn is_across(line: &str, next: &str, words: &str) -> bool {
+    words.match_indices(' ').any(|(at, _)| {
+        let (before, after) = words.split_at(at);
+        let line = line.trim_end();
+        let next = next.trim_start_matches(|c: char| c.is_whitespace() || "/!#*>".contains(c));
+        let (first, second) = (line.strip_suffix(before), next.strip_prefix(after.trim_start()));
+        first.zip(second).is_some_and(|(first, second)| {
+            !first.ends_with(char::is_alphanumeric) && !second.starts_with(char::is_alphanumeric)
+        })
+    })
 }
 
 /// Whether the text contains the word as a whole word.
@@ -107,5 +129,20 @@ mod tests {
         let file = File { path: "a.rs".to_owned(), text: text.to_owned() };
         let found: Vec<usize> = check(&file, &words).iter().map(|f| f.line).collect();
         assert_eq!(found, [1, 2, 3, 6]);
+    }
+
+    #[test]
+    fn words_are_found_where_a_comment_is_wrapped() {
+        let words = read_table("| not | but |\n|---|---|\n| given up, so many | shed |\n");
+        for (path, text) in [
+            ("a.rs", "//! Each was given\n//! up.\n"),
+            ("a.h", "/* There are so\n * many. */\n"),
+            ("a.py", "# So\n# many lines\n"),
+        ] {
+            let file = File { path: path.to_owned(), text: text.to_owned() };
+            assert_eq!(check(&file, &words).len(), 1, "{path}");
+        }
+        let text = "// It was forgiven\n// up to then: so\n// manyfold.\n".to_owned();
+        assert_eq!(check(&File { path: "a.rs".to_owned(), text }, &words), []);
     }
 }

@@ -49,7 +49,7 @@ fn addresses(from: usize, count: usize) -> String {
     (from..from + count).map(|n| format!("9.8.7.{n}")).collect::<Vec<_>>().join(",")
 }
 
-/// A piece of evidence, to be changed.
+/// Evidence that a test changes.
 fn evidence() -> Evidence {
     let mut trial = Trial::new();
     (0..20).for_each(|n| trial.give(&nth(i64::from(n), n as usize, 23).refused()));

@@ -1,7 +1,7 @@
 //! Frames off the wire: an AF_PACKET socket with a TPACKET_V3 ring.
 //!
-//! The socket is opened by the caller, unbound, and bound after the ring is there; so the right to open it can be given
-//! up before. Frames are read where the kernel put them.
+//! The socket is opened by the caller, unbound, and bound after the ring is there; so the program may drop the right to
+//! open it before. Frames are read where the kernel put them.
 
 mod block;
 mod ring;

@@ -7,7 +7,7 @@ use gabion_record::limits;
 pub(crate) const DECODED_PIECE_BYTES: usize = 8 * 1024;
 
 /// Bytes that a flow may have unpacked for each packed byte that it sent, all layers together, in addition to
-/// [`UNPACKED_BYTES_MAX`]. Text gives up to some tens; a full packet then costs no more than thirty
+/// [`UNPACKED_BYTES_MAX`]. Text unpacks to some tens of bytes at most; a full packet then costs no more than thirty
 /// ordinary ones.
 pub(crate) const UNPACKED_BYTES_FROM_ONE: u64 = 64;
 

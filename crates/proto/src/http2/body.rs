@@ -1,7 +1,7 @@
 //! Bodies: the data of a direction's DATA frames, unpacked, as a file.
 //!
-//! Suricata names no file of HTTP/2, unpacks `gzip`, `br` and bare `deflate`, and gives up a frame that unpacks to
-//! more than a limit: what follows is taken as it is (measured with 8.0.7).
+//! Suricata names no file of HTTP/2, unpacks `gzip`, `br` and bare `deflate`, and abandons a frame that
+//! unpacks to more than a limit: the bytes after it are taken as they are (measured with 8.0.7).
 
 use super::settings::Settings;
 use super::side::{BodyState, Side};

@@ -288,7 +288,7 @@ fn long_lines_are_cut() {
     let long = [b"NOOP ", &[b'x'; 5000][..], b"\r\nRCPT TO:<q>\r\n"].concat();
     let reply = [b"250 ", &[b'x'; 5000][..], b"\r\n250 ok\r\n"].concat();
     let heard = session(&[C(&long), S(&reply)]);
-    // Suricata gives up after a long reply.
+    // Suricata stops after a long reply.
     assert_eq!(heard.events, [(0, "truncated_line"), (0, "truncated_line")]);
     assert_eq!(heard.records, [r#"{"helo":"a.b","mail_from":"<a@b>","rcpt_to":["<c@d>","<q>"]}"#]);
 }

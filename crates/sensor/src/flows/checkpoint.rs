@@ -121,7 +121,7 @@ impl Checkpoint {
     /// Reads the checkpoint of a folder, where there is one.
     ///
     /// # Errors
-    /// Why it can't be gone on from.
+    /// Why a run can't continue from it.
     pub fn from_folder(folder: &Path) -> Result<Option<Checkpoint>, Error> {
         let path = path_in(folder);
         let bytes = match read_earlier(&path) {

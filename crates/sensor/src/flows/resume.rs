@@ -35,8 +35,8 @@ impl Resumed {
     }
 
     /// Reads the checkpoint of a folder; with `is_overwriting` it is taken away. Where there is none, one that
-    /// holds nothing is left before anything is written, so that a run that is killed at once is gone on with
-    /// too.
+    /// holds nothing is left before anything is written, so that a run that is killed at once can
+    /// continue too.
     ///
     /// # Errors
     /// When it is damaged or of another version, or the folder can't be read or written.
