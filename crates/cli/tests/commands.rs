@@ -372,9 +372,10 @@ fn what_is_no_command_is_answered_and_stops_nothing() {
         (true, b"{\"command\":7}\n"),
         (true, b"{\"nothing\":\"here\"}\n"),
     ] {
-        let mut client = match greets {
-            true => run.client().stream,
-            false => UnixStream::connect(run.path("socket")).unwrap(),
+        let mut client = if greets {
+            run.client().stream
+        } else {
+            UnixStream::connect(run.path("socket")).unwrap()
         };
         client.write_all(said).unwrap();
         let mut answer = String::new();

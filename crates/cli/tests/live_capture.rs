@@ -205,9 +205,10 @@ fn several_interfaces_are_read_and_records_name_theirs() {
                 .collect();
             flows.sort();
             let one = |name: &str, port, packets| (name.to_owned(), port, packets);
-            let wanted = match more.is_empty() {
-                true => vec![one("in", 4001, 1), one("in2", 4001, 1), one("in2", 4002, 1)],
-                false => vec![one("in", 4001, 2), one("in2", 4002, 1)],
+            let wanted = if more.is_empty() {
+                vec![one("in", 4001, 1), one("in2", 4001, 1), one("in2", 4002, 1)]
+            } else {
+                vec![one("in", 4001, 2), one("in2", 4002, 1)]
             };
             assert_eq!(flows, wanted, "{workers} {said}");
             let stats = records(&log, "stats").pop().expect("a record of statistics");

@@ -285,18 +285,14 @@ fn a_worker_that_is_stopped_is_reported_and_its_ring_counted() {
         let counted = (of("/capture/kernel_packets"), of("/capture/kernel_drops"));
         assert_eq!(counted, (sent, 0), "{threads}: {said}");
         let flows = records(&log, "flow").len();
-        match returns {
-            true => assert_eq!((code, of("/decoder/pkts"), flows), (0, sent, 200), "{said}"),
-            false => {
-                assert_eq!(code, 1, "{said}");
-                assert!(
-                    said.contains(": abandoned: ") && !said.contains(": recovered: "),
-                    "{said}"
-                );
-                // All that the other ring has got is inspected.
-                assert!((1..200).contains(&flows), "{flows}: {said}");
-                assert_eq!(of("/decoder/pkts"), 3 * flows as u64, "{said}");
-            }
+        if returns {
+            assert_eq!((code, of("/decoder/pkts"), flows), (0, sent, 200), "{said}")
+        } else {
+            assert_eq!(code, 1, "{said}");
+            assert!(said.contains(": abandoned: ") && !said.contains(": recovered: "), "{said}");
+            // All that the other ring has got is inspected.
+            assert!((1..200).contains(&flows), "{flows}: {said}");
+            assert_eq!(of("/decoder/pkts"), 3 * flows as u64, "{said}");
         }
         std::fs::remove_dir_all(&log).unwrap();
     }

@@ -98,9 +98,10 @@ impl Control {
             self.measure(work_us, packets);
         }
         let capacity_ns = settings.budget_ns() as f64 * 2.0;
-        self.below = match inputs.offered as f64 * self.cost_ns <= capacity_ns {
-            true => self.below.saturating_add(1),
-            false => 0,
+        self.below = if inputs.offered as f64 * self.cost_ns <= capacity_ns {
+            self.below.saturating_add(1)
+        } else {
+            0
         };
         self.is_armed |= inputs.limits_new_flows || inputs.table_limit.is_some();
         let (least, least_of_prefix) = NEW_FLOW_LIMITS;

@@ -57,9 +57,10 @@ impl Plant {
     /// One period with this many packets arriving, of which a tenth are new flows.
     fn period(&mut self, offered: u64, budget_percent: u8) {
         let budget_ns = u64::from(budget_percent) * PERIOD_NS / 100;
-        let admitted = match (self.acts)(self.rung) {
-            true => offered.min(budget_ns / self.charge_ns.max(1)),
-            false => offered,
+        let admitted = if (self.acts)(self.rung) {
+            offered.min(budget_ns / self.charge_ns.max(1))
+        } else {
+            offered
         };
         let queued = self.waiting + admitted;
         let done = queued.min(PERIOD_NS / self.cost_ns);

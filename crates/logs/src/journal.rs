@@ -176,13 +176,12 @@ impl Entries {
     }
 
     fn give<E>(&mut self, each: &mut Each<'_, E>) -> Result<(), Failed<E>> {
-        let given = match self.entry.is_empty() && self.left_out == 0 {
+        let given = if self.entry.is_empty() && self.left_out == 0 {
             // Empty lines between entries say nothing.
-            true => Ok(()),
-            false => {
-                self.count += 1;
-                each(&self.entry, self.left_out).map_err(Failed::Taken)
-            }
+            Ok(())
+        } else {
+            self.count += 1;
+            each(&self.entry, self.left_out).map_err(Failed::Taken)
         };
         self.entry.clear();
         (self.field, self.left_out, self.expects) = (0, 0, Expects::Name);

@@ -99,9 +99,10 @@ impl AlertStage {
         }
         cx.findings.deferred = deferred;
         let mut hits = std::mem::take(&mut cx.findings.hits);
-        match detector.firewall.is_some() {
-            true => hits.sort_by(|a, b| firewall::order(detector, a, b)),
-            false => hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx))),
+        if detector.firewall.is_some() {
+            hits.sort_by(|a, b| firewall::order(detector, a, b))
+        } else {
+            hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx)))
         }
         self.packets_alerted = self.packets_alerted.wrapping_add(1);
         // The decisions about the packet come first, so that every record shows the final ones.

@@ -94,9 +94,10 @@ impl Worker {
         let host_tags = group.map_or_else(Ordered::default, |(group, n)| group.host_tags(n));
         let bits = group.map_or_else(Ordered::default, |(group, n)| group.bits(n));
         let turn = group.map(|(group, n)| group.turn(n));
-        let outputs = match engine.scripts.outputs.is_empty() {
-            true => OutputScripts::default(),
-            false => OutputScripts::new(&engine.scripts),
+        let outputs = if engine.scripts.outputs.is_empty() {
+            OutputScripts::default()
+        } else {
+            OutputScripts::new(&engine.scripts)
         };
         Worker {
             decode: DecodeStage::new(o.defrag.clone(), budgets.defrag),
@@ -748,10 +749,7 @@ fn note_macs(engine: &Engine, view: &PacketView<'_>, flow: &mut Flow<NetFlow>) {
     let macs = flow.ext.macs.get_or_insert_default();
     for (list, mac) in macs.iter_mut().zip([client, server]) {
         if !list.contains(&mac) {
-            match list.len() < MACS_PER_SIDE {
-                true => list.push(mac),
-                false => reached::MACS_PER_SIDE.count(),
-            }
+            if list.len() < MACS_PER_SIDE { list.push(mac) } else { reached::MACS_PER_SIDE.count() }
         }
     }
 }

@@ -342,9 +342,10 @@ fn permissions(path: &Path, mode: u32, source: std::io::Error) -> OutputError {
 /// close it to all programs of the host.
 fn set_mode(file: &OutputFile, mode: u32) -> std::io::Result<()> {
     let file = file.file();
-    match file.metadata()?.is_file() {
-        true => file.set_permissions(Permissions::from_mode(mode)),
-        false => Ok(()),
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(mode))
+    } else {
+        Ok(())
     }
 }
 

@@ -143,9 +143,10 @@ impl Receiver {
                 ("syslog".into(), Box::new(SyslogReceiver::new(priority, &identity, stamp)))
             }
             Some(Target::Redis(settings)) => {
-                let name = match settings.server.starts_with('/') {
-                    true => format!("redis {}", settings.server.replace('/', "_")),
-                    false => format!("redis {}:{}", settings.server, settings.port),
+                let name = if settings.server.starts_with('/') {
+                    format!("redis {}", settings.server.replace('/', "_"))
+                } else {
+                    format!("redis {}:{}", settings.server, settings.port)
                 };
                 (name.into(), Box::new(RedisReceiver::new(settings)))
             }
@@ -170,14 +171,13 @@ impl Receiver {
     }
 
     fn put(&mut self, line: &[u8]) {
-        let line = match self.prefix.is_empty() {
-            true => line,
-            false => {
-                self.line.clear();
-                self.line.extend_from_slice(&self.prefix);
-                self.line.extend_from_slice(line);
-                &self.line
-            }
+        let line = if self.prefix.is_empty() {
+            line
+        } else {
+            self.line.clear();
+            self.line.extend_from_slice(&self.prefix);
+            self.line.extend_from_slice(line);
+            &self.line
         };
         let bytes = line.len() as u64;
         self.ledger.receive(1, bytes);

@@ -222,13 +222,15 @@ const COLUMNS: [&str; 15] = [
 
 /// Comma-separated values after RFC 4180.
 fn csv(all: &[Line]) -> String {
-    let cell = |text: &str| match text.contains([',', '"', '\n', '\r']) {
+    let cell = |text: &str| {
         // A cell that begins like a formula is made text.
-        _ if text.starts_with(['=', '+', '-', '@']) => {
+        if text.starts_with(['=', '+', '-', '@']) {
             format!("\"'{}\"", text.replace('"', "\"\""))
+        } else if text.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        } else {
+            text.to_owned()
         }
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
     };
     let mut out = COLUMNS.join(",");
     out.push('\n');

@@ -374,10 +374,12 @@ fn decide(values: &Values<'_>) -> Decision {
         return Decision::Shed(ShedReason::UnusedEvent);
     }
     if !kind.flags.has(TypeFlags::CONVERTER_MANAGED) {
-        return match is_old {
-            true if !kind.is_exit() && has_nothing_of_its_own(values) => Decision::Merge,
-            true => Decision::Shed(ShedReason::UnusedEvent),
-            false => Decision::Pass,
+        return if !is_old {
+            Decision::Pass
+        } else if !kind.is_exit() && has_nothing_of_its_own(values) {
+            Decision::Merge
+        } else {
+            Decision::Shed(ShedReason::UnusedEvent)
         };
     }
     let (count, count_max) = (values.len(), kind.parameters.len());

@@ -48,7 +48,8 @@ pub fn counts(files: &[File]) -> BTreeMap<String, usize> {
         .filter(|f| ENGINES.iter().any(|name| f.path.starts_with(&format!("crates/{name}/"))));
     let bare: usize = sources.iter().map(|f| bare_names(work(&f.text))).sum();
     let wildcards: usize = engines.map(|f| wildcards(work(&f.text), &own)).sum();
-    let booleans: usize = sources.iter().map(|f| boolean_matches(work(&f.text))).sum();
+    let rust = files.iter().filter(|f| f.path.ends_with(".rs"));
+    let booleans: usize = rust.map(|f| boolean_matches(&f.text)).sum();
     BTreeMap::from([
         ("functions called take, read, of or look".to_owned(), bare),
         ("matches on booleans".to_owned(), booleans),
@@ -180,10 +181,17 @@ fn bare_names(text: &str) -> usize {
     found
 }
 
-/// Matches whose arms are `true` and `false`.
+/// Matches whose arms are `true` and `false`, by the first `true` of each, with a condition or without.
 fn boolean_matches(text: &str) -> usize {
-    let arms = text.lines().map(str::trim_start).filter(|line| line.starts_with("true =>"));
-    arms.count()
+    let arm = |line: &str| line.starts_with("true =>") || line.starts_with("true if ");
+    let mut is_in_match = false;
+    let mut found = 0;
+    for line in text.lines().map(str::trim_start) {
+        let is_arm = arm(line);
+        found += usize::from(is_arm && !is_in_match);
+        is_in_match = is_arm;
+    }
+    found
 }
 
 /// Names of the enums that the sources declare.
@@ -263,6 +271,8 @@ mod tests {
     #[test]
     fn matches_on_booleans_are_counted() {
         let text = "match a {\n    true => 1,\n    false => 2,\n}\nmatch b {\n    1 => true,\n    _ => false,\n}\n";
+        assert_eq!(boolean_matches(text), 1);
+        let text = "match a {\n    true if b => 1,\n    true => 2,\n    false => 3,\n}\n";
         assert_eq!(boolean_matches(text), 1);
     }
 

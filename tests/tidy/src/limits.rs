@@ -135,10 +135,12 @@ fn work(file: &File) -> &str {
 
 /// The tests of a file.
 fn tests_of(file: &File) -> &str {
-    match is_test(&file.path) {
-        true => &file.text,
-        false if file.path.ends_with(".rs") => split(&file.text).1,
-        false => "",
+    if is_test(&file.path) {
+        &file.text
+    } else if file.path.ends_with(".rs") {
+        split(&file.text).1
+    } else {
+        ""
     }
 }
 

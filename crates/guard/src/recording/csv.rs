@@ -150,10 +150,14 @@ impl Lines {
     fn columns(&mut self, line: &[u8], take: &mut dyn FnMut(Row<'_>)) -> Result<(), Error> {
         let names: Vec<&[u8]> = line.split(|byte| *byte == b',').collect();
         let has = |name: &[u8]| names.contains(&name);
-        let kind = match has(b"t_ms") {
-            true if has(b"cpu") => Kind::Buckets,
-            true if has(XdpColumn::Pass.name().as_bytes()) => Kind::Xdp,
-            _ => return Err(Error::NoColumns),
+        let kind = if !has(b"t_ms") {
+            return Err(Error::NoColumns);
+        } else if has(b"cpu") {
+            Kind::Buckets
+        } else if has(XdpColumn::Pass.name().as_bytes()) {
+            Kind::Xdp
+        } else {
+            return Err(Error::NoColumns);
         };
         let (mut columns, mut xdp) = (Columns::default(), XdpColumns::default());
         for (at, name) in names.iter().enumerate() {

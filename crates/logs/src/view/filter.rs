@@ -63,10 +63,13 @@ struct Said<'a> {
 impl MessageFilter {
     /// By these criteria.
     pub fn new(criteria: &MessageCriteria) -> MessageFilter {
-        let unit = |name: &String| match name.contains('.') {
-            true => name.clone(),
-            // As systemd's programs do.
-            false => format!("{name}.service"),
+        let unit = |name: &String| {
+            if name.contains('.') {
+                name.clone()
+            } else {
+                // As systemd's programs do.
+                format!("{name}.service")
+            }
         };
         let finder = |text: &String| Finder::new(text.as_bytes()).into_owned();
         MessageFilter {

@@ -75,10 +75,11 @@ impl AppLayer {
         let was_open = self.sides[i].proto == ProtoId::UNKNOWN;
         let detected = self.detect_stream(input, d, bytes, eof);
         let Detected::Known { depth } = detected else {
-            let used = match eof && self.proto == ProtoId::UNKNOWN {
+            let used = if eof && self.proto == ProtoId::UNKNOWN {
                 // Bytes that the other side has not sent yet may still show it.
-                true => self.sides[other.index()].is_seen,
-                false => self.is_off(d),
+                self.sides[other.index()].is_seen
+            } else {
+                self.is_off(d)
             };
             let then = match detected {
                 Detected::Reversed => Then::Reversed,

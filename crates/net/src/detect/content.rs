@@ -473,10 +473,12 @@ impl Run<'_, '_, '_> {
         let is_fixed = matches!(d.position, Operand::Number(_));
         let there =
             n < DATA_AT_MAX && if d.relative { self.pos as u64 + n <= len } else { n < len };
-        match there != d.negated {
-            true => Step::Match,
-            false if is_fixed && !d.relative => Step::Discontinue,
-            false => Step::NoMatch,
+        if there != d.negated {
+            Step::Match
+        } else if is_fixed && !d.relative {
+            Step::Discontinue
+        } else {
+            Step::NoMatch
         }
     }
 

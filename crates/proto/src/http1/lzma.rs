@@ -487,9 +487,10 @@ impl Lzma {
             state @ 4..10 => state - 3,
             state => state - 6,
         };
-        match dictionary.put(symbol as u8, &mut self.piece) {
-            true => LzmaStep::More,
-            false => LzmaStep::Broken,
+        if dictionary.put(symbol as u8, &mut self.piece) {
+            LzmaStep::More
+        } else {
+            LzmaStep::Broken
         }
     }
 }

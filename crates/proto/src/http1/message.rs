@@ -297,10 +297,7 @@ impl Tx {
         // Each name that is repeated has an event of its own; others are raised once.
         let is_of_name =
             matches!(event, Event::RequestHeaderRepetition | Event::ResponseHeaderRepetition);
-        match is_of_name {
-            true => self.events.add(event as u16),
-            false => self.events.set(event as u16),
-        }
+        if is_of_name { self.events.add(event as u16) } else { self.events.set(event as u16) }
     }
 
     /// True the first time it is asked for `kind` (a bit).

@@ -276,10 +276,11 @@ mod tests {
             (b"#!/bin/sh\necho\n", "POSIX shell script, ASCII text executable"),
         ];
         for (head, what) in cases {
-            let head = match head.starts_with(b"PK") {
+            let head = if head.starts_with(b"PK") {
                 // An entry's name follows its header.
-                true => &[head, &[0; 24][..], b"a.txt"].concat(),
-                false => *head,
+                &[head, &[0; 24][..], b"a.txt"].concat()
+            } else {
+                *head
             };
             assert_eq!(describe(head, true), *what, "{head:?}");
         }

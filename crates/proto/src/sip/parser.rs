@@ -258,10 +258,11 @@ impl SipParser {
             return Step::Used(bytes.len() - rest.len());
         }
         let begun = &mut self.begun[cx.direction.index()];
-        let found = match begun.is_complete(bytes) {
+        let found = if begun.is_complete(bytes) {
             // A line or head that is whole is read from its first byte.
-            true => Message::read_message(bytes, cx.direction == Direction::ToClient),
-            false => Found::More,
+            Message::read_message(bytes, cx.direction == Direction::ToClient)
+        } else {
+            Found::More
         };
         match &found {
             Found::Message(message) => count_steps(2 * message.head_len),

@@ -75,18 +75,15 @@ impl Receive for UnixReceiver {
             return Ok(());
         }
         self.begun = 0;
-        self.socket = Some(match self.is_stream {
-            true => {
-                let socket = UnixStream::connect(&self.path)?;
-                socket.set_write_timeout(Some(PATIENCE))?;
-                Socket::Stream(socket)
-            }
-            false => {
-                let socket = UnixDatagram::unbound()?;
-                socket.connect(&self.path)?;
-                socket.set_write_timeout(Some(PATIENCE))?;
-                Socket::Datagrams(socket)
-            }
+        self.socket = Some(if self.is_stream {
+            let socket = UnixStream::connect(&self.path)?;
+            socket.set_write_timeout(Some(PATIENCE))?;
+            Socket::Stream(socket)
+        } else {
+            let socket = UnixDatagram::unbound()?;
+            socket.connect(&self.path)?;
+            socket.set_write_timeout(Some(PATIENCE))?;
+            Socket::Datagrams(socket)
         });
         Ok(())
     }

@@ -264,13 +264,13 @@ fn below(
         if name.starts_with('.') || name.ends_with(".md") {
             continue;
         }
-        match path.is_dir() {
-            true if depth < LIST_FOLDERS_MAX => below(&path, purpose, (files, deep), depth + 1),
-            true => deep.push(path),
-            false => {
-                let purpose = purpose_of(&path, purpose);
-                files.push((path, purpose, Must::MayBe));
-            }
+        if !path.is_dir() {
+            let purpose = purpose_of(&path, purpose);
+            files.push((path, purpose, Must::MayBe));
+        } else if depth < LIST_FOLDERS_MAX {
+            below(&path, purpose, (files, deep), depth + 1);
+        } else {
+            deep.push(path);
         }
     }
 }

@@ -216,9 +216,10 @@ impl Enforcement {
     ) -> Result<Enforcement, Error> {
         let interface = Enforcement::check(o)?;
         // Where packets are steered to other CPUs, those bear the work; else the CPU that sees a packet does.
-        let cpus = match o.cpus.is_empty() {
-            true if !o.is_generic => steered(&o.interface, interface),
-            _ => o.cpus.clone(),
+        let cpus = if o.cpus.is_empty() && !o.is_generic {
+            steered(&o.interface, interface)
+        } else {
+            o.cpus.clone()
         };
         too_many(&cpus).iter().for_each(|line| say(line));
         let mut all = Enforcement {
