@@ -7,7 +7,7 @@
 
 use crate::batch::{Batch, Queue, Side};
 use crate::envelopes::{Envelope, Envelopes};
-use crate::limits::{DATAGRAM_SENDERS_MAX, LISTEN_LAST};
+use crate::limits::{DATAGRAM_SENDERS_MAX, DATAGRAMS_WAITING_BYTES_MAX, LISTEN_LAST};
 use crate::losses::Losses;
 use crate::notice::{Notice, Report};
 use crate::stage::{Stage, now_ns};
@@ -26,10 +26,6 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Bytes that wait here while the sealer is behind: 20,000 short messages, after which the kernel's buffer
-/// holds as many again and more.
-const WAITING_BYTES: usize = 4 << 20;
 
 /// Bytes at which a batch is sent.
 const BATCH_BYTES: usize = 64 << 10;
@@ -182,7 +178,7 @@ impl Datagrams {
             sources: HashMap::new(),
             last: None,
             batch: Batch::default(),
-            waiting: FairQueue::new(WAITING_BYTES),
+            waiting: FairQueue::new(DATAGRAMS_WAITING_BYTES_MAX),
             is_behind: false,
             received: Some(DatagramBatch::new()),
             complaint: Throttle::new(Duration::from_secs(10)),

@@ -3,6 +3,7 @@
 //! takes what processor time the clear listeners leave, and each source its turn.
 
 use crate::batch::{Batch, Queue, Side};
+use crate::limits::ENVELOPES_WAITING_BYTES_MAX;
 use crate::losses::Losses;
 use crate::stage::Stage;
 use gabion_logs::envelope::{EnvelopeKey, Suspicion};
@@ -16,9 +17,6 @@ use gabion_seal::statement;
 use gabion_seal::{Flags, Kind, Record, Source};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Bytes of envelopes that wait for a worker: some 7,000 of them, two seconds of one core.
-const WAITING_BYTES: usize = 8 << 20;
 
 /// Opened envelopes of one batch.
 const BATCH_MESSAGES: u64 = 32;
@@ -64,7 +62,11 @@ impl Envelopes {
             metrics.counter("gabion_listen_envelopes_total", help, &[("result", result)])
         };
         Envelopes {
-            state: Mutex::new(State { waiting: FairQueue::new(WAITING_BYTES), stage, ended: None }),
+            state: Mutex::new(State {
+                waiting: FairQueue::new(ENVELOPES_WAITING_BYTES_MAX),
+                stage,
+                ended: None,
+            }),
             filled: Condvar::new(),
             window: Mutex::default(),
             started: now(),

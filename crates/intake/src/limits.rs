@@ -66,4 +66,23 @@ limits! { "intake";
     /// Bytes of the metrics of a running log server.
     pub const METRICS_BYTES_MAX: u64 = 4 << 20,
         Refuses("the answer");
+
+    /// Bytes of unfinished frames of all connections: 16 KiB for each of a thousand, while honest ones hold part of a
+    /// line. Small enough that intake as a whole stays within its 64 MiB whatever anybody sends.
+    pub const HELD_BYTES_MAX: usize = 16 << 20,
+        Counts("the connections whose frames are unfinished for longest, which are closed as `memory_full`");
+
+    /// Bytes of batches that wait for the sealer, per side: some milliseconds of full speed. Connections can wait
+    /// longer, and datagrams and envelopes have queues of their own.
+    pub const BATCHES_WAITING_BYTES_MAX: usize = 1 << 20,
+        Spares("connections wait; datagrams and envelopes go into their queues");
+
+    /// Bytes of datagrams that wait while the sealer is behind: 20,000 short messages, after which the kernel's buffer
+    /// holds as many again and more.
+    pub const DATAGRAMS_WAITING_BYTES_MAX: usize = 4 << 20,
+        Counts("messages of the senders that sent most, as `ring_full`");
+
+    /// Bytes of envelopes that wait for a worker: some 7,000 of them, two seconds of one core.
+    pub const ENVELOPES_WAITING_BYTES_MAX: usize = 8 << 20,
+        Counts("envelopes of the senders that sent most, as `ring_full`; connections wait");
 }

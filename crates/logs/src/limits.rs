@@ -85,4 +85,8 @@ limits! { "logs";
     /// Numbers skipped up to which they are messages lost: a sender that restarts skips more, or goes back.
     pub const SEQUENCE_GAP_MAX: u32 = 1 << 20,
         Spares("the sender has restarted");
+
+    /// Bytes of lines that a range of records may come to when the last ones are shown first.
+    pub(crate) const RANGE_BYTES_MAX: usize = 64 << 20,
+        Spares("the range is read again in halves");
 }

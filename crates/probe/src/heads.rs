@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::bpf_call;
+use crate::limits::HEADS_MAX;
 use crate::mapped::MappedArray;
 use crate::object::{Link, Object};
 use crate::refusal::{self, Kind};
@@ -13,8 +14,6 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-/// Heads that one sample may have; as in `bpf/heads.bpf.c`.
-pub const HEADS_MAX: usize = 16_384;
 /// The first heads of a sample are of all packets, those after them of the flows that the hash chooses.
 pub const HEADS_OF_ALL: usize = 4096;
 /// One flow in this many is sampled, less one: a mask of bits.

@@ -70,4 +70,17 @@ limits! { "probe";
     /// Descriptors that are read of one process at the start.
     pub const PROC_FDS_MAX: usize = 65_536,
         Counts("further descriptors, as left out");
+
+    /// Heads of packets that one sample may have, 48 bytes each in the kernel's memory; as in `bpf/heads.bpf.c`.
+    pub const HEADS_MAX: usize = 16_384,
+        Spares("the sample ends before its time");
+
+    /// CPUs whose time one throttle may watch; as in `bpf/throttle.h`. Packets that are steered use a few.
+    pub const VICTIMS_MAX: usize = 16,
+        Counts("further CPUs, in one line");
+
+    /// Values of a record that the kernel writes without a look at their kinds; as in `bpf/syscalls.h`. Most calls have no
+    /// more.
+    pub(crate) const FIXED_MAX: usize = 8,
+        Spares("the record is written value by value");
 }

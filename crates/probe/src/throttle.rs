@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::attach::{self, XdpMode};
-use crate::limits::{ALLOWED_ADDRESSES_MAX, ALLOWED_PORTS_MAX, CPUS_MEASURED};
+use crate::limits::{ALLOWED_ADDRESSES_MAX, ALLOWED_PORTS_MAX, CPUS_MEASURED, VICTIMS_MAX};
 use crate::mapped::MappedArray;
 use crate::object::{Link, Object};
 use crate::refusal;
@@ -20,8 +20,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How long packets may be dropped after a heartbeat, in nanoseconds.
 pub const HEARTBEAT_NS: u64 = 1_000_000_000;
-/// CPUs that one throttle may watch.
-pub const VICTIMS_MAX: usize = 16;
 
 /// What the program decided about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -199,6 +199,10 @@ limits! { "sensor";
     /// Bytes of rows of the guard that wait for an incident: 10 s of 90 CPUs.
     pub const HISTORY_BYTES_MAX: usize = 32 << 20,
         Loses("the oldest rows before an incident, which its recording does not have");
+
+    /// Bytes of findings of a batch of flow records whose memory is used again: twice the bytes of such a batch.
+    pub(crate) const FOUND_KEPT_BYTES_MAX: usize = 1 << 20,
+        Spares("a larger one is freed");
 }
 
 /// How long the end of a run waits for a receiver by HTTP to take what is in its queue (Falco's `output_timeout`).

@@ -1,8 +1,7 @@
 //! A small reader of JSON, for what container runtimes report. Its input is one event, at most 64 KiB; it is read into
 //! a tree of bounded depth, and anything that is not JSON is no value.
 
-/// Levels of lists and objects: a container's description has four.
-const DEPTH_MAX: usize = 12;
+use crate::limits::JSON_DEPTH_MAX;
 
 /// A value of JSON. Numbers keep their digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ impl Parser<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Option<Json> {
-        if depth >= DEPTH_MAX {
+        if depth >= JSON_DEPTH_MAX {
             return None;
         }
         self.skip_blanks();

@@ -64,4 +64,8 @@ limits! { "syscall";
     /// Addresses of the host's own interfaces.
     pub const INTERFACES_MAX: usize = 4_096,
         Loses("further addresses of interfaces");
+
+    /// Lists and objects inside one another in what a container's runtime reports: a container's description has four.
+    pub const JSON_DEPTH_MAX: usize = 12,
+        Refuses("the description, as one that is not JSON");
 }

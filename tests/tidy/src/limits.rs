@@ -22,6 +22,7 @@ const CRATES: &[&str] = &[
     "net",
     "outputs",
     "packet",
+    "probe",
     "proto",
     "record",
     "reports",
@@ -31,6 +32,7 @@ const CRATES: &[&str] = &[
     "seal",
     "sensor",
     "settings",
+    "syscall",
 ];
 
 /// Words in the name of a constant that bounds work or memory.

@@ -3,6 +3,7 @@
 use super::LogFault;
 use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
+use crate::limits::{LOG_FILE_BYTES_MAX, LOG_IDENTITY_BYTES_MAX};
 use crate::operator_file;
 use gabion_seal::checkpoints::Vkey;
 use gabion_seal::files::IDENTITY_FILE;
@@ -33,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<Files, LogFault> {
 
 /// Reads a small text file.
 pub(super) fn read_text(path: &Path) -> Result<String, LogFault> {
-    let bytes = read_bytes(path, 1 << 20)?;
+    let bytes = read_bytes(path, LOG_FILE_BYTES_MAX)?;
     String::from_utf8(bytes).map_err(|_| LogFault::input(format!("{}: not text", path.display())))
 }
 
@@ -68,7 +69,7 @@ pub(super) fn read_in(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, L
 
 /// What a log is, out of its folder.
 pub(super) fn identity_of(log: &Path) -> Result<Identity, LogFault> {
-    let bytes = read_in(log, IDENTITY_FILE, 1 << 16)?;
+    let bytes = read_in(log, IDENTITY_FILE, LOG_IDENTITY_BYTES_MAX)?;
     Identity::parse(&bytes).map_err(|e| LogFault::from(e).about(log))
 }
 
@@ -78,7 +79,7 @@ fn read_key(path: &Path) -> Result<String, String> {
         if opened.is_stream && is_named_pipe(&opened.file)? {
             Err(std::io::Error::other("is a pipe: name a file"))
         } else {
-            opened.bytes(1 << 20)
+            opened.bytes(LOG_FILE_BYTES_MAX)
         }
     });
     String::from_utf8(bytes.map_err(|e| e.to_string())?).map_err(|_| "not text".to_owned())
@@ -168,7 +169,7 @@ pub(super) fn pinned(log: &Path, wanted: Option<&OsStr>) -> Result<(), LogFault>
 pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault> {
     let wanted = "name the public keys of the log's readers, one file after the other";
     let wrong = |why: &str| LogFault::input(format!("{why}: {wanted}"));
-    let bytes = read_in(state, RECIPIENTS_FILE, 1 << 20).map_err(|e| wrong(e.text()))?;
+    let bytes = read_in(state, RECIPIENTS_FILE, LOG_FILE_BYTES_MAX).map_err(|e| wrong(e.text()))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| wrong("not text").about(&state.join(RECIPIENTS_FILE)))?;
     let mut all = Vec::new();

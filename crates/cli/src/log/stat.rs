@@ -2,6 +2,7 @@
 
 use super::options::Stat;
 use super::{Ended, LogFault, folders};
+use crate::limits::LOG_FILE_BYTES_MAX;
 use crate::standard_output;
 use gabion_intake::{LiveCounts, LiveCountsError};
 use gabion_logs::view::rfc3339;
@@ -65,7 +66,8 @@ pub(super) fn run(options: &Stat) -> Ended {
                 Item::Index(_) | Item::Damage(_) => {}
             }
         }
-        let keys = log.read_file(&segment_file_name(segment.first_chunk, "keys"), 1 << 20);
+        let keys =
+            log.read_file(&segment_file_name(segment.first_chunk, "keys"), LOG_FILE_BYTES_MAX);
         let keys = keys.map_err(|e| LogFault::environment(format!("{name}: {e}")))?;
         let stanzas = keys.and_then(|k| Stanza::parse_all(&k).ok()).unwrap_or_default();
         for stanza in stanzas.iter().filter(|s| s.class == 0) {

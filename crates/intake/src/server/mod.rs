@@ -12,7 +12,7 @@ use crate::datagrams::Datagrams;
 use crate::envelopes::Envelopes;
 use crate::error::{Error, Result};
 use crate::gaps::Gaps;
-use crate::limits::{LISTEN_LAST, OPENING_MAX};
+use crate::limits::{BATCHES_WAITING_BYTES_MAX, HELD_BYTES_MAX, LISTEN_LAST, OPENING_MAX};
 use crate::losses::Losses;
 use crate::notice::{Notice, Report};
 use crate::prepare::{Listeners, connections_allowed};
@@ -34,14 +34,6 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-
-/// Bytes of batches that wait for the sealer, per side: some milliseconds of full speed. Connections can wait
-/// longer, and datagrams and envelopes have queues of their own.
-const QUEUE_SHARE: usize = 1 << 20;
-
-/// Bytes of unfinished frames of all connections: 16 KiB for each of a thousand, while honest ones hold part
-/// of a line. Small enough that intake as a whole stays within its 64 MiB whatever anybody sends.
-const HELD_BYTES: usize = 16 << 20;
 
 /// How a server takes in logs.
 #[derive(Clone)]
@@ -137,7 +129,7 @@ impl<S: Sink + Send + 'static> Server<S> {
             idle: settings.idle,
             frame: settings.frame_timeout,
             opening: OPENING_MAX,
-            held_bytes: HELD_BYTES,
+            held_bytes: HELD_BYTES_MAX,
             drain: settings.drain,
             framing: settings.framing,
         };
@@ -157,7 +149,7 @@ impl<S: Sink + Send + 'static> Server<S> {
         let failed = |e: io::Error| Error::io("listen", e);
         let waker = Waker::new().map_err(failed)?;
         let durable = Durable::new(waker.clone());
-        let queue = Arc::new(Queue::new(QUEUE_SHARE, 2 + workers));
+        let queue = Arc::new(Queue::new(BATCHES_WAITING_BYTES_MAX, 2 + workers));
         let names = listeners.names.iter().map(|n| n.as_str().into()).collect();
         let sealer = Sealer {
             sink,

@@ -3,14 +3,13 @@
 
 use super::filter::MessageFilter;
 use super::printer::RecordPrinter;
+use crate::limits::RANGE_BYTES_MAX;
 use gabion_seal::Result;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use std::io::Write;
 
 /// Records of a range.
 const RANGE: u64 = 8192;
-/// Bytes of lines that a range may come to: one of more is read again in halves.
-const RANGE_BYTES: usize = 64 << 20;
 
 /// Numbers of a range that are wanted.
 struct Numbers<'a> {
@@ -45,7 +44,7 @@ impl Sink for Lines<'_> {
         if self.printer.shown > shown {
             self.ends.push(self.printer.out.len());
         }
-        self.is_too_much = self.printer.out.len() > RANGE_BYTES && self.ends.len() > 1;
+        self.is_too_much = self.printer.out.len() > RANGE_BYTES_MAX && self.ends.len() > 1;
         !self.is_too_much
     }
 

@@ -4,6 +4,7 @@
 //! one row. For the calls that are needed most the build makes a function of the row, which does the same faster. Calls without a type of their own get the record of the type `GENERIC_X`: two numbers.
 
 use super::translate::Translation;
+use crate::limits::FIXED_MAX;
 use gabion_scap::table::{Call, EventType, calls, changes_state, event_type};
 use gabion_scap::types;
 
@@ -16,8 +17,6 @@ pub(crate) const CALLS: usize = 512;
 pub(crate) const EXIT_PLACE: u32 = CALLS as u32;
 /// Values of a record.
 const OPS: usize = 40;
-/// Values of a record that the kernel writes without looking at their kinds.
-const FIXED_MAX: usize = 8;
 /// The value of `native` of a record that is written value by value.
 const BY_RECIPE: u8 = 0;
 /// That of a record whose values are all such words.

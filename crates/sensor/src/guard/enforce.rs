@@ -12,6 +12,7 @@ use gabion_guard::recording::{XdpColumn, XdpRow};
 use gabion_guard::settings::PERIODS_A_SECOND;
 use gabion_guard::{CpuPackets, PacketSample, Rung, Sample, Setpoint};
 use gabion_probe::attach::XdpMode;
+use gabion_probe::limits::VICTIMS_MAX;
 use gabion_probe::softirq::Instruments;
 use gabion_probe::throttle::{self, FlowLimit, HEARTBEAT_NS, Throttle, Verdicts};
 use gabion_record::ledger::Ledger;
@@ -94,7 +95,7 @@ fn steered(name: &str, index: u32) -> Vec<u16> {
 
 /// The line about more CPUs than one throttle may watch.
 fn too_many(cpus: &[u16]) -> Option<String> {
-    let most = throttle::VICTIMS_MAX;
+    let most = VICTIMS_MAX;
     (cpus.len() > most).then(|| {
         format!(
             "packets are steered to {} CPUs: they share the budgets of the first {most}, and the time of these is measured; \
@@ -133,7 +134,7 @@ impl Before {
             return all;
         }
         let sum: u64 = all.iter().map(|of| of.admitted).fold(0, u64::wrapping_add);
-        let part = sum / sharing.len().clamp(1, throttle::VICTIMS_MAX) as u64;
+        let part = sum / sharing.len().clamp(1, VICTIMS_MAX) as u64;
         let mut all: Vec<CpuPackets> = sharing
             .iter()
             .map(|cpu| CpuPackets { cpu: *cpu, offered: part, admitted: part })
@@ -198,11 +199,8 @@ impl Enforcement {
         if let Some(cpu) = o.cpus.iter().find(|cpu| !online.contains(cpu)) {
             return Err(refuse(&format!("--cpu {cpu}: this CPU is not online")));
         }
-        if o.cpus.len() > throttle::VICTIMS_MAX {
-            return Err(refuse(&format!(
-                "name {} CPUs with --cpu at the most",
-                throttle::VICTIMS_MAX
-            )));
+        if o.cpus.len() > VICTIMS_MAX {
+            return Err(refuse(&format!("name {} CPUs with --cpu at the most", VICTIMS_MAX)));
         }
         Ok(interface)
     }

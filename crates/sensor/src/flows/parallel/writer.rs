@@ -1,16 +1,14 @@
 //! The writer's side: what workers found, merged batch by batch by place, so that it is what one worker
 //! alone would have found.
 
-use super::messages::{BATCH_BYTES, Part, SharedSide, SpareFound, Workers};
+use super::messages::{Part, SharedSide, SpareFound, Workers};
 use crate::flows::checkpoint::Tag;
 use crate::flows::sink::Sink;
+use crate::limits::FOUND_KEPT_BYTES_MAX;
 use gabion_behavior::stages::{Back, Opened, Placed, Section};
 use gabion_record::logs::TimeNs;
 use gabion_runtime::fanout::{self, Rounds};
 use std::sync::{Arc, PoisonError};
-
-/// Bytes of findings of a batch whose room is used again.
-const FOUND_KEPT_BYTES: usize = 2 * BATCH_BYTES;
 
 /// Merges what workers found.
 pub(super) struct Writer {
@@ -110,7 +108,7 @@ impl Writer {
                 let (found, room) = opened.into_room();
                 self.rooms.extend(room);
                 // Room that one very long batch made is not kept.
-                if (1..=FOUND_KEPT_BYTES).contains(&found.capacity()) {
+                if (1..=FOUND_KEPT_BYTES_MAX).contains(&found.capacity()) {
                     self.spare.put([found]);
                 }
             }
