@@ -4,7 +4,8 @@ import json, os, pathlib, re, resource, shutil, signal, socket, subprocess, temp
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
-PEERS = TARGET / "log-peers"
+# The folder keeps its older name, so that programs that were unpacked before are found.
+UNPACKED = TARGET / "log-peers"
 CORPUS = pathlib.Path(os.environ.get("GABION_CORPUS", ROOT / "../shared/corpus")).resolve()
 GABION = os.environ.get("GABION", str(TARGET / "release/gabion"))
 SLOG = CORPUS / "sealed/slog"
@@ -32,15 +33,15 @@ def listening(port):
 
 
 def environment():
-    libraries = [PEERS / p for p in ("usr/lib/x86_64-linux-gnu", "usr/lib", "lib/x86_64-linux-gnu", "usr/lib/syslog-ng")]
+    libraries = [UNPACKED / p for p in ("usr/lib/x86_64-linux-gnu", "usr/lib", "lib/x86_64-linux-gnu", "usr/lib/syslog-ng")]
     return dict(os.environ, LD_LIBRARY_PATH=":".join(map(str, libraries)))
 
 
 def find(name):
     """The program of rsyslog or syslog-ng: the unpacked one, or the system's."""
     for folder in ("usr/sbin", "usr/bin"):
-        if (PEERS / folder / name).exists():
-            return str(PEERS / folder / name)
+        if (UNPACKED / folder / name).exists():
+            return str(UNPACKED / folder / name)
     return shutil.which(name)
 
 
@@ -142,7 +143,7 @@ class Rsyslog(Server):
     def __init__(self, folder, tuned=False, forward=None, tls_ca=None):
         self.name = "rsyslog, tuned" if tuned else "rsyslog"
         self.ports = {"udp": free_port(), "tcp": free_port()}
-        modules = PEERS / "usr/lib/x86_64-linux-gnu/rsyslog"
+        modules = UNPACKED / "usr/lib/x86_64-linux-gnu/rsyslog"
         config = ["global(workDirectory=\"%s\"" % folder]
         if tls_ca:
             config[0] += " defaultNetstreamDriver=\"ossl\" defaultNetstreamDriverCAFile=\"%s\"" % tls_ca
@@ -190,7 +191,7 @@ log {{ source(s); destination(d); }};
 """)
         argv = [find("syslog-ng"), "-F", "-f", str(folder / "syslog-ng.conf"), "--no-caps",
                 "-R", str(folder / "persist"), "-p", str(folder / "pid"), "-c", str(folder / "control")]
-        modules = PEERS / "usr/lib/syslog-ng"
+        modules = UNPACKED / "usr/lib/syslog-ng"
         found = [d for d in modules.rglob("*") if d.is_dir() and any(d.glob("libafsocket.so"))] if modules.exists() else []
         if found:
             argv += ["--module-path", str(found[0])]

@@ -2,7 +2,7 @@
 # Compares how rsyslog, syslog-ng and Gabion read random variations of real syslog messages.
 """How many of the fields on which rsyslog and syslog-ng agree does Gabion read in the same way?
 
-  lab/log/variations.py [--seed N] [--count N] [--own] [--show N] [--save FILE] [--peers-only]
+  lab/log/variations.py [--seed N] [--count N] [--own] [--show N] [--save FILE] [--without-gabion]
 
 Messages of the corpus and of this script (with --own or without a corpus, the latter alone)
 lose, repeat, mangle or change their parts: priority, time, host, tag, text, separators, any byte.
@@ -12,7 +12,7 @@ one a line, as the test `variations` of crates/logs reads them. Ends with 1 when
 """
 import argparse, base64, calendar, collections, json, os, pathlib, random, re, socket, subprocess, sys, time
 import servers
-from servers import CORPUS, GABION, PEERS, NotHere, Server, environment, find, free_port, lines, listening, scratch, wait_for
+from servers import CORPUS, GABION, UNPACKED, NotHere, Server, environment, find, free_port, lines, listening, scratch, wait_for
 
 SENDER = "127.0.0.77"
 FIELDS = ["facility", "severity", "time", "host", "program", "pid", "msg"]
@@ -182,7 +182,7 @@ input(type="imtcp" port="{tcp}" address="127.0.0.1")
 action(type="omfile" file="{self.out}" template="t")
 """)
         argv = [find("rsyslogd"), "-n", "-f", str(folder / "rsyslog.conf"), "-i", str(folder / "pid")]
-        modules = PEERS / "usr/lib/x86_64-linux-gnu/rsyslog"
+        modules = UNPACKED / "usr/lib/x86_64-linux-gnu/rsyslog"
         super().__init__(argv + (["-M", str(modules)] if modules.exists() else []), folder, environment() | {"TZ": "UTC"})
         if not wait_for(lambda: listening(tcp), 20):
             raise NotHere("rsyslogd: does not listen: " + self.stop()["output"].strip())
@@ -207,7 +207,7 @@ destination d {{ file("{self.out}" template("$(format-json pri=$PRI time=$S_ISOD
 log {{ source(s); destination(d); }};
 """)
         argv = [find("syslog-ng"), "-F", "-f", str(folder / "syslog-ng.conf"), "--no-caps", "-R", str(folder / "persist"), "-p", str(folder / "pid"), "-c", str(folder / "control")]
-        modules = PEERS / "usr/lib/syslog-ng"
+        modules = UNPACKED / "usr/lib/syslog-ng"
         found = [d for d in modules.rglob("*") if d.is_dir() and any(d.glob("libafsocket.so"))] if modules.exists() else []
         super().__init__(argv + (["--module-path", str(found[0])] if found else []), folder, environment() | {"TZ": "UTC"})
         if not wait_for(lambda: listening(tcp), 20):
@@ -294,7 +294,7 @@ def main():
     options.add_argument("--own", action="store_true", help="vary only this script's own messages")
     options.add_argument("--show", type=int, default=4, help="examples of each kind of difference")
     options.add_argument("--save", help="messages and agreed fields into this file")
-    options.add_argument("--peers-only", action="store_true", help="with --save: without Gabion")
+    options.add_argument("--without-gabion", action="store_true", help="with --save: only rsyslog and syslog-ng")
     options = options.parse_args()
     r = random.Random(options.seed)
     weighted = bases(options.own)
@@ -307,16 +307,16 @@ def main():
             messages.append(message)
     with scratch() as a, scratch() as b, scratch() as c:
         try:
-            peers = [Rsyslog(pathlib.Path(a)), SyslogNg(pathlib.Path(b))]
+            others = [Rsyslog(pathlib.Path(a)), SyslogNg(pathlib.Path(b))]
         except (NotHere, TypeError) as e:
             raise SystemExit(f"variations: needs rsyslog and syslog-ng: {e}")
-        ours = None if options.peers_only else Gabion(pathlib.Path(c))
-        counts = [lambda p=p: lines(p.out) for p in peers]
-        exchange(messages, [p.port for p in peers + ([ours] if ours else [])], counts)
+        ours = None if options.without_gabion else Gabion(pathlib.Path(c))
+        counts = [lambda p=p: lines(p.out) for p in others]
+        exchange(messages, [p.port for p in others + ([ours] if ours else [])], counts)
         theirs = []
-        for peer in peers:
-            peer.stop()
-            theirs.append([peer.fields(row) for row in read_rows(peer.out)])
+        for other in others:
+            other.stop()
+            theirs.append([other.fields(row) for row in read_rows(other.out)])
         mine = None
         if ours:
             ours.stop()

@@ -14,10 +14,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// An input below `corpus/flows`, and what Slips reported of it by source, if that is known.
-const INPUTS: &[(&str, &[Peer])] = &[
+const INPUTS: &[(&str, &[SlipsReport])] = &[
     (
         "slips/test5-mixed.binetflow",
-        &[Peer {
+        &[SlipsReport {
             source: "10.0.2.15",
             reported: Some(false),
             alerts: Some(0),
@@ -28,7 +28,7 @@ const INPUTS: &[(&str, &[Peer])] = &[
     ("netflowlabeler/test5.tabs.binetflow.zst", &[]),
     (
         "slips/test18-malicious-ctu-sme-11-win",
-        &[Peer {
+        &[SlipsReport {
             source: "192.168.1.107",
             reported: Some(false),
             alerts: Some(0),
@@ -39,7 +39,7 @@ const INPUTS: &[(&str, &[Peer])] = &[
 ];
 
 /// What Slips reported of a source.
-struct Peer {
+struct SlipsReport {
     source: &'static str,
     /// Evidence from medium on.
     reported: Option<bool>,
@@ -168,7 +168,7 @@ fn page(flows: &Path) -> String {
         *sums.0.entry(verdict).or_default() += 1;
         verdict
     };
-    for (input, peers) in INPUTS {
+    for (input, slips) in INPUTS {
         for (ip, host) in hosts(&flows.join(input)) {
             let name = ip.to_string();
             if host.from == Flows::default() {
@@ -183,7 +183,7 @@ fn page(flows: &Path) -> String {
             let is_bad = host.from.is_bad();
             let by_evidence = count(&mut evidence, verdict(is_bad, host.is_reported()));
             let by_alert = count(&mut alerts, verdict(is_bad, host.alerts > 0));
-            let peer = peers.iter().find(|p| p.source == name).map(|p| {
+            let by_slips = slips.iter().find(|p| p.source == name).map(|p| {
                 let their_evidence = p.reported.map(|t| count(&mut theirs, verdict(is_bad, t)));
                 let alert = p.alerts.map(|n| count(&mut their_alerts, verdict(is_bad, n > 0)));
                 format!("{}; {}, {}", p.said, their_evidence.unwrap_or("?"), alert.unwrap_or("?"))
@@ -195,7 +195,7 @@ fn page(flows: &Path) -> String {
                 host.says(),
                 host.sum,
                 host.alerts,
-                peer.unwrap_or_else(|| "not known".to_owned())
+                by_slips.unwrap_or_else(|| "not known".to_owned())
             );
         }
     }

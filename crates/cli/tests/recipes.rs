@@ -64,7 +64,7 @@ fn find(name: &str) -> Option<PathBuf> {
     places.into_iter().map(|p| p.join(name)).find(|p| p.is_file())
 }
 
-/// syslog-ng, which can't be installed together with rsyslog: from the folder into which `scripts/log_peers.sh` unpacked it, or from
+/// syslog-ng, which can't be installed together with rsyslog: from the folder into which `scripts/log_servers.sh` unpacked it, or from
 /// this machine.
 fn find_syslog_ng() -> Option<PathBuf> {
     let target = Path::new(GABION).parent()?.parent()?;
@@ -234,7 +234,7 @@ fn rsyslog_over_tls() {
 
 fn syslog_ng(test: &str, words: &str) {
     let Some(program) = find_syslog_ng() else {
-        return skipped(test, "no syslog-ng (scripts/log_peers.sh TARGET/log-peers unpacks it)");
+        return skipped(test, "no syslog-ng (scripts/log_servers.sh TARGET/log-peers unpacks it)");
     };
     let Some(listener) = Listener::start() else { return skipped(test, "no openssl") };
     let root = listener.root();

@@ -1,5 +1,5 @@
 //! Random variations of real syslog messages compared with the fields on which rsyslog 8.2302 and syslog-ng 3.38 agree,
-//! recorded from runs of both by `lab/log/variations.py --own --peers-only --save FILE`. Another table, of the corpus's
+//! recorded from runs of both by `lab/log/variations.py --own --without-gabion --save FILE`. Another table, of the corpus's
 //! messages say, is read with `GABION_VARIATIONS=FILE`.
 
 use gabion_logs::syslog::{Format, Message, Notes, Received, parse, unpacked};

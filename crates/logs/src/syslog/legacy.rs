@@ -1,5 +1,5 @@
 //! RFC 3164 and what goes by that name: `[time] [host] tag[pid]: text`, any part of which may be
-//! missing. Order of attempts and what counts as a host follow what both peers do.
+//! missing. Order of attempts and what counts as a host follow what rsyslog and syslog-ng both do.
 
 use super::time;
 use super::{Message, Notes, Received};

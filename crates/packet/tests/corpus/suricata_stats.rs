@@ -87,7 +87,7 @@ fn differences(stats: &Value, ours: &DecodeCounters) -> Vec<String> {
         .chain(events)
         .filter_map(|(name, ours)| {
             let theirs = number(stats, &name)?;
-            (ours != theirs).then(|| format!("{name} ours {ours} peer {theirs}"))
+            (ours != theirs).then(|| format!("{name} ours {ours} Suricata {theirs}"))
         })
         .collect()
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# log_peers.sh DIR: unpacks Debian's rsyslog and syslog-ng into DIR, for comparisons. They can't be installed
+# log_servers.sh DIR: unpacks Debian's rsyslog and syslog-ng into DIR, for comparisons. They can't be installed
 # together, and need not be installed at all. It reports missing packages and ends with 3 if there is no apt.
 set -euo pipefail
 to=$1
