@@ -185,12 +185,10 @@ impl Instruments {
     }
 }
 
-/// The epoch of now on the clock of the programs.
+/// The epoch of a time on the clock of the programs, which is the monotonic one.
 #[must_use]
-pub fn epoch_now() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let ns = now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned();
-    ns / BUCKET_NS
+pub const fn epoch_at(monotonic_us: u64) -> u64 {
+    monotonic_us / (BUCKET_NS / 1000)
 }
 
 #[cfg(test)]

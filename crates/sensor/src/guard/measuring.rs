@@ -52,7 +52,7 @@ impl Measuring {
             })
             .collect();
         let grace = grace_probe(try_grace_period(), absent)?;
-        let first_epoch = softirq::epoch_now();
+        let first_epoch = softirq::epoch_at(now_us());
         let runs = (0..softirqs.cpus()).map(|cpu| (softirqs.runs(cpu), false)).collect();
         let host = HostCounters::open(absent);
         Ok(Measuring {
@@ -80,7 +80,7 @@ impl Measuring {
 
     /// Reads all buckets whose time is over, as samples of control periods.
     pub(super) fn read_samples(&mut self, recorder: &mut Recorder) -> Vec<Sample> {
-        let end = softirq::epoch_now().saturating_sub(LAG);
+        let end = softirq::epoch_at(now_us()).saturating_sub(LAG);
         // The ring of the programs holds a second: what is older is lost, as if its rows were missing.
         let oldest = end.saturating_sub(softirq::BUCKETS as u64 - 2 * LAG);
         self.next_epoch = self.next_epoch.max(oldest);
