@@ -37,6 +37,39 @@ const NO_PACKETS: &str =
 const HEAD: usize = 8;
 const FRAME: usize = 12;
 
+/// Why a block with valid lengths is skipped, or ends the reading if it begins a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BadBlock {
+    ShortPacket,
+    UnknownInterface,
+    LargeFrame,
+    FrameBeyondBlock,
+    ShortSection,
+    UnknownVersion,
+    ShortInterface,
+    TooManyInterfaces,
+    ImpossibleResolution,
+    ShortStatistics,
+}
+
+impl BadBlock {
+    /// The reason as messages have it, after the name of the file.
+    const fn text(self) -> &'static str {
+        match self {
+            BadBlock::ShortPacket => "its packet block is too short",
+            BadBlock::UnknownInterface => "its interface was not described",
+            BadBlock::LargeFrame => "its captured length is too large",
+            BadBlock::FrameBeyondBlock => "its captured length is beyond its block",
+            BadBlock::ShortSection => "its section header is too short",
+            BadBlock::UnknownVersion => "its section has an unknown version",
+            BadBlock::ShortInterface => "its interface description is too short",
+            BadBlock::TooManyInterfaces => "its section has too many interfaces",
+            BadBlock::ImpossibleResolution => "its interface has an impossible time resolution",
+            BadBlock::ShortStatistics => "its statistics are too short",
+        }
+    }
+}
+
 /// How a timestamp is converted to nanoseconds.
 #[derive(Clone, Copy, Debug)]
 enum Scale {
@@ -126,7 +159,7 @@ impl Pcapng {
             INTERFACE => self.interface(body).map(|()| None),
             SECTION => match self.section(body) {
                 Ok(()) => Ok(None),
-                Err(why) => return Step::BadEnd(why),
+                Err(why) => return Step::BadEnd(why.text()),
             },
             STATISTICS => self.statistics(body).map(|()| None),
             SCAP_MACHINE if self.interfaces.is_empty() => return Step::BadEnd(NO_PACKETS),
@@ -138,22 +171,22 @@ impl Pcapng {
                 Step::Frame(frame, next)
             }
             Ok(None) => Step::Skip(next),
-            Err(why) => Step::BadSkip(next, why),
+            Err(why) => Step::BadSkip(next, why.text()),
         }
     }
 
-    fn enhanced(&self, body: &[u8]) -> Result<Option<FrameRef>, &'static str> {
+    fn enhanced(&self, body: &[u8]) -> Result<Option<FrameRef>, BadBlock> {
         let Some(fixed) = body.first_chunk::<20>() else {
-            return Err("its packet block is too short");
+            return Err(BadBlock::ShortPacket);
         };
         let interface = self.u32_at(fixed, 0);
         let words = [4, 8, 12, 16].map(|at| self.u32_at(fixed, at));
         self.packet(body, interface, words)
     }
 
-    fn obsolete(&self, body: &[u8]) -> Result<Option<FrameRef>, &'static str> {
+    fn obsolete(&self, body: &[u8]) -> Result<Option<FrameRef>, BadBlock> {
         let Some(fixed) = body.first_chunk::<20>() else {
-            return Err("its packet block is too short");
+            return Err(BadBlock::ShortPacket);
         };
         // Interface and drop count share the first word.
         let interface = u32::from(self.u16_at(fixed, 0));
@@ -168,15 +201,15 @@ impl Pcapng {
         body: &[u8],
         interface: u32,
         [high, low, caplen, wire_len]: [u32; 4],
-    ) -> Result<Option<FrameRef>, &'static str> {
+    ) -> Result<Option<FrameRef>, BadBlock> {
         let Some(from) = self.interfaces.get(interface as usize) else {
-            return Err("its interface was not described");
+            return Err(BadBlock::UnknownInterface);
         };
         if caplen > limits::caplen_max(from.link) {
-            return Err("its captured length is too large");
+            return Err(BadBlock::LargeFrame);
         }
         if caplen as usize > body.len() - 20 {
-            return Err("its captured length is beyond its block");
+            return Err(BadBlock::FrameBeyondBlock);
         }
         Ok(Some(FrameRef {
             ts_ns: from.nanoseconds(u64::from(high) << 32 | u64::from(low)),
@@ -191,17 +224,17 @@ impl Pcapng {
 
     /// A simple packet has neither time nor captured length: the snap length of the first interface
     /// determines how many bytes it has.
-    fn simple(&self, body: &[u8]) -> Result<Option<FrameRef>, &'static str> {
+    fn simple(&self, body: &[u8]) -> Result<Option<FrameRef>, BadBlock> {
         let Some(fixed) = body.first_chunk::<4>() else {
-            return Err("its packet block is too short");
+            return Err(BadBlock::ShortPacket);
         };
         let Some(from) = self.interfaces.first() else {
-            return Err("its interface was not described");
+            return Err(BadBlock::UnknownInterface);
         };
         let wire_len = self.u32_at(fixed, 0);
         let caplen = if from.snaplen == 0 { wire_len } else { wire_len.min(from.snaplen) };
         if caplen as usize > body.len() - 4 {
-            return Err("its captured length is beyond its block");
+            return Err(BadBlock::FrameBeyondBlock);
         }
         Ok(Some(FrameRef {
             ts_ns: 0,
@@ -214,12 +247,12 @@ impl Pcapng {
         }))
     }
 
-    fn section(&mut self, body: &[u8]) -> Result<(), &'static str> {
+    fn section(&mut self, body: &[u8]) -> Result<(), BadBlock> {
         if body.len() < 16 {
-            return Err("its section header is too short");
+            return Err(BadBlock::ShortSection);
         }
         if self.u16_at(body, 4) != 1 {
-            return Err("its section has an unknown version");
+            return Err(BadBlock::UnknownVersion);
         }
         self.drops_before = self.reported_drops();
         self.interfaces.clear();
@@ -228,12 +261,12 @@ impl Pcapng {
 
     /// An interface whose options can't be read is kept with the defaults, so that the numbers of
     /// those after it stay correct.
-    fn interface(&mut self, body: &[u8]) -> Result<(), &'static str> {
+    fn interface(&mut self, body: &[u8]) -> Result<(), BadBlock> {
         if body.len() < 8 {
-            return Err("its interface description is too short");
+            return Err(BadBlock::ShortInterface);
         }
         if self.interfaces.len() >= limits::NG_INTERFACES_MAX {
-            return Err("its section has too many interfaces");
+            return Err(BadBlock::TooManyInterfaces);
         }
         let mut interface = Interface {
             scale: Scale::Times(1000),
@@ -247,7 +280,7 @@ impl Pcapng {
             match (code, value) {
                 (OPT_TSRESOL, [resolution, ..]) => match Scale::from_resolution(*resolution) {
                     Some(scale) => interface.scale = scale,
-                    None => read = Err("its interface has an impossible time resolution"),
+                    None => read = Err(BadBlock::ImpossibleResolution),
                 },
                 (OPT_TSOFFSET, value) if value.len() >= 8 => {
                     let seconds = self.u64_at(value, 0) as i64;
@@ -263,9 +296,9 @@ impl Pcapng {
         read
     }
 
-    fn statistics(&mut self, body: &[u8]) -> Result<(), &'static str> {
+    fn statistics(&mut self, body: &[u8]) -> Result<(), BadBlock> {
         if body.len() < 12 {
-            return Err("its statistics are too short");
+            return Err(BadBlock::ShortStatistics);
         }
         let id = self.u32_at(body, 0) as usize;
         let mut drops = None;
@@ -275,7 +308,7 @@ impl Pcapng {
             }
         }
         match (self.interfaces.get_mut(id), drops) {
-            (None, _) => Err("its interface was not described"),
+            (None, _) => Err(BadBlock::UnknownInterface),
             (Some(interface), Some(drops)) => {
                 interface.drops = drops;
                 Ok(())
