@@ -21,8 +21,8 @@ pub(crate) fn number<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
     move |text| {
         let number = text.parse().ok().filter(|number| (from..=to).contains(number));
         number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match to >> 56 {
-            0 => format!("a number from {from} to {to} is wanted"),
-            _ => format!("a number is wanted, {from} or more"),
+            0 => format!("write a number from {from} to {to}"),
+            _ => format!("write a number of at least {from}"),
         })
     }
 }
@@ -44,14 +44,14 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
 
 /// A number that may be 0.
 pub(crate) fn any(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "a number is wanted, 0 or more".to_owned())
+    text.parse().map_err(|_| "write a number of 0 or more".to_owned())
 }
 
 /// A SHA-256 in hexadecimal digits.
 pub(crate) fn hash(text: &str) -> Result<String, String> {
     match gabion_record::hex::from_hex(text.as_bytes()) {
         Some(bytes) if bytes.len() == 32 => Ok(text.to_owned()),
-        _ => Err("a hash of 64 hexadecimal digits is wanted".to_owned()),
+        _ => Err("write a hash of 64 hexadecimal digits".to_owned()),
     }
 }
 
@@ -60,7 +60,8 @@ pub(crate) fn finding(text: &str) -> Result<String, String> {
     if gabion_seal::reader::is_finding_id(text) {
         Ok(text.to_ascii_lowercase())
     } else {
-        Err("16 hexadecimal digits as `gabion log show` prints them are wanted, or a finding's own id".to_owned())
+        Err("write 16 hexadecimal digits as `gabion log show` prints them, or a finding's own id"
+            .to_owned())
     }
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
     if gabion_seal::checkpoints::is_origin(text) {
         Ok(text.to_owned())
     } else {
-        Err("a name without spaces, + and control characters is wanted, such as host.example/log"
+        Err("write a name without spaces, + and control characters, such as host.example/log"
             .to_owned())
     }
 }
@@ -91,7 +92,7 @@ pub(crate) fn filter(text: &str) -> Result<String, String> {
 pub(crate) fn reader(text: &str) -> Result<String, String> {
     match gabion_record::hex::from_hex(text.as_bytes()) {
         Some(bytes) if bytes.len() == 8 => Ok(text.to_owned()),
-        _ => Err("a reader's id is wanted, 16 hexadecimal digits such as `gabion log stat` prints"
+        _ => Err("write a reader's id: 16 hexadecimal digits as `gabion log stat` prints them"
             .to_owned()),
     }
 }
@@ -126,25 +127,25 @@ pub(crate) fn log_format() -> impl TypedValueParser<Value = Format> {
 pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     match text.parse::<ByteSize>() {
         Ok(ByteSize(0)) => {
-            Err("nothing can be done in 0 bytes: say an amount, such as 64MiB".to_owned())
+            Err("nothing can be done in 0 bytes: write an amount, such as 64MiB".to_owned())
         }
         Ok(ByteSize(few @ ..LEAST_BYTES)) => {
-            Err(format!("{few} bytes are too few for anything: say an amount, such as 64MiB"))
+            Err(format!("{few} bytes are too few for anything: write an amount, such as 64MiB"))
         }
         Ok(size) => Ok(size),
-        Err(_) => Err("an amount of memory is wanted, such as 64MiB or 2GiB".to_owned()),
+        Err(_) => Err("write an amount of memory, such as 64MiB or 2GiB".to_owned()),
     }
 }
 
 /// Address and port; a name is looked up once.
 pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
-    let wanted = "address and port are wanted, such as 127.0.0.1:5514 or [::1]:5514";
+    let wanted = "write address and port, such as 127.0.0.1:5514 or [::1]:5514";
     if let Ok(place) = text.parse() {
         return Ok(place);
     }
     if let Ok(port @ 1..) = text.trim_start_matches(':').parse::<u16>() {
         return Err(format!(
-            "address and port are wanted, such as 0.0.0.0:{port} for all addresses of the machine"
+            "write address and port, such as 0.0.0.0:{port} for all addresses of the machine"
         ));
     }
     match text.rsplit_once(':') {
@@ -160,7 +161,8 @@ pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
 pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
     match place(text)? {
         place if place.port() == 0 => {
-            Err("port 0 is no server's: write another, such as 127.0.0.1:5514".to_owned())
+            Err("no server listens at port 0: write another port, such as 127.0.0.1:5514"
+                .to_owned())
         }
         place => Ok(place),
     }
@@ -186,7 +188,7 @@ pub(crate) fn records(text: &str) -> Result<(u64, u64), String> {
     let (a, b) = text.split_once('-').unwrap_or((text, text));
     let number = |t: &str| {
         t.parse::<u64>()
-            .map_err(|_| "a record's number is wanted, or A-B, such as 7 or 10-20".to_owned())
+            .map_err(|_| "write a record's number, or A-B, such as 7 or 10-20".to_owned())
     };
     let (first, last) = (number(a)?, if b.is_empty() { u64::MAX } else { number(b)? });
     if first > last {

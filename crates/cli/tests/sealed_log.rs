@@ -415,7 +415,7 @@ fn a_path_that_is_no_log_is_reported_as_such() {
         (&["append", "empty"], 3, "log.id is missing"),
         (&["append", "log", "--into", "hr"], 2, "--class"),
         (&["keygen", "--out", "reader"], 3, "nothing is overwritten"),
-        (&["show", "log", "--key", "nowhere"], 3, "private key is wanted"),
+        (&["show", "log", "--key", "nowhere"], 3, "name a file with a reader's private key"),
         (&["rewrap", "log", "--key", "reader/recipient.key"], 2, "--add"),
         (&["shred", "log"], 2, "--class"),
         (&["shred", "log", "--segment", "99"], 3, "no segment begins there"),

@@ -29,7 +29,7 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         why: String,
-        /// What is wanted.
+        /// What to do.
         advice: &'static str,
     },
     /// A file of lines has none.

@@ -12,8 +12,8 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const PEM_WANTED: &str = "a PEM file is wanted";
-const CERTIFICATES_WANTED: &str = "a PEM file with certificates is wanted";
+const PEM_WANTED: &str = "name a PEM file";
+const CERTIFICATES_WANTED: &str = "name a PEM file with certificates";
 
 /// The files of a server's side of TLS.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ impl ClientTls {
     /// # Errors
     /// What is wrong with one, or with the name.
     pub fn load(&self) -> Result<(Arc<ClientConfig>, ServerName<'static>)> {
-        const AUTHORITIES_WANTED: &str = "certificates are wanted";
+        const AUTHORITIES_WANTED: &str = "name a file with certificates";
         let path = &self.authorities;
         let wrong = |e: &dyn std::fmt::Display| Error::file(path, e, AUTHORITIES_WANTED);
         let mut roots = RootCertStore::empty();

@@ -59,7 +59,9 @@ pub enum OutputError {
         source: SettingError,
     },
     /// A file store of the first version.
-    #[error("output module \"file-store\": setup failed: version 1 is gone: say version: 2")]
+    #[error(
+        "output module \"file-store\": setup failed: version 1 no longer exists: write version: 2"
+    )]
     FileStoreVersion,
     /// A choice of packets that a `pcap-log` does not have.
     #[error("pcap-log.conditional: {0}: all, alerts or tag")]
@@ -143,8 +145,8 @@ pub enum SettingError {
     RotateSize(String),
     /// `rotate-interval`.
     #[error(
-        "rotate-interval: {0}: not an interval: write minute, hour, day, or a number with s, m, h, d or w \
-         behind it, as 30m"
+        "rotate-interval: {0}: not an interval: write minute, hour, day, or a number that \
+         s, m, h, d or w follows, as 30m"
     )]
     RotateInterval(String),
 }

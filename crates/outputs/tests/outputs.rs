@@ -285,7 +285,7 @@ fn what_cannot_be_opened_says_why() {
     let error = fails("outputs.0.fast.filemode", "9");
     assert!(error.ends_with("fast: filemode 9: not an octal number"), "{error}");
     let error = fails("outputs.2.file-store.version", "1");
-    assert!(error.ends_with("version 1 is gone: say version: 2"), "{error}");
+    assert!(error.ends_with("version 1 no longer exists: write version: 2"), "{error}");
 }
 
 /// Lines of an output that is not a file.

@@ -228,9 +228,8 @@ impl Note {
             if signatures.len() == NOTE_SIGNATURES_MAX {
                 return Err(wrong("too many signatures"));
             }
-            signatures.push(
-                Signature::parse(line).ok_or_else(|| wrong("a signature line that is none"))?,
-            );
+            signatures
+                .push(Signature::parse(line).ok_or_else(|| wrong("a signature line is invalid"))?);
         }
         Ok(Note { text: text.to_owned(), signatures })
     }

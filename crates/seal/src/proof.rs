@@ -265,7 +265,9 @@ impl Proof {
             if path.len() == PROOF_HASHES_MAX {
                 return Err(wrong("path is too long"));
             }
-            path.push(unbase64_hash(line).ok_or_else(|| wrong("a hash that is none"))?);
+            path.push(
+                unbase64_hash(line).ok_or_else(|| wrong("a hash is not 32 bytes in base64"))?,
+            );
         }
         let note = Note::parse(note.as_bytes())?;
         let checkpoint = Checkpoint::parse(&note.text)?;

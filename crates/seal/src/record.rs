@@ -426,7 +426,7 @@ impl<'a> Decoded<'a> {
     /// Reads plain bytes with this many records, whose times count from `base_ns`.
     pub fn from_plain(plain: &'a [u8], count: u32, base_ns: u64) -> Result<Decoded<'a>> {
         Decoded::take_all(plain, count, base_ns)
-            .ok_or_else(|| Error::format("records that are none"))
+            .ok_or_else(|| Error::format("the records are invalid"))
     }
 
     fn take_all(plain: &'a [u8], count: u32, base_ns: u64) -> Option<Decoded<'a>> {

@@ -30,7 +30,7 @@ fn errors_name_command_option_value_and_what_to_write() {
     for (args, wanted) in [
         (
             &["read", "x", "--workers", "-1"][..],
-            "gabion: read: --workers -1: a number from 1 to 1024 is wanted",
+            "gabion: read: --workers -1: write a number from 1 to 1024",
         ),
         (
             &["read", "x", "--behavior", "--kind", "zek"],

@@ -95,7 +95,9 @@ pub(super) fn parse(args: &[OsString]) -> Result<Options, String> {
                     "markdown" => ListFormat::Markdown,
                     "json" => ListFormat::Json,
                     other => {
-                        return Err(format!("--format: '{other}' is none of text, markdown, json"));
+                        return Err(format!(
+                            "--format: '{other}' is not one of text, markdown, json"
+                        ));
                     }
                 };
             }

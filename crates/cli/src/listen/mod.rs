@@ -268,7 +268,10 @@ fn read_recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, Fault> {
     let mut recipients = Vec::new();
     for path in paths {
         let text = operator_file::text(path, KEY_FILE_BYTES_MAX).map_err(|e| {
-            Fault::input(format!("{}: {e}: a recipient's public key is wanted", path.display()))
+            Fault::input(format!(
+                "{}: {e}: name a file with a recipient's public key",
+                path.display()
+            ))
         })?;
         let keys = Recipient::parse_file(&text).map_err(|e| {
             Fault::input(format!("{}: {e}: name a file with public keys", path.display()))
@@ -279,17 +282,16 @@ fn read_recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, Fault> {
 }
 
 fn read_envelope_key(path: &Path) -> Result<EnvelopeKey, Fault> {
-    let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX)
-        .map_err(|e| Fault::input(format!("{}: {e}: a private key is wanted", path.display())))?;
+    let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| {
+        Fault::input(format!("{}: {e}: name a file with a private key", path.display()))
+    })?;
     EnvelopeKey::from_pem(&pem)
         .map_err(|e| Fault::input(format!("{}: {e}: name another", path.display())))
 }
 
 fn read_slog_config(path: &Path) -> Result<SlogConfig, Fault> {
-    let text =
-        operator_file::text(path, gabion_runtime::limits::NAMED_FILE_BYTES_MAX).map_err(|e| {
-            Fault::input(format!("{}: {e}: a slog configuration is wanted", path.display()))
-        })?;
+    let text = operator_file::text(path, gabion_runtime::limits::NAMED_FILE_BYTES_MAX)
+        .map_err(|e| Fault::input(format!("{}: {e}: name a slog configuration", path.display())))?;
     let config = SlogConfig::parse(&text)
         .map_err(|e| Fault::input(format!("{}:{}: {e}", path.display(), e.line)))?;
     if !config.has_known_keys() {

@@ -113,7 +113,7 @@ pub(super) fn secret_keys(paths: &[PathBuf]) -> Result<Vec<SecretKey>, LogFault>
         .iter()
         .map(|p| {
             let wanted = |why: String| {
-                LogFault::input(format!("{why}: a reader's private key is wanted")).about(p)
+                LogFault::input(format!("{why}: name a file with a reader's private key")).about(p)
             };
             let text = read_key(p).map_err(wanted)?;
             SecretKey::parse_file(&text).map_err(|e| wanted(e.to_string()))
@@ -126,7 +126,7 @@ pub(super) fn recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, LogFault> 
     let mut all = Vec::new();
     for path in paths {
         let wanted = |why: String| {
-            LogFault::input(format!("{why}: a reader's public key is wanted")).about(path)
+            LogFault::input(format!("{why}: name a file with a reader's public key")).about(path)
         };
         let text = read_key(path).map_err(wanted)?;
         let found = Recipient::parse_file(&text).map_err(|e| wanted(e.to_string()))?;
@@ -143,14 +143,14 @@ pub(super) fn vkey(given: &OsStr) -> Result<Vkey, LogFault> {
     let text = given.display();
     let file = read_key(Path::new(given)).map_err(|e| {
         LogFault::input(format!(
-            "{text}: {e}: a public key `name+id+key` is wanted, or a file with one"
+            "{text}: {e}: write a public key `name+id+key`, or name a file with one"
         ))
     })?;
     let line =
         file.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or_default();
     Vkey::parse(line.trim()).map_err(|e| {
         LogFault::input(format!(
-            "{text}: {e}: a public key `name+id+key` is wanted, or a file with one"
+            "{text}: {e}: write a public key `name+id+key`, or name a file with one"
         ))
     })
 }

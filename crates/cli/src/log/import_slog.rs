@@ -122,7 +122,7 @@ fn check_head(
         return Ok(());
     }
     let text = format!(
-        "{} does not open the passwords of its first lines: slog's private storage key is wanted (KEY-ERROR)",
+        "{} does not open the passwords of its first lines: name slog's private storage key (KEY-ERROR)",
         options.priv_key.display()
     );
     Err(LogFault::verdict(Verdict::KeyError, text).about(&options.file))

@@ -100,7 +100,6 @@ const WITHOUT: &[(&str, &str, &str)] = &[
 
 const NUMBER: &[&str] = &["a number "];
 const WHAT_TO_DO: &[&str] = &[
-    "wanted",
     "write ",
     "such as",
     "one of",

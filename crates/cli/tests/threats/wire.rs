@@ -12,7 +12,7 @@ pub(crate) fn rows() -> Vec<Threat> {
     vec![
         Threat {
             number: 43,
-            attack: "slog envelopes: a flipped bit, another's key, a nonce too short, no comma, base64 that is none",
+            attack: "slog envelopes: a flipped bit, another's key, a nonce too short, no comma, invalid base64",
             by: "N",
             verdict: "kept as they came, each with its reason; the next good one is opened",
             place: "reason",

@@ -32,13 +32,13 @@ pub struct Url {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// It has another scheme.
-    #[error("an address that begins with https:// or http:// is wanted")]
+    #[error("write an address that begins with https:// or http://")]
     Scheme,
     /// Its port is none.
     #[error("{0} is not a port")]
     Port(String),
     /// It has no host, or what no host has.
-    #[error("an address without user, spaces or an empty host is wanted")]
+    #[error("write an address with a host, without a user and without spaces")]
     Host,
 }
 
@@ -265,7 +265,7 @@ fn speak(
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {}
         other => drop(other?),
     }
-    read_answer(&answer).ok_or_else(|| Error::other("the answer is none of HTTP"))
+    read_answer(&answer).ok_or_else(|| Error::other("the answer does not follow HTTP"))
 }
 
 fn read_answer(answer: &[u8]) -> Option<(u16, String)> {

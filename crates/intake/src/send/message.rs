@@ -23,7 +23,8 @@ impl Messages {
         let lines = match text {
             None => Vec::new(),
             Some(path) => {
-                let wrong = |e: std::io::Error| Error::file(path, e, "lines of text are wanted");
+                let wrong =
+                    |e: std::io::Error| Error::file(path, e, "name a file with lines of text");
                 let mut bytes = operator_file::bytes(path, NAMED_FILE_BYTES_MAX).map_err(wrong)?;
                 if path.extension().is_some_and(|e| e == "zst") {
                     bytes = zstd::decode_all(bytes.as_slice()).map_err(wrong)?;

@@ -130,7 +130,8 @@ impl Load {
         let slog = match &settings.envelope_key {
             None => None,
             Some(path) => {
-                let wrong = |e: &dyn fmt::Display| Error::file(path, e, "a public key is wanted");
+                let wrong =
+                    |e: &dyn fmt::Display| Error::file(path, e, "name a file with a public key");
                 let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| wrong(&e))?;
                 Some(EnvelopeSealer::from_pem(&pem).map_err(|e| wrong(&e))?)
             }

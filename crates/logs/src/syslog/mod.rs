@@ -58,12 +58,12 @@ macro_rules! notes {
 
 notes! {
     NO_PRI = 0, "no-pri", "No priority; 13 is taken.";
-    BAD_PRI = 1, "bad-pri", "A priority that is none; 13 is taken and all is text.";
+    BAD_PRI = 1, "bad-pri", "The priority is invalid; 13 is taken and all is text.";
     LEADING_ZERO = 2, "leading-zero", "The priority has a leading zero.";
     OTHER_VERSION = 3, "other-version", "A version other than 1; read as legacy.";
-    BAD_TIME = 4, "bad-time", "A time that is none; the time of receipt counts.";
+    BAD_TIME = 4, "bad-time", "The time is invalid; the time of receipt counts.";
     NO_TIME = 5, "no-time", "No time; the time of receipt counts.";
-    BAD_SD = 6, "bad-sd", "Structured data that is none; it stays in the text.";
+    BAD_SD = 6, "bad-sd", "The structured data is invalid; it stays in the text.";
     CUT_SHORT = 7, "cut-short", "The header ends early.";
     UNPACKED = 8, "unpacked", "The body was packed.";
     CEE = 9, "cee", "The text is JSON after @cee:.";

@@ -84,7 +84,7 @@ impl std::fmt::Debug for RedisReceiver {
 
 /// An answer to a command that has one line; none where it is not whole yet. The number is its length.
 fn answer(bytes: &[u8]) -> io::Result<Option<(bool, usize)>> {
-    let other = || io::Error::other("the server's answer is none of Redis");
+    let other = || io::Error::other("the answer does not follow the protocol of Redis");
     let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") else {
         return if bytes.len() > REDIS_REPLY_BYTES_MAX { Err(other()) } else { Ok(None) };
     };

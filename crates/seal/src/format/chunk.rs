@@ -597,7 +597,7 @@ impl Opener {
 }
 
 fn unpad(packed: &[u8]) -> Result<&[u8]> {
-    let wrong = || Error::format("padding that is none");
+    let wrong = || Error::format("the padding is invalid");
     let (rest, len) = packed.split_last_chunk::<4>().ok_or_else(wrong)?;
     let inner = rest.get(..u32::from_be_bytes(*len) as usize).ok_or_else(wrong)?;
     if rest[inner.len()..].iter().any(|b| *b != 0) {

@@ -43,7 +43,7 @@ faults! {
     Fields, "fields", "not seven fields";
     Wrap, "wrap", "this key does not open the file";
     Password, "password", "the password is not the one given";
-    Timestamp, "timestamp", "the time in clear is none";
+    Timestamp, "timestamp", "the time in clear is invalid";
     Version, "version", "not version 1";
     Length, "length", "the blob is not as long as the line says";
     Packing, "packing", "the blob does not unpack";

@@ -59,7 +59,7 @@ impl Strategy {
             Some("override") => Ok(Strategy::Override),
             Some("add-only") => Ok(Strategy::AddOnly),
             Some(other) => Err(ConfigFault::Value(format!(
-                "config_files: strategy '{other}' is none of append, override, add-only"
+                "config_files: strategy '{other}' is not one of append, override, add-only"
             ))),
         }
     }
@@ -391,7 +391,7 @@ fn capture(config: &Tree) -> Result<Option<CaptureSettings>, ConfigFault> {
         "rules" => false,
         "all_rules" => true,
         other => {
-            let message = format!("capture.mode: '{other}' is none of rules, all_rules");
+            let message = format!("capture.mode: '{other}' is not one of rules, all_rules");
             return Err(ConfigFault::Value(message));
         }
     };
