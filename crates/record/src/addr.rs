@@ -1,5 +1,6 @@
 //! IP addresses as the packet path carries them: 16 bytes, whichever the version.
 
+use crate::hex;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -61,13 +62,11 @@ impl Addr {
     /// digits (`2001:0db8:0000:…`, never shortened).
     pub fn write(self, version: u8, out: &mut Vec<u8>) {
         if version == 6 {
-            const HEX: &[u8; 16] = b"0123456789abcdef";
             for (i, b) in self.0.iter().enumerate() {
                 if i > 0 && i % 2 == 0 {
                     out.push(b':');
                 }
-                out.push(HEX[(b >> 4) as usize]);
-                out.push(HEX[(b & 15) as usize]);
+                out.extend_from_slice(&hex::digits(*b));
             }
         } else {
             let mut n = itoa::Buffer::new();

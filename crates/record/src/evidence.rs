@@ -2,6 +2,7 @@
 //! for the outputs that write them; the engine decides, nothing here does.
 
 use crate::fnv;
+use crate::hex;
 use crate::ip::Ip;
 use crate::logs::{Proto, TimeNs};
 use std::borrow::Cow;
@@ -162,7 +163,6 @@ pub struct FindingId(pub [u8; 16]);
 impl FindingId {
     /// In the form of a UUID, version 8 (RFC 9562).
     pub fn text(self) -> [u8; 36] {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
         let mut text = [b'-'; 36];
         let mut places = text.iter_mut();
         for (at, byte) in self.0.iter().enumerate() {
@@ -174,10 +174,8 @@ impl FindingId {
                 8 => byte & 0x3f | 0x80,
                 _ => *byte,
             };
-            for nibble in [byte >> 4, byte & 15] {
-                if let (Some(place), Some(digit)) = (places.next(), HEX.get(usize::from(nibble))) {
-                    *place = *digit;
-                }
+            for (place, digit) in places.by_ref().take(2).zip(hex::digits(byte)) {
+                *place = digit;
             }
         }
         text

@@ -357,7 +357,6 @@ impl Json {
     }
 
     fn escaped(&mut self, text: &[u8]) {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
         // What needs no escape goes over in runs.
         let mut rest = text;
         while let Some(at) = rest.iter().position(|b| !PLAIN[*b as usize] && *b < 0x80) {
@@ -375,8 +374,7 @@ impl Json {
                 0x0c => self.out.extend_from_slice(b"\\f"),
                 0..=0x1f => {
                     self.out.extend_from_slice(b"\\u00");
-                    self.out.push(HEX[(b >> 4) as usize]);
-                    self.out.push(HEX[(b & 15) as usize]);
+                    self.out.extend_from_slice(&hex::digits(b));
                 }
                 _ => self.out.push(b),
             }

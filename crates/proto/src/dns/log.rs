@@ -179,16 +179,11 @@ fn write_answer_2(tx: &DnsTx, json: &mut Json, formats: Formats) {
 
 fn write_flags(m: &Message, json: &mut Json) {
     let flags = m.header.flags;
-    let mut digits = [0u8; 4];
-    let mut n = 0;
-    for shift in [12, 8, 4, 0] {
-        let digit = (flags >> shift) as u8 & 0xf;
-        if n > 0 || digit != 0 || shift == 0 {
-            digits[n] = b"0123456789abcdef"[usize::from(digit)];
-            n += 1;
-        }
-    }
-    json.field("flags", &digits[..n]);
+    let digits = flags.to_be_bytes().map(hex::digits);
+    let digits = digits.as_flattened();
+    // The last digit is written even where it is a zero.
+    let zeros = digits.iter().take(3).take_while(|digit| **digit == b'0').count();
+    json.field("flags", &digits[zeros..]);
     for (bit, key) in [(15, "qr"), (10, "aa"), (9, "tc"), (8, "rd"), (7, "ra"), (6, "z")] {
         if flags >> bit & 1 == 1 {
             json.boolean(key, true);

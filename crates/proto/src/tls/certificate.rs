@@ -5,6 +5,7 @@
 
 use super::limits::reached;
 use super::tables::event;
+use gabion_record::hex;
 use sha1::Digest;
 use std::fmt::Write;
 use x509_parser::error::X509Error;
@@ -33,8 +34,7 @@ pub struct Certificate {
 /// Reads a certificate; the error is the code of the event to raise.
 pub fn parse(der: &[u8]) -> Result<Certificate, u16> {
     let (_, c) = X509Certificate::from_der(der).map_err(|e| event_of(&e))?;
-    let mut serial = Vec::with_capacity(c.raw_serial().len() * 3);
-    colon_hex(c.raw_serial(), b"0123456789ABCDEF", &mut serial);
+    let serial = hex::to_hex_pairs(c.raw_serial(), ':').to_ascii_uppercase().into_bytes();
     let mut alt_names = Vec::new();
     if let Ok(Some(names)) = c.subject_alternative_name() {
         let names = names.value.general_names.iter().enumerate();
@@ -54,19 +54,7 @@ pub fn parse(der: &[u8]) -> Result<Certificate, u16> {
 
 /// SHA-1 in lower-case hex pairs with colons.
 fn fingerprint(der: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(59);
-    colon_hex(&sha1::Sha1::digest(der), b"0123456789abcdef", &mut out);
-    out
-}
-
-fn colon_hex(bytes: &[u8], digits: &[u8; 16], out: &mut Vec<u8>) {
-    for (i, b) in bytes.iter().enumerate() {
-        if i > 0 {
-            out.push(b':');
-        }
-        out.push(digits[usize::from(b >> 4)]);
-        out.push(digits[usize::from(b & 15)]);
-    }
+    hex::to_hex_pairs(&sha1::Sha1::digest(der), ':').into_bytes()
 }
 
 /// Host names and URIs as they are, addresses as a list of bytes, all else as the crate names it

@@ -5,6 +5,7 @@
 
 use super::limits::reached;
 use super::version::is_grease;
+use gabion_record::hex;
 use md5::Digest;
 
 /// What JA4 and the handshake records take from hellos of one side.
@@ -56,11 +57,10 @@ impl Hello {
         {
             return;
         }
-        const HEX: &[u8; 16] = b"0123456789abcdef";
         self.alpn = Some(if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
             [first, last]
         } else {
-            [HEX[usize::from(first >> 4)], HEX[usize::from(last & 15)]]
+            [hex::digits(first)[0], hex::digits(last)[1]]
         });
     }
 
