@@ -22,12 +22,4 @@ limits! { "cli";
     /// Bytes of a message that `gabion send` makes: more than any listener takes.
     pub(crate) const SEND_BYTES_MAX: u64 = 64 << 20,
         Refuses("the command line");
-
-    /// Bytes of a small file of a sealed log, of its state or of its keys: each key, proof or reader has some hundred.
-    pub(crate) const LOG_FILE_BYTES_MAX: u64 = 1 << 20,
-        Refuses("the file");
-
-    /// Bytes of the file with the identity of a sealed log: a few lines.
-    pub(crate) const LOG_IDENTITY_BYTES_MAX: u64 = 64 << 10,
-        Refuses("the log");
 }

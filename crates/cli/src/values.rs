@@ -60,8 +60,7 @@ pub(crate) fn finding(text: &str) -> Result<String, String> {
     if gabion_seal::reader::is_finding_id(text) {
         Ok(text.to_ascii_lowercase())
     } else {
-        Err("write 16 hexadecimal digits as `gabion log show` prints them, or a finding's own id"
-            .to_owned())
+        Err("write the 16 digits that `gabion log show` prints, or a finding's own id".to_owned())
     }
 }
 
@@ -161,8 +160,7 @@ pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
 pub(crate) fn server(text: &str) -> Result<SocketAddr, String> {
     match place(text)? {
         place if place.port() == 0 => {
-            Err("no server listens at port 0: write another port, such as 127.0.0.1:5514"
-                .to_owned())
+            Err("no server has port 0: write another, such as 127.0.0.1:5514".to_owned())
         }
         place => Ok(place),
     }

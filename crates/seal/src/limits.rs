@@ -56,6 +56,14 @@ limits! { "seal";
     pub const KEYS_FILE_MAX: u64 = 1 << 20,
         Refuses("the file, as damaged");
 
+    /// Bytes of a small file of a log, of its state or of its keys: each key or reader has some hundred.
+    pub const SMALL_FILE_MAX: u64 = 1 << 20,
+        Refuses("the file");
+
+    /// Bytes of the file with the identity of a log: a few lines.
+    pub const IDENTITY_FILE_MAX: u64 = 64 << 10,
+        Refuses("the log");
+
     /// Bytes of a signed note: a checkpoint with the cosignatures of many witnesses.
     pub const NOTE_MAX: usize = 64 << 10,
         Refuses("the note");

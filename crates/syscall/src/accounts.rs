@@ -162,6 +162,7 @@ const LOOPBACK: u32 = 0x7f00_0001;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{ACCOUNTS_MAX, INTERFACES_MAX};
 
     fn v4(address: [u8; 4], netmask: [u8; 4]) -> InterfaceEntry {
         InterfaceEntry {
@@ -169,6 +170,29 @@ mod tests {
             address: InterfaceAddress::V4 { address, netmask, broadcast: [0; 4] },
             link_speed: 0,
         }
+    }
+
+    #[test]
+    fn accounts_and_interfaces_beyond_the_limits_are_counted() {
+        let _ = gabion_record::limits::take_reached();
+        let mut accounts = Accounts::default();
+        for gid in 0..=ACCOUNTS_MAX as u32 {
+            accounts.add_group(gid, b"g");
+            accounts.add_user(gid, User::default());
+        }
+        let last = ACCOUNTS_MAX as u32;
+        assert!(accounts.group(last - 1).is_some() && accounts.group(last).is_none());
+        // One that is known is replaced.
+        accounts.add_group(0, b"h");
+        assert_eq!(accounts.group(0), Some(&b"h"[..]));
+        let mut interfaces = Interfaces::default();
+        for n in 0..=INTERFACES_MAX as u32 {
+            interfaces.add(&v4((0x0a00_0000 + n).to_be_bytes(), [255; 4]));
+        }
+        assert!(!interfaces.is_local(Ip::v4(0x0a00_0000 + INTERFACES_MAX as u32)));
+        let counted = gabion_record::limits::take_reached();
+        assert_eq!(counted.times_reached(&reached::ACCOUNTS_MAX), 2);
+        assert_eq!(counted.times_reached(&reached::INTERFACES_MAX), 1);
     }
 
     #[test]

@@ -95,9 +95,7 @@ pub(super) fn parse(args: &[OsString]) -> Result<Options, String> {
                     "markdown" => ListFormat::Markdown,
                     "json" => ListFormat::Json,
                     other => {
-                        return Err(format!(
-                            "--format: '{other}' is not one of text, markdown, json"
-                        ));
+                        return Err(format!("--format: '{other}': write text, markdown or json"));
                     }
                 };
             }

@@ -268,10 +268,7 @@ fn read_recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, Fault> {
     let mut recipients = Vec::new();
     for path in paths {
         let text = operator_file::text(path, KEY_FILE_BYTES_MAX).map_err(|e| {
-            Fault::input(format!(
-                "{}: {e}: name a file with a recipient's public key",
-                path.display()
-            ))
+            Fault::input(format!("{}: {e}: name a recipient's public key", path.display()))
         })?;
         let keys = Recipient::parse_file(&text).map_err(|e| {
             Fault::input(format!("{}: {e}: name a file with public keys", path.display()))
@@ -282,9 +279,8 @@ fn read_recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, Fault> {
 }
 
 fn read_envelope_key(path: &Path) -> Result<EnvelopeKey, Fault> {
-    let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| {
-        Fault::input(format!("{}: {e}: name a file with a private key", path.display()))
-    })?;
+    let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX)
+        .map_err(|e| Fault::input(format!("{}: {e}: name a private key", path.display())))?;
     EnvelopeKey::from_pem(&pem)
         .map_err(|e| Fault::input(format!("{}: {e}: name another", path.display())))
 }

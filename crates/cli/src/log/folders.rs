@@ -3,11 +3,10 @@
 use super::LogFault;
 use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
-use crate::limits::{LOG_FILE_BYTES_MAX, LOG_IDENTITY_BYTES_MAX};
 use crate::operator_file;
 use gabion_seal::checkpoints::Vkey;
-use gabion_seal::files::IDENTITY_FILE;
-use gabion_seal::files::RECIPIENTS_FILE;
+use gabion_seal::files::{IDENTITY_FILE, RECIPIENTS_FILE};
+use gabion_seal::limits::{IDENTITY_FILE_MAX, SMALL_FILE_MAX};
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::verify::Verdict;
 use gabion_seal::{Identity, Locked, Opened, Policy, Recipient, SecretKey, Writer, guard_secrets};
@@ -34,7 +33,7 @@ pub(super) fn open(path: &Path) -> Result<Files, LogFault> {
 
 /// Reads a small text file.
 pub(super) fn read_text(path: &Path) -> Result<String, LogFault> {
-    let bytes = read_bytes(path, LOG_FILE_BYTES_MAX)?;
+    let bytes = read_bytes(path, SMALL_FILE_MAX)?;
     String::from_utf8(bytes).map_err(|_| LogFault::input(format!("{}: not text", path.display())))
 }
 
@@ -69,7 +68,7 @@ pub(super) fn read_in(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, L
 
 /// What a log is, out of its folder.
 pub(super) fn identity_of(log: &Path) -> Result<Identity, LogFault> {
-    let bytes = read_in(log, IDENTITY_FILE, LOG_IDENTITY_BYTES_MAX)?;
+    let bytes = read_in(log, IDENTITY_FILE, IDENTITY_FILE_MAX)?;
     Identity::parse(&bytes).map_err(|e| LogFault::from(e).about(log))
 }
 
@@ -79,7 +78,7 @@ fn read_key(path: &Path) -> Result<String, String> {
         if opened.is_stream && is_named_pipe(&opened.file)? {
             Err(std::io::Error::other("is a pipe: name a file"))
         } else {
-            opened.bytes(LOG_FILE_BYTES_MAX)
+            opened.bytes(SMALL_FILE_MAX)
         }
     });
     String::from_utf8(bytes.map_err(|e| e.to_string())?).map_err(|_| "not text".to_owned())
@@ -140,19 +139,14 @@ pub(super) fn vkey(given: &OsStr) -> Result<Vkey, LogFault> {
     if let Some(Ok(key)) = given.to_str().map(Vkey::parse) {
         return Ok(key);
     }
-    let text = given.display();
-    let file = read_key(Path::new(given)).map_err(|e| {
-        LogFault::input(format!(
-            "{text}: {e}: write a public key `name+id+key`, or name a file with one"
-        ))
-    })?;
+    let wrong = |e: String| {
+        let advice = "write a public key `name+id+key`, or name a file with one";
+        LogFault::input(format!("{}: {e}: {advice}", given.display()))
+    };
+    let file = read_key(Path::new(given)).map_err(wrong)?;
     let line =
         file.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or_default();
-    Vkey::parse(line.trim()).map_err(|e| {
-        LogFault::input(format!(
-            "{text}: {e}: write a public key `name+id+key`, or name a file with one"
-        ))
-    })
+    Vkey::parse(line.trim()).map_err(|e| wrong(e.to_string()))
 }
 
 /// Refuses a log that is not the one whose public key was kept off the host.
@@ -169,7 +163,7 @@ pub(super) fn pinned(log: &Path, wanted: Option<&OsStr>) -> Result<(), LogFault>
 pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault> {
     let wanted = "name the public keys of the log's readers, one file after the other";
     let wrong = |why: &str| LogFault::input(format!("{why}: {wanted}"));
-    let bytes = read_in(state, RECIPIENTS_FILE, LOG_FILE_BYTES_MAX).map_err(|e| wrong(e.text()))?;
+    let bytes = read_in(state, RECIPIENTS_FILE, SMALL_FILE_MAX).map_err(|e| wrong(e.text()))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| wrong("not text").about(&state.join(RECIPIENTS_FILE)))?;
     let mut all = Vec::new();

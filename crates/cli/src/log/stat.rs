@@ -2,7 +2,6 @@
 
 use super::options::Stat;
 use super::{Ended, LogFault, folders};
-use crate::limits::LOG_FILE_BYTES_MAX;
 use crate::standard_output;
 use gabion_intake::{LiveCounts, LiveCountsError};
 use gabion_logs::view::rfc3339;
@@ -10,6 +9,7 @@ use gabion_outputs::table::thousands;
 use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
 use gabion_seal::files::{IDENTITY_FILE, Item, Walk, held, segment_file_name, segments};
+use gabion_seal::limits::KEYS_FILE_MAX;
 use gabion_seal::storage::Storage;
 use gabion_seal::{Stanza, checkpoints};
 use std::collections::BTreeMap;
@@ -66,8 +66,7 @@ pub(super) fn run(options: &Stat) -> Ended {
                 Item::Index(_) | Item::Damage(_) => {}
             }
         }
-        let keys =
-            log.read_file(&segment_file_name(segment.first_chunk, "keys"), LOG_FILE_BYTES_MAX);
+        let keys = log.read_file(&segment_file_name(segment.first_chunk, "keys"), KEYS_FILE_MAX);
         let keys = keys.map_err(|e| LogFault::environment(format!("{name}: {e}")))?;
         let stanzas = keys.and_then(|k| Stanza::parse_all(&k).ok()).unwrap_or_default();
         for stanza in stanzas.iter().filter(|s| s.class == 0) {
