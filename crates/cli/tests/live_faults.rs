@@ -286,7 +286,7 @@ fn a_worker_that_is_stopped_is_reported_and_its_ring_counted() {
         assert_eq!(counted, (sent, 0), "{threads}: {said}");
         let flows = records(&log, "flow").len();
         if returns {
-            assert_eq!((code, of("/decoder/pkts"), flows), (0, sent, 200), "{said}")
+            assert_eq!((code, of("/decoder/pkts"), flows), (0, sent, 200), "{said}");
         } else {
             assert_eq!(code, 1, "{said}");
             assert!(said.contains(": abandoned: ") && !said.contains(": recovered: "), "{said}");

@@ -100,9 +100,9 @@ impl AlertStage {
         cx.findings.deferred = deferred;
         let mut hits = std::mem::take(&mut cx.findings.hits);
         if detector.firewall.is_some() {
-            hits.sort_by(|a, b| firewall::order(detector, a, b))
+            hits.sort_by(|a, b| firewall::order(detector, a, b));
         } else {
-            hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx)))
+            hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx)));
         }
         self.packets_alerted = self.packets_alerted.wrapping_add(1);
         // The decisions about the packet come first, so that every record shows the final ones.
