@@ -3,10 +3,17 @@
 #![allow(clippy::disallowed_methods, reason = "the kernel's events come by the clock")]
 
 use gabion_kernel_tests::live;
-use gabion_probe::softirq::{BUCKET_NS, Instruments, VECTORS, epoch_now};
+use gabion_probe::softirq::{BUCKET_NS, Instruments, VECTORS, epoch_at};
+use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
 const NEEDED: &[&str] = &["programs", "btf", "softirq"];
+
+/// The epoch of now.
+fn epoch_now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    epoch_at(now.tv_sec.cast_unsigned() * 1_000_000 + now.tv_nsec.cast_unsigned() / 1_000)
+}
 
 #[test]
 fn timers_and_packets_are_found_in_buckets() {

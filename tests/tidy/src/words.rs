@@ -17,11 +17,6 @@ const LEFT_OUT: &[(&str, &str)] =
 const STILL_READ: &[(&str, &str, &str)] = &[
     ("crates/reports/src/doctor/run.rs", "joint", "in `run.json` of runs before 0.1"),
     ("crates/intake/src/live_counts.rs", "joint", "in metrics of listeners before 0.1"),
-    (
-        "crates/sensor/src/packets/wire.rs",
-        "goes on",
-        "its first comment, until the file is next changed",
-    ),
 ];
 
 /// A word and what replaces it.

@@ -117,9 +117,10 @@ fn look_up(pid: Pid, path: &Path) -> Named {
     };
     let own = std::env::current_exe().unwrap_or_default();
     let command_line = std::fs::read(about.join("cmdline")).unwrap_or_default();
-    match is_another(&program, &own, &command_line, path) {
-        true => Named::Other(program.display().to_string()),
-        false => Named::Running,
+    if is_another(&program, &own, &command_line, path) {
+        Named::Other(program.display().to_string())
+    } else {
+        Named::Running
     }
 }
 

@@ -107,8 +107,8 @@ impl Adoptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packets::test_engine;
-    use gabion_settings::{Counts, LoadedEngine};
+    use crate::packets::{LoadedEngine, test_engine};
+    use gabion_rules::Counts;
 
     /// Three workers, of which the last is lost: engines that the others use are kept no longer.
     #[test]

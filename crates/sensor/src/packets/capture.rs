@@ -238,12 +238,11 @@ impl OneInput<'_> {
                     if let Some(at) = self.state.clock.at(r.ts_ns, later.map(|r| r.ts_ns), is_all) {
                         break at;
                     }
-                    let more = match self.stop.is_set() {
-                        true => None,
-                        false => {
-                            self.await_pipe(&source, readiness.as_ref(), take);
-                            self.block(&mut source, &mut Vec::with_capacity(BATCH))
-                        }
+                    let more = if self.stop.is_set() {
+                        None
+                    } else {
+                        self.await_pipe(&source, readiness.as_ref(), take);
+                        self.block(&mut source, &mut Vec::with_capacity(BATCH))
                     };
                     match more {
                         Some(block) => ahead.push_back(block),

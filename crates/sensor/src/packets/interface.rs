@@ -204,9 +204,10 @@ impl Opened {
             group.join(live)?;
         }
         self.index = index;
-        let refused = match self.wanted.is_promiscuous {
-            true => join_promiscuous(live.socket(), index).err(),
-            false => None,
+        let refused = if self.wanted.is_promiscuous {
+            join_promiscuous(live.socket(), index).err()
+        } else {
+            None
         };
         Ok(refused
             .map(|e| format!("promiscuous mode is refused: {e}: only frames to this host come")))

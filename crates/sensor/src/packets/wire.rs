@@ -1,7 +1,7 @@
 //! Reading interfaces, one or several, block by block, by the clock of the kernel.
 //!
-//! Hot path: blocks come from the rings of all interfaces in turn, without a copy. Where no frame comes, the clock goes
-//! on alone, so that flows time out and lines are written on a quiet wire.
+//! Hot path: blocks come from the rings of all interfaces in turn, without a copy. Where no frame comes, the clock
+//! continues alone, so that flows time out and lines are written on a quiet wire.
 
 use super::before_socket::BeforeSocket;
 use super::board::Board;
