@@ -24,6 +24,7 @@ macro_rules! protocols {
 
 mod ber;
 mod buffer;
+mod chunks;
 pub mod datagrams;
 pub mod detect;
 pub mod files;

@@ -2,13 +2,12 @@
 //!
 //! A request with its response is a transaction; so is a file, whatever number of requests reads or writes it,
 //! and a call of DCE/RPC in a pipe. `parser` takes the stream apart, `session` knows what messages name,
-//! `smb1` and `smb2` read the messages of each family, `content` puts files in order, `rpc` follows calls.
+//! `smb1` and `smb2` read the messages of each family, `rpc` follows calls; `crate::chunks` puts files in order.
 
 mod body1;
 mod body2;
 mod cache;
 mod conditions;
-mod content;
 mod framing;
 mod header;
 mod ids;

@@ -1,7 +1,6 @@
 //! What a flow knows: its transactions, and tables of the files, trees and pipes that its messages name.
 
 use super::cache::Cache;
-use super::content::{QueueLimits, Transfer};
 use super::ids::{CallKey, FileId, Ids};
 use super::limits::{CANDIDATES_MAX, reached};
 use super::names::Dialect;
@@ -11,6 +10,7 @@ use super::status::{Status, nt};
 use super::tables::event;
 use super::tx::{FileContent, Kind, SmbTx};
 use crate::ParseContext;
+use crate::chunks::{Chunks, QueueLimits};
 use crate::dcerpc::contexts::Contexts;
 use crate::dcerpc::pdu::kind;
 use crate::files::{File, FileList, FileState, FileWants};
@@ -91,7 +91,7 @@ pub(super) struct Session {
     calls: HashMap<CallKey, u64>,
     /// Files that are open, by direction.
     files: [HashMap<FileId, u64>; 2],
-    transfers: HashMap<u64, Transfer>,
+    chunks: HashMap<u64, Chunks>,
     last_file_id: u32,
     /// A limit that ends the flow was reached.
     is_over: bool,
@@ -117,7 +117,7 @@ impl Session {
             requests: HashMap::new(),
             calls: HashMap::new(),
             files: [HashMap::new(), HashMap::new()],
-            transfers: HashMap::new(),
+            chunks: HashMap::new(),
             last_file_id: 0,
             is_over: false,
             settings,
@@ -240,7 +240,7 @@ impl Session {
         if let Some(key) = call {
             self.forget_call(&key, id);
         }
-        self.transfers.remove(&id);
+        self.chunks.remove(&id);
         self.txs.discard(id);
     }
 
@@ -300,7 +300,7 @@ impl Session {
         };
         let (limits, codes) = self.queue_limits(direction);
         let irregular =
-            self.transfers.entry(id).or_default().begin_chunk(chunk.offset, chunk.len, limits);
+            self.chunks.entry(id).or_default().begin_chunk(chunk.offset, chunk.len, limits);
         for (is_raised, code) in [
             (irregular.is_overlap, event::FILE_OVERLAP),
             (irregular.has_too_many_bytes, codes[0]),
@@ -333,28 +333,28 @@ impl Session {
         }
     }
 
-    fn with_file(&mut self, id: u64, change: impl FnOnce(&mut Transfer, &mut File)) {
-        if let Some(transfer) = self.transfers.get_mut(&id)
+    fn with_file(&mut self, id: u64, change: impl FnOnce(&mut Chunks, &mut File)) {
+        if let Some(chunks) = self.chunks.get_mut(&id)
             && let Some(content) = self.txs.get_mut(id).and_then(SmbTx::content_mut)
             && let Some(file) = content.files.current()
         {
-            change(transfer, file);
+            change(chunks, file);
         }
     }
 
     /// The next bytes of the chunk.
     pub(super) fn add_bytes(&mut self, id: u64, bytes: &[u8]) {
-        self.with_file(id, |transfer, file| transfer.add_bytes(bytes, file));
+        self.with_file(id, |chunks, file| chunks.add_bytes(bytes, file));
     }
 
     /// Bytes of the chunk are lost.
     pub(super) fn lose_bytes(&mut self, id: u64, len: u64) {
-        self.with_file(id, |transfer, file| transfer.lose_bytes(len, file));
+        self.with_file(id, |chunks, file| chunks.lose_bytes(len, file));
     }
 
     /// The chunk is over.
     pub(super) fn end_chunk(&mut self, id: u64) {
-        self.with_file(id, Transfer::end_chunk);
+        self.with_file(id, Chunks::end_chunk);
     }
 
     /// A file is closed: so are the transactions that carry it.
@@ -368,8 +368,8 @@ impl Session {
     /// The same of one direction.
     pub(super) fn close_content(&mut self, d: Direction, file: FileId, status: Option<Status>) {
         let Some(id) = self.files[d.index()].remove(&file) else { return };
-        self.with_file(id, Transfer::close);
-        self.transfers.remove(&id);
+        self.with_file(id, |chunks, file| chunks.close(FileState::Closed, file));
+        self.chunks.remove(&id);
         if let Some(tx) = self.txs.get_mut(id) {
             tx.status = status;
             tx.complete();
@@ -379,7 +379,7 @@ impl Session {
     /// A file is whole, but its transaction continues until it is closed.
     pub(super) fn end_content(&mut self, d: Direction, file: FileId, status: Status) {
         let Some(id) = self.files[d.index()].get(&file).copied() else { return };
-        self.with_file(id, Transfer::close);
+        self.with_file(id, |chunks, file| chunks.close(FileState::Closed, file));
         if let Some(tx) = self.txs.get_mut(id) {
             tx.status = Some(status);
         }
@@ -509,7 +509,7 @@ impl Session {
         size_of::<Session>()
             + self.txs.bytes_held()
             + self.txs.iter().map(SmbTx::bytes_held).sum::<usize>()
-            + self.transfers.values().map(Transfer::bytes_held).sum::<usize>()
+            + self.chunks.values().map(Chunks::bytes_held).sum::<usize>()
             + self.names.bytes_held()
             + self.names.values().map(|name| name.len()).sum::<usize>()
             + self.trees.bytes_held()
