@@ -51,6 +51,10 @@ limits! { "proto.smb";
     pub const MESSAGE_BYTES_MAX: usize = 256 * 1024,
         Loses("the content of longer messages");
 
+    /// Encrypted messages (MS-SMB2 2.2.41) of which the content is read: none, since the keys are not known.
+    pub const ENCRYPTED_READ_MAX: usize = 0,
+        Loses("the content of an encrypted message");
+
     /// Bytes of stub data that a call and its answer keep each (Suricata's default, `dcerpc.max-stub-size`).
     pub const STUB_BYTES_MAX: usize = 1024 * 1024,
         Loses("the end of a call's stub data");

@@ -152,7 +152,9 @@ impl SmbParser {
             Family::Two => self.take_family2(cx, message),
             Family::Encrypted => {
                 let is_fine = message.len() >= super::header::TRANSFORM_LEN;
-                if !is_fine {
+                if is_fine {
+                    reached::ENCRYPTED_READ_MAX.count();
+                } else {
                     self.session.raise(event::MALFORMED_DATA);
                 }
                 is_fine
@@ -184,6 +186,7 @@ impl SmbParser {
             Family::One => self.place_part1(cx, message, total - HEADER_LEN),
             Family::Two => self.place_part2(cx, message, total - HEADER_LEN),
             Family::Encrypted if message.len() >= super::header::TRANSFORM_LEN => {
+                reached::ENCRYPTED_READ_MAX.count();
                 Some((super::header::TRANSFORM_LEN, Data::Ignored))
             }
             Family::Encrypted => None,

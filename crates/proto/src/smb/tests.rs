@@ -169,6 +169,33 @@ fn stub_data_are_bounded() {
     assert_eq!(parser.next_tx_id() - parser.first_tx_id(), 1);
 }
 
+/// Encrypted messages are passed over and counted, once each however they come.
+#[test]
+fn encrypted_messages_are_counted() {
+    let mut encrypted = vec![0, 0, 0, 0];
+    encrypted.extend_from_slice(b"\xfdSMB");
+    encrypted.resize(4 + 52 + 3000, 7);
+    let len = encrypted.len() as u32 - 4;
+    encrypted[1..4].copy_from_slice(&len.to_be_bytes()[1..]);
+    for piece in [1, 60, 1400, encrypted.len()] {
+        let mut parser = SmbParser::new(Settings::default());
+        take_reached();
+        let echo = message(13, false, 1, 1, &[4, 0, 0, 0]);
+        let stream = [encrypted.as_slice(), &encrypted, &echo].concat();
+        let mut held: Vec<u8> = Vec::new();
+        for part in stream.chunks(piece) {
+            held.extend_from_slice(part);
+            match feed(&mut parser, ToServer, &held) {
+                Outcome::Done => held.clear(),
+                Outcome::Incomplete { consumed, .. } => drop(held.drain(..consumed)),
+                Outcome::Error => panic!("the flow can be followed"),
+            }
+        }
+        let times = take_reached().times_reached(&reached::ENCRYPTED_READ_MAX);
+        assert_eq!((times, parser.next_tx_id()), (2, 1), "pieces of {piece}");
+    }
+}
+
 /// A message of a byte a segment is looked at a bounded number of times.
 #[test]
 fn bytes_one_by_one_are_linear() {
