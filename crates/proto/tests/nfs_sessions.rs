@@ -3,6 +3,7 @@
 mod play;
 
 use gabion_proto::files::FileState;
+use gabion_proto::frames::FrameNote;
 use gabion_proto::nfs::limits::{CALLS_MAX, NAMES_MAX, OPERATIONS_MAX, TXS_PER_FLOW_MAX};
 use gabion_proto::nfs::{NfsTx, PROTOCOL};
 use gabion_proto::{Endpoints, Input, Outcome, ParseContext, Parser, Transaction};
@@ -95,9 +96,8 @@ fn names_and_handles() {
 fn records_that_cannot_be_read_end_the_flow() {
     let first = [c(&record(&call(3, 1, 0, b""))), s(&record(&reply(1, b"")))];
     let lookup = call(3, 2, 3, b"\0\0\0\x50abc");
-    let mut fragment = record(&lookup);
-    fragment[0] = 0;
-    for wrong in [&b"GET / HTTP/1.0\r\n\r\n"[..], &number(1 << 31), &fragment, &record(b"short")] {
+    let untyped = record(&[&number(5)[..], &number(9), &[0; 32]].concat());
+    for wrong in [&b"GET / HTTP/1.0\r\n\r\n"[..], &number(1 << 31), &untyped, &record(b"short")] {
         let out = play_all(PROTOCOL, None, &[&first[..], &[c(wrong)]].concat());
         assert!(out.is_error && out.events == ["malformed_data"], "{wrong:?}");
     }
@@ -105,6 +105,40 @@ fn records_that_cannot_be_read_end_the_flow() {
     let out = play_all(PROTOCOL, None, &[&first[..], &[c(&record(&lookup))]].concat());
     assert_eq!((out.is_error, out.all.len()), (false, 2));
     assert_eq!(out.events, ["malformed_data"]);
+}
+
+/// A fragment counts as a record, one of the other side as one that can't be read.
+#[test]
+fn fragments_do_not_end_the_flow() {
+    let lookup = |xid| call(3, xid, 3, &[opaque(b"DIR-HAND"), opaque(b"file")].concat());
+    let cut = |at: usize| {
+        let message = lookup(2);
+        let (head, rest) = message.split_at(at);
+        [&number(head.len() as u32)[..], head, &record(rest)].concat()
+    };
+    let reply_to_server = record(&reply(1, &number(0)));
+    for (middle, events) in [(cut(48), 2), (cut(56), 2), (reply_to_server, 1)] {
+        let session = [c(&record(&lookup(1))), c(&middle), c(&record(&lookup(3)))];
+        let out = play_all(PROTOCOL, None, &session);
+        assert_eq!((out.is_error, out.all.len()), (false, 2), "{middle:?}");
+        assert_eq!(out.events, vec!["malformed_data"; events]);
+    }
+    // The first one holds a message that can be read.
+    let whole = [&number(lookup(2).len() as u32)[..], &lookup(2)].concat();
+    let out = play_all(PROTOCOL, None, &[c(&record(&lookup(1))), c(&whole)]);
+    assert_eq!((out.is_error, out.all.len(), out.events.len()), (false, 2, 0));
+}
+
+/// Files over UDP have all hashes, whatever is asked for.
+#[test]
+fn files_over_udp_are_hashed() {
+    let mut flow = Flow::open(Transport::Udp, &[]);
+    flow.client(&write_call(1, 0, 0, b"AAAA")).client(&write_call(2, 4, 2, b"BBBB"));
+    let digests = flow.tx(0).files(ToServer).expect("files").files[0].digests();
+    let first = |bytes: Option<&[u8]>| bytes.map(|b| b[..4].to_vec());
+    assert_eq!(first(digests.md5.as_ref().map(|d| &d[..])), Some(vec![0x9d, 0xa4, 0xfc, 0x50]));
+    assert_eq!(first(digests.sha1.as_ref().map(|d| &d[..])), Some(vec![0x7c, 0xd1, 0x88, 0xef]));
+    assert_eq!(first(digests.sha256.as_ref().map(|d| &d[..])), Some(vec![0x7b, 0xf5, 0x2a, 0xfd]));
 }
 
 /// A parser of one flow.
@@ -124,7 +158,7 @@ impl Flow {
     fn give(&mut self, direction: Direction, input: Input<'_>) -> &mut Flow {
         let ends = Endpoints::default();
         let mut cx = ParseContext::new(0, direction, &ends);
-        cx.requirements.file_data = true;
+        (cx.requirements.file_data, cx.requirements.md5) = (true, true);
         self.last = self.parser.parse(&mut cx, input);
         self
     }
@@ -165,12 +199,114 @@ fn parts_of_files_are_joined() {
     flow.client(&read_call(6, 0)).server(&read_reply(6, 0, b"DDDD"));
     flow.client(&read_call(7, 4)).server(&read_reply(7, 1, b"EEE"));
     assert_eq!(flow.file(2, ToClient), (7, FileState::Closed, b"DDDDEEE".to_vec(), 2));
-    // One that does not begin the file is passed over.
+    // One that does not begin the file, and is the only one.
     flow.client(&read_call(8, 10)).server(&read_reply(8, 1, b"FFFF"));
     assert_eq!(flow.file(3, ToClient), (0, FileState::Closed, Vec::new(), 1));
     // What is no message is a transaction with an event.
     flow.client(b"junk");
     assert_eq!((flow.tx(4).xid, flow.tx(4).events().len(), flow.last), (0, 1, Outcome::Done));
+}
+
+/// A call that says that what was written is to be kept (RFC 1813 3.3.21).
+fn commit(xid: u32) -> Vec<u8> {
+    call(3, xid, 21, &[opaque(b"HANDLE01"), vec![0; 12]].concat())
+}
+
+/// Parts are put in their places, in whichever order they come.
+#[test]
+fn parts_out_of_order_are_joined() {
+    let part = |n: u32| [&b"AAAA"[..], b"BBBB", b"CCCC"][n as usize];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let whole = (12, FileState::Closed, b"AAAABBBBCCCC".to_vec(), 3);
+        let mut flow = Flow::open(Transport::Udp, &[]);
+        for n in order {
+            flow.client(&write_call(n, 4 * n as u8, 0, part(n)));
+        }
+        flow.client(&commit(4));
+        assert_eq!(flow.file(0, ToServer), whole, "written {order:?}");
+        let mut flow = Flow::open(Transport::Udp, &[]);
+        for n in 0..3 {
+            flow.client(&read_call(n, 4 * n as u8));
+        }
+        for (at, n) in order.into_iter().enumerate() {
+            flow.server(&read_reply(n, u32::from(at == 2), part(n)));
+        }
+        assert_eq!(flow.file(0, ToClient), whole, "read {order:?}");
+    }
+    // Bytes that come again are those that came first; of parts that wait at one place the later follows.
+    let mut flow = Flow::open(Transport::Udp, &[]);
+    flow.client(&write_call(1, 0, 0, b"AAAA")).client(&write_call(2, 2, 0, b"XXYY"));
+    assert_eq!(flow.file(0, ToServer).2, b"AAAAYY");
+    let mut flow = Flow::open(Transport::Udp, &[]);
+    flow.client(&write_call(1, 4, 0, b"BBBB")).client(&write_call(2, 4, 0, b"DDDD"));
+    flow.client(&write_call(3, 0, 0, b"AAAA"));
+    assert_eq!(flow.file(0, ToServer).2, b"AAAABBBBDDDD");
+}
+
+/// What is behind a hole is not of the file, and the file has no hashes.
+#[test]
+fn files_with_holes_are_not_hashed() {
+    let hash = |flow: &Flow, direction| {
+        let digests = flow.tx(0).files(direction).expect("files").files[0].digests();
+        digests.md5.is_some() || digests.sha256.is_some()
+    };
+    for (is_whole, offset) in [(true, 4), (false, 8)] {
+        let mut flow = Flow::open(Transport::Udp, &[]);
+        flow.client(&read_call(1, 0)).server(&read_reply(1, 0, b"AAAA"));
+        flow.client(&read_call(2, offset)).server(&read_reply(2, 1, b"BBBB"));
+        let expected = if is_whole {
+            (8, FileState::Closed, b"AAAABBBB".to_vec(), 2)
+        } else {
+            (4, FileState::Truncated, b"AAAA".to_vec(), 2)
+        };
+        assert_eq!((flow.file(0, ToClient), hash(&flow, ToClient)), (expected, is_whole));
+        // Written, with a commit, and written through.
+        for stable in [0, 2] {
+            let mut flow = Flow::open(Transport::Udp, &[]);
+            flow.client(&write_call(1, 0, 0, b"AAAA"));
+            flow.client(&write_call(2, offset, stable, b"BBBB")).client(&commit(3));
+            let size = if is_whole { 8 } else { 4 };
+            let is_cut = !is_whole && stable == 2;
+            let state = if is_cut { FileState::Truncated } else { FileState::Closed };
+            let (found_size, found_state, ..) = flow.file(0, ToServer);
+            assert_eq!((found_size, found_state, hash(&flow, ToServer)), (size, state, is_whole));
+        }
+    }
+    // Bytes of a part that waits are lost.
+    let late = record(&write_call(2, 104, 0, &[b'C'; 2000]));
+    let mut flow = Flow::open(Transport::Tcp, &[]);
+    flow.client(&record(&write_call(1, 0, 0, b"AAAA"))).client(&late[..1500]);
+    flow.give(ToServer, Input::Gap { len: 400 }).client(&late[1900..]);
+    flow.client(&record(&write_call(3, 4, 0, &[b'B'; 100]))).client(&record(&commit(4)));
+    let (size, state, ..) = flow.file(0, ToServer);
+    assert_eq!((size, state, hash(&flow, ToServer)), (2104, FileState::Truncated, false));
+}
+
+/// Seventy parts wait: 64 may, and as many as the configuration says.
+#[test]
+fn few_parts_wait() {
+    for (settings, size, chunks, events) in
+        [(&[][..], 260, 65, 6), (&[("max-write-queue-cnt", "5")][..], 24, 6, 65)]
+    {
+        let mut flow = Flow::open(Transport::Udp, settings);
+        for n in 0..70u8 {
+            let at = 4 + u32::from(n) * 4;
+            let mut bytes = write_call(n.into(), 0, 0, b"xxxx");
+            let place = bytes.len() - 4 - 4 - 4 - 4 - 4;
+            bytes[place..place + 4].copy_from_slice(&number(at));
+            flow.client(&bytes);
+        }
+        flow.client(&write_call(71, 0, 0, b"AAAA")).client(&commit(72));
+        let (found_size, state, _, found_chunks) = flow.file(0, ToServer);
+        assert_eq!((found_size, state, found_chunks), (size, FileState::Closed, chunks));
+        assert_eq!(flow.tx(0).events(), vec![7; events]);
+    }
+    let mut flow = Flow::open(Transport::Udp, &[("max-read-queue-size", "6")]);
+    for xid in [1, 2] {
+        let at = 4 * xid as u8;
+        flow.client(&read_call(xid, at)).server(&read_reply(xid, 0, b"xxxx"));
+    }
+    assert_eq!(flow.tx(0).events(), [4]);
 }
 
 /// The same file whatever the segments, and with a hole.
@@ -201,6 +337,96 @@ fn large_parts_come_in_segments() {
     flow.give(ToServer, Input::Gap { len: 100 }).client(b"no record");
     flow.client(&record(&call(3, 9, 0, b"")));
     assert_eq!((flow.last, flow.parser.next_tx_id()), (Outcome::Done, 2));
+}
+
+/// The frames that a parser notes: side, name, place and length.
+fn frames(transport: Transport, talk: &[(Direction, Vec<u8>)]) -> Vec<String> {
+    let settings = (PROTOCOL.configure)(None).expect("settings");
+    let mut parser = (PROTOCOL.open)(&settings, transport);
+    let (ends, mut at, mut found) = (Endpoints::default(), [0; 2], Vec::new());
+    for (direction, bytes) in talk {
+        let mut cx = ParseContext::new(0, *direction, &ends);
+        (cx.frames.wanted, cx.frames.at) = (u32::MAX, at);
+        assert_eq!(parser.parse(&mut cx, Input::Data { bytes, eof: false }), Outcome::Done);
+        at[direction.index()] += if transport == Transport::Tcp { bytes.len() as u64 } else { 0 };
+        for note in cx.frames.notes {
+            let FrameNote::Begin { direction, kind, start, len: Some(len), tx: None } = note else {
+                panic!("{note:?}")
+            };
+            let name = PROTOCOL.table.frames[usize::from(kind)];
+            found.push(format!("{} {name} {start} {len}", direction.index()));
+        }
+    }
+    found
+}
+
+#[test]
+fn frames_of_calls_and_replies() {
+    let tcp = |talk: &[(Direction, Vec<u8>)]| {
+        let records = talk.iter().map(|(direction, message)| (*direction, record(message)));
+        frames(Transport::Tcp, &records.collect::<Vec<_>>())
+    };
+    let lookup = |xid| call(3, xid, 3, &[opaque(b"DIR-HAND"), opaque(b"file")].concat());
+    let found = reply(1, &[&number(0)[..], &opaque(b"HANDLE01"), &[0; 8]].concat());
+    let talk = [(ToServer, lookup(1)), (ToClient, found)];
+    let of_call = ["0 rpc.pdu 0 88", "0 rpc.creds 28 32", "0 nfs.pdu 68 20"];
+    let of_reply = ["1 rpc.pdu 0 52", "1 rpc.hdr 0 12", "1 rpc.data 12 40", "1 nfs.pdu 28 24"];
+    assert_eq!(tcp(&talk), [&of_call[..], &of_reply, &["1 nfs.status 28 4"]].concat());
+    let of_call = ["0 rpc.pdu 0 84", "0 rpc.creds 24 32", "0 nfs.pdu 64 20"];
+    let of_reply = ["1 rpc.pdu 0 48", "1 rpc.hdr 0 8", "1 rpc.data 8 40", "1 nfs.pdu 24 24"];
+    let all = [&of_call[..], &of_reply, &["1 nfs.status 24 4"]].concat();
+    assert_eq!(frames(Transport::Udp, &talk), all);
+    // A reply without results, and one without a call.
+    let talk =
+        [(ToServer, call(3, 1, 0, b"")), (ToClient, reply(1, b"")), (ToClient, reply(9, b""))];
+    let all = [
+        "0 rpc.pdu 0 68",
+        "0 rpc.creds 28 32",
+        "0 nfs.pdu 68 0",
+        "1 rpc.pdu 0 28",
+        "1 rpc.hdr 0 12",
+        "1 rpc.data 12 16",
+        "1 rpc.pdu 28 28",
+        "1 rpc.hdr 28 12",
+        "1 rpc.data 40 16",
+    ];
+    assert_eq!(tcp(&talk), all);
+    // Compounds, whose operations are not read over UDP.
+    let operations = [number(22).to_vec(), opaque(b"HANDLE01"), number(24).to_vec()].concat();
+    let asked = call(4, 1, 1, &[&[0; 8][..], &number(2), &operations].concat());
+    let answer = reply(1, &[&[0; 8][..], &number(2), &[0; 32]].concat());
+    let talk = [(ToServer, asked.clone()), (ToClient, answer)];
+    let all = [
+        "0 rpc.pdu 0 100",
+        "0 rpc.creds 28 32",
+        "0 nfs4.pdu 68 32",
+        "0 nfs4.hdr 68 8",
+        "0 nfs4.ops 76 24",
+        "1 rpc.pdu 0 72",
+        "1 rpc.hdr 0 12",
+        "1 rpc.data 12 60",
+        "1 nfs4.pdu 28 44",
+        "1 nfs4.status 28 4",
+        "1 nfs4.hdr 28 8",
+        "1 nfs4.ops 36 36",
+    ];
+    assert_eq!(tcp(&talk), all);
+    let of_datagram = ["0 rpc.pdu 0 96", "0 rpc.creds 24 32"];
+    assert_eq!(frames(Transport::Udp, &[(ToServer, asked)]), of_datagram);
+    // One that can't be read, and sealed ones.
+    let sealed = [
+        [1, 0, 2, 100_003, 3, 1, 6].map(number).concat(),
+        opaque(&[b'G'; 20]),
+        number(6).to_vec(),
+        opaque(&[b'V'; 12]),
+    ];
+    let talk = [
+        (ToServer, lookup(1)[..40].to_vec()),
+        (ToServer, sealed.concat()),
+        (ToClient, reply(1, &[0; 20])),
+    ];
+    let all = ["0 rpc.pdu 0 44", "0 rpc.pdu 44 76", "1 rpc.pdu 0 48", "1 rpc.hdr 0 12"];
+    assert_eq!(tcp(&talk), [&all[..], &["1 rpc.data 12 36"]].concat());
 }
 
 /// How often the limit of that name was reached.

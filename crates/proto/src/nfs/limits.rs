@@ -17,6 +17,16 @@ limits! { "proto.nfs";
     pub const CALLS_MAX: usize = 4096,
         Loses("what is known of a call when its reply comes");
 
+    /// Bytes of a file that wait for those before them (Suricata's default, `max-read-queue-size` and
+    /// `max-write-queue-size`).
+    pub const QUEUE_BYTES_MAX: u32 = 64 * 1024 * 1024,
+        Counts("parts of a file, as events `read_queue_size_exceeded` and `write_queue_size_exceeded`");
+
+    /// Parts of a file that wait for those before them (Suricata's default, `max-read-queue-cnt` and
+    /// `max-write-queue-cnt`).
+    pub const QUEUE_CHUNKS_MAX: u32 = 64,
+        Counts("parts of a file, as events `read_queue_cnt_exceeded` and `write_queue_cnt_exceeded`");
+
     /// Names kept of handles: a listing of a directory adds one for each file.
     pub const NAMES_MAX: usize = 4096,
         Loses("the name of a file in later records");

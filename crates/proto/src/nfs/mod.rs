@@ -6,18 +6,19 @@
 mod arguments;
 mod compound;
 mod conditions;
+mod frames;
 pub mod limits;
 mod log;
 pub mod parser;
 mod procedure;
 pub mod rpc;
 mod session;
+mod settings;
 mod tables;
 mod tx;
 mod xdr;
 
-/// Its settings: the bound of open transactions.
-pub type Settings = crate::tx_settings::TxSettings<{ limits::OPEN_TXS_MAX }>;
+pub use settings::Settings;
 pub use tx::{NfsTx, Transfer};
 
 use crate::detect::{PortProbe, Probe};
@@ -53,7 +54,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     configure: |config| Ok(Arc::new(Settings::from_config(config))),
     open: |settings, transport| {
         let settings = settings.downcast_ref::<Settings>().copied();
-        let settings = settings.unwrap_or_else(|| Settings::from_config(None));
+        let settings = settings.unwrap_or_default();
         match transport {
             Transport::Tcp => Box::new(parser::Stream::new(settings)),
             Transport::Udp => Box::new(parser::Datagrams::new(settings)),

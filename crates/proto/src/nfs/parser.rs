@@ -1,6 +1,7 @@
 //! The parsers of NFS: over TCP records with marks, over UDP a message a datagram.
 
 use super::Settings;
+use super::frames::{self, Body, Place};
 use super::limits::WHOLE_RECORD_BYTES_MAX;
 use super::procedure::v3;
 use super::rpc::{self, MARK_BYTES, Message};
@@ -14,6 +15,9 @@ use gabion_record::Direction;
 /// Bytes of a record in which everything is that comes before the bytes of a file: headers, with the
 /// largest credentials and verifier, a handle and some numbers.
 const HEAD_BYTES: usize = 1200;
+
+/// Bytes of a message's number and type.
+const TYPE_BYTES: usize = 8;
 
 /// Bytes of the shortest message: a reply without results.
 const MESSAGE_BYTES_MIN: usize = 24;
@@ -57,10 +61,11 @@ enum Next {
 impl Stream {
     /// A parser.
     pub fn new(settings: Settings) -> Stream {
-        Stream { session: Session::new(settings.txs_max), sides: Default::default() }
+        Stream { session: Session::new(settings), sides: Default::default() }
     }
 
-    fn take_next(&mut self, direction: Direction, bytes: &[u8]) -> Next {
+    fn take_next(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize) -> Next {
+        let direction = cx.direction;
         let side = &mut self.sides[direction.index()];
         if let Some(rest) = &mut side.rest {
             let n = rest.len.min(bytes.len());
@@ -75,28 +80,38 @@ impl Stream {
             side.skip -= n;
             return Next::Used(n);
         }
-        let Some((is_last, len)) = rpc::parse_mark(bytes) else { return Next::Needs(MARK_BYTES) };
-        if !is_last || len < MESSAGE_BYTES_MIN {
+        // Suricata 8.0.7 takes each fragment for a record.
+        let Some((_, len)) = rpc::parse_mark(bytes) else { return Next::Needs(MARK_BYTES) };
+        if len < MESSAGE_BYTES_MIN {
             return Next::Wrong;
         }
+        let Some(start) = bytes.get(MARK_BYTES..MARK_BYTES + TYPE_BYTES) else {
+            return Next::Needs(MARK_BYTES + TYPE_BYTES);
+        };
+        if rpc::has_no_type(start) {
+            return Next::Wrong;
+        }
+        let place = Place { at, mark_len: MARK_BYTES, len };
         let head_len = len.min(HEAD_BYTES);
         let Some(head) = bytes.get(MARK_BYTES..MARK_BYTES + head_len) else {
             return Next::Needs(MARK_BYTES + head_len);
         };
-        let Some(message) = rpc::parse_message(head) else {
+        let message = rpc::parse_message(head).filter(|message| is_right_way(message, direction));
+        let Some(message) = message else {
+            frames::note_record(cx, place);
             side.skip = len - head_len;
             self.session.add_event(event::MALFORMED_DATA);
             return Next::Used(MARK_BYTES + head_len);
         };
         if self.carries_file(&message) {
-            return self.take_part(direction, message, head_len, len);
+            return self.take_part(cx, place, &message, head_len);
         }
         let whole_len = len.min(WHOLE_RECORD_BYTES_MAX);
         let Some(whole) = bytes.get(MARK_BYTES..MARK_BYTES + whole_len) else {
             return Next::Needs(MARK_BYTES + whole_len);
         };
         match rpc::parse_message(whole) {
-            Some(message) => self.take_part(direction, message, whole_len, len),
+            Some(message) => self.take_part(cx, place, &message, whole_len),
             None => Next::Wrong,
         }
     }
@@ -104,22 +119,23 @@ impl Stream {
     /// A message of which these bytes are there has parts of files, which may come later.
     fn take_part(
         &mut self,
-        direction: Direction,
-        message: Message<'_>,
+        cx: &mut ParseContext<'_>,
+        place: Place,
+        message: &Message<'_>,
         there: usize,
-        len: usize,
     ) -> Next {
+        note_frames(cx, &mut self.session, place, message);
         // Suricata inspects the stream after replies, of WRITE after the call.
-        let is_due = match &message {
+        let is_due = match message {
             Message::Call(call) => (call.version, call.procedure) == (3, v3::WRITE),
             Message::Reply(reply) => !self.session.is_write(reply.xid),
         };
-        let rest = match take_message(&mut self.session, &message) {
+        let rest = match take_message(&mut self.session, message) {
             Ok(rest) => rest,
             Err(Malformed) => return Next::Wrong,
         };
-        let side = &mut self.sides[direction.index()];
-        let behind = len - there;
+        let side = &mut self.sides[cx.direction.index()];
+        let behind = place.len - there;
         // A part can't be longer than its record.
         side.rest = rest.filter(|rest| rest.len <= behind);
         side.skip = behind - side.rest.map_or(0, |rest| rest.len);
@@ -160,6 +176,36 @@ fn is_record(bytes: &[u8]) -> bool {
     is_last && len >= MESSAGE_BYTES_MIN && rpc::parse_message(head).is_some()
 }
 
+/// Whether calls go to the server and replies to the client; others Suricata 8.0.7 can't read.
+fn is_right_way(message: &Message<'_>, direction: Direction) -> bool {
+    match message {
+        Message::Call(_) => direction == Direction::ToServer,
+        Message::Reply(_) => direction == Direction::ToClient,
+    }
+}
+
+/// Notes the frames of a message, which for a reply depend on its call.
+fn note_frames(
+    cx: &mut ParseContext<'_>,
+    session: &mut Session,
+    place: Place,
+    message: &Message<'_>,
+) {
+    if cx.frames.wanted == 0 {
+        return;
+    }
+    let body = match message {
+        Message::Call(call) => {
+            let body = Body::from_call(call.version, &call.credentials, place);
+            session.keep_body(call.xid, body);
+            body
+        }
+        Message::Reply(reply) => session.take_body(reply.xid),
+    };
+    frames::note_record(cx, place);
+    frames::note_message(cx, place, message, body);
+}
+
 fn take_message(session: &mut Session, message: &Message<'_>) -> Result<Option<Rest>, Malformed> {
     match message {
         Message::Call(call) => session.take_call(call),
@@ -187,7 +233,7 @@ impl Parser for Stream {
         }
         let mut rest = bytes;
         while !rest.is_empty() {
-            match self.take_next(direction, rest) {
+            match self.take_next(cx, rest, bytes.len() - rest.len()) {
                 Next::Used(n) => rest = rest.get(n..).unwrap_or_default(),
                 Next::Taken(n, is_due) => {
                     cx.trigger_raw[direction.index()] |= is_due;
@@ -232,7 +278,7 @@ impl Parser for Stream {
 impl Datagrams {
     /// A parser.
     pub fn new(settings: Settings) -> Datagrams {
-        Datagrams { session: Session::new(settings.txs_max) }
+        Datagrams { session: Session::new(settings) }
     }
 }
 
@@ -242,10 +288,22 @@ impl Parser for Datagrams {
         if bytes.is_empty() {
             return Outcome::Done;
         }
-        self.session.want(FileWants::from(cx.requirements));
-        let taken = rpc::parse_message(bytes)
-            .ok_or(Malformed)
-            .and_then(|message| take_message(&mut self.session, &message));
+        // Suricata 8.0.7 logs all hashes of files over UDP, whether the configuration asks for them or not.
+        let wants = FileWants::from(cx.requirements);
+        self.session.want(FileWants { md5: true, sha1: true, sha256: true, ..wants });
+        let place = Place { at: 0, mark_len: 0, len: bytes.len() };
+        let message =
+            rpc::parse_message(bytes).filter(|message| is_right_way(message, cx.direction));
+        let taken = match &message {
+            Some(message) => {
+                note_frames(cx, &mut self.session, place, message);
+                take_message(&mut self.session, message)
+            }
+            None => {
+                frames::note_record(cx, place);
+                Err(Malformed)
+            }
+        };
         if taken.is_err() {
             self.session.add_malformed();
         }

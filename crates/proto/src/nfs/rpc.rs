@@ -56,6 +56,8 @@ pub struct Call<'a> {
     pub procedure: u32,
     /// Who calls.
     pub credentials: Credentials,
+    /// Bytes of the credentials, with their flavor and length.
+    pub credentials_bytes: usize,
     /// Arguments of the procedure.
     pub arguments: &'a [u8],
     /// Bytes of the message before the arguments.
@@ -95,17 +97,34 @@ pub fn parse_message(bytes: &[u8]) -> Option<Message<'_>> {
     }
 }
 
+/// Whether these are no first bytes of a message: a number and a type that there is not.
+pub fn has_no_type(bytes: &[u8]) -> bool {
+    let mut f = Fields::new(bytes);
+    f.u32().and_then(|_| f.u32()).is_some_and(|kind| kind > 1)
+}
+
 fn parse_call(xid: u32, mut f: Fields<'_>, len: usize) -> Option<Call<'_>> {
     // The version of remote procedure calls: Suricata 8.0.7 takes any.
     f.u32()?;
     let (program, version, procedure) = (f.u32()?, f.u32()?, f.u32()?);
     let flavor = f.u32()?;
+    let before = f.rest().len();
     let credentials = parse_credentials(flavor, f.opaque(AUTH_BYTES_MAX)?)?;
+    let credentials_bytes = 4 + before.saturating_sub(f.rest().len());
     f.u32()?;
     f.opaque(AUTH_BYTES_MAX)?;
     let arguments = f.rest();
     let head_bytes = len.saturating_sub(arguments.len());
-    Some(Call { xid, program, version, procedure, credentials, arguments, head_bytes })
+    Some(Call {
+        xid,
+        program,
+        version,
+        procedure,
+        credentials,
+        credentials_bytes,
+        arguments,
+        head_bytes,
+    })
 }
 
 fn parse_credentials(flavor: u32, body: &[u8]) -> Option<Credentials> {
@@ -150,7 +169,7 @@ mod tests {
         let Some(Message::Call(found)) = parse_message(call) else { panic!("no call") };
         assert_eq!((found.xid, found.program, found.version), (7, NFS_PROGRAM, 3));
         assert_eq!((found.procedure, found.arguments), (1, &b"args"[..]));
-        assert_eq!(found.head_bytes, call.len() - 4);
+        assert_eq!((found.head_bytes, found.credentials_bytes), (call.len() - 4, 32));
         let unix = Credentials::Unix { machine: b"host".to_vec(), uid: 100, gid: 200 };
         assert_eq!(found.credentials, unix);
         for end in 0..found.head_bytes {

@@ -6,11 +6,14 @@
 
 use super::arguments::{self, Arguments, Part};
 use super::compound::{self, Operation};
+use super::frames::Body;
 use super::limits::{CALLS_MAX, NAMES_MAX, TXS_PER_FLOW_MAX, reached};
 use super::procedure::{common_number, v3};
 use super::rpc::{Call, Credentials, Reply};
+use super::settings::Settings;
 use super::tables::event;
 use super::tx::{NfsTx, Transfer, transfer_direction};
+use crate::chunks::Chunks;
 use crate::files::{File, FileList, FileState, FileWants};
 use crate::tx_list::TxList;
 use gabion_record::Direction::{self, ToClient, ToServer};
@@ -27,10 +30,8 @@ pub(super) struct Malformed;
 pub(super) struct Rest {
     pub(super) tx: u64,
     pub(super) len: usize,
-    /// They belong to the file; else they are passed over.
-    is_kept: bool,
-    /// The file ends with them.
-    is_last: bool,
+    /// The file ends with them, in that state.
+    end: Option<FileState>,
 }
 
 /// A table of which the oldest entries go when it is full.
@@ -77,9 +78,11 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) txs: TxList<NfsTx>,
-    txs_max: u64,
+    settings: Settings,
     calls: Recent<u32, Waiting>,
     names: Recent<Vec<u8>, Vec<u8>>,
+    /// What replies have of frames, by the number of their calls; only if somebody wants frames.
+    bodies: Recent<u32, Body>,
     /// Transactions of open files, by handle and direction of the bytes.
     open_files: HashMap<(Vec<u8>, Direction), u64>,
     files: u32,
@@ -90,12 +93,13 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(txs_max: u64) -> Session {
+    pub(super) fn new(settings: Settings) -> Session {
         Session {
             txs: TxList::default(),
-            txs_max,
+            settings,
             calls: Recent::new(),
             names: Recent::new(),
+            bodies: Recent::new(),
             open_files: HashMap::new(),
             files: 0,
             done_before: 0,
@@ -118,6 +122,16 @@ impl Session {
     pub(super) fn is_write(&self, xid: u32) -> bool {
         let is_it = |call: &Waiting| (call.version, call.procedure) == (3, v3::WRITE);
         self.calls.map.get(&xid).is_some_and(is_it)
+    }
+
+    /// Keeps what the reply to a call has of frames.
+    pub(super) fn keep_body(&mut self, xid: u32, body: Body) {
+        self.bodies.insert(&reached::CALLS_MAX, CALLS_MAX, xid, body);
+    }
+
+    /// What a reply has of frames.
+    pub(super) fn take_body(&mut self, xid: u32) -> Body {
+        self.bodies.map.remove(&xid).unwrap_or(Body::Unknown)
     }
 
     /// An event of the youngest transaction, since what is wrong belongs to none.
@@ -365,6 +379,8 @@ impl Session {
                 last_xid: 0,
                 chunks: 0,
                 is_uneven: false,
+                has_parts: false,
+                parts: Chunks::default(),
                 files: FileList { files: vec![file] },
             }));
         }
@@ -372,23 +388,41 @@ impl Session {
         id
     }
 
-    /// Adds a part of a file. One that does not follow the last is passed over.
+    /// Adds a part of a file, or lets it wait for those before it.
     fn add_part(&mut self, id: u64, xid: u32, offset: u64, part: Part<'_>) -> Option<Rest> {
         let tx = self.txs.get_mut(id)?;
         let transfer = tx.transfer.as_mut()?;
+        let is_uneven = !part.len.is_multiple_of(4);
+        if std::mem::replace(&mut transfer.is_uneven, is_uneven) {
+            tx.close_file(FileState::Truncated);
+        }
+        let transfer = tx.transfer.as_mut()?;
+        let direction = transfer.direction;
+        let limits = self.settings.queue(direction);
+        // A last part that does not follow the others, nor is the only one, cuts the file (Suricata 8.0.7).
+        let follows = transfer.parts.next() == offset || !transfer.has_parts;
+        let end = if follows { FileState::Closed } else { FileState::Truncated };
+        let irregular = transfer.parts.begin_chunk(offset, part.len as u64, limits);
+        let [size_exceeded, cnt_exceeded] = match direction {
+            ToServer => [event::WRITE_QUEUE_SIZE_EXCEEDED, event::WRITE_QUEUE_CNT_EXCEEDED],
+            ToClient => [event::READ_QUEUE_SIZE_EXCEEDED, event::READ_QUEUE_CNT_EXCEEDED],
+        };
+        if irregular.has_too_many_bytes {
+            tx.events.add(size_exceeded);
+        }
+        if irregular.has_too_many_chunks {
+            tx.events.add(cnt_exceeded);
+        }
+        // Suricata 8.0.7 does not count those that may not wait.
+        let is_dropped = irregular.has_too_many_bytes || irregular.has_too_many_chunks;
+        transfer.chunks = transfer.chunks.saturating_sub(is_dropped.into());
+        transfer.has_parts = true;
         if part.is_last {
             (transfer.is_last, transfer.last_xid) = (true, xid);
         }
-        let was_uneven = std::mem::replace(&mut transfer.is_uneven, !part.len.is_multiple_of(4));
-        if was_uneven {
-            tx.close_file(FileState::Truncated);
-        }
-        let is_kept = tx.open_file().is_some_and(|file| file.size == offset);
-        if is_kept && let Some(file) = tx.open_file() {
-            file.append(part.bytes);
-        }
+        tx.with_file(|parts, file| parts.add_bytes(part.bytes, file));
         let len = part.len.saturating_sub(part.bytes.len());
-        let rest = Rest { tx: id, len, is_kept, is_last: part.is_last };
+        let rest = Rest { tx: id, len, end: part.is_last.then_some(end) };
         if len == 0 {
             self.end_part(&rest);
             return None;
@@ -399,10 +433,8 @@ impl Session {
     /// Adds more of a part.
     pub(super) fn add_rest(&mut self, rest: &mut Rest, bytes: &[u8]) {
         rest.len = rest.len.saturating_sub(bytes.len());
-        if rest.is_kept
-            && let Some(file) = self.txs.get_mut(rest.tx).and_then(NfsTx::open_file)
-        {
-            file.append(bytes);
+        if let Some(tx) = self.txs.get_mut(rest.tx) {
+            tx.with_file(|parts, file| parts.add_bytes(bytes, file));
         }
         if rest.len == 0 {
             self.end_part(rest);
@@ -412,10 +444,8 @@ impl Session {
     /// Bytes of a part are lost.
     pub(super) fn lose_rest(&mut self, rest: &mut Rest, len: usize) {
         rest.len = rest.len.saturating_sub(len);
-        if rest.is_kept
-            && let Some(file) = self.txs.get_mut(rest.tx).and_then(NfsTx::open_file)
-        {
-            file.gap(len as u64);
+        if let Some(tx) = self.txs.get_mut(rest.tx) {
+            tx.with_file(|parts, file| parts.lose_bytes(len as u64, file));
         }
         if rest.len == 0 {
             self.end_part(rest);
@@ -423,15 +453,18 @@ impl Session {
     }
 
     fn end_part(&mut self, rest: &Rest) {
-        if rest.is_last {
-            self.end_transfer(rest.tx);
+        if let Some(tx) = self.txs.get_mut(rest.tx) {
+            tx.with_file(Chunks::end_chunk);
+        }
+        if let Some(state) = rest.end {
+            self.end_transfer(rest.tx, state);
         }
     }
 
-    /// The file of a transaction is complete.
-    fn end_transfer(&mut self, id: u64) {
+    /// The file of a transaction is over.
+    fn end_transfer(&mut self, id: u64, state: FileState) {
         let Some(tx) = self.txs.get_mut(id) else { return };
-        tx.close_file(FileState::Closed);
+        tx.close_file(state);
         let Some(direction) = tx.transfer.as_ref().map(|t| t.direction) else { return };
         // The reply to a call that writes does not complete the transaction of its file: the end of the
         // flow does (Suricata 8.0.7).
@@ -446,7 +479,7 @@ impl Session {
             transfer.chunks += u64::from(self.version == 3);
             (transfer.is_last, transfer.last_xid) = (true, xid);
         }
-        self.end_transfer(id);
+        self.end_transfer(id, FileState::Closed);
     }
 
     /// A client closes a file.
@@ -456,13 +489,13 @@ impl Session {
             if let Some(transfer) = self.txs.get_mut(id).and_then(|tx| tx.transfer.as_mut()) {
                 (transfer.is_last, transfer.last_xid) = (true, xid);
             }
-            self.end_transfer(id);
+            self.end_transfer(id, FileState::Closed);
         }
     }
 
     /// Adds a transaction. If as many wait as may, the oldest of them waits no more.
     fn add_tx(&mut self, xid: u32, version: u32, procedure: u32) -> u64 {
-        if self.txs.len() as u64 > self.txs_max {
+        if self.txs.len() as u64 > self.settings.txs_max {
             let mut waiting = self.txs.entries_from(self.done_before);
             let oldest = waiting.find(|(_, tx)| tx.is_done != [true; 2]).map(|(id, _)| id);
             drop(waiting);
@@ -508,7 +541,8 @@ impl Session {
     }
 
     pub(super) fn bytes_held(&self) -> usize {
-        let calls = self.calls.map.len() * (size_of::<Waiting>() + 128);
+        let calls = self.calls.map.len() * (size_of::<Waiting>() + 128)
+            + self.bodies.map.len() * 2 * size_of::<(u32, Body)>();
         let names = self.names.map.len() * (2 * size_of::<Vec<u8>>() + 256);
         size_of::<Session>() + calls + names + self.txs.iter().map(NfsTx::bytes_held).sum::<usize>()
     }

@@ -4,6 +4,7 @@ use super::log;
 use super::procedure::{common_number, v3};
 use super::rpc::Credentials;
 use super::tables::buffer;
+use crate::chunks::Chunks;
 use crate::files::{File, FileList, FileState, Windows};
 use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
@@ -27,6 +28,9 @@ pub struct Transfer {
     pub chunks: u64,
     /// The last part did not end at a multiple of four bytes: Suricata 8.0.7 can't follow it by another.
     pub(super) is_uneven: bool,
+    /// A part came.
+    pub(super) has_parts: bool,
+    pub(super) parts: Chunks,
     pub(super) files: FileList,
 }
 
@@ -75,17 +79,18 @@ impl NfsTx {
         }
     }
 
-    /// The file, while it is open.
-    pub(super) fn open_file(&mut self) -> Option<&mut File> {
-        self.transfer.as_mut()?.files.current()
+    /// Changes the file, while it is open.
+    pub(super) fn with_file(&mut self, change: impl FnOnce(&mut Chunks, &mut File)) {
+        if let Some(transfer) = self.transfer.as_mut()
+            && let Some(file) = transfer.files.current()
+        {
+            change(&mut transfer.parts, file);
+        }
     }
 
     /// Ends the file, if it is open.
     pub(super) fn close_file(&mut self, state: FileState) {
-        let has_gaps = self.open_file().is_some_and(|file| file.has_gaps);
-        if let Some(file) = self.open_file() {
-            file.close(if has_gaps { FileState::Truncated } else { state });
-        }
+        self.with_file(|parts, file| parts.close(state, file));
     }
 
     /// Bytes held.
@@ -94,7 +99,8 @@ impl NfsTx {
         size_of::<NfsTx>()
             + self.name.capacity()
             + self.handle.capacity()
-            + transfer.map_or(0, |t| size_of::<Transfer>() + t.files.bytes_held())
+            + transfer
+                .map_or(0, |t| size_of::<Transfer>() + t.files.bytes_held() + t.parts.bytes_held())
     }
 }
 

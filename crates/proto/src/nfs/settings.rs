@@ -1,0 +1,66 @@
+//! What the configuration says: `app-layer.protocols.nfs`.
+
+use super::limits::{OPEN_TXS_MAX, QUEUE_BYTES_MAX, QUEUE_CHUNKS_MAX};
+use crate::chunks::QueueLimits;
+use gabion_record::{Direction, Tree};
+
+/// Settings of NFS. A size of 0 sets no limit to what waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Open transactions of a flow.
+    pub txs_max: u64,
+    /// What may wait of files that are written, and of those that are read.
+    pub(super) queues: [QueueLimits; 2],
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        let queue = QueueLimits { bytes_max: QUEUE_BYTES_MAX, chunks_max: QUEUE_CHUNKS_MAX };
+        Settings { txs_max: OPEN_TXS_MAX, queues: [queue; 2] }
+    }
+}
+
+impl Settings {
+    /// Reads `app-layer.protocols.nfs`; what is missing or wrong keeps Suricata's default.
+    pub fn from_config(config: Option<&Tree>) -> Settings {
+        let mut s = Settings::default();
+        let Some(c) = config else { return s };
+        s.txs_max = c.number("max-tx").unwrap_or(s.txs_max);
+        let [written, read] = &mut s.queues;
+        for (key, slot) in [
+            ("max-read-queue-size", &mut read.bytes_max),
+            ("max-read-queue-cnt", &mut read.chunks_max),
+            ("max-write-queue-size", &mut written.bytes_max),
+            ("max-write-queue-cnt", &mut written.chunks_max),
+        ] {
+            if let Some(n) = c.size(key) {
+                *slot = u32::try_from(n).unwrap_or(u32::MAX);
+            }
+        }
+        s
+    }
+
+    /// What may wait of files that go in a direction.
+    pub(super) fn queue(&self, direction: Direction) -> QueueLimits {
+        self.queues[direction.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_and_wrong_ones_left() {
+        let mut t = Tree::default();
+        t.set("max-tx", "7");
+        t.set("max-write-queue-cnt", "5");
+        t.set("max-read-queue-size", "1 MiB");
+        t.set("max-read-queue-cnt", "many");
+        let s = Settings::from_config(Some(&t));
+        assert_eq!((s.txs_max, s.queue(Direction::ToServer).chunks_max), (7, 5));
+        let read = QueueLimits { bytes_max: 1 << 20, chunks_max: QUEUE_CHUNKS_MAX };
+        assert_eq!(s.queue(Direction::ToClient), read);
+        assert_eq!(Settings::from_config(None), Settings::default());
+    }
+}
