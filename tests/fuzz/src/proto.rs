@@ -89,7 +89,7 @@ pub fn parse(protocol: &'static Protocol, data: &[u8]) {
     }
 }
 
-/// The one known exception, as in Suricata: bytes after a complete HTTP/1 message in the same
+/// An exception (docs/fuzzing.md lists all four), as in Suricata: bytes after a complete HTTP/1 message in the same
 /// segment that are not another message count as more of its body, with an event; in a segment of
 /// their own they begin a message.
 fn depends_on_pieces(protocol: &Protocol, text: &str) -> bool {
