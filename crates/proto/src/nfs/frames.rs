@@ -42,11 +42,13 @@ pub(super) enum Body {
 impl Body {
     /// That of a call of this version.
     pub(super) fn from_call(version: u32, credentials: &Credentials, place: Place) -> Body {
-        match (credentials, version) {
-            (Credentials::Gss, _) => Body::Unknown,
-            (_, 2 | 3) => Body::Plain,
+        if *credentials == Credentials::Gss {
+            return Body::Unknown;
+        }
+        match version {
+            2 | 3 => Body::Plain,
             // Suricata 8.0.7 does not read version 4 over UDP.
-            (_, 4) if place.mark_len > 0 => Body::Compound,
+            4 if place.mark_len > 0 => Body::Compound,
             _ => Body::Unknown,
         }
     }
