@@ -30,6 +30,8 @@ PARTS = ["capacity", "rates", "flat", "equal", "offered", "pinned", "reload", "r
 # Suricata's slots of 1,600 bytes; both get the same bytes.
 RING_SLOTS, BLOCK = 20000, 262144
 QUIET_S = 1.5
+# How often a run is made that the hypervisor disturbs.
+ATTEMPTS = 5
 METRICS = "127.0.0.1:9187"
 PROBE_SID = 9999999
 PROBE_RULE = f'alert udp any any -> any 55555 (msg:"probe"; content:"gabion probe"; sid:{PROBE_SID}; rev:1;)\n'
@@ -396,31 +398,48 @@ def fresh(o):
     return tempfile.mkdtemp(dir=o.work)
 
 
-def one(o, kind, rate, workers=1, times=1, keep=None, **how):
-    """One run: the sensor is started, the sender sends, the sensor is stopped once the wire is quiet."""
-    while True:
-        out = keep or fresh(o)
-        pathlib.Path(out).mkdir(exist_ok=True)
-        sensor = Sensor(o, kind, out, workers, **how)
-        lost, steal = before_socket(), stolen()
-        sent = send(o, rate, times)
-        share = stolen_share(steal)
-        time.sleep(QUIET_S)
-        after = before_socket()
-        result = {**sent, **sensor.stop(), "before": after[0] - lost[0], "backlog": after[1] - lost[1], "rx_dropped": after[2] - lost[2]}
-        if keep is None:
-            shutil.rmtree(out, ignore_errors=True)
-        if share <= o.steal or keep:
-            return result
-        print(f"  the hypervisor took {share:.1%} of a processor: the run is made again", flush=True)
+def attempt(o, kind, rate, workers=1, times=1, keep=None, **how):
+    """One run: the sensor is started, the sender sends, the sensor is stopped once the wire is quiet. The share of a
+    processor that the hypervisor took meanwhile is part of the result."""
+    out = keep or fresh(o)
+    pathlib.Path(out).mkdir(exist_ok=True)
+    sensor = Sensor(o, kind, out, workers, **how)
+    lost, steal = before_socket(), stolen()
+    sent = send(o, rate, times)
+    share = stolen_share(steal)
+    time.sleep(QUIET_S)
+    after = before_socket()
+    result = {**sent, **sensor.stop(), "before": after[0] - lost[0], "backlog": after[1] - lost[1], "rx_dropped": after[2] - lost[2], "steal": share}
+    if keep is None:
+        shutil.rmtree(out, ignore_errors=True)
+    return result
 
 
-def turn_by_turn(o, kinds, rate, **how):
-    """Medians of the runs of each program, which take turns."""
+def one(o, kind, rate, **how):
+    """One run, made again where the hypervisor disturbs it; one whose outputs are kept is not."""
+    for _ in range(ATTEMPTS):
+        result = attempt(o, kind, rate, **how)
+        if result["steal"] <= o.steal or how.get("keep"):
+            break
+        print(f"  the hypervisor took {result['steal']:.1%} of a processor: the run is made again", flush=True)
+    return result
+
+
+def turn_by_turn(o, rows, kinds, rate, **how):
+    """Medians of the runs of each program, which take turns. Where one run is disturbed, all programs run again."""
     results = {kind: [] for kind in kinds}
     for _ in range(o.runs):
+        for n in range(ATTEMPTS):
+            turn = {kind: attempt(o, kind, rate, **how) for kind in kinds}
+            most = max(r["steal"] for r in turn.values())
+            if most <= o.steal:
+                break
+            is_last = n + 1 == ATTEMPTS
+            print(f"  the hypervisor took {most:.1%} of a processor: {'these runs count as disturbed' if is_last else 'all programs run again'}", flush=True)
+            if is_last:
+                rows.disturbed = max(rows.disturbed, most)
         for kind in kinds:
-            results[kind].append(one(o, kind, rate, **how))
+            results[kind].append(turn[kind])
     return {kind: {key: statistics.median(r[key] for r in all_) for key in all_[0]} for kind, all_ in results.items()}
 
 
@@ -438,10 +457,19 @@ class Rows:
 
     def __init__(self):
         self.rows = []
+        # The share of a processor that the hypervisor took of a run of the part at hand that could not be made again.
+        self.disturbed = 0
 
     def add(self, what, ours, theirs, must, aim, verdict):
+        if self.disturbed:
+            verdict += f" (disturbed: {self.disturbed:.1%} of a processor taken)"
         self.rows.append({"what": what, "ours": ours, "suricata": theirs, "must": must, "aim": aim, "verdict": verdict})
         print(f"  → {what}: {ours} (Suricata {theirs}); must {must}, aim {aim}: {verdict}", flush=True)
+
+    def note_disturbed(self, first, share):
+        """Says of the rows from this one on that the hypervisor disturbed them."""
+        for row in self.rows[first:]:
+            row["verdict"] += f" (disturbed: {share:.1%} of a processor taken)"
 
     def low(self, what, value, text, theirs, must, aim):
         """A row whose value must be small; limits are pairs of number and text."""
@@ -458,7 +486,7 @@ class Rows:
             print(f"| {r['what']} | {r['ours']} | {r['suricata']} | {r['must']} | {r['aim']} | {r['verdict']} |")
 
     def is_good(self):
-        return not any(r["verdict"] == "NOT MET" for r in self.rows)
+        return not any(r["verdict"].startswith("NOT MET") for r in self.rows)
 
 
 def capacity(o, kind):
@@ -502,7 +530,7 @@ def halve_if_needed(o):
 def do_rates(o, rows):
     print(HEAD, flush=True)
     for rate in [int(float(r) * 1000) for r in o.rates.split(",")]:
-        found = turn_by_turn(o, o.kinds, rate)
+        found = turn_by_turn(o, rows, o.kinds, rate)
         for kind, r in found.items():
             show(kind, rate, r)
     ours, theirs = found["gabion"], found.get("suricata")
@@ -516,7 +544,7 @@ def do_rates(o, rows):
 
 def do_flat(o, rows):
     print(HEAD, flush=True)
-    found = turn_by_turn(o, o.kinds, 0)
+    found = turn_by_turn(o, rows, o.kinds, 0)
     for kind, r in found.items():
         show(kind, "flat out", r)
     ours, theirs = found["gabion"], found.get("suricata")
@@ -589,8 +617,9 @@ def do_offered(o, rows):
     for share in (0.5, 1, 2):
         for _ in range(o.runs):
             r = one(o, "gabion", int(most * share))
-            received = r["offered"] - r["dropped"]
-            rest = r["sent"] - r["offered"] - r["before"] - r["backlog"]
+            # What the engine says that it decoded, not what the kernel says that is left.
+            received = r["packets"]
+            rest = r["sent"] - received - r["dropped"] - r["before"] - r["backlog"]
             wrong += rest != 0
             print(f"| {share} | {r['sent']} | {received} | {r['dropped']} | {r['before'] + r['backlog']} | {rest} | {r['rx_dropped']} |", flush=True)
     rows.add("sender's frames = received + `kernel_drop` + lost before the socket, at 0.5, 1, 2 × capacity", f"{wrong} of {3 * o.runs} runs differ", "–", "exact", "exact", "met" if wrong == 0 else "NOT MET")
@@ -604,6 +633,33 @@ def alerts_by_rule(path):
     return found
 
 
+def flooded(o, kind, sids, most, more=()):
+    """A run at twice the capacity, then at half of it: what of the alerts of these rules it has that a run over the frames that it
+    received has, and until when it left something out."""
+    out, filed_to = o.work / "pinned", o.work / "pinned-file"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    is_ours = kind == "gabion"
+    sensor = Sensor(o, kind, out, metrics=is_ours, pcap_log=True, more=more)
+    scraper = Scraper() if is_ours else None
+    sent = send_for(o, int(most * 2), o.long_s)
+    switched = time.time()
+    send_for(o, int(most * 0.5), max(10 if not o.quick else 3, o.seconds))
+    ended = time.time()
+    samples = scraper.stop() if scraper else []
+    r = sensor.stop()
+    last = max((b[0] for a, b in zip(samples, samples[1:]) if shed(b[1]) > shed(a[1])), default=0)
+    live = alerts_by_rule(out / "eve.json")
+    filed = alerts_by_rule(read_log(o, packet_logs(out), filed_to))
+    wanted = sum(filed[sid] for sid in sids)
+    found = sum(min(live[sid], filed[sid]) for sid in sids)
+    for folder in (out, filed_to):
+        shutil.rmtree(folder, ignore_errors=True)
+    return {"sent": sent["sent"], "kpps": sent["sent"] / sent["seconds"] / 1000, "dropped": r["dropped"], "found": found, "wanted": wanted,
+            "share": found / wanted if wanted else None, "shed": shed(samples[-1][1]) if samples else 0,
+            "recovered": max(0.0, last - switched), "watched": ended - switched}
+
+
 def do_pinned(o, rows):
     most = halve_if_needed(o)
     plain = read_log(o, [o.capture], o.work / "plain")
@@ -613,31 +669,17 @@ def do_pinned(o, rows):
             break
         if int(sid) not in pinned:
             pinned.append(int(sid))
-    out = o.work / "pinned"
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir()
-    sensor = Sensor(o, "gabion", out, metrics=True, pcap_log=True, more=["--set", "pinned-rules=" + ", ".join(map(str, pinned))])
-    scraper = Scraper()
-    sent = send_for(o, int(most * 2), o.long_s)
-    switched = time.time()
-    send_for(o, int(most * 0.5), max(10 if not o.quick else 3, o.seconds))
-    ended = time.time()
-    samples = scraper.stop()
-    r = sensor.stop()
-    last = max((b[0] for a, b in zip(samples, samples[1:]) if shed(b[1]) > shed(a[1])), default=0)
-    overloaded = shed(samples[-1][1]) if samples else 0
-    recovered = max(0.0, last - switched)
-    live = alerts_by_rule(out / "eve.json")
-    filed = alerts_by_rule(read_log(o, packet_logs(out), o.work / "pinned-file"))
-    wanted = sum(filed[sid] for sid in pinned)
-    found = sum(min(live[sid], filed[sid]) for sid in pinned)
-    share = found / wanted if wanted else None
-    print(f"  sent {sent['sent']} at {sent['sent'] / sent['seconds'] / 1000:.0f} kpps; {r['dropped']} dropped; shed or dropped {overloaded:.0f}; pinned alerts {found} of {wanted}; nothing shed {recovered:.1f} s after the rate fell (watched for {ended - switched:.0f} s)", flush=True)
-    for folder in (out, o.work / "pinned-file"):
-        shutil.rmtree(folder, ignore_errors=True)
+    r = flooded(o, "gabion", pinned, most, ["--set", "pinned-rules=" + ", ".join(map(str, pinned))])
+    print(f"  sent {r['sent']} at {r['kpps']:.0f} kpps; {r['dropped']} dropped; shed or dropped {r['shed']:.0f}; pinned alerts {r['found']} of {r['wanted']}; nothing shed {r['recovered']:.1f} s after the rate fell (watched for {r['watched']:.0f} s)", flush=True)
+    share, recovered, overloaded = r["share"], r["recovered"], r["shed"]
+    theirs = "–"
+    if "suricata" in o.kinds:
+        # Suricata pins nothing: what of the same rules' alerts is left at that rate.
+        other = flooded(o, "suricata", pinned, most)
+        theirs = f"{other['share']:.3%}, {other['dropped']} dropped" if other["share"] is not None else "no alert of them"
     what = f"{o.long_s:.0f} s at 2 × capacity: alerts of 100 pinned rules; then 0.5 ×: seconds until nothing is shed"
     value = None if share is None else -share
-    rows.low(what + ": alerts", value, f"{share:.3%}" if share is not None else "no alert of them", "–", (-0.999, "99.9 %"), (-1.0, "100 %"))
+    rows.low(what + ": alerts", value, f"{share:.3%}" if share is not None else "no alert of them", theirs, (-0.999, "99.9 %"), (-1.0, "100 %"))
     rows.low(what + ": seconds", recovered, f"{recovered:.1f}" + ("" if overloaded else " (nothing was shed)"), "–", (5, "5 s"), (2, "2 s"))
 
 
@@ -975,7 +1017,12 @@ def main():
             for part in [part for part in [*PARTS, "hour"] if part in o.part.split(",")]:
                 at = time.time()
                 print(f"== {part}", flush=True)
+                rows.disturbed, known, steal = 0, len(rows.rows), stolen()
                 globals()[f"do_{part}"](o, rows)
+                share = stolen_share(steal)
+                # These parts do not make single runs again.
+                if part not in ("capacity", "rates", "flat", "offered") and share > o.steal:
+                    rows.note_disturbed(known, share)
                 print(f"== {part}: {time.time() - at:.0f} s", flush=True)
     finally:
         o.quota.close()

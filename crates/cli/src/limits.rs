@@ -3,10 +3,6 @@
 use gabion_record::limits;
 
 limits! { "cli";
-    /// Most bytes of the file with the number of a running process.
-    pub(crate) const PID_FILE_BYTES_MAX: u64 = 4096,
-        Refuses("the file, as one that is there");
-
     /// Bytes of a file with a capture filter: Suricata's bound.
     pub(crate) const FILTER_BYTES_MAX: u64 = 128 << 10,
         Refuses("the filter");

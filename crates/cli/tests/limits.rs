@@ -203,7 +203,7 @@ fn records_of_a_flow_are_bounded_by_what_it_says() {
         let at = if p[20..22] == [0, 80] { 20 } else { 22 };
         p[at..at + 2].copy_from_slice(&1_883_u16.to_be_bytes());
     }
-    let bytes: u64 = said.iter().map(|part| part.len() as u64).sum();
+    let bytes: u64 = packets.iter().map(|p| p.len() as u64).sum();
     let (report, alerts) = read(&packets, rules, &[]);
     assert_eq!(sids(&alerts), [1, 1, 1]);
     // A record for each ping, and one for its event: the session was never answered.
@@ -273,7 +273,7 @@ fn short_requests_are_inspected_as_often_as_their_flow_says() {
     let rules = "alert http any any -> any any (msg:\"any\"; http.uri; content:\"/\"; startswith; sid:1;)\n\
                  alert http any any -> any any (msg:\"long\"; http.uri; content:\"/attack\"; sid:2;)\n";
     let packets = connection(40_000, &said);
-    let bytes: u64 = packets.iter().map(|p| p.len() as u64).sum();
+    let bytes: u64 = said.iter().map(|part| part.len() as u64).sum();
     let mut seen = Vec::new();
     for workers in ["1", "2", "4"] {
         let more = ["--workers", workers, "--set", "app-layer.protocols.http2.enabled=yes"];

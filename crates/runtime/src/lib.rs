@@ -7,6 +7,7 @@
 //! * [`operator_file`]: files that an operator names: read whole, with a limit; devices are refused.
 //! * [`jobs`]: work in parts that a caller waits for.
 //! * [`output`]: files and streams that are written: links of others are refused, a request to stop is heard.
+//! * [`pid_file`]: the file with the number of a running process.
 //! * [`processors`]: how many there are, and binding threads to some.
 //! * [`allocator`]: when free memory goes back to the system.
 //! * [`memory`]: how much memory there is for us, from cgroups or the machine, and the root of the
@@ -38,6 +39,7 @@ pub mod memory;
 pub mod metrics;
 pub mod operator_file;
 pub mod output;
+pub mod pid_file;
 pub mod processors;
 pub mod receivers;
 pub mod signals;

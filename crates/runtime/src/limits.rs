@@ -46,6 +46,10 @@ pub const FREE_PAGES_KEPT_MS: i64 = 50;
 pub const EVENTS_PER_CALL: usize = 256;
 
 limits! { "runtime";
+    /// Most bytes of the file with the number of a running process.
+    pub const PID_FILE_BYTES_MAX: u64 = 4096,
+        Refuses("the file, as one that no run has left");
+
     /// Bytes of lines that wait for a receiver: some seconds of a busy sensor.
     pub const SPOOL_BYTES_MAX: usize = 16 << 20,
         Counts("further lines, as `ring_full` in the output's ledger");

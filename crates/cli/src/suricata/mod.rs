@@ -3,7 +3,6 @@
 
 mod background;
 mod options;
-mod pid_file;
 mod show;
 
 use crate::exit::Fault;
@@ -13,6 +12,7 @@ use gabion_capture::filter::Filter;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
+use gabion_runtime::pid_file::PidFile;
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::commands::{CommandContext, serve_configured};
 use gabion_sensor::packets::{
@@ -27,7 +27,6 @@ use gabion_settings::{
     write_rule_analysis, write_rule_groups,
 };
 use options::{Options, Show};
-use pid_file::PidFile;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -277,7 +276,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let Some(outputs) = outputs.as_mut() else { return 0 };
     let pid_file = match o.pid_file.as_deref().map(|p| PidFile::create(Path::new(p))) {
         Some(Err(e)) => {
-            log.error("pidfile", &e);
+            log.error("pidfile", &e.to_string());
             return 1;
         }
         Some(Ok(file)) => {

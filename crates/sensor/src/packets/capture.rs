@@ -1,6 +1,5 @@
 //! Reading one capture, block by block, with the clock that packets agree on.
 
-use super::board::Board;
 use super::incidents::Position;
 use super::input::{Input, InputDone, KernelCounts};
 use super::opened_once::OpenedOnce;
@@ -78,8 +77,8 @@ pub(crate) struct InputState<'a> {
 pub(crate) struct InputLedgers<'a> {
     pub(crate) reader: &'a mut Ledger,
     pub(crate) entry: &'a mut Ledger,
-    /// Where what the kernel counts of each interface is shown.
-    pub(crate) board: Option<&'a Board>,
+    /// Gets what the kernel counts of each interface, by its name.
+    pub(crate) note_counts: &'a dyn Fn(&str, KernelCounts),
 }
 
 /// Frames that were read together.

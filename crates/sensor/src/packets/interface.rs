@@ -99,7 +99,7 @@ impl RingGroup {
     }
 }
 
-/// What was said of an interface about the sizes of frames, whichever of its rings they came to.
+/// What was reported of an interface about the sizes of frames, whichever of its rings they came to.
 #[derive(Debug, Default)]
 struct SaidOfSizes {
     is_large: AtomicBool,

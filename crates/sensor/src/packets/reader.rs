@@ -203,7 +203,7 @@ impl Reader {
                 ledgers: InputLedgers {
                     reader: &mut end.reader,
                     entry: &mut end.entry,
-                    board: None,
+                    note_counts: &|_, _| {},
                 },
                 stop: &stop,
                 opened: &opened,

@@ -352,7 +352,7 @@ impl Reloads {
                 state.is_loading = is_again;
                 is_again
             };
-            // The log has it whoever asked, and before the client knows, who may look there.
+            // The log has it for each request, and before the client gets its answer, since the client may look there.
             (self.report)(&outcome);
             if let Some(answer) = on_loaded.take() {
                 answer(&outcome);

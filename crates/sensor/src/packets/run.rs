@@ -301,7 +301,7 @@ pub(crate) fn read_capture<S: NetSink>(
             clock: &mut AgreedClock::default(),
             checksums: &mut ChecksumSample::new(engine),
         },
-        ledgers: InputLedgers { reader: &mut reader, entry: &mut entry, board: None },
+        ledgers: InputLedgers { reader: &mut reader, entry: &mut entry, note_counts: &|_, _| {} },
         stop: &StopFlag::new(),
         opened: &OpenedOnce::default(),
         filter: None,

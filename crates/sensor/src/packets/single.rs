@@ -245,7 +245,11 @@ impl Run<'_> {
                 ledgers: InputLedgers {
                     reader: &mut reader,
                     entry: &mut entry,
-                    board: self.board.as_deref(),
+                    note_counts: &|interface, counts| {
+                        if let Some(board) = &self.board {
+                            board.note_ring(interface, 0, counts);
+                        }
+                    },
                 },
                 stop: self.stop,
                 opened: &self.opened,

@@ -434,8 +434,9 @@ impl OneInput<'_> {
                     (0, Arc::clone(&nothing))
                 }
             };
-            if let Some(board) = self.ledgers.board {
-                wire.note_counts(board, 0);
+            for port in &wire.ports {
+                let name = port.done.path.to_string_lossy();
+                (self.ledgers.note_counts)(&name, port.kernel_counts());
             }
             let (kernel, is_last) = (Some(wire.kernel_counts()), !wire.has_more_at_hand());
             let fill_percent = wire.fill_percent();

@@ -1,4 +1,4 @@
-//! The file with the number of the running process, there as long as the run lasts. Its messages are
+//! The file with the number of a running process, there as long as the run lasts. Its messages are
 //! Suricata's, but for one: a run that was killed leaves its file, and must not stop the next, so that a file whose
 //! process is gone is replaced. Suricata asks for it to be removed.
 
@@ -6,18 +6,59 @@ use crate::limits::PID_FILE_BYTES_MAX;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::{Pid, geteuid, test_kill_process};
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// Why there is no such file.
+#[derive(Debug)]
+pub enum PidFileError {
+    /// The process that the file names may be a run of this program.
+    Running(PathBuf),
+    /// There is a file that no run may have left.
+    Stale(PathBuf),
+    /// It can't be made.
+    NotMade(PathBuf, io::Error),
+    /// It can't be written.
+    NotWritten(PathBuf, io::Error),
+}
+
+impl fmt::Display for PidFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PidFileError::Running(path) => {
+                let shown = path.display();
+                write!(f, "pid file '{shown}' exists and Suricata appears to be running. Aborting!")
+            }
+            PidFileError::Stale(path) => {
+                let shown = path.display();
+                write!(
+                    f,
+                    "pid file '{shown}' exists but appears stale. Make sure Suricata is not running \
+                     and then remove {shown}. Aborting!"
+                )
+            }
+            PidFileError::NotMade(path, e) => {
+                write!(f, "unable to set pidfile '{}': {e}", path.display())
+            }
+            PidFileError::NotWritten(path, e) => {
+                write!(f, "unable to write pid to '{}': {e}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for PidFileError {}
+
 /// A file that goes with the run.
 #[derive(Debug)]
-pub(crate) struct PidFile {
+pub struct PidFile {
     path: PathBuf,
     /// What there is to report: the file of a process that is gone was replaced.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
 }
 
 /// What is known about the process that a file names.
@@ -36,7 +77,7 @@ impl PidFile {
     ///
     /// # Errors
     /// The file names a process that may be a run of this program, or is none that a run has left; it can't be written.
-    pub(crate) fn create(path: &Path) -> Result<PidFile, String> {
+    pub fn create(path: &Path) -> Result<PidFile, PidFileError> {
         let opened = OpenOptions::new().write(true).create_new(true).open(path);
         let (mut file, note) = match opened {
             Ok(file) => (file, None),
@@ -44,27 +85,19 @@ impl PidFile {
                 let (file, note) = take_over(path)?;
                 (file, Some(note))
             }
-            Err(e) => {
-                return Err(format!("unable to set pidfile '{}': {e}", path.display()));
-            }
+            Err(e) => return Err(PidFileError::NotMade(path.to_path_buf(), e)),
         };
         writeln!(file, "{}", std::process::id())
-            .map_err(|e| format!("unable to write pid to '{}': {e}", path.display()))?;
+            .map_err(|e| PidFileError::NotWritten(path.to_path_buf(), e))?;
         Ok(PidFile { path: path.to_path_buf(), note })
     }
 }
 
 /// Empties a file that a process left which is gone. Returns it and what there is to report.
-fn take_over(path: &Path) -> Result<(File, String), String> {
+fn take_over(path: &Path) -> Result<(File, String), PidFileError> {
     let shown = path.display();
-    let running =
-        || format!("pid file '{shown}' exists and Suricata appears to be running. Aborting!");
-    let stale = || {
-        format!(
-            "pid file '{shown}' exists but appears stale. Make sure Suricata is not running and \
-             then remove {shown}. Aborting!"
-        )
-    };
+    let running = || PidFileError::Running(path.to_path_buf());
+    let stale = || PidFileError::Stale(path.to_path_buf());
     let mut file = open_left(path).ok_or_else(stale)?;
     // Of two runs that start at once, the second must read what the first wrote.
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| running())?;
@@ -80,7 +113,7 @@ fn take_over(path: &Path) -> Result<(File, String), String> {
     };
     file.set_len(0)
         .and_then(|()| file.rewind())
-        .map_err(|e| format!("unable to write pid to '{shown}': {e}"))?;
+        .map_err(|e| PidFileError::NotWritten(path.to_path_buf(), e))?;
     Ok((file, format!("pid file '{shown}' is replaced: {why}")))
 }
 
@@ -212,7 +245,7 @@ mod tests {
         assert!(!is_same("/usr/sbin/cron", "cron\0-f\0"));
         for text in ["", "0", "-1", "4294967296", "none"] {
             std::fs::write(&path, text).unwrap();
-            let refused = PidFile::create(&path).unwrap_err();
+            let refused = PidFile::create(&path).unwrap_err().to_string();
             assert!(refused.contains("appears stale"), "{refused}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
@@ -220,8 +253,8 @@ mod tests {
         std::fs::write(&path, "999999999").unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(PidFile::create(&link).unwrap_err().contains("appears stale"));
+        assert!(matches!(PidFile::create(&link), Err(PidFileError::Stale(_))));
         std::fs::hard_link(&path, folder.path().join("second")).unwrap();
-        assert!(PidFile::create(&path).unwrap_err().contains("appears stale"));
+        assert!(matches!(PidFile::create(&path), Err(PidFileError::Stale(_))));
     }
 }
