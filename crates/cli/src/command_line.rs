@@ -389,7 +389,7 @@ pub(crate) struct ReadOptions {
 fn level(text: &str) -> Result<u32, String> {
     let level = text.parse().ok().filter(|level| (1..=255).contains(level));
     level.ok_or_else(|| {
-        "write a number: 1 (high), 2 (medium) or 3 (low), for rules any priority from 1 to 255"
+        "write a number from 1 to 255: a priority of rules, or of hosts 1 (high), 2 (medium) or 3 (low)"
             .to_owned()
     })
 }
