@@ -73,7 +73,7 @@ pub(crate) struct InputState<'a> {
     pub(crate) checksums: &'a mut ChecksumSample,
 }
 
-/// The ledgers of the stages that read frames.
+/// The ledgers of the stages that read frames, and what gets the counts of the kernel.
 pub(crate) struct InputLedgers<'a> {
     pub(crate) reader: &'a mut Ledger,
     pub(crate) entry: &'a mut Ledger,

@@ -77,13 +77,13 @@ pub(super) struct RingGroup {
     rings: u16,
     /// The kernel's number of the group and one more, once a ring has made it.
     number: Arc<AtomicU32>,
-    said: Arc<SaidOfSizes>,
+    reported: Arc<ReportedSizes>,
 }
 
 impl RingGroup {
     /// A group of this many rings.
     pub(super) fn new(rings: u16) -> RingGroup {
-        RingGroup { rings, number: Arc::default(), said: Arc::default() }
+        RingGroup { rings, number: Arc::default(), reported: Arc::default() }
     }
 
     /// Has a ring join, which is bound: the first makes the group.
@@ -101,7 +101,7 @@ impl RingGroup {
 
 /// What was reported of an interface about the sizes of frames, whichever of its rings they came to.
 #[derive(Debug, Default)]
-struct SaidOfSizes {
+struct ReportedSizes {
     is_large: AtomicBool,
     is_cut: AtomicBool,
 }
@@ -117,7 +117,7 @@ pub(super) struct Opened {
     group: Option<RingGroup>,
     /// The filter that the kernel runs.
     program: Option<Vec<ClassicInstruction>>,
-    said: Arc<SaidOfSizes>,
+    reported: Arc<ReportedSizes>,
 }
 
 fn link_of(hardware: u16) -> Result<u16, InterfaceError> {
@@ -188,7 +188,7 @@ impl Opened {
             mtu: found.mtu,
             is_away: !found.is_up,
             is_closing: false,
-            said: group.as_ref().map_or_else(Arc::default, |group| Arc::clone(&group.said)),
+            reported: group.as_ref().map_or_else(Arc::default, |group| Arc::clone(&group.reported)),
             group,
             program,
         };
@@ -264,7 +264,8 @@ impl Opened {
         Some("the interface is back".to_owned())
     }
 
-    /// Looks, once in a while, whether the interface still has its name. Returns what a person should know. What an interface receives under another name is not read: another interface may get this one.
+    /// Looks, once in a while, whether the interface still has its name. Returns what a person should know. What an
+    /// interface receives under another name is not read: another interface may get this one.
     pub(super) fn check(&mut self, source: &Source) -> Option<String> {
         if self.is_away || self.is_closing {
             return None;
@@ -302,7 +303,7 @@ impl Opened {
         // Addresses and ethertype, and two tags.
         const LINK_LAYER: u32 = 14 + 8;
         let facts = live.facts();
-        if facts.cut > 0 && !self.said.is_cut.swap(true, Ordering::Relaxed) {
+        if facts.cut > 0 && !self.reported.is_cut.swap(true, Ordering::Relaxed) {
             // Headers of the block and of the frame stand before it.
             let wanted = facts.largest_cut.saturating_add(512).checked_next_power_of_two()?;
             let (largest, block) = (facts.largest_cut, self.wanted.block_len);
@@ -312,7 +313,7 @@ impl Opened {
             ));
         }
         if facts.largest <= self.mtu.saturating_add(LINK_LAYER)
-            || self.said.is_large.swap(true, Ordering::Relaxed)
+            || self.reported.is_large.swap(true, Ordering::Relaxed)
         {
             return None;
         }
