@@ -4,10 +4,12 @@
 
   lab/bench/dear.py --rules FILE --ordinary CAPTURE [--binary PATH] [--runs N] [--kinds A,B] [--smoke]
 
-Every capture is TCP over IPv4 with full segments: some flows of many packets, and flows of one such packet. All outputs are
+Every capture is TCP or UDP over IPv4 with full packets: some flows of many of them, and flows of one such packet. All outputs are
 written, as with `gabion read -l`. The time to load the rules is measured and subtracted. Ends with 1 when a ratio is above
 30. The tests bound the same in steps (docs/adversarial.md)."""
-import argparse, gzip, os, pathlib, struct, subprocess, sys, tempfile
+import argparse, base64, gzip, os, pathlib, struct, subprocess, sys, tempfile, zlib
+
+from dear_datagrams import DATAGRAMS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -136,6 +138,88 @@ DCE_PART = bytes.fromhex("0500000010000000180000000200000000000000") + b"\0\0\0\
 KRB_REQUEST = bytes.fromhex("6a2b3029a103020105a20302010aa41d301ba00703050000000000a2031b0161a511180f32303330303130313030303030305a")
 KRB = struct.pack(">I", len(KRB_REQUEST)) + KRB_REQUEST
 
+def dnp3(control, body):
+    """A frame of the link layer, with a checksum after its header and after each 16 bytes."""
+    def checked(part):
+        sum_ = 0
+        for byte in part:
+            sum_ ^= byte
+            for _ in range(8):
+                sum_ = (sum_ >> 1) ^ 0xA6BC if sum_ & 1 else sum_ >> 1
+        return part + struct.pack("<H", ~sum_ & 0xFFFF)
+    head = struct.pack("<HBBHH", 0x6405, 5 + len(body), control, 2, 3)
+    return checked(head) + b"".join(checked(body[at:at + 16]) for at in range(0, len(body), 16))
+
+
+DNP3_READ = dnp3(0xC4, b"\xc0\xc0\1\x3c\2\6")
+# 1,880 points of a bit each.
+DNP3_BITS = dnp3(0x44, b"\xc0\xc0\x81\0\0\1\1\1" + struct.pack("<HH", 0, 1879) + b"\x55" * 236)
+# 240 objects without points.
+DNP3_OBJECTS = dnp3(0xC4, b"\xc0\xc0\1" + b"\x3c\2\6" * 80)
+
+
+def rdp(kind, body=b""):
+    return struct.pack(">BBHBB5s", 3, 0, 11 + len(body), 6 + len(body), kind, b"") + body
+
+
+def sized(tag, body):
+    return tag + b"\x82" + struct.pack(">H", len(body)) + body
+
+
+def rdp_connect(blocks):
+    def short(body):
+        return struct.pack(">H", 0x8000 | len(body)) + body
+    conference = b"\0\5\0\x14\x7c\0\1" + short(b"\0\x08\0\x10\0\1\xc0\0Duca" + short(blocks))
+    body = b"\4\1\1\4\1\1\1\1\xff" + b"\x30\3\2\1\1" * 3 + sized(b"\4", conference)
+    whole = b"\2\xf0\x80" + sized(b"\x7f\x65", body)
+    return struct.pack(">BBH", 3, 0, 4 + len(whole)) + whole
+
+
+RDP_CHANNELS = rdp_connect(struct.pack("<HHI", 0xC003, 8 + 31 * 12, 31) + b"channels\0\0\0\0" * 31)
+RDP_BLOCKS = rdp_connect(struct.pack("<HH", 0xC002, 4) * 300)
+
+
+def cip(services):
+    """A packet of several services, each with its place."""
+    places, at = b"", 2 + 2 * len(services)
+    for service in services:
+        places, at = places + struct.pack("<H", at), at + len(service)
+    several = b"\x0a\2\x20\2\x24\1" + struct.pack("<H", len(services)) + places + b"".join(services)
+    return enip(0x6F, b"\0" * 6 + struct.pack("<HHHHH", 2, 0, 0, 0xB2, len(several)) + several)
+
+
+CIP_SERVICES = cip([b"\x0e\0"] * 330)
+CIP_PATHS = cip([b"\x0e\x20" + b"\x20\1" * 32] * 20)
+
+
+def smb_write(offset):
+    return smb2(9, struct.pack("<HHIQ16sIIHHI", 49, 112, 1, offset, b"F" * 16, 0, 0, 0, 0, 0) + b"x")
+
+
+# One mebibyte of zeros in a body, and 64 KiB in a message.
+ZEROS = gzip.compress(b"\0" * (1 << 20), 9, mtime=0)
+GZIP_ANSWER = b"\x88\0\x10content-encoding\4gzip"
+
+
+def one_gzip(n):
+    return http2(1, 4, 2 * n + 1, GZIP_ANSWER) + http2(0, 1, 2 * n + 1, ZEROS)
+
+
+def deflated(body):
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return (packer.compress(body) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4]
+
+
+WS_ZEROS = masked(0xC2, deflated(b"\0" * 65535))
+# A question in the target; later requests name it by the table of fields.
+DOH_TARGET = b"/dns-query?dns=" + base64.urlsafe_b64encode(DNS[2:]).rstrip(b"=")
+DOH = (PREFACE + http2(4, 0, 0) + http2(1, 5, 1, b"\x82\x87\x44" + bytes([len(DOH_TARGET)]) + DOH_TARGET + b"\x53\x17application/dns-message"))
+
+
+def one_question(n):
+    return http2(1, 5, 2 * n + 3, b"\x82\x87\xbf\xbe")
+
+
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 MANY_HEADERS = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"%x:\n" % n for n in range(1000)) + b"\r\n"
 MANY_FOLDS = b"GET / HTTP/1.1\r\nHost: a\r\nF: a\r\n" + b" b\r\n" * 3000 + b"\r\n"
@@ -197,14 +281,29 @@ KINDS = {
     "rfb": (5900, b"", b"RFB 003.008\n", b"RFB 003.008\n", 0),
     "pop3": (110, b"CAPA\r\n", b"+OK a\r\n+OK b\r\n.\r\n", b"NOOP\r\n", 0),
     "telnet": (23, b"a\r\n", b"\xff\xfd\x18", b"\xff\xf1", 0),
+    "dnp3-bits": (20000, DNP3_READ, b"", DNP3_BITS, 1),
+    "dnp3-objects": (20000, DNP3_READ, b"", DNP3_OBJECTS, 0),
+    "rdp-requests": (3389, rdp(0xE0), rdp(0xD0), rdp(0xE0), 0),
+    "rdp-channels": (3389, rdp(0xE0), rdp(0xD0), RDP_CHANNELS, 0),
+    "rdp-blocks": (3389, rdp(0xE0), rdp(0xD0), RDP_BLOCKS, 0),
+    "cip-services": (44818, enip(0x65, b"\1\0\0\0"), b"", CIP_SERVICES, 0),
+    "cip-paths": (44818, enip(0x65, b"\1\0\0\0"), b"", CIP_PATHS, 0),
+    "smb-writes": (445, smb2(0, b"\x24\0\1\0" + b"\0" * 32 + b"\2\2"), b"", smb_write, 0),
+    "smb-chunks": (445, smb2(0, b"\x24\0\1\0" + b"\0" * 32 + b"\2\2"), b"", lambda n: smb_write(2 * n + 1), 0),
+    "http2-gzip": (80, PREFACE + http2(4, 0, 0), http2(4, 0, 0), one_gzip, 1),
+    "http2-questions": (80, DOH, http2(4, 0, 0), one_question, 0, 72),
+    "websocket-zeros": (80, *UPGRADE, WS_ZEROS, 0),
     "smtp-mails": (25, b"EHLO a\r\n", b"220 a\r\n250 b\r\n", b"MAIL FROM:<a>\r\nRSET\r\n", 0),
 }
 
 
 # Parsers that are off unless they are asked for.
-OFF = ["modbus", "enip", "dnp3", "pgsql", "ldap", "telnet", "websocket", "http2", "doh2"]
+OFF = ["modbus", "enip", "dnp3", "pgsql", "ldap", "telnet", "websocket", "http2", "doh2", "bittorrent-dht", "ike", "rdp", "mdns"]
 PARSERS = [word for name in OFF for word in ("--set", f"app-layer.protocols.{name}.enabled=yes")]
-PARSERS += ["--set", "app-layer.protocols.modbus.detection-ports.dp=502"]
+PORTS = {"modbus": 502, "dnp3": 20000, "enip": 44818}
+PARSERS += [word for name, port in PORTS.items() for word in ("--set", f"app-layer.protocols.{name}.detection-ports.dp={port}")]
+# Records that are written only if they are asked for: the second output of the built-in configuration is EVE.
+PARSERS += [word for n, name in enumerate(["modbus", "enip", "dnp3", "pgsql"]) for word in ("--set", f"outputs.1.eve-log.types.{90 + n}={name}")]
 
 
 class Capture:
@@ -214,14 +313,18 @@ class Capture:
         self.file, self.now, self.packets = open(path, "wb"), 0, 0
         self.file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
 
-    def put(self, source, target, ports, sequence, acknowledged, flags, data=b""):
+    def put(self, source, target, protocol, data):
         self.now += 10
         self.packets += 1
-        ip = struct.pack(">BBHHHBBHII", 0x45, 0, 40 + len(data), 0, 0, 64, 6, 0, source, target)
-        tcp = struct.pack(">HHIIBBHHH", *ports, sequence & 0xFFFFFFFF, acknowledged & 0xFFFFFFFF, 0x50, flags, 65535, 0, 0)
-        size = 40 + len(data)
+        size = 20 + len(data)
+        ip = struct.pack(">BBHHHBBHII", 0x45, 0, size, 0, 0, 64, protocol, 0, source, target)
         second, rest = divmod(self.now, 1_000_000)
-        self.file.write(struct.pack("<IIII", 1_700_000_000 + second, rest, size, size) + ip + tcp + data)
+        self.file.write(struct.pack("<IIII", 1_700_000_000 + second, rest, size, size) + ip + data)
+
+    def put_datagram(self, number, port, side, data):
+        """A datagram of a flow: of the client where the side is 0."""
+        hosts, ports = (0x0A000001 + number, 0xC0000201), (40_000, port)
+        self.put(hosts[side], hosts[1 - side], 17, struct.pack(">HHHH", ports[side], ports[1 - side], 8 + len(data), 0) + data)
 
 
 class Session:
@@ -238,8 +341,9 @@ class Session:
 
     def send(self, side, flags, data=b""):
         ports = (40_000, self.port) if side == 0 else (self.port, 40_000)
-        self.capture.put(self.hosts[side], self.hosts[1 - side], ports, self.next[side],
-                         0 if flags == 2 else self.next[1 - side], flags, data)
+        numbers = self.next[side] & 0xFFFFFFFF, 0 if flags == 2 else self.next[1 - side] & 0xFFFFFFFF
+        tcp = struct.pack(">HHIIBBHHH", *ports, *numbers, 0x50, flags, 65535, 0, 0)
+        self.capture.put(self.hosts[side], self.hosts[1 - side], 6, tcp + data)
         self.next[side] += len(data)
 
     def say(self, side, data):
@@ -261,6 +365,12 @@ def make(path, kind, flows, packets):
             for _ in range(packets):
                 session.say(0, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 session.say(1, body)
+        elif kind in DATAGRAMS:
+            port, first, item, side = DATAGRAMS[kind]
+            for whose, data in first:
+                capture.put_datagram(number, port, whose, data)
+            for n in range(packets):
+                capture.put_datagram(number, port, side, item(n) if callable(item) else item)
         else:
             port, client, server, item, side = KINDS[kind][:5]
             session = Session(capture, number, port)
@@ -318,13 +428,14 @@ def main():
         print(f"start {start:.2f} s; an ordinary packet {ordinary * 1e6:.2f} µs", flush=True)
     worst = 0.0
     shapes = [("long", flows, packets), ("short", flows * 100, 1)]
-    for kind in (o.kinds.split(",") if o.kinds else [*KINDS, "gzip1", "gzip2"]):
+    for kind in (o.kinds.split(",") if o.kinds else [*KINDS, *DATAGRAMS, "gzip1", "gzip2"]):
         for shape, flows, packets in shapes:
             capture = work / f"dear-{kind}.pcap"
             count = make(capture, kind, flows, packets)
             took, written = best(capture)
-            # In short flows all packets count, as an attacker must send them; in long ones the half with data.
-            each = (took - start) / (count / 2 if shape == "long" else count)
+            # In short flows all packets count, as an attacker must send them; in long ones of TCP the half with data.
+            has_acks = shape == "long" and kind not in DATAGRAMS
+            each = (took - start) / (count / 2 if has_acks else count)
             ratio = each / ordinary if ordinary else 0.0
             worst = max(worst, ratio)
             print(f"{kind:20} {shape:5} {count:6} packets {took - start:7.3f} s  {each * 1e6:8.1f} µs a packet  {ratio:6.1f} times"
