@@ -17,7 +17,7 @@ SEARCH_EVENTS = ["applayer_mismatch_protocol_both_directions", "applayer_wrong_d
                  "applayer_detect_protocol_only_one_direction", "applayer_proto_detection_skipped",
                  "applayer_no_tls_after_starttls", "applayer_unexpected_protocol"]
 # Sticky buffers that need something behind them, or are no buffers alone.
-NO_BUFFERS = {"dataset", "frame", "base64_data"}
+NO_BUFFERS = {"dataset", "frame"}
 
 
 class Catalog:

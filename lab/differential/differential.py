@@ -20,7 +20,7 @@ Suricata takes; if it drops alerts all the same, that is reported), random chunk
 never fires (COMPANY) goes with each set and each single rule: to Suricata an ACK that releases data is a packet with payload
 only if some rule looks at streams. Each rule with bits has names of its own, set by a companion rule right before it;
 --share-bits lets all rules of a capture share five names instead. --wide adds fragments, headers, events, datasets, more
-transforms and buffers, takes a few captures of each protocol and
+transforms (with scripts, too), base64 and buffers, takes a few captures of each protocol and
 of packets without one, and prints what of Suricata's lists no rule had; --midstream picks up sessions in the middle, also one-sided ones; --inline runs both with --simulate-ips
 and lets some rules drop, pass and reject; --lua adds rules with scripts; --firewall makes a random firewall for each capture, whose
 rules are compared as the others are; --alert-limit N compares under a limit of alerts on a packet.
@@ -95,7 +95,7 @@ class Programs:
         self.suricata, self.gabion = a.suricata, os.path.join(self.folder, "suricata")
         os.symlink(os.path.abspath(a.gabion), self.gabion)
         sets = SET + ["packet-alert-max=%d" % a.alert_limit] + (MIDSTREAM if a.midstream else []) + (WIDE if a.wide else [])
-        if a.lua:
+        if a.lua or a.wide:
             sets += LUA + ["default-rule-path=" + self.folder]
             for name, text in random_rules.SCRIPTS.items():
                 with open(os.path.join(self.folder, name), "w") as f:

@@ -24,4 +24,9 @@ while IFS=$'\t' read -r name options floor; do
       --out "$out/$name-$seed.tsv" --floor "$floor" ${words[@]+"${words[@]}"} "$@" || failed=1
   done
 done <lab/differential/floors.tsv
+if [ -e "$corpus/bench/mixed.pcap.zst" ]; then
+  echo "== records of bench"
+  GABION_CORPUS=$corpus cargo run --release --locked --quiet --package gabion-conformance --bin records -- --binary "$GABION" \
+    --suricata "$suricata" --suite bench --lines --floors tests/conformance/floors/records.tsv || failed=1
+fi
 exit "$failed"

@@ -3,7 +3,7 @@ import random_rules
 from random_rules import R, content, find_values, list_leaves
 
 # Arguments of the transforms that have some; the others stand alone.
-ARGUMENTS = {"pcrexform": ['"([a-z]+)"', '"(.*)/"', '"^(.{3})"'], "xor": ['"0d0a"', '"01"'], "luaxform": [],
+ARGUMENTS = {"pcrexform": ['"([a-z]+)"', '"(.*)/"', '"^(.{3})"'], "xor": ['"0d0a"', '"01"'], "luaxform": random_rules.OF_BUFFERS,
              "from_base64": ["", "mode rfc4648", "bytes 8", "offset 1, mode strict", "mode rfc2045, bytes 12"],
              "gunzip": ["", "max-size 1024"], "zlib_deflate": ["", "max-size 1024"]}
 # Where the values of a buffer stand, if not in records of its protocol: by the first part of its name.
@@ -71,13 +71,11 @@ class WideRules:
         made = None
         while made is None:
             made = R.choice([self.buffer_rule] * 8 + [self.frame_rule] * 2 + [self.event_rule] * 3 + [self.protocol_rule] * 3 +
-                            [self.header_rule] * 3 + [self.packet_rule] * 3)()
+                            [self.header_rule] * 3 + [self.packet_rule] * 3 + [self.base64_rule])()
         return made
 
     def transform(self):
         name = R.choice(self.catalog.transforms)
-        if name == "luaxform":
-            name = "to_lowercase"
         argument = R.choice(ARGUMENTS.get(name) or [""])
         return "%s%s; " % (name, ":" + argument if argument else "")
 
@@ -153,6 +151,22 @@ class WideRules:
         if keyword == "stream-event":
             return R.choice(("tcp", "ip", "pkthdr")), condition, keyword
         return (name.split(".")[0] if "." in name else "ip"), R.choice(random_rules.FLOW) + condition, keyword
+
+    def base64_rule(self):
+        """A condition on what base64 in a buffer or a payload decodes to, from its beginning or after a byte of it."""
+        proto = R.choice(self.protos or ["ip"])
+        mine = [b for b in self.buffers if proto in self.catalog.protos_of(b)]
+        start, kind = (R.choice(mine) + "; ", "buffer") if mine and R.random() < .7 else ("", "payload")
+        # Suricata takes them in this order only.
+        all_arguments = ("bytes %d" % R.choice((4, 8, 16)), "offset %d" % R.choice((0, 1, 4)))
+        arguments = [x for x in all_arguments if R.random() < .5]
+        if R.random() < .6:
+            piece = R.choice(self.pieces)
+            start += R.choice(('content:" "; ', 'content:"="; ', 'content:"|0a|"; ', 'content:"%s"; ' % random_rules.escape(piece[:1])))
+            arguments.append("relative")
+        decode = "base64_decode%s; " % (":" + ", ".join(arguments) if arguments else "")
+        condition = R.choice(("isdataat:1; ", "isdataat:!4; ", 'content:!"zqzq"; ', 'pcre:"/[a-z]/"; ', 'content:"|00|"; ', 'content:"a"; ', "byte_test:1,>,64,0; "))
+        return self.header_of(proto), start + decode + "base64_data; " + condition, "base64 " + kind
 
     def protocol_rule(self):
         mine = [p for p in self.protos if OF_PROTOCOL.get(p)]
