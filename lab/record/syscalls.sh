@@ -43,6 +43,6 @@ recording=$!
 sleep 3
 (cd "$work" && exec env -i PATH=/usr/bin:/bin HOME=/root LANG=C ./visitor session) || true
 wait "$recording"
-cargo run -q -p gabion-scap --example subtree -- "$work/whole.scap" "$work/cut.scap" visitor
+cargo run -q --profile test -p gabion-scap --example subtree -- "$work/whole.scap" "$work/cut.scap" visitor
 gzip -9 -n -c "$work/cut.scap" >"$output"
 ls -l "$output"
