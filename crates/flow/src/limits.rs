@@ -11,10 +11,13 @@ pub const REGION_GAP: u64 = 256 * 1024;
 /// never allocate, and a large one returns its memory.
 pub const BUFFER_CAPACITY_KEPT: usize = 16 * 1024;
 
+/// Capacity of the buffer of a stream that keeps no more: most requests and handshakes fit.
+pub const SMALL_BUFFER_BYTES: usize = 2 * 1024;
+
 /// Capacity up to which a stream's list of segments is kept for the next stream.
 pub const SEGMENT_CAPACITY_KEPT: usize = 256;
 
-/// Free buffers kept for streams that receive data: more than are emptied at a time, so that new
+/// Free buffers of each size kept for streams that receive data: more than are emptied at a time, so that new
 /// ones are hardly ever allocated. With a few KiB each they take a megabyte or two.
 pub const KEPT_BUFFERS: usize = 512;
 

@@ -186,9 +186,8 @@ impl Store {
         pool: &mut BufferPool,
     ) -> Stored {
         let end = start + bytes.len() as u64;
-        if self.run.capacity() == 0
-            && let Some(buffers) = pool.acquire()
-        {
+        if self.run.capacity() == 0 {
+            let buffers = pool.acquire(bytes.len());
             self.run = buffers.run;
             if self.segments.is_empty() {
                 self.segments = buffers.segments;
@@ -203,6 +202,7 @@ impl Store {
             if !self.reserve(bytes.len() as u64 + SEGMENT_COST, budget) {
                 return Stored::NoMemory;
             }
+            self.make_room(bytes.len(), pool);
             self.append_run(bytes);
             self.segments.push_back(Segment { start, end, reach: end });
             self.regions_seen = self.regions_seen.max(1);
@@ -363,6 +363,16 @@ impl Store {
         }
         self.islands.drop_first(count);
         count
+    }
+
+    /// Takes a larger buffer where the next bytes need one.
+    #[inline]
+    fn make_room(&mut self, bytes: usize, pool: &mut BufferPool) {
+        let needed = self.run.len() + bytes;
+        // With half of the buffer spent the bytes are moved to its front instead.
+        if needed > self.run.capacity() && self.head < self.run.len() - self.head {
+            pool.enlarge(&mut self.run, needed);
+        }
     }
 
     #[inline]

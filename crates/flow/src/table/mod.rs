@@ -23,6 +23,7 @@
 
 mod flow;
 pub(crate) mod key;
+mod slab;
 mod wheel;
 
 pub use flow::Flow;
@@ -37,6 +38,7 @@ use crate::tcp::{TcpState, flags};
 use gabion_record::budget::Budget;
 use gabion_record::{Direction, IpProto};
 use key::FlowKey;
+use slab::Slab;
 use std::collections::VecDeque;
 use wheel::Wheel;
 
@@ -94,7 +96,7 @@ pub enum Lookup {
 pub struct FlowTable<T> {
     /// (hash >> 32) << 32 | position + 1; 0 = empty.
     index: Vec<u64>,
-    slab: Vec<Option<Flow<T>>>,
+    slab: Slab<T>,
     free: Vec<u32>,
     len: usize,
     wheel: Wheel,
@@ -130,7 +132,7 @@ impl<T: Default> FlowTable<T> {
         let capacity = cfg.prealloc.clamp(64, 1 << 20);
         FlowTable {
             index: vec![0; (capacity * 2).next_power_of_two()],
-            slab: Vec::with_capacity(capacity),
+            slab: Slab::new(),
             free: Vec::new(),
             len: 0,
             wheel: Wheel::new(),
@@ -185,13 +187,13 @@ impl<T: Default> FlowTable<T> {
     /// The flow at a position.
     #[inline]
     pub fn get(&self, idx: FlowIdx) -> Option<&Flow<T>> {
-        self.slab.get(idx.0 as usize)?.as_ref()
+        self.slab.get(idx.0)
     }
 
     /// The flow at a position.
     #[inline]
     pub fn get_mut(&mut self, idx: FlowIdx) -> Option<&mut Flow<T>> {
-        self.slab.get_mut(idx.0 as usize)?.as_mut()
+        self.slab.get_mut(idx.0)
     }
 
     /// Finds or creates the flow of a packet and counts the packet in it.
@@ -219,7 +221,7 @@ impl<T: Default> FlowTable<T> {
         self.steps += 1;
         let mut salt = 0;
         if let Some((at, idx)) = self.find(hash, &canonical.0) {
-            let Some(flow) = self.slab.get_mut(idx as usize).and_then(Option::as_mut) else {
+            let Some(flow) = self.slab.get_mut(idx) else {
                 return Lookup::None;
             };
             let dir = if key.is_directed() {
@@ -253,7 +255,7 @@ impl<T: Default> FlowTable<T> {
 
     /// Moves a flow to another state; the wheel follows if it may now end earlier.
     pub fn set_state(&mut self, idx: FlowIdx, state: FlowState) {
-        let Some(flow) = self.slab.get_mut(idx.0 as usize).and_then(Option::as_mut) else { return };
+        let Some(flow) = self.slab.get_mut(idx.0) else { return };
         if flow.state == state || flow.state == FlowState::Bypassed {
             return;
         }
@@ -307,10 +309,7 @@ impl<T: Default> FlowTable<T> {
     /// first packets.
     pub fn close(&mut self) {
         self.is_closing = true;
-        let flows = self.slab.iter().enumerate();
-        self.due = flows
-            .filter_map(|(at, flow)| flow.as_ref().map(|f| (f.first_number, f.id, at as u32)))
-            .collect();
+        self.due = self.slab.iter().map(|(at, f)| (f.first_number, f.id, at)).collect();
         self.due.sort_unstable_by(|a, b| b.cmp(a));
     }
 
@@ -332,7 +331,7 @@ impl<T: Default> FlowTable<T> {
 
     /// All flows, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Flow<T>> {
-        self.slab.iter().flatten()
+        self.slab.iter().map(|(_, flow)| flow)
     }
 
     /// Finds the flow of the packet that an ICMP error quotes; an error creates no flow.
@@ -347,7 +346,7 @@ impl<T: Default> FlowTable<T> {
         let Some((_, idx)) = self.find(flow_key.hash(&self.seed), &flow_key) else {
             return Lookup::None;
         };
-        let Some(flow) = self.slab.get_mut(idx as usize).and_then(Option::as_mut) else {
+        let Some(flow) = self.slab.get_mut(idx) else {
             return Lookup::None;
         };
         let dir =
@@ -380,13 +379,10 @@ impl<T: Default> FlowTable<T> {
         let due = deadline_ns(&flow, &self.cfg, self.in_emergency) / SECOND;
         let idx = match self.free.pop() {
             Some(idx) => {
-                self.slab[idx as usize] = Some(flow);
+                self.slab.put(idx, flow);
                 idx
             }
-            None => {
-                self.slab.push(Some(flow));
-                (self.slab.len() - 1) as u32
-            }
+            None => self.slab.push(flow),
         };
         self.len += 1;
         if self.len * 2 > self.index.len() {
@@ -443,7 +439,7 @@ impl<T: Default> FlowTable<T> {
 
     /// Inserts a flow into the wheel again if packets have moved its deadline since the last time.
     fn refresh_deadline(&mut self, idx: u32) -> bool {
-        let Some(flow) = self.slab.get(idx as usize).and_then(Option::as_ref) else { return false };
+        let Some(flow) = self.slab.get(idx) else { return false };
         let due = deadline_ns(flow, &self.cfg, self.in_emergency) / SECOND;
         let is_later = self.wheel.due_second(idx).is_some_and(|old| due > old);
         if is_later {
@@ -460,12 +456,12 @@ impl<T: Default> FlowTable<T> {
     /// Gives some more flows the timeouts of emergency mode.
     fn shorten_some_timeouts(&mut self) {
         let to = self.slab.len().min(self.shortened + SHORTEN_PER_FLOW);
-        for at in self.shortened..to {
+        for at in self.shortened as u32..to as u32 {
             self.steps += 1;
-            let Some(flow) = &self.slab[at] else { continue };
+            let Some(flow) = self.slab.get(at) else { continue };
             let due = deadline_ns(flow, &self.cfg, true) / SECOND;
-            if self.wheel.due_second(at as u32).is_none_or(|old| due < old) {
-                self.wheel.insert(at as u32, due);
+            if self.wheel.due_second(at).is_none_or(|old| due < old) {
+                self.wheel.insert(at, due);
             }
         }
         self.shortened = to;
@@ -480,7 +476,7 @@ impl<T: Default> FlowTable<T> {
         while let Some(idx) = self.wheel.pop_due(now_s) {
             self.counters.mgr_flows_checked += 1;
             self.steps += 1;
-            let Some(flow) = self.slab.get(idx as usize).and_then(Option::as_ref) else { continue };
+            let Some(flow) = self.slab.get(idx) else { continue };
             let due = deadline_ns(flow, &self.cfg, self.in_emergency);
             if due < now_ns {
                 self.counters.mgr_flows_timeout += 1;
@@ -508,7 +504,7 @@ impl<T: Default> FlowTable<T> {
     fn take_out_due(&mut self) {
         while let Some((_, id, idx)) = self.due.pop() {
             // The flow may have ended another way, and another one may have its position.
-            let flow = self.slab.get(idx as usize).and_then(Option::as_ref);
+            let flow = self.slab.get(idx);
             let Some((hash, key)) = flow.filter(|f| f.id == id).map(|f| (f.hash, f.key)) else {
                 continue;
             };
@@ -525,7 +521,7 @@ impl<T: Default> FlowTable<T> {
         self.steps += 1;
         self.vacate(at);
         self.wheel.remove(idx);
-        let Some(flow) = self.slab.get_mut(idx as usize).and_then(Option::take) else { return };
+        let Some(flow) = self.slab.take(idx) else { return };
         self.free.push(idx);
         self.len -= 1;
         self.budget.release(self.flow_cost());
@@ -572,7 +568,7 @@ impl<T: Default> FlowTable<T> {
             }
             if entry & 0xffff_ffff_0000_0000 == tag {
                 let idx = (entry as u32) - 1;
-                if self.slab[idx as usize].as_ref().is_some_and(|w| w.key == *key) {
+                if self.slab.get(idx).is_some_and(|w| w.key == *key) {
                     return Some((at, idx));
                 }
             }
@@ -599,11 +595,7 @@ impl<T: Default> FlowTable<T> {
             if entry == 0 {
                 break;
             }
-            let home = self
-                .slab
-                .get((entry as u32 - 1) as usize)
-                .and_then(Option::as_ref)
-                .map_or(at, |w| w.hash as usize & mask);
+            let home = self.slab.get(entry as u32 - 1).map_or(at, |w| w.hash as usize & mask);
             // The entry may move up to the hole if its home position is not between the two.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.index[hole] = entry;
@@ -617,9 +609,9 @@ impl<T: Default> FlowTable<T> {
         let size = self.index.len() * 2;
         self.index.clear();
         self.index.resize(size, 0);
-        for at in 0..self.slab.len() {
-            if let Some(hash) = self.slab[at].as_ref().map(|w| w.hash) {
-                self.enter_index(hash, at as u32);
+        for at in 0..self.slab.len() as u32 {
+            if let Some(hash) = self.slab.get(at).map(|w| w.hash) {
+                self.enter_index(hash, at);
             }
         }
     }
