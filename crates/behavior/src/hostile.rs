@@ -13,7 +13,7 @@ use crate::parcel::{self, Parcel};
 use crate::settings::Settings;
 use crate::shards::Ends;
 use crate::site::Facts;
-use crate::trial::{Flow, Trial, conn, log};
+use crate::trial::{Flow, Trial, conn, has_values, log};
 use gabion_record::Ip;
 use gabion_record::evidence::Evidence;
 use gabion_record::logs::{
@@ -455,7 +455,7 @@ fn one_early_record() {
 fn one_record_of_the_future() {
     let far = conn(2 * AGE, WHO, "5.5.5.5", 443);
     let count = |found: Vec<Evidence>| {
-        found.iter().filter(|e| !e.description().contains("5.5.5.5") && e.ts.0 < far.ts).count()
+        found.iter().filter(|e| !has_values(e, &["5.5.5.5"]) && e.ts.0 < far.ts).count()
     };
     each(|module, kind, script, said| {
         let half = script.0.len() / 2;

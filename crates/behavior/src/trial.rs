@@ -198,3 +198,15 @@ pub(crate) fn log<'a>(second: i64, src: &str, dst: &str, body: Body<'a>) -> Reco
         body,
     }
 }
+
+/// Whether a description names all these values, in whatever sentence: numbers, addresses and names without the marks
+/// around them.
+pub(crate) fn has_values(evidence: &Evidence, values: &[&str]) -> bool {
+    let text = evidence.description();
+    let marks = |c: char| !c.is_alphanumeric() && c != '-';
+    let words: Vec<&str> = text.split_whitespace().map(|word| word.trim_matches(marks)).collect();
+    let is_named = |value: &&str| {
+        words.iter().any(|word| word == value || word.rsplit('=').next() == Some(value))
+    };
+    values.iter().all(|value| is_named(&value))
+}

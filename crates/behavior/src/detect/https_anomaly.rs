@@ -363,7 +363,7 @@ fn median(values: &mut [f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Trial, conn, log};
+    use crate::trial::{Trial, conn, has_values, log};
 
     /// A number of servers for each hour; new ones are named by the hour.
     fn hours(servers: &[(u32, u32)]) -> Vec<gabion_record::evidence::Evidence> {
@@ -391,7 +391,7 @@ mod tests {
         usual.push((20, 0));
         let found = hours(&usual);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description().contains("reason=new_servers; value=300"));
+        assert!(has_values(&found[0], &["new_servers", "300"]));
         assert_eq!(found[0].window, 11);
     }
 

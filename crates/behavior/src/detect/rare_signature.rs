@@ -139,7 +139,7 @@ impl Detector for RareSignature {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Trial, log};
+    use crate::trial::{Trial, has_values, log};
     use gabion_record::logs::Http;
 
     fn get(trial: &mut Trial, second: i64, agent: &str, dst: &str) {
@@ -166,7 +166,7 @@ mod tests {
             }
         }
         let found = trial.reported_of(&TYPE);
-        let mut first = found.iter().rev().filter(|e| e.description().contains("Modzilla"));
+        let mut first = found.iter().rev().filter(|e| has_values(e, &["Modzilla/0.0001"]));
         assert_eq!(first.next().map(|e| e.measures.count), Some(30), "{found:?}");
     }
 
@@ -179,7 +179,7 @@ mod tests {
         }
         let found = trial.evidence_of(&TYPE);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description().contains("Modzilla/0.0001 for 9.9.9.9 only, 10 times"));
+        assert!(has_values(&found[0], &["Modzilla/0.0001", "9.9.9.9", "10"]));
     }
 
     #[test]

@@ -78,7 +78,7 @@ mod tests {
     use crate::intel::Purpose;
     use crate::intel::tests::intel;
     use crate::settings::Settings;
-    use crate::trial::{Trial, log};
+    use crate::trial::{Trial, has_values, log};
     use gabion_record::logs::Ssl;
     use std::sync::Arc;
 
@@ -98,7 +98,7 @@ mod tests {
         // The hundredth day of 1970 is the eleventh of April.
         let found = visit(100, "www.New.co.uk", 1);
         assert_eq!(found.len(), 2);
-        assert!(found[0].description().ends_with("www.New.co.uk registered 0 days ago."));
+        assert!(has_values(&found[0], &["www.New.co.uk", "0"]));
         assert_eq!(visit(159, "new.co.uk", 9).len(), 2);
         assert!(visit(160, "new.co.uk", 9).is_empty());
     }
