@@ -2,7 +2,7 @@
 # fuzz.sh SECONDS [plain]: runs every fuzz target for SECONDS, with libFuzzer if there is a C++ compiler:
 # coverage needs no nightly toolchain, only the sanitizers do, and safe Rust has little use for them. With
 # `plain`, or without a C++ compiler, the loop of tests/fuzz/src/main.rs runs them. Inputs that break something
-# are written to fuzz/artifacts; repeat one with: cargo run -p gabion-fuzz -- replay TARGET FILE
+# are written to fuzz/artifacts; repeat one with: cargo run --profile test -p gabion-fuzz -- replay TARGET FILE
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +11,7 @@ kind=${2:-}
 [ -z "${GABION_CORPUS:-}" ] || GABION_CORPUS=$(realpath "$GABION_CORPUS")
 plain=$(realpath -m "${CARGO_TARGET_DIR:-target}")/debug/gabion-fuzz
 
-cargo build --quiet --locked --package gabion-fuzz
+cargo build --quiet --locked --profile test --package gabion-fuzz
 if [ "$kind" = plain ] || ! command -v c++ >/dev/null; then
   [ "$kind" = plain ] || echo "fuzz: no C++ compiler for libFuzzer: inputs are changed at random"
   exec "$plain" run --seconds "$seconds"

@@ -57,7 +57,7 @@ if [ ! -d "$corpus/suricata-verify/tests" ]; then
   skip "conformance: captures" "no $corpus/captures (set GABION_CORPUS)"
 else
   check "build of the program and the runners" \
-    cargo build --locked --package gabion --package gabion-conformance
+    cargo build --locked --profile test --package gabion --package gabion-conformance
   check "conformance: suricata-verify, nothing of the baseline falls" \
     "$binaries/suricata-verify" --binary "$binaries/gabion" --causes \
     --baseline "$floors/suricata-verify.txt" --results "$target/suricata-verify.tsv" \
@@ -88,7 +88,7 @@ if [ ! -d "$corpus/flows" ]; then
   skip "conformance: flow logs" "no $corpus/flows (set GABION_CORPUS)"
 else
   check "build of the program and the runner" \
-    cargo build --locked --package gabion --package gabion-conformance
+    cargo build --locked --profile test --package gabion --package gabion-conformance
   check "conformance: flow logs, nothing below its floor" \
     "$binaries/flows" --binary "$binaries/gabion" --floors "$floors/flows.tsv"
 fi
@@ -97,7 +97,7 @@ if [ ! -d "$corpus/falco-testing" ]; then
   skip "conformance: Falco's tests" "no $corpus/falco-testing (set GABION_CORPUS)"
 else
   check "build of the program and the runner" \
-    cargo build --locked --package gabion --package gabion-conformance
+    cargo build --locked --profile test --package gabion --package gabion-conformance
   check "conformance: Falco's tests, not below the floor" \
     "$binaries/falco-testing" --binary "$binaries/gabion" --list-failures --floor "$floors/falco.txt"
 fi

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 export GABION_WITHOUT_CLANG=1
 # Features are those of the workspace, so that no dependency is built again.
-cargo build --locked --quiet --workspace --bin gabion
+cargo build --locked --quiet --profile test --workspace --bin gabion
 program=$target/debug/gabion
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
