@@ -31,7 +31,7 @@ PARTS = ["capacity", "rates", "flat", "equal", "offered", "pinned", "reload", "r
 RING_SLOTS, BLOCK = 20000, 262144
 QUIET_S = 1.5
 # How often a run is made that the hypervisor disturbs.
-ATTEMPTS = int(os.environ.get("LAB_ATTEMPTS", "5"))
+ATTEMPTS = 5
 METRICS = "127.0.0.1:9187"
 PROBE_SID = 9999999
 PROBE_RULE = f'alert udp any any -> any 55555 (msg:"probe"; content:"gabion probe"; sid:{PROBE_SID}; rev:1;)\n'
@@ -431,7 +431,7 @@ def attempt(o, kind, rate, workers=1, times=1, keep=None, **how):
 
 def one(o, kind, rate, **how):
     """One run, made again where the hypervisor disturbs it; one whose outputs are kept is not."""
-    for _ in range(ATTEMPTS):
+    for _ in range(o.attempts):
         result = attempt(o, kind, rate, **how)
         if result["steal"] <= o.steal or how.get("keep"):
             break
@@ -443,12 +443,12 @@ def turn_by_turn(o, rows, kinds, rate, **how):
     """Medians of the runs of each program, which take turns. Where one run is disturbed, all programs run again."""
     results = {kind: [] for kind in kinds}
     for _ in range(o.runs):
-        for n in range(ATTEMPTS):
+        for n in range(o.attempts):
             turn = {kind: attempt(o, kind, rate, **how) for kind in kinds}
             most = max(r["steal"] for r in turn.values())
             if most <= o.steal:
                 break
-            is_last = n + 1 == ATTEMPTS
+            is_last = n + 1 == o.attempts
             print(f"  the hypervisor took {most:.1%} of a processor: {'these runs count as disturbed' if is_last else 'all programs run again'}", flush=True)
             if is_last:
                 rows.disturbed = max(rows.disturbed, most)
@@ -524,7 +524,9 @@ def do_capacity(o, rows):
 
 def halve_if_needed(o):
     """The capacity that twice of is sent: where the sender can't, a quota lowers the sensor's."""
-    if not getattr(o, "capacity", None):
+    if isinstance(o.capacity, float):
+        return int(o.capacity * 1000)
+    if not o.capacity:
         do_capacity(o, None)
     top = getattr(o, "sender_top", None)
     if top is None:
@@ -993,6 +995,8 @@ def main():
     p.add_argument("--top", type=int, default=520_000, help="frames a second from which the capacity is looked for")
     p.add_argument("--workers", default="1,2,4", help="numbers of workers of the part `equal`")
     p.add_argument("--part", default=",".join(PARTS), help="parts to run, with commas [all but hour]")
+    p.add_argument("--capacity", type=float, help="kpps that an earlier run found for the sensor; else it is looked for where a part needs it")
+    p.add_argument("--attempts", type=int, default=ATTEMPTS, help=f"how often a run is made that the hypervisor disturbs [{ATTEMPTS}]")
     p.add_argument("--quota", type=float, help="percent of a processor that the sensor gets [all, less where the sender can't reach twice the capacity]")
     p.add_argument("--sender-cpu", default="0")
     p.add_argument("--sensor-cpus", default="1")

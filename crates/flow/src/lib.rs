@@ -9,7 +9,7 @@
 //! budget. Nothing here does input or output, waits, or knows protocols and rules. Behavior follows
 //! Suricata 8.0; where reaching a limit calls for an exception policy, the [`ExceptionTrigger`] is
 //! reported and the engine decides.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod config;
 mod counters;
@@ -19,6 +19,7 @@ mod events;
 pub mod limits;
 mod packet_key;
 mod policy;
+mod prefetch;
 mod stream;
 mod table;
 pub mod tcp;

@@ -11,15 +11,15 @@ pub const REGION_GAP: u64 = 256 * 1024;
 /// never allocate, and a large one returns its memory.
 pub const BUFFER_CAPACITY_KEPT: usize = 16 * 1024;
 
-/// Capacity of the buffer of a stream that keeps no more: most requests and handshakes fit.
-pub const SMALL_BUFFER_BYTES: usize = 2 * 1024;
+/// Capacity in bytes of the smallest buffers of streams.
+pub const SMALL_BUFFER_BYTES: usize = 512;
 
 /// Capacity up to which a stream's list of segments is kept for the next stream.
 pub const SEGMENT_CAPACITY_KEPT: usize = 256;
 
 /// Free buffers of each size kept for streams that receive data: more than are emptied at a time, so that new
-/// ones are hardly ever allocated. With a few KiB each they take a megabyte or two.
-pub const KEPT_BUFFERS: usize = 512;
+/// ones are hardly ever allocated. The largest take two megabytes.
+pub const KEPT_BUFFERS: usize = 128;
 
 /// Finished sessions kept for reuse.
 pub const KEPT_SESSIONS: usize = 4_096;

@@ -180,12 +180,12 @@ pub enum Error {
     #[error("{0}")]
     Probe(#[from] gabion_probe::Error),
     /// An interface can't be throttled.
-    #[error("--interface {interface}: {why}")]
+    #[error("--interface {interface}: {source}")]
     Guarded {
         /// The interface.
         interface: String,
         /// Why not, and what to do.
-        why: String,
+        source: crate::guard::GuardRefusal,
     },
     /// The allow-list of the throttle can't be used.
     #[error("--allow: {0}")]

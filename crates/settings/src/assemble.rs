@@ -15,6 +15,7 @@ use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_record::eve::Wants;
 use gabion_rules::{Ruleset, SignatureFlags};
+use gabion_runtime::memory::SmallPages;
 
 /// Alerts in which a transaction is named by guess, where `detect.stream-tx-log-limit` says nothing (Suricata 8.0.7).
 const TX_GUESSES: u8 = 4;
@@ -79,6 +80,7 @@ pub fn build_engine(
     mode: EngineMode,
     scripts: ScriptSetup,
 ) -> Result<Engine> {
+    let _small_pages = SmallPages::begin();
     let before = before.and_then(|engine| engine.detector.as_ref());
     let flow = FlowConfig::from_tree(config).map_err(Error::value)?;
     let mut stream = StreamConfig::from_tree(config, mode.inline).map_err(Error::value)?;

@@ -3,6 +3,7 @@
 use super::printer::Printer;
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::SealedFindings;
+use crate::metrics_socket;
 use crate::values;
 use clap::Args;
 use gabion_record::json::Json;
@@ -11,6 +12,7 @@ use gabion_sensor::guard::{GuardCpuSecond, GuardNews, GuardSecond, GuardWatch};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Options of `guard watch`.
 #[derive(Debug, Args)]
@@ -64,17 +66,14 @@ impl LiveOptions {
         signals: &Signals,
         sealed: Option<&SealedFindings>,
     ) -> Result<GuardWatch, Fault> {
-        if let Some(address) = self.metrics.filter(|address| !address.ip().is_loopback()) {
-            return Err(Fault::usage(format!(
-                "--metrics: {address}: is not the machine's own address: use 127.0.0.1"
-            )));
-        }
+        // Metrics are served where the program was started, not in the network namespace that it watches.
+        let metrics = self.metrics.map(metrics_socket::bind).transpose()?;
         Ok(GuardWatch {
             interface: None,
             budget_percent: self.budget,
             folder: self.log_dir.clone(),
             sealer: sealed.map(|sealed| sealed.log.sealer("guard")),
-            metrics: self.metrics,
+            metrics: metrics.map(Arc::new),
             record: self.record.clone(),
             records_all: self.record_all,
             netns: self.netns.clone(),

@@ -5,8 +5,8 @@
 //! returns its buffers to the pool when it is empty and takes them from the pool when data arrives;
 //! the few in use stay in the processor's caches.
 //!
-//! Many streams keep little for long, such as a request without its answer. They get small buffers, and a larger one when
-//! more comes; else large buffers with little in them would stay with such streams.
+//! Many streams keep little for long, such as a request without its answer. So there are buffers of several sizes, each twice
+//! the one before: a stream gets one that is just large enough, and a larger one when more comes.
 
 use super::store::Segment;
 use crate::limits::{
@@ -14,30 +14,39 @@ use crate::limits::{
 };
 use std::collections::VecDeque;
 
+/// How many sizes there are.
+const SIZES: usize = (BUFFER_CAPACITY_KEPT / SMALL_BUFFER_BYTES).trailing_zeros() as usize + 1;
+
 /// The buffers of one store. In the pool they are empty and only their capacity matters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Buffers {
     pub(super) run: Vec<u8>,
     pub(super) segments: VecDeque<Segment>,
 }
 
 impl Buffers {
-    fn small() -> Buffers {
-        Buffers { run: Vec::with_capacity(SMALL_BUFFER_BYTES), segments: VecDeque::new() }
+    fn new(room: usize) -> Buffers {
+        Buffers { run: Vec::with_capacity(room), segments: VecDeque::new() }
     }
 }
 
 /// Free buffers, and working space that stores share.
 #[derive(Debug, Default)]
 pub(crate) struct BufferPool {
-    /// Those of at most [`SMALL_BUFFER_BYTES`].
-    small: Vec<Buffers>,
-    /// Larger ones.
-    large: Vec<Buffers>,
+    /// By size, the smallest first.
+    free: [Vec<Buffers>; SIZES],
     /// Working space for overlaps.
     pub(super) overlaps: Vec<u8>,
     /// Segments and islands that stores have examined so far.
     pub(super) steps: u64,
+}
+
+/// The smallest size with room for that many bytes: its number and its bytes. None holds so many.
+#[inline]
+fn size_for(bytes: usize) -> Option<(usize, usize)> {
+    let room = bytes.max(SMALL_BUFFER_BYTES).checked_next_power_of_two()?;
+    let number = (room / SMALL_BUFFER_BYTES).trailing_zeros() as usize;
+    (number < SIZES).then_some((number, room))
 }
 
 impl BufferPool {
@@ -49,37 +58,34 @@ impl BufferPool {
     /// Buffers for a store whose first bytes are that many.
     #[inline]
     pub(super) fn acquire(&mut self, bytes: usize) -> Buffers {
-        if bytes <= SMALL_BUFFER_BYTES {
-            return self.small.pop().unwrap_or_else(Buffers::small);
-        }
-        self.large.pop().unwrap_or_default()
+        let (number, room) = size_for(bytes).unwrap_or((SIZES - 1, bytes));
+        self.free[number].pop().unwrap_or_else(|| Buffers::new(room))
     }
 
-    /// Moves what a buffer holds to a larger one, if there is one with that much room.
+    /// Moves what a buffer holds to a larger one with room for that many bytes. None is larger than those that are kept: then
+    /// the buffer grows by itself.
     pub(super) fn enlarge(&mut self, run: &mut Vec<u8>, bytes: usize) {
-        if self.large.last().is_some_and(|large| large.run.capacity() >= bytes)
-            && let Some(mut other) = self.large.pop()
-        {
-            other.run.extend_from_slice(run);
-            std::mem::swap(run, &mut other.run);
-            other.run.clear();
-            self.release(other);
-        }
+        let Some((number, room)) = size_for(bytes) else { return };
+        let mut other = self.free[number].pop().unwrap_or_else(|| Buffers::new(room));
+        other.run.extend_from_slice(run);
+        std::mem::swap(run, &mut other.run);
+        other.run.clear();
+        self.release(other);
     }
 
     /// Keeps the buffers, unless there are enough or they are large.
     #[inline]
     pub(super) fn release(&mut self, buffers: Buffers) {
         let room = buffers.run.capacity();
-        if room == 0
-            || room > BUFFER_CAPACITY_KEPT
-            || buffers.segments.capacity() > SEGMENT_CAPACITY_KEPT
-        {
+        if room < SMALL_BUFFER_BYTES || buffers.segments.capacity() > SEGMENT_CAPACITY_KEPT {
             return;
         }
-        let is_small = room <= SMALL_BUFFER_BYTES;
-        let kept = if is_small { &mut self.small } else { &mut self.large };
-        if kept.len() < KEPT_BUFFERS {
+        // One that grew by itself counts as one of the size below its own.
+        let number = (room / SMALL_BUFFER_BYTES).ilog2() as usize;
+        if room <= BUFFER_CAPACITY_KEPT
+            && let Some(kept) = self.free.get_mut(number)
+            && kept.len() < KEPT_BUFFERS
+        {
             kept.push(buffers);
         }
     }

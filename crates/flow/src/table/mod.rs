@@ -34,6 +34,7 @@ use crate::config::{FlowConfig, Timeouts};
 use crate::counters::FlowCounters;
 use crate::limits::{EVICT_PER_PACKET, SHORTEN_PER_FLOW};
 use crate::policy::ExceptionTrigger;
+use crate::prefetch;
 use crate::tcp::{TcpState, flags};
 use gabion_record::budget::Budget;
 use gabion_record::{Direction, IpProto};
@@ -224,6 +225,9 @@ impl<T: Default> FlowTable<T> {
             let Some(flow) = self.slab.get_mut(idx) else {
                 return Lookup::None;
             };
+            if let Some(tcp) = &flow.tcp {
+                prefetch::lines(&**tcp);
+            }
             let dir = if key.is_directed() {
                 direction(canonical.1, flow.client_is_high)
             } else {
@@ -568,6 +572,7 @@ impl<T: Default> FlowTable<T> {
             }
             if entry & 0xffff_ffff_0000_0000 == tag {
                 let idx = (entry as u32) - 1;
+                self.slab.prefetch(idx);
                 if self.slab.get(idx).is_some_and(|w| w.key == *key) {
                     return Some((at, idx));
                 }

@@ -2,6 +2,7 @@
 //! and hold them twice for that moment, when there are most of them.
 
 use super::Flow;
+use crate::prefetch;
 
 /// Flows of a part: a power of two, some 200 KiB.
 const PART: usize = 256;
@@ -39,6 +40,15 @@ impl<T> Slab<T> {
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut Flow<T>> {
         let at = at as usize;
         self.parts.get_mut(at / PART)?[at % PART].as_mut()
+    }
+
+    /// Asks for the memory of the flow at a position.
+    #[inline]
+    pub(super) fn prefetch(&self, at: u32) {
+        let at = at as usize;
+        if let Some(part) = self.parts.get(at / PART) {
+            prefetch::lines(&part[at % PART]);
+        }
     }
 
     /// Puts a flow at a position that is free.

@@ -350,6 +350,10 @@ impl Message {
             return None;
         }
         context.last_id = context.last_id.wrapping_add(1);
+        // Most messages have one; a vector would keep room for four.
+        if self.files.files.is_empty() {
+            self.files.files.reserve_exact(1);
+        }
         self.files.files.push(File::open(context.last_id, name, direction, context.wants));
         self.files.files.last_mut()
     }

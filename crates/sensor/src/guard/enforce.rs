@@ -6,6 +6,7 @@ use super::allow_list::{AllowError, GuardAllowed, read_allow_file};
 use super::device_counters::DeviceCounters;
 use super::host_changes::{GuardAlso, HostChanges, wanted};
 use super::host_counters::interface_index;
+use super::refusal::GuardRefusal;
 use super::verdicts::{GuardVerdicts, counted, ledger_of, row_of};
 use crate::error::Error;
 use gabion_guard::recording::{XdpColumn, XdpRow};
@@ -56,22 +57,18 @@ impl GuardEnforce {
         if self.also.is_empty() {
             return Ok(changes);
         }
-        let refuse =
-            |why: &str| Error::Guarded { interface: self.interface.clone(), why: why.to_owned() };
+        let refuse = |source| Error::Guarded { interface: self.interface.clone(), source };
         let shown = std::fs::read_to_string(format!("/sys/class/net/{}/ifindex", self.interface));
         let is_same = shown.is_ok_and(|text| text.trim().parse() == Ok(interface));
         if !shows_devices || !is_same {
-            return Err(refuse(
-                "/sys shows another network namespace, so --also has nothing to change: start the guard with ip netns exec, \
-                 or with CAP_SYS_ADMIN",
-            ));
+            return Err(refuse(GuardRefusal::OtherNamespace));
         }
         changes.check(&self.wanted().map_err(refuse)?)?;
         Ok(changes)
     }
 
     /// The files that `--also` writes, and their values.
-    fn wanted(&self) -> Result<Vec<(PathBuf, String)>, &'static str> {
+    fn wanted(&self) -> Result<Vec<(PathBuf, String)>, GuardRefusal> {
         let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
         wanted(&self.also, &self.interface, &self.cpus, &super::host::listed_cpus(&text))
     }
@@ -185,22 +182,19 @@ pub(super) struct Enforcement {
 impl Enforcement {
     /// The interface, where it is there and may be throttled. It is asked first, so that nothing is done in vain.
     pub(super) fn check(o: &GuardEnforce) -> Result<u32, Error> {
-        let refuse =
-            |why: &str| Error::Guarded { interface: o.interface.clone(), why: why.to_owned() };
+        let refuse = |source| Error::Guarded { interface: o.interface.clone(), source };
         let interface = interface_index(&o.interface)
-            .ok_or_else(|| refuse("there is no such interface: ip link lists them"))?;
+            .ok_or_else(|| refuse(GuardRefusal::NoInterface))?;
         if super::host::default_routes().contains(&o.interface) && !o.takes_default_route {
-            return Err(refuse(
-                "the default route goes over it, and a mistake would cut this host off: add --even-default-route",
-            ));
+            return Err(refuse(GuardRefusal::DefaultRoute));
         }
         let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
         let online = super::host::listed_cpus(&text);
         if let Some(cpu) = o.cpus.iter().find(|cpu| !online.contains(cpu)) {
-            return Err(refuse(&format!("--cpu {cpu}: this CPU is not online")));
+            return Err(refuse(GuardRefusal::OfflineCpu(*cpu)));
         }
         if o.cpus.len() > VICTIMS_MAX {
-            return Err(refuse(&format!("name {} CPUs with --cpu at the most", VICTIMS_MAX)));
+            return Err(refuse(GuardRefusal::TooManyCpus));
         }
         Ok(interface)
     }
@@ -252,8 +246,7 @@ impl Enforcement {
         o: &GuardEnforce,
         say: &mut dyn FnMut(&str),
     ) -> Result<(), Error> {
-        let refuse =
-            |why: &str| Error::Guarded { interface: o.interface.clone(), why: why.to_owned() };
+        let refuse = |source| Error::Guarded { interface: o.interface.clone(), source };
         self.changes.after_attaching(say)?;
         Ok(self.changes.make(&o.wanted().map_err(refuse)?, say)?)
     }
@@ -376,12 +369,8 @@ impl Enforcement {
     /// The error where it has not.
     pub(super) fn is_gone(&self) -> Error {
         let is_there = interface_index(&self.name) == Some(self.interface);
-        let why = if is_there {
-            "the kernel has detached the throttle: start the guard again"
-        } else {
-            "the interface was removed, and the throttle with it"
-        };
-        Error::Guarded { interface: self.name.clone(), why: why.to_owned() }
+        let source = if is_there { GuardRefusal::Detached } else { GuardRefusal::Removed };
+        Error::Guarded { interface: self.name.clone(), source }
     }
 
     /// What the throttle did so far, and what it is set to.

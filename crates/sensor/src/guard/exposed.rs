@@ -11,7 +11,7 @@ use gabion_runtime::channel::Edge;
 use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{Counter, Gauge, Metrics, StopFlag, exposition};
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -82,10 +82,8 @@ impl CpuMetrics {
 }
 
 impl Exposed {
-    /// Listens on an address, and answers from a thread of its own.
-    pub(super) fn open(address: SocketAddr) -> Result<Exposed, Error> {
-        let listener =
-            TcpListener::bind(address).map_err(|source| Error::Metrics { address, source })?;
+    /// Answers those who connect to a socket, from a thread of its own.
+    pub(super) fn open(listener: Arc<TcpListener>) -> Result<Exposed, Error> {
         let (metrics, stop) = (Metrics::new(), StopFlag::new());
         let (shown, stopped) = (metrics.clone(), stop.clone());
         let name = "metrics";

@@ -3,6 +3,7 @@
 //! Each of these settings helps in some floods and harms in others (`docs/guard.md`), so none is a rung that the
 //! controller takes by itself.
 
+use super::refusal::GuardRefusal;
 use super::undo_folder::{ChangeError, LeftState, Made, UndoFolder, mask_of};
 use gabion_guard::undo::UndoRecord;
 use std::path::{Path, PathBuf};
@@ -153,7 +154,7 @@ pub(super) fn wanted(
     interface: &str,
     victims: &[u16],
     online: &[u16],
-) -> Result<Vec<(PathBuf, String)>, &'static str> {
+) -> Result<Vec<(PathBuf, String)>, GuardRefusal> {
     let folder = Path::new("/sys/class/net").join(interface);
     let mut all = Vec::new();
     for (_, one) in GuardAlso::ALL.into_iter().filter(|(_, one)| also.contains(one)) {
@@ -161,9 +162,7 @@ pub(super) fn wanted(
             GuardAlso::DevWeight => {
                 let path = PathBuf::from("/proc/sys/net/core/dev_weight");
                 if !path.exists() {
-                    return Err(
-                        "--also dev-weight: only the first network namespace has net.core.dev_weight",
-                    );
+                    return Err(GuardRefusal::NoDevWeight);
                 }
                 all.push((path, SMALL_WEIGHT.to_owned()));
             }
@@ -171,9 +170,7 @@ pub(super) fn wanted(
                 let others: Vec<u16> =
                     online.iter().copied().filter(|cpu| !victims.contains(cpu)).collect();
                 if victims.is_empty() || others.is_empty() {
-                    return Err(
-                        "--also rps: name with --cpu the CPUs to keep free, and leave at least one out",
-                    );
+                    return Err(GuardRefusal::NoCpuForPackets);
                 }
                 let mut queues: Vec<PathBuf> = std::fs::read_dir(folder.join("queues"))
                     .into_iter()
@@ -183,9 +180,7 @@ pub(super) fn wanted(
                     .collect();
                 queues.sort();
                 if queues.is_empty() {
-                    return Err(
-                        "--also rps: the interface has no queue whose packets can be steered",
-                    );
+                    return Err(GuardRefusal::NoQueue);
                 }
                 all.extend(queues.into_iter().map(|path| (path, mask_of(&others))));
             }
@@ -202,8 +197,9 @@ mod tests {
     #[test]
     fn rps_needs_cpus_to_keep_free_and_others_to_go_to() {
         let rps = [GuardAlso::Rps];
-        assert!(wanted(&rps, "lo", &[], &[0, 1]).is_err());
-        assert!(wanted(&rps, "lo", &[0, 1], &[0, 1]).is_err());
+        let refused = Err(GuardRefusal::NoCpuForPackets);
+        assert_eq!(wanted(&rps, "lo", &[], &[0, 1]), refused);
+        assert_eq!(wanted(&rps, "lo", &[0, 1], &[0, 1]), refused);
         let all = wanted(&rps, "lo", &[1], &[0, 1, 2]).unwrap();
         assert_eq!(
             all,

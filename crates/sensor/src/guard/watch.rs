@@ -13,6 +13,7 @@ use super::host_counters::interface_index;
 use super::measuring::Measuring;
 use super::probes::now_us;
 use super::recorder::{RecordInto, Recorder};
+use super::refusal::GuardRefusal;
 use super::second::{GuardSecond, SecondSums};
 use super::verdicts::GuardVerdicts;
 use super::writer::Writer;
@@ -26,8 +27,9 @@ use gabion_record::ledger::StageLedgers;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::output::{Existing, make_folder};
 use gabion_runtime::{StopFlag, sockets};
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What `gabion guard watch` is asked for.
@@ -45,8 +47,8 @@ pub struct GuardWatch {
     pub record: Option<PathBuf>,
     /// The whole time is recorded, not only that around incidents.
     pub records_all: bool,
-    /// Where metrics for Prometheus are served.
-    pub metrics: Option<SocketAddr>,
+    /// The socket at which metrics for Prometheus are served.
+    pub metrics: Option<Arc<TcpListener>>,
     /// The file of the network namespace whose counters are read.
     pub netns: Option<PathBuf>,
     /// Ends after this many seconds.
@@ -111,8 +113,7 @@ impl GuardWatch {
         is_reload: &dyn Fn() -> bool,
         take: &mut dyn FnMut(GuardNews<'_>),
     ) -> Result<GuardWatched, Error> {
-        // Metrics are served where the program was started, not in the network namespace that it watches.
-        let exposed = self.metrics.map(Exposed::open).transpose()?;
+        let exposed = self.metrics.clone().map(Exposed::open).transpose()?;
         let shows_devices = match &self.netns {
             Some(path) => {
                 let failed = |source| Error::Namespace { path: path.clone(), source };
@@ -125,8 +126,8 @@ impl GuardWatch {
         if let Some(interface) = &self.interface
             && interface_index(interface).is_none()
         {
-            let why = "there is no such interface: ip link lists them".to_owned();
-            return Err(Error::Guarded { interface: interface.clone(), why });
+            let source = GuardRefusal::NoInterface;
+            return Err(Error::Guarded { interface: interface.clone(), source });
         }
         let changes = match &self.enforce {
             Some(enforce) => {

@@ -1,0 +1,17 @@
+//! `--metrics`: the socket that a command gives to what serves metrics.
+
+use crate::exit::Fault;
+use std::net::{SocketAddr, TcpListener};
+
+/// Listens at an address of this machine.
+///
+/// # Errors
+/// It is an address for other machines, too, or can't be listened at.
+pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, Fault> {
+    if !address.ip().is_loopback() {
+        return Err(Fault::usage(format!(
+            "--metrics: {address}: is not the machine's own address: use 127.0.0.1"
+        )));
+    }
+    gabion_intake::bind_metrics(address).map_err(|e| Fault::environment(e.to_string()))
+}
