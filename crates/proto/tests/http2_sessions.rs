@@ -2,8 +2,13 @@
 
 mod play;
 
+use gabion_proto::files::FileState;
 use gabion_proto::http2::PROTOCOL;
-use gabion_proto::http2::limits::{REASSEMBLY_BYTES_MAX, STREAMS_MAX, reached};
+use gabion_proto::http2::limits::{
+    FRAMES_MAX, REASSEMBLY_BYTES_MAX, SHORT_STREAMS_MAX, STREAMS_MAX, reached,
+};
+use gabion_proto::{Endpoints, Input, Outcome, ParseContext};
+use gabion_record::applayer::Transport;
 use gabion_record::{Direction, Tree};
 use play::{c, play, play_all, s};
 
@@ -92,6 +97,64 @@ fn blocks_continue() {
     assert!(alone.record.contains(FIELDS));
 }
 
+/// State and size of the files of all transactions, those of the client first.
+fn files(session: &[Segment], piece: usize) -> Vec<(FileState, u64)> {
+    let settings = (PROTOCOL.configure)(None).unwrap();
+    let mut parser = (PROTOCOL.open)(&settings, Transport::Tcp);
+    let ends = Endpoints { is_tcp: true, ..Endpoints::default() };
+    for (d, segment) in session {
+        let mut held = Vec::new();
+        for bytes in segment.chunks(if piece == 0 { segment.len() } else { piece }) {
+            held.extend_from_slice(bytes);
+            let mut cx = ParseContext::new(0, *d, &ends);
+            match parser.parse(&mut cx, Input::Data { bytes: &held, eof: false }) {
+                Outcome::Done => held.clear(),
+                Outcome::Incomplete { consumed, .. } => drop(held.drain(..consumed)),
+                Outcome::Error => panic!("{session:?}"),
+            }
+        }
+    }
+    let txs = (0..parser.next_tx_id()).filter_map(|id| parser.tx(id));
+    let lists = txs.flat_map(|tx| Direction::BOTH.map(|d| tx.files(d)));
+    lists.flatten().flat_map(|list| &list.files).map(|f| (f.state, f.size)).collect()
+}
+
+/// A body with trailers is not closed by them, and one without data is a file, too.
+#[test]
+fn bodies_end_with_data_or_trailers() {
+    use FileState::{Closed, Open, Truncated};
+    let open = |stream| frame(HEADERS, END_HEADERS, stream, &block(&REQUEST));
+    let answer = frame(HEADERS, END_HEADERS, 1, &block(&RESPONSE));
+    let trailers = frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&[("x-trailer", "t")]));
+    let more = frame(HEADERS, END_HEADERS, 1, &block(&[("x-trailer", "t")]));
+    let body = frame(DATA, 0, 1, b"hello");
+    let (last, none) = (frame(DATA, END_STREAM, 1, b"more"), frame(DATA, END_STREAM, 1, b""));
+    type Case<'a> = (&'a [&'a [u8]], &'a [&'a [u8]], &'a [(FileState, u64)]);
+    let cases: [Case<'_>; 8] = [
+        (&[&request(1)], &[&answer, &body, &trailers], &[(Truncated, 5)]),
+        (&[&open(1), &body, &trailers], &[&answer, &last], &[(Truncated, 5), (Closed, 4)]),
+        (&[&open(1), &body, &trailers], &[&trailers], &[(Truncated, 5)]),
+        (&[&open(1), &body], &[&answer, &body, &trailers], &[(Open, 5), (Truncated, 5)]),
+        (&[&request(1)], &[&answer, &body, &more, &none], &[(Closed, 5)]),
+        (&[&request(1)], &[&answer, &none], &[(Closed, 0)]),
+        (
+            &[&open(1), &none],
+            &[&answer, &frame(DATA, 0, 1, b""), &trailers],
+            &[(Closed, 0), (Truncated, 0)],
+        ),
+        (&[&request(1)], &[&trailers], &[]),
+    ];
+    for (client, server, expected) in cases {
+        let apart = [client.iter().map(|f| c(f)).collect(), server.iter().map(|f| s(f)).collect()];
+        let apart: Vec<Segment> = apart.into_iter().flat_map(|all: Vec<Segment>| all).collect();
+        for session in [vec![c(&client.concat()), s(&server.concat())], apart] {
+            for piece in [0, 1, 7] {
+                assert_eq!(files(&session, piece), expected, "{session:?}");
+            }
+        }
+    }
+}
+
 /// Names of the events of all transactions.
 fn events(session: &[Segment], settings: Option<&Tree>) -> Vec<&'static str> {
     let out = play_all(PROTOCOL, settings, session);
@@ -158,6 +221,26 @@ fn floods_are_bounded() {
     few.set("max-frames", "5");
     let frames = frame(SETTINGS, 0, 3, b"\0\x03\0\0\0\x64").repeat(8);
     assert_eq!(events(&[c(&frames)], Some(&few)), ["too_many_frames"; 3]);
+}
+
+/// Settings without end are as many transactions as their bytes allow, and frames of a stream as many as the default says.
+#[test]
+fn floods_of_settings_are_bounded() {
+    let value = b"\0\x03\0\0\0\x64";
+    let count = 3_000;
+    let frames = frame(SETTINGS, 0, 0, value).repeat(count);
+    let out = play(PROTOCOL, None, &[c(&frames)], 0);
+    let allowed = SHORT_STREAMS_MAX + frames.len() as u64 / 64;
+    assert_eq!((out.all.len() as u64, out.is_error), (allowed, false));
+    let raised = out.all.iter().filter(|(events, _)| events == &["too_many_streams"]);
+    assert_eq!(raised.count(), 1);
+    let counts = gabion_record::limits::take_reached();
+    assert_eq!(counts.times_reached(&reached::SHORT_STREAMS_MAX), count as u64 - allowed);
+    let frames = frame(SETTINGS, 0, 3, value).repeat(FRAMES_MAX as usize + 10);
+    let out = play(PROTOCOL, None, &[c(&frames)], 0);
+    assert_eq!(out.events, ["too_many_frames"; 10]);
+    let counts = gabion_record::limits::take_reached();
+    assert_eq!(counts.times_reached(&reached::FRAMES_MAX), 10);
 }
 
 /// Bodies that unpack to too much are dropped, several of them in a flow too.

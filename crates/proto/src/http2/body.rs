@@ -106,9 +106,7 @@ pub(crate) fn part_of(side: &Side) -> Option<(u64, u64, u64)> {
 }
 
 fn append_data(side: &mut Side, direction: Direction, data: &[u8], cx: &mut BodyContext) {
-    if data.is_empty() {
-        return;
-    }
+    // A frame without data is a body, too.
     if side.files.files.is_empty() {
         cx.last_file = cx.last_file.wrapping_add(1);
         let mut file = File::open(cx.last_file, b"", direction, cx.wants);

@@ -626,12 +626,12 @@ fn advance_stream(tx: &mut Http2Tx, direction: Direction, header: FrameHeader) {
             let can_end = matches!(header.kind, kind::DATA | kind::HEADERS);
             let is_end = can_end && header.has(flag::END_STREAM);
             tx.state = next_state(tx.state, direction, header.kind, is_end);
-            // A body that ends with trailers is not closed, and its stream ends without a record of it.
+            // Suricata does not close a body that ends with trailers.
             if is_end
                 && header.kind == kind::HEADERS
                 && let Some(file) = tx.side_mut(direction).files.current()
             {
-                file.is_logged = true;
+                file.close(FileState::Truncated);
             }
         }
         kind::GOAWAY => tx.state = state::CLOSED,
