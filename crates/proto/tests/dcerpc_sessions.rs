@@ -88,6 +88,69 @@ fn a_bind_and_calls() {
     assert_eq!(outcomes(&session), expected);
 }
 
+/// The first message may be an alter_context, with several interfaces.
+#[test]
+fn an_alter_context_may_be_first() {
+    let mut offers = [&[0; 8][..], b"\x02\0\0\0"].concat();
+    for id in 0..2 {
+        offers.extend_from_slice(&[&[id, 0, 1, 0][..], SERVICES, b"\x02\0\0\0", &[7; 20]].concat());
+    }
+    let session = [
+        c(&message(14, 1, &offers)),
+        s(&ack(15, 1, 0)),
+        c(&message(0, 2, b"\0\0\0\0\x01\0\x0f\0abcdefgh")),
+        s(&response(2, b"wxyz")),
+        c(&request(3, 16, b"abcdefgh")),
+        s(&response(3, b"wxyz")),
+    ];
+    let call = |opnum: u8, ack: &str, id: u8| {
+        format!(
+            "{{\"request\":\"REQUEST\",\"req\":{{\"opnum\":{opnum},stub:8}},\"interfaces\":[{{-{ack}}}],\
+             \"response\":\"RESPONSE\",\"res\":{{stub:12}},\"call_id\":{id}}}"
+        )
+    };
+    let first = "{\"request\":\"ALTER_CONTEXT\",\"response\":\"ALTER_CONTEXT_RESP\",\"call_id\":1}";
+    // The answer decided about the first of two.
+    let expected = [first.to_owned(), call(15, "", 2), call(16, ",\"ack_result\":0", 3)];
+    assert_eq!(outcomes(&session), expected);
+}
+
+/// A message whose numbers are in big-endian order (C706 14.1).
+fn big(kind: u8, call_id: u32, body: &[u8]) -> Vec<u8> {
+    let len = ((16 + body.len()) as u16).to_be_bytes();
+    [&[5, 0, kind, 3, 0, 0, 0, 0][..], &len, &[0, 0], &call_id.to_be_bytes(), body].concat()
+}
+
+/// Messages in big-endian order. Suricata 8.0.7 has the same transactions with a bind_ack in little-endian order, in
+/// which it reads all: it ends the flow at one in big-endian order, which here is read as it says.
+#[test]
+fn numbers_may_be_in_big_endian_order() {
+    let uuid = b"\x36\x7a\xbb\x81\x98\x44\x35\xf1\xad\x32\x98\xf0\x38\0\x10\x03";
+    let head = [&[0; 8][..], b"\x01\0\0\0", b"\0\0\x01\0"].concat();
+    let offer = [&head, &uuid[..], b"\0\x01\0\x02", &[7; 20]].concat();
+    let address = [&[0; 8][..], b"\0\x04135\0\0\0\x01\0\0\0"].concat();
+    let taken = [&address, &[0, 0, 0, 0][..], &[7; 20]].concat();
+    for ack in [ack(12, 1, 0), big(12, 1, &taken)] {
+        let session = [
+            c(&big(11, 1, &offer)),
+            s(&ack),
+            c(&big(0, 3, b"\0\0\0\x08\0\0\0\x0fabcdefgh")),
+            s(&big(2, 3, b"\0\0\0\x04\0\0\0\0stub")),
+        ];
+        let of = "{\"uuid\":\"367abb81-9844-35f1-ad32-98f038001003\",\"version\":\"1.2\",\"ack_result\":0}";
+        let expected = [
+            format!(
+                "{{\"request\":\"BIND\",\"interfaces\":[{of}],\"response\":\"BINDACK\",\"call_id\":1}}"
+            ),
+            format!(
+                "{{\"request\":\"REQUEST\",\"req\":{{\"opnum\":15,stub:8}},\"interfaces\":[{of}],\
+                 \"response\":\"RESPONSE\",\"res\":{{stub:12}},\"call_id\":3}}"
+            ),
+        ];
+        assert_eq!(outcomes(&session), expected);
+    }
+}
+
 #[test]
 fn answers_find_the_oldest_call_of_their_number() {
     let session = [

@@ -235,6 +235,51 @@ fn calls_in_pipes() {
     assert_eq!(found[3..], calls);
 }
 
+/// A message of DCE/RPC whose numbers are in big-endian order (C706 14.1).
+fn big(kind: u8, call_id: u8, body: &[u8]) -> Vec<u8> {
+    let len = (16 + body.len()) as u8;
+    [&[5, 0, kind, 3, 0, 0, 0, 0, 0, len, 0, 0, 0, 0, 0, call_id], body].concat()
+}
+
+/// Numbers in big-endian order. Suricata 8.0.7 has the same records with a bind_ack in little-endian order, in which it
+/// reads all: one in big-endian order is malformed to it, and is read here as it says.
+#[test]
+fn calls_in_big_endian_order() {
+    let offer = b"\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\x01\0\
+        \x36\x7a\xbb\x81\x98\x44\x35\xf1\xad\x32\x98\xf0\x38\0\x10\x03\0\x01\0\x02";
+    let bind = big(11, 1, &[&offer[..], &[4; 20]].concat());
+    let taken =
+        |len: [u8; 2]| [&[0; 8][..], &len, b"135\0\0\0\x01\0\0\0\0\0\0\0", &[4; 20]].concat();
+    let mut little = big(12, 1, &taken([4, 0]));
+    (little[4], little[8], little[9], little[12], little[15]) = (0x10, little[9], 0, 1, 0);
+    for ack in [little, big(12, 1, &taken([0, 4]))] {
+        let session = [
+            negotiate(),
+            tree("\\\\srv\\IPC$", 2),
+            create("svcctl"),
+            vec![write(3, 0, &bind)],
+            read(4, 0, &ack),
+            vec![write(5, 0, &big(0, 3, b"\0\0\0\x08\0\0\0\x0fabcdefgh"))],
+            read(6, 0, &big(2, 3, b"\0\0\0\x04\0\0\0\0stub")),
+        ]
+        .concat();
+        let of = "{\"uuid\":\"367abb81-9844-35f1-ad32-98f038001003\",\"version\":\"2.1\"";
+        let call = "\"command\":\"SMB2_COMMAND_WRITE\",,\"dcerpc\":{\"request\"";
+        let expected = [
+            format!(
+                "{{\"id\":4,{call}:\"BIND\",\"response\":\"BINDACK\",\"interfaces\":\
+                 [{of},\"ack_result\":0,\"ack_reason\":0}}],\"call_id\":1}}}}"
+            ),
+            format!(
+                "{{\"id\":5,{call}:\"REQUEST\",\"response\":\"RESPONSE\",\"opnum\":15,\"req\":\
+                 {{\"frag_cnt\":1,\"stub_data_size\":8}},\"interfaces\":[{of}}}],\
+                 \"res\":{{\"frag_cnt\":1,\"stub_data_size\":4}},\"call_id\":3}}}}"
+            ),
+        ];
+        assert_eq!(outcomes(None, &session)[3..], expected);
+    }
+}
+
 /// Answers without requests, compounds that lead into themselves or out of the message, and messages that are
 /// none of SMB come to no transaction.
 #[test]

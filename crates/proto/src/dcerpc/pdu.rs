@@ -201,7 +201,8 @@ const OFFER_BYTES: usize = 44;
 
 /// The interfaces that a bind or alter_context offers (C706 12.6.4.3). `None`: it is cut. An offer may
 /// have several transfer syntaxes; as Suricata 8.0.7 does, each is read as if it had one, so that what
-/// follows one with two is not what was offered.
+/// follows one with two is not what was offered. A version is one number of 32 bits, whose upper half is
+/// the minor version (C706 12.6.3.1, `p_syntax_id_t`).
 pub fn parse_offers(header: &Header, message: &[u8]) -> Option<Vec<Interface>> {
     // Two sizes of fragments, a group, the number of interfaces, three bytes reserved.
     let r = body(header, message)?.skip(8)?;
@@ -211,13 +212,12 @@ pub fn parse_offers(header: &Header, message: &[u8]) -> Option<Vec<Interface>> {
         let behind = r.skip(OFFER_BYTES)?;
         let (context_id, fields) = r.u16()?;
         let (uuid, fields) = fields.skip(2)?.uuid()?;
-        let (major, fields) = fields.u16()?;
-        let (minor, _) = fields.u16()?;
+        let (version, _) = fields.u32()?;
         if reached::INTERFACES_PER_BIND_MAX.has_room(offers.len()) {
             offers.push(Interface {
                 context_id,
                 uuid,
-                version: (major, minor),
+                version: (version as u16, (version >> 16) as u16),
                 is_of_first_fragment: header.is_first(),
                 ack: None,
             });

@@ -58,7 +58,11 @@ impl Association {
     fn take_message(&mut self, header: &Header, message: &[u8]) -> Result<(), Malformed> {
         match header.kind {
             kind::BIND | kind::ALTER_CONTEXT => {
-                let offers = pdu::parse_offers(header, message).ok_or(Malformed)?;
+                let mut offers = pdu::parse_offers(header, message).ok_or(Malformed)?;
+                if !header.is_little {
+                    // Over TCP Suricata takes two numbers of 16 bits, the major version first; in pipes it does not.
+                    offers.iter_mut().for_each(|o| o.version = (o.version.1, o.version.0));
+                }
                 self.contexts.offer(header.call_id, &offers);
                 self.take_bind(header);
             }
