@@ -471,6 +471,34 @@ fn a_packet_without_payload_has_an_empty_one() {
     }
 }
 
+/// A client's hello of QUIC in a version whose frames are in the clear: hash and text are those of Suricata's record
+/// (8.0.7), and there is none of a server.
+#[test]
+fn ja3_of_quic() {
+    use gabion_proto::{Endpoints, Input, ParseContext, quic};
+    use gabion_record::Direction::ToServer;
+    let hello = b"\x01\0\0\x41\x03\x03RRRRRRRRRRRRRRRRRRRRRRRRRRRRRRRR\0\0\x04\x13\x01\x13\x02\
+        \x01\0\0\x14\0\0\0\x07\0\x05\0\0\x02ab\0\x2b\0\x05\x04\x03\x04\x0a\x0a";
+    let frame = [&b"\x06\0\x40\x45"[..], hello].concat();
+    let head = b"\xc0\x0a\x0a\x0a\x0a\x04AAAA\0\0\x40";
+    let datagram = [&head[..], &[frame.len() as u8], &frame].concat();
+    let settings = (quic::PROTOCOL.configure)(None).unwrap();
+    let mut parser = (quic::PROTOCOL.open)(&settings, gabion_record::applayer::Transport::Udp);
+    let ends = Endpoints::default();
+    let mut cx = ParseContext::new(0, ToServer, &ends);
+    parser.parse(&mut cx, Input::Data { bytes: &datagram, eof: false });
+    let scene = || Scene { tx: parser.tx(0), ..Scene::default() };
+    for (get, expected) in [
+        ("ja3_get_hash", "c1ef87234d1f4958b95c016a1a7100df"),
+        ("ja3_get_string", "771,4865-4866,0-43,,"),
+        ("ja3s_get_hash", "nil"),
+        ("ja3s_get_string", "nil"),
+    ] {
+        let body = format!("return require('suricata.ja3').get_tx():{get}()");
+        assert_eq!(run_in(limits(false), scene(), &body), Ok(expected.into()), "{get}");
+    }
+}
+
 /// Functions that need missing data return the reason, and nothing panics.
 #[test]
 fn libraries_without_a_scene() {

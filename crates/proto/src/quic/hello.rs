@@ -4,6 +4,7 @@
 
 use super::limits::reached;
 use crate::tls::fingerprint::{Hello, Ja3};
+use std::cell::OnceCell;
 
 /// Handshake messages (RFC 8446 4).
 pub(super) mod message {
@@ -11,17 +12,83 @@ pub(super) mod message {
     pub(crate) const SERVER_HELLO: u8 = 2;
 }
 
-/// A hello.
+/// A hello. What it says beyond its form is read when something asks for it: rules look into few, and without a record
+/// nothing asks for its extensions and fingerprints.
 #[derive(Debug, Default)]
 pub(super) struct TlsHello {
+    /// A client's message.
+    is_client: bool,
+    /// The client sent it.
+    is_from_client: bool,
+    body: Box<[u8]>,
+    lists: OnceCell<Box<Reading>>,
+    ja3: OnceCell<Ja3>,
+    ja4: OnceCell<[u8; 36]>,
+}
+
+impl TlsHello {
     /// Server name.
-    pub(super) sni: Option<Box<[u8]>>,
+    pub(super) fn sni(&self) -> Option<&[u8]> {
+        self.lists().sni.as_deref()
+    }
+
     /// JA3 of a client, JA3S of a server.
-    pub(super) ja3: Ja3,
+    pub(super) fn ja3(&self) -> &Ja3 {
+        self.ja3.get_or_init(|| self.make_ja3())
+    }
+
     /// JA4 of a client.
-    pub(super) ja4: Option<[u8; 36]>,
-    /// Its extensions in order.
-    pub(super) extensions: Vec<Extension>,
+    pub(super) fn ja4(&self) -> Option<&[u8; 36]> {
+        let is_one = self.is_client && self.is_from_client;
+        is_one.then(|| self.ja4.get_or_init(|| self.lists().ja4.ja4(b'q')))
+    }
+
+    /// Its extensions in order, with what they say.
+    pub(super) fn extensions(&self) -> Vec<Extension> {
+        let mut reading = Reading { wants_texts: true, ..Reading::default() };
+        reading.read_extensions(self.fixed().extensions.unwrap_or_default());
+        reading.extensions
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes_held(&self) -> usize {
+        let lists = self.lists.get().map_or(0, |lists| lists.bytes_held());
+        let text = self.ja3.get().map_or(0, |ja3| ja3.text.capacity());
+        size_of::<TlsHello>() + self.body.len() + lists + text
+    }
+
+    /// What comes before the extensions, which was there when the hello was taken.
+    fn fixed(&self) -> Fixed<'_> {
+        Fixed::from_body(&self.body, self.is_client).unwrap_or_default()
+    }
+
+    fn lists(&self) -> &Reading {
+        self.lists.get_or_init(|| {
+            let fixed = self.fixed();
+            let mut reading = Reading::default();
+            list_numbers(fixed.ciphers).for_each(|cipher| reading.ja4.add_cipher(cipher));
+            reading.read_extensions(fixed.extensions.unwrap_or_default());
+            // A version that has no name in JA4 is none, however high it is.
+            if !matches!(reading.ja4.version, Some(0x0300..=0x0304)) {
+                reading.ja4.version = None;
+            }
+            Box::new(reading)
+        })
+    }
+
+    fn make_ja3(&self) -> Ja3 {
+        let (fixed, lists) = (self.fixed(), self.lists());
+        let ciphers: Vec<u16> = list_numbers(fixed.ciphers).collect();
+        let mut ja3 = Ja3::begin(fixed.version);
+        ja3.field(&ciphers);
+        ja3.field(&lists.kinds);
+        if self.is_client && fixed.extensions.is_some() {
+            ja3.field(&lists.groups);
+            ja3.field(&lists.formats);
+        }
+        ja3.finish();
+        ja3
+    }
 }
 
 /// An extension of a hello.
@@ -82,56 +149,52 @@ pub(super) fn read_message(
         message::SERVER_HELLO => false,
         _ => return Err(NoHello::Wrong),
     };
-    let mut rest = body;
-    let version = take_u16(&mut rest).ok_or(NoHello::Short)?;
-    rest = rest.get(32..).ok_or(NoHello::Short)?;
-    if !is_client && version == DRAFT_18 {
-        return Err(NoHello::Wrong);
-    }
-    let session_id = take_vector_8(&mut rest).ok_or(NoHello::Short)?;
-    if session_id.len() > SESSION_ID_BYTES {
-        return Err(NoHello::Wrong);
-    }
-    let ciphers = if is_client {
-        let ciphers = take_vector_16(&mut rest).ok_or(NoHello::Short)?;
-        take_vector_8(&mut rest).ok_or(NoHello::Short)?;
-        ciphers
-    } else {
-        let (cipher, tail) = rest.split_at_checked(2).ok_or(NoHello::Short)?;
-        rest = tail.get(1..).ok_or(NoHello::Short)?;
-        cipher
-    };
-    if ciphers.len() % 2 != 0 {
-        return Err(NoHello::Wrong);
-    }
-    let ciphers: Vec<u16> = list_numbers(ciphers).collect();
-    let mut reading = Reading::default();
-    ciphers.iter().for_each(|cipher| reading.ja4.add_cipher(*cipher));
-    let mut ja3 = Ja3::begin(version);
-    ja3.field(&ciphers);
-    match take_vector_16(&mut rest) {
-        Some(all) => {
-            reading.read_extensions(all);
-            ja3.field(&reading.kinds);
-            if is_client {
-                ja3.field(&reading.groups);
-                ja3.field(&reading.formats);
-            }
+    Fixed::from_body(body, is_client)?;
+    Ok(TlsHello { is_client, is_from_client, body: body.into(), ..TlsHello::default() })
+}
+
+/// A hello up to its extensions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fixed<'a> {
+    version: u16,
+    ciphers: &'a [u8],
+    /// The list of extensions, if it is whole.
+    extensions: Option<&'a [u8]>,
+}
+
+impl Fixed<'_> {
+    fn from_body(body: &[u8], is_client: bool) -> Result<Fixed<'_>, NoHello> {
+        let mut rest = body;
+        let version = take_u16(&mut rest).ok_or(NoHello::Short)?;
+        rest = rest.get(32..).ok_or(NoHello::Short)?;
+        if !is_client && version == DRAFT_18 {
+            return Err(NoHello::Wrong);
         }
-        None => ja3.field(&[]),
+        let session_id = take_vector_8(&mut rest).ok_or(NoHello::Short)?;
+        if session_id.len() > SESSION_ID_BYTES {
+            return Err(NoHello::Wrong);
+        }
+        let ciphers = if is_client {
+            let ciphers = take_vector_16(&mut rest).ok_or(NoHello::Short)?;
+            take_vector_8(&mut rest).ok_or(NoHello::Short)?;
+            ciphers
+        } else {
+            let (cipher, tail) = rest.split_at_checked(2).ok_or(NoHello::Short)?;
+            rest = tail.get(1..).ok_or(NoHello::Short)?;
+            cipher
+        };
+        if ciphers.len() % 2 != 0 {
+            return Err(NoHello::Wrong);
+        }
+        Ok(Fixed { version, ciphers, extensions: take_vector_16(&mut rest) })
     }
-    ja3.finish();
-    // A version that has no name in JA4 is none, however high it is.
-    if !matches!(reading.ja4.version, Some(0x0300..=0x0304)) {
-        reading.ja4.version = None;
-    }
-    let ja4 = (is_client && is_from_client).then(|| reading.ja4.ja4(b'q'));
-    Ok(TlsHello { sni: reading.sni, ja3, ja4, extensions: reading.extensions })
 }
 
 /// What extensions say.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Reading {
+    /// Extensions are listed with what they say; else they are counted into lists only.
+    wants_texts: bool,
     ja4: Hello,
     kinds: Vec<u16>,
     groups: Vec<u16>,
@@ -141,6 +204,14 @@ struct Reading {
 }
 
 impl Reading {
+    fn bytes_held(&self) -> usize {
+        let Hello { ciphers, extensions, algorithms, .. } = &self.ja4;
+        let lists = [ciphers, extensions, algorithms, &self.kinds, &self.groups, &self.formats];
+        size_of::<Reading>()
+            + lists.iter().map(|list| size_of::<u16>() * list.capacity()).sum::<usize>()
+            + self.sni.as_ref().map_or(0, |name| name.len())
+    }
+
     fn read_extensions(&mut self, mut all: &[u8]) {
         while self.read_extension(&mut all).is_some() {}
     }
@@ -154,7 +225,7 @@ impl Reading {
         self.read_body(kind, body, &mut values)?;
         self.ja4.add_extension(kind);
         self.kinds.push(kind);
-        if reached::EXTENSIONS_MAX.has_room(self.extensions.len()) {
+        if self.wants_texts && reached::EXTENSIONS_MAX.has_room(self.extensions.len()) {
             self.extensions.push(Extension { kind, values });
         }
         Some(())
@@ -164,28 +235,34 @@ impl Reading {
         match kind {
             kind::SERVER_NAME if !body.is_empty() => {
                 let mut list = take_vector_16(&mut body)?;
+                let mut first = None;
                 while let Some(name) = list.get(1..).and_then(|mut tail| {
                     let name = take_vector_16(&mut tail)?;
                     list = tail;
                     Some(name)
                 }) {
-                    add_value(values, name);
+                    first = first.or(Some(name));
+                    self.add_text(values, || name.into());
                 }
-                self.sni = values.first().cloned().or_else(|| self.sni.take());
+                self.sni = first.map(Box::from).or_else(|| self.sni.take());
             }
             kind::ALPN => {
                 let mut list = take_vector_16(&mut body)?;
+                let mut first = None;
                 while let Some(name) = take_vector_8(&mut list) {
-                    add_value(values, name);
+                    first = first.or(Some(name));
+                    self.add_text(values, || name.into());
                 }
-                if let Some(first) = values.first().filter(|_| self.ja4.alpn.is_none()) {
+                if let Some(first) = first.filter(|_| self.ja4.alpn.is_none()) {
                     self.ja4.set_alpn(first);
                 }
             }
             kind::ALGORITHMS => {
                 for algorithm in list_numbers(take_vector_16(&mut body)?) {
                     self.ja4.add_algorithm(algorithm);
-                    add_value(values, itoa::Buffer::new().format(algorithm).as_bytes());
+                    self.add_text(values, || {
+                        itoa::Buffer::new().format(algorithm).as_bytes().into()
+                    });
                 }
             }
             kind::VERSIONS => {
@@ -196,7 +273,7 @@ impl Reading {
                 }
                 for version in list_numbers(list) {
                     self.ja4.add_version(version);
-                    add_value(values, version_text(version).as_bytes());
+                    self.add_text(values, || version_text(version).as_bytes().into());
                 }
             }
             kind::GROUPS => {
@@ -212,6 +289,13 @@ impl Reading {
             _ => return is_well_formed(kind, body).then_some(()),
         }
         Some(())
+    }
+
+    /// Adds a value, which is made only where texts are wanted.
+    fn add_text(&self, values: &mut Vec<Box<[u8]>>, make: impl FnOnce() -> Box<[u8]>) {
+        if self.wants_texts && reached::VALUES_MAX.has_room(values.len()) {
+            values.push(make());
+        }
     }
 }
 
@@ -232,12 +316,6 @@ fn is_well_formed(kind: u16, mut body: &[u8]) -> bool {
             .get(4..)
             .is_some_and(|mut rest| (0..3).all(|_| take_vector_16(&mut rest).is_some())),
         _ => true,
-    }
-}
-
-fn add_value(values: &mut Vec<Box<[u8]>>, value: &[u8]) {
-    if reached::VALUES_MAX.has_room(values.len()) {
-        values.push(value.into());
     }
 }
 
@@ -300,8 +378,8 @@ mod tests {
     fn list(extensions: &[u8]) -> (Vec<u16>, String) {
         let body = hello_with(extensions);
         let hello = read_message(message::CLIENT_HELLO, &body, true).expect("a hello");
-        let kinds = hello.extensions.iter().map(|e| e.kind).collect();
-        (kinds, String::from_utf8(hello.ja3.text).expect("text"))
+        let kinds = hello.extensions().iter().map(|e| e.kind).collect();
+        (kinds, String::from_utf8(hello.ja3().text.clone()).expect("text"))
     }
 
     /// What is read and what is not is Suricata's (8.0.7), of one hello for each body.
@@ -339,6 +417,31 @@ mod tests {
         let extensions = b"\x2a\x3a\0\0\x0a\x0b\0\0\0\x0a\0\x06\0\x04\x0a\x0a\0\x1d";
         let expected = (vec![64250, 2571, 10], "771,4865,64250-2571-10,2570-29,".to_string());
         assert_eq!(list(extensions), expected);
+    }
+
+    /// What nothing asks for is not made.
+    #[test]
+    fn fingerprints_are_made_when_something_asks_for_them() {
+        let name = b"\0\0\0\x07\0\x05\0\0\x02ab\0\x2b\0\x03\x02\x03\x04";
+        let body = hello_with(name);
+        let hello = read_message(message::CLIENT_HELLO, &body, true).unwrap();
+        let made = |hello: &TlsHello| {
+            [hello.lists.get().is_some(), hello.ja3.get().is_some(), hello.ja4.get().is_some()]
+        };
+        assert_eq!(made(&hello), [false; 3]);
+        let bare = hello.bytes_held();
+        assert_eq!(hello.sni(), Some(&b"ab"[..]));
+        assert_eq!((made(&hello), hello.lists().extensions.len()), ([true, false, false], 0));
+        assert_eq!(hello.ja4().unwrap().len(), 36);
+        assert_eq!(made(&hello), [true, false, true]);
+        assert_eq!(hello.ja3().text, b"771,4865,0-43,,");
+        assert_eq!(made(&hello), [true; 3]);
+        let values = hello.extensions().into_iter().map(|e| e.values.concat());
+        assert_eq!(values.collect::<Vec<_>>(), [&b"ab"[..], b"Tls13"]);
+        assert!(hello.bytes_held() > bare + 15);
+        // One of a server has none.
+        let hello = read_message(message::SERVER_HELLO, &body, true).unwrap();
+        assert_eq!(hello.ja4(), None);
     }
 
     #[test]

@@ -32,13 +32,14 @@ pub(super) fn write_record(tx: &QuicTx, json: &mut Json) {
     }
     let Some(tls) = &tx.tls else { return };
     let key = if tx.direction == Direction::ToServer { "ja3" } else { "ja3s" };
-    write_ja3(key, &tls.ja3, json);
-    if let Some(ja4) = tls.ja4 {
+    write_ja3(key, tls.ja3(), json);
+    if let Some(ja4) = tls.ja4() {
         json.field("ja4", ja4);
     }
-    if !tls.extensions.is_empty() {
+    let extensions = tls.extensions();
+    if !extensions.is_empty() {
         json.open_array_key("extensions");
-        tls.extensions.iter().for_each(|extension| write_extension(extension, json));
+        extensions.iter().for_each(|extension| write_extension(extension, json));
         json.close_array();
     }
 }

@@ -1,7 +1,7 @@
 //! The transaction of QUIC: a packet with a long header, and what could be read of it.
 
 use super::google::GoogleHello;
-use super::hello::{Extension, TlsHello};
+use super::hello::TlsHello;
 use super::log;
 use super::tables::buffer;
 use crate::datagrams::one_datagram;
@@ -28,7 +28,7 @@ pub struct QuicTx {
 impl QuicTx {
     /// JA3 of a client, JA3S of a server.
     pub fn ja3(&self) -> Option<&Ja3> {
-        Some(&self.tls.as_ref()?.ja3)
+        Some(self.tls.as_ref()?.ja3())
     }
 
     /// Who sent it.
@@ -38,21 +38,12 @@ impl QuicTx {
 
     /// Server name.
     pub fn sni(&self) -> Option<&[u8]> {
-        let of_tls = self.tls.as_ref().and_then(|hello| hello.sni.as_deref());
+        let of_tls = self.tls.as_ref().and_then(|hello| hello.sni());
         of_tls.or_else(|| self.google.as_ref()?.sni.as_deref())
     }
 
     pub(super) fn bytes_held(&self) -> usize {
-        let tls = self.tls.as_ref().map_or(0, |hello| {
-            let extensions = hello.extensions.iter();
-            let values = |e: &Extension| {
-                size_of::<Extension>()
-                    + e.values.iter().map(|v| v.len() + size_of_val(v)).sum::<usize>()
-            };
-            size_of::<TlsHello>()
-                + hello.ja3.text.capacity()
-                + extensions.map(values).sum::<usize>()
-        });
+        let tls = self.tls.as_ref().map_or(0, |hello| hello.bytes_held());
         let google = self.google.as_ref().map_or(0, |hello| {
             let texts = hello.cyus.iter().map(|cyu| cyu.text.len() + size_of_val(cyu));
             let names = [&hello.sni, &hello.ua].into_iter().flatten().map(|name| name.len());
@@ -75,9 +66,9 @@ impl Transaction for QuicTx {
             (buffer::VERSION, _) => &self.version,
             (buffer::SNI, _) => self.sni()?,
             (buffer::UA, _) => google?.ua.as_ref()?,
-            (buffer::JA3_HASH, _) => tls?.ja3.hash.as_ref()?,
-            (buffer::JA3_STRING, _) => &tls?.ja3.text,
-            (buffer::JA4, _) => tls?.ja4.as_ref()?,
+            (buffer::JA3_HASH, _) => tls?.ja3().hash.as_ref()?,
+            (buffer::JA3_STRING, _) => &tls?.ja3().text,
+            (buffer::JA4, _) => tls?.ja4()?,
             _ => return None,
         };
         Some(Buffer::whole(data))
