@@ -339,6 +339,43 @@ fn large_parts_come_in_segments() {
     assert_eq!((flow.last, flow.parser.next_tx_id()), (Outcome::Done, 2));
 }
 
+/// Suricata 8.0.7 finds the next record after lost bytes wherever it begins in a segment, of either side.
+#[test]
+fn records_behind_lost_bytes_are_found() {
+    let lookup = |xid| record(&call(3, xid, 3, &[opaque(b"DIR-HAND"), opaque(b"file")].concat()));
+    let found =
+        |xid| record(&reply(xid, &[&number(0)[..], &opaque(b"HANDLE01"), &[0; 8]].concat()));
+    let garbage = &b"garbage_that_is_no_record_"[..];
+    for (is_client, before) in [(true, garbage), (true, b""), (false, garbage), (false, b"")] {
+        for piece in [1, 5, 30, usize::MAX] {
+            let mut flow = Flow::open(Transport::Tcp, &[]);
+            flow.client(&lookup(1)).server(&found(1));
+            let (side, bytes) = if is_client {
+                (ToServer, [before, &lookup(2)].concat())
+            } else {
+                flow.client(&lookup(2));
+                (ToClient, [before, &found(2)].concat())
+            };
+            flow.give(side, Input::Gap { len: 50 });
+            let mut held = Vec::new();
+            for part in bytes.chunks(piece.min(bytes.len())) {
+                held.extend_from_slice(part);
+                match flow.give(side, Input::Data { bytes: &held, eof: false }).last {
+                    Outcome::Incomplete { consumed, .. } => drop(held.drain(..consumed)),
+                    _ => held.clear(),
+                }
+            }
+            if is_client {
+                flow.server(&found(2));
+            }
+            flow.client(&lookup(3)).server(&found(3));
+            assert_eq!((flow.last, flow.parser.next_tx_id()), (Outcome::Done, 3));
+            let done = (0..3).all(|id| flow.tx(id).progress(ToClient) == 1);
+            assert!(done, "{is_client} {before:?} {piece}");
+        }
+    }
+}
+
 /// The frames that a parser notes: side, name, place and length.
 fn frames(transport: Transport, talk: &[(Direction, Vec<u8>)]) -> Vec<String> {
     let settings = (PROTOCOL.configure)(None).expect("settings");

@@ -11,6 +11,7 @@ pub mod limits;
 mod log;
 pub mod parser;
 mod procedure;
+mod resume;
 pub mod rpc;
 mod session;
 mod settings;

@@ -4,6 +4,7 @@ use super::Settings;
 use super::frames::{self, Body, Place};
 use super::limits::WHOLE_RECORD_BYTES_MAX;
 use super::procedure::v3;
+use super::resume::{Found, find_record};
 use super::rpc::{self, MARK_BYTES, Message};
 use super::session::{Malformed, Rest, Session};
 use super::tables::event;
@@ -14,13 +15,13 @@ use gabion_record::Direction;
 
 /// Bytes of a record in which everything is that comes before the bytes of a file: headers, with the
 /// largest credentials and verifier, a handle and some numbers.
-const HEAD_BYTES: usize = 1200;
+pub(super) const HEAD_BYTES: usize = 1200;
 
 /// Bytes of a message's number and type.
 const TYPE_BYTES: usize = 8;
 
 /// Bytes of the shortest message: a reply without results.
-const MESSAGE_BYTES_MIN: usize = 24;
+pub(super) const MESSAGE_BYTES_MIN: usize = 24;
 
 /// One direction of a stream.
 #[derive(Debug, Default)]
@@ -168,16 +169,8 @@ impl Stream {
     }
 }
 
-/// Whether a record begins here.
-fn is_record(bytes: &[u8]) -> bool {
-    let Some((is_last, len)) = rpc::parse_mark(bytes) else { return false };
-    let head = bytes.get(MARK_BYTES..).unwrap_or_default();
-    let head = head.get(..len).unwrap_or(head);
-    is_last && len >= MESSAGE_BYTES_MIN && rpc::parse_message(head).is_some()
-}
-
 /// Whether calls go to the server and replies to the client; others Suricata 8.0.7 can't read.
-fn is_right_way(message: &Message<'_>, direction: Direction) -> bool {
+pub(super) fn is_right_way(message: &Message<'_>, direction: Direction) -> bool {
     match message {
         Message::Call(_) => direction == Direction::ToServer,
         Message::Reply(_) => direction == Direction::ToClient,
@@ -225,13 +218,15 @@ impl Parser for Stream {
             }
         };
         let side = &mut self.sides[direction.index()];
-        if side.is_torn && !bytes.is_empty() {
-            if !is_record(bytes) {
-                return Outcome::Done;
+        let mut rest = bytes;
+        if side.is_torn {
+            match find_record(bytes, direction) {
+                Found::At(at) => rest = bytes.get(at..).unwrap_or_default(),
+                Found::Needs { at, needed } => return Outcome::Incomplete { consumed: at, needed },
+                Found::Nothing => return Outcome::Done,
             }
             side.is_torn = false;
         }
-        let mut rest = bytes;
         while !rest.is_empty() {
             match self.take_next(cx, rest, bytes.len() - rest.len()) {
                 Next::Used(n) => rest = rest.get(n..).unwrap_or_default(),
