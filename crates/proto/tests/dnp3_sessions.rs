@@ -138,6 +138,38 @@ fn greetings_are_left_out() {
     assert_eq!((out.all.len(), out.is_error), (2, false));
 }
 
+/// A flow's records list as many points as its frames have bytes, and some: Suricata 8.0.7 lists all 1,880 of each message.
+#[test]
+fn points_in_records_are_bounded_by_bytes() {
+    let points = 1880u16;
+    let stop = (points - 1).to_le_bytes();
+    let bits = vec![0x55; usize::from(points / 8) + 1];
+    let message = [b"\xc0\x81\0\0\x01\x01\x01\0\0", &stop[..], &bits].concat();
+    let frame = response(&message);
+    let count = |session: &[(Direction, Vec<u8>)]| {
+        let out = play(PROTOCOL, None, session, 0);
+        let lines = out.all.iter().map(|(_, record)| record.matches("\"prefix\":").count() as u64);
+        lines.collect::<Vec<u64>>()
+    };
+    let all = [s(&frame.repeat(40))];
+    let listed = count(&all);
+    let limit = &limits::reached::LISTED_POINTS_MAX;
+    let lost = gabion_record::limits::take_reached().times_reached(limit);
+    assert_eq!(limit.full_name(), "proto.dnp3.listed_points_max");
+    let total = limits::LISTED_POINTS_MAX + 40 * frame.len() as u64;
+    assert_eq!((listed.len(), listed.iter().sum::<u64>()), (40, total));
+    assert_eq!(lost, 40 * u64::from(points) - total);
+    assert!(listed[..8].iter().all(|n| *n == u64::from(points)), "{listed:?}");
+    // The object has the number of its points, of which later messages list as many as the frame has bytes.
+    assert_eq!(*listed.last().unwrap(), frame.len() as u64);
+    let record = play_all(PROTOCOL, None, &all).all.pop().unwrap().1;
+    assert!(record.contains("\"count\":1880,\"points\":[") && record.ends_with("\"iin\":{}}"));
+    // Requests count, too, and one with points that take bytes is always whole.
+    let octets = [&b"\xc0\x81\0\0\x01\x02\x07\xc8"[..], &[1; 200]].concat();
+    let session = [s(&frame.repeat(40)), s(&response(&octets).repeat(9))];
+    assert_eq!(count(&session)[40..], [200; 9]);
+}
+
 /// The bytes of a message, its objects and points are bounded, and so are transactions that wait for
 /// the rest of theirs.
 #[test]

@@ -22,6 +22,12 @@ limits! { "proto.dnp3";
     pub const POINTS_MAX: u64 = 16_384,
         Counts("objects with more points, as event `too_many_points`");
 
+    /// Points that the records of a flow list, in addition to one for each byte of its frames: a record has some 36 bytes for
+    /// each, a frame of 290 bytes may hold 1,880 packed ones, and the largest message of a device is listed whole. A point that
+    /// is not packed takes a byte or more.
+    pub const LISTED_POINTS_MAX: u64 = 16_384,
+        Loses("points in records, of a flow whose messages have more of them than one for each byte of its frames");
+
     /// Objects of a message (Suricata's default, `max-objects`).
     pub const OBJECTS_MAX: u64 = 2_048,
         Counts("further objects, as event `too_many_objects`");

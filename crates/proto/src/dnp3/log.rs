@@ -84,6 +84,7 @@ enum Open {
 fn write_objects(tx: &Dnp3Tx, json: &mut Json) {
     json.open_array_key("objects");
     let mut open = Open::Nothing;
+    let mut left = tx.listed_points;
     walk_objects(tx.object_bytes(), tx.bounds, &mut |part| match part {
         Part::Object(header) => {
             close(json, open);
@@ -98,7 +99,9 @@ fn write_objects(tx: &Dnp3Tx, json: &mut Json) {
             json.number("stop", header.stop);
             json.number("count", header.count);
         }
+        Part::Point(_) if left == 0 => {}
         Part::Point(point) => {
+            left -= 1;
             if open == Open::Object {
                 open = Open::Points;
                 json.open_array_key("points");

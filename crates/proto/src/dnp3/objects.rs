@@ -123,8 +123,69 @@ fn extend_sign(n: u64, bits: u32) -> u64 {
     (n.wrapping_shl(unused) as i64).wrapping_shr(unused) as u64
 }
 
+/// What is done with the objects of a message.
+trait Visit {
+    fn take_object(&mut self, header: ObjectHeader);
+
+    /// Reads the points of an object; `None`: they are not all there.
+    fn take_points(&mut self, header: ObjectHeader, r: &mut Reader<'_>) -> Option<()>;
+}
+
+/// Hands out objects and points.
+struct Giver<'g>(&'g mut dyn FnMut(Part<'_>));
+
+impl Visit for Giver<'_> {
+    fn take_object(&mut self, header: ObjectHeader) {
+        (self.0)(Part::Object(header));
+    }
+
+    fn take_points(&mut self, header: ObjectHeader, r: &mut Reader<'_>) -> Option<()> {
+        walk_points(header, r, self.0)
+    }
+}
+
+/// Counts points without looking at what is packed.
+struct Counter<'g> {
+    give: &'g mut dyn FnMut(ObjectHeader),
+    points: u64,
+}
+
+impl Visit for Counter<'_> {
+    fn take_object(&mut self, header: ObjectHeader) {
+        (self.give)(header);
+    }
+
+    fn take_points(&mut self, header: ObjectHeader, r: &mut Reader<'_>) -> Option<()> {
+        let Layout::Packed(_, bits) = find_layout(header.group, header.variation)? else {
+            let points = &mut self.points;
+            return walk_points(header, r, &mut |_| *points += 1);
+        };
+        let unit = Prefix::from_code(header.prefix_code()).len + 1;
+        let octets = header.count as usize / 8 + 1;
+        let there = octets.min(r.rest.len() / unit);
+        let in_octet = 8usize.div_ceil(usize::from(bits.max(1)));
+        self.points += u64::from(header.count).min((there * in_octet) as u64);
+        r.next_bytes(octets.checked_mul(unit)?).map(|_| ())
+    }
+}
+
 /// Reads the objects of a message and hands out what it comes across.
 pub fn walk_objects(bytes: &[u8], bounds: Bounds, give: &mut dyn FnMut(Part<'_>)) -> Ending {
+    visit(bytes, bounds, &mut Giver(give))
+}
+
+/// Reads the objects of a message, hands out their headers, and says how many points [`walk_objects`] hands out.
+pub(super) fn count_points(
+    bytes: &[u8],
+    bounds: Bounds,
+    give: &mut dyn FnMut(ObjectHeader),
+) -> (Ending, u64) {
+    let mut counter = Counter { give, points: 0 };
+    let ending = visit(bytes, bounds, &mut counter);
+    (ending, counter.points)
+}
+
+fn visit(bytes: &[u8], bounds: Bounds, visitor: &mut dyn Visit) -> Ending {
     let mut r = Reader { rest: bytes };
     let (mut objects, mut points) = (0, 0u64);
     while !r.rest.is_empty() {
@@ -135,7 +196,7 @@ pub fn walk_objects(bytes: &[u8], bounds: Bounds, give: &mut dyn FnMut(Part<'_>)
         objects += 1;
         let mut header = ObjectHeader { group, variation, qualifier, ..ObjectHeader::default() };
         let has_range = read_range(&mut header, &mut r).is_some();
-        give(Part::Object(header));
+        visitor.take_object(header);
         if !has_range {
             return Ending::Cut;
         }
@@ -146,7 +207,7 @@ pub fn walk_objects(bytes: &[u8], bounds: Bounds, give: &mut dyn FnMut(Part<'_>)
         if points > bounds.points_max {
             return Ending::TooManyPoints;
         }
-        if walk_points(header, &mut r, give).is_none() {
+        if visitor.take_points(header, &mut r).is_none() {
             return Ending::UnknownObject;
         }
     }
@@ -386,6 +447,12 @@ mod tests {
         ];
         for (bytes, text, ending) in cases {
             assert_eq!(walked(bytes), (text.to_owned(), ending), "{bytes:x?}");
+            for end in 0..=bytes.len() {
+                let (text, ending) = walked(&bytes[..end]);
+                let points = text.matches('[').count() as u64;
+                let counted = count_points(&bytes[..end], Bounds::default(), &mut |_| {});
+                assert_eq!(counted, (ending, points), "{bytes:x?} {end}");
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! A frame with a wrong checksum is left out and the next one is read; bytes that begin no frame end the
 //! flow (Suricata 8.0.7).
 
-use super::limits::{MESSAGE_BYTES_MAX, reached};
+use super::limits::{LISTED_POINTS_MAX, MESSAGE_BYTES_MAX, reached};
 use super::link::{HEADER_LEN, LinkHeader, START, is_header_intact, take_user_data};
 use super::settings::Settings;
 use super::tables::event;
@@ -45,6 +45,10 @@ pub struct Dnp3Parser {
     is_flooded: bool,
     /// User data of the frame at hand.
     data: Vec<u8>,
+    /// Bytes of all frames so far.
+    bytes: u64,
+    /// Points that records list so far.
+    listed_points: u64,
     /// The next input of a direction continues a frame.
     is_within_frame: [bool; 2],
 }
@@ -136,7 +140,8 @@ impl Dnp3Parser {
         }
         tx.bytes.extend_from_slice(part);
         if transport & LAST != 0 {
-            tx.finish();
+            tx.finish((LISTED_POINTS_MAX + self.bytes).saturating_sub(self.listed_points));
+            self.listed_points += tx.listed_points;
         } else {
             self.open[d] = Some(Open {
                 tx: id,
@@ -159,6 +164,7 @@ impl Dnp3Parser {
             let Some(frame) = rest.get(..link.frame_len()) else {
                 return Outcome::Incomplete { consumed: at, needed: link.frame_len() };
             };
+            self.bytes += frame.len() as u64;
             if is_header_intact(frame) {
                 self.take_frame(cx.direction, link, frame);
             } else {

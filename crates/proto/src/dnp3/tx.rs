@@ -1,8 +1,9 @@
 //! A transaction: one message of the application layer, or an error where there was none.
 
+use super::limits::reached;
 use super::link::LinkHeader;
 use super::log;
-use super::objects::{Ending, Part, walk_objects};
+use super::objects::{Ending, count_points};
 use super::settings::Bounds;
 use super::tables::event;
 use crate::transaction::EventList;
@@ -34,6 +35,8 @@ pub struct Dnp3Tx {
     pub objects: Vec<(u8, u8)>,
     /// How much of it is read.
     pub bounds: Bounds,
+    /// Points that its record lists; its flow had no bytes for more.
+    pub listed_points: u64,
     /// Its last frame came, or it became too long.
     pub is_done: bool,
     /// All of it could be read.
@@ -54,6 +57,7 @@ impl Dnp3Tx {
             bytes: Vec::new(),
             objects: Vec::new(),
             bounds: Bounds::default(),
+            listed_points: 0,
             is_done: false,
             is_complete: false,
             is_over: false,
@@ -86,14 +90,14 @@ impl Dnp3Tx {
         self.bytes.get(header_len..).unwrap_or_default()
     }
 
-    /// The message came whole: its objects are read.
-    pub(super) fn finish(&mut self) {
+    /// The message came whole: its objects are read. `listed_max`: points that its record may list.
+    pub(super) fn finish(&mut self, listed_max: u64) {
         let mut objects = std::mem::take(&mut self.objects);
-        let ending = walk_objects(self.object_bytes(), self.bounds, &mut |part| {
-            if let Part::Object(header) = part {
-                objects.push((header.group, header.variation));
-            }
+        let (ending, points) = count_points(self.object_bytes(), self.bounds, &mut |header| {
+            objects.push((header.group, header.variation));
         });
+        self.listed_points = points.min(listed_max);
+        reached::LISTED_POINTS_MAX.count_times(points - self.listed_points);
         self.objects = objects;
         match ending {
             Ending::Complete => self.is_complete = true,
