@@ -101,3 +101,92 @@ fn kerberos_ticket(bytes: &[u8]) -> Option<Kerberos> {
         .collect();
     Some(Kerberos { realm: realm.to_vec(), service_names })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+        let value = parts.concat();
+        let mut out = vec![tag];
+        match value.len() {
+            len @ 0..0x80 => out.push(len as u8),
+            len => out.extend([0x82, (len >> 8) as u8, len as u8]),
+        }
+        out.extend(value);
+        out
+    }
+
+    /// An AP-REQ for a service (RFC 4120 5.5.1, 5.3), as the initial token of Kerberos (RFC 4121 4.1).
+    fn kerberos_token(mechanism: &[u8], realm: &[u8], names: &[&[u8]]) -> Vec<u8> {
+        let names: Vec<u8> =
+            names.iter().flat_map(|n| element(tag::GENERAL_STRING, &[n])).collect();
+        let name = element(
+            tag::SEQUENCE,
+            &[
+                &element(tag::field(0), &[b"\x02\x01\x02"]),
+                &element(tag::field(1), &[&element(tag::SEQUENCE, &[&names])]),
+            ],
+        );
+        let ticket = element(
+            tag::SEQUENCE,
+            &[
+                &element(tag::field(0), &[b"\x02\x01\x05"]),
+                &element(tag::field(1), &[&element(tag::GENERAL_STRING, &[realm])]),
+                &element(tag::field(2), &[&name]),
+                &element(tag::field(3), &[&element(tag::SEQUENCE, &[&[0; 200]])]),
+            ],
+        );
+        let request = element(
+            tag::SEQUENCE,
+            &[
+                &element(tag::field(0), &[b"\x02\x01\x05"]),
+                &element(tag::field(1), &[b"\x02\x01\x0e"]),
+                &element(tag::field(2), &[b"\x03\x05\0\x20\0\0\0"]),
+                &element(tag::field(3), &[&element(tag::TICKET, &[&ticket])]),
+            ],
+        );
+        let mechanism = element(tag::OID, &[mechanism]);
+        element(tag::INITIAL, &[&mechanism, b"\x01\0", &element(tag::AP_REQ, &[&request])])
+    }
+
+    /// The first token of SPNEGO (RFC 4178 4.2.1) around one of a mechanism, and the ones that follow it.
+    fn spnego(token: &[u8]) -> [Vec<u8>; 2] {
+        let token = element(tag::field(2), &[&element(tag::OCTETS, &[token])]);
+        let mechanisms = element(tag::SEQUENCE, &[&element(tag::OID, &[KERBEROS])]);
+        let first = element(tag::SEQUENCE, &[&element(tag::field(0), &[&mechanisms]), &token]);
+        let first = element(tag::field(0), &[&first]);
+        let first = element(tag::INITIAL, &[b"\x06\x06\x2b\x06\x01\x05\x05\x02", &first]);
+        [first, element(tag::field(1), &[&element(tag::SEQUENCE, &[&token])])]
+    }
+
+    /// The service and the realm of a ticket are found in the first token and in one that follows.
+    #[test]
+    fn tickets_in_spnego_name_their_service() {
+        let token = kerberos_token(KERBEROS, b"EX.COM", &[b"cifs", b"srv.ex.com"]);
+        let expected = Kerberos {
+            realm: b"EX.COM".to_vec(),
+            service_names: vec![b"cifs".to_vec(), b"srv.ex.com".to_vec()],
+        };
+        for bytes in spnego(&token) {
+            let found = Token::from_bytes(&bytes);
+            assert_eq!(found, Token { kerberos: Some(expected.clone()), ntlmssp: None });
+            for end in 0..bytes.len() {
+                assert_eq!(Token::from_bytes(&bytes[..end]), Token::default());
+            }
+        }
+    }
+
+    /// A token of another mechanism has none, and of many names only some are kept.
+    #[test]
+    fn other_tokens_name_no_service() {
+        let other = kerberos_token(b"\x2a\x03", b"EX.COM", &[b"cifs"]);
+        for bytes in spnego(&other).iter().chain([&other, &b"\x60\0".to_vec(), &Vec::new()]) {
+            assert_eq!(Token::from_bytes(bytes), Token::default());
+        }
+        let many = vec![&b"n"[..]; SERVICE_NAMES_MAX + 3];
+        let [first, _] = spnego(&kerberos_token(KERBEROS, b"R", &many));
+        let found = Token::from_bytes(&first).kerberos.expect("a ticket");
+        assert_eq!(found.service_names.len(), SERVICE_NAMES_MAX);
+    }
+}
