@@ -308,27 +308,30 @@ fn commands_are_answered_as_by_suricata() {
     }
 }
 
-/// Of a run over an interface: what the kernel counted, and rules that are loaded by command while frames come. The socket is
-/// there where the configuration says `auto`, as Suricata's own does.
+/// A datagram with the text `x` in a frame, from this port to port 9.
+fn frame(port: u16) -> Vec<u8> {
+    let packet = ipv4(17, 1, 0, [CLIENT, SERVER], &udp([port, 9], b"x"));
+    [&b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0"[..], &packet].concat()
+}
+
+/// Of a run over an interface, by both doors and by one worker and two: what the kernel counted, and rules that are loaded by
+/// command and by signal while frames come. The socket is there where the configuration says `auto`, as Suricata's own does.
 #[test]
 fn a_run_over_an_interface_answers_about_it() {
     let Some(wire) = Wire::new("a_run_over_an_interface_answers_about_it") else { return };
     let rules = wire.folder.path().join("my.rules");
-    let rule = |sid| format!("alert udp any any -> any 9 (msg:\"r\"; content:\"x\"; sid:{sid};)\n");
-    std::fs::write(&rules, rule(1)).unwrap();
+    let of = |sid| format!("alert udp any any -> any 9 (msg:\"r\"; content:\"x\"; sid:{sid};)\n");
     let shown = rules.display().to_string();
     let socket = wire.folder.path().join("socket");
     let set = format!("unix-command.filename={}", socket.display());
-    let frame = |port: u16| {
-        let packet = ipv4(17, 1, 0, [CLIENT, SERVER], &udp([port, 9], b"x"));
-        [&b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0"[..], &packet].concat()
-    };
-    for threads in ["1", "2"] {
+    for (door, threads) in [("suricata", "1"), ("suricata", "2"), ("read", "1"), ("read", "2")] {
+        std::fs::write(&rules, of(1)).unwrap();
         let two = format!("af-packet.0.threads={threads}");
-        let base = ["--af-packet=in", "-S", &shown, "-k", "none", "--set", &set];
-        let more = ["--set", "af-packet.0.interface=in", "--set", &two];
-        let auto = ["--set", "unix-command.enabled=auto"];
-        let sensor = wire.start(&[&base[..], &more, &auto].concat());
+        let own = if door == "read" { "--behavior" } else { "-v" };
+        let base = ["-i", "in", "-S", &shown, "-k", "none", own, "--set", &set, "--set", &two];
+        let more = ["--set", "af-packet.0.interface=in", "--set", "unix-command.enabled=auto"];
+        let mut sensor = wire.spawn(door, &[&base[..], &more].concat());
+        wait_until("the socket is there", || UnixStream::connect(&socket).is_ok());
         let mut c = Client::greet(&socket);
         assert_eq!(c.command("capture-mode"), ok(&json!("AF_PACKET_DEV")));
         let mode = if threads == "1" { "single" } else { "workers" };
@@ -340,20 +343,99 @@ fn a_run_over_an_interface_answers_about_it() {
         assert_eq!(c.ask(&stat("out")), no("Iface does not exist"));
         let all = json!({"pkts": 50, "drop": 0, "invalid-checksums": 0, "bypassed": 0});
         wait_until("the kernel's count is known", || c.ask(&stat("in")) == ok(&all));
-        std::fs::write(&rules, rule(1) + &rule(2)).unwrap();
+        assert_eq!(await_packets(&mut c, 50)["message"]["capture"]["kernel_packets"], json!(50));
+        std::fs::write(&rules, of(1) + &of(2)).unwrap();
         assert_eq!(c.command("ruleset-reload-rules"), ok(&json!("done")));
         assert_eq!(c.command("ruleset-stats")["message"][0]["rules_loaded"], json!(2));
-        wait_until("the new rule alerts", || {
-            wire.send(&[frame(4001)]);
-            sensor.text("fast.log").contains("[1:2:")
-        });
-        let log = sensor.log.clone();
+        let has = |sid: u64| {
+            let all = sensor.records("alert");
+            all.iter().any(|r| r["alert"]["signature_id"] == sid)
+        };
+        let await_alert = |sid| {
+            wait_until("the new rule alerts", || {
+                wire.send(&[frame(4001)]);
+                has(sid)
+            });
+        };
+        await_alert(2);
+        std::fs::write(&rules, of(1) + &of(2) + &of(3)).unwrap();
+        sensor.signal(rustix::process::Signal::USR2);
+        await_alert(3);
+        assert_eq!(c.command("ruleset-stats")["message"][0]["rules_loaded"], json!(3));
         assert_eq!(c.command("shutdown"), ok(&json!("Closing Suricata")));
-        let mut sensor = sensor;
-        assert!(sensor.child.wait().unwrap().success(), "{}", sensor.text("said"));
+        // As after SIGTERM.
+        let code = sensor.child.wait().unwrap().code();
+        let said = sensor.text("said") + &sensor.text("err");
+        assert_eq!(code, Some(0), "{door} {threads}: {said}");
+        assert_eq!(said.matches("rule reload complete").count(), 2, "{door} {threads}: {said}");
         assert!(!socket.exists());
-        std::fs::remove_dir_all(&log).unwrap();
-        std::fs::write(&rules, rule(1)).unwrap();
+        std::fs::remove_dir_all(&sensor.log).unwrap();
+    }
+}
+
+/// Where no rules are named there is nothing to load, and where the configuration names no socket there is none.
+#[test]
+fn commands_of_a_run_without_rules_and_a_run_without_commands() {
+    let test = "commands_of_a_run_without_rules_and_a_run_without_commands";
+    let Some(wire) = Wire::new(test) else { return };
+    let socket = wire.folder.path().join("socket");
+    let set = format!("unix-command.filename={}", socket.display());
+    let base = ["--interface", "in", "--set", &set];
+    let sensor = wire.spawn("read", &[&base[..], &["--set", "unix-command.enabled=yes"]].concat());
+    wait_until("the socket is there", || UnixStream::connect(&socket).is_ok());
+    let mut c = Client::greet(&socket);
+    assert_eq!(c.command("version"), ok(&json!("8.0.7 RELEASE")));
+    assert_eq!(c.command("reload-rules"), no("detection is disabled"));
+    assert_eq!(c.command("ruleset-stats")["message"][0]["rules_loaded"], json!(0));
+    let (code, said) = sensor.terminate();
+    assert_eq!(code, 0, "{said}");
+    // Something else is in the way: the run continues without, and a line says so.
+    std::fs::write(&socket, b"a file").unwrap();
+    let sensor = wire.spawn("read", &[&base[..], &["--set", "unix-command.enabled=yes"]].concat());
+    wait_until("packets are read", || sensor.text("err").contains("in: packets are read"));
+    let (code, said) = sensor.terminate();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(said.matches("it is not a socket").count(), 1, "{said}");
+    std::fs::remove_file(&socket).unwrap();
+    for enabled in ["unix-command.enabled=no", "stats.interval=8"] {
+        let sensor = wire.spawn("read", &[&base[..], &["--set", enabled]].concat());
+        wait_until("packets are read", || sensor.text("err").contains("in: packets are read"));
+        assert!(!socket.exists(), "{enabled}");
+        let (code, said) = sensor.terminate();
+        assert_eq!(code, 0, "{said}");
+    }
+}
+
+/// A load takes as long as its files do: meanwhile further requests by command are refused and counted, and after it one is
+/// carried out again. The answer is Suricata's.
+#[test]
+fn a_load_by_command_is_refused_while_one_is_under_way() {
+    for more in [&[][..], &BY_TWO] {
+        let mut run = Run::start(more);
+        let rules = run.path("test.rules");
+        std::fs::remove_file(&rules).unwrap();
+        let made = Command::new("mkfifo").arg(&rules).status().unwrap();
+        assert!(made.success());
+        let (mut first, mut second) = (run.client(), run.client());
+        first.send(&json!({"command": "reload-rules"}));
+        run.wait_for("said", "rule reload starting");
+        for name in ["reload-rules", "ruleset-reload-rules", "ruleset-reload-nonblocking"] {
+            assert_eq!(second.command(name), no("Reload already in progress"));
+        }
+        assert_eq!(second.command("ruleset-stats")["message"][0]["rules_loaded"], json!(2));
+        // Written at once, when the pipe's reader is there.
+        std::fs::write(&rules, RULES.lines().nth(1).unwrap()).unwrap();
+        assert_eq!(first.answer(), ok(&json!("done")));
+        assert_eq!(second.command("ruleset-stats")["message"][0]["rules_loaded"], json!(1));
+        std::fs::remove_file(&rules).unwrap();
+        std::fs::write(&rules, RULES).unwrap();
+        assert_eq!(second.command("reload-rules"), ok(&json!("done")));
+        assert_eq!(second.command("ruleset-stats")["message"][0]["rules_loaded"], json!(2));
+        for (line, times) in [("starting", 2), ("complete", 2), ("failed", 0)] {
+            let said = run.text("said");
+            let line = format!("rule reload {line}");
+            assert_eq!(said.matches(&line).count(), times, "{line}: {said}");
+        }
     }
 }
 
@@ -538,7 +620,12 @@ fn suricata_update_tests_rules_and_reloads_them() {
     let run = Run::start(&[]);
     let place = |name: &str| run.path(name).display().to_string();
     copy_program(env!("CARGO_BIN_EXE_gabion"), &run.path("gabion"));
-    let wrapper = format!("#!/bin/sh\nexec {} suricata \"$@\"\n", place("gabion"));
+    // What it was called with and its exit code are kept.
+    let wrapper = format!(
+        "#!/bin/sh\n{} suricata \"$@\"\ncode=$?\necho \"$code $*\" >> {}\nexit $code\n",
+        place("gabion"),
+        place("calls")
+    );
     std::fs::write(run.path("suricata"), wrapper).unwrap();
     std::fs::set_permissions(run.path("suricata"), PermissionsExt::from_mode(0o755)).unwrap();
     let yaml = format!(
@@ -568,6 +655,12 @@ fn suricata_update_tests_rules_and_reloads_them() {
     let done = update.args(["--reload-command", &reload]).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(done.status.success(), "{said}");
+    // It lets the program test what it has written before it asks for the reload.
+    let calls = run.text("calls");
+    let is_test = |call: &&str| call.split(' ').any(|word| word == "-T");
+    let tests: Vec<&str> = calls.lines().filter(is_test).collect();
+    assert_eq!(tests.len(), 1, "{calls}");
+    assert!(tests[0].starts_with("0 ") && tests[0].contains("suricata.rules"), "{calls}");
     let mut client = run.client();
     let stats = client.command("ruleset-stats");
     assert_eq!(stats["message"][0]["rules_loaded"], json!(1), "{stats} {said}");

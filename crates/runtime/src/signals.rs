@@ -124,6 +124,12 @@ impl Signals {
         &self.stop
     }
 
+    /// Asks to stop, as SIGTERM does.
+    pub fn ask_stop(&self) {
+        self.stop_signal.store(usize::try_from(SIGTERM).unwrap_or(0), SeqCst);
+        self.stop.set();
+    }
+
     /// Which signal asked to stop.
     pub fn stop_signal(&self) -> Option<i32> {
         i32::try_from(self.stop_signal.load(SeqCst)).ok().filter(|n| *n != 0)

@@ -18,10 +18,11 @@ use gabion_reports::{LoadDetail, PacketReport, RUN_FILE, packet_page, write_rule
 use gabion_runtime::clock;
 use gabion_runtime::output::Existing;
 use gabion_runtime::{Signals, StopFlag};
+use gabion_sensor::commands::{CommandContext, CommandServer, serve_configured};
 use gabion_sensor::flows::{AddressBook, FlowInputs};
 use gabion_sensor::packets::{
-    Board, Incident, Input, LoadRequest, MetricSources, OpenedOnce, PacketLogCounts, PacketMetrics,
-    PacketRun, PacketsDone, Tasks, Watch,
+    Incident, Input, LoadRequest, OpenedOnce, PacketLogCounts, PacketMetrics, PacketRun,
+    PacketsDone, RunHandles, Watch,
 };
 use gabion_settings::{InterfaceSettings, WorkerPlan, check_eve_options, unknown_keys_line};
 use std::io::IsTerminal;
@@ -151,26 +152,17 @@ fn run_captures(
     run.stats_every = (!live.is_empty()).then(|| InterfaceSettings::statistics_interval(&config));
     let workers = run.plan.workers;
     let how = (Some(o.profile_rules), o.quiet);
-    run.reloads = with_rules::reloads(&o.engine, outputs.wants(), how, (&running, workers));
-    let (tasks, board) = (Arc::new(Tasks::new(workers)), Arc::<Board>::default());
-    if metrics.is_some() || !live.is_empty() {
-        // Statistics during a run are collected by them, too.
-        (run.tasks, run.board) = (Some(Arc::clone(&tasks)), Some(Arc::clone(&board)));
-    }
-    let metrics = match metrics {
-        Some(metrics) => {
-            run.metrics = Some(metrics.registry());
-            let (running, reloads) = (Arc::clone(&running), run.reloads.clone());
-            let budget = budget.clone();
-            Some(metrics.begin(MetricSources { running, tasks, board, reloads, budget })?)
-        }
-        None => None,
-    };
+    let reloads = with_rules::reloads(&o.engine, outputs.wants(), how, (&running, workers));
+    let handles = RunHandles::new(&running, workers, reloads, &budget);
+    run.attach(&handles);
+    run.metrics = metrics.as_ref().map(PacketMetrics::registry);
+    let metrics = metrics.map(|metrics| metrics.begin(handles.clone())).transpose()?;
+    let commands = if live.is_empty() { None } else { serve_commands(&run, o, &config, handles) };
     if let Some(signals) = &run.signals {
         signals.begin();
     }
     let mut done = read_inputs(&run, o, &inputs, &mut outputs)?;
-    drop(metrics);
+    drop((commands, metrics));
     // The last one that was loaded.
     let engine = running.now();
     let mut exit = say_inputs(&done, o);
@@ -237,6 +229,25 @@ fn serve_metrics(address: SocketAddr) -> Result<PacketMetrics, Fault> {
         return Err(Fault::usage(format!("--metrics: {address}: {said}")));
     }
     Ok(PacketMetrics::open(address)?)
+}
+
+/// The socket for commands of a run over interfaces, where the configuration asks for one.
+fn serve_commands(
+    run: &PacketRun<'_>,
+    o: &ReadOptions,
+    config: &Tree,
+    handles: RunHandles,
+) -> Option<CommandServer> {
+    let context = CommandContext {
+        config: Arc::new(config.clone()),
+        handles,
+        signals: run.signals.clone()?,
+        is_live: true,
+        running_mode: None,
+        started: clock::now(),
+    };
+    // Without it the run continues, and the log says why.
+    serve_configured(context, false, &mut with_rules::engine_log(o.quiet)).ok()?
 }
 
 /// What is done with what an earlier run left in the folder.

@@ -71,12 +71,7 @@ pub(crate) fn reloads(
         selection: o.selection.files(),
         ..RuleRequest::default()
     };
-    let mut level = Tree::default();
-    level.set("logging.default-log-level", "notice");
-    let log = EngineLog::open(&level, Path::new("."), 0, move |line| match line {
-        ConsoleLine::Output(_) if is_quiet => {}
-        ConsoleLine::Output(line) | ConsoleLine::Error(line) => eprintln!("gabion: {line}"),
-    });
+    let log = engine_log(is_quiet);
     let (file, sets) = (o.config.clone(), o.sets.clone());
     let configuration = Box::new(move || {
         gabion_settings::load_configuration(file.as_deref(), &sets, &mut |line| {
@@ -86,6 +81,16 @@ pub(crate) fn reloads(
     wants.join(gabion_net::script::OutputScripts::records(&running.now().scripts.outputs));
     let mode = mode(o, profile);
     Some(RuleLoader { request, configuration, wants, mode, log }.into_reloads(running, workers))
+}
+
+/// Messages of what is done while a run lasts: loads of rules, commands. They go to standard error.
+pub(crate) fn engine_log(is_quiet: bool) -> EngineLog {
+    let mut level = Tree::default();
+    level.set("logging.default-log-level", "notice");
+    EngineLog::open(&level, Path::new("."), 0, move |line| match line {
+        ConsoleLine::Output(_) if is_quiet => {}
+        ConsoleLine::Output(line) | ConsoleLine::Error(line) => eprintln!("gabion: {line}"),
+    })
 }
 
 /// How the engine runs.

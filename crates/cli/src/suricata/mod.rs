@@ -16,8 +16,8 @@ use gabion_runtime::pid_file::PidFile;
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::commands::{CommandContext, serve_configured};
 use gabion_sensor::packets::{
-    Arrivals, Board, Incident, Input, InputDone, LoadRequest, LoadedEngine, MetricSources,
-    PacketLogCounts, PacketMetrics, PacketRun, RuleLoader, RunningEngine, Tasks, Watch,
+    Arrivals, Incident, Input, InputDone, LoadRequest, LoadedEngine, PacketLogCounts,
+    PacketMetrics, PacketRun, RuleLoader, RunHandles, RunningEngine, Watch,
 };
 use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_eve_versions};
 use gabion_settings::{
@@ -551,28 +551,19 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     let budget = gabion_runtime::memory::process_budget(None);
     let mut run = PacketRun::new(engine, &budget, &stop);
     let reloads = again.into_reloads(engine, plan.workers);
-    let (tasks, board) = (Arc::new(Tasks::new(plan.workers)), Arc::<Board>::default());
+    let handles = RunHandles::new(engine, plan.workers, Some(reloads), &budget);
+    run.attach(&handles);
     let context = signals.as_ref().map(|signals| CommandContext {
         config: Arc::new(config.clone()),
-        reloads: Arc::clone(&reloads),
-        tasks: Arc::clone(&tasks),
-        board: Arc::clone(&board),
-        budget: budget.clone(),
+        handles: handles.clone(),
         signals: signals.clone(),
         is_live,
         running_mode: o.runmode.clone().or_else(|| config.text("runmode").map(str::to_owned)),
         started: gabion_runtime::clock::now(),
     });
-    let serve = |context| serve_configured(context, is_live, o.init_errors_fatal, log);
+    let serve = |context| serve_configured(context, o.init_errors_fatal, log);
     let Ok(server) = context.map(serve).transpose() else { return 1 };
-    let sources = MetricSources {
-        running: Arc::clone(engine),
-        tasks: Arc::clone(&tasks),
-        board: Arc::clone(&board),
-        reloads: Some(Arc::clone(&reloads)),
-        budget: budget.clone(),
-    };
-    let metrics = metrics.map(|metrics| metrics.begin(sources)).transpose();
+    let metrics = metrics.map(|metrics| metrics.begin(handles)).transpose();
     let metrics = match metrics {
         Ok(metrics) => metrics,
         Err(e) => {
@@ -581,9 +572,6 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         }
     };
     run.metrics = metrics.as_ref().map(PacketMetrics::registry);
-    run.reloads = Some(reloads);
-    run.tasks = Some(tasks);
-    run.board = Some(board);
     run.plan = plan;
     run.filter = filter.map(Arc::new);
     run.arrivals = arrivals;

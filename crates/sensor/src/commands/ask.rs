@@ -1,7 +1,7 @@
 //! Questions to all workers of a run: each answers between two batches, and the last one's answer completes them.
 
 use super::{Answer, Reply};
-use crate::packets::{Board, RunningEngine, Tasks, WorkerStats, statistics};
+use crate::packets::{Board, RunHandles, Tasks, WorkerStats, statistics};
 use gabion_record::Tree;
 use gabion_record::json::Json;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,15 +45,10 @@ fn ask_all<T: Send + 'static>(
 }
 
 /// All counters of a run, as its next record of statistics would have them.
-pub(super) fn counters(
-    tasks: &Tasks,
-    (running, board): (&Arc<RunningEngine>, &Arc<Board>),
-    started: Instant,
-    reply: &Reply,
-) -> Answer {
-    let (running, board) = (Arc::clone(running), Arc::clone(board));
+pub(super) fn counters(handles: &RunHandles, started: Instant, reply: &Reply) -> Answer {
+    let (running, board) = (Arc::clone(&handles.running), Arc::clone(&handles.board));
     ask_all(
-        tasks,
+        &handles.tasks,
         reply,
         |worker| WorkerStats::from_worker(worker),
         move |all| {

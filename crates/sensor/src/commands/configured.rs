@@ -18,14 +18,13 @@ const NAME: &str = "suricata-command.socket";
 /// Why there are no commands, if `is_strict` is true; it was logged.
 pub fn serve_configured(
     context: CommandContext,
-    is_live: bool,
     is_strict: bool,
     log: &mut EngineLog,
 ) -> io::Result<Option<CommandServer>> {
     let config: &Tree = &context.config;
     let is_demanded = config.flag("unix-command.enabled") == Some(true);
     let is_automatic = config.text("unix-command.enabled") == Some("auto");
-    if !(is_demanded || is_automatic && is_live) {
+    if !(is_demanded || is_automatic && context.is_live) {
         return Ok(None);
     }
     let name = config.text("unix-command.filename").unwrap_or(NAME);

@@ -2,11 +2,10 @@
 
 use super::client::{Request, text_of};
 use super::{Answer, Reply, ask};
-use crate::packets::{Board, LoadOutcome, LoadRequest, Reloads, RuleFacts, Tasks};
+use crate::packets::{LoadError, LoadOutcome, LoadRequest, OnLoaded, RuleFacts, RunHandles};
 use gabion_flowlog::json::members;
 use gabion_net::{DatasetFault, Datasets, Worker};
 use gabion_outputs::timestamp::Stamp;
-use gabion_record::budget::BudgetPool;
 use gabion_record::config::parse_size;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Tree};
@@ -24,14 +23,8 @@ use std::time::Instant;
 pub struct CommandContext {
     /// The configuration.
     pub config: Arc<Tree>,
-    /// Loads of rules.
-    pub reloads: Arc<Reloads>,
-    /// The way to workers.
-    pub tasks: Arc<Tasks>,
-    /// What the run publishes of itself.
-    pub board: Arc<Board>,
-    /// The memory that the run may use.
-    pub budget: BudgetPool,
+    /// The run.
+    pub handles: RunHandles,
     /// Requests to stop, and to open files again.
     pub signals: Signals,
     /// An interface is read.
@@ -55,9 +48,7 @@ static COMMANDS: &[(&str, Carry)] = &[
     ("running-mode", running_mode),
     ("capture-mode", capture_mode),
     ("conf-get", conf_get),
-    ("dump-counters", |c, _, reply| {
-        ask::counters(&c.tasks, (c.reloads.running(), &c.board), c.started, &reply)
-    }),
+    ("dump-counters", |c, _, reply| ask::counters(&c.handles, c.started, &reply)),
     ("reload-rules", reload_and_wait),
     ("ruleset-reload-rules", reload_and_wait),
     ("ruleset-reload-nonblocking", reload),
@@ -143,7 +134,7 @@ impl CommandContext {
         work: impl FnOnce(&mut Worker) -> Answer + Send + 'static,
     ) -> Answer {
         let task = Box::new(move |worker: &mut Worker| reply.send(work(worker)));
-        if self.tasks.post(0, task) {
+        if self.handles.tasks.post(0, task) {
             Answer::Later
         } else {
             refused("workers have too much to do")
@@ -152,12 +143,12 @@ impl CommandContext {
 }
 
 fn shutdown(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
-    c.signals.stop().set();
+    c.signals.ask_stop();
     Answer::text("Closing Suricata")
 }
 
 fn running_mode(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
-    let is_several = c.tasks.workers() > 1;
+    let is_several = c.handles.tasks.workers() > 1;
     Answer::text(match c.running_mode.as_deref() {
         Some("autofp") => "autofp",
         Some("workers") => "workers",
@@ -195,22 +186,26 @@ fn reload_and_wait(c: &CommandContext, _: &Arguments, reply: Reply) -> Answer {
             LoadOutcome::Failed(why) => refused(why.to_string()),
         });
     });
-    answer_request(c.reloads.begin(Some(on_loaded)), Answer::Later)
+    begin_load(c, Some(on_loaded), Answer::Later)
 }
 
 fn reload(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
-    answer_request(c.reloads.begin(None), Answer::text("done"))
+    begin_load(c, None, Answer::text("done"))
 }
 
-fn answer_request(request: LoadRequest, begun: Answer) -> Answer {
-    match request {
+/// Has rules loaded, where the run has some.
+fn begin_load(c: &CommandContext, on_loaded: Option<OnLoaded>, begun: Answer) -> Answer {
+    let Some(reloads) = &c.handles.reloads else {
+        return refused(LoadError::NoDetection.to_string());
+    };
+    match reloads.begin(on_loaded) {
         LoadRequest::Begun | LoadRequest::Queued => begun,
         LoadRequest::Refused => refused("Reload already in progress"),
     }
 }
 
 fn reload_time(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
-    let RuleFacts { loaded_ns, .. } = c.reloads.running().facts();
+    let RuleFacts { loaded_ns, .. } = c.handles.running.facts();
     let mut at = Vec::new();
     Stamp::new().iso(loaded_ns, &mut at);
     json(|j| {
@@ -224,7 +219,7 @@ fn reload_time(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
 }
 
 fn ruleset_stats(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
-    let RuleFacts { counts, .. } = c.reloads.running().facts();
+    let RuleFacts { counts, .. } = c.handles.running.facts();
     json(|j| {
         j.open_array();
         j.open();
@@ -238,7 +233,7 @@ fn ruleset_stats(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
 }
 
 fn failed_rules(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
-    let failed = c.reloads.running().failed_rules();
+    let failed = c.handles.running.failed_rules();
     json(|j| {
         j.open_array();
         for rule in failed.iter() {
@@ -343,7 +338,7 @@ const MEMCAPS: [(&str, &str, &str, &str); 4] = [
 fn memcap(c: &CommandContext, name: &str) -> Option<String> {
     let (_, budget, key, usual) = MEMCAPS.iter().find(|(known, ..)| *known == name)?;
     let configured = c.config.text(key).unwrap_or(usual);
-    Some(match c.budget.limit_of(budget).or(parse_size(configured)) {
+    Some(match c.handles.budget.limit_of(budget).or(parse_size(configured)) {
         Some(bytes) => in_suricatas_units(bytes),
         None => configured.to_owned(),
     })
@@ -396,7 +391,7 @@ fn memcap_set(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
         if bytes == 0 {
             return Err(refused(format!("Unlimited value is not allowed for '{name}'")));
         }
-        match c.budget.change_limit(budget, bytes) {
+        match c.handles.budget.change_limit(budget, bytes) {
             Some(Ok(())) => {
                 Ok(Answer::text(&format!("memcap value for '{name}' updated: {bytes} ")))
             }
@@ -412,7 +407,7 @@ fn memcap_set(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
 
 fn dataset(c: &CommandContext, a: &Arguments, command: DatasetCommand) -> Result<bool, Answer> {
     let (name, kind) = (a.get("setname")?, a.get("settype")?);
-    let engine = c.reloads.running().now();
+    let engine = c.handles.running.now();
     let Some(detector) = &engine.detector else {
         return Err(refused("set not found or wrong type"));
     };
@@ -438,7 +433,7 @@ fn dataset_add_json(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
         let value = a.get("datavalue")?;
         let added = match a.get("datajson") {
             Ok(context) => {
-                let engine = c.reloads.running().now();
+                let engine = c.handles.running.now();
                 let sets = engine.detector.as_ref().map(|detector| &detector.datasets);
                 let add = |sets: &Datasets| sets.add_with_context((name, kind), value, context);
                 sets.map_or(Err(DatasetFault::Set), add)
@@ -469,7 +464,7 @@ fn dataset_lookup(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
 
 fn dataset_clear(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     let read = || {
-        let engine = c.reloads.running().now();
+        let engine = c.handles.running.now();
         let sets = engine.detector.as_ref().map(|detector| &detector.datasets);
         let (name, kind) = (a.get("setname")?, DatasetType::from_name(a.get("settype")?));
         let is_cleared = kind.is_some_and(|kind| sets.is_some_and(|sets| sets.clear(name, kind)));
@@ -484,7 +479,7 @@ fn dataset_clear(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
 
 fn dataset_dump(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
     let folder = Path::new(c.config.text("default-data-dir").unwrap_or("."));
-    let engine = c.reloads.running().now();
+    let engine = c.handles.running.now();
     for (path, text) in engine.detector.iter().flat_map(|d| d.datasets.saves()) {
         let path = folder.join(path);
         if let Err(e) = write_whole(&path, &text) {
@@ -497,13 +492,13 @@ fn dataset_dump(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
 fn flow_stats(c: &CommandContext, a: &Arguments, reply: Reply) -> Answer {
     let read = || {
         let id = a.get("flow_id")?.parse().map_err(|_| refused("Not found"))?;
-        Ok(ask::flow(&c.tasks, id, &reply))
+        Ok(ask::flow(&c.handles.tasks, id, &reply))
     };
     or_refused(read())
 }
 
 fn iface_list(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
-    let all = c.board.interfaces();
+    let all = c.handles.board.interfaces();
     json(|j| {
         j.open();
         j.number("count", all.len() as u64);
@@ -516,7 +511,7 @@ fn iface_list(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
 
 fn iface_stat(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     or_refused(a.get("iface").map(|name| {
-        match c.board.interfaces().into_iter().find(|of| of.name == name) {
+        match c.handles.board.interfaces().into_iter().find(|of| of.name == name) {
             None => refused("Iface does not exist"),
             Some(of) => json(|j| {
                 j.open();

@@ -3,20 +3,17 @@
 //!
 //! Workers answer between two batches. One that has not answered is not asked again before it has.
 
-use super::board::Board;
-use super::reload::{LoadCounts, Reloads, RunningEngine};
+use super::handles::RunHandles;
+use super::reload::LoadCounts;
 use super::stats::{WorkerStats, counters};
-use super::tasks::Tasks;
 use crate::error::Error;
 use crate::limits::{RULES_EXPOSED_AT_ONCE, RULES_EXPOSED_MAX};
 use gabion_net::{Engine, RuleCost, Worker, WorkerLedgers};
-use gabion_record::budget::BudgetPool;
 use gabion_runtime::exposition::Exposition;
 use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{Counter, Gauge, Metrics, StopFlag, clock, memory};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -37,26 +34,6 @@ pub struct PacketMetrics {
 impl std::fmt::Debug for PacketMetrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PacketMetrics").finish_non_exhaustive()
-    }
-}
-
-/// What the metrics of a run are taken from.
-pub struct MetricSources {
-    /// The engine.
-    pub running: Arc<RunningEngine>,
-    /// Where workers are asked.
-    pub tasks: Arc<Tasks>,
-    /// What the run shows of itself.
-    pub board: Arc<Board>,
-    /// Loads of rules, where there can be some.
-    pub reloads: Option<Arc<Reloads>>,
-    /// The memory that the run may use.
-    pub budget: BudgetPool,
-}
-
-impl std::fmt::Debug for MetricSources {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MetricSources").field("tasks", &self.tasks).finish_non_exhaustive()
     }
 }
 
@@ -82,7 +59,7 @@ impl PacketMetrics {
     ///
     /// # Errors
     /// If the thread can't be started.
-    pub fn begin(mut self, of: MetricSources) -> Result<PacketMetrics, Error> {
+    pub fn begin(mut self, of: RunHandles) -> Result<PacketMetrics, Error> {
         let (metrics, stop) = (self.metrics.clone(), self.stop.clone());
         metrics.budget(&of.budget);
         metrics.budget(of.running.memory());
@@ -234,7 +211,7 @@ impl OfLoads {
         }
     }
 
-    fn show(&self, of: &MetricSources) {
+    fn show(&self, of: &RunHandles) {
         // What a load has changed is taken after its count, and shown before it.
         let loads = of.reloads.as_ref().map(|reloads| reloads.counts());
         self.pause_us.set(micros(of.board.longest_adoption()));
@@ -260,7 +237,7 @@ fn micros(of: Duration) -> u64 {
 
 /// The thread that takes the metrics.
 struct Exposed {
-    of: MetricSources,
+    of: RunHandles,
     metrics: Metrics,
     began: Instant,
     workers: Vec<Known>,
@@ -279,7 +256,7 @@ struct Exposed {
 }
 
 impl Exposed {
-    fn new(of: MetricSources, metrics: Metrics) -> Exposed {
+    fn new(of: RunHandles, metrics: Metrics) -> Exposed {
         let (answer_to, answers) = channel();
         Exposed {
             began: clock::now(),
