@@ -25,7 +25,7 @@ pub fn ip(arguments: &str) -> bool {
 pub fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_true() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

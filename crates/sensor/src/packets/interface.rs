@@ -1,9 +1,9 @@
 //! Interfaces as inputs of a run: opened by name, waited for when they go down, closed without losing what came.
 
+use super::ring_group::RingGroup;
 use gabion_capture::Source;
 use gabion_capture::filter::{ClassicInstruction, Filter};
 use gabion_capture::live::{LinkFault, Live, RingSize};
-use gabion_packet::worker_program;
 use gabion_runtime::sockets::packets::{
     NetworkInterface, bind_packet_socket, find_interface, join_promiscuous, open_packet_socket,
 };
@@ -12,7 +12,7 @@ use rustix::net::netdevice::index_to_name;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// LINKTYPE numbers (tcpdump.org's registry).
 const ETHERNET: u16 = 1;
@@ -71,37 +71,9 @@ impl InterfaceError {
     }
 }
 
-/// The rings of one interface that share its frames, one for each worker.
-#[derive(Clone, Debug)]
-pub(super) struct RingGroup {
-    rings: u16,
-    /// The kernel's number of the group and one more, once a ring has made it.
-    number: Arc<AtomicU32>,
-    reported: Arc<ReportedSizes>,
-}
-
-impl RingGroup {
-    /// A group of this many rings.
-    pub(super) fn new(rings: u16) -> RingGroup {
-        RingGroup { rings, number: Arc::default(), reported: Arc::default() }
-    }
-
-    /// Has a ring join, which is bound: the first makes the group.
-    fn join(&self, live: &Live) -> io::Result<()> {
-        let program: Vec<ClassicInstruction> = worker_program(self.rings)
-            .into_iter()
-            .map(|(code, jt, jf, k)| ClassicInstruction { code, jt, jf, k })
-            .collect();
-        let known = self.number.load(Ordering::Acquire).checked_sub(1);
-        let number = live.join_group(known.and_then(|n| u16::try_from(n).ok()), &program)?;
-        self.number.store(u32::from(number) + 1, Ordering::Release);
-        Ok(())
-    }
-}
-
 /// What was reported of an interface about the sizes of frames, whichever of its rings they came to.
 #[derive(Debug, Default)]
-struct ReportedSizes {
+pub(super) struct ReportedSizes {
     is_large: AtomicBool,
     is_cut: AtomicBool,
 }
@@ -200,7 +172,7 @@ impl Opened {
     /// Binds a ring to the interface; a note where promiscuity is refused.
     fn bind(&mut self, live: &Live, index: u32) -> io::Result<Option<String>> {
         bind_packet_socket(live.socket(), index)?;
-        if let Some(group) = &self.group {
+        if let Some(group) = &mut self.group {
             group.join(live)?;
         }
         self.index = index;
@@ -287,8 +259,11 @@ impl Opened {
     /// Reads another interface that has the name now. A ring that shares frames with others can't be bound again: it
     /// makes room for a new one.
     fn move_to(&mut self, source: &mut Source, index: u32) -> Option<()> {
-        if self.group.is_none() {
+        let Some(group) = &mut self.group else {
             return self.bind(source.live()?, index).ok().map(|_| ());
+        };
+        if !group.is_turn() {
+            return None;
         }
         let (live, _) = make_ring(&self.wanted).ok()?;
         self.bind(&live, index).ok()?;

@@ -20,6 +20,7 @@ mod packet_log;
 mod parallel;
 mod reader;
 mod reload;
+mod ring_group;
 mod rings;
 mod rule_loader;
 mod run;

@@ -22,7 +22,7 @@ use super::reload::RunningEngine;
 use super::run::{Done, WorkerEnd};
 use super::shedding::{Shedding, enter_records};
 use super::tasks::Tasks;
-use super::wire::{Pulled, Wire, step_note};
+use super::wire::{Pulled, Wire, report_step};
 use crate::limits::{RING_HELD_PERCENT, RING_WAITING_PARTS_MAX};
 use gabion_capture::live::{LiveCounter, RingCounts};
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
@@ -302,25 +302,8 @@ struct Ring<'a> {
 impl RingJob {
     pub(super) fn run(mut self, pulse: &Pulse) -> (WorkerEnd, EventCounts, Option<RingEnd>) {
         let seat = self.group.slot(self.n);
-        let budgets = std::mem::replace(&mut self.budgets, WorkerBudgets::standalone(&self.engine));
-        let worker = Worker::in_group(Arc::clone(&self.engine), budgets, &self.group, self.n);
-        let others = self.ways.from.len();
         self.outputs.set_input(&InputName::Interfaces(self.ways.wire.names()));
-        let mut ring = Ring {
-            worker,
-            waiting: (0..=others).map(|_| VecDeque::new()).collect(),
-            clock: AgreedClock::default(),
-            began: clock::now(),
-            shedding: Shedding::default(),
-            last_dealt: 0,
-            now: 0,
-            slice: 0,
-            adopted: 0,
-            engine: None,
-            ledger: Ledger::new(),
-            end: RingEnd::default(),
-            job: &mut self,
-        };
+        let mut ring = Ring::new(&mut self);
         ring.read_ring(pulse);
         let last_slice = ring.slice + SLICES_AT_END;
         let Ring { mut worker, ledger, mut end, clock, shedding, engine, .. } = ring;
@@ -342,7 +325,28 @@ impl RingJob {
     }
 }
 
-impl Ring<'_> {
+impl<'a> Ring<'a> {
+    fn new(job: &'a mut RingJob) -> Ring<'a> {
+        let budgets = std::mem::replace(&mut job.budgets, WorkerBudgets::standalone(&job.engine));
+        let worker = Worker::in_group(Arc::clone(&job.engine), budgets, &job.group, job.n);
+        let others = job.ways.from.len();
+        Ring {
+            worker,
+            waiting: (0..=others).map(|_| VecDeque::new()).collect(),
+            clock: AgreedClock::default(),
+            began: clock::now(),
+            shedding: Shedding::default(),
+            last_dealt: 0,
+            now: 0,
+            slice: 0,
+            adopted: 0,
+            engine: None,
+            ledger: Ledger::new(),
+            end: RingEnd::default(),
+            job,
+        }
+    }
+
     /// Reads the ring until it is asked to stop, and takes what others hand over until they are through, too.
     fn read_ring(&mut self, pulse: &Pulse) {
         let mut frames = Vec::new();
@@ -368,8 +372,9 @@ impl Ring<'_> {
                 let until = self.job.ways.wire.dealt_until(clock::epoch_ns());
                 self.last_dealt = self.last_dealt.max(self.clock.at_live(until).ns);
                 self.job.ways.dealt.publish(self.job.n, self.last_dealt);
-                if let (Some(step), 0) = (self.clock.take_step(), self.job.n) {
-                    self.job.reading.position.add_note(step_note(step));
+                // Each worker sees it; one reports it.
+                if self.job.n == 0 {
+                    report_step(&mut self.clock, &self.job.reading.position);
                 }
                 if self.job.stop.is_set() && !self.job.ways.wire.close() && is_quiet {
                     is_open = false;
@@ -569,5 +574,144 @@ impl Ring<'_> {
             }
             self.engine = Some((from, engine));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::{LoadedEngine, test_engine};
+    use gabion_outputs::Outputs;
+    use gabion_record::budget::BudgetPool;
+    use gabion_rules::Counts;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn loaded(generation: u32) -> LoadedEngine {
+        let mut engine = test_engine::without_rules();
+        engine.generation = generation;
+        LoadedEngine { engine, counts: Counts::default(), failed: Vec::new() }
+    }
+
+    /// The jobs of two workers whose rings nothing fills, of a run that began then, and where their lines go.
+    fn jobs(running: &Arc<RunningEngine>, began_ns: u64) -> (Vec<RingJob>, Vec<Receiver<Lines>>) {
+        let engine = running.now();
+        let group = Arc::new(WorkerGroup::new(2, |_| false));
+        let position = super::super::incidents::Position::default();
+        let reading = Arc::new(Reading { losses: Losses::new(2), position });
+        let dealt = Arc::new(Dealt((0..2).map(|_| AtomicU64::new(0)).collect()));
+        let adoptions = Arc::new(Adoptions::new(running, 2));
+        let outputs = Outputs::counting(&gabion_settings::built_in_configuration());
+        let pool = BudgetPool::root("test", 1 << 30);
+        let room = Capacity { items: 1_000, bytes: 1 << 20 };
+        let (mut senders, mut from) = (Vec::new(), Vec::new());
+        for _ in 0..2 {
+            let (sender, receiver, _) = channel::<Part>("worker>worker", HANDED_OVER);
+            senders.push(sender);
+            from.push(receiver);
+        }
+        let to: Vec<Vec<Option<Sender<Part>>>> =
+            vec![vec![None, senders.pop()], vec![senders.pop(), None]];
+        let (mut jobs, mut lines) = (Vec::new(), Vec::new());
+        for (n, (to, from)) in to.into_iter().zip(from).enumerate() {
+            let (out, receiver, _) = channel::<Lines>("worker>writer", room);
+            lines.push(receiver);
+            let ways = Ways {
+                wire: Wire::without_interfaces(),
+                to,
+                from: vec![from],
+                dealt: Arc::clone(&dealt),
+                adoptions: Arc::clone(&adoptions),
+                began_ns,
+            };
+            jobs.push(RingJob {
+                n,
+                engine: Arc::clone(&engine),
+                budgets: WorkerBudgets::standalone(&engine),
+                group: Arc::clone(&group),
+                outputs: outputs.for_worker(),
+                dealer: Dealer::new(&engine, pool.leaf(&format!("ring {n}"), None)),
+                ways,
+                reading: Arc::clone(&reading),
+                out,
+                spare: Spares::new(4),
+                tasks: None,
+                board: None,
+                slot: Metrics::new().ledger("worker", Some(n as u16)),
+                stop: StopFlag::new(),
+                fault: None,
+            });
+        }
+        (jobs, lines)
+    }
+
+    /// Rules that were loaded are used by both workers from the same slice on and soon, however far apart these are, and
+    /// whether the machine's clock was set meanwhile or not.
+    #[test]
+    fn rules_are_adopted_together_and_soon_whatever_the_machines_clock_shows() {
+        const HOUR: i64 = 3_600 * SECOND as i64;
+        let pulse = Pulse::unwatched();
+        for set_ns in [0, HOUR, -HOUR] {
+            // Of a clock that was not set until a second later.
+            let began = (clock::epoch_ns() - SECOND).saturating_add_signed(-set_ns);
+            let running = RunningEngine::begin(loaded(0));
+            let (mut jobs, _lines) = jobs(&running, began);
+            let mut rings: Vec<Ring<'_>> = jobs.iter_mut().map(Ring::new).collect();
+            for ring in &mut rings {
+                ring.clock.set_steady(0);
+                ring.clock.at_live(began);
+                ring.clock.set_steady(SECOND);
+            }
+            running.replace(loaded(1));
+            let mut used_from = [None; 2];
+            // One is five slices behind the other; a machine that is busy makes the clock's slice a later one.
+            for slice in 20..400 {
+                for (n, ring) in rings.iter_mut().enumerate() {
+                    let slice = slice - 5 * n as u64;
+                    ring.cut_slice(began + slice * SLICE_NS, &pulse);
+                    if ring.worker.generation() == 1 {
+                        used_from[n].get_or_insert(slice);
+                    }
+                }
+            }
+            assert!(used_from[0].is_some(), "{set_ns}: never");
+            assert_eq!(used_from[0], used_from[1], "{set_ns}");
+            let step = rings[0].clock.take_step().unwrap_or(0);
+            assert!(step.abs_diff(set_ns) < 60 * SECOND, "{set_ns}: {step}");
+        }
+    }
+
+    /// A frame that another ring hands over after later ones were taken is counted, and taken next.
+    #[test]
+    fn a_frame_that_comes_late_is_counted_and_taken() {
+        let bytes = Arc::new(CaptureBytes::from_vec(vec![0; 60]));
+        let part = |times: &[u64]| {
+            let mut part = Part::new(&bytes, 0);
+            for time in times {
+                let r = FrameRef {
+                    ts_ns: *time,
+                    offset: 0,
+                    len: 60,
+                    wire_len: 60,
+                    link: 1,
+                    interface: 0,
+                    has_no_checksums: false,
+                };
+                part.push(r, *time, None);
+            }
+            part
+        };
+        let pulse = Pulse::unwatched();
+        let running = RunningEngine::begin(loaded(0));
+        let (mut jobs, _lines) = jobs(&running, 0);
+        let mut ring = Ring::new(&mut jobs[0]);
+        ring.waiting[0].push_back(part(&[1_000, 2_000]));
+        ring.waiting[1].push_back(part(&[1_500]));
+        ring.take_until(u64::MAX, &pulse);
+        assert_eq!((ring.end.late, ring.now), (0, 2_000), "in the order of their times");
+        ring.waiting[1].push_back(part(&[1_600, 1_700, 2_500]));
+        ring.take_until(u64::MAX, &pulse);
+        assert_eq!((ring.end.late, ring.now), (2, 2_500));
+        assert_eq!(ring.ledger.passed().items, 6);
     }
 }

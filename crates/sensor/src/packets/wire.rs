@@ -8,11 +8,12 @@ use super::board::Board;
 use super::capture::{BATCH, Entry, FrameBlock, OnFrame, OneInput, Quiet};
 use super::incidents::Position;
 use super::input::{Input, InputDone, KernelCounts};
-use super::interface::{InterfaceError, Opened, RingGroup};
+use super::interface::{InterfaceError, Opened};
+use super::ring_group::RingGroup;
 use crate::limits::{DROP_SECONDS_MAX, INTERFACE_NOTES_MAX};
 use gabion_capture::filter::Filter;
 use gabion_capture::live::{Live, LiveCounter, await_any};
-use gabion_capture::{CaptureBytes, FrameRef, Source};
+use gabion_capture::{AgreedClock, CaptureBytes, FrameRef, Source};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::Pulse;
 use gabion_runtime::clock::{self, epoch_ns};
@@ -215,7 +216,7 @@ impl Wire {
         for worker in 0..workers {
             let mut ports = Vec::with_capacity(wanted.len());
             for (n, (wanted, group)) in wanted.iter().zip(&groups).enumerate() {
-                let port = Port::open(wanted, Some(group.clone()), (position, worker > 0));
+                let port = Port::open(wanted, Some(group.share(worker)), (position, worker > 0));
                 ports.push(port.map_err(|error| (n, error))?);
             }
             wires.push(Wire { ports, turn: 0, counted: clock::now() });
@@ -388,18 +389,25 @@ impl Wire {
         self.ports.iter().map(|port| port.done.path.display().to_string()).collect()
     }
 
+    /// A wire without interfaces.
+    #[cfg(test)]
+    pub(super) fn without_interfaces() -> Wire {
+        Wire { ports: Vec::new(), turn: 0, counted: clock::now() }
+    }
+
     /// Begins to close all; false: that was asked before.
     pub(super) fn close(&mut self) -> bool {
         self.ports.iter_mut().fold(false, |any, port| port.opened.close(&port.source) | any)
     }
 }
 
-/// What a person should know when the machine's clock was set.
-pub(super) fn step_note(step_ns: i64) -> String {
+/// Reports that the machine's clock was set since the last look, if so.
+pub(super) fn report_step(clock: &mut AgreedClock, position: &Position) {
+    let Some(step_ns) = clock.take_step() else { return };
     let seconds = step_ns / 1_000_000_000;
-    format!(
+    position.add_note(format!(
         "the clock of this machine was set by {seconds:+} s: timers continue, records show its new time"
-    )
+    ));
 }
 
 impl OneInput<'_> {
@@ -444,9 +452,7 @@ impl OneInput<'_> {
             port.filter_out(&bytes, &mut frames, self.ledgers.entry);
             port.mark_checksums(&mut frames);
             agreed.extend(frames.iter().map(|r| self.state.clock.at_live(r.ts_ns)));
-            if let Some(step) = self.state.clock.take_step() {
-                self.position.add_note(step_note(step));
-            }
+            report_step(self.state.clock, self.position);
             let first = *self.state.number + 1;
             *self.state.number += frames.len() as u64;
             if samples && !self.state.checksums.is_decided() {
@@ -511,6 +517,41 @@ impl OneInput<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packets::Watch;
+
+    /// Keeps the notes that are reported.
+    #[derive(Default)]
+    struct Notes(Vec<String>);
+
+    impl Watch for Notes {
+        fn note(&mut self, note: &str) {
+            self.0.push(note.to_owned());
+        }
+    }
+
+    /// Frames of before and after the machine's clock was set come in turn: it is reported once, by how much.
+    #[test]
+    fn a_clock_that_was_set_is_reported_once() {
+        const SECOND: u64 = 1_000_000_000;
+        for (set_ns, shown) in [(3_600_000_000_000, "+3600"), (-3_600_000_000_000, "-3600")] {
+            let (mut clock, position) = (AgreedClock::default(), Position::default());
+            for second in 0..10 {
+                clock.set_steady(second * SECOND);
+                let at = (1_700_000_000 + second) * SECOND;
+                clock.at_live(at);
+                if second >= 5 {
+                    clock.at_live(at.saturating_add_signed(set_ns));
+                }
+                report_step(&mut clock, &position);
+            }
+            let mut notes = Notes::default();
+            position.report_to(&mut notes);
+            let wanted = format!(
+                "the clock of this machine was set by {shown} s: timers continue, records show its new time"
+            );
+            assert_eq!(notes.0, [wanted]);
+        }
+    }
 
     #[test]
     fn drops_are_entered_by_second_also_where_the_clock_is_set_back() {
