@@ -6,14 +6,16 @@
 
 mod program;
 
-use program::wire::wait_until;
-use program::{Ran, command, demo, gabion, ran, repository};
+use program::wire::{Wire, wait_until};
+use program::{Ran, command, demo, gabion, packets, ran, repository};
 use serde_json::Value;
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What both outputs write.
@@ -342,5 +344,105 @@ fn a_receiver_that_hangs_stops_nothing() {
         );
         assert!(shed > 0 && (is_there || passed == 0), "{of}");
         drop(listener);
+    }
+}
+
+/// A receiver that is far too slow, and one that accepts and reads nothing, while an interface is read: no frame is lost, the
+/// file has all alerts while the run lasts, and of a receiver's lines those are counted that its spool of 16 MiB had no room for,
+/// and those that it never took.
+#[test]
+fn receivers_that_hang_cost_no_frame_of_an_interface() {
+    let Some(wire) = Wire::new("receivers_that_hang_cost_no_frame_of_an_interface") else { return };
+    let place = |name: &str| wire.folder.path().join(name);
+    // Ten alerts a frame, each of more than 4,000 bytes: more than the spool holds.
+    let note = "n".repeat(4_000);
+    let rule = |sid| {
+        format!(
+            "alert udp any any -> any 9 (msg:\"r\"; content:\"x\"; metadata:note {note}; sid:{sid};)\n"
+        )
+    };
+    std::fs::write(place("my.rules"), (1..=10).map(rule).collect::<String>()).unwrap();
+    let yaml = format!(
+        "%YAML 1.1\n---\noutputs:\n  \
+         - eve-log: {{ enabled: yes, filename: eve.json, types: [alert, stats] }}\n  \
+         - eve-log: {{ enabled: yes, filetype: unix_stream, filename: {}, types: [alert] }}\n  \
+         - eve-log: {{ enabled: yes, filetype: redis, redis: {{ server: {} }}, types: [alert] }}\n",
+        place("eve.sock").display(),
+        place("redis.sock").display()
+    );
+    std::fs::write(place("suricata.yaml"), yaml).unwrap();
+    let hanging = UnixListener::bind(place("redis.sock")).unwrap();
+    // Connections stay open, and nobody reads.
+    std::thread::spawn(move || hanging.incoming().collect::<Vec<_>>());
+    let slow = UnixListener::bind(place("eve.sock")).unwrap();
+    let is_ending = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&is_ending);
+    std::thread::spawn(move || {
+        for mut connection in slow.incoming().flatten() {
+            // A line in a while: more than one each second, for which a run over captures would wait.
+            let mut piece = [0; 5_000];
+            while connection.read(&mut piece).is_ok_and(|n| n > 0) {
+                std::thread::sleep(Duration::from_millis(100));
+                while is_over.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            }
+        }
+    });
+    let frames: Vec<Vec<u8>> = (0..500)
+        .map(|n| {
+            let ends = [packets::CLIENT, packets::SERVER];
+            let packet = packets::ipv4(17, n, 0, ends, &packets::udp([1000 + n, 9], b"x"));
+            [&b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0"[..], &packet].concat()
+        })
+        .collect();
+    let (rules, yaml) = (place("my.rules"), place("suricata.yaml"));
+    let [rules, yaml] = [rules, yaml].map(|path| path.display().to_string());
+    for (door, threads) in [("suricata", "1"), ("suricata", "2"), ("read", "1"), ("read", "2")] {
+        let set = format!("af-packet.0.threads={threads}");
+        let base = ["-i", "in", "-S", &rules, "-c", &yaml, "-k", "none"];
+        let more = ["--set", "af-packet.0.interface=in", "--set", &set];
+        let sensor = wire.spawn(door, &[&base[..], &more].concat());
+        let said = || sensor.text("said") + &sensor.text("err");
+        let is_read =
+            || said().contains("in: packets are read") || said().contains("engine started");
+        wait_until("packets are read", is_read);
+        wire.send(&frames);
+        wait_until("all alerts are in the file", || {
+            sensor.text("eve.json").matches("\"event_type\":\"alert\"").count() == 5_000
+        });
+        let log = sensor.log.clone();
+        // The end would be waited for as long as it reads.
+        is_ending.store(true, Ordering::Relaxed);
+        let (code, said) = sensor.terminate();
+        is_ending.store(false, Ordering::Relaxed);
+        assert_eq!(code, if door == "read" { 4 } else { 1 }, "{door} {threads}: {said}");
+        assert!(said.contains("eve.sock") || said.contains("redis"), "{said}");
+        let text = std::fs::read_to_string(log.join("eve.json")).unwrap();
+        let last = text.lines().last().unwrap();
+        let stats: Value = serde_json::from_str(last).unwrap();
+        let of = |name: &str| stats["stats"].pointer(name).and_then(Value::as_u64).unwrap();
+        let counted = (of("/capture/kernel_packets"), of("/capture/kernel_drops"));
+        assert_eq!((counted, of("/decoder/pkts")), ((500, 0), 500), "{door} {threads}: {said}");
+        if door == "suricata" {
+            let warned = said.lines().filter(|line| line.contains("ring_full")).count();
+            assert_eq!(warned, 2, "each of the receivers: {said}");
+        } else {
+            let run = std::fs::read_to_string(log.join("run.json")).unwrap();
+            let run = Ran { code, out: run, err: said };
+            for name in ["eve.sock", "redis"] {
+                let of = row(&run, name);
+                let number = |v: &Value, what: &str| v[what].as_u64().unwrap_or(0);
+                let shed = |reason: &str, what| number(&of["shed"][reason], what);
+                let (full, failed) = ("ring_full", "output_failed");
+                assert_eq!(number(&of["received"], "items"), 5_000, "{of}");
+                assert_eq!(of["balanced"], true, "{of}");
+                assert!(shed(full, "items") > 500 && shed(failed, "items") > 500, "{of}");
+                // What the system keeps for a socket is in addition to it.
+                let held = number(&of["passed"], "bytes") + shed(failed, "bytes");
+                assert!(held <= (16 << 20) + (1 << 20), "{of}");
+            }
+        }
+        std::fs::remove_dir_all(&log).unwrap();
     }
 }

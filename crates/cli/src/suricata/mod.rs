@@ -11,6 +11,7 @@ use crate::{operator_file, standard_output};
 use gabion_capture::filter::Filter;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
+use gabion_record::ledger::ShedReason;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
 use gabion_runtime::pid_file::PidFile;
 use gabion_runtime::{Signals, StopFlag};
@@ -610,6 +611,12 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     for (module, e) in done.finish(outputs, engine, config, logged) {
         log.error(module, &e);
         code |= i32::from(module == "output");
+    }
+    for (path, ledger) in outputs.files() {
+        // A receiver that was too slow, also where it has caught up.
+        if ledger.shed_for(ShedReason::RingFull).items > 0 {
+            log.warning("output", &format!("{}: {ledger}", path.display()));
+        }
     }
     if let Some(said) = wrong_checksums_line(&done, "-k none or pcap-file.checksum-checks: no") {
         log.warning("pcap", &said);
