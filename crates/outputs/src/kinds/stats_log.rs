@@ -13,6 +13,12 @@ fn open(o: &mut Opening<'_>) -> Opened {
     Ok(Some(Output::new(StatsLog::from_config(o.node), file)))
 }
 
+/// Seconds since the start of a run as the table shows them.
+fn time_up(seconds: u64) -> String {
+    let (days, hours) = (seconds / 86_400, seconds / 3_600 % 24);
+    format!("{days}d, {hours:02}h {:02}m {:02}s", seconds / 60 % 60, seconds % 60)
+}
+
 /// A table of counters.
 #[derive(Clone, Copy, Debug)]
 struct StatsLog {
@@ -33,7 +39,7 @@ impl StatsLog {
         }
     }
 
-    /// Gives the lines of the table. There is one table at the end of a run, so it shows no uptime.
+    /// Gives the lines of the table. Over captures there is one at the end, without an uptime.
     fn table(&self, ts_ns: u64, texts: &StatsTexts, take: &mut dyn FnMut(&[u8])) {
         let mut at = Vec::new();
         Stamp::new().fast(ts_ns, &mut at);
@@ -43,14 +49,17 @@ impl StatsLog {
         let row = |a: &str, b: &str, c: &str| format!("{a:<60} | {b:<25} | {c}\n");
         for line in [
             rule.clone(),
-            format!("Date: {at} (uptime: 0d, 00h 00m 00s)\n"),
+            format!("Date: {at} (uptime: {})\n", time_up(texts.uptime)),
             rule.clone(),
             row("Counter", "TM Name", "Value"),
             rule,
         ] {
             take(line.as_bytes());
         }
-        let is_listed = |(_, value): &&(String, u64)| self.zeros || *value > 0;
+        // What the line with the date has is no counter.
+        let is_listed = |(name, value): &&(String, u64)| {
+            (self.zeros || *value > 0) && name.as_str() != "uptime"
+        };
         for (name, value) in texts.counters.iter().filter(is_listed).filter(|_| self.totals) {
             take(row(name, "Total", &value.to_string()).as_bytes());
         }
@@ -88,7 +97,10 @@ mod tests {
     fn the_table_is_that_of_suricata() {
         let counters = vec![("decoder.pkts".to_string(), 1264), ("decoder.invalid".to_string(), 0)];
         let thread_counters = vec![("W#01".to_string(), counters.clone())];
-        let texts = StatsTexts { counters, thread_counters, ..StatsTexts::default() };
+        let mut counters = counters;
+        counters.push(("uptime".to_string(), 93_784));
+        let texts =
+            StatsTexts { counters, thread_counters, uptime: 93_784, ..StatsTexts::default() };
         let mut out = String::new();
         let mut take = |line: &[u8]| out.push_str(&String::from_utf8_lossy(line));
         StatsLog::from_config(&Tree::default()).table(0, &texts, &mut take);
@@ -96,6 +108,7 @@ mod tests {
         assert_eq!(lines.len(), 6);
         assert_eq!(lines[0], "-".repeat(99));
         assert!(lines[1].starts_with("Date: ") && lines[1].contains(" -- "), "{}", lines[1]);
+        assert!(lines[1].ends_with(" (uptime: 1d, 02h 03m 04s)"), "{}", lines[1]);
         assert_eq!(
             lines[3],
             "Counter                                                      | TM Name                   \
