@@ -193,7 +193,7 @@ mod tests {
         }
         let levels: Vec<_> = trial.evidence_of(&TYPE).iter().map(|e| e.level).collect();
         assert_eq!(levels, [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High]);
-        assert!(has_values(trial.evidence_of(&TYPE)[0], &["tunnel.co.uk"]));
+        assert!(has_values(&trial.evidence_of(&TYPE)[0], &["tunnel.co.uk"]));
     }
 
     /// A tunnel that domains with more names push out of the table reports its number of names so far.
@@ -244,7 +244,7 @@ mod tests {
                     connect(&mut trial, n, elsewhere);
                 }
             }
-            has_values(trial.evidence_of(&TYPE)[0], &["0.15"])
+            has_values(&trial.evidence_of(&TYPE)[0], &["0.15"])
         };
         assert!(is_more("www.example", 200));
         assert!(is_more("", 200));

@@ -183,8 +183,8 @@ impl Enforcement {
     /// The interface, where it is there and may be throttled. It is asked first, so that nothing is done in vain.
     pub(super) fn check(o: &GuardEnforce) -> Result<u32, Error> {
         let refuse = |source| Error::Guarded { interface: o.interface.clone(), source };
-        let interface = interface_index(&o.interface)
-            .ok_or_else(|| refuse(GuardRefusal::NoInterface))?;
+        let interface =
+            interface_index(&o.interface).ok_or_else(|| refuse(GuardRefusal::NoInterface))?;
         if super::host::default_routes().contains(&o.interface) && !o.takes_default_route {
             return Err(refuse(GuardRefusal::DefaultRoute));
         }
