@@ -35,6 +35,7 @@ pub mod scap;
 pub mod script;
 pub mod seal;
 pub mod seeds;
+pub mod sensor;
 pub mod syscall;
 
 use seeds::Seeds;
@@ -99,6 +100,8 @@ pub fn targets() -> Vec<Target> {
         target("seal_checkpoint", 1 << 14, seal::checkpoint, seal::checkpoint_seeds),
         target("seal_chunk", 1 << 12, seal::chunk, seal::chunk_seeds),
         target("seal_slog_file", 1 << 13, seal::slog_file, seal::slog_file_seeds),
+        target("sensor_flows", 1 << 13, sensor::flows, sensor::flow_seeds),
+        target("sensor_packets", 1 << 14, sensor::packets, Seeds::captures),
         target("seal_segment", 1 << 10, seal::segment, seal::segment_seeds),
     ];
     for protocol in gabion_proto::registry() {

@@ -41,7 +41,7 @@ pub(crate) struct BufferPool {
     pub(super) steps: u64,
 }
 
-/// The smallest size with room for that many bytes: its number and its bytes. None holds so many.
+/// The smallest size with room for that many bytes: its number and its bytes; nothing where none is that large.
 #[inline]
 fn size_for(bytes: usize) -> Option<(usize, usize)> {
     let room = bytes.max(SMALL_BUFFER_BYTES).checked_next_power_of_two()?;

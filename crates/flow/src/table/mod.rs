@@ -525,7 +525,7 @@ impl<T: Default> FlowTable<T> {
         self.steps += 1;
         self.vacate(at);
         self.wheel.remove(idx);
-        let Some(flow) = self.slab.take(idx) else { return };
+        let Some(flow) = self.slab.take_flow(idx) else { return };
         self.free.push(idx);
         self.len -= 1;
         self.budget.release(self.flow_cost());

@@ -74,7 +74,7 @@ impl<T> Slab<T> {
     }
 
     /// Takes the flow out of a position.
-    pub(super) fn take(&mut self, at: u32) -> Option<Flow<T>> {
+    pub(super) fn take_flow(&mut self, at: u32) -> Option<Flow<T>> {
         let at = at as usize;
         self.parts.get_mut(at / PART)?[at % PART].take()
     }
