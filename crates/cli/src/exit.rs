@@ -51,6 +51,11 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
+    /// What is wrong, without the program's name.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Something is wrong with what was given.
     pub(crate) fn input(text: impl Into<String>) -> Fault {
         Fault { exit: Exit::Input, text: text.into() }
@@ -106,7 +111,6 @@ impl From<gabion_sensor::Error> for Fault {
             Error::Guarded { .. }
             | Error::Probe(_)
             | Error::HostChange(_)
-            | Error::Metrics { .. }
             | Error::Namespace { .. }
             | Error::RecordingFile { .. }
             | Error::Output(_)

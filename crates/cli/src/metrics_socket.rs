@@ -1,6 +1,7 @@
 //! `--metrics`: the socket that a command gives to what serves metrics.
 
 use crate::exit::Fault;
+use gabion_sensor::packets::PacketMetrics;
 use std::net::{SocketAddr, TcpListener};
 
 /// Listens at an address of this machine.
@@ -14,4 +15,12 @@ pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, Fault> {
         )));
     }
     gabion_intake::bind_metrics(address).map_err(|e| Fault::environment(e.to_string()))
+}
+
+/// Serves the metrics of a run over packets at an address of this machine.
+///
+/// # Errors
+/// As [`bind`]; if the thread can't be started.
+pub(crate) fn serve_packet_metrics(address: SocketAddr) -> Result<PacketMetrics, Fault> {
+    Ok(PacketMetrics::open(bind(address)?)?)
 }

@@ -184,7 +184,7 @@ fn an_address_of_others_or_in_use_is_refused_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().display().to_string();
     let capture = demo();
-    for (address, words) in [("0.0.0.0:9187", "127.0.0.1"), (&*taken, "choose another address")] {
+    for (address, words) in [("0.0.0.0:9187", "127.0.0.1"), (&*taken, "name another")] {
         let read = gabion(&["read", &capture, "--metrics", address]);
         assert!(read.code > 1 && read.err.contains(words), "{}", read.err);
         let args = ["suricata", "-r", &capture, "-l", &out, "--metrics", address];

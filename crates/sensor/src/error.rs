@@ -193,14 +193,6 @@ pub enum Error {
     /// A change of the host can't be made or undone.
     #[error("{0}")]
     HostChange(#[from] crate::guard::ChangeError),
-    /// The address of metrics can't be listened on.
-    #[error("--metrics: {address}: {source}: choose another address")]
-    Metrics {
-        /// The address.
-        address: std::net::SocketAddr,
-        /// The error of the operating system.
-        source: io::Error,
-    },
     /// A network namespace can't be entered.
     #[error("--netns {}: {source}: name a network namespace, such as one in /run/netns", .path.display())]
     Namespace {

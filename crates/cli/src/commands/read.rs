@@ -5,6 +5,7 @@ use crate::behavior::{self, NetworkReport, Started};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::SealedFindings;
+use crate::metrics_socket::serve_packet_metrics;
 use crate::progress::Progress;
 use crate::{configuration, existing, standard_error, standard_output, terminal};
 use gabion_capture::filter::Filter;
@@ -26,7 +27,6 @@ use gabion_sensor::packets::{
 };
 use gabion_settings::{InterfaceSettings, WorkerPlan, check_eve_options, unknown_keys_line};
 use std::io::IsTerminal;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ fn run_captures(
     }
     let attach = || behavior::attach(o, &mut outputs, existing, sealed.as_ref());
     let tap = o.behavior.then(attach).transpose()?;
-    let metrics = o.metrics.map(serve_metrics).transpose()?;
+    let metrics = o.metrics.map(serve_packet_metrics).transpose()?;
     let for_use = EngineUse {
         wants: outputs.wants(),
         detail: LoadDetail::from_flags(o.quiet, o.verbose),
@@ -220,15 +220,6 @@ fn run_captures(
         exit = exit.max(e.exit);
     }
     Ok(exit)
-}
-
-/// Listens for scrapes of metrics.
-fn serve_metrics(address: SocketAddr) -> Result<PacketMetrics, Fault> {
-    if !address.ip().is_loopback() {
-        let said = "is not the machine's own address: use 127.0.0.1";
-        return Err(Fault::usage(format!("--metrics: {address}: {said}")));
-    }
-    Ok(PacketMetrics::open(address)?)
 }
 
 /// The socket for commands of a run over interfaces, where the configuration asks for one.

@@ -7,6 +7,7 @@ mod show;
 
 use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
+use crate::metrics_socket::serve_packet_metrics;
 use crate::{operator_file, standard_output};
 use gabion_capture::filter::Filter;
 use gabion_outputs::Outputs;
@@ -539,10 +540,10 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
             return 1;
         }
     };
-    let metrics = match o.metrics.map(PacketMetrics::open).transpose() {
+    let metrics = match o.metrics.map(serve_packet_metrics).transpose() {
         Ok(metrics) => metrics,
         Err(e) => {
-            log.error("metrics", &e.to_string());
+            log.error("metrics", e.text());
             return 1;
         }
     };

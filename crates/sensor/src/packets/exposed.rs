@@ -13,7 +13,7 @@ use gabion_runtime::exposition::Exposition;
 use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{Counter, Gauge, Metrics, StopFlag, clock, memory};
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -38,15 +38,14 @@ impl std::fmt::Debug for PacketMetrics {
 }
 
 impl PacketMetrics {
-    /// Listens at an address of this machine and answers at once, with nothing yet.
+    /// Answers those who connect to a socket, at once, with nothing yet.
     ///
     /// # Errors
-    /// The address can't be listened at.
-    pub fn open(address: SocketAddr) -> Result<PacketMetrics, Error> {
-        let failed = |source| Error::Metrics { address, source };
-        let listener = TcpListener::bind(address).map_err(failed)?;
+    /// If the thread can't be started.
+    pub fn open(listener: TcpListener) -> Result<PacketMetrics, Error> {
         let metrics = Metrics::new();
-        let exposition = Exposition::start(listener, &metrics).map_err(failed)?;
+        let exposition = Exposition::start(listener, &metrics)
+            .map_err(|source| Error::Thread { name: "metrics", source })?;
         Ok(PacketMetrics { metrics, _exposition: exposition, stop: StopFlag::new(), thread: None })
     }
 
