@@ -638,3 +638,53 @@ fn an_idle_ring_holds_nobody_up() {
     }
     panic!("early and late in every try: {disturbed:?}");
 }
+
+/// While interfaces are read a record of statistics is written each `stats.interval` seconds, by one worker and by several and by
+/// both doors, and with it a table in `stats.log`, which shows the time since the start where Suricata's does.
+#[test]
+fn statistics_are_written_while_an_interface_is_read() {
+    let Some(wire) = Wire::new("statistics_are_written_while_an_interface_is_read") else { return };
+    for (door, threads) in [("suricata", "1"), ("suricata", "2"), ("read", "1"), ("read", "2")] {
+        let set = [
+            "stats.interval=1",
+            "outputs.2.stats.enabled=yes",
+            "af-packet.0.interface=in",
+            &format!("af-packet.0.threads={threads}"),
+        ];
+        let mut arguments = vec!["-i", "in", "-k", "none"];
+        if door == "suricata" {
+            arguments.push("--disable-detection");
+        }
+        set.iter().for_each(|set| arguments.extend(["--set", set]));
+        let sensor = wire.spawn(door, &arguments);
+        let is_read = || {
+            let said = sensor.text("said") + &sensor.text("err");
+            said.contains("in: packets are read") || said.contains("engine started")
+        };
+        wait_until("packets are read", is_read);
+        wire.send(&(1..=20).map(|n| datagram(n, b"")).collect::<Vec<_>>());
+        let number = |record: &Value, path: &str| {
+            record["stats"].pointer(path).and_then(Value::as_u64).unwrap_or(0)
+        };
+        wait_until("two records have all frames", || {
+            let all = sensor.records("stats");
+            let whole = all.iter().filter(|record| {
+                let kernel = number(record, "/capture/kernel_packets");
+                (number(record, "/decoder/pkts"), kernel) == (20, 20)
+            });
+            whole.count() >= 2
+        });
+        let all = sensor.records("stats");
+        let uptimes: Vec<u64> = all.iter().map(|record| number(record, "/uptime")).collect();
+        assert!(uptimes.is_sorted() && uptimes.last() > Some(&0), "{uptimes:?}");
+        let table = sensor.text("stats.log");
+        let dates: Vec<&str> = table.lines().filter(|line| line.starts_with("Date: ")).collect();
+        assert!(dates.len() >= 2, "{table}");
+        assert!(!dates[dates.len() - 1].contains("(uptime: 0d, 00h 00m 00s)"), "{table}");
+        assert!(table.contains("decoder.pkts") && !table.contains("\nuptime"), "{table}");
+        let log = sensor.log.clone();
+        let (code, said) = sensor.terminate();
+        assert_eq!(code, 0, "{door} {threads}: {said}");
+        std::fs::remove_dir_all(&log).unwrap();
+    }
+}
