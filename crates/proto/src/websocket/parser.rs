@@ -1,7 +1,7 @@
 //! The parser of a flow: frames of both directions, and the messages that they are parts of.
 
 use super::inflater::{Inflater, TAIL};
-use super::limits::reached;
+use super::limits::{UNPACKED_MESSAGE_BYTES, reached};
 use super::settings::Settings;
 use super::tables::{event, frame};
 use super::tx::WebSocketTx;
@@ -45,6 +45,10 @@ impl Header {
     fn opcode(&self) -> u8 {
         self.first & 0x0f
     }
+
+    fn is_compressed(&self) -> bool {
+        self.first & COMPRESSED != 0
+    }
 }
 
 /// A direction.
@@ -52,9 +56,49 @@ impl Header {
 struct Sender {
     /// Bytes of a payload that are not kept.
     skip: u64,
-    /// The message so far, if its last frame has not come, and whether it is compressed.
-    message: Option<(Vec<u8>, bool)>,
+    /// The message so far, if its last frame has not come.
+    message: Vec<u8>,
+    /// Its first frame with a byte says that it is compressed.
+    is_compressed: bool,
     inflater: Option<Box<Inflater>>,
+}
+
+impl Sender {
+    /// Adds a frame to its message, whatever its opcode (as Suricata does). Returns the whole message with its last
+    /// frame, else the frame's payload, and whether it is compressed.
+    fn join_message(
+        &mut self,
+        header: Header,
+        payload: Vec<u8>,
+        max: usize,
+        events: &mut EventList,
+    ) -> (Vec<u8>, bool) {
+        let is_last = header.first & FIN != 0;
+        if self.message.is_empty() {
+            self.is_compressed = header.is_compressed();
+            if is_last {
+                return (payload, self.is_compressed);
+            }
+        }
+        let before = self.message.len();
+        let room = max.saturating_sub(before).min(payload.len());
+        if room < payload.len() {
+            reached::PAYLOAD_BYTES_MAX.count();
+        }
+        self.message.extend_from_slice(payload.get(..room).unwrap_or_default());
+        if before < max && self.message.len() >= max {
+            events.set(event::MESSAGE_TOO_LONG);
+        }
+        let message = if is_last { std::mem::take(&mut self.message) } else { payload };
+        (message, self.is_compressed)
+    }
+
+    /// Unpacks a whole message. What can't be unpacked, or to nothing, stays as it is, with the tail (as in Suricata).
+    fn unpack(&mut self, mut message: Vec<u8>, max: usize) -> Vec<u8> {
+        message.extend(TAIL);
+        let inflater = self.inflater.get_or_insert_with(|| Box::new(Inflater::new()));
+        inflater.unpack(&message, max.max(UNPACKED_MESSAGE_BYTES)).unwrap_or(message)
+    }
 }
 
 /// Parser of a WebSocket flow.
@@ -63,14 +107,12 @@ pub struct WebSocketParser {
     settings: Settings,
     txs: TxList<WebSocketTx>,
     senders: [Sender; 2],
-    /// Bytes that compressed messages were unpacked to.
-    made: u64,
 }
 
 impl WebSocketParser {
     /// A parser with these settings.
     pub fn new(settings: Settings) -> WebSocketParser {
-        WebSocketParser { settings, txs: TxList::default(), senders: Default::default(), made: 0 }
+        WebSocketParser { settings, txs: TxList::default(), senders: Default::default() }
     }
 
     fn data(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Outcome {
@@ -112,9 +154,14 @@ impl WebSocketParser {
         if let Some(mask) = header.mask {
             payload.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
         }
-        if header.opcode() < CONTROL {
-            payload = self.join_message(d, header, payload, &mut events);
-        }
+        let (sender, max) = (&mut self.senders[d.index()], self.settings.payload_max);
+        let (message, is_compressed) = if header.opcode() < CONTROL {
+            sender.join_message(header, payload, max, &mut events)
+        } else {
+            (payload, header.is_compressed())
+        };
+        let is_whole = header.first & FIN != 0;
+        let payload = if is_whole && is_compressed { sender.unpack(message, max) } else { message };
         // Suricata counts the transactions of frames from 1.
         let tx = Some(self.txs.next_id() + 1);
         let (head, len) = (header.header_len, header.payload_len);
@@ -131,50 +178,6 @@ impl WebSocketParser {
             payload,
             events,
         });
-    }
-
-    /// Adds a frame to its message. Returns the whole message with its last frame, else the frame's payload.
-    fn join_message(
-        &mut self,
-        direction: Direction,
-        header: Header,
-        payload: Vec<u8>,
-        events: &mut EventList,
-    ) -> Vec<u8> {
-        let max = self.settings.payload_max;
-        let sender = &mut self.senders[direction.index()];
-        let is_last = header.first & FIN != 0;
-        let is_compressed = header.first & COMPRESSED != 0;
-        let (mut message, is_compressed) = match sender.message.take() {
-            Some((mut message, is_compressed)) if header.opcode() == 0 => {
-                let room = max.saturating_sub(message.len()).min(payload.len());
-                if room < payload.len() {
-                    reached::PAYLOAD_BYTES_MAX.count();
-                    events.set(event::MESSAGE_TOO_LONG);
-                }
-                message.extend_from_slice(payload.get(..room).unwrap_or_default());
-                (message, is_compressed)
-            }
-            _ if is_last => (payload.clone(), is_compressed),
-            _ => {
-                sender.message = Some((payload.clone(), is_compressed));
-                return payload;
-            }
-        };
-        if !is_last {
-            sender.message = Some((message, is_compressed));
-            return payload;
-        }
-        if is_compressed {
-            // What can't be unpacked stays as it is, with the tail (as in Suricata).
-            message.extend(TAIL);
-            let inflater = sender.inflater.get_or_insert_with(|| Box::new(Inflater::new()));
-            if let Some(unpacked) = inflater.unpack(&message, max) {
-                self.made = self.made.saturating_add(unpacked.len() as u64);
-                return unpacked;
-            }
-        }
-        message
     }
 }
 
@@ -197,10 +200,8 @@ impl Parser for WebSocketParser {
     fn bytes_held(&self) -> usize {
         /// Bytes that a decoder of deflate data takes: its window of 32 KiB, and tables.
         const INFLATER_BYTES: usize = 44 << 10;
-        let sender = |s: &Sender| {
-            let message = s.message.as_ref().map_or(0, |(m, _)| m.capacity());
-            message + s.inflater.as_ref().map_or(0, |_| INFLATER_BYTES)
-        };
+        let sender =
+            |s: &Sender| s.message.capacity() + s.inflater.as_ref().map_or(0, |_| INFLATER_BYTES);
         let tx = |tx: &WebSocketTx| size_of::<WebSocketTx>() + tx.payload.capacity();
         size_of::<WebSocketParser>()
             + self.senders.iter().map(sender).sum::<usize>()
@@ -208,7 +209,8 @@ impl Parser for WebSocketParser {
     }
 
     fn bytes_made(&self) -> u64 {
-        self.made
+        let made = |s: &Sender| s.inflater.as_ref().map_or(0, |inflater| inflater.bytes_made());
+        self.senders.iter().map(made).fold(0, u64::saturating_add)
     }
 }
 
@@ -239,6 +241,16 @@ mod tests {
             (b.data.to_vec(), tx.events().to_vec())
         };
         parser.txs.iter().map(payload).collect()
+    }
+
+    /// The first bytes that Suricata 8.0.7 takes for a frame after an Upgrade: 64 of 256.
+    #[test]
+    fn a_first_frame_has_no_reserved_bits() {
+        let probe =
+            |first| super::super::probe(&[first], Direction::ToServer) == crate::detect::Probe::Yes;
+        let taken = (0..=u8::MAX).filter(|first| probe(*first));
+        let expected = [0, 0x40, 0x80, 0xc0].into_iter().flat_map(|flags| flags..flags + 16);
+        assert!(taken.eq(expected));
     }
 
     /// The examples of RFC 6455 5.7: a text, the same masked, in two parts with a ping between them.
@@ -275,6 +287,107 @@ mod tests {
         assert_eq!(parse_pieces(&[&endless], settings), [(b"zzzz".to_vec(), vec![0])]);
     }
 
+    /// A frame whose payload is not masked.
+    fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+        [&[first, payload.len() as u8], payload].concat()
+    }
+
+    fn parse_frames(frames: &[(u8, &[u8])], settings: Settings) -> Vec<(Vec<u8>, Vec<u16>)> {
+        let stream: Vec<u8> = frames.iter().flat_map(|(first, data)| frame(*first, data)).collect();
+        let whole = parse_pieces(&[&stream], settings);
+        let single: Vec<&[u8]> = stream.chunks(1).collect();
+        assert_eq!(parse_pieces(&single, settings), whole);
+        whole
+    }
+
+    /// "Hello" of RFC 7692 7.2.3.1.
+    const HELLO: &[u8] = b"\xf2\x48\xcd\xc9\xc9\x07\x00";
+
+    /// Payloads as Suricata 8.0.7 has them after these frames.
+    #[test]
+    fn frames_are_joined_as_in_suricata() {
+        let cases: &[(&[(u8, &[u8])], &[&[u8]])] = &[
+            // Any frame of data belongs to an open message, control frames never do.
+            (&[(1, b"Hel"), (0x81, b"whole"), (0x80, b"lo")], &[b"Hel", b"Helwhole", b"lo"]),
+            (&[(1, b"Hel"), (2, b"whole"), (0x80, b"lo")], &[b"Hel", b"whole", b"Helwholelo"]),
+            (&[(1, b"Hel"), (0x83, b"whole"), (0x80, b"lo")], &[b"Hel", b"Helwhole", b"lo"]),
+            (&[(1, b"Hel"), (9, b"ping"), (0x80, b"lo")], &[b"Hel", b"ping", b"Hello"]),
+            // The first frame with a byte says whether the message is compressed.
+            (&[(0x41, &HELLO[..2]), (0x80, &HELLO[2..])], &[&HELLO[..2], b"Hello"]),
+            (&[(1, &HELLO[..2]), (0xc0, &HELLO[2..])], &[&HELLO[..2], HELLO]),
+            (&[(1, b""), (0, b""), (0xc0, HELLO)], &[b"", b"", b"Hello"]),
+            (&[(0x41, b""), (0x80, HELLO)], &[b"", HELLO]),
+            // Control frames are unpacked, unless they are not whole.
+            (&[(0xc9, HELLO), (0xc1, b"\xf2\0\x11\0\0")], &[b"Hello", b"Hello"]),
+            (&[(0x49, HELLO)], &[HELLO]),
+            (&[(1, b"ab"), (0xc9, HELLO), (0x80, b"cd")], &[b"ab", b"Hello", b"abcd"]),
+            // What can't be unpacked or unpacks to nothing has the tail after it, what can't be unpacked from
+            // some byte on has what came of it.
+            (&[(0xc9, b"\xff\xff\xff")], &[b"\xff\xff\xff\0\0\xff\xff"]),
+            (&[(0xc1, b"\0"), (0xc1, HELLO)], &[b"\0\0\0\xff\xff", b"Hello"]),
+            (&[(0xc1, b"")], &[b"\0\0\xff\xff"]),
+            (&[(0xc1, b"\xf2\x48\xcd\xc9\xc9\x07\0abcx")], &[b"Hello"]),
+        ];
+        for (frames, expected) in cases {
+            let found = parse_frames(frames, Settings::default());
+            let found: Vec<_> = found.iter().map(|(data, _)| data.as_slice()).collect();
+            assert_eq!(found, *expected, "{frames:x?}");
+        }
+    }
+
+    /// Sizes and events as Suricata 8.0.7 has them with `max-payload-size: 8`.
+    #[test]
+    fn a_message_reaches_its_limit_once() {
+        let cases: &[(&[(u8, &[u8])], &[(usize, &[u16])])] = &[
+            (
+                &[(2, b"abcde"), (0, b"fghij"), (0, b"k"), (0x80, b"l")],
+                &[(5, &[]), (5, &[1]), (1, &[]), (8, &[])],
+            ),
+            (&[(2, b"abcde"), (0, b"fgh"), (0x80, b"l")], &[(5, &[]), (3, &[1]), (8, &[])]),
+            (&[(2, b"abcde"), (0, b"fg"), (0x80, b"l")], &[(5, &[]), (2, &[]), (8, &[1])]),
+            (&[(2, b"abcdefgh"), (0x80, b"")], &[(8, &[1]), (8, &[])]),
+            (&[(2, b"abcdefghi"), (0x80, b"l")], &[(8, &[0, 1]), (8, &[])]),
+            (&[(0x82, b"abcdefgh")], &[(8, &[])]),
+            (
+                &[(2, b"abcde"), (0x80, b"fghij"), (2, b"abcde"), (0x80, b"fghij")],
+                &[(5, &[]), (8, &[1]), (5, &[]), (8, &[1])],
+            ),
+            // 20 times "a", 400 zeros: what is unpacked is not cut there.
+            (&[(0xc2, b"\x4a\x4c\xc4\x04\0\0")], &[(20, &[])]),
+            (&[(0xc2, b"\x62\x60\x18\x05\x83\x09\0\0")], &[(400, &[])]),
+        ];
+        for (frames, expected) in cases {
+            let found = parse_frames(frames, Settings { payload_max: 8 });
+            let found: Vec<_> = found.iter().map(|(d, events)| (d.len(), &events[..])).collect();
+            assert_eq!(found, *expected, "{frames:x?}");
+        }
+    }
+
+    /// What a side has unpacked is bounded by what it has sent, however the stream is cut.
+    #[test]
+    fn what_a_side_has_unpacked_is_bounded() {
+        use super::super::limits::UNPACKED_BYTES_MAX;
+        let mut packer = flate2::Compress::new(flate2::Compression::best(), false);
+        let mut packed = Vec::with_capacity(1000);
+        let zeros = [0; 0xffff];
+        packer.compress_vec(&zeros, &mut packed, flate2::FlushCompress::Sync).unwrap();
+        packed.truncate(packed.len() - TAIL.len());
+        let stream = frame(0xc2, &packed).repeat(300);
+        let whole = parse_pieces(&[&stream], Settings::default());
+        let counts = gabion_record::limits::take_reached();
+        assert_eq!(whole.len(), 300);
+        // What would be sent usually is whole.
+        assert!(whole[..3].iter().all(|(data, _)| *data == zeros));
+        let made: usize = whole.iter().map(|(data, _)| data.len()).sum();
+        let sent = (300 * (packed.len() + TAIL.len())) as u64;
+        assert!(made as u64 <= UNPACKED_BYTES_MAX + 64 * sent, "{made}");
+        assert!(counts.times_reached(&reached::UNPACKED_BYTES_MAX) > 200);
+        for size in [1, 1000, 1460] {
+            let pieces: Vec<&[u8]> = stream.chunks(size).collect();
+            assert!(parse_pieces(&pieces, Settings::default()) == whole, "{size}");
+        }
+    }
+
     /// Fragments without end take no more than a message may.
     #[test]
     fn endless_fragments_are_bounded() {
@@ -283,7 +396,7 @@ mod tests {
         let bytes = b"\x00\x04abcd".repeat(50_000);
         let mut cx = ParseContext::new(0, Direction::ToServer, &ends);
         parser.parse(&mut cx, Input::Data { bytes: &bytes, eof: false });
-        assert_eq!(parser.senders[0].message.as_ref().map(|(m, _)| m.len()), Some(0xffff));
+        assert_eq!(parser.senders[0].message.len(), 0xffff);
         assert_eq!(parser.txs.len(), TXS_MAX);
         let counts = gabion_record::limits::take_reached();
         assert_eq!(counts.times_reached(&reached::TXS_MAX), 50_000 - TXS_MAX as u64);
