@@ -7,6 +7,7 @@ use crate::app::Effects;
 use crate::application::Moment;
 use crate::context::{Common, InputPlace, PacketOutcome};
 use crate::flow_state::NetFlow;
+use crate::inspection::is_stream_looked_at;
 use crate::view::PacketView;
 use crate::worker::Stages;
 use gabion_flow::{EndReason, Flow, TcpState};
@@ -70,7 +71,11 @@ impl Stages {
         place: InputPlace,
         sink: &mut dyn NetSink,
     ) {
+        let of_rules = Direction::BOTH.map(|d| is_stream_looked_at(&common.engine, flow, d));
         let Some(ssn) = flow.tcp.as_mut() else { return };
+        for d in Direction::BOTH.into_iter().filter(|d| !of_rules[d.index()]) {
+            ssn.stream_mut(d).no_raw();
+        }
         let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
         let detection = common.engine.detector.is_some();
         // Suricata looks at both sides of a protocol's session that has not ended, or has ended in the middle of a

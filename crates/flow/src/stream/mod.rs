@@ -337,6 +337,12 @@ impl Stream {
         self.marks.raw_due = false;
     }
 
+    /// Nobody looks at this direction now: what could be inspected counts as inspected, and is not kept for it.
+    #[inline]
+    pub fn pass_raw(&mut self) {
+        self.raw_advance(self.raw_limit());
+    }
+
     /// Offset up to which raw inspection is done.
     pub fn raw_offset(&self) -> u64 {
         self.raw

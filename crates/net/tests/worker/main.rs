@@ -3,6 +3,7 @@
 
 mod pressure;
 mod semantics;
+mod streams;
 
 use gabion_net::{
     Datasets, Dealer, Engine, EngineOptions, FrameIn, Protocols, Verdicts, Worker, WorkerBudgets,
