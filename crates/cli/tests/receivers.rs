@@ -373,7 +373,12 @@ fn receivers_that_hang_cost_no_frame_of_an_interface() {
     std::fs::write(place("suricata.yaml"), yaml).unwrap();
     let hanging = UnixListener::bind(place("redis.sock")).unwrap();
     // Connections stay open, and nobody reads.
-    std::thread::spawn(move || hanging.incoming().collect::<Vec<_>>());
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for connection in hanging.incoming() {
+            open.push(connection);
+        }
+    });
     let slow = UnixDatagram::bind(place("eve.sock")).unwrap();
     let is_ending = Arc::new(AtomicBool::new(false));
     let is_over = Arc::clone(&is_ending);
