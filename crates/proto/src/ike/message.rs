@@ -31,11 +31,13 @@ pub(super) struct Payload<'a> {
 pub(super) enum End {
     /// With the last one.
     Whole,
+    /// With the last one, and there are bytes after it.
+    Left,
     /// The next one is not there: nothing is.
     Missing,
     /// One is longer than what is left.
     Short,
-    /// One is shorter than its own header.
+    /// One is shorter than its own header: it is empty.
     Broken,
 }
 
@@ -59,7 +61,24 @@ pub(super) fn read_header(bytes: &[u8]) -> Option<(Header, usize, &[u8])> {
     Some((header, usize::try_from(len).ok()?, rest))
 }
 
-/// Walks over a chain of payloads (or proposals, or transforms, which have the same headers).
+/// Reads the payload at the beginning of these bytes; returns what is after it. `Err`: why it is the last one.
+pub(super) fn read_payload(kind: u8, bytes: &[u8]) -> Result<(Payload<'_>, &[u8]), End> {
+    if bytes.is_empty() {
+        return Err(End::Missing);
+    }
+    let Some((&[next, _, high, low], _)) = bytes.split_first_chunk::<4>() else {
+        return Err(End::Short);
+    };
+    let len = usize::from(u16::from_be_bytes([high, low]));
+    if len < 4 {
+        return Err(End::Broken);
+    }
+    let (payload, tail) = bytes.split_at_checked(len).ok_or(End::Short)?;
+    Ok((Payload { kind, next, body: payload.get(4..).unwrap_or_default() }, tail))
+}
+
+/// Walks over a chain of payloads (or proposals, or transforms, which have the same headers) up to one that names
+/// none after it.
 pub(super) fn walk_payloads<'a>(
     first: u8,
     mut rest: &'a [u8],
@@ -68,23 +87,22 @@ pub(super) fn walk_payloads<'a>(
     let mut kind = first;
     let mut count = 0;
     while kind != 0 {
-        if rest.is_empty() {
-            return End::Missing;
-        }
-        if !reached::PAYLOADS_MAX.has_room(count) {
+        if !rest.is_empty() && !reached::PAYLOADS_MAX.has_room(count) {
             return End::Whole;
         }
         count += 1;
-        let Some((&[next, _, high, low], _)) = rest.split_first_chunk::<4>() else {
-            return End::Short;
-        };
-        let len = usize::from(u16::from_be_bytes([high, low]));
-        if len < 4 {
-            return End::Broken;
+        match read_payload(kind, rest) {
+            Ok((payload, tail)) => {
+                (kind, rest) = (payload.next, tail);
+                take(payload);
+            }
+            Err(end) => {
+                if end == End::Broken {
+                    take(Payload { kind, next: 0, body: &[] });
+                }
+                return end;
+            }
         }
-        let Some((payload, tail)) = rest.split_at_checked(len) else { return End::Short };
-        take(Payload { kind, next, body: payload.get(4..).unwrap_or_default() });
-        (kind, rest) = (next, tail);
     }
-    End::Whole
+    if rest.is_empty() { End::Whole } else { End::Left }
 }

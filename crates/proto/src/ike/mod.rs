@@ -192,15 +192,15 @@ pub const PROTOCOL: &Protocol = &Protocol {
     ..Protocol::plain(ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE })
 };
 
-/// A header of a known version, which is not longer than its datagram.
+/// A header of a known version. Of version 2 the length must be that of the datagram (as in Suricata 8.0.7).
 fn probe(bytes: &[u8], _: Direction) -> Probe {
     let Some((header, len, _)) = read_header(bytes) else { return Probe::No };
     let is_known = match (header.version >> 4, header.version & 15) {
         (1, _) => true,
-        (2, 0) => matches!(header.exchange, 34..=37),
+        (2, 0) => matches!(header.exchange, 34..=37) && len == bytes.len(),
         _ => false,
     };
-    if is_known && len <= bytes.len() { Probe::Yes } else { Probe::No }
+    if is_known { Probe::Yes } else { Probe::No }
 }
 
 #[cfg(test)]

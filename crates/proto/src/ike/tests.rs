@@ -176,10 +176,117 @@ fn what_is_broken_is_refused() {
     assert_eq!(probe(&message(0x21, 34, 8, &[]), ToServer), Probe::No);
     assert_eq!(probe(&message(0x20, 38, 8, &[]), ToServer), Probe::No);
     assert_eq!(probe(&message(0x30, 2, 0, &[]), ToServer), Probe::No);
-    // A chain whose payloads have no length ends.
-    let mut endless = message(0x10, 2, 0, &[(13, b""), (13, b"")]);
-    endless[31] = 0;
-    assert_eq!(flow().give(ToServer, &endless), "error");
+    // A security association, or a proposal, that can't be read. (Suricata 8.0.7 logs none of these.)
+    let sa = sa_1(&[AES]);
+    for sa in [
+        &sa[..7],
+        &[&sa[..8], &[0, 0, 0, 3][..]].concat(),
+        &[&sa[..8], &payload(0, b"\x01\x01\x63\x01abc")].concat(),
+    ] {
+        assert_eq!(flow().give(ToServer, &message(0x10, 2, 0, &[(1, sa)])), "error", "{sa:?}");
+    }
+}
+
+/// The same message with more bytes, which its length counts.
+fn with_more(mut message: Vec<u8>, more: &[u8]) -> Vec<u8> {
+    message.extend(more);
+    let len = (message.len() as u32).to_be_bytes();
+    message[24..28].copy_from_slice(&len);
+    message
+}
+
+fn payload_names(record: &str) -> &str {
+    let names = record.split_once("\"payload\":[").and_then(|(_, rest)| rest.split_once(']'));
+    names.map_or("none", |(names, _)| names)
+}
+
+/// Kinds of payloads where lengths are wrong, as in Suricata 8.0.7.
+#[test]
+fn lengths_that_are_wrong_are_as_in_suricata() {
+    // Of version 1 a payload without a length is empty and the last one.
+    for len in 0..4 {
+        let mut first = message(0x10, 2, 0, &[(13, b"VVVV"), (13, b"WW")]);
+        first[31] = len;
+        let record = flow().give(ToServer, &first);
+        assert_eq!(payload_names(&record), "\"VendorID\"");
+        assert!(record.contains("\"vendor_ids\":[\"\"]"), "{record}");
+        let mut second = message(0x10, 2, 0, &[(13, b"VVVV"), (13, b"WW")]);
+        second[39] = len;
+        let record = flow().give(ToServer, &second);
+        assert!(record.contains("\"vendor_ids\":[\"56565656\",\"\"]"), "{record}");
+    }
+    let mut sa = sa_1(&[AES]);
+    sa[19] = 3;
+    let record = flow().give(ToServer, &message(0x10, 2, 0, &[(1, &sa)]));
+    assert_eq!(payload_names(&record), "\"SecurityAssociation\",\"Proposal\",\"Transform\"");
+    assert!(record.contains("\"client\":{},"), "{record}");
+    // What is after the last payload is one without a kind, and may name further ones.
+    let vendor = || message(0x10, 2, 0, &[(13, b"VVVV")]);
+    for (more, names) in [
+        (&b"\0\0\0"[..], "\"VendorID\""),
+        (b"\0\0\0\0", "\"VendorID\",\"None\""),
+        (b"\0\0\0\0\0\0\0\0", "\"VendorID\",\"None\""),
+        (b"\x04\0\0\x02", "\"VendorID\",\"None\""),
+        (b"\0\0\0\x64abcd", "\"VendorID\""),
+        (b"\x04\0\0\x06ab\0\0\0\x06KK", "\"VendorID\",\"None\",\"KeyExchange\""),
+    ] {
+        let record = flow().give(ToServer, &with_more(vendor(), more));
+        assert_eq!(payload_names(&record), names, "{more:?}");
+    }
+    // Of version 2 nothing may be left, and vendors and deletions have at least eight bytes.
+    let nonce = message(0x20, 34, 8, &[(40, b"VVVV")]);
+    assert_eq!(payload_names(&flow().give(ToServer, &with_more(nonce, b"\0"))), "");
+    for kind in [42, 43] {
+        for len in 0..12 {
+            let message =
+                message(0x20, 34, 8, &[(kind, &b"\0\0\0\0\0\0\0\0\0\0\0\0"[..len]), (40, b"n")]);
+            let record = flow().give(ToServer, &message);
+            assert_eq!(payload_names(&record).is_empty(), len < 8, "{kind} {len}");
+        }
+    }
+    // Only version 2 is not found where the length is not that of the datagram.
+    for (version, exchange, answer) in [(0x10, 2, Probe::Yes), (0x20, 34, Probe::No)] {
+        for len in [0, 27, 29, 1000_u32] {
+            let mut message = message(version, exchange, 8, &[]);
+            message[24..28].copy_from_slice(&len.to_be_bytes());
+            assert_eq!(probe(&message, ToServer), answer, "{version} {len}");
+            assert_eq!(flow().give(ToServer, &message), "error");
+        }
+    }
+}
+
+/// Transforms that a proposal announces, of which it has four weak ones; events as in Suricata 8.0.7.
+#[test]
+fn a_proposal_says_how_many_transforms_it_has() {
+    let weak = [(1, 3), (2, 1), (3, 2), (4, 2)];
+    let proposal = |count: u8, next: u8| {
+        let mut sa = sa_2(1, &weak);
+        (sa[0], sa[7]) = (next, count);
+        sa
+    };
+    let give = |sa: &[u8]| flow().give(ToServer, &message(0x20, 34, 8, &[(33, sa)]));
+    let (enc, prf, auth, dh) =
+        (" weak_crypto_enc", " weak_crypto_prf", " weak_crypto_auth", " weak_crypto_dh");
+    let (no_dh, no_auth) = (" weak_crypto_no_dh", " weak_crypto_no_auth");
+    let all = [enc, prf, auth, dh].concat();
+    for (count, events) in [
+        (0, [no_dh, no_auth].concat()),
+        (1, [enc, no_dh, no_auth].concat()),
+        (3, [enc, prf, auth, no_dh].concat()),
+        (4, all.clone()),
+    ] {
+        let record = give(&proposal(count, 0));
+        assert!(record.ends_with(&format!("}}}}{events}")), "{count}: {record}");
+    }
+    for count in [5, 255] {
+        let record = give(&proposal(count, 0));
+        assert!(record.ends_with("}}") && payload_names(&record).is_empty(), "{record}");
+        // A later one that can't be read ends the list.
+        let record = give(&[proposal(4, 2), proposal(count, 0)].concat());
+        assert!(record.ends_with(&format!("}}}}{all}")), "{record}");
+    }
+    let record = give(&proposal(4, 2));
+    assert!(record.ends_with(&format!("}}}}{all}")), "{record}");
 }
 
 /// Chains of payloads, transforms and attributes are bounded.

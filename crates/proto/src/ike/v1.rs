@@ -1,7 +1,7 @@
 //! Payloads of IKE 1: proposals with the attributes of their transforms (RFC 2408 3.3 to 3.6, RFC 2409 appendix A).
 
 use super::limits::reached;
-use super::message::{End, Payload, walk_payloads};
+use super::message::{End, Payload, read_payload, walk_payloads};
 use super::names;
 
 /// Payloads that are looked into.
@@ -52,50 +52,72 @@ impl Found {
         }
     }
 
-    fn take_payload(&mut self, payload: Payload<'_>) {
+    /// `None`: it can't be read.
+    fn take_payload(&mut self, payload: Payload<'_>) -> Option<()> {
         self.note_kind(payload.kind);
         match payload.kind {
-            payload::SA => self.take_sa(payload.body),
+            payload::SA => self.take_sa(payload.body)?,
             payload::KEY_EXCHANGE => self.key_exchange = payload.body.into(),
             payload::NONCE => self.nonce = payload.body.into(),
             payload::VENDOR => self.vendors.push(payload.body.into()),
             _ => {}
         }
+        Some(())
     }
 
     /// Domain of interpretation, situation, proposals. Those of other domains are not known.
-    fn take_sa(&mut self, body: &[u8]) {
-        let Some((doi, rest)) = body.split_first_chunk::<4>() else { return };
-        let doi = u32::from_be_bytes(*doi);
+    fn take_sa(&mut self, body: &[u8]) -> Option<()> {
+        let (&[a, b, c, d, ..], proposals) = body.split_first_chunk::<8>()?;
+        let doi = u32::from_be_bytes([a, b, c, d]);
         self.doi = Some(doi);
-        let Some(proposals) = rest.get(4..).filter(|p| doi == 1 && !p.is_empty()) else { return };
+        if doi != 1 {
+            return Some(());
+        }
+        let mut is_good = true;
         walk_payloads(payload::PROPOSAL, proposals, |proposal| {
             self.note_kind(payload::PROPOSAL);
-            // Number, protocol, length of the SPI, count of transforms, SPI.
-            let Some(spi_len) = proposal.body.get(2) else { return };
-            let transforms = proposal.body.get(4 + usize::from(*spi_len)..).unwrap_or_default();
-            if transforms.is_empty() {
-                return;
-            }
-            walk_payloads(payload::TRANSFORM, transforms, |transform| {
-                self.note_kind(payload::TRANSFORM);
-                let attributes = read_attributes(transform.body.get(4..).unwrap_or_default());
-                if reached::TRANSFORMS_MAX.has_room(self.transforms.len()) {
-                    self.transforms.push(attributes);
-                }
-            });
+            is_good &= self.take_proposal(proposal.body).is_some();
         });
+        is_good.then_some(())
+    }
+
+    /// Number, protocol, length of the SPI, count of transforms (which does not count), SPI, transforms.
+    fn take_proposal(&mut self, body: &[u8]) -> Option<()> {
+        let (&[_, _, spi_len, _], rest) = body.split_first_chunk::<4>()?;
+        let transforms = rest.get(usize::from(spi_len)..)?;
+        walk_payloads(payload::TRANSFORM, transforms, |transform| {
+            self.note_kind(payload::TRANSFORM);
+            let Some(attributes) = transform.body.get(4..) else { return };
+            let attributes = read_attributes(attributes);
+            if reached::TRANSFORMS_MAX.has_room(self.transforms.len()) {
+                self.transforms.push(attributes);
+            }
+        });
+        Some(())
     }
 }
 
-/// Reads the payloads of a message that is not encrypted. `None`: they are broken.
-pub(super) fn read_payloads(first: u8, rest: &[u8]) -> Option<Found> {
+/// Reads the payloads of a message that is not encrypted, also what is after the last one: a payload without a kind.
+/// `None`: they can't be read.
+pub(super) fn read_payloads(first: u8, mut rest: &[u8]) -> Option<Found> {
     let mut found = Found::default();
     found.note_kind(first);
-    match walk_payloads(first, rest, |payload| found.take_payload(payload)) {
-        End::Whole | End::Missing | End::Short => Some(found),
-        End::Broken => None,
+    let mut kind = first;
+    for count in 0.. {
+        match read_payload(kind, rest) {
+            Ok(_) if !reached::PAYLOADS_MAX.has_room(count) => break,
+            Ok((payload, tail)) => {
+                (kind, rest) = (payload.next, tail);
+                found.take_payload(payload)?;
+            }
+            Err(End::Broken) => {
+                found.take_payload(Payload { kind, next: 0, body: &[] })?;
+                break;
+            }
+            Err(End::Whole | End::Left | End::Missing | End::Short) => break,
+        }
     }
+    Some(found)
 }
 
 fn read_attributes(mut rest: &[u8]) -> Transform {

@@ -15,6 +15,8 @@ mod payload {
     pub(super) const CERTIFICATE_REQUEST: u8 = 38;
     pub(super) const AUTHENTICATION: u8 = 39;
     pub(super) const NOTIFY: u8 = 41;
+    pub(super) const DELETE: u8 = 42;
+    pub(super) const VENDOR: u8 = 43;
     pub(super) const SELECTORS_INITIATOR: u8 = 44;
     pub(super) const SELECTORS_RESPONDER: u8 = 45;
 }
@@ -84,6 +86,8 @@ pub(super) fn read_payloads(first: u8, rest: &[u8], events: &mut EventList) -> F
                 }
                 _ => false,
             },
+            // Suricata 8.0.7 reads none that is shorter.
+            payload::DELETE | payload::VENDOR => body.len() >= 8,
             payload::SELECTORS_INITIATOR | payload::SELECTORS_RESPONDER => has_selectors(body),
             _ => true,
         };
@@ -107,26 +111,46 @@ fn has_selectors(body: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Reads proposals: the last transform of each type is the one chosen.
-fn take_proposals(mut rest: &[u8], choice: &mut Choice, events: &mut Vec<u16>) -> Option<()> {
+/// A proposal.
+struct Proposal<'a> {
+    protocol: u8,
+    /// Types and numbers.
+    transforms: Vec<(u8, u16)>,
+    has_next: bool,
+    /// What is after it.
+    rest: &'a [u8],
+}
+
+/// Reads a proposal: of its transforms as many as it announces.
+fn read_proposal(bytes: &[u8]) -> Option<Proposal<'_>> {
+    let (&[next, _, high, low], _) = bytes.split_first_chunk::<4>()?;
+    let (proposal, rest) = bytes.split_at_checked(u16::from_be_bytes([high, low]).into())?;
+    let (&[_, protocol, spi_len, count], body) = proposal.get(4..)?.split_first_chunk::<4>()?;
+    let mut from = body.get(usize::from(spi_len)..)?;
+    let mut transforms = Vec::new();
+    for _ in 0..count {
+        let (&[_, _, high, low, kind, _, a, b], _) = from.split_first_chunk::<8>()?;
+        from = from.get(usize::from(u16::from_be_bytes([high, low])).max(8)..)?;
+        transforms.push((kind, u16::from_be_bytes([a, b])));
+    }
+    Some(Proposal { protocol, transforms, has_next: next != 0, rest })
+}
+
+/// Reads proposals up to one that can't be read: the last transform of each type is the one chosen. `None`: the first
+/// one can't be read.
+fn take_proposals(bytes: &[u8], choice: &mut Choice, events: &mut Vec<u16>) -> Option<()> {
     let mut count = 0;
+    let mut proposal = read_proposal(bytes)?;
     loop {
-        let (&[next, _, high, low], _) = rest.split_first_chunk::<4>()?;
-        let (proposal, tail) = rest.split_at_checked(u16::from_be_bytes([high, low]).into())?;
-        let &[_, protocol, spi_len, _] = proposal.get(4..)?.first_chunk::<4>()?;
-        let mut transforms = proposal.get(8 + usize::from(spi_len)..)?;
         let (mut has_group, mut has_integrity, mut is_combined) = (false, false, false);
-        if protocol == PROTOCOL_AH {
+        if proposal.protocol == PROTOCOL_AH {
             events.push(event::NO_ENCRYPTION);
         }
-        while !transforms.is_empty() {
-            let (&[_, _, high, low, kind, _, a, b], _) = transforms.split_first_chunk::<8>()?;
-            transforms = transforms.get(usize::from(u16::from_be_bytes([high, low])).max(8)..)?;
+        for (kind, id) in proposal.transforms {
             if !reached::TRANSFORMS_MAX.has_room(count) {
                 break;
             }
             count += 1;
-            let id = u16::from_be_bytes([a, b]);
             match kind {
                 transform::ENCRYPTION => {
                     choice.encryption = id;
@@ -165,9 +189,8 @@ fn take_proposals(mut rest: &[u8], choice: &mut Choice, events: &mut Vec<u16>) -
         if !has_integrity && !is_combined {
             events.push(event::WEAK_CRYPTO_NO_AUTH);
         }
-        if next == 0 {
-            return Some(());
-        }
-        rest = tail;
+        let next = read_proposal(proposal.rest).filter(|_| proposal.has_next);
+        let Some(next) = next else { return Some(()) };
+        proposal = next;
     }
 }

@@ -8,9 +8,17 @@ const RECORD_HEADER_BYTES: usize = 5;
 
 /// Kinds of records and handshake messages (RFC 8446 5.1 and 4).
 mod kind {
+    pub(super) const CHANGE_CIPHER: u8 = 20;
+    pub(super) const ALERT: u8 = 21;
     pub(super) const HANDSHAKE: u8 = 22;
     pub(super) const APPLICATION_DATA: u8 = 23;
     pub(super) const CERTIFICATE: u8 = 11;
+}
+
+/// Whether TLS may begin with a record of this kind. Suricata 8.0.7 takes handshakes only, so that an alert before them
+/// hides the certificates.
+pub(super) fn may_begin_with(first: u8) -> bool {
+    matches!(first, kind::CHANGE_CIPHER | kind::ALERT | kind::HANDSHAKE)
 }
 
 /// A direction of a handshake.

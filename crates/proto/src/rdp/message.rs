@@ -2,6 +2,7 @@
 
 use super::client::{self, Client};
 use super::limits::reached;
+use gabion_record::Direction;
 
 /// A request to connect (MS-RDPBCGR 2.2.1.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,31 +64,36 @@ fn parse_negotiation(bytes: &[u8], flags_known: u8) -> Option<(u8, u8, u32)> {
     (b[2..4] == [8, 0] && b[1] & !flags_known == 0).then_some((b[0], b[1], value))
 }
 
-/// Reads the packet's contents. `None`: there is nothing to log of it.
-pub(super) fn parse_packet(packet: &[u8]) -> Option<Message> {
+/// Reads the packet's contents. `None`: there is nothing to log of it, as of one that the other side sends.
+pub(super) fn parse_packet(packet: &[u8], direction: Direction) -> Option<Message> {
     let rest = packet.get(HEADER_BYTES..)?;
     let len = usize::from(*rest.first()?);
     let header = rest.get(1..=len)?;
     let after = rest.get(len + 1..)?;
-    match *header.first()? & 0xf0 {
-        code::CONNECTION_REQUEST => parse_request(header.get(6..)?).map(Message::Request),
-        code::CONNECTION_CONFIRM => Some(Message::Answer(parse_answer(header.get(6..)?))),
-        code::DATA => parse_connect(after),
+    match (*header.first()? & 0xf0, direction) {
+        (code::CONNECTION_REQUEST, Direction::ToServer) => {
+            parse_request(header.get(6..)?).map(Message::Request)
+        }
+        (code::CONNECTION_CONFIRM, Direction::ToClient) => {
+            Some(Message::Answer(parse_answer(header.get(6..)?)))
+        }
+        (code::DATA, Direction::ToServer) => parse_connect(after),
+        (code::DATA, Direction::ToClient) => {
+            after.starts_with(&CONNECT_RESPONSE).then_some(Message::ConnectResponse)
+        }
         _ => None,
     }
 }
 
+/// A user's name may come before the negotiation; after any other text Suricata 8.0.7 reads none.
 fn parse_request(body: &[u8]) -> Option<Request> {
-    const COOKIE: &[u8] = b"Cookie: ";
     const USER: &[u8] = b"Cookie: mstshash=";
-    const TOKEN: &[u8] = b"tsv:";
     let mut request = Request::default();
     let mut rest = body;
-    if rest.starts_with(COOKIE) || rest.starts_with(TOKEN) {
-        let end = rest.windows(2).position(|w| w == b"\r\n")?;
-        let line = rest.get(..end)?;
-        request.cookie = line.strip_prefix(USER).map(<[u8]>::to_vec);
-        rest = rest.get(end + 2..)?;
+    if let Some(name) = body.strip_prefix(USER) {
+        let end = name.windows(2).position(|w| w == b"\r\n")?;
+        request.cookie = name.get(..end).map(<[u8]>::to_vec);
+        rest = name.get(end + 2..)?;
     }
     request.flags = parse_negotiation(rest, 0x0b).filter(|n| n.0 == 1).map(|n| n.1);
     Some(request)
@@ -133,9 +139,6 @@ const CONNECT_INITIAL: [u8; 2] = [0x7f, 0x65];
 const CONNECT_RESPONSE: [u8; 2] = [0x7f, 0x66];
 
 fn parse_connect(data: &[u8]) -> Option<Message> {
-    if data.starts_with(&CONNECT_RESPONSE) {
-        return Some(Message::ConnectResponse);
-    }
     let body = data.strip_prefix(&CONNECT_INITIAL)?;
     let (_, mut rest) = split_length(body)?;
     // Two domain selectors, the upward flag, and three sets of parameters come before the user's data.
@@ -145,8 +148,7 @@ fn parse_connect(data: &[u8]) -> Option<Message> {
         rest = value.get(len..)?;
     }
     let (len, user) = split_length(rest.strip_prefix(&[0x04])?)?;
-    let blocks = parse_conference(user.get(..len.min(user.len()))?)?;
-    Some(parse_blocks(blocks))
+    parse_blocks(parse_conference(user.get(..len)?)?)
 }
 
 /// A length of BER (ITU-T X.690 8.1.3), at most four bytes of it.
@@ -176,34 +178,44 @@ fn parse_conference(bytes: &[u8]) -> Option<&[u8]> {
     const REQUEST: &[u8] = b"\x00\x08\x00\x10\x00\x01\xc0\x00Duca";
     let (_, rest) = split_short_length(bytes.strip_prefix(OBJECT)?)?;
     let (len, rest) = split_short_length(rest.strip_prefix(REQUEST)?)?;
-    rest.get(..len.min(rest.len()))
+    rest.get(..len)
 }
 
-/// Blocks of the client's data (MS-RDPBCGR 2.2.1.3.1).
-fn parse_blocks(mut rest: &[u8]) -> Message {
+/// Blocks of the client's data (MS-RDPBCGR 2.2.1.3.1), up to one that is shorter than its header. `None`: there is none, or
+/// one can't be read.
+fn parse_blocks(mut rest: &[u8]) -> Option<Message> {
     const CORE: u16 = 0xc001;
     const NETWORK: u16 = 0xc003;
     let (mut client, mut channels) = (None, Vec::new());
-    while let Some(head) = rest.first_chunk::<4>() {
+    loop {
+        let head = rest.first_chunk::<4>()?;
         let kind = u16::from_le_bytes([head[0], head[1]]);
         let len = usize::from(u16::from_le_bytes([head[2], head[3]]));
-        let Some(block) = rest.get(4..len) else { break };
+        if len < head.len() {
+            break;
+        }
+        let (block, after) = rest.split_at_checked(len)?;
+        let block = block.get(head.len()..)?;
         match kind {
-            CORE => client = client::parse_client(block).map(Box::new),
-            NETWORK => channels = parse_channels(block),
+            CORE => client = Some(Box::new(client::parse_client(block)?)),
+            NETWORK => channels = parse_channels(block)?,
             _ => {}
         }
-        rest = rest.get(len..).unwrap_or_default();
+        if after.is_empty() {
+            break;
+        }
+        rest = after;
     }
-    Message::ConnectRequest { client, channels }
+    Some(Message::ConnectRequest { client, channels })
 }
 
-/// Names of channels (MS-RDPBCGR 2.2.1.3.4.1).
-fn parse_channels(block: &[u8]) -> Vec<Vec<u8>> {
+/// Names of channels (MS-RDPBCGR 2.2.1.3.4.1). `None`: there are fewer than announced.
+fn parse_channels(block: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut channels = Vec::new();
-    let Some((count, rest)) = block.split_first_chunk::<4>() else { return channels };
-    let count = usize::try_from(u32::from_le_bytes(*count)).unwrap_or(usize::MAX);
-    for definition in rest.chunks_exact(12).take(count) {
+    let Some((count, rest)) = block.split_first_chunk::<4>() else { return Some(channels) };
+    let count = usize::try_from(u32::from_le_bytes(*count)).ok()?;
+    let definitions = rest.get(..count.checked_mul(12)?)?;
+    for definition in definitions.chunks_exact(12) {
         if !reached::CHANNELS_MAX.has_room(channels.len()) {
             break;
         }
@@ -211,7 +223,7 @@ fn parse_channels(block: &[u8]) -> Vec<Vec<u8>> {
         let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
         channels.push(name.get(..end).unwrap_or_default().to_vec());
     }
-    channels
+    Some(channels)
 }
 
 #[cfg(test)]
@@ -228,7 +240,7 @@ mod tests {
     fn connections_are_read() {
         let request = |body: &[u8]| {
             let head = [6 + body.len() as u8, 0xe0, 0, 0, 0, 0, 0];
-            parse_packet(&packet(&[&head, body].concat()))
+            parse_packet(&packet(&[&head, body].concat()), Direction::ToServer)
         };
         let found = |cookie: Option<&[u8]>, flags| {
             Some(Message::Request(Request { cookie: cookie.map(<[u8]>::to_vec), flags }))
@@ -238,9 +250,20 @@ mod tests {
         assert_eq!(request(b"Cookie: msts=1.2.0\r\n\x01\xff\x08\0\x0b\0\0\0"), found(None, None));
         assert_eq!(request(b""), found(None, None));
         assert_eq!(request(b"Cookie: mstshash=nobody"), None);
+        // After another text there is no negotiation.
+        let negotiation = b"\x01\x08\x08\0\x0b\0\0\0";
+        assert_eq!(request(negotiation), found(None, Some(8)));
+        for text in
+            ["Cookie: msts=3640205228.15629.0000\r\n", "tsv://MS\r\n", "Cookie: mstshashx=a\r\n"]
+        {
+            assert_eq!(request(&[text.as_bytes(), negotiation].concat()), found(None, None));
+        }
+        assert_eq!(request(b"Cookie: abc"), found(None, None));
         let answer = |body: &[u8]| {
             let head = [6 + body.len() as u8, 0xd0, 0, 0, 0x12, 0x34, 0];
-            parse_packet(&packet(&[&head, body].concat()))
+            let answer = packet(&[&head, body].concat());
+            assert_eq!(parse_packet(&answer, Direction::ToServer), None);
+            parse_packet(&answer, Direction::ToClient)
         };
         for (body, expected) in [
             (&b""[..], Answer::Plain),
@@ -255,10 +278,47 @@ mod tests {
 
     #[test]
     fn channels_are_bounded() {
-        let block = [&u32::MAX.to_le_bytes()[..], &b"rdpdr\0\0\0\0\0\0\0".repeat(40)].concat();
-        assert_eq!(parse_channels(&block).len(), super::super::limits::CHANNELS_MAX);
+        let block = [&40_u32.to_le_bytes()[..], &b"rdpdr\0\0\0\0\0\0\0".repeat(40)].concat();
+        let found = parse_channels(&block).unwrap();
+        assert_eq!(found.len(), super::super::limits::CHANNELS_MAX);
         assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::CHANNELS_MAX), 1);
-        assert!(parse_channels(b"\x01").is_empty());
+        assert_eq!(parse_channels(b"\x01"), Some(Vec::new()));
+        assert_eq!(parse_channels(&[&u32::MAX.to_le_bytes()[..], &block[4..]].concat()), None);
+    }
+
+    /// Which blocks Suricata 8.0.7 logs, and which channels of them.
+    #[test]
+    fn blocks_are_read_as_in_suricata() {
+        const NETWORK: &[u8] = b"\x03\xc0\x20\0\x02\0\0\0rdpdr\0\0\0\0\0\0\0cliprdr\0\0\0\0\0";
+        let mut core =
+            b"\x01\xc0\x84\0\x04\0\x08\0\0\x04\0\x03\x01\xca\x03\xaa\x09\x04\0\0\x28\x0a\0\0"
+                .to_vec();
+        core.resize(132, 0);
+        let short_core = [b"\x01\xc0\x83\0", &core[4..131]].concat();
+        let both = Some(2);
+        let cases: [(&str, &[&[u8]], Option<usize>); 14] = [
+            ("network", &[NETWORK], both),
+            ("network and the shortest core", &[NETWORK, &core], both),
+            ("core that is too short", &[NETWORK, &short_core], None),
+            ("core without its end", &[NETWORK, &core[..20]], None),
+            ("none", &[], None),
+            ("another kind", &[b"\x99\xc0\x08\0abcd", NETWORK], both),
+            ("another kind without its end", &[NETWORK, b"\x99\xc0\x3c\0abcd"], None),
+            ("one byte more", &[NETWORK, b"a"], None),
+            ("two bytes more", &[NETWORK, b"ab"], None),
+            ("four zeros more", &[NETWORK, b"\0\0\0\0"], both),
+            ("a block of two bytes first", &[b"\x02\xc0\x02\0", NETWORK], Some(0)),
+            ("network without a count", &[b"\x03\xc0\x06\0ab"], Some(0)),
+            ("five channels announced", &[b"\x03\xc0\x14\0\x05\0\0\0rdpdr\0\0\0\0\0\0\0"], None),
+            ("one announced of two", &[b"\x03\xc0\x20\0\x01\0\0\0", &NETWORK[8..]], Some(1)),
+        ];
+        for (name, blocks, expected) in cases {
+            let found = match parse_blocks(&blocks.concat()) {
+                Some(Message::ConnectRequest { channels, .. }) => Some(channels.len()),
+                _ => None,
+            };
+            assert_eq!(found, expected, "{name}");
+        }
     }
 
     #[test]

@@ -31,15 +31,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     ..Protocol::plain(TABLE)
 };
 
-/// Whether bytes begin with a request to connect, or with its answer.
-fn probe_connection(bytes: &[u8], direction: Direction) -> Probe {
-    let wanted = match direction {
-        Direction::ToServer => 0xe0,
-        Direction::ToClient => 0xd0,
-    };
-    match (bytes.first(), bytes.get(5)) {
-        (Some(&message::VERSION), None) => Probe::More,
-        (Some(&message::VERSION), Some(code)) if code & 0xf0 == wanted => Probe::Yes,
-        _ => Probe::No,
-    }
+/// Whether bytes begin with a packet: nothing else decides in Suricata 8.0.7, for either side.
+fn probe_connection(bytes: &[u8], _: Direction) -> Probe {
+    if bytes.first() == Some(&message::VERSION) { Probe::Yes } else { Probe::No }
 }

@@ -1,7 +1,7 @@
 //! The parser of a session, until it is encrypted.
 
 use super::client::Client;
-use super::handshake::Handshake;
+use super::handshake::{self, Handshake};
 use super::limits::reached;
 use super::message::{self, Answer, HEADER_BYTES, Message, VERSION};
 use crate::tx_list::{TxList, TxTable};
@@ -144,10 +144,8 @@ impl Transaction for RdpTx {
 #[derive(Debug, Default)]
 pub struct RdpParser {
     txs: TxList<RdpTx>,
-    /// What follows is TLS.
-    is_tls: bool,
-    /// A direction continues with other messages, which nobody logs: it is over, however its bytes are cut.
-    is_over: [bool; 2],
+    /// What follows in a direction is TLS.
+    is_tls: [bool; 2],
     handshakes: [Handshake; 2],
 }
 
@@ -173,35 +171,38 @@ impl RdpParser {
         Outcome::Incomplete { consumed: taken.used, needed }
     }
 
+    /// Takes packets, and TLS from its first record on, whatever was negotiated (as Suricata does). Anything else ends
+    /// both sides.
     fn data(&mut self, direction: Direction, bytes: &[u8]) -> Outcome {
-        if self.is_over[direction.index()] {
-            return Outcome::Done;
-        }
         let mut at = 0;
-        while !self.is_tls {
+        while !self.is_tls[direction.index()] {
             let rest = bytes.get(at..).unwrap_or_default();
             match rest.first() {
-                Some(&VERSION) => {}
-                Some(_) => {
-                    self.is_over[direction.index()] = true;
-                    return Outcome::Done;
-                }
                 None => return Outcome::Done,
+                Some(&VERSION) => {}
+                Some(kind) if handshake::may_begin_with(*kind) => {
+                    self.is_tls[direction.index()] = true;
+                    break;
+                }
+                Some(_) => return Outcome::Error,
             }
             let Some(len) = message::packet_len(rest) else {
                 return Outcome::Incomplete { consumed: at, needed: HEADER_BYTES };
             };
-            let len = len.max(HEADER_BYTES);
+            if len < HEADER_BYTES {
+                return Outcome::Error;
+            }
             let Some(packet) = rest.get(..len) else {
                 return Outcome::Incomplete { consumed: at, needed: len };
             };
             at += len;
-            if let Some(message) = message::parse_packet(packet) {
-                if let Message::Answer(Answer::Chosen { protocol: 1.., .. }) = message {
-                    self.is_tls = true;
-                }
+            if let Some(message) = message::parse_packet(packet, direction) {
                 self.add(direction, message);
             }
+        }
+        // Certificates of the client are not logged.
+        if direction == Direction::ToServer {
+            return Outcome::Done;
         }
         match self.records(direction, bytes.get(at..).unwrap_or_default()) {
             Outcome::Incomplete { consumed, needed } => {
@@ -238,7 +239,93 @@ mod tests {
     use super::*;
     use crate::Endpoints;
 
-    /// Messages of other kinds end a direction, and no cut makes a difference.
+    /// Kinds and sides of the transactions after these pieces, `error` where they end the session. Each also comes
+    /// in single bytes.
+    fn session(pieces: &[(Direction, &[u8])]) -> String {
+        let play = |size: usize| {
+            let mut parser = RdpParser::default();
+            let mut pending = [Vec::new(), Vec::new()];
+            let chunks = pieces.iter().flat_map(|(d, bytes)| bytes.chunks(size).map(|b| (*d, b)));
+            let mut end = "";
+            for (d, bytes) in chunks {
+                let kept: &mut Vec<u8> = &mut pending[d.index()];
+                kept.extend_from_slice(bytes);
+                let ends = Endpoints::default();
+                let mut cx = ParseContext::new(0, d, &ends);
+                match parser.parse(&mut cx, Input::Data { bytes: kept, eof: false }) {
+                    Outcome::Incomplete { consumed, .. } => drop(kept.drain(..consumed)),
+                    Outcome::Done => kept.clear(),
+                    Outcome::Error => {
+                        end = " error";
+                        break;
+                    }
+                }
+            }
+            let name = |tx: &RdpTx| match &tx.message {
+                Message::Request(_) => " request",
+                Message::Answer(_) => " answer",
+                Message::ConnectRequest { .. } => " connect",
+                Message::ConnectResponse => " response",
+                Message::Certificates(_) => " certificates",
+            };
+            parser.txs.iter().map(name).collect::<String>() + end
+        };
+        assert_eq!(play(1), play(usize::MAX));
+        play(1)
+    }
+
+    /// What Suricata 8.0.7 logs of these sessions.
+    #[test]
+    fn sessions_are_as_in_suricata() {
+        use Direction::{ToClient, ToServer};
+        const REQUEST: &[u8] = b"\x03\0\0\x0b\x06\xe0\0\0\0\0\0";
+        const ANSWER: &[u8] = b"\x03\0\0\x0b\x06\xd0\0\0\x12\x34\0";
+        const TLS: &[u8] = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x02\0\x08\0\x01\0\0\0";
+        const REFUSED: &[u8] = b"\x03\0\0\x13\x0e\xd0\0\0\x12\x34\0\x03\0\x08\0\x05\0\0\0";
+        const RESPONSE: &[u8] = b"\x03\0\0\x0c\x02\xf0\x80\x7f\x66\x03\x01\x02";
+        const CERTIFICATES: &[u8] = b"\x16\x03\x03\0\x07\x0b\0\0\x03\0\0\0";
+        const OTHER: &[u8] = b"\x44\x04";
+        let (c, s) = (ToServer, ToClient);
+        let cases: &[(&[(Direction, &[u8])], &str)] = &[
+            (&[(c, REQUEST), (s, ANSWER), (s, RESPONSE)], " request answer response"),
+            // Neither a packet nor TLS.
+            (&[(c, REQUEST), (c, OTHER), (s, ANSWER)], " request error"),
+            (&[(c, REQUEST), (s, ANSWER), (s, OTHER), (c, REQUEST)], " request answer error"),
+            (&[(c, REQUEST), (c, b"\x03\0\0\x03"), (s, ANSWER)], " request error"),
+            (&[(c, REQUEST), (c, b"\x03\0\0\x04"), (s, ANSWER)], " request answer"),
+            (&[(c, REQUEST), (s, TLS), (c, OTHER), (s, CERTIFICATES)], " request answer error"),
+            (
+                &[(c, REQUEST), (s, TLS), (c, b"\x17\x03\x03\0\x01x"), (s, CERTIFICATES)],
+                " request answer error",
+            ),
+            // Messages that the other side sends are none.
+            (&[(c, REQUEST), (c, ANSWER), (c, REQUEST)], " request request"),
+            (&[(c, REQUEST), (s, ANSWER), (s, REQUEST), (s, ANSWER)], " request answer answer"),
+            (
+                &[(c, REQUEST), (s, ANSWER), (c, RESPONSE), (s, RESPONSE)],
+                " request answer response",
+            ),
+            // Packets after TLS was chosen, certificates without that.
+            (
+                &[(c, REQUEST), (s, TLS), (c, REQUEST), (s, CERTIFICATES)],
+                " request answer request certificates",
+            ),
+            (
+                &[(c, REQUEST), (s, TLS), (s, ANSWER), (s, CERTIFICATES)],
+                " request answer answer certificates",
+            ),
+            (&[(c, REQUEST), (s, REFUSED), (s, CERTIFICATES)], " request answer certificates"),
+            (&[(c, REQUEST), (s, ANSWER), (s, CERTIFICATES)], " request answer certificates"),
+            (&[(c, REQUEST), (s, TLS), (c, CERTIFICATES)], " request answer"),
+        ];
+        for (pieces, expected) in cases {
+            assert_eq!(session(pieces), *expected, "{pieces:x?}");
+        }
+        assert_eq!(super::super::probe_connection(b"\x03", ToClient), crate::detect::Probe::Yes);
+        assert_eq!(super::super::probe_connection(b"\x04\0", ToServer), crate::detect::Probe::No);
+    }
+
+    /// Other bytes end a session, and no cut makes a difference.
     #[test]
     fn cuts_make_no_difference() {
         // A connection request (X.224), then a byte of another kind, then the request again.
@@ -252,11 +339,11 @@ mod tests {
                 kept.extend_from_slice(more);
                 let ends = Endpoints::default();
                 let mut cx = ParseContext::new(0, Direction::ToServer, &ends);
-                let used = match parser.parse(&mut cx, Input::Data { bytes: &kept, eof: false }) {
-                    Outcome::Incomplete { consumed, .. } => consumed,
-                    _ => kept.len(),
-                };
-                kept.drain(..used);
+                match parser.parse(&mut cx, Input::Data { bytes: &kept, eof: false }) {
+                    Outcome::Incomplete { consumed, .. } => drop(kept.drain(..consumed)),
+                    Outcome::Done => kept.clear(),
+                    Outcome::Error => break,
+                }
             }
             assert_eq!(parser.txs.len(), 1, "cut at {cut}");
         }
