@@ -129,21 +129,21 @@ pub(crate) fn number(value: &[u8]) -> Option<u32> {
     }
 }
 
-/// An identifier as numbers with dots.
+/// Bytes of a number of an identifier that fit 64 bits.
+const ARC_BYTES: usize = 9;
+
+/// An identifier as numbers with dots, as Suricata 8.0.7 writes it: the first byte is two of them, whatever it is, a
+/// last number without its end counts, and one with a number beyond 64 bits is in hexadecimal.
 pub(crate) fn oid_text(value: &[u8]) -> String {
-    let mut text = String::new();
-    let mut arc = 0u64;
-    for (i, b) in value.iter().enumerate() {
-        if i == 0 {
-            text = format!("{}.{}", (b / 40).min(2), b - 40 * (b / 40).min(2));
-            continue;
+    let Some((first, rest)) = value.split_first() else { return String::new() };
+    let mut text = format!("{}.{}", first / 40, first % 40);
+    for arc in rest.split_inclusive(|b| b & 0x80 == 0) {
+        if arc.len() > ARC_BYTES && arc.last().is_some_and(|b| b & 0x80 == 0) {
+            return gabion_record::hex::to_hex_pairs(value, ' ');
         }
-        arc = arc.wrapping_shl(7) | u64::from(b & 0x7f);
-        if b & 0x80 == 0 {
-            text.push('.');
-            text.push_str(itoa::Buffer::new().format(arc));
-            arc = 0;
-        }
+        let number = arc.iter().fold(0u64, |n, b| n.wrapping_shl(7) | u64::from(b & 0x7f));
+        text.push('.');
+        text.push_str(itoa::Buffer::new().format(number));
     }
     text
 }
@@ -151,6 +151,34 @@ pub(crate) fn oid_text(value: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Identifiers as Suricata 8.0.7 logs them for variables of SNMP.
+    #[test]
+    fn identifiers() {
+        let mut long = vec![0x2b];
+        long.extend([0x80; 9]);
+        long.push(1);
+        let cases: [(&[u8], &str); 12] = [
+            (b"", ""),
+            (b"\x2b", "1.3"),
+            (b"\x2b\x06\x01", "1.3.6.1"),
+            (b"\x2b\x80\x80\x01", "1.3.1"),
+            (b"\x2b\x81", "1.3.1"),
+            (b"\x2b\x06\x80", "1.3.6.0"),
+            (b"\x2b\xff\xff\xff\xff\x7f", "1.3.34359738367"),
+            (b"\x78\x01", "3.0.1"),
+            (b"\x88\x37\x03", "3.16.55.3"),
+            (b"\xff", "6.15"),
+            (&long, "2b 80 80 80 80 80 80 80 80 80 01"),
+            (
+                &[0x2b, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80],
+                "1.3.0",
+            ),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(oid_text(value), expected, "{value:x?}");
+        }
+    }
 
     /// X.690 8.1.3: short and long lengths; nothing is read of a part of an element, and nothing is taken for what
     /// a length announces.
