@@ -126,13 +126,13 @@ fn read_response(value: Value<'_>) -> Result<Response, Malformed> {
     has_id.then_some(response).ok_or(Malformed)
 }
 
-/// Addresses with their ports; what follows one in its text is left alone.
+/// Addresses with their ports; what follows one in its text is left alone, and less than one can't be read.
 fn read_peers(list: &[u8]) -> Result<Vec<Bytes>, Malformed> {
     let (mut peers, mut reader) = (Vec::new(), Reader::from_bytes(list));
     while let Some(value) = reader.next_value()? {
         let bytes = read_bytes(value)?;
-        let peer = bytes.get(..PEER6_LEN).or_else(|| bytes.get(..PEER_LEN));
-        if let Some(peer) = peer.filter(|_| reached::PEERS_MAX.has_room(peers.len())) {
+        let peer = bytes.get(..PEER6_LEN).or_else(|| bytes.get(..PEER_LEN)).ok_or(Malformed)?;
+        if reached::PEERS_MAX.has_room(peers.len()) {
             peers.push(peer.into());
         }
     }

@@ -106,6 +106,7 @@ const QUERY: &[u8] = b"d1:ad2:id20:";
 
 /// The BitTorrent DHT in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
+    is_default_on: false,
     patterns: &[
         ProbePattern::at_start(Direction::ToServer, QUERY),
         ProbePattern::at_start(Direction::ToClient, QUERY),
@@ -163,7 +164,7 @@ mod tests {
             ),
             (
                 format!(
-                    "d1:rd{ID}5:nodes27:AAAAAAAAAAAAAAAAAAAA\n\0\0\u{1}\u{1a}\u{1}x5:token2:ao6:valuesl6:axje.u3:abcee1:t2:aa1:y1:re"
+                    "d1:rd{ID}5:nodes27:AAAAAAAAAAAAAAAAAAAA\n\0\0\u{1}\u{1a}\u{1}x5:token2:ao6:valuesl6:axje.uee1:t2:aa1:y1:re"
                 ),
                 format!(
                     "\"response\":{{\"id\":\"{ID_HEX}\",\"nodes\":[{{\"id\":\"4141414141414141414141414141414141414141\",\"ip\":\"10.0.0.1\",\"port\":6657}}],\"values\":[{{\"ip\":\"97.120.106.101\",\"port\":11893}}],\"token\":\"616f\"}}"
@@ -199,6 +200,9 @@ mod tests {
             ),
             "d1:eli201ee1:t2:aa1:y1:ee".to_string(),
             "d1:el".to_string(),
+            format!("d1:rd{ID}6:valuesl6:axje.u3:abcee1:t2:aa1:y1:re"),
+            format!("d1:rd{ID}6:valuesl5:axje.ee1:t2:aa1:y1:re"),
+            format!("d1:rd{ID}6:valuesl0:ee1:t2:aa1:y1:re"),
         ] {
             let expected = ("{\"transaction_id\":\"\"}".to_string(), 1, Outcome::Error);
             assert_eq!(give(&mut parser, message.as_bytes()), expected);

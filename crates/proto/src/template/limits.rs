@@ -3,7 +3,7 @@
 use gabion_record::limits;
 
 limits! { "proto.template";
-    /// Live transactions of a flow: each is small, and the engine frees one when it is logged.
+    /// Live transactions of a flow, as in Suricata: with this many the flow is not parsed any further.
     pub const TXS_MAX: usize = 256,
-        Loses("the oldest transaction of a flow");
+        Loses("the rest of a flow");
 }

@@ -8,7 +8,7 @@ use crate::protocol::Protocol;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction::{self, ToClient, ToServer};
-use gabion_record::applayer::{BufferDef, Hook, ProtoTable, Transport};
+use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
 use gabion_record::json::Json;
 use limits::reached;
 use std::any::Any;
@@ -22,6 +22,8 @@ const TABLE: ProtoTable = ProtoTable {
         hooks: &[Hook::new(ToServer, 0, 0), Hook::new(ToClient, 0, 0)],
         ..BufferDef::PLAIN
     }],
+    // Suricata 8.0.7 has it, and ends the flow before a rule can see it.
+    events: &[EventDef { name: "too_many_transactions", code: 0 }],
     ..ProtoTable::of_requests("template", &[Transport::Tcp])
 };
 
@@ -34,12 +36,9 @@ pub const PROTOCOL: &Protocol = &Protocol {
         ports: "7000",
         min_bytes: 2,
         max_bytes: 0,
-        probe: |bytes, _| match parse_message(bytes) {
-            Parsed::Message { .. } => Probe::Yes,
-            Parsed::More(_) => Probe::More,
-            Parsed::Wrong => Probe::No,
-        },
+        probe,
     }],
+    accepts_gaps: true,
     open: |_, _| Box::<TemplateParser>::default(),
     ..Protocol::plain(TABLE)
 };
@@ -55,24 +54,38 @@ enum Parsed<'a> {
     Wrong,
 }
 
+/// Digits of a length, as many as anything that is waited for needs.
+const DIGITS_MAX: usize = 5;
+
+/// Suricata 8.0.7 waits for the colon, whatever is before it.
 fn parse_message(bytes: &[u8]) -> Parsed<'_> {
-    let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
-    // A length of more digits is longer than anything that is waited for.
-    if digits > 5 || (digits == 0 && !bytes.is_empty()) {
+    let Some(colon) = bytes.iter().take(DIGITS_MAX + 1).position(|b| *b == b':') else {
+        return if bytes.len() > DIGITS_MAX {
+            Parsed::Wrong
+        } else {
+            Parsed::More(bytes.len() + 1)
+        };
+    };
+    let digits = bytes.get(..colon).unwrap_or_default();
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Parsed::Wrong;
     }
-    match bytes.get(digits) {
-        None => Parsed::More(bytes.len() + 1),
-        Some(b':') => {
-            let number = bytes.get(..digits).unwrap_or_default();
-            let size = number.iter().fold(0, |n, b| n * 10 + usize::from(b - b'0'));
-            let len = digits + 1 + size;
-            match bytes.get(digits + 1..len) {
-                Some(text) => Parsed::Message { text, len },
-                None => Parsed::More(len),
-            }
-        }
-        Some(_) => Parsed::Wrong,
+    let size = digits.iter().fold(0, |n, b| n * 10 + usize::from(b - b'0'));
+    let len = colon + 1 + size;
+    match bytes.get(colon + 1..len) {
+        Some(text) => Parsed::Message { text, len },
+        None => Parsed::More(len),
+    }
+}
+
+fn probe(bytes: &[u8], _: Direction) -> Probe {
+    if !bytes.first().is_some_and(u8::is_ascii_digit) {
+        return Probe::No;
+    }
+    match parse_message(bytes) {
+        Parsed::Message { .. } => Probe::Yes,
+        Parsed::More(_) => Probe::More,
+        Parsed::Wrong => Probe::No,
     }
 }
 
@@ -122,15 +135,20 @@ pub struct TemplateParser {
     txs: TxList<TemplateTx>,
     /// The oldest transaction that may have no response.
     unanswered: u64,
+    /// Bytes of a direction were lost: a piece that does not begin with a message is passed over.
+    has_gap: [bool; 2],
 }
 
 impl TemplateParser {
-    fn take_message(&mut self, direction: Direction, text: &[u8]) {
+    fn take_message(&mut self, direction: Direction, text: &[u8]) -> Outcome {
         match direction {
             ToServer => {
                 let message = Some(text.to_vec());
-                let make = |id| TemplateTx { id, messages: [message, None] };
-                self.txs.push(Some(&reached::TXS_MAX), make);
+                self.txs.push(None, |id| TemplateTx { id, messages: [message, None] });
+                if self.txs.len() >= limits::TXS_MAX {
+                    reached::TXS_MAX.count();
+                    return Outcome::Error;
+                }
             }
             ToClient => {
                 self.unanswered = self.unanswered.max(self.txs.first_id());
@@ -140,12 +158,21 @@ impl TemplateParser {
                 }
             }
         }
+        Outcome::Done
     }
 }
 
 impl Parser for TemplateParser {
     fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
-        let Input::Data { bytes, .. } = input else { return Outcome::Error };
+        let has_gap = &mut self.has_gap[cx.direction.index()];
+        let Input::Data { bytes, .. } = input else {
+            *has_gap = true;
+            return Outcome::Done;
+        };
+        if *has_gap && !matches!(parse_message(bytes), Parsed::Message { .. }) {
+            return Outcome::Done;
+        }
+        *has_gap = false;
         let mut at = 0;
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
@@ -154,8 +181,10 @@ impl Parser for TemplateParser {
             }
             match parse_message(rest) {
                 Parsed::Message { text, len } => {
-                    self.take_message(cx.direction, text);
                     at += len;
+                    if self.take_message(cx.direction, text) == Outcome::Error {
+                        return Outcome::Error;
+                    }
                 }
                 Parsed::More(needed) => return Outcome::Incomplete { consumed: at, needed },
                 Parsed::Wrong => return Outcome::Error,
@@ -198,9 +227,52 @@ mod tests {
         let wait = Outcome::Incomplete { consumed: 0, needed: 99_999 + 6 };
         assert_eq!(parse(ToServer, b"99999:x"), wait);
         assert_eq!(parse(ToServer, b"999999:x"), Outcome::Error);
-        assert_eq!(parse(ToServer, &b"1:x".repeat(limits::TXS_MAX)), Outcome::Done);
+        // The 256th request without an answer ends the flow, as in Suricata 8.0.7.
+        assert_eq!(parse(ToServer, &b"1:x".repeat(limits::TXS_MAX - 3)), Outcome::Done);
+        assert_eq!(parse(ToServer, b"1:x"), Outcome::Error);
         assert_eq!(parser.txs.len(), limits::TXS_MAX);
-        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::TXS_MAX), 2);
+        assert_eq!(gabion_record::limits::take_reached().times_reached(&reached::TXS_MAX), 1);
+    }
+
+    /// What Suricata 8.0.7 logs of these pieces of requests; `None` is lost bytes.
+    #[test]
+    fn what_is_no_message_is_awaited_or_passed_over() {
+        type Pieces<'a> = &'a [Option<&'a [u8]>];
+        let cases: [(Pieces<'_>, &[&[u8]], bool); 6] = [
+            (&[Some(b"1:a\n")], &[b"a"], true),
+            (&[Some(b"1:a\nx")], &[b"a"], true),
+            (&[Some(b"1:a\n1:b")], &[b"a"], false),
+            (&[Some(b"1:a"), Some(b"x:a")], &[b"a"], false),
+            (&[Some(b"5:ab"), None, Some(b"1:c")], &[b"c"], true),
+            (&[Some(b"1:a"), None, Some(b"junk"), Some(b"1:c")], &[b"a", b"c"], true),
+        ];
+        for (pieces, expected, is_alive) in cases {
+            let ends = Endpoints::default();
+            let mut parser = TemplateParser::default();
+            let (mut pending, mut outcome) = (Vec::new(), Outcome::Done);
+            for piece in pieces {
+                let mut cx = ParseContext::new(0, ToServer, &ends);
+                match piece {
+                    Some(bytes) => pending.extend_from_slice(bytes),
+                    None => {
+                        pending.clear();
+                        parser.parse(&mut cx, Input::Gap { len: 3 });
+                        continue;
+                    }
+                }
+                outcome = parser.parse(&mut cx, Input::Data { bytes: &pending, eof: false });
+                match outcome {
+                    Outcome::Incomplete { consumed, .. } => drop(pending.drain(..consumed)),
+                    Outcome::Done | Outcome::Error => pending.clear(),
+                }
+            }
+            let found: Vec<_> = parser.txs.iter().filter_map(|t| t.messages[0].clone()).collect();
+            assert_eq!(
+                (found, outcome != Outcome::Error),
+                (expected.iter().map(|e| e.to_vec()).collect(), is_alive)
+            );
+        }
+        assert_eq!(probe(b"x:", ToServer), Probe::No);
     }
 
     /// The record of Suricata 8.0.7.
