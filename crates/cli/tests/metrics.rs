@@ -223,3 +223,32 @@ fn counters_of_single_threads_are_written() {
         assert_eq!(log.contains("| Total "), has_totals, "{log}");
     }
 }
+
+/// `deltas` of records of statistics: after each counter its growth, which in the only record of a run is all of it (Suricata
+/// 8.0.7 writes the same names for the same capture).
+#[test]
+fn growth_of_counters_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let yaml = dir.path().join("suricata.yaml");
+    let out = dir.path().display().to_string();
+    for (deltas, has_deltas) in [("yes", true), ("no", false)] {
+        let text = format!(
+            "%YAML 1.1\n---\noutputs:\n  - eve-log: {{ enabled: yes, filename: eve-{deltas}.json, types: [{{ stats: {{ deltas: {deltas} }} }}] }}\n"
+        );
+        std::fs::write(&yaml, text).unwrap();
+        let yaml = yaml.display().to_string();
+        let ran = gabion(&["read", "-q", "-c", &yaml, "-l", &out, "--append", &demo()]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let eve = std::fs::read_to_string(dir.path().join(format!("eve-{deltas}.json"))).unwrap();
+        let record: serde_json::Value = serde_json::from_str(eve.lines().last().unwrap()).unwrap();
+        for object in ["decoder", "flow", "tcp"] {
+            let counters = record["stats"][object].as_object().unwrap();
+            let own = counters.iter().filter(|(name, n)| !name.ends_with("_delta") && n.is_u64());
+            for (name, value) in own {
+                let growth = counters.get(&format!("{name}_delta"));
+                assert_eq!(growth, has_deltas.then_some(value), "{object}.{name}");
+            }
+        }
+        assert_eq!(record["stats"]["decoder"]["pkts"], 1264);
+    }
+}

@@ -420,3 +420,34 @@ fn app_layer(n: &mut Node, c: &NetCounters, engine: &Engine) {
     }
     n.set("app_layer.expectations", c.app.expectations);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(n: &Node, before: Option<&Node>) -> String {
+        let mut j = Json::new();
+        j.open();
+        n.write(&mut j, true, before);
+        j.close();
+        String::from_utf8(j.take_bytes()).unwrap()
+    }
+
+    /// After each counter is what it has grown by: all of it in the first record (Suricata 8.0.7), and nothing where it has
+    /// become smaller.
+    #[test]
+    fn deltas_follow_their_counters() {
+        let mut first = Node::default();
+        first.set("decoder.pkts", 91);
+        first.set("flow.memuse", 500);
+        let expected =
+            r#"{"decoder":{"pkts":91,"pkts_delta":91},"flow":{"memuse":500,"memuse_delta":500}}"#;
+        assert_eq!(written(&first, None), expected);
+        let mut next = Node::default();
+        next.set("decoder.pkts", 100);
+        next.set("decoder.tcp", 7);
+        next.set("flow.memuse", 400);
+        let expected = r#"{"decoder":{"pkts":100,"pkts_delta":9,"tcp":7,"tcp_delta":7},"flow":{"memuse":400,"memuse_delta":0}}"#;
+        assert_eq!(written(&next, Some(&first)), expected);
+    }
+}
