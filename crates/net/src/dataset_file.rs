@@ -258,7 +258,7 @@ pub(crate) fn decode_line(kind: DatasetType, text: &[u8]) -> Option<Box<[u8]>> {
     match kind {
         DatasetType::String => {
             let mut out = Vec::new();
-            crate::detect::base64::decode_exact(text, &mut out).then(|| out.into())
+            crate::detect::base64::decode_strict(text, true, &mut out).then(|| out.into())
         }
         DatasetType::Ip => {
             std::str::from_utf8(text).ok()?.parse().ok().map(|a: Ipv6Addr| address(IpAddr::V6(a)))

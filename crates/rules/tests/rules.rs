@@ -197,3 +197,48 @@ fn flow_may_follow_one_without_a_state_and_its_direction() {
         assert_eq!(is_loaded(conditions), loads, "{conditions}");
     }
 }
+
+/// Suricata 8.0.7 loads and refuses the same rules (`docs/semantics.md`, "Rules that are refused").
+#[test]
+fn options_of_base64_have_an_order() {
+    let is_loaded = |conditions: &str| {
+        let (set, _) = load(&format!("alert http any any -> any any ({conditions} sid:1;)"));
+        set.counts.loaded == 1
+    };
+    for (options, loads) in [
+        ("bytes 4, offset 1, relative", true),
+        ("bytes 4 offset 1", true),
+        ("bytes 4, relative, offset 1", true),
+        ("bytes 4 , offset 1", true),
+        ("bytes 4 relative", true),
+        ("relative, bytes 4", true),
+        ("relative 1", true),
+        ("bytes 0", true),
+        ("bytes 65535", true),
+        ("offset 65536", true),
+        ("offset 1, bytes 4", false),
+        ("bytes 4, bytes 5", false),
+        ("offset 1,offset 2", false),
+        ("bytes 65536", false),
+        ("bytes -1", false),
+        ("bytes 0x4", false),
+        ("bytes", false),
+        ("bytes,4", false),
+        ("BYTES 4", false),
+    ] {
+        let rule = format!("base64_decode:{options}; base64_data; content:\"a\";");
+        assert_eq!(is_loaded(&rule), loads, "{options}");
+    }
+    for (options, loads) in [
+        ("bytes 4, offset 1", true),
+        ("offset 1, bytes 4, mode strict", true),
+        ("bytes 0", true),
+        ("bytes 4, bytes 5", false),
+        ("offset 1,offset 2", false),
+        ("bytes 65536", false),
+        ("relative", false),
+    ] {
+        let rule = format!("http.uri; from_base64:{options}; content:\"a\";");
+        assert_eq!(is_loaded(&rule), loads, "{options}");
+    }
+}

@@ -489,8 +489,7 @@ impl Run<'_, '_, '_> {
             text = &text[..text.len().min(b.bytes as usize)];
         }
         let mut decoded = Vec::new();
-        super::base64::decode_lenient(text, &mut decoded);
-        if decoded.is_empty() {
+        if !super::base64::decode(text, Base64Mode::Rfc4648, &mut decoded) {
             return Step::NoMatch;
         }
         let conditions = &self.sig.base64_data;

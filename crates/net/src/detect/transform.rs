@@ -90,11 +90,11 @@ fn step(t: &Transform, input: &[u8], out: &mut Vec<u8>, resources: &mut Resource
         }
         Transform::FromBase64 { bytes, offset, mode } => {
             let mut text = input.get(*offset as usize..).unwrap_or(&[]);
+            // Suricata 8.0.7: what `bytes` takes must end before the buffer does.
             if *bytes != 0 {
-                text = &text[..text.len().min(*bytes as usize)];
+                text = if (*bytes as usize) < text.len() { &text[..*bytes as usize] } else { &[] };
             }
-            base64::decode_mode(text, *mode, out);
-            if out.is_empty() {
+            if !base64::decode(text, *mode, out) {
                 out.extend_from_slice(input);
             }
         }

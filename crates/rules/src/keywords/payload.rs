@@ -92,15 +92,18 @@ fn base64_decode(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Check
     const WHO: &str = "detect-base64-decode";
     let bad = || Refusal::new(WHO, format!("Invalid argument: \"{}\"", v.text));
     let mut decode = Base64Decode::default();
-    for part in v.text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-        match part.split_once(char::is_whitespace) {
-            None if part == "relative" => decode.relative = true,
-            Some(("bytes", n)) => {
-                decode.bytes = n.trim().parse().ok().filter(|n| *n > 0).ok_or_else(bad)?;
-            }
-            Some(("offset", n)) => decode.offset = n.trim().parse().map_err(|_| bad())?,
-            _ => return Err(bad()),
-        }
+    // The options come in this order; what follows the last that is understood is ignored.
+    let mut rest = v.text;
+    decode.bytes = take_option(&mut rest, "bytes").ok_or_else(bad)?;
+    decode.offset = take_option(&mut rest, "offset").ok_or_else(bad)?;
+    let is_word = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    match rest.trim_start().split(|c| !is_word(c)).next() {
+        None | Some("") => {}
+        Some("relative") => decode.relative = true,
+        Some(_) => return Err(bad()),
+    }
+    if decode.bytes > u32::from(u16::MAX) {
+        return Err(bad());
     }
     if matches!(d.list, List::Base64) {
         return Err(Refusal::new(WHO, "base64_decode can't be nested"));
@@ -112,6 +115,23 @@ fn base64_decode(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Check
     let pushed = if decode.relative { d.push_relative(condition) } else { d.push(condition) };
     d.list = before;
     pushed
+}
+
+/// Takes `name N` with a comma after it off the front of a text: N, or 0 where the text begins otherwise. None: the number
+/// is too large.
+fn take_option(text: &mut &str, name: &str) -> Option<u32> {
+    let at = text.trim_start();
+    let Some(value) = at.strip_prefix(name).filter(|v| v.starts_with(char::is_whitespace)) else {
+        return Some(0);
+    };
+    let value = value.trim_start();
+    let digits = value.len() - value.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    if digits == 0 {
+        return Some(0);
+    }
+    let (number, rest) = value.split_at(digits);
+    *text = rest.strip_prefix(',').unwrap_or(rest);
+    number.parse().ok()
 }
 
 /// The condition before it becomes the prefilter.

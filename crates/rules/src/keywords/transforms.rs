@@ -125,26 +125,27 @@ fn luaxform<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checke
 fn from_base64(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let refuse =
         || Refusal::silent("`from_base64:[bytes N,] [offset N,] mode rfc4648|rfc2045|strict`");
-    let (mut bytes, mut offset, mut mode) = (0, 0, Base64Mode::Rfc4648);
+    let (mut bytes, mut offset, mut mode) = (None, None, None);
     for part in v.text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
         let (key, value) = part.split_once(char::is_whitespace).ok_or_else(refuse)?;
         let value = value.trim();
         let number = || -> Option<u32> { value.parse().ok().filter(|n| *n <= 65_535) };
         match key {
-            "bytes" => bytes = number().filter(|n| *n > 0).ok_or_else(refuse)?,
-            "offset" => offset = number().ok_or_else(refuse)?,
-            "mode" => {
-                mode = match value.to_ascii_lowercase().as_str() {
+            "bytes" if bytes.is_none() => bytes = Some(number().ok_or_else(refuse)?),
+            "offset" if offset.is_none() => offset = Some(number().ok_or_else(refuse)?),
+            "mode" if mode.is_none() => {
+                mode = Some(match value.to_ascii_lowercase().as_str() {
                     "rfc4648" => Base64Mode::Rfc4648,
                     "rfc2045" => Base64Mode::Rfc2045,
                     "strict" => Base64Mode::Strict,
                     _ => return Err(refuse()),
-                };
+                });
             }
             _ => return Err(refuse()),
         }
     }
-    add(d, Transform::FromBase64 { bytes, offset, mode })
+    let (bytes, offset) = (bytes.unwrap_or(0), offset.unwrap_or(0));
+    add(d, Transform::FromBase64 { bytes, offset, mode: mode.unwrap_or(Base64Mode::Rfc4648) })
 }
 
 /// Bytes of output at most unless written: Suricata's default.
