@@ -102,6 +102,8 @@ impl Findings {
 pub(crate) struct Scratch {
     pub(crate) mpm: gabion_matcher::Scratch,
     pub(crate) candidates: Vec<u32>,
+    /// Rules on addresses alone.
+    pub(crate) address_rules: Vec<u32>,
     pub(crate) tx_candidates: Vec<u32>,
     /// Rules on transactions whose pattern was found in payload or stream.
     pub(crate) payload_tx: Vec<u32>,
@@ -281,6 +283,7 @@ impl Run<'_> {
         let h = self.p.headers;
         let s = &mut *self.scratch;
         s.candidates.clear();
+        s.address_rules.clear();
         s.payload_tx.clear();
         for e in h.events.as_slice() {
             if let Some(l) = det.decoder_events.get(e) {
@@ -448,7 +451,7 @@ impl Run<'_> {
             rows: self.rows(),
         };
         let list = self.fitting(question, &det.ip_only[class], false);
-        self.scratch.candidates.extend(offered(&list, self.offer));
+        self.scratch.address_rules.extend(offered(&list, self.offer));
     }
 
     fn collect_by_flow(&mut self, class: usize) {
@@ -492,15 +495,26 @@ impl Run<'_> {
     }
 
     pub(super) fn inspect_packet_candidates(&mut self) {
-        if self.scratch.candidates.is_empty() {
-            return;
+        // Rules on addresses alone come first: what they set, all other rules see.
+        if !self.scratch.address_rules.is_empty() {
+            let mut rules = std::mem::take(&mut self.scratch.address_rules);
+            self.inspect_packet_rules(&mut rules);
+            self.scratch.address_rules = rules;
         }
-        let mut candidates = std::mem::take(&mut self.scratch.candidates);
-        if candidates.len() > 1 {
-            candidates.sort_unstable();
-            candidates.dedup();
+        if !self.scratch.candidates.is_empty() {
+            let mut rules = std::mem::take(&mut self.scratch.candidates);
+            self.inspect_packet_rules(&mut rules);
+            self.scratch.candidates = rules;
         }
-        for sig in &candidates {
+    }
+
+    /// Asks these rules in their order, each once.
+    fn inspect_packet_rules(&mut self, rules: &mut Vec<u32>) {
+        if rules.len() > 1 {
+            rules.sort_unstable();
+            rules.dedup();
+        }
+        for sig in rules.iter() {
             let Some(hot) = self.det.hot.get(*sig as usize) else { continue };
             if hot.in_tx {
                 self.scratch.payload_tx.push(*sig);
@@ -516,7 +530,6 @@ impl Run<'_> {
                 self.matched(*sig, None, in_stream, false);
             }
         }
-        self.scratch.candidates = candidates;
     }
 
     /// Whether a packet rule matches; the value is true where it matched in stream data.
