@@ -47,7 +47,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     patterns: &[ProbePattern::at_start(Direction::ToServer, b"PRI * HTTP/2.0\r\n")],
     probes: &[PortProbe {
         transport: Transport::Tcp,
-        ports: "",
+        ports: "80",
         min_bytes: 9,
         max_bytes: 0,
         probe: probe_settings,
