@@ -8,7 +8,7 @@ use super::{AppInput, AppLayer, Protocols, Side, Taken, Then, TxMemory};
 use crate::limits::{DETECT_BYTES_MAX, PARSER_PENDING_MAX, reached};
 use gabion_proto::registry::protocol;
 use gabion_proto::tx_list::{TxList, YOUNGEST_KEPT};
-use gabion_proto::{Endpoints, Input, Outcome, ParseContext, Transaction};
+use gabion_proto::{Endpoints, Input, Outcome, ParseContext, ProtocolChange, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::{DetectionEvent, ProtoId, STREAM_FRAME, Transport};
 
@@ -532,12 +532,21 @@ impl AppLayer {
         self.is_fed = false;
         self.has_failed = false;
         self.announced_port = change.port;
-        self.expected = change
-            .expected
-            .and_then(|name| {
-                let at = gabion_proto::registry().iter().position(|p| p.table.name == name)?;
-                Some(ProtoId(at as u8 + 1))
-            })
-            .unwrap_or_default();
+        self.expected = expected_by(&change);
     }
+
+    /// The protocol that a change announces, before the change too. What another flow announced, such as the data of
+    /// FTP, is none.
+    pub(crate) fn expected_next(&self) -> ProtoId {
+        match &self.change {
+            Some(change) => expected_by(change),
+            None if self.original.is_known() => self.expected,
+            None => ProtoId::UNKNOWN,
+        }
+    }
+}
+
+fn expected_by(change: &ProtocolChange) -> ProtoId {
+    let place = |name| gabion_proto::registry().iter().position(|p| p.table.name == name);
+    change.expected.and_then(place).map_or(ProtoId::UNKNOWN, |at| ProtoId(at as u8 + 1))
 }

@@ -92,9 +92,9 @@ pub(crate) fn app_names(catalog: &Catalog, app: &AppLayer) -> AppProtoNames {
         to_server: differs(Direction::ToServer),
         to_client: differs(Direction::ToClient),
         original: name(app.original).filter(|_| app.original != app.proto),
-        // What another flow announced, such as the data of FTP, is not shown.
-        expected: (app.original.is_known() && app.expected.is_known() && app.expected != app.proto)
-            .then(|| catalog.eve_name(app.expected)),
+        expected: Some(app.expected_next())
+            .filter(|p| p.is_known() && *p != app.proto)
+            .map(|p| catalog.eve_name(p)),
     }
 }
 
@@ -264,12 +264,20 @@ fn list<'n>(json: &mut Json, key: &str, names: impl Iterator<Item = &'n str>) {
     json.close_array();
 }
 
+/// A byte of a captured text in records: Suricata 8.0.7 shows a point for those that can't be printed.
+fn shown(b: u8) -> u8 {
+    match b {
+        b'\r' | b'\n' | b' '..=b'~' => b,
+        _ => b'.',
+    }
+}
+
 fn variables(json: &mut Json, key: &str, set: &Ruleset, list: &[(u32, Vec<u8>)]) {
     json.open_array_key(key);
     for (name, value) in list {
         json.open();
         json.key_text(set.variables.get(*name).as_bytes());
-        json.quoted(value);
+        json.quoted(&value.iter().copied().map(shown).collect::<Vec<u8>>());
         json.close();
     }
     json.close_array();

@@ -92,7 +92,7 @@ impl Views {
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     pub(crate) progress: u8,
-    /// The progress when the flow ended, where that completed it.
+    /// The progress when the flow ended or went over to another protocol, where that completed it.
     pub(crate) ended_at: Option<u8>,
     /// The header block is whole.
     pub(crate) is_head_whole: bool,
@@ -210,6 +210,8 @@ pub(crate) struct Tx {
     pub(crate) path: Option<Vec<u8>>,
     /// Host of the target, normalized.
     pub(crate) uri_host: Option<Vec<u8>>,
+    /// That host is none, or its port.
+    pub(crate) is_uri_host_invalid: bool,
     pub(crate) host: Option<Vec<u8>>,
     pub(crate) port: Option<u16>,
     pub(crate) request_body: RequestBody,
@@ -243,6 +245,7 @@ impl Tx {
             uri: None,
             path: None,
             uri_host: None,
+            is_uri_host_invalid: false,
             host: None,
             port: None,
             request_body: RequestBody::Unknown,
@@ -294,10 +297,14 @@ impl Tx {
 
     /// Notes an irregularity.
     pub(crate) fn raise(&mut self, event: Event) {
-        // Each name that is repeated has an event of its own; others are raised once.
-        let is_of_name =
-            matches!(event, Event::RequestHeaderRepetition | Event::ResponseHeaderRepetition);
-        if is_of_name { self.events.add(event as u16) } else { self.events.set(event as u16) }
+        // Each name that is repeated has an event of its own, and so has each use of a wrong host; others are raised once.
+        let is_repeated = matches!(
+            event,
+            Event::RequestHeaderRepetition
+                | Event::ResponseHeaderRepetition
+                | Event::UriHostInvalid
+        );
+        if is_repeated { self.events.add(event as u16) } else { self.events.set(event as u16) }
     }
 
     /// True the first time it is asked for `kind` (a bit).

@@ -179,6 +179,9 @@ impl Http1 {
             }
         }
         if is_host_invalid {
+            // Suricata 8.0.7 checks the host twice here, and once more with the end of the request.
+            self.tx_at(ToServer)?.is_uri_host_invalid = true;
+            self.warn(ToServer, Event::UriHostInvalid);
             self.warn(ToServer, Event::UriHostInvalid);
         }
         if is_double_encoded {
@@ -601,6 +604,9 @@ fn request_framing(http: &mut Http1) -> Result<Vec<Event>, Halt> {
 /// Host and port the request is for: the target's before the Host field's.
 fn request_host(tx: &mut Tx) -> Vec<Event> {
     let mut events = Vec::new();
+    if tx.is_uri_host_invalid {
+        events.push(Event::UriHostInvalid);
+    }
     tx.host = tx.uri_host.clone();
     let Some(field) = tx.request.headers.get(b"host").map(<[u8]>::to_vec) else {
         if tx.request.version >= Version::V11 {

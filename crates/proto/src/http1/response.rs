@@ -424,6 +424,8 @@ impl Http1 {
             cx.handover = Handover::encode(tx);
             cx.change = Some(ProtocolChange { expected, port });
             tx.request.progress = progress::COMPLETE;
+            // Suricata 8.0.7 shows the headers as what was reached.
+            tx.response.ended_at = Some(progress::HEADERS);
             tx.response.progress = progress::COMPLETE;
             // Suricata 8.0.7 forgets the events that came with the piece that grants the change.
             tx.events.keep_oldest(kept);
@@ -613,6 +615,7 @@ impl Http1 {
         let is_first = self.responses == 1;
         let tx = self.tx_at(ToClient)?;
         if is_first && tx.is_method(b"CONNECT") && matches!(tx.status, Some(200..=299)) {
+            tx.request.ended_at = Some(progress::HEADERS);
             tx.request.progress = progress::COMPLETE;
             if cx.is_changing {
                 self.warn(ToClient, Event::FailedProtocolChange);

@@ -299,6 +299,22 @@ fn chunks_that_are_too_long_are_events() {
     }
 }
 
+/// How often Suricata 8.0.7 raises the event: with the request line twice, with the end of the request once more.
+#[test]
+fn a_wrong_host_of_the_target_is_raised_each_time_it_is_checked() {
+    let request = |line: &str| format!("{line} HTTP/1.1\r\nHost: b\r\n\r\n");
+    for host in ["a..b:443", "a:b", "a:0", "*", "{\"a\"}", ".a:443"] {
+        for (line, times) in [(format!("GET http://{host}/"), 3), (format!("CONNECT {host}"), 2)] {
+            let mut f = Flow::new();
+            f.client(request(&line));
+            f.server("HTTP/1.1 200 OK\r\n\r\n");
+            let events = f.events(0);
+            let raised = events.iter().filter(|e| **e == "request_uri_host_invalid").count();
+            assert_eq!(raised, times, "{line}: {events:?}");
+        }
+    }
+}
+
 #[test]
 fn oddities_are_events() {
     for (client, server, expected) in [
