@@ -43,8 +43,12 @@ impl Session {
 
     /// Data, which the other side acknowledges at once.
     fn says(&mut self, d: Direction, text: &str) -> &mut Session {
-        self.packet(d, PUSH, text.as_bytes());
-        self.next[d.index()] += text.len() as u32;
+        self.sends(d, text.as_bytes())
+    }
+
+    fn sends(&mut self, d: Direction, bytes: &[u8]) -> &mut Session {
+        self.packet(d, PUSH, bytes);
+        self.next[d.index()] += bytes.len() as u32;
         self.packet(d.opposite(), ACK, b"");
         self
     }
@@ -234,4 +238,240 @@ fn a_flow_has_the_tags_and_the_link_layer_of_its_packets() {
     let records = read_records(dir.path(), &path);
     let of = flow(&records);
     assert_eq!((&of["vlan"], &of["flow"]["bytes_toserver"]), (&serde_json::json!([0]), &86.into()));
+}
+
+/// EVE records of these types, by Suricata's command line and a configuration of their own.
+fn records_of_types(packets: &[Vec<u8>], types: &str, protocols: &str, rules: &str) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let names: Vec<String> =
+        protocols.split(' ').map(|name| format!("{name}: {{enabled: yes}}")).collect();
+    let configuration = format!(
+        "%YAML 1.1\n---\noutputs:\n  - eve-log: {{enabled: yes, filename: eve.json, types: [{types}]}}\n\
+         app-layer: {{protocols: {{{}}}}}\n",
+        names.join(", ")
+    );
+    std::fs::write(path("c.yaml"), configuration).unwrap();
+    std::fs::write(path("r.rules"), rules).unwrap();
+    std::fs::create_dir(path("out")).unwrap();
+    let capture = capture(folder.path(), "a.pcap", packets);
+    let [config, rules, out] = ["c.yaml", "r.rules", "out"].map(path);
+    let ran = gabion(&[
+        "suricata",
+        "-c",
+        &config,
+        "-S",
+        &rules,
+        "-r",
+        &capture,
+        "-l",
+        &out,
+        "-k",
+        "none",
+        "--runmode",
+        "single",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = std::fs::read_to_string(path("out/eve.json")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A handshake of WebSocket and a text of the client, masked.
+fn websocket() -> Vec<Vec<u8>> {
+    let mut s = Session::opened(80);
+    s.says(
+        ToServer,
+        "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Key: a\r\n\r\n",
+    );
+    s.says(
+        ToClient,
+        "HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: a\r\n\r\n",
+    );
+    let mask = [0x37, 0xfa, 0x21, 0x3d];
+    let text: Vec<u8> = b"good".iter().zip(mask).map(|(b, m)| b ^ m).collect();
+    s.sends(ToServer, &[&[0x81, 0x84][..], &mask, &text].concat());
+    s.packets
+}
+
+/// `http-body` and `websocket-payload` are settings of alerts, not of the protocols' own types.
+#[test]
+fn alerts_show_the_bodies_that_their_type_asks_for() {
+    let rules = r#"
+alert http any any -> any any (http.uri; content:"/p"; sid:1;)
+alert http any any -> any any (http.request_body; content:"good1"; sid:2;)
+"#;
+    let post = || {
+        let mut s = Session::opened(80);
+        s.says(ToServer, "POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\ngood1\0");
+        s.says(ToClient, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nreply");
+        s.packets
+    };
+    for (types, want) in [
+        ("{alert: {http-body: yes}}", [Some("Z29vZDEA"), Some("cmVwbHk="), None, None]),
+        ("{alert: {http-body-printable: yes}}", [None, None, Some("good1."), Some("reply")]),
+        ("alert, {http: {http-body: yes, http-body-printable: yes}}", [None; 4]),
+    ] {
+        let all = records_of_types(&post(), types, "http", rules);
+        let alerts: Vec<&Value> = all.iter().filter(|r| r["event_type"] == "alert").collect();
+        assert_eq!(alerts.len(), 2, "{types}");
+        for alert in alerts {
+            let names = ["request_body", "response_body"];
+            let more = names.iter().map(|n| format!("http_{n}_printable"));
+            let names = names.iter().map(|n| format!("http_{n}")).chain(more);
+            let got: Vec<Option<&str>> = names.map(|n| alert["http"][n].as_str()).collect();
+            assert_eq!(got, want, "{types}");
+        }
+    }
+}
+
+#[test]
+fn alerts_show_the_payloads_that_their_type_asks_for() {
+    let rule = r#"alert websocket any any -> any any (websocket.payload; content:"good"; sid:1;)"#;
+    for (types, want) in [
+        ("{alert: {websocket-payload: yes}}", [Some("Z29vZA=="), None]),
+        ("{alert: {websocket-payload-printable: yes}}", [None, Some("good")]),
+        ("alert, {websocket: {websocket-payload: yes}}", [None; 2]),
+    ] {
+        let all = records_of_types(&websocket(), types, "http websocket", rule);
+        let alert = all.iter().find(|r| r["event_type"] == "alert").unwrap();
+        let got = ["payload_base64", "payload_printable"].map(|n| alert["websocket"][n].as_str());
+        assert_eq!(got, want, "{types}");
+    }
+}
+
+/// An alert on the request of an Upgrade, before the protocol changes.
+#[test]
+fn alerts_name_the_protocol_that_a_change_announces() {
+    let rules = r#"
+alert http1 any any -> any any (http.uri; content:"/ws"; sid:1;)
+alert websocket any any -> any any (websocket.payload; content:"good"; sid:2;)
+"#;
+    let all = records_of_types(&websocket(), "alert", "http websocket", rules);
+    let shown = |sid: u64| {
+        let alert = all.iter().find(|r| r["alert"]["signature_id"] == sid).unwrap();
+        let names =
+            ["app_proto", "app_proto_expected", "app_proto_orig", "ts_progress", "tc_progress"];
+        names.map(|name| alert[name].as_str())
+    };
+    let expected = [Some("http"), Some("websocket"), None];
+    let progress = [Some("request_complete"), Some("response_headers")];
+    assert_eq!(shown(1), [&expected[..], &progress[..]].concat()[..]);
+    assert_eq!(shown(2), [Some("websocket"), None, Some("http"), None, None]);
+
+    let mut s = Session::opened(25);
+    s.says(ToClient, "220 a\r\n").says(ToServer, "EHLO a\r\n");
+    s.says(ToClient, "250-a\r\n250 STARTTLS\r\n").says(ToServer, "STARTTLS\r\n");
+    s.says(ToClient, "220 go\r\n");
+    let rule = r#"alert tcp any any -> any any (flow:to_server; content:"STARTTLS"; sid:1;)"#;
+    let all = records_of_types(&s.packets, "alert", "smtp tls", rule);
+    let names = |r: &Value| (r["app_proto"].clone(), r["app_proto_expected"].clone());
+    let alerts: Vec<_> = all.iter().map(names).collect();
+    assert_eq!(alerts, [("smtp".into(), "tls".into())]);
+}
+
+/// A request whose `Host` is repeated, with different types of EVE.
+#[test]
+fn events_of_transactions_have_records_if_their_protocol_is_logged() {
+    let session = || {
+        let mut s = Session::opened(80);
+        s.says(ToServer, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+        s.says(ToClient, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        s.packets
+    };
+    for (types, want) in [
+        ("anomaly", 0),
+        ("anomaly, alert", 0),
+        ("anomaly, flow, frame, metadata", 0),
+        ("anomaly, {http: {enabled: no}}", 0),
+        ("anomaly, dns", 0),
+        ("anomaly, http2", 0),
+        ("anomaly, http", 1),
+        ("anomaly, files", 1),
+        ("{anomaly: {types: {applayer: no}}}, http", 0),
+        ("anomaly]}\n  - eve-log: {enabled: yes, filename: b.json, types: [http", 1),
+        (
+            "anomaly]}\n  - http-log: {enabled: yes, filename: b.log}\n  - eve-log: {enabled: no, types: [http",
+            1,
+        ),
+        (
+            "anomaly]}\n  - tls-log: {enabled: yes, filename: b.log}\n  - eve-log: {enabled: no, types: [http",
+            0,
+        ),
+    ] {
+        let all = records_of_types(&session(), types, "http http2 dns", "");
+        let repeated =
+            all.iter().filter(|r| r["anomaly"]["event"] == "REQUEST_HEADER_REPETITION").count();
+        assert_eq!(repeated, want, "{types}");
+    }
+}
+
+/// `xbits` that a rule on addresses alone sets, asked on the packet that it is set with: packets 1 and 2 of a session.
+#[test]
+fn what_rules_on_addresses_set_is_seen_on_the_same_packet() {
+    let session = || {
+        let mut s = Session::opened(80);
+        s.says(ToServer, "GET / HTTP/1.1\r\n\r\n");
+        s.says(ToClient, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        s.packets
+    };
+    let alerts = |rules: &str| -> Vec<(u64, u64)> {
+        let all = records_of_types(&session(), "alert", "http", rules);
+        let place =
+            |r: &Value| Some((r["alert"]["signature_id"].as_u64()?, r["pcap_cnt"].as_u64()?));
+        all.iter().filter_map(place).collect()
+    };
+    for (set, asked) in [
+        ("xbits:set,b,track ip_src", "xbits:isset,b,track ip_src"),
+        ("xbits:set,b,track ip_pair", "xbits:isset,b,track ip_pair"),
+        ("hostbits:set,b,src", "hostbits:isset,b,src"),
+        ("flowbits:set,b", "flowbits:isset,b"),
+    ] {
+        let mut got = alerts(&format!(
+            "alert ip any any -> any any ({set}; sid:1;)\n\
+             alert ip any any -> any any ({asked}; flags:S; sid:2;)\n"
+        ));
+        got.sort_unstable();
+        assert_eq!(got, [(1, 1), (1, 2), (2, 1)], "{set}");
+        // A `pass` rule comes before others, but not before this one: nothing alerts.
+        let passed = alerts(&format!(
+            "pass ip any any -> any any ({asked}; ttl:64; sid:1;)\n\
+             alert ip any any -> any any ({set}; sid:2;)\n\
+             alert ip any any -> any any (ttl:64; sid:3;)\n"
+        ));
+        assert_eq!(passed, [], "{set}");
+    }
+}
+
+/// A client without the preface, and the server's SETTINGS.
+#[test]
+fn settings_of_a_server_show_http2_on_port_80() {
+    let headers = [&[0, 0, 3, 1, 5, 0, 0, 0, 1][..], &[0x82, 0x84, 0x86]].concat();
+    let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0x64];
+    let answer = [0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88];
+    for (port, app) in [(80, Some("http2")), (443, None), (8080, None), (9999, None)] {
+        let mut s = Session::opened(port);
+        s.sends(ToServer, &headers).sends(ToClient, &settings).sends(ToClient, &answer);
+        s.ends();
+        let all = records_of_types(&s.packets, "flow", "http2", "");
+        assert_eq!(all[0]["app_proto"].as_str(), app, "{port}");
+    }
+}
+
+/// Captured texts in alerts: those of flows and packets have points, those of the alert itself do not.
+#[test]
+fn captured_bytes_that_cannot_be_printed_are_points() {
+    let bytes = b"a\tb\r\nc\0d\xff\"\\e\x7f";
+    let packet = ipv4(17, 1, 0, [CLIENT, SERVER], &udp([4000, 9999], bytes));
+    let rules = r#"
+alert udp any any -> any any (pcre:"/^(.*)$/s, flow:four"; sid:1;)
+alert udp any any -> any any (pcre:"/^(.*)$/s, pkt:five"; sid:2;)
+"#;
+    let all = records_of_types(&[packet], "alert", "dns", rules);
+    let last = &all.last().unwrap()["metadata"];
+    let want = "a.b\r\nc.d.\"\\e.";
+    assert_eq!(
+        (&last["flowvars"][0]["four"], &last["pktvars"][0]["five"]),
+        (&want.into(), &want.into())
+    );
 }

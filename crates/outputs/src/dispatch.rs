@@ -10,6 +10,7 @@ use crate::event_counts::{AlertSeen, AlertTally, EventCounts};
 use crate::order::{Place, When};
 use crate::output::{Format, Record};
 use gabion_record::alerted::AlertedPacketRecord;
+use gabion_record::applayer::LineLog;
 use gabion_record::eve::*;
 use gabion_record::{Direction, Tree};
 use std::sync::Arc;
@@ -24,6 +25,9 @@ pub trait Take {
 
     /// The formats, in the order of outputs.
     fn formats(&mut self) -> impl Iterator<Item = &mut dyn Format>;
+
+    /// Whether an output writes transactions of this type, or of this log of lines.
+    fn logs_transactions(&self, event_type: &str, line_log: Option<LineLog>) -> bool;
 
     /// The configuration of an event type at the first output that writes it.
     fn type_config(&self, event_type: &str) -> Option<&Tree>;
@@ -173,6 +177,10 @@ impl<T: Take> NetSink for Dispatcher<T> {
             let at = (self.at.0, first_number);
             self.set_place(at);
         }
+    }
+
+    fn logs_transactions(&self, event_type: &str, line_log: Option<LineLog>) -> bool {
+        self.to.logs_transactions(event_type, line_log)
     }
 
     fn type_config(&self, event_type: &str) -> Option<&Tree> {

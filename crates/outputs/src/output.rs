@@ -9,6 +9,7 @@ use crate::already_written::AlreadyWritten;
 use crate::error::OutputError;
 use crate::event_counts::EventCounts;
 use gabion_record::alerted::AlertedPacketRecord;
+use gabion_record::applayer::LineLog;
 use gabion_record::eve::*;
 use gabion_record::evidence::{Alert, Evidence, FindingId};
 use gabion_record::json::Later;
@@ -259,6 +260,12 @@ pub trait Format: Send {
 
     /// Asks for the capture's name in each record, where the configuration does not say no.
     fn name_captures(&mut self) {}
+
+    /// Whether it writes transactions of this type, or of this log of lines.
+    fn logs_transactions(&self, event_type: &str, line_log: Option<LineLog>) -> bool {
+        let _ = (event_type, line_log);
+        false
+    }
 
     /// The configuration of an event type, where this output writes it.
     fn type_config(&self, event_type: &str) -> Option<&Tree> {

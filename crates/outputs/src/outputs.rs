@@ -18,6 +18,7 @@ use crate::output::{
 use crate::output_kind::{OpenFrames, Opening, OutputKind};
 use crate::packet_order::{self, InOrder, LineBatch, WorkerOutputs};
 use gabion_record::Tree;
+use gabion_record::applayer::LineLog;
 use gabion_record::eve::{Question, Wants};
 use gabion_record::evidence::{Alert, Evidence};
 use gabion_record::ledger::Ledger;
@@ -78,6 +79,10 @@ impl Take for Written {
 
     fn formats(&mut self) -> impl Iterator<Item = &mut dyn Format> {
         self.outputs.iter_mut().map(|output| &mut *output.format as &mut dyn Format)
+    }
+
+    fn logs_transactions(&self, event_type: &str, line_log: Option<LineLog>) -> bool {
+        self.outputs.iter().any(|output| output.format.logs_transactions(event_type, line_log))
     }
 
     fn type_config(&self, event_type: &str) -> Option<&Tree> {

@@ -10,6 +10,7 @@ use crate::event_counts::{AlertTally, EventCounts};
 use crate::order::{Place, When};
 use crate::output::{Format, Piece, PieceKind, Pieces, Record};
 use gabion_record::Tree;
+use gabion_record::applayer::LineLog;
 use gabion_record::eve::Question;
 use gabion_record::json::Later;
 use gabion_runtime::fanout;
@@ -174,6 +175,10 @@ impl Take for Kept {
 
     fn formats(&mut self) -> impl Iterator<Item = &mut dyn Format> {
         self.formats.iter_mut().map(|format| &mut **format as &mut dyn Format)
+    }
+
+    fn logs_transactions(&self, event_type: &str, line_log: Option<LineLog>) -> bool {
+        self.formats.iter().any(|format| format.logs_transactions(event_type, line_log))
     }
 
     fn type_config(&self, event_type: &str) -> Option<&Tree> {

@@ -769,6 +769,11 @@ pub trait NetSink {
     fn ending(&mut self, first_number: u64) {
         let _ = first_number;
     }
+    /// Whether an output writes transactions of this type, or of this log of lines.
+    fn logs_transactions(&self, event_type: &str, line_log: Option<LineLog>) -> bool {
+        let _ = (event_type, line_log);
+        false
+    }
     /// The configuration node of a record type at the first output that writes it.
     fn type_config(&self, event_type: &str) -> Option<&Tree> {
         let _ = event_type;

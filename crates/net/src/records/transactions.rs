@@ -7,6 +7,7 @@ use crate::context::PacketContext;
 use crate::engine::Engine;
 use crate::flow_state::NetFlow;
 use crate::limits::reached;
+use crate::script::OutputKind;
 use crate::view::PacketView;
 use gabion_flow::Flow;
 use gabion_proto::files::{File, FileList, FileState};
@@ -153,7 +154,7 @@ impl RecordStage {
             let is = tx.standing();
             let logged = m.events_logged as usize;
             if is.events > logged {
-                if w.anomaly_app {
+                if w.anomaly_app && self.logs_transactions(&about, tx, cx.sink) {
                     let codes = tx.events().get(logged..).unwrap_or_default();
                     about.log_events(tx, codes, &mut allowance, cx.sink);
                 }
@@ -176,6 +177,21 @@ impl RecordStage {
         }
         put_back(flow, parser, memories, news, allowance);
         cx.account.settle_limits(Some(flow));
+    }
+
+    /// Whether anything logs transactions of this protocol: as in Suricata, its events have records only then.
+    fn logs_transactions(
+        &self,
+        about: &About<'_>,
+        tx: &dyn Transaction,
+        sink: &dyn NetSink,
+    ) -> bool {
+        let Some(p) = about.protocol else { return false };
+        let w = about.engine.options.wants;
+        let has_files = || p.table.buffers.iter().any(|b| b.name == "file.data");
+        sink.logs_transactions(type_name(tx, p), p.table.own_outputs.line_log)
+            || (w.files || w.file_store) && has_files()
+            || self.outputs.wants(OutputKind::Transaction(p.table.eve_name))
     }
 
     /// Records of the files of a transaction. `is_final`: nothing more can come.
@@ -295,7 +311,7 @@ impl<'a> About<'a> {
     fn log_transaction(&mut self, tx: &dyn Transaction, sink: &mut dyn NetSink) {
         let Some(p) = self.protocol else { return };
         let event_type = tx.event_type().unwrap_or(p.event_type);
-        let type_name = if p.eve_type.is_empty() { event_type } else { p.eve_type };
+        let type_name = type_name(tx, p);
         let how = LogOptions { config: sink.type_config(type_name), in_alert: false, part: 0 };
         let of_packet = self.view.direction.filter(|_| tx.is_logged_as_packet());
         let from = of_packet.unwrap_or_else(|| tx.log_direction(how));
@@ -347,6 +363,11 @@ impl<'a> About<'a> {
             });
         }
     }
+}
+
+/// The type of EVE that writes a transaction.
+fn type_name(tx: &dyn Transaction, p: &'static Protocol) -> &'static str {
+    if p.eve_type.is_empty() { tx.event_type().unwrap_or(p.event_type) } else { p.eve_type }
 }
 
 /// Returns to a flow what was moved out of it for the records of its transactions.

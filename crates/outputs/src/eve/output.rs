@@ -6,6 +6,7 @@ use crate::output::{Destination, Format, Nowhere, Output, Pieces, Record};
 use crate::output_kind::{Opened, Opening, OutputKind};
 use crate::receiver::{Receiver, is_receiver};
 use gabion_record::Tree;
+use gabion_record::applayer::LineLog;
 use gabion_record::eve::{AppRecord, InputName, Wants};
 use gabion_record::json::Json;
 
@@ -107,6 +108,10 @@ impl Format for EveFormat {
         self.0.name_captures();
     }
 
+    fn logs_transactions(&self, event_type: &str, _: Option<LineLog>) -> bool {
+        self.0.settings().type_node(event_type).is_some()
+    }
+
     fn type_config(&self, event_type: &str) -> Option<&Tree> {
         self.0.settings().type_settings(event_type)
     }
@@ -167,6 +172,10 @@ impl Format for CountedEve {
 
     fn clone_for_worker(&self) -> Box<dyn Format> {
         Box::new(CountedEve(self.0.clone()))
+    }
+
+    fn logs_transactions(&self, event_type: &str, _: Option<LineLog>) -> bool {
+        self.0.type_node(event_type).is_some()
     }
 
     fn type_config(&self, event_type: &str) -> Option<&Tree> {

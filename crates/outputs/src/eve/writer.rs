@@ -116,7 +116,6 @@ impl EveWriter {
             (h.ip_version, *end) = ip_address(ip);
         }
         self.begin(&h, "alert");
-        let types = &self.settings;
         let j = &mut self.line;
         if let Some(id) = r.tx_id {
             transaction(j, id, r.is_tx_guessed);
@@ -140,7 +139,8 @@ impl EveWriter {
                 j.field_plain("tc_progress", tc);
             }
             if let Some(app) = &r.app {
-                object(j, app.key, app.object, types.type_node(app.key), true);
+                // What alerts show of a protocol is set at their own type, not at the protocol's.
+                object(j, app.key, app.object, Some(&a.tree), true);
             }
             if let Some(files) = r.files {
                 let mark = j.mark();
@@ -213,7 +213,7 @@ impl EveWriter {
         self.begin(&r.header, "fileinfo");
         let j = &mut self.line;
         if let Some(app) = &r.app {
-            object(j, app.key, app.object, self.settings.type_node(app.key), true);
+            object(j, app.key, app.object, None, true);
         }
         if let Some(name) = r.app_proto.app_proto {
             j.field_plain("app_proto", name);

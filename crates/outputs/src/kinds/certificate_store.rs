@@ -7,6 +7,7 @@ use crate::output::{
 };
 use crate::output_kind::{Opened, Opening, OutputKind};
 use crate::timestamp::Stamp;
+use gabion_record::applayer::LineLog;
 use gabion_record::eve::{CertificateRecord, InputName, Wants};
 use gabion_record::json::base64_into;
 use gabion_record::ledger::ShedReason;
@@ -68,6 +69,10 @@ struct CertificateTexts {
 impl Format for CertificateTexts {
     fn wants(&self) -> Wants {
         Wants { certificates: true, ..Wants::default() }
+    }
+
+    fn logs_transactions(&self, _: &str, line_log: Option<LineLog>) -> bool {
+        line_log == Some(LineLog::Tls)
     }
 
     fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {

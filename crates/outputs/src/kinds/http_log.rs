@@ -139,6 +139,10 @@ impl Format for HttpLog {
         Wants { app: true, ..Wants::default() }
     }
 
+    fn logs_transactions(&self, _: &str, line_log: Option<LineLog>) -> bool {
+        line_log == Some(LineLog::Http)
+    }
+
     fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         if let Record::App(r) = record
             && r.line_log == Some(LineLog::Http)

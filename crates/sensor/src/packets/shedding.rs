@@ -5,6 +5,7 @@
 
 use super::run::Done;
 use gabion_record::alerted::AlertedPacketRecord;
+use gabion_record::applayer::LineLog;
 use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::{Pressure, Tree};
@@ -170,6 +171,10 @@ impl NetSink for UnderPressure<'_> {
 
     fn ending(&mut self, first_number: u64) {
         self.to.ending(first_number);
+    }
+
+    fn logs_transactions(&self, event_type: &str, line_log: Option<LineLog>) -> bool {
+        self.to.logs_transactions(event_type, line_log)
     }
 
     fn type_config(&self, event_type: &str) -> Option<&Tree> {
