@@ -70,18 +70,19 @@ pub(super) fn parse_packet(packet: &[u8], direction: Direction) -> Option<Messag
     let len = usize::from(*rest.first()?);
     let header = rest.get(1..=len)?;
     let after = rest.get(len + 1..)?;
-    match (*header.first()? & 0xf0, direction) {
-        (code::CONNECTION_REQUEST, Direction::ToServer) => {
+    let code = *header.first()? & 0xf0;
+    match direction {
+        Direction::ToServer if code == code::CONNECTION_REQUEST => {
             parse_request(header.get(6..)?).map(Message::Request)
         }
-        (code::CONNECTION_CONFIRM, Direction::ToClient) => {
+        Direction::ToServer if code == code::DATA => parse_connect(after),
+        Direction::ToClient if code == code::CONNECTION_CONFIRM => {
             Some(Message::Answer(parse_answer(header.get(6..)?)))
         }
-        (code::DATA, Direction::ToServer) => parse_connect(after),
-        (code::DATA, Direction::ToClient) => {
+        Direction::ToClient if code == code::DATA => {
             after.starts_with(&CONNECT_RESPONSE).then_some(Message::ConnectResponse)
         }
-        _ => None,
+        Direction::ToServer | Direction::ToClient => None,
     }
 }
 
@@ -296,7 +297,8 @@ mod tests {
         core.resize(132, 0);
         let short_core = [b"\x01\xc0\x83\0", &core[4..131]].concat();
         let both = Some(2);
-        let cases: [(&str, &[&[u8]], Option<usize>); 14] = [
+        type Blocks<'a> = &'a [&'a [u8]];
+        let cases: [(&str, Blocks<'_>, Option<usize>); 14] = [
             ("network", &[NETWORK], both),
             ("network and the shortest core", &[NETWORK, &core], both),
             ("core that is too short", &[NETWORK, &short_core], None),
@@ -313,11 +315,12 @@ mod tests {
             ("one announced of two", &[b"\x03\xc0\x20\0\x01\0\0\0", &NETWORK[8..]], Some(1)),
         ];
         for (name, blocks, expected) in cases {
-            let found = match parse_blocks(&blocks.concat()) {
-                Some(Message::ConnectRequest { channels, .. }) => Some(channels.len()),
-                _ => None,
+            let message = parse_blocks(&blocks.concat());
+            let count = |message| {
+                let Message::ConnectRequest { channels, .. } = message else { return 99 };
+                channels.len()
             };
-            assert_eq!(found, expected, "{name}");
+            assert_eq!(message.map(count), expected, "{name}");
         }
     }
 

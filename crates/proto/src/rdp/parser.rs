@@ -239,9 +239,12 @@ mod tests {
     use super::*;
     use crate::Endpoints;
 
-    /// Kinds and sides of the transactions after these pieces, `error` where they end the session. Each also comes
+    /// Bytes of either side, in their order.
+    type Pieces<'a> = &'a [(Direction, &'a [u8])];
+
+    /// Kinds of the transactions after these pieces, `error` where they end the session. Each also comes
     /// in single bytes.
-    fn session(pieces: &[(Direction, &[u8])]) -> String {
+    fn session(pieces: Pieces<'_>) -> String {
         let play = |size: usize| {
             let mut parser = RdpParser::default();
             let mut pending = [Vec::new(), Vec::new()];
@@ -286,7 +289,7 @@ mod tests {
         const CERTIFICATES: &[u8] = b"\x16\x03\x03\0\x07\x0b\0\0\x03\0\0\0";
         const OTHER: &[u8] = b"\x44\x04";
         let (c, s) = (ToServer, ToClient);
-        let cases: &[(&[(Direction, &[u8])], &str)] = &[
+        let cases: &[(Pieces<'_>, &str)] = &[
             (&[(c, REQUEST), (s, ANSWER), (s, RESPONSE)], " request answer response"),
             // Neither a packet nor TLS.
             (&[(c, REQUEST), (c, OTHER), (s, ANSWER)], " request error"),

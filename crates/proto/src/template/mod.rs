@@ -10,7 +10,7 @@ use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, T
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
 use gabion_record::json::Json;
-use limits::reached;
+use limits::{LENGTH_DIGITS, reached};
 use std::any::Any;
 
 const TABLE: ProtoTable = ProtoTable {
@@ -54,13 +54,10 @@ enum Parsed<'a> {
     Wrong,
 }
 
-/// Digits of a length, as many as anything that is waited for needs.
-const DIGITS_MAX: usize = 5;
-
 /// Suricata 8.0.7 waits for the colon, whatever is before it.
 fn parse_message(bytes: &[u8]) -> Parsed<'_> {
-    let Some(colon) = bytes.iter().take(DIGITS_MAX + 1).position(|b| *b == b':') else {
-        return if bytes.len() > DIGITS_MAX {
+    let Some(colon) = bytes.iter().take(LENGTH_DIGITS + 1).position(|b| *b == b':') else {
+        return if bytes.len() > LENGTH_DIGITS {
             Parsed::Wrong
         } else {
             Parsed::More(bytes.len() + 1)

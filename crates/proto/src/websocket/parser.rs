@@ -8,7 +8,6 @@ use super::tx::WebSocketTx;
 use crate::transaction::EventList;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser};
-use gabion_record::Direction;
 
 /// Flags of the first byte (RFC 6455 5.2, RFC 7692 6).
 const FIN: u8 = 0x80;
@@ -219,6 +218,10 @@ mod tests {
     use super::super::limits::TXS_MAX;
     use super::*;
     use crate::{Endpoints, Inspect, Transaction};
+    use gabion_record::Direction;
+
+    /// First bytes and payloads of frames.
+    type Frames<'a> = &'a [(u8, &'a [u8])];
 
     /// Payloads and events after all of these pieces.
     fn parse_pieces(pieces: &[&[u8]], settings: Settings) -> Vec<(Vec<u8>, Vec<u16>)> {
@@ -292,7 +295,7 @@ mod tests {
         [&[first, payload.len() as u8], payload].concat()
     }
 
-    fn parse_frames(frames: &[(u8, &[u8])], settings: Settings) -> Vec<(Vec<u8>, Vec<u16>)> {
+    fn parse_frames(frames: Frames<'_>, settings: Settings) -> Vec<(Vec<u8>, Vec<u16>)> {
         let stream: Vec<u8> = frames.iter().flat_map(|(first, data)| frame(*first, data)).collect();
         let whole = parse_pieces(&[&stream], settings);
         let single: Vec<&[u8]> = stream.chunks(1).collect();
@@ -306,7 +309,7 @@ mod tests {
     /// Payloads as Suricata 8.0.7 has them after these frames.
     #[test]
     fn frames_are_joined_as_in_suricata() {
-        let cases: &[(&[(u8, &[u8])], &[&[u8]])] = &[
+        let cases: &[(Frames<'_>, &[&[u8]])] = &[
             // Any frame of data belongs to an open message, control frames never do.
             (&[(1, b"Hel"), (0x81, b"whole"), (0x80, b"lo")], &[b"Hel", b"Helwhole", b"lo"]),
             (&[(1, b"Hel"), (2, b"whole"), (0x80, b"lo")], &[b"Hel", b"whole", b"Helwholelo"]),
@@ -338,7 +341,8 @@ mod tests {
     /// Sizes and events as Suricata 8.0.7 has them with `max-payload-size: 8`.
     #[test]
     fn a_message_reaches_its_limit_once() {
-        let cases: &[(&[(u8, &[u8])], &[(usize, &[u16])])] = &[
+        type Found<'a> = &'a [(usize, &'a [u16])];
+        let cases: &[(Frames<'_>, Found<'_>)] = &[
             (
                 &[(2, b"abcde"), (0, b"fghij"), (0, b"k"), (0x80, b"l")],
                 &[(5, &[]), (5, &[1]), (1, &[]), (8, &[])],
