@@ -649,7 +649,7 @@ mod tests {
             ids.dedup();
             assert_eq!(ids.len(), 3);
             assert_eq!(found[2].why, ReportReason::Ended);
-            assert!(has_values(&found[2], &["101", "TCP"]));
+            assert!(has_values(found[2], &["101", "TCP"]));
             assert_eq!(trial.evidence_of(&vertical_scan::TYPE).len(), 2);
             trial.end();
             assert_eq!(reported(&trial, &vertical_scan::TYPE).count(), 3);

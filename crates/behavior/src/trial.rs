@@ -208,5 +208,5 @@ pub(crate) fn has_values(evidence: &Evidence, values: &[&str]) -> bool {
     let is_named = |value: &&str| {
         words.iter().any(|word| word == value || word.rsplit('=').next() == Some(value))
     };
-    values.iter().all(|value| is_named(&value))
+    values.iter().all(is_named)
 }

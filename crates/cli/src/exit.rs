@@ -51,11 +51,6 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// What is wrong, without the program's name.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Something is wrong with what was given.
     pub(crate) fn input(text: impl Into<String>) -> Fault {
         Fault { exit: Exit::Input, text: text.into() }

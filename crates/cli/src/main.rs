@@ -26,7 +26,6 @@ mod guard;
 mod limits;
 mod listen;
 mod log;
-mod metrics_socket;
 mod moments;
 mod progress;
 mod secrets;

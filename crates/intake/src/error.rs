@@ -58,6 +58,12 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// Metrics would be served to other machines, too.
+    #[error("--metrics: {address}: is not the machine's own address: use 127.0.0.1")]
+    ForeignAddress {
+        /// The address.
+        address: SocketAddr,
+    },
     /// An address can't be bound.
     #[error("{transport} {address}: {source}: {}", bind_advice(source))]
     Bind {
@@ -166,6 +172,7 @@ impl Error {
             Error::NoSocket
             | Error::NoEnvelopeKey
             | Error::NoCertificate
+            | Error::ForeignAddress { .. }
             | Error::ServerName { .. } => ErrorKind::Settings,
             Error::File { .. } | Error::NoLine { .. } | Error::OtherKey { .. } => ErrorKind::Input,
             Error::Bind { .. }

@@ -146,11 +146,14 @@ pub fn inherited() -> Result<Vec<ListenSocket>> {
 /// What the socket of metrics is called.
 const METRICS: &str = "--metrics";
 
-/// The socket for metrics.
+/// The socket for metrics, at an address of this machine.
 ///
 /// # Errors
-/// When it can't be bound.
+/// When it is an address for other machines, too, or can't be bound.
 pub fn bind_metrics(address: SocketAddr) -> Result<TcpListener> {
+    if !address.ip().is_loopback() {
+        return Err(Error::ForeignAddress { address });
+    }
     let socket = TcpListener::bind(address).map_err(|e| unbound(METRICS, address, e))?;
     socket.set_nonblocking(true).map_err(|e| unbound(METRICS, address, e))?;
     Ok(socket)

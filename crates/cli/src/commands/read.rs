@@ -4,8 +4,8 @@ use super::with_rules::{self, EngineUse};
 use crate::behavior::{self, NetworkReport, Started};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
+use crate::listen::by_kind;
 use crate::log::seal_findings::SealedFindings;
-use crate::metrics_socket::serve_packet_metrics;
 use crate::progress::Progress;
 use crate::{configuration, existing, standard_error, standard_output, terminal};
 use gabion_capture::filter::Filter;
@@ -127,7 +127,8 @@ fn run_captures(
     }
     let attach = || behavior::attach(o, &mut outputs, existing, sealed.as_ref());
     let tap = o.behavior.then(attach).transpose()?;
-    let metrics = o.metrics.map(serve_packet_metrics).transpose()?;
+    let socket = o.metrics.map(gabion_intake::bind_metrics).transpose().map_err(|e| by_kind(&e))?;
+    let metrics = socket.map(PacketMetrics::open).transpose()?;
     let for_use = EngineUse {
         wants: outputs.wants(),
         detail: LoadDetail::from_flags(o.quiet, o.verbose),

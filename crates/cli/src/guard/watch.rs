@@ -2,8 +2,8 @@
 
 use super::printer::Printer;
 use crate::exit::{Exit, Fault};
+use crate::listen::by_kind;
 use crate::log::seal_findings::SealedFindings;
-use crate::metrics_socket;
 use crate::values;
 use clap::Args;
 use gabion_record::json::Json;
@@ -67,7 +67,8 @@ impl LiveOptions {
         sealed: Option<&SealedFindings>,
     ) -> Result<GuardWatch, Fault> {
         // Metrics are served where the program was started, not in the network namespace that it watches.
-        let metrics = self.metrics.map(metrics_socket::bind).transpose()?;
+        let metrics =
+            self.metrics.map(gabion_intake::bind_metrics).transpose().map_err(|e| by_kind(&e))?;
         Ok(GuardWatch {
             interface: None,
             budget_percent: self.budget,

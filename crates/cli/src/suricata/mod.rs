@@ -7,7 +7,6 @@ mod show;
 
 use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
-use crate::metrics_socket::serve_packet_metrics;
 use crate::{operator_file, standard_output};
 use gabion_capture::filter::Filter;
 use gabion_outputs::Outputs;
@@ -540,10 +539,13 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
             return 1;
         }
     };
-    let metrics = match o.metrics.map(serve_packet_metrics).transpose() {
+    let socket = o.metrics.map(gabion_intake::bind_metrics).transpose().map_err(|e| e.to_string());
+    let opened = socket
+        .and_then(|socket| socket.map(PacketMetrics::open).transpose().map_err(|e| e.to_string()));
+    let metrics = match opened {
         Ok(metrics) => metrics,
         Err(e) => {
-            log.error("metrics", e.text());
+            log.error("metrics", &e);
             return 1;
         }
     };
