@@ -7,7 +7,6 @@ use crate::app::Effects;
 use crate::application::Moment;
 use crate::context::{Common, InputPlace, PacketOutcome};
 use crate::flow_state::NetFlow;
-use crate::inspection::is_stream_looked_at;
 use crate::view::PacketView;
 use crate::worker::Stages;
 use gabion_flow::{EndReason, Flow, TcpState};
@@ -71,13 +70,9 @@ impl Stages {
         place: InputPlace,
         sink: &mut dyn NetSink,
     ) {
-        let of_rules = Direction::BOTH.map(|d| is_stream_looked_at(&common.engine, flow, d));
         let Some(ssn) = flow.tcp.as_mut() else { return };
-        let detection = common.engine.detector.is_some();
-        for d in Direction::BOTH.into_iter().filter(|d| detection && !of_rules[d.index()]) {
-            ssn.stream_mut(d).no_raw();
-        }
         let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
+        let detection = common.engine.detector.is_some();
         // Suricata looks at both sides of a protocol's session that has not ended, or has ended in the middle of a
         // transaction.
         let app = &flow.ext.app;
@@ -88,14 +83,11 @@ impl Stages {
         let is_unused = app.expected.is_known()
             && app.proto == ProtoId::UNKNOWN
             && ssn.state() != TcpState::Closed;
-        // Without detection nothing was inspected of any stream, although nothing is kept of it.
-        let is_uninspected = Direction::BOTH.map(|d| !detection && ssn.stream(d).has_raw());
         for d in Direction::BOTH {
             // The remaining data of one side may be the reason to look at the other's.
             let app = &flow.ext.app;
             let is_open = is_unfinished
                 || is_unused && d == Direction::ToClient
-                || is_uninspected[d.index()]
                 || pending.contains(&d)
                 || app.has_open_work(d, detection)
                 || app.frames.as_ref().is_some_and(|f| !f.is_empty(d));

@@ -337,15 +337,6 @@ impl Stream {
         self.marks.raw_due = false;
     }
 
-    /// Nobody looks at this direction now: what could be inspected counts as inspected, and is not kept for it.
-    #[inline]
-    pub fn pass_raw(&mut self) {
-        let is_due = self.marks.raw_due;
-        self.raw_advance(self.raw_limit());
-        // That it was due is recorded, whether or not a rule looks.
-        self.marks.raw_due = is_due;
-    }
-
     /// Offset up to which raw inspection is done.
     pub fn raw_offset(&self) -> u64 {
         self.raw
@@ -558,11 +549,6 @@ impl Stream {
         let app = !self.marks.no_app && !self.marks.stopped && self.app.max(self.shown) < end;
         let raw = !self.marks.no_raw && self.raw < self.raw_end.map_or(end, |last| end.min(last));
         app || raw
-    }
-
-    /// Whether data came of which rules could see some.
-    pub fn has_raw(&self) -> bool {
-        !self.marks.no_raw && self.store.end() > 0
     }
 
     /// The flow has ended: all data is inspected, acknowledged or not.

@@ -27,7 +27,6 @@ mod profile;
 mod resources;
 mod run;
 mod split;
-mod stream_ports;
 mod transform;
 mod tx;
 

@@ -3,7 +3,6 @@
 
 mod pressure;
 mod semantics;
-mod streams;
 
 use gabion_net::{
     Datasets, Dealer, Engine, EngineOptions, FrameIn, Protocols, Verdicts, Worker, WorkerBudgets,
