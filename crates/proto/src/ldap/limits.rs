@@ -16,11 +16,6 @@ limits! { "proto.ldap";
     pub const RESPONSES_MAX: u64 = 1024,
         Counts("further responses, as event `too_many_responses`");
 
-    /// Places after lost bytes of a direction that look like a message and are none: each is read as far as it goes, and
-    /// sealed data has hardly one.
-    pub const FALSE_STARTS_MAX: usize = 64,
-        Loses("what follows lost bytes in a direction in which more places look like a message and are none");
-
     /// Bytes of messages that a flow's transactions hold before responses are no longer kept: 1,024 requests with
     /// 1,024 responses each could hold any amount.
     pub const HELD_BYTES_MAX: usize = 8 * 1024 * 1024,

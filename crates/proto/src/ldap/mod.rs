@@ -7,7 +7,6 @@ pub mod limits;
 mod log;
 pub mod message;
 pub mod parser;
-mod resume;
 mod settings;
 mod tables;
 pub mod tx;

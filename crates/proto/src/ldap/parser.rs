@@ -2,7 +2,6 @@
 
 use super::limits::HELD_BYTES_MAX;
 use super::message::{Fault, Message, Operation, message_len};
-use super::resume::{Found, find_message};
 use super::settings::Settings;
 use super::tables::{event, frame};
 use super::tx::LdapTx;
@@ -30,8 +29,6 @@ pub struct LdapParser {
     is_stuck: [bool; 2],
     /// Bytes of the direction were lost and no message has come since.
     is_behind_gap: [bool; 2],
-    /// Places behind lost bytes of the direction that looked like a message and were none.
-    false_starts: [usize; 2],
     /// Nothing more comes in the direction.
     has_ended: [bool; 2],
     /// The server has granted TLS: what the client sends next begins it.
@@ -49,7 +46,6 @@ impl LdapParser {
             held: 0,
             is_stuck: [false; 2],
             is_behind_gap: [false; 2],
-            false_starts: [0; 2],
             has_ended: [false; 2],
             is_tls_granted: false,
         }
@@ -155,27 +151,20 @@ impl LdapParser {
                 Some(ProtocolChange { expected: Some(crate::tls::NAME), port: Some(TLS_PORT) });
             return Outcome::Incomplete { consumed: 0, needed: bytes.len() + 1 };
         }
-        let d = cx.direction.index();
         let mut at = 0;
-        if self.is_behind_gap[d] && !self.is_stuck[d] {
-            match find_message(bytes, &mut self.false_starts[d]) {
-                Found::At(place) => {
-                    self.is_behind_gap[d] = false;
-                    at = place;
-                }
-                Found::Needs { at, needed } => return Outcome::Incomplete { consumed: at, needed },
-                Found::Nothing => return Outcome::Done,
-                Found::Ended => self.is_stuck[d] = true,
-            }
-        }
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            if self.is_stuck[d] {
+            if self.is_stuck[cx.direction.index()] {
                 break;
             }
             match self.one(cx, rest, at) {
-                Step::Used(len) => at += len,
+                Step::Used(len) => {
+                    self.is_behind_gap[cx.direction.index()] = false;
+                    at += len;
+                }
                 Step::Needs(needed) => return Outcome::Incomplete { consumed: at, needed },
-                Step::Fails(Fault::Missing) => self.is_stuck[d] = true,
+                // What follows lost bytes may be the rest of a message: Suricata leaves it out.
+                Step::Fails(_) if self.is_behind_gap[cx.direction.index()] => return Outcome::Done,
+                Step::Fails(Fault::Missing) => self.is_stuck[cx.direction.index()] = true,
                 Step::Fails(Fault::Wrong) => return self.fail(event::INVALID_DATA),
                 Step::Ends => return Outcome::Error,
             }
