@@ -197,7 +197,9 @@ fn several_interfaces_are_read_and_records_name_theirs() {
             let wanted = if more.is_empty() {
                 vec![one("in", 4001, 1), one("in2", 4001, 1), one("in2", 4002, 1)]
             } else {
-                vec![one("in", 4001, 2), one("in2", 4002, 1)]
+                // The frames come within microseconds: which ring the kernel hands over first names the flow.
+                let is_second = flows.first().is_some_and(|(name, ..)| name == "in2");
+                vec![one(if is_second { "in2" } else { "in" }, 4001, 2), one("in2", 4002, 1)]
             };
             assert_eq!(flows, wanted, "{workers} {said}");
             let stats = records(&log, "stats").pop().expect("a record of statistics");
