@@ -1,6 +1,7 @@
 //! A Unix socket that another program listens at: of datagrams, one for each line, or of a stream.
 
 use super::{Lines, PATIENCE, Receive, Sent};
+use crate::clock;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::PathBuf;
@@ -45,14 +46,19 @@ pub(super) fn is_full(e: &io::Error) -> bool {
         || e.raw_os_error() == Some(105)
 }
 
-/// Sends a datagram for each line as `dress` makes it of the line.
+/// Sends a datagram for each line as `dress` makes it of the line. It returns after a moment, as a receiver that takes a few
+/// lines a second would hold it up for minutes, and nobody would learn that it takes some.
 pub(super) fn send_datagrams(
     socket: &UnixDatagram,
     lines: &Lines,
     mut dress: impl FnMut(&[u8], &mut Vec<u8>),
 ) -> (Sent, io::Result<()>) {
     let (mut sent, mut datagram) = (Sent::default(), Vec::new());
+    let began = clock::now();
     for line in lines.iter() {
+        if began.elapsed() > PATIENCE {
+            break;
+        }
         datagram.clear();
         dress(line, &mut datagram);
         match socket.send(&datagram) {
@@ -104,15 +110,19 @@ impl Receive for UnixReceiver {
     }
 }
 
-/// Sends lines one after the other, as far as the receiver has room; `begun` has the bytes of the next line that are written
-/// already.
+/// Sends lines one after the other, as far as the receiver has room, for a moment at most; `begun` has the bytes of the next
+/// line that are written already.
 pub(super) fn send_stream(
     stream: &mut impl Write,
     lines: &Lines,
     begun: &mut usize,
 ) -> (Sent, io::Result<()>) {
     let mut sent = Sent::default();
+    let began = clock::now();
     for line in lines.iter() {
+        if began.elapsed() > PATIENCE {
+            break;
+        }
         match write_rest(stream, line, begun) {
             Ok(true) => sent.lines += 1,
             Ok(false) => break,
@@ -159,6 +169,27 @@ mod tests {
             let n = receiver.recv(&mut bytes).unwrap();
             assert_eq!(&bytes[..n], wanted);
         }
+    }
+
+    /// A receiver that takes a line now and then: a call returns after a moment, with what was taken.
+    #[test]
+    fn a_slow_receiver_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("eve.sock");
+        let receiver = UnixDatagram::bind(&path).unwrap();
+        let mut sender = UnixReceiver::datagrams(path);
+        sender.connect().unwrap();
+        std::thread::spawn(move || {
+            while receiver.recv(&mut [0; 64]).is_ok() {
+                std::thread::sleep(PATIENCE / 5);
+            }
+        });
+        let lines: Vec<&[u8]> = vec![b"line\n"; 1_000];
+        let began = clock::now();
+        let (sent, result) = sender.send(&Lines::from_list(&lines));
+        assert!(result.is_ok() && sent.lines > 0 && sent.lines < 999, "{sent:?}");
+        // 1,000 lines would take 100 seconds.
+        assert!(began.elapsed() < 20 * PATIENCE, "{:?}", began.elapsed());
     }
 
     /// A reader that is slow gets each line once; one that goes and comes back gets the line that was cut again.
