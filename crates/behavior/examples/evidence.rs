@@ -4,6 +4,8 @@
 
 use gabion_behavior::{Engine, Output, Settings};
 use gabion_flowlog::{Feed, Options};
+use gabion_record::files::FileOpener;
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -12,7 +14,8 @@ const BUDGET: usize = 256 << 20;
 
 fn main() {
     let paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let mut feed = Feed::survey(&paths, Options::default());
+    let files = FileOpener::new(|path, _| File::open(path));
+    let mut feed = Feed::survey(&files, &paths, Options::default());
     let mut engine = Engine::with_budget(Settings::default(), feed.start(), BUDGET);
     let mut print = |output: Output<'_>| match output {
         // Occurrences add up to alerts; what is reported of them comes as reports.

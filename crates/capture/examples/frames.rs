@@ -3,13 +3,14 @@
 #![allow(clippy::print_stdout, reason = "the results are printed to a terminal")]
 
 use gabion_capture::{Error, Source};
+use std::fs::File;
 use std::path::Path;
 
 /// Most frames of one block.
 const FRAMES: usize = 256;
 
 fn print(path: &Path) -> Result<(), Error> {
-    let mut source = Source::open(path)?;
+    let mut source = Source::from_file(File::open(path)?)?;
     let mut frames = Vec::new();
     while let Some(block) = source.next_block(FRAMES, &mut frames) {
         for frame in frames.drain(..) {

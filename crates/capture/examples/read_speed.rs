@@ -4,10 +4,10 @@
 //! mapped.
 #![allow(clippy::print_stdout, reason = "the results are printed to a terminal")]
 
-use std::path::Path;
+use std::fs::File;
 use std::time::Duration;
 
-use gabion_capture::{Cursor, Next, Source};
+use gabion_capture::{Cursor, Error, Next, Source};
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -22,7 +22,7 @@ fn main() {
 /// As in the program: batches of references; the first bytes of each frame are read.
 fn batches(path: &str) {
     let started = cpu_time();
-    let mut source = match Source::open(Path::new(path)) {
+    let mut source = match File::open(path).map_err(Error::from).and_then(Source::from_file) {
         Ok(source) => source,
         Err(error) => return eprintln!("{path}: {error}"),
     };
@@ -40,7 +40,8 @@ fn batches(path: &str) {
 
 /// The bare cursor over bytes in memory.
 fn frames(path: &str) {
-    let Ok(source) = Source::open(Path::new(path)) else { return };
+    let Ok(file) = File::open(path) else { return };
+    let Ok(source) = Source::from_file(file) else { return };
     let Some((bytes, cursor)) = source.shared_bytes() else { return };
     let bytes: &[u8] = bytes;
     for _ in 0..2 {

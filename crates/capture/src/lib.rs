@@ -29,7 +29,7 @@
 //! # Ok::<(), gabion_capture::Error>(())
 //! ```
 //!
-//! `examples/frames.rs` reads files. The crate has no features: each of its dependencies is a form
+//! `examples/frames.rs` reads files, which its caller opens. The crate has no features: each of its dependencies is a form
 //! that captures come in.
 //!
 //! The content of a file is never trusted: lengths are bounded (`limits`), a truncated or
@@ -64,7 +64,7 @@ pub use listing::{list, list_recursive};
 pub use packed::Packing;
 pub use source::{Block, Note, OpenOptions, Source};
 pub use step::Format;
-pub use writer::{FileNames, PcapWriter, Resolution, RotatingPcap, Written};
+pub use writer::{FileNames, PcapWriter, Resolution, RotatingPcap, RotationLimits, Written};
 
 /// Reads arbitrary bytes as a capture, whole and in pieces, and checks that both agree. For fuzzers
 /// and tests.

@@ -1,4 +1,4 @@
-//! A capture as the rest of the program sees it: it is opened by path and read in batches of frames
+//! A capture as the rest of the program sees it: an open file or stream, read in batches of frames
 //! that refer to shared bytes, with a ledger of all that could not be read.
 //!
 //! Hot path: [`Source::next_block`] over a map neither allocates (beyond the caller's list, which
@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,24 +95,20 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens a capture by path; `-` is standard input. Regular files are mapped; zstd and gzip are
+    /// A capture in a file that the caller has opened to read it. Regular files are mapped; zstd and gzip are
     /// unpacked on the way.
     ///
     /// # Errors
     /// One line: empty file, not a capture, or unreadable.
-    pub fn open(path: &Path) -> Result<Source, Error> {
-        Source::open_with(path, OpenOptions::default())
+    pub fn from_file(file: File) -> Result<Source, Error> {
+        Source::from_file_with(file, OpenOptions::default())
     }
 
-    /// Opens a capture with options.
+    /// The same with options.
     ///
     /// # Errors
-    /// As [`Source::open`].
-    pub fn open_with(path: &Path, options: OpenOptions) -> Result<Source, Error> {
-        if path.as_os_str() == "-" {
-            return Source::from_reader_with(Box::new(io::stdin()), true, options);
-        }
-        let mut file = File::open(path)?;
+    /// As [`Source::from_file`].
+    pub fn from_file_with(mut file: File, options: OpenOptions) -> Result<Source, Error> {
         let kind = file.metadata()?;
         if kind.is_dir() {
             return Err(Error::NotACapture("it is a folder".to_owned()));
@@ -136,7 +131,7 @@ impl Source {
     /// A capture that is completely in memory or mapped, not packed.
     ///
     /// # Errors
-    /// As [`Source::open`].
+    /// As [`Source::from_file`].
     pub fn from_bytes(bytes: CaptureBytes) -> Result<Source, Error> {
         let cursor = Cursor::new(&bytes)?;
         Ok(Source::new(Feed::Map(Mapped {
@@ -150,7 +145,7 @@ impl Source {
     /// A capture from a stream, perhaps packed.
     ///
     /// # Errors
-    /// As [`Source::open`].
+    /// As [`Source::from_file`].
     pub fn from_reader(reader: Box<dyn Read + Send>) -> Result<Source, Error> {
         Source::from_reader_with(reader, false, OpenOptions::default())
     }
@@ -159,7 +154,7 @@ impl Source {
     /// blocks.
     ///
     /// # Errors
-    /// As [`Source::open`].
+    /// As [`Source::from_file`].
     pub fn from_reader_with(
         mut reader: Box<dyn Read + Send>,
         is_live: bool,

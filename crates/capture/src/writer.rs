@@ -8,6 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use gabion_record::files::{FileOpener, OpenMode};
+
 use crate::packed::{PackedFile, Packing};
 use crate::pcap::{FILE_HEADER, MAGIC_NS, MAGIC_US, RECORD_HEADER};
 
@@ -170,16 +172,25 @@ impl FileNames {
     }
 }
 
+/// How much a packet log may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RotationLimits {
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Files; at least one.
+    pub files: usize,
+}
+
 /// A packet log: `PREFIX.SECONDS` files (the time of their first frame). A new file begins when the
-/// current one is full or a frame has another link type; the oldest is removed beyond `files_max`.
+/// current one is full or a frame has another link type; the oldest is removed beyond the limit.
 #[derive(Debug)]
 pub struct RotatingPcap {
+    opener: FileOpener,
     folder: PathBuf,
     names: FileNames,
     resolution: Resolution,
     snaplen: u32,
-    file_bytes_max: u64,
-    files_max: usize,
+    limits: RotationLimits,
     packing: Packing,
     current: Option<PcapWriter<PackedFile>>,
     files: VecDeque<PathBuf>,
@@ -188,22 +199,22 @@ pub struct RotatingPcap {
 }
 
 impl RotatingPcap {
-    /// A packet log in an existing folder; no file is created before the first frame.
+    /// A packet log in an existing folder, whose files `opener` creates; none is created before the first frame.
     pub fn new(
+        opener: FileOpener,
         folder: &Path,
         names: FileNames,
         resolution: Resolution,
         snaplen: u32,
-        file_bytes_max: u64,
-        files_max: usize,
+        limits: RotationLimits,
     ) -> RotatingPcap {
         RotatingPcap {
+            opener,
             folder: folder.to_path_buf(),
             names,
             resolution,
             snaplen,
-            file_bytes_max,
-            files_max: files_max.max(1),
+            limits,
             packing: Packing::None,
             current: None,
             files: VecDeque::new(),
@@ -247,7 +258,7 @@ impl RotatingPcap {
         }
         let kept =
             data.len().min(if self.snaplen == 0 { usize::MAX } else { self.snaplen as usize });
-        if (FILE_HEADER + RECORD_HEADER + kept) as u64 > self.file_bytes_max {
+        if (FILE_HEADER + RECORD_HEADER + kept) as u64 > self.limits.file_bytes {
             return Ok(Written::Full);
         }
         self.begin_file(ts_ns, link)?;
@@ -286,7 +297,7 @@ impl RotatingPcap {
         if let Some(full) = self.current.take() {
             full.finish()?;
         }
-        while self.files.len() >= self.files_max {
+        while self.files.len() >= self.limits.files.max(1) {
             if let Some(oldest) = self.files.pop_front() {
                 match fs::remove_file(&oldest) {
                     // Another program may have removed it.
@@ -299,8 +310,8 @@ impl RotatingPcap {
         self.seen_ns = None;
         self.files.push_back(path);
         let out = PackedFile::new(file, self.packing);
-        self.current =
-            Some(PcapWriter::new(out, link, self.resolution, self.snaplen, self.file_bytes_max)?);
+        let file_bytes = self.limits.file_bytes;
+        self.current = Some(PcapWriter::new(out, link, self.resolution, self.snaplen, file_bytes)?);
         Ok(())
     }
 
@@ -314,7 +325,7 @@ impl RotatingPcap {
                 n => format!("{first}.{n}{suffix}"),
             };
             let path = self.folder.join(name);
-            match File::create_new(&path) {
+            match self.opener.open(&path, OpenMode::CreateNew) {
                 Ok(file) => return Ok((path, file)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => {
                     number += 1;

@@ -14,7 +14,7 @@ fn all_captures_are_read_or_refused_with_one_line() {
             continue;
         }
         files += 1;
-        match Source::open(&path) {
+        match Source::from_file(std::fs::File::open(&path).unwrap()) {
             Ok(mut source) => {
                 let mut refs = Vec::new();
                 while let Some(block) = source.next_block(128, &mut refs) {

@@ -1,8 +1,10 @@
 //! Written files are read back; the limits of files and folders hold.
 
 use gabion_capture::{
-    CaptureBytes, Error, FileNames, FrameRef, PcapWriter, Resolution, RotatingPcap, Source, Written,
+    CaptureBytes, Error, FileNames, FrameRef, PcapWriter, Resolution, RotatingPcap, RotationLimits,
+    Source, Written,
 };
+use gabion_record::files::{FileOpener, OpenMode};
 
 type Seen = (u64, u32, u16, Vec<u8>);
 
@@ -52,13 +54,17 @@ fn a_file_stays_under_its_limit() {
 #[test]
 fn the_packet_log_rotates_and_removes_the_oldest() {
     let dir = tempfile::tempdir().unwrap();
+    let opener = FileOpener::new(|path, mode| {
+        assert_eq!(mode, OpenMode::CreateNew);
+        std::fs::File::create_new(path)
+    });
     let mut log = RotatingPcap::new(
+        opener,
         dir.path(),
         FileNames::new("log.pcap", false),
         Resolution::Micro,
         0,
-        24 + 3 * 26,
-        2,
+        RotationLimits { file_bytes: 24 + 3 * 26, files: 2 },
     );
     for n in 0..10_u64 {
         assert_eq!(log.write(n * 400_000_000, 1, 10, &[n as u8; 10]).unwrap(), Written::Whole);

@@ -36,7 +36,7 @@ mod suricata;
 mod terminal;
 mod values;
 
-pub(crate) use gabion_runtime::operator_file;
+pub(crate) use gabion_runtime::{files::direct_opener, operator_file};
 
 #[cfg(not(any(feature = "heap-profile", feature = "system-allocator")))]
 #[global_allocator]
@@ -45,6 +45,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[cfg(feature = "heap-profile")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// What opens the inputs of a run: this process, with its own rights.
+fn input_opener() -> std::sync::Arc<gabion_sensor::packets::InputOpener> {
+    std::sync::Arc::new(gabion_sensor::packets::InputOpener::new(direct_opener()))
+}
 
 fn main() {
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();

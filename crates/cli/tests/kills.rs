@@ -99,7 +99,8 @@ fn messages(folder: &Path, from: u64) -> HashSet<String> {
     }
     let key = std::fs::read_to_string(folder.join("reader")).expect("the key");
     let keys = [SecretKey::parse_file(&key).expect("a key")];
-    let log = Files::open(&folder.join("log")).expect("the log");
+    let log =
+        Files::open(&gabion_runtime::files::direct_opener(), &folder.join("log")).expect("the log");
     let mut texts = Texts(HashSet::new());
     let mut reader = Reader::open(&log, &keys).expect("a log");
     let selection = Selection { records: Some((from, u64::MAX)), ..Selection::default() };

@@ -107,7 +107,7 @@ fn by_nfdump(file: &str) -> Vec<String> {
 /// The rows that our reader makes of a file.
 fn by_us(file: &Path) -> Vec<String> {
     use gabion_flowlog::source::{LineRead, Lines};
-    let mut lines = Lines::open(file).unwrap();
+    let mut lines = Lines::from_file(std::fs::File::open(file).unwrap());
     let mut rows = Vec::new();
     while let LineRead::Line(from, to) = lines.next_line() {
         rows.push(String::from_utf8_lossy(&lines.text()[from..to]).into_owned());

@@ -270,7 +270,8 @@ fn logged(folder: &Path) -> (Vec<Vec<u8>>, usize) {
     let mut all = Vec::new();
     for name in &names {
         assert!(std::fs::metadata(name).unwrap().len() <= 1 << 20, "{}", name.display());
-        let mut source = gabion_capture::Source::open(name).unwrap();
+        let file = std::fs::File::open(name).unwrap();
+        let mut source = gabion_capture::Source::from_file(file).unwrap();
         let mut refs = Vec::new();
         while let Some(block) = source.next_block(256, &mut refs) {
             all.extend(refs.drain(..).map(|r| r.frame(&block.bytes).data.to_vec()));

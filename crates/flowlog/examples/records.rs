@@ -3,12 +3,15 @@
 #![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use gabion_flowlog::{Feed, Options};
+use gabion_record::files::FileOpener;
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 fn main() {
     let paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let mut feed = Feed::survey(&paths, Options::default());
+    let files = FileOpener::new(|path, _| File::open(path));
+    let mut feed = Feed::survey(&files, &paths, Options::default());
     feed.run(&mut |records| {
         for r in records {
             let kind = r.body.kind().name();

@@ -16,7 +16,8 @@ use crate::reader::{LayoutId, Line, Reader};
 use crate::skip::{Skip, Skips};
 use crate::sorter::{Leaving, Sorter};
 use crate::source::{LineRead, Lines, is_read_once, open_once};
-use crate::survey::{RunJobs, Survey, in_turn, survey};
+use crate::survey::{RunJobs, Survey, Surveyed, in_turn, survey};
+use gabion_record::files::FileOpener;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved;
@@ -172,6 +173,7 @@ pub type OpenOnce = Box<dyn Fn(&Path) -> io::Result<Box<dyn Read + Send>> + Send
 /// All inputs of a run.
 pub struct Feed {
     inputs: Vec<Input>,
+    files: FileOpener,
     open_once: OpenOnce,
     options: Options,
     start: Option<TimeNs>,
@@ -180,15 +182,17 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Looks at the times of all files.
-    pub fn survey(paths: &[PathBuf], options: Options) -> Feed {
+    /// Looks at the times of all files, which `files` opens for that, and again when their time has come.
+    pub fn survey(files: &FileOpener, paths: &[PathBuf], options: Options) -> Feed {
         let mut inputs: Vec<Input> = paths.iter().map(|path| Input::new(path, options)).collect();
         for input in &mut inputs {
-            input.survey_times(options);
+            input.survey_times(files, options);
         }
         let least = |input: &Input| input.survey.least;
         let start = inputs.iter().filter_map(least).min();
-        Feed { inputs, open_once: Box::new(open_once), options, start, given: None }
+        let (files, for_once) = (files.clone(), files.clone());
+        let open_once: OpenOnce = Box::new(move |path| open_once(&for_once, path));
+        Feed { inputs, files, open_once, options, start, given: None }
     }
 
     /// Inputs that can be read only once are opened by that.
@@ -261,7 +265,7 @@ impl Feed {
             if least.is_some_and(|l| input.opens_at() > l) {
                 return;
             }
-            input.open(self.options, &self.open_once);
+            input.open(self.options, &self.files, &self.open_once);
         }
     }
 
@@ -312,13 +316,14 @@ impl Input {
     }
 
     /// The pass over the times. What can be read only once goes straight through.
-    fn survey_times(&mut self, options: Options) {
+    fn survey_times(&mut self, files: &FileOpener, options: Options) {
         if self.is_read_once {
             self.horizon_ns = 0;
             return;
         }
         let mut reader = Reader::new(&self.name(), options.format);
-        let survey = match survey(&self.report.path, &mut reader, options.parts, options.run) {
+        let file = Surveyed { files, path: &self.report.path };
+        let survey = match survey(file, &mut reader, options.parts, options.run) {
             Ok(survey) => survey,
             Err(e) => {
                 self.report.error = Some(e.into());
@@ -342,11 +347,11 @@ impl Input {
         self.survey.first.map_or(TimeNs(i64::MIN), |first| first.plus(-self.horizon_ns))
     }
 
-    fn open(&mut self, options: Options, open_once: &OpenOnce) {
+    fn open(&mut self, options: Options, files: &FileOpener, open_once: &OpenOnce) {
         let opened = if self.is_read_once {
             open_once(&self.report.path).map(Lines::once)
         } else {
-            Lines::open(&self.report.path)
+            files.open_to_read(&self.report.path).map(Lines::from_file)
         };
         let lines = match opened {
             Ok(lines) => lines,
@@ -526,8 +531,12 @@ mod tests {
         )
     }
 
+    fn files() -> FileOpener {
+        FileOpener::new(|path, _| fs::File::open(path))
+    }
+
     fn uids(paths: &[PathBuf]) -> (Vec<String>, Feed) {
-        let mut feed = Feed::survey(paths, Options::default());
+        let mut feed = Feed::survey(&files(), paths, Options::default());
         let mut all = Vec::new();
         feed.run(&mut |records| {
             all.extend(records.iter().map(|r| String::from_utf8_lossy(r.uid).into_owned()));
@@ -598,7 +607,7 @@ mod tests {
             let text = text.clone() + &conn("4.0", "e")[..cut];
             let opened = Arc::new(AtomicU32::new(0));
             let count = Arc::clone(&opened);
-            let mut feed = Feed::survey(&[file.clone(), "-".into()], Options::default())
+            let mut feed = Feed::survey(&files(), &[file.clone(), "-".into()], Options::default())
                 .opening_once(Box::new(move |_| {
                     count.fetch_add(1, Relaxed);
                     let text = io::Cursor::new(text.clone().into_bytes());

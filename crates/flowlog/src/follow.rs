@@ -21,6 +21,7 @@ use crate::limits::{
 use crate::reader::LayoutId;
 use crate::source::is_packed;
 use foldhash::fast::FixedState;
+use gabion_record::files::FileOpener;
 use gabion_record::logs::TimeNs;
 use gabion_record::saved;
 use gabion_record::saved::Saved;
@@ -57,6 +58,7 @@ struct Log {
 
 /// All that is followed.
 pub struct Follow {
+    files: FileOpener,
     named: Vec<PathBuf>,
     format: Option<Format>,
     horizon_ns: i64,
@@ -91,9 +93,16 @@ pub struct Taken {
 }
 
 impl Follow {
-    /// Follows files and folders; lines wait so long for earlier ones.
-    pub fn new(named: Vec<PathBuf>, format: Option<Format>, horizon_ns: i64) -> Follow {
+    /// Follows files and folders, whose files `files` opens, again and again as they grow; lines wait so long for
+    /// earlier ones.
+    pub fn new(
+        files: FileOpener,
+        named: Vec<PathBuf>,
+        format: Option<Format>,
+        horizon_ns: i64,
+    ) -> Follow {
         Follow {
+            files,
             named,
             format,
             horizon_ns,
@@ -192,7 +201,7 @@ impl Follow {
         if log.is_held {
             return;
         }
-        if !log.open() {
+        if !log.open(&self.files) {
             // Not there any more, or not readable: the next look decides.
             log.stated = (0, 0);
             return;
@@ -213,7 +222,7 @@ impl Follow {
         log.content = Content::at(Place::default(), 0);
         log.next = None;
         let head = log.head.take();
-        log.open();
+        log.open(&self.files);
         self.disown(head, number);
         self.leave(head, place);
     }
@@ -247,7 +256,7 @@ impl Follow {
             self.beyond += 1;
             return;
         }
-        let Ok(mut file) = File::open(&path) else { return };
+        let Ok(mut file) = self.files.open_to_read(&path) else { return };
         let Ok(is_packed) = is_packed(&mut file) else { return };
         let number = self.fresh;
         self.fresh += 1;
@@ -283,7 +292,7 @@ impl Follow {
     fn settle(&mut self, number: u64) {
         let Some(log) = self.logs.get_mut(&number) else { return };
         if log.head.is_none() {
-            log.head = File::open(&log.path).ok().and_then(|file| {
+            log.head = self.files.open_to_read(&log.path).ok().and_then(|file| {
                 Content::head(file, log.is_packed, &log.path, self.format, log.stated.0)
             });
             if let Some(head) = log.head {
@@ -314,7 +323,7 @@ impl Follow {
         let format = self.format;
         let horizon_ns = self.horizon_ns;
         let Some(log) = self.logs.get_mut(&number) else { return };
-        if !log.open_again() {
+        if !log.open_again(&self.files) {
             return;
         }
         let intake = &mut log.intake;
@@ -342,7 +351,7 @@ impl Follow {
     fn release(&mut self, number: u64) {
         if let Some(log) = self.logs.get_mut(&number) {
             log.is_held = false;
-            log.open();
+            log.open(&self.files);
             if let Some(head) = log.head {
                 self.owners.insert(head, number);
             }
@@ -354,7 +363,7 @@ impl Follow {
     fn adopt(&mut self, number: u64, gone: u64) {
         let Some(place) = self.logs.get(&gone).map(|l| l.content.place()) else { return };
         let Some(log) = self.logs.get_mut(&number) else { return };
-        if !log.open_again() {
+        if !log.open_again(&self.files) {
             return;
         }
         match log.content.go_to(place, log.stated.0, &mut |_| {}) {
@@ -392,7 +401,7 @@ impl Follow {
             && let Some(number) = self.due.pop_front()
         {
             let Some(log) = self.logs.get_mut(&number) else { continue };
-            if !log.is_held && !log.open() {
+            if !log.is_held && !log.open(&self.files) {
                 // What can't be opened now is tried again at the next look.
                 log.stated = (0, 0);
             }
@@ -538,18 +547,18 @@ impl Follow {
 
 impl Log {
     /// Makes sure that it can be read where it was read up to; false when it can't.
-    fn open(&mut self) -> bool {
+    fn open(&mut self, files: &FileOpener) -> bool {
         if self.content.is_open() {
             return true;
         }
         let place = self.content.place();
-        let Some(file) = self.file() else { return false };
+        let Some(file) = self.file(files) else { return false };
         if self.is_packed {
             self.content = Content::open(file, true);
             // What can't be found again has become something else.
             if place.offset > 0 && self.content.go_to(place, 0, &mut |_| {}) != Some(true) {
                 self.intake.restart();
-                return self.open_again();
+                return self.open_again(files);
             }
         } else {
             self.content.reopen(file)
@@ -558,14 +567,14 @@ impl Log {
     }
 
     /// Opens it at its beginning.
-    fn open_again(&mut self) -> bool {
-        let Some(file) = self.file() else { return false };
+    fn open_again(&mut self, files: &FileOpener) -> bool {
+        let Some(file) = self.file(files) else { return false };
         self.content = Content::open(file, self.is_packed);
         true
     }
 
-    fn file(&mut self) -> Option<File> {
-        let mut file = File::open(&self.path).ok()?;
+    fn file(&mut self, files: &FileOpener) -> Option<File> {
+        let mut file = files.open_to_read(&self.path).ok()?;
         let about = file.metadata().ok()?;
         if identity(&about) != self.identity {
             return None;
@@ -619,7 +628,8 @@ mod tests {
 
     #[test]
     fn logs_gone_longest_are_forgotten_and_counted() {
-        let mut follow = Follow::new(Vec::new(), None, 0);
+        let files = FileOpener::new(|path, _| File::open(path));
+        let mut follow = Follow::new(files, Vec::new(), None, 0);
         for head in 0..PLACES_MAX as u64 + 7 {
             follow.leave(Some(head), Place::default());
             follow.leave(Some(head), Place::default());

@@ -23,10 +23,11 @@
 //! # Ok::<(), gabion_flowlog::Skip>(())
 //! ```
 //!
-//! `examples/records.rs` reads files.
+//! `examples/records.rs` reads files. The crate opens none by itself: its caller hands in a
+//! [`FileOpener`](gabion_record::files::FileOpener).
 //!
 //! - [`Reader`]: the lines of one log. A format is one file and one row of the table in `formats`.
-//! - [`Feed`]: many logs as one stream; it opens the inputs that it is given and nothing else.
+//! - [`Feed`]: many logs as one stream. A file is opened when its time comes, by what the caller hands in.
 //! - [`Follow`]: logs that grow, are rotated and compressed.
 //! - [`Intake`]: lines handed over one by one, while they are made; [`RecordIntake`]: the same of records.
 //! - [`netflow`]: datagrams of exporters, version 5, version 9 and IPFIX.

@@ -3,6 +3,7 @@
 use crate::error::InputError;
 use crate::limits::{CHUNK, EXPANSION_MAX, LINE_MAX};
 use crate::nfcapd;
+use gabion_record::files::FileOpener;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
@@ -43,18 +44,19 @@ pub fn is_read_once(path: &Path) -> bool {
     path == Path::new("-") || path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Opens what can be read only once, and waits for its writer.
-pub(crate) fn open_once(path: &Path) -> io::Result<Box<dyn Read + Send>> {
-    if path == Path::new("-") { Ok(Box::new(io::stdin())) } else { Ok(Box::new(File::open(path)?)) }
+/// Opens what can be read only once through `files`, and waits for its writer.
+pub(crate) fn open_once(files: &FileOpener, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    if path == Path::new("-") {
+        Ok(Box::new(io::stdin()))
+    } else {
+        Ok(Box::new(files.open_to_read(path)?))
+    }
 }
 
 impl Lines {
-    /// Opens a file, by its first bytes gzip, zstd, a binary file of nfdump, or plain.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub fn open(path: &Path) -> io::Result<Lines> {
-        Ok(Lines::new(Box::new(Unpacked::new(File::open(path)?))))
+    /// Of a file that was opened, by its first bytes gzip, zstd, a binary file of nfdump, or plain.
+    pub fn from_file(file: File) -> Lines {
+        Lines::new(Box::new(Unpacked::new(file)))
     }
 
     /// Of what can be read only once, by its first bytes gzip, zstd, a binary file of nfdump, or plain. Nothing is
@@ -203,8 +205,8 @@ impl Lines {
 }
 
 /// The first four bytes of what is in a file, decompressed; `None` when there are fewer.
-pub fn magic(path: &Path) -> Option<[u8; 4]> {
-    let mut lines = Lines::open(path).ok()?;
+pub fn magic(file: File) -> Option<[u8; 4]> {
+    let mut lines = Lines::from_file(file);
     while lines.end < 4 && !lines.is_at_end && lines.fill() {}
     lines.buffer.get(..lines.end)?.first_chunk().copied()
 }

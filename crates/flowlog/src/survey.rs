@@ -12,6 +12,7 @@ use crate::reader::{LayoutId, Line, Reader};
 use crate::skip::Skip;
 use crate::sorter::LogClock;
 use crate::source::{LineRead, Lines, is_packed};
+use gabion_record::files::FileOpener;
 use gabion_record::logs::TimeNs;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -43,33 +44,40 @@ pub fn in_turn(jobs: Vec<Job<'_>>) {
     jobs.into_iter().for_each(|job| job());
 }
 
+/// A file that is looked at, and what opens it: once for each part.
+#[derive(Clone, Copy)]
+pub(crate) struct Surveyed<'a> {
+    pub(crate) files: &'a FileOpener,
+    pub(crate) path: &'a Path,
+}
+
 /// Looks at the times of a file, in at most this many parts at once.
 ///
 /// # Errors
 /// When it cannot be opened.
 pub(crate) fn survey(
-    path: &Path,
+    file: Surveyed<'_>,
     reader: &mut Reader,
     parts: usize,
     run: RunJobs,
 ) -> io::Result<Survey> {
-    in_parts(path, reader, parts, PART_LEAST, run)
+    in_parts(file, reader, parts, PART_LEAST, run)
 }
 
 fn in_parts(
-    path: &Path,
+    file: Surveyed<'_>,
     reader: &mut Reader,
     parts: usize,
     least: u64,
     run: RunJobs,
 ) -> io::Result<Survey> {
     let mut pass = Pass::default();
-    let cuts = cuts(path, parts, least)?;
+    let cuts = file.cuts(parts, least)?;
     let Some(&end) = cuts.first() else {
-        pass.rest(&mut Lines::open(path)?, reader);
+        pass.rest(&mut Lines::from_file(file.open()?), reader);
         return Ok(pass.done());
     };
-    let mut head = lines(path, 0, end)?;
+    let mut head = file.lines(0, end)?;
     let mut layout = None;
     while layout.is_none() && pass.next(&mut head, reader, &mut layout) {}
     let ends = cuts.iter().skip(1).copied().chain([u64::MAX]);
@@ -78,7 +86,7 @@ fn in_parts(
     for ((&from, to), found) in cuts.iter().zip(ends).zip(&mut found) {
         let reader = reader.clone();
         jobs.push(Box::new(move || {
-            *found = layout.and_then(|layout| Pass::of_part(path, from, to, reader, layout));
+            *found = layout.and_then(|layout| Pass::of_part(file, (from, to), reader, layout));
         }));
     }
     jobs.push(Box::new(|| pass.rest(&mut head, reader)));
@@ -86,43 +94,49 @@ fn in_parts(
     for (&from, part) in cuts.iter().zip(found) {
         // When the part cannot be appended, the rest is read line by line.
         if !part.is_some_and(|part| pass.continue_with(&part)) {
-            pass.rest(&mut lines(path, from, u64::MAX)?, reader);
+            pass.rest(&mut file.lines(from, u64::MAX)?, reader);
             break;
         }
     }
     Ok(pass.done())
 }
 
-/// Where parts begin, except the first one: after line ends. None where a file is to be read as a whole.
-fn cuts(path: &Path, parts: usize, least: u64) -> io::Result<Vec<u64>> {
-    let mut file = File::open(path)?;
-    let about = file.metadata()?;
-    let parts = (parts as u64).min(about.len() / least.max(1));
-    if parts < 2 || !about.is_file() || is_packed(&mut file)? {
-        return Ok(Vec::new());
+impl Surveyed<'_> {
+    fn open(&self) -> io::Result<File> {
+        self.files.open_to_read(self.path)
     }
-    let mut cuts = Vec::new();
-    let mut near = Vec::new();
-    for part in 1..parts {
-        let at = about.len() / parts * part;
-        near.clear();
-        file.seek(SeekFrom::Start(at))?;
-        Read::by_ref(&mut file).take(LINE_ROOM).read_to_end(&mut near)?;
-        if let Some(line_end) = memchr::memchr(b'\n', &near) {
-            let cut = at + line_end as u64 + 1;
-            if cuts.last().is_none_or(|last| cut > *last) {
-                cuts.push(cut);
+
+    /// Where parts begin, except the first one: after line ends. None where a file is to be read as a whole.
+    fn cuts(&self, parts: usize, least: u64) -> io::Result<Vec<u64>> {
+        let mut file = self.open()?;
+        let about = file.metadata()?;
+        let parts = (parts as u64).min(about.len() / least.max(1));
+        if parts < 2 || !about.is_file() || is_packed(&mut file)? {
+            return Ok(Vec::new());
+        }
+        let mut cuts = Vec::new();
+        let mut near = Vec::new();
+        for part in 1..parts {
+            let at = about.len() / parts * part;
+            near.clear();
+            file.seek(SeekFrom::Start(at))?;
+            Read::by_ref(&mut file).take(LINE_ROOM).read_to_end(&mut near)?;
+            if let Some(line_end) = memchr::memchr(b'\n', &near) {
+                let cut = at + line_end as u64 + 1;
+                if cuts.last().is_none_or(|last| cut > *last) {
+                    cuts.push(cut);
+                }
             }
         }
+        Ok(cuts)
     }
-    Ok(cuts)
-}
 
-/// The lines between two offsets.
-fn lines(path: &Path, from: u64, to: u64) -> io::Result<Lines> {
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(from))?;
-    Ok(Lines::new(Box::new(file.take(to - from))))
+    /// The lines between two offsets.
+    fn lines(&self, from: u64, to: u64) -> io::Result<Lines> {
+        let mut file = self.open()?;
+        file.seek(SeekFrom::Start(from))?;
+        Ok(Lines::new(Box::new(file.take(to - from))))
+    }
 }
 
 /// A pass that is under way.
@@ -135,14 +149,13 @@ struct Pass {
 impl Pass {
     /// Surveys a part; `None` if its times alone do not give its meaning.
     fn of_part(
-        path: &Path,
-        from: u64,
-        to: u64,
+        file: Surveyed<'_>,
+        (from, to): (u64, u64),
         mut reader: Reader,
         layout: LayoutId,
     ) -> Option<Pass> {
         let mut pass = Pass::default();
-        let mut lines = lines(path, from, to).ok()?;
+        let mut lines = file.lines(from, to).ok()?;
         loop {
             let (start, end) = match lines.next_line() {
                 LineRead::Line(start, end) => (start, end),
@@ -249,6 +262,10 @@ mod tests {
         });
     }
 
+    fn files() -> FileOpener {
+        FileOpener::new(|path, _| File::open(path))
+    }
+
     /// A log of six hundred lines whose moments and odd lines are given.
     fn log(ts: impl Fn(i64) -> f64, odd: impl Fn(i64) -> &'static str) -> String {
         let mut text = HEAD.to_owned();
@@ -282,22 +299,23 @@ mod tests {
         ];
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("conn.log");
+        let file = Surveyed { files: &files(), path: &path };
         let mut parted = 0;
         for (at, text) in logs.iter().enumerate() {
             std::fs::write(&path, text).unwrap();
             let look = |parts| {
                 let mut reader = Reader::new("conn.log", None);
                 let run = if parts % 2 == 0 { at_once } else { in_turn };
-                let found = in_parts(&path, &mut reader, parts, 1 << 10, run).unwrap();
+                let found = in_parts(file, &mut reader, parts, 1 << 10, run).unwrap();
                 (found, reader.kind())
             };
             let whole = look(1);
             let mut reader = Reader::new("conn.log", None);
-            let made_up = in_parts(&path, &mut reader, 4, 1 << 10, losing_the_last).unwrap();
+            let made_up = in_parts(file, &mut reader, 4, 1 << 10, losing_the_last).unwrap();
             assert_eq!((made_up, reader.kind()), whole, "log {at} with a part lost");
             for parts in 2..12 {
                 assert_eq!(look(parts), whole, "log {at} in {parts}");
-                parted += cuts(&path, parts, 1 << 10).unwrap().len();
+                parted += file.cuts(parts, 1 << 10).unwrap().len();
             }
         }
         assert!(parted > 500, "{parted}");
@@ -307,11 +325,11 @@ mod tests {
     fn a_packed_file_is_looked_at_as_a_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("conn.log.zst");
+        let file = Surveyed { files: &files(), path: &path };
         let text = log(|n| n as f64, |_| "");
         std::fs::write(&path, zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
-        assert!(cuts(&path, 4, 1 << 8).unwrap().is_empty());
-        let found =
-            in_parts(&path, &mut Reader::new("conn.log", None), 4, 1 << 8, in_turn).unwrap();
+        assert!(file.cuts(4, 1 << 8).unwrap().is_empty());
+        let found = in_parts(file, &mut Reader::new("conn.log", None), 4, 1 << 8, in_turn).unwrap();
         assert_eq!(found.lines, 600);
     }
 }

@@ -5,11 +5,19 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use gabion_flowlog::Follow;
 use gabion_flowlog::Taken;
+use gabion_record::files::FileOpener;
 use gabion_record::logs::Record;
-use std::fs;
+use std::fs::{self, File};
+use std::io::ErrorKind::PermissionDenied;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+fn files() -> FileOpener {
+    FileOpener::new(|path, _| File::open(path))
+}
 
 fn line(second: u32) -> String {
     format!(
@@ -43,7 +51,7 @@ struct Trial {
 impl Trial {
     fn new() -> Trial {
         let folder = tempfile::tempdir().unwrap();
-        let follow = Follow::new(vec![folder.path().to_owned()], None, 0);
+        let follow = Follow::new(files(), vec![folder.path().to_owned()], None, 0);
         Trial { folder, follow, seen: Vec::new() }
     }
 
@@ -69,7 +77,7 @@ impl Trial {
     fn next(&mut self) {
         let mut saved = Vec::new();
         self.follow.save(&mut saved);
-        let mut next = Follow::new(vec![self.folder.path().to_owned()], None, 0);
+        let mut next = Follow::new(files(), vec![self.folder.path().to_owned()], None, 0);
         let from = &mut saved.as_slice();
         next.restore(from).unwrap();
         assert!(from.is_empty());
@@ -327,7 +335,7 @@ fn any_cut_gives_the_same_lines() {
     let run = |cuts: u64| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("conn.log");
-        let new = || Follow::new(vec![path.clone()], None, 20_000_000_000);
+        let new = || Follow::new(files(), vec![path.clone()], None, 20_000_000_000);
         let (mut follow, mut seen) = (new(), Seen::new());
         let mut state = cuts;
         let mut next = |below: usize| {
@@ -389,4 +397,28 @@ fn very_many_logs_are_followed_with_few_descriptors() {
     t.look();
     t.are(0..=i64::from(2 * count) - 1);
     assert_eq!(t.follow.count(), count as usize);
+}
+
+/// A log that grows is opened by what the caller hands in, each time: what that refuses is not read.
+#[test]
+fn logs_are_opened_by_what_the_caller_hands_in() {
+    let (folder, real) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (named, kept) = (folder.path().join("conn.log"), real.path().join("conn.log"));
+    append(&kept, &lines(1..3));
+    fs::hard_link(&kept, &named).unwrap();
+    let is_open = Arc::new(AtomicBool::new(false));
+    let allowed = Arc::clone(&is_open);
+    let path = kept.clone();
+    let files = FileOpener::new(move |_, _| {
+        if allowed.load(Relaxed) { File::open(&path) } else { Err(PermissionDenied.into()) }
+    });
+    let follow = Follow::new(files, vec![named], None, 0);
+    let mut trial = Trial { folder, follow, seen: Vec::new() };
+    trial.look();
+    assert_eq!(trial.seen, [0; 0]);
+    is_open.store(true, Relaxed);
+    trial.look();
+    append(&kept, &line(3));
+    trial.look();
+    assert_eq!(trial.seen, [1, 2, 3]);
 }

@@ -1,6 +1,7 @@
 //! Logs of every format through the crate's door: known by their lines or by name, read as records, and counted.
 
 use gabion_flowlog::{Feed, Format, Line, Options, Reader, Skip};
+use gabion_record::files::FileOpener;
 use gabion_record::logs::Body;
 use std::ops::ControlFlow;
 
@@ -111,7 +112,11 @@ fn many_logs_are_one_stream_and_skipped_lines_are_named() {
         std::fs::write(&path, lines.join("\n") + "\nno record at all\n").unwrap();
         paths.push(path);
     }
-    let mut feed = Feed::survey(&paths, Options::default());
+    let mut feed = Feed::survey(
+        &FileOpener::new(|path, _| std::fs::File::open(path)),
+        &paths,
+        Options::default(),
+    );
     let mut times = Vec::new();
     feed.run(&mut |records| {
         times.extend(records.iter().map(|r| r.ts));

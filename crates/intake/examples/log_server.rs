@@ -39,15 +39,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// The log, made where there is none.
 fn log_folder(log: &Path) -> Result<LogFolder, Box<dyn Error>> {
     let (state, key) = (log.with_extension("state"), log.with_extension("key"));
+    let files = gabion_runtime::files::direct_opener();
     if !log.exists() {
         let secret = SecretKey::generate()?;
         let text = secret.to_text().ok_or("a key that has no text")?;
         std::fs::write(&key, text.as_bytes())?;
         let now = gabion_runtime::clock::epoch_ns();
-        let (mut files, signer) = (Files::create_folder(log)?, Files::create_folder(&state)?);
-        Init::new("example/log", now).create(&mut files, signer)?;
+        let (mut made, signer) =
+            (Files::create_folder(&files, log)?, Files::create_folder(&files, &state)?);
+        Init::new("example/log", now).create(&mut made, signer)?;
     }
     let keys = SecretKey::parse_file(&std::fs::read_to_string(&key)?)?;
     let recipients = vec![keys.recipient().clone()];
-    Ok(LogFolder { log: log.to_owned(), state, recipients, policy: Policy::default() })
+    Ok(LogFolder { files, log: log.to_owned(), state, recipients, policy: Policy::default() })
 }

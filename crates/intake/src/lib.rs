@@ -17,12 +17,13 @@
 //! let folder = tempfile::tempdir()?;
 //! let (log, state) = (folder.path().join("log"), folder.path().join("log.state"));
 //! let reader = SecretKey::generate()?;
+//! let files = gabion_runtime::files::direct_opener();
 //! Init::new("host.example/log", 0)
-//!     .create(&mut Files::create_folder(&log)?, Files::create_folder(&state)?)?;
+//!     .create(&mut Files::create_folder(&files, &log)?, Files::create_folder(&files, &state)?)?;
 //!
 //! let (stop, report) = (StopFlag::new(), Arc::new(|notice: &_| eprintln!("{notice}")) as _);
 //! let recipients = vec![reader.recipient().clone()];
-//! let to = LogFolder { log, state, recipients, policy: Policy::default() };
+//! let to = LogFolder { files, log, state, recipients, policy: Policy::default() };
 //! let sink = SealedLog::open(to, None, OnFull::Block, stop.clone(), &report)?;
 //! let dialect = Dialect::named("tcp").expect("syslog over TCP");
 //! let place = Place::Address("127.0.0.1:0".parse()?);

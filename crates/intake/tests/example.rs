@@ -57,7 +57,7 @@ fn lines_over_tcp_stand_in_a_sealed_log() {
     assert!(server.wait().unwrap().success());
     let key = std::fs::read_to_string(log.with_extension("key")).unwrap();
     let keys = [SecretKey::parse_file(&key).unwrap()];
-    let files = Files::open(&log).unwrap();
+    let files = Files::open(&gabion_runtime::files::direct_opener(), &log).unwrap();
     let mut messages = Messages::default();
     let mut reader = Reader::open(&files, &keys).unwrap();
     reader.scan(Cursor::default(), &Selection::default(), &mut messages).unwrap();

@@ -7,6 +7,7 @@ use crate::error::{OutputError, SettingError};
 use crate::output::{Destination, Piece, PieceKind};
 use crate::rotation::Rotation;
 use gabion_record::Tree;
+use gabion_record::files::FileOpener;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::output::{Existing, OutputFile};
 use std::fs::Permissions;
@@ -40,6 +41,8 @@ pub struct LineFile {
     template: PathBuf,
     path: PathBuf,
     file: Option<OutputFile>,
+    /// Opens it again after a rotation.
+    files: FileOpener,
     buffer: Vec<u8>,
     /// Where each line ends in the buffer. A text of several lines that belongs together counts as one.
     ends: Vec<usize>,
@@ -88,18 +91,23 @@ fn now() -> u64 {
 }
 
 impl LineFile {
-    /// Creates (or continues) a file.
+    /// Creates (or continues) a file that `files` opens, now and after each rotation.
     ///
     /// # Errors
     /// Why it can't be written; that it is a link in a folder that others may write.
-    pub fn create(path: &Path, existing: Existing) -> Result<LineFile, OutputError> {
+    pub fn create(
+        files: &FileOpener,
+        path: &Path,
+        existing: Existing,
+    ) -> Result<LineFile, OutputError> {
         let (template, path) = (path.to_path_buf(), &*dated(path));
-        let opened = OutputFile::open(path, existing).map_err(|e| not_writable(path, e))?;
+        let opened = OutputFile::open(files, path, existing).map_err(|e| not_writable(path, e))?;
         let written = opened.file().metadata().map(|m| m.len()).unwrap_or(0);
         Ok(LineFile {
             template,
             path: path.to_path_buf(),
             file: Some(opened),
+            files: files.clone(),
             buffer: Vec::with_capacity(BUFFER_BYTES + 16 * 1024),
             ends: Vec::new(),
             written,
@@ -196,7 +204,7 @@ impl LineFile {
         if is_same && self.file.as_ref().is_some_and(|file| !file.is_moved(&self.path)) {
             return;
         }
-        match OutputFile::open(&self.path, Existing::Append) {
+        match OutputFile::open(&self.files, &self.path, Existing::Append) {
             Ok(file) => {
                 self.written = file.file().metadata().map(|m| m.len()).unwrap_or(0);
                 if let Some(mode) = self.mode
@@ -256,7 +264,7 @@ impl LineFile {
     /// When the system says otherwise.
     pub fn sync_data(&self) -> Result<u64, OutputError> {
         // By another descriptor: the file is flushed, not its writer.
-        let synced = std::fs::File::open(&self.path).and_then(|file| file.sync_data());
+        let synced = self.files.open_to_read(&self.path).and_then(|file| file.sync_data());
         synced.map_err(OutputError::io(&self.path))?;
         Ok(self.written)
     }
@@ -352,6 +360,7 @@ fn set_mode(file: &OutputFile, mode: u32) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gabion_runtime::files::direct_opener;
 
     /// Suricata 8.0.7 writes `eve-%Y-%m-%d.json` into a file with the day in its name.
     #[test]
@@ -366,7 +375,8 @@ mod tests {
         }
         let dir = std::env::temp_dir().join(format!("gabion-dated-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let mut file = LineFile::create(&dir.join("a-%Y.log"), Existing::Truncate).unwrap();
+        let mut file =
+            LineFile::create(&direct_opener(), &dir.join("a-%Y.log"), Existing::Truncate).unwrap();
         file.line(b"one\n");
         file.reopen();
         assert!(!file.path().display().to_string().contains('%'));
@@ -378,7 +388,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_counted_by_texts() {
         let dir = tempfile::tempdir().unwrap();
-        let mut file = LineFile::create(&dir.path().join("a.log"), Existing::Truncate).unwrap();
+        let mut file =
+            LineFile::create(&direct_opener(), &dir.path().join("a.log"), Existing::Truncate)
+                .unwrap();
         let texts: [&[u8]; 3] = [b"a\nb\nc\n", b"d\n", b"e\nf\n"];
         for (done, good, whole) in [(0, 0, 0), (5, 0, 0), (6, 1, 6), (8, 2, 8), (11, 2, 8)] {
             let before = file.ledger().clone();
@@ -405,12 +417,15 @@ mod tests {
         let _reader = std::fs::File::options().read(true).write(true).open(&path).unwrap();
         let mut node = Tree::default();
         node.set("filemode", "644");
-        let file = LineFile::create(&path, Existing::Append).unwrap();
+        let file = LineFile::create(&direct_opener(), &path, Existing::Append).unwrap();
         let mut file = file.configured(&node).unwrap();
         file.reopen();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let path = dir.path().join("a.log");
-        LineFile::create(&path, Existing::Append).unwrap().configured(&node).unwrap();
+        LineFile::create(&direct_opener(), &path, Existing::Append)
+            .unwrap()
+            .configured(&node)
+            .unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
     }
 
@@ -422,8 +437,10 @@ mod tests {
         let mut node = Tree::default();
         node.set("prefix", "@cee: ");
         node.set("filemode", "600");
-        let mut file =
-            LineFile::create(&path, Existing::Truncate).unwrap().configured(&node).unwrap();
+        let mut file = LineFile::create(&direct_opener(), &path, Existing::Truncate)
+            .unwrap()
+            .configured(&node)
+            .unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         file.line(b"one\n");
         std::fs::rename(&path, &moved).unwrap_or_default();

@@ -4,6 +4,7 @@ use crate::error::OutputError;
 use crate::line_file::LineFile;
 use crate::output::{Destination, Output};
 use gabion_record::Tree;
+use gabion_record::files::FileOpener;
 use gabion_runtime::output::Existing;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +75,8 @@ pub(crate) struct Opening<'a> {
     pub name: &'a str,
     /// Its node in the configuration; an empty one for an output of findings.
     pub node: &'a Tree,
+    /// What opens its files.
+    pub files: &'a FileOpener,
     /// The run's folder.
     pub folder: &'a Path,
     /// What is done with files that are there already.
@@ -95,6 +98,6 @@ impl Opening<'_> {
     /// Why it can't be written; a setting that can't be one.
     pub(crate) fn line_file(&self, default: &str) -> Result<LineFile, OutputError> {
         let path = self.below(self.node.text("filename").unwrap_or(default));
-        LineFile::create(&path, self.existing)?.configured(self.node)
+        LineFile::create(self.files, &path, self.existing)?.configured(self.node)
     }
 }

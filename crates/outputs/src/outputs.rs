@@ -21,6 +21,7 @@ use gabion_record::Tree;
 use gabion_record::applayer::LineLog;
 use gabion_record::eve::{Question, Wants};
 use gabion_record::evidence::{Alert, Evidence};
+use gabion_record::files::FileOpener;
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::output::Existing;
@@ -166,11 +167,13 @@ impl Outputs {
 
     /// Opens what the configuration's `outputs` list asks for, in `folder`. What is done with files that
     /// are there already is `existing`, else as the configuration says (`append`, which is yes unless it
-    /// says no). `frames` opens the capture files of packet logs, given the output's name and node.
+    /// says no). `files` opens all files but the capture files of packet logs; these `frames` opens, given the output's
+    /// name and node.
     ///
     /// # Errors
     /// The file that can't be written, and why.
     pub fn open(
+        files: &FileOpener,
         config: &Tree,
         folder: &Path,
         existing: Option<Existing>,
@@ -205,6 +208,7 @@ impl Outputs {
             let opened = kind.open(&mut Opening {
                 name,
                 node,
+                files,
                 folder,
                 existing,
                 sensor_name: config.text("sensor-name"),
@@ -219,13 +223,18 @@ impl Outputs {
     ///
     /// # Errors
     /// The file that can't be written, and why.
-    pub fn for_findings(folder: &Path, existing: Existing) -> Result<Outputs, OutputError> {
+    pub fn for_findings(
+        files: &FileOpener,
+        folder: &Path,
+        existing: Existing,
+    ) -> Result<Outputs, OutputError> {
         let mut all = Outputs::default();
         let node = Tree::default();
         for kind in kinds::of_findings() {
             let opened = kind.open(&mut Opening {
                 name: kind.name,
                 node: &node,
+                files,
                 folder,
                 existing,
                 sensor_name: None,
@@ -240,9 +249,13 @@ impl Outputs {
     ///
     /// # Errors
     /// The file that can't be written, and why.
-    pub fn for_guard(folder: &Path, existing: Existing) -> Result<Outputs, OutputError> {
+    pub fn for_guard(
+        files: &FileOpener,
+        folder: &Path,
+        existing: Existing,
+    ) -> Result<Outputs, OutputError> {
         let mut all = Outputs::default();
-        all.add(kinds::guard_events::open(folder, existing)?);
+        all.add(kinds::guard_events::open(files, folder, existing)?);
         Ok(all)
     }
 

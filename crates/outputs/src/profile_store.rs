@@ -6,6 +6,7 @@
 
 use crate::error::OutputError;
 use crate::limits::{STORE_BATCHES_MAX, STORE_BYTES_MAX};
+use gabion_record::files::FileOpener;
 use gabion_runtime::output::{Existing, check, create_empty, refuse_link};
 use rusqlite::{Connection, OpenFlags, params};
 use std::collections::BTreeMap;
@@ -77,12 +78,17 @@ impl ProfileWriter {
     /// # Errors
     /// When either cannot be made; when the database is a link in a folder that others may write, or
     /// another than ours.
-    pub fn create(folder: &Path, existing: Existing) -> Result<ProfileWriter, OutputError> {
-        ProfileWriter::bounded(folder, existing, STORE_BYTES_MAX)
+    pub fn create(
+        files: &FileOpener,
+        folder: &Path,
+        existing: Existing,
+    ) -> Result<ProfileWriter, OutputError> {
+        ProfileWriter::bounded(files, folder, existing, STORE_BYTES_MAX)
     }
 
     /// The same with another bound, in bytes.
     fn bounded(
+        files: &FileOpener,
         folder: &Path,
         existing: Existing,
         bytes_max: u64,
@@ -127,6 +133,7 @@ impl ProfileWriter {
         let (rows, batches) = sync_channel::<Work>(STORE_BATCHES_MAX);
         let trouble = Arc::new(Mutex::new(None));
         let said = Arc::clone(&trouble);
+        let files = files.clone();
         let thread = std::thread::Builder::new()
             .name("profiles".to_owned())
             .spawn(move || {
@@ -137,7 +144,7 @@ impl ProfileWriter {
                         Work::Rows(batch) => batch,
                         Work::Settle(done) => {
                             // The caller may be gone, and what can't be flushed is as it was before.
-                            let _ = std::fs::File::open(&path).and_then(|file| file.sync_all());
+                            let _ = files.open_to_read(&path).and_then(|file| file.sync_all());
                             let _ = done.send(());
                             continue;
                         }
@@ -338,11 +345,13 @@ pub fn windows_of(folder: &Path, ip: [u8; 16]) -> Result<Vec<StoredProfile>, Out
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gabion_runtime::files::direct_opener;
 
     #[test]
     fn what_is_put_in_is_found_again_by_window() {
         let folder = tempfile::tempdir().unwrap();
-        let writer = ProfileWriter::create(folder.path(), Existing::Truncate).unwrap();
+        let writer =
+            ProfileWriter::create(&direct_opener(), folder.path(), Existing::Truncate).unwrap();
         let row = |ip: u8, window: i64, bytes: &[u8]| StoredProfile {
             ip: [ip; 16],
             window,
@@ -358,11 +367,15 @@ mod tests {
         assert_eq!(found, [row(7, 1, &[7, 1]), row(7, 2, b"later")]);
         assert_eq!(windows_of(folder.path(), [201; 16]).unwrap(), []);
         // A run continues with what is there, or begins again.
-        let writer = ProfileWriter::create(folder.path(), Existing::Append).unwrap();
+        let writer =
+            ProfileWriter::create(&direct_opener(), folder.path(), Existing::Append).unwrap();
         writer.put([row(7, 3, b"more")]);
         writer.finish().unwrap();
         assert_eq!(windows_of(folder.path(), [7; 16]).unwrap().len(), 3);
-        ProfileWriter::create(folder.path(), Existing::Truncate).unwrap().finish().unwrap();
+        ProfileWriter::create(&direct_opener(), folder.path(), Existing::Truncate)
+            .unwrap()
+            .finish()
+            .unwrap();
         assert_eq!(windows_of(folder.path(), [7; 16]).unwrap(), []);
         std::fs::write(path_in(folder.path()), b"no database at all, but some text").unwrap();
         assert!(windows_of(folder.path(), [7; 16]).is_err());
@@ -374,7 +387,8 @@ mod tests {
     #[test]
     fn a_locked_database_is_reported_and_counted() {
         let folder = tempfile::tempdir().unwrap();
-        let writer = ProfileWriter::create(folder.path(), Existing::Truncate).unwrap();
+        let writer =
+            ProfileWriter::create(&direct_opener(), folder.path(), Existing::Truncate).unwrap();
         let row = |window| StoredProfile { ip: [7; 16], window, bytes: vec![1] };
         writer.put([row(1)]);
         writer.settle();
@@ -399,7 +413,9 @@ mod tests {
     #[test]
     fn the_oldest_windows_go_first() {
         let folder = tempfile::tempdir().unwrap();
-        let writer = ProfileWriter::bounded(folder.path(), Existing::Append, 10_000).unwrap();
+        let writer =
+            ProfileWriter::bounded(&direct_opener(), folder.path(), Existing::Append, 10_000)
+                .unwrap();
         for window in 1..=20 {
             let rows = (0..10).map(|n| StoredProfile { ip: [n; 16], window, bytes: vec![0; 100] });
             writer.put(rows);

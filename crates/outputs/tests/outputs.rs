@@ -5,6 +5,7 @@ use gabion_record::eve::{
     AlertRecord, AlertSignature, AppProtoNames, FileChunk, FileFacts, FileKey, FileRecord,
     FlowRecord, FlowSummary, Header, NetSink,
 };
+use gabion_record::files::{FileOpener, OpenMode};
 use gabion_record::flow_state::{EndReason, FlowState};
 use gabion_record::{Addr, IpProto, Tree};
 use gabion_runtime::output::Existing;
@@ -150,7 +151,8 @@ fn config() -> Tree {
 }
 
 fn open(config: &Tree, folder: &Path) -> Result<Outputs, OutputError> {
-    Outputs::open(config, folder, Some(Existing::Truncate), &mut |_, _| {
+    let files = gabion_runtime::files::direct_opener();
+    Outputs::open(&files, config, folder, Some(Existing::Truncate), &mut |_, _| {
         panic!("no packet log is configured")
     })
 }
@@ -248,6 +250,42 @@ fn lines_after_a_rotation_go_into_a_new_file() {
         assert_eq!(read(folder.path(), name).lines().count(), 1, "{name}");
     }
     assert_eq!(read(folder.path(), "eve.json").lines().count(), 2);
+}
+
+/// An output opens no file of lines by itself: what the caller hands in does, also after a rotation. Here it opens them in
+/// another folder, as a process with more rights may.
+#[test]
+fn files_are_opened_by_what_the_caller_hands_in() {
+    let (named, real) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (direct, folder) = (gabion_runtime::files::direct_opener(), real.path().to_owned());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let files = FileOpener::new(move |path, mode| {
+        let name = path.file_name().unwrap();
+        seen.lock().unwrap().push((name.to_str().unwrap().to_owned(), mode));
+        direct.open(&folder.join(name), mode)
+    });
+    let mut config = Tree::default();
+    config.set("outputs.0.fast.enabled", "yes");
+    let open = |files: &FileOpener| {
+        Outputs::open(files, &config, named.path(), Some(Existing::Truncate), &mut |_, _| {
+            panic!("no packet log is configured")
+        })
+    };
+    let mut outputs = open(&files).unwrap();
+    outputs.alert(&alert(1));
+    outputs.reopen(); // under its name there is no file: another is opened
+    outputs.alert(&alert(2));
+    outputs.flush().unwrap();
+    assert_eq!(std::fs::read_dir(named.path()).unwrap().count(), 0);
+    assert_eq!(read(real.path(), "fast.log").lines().count(), 2);
+    let modes = [OpenMode::Truncate, OpenMode::Append].map(|mode| ("fast.log".to_owned(), mode));
+    assert_eq!(*asked.lock().unwrap(), modes);
+    // What it refuses is reported as before.
+    let refused = FileOpener::new(|_, _| Err(std::io::ErrorKind::PermissionDenied.into()));
+    let fault = open(&refused).err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(fault.contains("fast.log") && fault.contains("permission denied"), "{fault}");
+    assert_eq!(std::fs::read_dir(named.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -18,7 +18,9 @@ fn main() {
 fn frames() -> Vec<(Link, Vec<u8>)> {
     let folder = gabion_corpus::root();
     let mut frames = Vec::new();
-    if let Ok(mut source) = gabion_capture::Source::open(&folder.join("bench/mixed.pcap.zst")) {
+    if let Ok(file) = std::fs::File::open(folder.join("bench/mixed.pcap.zst"))
+        && let Ok(mut source) = gabion_capture::Source::from_file(file)
+    {
         let mut refs = Vec::new();
         while frames.len() < FRAMES
             && let Some(block) = source.next_block(FRAMES, &mut refs)

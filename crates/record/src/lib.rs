@@ -3,7 +3,8 @@
 //! Every engine, reader and output depends on this crate and on no other crate to exchange data with its
 //! neighbours: addresses, directions, the ledger, budgets, the tables by which protocols declare to the
 //! rule language what they offer, the resolved configuration tree, the append-only JSON writer,
-//! the records an engine hands to outputs, the records of flow logs, evidence and alerts. Types only, with the arithmetic and formatting that
+//! the records an engine hands to outputs, the records of flow logs, evidence and alerts, and what opens
+//! files for sources and outputs. Types only, with the arithmetic and formatting that
 //! belongs to them; nothing here reads, waits or decides.
 #![forbid(unsafe_code)]
 
@@ -15,12 +16,13 @@ pub mod budget;
 pub mod calendar;
 pub mod config;
 mod decoder_event;
-pub mod direction;
+mod direction;
 mod drop_reason;
 pub mod eve;
 pub mod evidence;
 pub mod exception;
 pub mod fields;
+pub mod files;
 pub mod fixed;
 pub mod flow_state;
 pub mod fnv;

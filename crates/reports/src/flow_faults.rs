@@ -4,6 +4,7 @@
 use crate::flow_run::FlowReport;
 use crate::limits::UNUSED_NAMED_MAX;
 use gabion_flowlog::{Format, InputError, InputReport, Skip};
+use gabion_record::files::FileOpener;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_sensor::packets::Input;
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ pub enum FlowFault {
 /// What was asked of the run, as far as it decides what counts as wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowRequest<'a> {
+    /// What opens inputs, to see why nothing could be read of them.
+    pub files: &'a FileOpener,
     /// The inputs as they were named.
     pub named: &'a [PathBuf],
     /// Inputs that may bring nothing for a while: logs that grow, exporters.
@@ -80,7 +83,7 @@ pub fn flow_faults(ended: &FlowReport<'_>, request: &FlowRequest<'_>) -> Vec<Flo
         }
     }
     if any && !request.is_quiet {
-        faults.extend(unused(ended.inputs).into_iter().map(FlowFault::Note));
+        faults.extend(unused(ended.inputs, request.files).into_iter().map(FlowFault::Note));
     }
     faults.extend(ledgers(ended));
     if any || faults.iter().any(|fault| !matches!(fault, FlowFault::Note(_))) {
@@ -114,7 +117,7 @@ fn skipped(report: &InputReport) -> Vec<String> {
 
 /// Files of which nothing was used, when others were: those of types without detectors in one line, those
 /// that should have been read one by one.
-fn unused(reports: &[&InputReport]) -> Vec<String> {
+fn unused(reports: &[&InputReport], files: &FileOpener) -> Vec<String> {
     let mut lines = Vec::new();
     let is_other = |r: &InputReport| r.skips.iter().all(|s| s.0 == Skip::UnusedEvent);
     let (mut others, mut broken) = (Vec::new(), Vec::new());
@@ -127,7 +130,7 @@ fn unused(reports: &[&InputReport]) -> Vec<String> {
     }
     for report in broken.iter().take(UNUSED_NAMED_MAX) {
         let path = report.path.display();
-        let what = if Input::is_capture(&report.path) {
+        let what = if Input::is_capture(files, &report.path) {
             "it is a capture among logs: read it by itself".to_owned()
         } else {
             skipped(report).into_iter().next().unwrap_or_default()
@@ -188,7 +191,7 @@ fn ledgers(ended: &FlowReport<'_>) -> Vec<FlowFault> {
 /// That there was nothing to be read in what was named, and why.
 fn nothing(reports: &[&InputReport], request: &FlowRequest<'_>) -> String {
     let e = format!("name logs of {}, or captures", Format::titles());
-    if let Some(capture) = reports.iter().find(|r| Input::is_capture(&r.path)) {
+    if let Some(capture) = reports.iter().find(|r| Input::is_capture(request.files, &r.path)) {
         let what = if request.has_format {
             "leave out --kind, and its flows are read"
         } else {

@@ -107,7 +107,7 @@ impl<R: Read + AsFd> Read for Unwaiting<R> {
 ///
 /// # Errors
 /// What the system says.
-pub fn open_once(path: &Path) -> io::Result<File> {
+pub(crate) fn open_once(path: &Path) -> io::Result<File> {
     if path.as_os_str() == "-" {
         return Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?));
     }

@@ -3,6 +3,7 @@
 //!
 //! * [`mod@channel`]: queues bounded in items and bytes that keep the ledger of what they carry.
 //! * [`fanout`]: several workers of a stage: which are lost, which stall, buffers that are used again.
+//! * [`files`]: what opens files for sources and outputs, with the rights of this process.
 //! * [`input`]: pipes and standard input, read so that a request to stop is heard.
 //! * [`operator_file`]: files that an operator names: read whole, with a limit; devices are refused.
 //! * [`jobs`]: work in parts that a caller waits for.
@@ -32,6 +33,7 @@ pub mod channel;
 pub mod clock;
 pub mod exposition;
 pub mod fanout;
+pub mod files;
 pub mod input;
 pub mod jobs;
 pub mod limits;

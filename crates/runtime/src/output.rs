@@ -12,6 +12,7 @@
 
 use crate::limits;
 use crate::signals::{self, StopFlag};
+use gabion_record::files::{FileOpener, OpenMode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
     Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat, unlinkat,
@@ -33,6 +34,16 @@ pub enum Existing {
     Truncate,
 }
 
+impl Existing {
+    /// How an output is opened for that.
+    pub fn open_mode(self) -> OpenMode {
+        match self {
+            Existing::Append => OpenMode::Append,
+            Existing::Truncate => OpenMode::Truncate,
+        }
+    }
+}
+
 /// A file, pipe or device that was opened for writing.
 #[derive(Debug)]
 pub struct OutputFile {
@@ -42,38 +53,22 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Opens a file, and makes it where it is not there. A pipe without a reader is waited for until
+    /// Opens a file through `files`, and makes it where it is not there. A pipe without a reader is waited for until
     /// somebody asks the process to stop.
     ///
     /// # Errors
     /// What the system says; that it is a link in a folder that others may write.
-    pub fn open(path: &Path, existing: Existing) -> io::Result<OutputFile> {
-        let place = Place::from_path(path)?;
-        let append = if existing == Existing::Append { OFlags::APPEND } else { OFlags::empty() };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | append;
-        let stop = StopFlag::of_process();
-        let file = loop {
-            match place.open(flags) {
-                Err(Errno::INTR) => {}
-                Err(Errno::NXIO) if place.is_pipe() => {
-                    if stop.is_set() {
-                        return Err(io::Error::other("no program reads this pipe"));
-                    }
-                    std::thread::sleep(LOOK);
-                }
-                Err(e) => return Err(place.refusal(e)),
-                Ok(file) => break file,
-            }
-        };
-        let stat = fstat(&file)?;
-        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if is_regular && place.is_shared && stat.st_nlink > 1 {
-            return Err(refused());
-        }
-        if is_regular && existing == Existing::Truncate {
-            rustix::fs::ftruncate(&file, 0)?;
-        }
-        Ok(OutputFile { file: File::from(file), is_stream: !is_regular })
+    pub fn open(files: &FileOpener, path: &Path, existing: Existing) -> io::Result<OutputFile> {
+        OutputFile::from_file(files.open(path, existing.open_mode())?)
+    }
+
+    /// A file that was opened for writing.
+    ///
+    /// # Errors
+    /// When the system does not say what it is.
+    pub fn from_file(file: File) -> io::Result<OutputFile> {
+        let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
+        Ok(OutputFile { file, is_stream: kind != FileType::RegularFile })
     }
 
     /// The file itself.
@@ -99,6 +94,46 @@ impl Write for OutputFile {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Adds bytes to a file, in one write, and has the disk take them.
+///
+/// # Errors
+/// Those of [`OutputFile::open`]; what the system says.
+pub fn append_synced(files: &FileOpener, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut out = OutputFile::open(files, path, Existing::Append)?;
+    out.write_all(bytes)?;
+    out.file().sync_all()
+}
+
+/// Opens a file for writing with the rights of this process: [`OpenMode::Append`] and [`OpenMode::Truncate`].
+pub(crate) fn open_file(path: &Path, existing: Existing) -> io::Result<File> {
+    let place = Place::from_path(path)?;
+    let append = if existing == Existing::Append { OFlags::APPEND } else { OFlags::empty() };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | append;
+    let stop = StopFlag::of_process();
+    let file = loop {
+        match place.open(flags) {
+            Err(Errno::INTR) => {}
+            Err(Errno::NXIO) if place.is_pipe() => {
+                if stop.is_set() {
+                    return Err(io::Error::other("no program reads this pipe"));
+                }
+                std::thread::sleep(LOOK);
+            }
+            Err(e) => return Err(place.refusal(e)),
+            Ok(file) => break file,
+        }
+    };
+    let stat = fstat(&file)?;
+    let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if is_regular && place.is_shared && stat.st_nlink > 1 {
+        return Err(refused());
+    }
+    if is_regular && existing == Existing::Truncate {
+        rustix::fs::ftruncate(&file, 0)?;
+    }
+    Ok(File::from(file))
 }
 
 /// Whole files written so far, by which their temporary names are kept distinct.
@@ -223,7 +258,7 @@ pub fn clear(path: &Path) -> io::Result<()> {
         None => Ok(()),
         Some(stat) if is_link(&stat) => match path.metadata() {
             Ok(held) if held.is_file() && held.len() > 0 => {
-                OutputFile::open(path, Existing::Truncate).map(drop)
+                open_file(path, Existing::Truncate).map(drop)
             }
             _ => Ok(()),
         },
@@ -267,7 +302,7 @@ pub fn read_earlier(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 fn write_in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    OutputFile::open(path, Existing::Truncate)?.write_all(bytes)
+    OutputFile::from_file(open_file(path, Existing::Truncate)?)?.write_all(bytes)
 }
 
 /// Makes an empty file that was not there, for who can open files only by their name.
@@ -456,6 +491,7 @@ fn is_shared(folder: &Stat) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::direct_opener;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;
 
@@ -475,6 +511,7 @@ mod tests {
 
     #[test]
     fn links_are_followed_in_ones_own_folder_alone() {
+        let files = direct_opener();
         let (dir, shared, victim) = folders();
         let links = [shared.join("symbolic"), shared.join("hard")];
         symlink(&victim, &links[0]).unwrap();
@@ -482,8 +519,16 @@ mod tests {
         // A folder that is a link there leads to anywhere.
         symlink(dir.path(), shared.join("folder")).unwrap();
         for path in [&links[0], &links[1], &shared.join("folder/victim")] {
-            assert!(is_refused(OutputFile::open(path, Existing::Truncate)), "{}", path.display());
-            assert!(is_refused(OutputFile::open(path, Existing::Append)), "{}", path.display());
+            assert!(
+                is_refused(OutputFile::open(&files, path, Existing::Truncate)),
+                "{}",
+                path.display()
+            );
+            assert!(
+                is_refused(OutputFile::open(&files, path, Existing::Append)),
+                "{}",
+                path.display()
+            );
             assert!(is_refused(write_whole(path, b"bad")), "{}", path.display());
             assert!(is_refused(check(path)), "{}", path.display());
             assert!(is_refused(refuse_link(path)), "{}", path.display());
@@ -504,7 +549,7 @@ mod tests {
         check(&own).unwrap();
         write_whole(&own, b"meant").unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"meant");
-        OutputFile::open(&own, Existing::Append).unwrap().write_all(b" so").unwrap();
+        OutputFile::open(&files, &own, Existing::Append).unwrap().write_all(b" so").unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"meant so");
         // What is cleared there is what the link leads to; the link stays.
         clear(&own).unwrap();
@@ -575,7 +620,8 @@ mod tests {
     fn who_moved_a_file_away_gets_a_new_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
-        let file = OutputFile::open(&path, Existing::Append).unwrap();
+        let files = direct_opener();
+        let file = OutputFile::open(&files, &path, Existing::Append).unwrap();
         assert!(!file.is_moved(&path));
         std::fs::rename(&path, dir.path().join("b")).unwrap();
         assert!(file.is_moved(&path));

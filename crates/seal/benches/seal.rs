@@ -274,6 +274,7 @@ fn main() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let key = SecretKey::generate().expect("a key");
+    let opener = gabion_runtime::files::direct_opener();
     let mut number = 0;
     let took = median(|| {
         number += 1;
@@ -281,12 +282,12 @@ fn main() {
             folder.path().join(format!("log{number}")),
             folder.path().join(format!("state{number}")),
         );
-        let mut files = Files::create_folder(&log).expect("a folder");
+        let mut files = Files::create_folder(&opener, &log).expect("a folder");
         Init::new("bench.example/log", NOW)
-            .create(&mut files, Files::create_folder(&state).expect("a folder"))
+            .create(&mut files, Files::create_folder(&opener, &state).expect("a folder"))
             .expect("init");
         let recipients = vec![key.recipient().clone()];
-        let state = Files::open(&state).expect("a folder");
+        let state = Files::open(&opener, &state).expect("a folder");
         let mut writer =
             Writer::open(files, state, recipients, Policy::default(), NOW).expect("opens").0;
         write(&mut writer, &lines);

@@ -20,11 +20,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let secret = SecretKey::generate()?;
     let recipients = vec![secret.recipient().clone()];
 
-    let mut log = Files::create_folder(&log_folder)?;
-    let state = Files::create_folder(&state_folder)?;
+    // Folders are opened with the rights of this process.
+    let files = gabion_runtime::files::direct_opener();
+    let mut log = Files::create_folder(&files, &log_folder)?;
+    let state = Files::create_folder(&files, &state_folder)?;
     Init::new("host.example/log", now_ns).create(&mut log, state)?;
 
-    let (log, state) = (Files::open(&log_folder)?, Files::open(&state_folder)?);
+    let (log, state) = (Files::open(&files, &log_folder)?, Files::open(&files, &state_folder)?);
     let (mut writer, _) = Writer::open(log, state, recipients, Policy::default(), now_ns)?;
     let source = Source::new(Transport::Udp, 1, "192.0.2.1:514", "");
     for bytes in [&b"<13>one"[..], b"<13>two", b"<13>three"] {
@@ -38,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writer.close(now_ns)?;
 
     // A checkpoint that left the host says that nothing was cut off the end.
-    let log = Files::open(&log_folder)?;
+    let log = Files::open(&files, &log_folder)?;
     let last = checkpoints::tail(&log)?.and_then(|tail| tail.last).ok_or("no checkpoint")?;
     let anchors = || Anchor::parse_file("anchor", last.note.to_string().as_bytes());
     for keys in [&[][..], std::slice::from_ref(&secret)] {

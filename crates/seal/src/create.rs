@@ -6,6 +6,7 @@ use crate::identity::Identity;
 use crate::recipient::Recipient;
 use crate::storage::{Files, Storage};
 use crate::writer::Init;
+use gabion_record::files::FileOpener;
 use gabion_record::hex::from_hex;
 use std::fs::DirBuilder;
 use std::io;
@@ -39,6 +40,8 @@ const FILE_SYSTEMS: &[(i64, &str, bool)] = &[
 /// A log to make.
 #[derive(Clone, Copy, Debug)]
 pub struct NewLog<'a> {
+    /// What opens its folders.
+    pub files: &'a FileOpener,
     /// The log's folder.
     pub log: &'a Path,
     /// The folder of its signer's state.
@@ -191,7 +194,7 @@ impl NewLog<'_> {
         folders.above(self.log)?;
         folders.above(self.state)?;
         let folder = |path: &Path| {
-            Files::create_folder(path)
+            Files::create_folder(self.files, path)
                 .map_err(|source| CreateError::Folder { path: path.to_owned(), source })
         };
         let (mut log, state) = (folder(self.log)?, folder(self.state)?);
@@ -212,9 +215,9 @@ impl NewLog<'_> {
         };
         let identity =
             made.map_err(|source| CreateError::Log { path: self.log.to_owned(), source })?;
-        store_recipients(self.state, self.recipients)?;
+        store_recipients(self.files, self.state, self.recipients)?;
         if is_prepared {
-            erase_seed(self.state)?;
+            erase_seed(self.files, self.state)?;
         }
         Ok(identity)
     }
@@ -247,10 +250,14 @@ impl NewLog<'_> {
 ///
 /// # Errors
 /// When the file can't be written.
-pub fn store_recipients(state: &Path, recipients: &[Recipient]) -> Result<(), CreateError> {
+pub fn store_recipients(
+    files: &FileOpener,
+    state: &Path,
+    recipients: &[Recipient],
+) -> Result<(), CreateError> {
     let text: String = recipients.iter().map(|r| r.to_text()).collect();
     // Atomically, and with any umask: an attacker who could write here would be able to read the log from then on.
-    Files::open(state)
+    Files::open(files, state)
         .and_then(|mut f| f.replace(RECIPIENTS_FILE, text.as_bytes()))
         .map_err(|source| CreateError::State { path: state.join(RECIPIENTS_FILE), source })
 }
@@ -268,9 +275,9 @@ fn prepared_key(state: &Files, path: &Path) -> Result<Option<EpochKey>, CreateEr
 }
 
 /// Overwrites the seed that the signer's state now holds.
-fn erase_seed(path: &Path) -> Result<(), CreateError> {
+fn erase_seed(files: &FileOpener, path: &Path) -> Result<(), CreateError> {
     let failed = |source: io::Error| CreateError::State { path: path.to_owned(), source };
-    let mut state = Files::open(path).map_err(failed)?;
+    let mut state = Files::open(files, path).map_err(failed)?;
     state
         .write_at(SEED_FILE, 0, &[b'0'; 64])
         .and_then(|()| state.sync(SEED_FILE))

@@ -21,6 +21,7 @@ use crate::statement::statement;
 use crate::storage::{Files, Storage, StorageFault};
 use crate::writer::{Policy, Unsynced, Writer};
 use gabion_record::base64::to_base64;
+use gabion_record::files::FileOpener;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub enum OnFull {
 /// A log that is there, and how it is written.
 #[derive(Clone, Debug)]
 pub struct LogFolder {
+    /// What opens its folders, now and after a fault.
+    pub files: FileOpener,
     /// The log's folder.
     pub log: PathBuf,
     /// The folder of its signer's state.
@@ -224,8 +227,9 @@ impl fmt::Debug for DurableWriter {
 
 impl LogFolder {
     fn open(&self, now_ns: u64, report: &mut Report) -> Result<Writer<Files>, Error> {
-        let folder =
-            |path: &Path| Files::open(path).map_err(|e| Error::storage(&path.to_string_lossy(), e));
+        let folder = |path: &Path| {
+            Files::open(&self.files, path).map_err(|e| Error::storage(&path.to_string_lossy(), e))
+        };
         let (log, state) = (folder(&self.log)?, folder(&self.state)?);
         let (recipients, policy) = (self.recipients.clone(), self.policy.clone());
         let (writer, opened) = Writer::open(log, state, recipients, policy, now_ns)?;
@@ -239,7 +243,7 @@ impl LogFolder {
     /// Takes room in the log's folder; whether there was so much. Its bytes do not compress, because a file
     /// system might.
     fn reserve(&self) -> bool {
-        let Ok(mut files) = Files::open(&self.log) else { return false };
+        let Ok(mut files) = Files::open(&self.files, &self.log) else { return false };
         if files.len(RESERVE).ok().flatten() == Some(RESERVE_BYTES as u64) {
             return true;
         }
@@ -260,14 +264,14 @@ impl LogFolder {
 
     /// Frees the reserved space; whether there was any.
     fn release(&self) -> bool {
-        let Ok(mut files) = Files::open(&self.log) else { return false };
+        let Ok(mut files) = Files::open(&self.files, &self.log) else { return false };
         let is_there = files.len(RESERVE).is_ok_and(|l| l.is_some());
         is_there && files.remove(RESERVE).and_then(|()| files.sync_names()).is_ok()
     }
 
     /// What a log that was spilled into holds: its name, and what its last checkpoint says.
     fn spill_statement(&self) -> Option<Vec<u8>> {
-        let files = Files::open(&self.log).ok()?;
+        let files = Files::open(&self.files, &self.log).ok()?;
         let last = checkpoints::tail(&files).ok()??.last?.checkpoint;
         (last.size > 0).then(|| {
             statement("spill", |json| {
@@ -600,15 +604,19 @@ mod tests {
     use crate::SecretKey;
     use crate::reader::{Cursor, Found, Reader, Selection};
     use crate::writer::Init;
+    use gabion_runtime::files::direct_opener;
 
     const NOW_NS: u64 = 1_700_000_000_000_000_000;
 
     fn made(folder: &Path, name: &str, key: &SecretKey) -> LogFolder {
         let (log, state) = (folder.join(name), folder.join(format!("{name}.state")));
-        let (mut files, signer) =
-            (Files::create_folder(&log).unwrap(), Files::create_folder(&state).unwrap());
+        let (mut files, signer) = (
+            Files::create_folder(&direct_opener(), &log).unwrap(),
+            Files::create_folder(&direct_opener(), &state).unwrap(),
+        );
         Init::new(&format!("log.example/{name}"), NOW_NS).create(&mut files, signer).unwrap();
         LogFolder {
+            files: direct_opener(),
             log,
             state,
             recipients: vec![key.recipient().clone()],
@@ -645,7 +653,7 @@ mod tests {
                 panic!("{what}");
             }
         }
-        let files = Files::open(path).unwrap();
+        let files = Files::open(&direct_opener(), path).unwrap();
         let mut texts = Texts(Vec::new());
         let mut reader = Reader::open(&files, keys).unwrap();
         reader.scan(Cursor::default(), &Selection::default(), &mut texts).unwrap();

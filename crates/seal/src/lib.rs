@@ -16,10 +16,11 @@
 //! # let (log_folder, state_folder) = (folder.path().join("log"), folder.path().join("log.state"));
 //! let now_ns = 1_700_000_000_000_000_000; // the caller has the clock
 //! let reader = SecretKey::generate()?; // a host that only writes needs its `recipient()` alone
-//! let mut log = Files::create_folder(&log_folder)?;
-//! Init::new("host.example/log", now_ns).create(&mut log, Files::create_folder(&state_folder)?)?;
+//! let files = gabion_runtime::files::direct_opener(); // opens with the rights of this process
+//! let mut log = Files::create_folder(&files, &log_folder)?;
+//! Init::new("host.example/log", now_ns).create(&mut log, Files::create_folder(&files, &state_folder)?)?;
 //!
-//! let (log, state) = (Files::open(&log_folder)?, Files::open(&state_folder)?);
+//! let (log, state) = (Files::open(&files, &log_folder)?, Files::open(&files, &state_folder)?);
 //! let recipients = vec![reader.recipient().clone()];
 //! let (mut writer, _recovered) = Writer::open(log, state, recipients, Policy::default(), now_ns)?;
 //! let source = Source::new(Transport::Udp, 1, "192.0.2.1:514", ""); // once per sender
@@ -31,7 +32,7 @@
 //! writer.close(now_ns)?; // closing statement, last checkpoint
 //!
 //! let options = Options { keys: std::slice::from_ref(&reader), jobs: 1, ..Options::default() };
-//! let report = verify(&Files::open(&log_folder)?, &options, &mut |_read, _all| {})?;
+//! let report = verify(&Files::open(&files, &log_folder)?, &options, &mut |_read, _all| {})?;
 //! // Without a checkpoint that left the host, nobody knows whether the end was cut off.
 //! assert_eq!((report.verdict(), report.places.len()), (Verdict::Unanchored, 0));
 //! # Ok(()) }

@@ -2,15 +2,14 @@
 //! `cargo run -p gabion-sensor --example flows -- conn.log`
 
 use gabion_behavior::Settings;
-use gabion_runtime::StopFlag;
-use gabion_sensor::Notices;
+use gabion_runtime::{StopFlag, files::direct_opener};
 use gabion_sensor::flows::{FlowInputs, FlowRun, ListFiles, Lists, Sink};
-use std::error::Error;
+use gabion_sensor::{Notices, packets::InputOpener};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let made = std::env::temp_dir().join(format!("gabion-scan-{}.log", std::process::id()));
     let mut logs: Vec<PathBuf> = std::env::args().skip(1).map(PathBuf::from).collect();
     if logs.is_empty() {
@@ -39,10 +38,11 @@ pub(crate) fn scan() -> String {
 pub(crate) fn evidence_of(
     logs: Vec<PathBuf>,
     workers: usize,
-) -> Result<Vec<(String, u64)>, Box<dyn Error>> {
+) -> Result<Vec<(String, u64)>, Box<dyn std::error::Error>> {
     let paths = FlowInputs::list_logs(&logs)?;
+    let opener = InputOpener::new(direct_opener()).into();
     let run = FlowRun {
-        inputs: FlowInputs::Files { paths, opened: Default::default() },
+        inputs: FlowInputs::Files { paths, opener },
         format: None,
         settings: Settings::default(),
         lists: Lists::watch(ListFiles::default(), None, Notices::default()),
@@ -55,6 +55,6 @@ pub(crate) fn evidence_of(
     };
     let mut sink = Sink::default();
     run.read_logs(&mut sink)?.ran.sources.balance()?;
-    let found = sink.finish().found;
-    Ok(found.evidence.each().map(|(kind, _, count)| (kind.to_owned(), count)).collect())
+    let evidence = sink.finish().found.evidence;
+    Ok(evidence.each().map(|(kind, _, count)| (kind.to_owned(), count)).collect())
 }

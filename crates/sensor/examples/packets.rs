@@ -3,8 +3,9 @@
 //!     cargo run -p gabion-sensor --example packets
 
 use gabion_outputs::Outputs;
+use gabion_runtime::files::direct_opener;
 use gabion_runtime::{StopFlag, memory};
-use gabion_sensor::packets::{Input, PacketRun, RunningEngine, Unwatched};
+use gabion_sensor::packets::{Input, InputOpener, PacketRun, RunningEngine, Unwatched};
 use gabion_settings::{
     Demands, EngineMode, WorkerPlan, build_engine, built_in_configuration, compile_rules,
     read_rule_file, script_setup,
@@ -12,6 +13,7 @@ use gabion_settings::{
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let alerts = alerts_of_demo(2)?;
@@ -40,9 +42,10 @@ pub(crate) fn alerts_of_demo(workers: usize) -> Result<Vec<RuleAlerts>, Box<dyn 
     let (rules, wants) = ((Some((compiled.set, compiled.datasets)), None), outputs.wants());
     let engine = build_engine(&config, rules, catalog, wants, EngineMode::default(), scripts)?;
     let engine = RunningEngine::new(engine, counts);
-    // The run.
+    // The run, over files that this process opens.
+    let opener = InputOpener::new(direct_opener());
     let (budget, stop) = (memory::process_budget(None), StopFlag::new());
-    let mut run = PacketRun::new(&engine, &budget, &stop);
+    let mut run = PacketRun::new(&engine, &budget, &stop, Arc::new(opener));
     let workers = if PacketRun::needs_one_worker(&engine.now()).is_some() { 1 } else { workers };
     run.plan = WorkerPlan::for_workers(workers);
     let captures = Input::list(&[demo.join("demo.pcap")])?;

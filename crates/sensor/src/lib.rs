@@ -6,15 +6,18 @@
 //! these; the answer does not depend on the number of workers.
 //!
 //! ```
+//! use gabion_runtime::files::direct_opener;
 //! use gabion_sensor::Notices;
 //! use gabion_sensor::flows::{FlowInputs, FlowRun, ListFiles, Lists, Sink};
+//! use gabion_sensor::packets::InputOpener;
 //! # let folder = tempfile::tempdir()?;
 //! # let log = folder.path().join("conn.log");
 //! # let line = |n| format!("{{\"ts\":{n}.0,\"uid\":\"C{n}\",\"id.orig_h\":\"10.0.0.1\",\"id.resp_h\":\
 //! #     \"10.0.0.2\",\"id.resp_p\":{n},\"proto\":\"tcp\",\"conn_state\":\"REJ\"}}\n");
 //! # std::fs::write(&log, (1..1000).map(line).collect::<String>())?;
+//! let opener = InputOpener::new(direct_opener()).into(); // opens files with the rights of this process
 //! let run = FlowRun {
-//!     inputs: FlowInputs::Files { paths: FlowInputs::list_logs(&[log])?, opened: Default::default() },
+//!     inputs: FlowInputs::Files { paths: FlowInputs::list_logs(&[log])?, opener },
 //!     format: None,
 //!     settings: gabion_behavior::Settings::default(),
 //!     lists: Lists::watch(ListFiles::default(), None, Notices::default()),

@@ -4,6 +4,7 @@
 use gabion_runtime::Signals;
 use gabion_scap::{Values, Writer, table, types};
 use gabion_sensor::falco::{FalcoDone, FalcoEnd, FalcoPlan, FalcoRun, load_falco_rules};
+use gabion_sensor::packets::InputOpener;
 use gabion_settings::falco::{apply_override, load_falco_configuration, read_falco_settings};
 use std::fs;
 use std::path::Path;
@@ -46,7 +47,10 @@ fn run(options: &[&str], log: &(dyn Fn(&str) + Sync)) -> FalcoDone {
     let signals = Signals::install().unwrap();
     let plan = Arc::new(FalcoPlan { settings, rules });
     let (files, hostname) = (Vec::new(), String::new());
+    let opener = InputOpener::new(gabion_runtime::files::direct_opener());
     let run = FalcoRun {
+        opener: &opener,
+        listen: &|_, _| Err(std::io::ErrorKind::Unsupported.into()),
         plan,
         files,
         hostname,

@@ -4,6 +4,7 @@
 use gabion_net::script::{Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
+use gabion_record::files::FileOpener;
 use gabion_record::json::Json;
 use gabion_runtime::output::{Existing, OutputFile};
 use std::io::Write;
@@ -93,6 +94,8 @@ impl std::fmt::Debug for EngineLog {
 
 struct Inner {
     files: Vec<LogFile>,
+    /// Opens them, also after a rotation.
+    opener: FileOpener,
     /// `None`: the configuration lists outputs and the console is not among them.
     console: Option<Level>,
     stamp: Stamp,
@@ -100,8 +103,10 @@ struct Inner {
 }
 
 impl EngineLog {
-    /// Opens the outputs of `logging.outputs`; each `-v` shows a level more. `print` prints a line on the console.
+    /// Opens the outputs of `logging.outputs`; each `-v` shows a level more. `opener` opens files, `print` prints
+    /// a line on the console.
     pub fn open(
+        opener: FileOpener,
         config: &Tree,
         folder: &Path,
         verbose: u32,
@@ -117,6 +122,7 @@ impl EngineLog {
             |node: &Tree| node.text("level").and_then(Level::from_text).unwrap_or(base).max(asked);
         let mut log = Inner {
             files: Vec::new(),
+            opener,
             console: Some(base.max(asked)),
             stamp: Stamp::new(),
             print: Box::new(print),
@@ -131,7 +137,7 @@ impl EngineLog {
             let path: PathBuf =
                 if Path::new(name).is_absolute() { name.into() } else { folder.join(name) };
             let is_json = matches!(node.text("type").or(node.text("format")), Some("json"));
-            match OutputFile::open(&path, Existing::Append) {
+            match OutputFile::open(&log.opener, &path, Existing::Append) {
                 Ok(file) => {
                     let (file, level) = (Some(file), level_of(node));
                     log.files.push(LogFile { path, file, is_json, level });
@@ -195,9 +201,10 @@ impl EngineLog {
     /// Opens its files by their names again, after log rotation.
     pub fn reopen(&mut self) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for f in &mut log.files {
+        let Inner { files, opener, .. } = &mut *log;
+        for f in files {
             if f.file.as_ref().is_none_or(|file| file.is_moved(&f.path)) {
-                f.file = OutputFile::open(&f.path, Existing::Append).ok();
+                f.file = OutputFile::open(opener, &f.path, Existing::Append).ok();
             }
         }
     }

@@ -103,7 +103,7 @@ fn rsa(path: &std::path::Path) -> ExitCode {
 }
 
 fn walk(capture: &std::path::Path) -> Result<(u64, u64, u64), gabion_capture::Error> {
-    let mut source = Source::open(capture)?;
+    let mut source = Source::from_file(std::fs::File::open(capture)?)?;
     let mut flows: FlowTable<()> =
         FlowTable::new(FlowConfig::default(), Budget::standalone("flow", 1 << 30), 1, false);
     let (mut set, mut counters) = (PacketSet::new(), DecodeCounters::default());

@@ -96,7 +96,7 @@ pub fn files(data: &[u8]) {
         })
         .collect();
     let options = Options { buffer_bytes: 1 << 16, ..Options::default() };
-    let mut feed = Feed::survey(&paths, options);
+    let mut feed = Feed::survey(&gabion_runtime::files::direct_opener(), &paths, options);
     let start = feed.start();
     let mut last: Option<TimeNs> = None;
     feed.run(&mut |records| {

@@ -9,13 +9,13 @@ use gabion_record::Tree;
 use gabion_runtime::{StopFlag, memory};
 use gabion_sensor::Notices;
 use gabion_sensor::flows::{FlowInputs, FlowRun, ListFiles, Lists, Sink};
-use gabion_sensor::packets::{Input, PacketRun, RunningEngine, Unwatched};
+use gabion_sensor::packets::{Input, InputOpener, PacketRun, RunningEngine, Unwatched};
 use gabion_settings::{
     Demands, EngineMode, WorkerPlan, build_engine, built_in_configuration, compile_rules,
     read_rule_file, script_setup,
 };
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 
 /// Bytes that findings about hosts may take.
@@ -39,6 +39,10 @@ struct Findings {
     records: Vec<(String, u64)>,
 }
 
+fn opener() -> Arc<InputOpener> {
+    Arc::new(InputOpener::new(gabion_runtime::files::direct_opener()))
+}
+
 /// Runs over a capture; none if it can't be read.
 fn findings(config: &Tree, capture: &Path, workers: usize) -> Option<Findings> {
     let catalog = gabion_proto::registry::catalog();
@@ -52,7 +56,7 @@ fn findings(config: &Tree, capture: &Path, workers: usize) -> Option<Findings> {
     let engine = build_engine(config, rules, catalog, wants, EngineMode::default(), scripts);
     let engine = RunningEngine::new(engine.expect("the built-in configuration"), counts);
     let (budget, stop) = (memory::process_budget(None), StopFlag::new());
-    let mut run = PacketRun::new(&engine, &budget, &stop);
+    let mut run = PacketRun::new(&engine, &budget, &stop, opener());
     run.plan = WorkerPlan::for_workers(workers);
     let inputs = Input::list(&[capture.to_owned()]).ok()?;
     let done = run.read_inputs(&inputs, &mut outputs, &mut Unwatched).ok()?;
@@ -83,7 +87,7 @@ pub fn packets(data: &[u8]) {
 fn evidence(log: &Path, workers: usize) -> Option<Vec<(String, u64)>> {
     let paths = FlowInputs::list_logs(&[log.to_owned()]).ok()?;
     let run = FlowRun {
-        inputs: FlowInputs::Files { paths, opened: Default::default() },
+        inputs: FlowInputs::Files { paths, opener: opener() },
         format: None,
         settings: Settings::default(),
         lists: Lists::watch(ListFiles::default(), None, Notices::default()),

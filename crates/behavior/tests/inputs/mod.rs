@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses some of them")]
 
 use gabion_flowlog::{Feed, Options};
+use gabion_record::files::FileOpener;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -49,7 +50,8 @@ pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
 
 /// A feed of these files.
 pub(crate) fn feed(paths: &[PathBuf]) -> Feed {
-    Feed::survey(paths, Options::default())
+    let opener = FileOpener::new(|path, _| std::fs::File::open(path));
+    Feed::survey(&opener, paths, Options::default())
 }
 
 const START: i64 = 1_700_000_000;

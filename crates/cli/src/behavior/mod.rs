@@ -11,7 +11,7 @@ use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::SealedFindings;
 use crate::standard_error::notices;
-use crate::{configuration, existing, standard_output, terminal};
+use crate::{configuration, direct_opener, existing, input_opener, standard_output, terminal};
 use gabion_behavior::Settings;
 use gabion_behavior::catalog::not_used;
 use gabion_flowlog::InputReport;
@@ -35,7 +35,7 @@ use gabion_sensor::flows::{
     GatheredPage, ListFiles, Lists, Ran, Resumed, Sink,
 };
 use gabion_sensor::limits::DEFAULT_BUDGET_MAX;
-use gabion_sensor::packets::OpenedOnce;
+use gabion_sensor::packets::InputOpener;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) enum Started {
     /// Logs of flows, which were read.
     Flows(Exit),
     /// Captures, which the network engine has to read. A pipe was looked into, and signals are taken over.
-    Captures(Arc<OpenedOnce>, Option<Signals>),
+    Captures(Arc<InputOpener>, Option<Signals>),
 }
 
 /// Reads logs of flows, unless the inputs are captures.
@@ -61,10 +61,10 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Started, Fault> {
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
     let signals = Signals::preparing().ok();
-    let opened = look_into_pipe(o, signals.as_ref())?;
+    let opener = look_into_pipe(o, signals.as_ref())?;
     let is_finite = o.kind.is_none() && !o.follow;
-    if opened.is_capture() || (is_finite && FlowInputs::are_captures(&o.inputs)?) {
-        return Ok(Started::Captures(opened, signals));
+    if opener.is_capture() || (is_finite && FlowInputs::are_captures(opener.files(), &o.inputs)?) {
+        return Ok(Started::Captures(opener, signals));
     }
     refuse_unused(o)?;
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
@@ -95,7 +95,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Started, Fault> {
         earlier = resumed.attach(&mut sink, log, &notices())?;
     }
     sink.set_signals(signals);
-    let ended = inputs(o, paths, opened).and_then(|inputs| {
+    let ended = inputs(o, paths, opener).and_then(|inputs| {
         let run = FlowRun {
             inputs,
             format: o.kind,
@@ -131,10 +131,10 @@ fn notices_unless(is_quiet: bool) -> Notices {
 fn inputs(
     o: &ReadOptions,
     paths: Vec<PathBuf>,
-    opened: Arc<OpenedOnce>,
+    opener: Arc<InputOpener>,
 ) -> Result<FlowInputs, Fault> {
     if !o.follow && o.netflow.is_none() {
-        return Ok(FlowInputs::Files { paths, opened });
+        return Ok(FlowInputs::Files { paths, opener });
     }
     let listen = |address| {
         UdpSocket::bind(address).map_err(|e| {
@@ -143,20 +143,20 @@ fn inputs(
     };
     let netflow = o.netflow.map(listen).transpose()?;
     let horizon_ns = i64::from(o.reorder.unwrap_or(0)) * SECOND;
-    Ok(FlowInputs::Live { paths: o.inputs.clone(), netflow, horizon_ns })
+    Ok(FlowInputs::Live { paths: o.inputs.clone(), files: direct_opener(), netflow, horizon_ns })
 }
 
 /// A pipe that is all there is to read is looked into: a capture or a log may come through it.
-fn look_into_pipe(o: &ReadOptions, signals: Option<&Signals>) -> Result<Arc<OpenedOnce>, Fault> {
+fn look_into_pipe(o: &ReadOptions, signals: Option<&Signals>) -> Result<Arc<InputOpener>, Fault> {
     let is_alone = o.kind.is_none() && !o.follow && o.netflow.is_none();
-    let ([path], true) = (o.inputs.as_slice(), is_alone) else { return Ok(Arc::default()) };
+    let ([path], true) = (o.inputs.as_slice(), is_alone) else { return Ok(input_opener()) };
     if !is_read_once(path) {
-        return Ok(Arc::default());
+        return Ok(input_opener());
     }
-    let opened = OpenedOnce::look_into(path, signals);
+    let opener = InputOpener::look_into(direct_opener(), path, signals);
     signals.into_iter().for_each(Signals::prepare_on);
     let refuse = |e| Fault::input(format!("{}: {e}: name a capture or a log", path.display()));
-    opened.map(Arc::new).map_err(refuse)
+    opener.map(Arc::new).map_err(refuse)
 }
 
 /// Refuses options about packets when the inputs are flow logs: silently ignored, they would look as if
@@ -241,6 +241,7 @@ fn sink(
         existing::check_report(path)?;
     }
     let outputs = FindingOutputs {
+        files: &direct_opener(),
         folder: o.log_dir.as_deref(),
         existing,
         keeps_lines: o.json,
@@ -327,6 +328,7 @@ fn end(
 /// Prints what was wrong in a run, and returns the exit code that follows.
 fn report_faults(ended: &FlowReport<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
     let request = FlowRequest {
+        files: &direct_opener(),
         named: &o.inputs,
         is_live: o.follow || o.netflow.is_some(),
         has_format: o.kind.is_some(),

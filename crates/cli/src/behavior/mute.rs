@@ -2,7 +2,7 @@
 //! findings of a run it would have hidden.
 
 use crate::exit::{Exit, Fault};
-use crate::{configuration, moments, operator_file, standard_output, values};
+use crate::{configuration, direct_opener, moments, operator_file, standard_output, values};
 use clap::Args;
 use gabion_behavior::whitelist::{Whitelist, known_type};
 use gabion_record::Ip;
@@ -10,9 +10,8 @@ use gabion_record::json::Json;
 use gabion_record::logs::SECOND;
 use gabion_reports::MutePreview;
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
-use gabion_runtime::output::{Existing, OutputFile};
+use gabion_runtime::output::append_synced;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Options of `behavior mute`.
@@ -193,9 +192,7 @@ fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
     let is_open = !before.is_empty() && !before.ends_with('\n');
     // In one write, so that two processes that mute at once don't mix their lines.
     let line = format!("{}{entry}\n", if is_open { "\n" } else { "" });
-    let out = OutputFile::open(path, Existing::Append).map_err(fault)?;
-    let mut file = out.file();
-    file.write_all(line.as_bytes()).and_then(|()| file.sync_data()).map_err(fault)?;
+    append_synced(&direct_opener(), path, line.as_bytes()).map_err(fault)?;
     Ok(before.lines().count() as u64 + 1)
 }
 

@@ -1,7 +1,7 @@
 //! `gabion probe`: what this kernel permits of the programs that live sources need, and recordings of system calls.
 
 use crate::exit::{Exit, Fault};
-use crate::{standard_output, values};
+use crate::{direct_opener, standard_output, values};
 use clap::{Args, Subcommand};
 use gabion_probe::features::{self, Feature};
 use gabion_probe::syscalls::{Interest, Settings};
@@ -105,7 +105,7 @@ fn record(o: &RecordOptions) -> Result<Exit, Fault> {
         events: o.events.and_then(|n| u64::try_from(n).ok()),
         stop: signals.stop().clone(),
     };
-    let done = recording.write_file(file)?;
+    let done = recording.write_file(&direct_opener(), file)?;
     for line in done.absent.iter().map(String::as_str).chain(done.unseen) {
         eprintln!("gabion: probe: {line}");
     }

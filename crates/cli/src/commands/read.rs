@@ -7,13 +7,15 @@ use crate::exit::{Exit, Fault};
 use crate::listen::by_kind;
 use crate::log::seal_findings::SealedFindings;
 use crate::progress::Progress;
-use crate::{configuration, existing, standard_error, standard_output, terminal};
+use crate::{
+    configuration, direct_opener, existing, input_opener, standard_error, standard_output, terminal,
+};
 use gabion_capture::filter::Filter;
 use gabion_net::Engine;
 use gabion_outputs::kinds::configured_file_paths;
 use gabion_outputs::packet_log::PacketLogSettings;
 use gabion_outputs::table::thousands;
-use gabion_outputs::{EventCounts, OutputError, Outputs};
+use gabion_outputs::{EventCounts, Outputs};
 use gabion_record::Tree;
 use gabion_reports::{LoadDetail, PacketReport, RUN_FILE, packet_page, write_rule_costs};
 use gabion_runtime::clock;
@@ -22,7 +24,7 @@ use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::commands::{CommandContext, CommandServer, serve_configured};
 use gabion_sensor::flows::{AddressBook, FlowInputs};
 use gabion_sensor::packets::{
-    Incident, Input, LoadRequest, OpenedOnce, PacketLogCounts, PacketMetrics, PacketRun,
+    Incident, Input, InputOpener, LoadRequest, PacketLogCounts, PacketMetrics, PacketRun,
     PacketsDone, RunHandles, Watch,
 };
 use gabion_settings::{InterfaceSettings, WorkerPlan, check_eve_options, unknown_keys_line};
@@ -32,7 +34,7 @@ use std::sync::Arc;
 
 /// Reads folders of logs of flows as what they are, as if `--behavior` had been given: they hold no capture.
 pub(crate) fn take_as_what_it_is(o: &mut ReadOptions) {
-    if !o.behavior && !o.inputs.is_empty() && o.inputs.iter().all(|path| FlowInputs::is_log(path)) {
+    if !o.behavior && FlowInputs::are_logs(&direct_opener(), &o.inputs) {
         o.behavior = true;
         if !o.quiet {
             let paths: Vec<String> = o.inputs.iter().map(|p| p.display().to_string()).collect();
@@ -49,34 +51,35 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         return Err(Fault::usage(format!("--fail-on: {said}")));
     }
     if !o.interfaces.is_empty() {
-        return run_captures(o, Arc::default(), None);
+        return run_captures(o, input_opener(), None);
     }
     if super::read_scap::are_inputs(o)? {
-        return super::read_scap::read_scap_files(o, &OpenedOnce::default(), None);
+        return super::read_scap::read_scap_files(o, &input_opener(), None);
     }
     if o.behavior {
         return match behavior::run(o)? {
             Started::Flows(exit) => Ok(exit),
-            Started::Captures(opened, signals) => run_captures(o, opened, signals),
+            Started::Captures(opener, signals) => run_captures(o, opener, signals),
         };
     }
     let Some(pipe) = super::read_scap::unnamed_pipe(o) else {
-        return run_captures(o, Arc::default(), None);
+        return run_captures(o, input_opener(), None);
     };
     let signals = Signals::preparing().ok();
     // Its reader reports what can't be opened. Without rules little is left to prepare: signals stay taken over.
-    let opened = Arc::new(OpenedOnce::look_into(pipe, signals.as_ref()).unwrap_or_default());
-    if opened.is_scap() {
-        return super::read_scap::read_scap_files(o, &opened, signals);
+    let opener = InputOpener::look_into(direct_opener(), pipe, signals.as_ref());
+    let opener = opener.map_or_else(|_| input_opener(), Arc::new);
+    if opener.is_scap() {
+        return super::read_scap::read_scap_files(o, &opener, signals);
     }
-    run_captures(o, opened, signals)
+    run_captures(o, opener, signals)
 }
 
-/// Reads captures; with `--behavior` what they hold goes to the behaviour engine too. `opened`: a pipe
+/// Reads captures; with `--behavior` what they hold goes to the behaviour engine too. `opener` may hold a pipe
 /// that was looked into; `signals`: where they are taken over already.
 fn run_captures(
     o: &ReadOptions,
-    opened: Arc<OpenedOnce>,
+    opener: Arc<InputOpener>,
     signals: Option<Signals>,
 ) -> Result<Exit, Fault> {
     let started = clock::now();
@@ -140,10 +143,9 @@ fn run_captures(
     let engine = running.now();
     let loaded = started.elapsed();
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
-    let mut run = PacketRun::new(&running, &budget, &stop);
+    let mut run = PacketRun::new(&running, &budget, &stop, opener);
     run.filter = filter.map(Arc::new);
     run.signals = signals;
-    run.opened = opened;
     run.logged = Some(Arc::clone(&logged));
     run.plan = plan(&engine, o, InterfaceSettings::threads_of(&live));
     if !live.is_empty() {
@@ -268,7 +270,7 @@ fn open(
         if let Some(ring) = o.alert_pcap_ring {
             node.set("ring", &ring.0.to_string());
         }
-        let to = logged.open_alert_log(path, &node).map_err(|e| {
+        let to = logged.open_alert_log(&direct_opener(), path, &node).map_err(|e| {
             Fault::environment(format!("{e}: choose another place with --alert-pcap"))
         })?;
         let settings = PacketLogSettings::alert_pcap(&node);
@@ -296,10 +298,8 @@ fn open_configured(
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
     gabion_runtime::output::make_folder(folder)
         .map_err(|e| refuse(format!("{}: {e}", folder.display())))?;
-    let mut frames = |name: &str, node: &Tree| {
-        logged.open_output(name, node, folder).map_err(OutputError::of_destination)
-    };
-    Outputs::open(config, folder, Some(existing), &mut frames).map_err(|e| refuse(e.to_string()))
+    let opened = logged.open_outputs(&direct_opener(), config, folder, Some(existing));
+    opened.map_err(|e| refuse(e.to_string()))
 }
 
 /// The filter of the command line, or the configuration's.

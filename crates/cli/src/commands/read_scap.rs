@@ -5,13 +5,13 @@ use super::with_falco_rules::{self, is_falco_rules};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault, one_line};
 use crate::log::seal_findings::SealedFindings;
-use crate::{existing, standard_output, terminal};
+use crate::{direct_opener, existing, standard_output, terminal};
 use gabion_flowlog::source::is_read_once;
 use gabion_outputs::falco;
 use gabion_reports::{RUN_FILE, ScapReport, SyscallReport, syscall_severity};
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::falco::{CaptureRun, CapturesDone};
-use gabion_sensor::packets::OpenedOnce;
+use gabion_sensor::packets::InputOpener;
 use gabion_sensor::syscalls::{check_balance, summarize};
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(crate) fn unnamed_pipe(o: &ReadOptions) -> Option<&Path> {
 /// # Errors
 /// Inputs or rules of two kinds are named together, or rules that the inputs are not for.
 pub(crate) fn are_inputs(o: &ReadOptions) -> Result<bool, Fault> {
-    let are_scap = gabion_sensor::syscalls::are_scap(&o.inputs)?;
+    let are_scap = gabion_sensor::syscalls::are_scap(&direct_opener(), &o.inputs)?;
     let (falco, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
         o.engine.rules.iter().partition(|path| is_falco_rules(path));
     match (falco.first(), others.first()) {
@@ -56,10 +56,10 @@ pub(crate) fn are_inputs(o: &ReadOptions) -> Result<bool, Fault> {
 }
 
 /// Runs `read` over captures of system calls: what is in them, the account of every event, and with rules the alerts.
-/// `opened` and `signals` are those of a pipe that was looked into.
+/// `opener` and `signals` are those of a pipe that was looked into.
 pub(crate) fn read_scap_files(
     o: &ReadOptions,
-    opened: &OpenedOnce,
+    opener: &InputOpener,
     signals: Option<Signals>,
 ) -> Result<Exit, Fault> {
     refuse_what_is_for_packets(o)?;
@@ -68,11 +68,11 @@ pub(crate) fn read_scap_files(
     let is_plain =
         o.engine.rules.is_empty() && o.log_dir.is_none() && o.report.is_none() && o.seal.is_none();
     if !is_plain {
-        return read_with_rules(o, opened, &stop);
+        return read_with_rules(o, opener, &stop);
     }
     let mut exit = Exit::Done;
     for path in &o.inputs {
-        let summary = summarize(path, opened, &stop)?;
+        let summary = summarize(path, opener, &stop)?;
         report_notes(path, &summary.account);
         let report = ScapReport::of_summary(&summary);
         match (o.json, o.quiet) {
@@ -86,7 +86,7 @@ pub(crate) fn read_scap_files(
 }
 
 /// Rules over captures, with all that a run leaves: alerts in files, the sealed log, summary and page.
-fn read_with_rules(o: &ReadOptions, opened: &OpenedOnce, stop: &StopFlag) -> Result<Exit, Fault> {
+fn read_with_rules(o: &ReadOptions, opener: &InputOpener, stop: &StopFlag) -> Result<Exit, Fault> {
     let loaded = with_falco_rules::load(&o.engine.rules, o.verbose)?;
     let files = o.log_dir.as_deref().map(falco::paths_in).unwrap_or_default();
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
@@ -96,8 +96,8 @@ fn read_with_rules(o: &ReadOptions, opened: &OpenedOnce, stop: &StopFlag) -> Res
     }
     let sealed = o.seal.as_deref().map(SealedFindings::open).transpose()?;
     let log = sealed.as_ref().map(|sealed| &sealed.log);
-    let done = CaptureRun::new(loaded.rules, o.log_dir.as_deref(), existing, log)?
-        .read_captures(&o.inputs, opened, stop);
+    let done = CaptureRun::new(loaded.rules, opener.files(), o.log_dir.as_deref(), existing, log)?
+        .read_captures(&o.inputs, opener, stop);
     let mut exit = outcome(&done, o);
     let report = SyscallReport { done: &done, exit: exit.code() };
     if let Some(folder) = &o.log_dir {

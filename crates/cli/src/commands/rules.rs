@@ -4,7 +4,7 @@ use super::with_falco_rules::{self, is_falco_rules};
 use super::with_rules;
 use crate::command_line::{CheckOptions, ListOptions, WhyOptions};
 use crate::exit::{Exit, Fault};
-use crate::{standard_output, terminal, values};
+use crate::{input_opener, standard_output, terminal, values};
 use gabion_reports::{CheckStyle, LoadDetail, RuleCheck, RuleList};
 use gabion_rules::analysis::{Flowbits, Report};
 use gabion_rules::{Signature, analysis, format_rule_id};
@@ -97,7 +97,7 @@ fn why_of_event(o: &WhyOptions) -> Result<Exit, Fault> {
         return Err(Fault::usage("--json: has no effect on rules of Falco: leave it out"));
     }
     let loaded = with_falco_rules::load(&o.files, false)?;
-    match explain_event(&loaded.rules, &o.rule, capture, number as u64) {
+    match explain_event(&loaded.rules, &o.rule, (&input_opener(), capture), number as u64) {
         Ok(text) => {
             standard_output::text(text);
             Ok(Exit::Done)

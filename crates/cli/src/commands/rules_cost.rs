@@ -4,7 +4,7 @@ use super::with_falco_rules::{self, is_falco_rules};
 use super::with_rules::{self, EngineUse};
 use crate::command_line::CostOptions;
 use crate::exit::{Exit, Fault};
-use crate::{configuration, standard_error, standard_output, terminal};
+use crate::{configuration, input_opener, standard_error, standard_output, terminal};
 use gabion_outputs::Outputs;
 use gabion_record::json::Json;
 use gabion_reports::{
@@ -33,7 +33,7 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     let budget = gabion_runtime::memory::process_budget(None);
     let stop = StopFlag::new();
     let engine = running.now();
-    let run = PacketRun::new(&running, &budget, &stop);
+    let run = PacketRun::new(&running, &budget, &stop, input_opener());
     let inputs = Input::list(&o.captures)?;
     let done = run
         .read_inputs(&inputs, &mut outputs, &mut standard_error::Incidents::default())
@@ -67,7 +67,8 @@ fn of_system_calls(o: &CostOptions) -> Result<Exit, Fault> {
     }
     let loaded = with_falco_rules::load(&o.engine.rules, false)?;
     let stop = StopFlag::new();
-    let (costs, events) = gabion_sensor::falco::cost_of_rules(&loaded.rules, &o.captures, &stop)?;
+    let (costs, events) =
+        gabion_sensor::falco::cost_of_rules(&loaded.rules, &o.captures, &input_opener(), &stop)?;
     let table = |width| syscall_cost_table(&costs, o.rows, width);
     standard_output::report(o.json, || syscall_cost_json(&costs, events), table);
     Ok(Exit::Done)

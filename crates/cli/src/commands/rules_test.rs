@@ -3,7 +3,7 @@
 use super::with_rules::{self, EngineUse};
 use crate::command_line::TestOptions;
 use crate::exit::{Exit, Fault};
-use crate::{configuration, operator_file, standard_output};
+use crate::{configuration, input_opener, operator_file, standard_output};
 use gabion_record::eve::Wants;
 use gabion_reports::LoadDetail;
 use gabion_rules::format_rule_id;
@@ -40,7 +40,7 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
     let engine = with_rules::engine(&o.engine, &config, for_use)?;
     let captures = captures(&o.captures)?;
     let paths: Vec<&Path> = captures.iter().map(|capture| capture.path.as_path()).collect();
-    let outcomes = AlertCounts::of_captures(&engine.now(), &paths, o.jobs);
+    let outcomes = AlertCounts::of_captures(&engine.now(), &input_opener(), &paths, o.jobs);
     let (counts, exit) = gather(&captures, outcomes);
     match &o.expect {
         Some(path) => compare(path, &counts, exit),

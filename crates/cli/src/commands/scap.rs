@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Fault};
 use crate::standard_output::{self, StandardOutput};
-use crate::values;
+use crate::{input_opener, values};
 use clap::Args;
 use gabion_reports::ScapReport;
 use gabion_runtime::{Signals, StopFlag};
@@ -59,7 +59,8 @@ pub(crate) fn events(o: &EventsOptions) -> Result<Exit, Fault> {
     } else {
         EventStyle::merged(o.json, &o.filter.join(" "), o.format.as_deref())?
     };
-    let account = EventPrinter::new(BufWriter::new(StandardOutput), style).print(&o.file, &stop)?;
+    let mut printer = EventPrinter::new(BufWriter::new(StandardOutput), style);
+    let account = printer.print(&o.file, &input_opener(), &stop)?;
     report_notes(&o.file, &account);
     if !o.quiet {
         ScapReport::of_events(&account).text().lines().for_each(|line| eprintln!("gabion: {line}"));
@@ -71,7 +72,7 @@ pub(crate) fn events(o: &EventsOptions) -> Result<Exit, Fault> {
 pub(crate) fn convert(o: &ConvertOptions) -> Result<Exit, Fault> {
     let signals = Signals::install().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
-    let done = rewrite(&o.old, &o.new, o.overwrite, &stop)?;
+    let done = rewrite(&o.old, &o.new, o.overwrite, &input_opener(), &stop)?;
     report_notes(&o.old, &done.account);
     let report = ScapReport::of_rewriting(&done);
     standard_output::text(if o.json { report.json() } else { report.text() });

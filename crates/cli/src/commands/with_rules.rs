@@ -2,7 +2,7 @@
 
 use crate::command_line::{EngineOptions, RuleOptions};
 use crate::exit::Fault;
-use crate::{configuration, standard_error};
+use crate::{configuration, direct_opener, standard_error};
 use gabion_net::script::ScriptSetup;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
@@ -87,7 +87,7 @@ pub(crate) fn reloads(
 pub(crate) fn engine_log(is_quiet: bool) -> EngineLog {
     let mut level = Tree::default();
     level.set("logging.default-log-level", "notice");
-    EngineLog::open(&level, Path::new("."), 0, move |line| match line {
+    EngineLog::open(direct_opener(), &level, Path::new("."), 0, move |line| match line {
         ConsoleLine::Output(_) if is_quiet => {}
         ConsoleLine::Output(line) | ConsoleLine::Error(line) => eprintln!("gabion: {line}"),
     })

@@ -2,7 +2,7 @@
 
 mod options;
 
-use crate::standard_output;
+use crate::{input_opener, standard_output};
 use gabion_runtime::Signals;
 use gabion_sensor::falco::{
     FalcoEnd, FalcoPlan, FalcoRun, LoadedFalcoRules, NO_RULES, event_list, explain_event,
@@ -15,6 +15,7 @@ use gabion_settings::falco::{
 };
 use options::Options;
 use std::ffi::OsString;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -83,7 +84,8 @@ fn why(args: &[OsString]) -> Result<i32, String> {
     let options = options::parse(rest)?;
     let (settings, _) = settings_of(&options)?;
     let loaded = load(&options, &settings)?;
-    let text = explain_event(&loaded.rules, &rule.to_string_lossy(), Path::new(capture), number);
+    let (opener, rule) = (input_opener(), rule.to_string_lossy());
+    let text = explain_event(&loaded.rules, &rule, (&opener, Path::new(capture)), number);
     standard_output::text(text.map_err(|fault| fault.to_string())?);
     Ok(0)
 }
@@ -242,6 +244,8 @@ fn one_run(
         }
     };
     let run = FalcoRun {
+        opener: &input_opener(),
+        listen: &|address, port| TcpListener::bind((address, port)),
         plan: Arc::new(FalcoPlan { settings, rules: Arc::clone(&loaded.rules) }),
         files,
         hostname,

@@ -1,7 +1,7 @@
 //! `gabion guard report`: the incidents of a recording, as lines, as `guard.json` and as a page.
 
 use crate::exit::{Exit, Fault};
-use crate::{standard_output, values};
+use crate::{direct_opener, standard_output, values};
 use clap::Args;
 use gabion_sensor::guard::GuardReport;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub(super) fn run(o: &ReportOptions) -> Result<Exit, Fault> {
         folder: o.log_dir.clone(),
         budget_percent: o.budget,
     };
-    let reported = report.write()?;
+    let reported = report.write(&direct_opener())?;
     for line in &reported.lines {
         standard_output::line(line);
     }

@@ -4,7 +4,7 @@ use super::printer::Printer;
 use crate::exit::{Exit, Fault};
 use crate::listen::by_kind;
 use crate::log::seal_findings::SealedFindings;
-use crate::values;
+use crate::{direct_opener, values};
 use clap::Args;
 use gabion_record::json::Json;
 use gabion_runtime::signals::Signals;
@@ -70,6 +70,7 @@ impl LiveOptions {
         let metrics =
             self.metrics.map(gabion_intake::bind_metrics).transpose().map_err(|e| by_kind(&e))?;
         Ok(GuardWatch {
+            files: direct_opener(),
             interface: None,
             budget_percent: self.budget,
             folder: self.log_dir.clone(),

@@ -10,7 +10,7 @@ pub(crate) use options::ListenOptions;
 use crate::exit::{Exit, Fault};
 use crate::log::folders::state_of;
 use crate::log::{LogFault, init, push_fault};
-use crate::operator_file;
+use crate::{direct_opener, operator_file};
 use gabion_intake::limits::KEY_FILE_BYTES_MAX;
 use gabion_intake::{
     Endpoint, Error, ErrorKind, Notice, Place, Pushing, Report, SealedLog, Server, ServerSettings,
@@ -48,7 +48,8 @@ pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
     };
     let (log, spill) = (log.folder, spill.map(|spill| spill.folder));
     let sink = SealedLog::open(log, spill, on_full, stop.clone(), &report).map_err(into_fault)?;
-    let pushing = Pushing::start(&wanted.log, &o.push.settings(), Arc::clone(&report));
+    let pushing =
+        Pushing::start(&direct_opener(), &wanted.log, &o.push.settings(), Arc::clone(&report));
     let pushing = pushing.map_err(into_fault)?;
     let ended = listen(wanted, o, sink, report, &signals);
     pushing.map_or(Ok(()), |pushing| pushing.end().map_err(into_fault))?;
@@ -160,6 +161,7 @@ impl Wanted {
             policy.manner.level = None;
         }
         let folder = LogFolder {
+            files: direct_opener(),
             log: self.log.clone(),
             state: self.state.clone(),
             recipients: read_recipients(&self.recipients)?,

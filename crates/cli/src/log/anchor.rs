@@ -2,14 +2,13 @@
 
 use super::options::Anchor;
 use super::{Ended, LogFault, folders, verify};
-use crate::standard_output;
+use crate::{direct_opener, standard_output};
 use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
-use gabion_runtime::output::{Existing, OutputFile};
+use gabion_runtime::output::append_synced;
 use gabion_seal::checkpoints;
 use gabion_seal::checkpoints::{Checkpoint, Note};
 use gabion_seal::verify::Verdict;
-use std::io::Write;
 
 pub(super) fn run(options: &Anchor) -> Ended {
     let (note, checkpoint) =
@@ -37,10 +36,8 @@ pub(super) fn run(options: &Anchor) -> Ended {
         let failed = |e: std::io::Error| {
             LogFault::environment(format!("{}: {e}", options.anchors.display()))
         };
-        let mut file = OutputFile::open(&options.anchors, Existing::Append).map_err(failed)?;
-        file.write_all(&checkpoints::frame(&note.to_string()))
-            .and_then(|()| file.file().sync_all())
-            .map_err(failed)?;
+        let bytes = checkpoints::frame(&note.to_string());
+        append_synced(&direct_opener(), &options.anchors, &bytes).map_err(failed)?;
     }
     if options.output.json {
         let mut json = Json::new();

@@ -2,7 +2,7 @@
 
 use super::options::CheckpointOptions;
 use super::{Ended, LogFault, folders, push_fault};
-use crate::standard_output;
+use crate::{direct_opener, standard_output};
 use gabion_intake::{LOOK_EVERY, Pusher};
 use gabion_outputs::table::thousands;
 use gabion_record::base64::to_base64;
@@ -76,7 +76,7 @@ fn carry(options: &CheckpointOptions) -> Ended {
     let signals = gabion_runtime::Signals::install()
         .map_err(|e| LogFault::environment(format!("signals: {e}")))?;
     let settings = options.push.settings();
-    let pusher = Pusher::new(&options.log, &settings, signals.stop().clone());
+    let pusher = Pusher::new(&direct_opener(), &options.log, &settings, signals.stop().clone());
     // What vouches for witnesses is what was given.
     let mut pusher = pusher.map_err(|e| LogFault::input(e.to_string()))?;
     let patience = options.follow.then_some(LOOK_EVERY);

@@ -3,7 +3,7 @@
 use super::LogFault;
 use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
-use crate::operator_file;
+use crate::{direct_opener, operator_file};
 use gabion_seal::checkpoints::Vkey;
 use gabion_seal::files::{IDENTITY_FILE, RECIPIENTS_FILE};
 use gabion_seal::limits::{IDENTITY_FILE_MAX, SMALL_FILE_MAX};
@@ -28,7 +28,7 @@ pub(crate) fn state_of(log: &Path, state: Option<&Path>) -> PathBuf {
 
 /// Opens the folder of a log.
 pub(super) fn open(path: &Path) -> Result<Files, LogFault> {
-    Files::open_log(path).map_err(|e| LogFault::input(e.to_string()))
+    Files::open_log(&direct_opener(), path).map_err(|e| LogFault::input(e.to_string()))
 }
 
 /// Reads a small text file.

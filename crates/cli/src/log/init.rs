@@ -3,7 +3,7 @@
 use super::options::{Init, NewLogOptions};
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
-use crate::standard_output;
+use crate::{direct_opener, standard_output};
 use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
 use gabion_seal::Recipient;
@@ -19,6 +19,7 @@ pub(crate) fn make(
 ) -> Result<Created, LogFault> {
     let (log, state) = folders;
     let new_log = NewLog {
+        files: &direct_opener(),
         log,
         state,
         origin,

@@ -7,7 +7,7 @@
 use super::options::Recover;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders, init};
-use crate::standard_output;
+use crate::{direct_opener, standard_output};
 use gabion_record::base64::to_base64;
 use gabion_record::json::Json;
 use gabion_seal::statement;
@@ -69,7 +69,8 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
         moved.map_err(|e| LogFault::environment(format!("{}: {e}", folder.display())))?;
     }
     let make = |p: &Path| {
-        Files::create_folder(p).map_err(|e| LogFault::environment(format!("{}: {e}", p.display())))
+        Files::create_folder(&direct_opener(), p)
+            .map_err(|e| LogFault::environment(format!("{}: {e}", p.display())))
     };
     let origin = format!("{}/after-loss-{}", old.origin, now_ns() / 1_000_000_000);
     let init = Init {
@@ -79,7 +80,7 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
         now_ns: now_ns(),
     };
     let identity = init.create(&mut make(log)?, make(&state)?)?;
-    store_recipients(&state, &recipients).map_err(init::fault)?;
+    store_recipients(&direct_opener(), &state, &recipients).map_err(init::fault)?;
     let (mut writer, _) = folders::writer(&options.folder, None)?;
     let recovery = statement("recovery", |json| {
         json.number("bytes", 0u64);

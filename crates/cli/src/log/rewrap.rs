@@ -3,7 +3,7 @@
 use super::options::Rewrap;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders, init};
-use crate::standard_output;
+use crate::{direct_opener, standard_output};
 use gabion_record::hex::{from_hex, to_hex};
 use gabion_record::json::Json;
 use gabion_seal::files::segments;
@@ -37,7 +37,7 @@ pub(super) fn run(options: &Rewrap) -> Ended {
         writer.rewrap(&all, &keys, &add, &remove, now_ns())?;
     }
     writer.close(now_ns())?;
-    store_recipients(&state, &readers).map_err(init::fault)?;
+    store_recipients(&direct_opener(), &state, &readers).map_err(init::fault)?;
     if options.output.json {
         let mut json = Json::new();
         json.open();

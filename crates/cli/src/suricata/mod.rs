@@ -7,7 +7,7 @@ mod show;
 
 use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
-use crate::{operator_file, standard_output};
+use crate::{direct_opener, input_opener, operator_file, standard_output};
 use gabion_capture::filter::Filter;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
@@ -82,10 +82,11 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
         eprintln!("E: suricata: {e}");
         return 1;
     }
-    let mut log = EngineLog::open(&config, &folder, options.verbose, |line| match line {
-        ConsoleLine::Output(line) => standard_output::line(line),
-        ConsoleLine::Error(line) => eprintln!("{line}"),
-    });
+    let mut log =
+        EngineLog::open(direct_opener(), &config, &folder, options.verbose, |line| match line {
+            ConsoleLine::Output(line) => standard_output::line(line),
+            ConsoleLine::Error(line) => eprintln!("{line}"),
+        });
     with_config(&options, &config, &folder, &mut log)
 }
 
@@ -199,14 +200,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let outputs = if o.test {
         Ok(None)
     } else {
-        {
-            let mut frames = |name: &str, node: &Tree| {
-                logged
-                    .open_output(name, node, folder)
-                    .map_err(gabion_outputs::OutputError::of_destination)
-            };
-            Outputs::open(config, folder, None, &mut frames).map(Some)
-        }
+        logged.open_outputs(&direct_opener(), config, folder, None).map(Some)
     };
     let mut outputs = match outputs {
         Ok(out) => out,
@@ -553,7 +547,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     let signals = Signals::install().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let budget = gabion_runtime::memory::process_budget(None);
-    let mut run = PacketRun::new(engine, &budget, &stop);
+    let mut run = PacketRun::new(engine, &budget, &stop, input_opener());
     let reloads = again.into_reloads(engine, plan.workers);
     let handles = RunHandles::new(engine, plan.workers, Some(reloads), &budget);
     run.attach(&handles);

@@ -136,7 +136,11 @@ pub fn records(folder: &Path) -> Vec<Stored> {
     }
     let text = std::fs::read_to_string(folder.join("reader")).expect("the reader's key");
     let keys = [SecretKey::parse_file(&text).expect("a key")];
-    let log = gabion_seal::storage::Files::open(&folder.join("log")).expect("the log");
+    let log = gabion_seal::storage::Files::open(
+        &gabion_runtime::files::direct_opener(),
+        &folder.join("log"),
+    )
+    .expect("the log");
     let mut all = All(Vec::new());
     let mut reader = Reader::open(&log, &keys).expect("a log");
     reader.scan(Cursor::default(), &Selection::default(), &mut all).expect("read");

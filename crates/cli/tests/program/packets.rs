@@ -99,7 +99,8 @@ pub fn connection_to(server: u16, port: u16, said: &[Vec<u8>]) -> Vec<Vec<u8>> {
 
 /// The frames of the demonstration's capture.
 pub fn demonstration() -> Vec<Vec<u8>> {
-    let mut source = gabion_capture::Source::open(Path::new(&super::demo())).unwrap();
+    let file = std::fs::File::open(super::demo()).unwrap();
+    let mut source = gabion_capture::Source::from_file(file).unwrap();
     let (mut refs, mut frames) = (Vec::new(), Vec::new());
     while let Some(block) = source.next_block(256, &mut refs) {
         frames.extend(refs.drain(..).map(|r| r.frame(&block.bytes).data.to_vec()));

@@ -31,7 +31,8 @@ pub(crate) struct Seen {
 
 /// Runs one capture. Returns false if it cannot be read.
 pub(crate) fn replay(path: &Path, cfg: &StreamConfig, seen: &mut Seen) -> bool {
-    let Ok(mut source) = Source::open(path) else { return false };
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let Ok(mut source) = Source::from_file(file) else { return false };
     let mut engine = Engine::new(cfg.clone());
     let mut refs = Vec::new();
     let mut link_first = None;

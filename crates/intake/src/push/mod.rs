@@ -17,10 +17,11 @@ pub use http::{HttpClient, Url, UrlError};
 use crate::error::{Error, Result};
 use crate::limits::{AGAIN_MAX, CARRY_LAST, COMMAND_LAST, COMMAND_MAX};
 use crate::notice::{Notice, Report};
+use gabion_record::files::FileOpener;
 use gabion_runtime::StopFlag;
 use gabion_runtime::clock::now;
 use gabion_runtime::operator_file;
-use gabion_runtime::output::{Existing, OutputFile};
+use gabion_runtime::output::append_synced;
 use gabion_seal::checkpoints::{self, Entry};
 use gabion_seal::limits::ANCHORS_BYTES_MAX;
 use gabion_seal::storage::{Files, FolderFault};
@@ -226,6 +227,7 @@ pub struct Pusher {
 
 /// What all threads that carry share.
 struct Carrier {
+    files: FileOpener,
     path: PathBuf,
     trusted: Option<Arc<ClientConfig>>,
     leaves: Mutex<Leaves>,
@@ -242,20 +244,26 @@ impl fmt::Debug for Pusher {
 }
 
 impl Pusher {
-    /// Of this log, until the flag says that the run ends.
+    /// Of this log, until the flag says that the run ends. The log and files of anchors are opened by `files`.
     ///
     /// # Errors
     /// What [`PushSettings::check`] refuses, and authorities of the system that can't be read.
-    pub fn new(path: &Path, settings: &PushSettings, is_ended: StopFlag) -> Result<Pusher> {
+    pub fn new(
+        files: &FileOpener,
+        path: &Path,
+        settings: &PushSettings,
+        is_ended: StopFlag,
+    ) -> Result<Pusher> {
         settings.check()?;
         let witness = |url: &Url| Target::Witness { url: url.clone(), knows: 0 };
         let witnesses = settings.witnesses.iter().map(witness);
-        let files = settings.anchor_files.iter().cloned().map(Target::File);
+        let anchors = settings.anchor_files.iter().cloned().map(Target::File);
         let command = settings.command.iter().cloned().map(Target::Command);
         let is_tls = settings.witnesses.iter().any(Url::is_tls);
         let trusted = is_tls.then(|| trust(settings.authorities.as_deref())).transpose()?;
         let way = |target| Way { target, done: None, failures: 0, next_try: now(), busy: None };
         let carrier = Carrier {
+            files: files.clone(),
             path: path.to_owned(),
             trusted,
             leaves: Mutex::default(),
@@ -264,7 +272,7 @@ impl Pusher {
         };
         Ok(Pusher {
             carrier: Arc::new(carrier),
-            ways: witnesses.chain(files).chain(command).map(way).collect(),
+            ways: witnesses.chain(anchors).chain(command).map(way).collect(),
             done: channel(),
         })
     }
@@ -274,7 +282,7 @@ impl Pusher {
     /// left. The faults are those that have shown since the last look; all is repeated at the next.
     pub fn push(&mut self, patience: Option<Duration>) -> Vec<PushError> {
         let is_last = self.carrier.is_ended.is_set();
-        let log = match Files::open_log(&self.carrier.path) {
+        let log = match Files::open_log(&self.carrier.files, &self.carrier.path) {
             Ok(log) => log,
             Err(e) => return vec![e.into()],
         };
@@ -377,14 +385,14 @@ impl Carrier {
                 let url = url.clone();
                 self.ask_witness(last, &url, knows)
             }
-            Target::File(path) => append_anchor(path, last),
+            Target::File(path) => append_anchor(&self.files, path, last),
             Target::Command(command) => run_command(command, last, &self.is_ended),
         }
     }
 
     /// Asks a witness to cosign; its first answer may be that it knows another size than we think.
     fn ask_witness(&self, last: &Entry, url: &Url, knows: &mut u64) -> Carry {
-        let mut log = Files::open_log(&self.path)?;
+        let mut log = Files::open_log(&self.files, &self.path)?;
         let mut session = Session::new(last, *knows);
         let cosigned = loop {
             let request = {
@@ -420,7 +428,7 @@ fn read_anchors(path: &Path) -> std::result::Result<Vec<Anchor>, CarryFault> {
 }
 
 /// Appends to a file of anchors, once.
-fn append_anchor(path: &Path, last: &Entry) -> Carry {
+fn append_anchor(files: &FileOpener, path: &Path, last: &Entry) -> Carry {
     // The reader of a pipe waits for a writer.
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         return Err(CarryFault::NotRegularFile);
@@ -429,9 +437,7 @@ fn append_anchor(path: &Path, last: &Entry) -> Carry {
     if !lacks_anchor(&kept, &last.checkpoint)? {
         return Ok(());
     }
-    let mut file = OutputFile::open(path, Existing::Append)?;
-    file.write_all(&checkpoints::frame(&last.note.to_string()))?;
-    Ok(file.file().sync_all()?)
+    Ok(append_synced(files, path, &checkpoints::frame(&last.note.to_string()))?)
 }
 
 /// Runs the admin's command with the note on its standard input. When the run ends it has a moment more.
@@ -478,13 +484,18 @@ impl Pushing {
     ///
     /// # Errors
     /// Those of [`Pusher::new`]; when there is no thread.
-    pub fn start(log: &Path, settings: &PushSettings, report: Report) -> Result<Option<Pushing>> {
+    pub fn start(
+        files: &FileOpener,
+        log: &Path,
+        settings: &PushSettings,
+        report: Report,
+    ) -> Result<Option<Pushing>> {
         if settings.is_empty() {
             return Ok(None);
         }
         let is_ended = StopFlag::new();
         let flag = is_ended.clone();
-        let mut pusher = Pusher::new(log, settings, is_ended.clone())?;
+        let mut pusher = Pusher::new(files, log, settings, is_ended.clone())?;
         let work = move || {
             loop {
                 // What is signed before this is carried by this look.
@@ -520,13 +531,14 @@ impl Pushing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gabion_runtime::files::direct_opener;
     use std::net::TcpListener;
 
     /// A log with a checkpoint, in a folder.
     fn log(folder: &Path) -> PathBuf {
         let (path, state) = (folder.join("log"), folder.join("state"));
-        let mut log = Files::create_folder(&path).unwrap();
-        let state = Files::create_folder(&state).unwrap();
+        let mut log = Files::create_folder(&direct_opener(), &path).unwrap();
+        let state = Files::create_folder(&direct_opener(), &state).unwrap();
         gabion_seal::Init::new("log.example/x", 1).create(&mut log, state).unwrap();
         path
     }
@@ -545,7 +557,7 @@ mod tests {
             ..PushSettings::default()
         };
         let ended = StopFlag::new();
-        let mut pusher = Pusher::new(&path, &settings, ended.clone()).unwrap();
+        let mut pusher = Pusher::new(&direct_opener(), &path, &settings, ended.clone()).unwrap();
         // A look in the middle of the run does not wait for the silent ones; they stay under way.
         let faults = pusher.push(Some(Duration::ZERO));
         assert!(faults.len() <= 1 && !pusher.is_done());
@@ -558,7 +570,7 @@ mod tests {
         let anchors = folder.path().join("anchors");
         let settings =
             PushSettings { anchor_files: vec![anchors.clone()], ..PushSettings::default() };
-        let mut pusher = Pusher::new(&path, &settings, StopFlag::new()).unwrap();
+        let mut pusher = Pusher::new(&direct_opener(), &path, &settings, StopFlag::new()).unwrap();
         assert!(pusher.push(None).is_empty() && pusher.is_done());
         assert!(!std::fs::read(anchors).unwrap().is_empty());
     }

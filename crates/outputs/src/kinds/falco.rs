@@ -6,6 +6,7 @@ use crate::line_file::LineFile;
 use crate::output::{Destination, Format, Output, Piece, Pieces, Record};
 use gabion_record::calendar::iso_second;
 use gabion_record::eve::Wants;
+use gabion_record::files::FileOpener;
 use gabion_record::json::Json;
 use gabion_record::syscall::{AlertField, AlertValue, SyscallAlert};
 use gabion_runtime::output::Existing;
@@ -82,13 +83,14 @@ pub fn paths_in(folder: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// A file can't be written.
 pub fn open_files(
+    files: &FileOpener,
     folder: &Path,
     existing: Existing,
     style: &FalcoStyle,
 ) -> Result<Vec<Output>, OutputError> {
     let open = |(name, is_json): &(&str, bool)| {
         let style = FalcoStyle { is_json: *is_json, ..style.clone() };
-        Ok(output(style, LineFile::create(&folder.join(name), existing)?))
+        Ok(output(style, LineFile::create(files, &folder.join(name), existing)?))
     };
     FILES.iter().map(open).collect()
 }

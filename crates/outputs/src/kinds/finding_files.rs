@@ -20,7 +20,7 @@ pub(crate) const ALERTS_LOG: OutputKind =
     OutputKind::for_findings("alerts.log", |o| open(o, FindingText::default(), LinesKnownBy::Text));
 
 fn open(o: &mut Opening<'_>, format: impl Format + 'static, by: LinesKnownBy) -> Opened {
-    let file = LineFile::create(&o.folder.join(o.name), o.existing)?;
+    let file = LineFile::create(o.files, &o.folder.join(o.name), o.existing)?;
     let earlier = AlreadyWritten::default();
     Ok(Some(Output::new(format, ResumedFile { file, earlier, by })))
 }

@@ -4,6 +4,7 @@ use crate::error::OutputError;
 use crate::line_file::LineFile;
 use crate::output::{Destination, Format, GuardRecord, Output, Piece, PieceKind, Pieces, Record};
 use gabion_record::eve::Wants;
+use gabion_record::files::FileOpener;
 use gabion_runtime::output::Existing;
 use std::path::{Path, PathBuf};
 
@@ -16,8 +17,12 @@ pub fn path_in(folder: &Path) -> PathBuf {
 }
 
 /// Opens the file in a folder.
-pub(crate) fn open(folder: &Path, existing: Existing) -> Result<Output, OutputError> {
-    Ok(Output::new(GuardEvents, LineFile::create(&path_in(folder), existing)?))
+pub(crate) fn open(
+    files: &FileOpener,
+    folder: &Path,
+    existing: Existing,
+) -> Result<Output, OutputError> {
+    Ok(Output::new(GuardEvents, LineFile::create(files, &path_in(folder), existing)?))
 }
 
 /// An output of the guard's events into `to`, such as a sealed log.

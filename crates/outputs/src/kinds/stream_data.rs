@@ -12,6 +12,7 @@ use crate::output::{
 use crate::output_kind::{Opened, Opening, OutputKind};
 use gabion_record::Direction;
 use gabion_record::eve::{StreamDataRecord, Wants};
+use gabion_record::files::FileOpener;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::output::{Existing, OutputFile};
 use std::io::Write;
@@ -35,7 +36,7 @@ fn open(o: &mut Opening<'_>, is_of_bodies: bool) -> Opened {
             .map_err(|e| OutputError::NotMade { path: folder.clone(), source: Arc::new(e) })?;
     }
     let format = StreamTexts { is_of_bodies, has_file, has_folder };
-    Ok(Some(Output::new(format, StreamFiles { lines, folder, failed: 0 })))
+    Ok(Some(Output::new(format, StreamFiles { lines, folder, files: o.files.clone(), failed: 0 })))
 }
 
 /// Makes pieces of the bytes of streams.
@@ -97,6 +98,7 @@ impl Format for StreamTexts {
 struct StreamFiles {
     lines: Option<LineFile>,
     folder: Option<PathBuf>,
+    files: FileOpener,
     /// Pieces that could not be written into files of their own.
     failed: u64,
 }
@@ -107,7 +109,7 @@ impl StreamFiles {
         let Some(folder) = &self.folder else { return };
         let Some((name, bytes)) = bytes.split_at_checked(head.name_len) else { return };
         let path = folder.join(&*String::from_utf8_lossy(name));
-        let written = OutputFile::open(&path, Existing::Append)
+        let written = OutputFile::open(&self.files, &path, Existing::Append)
             .and_then(|opened| opened.file().write_all(bytes));
         self.failed += u64::from(written.is_err());
     }

@@ -12,6 +12,8 @@ pub mod poll;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 
 pub use crate::limits::{RECEIVE_BUFFER, RECEIVE_BUFFER_ENOUGH};
 
@@ -41,7 +43,7 @@ pub fn enlarge_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usi
 /// wants to know.
 pub fn notify(state: &str) {
     use std::os::linux::net::SocketAddrExt;
-    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    use std::os::unix::net::SocketAddr;
     let Ok(place) = std::env::var("NOTIFY_SOCKET") else { return };
     let address = match place.strip_prefix('@') {
         Some(name) => SocketAddr::from_abstract_name(name),
@@ -51,6 +53,17 @@ pub fn notify(state: &str) {
     if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
         let _ = socket.send_to_addr(state.as_bytes(), &address);
     }
+}
+
+/// A socket for datagrams to the one at a path, such as the system's log. A receiver that is slow is not waited for.
+///
+/// # Errors
+/// What the system says, also that nobody receives there.
+pub fn connect_datagrams(path: &Path) -> io::Result<UnixDatagram> {
+    let socket = UnixDatagram::unbound()?;
+    socket.connect(path)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 /// What a descriptor is, as far as listeners are concerned.

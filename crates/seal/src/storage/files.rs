@@ -1,4 +1,4 @@
-//! A folder of the machine.
+//! A folder of the machine. Its caller has it opened, and may hand it over; all files in it are opened below it.
 //!
 //! A log may be recovered by root in a folder that others can write to, so no symbolic link is followed
 //! and nothing but regular files is opened.
@@ -6,9 +6,10 @@
 use super::{FolderFault, NotRegularFile, Storage};
 use crate::identity;
 use crate::limits::{LISTINGS, LOCK_TRIES, OPEN_FILES_MAX};
+use gabion_record::files::{FileOpener, OpenMode};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, fdatasync, flock,
-    fstat, fsync, ftruncate, openat, renameat_with, statat, unlinkat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, fdatasync, flock, fstat,
+    fsync, ftruncate, openat, renameat_with, statat, unlinkat,
 };
 use std::collections::HashMap;
 use std::fs::File;
@@ -31,26 +32,19 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens a folder that is there.
-    pub fn open(path: &Path) -> Result<Files> {
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let folder = openat(CWD, path, flags, Mode::empty())?;
-        Ok(Files {
-            folder,
-            lock: None,
-            writing: HashMap::new(),
-            reading: Mutex::new(HashMap::new()),
-        })
+    /// Opens a folder that is there, through `opener`.
+    pub fn open(opener: &FileOpener, path: &Path) -> Result<Files> {
+        Ok(Files::from_folder(opener.open(path, OpenMode::Folder)?.into()))
     }
 
-    /// Makes the folder, for its owner alone, and opens it.
-    pub fn create_folder(path: &Path) -> Result<Files> {
-        use std::os::unix::fs::DirBuilderExt;
-        match std::fs::DirBuilder::new().mode(0o700).create(path) {
-            Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
-            _ => {}
-        }
-        Files::open(path)
+    /// What is in a folder that was opened.
+    pub fn from_folder(folder: OwnedFd) -> Files {
+        Files { folder, lock: None, writing: HashMap::new(), reading: Mutex::new(HashMap::new()) }
+    }
+
+    /// Makes the folder, for its owner alone, and opens it, through `opener`.
+    pub fn create_folder(opener: &FileOpener, path: &Path) -> Result<Files> {
+        Ok(Files::from_folder(opener.open(path, OpenMode::CreateFolder)?.into()))
     }
 
     /// Opens the folder of a log. A pipe or device in the place of its identity is refused, also for those that need
@@ -58,9 +52,9 @@ impl Files {
     ///
     /// # Errors
     /// What the system says, with what to do about it.
-    pub fn open_log(path: &Path) -> std::result::Result<Files, FolderFault> {
+    pub fn open_log(opener: &FileOpener, path: &Path) -> std::result::Result<Files, FolderFault> {
         let path = path.to_owned();
-        let files = match Files::open(&path) {
+        let files = match Files::open(opener, &path) {
             Ok(files) => files,
             Err(source) => return Err(FolderFault::NotOpened { path, source }),
         };
@@ -294,12 +288,13 @@ impl Storage for Files {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gabion_runtime::files::direct_opener;
 
     #[test]
     fn what_is_deleted_is_missed_and_what_is_moved_is_not() {
         let place = tempfile::tempdir().unwrap();
         let (folder, moved) = (place.path().join("log"), place.path().join("moved"));
-        let mut files = Files::create_folder(&folder).unwrap();
+        let mut files = Files::create_folder(&direct_opener(), &folder).unwrap();
         files.create("a", b"one").unwrap();
         files.append("a", b" two").unwrap();
         std::fs::rename(&folder, &moved).unwrap();
@@ -308,7 +303,7 @@ mod tests {
         files.is_there().unwrap();
         std::fs::remove_file(moved.join("b")).unwrap();
         assert!(files.is_there().unwrap_err().to_string().starts_with("a was deleted"));
-        let files = Files::open(&moved).unwrap();
+        let files = Files::open(&direct_opener(), &moved).unwrap();
         files.is_there().unwrap();
         std::fs::remove_dir(&moved).unwrap();
         assert!(files.is_there().unwrap_err().to_string().starts_with("the folder was deleted"));
@@ -317,7 +312,7 @@ mod tests {
     #[test]
     fn a_folder_keeps_what_is_written_and_refuses_links() {
         let folder = tempfile::tempdir().unwrap();
-        let mut files = Files::open(folder.path()).unwrap();
+        let mut files = Files::open(&direct_opener(), folder.path()).unwrap();
         files.create("a", b"one").unwrap();
         assert!(files.create("a", b"two").is_err(), "a name that is taken");
         files.append("a", b" two").unwrap();
@@ -337,8 +332,8 @@ mod tests {
         files.remove("checkpoints").unwrap();
         files.remove("a.tmp").unwrap_err();
         assert!(files.lock().unwrap() && files.lock().unwrap());
-        assert!(!Files::open(folder.path()).unwrap().lock().unwrap());
-        assert!(Files::open(folder.path()).unwrap().is_locked().unwrap());
+        assert!(!Files::open(&direct_opener(), folder.path()).unwrap().lock().unwrap());
+        assert!(Files::open(&direct_opener(), folder.path()).unwrap().is_locked().unwrap());
         assert_eq!(files.list().unwrap(), ["a", "lock"]);
     }
 
@@ -353,9 +348,26 @@ mod tests {
         std::fs::hard_link(&victim, log.join("reserve")).unwrap();
         for (mode, is_good) in [(0o1777, false), (0o700, true)] {
             std::fs::set_permissions(&log, PermissionsExt::from_mode(mode)).unwrap();
-            let written = Files::open(&log).unwrap().write_at("reserve", 0, b"P");
+            let written = Files::open(&direct_opener(), &log).unwrap().write_at("reserve", 0, b"P");
             assert_eq!(written.is_ok(), is_good, "{mode:o}");
         }
         assert_eq!(std::fs::read(&victim).unwrap(), b"Precious");
+    }
+
+    /// A folder that somebody else has opened is enough: nothing is opened by its path.
+    #[test]
+    fn a_folder_is_taken_open() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, moved) = (place.path().join("log"), place.path().join("moved"));
+        std::fs::create_dir(&folder).unwrap();
+        let mut files = Files::from_folder(File::open(&folder).unwrap().into());
+        std::fs::rename(&folder, &moved).unwrap();
+        files.create("a", b"one").unwrap();
+        assert_eq!(std::fs::read(moved.join("a")).unwrap(), b"one");
+        let refused = FileOpener::new(|_, _| Err(ErrorKind::PermissionDenied.into()));
+        for opened in [Files::open(&refused, &moved), Files::create_folder(&refused, &folder)] {
+            assert_eq!(opened.unwrap_err().kind(), ErrorKind::PermissionDenied);
+        }
+        assert!(!folder.exists());
     }
 }

@@ -154,7 +154,7 @@ fn not_torn() {
 
 fn planted() {
     let folder = tempfile::tempdir().unwrap();
-    let files = Files::open(folder.path()).unwrap();
+    let files = Files::open(&gabion_runtime::files::direct_opener(), folder.path()).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", folder.path().join("seg-00000000000000000000.gsl"))
         .unwrap();
     assert!(files.list().unwrap_err().to_string().contains("not a regular file"));

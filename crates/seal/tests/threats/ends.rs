@@ -376,7 +376,8 @@ fn looks_during_writing() {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     let folder = tempfile::tempdir().unwrap();
     let (path, state) = (folder.path().join("log"), folder.path().join("state"));
-    let open = |path: &std::path::Path| Files::create_folder(path).unwrap();
+    let files = gabion_runtime::files::direct_opener();
+    let open = |path: &std::path::Path| Files::create_folder(&files, path).unwrap();
     Init::new("log.example/writing", NOW).create(&mut open(&path), open(&state)).unwrap();
     let keys = [SecretKey::generate().unwrap()];
     let policy = Policy { segment_bytes: 6_000, epoch_chunks: 60, ..Policy::default() };

@@ -1,6 +1,7 @@
 //! Captures that alerts start: the last events are kept in a bounded ring, so that the file of an alert begins before it.
 
 use crate::limits::{CAPTURE_FILE_BYTES_MAX, CAPTURE_RING_BYTES};
+use gabion_record::files::{FileOpener, OpenMode};
 use gabion_record::thousands::thousands;
 use gabion_scap::{Event, Writer};
 use gabion_settings::falco::CaptureSettings;
@@ -56,6 +57,7 @@ struct Open {
 
 /// The ring, and the file of the alert at hand.
 pub(super) struct Captures {
+    opener: FileOpener,
     settings: CaptureSettings,
     ring: Writer<Ring>,
     open: Option<Open>,
@@ -66,8 +68,10 @@ pub(super) struct Captures {
 }
 
 impl Captures {
-    pub(super) fn new(settings: CaptureSettings) -> Captures {
+    /// Files are made by `opener`.
+    pub(super) fn new(opener: FileOpener, settings: CaptureSettings) -> Captures {
         Captures {
+            opener,
             settings,
             ring: Writer::new(Ring::default()),
             open: None,
@@ -129,7 +133,7 @@ impl Captures {
         path: &PathBuf,
         state: &State,
     ) -> io::Result<(BufWriter<File>, u64)> {
-        let file = File::options().write(true).create_new(true).open(path)?;
+        let file = self.opener.open(path, OpenMode::CreateNew)?;
         let mut writer = Writer::new(BufWriter::new(file));
         writer.section()?;
         let mut written = Ok(());
@@ -178,6 +182,7 @@ impl Captures {
 mod tests {
     use super::*;
     use gabion_record::budget::Budget;
+    use gabion_runtime::files::direct_opener;
     use gabion_scap::{Item, LiveValues, Merger, Reader, Toctou, Values, table, types};
     use gabion_syscall::Options;
 
@@ -208,7 +213,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path_prefix = folder.path().join("falco");
         let settings = CaptureSettings { path_prefix, all_rules: false, duration_ms: 1 };
-        let mut captures = Captures::new(settings);
+        let mut captures = Captures::new(direct_opener(), settings);
         let state = State::new(Options::default(), Budget::standalone("threads", 1 << 20));
         for ts_ns in [1, 2, 3] {
             close_of(ts_ns, |event| captures.keep(event));
@@ -233,7 +238,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path_prefix = folder.path().join("falco");
         let settings = CaptureSettings { path_prefix, all_rules: false, duration_ms: 1_000 };
-        let mut captures = Captures::new(settings);
+        let mut captures = Captures::new(direct_opener(), settings);
         let state = State::new(Options::default(), Budget::standalone("threads", 1 << 20));
         let kind = table::event_type(types::OPENAT_2_X).unwrap();
         let word = |n: u32| n.to_le_bytes().to_vec();
@@ -278,7 +283,7 @@ mod tests {
             all_rules: true,
             duration_ms: 1,
         };
-        let mut captures = Captures::new(settings);
+        let mut captures = Captures::new(direct_opener(), settings);
         let state = State::new(Options::default(), Budget::standalone("threads", 1 << 20));
         close_of(1, |event| captures.keep(event));
         let block = captures.ring.get_mut().younger.len();

@@ -4,12 +4,13 @@
 use super::alerts::AlertCounts;
 use super::findings::{Findings, RuleFindings};
 use super::rule_run::RuleRun;
-use crate::packets::OpenedOnce;
+use crate::packets::InputOpener;
 use crate::syscalls::{Summary, summarize_with};
 use crate::{Error, FindingLog};
 use gabion_condition::rules::{Matching, RuleSet};
 use gabion_outputs::Output;
 use gabion_outputs::falco::{Clock, FalcoStyle, open_files, output};
+use gabion_record::files::FileOpener;
 use gabion_record::ledger::StageLedgers;
 use gabion_runtime::StopFlag;
 use gabion_runtime::output::{Existing, make_folder};
@@ -73,12 +74,13 @@ fn style(is_json: bool) -> FalcoStyle {
 }
 
 impl CaptureRun {
-    /// A run of these rules whose alerts go into files of `folder` and into `sealed`, as far as these are given.
+    /// A run of these rules whose alerts go into files of `folder`, which `opener` opens, and into `sealed`, as far as these are given.
     ///
     /// # Errors
     /// A file of the folder can't be written.
     pub fn new(
         rules: Arc<RuleSet>,
+        opener: &FileOpener,
         folder: Option<&Path>,
         existing: Existing,
         sealed: Option<&FindingLog>,
@@ -87,7 +89,8 @@ impl CaptureRun {
         if let Some(folder) = folder {
             let no_folder = |source| Error::Folder { path: folder.to_owned(), source };
             make_folder(folder).map_err(no_folder)?;
-            outputs = open_files(folder, existing, &style(true)).map_err(Error::FolderOutput)?;
+            outputs =
+                open_files(opener, folder, existing, &style(true)).map_err(Error::FolderOutput)?;
         }
         if let Some(sealed) = sealed {
             outputs.push(output(style(true), sealed.sealer("syscall")));
@@ -97,13 +100,13 @@ impl CaptureRun {
         Ok(CaptureRun { rules })
     }
 
-    /// Reads the captures one after the other, each with fresh state. `opened` may hold the beginning of a
+    /// Reads the captures one after the other, each with fresh state. `opener` may hold the beginning of a
     /// pipe that was looked into.
     #[must_use]
     pub fn read_captures(
         mut self,
         paths: &[PathBuf],
-        opened: &OpenedOnce,
+        opener: &InputOpener,
         stop: &StopFlag,
     ) -> CapturesDone {
         let (mut captures, mut failed) = (Vec::new(), Vec::new());
@@ -115,7 +118,7 @@ impl CaptureRun {
             if let Some(findings) = &mut rules.alerts.findings {
                 findings.capture = path.display().to_string();
             }
-            match summarize_with(path, opened, stop, &mut |state, event| {
+            match summarize_with(path, opener, stop, &mut |state, event| {
                 rules.event(state, event);
             }) {
                 Ok(summary) => captures.push(summary),

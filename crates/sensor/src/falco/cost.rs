@@ -1,7 +1,7 @@
 //! What rules about system calls cost: captures are read with every trial of every rule timed.
 
 use crate::Error;
-use crate::packets::OpenedOnce;
+use crate::packets::InputOpener;
 use crate::syscalls::summarize_with;
 use gabion_condition::rules::{RuleMatcher, RuleSet};
 use gabion_runtime::{StopFlag, clock};
@@ -22,7 +22,7 @@ pub struct SyscallRuleCost {
     pub ticks_max: u64,
 }
 
-/// What the rules cost on these captures, the dearest first, and the number of events. What several rules share is
+/// What the rules cost on these captures, which `opener` opens, the dearest first, and the number of events. What several rules share is
 /// counted for the first that asks for it.
 ///
 /// # Errors
@@ -30,6 +30,7 @@ pub struct SyscallRuleCost {
 pub fn cost_of_rules(
     rules: &RuleSet,
     captures: &[PathBuf],
+    opener: &InputOpener,
     stop: &StopFlag,
 ) -> Result<(Vec<SyscallRuleCost>, u64), Error> {
     let mut matcher = RuleMatcher::new(rules);
@@ -38,7 +39,7 @@ pub fn cost_of_rules(
     let mut costs: Vec<SyscallRuleCost> = rules.rules().iter().map(new).collect();
     let mut events = 0;
     for path in captures {
-        summarize_with(path, &OpenedOnce::default(), stop, &mut |state, event| {
+        summarize_with(path, opener, stop, &mut |state, event| {
             if !state.is_for_rules() {
                 return;
             }

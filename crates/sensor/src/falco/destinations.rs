@@ -2,6 +2,8 @@
 
 use super::http::HttpReceiver;
 use gabion_outputs::{Destination, Output, OutputError, Piece, falco};
+use gabion_record::files::{FileOpener, OpenMode};
+use gabion_runtime::sockets::connect_datagrams;
 use gabion_settings::falco::{FalcoSettings, FileOutput, ProgramOutput};
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,9 +24,10 @@ pub(super) struct OutputCounts {
     pub(super) is_left_waiting: AtomicBool,
 }
 
-/// The outputs that the settings switch on, in Falco's order. What can't be opened is reported by `log`, and the others
+/// The outputs that the settings switch on, in Falco's order; `files` opens their files. What can't be opened is reported by `log`, and the others
 /// are used.
 pub(super) fn open_outputs(
+    files: &FileOpener,
     settings: &FalcoSettings,
     style: &falco::FalcoStyle,
     counts: &Arc<OutputCounts>,
@@ -41,7 +44,7 @@ pub(super) fn open_outputs(
     if let Some(file) = &settings.file {
         outputs.push(falco::output(
             style.clone(),
-            AlertFile { settings: file.clone(), open: None, fault: None },
+            AlertFile { files: files.clone(), settings: file.clone(), open: None, fault: None },
         ));
     }
     if let Some(program) = &settings.program {
@@ -92,6 +95,7 @@ impl Destination for StandardOutput {
 }
 
 struct AlertFile {
+    files: FileOpener,
     settings: FileOutput,
     open: Option<File>,
     fault: Option<OutputError>,
@@ -100,7 +104,7 @@ struct AlertFile {
 impl AlertFile {
     fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.open.is_none() {
-            let file = File::options().append(true).create(true).open(&self.settings.path)?;
+            let file = self.files.open(&self.settings.path, OpenMode::AppendFollowing)?;
             self.open = Some(file);
         }
         if let Some(file) = &mut self.open {
@@ -211,10 +215,7 @@ impl Syslog {
 
     fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.socket.is_none() {
-            let socket = UnixDatagram::unbound()?;
-            socket.connect(&self.path)?;
-            socket.set_nonblocking(true)?;
-            self.socket = Some(socket);
+            self.socket = Some(connect_datagrams(&self.path)?);
         }
         let message = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         self.socket.as_ref().map_or(Ok(0), |socket| socket.send(message)).map(|_| ())

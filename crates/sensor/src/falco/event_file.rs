@@ -1,6 +1,7 @@
 //! The recording of a run: every event that its rules are tried on, in a scap file, after what existed before the first.
 
 use crate::Error;
+use gabion_record::files::{FileOpener, OpenMode};
 use gabion_scap::{Event, Writer};
 use gabion_syscall::State;
 use std::fs::File;
@@ -15,13 +16,17 @@ pub(super) struct EventFile {
 }
 
 impl EventFile {
-    /// Makes a new file with the list of what `state` knows.
+    /// Makes a new file through `files` with the list of what `state` knows.
     ///
     /// # Errors
     /// Why it can't be made; it may exist already.
-    pub(super) fn create(path: &Path, state: &State) -> Result<EventFile, Error> {
+    pub(super) fn create(
+        files: &FileOpener,
+        path: &Path,
+        state: &State,
+    ) -> Result<EventFile, Error> {
         let fault = |source| Error::File { path: path.to_owned(), source };
-        let file = File::options().write(true).create_new(true).open(path).map_err(fault)?;
+        let file = files.open(path, OpenMode::CreateNew).map_err(fault)?;
         let mut writer = Writer::new(BufWriter::new(file));
         writer.section().map_err(fault)?;
         let mut written = Ok(());

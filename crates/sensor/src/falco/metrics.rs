@@ -5,6 +5,7 @@ use super::listing::version;
 use super::rule_run::RuleRun;
 use crate::syscalls::{CallAccount, LiveAccount};
 use gabion_probe::syscalls::{Class, ClassCounts};
+use gabion_record::files::{FileOpener, OpenMode};
 use gabion_record::json::Json;
 use gabion_record::syscall::{AlertField, AlertValue};
 use gabion_runtime::clock;
@@ -120,6 +121,7 @@ fn rate(things: u64, ns: u64) -> f64 {
 
 /// When measures are taken, and where they go.
 pub(super) struct Metrics {
+    opener: FileOpener,
     settings: Option<MetricSettings>,
     next_ns: u64,
     samples: u64,
@@ -132,10 +134,15 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// For a run that begins now.
-    pub(super) fn new(settings: Option<MetricSettings>, now_ns: u64) -> Metrics {
+    /// For a run that begins now; `opener` opens the file of the settings.
+    pub(super) fn new(
+        opener: FileOpener,
+        settings: Option<MetricSettings>,
+        now_ns: u64,
+    ) -> Metrics {
         let (began_ns, loaded_ns) = (now_ns, now_ns);
         Metrics {
+            opener,
             settings,
             next_ns: 0,
             samples: 0,
@@ -258,7 +265,7 @@ impl Metrics {
         json.close();
         let write = || {
             if self.file.is_none() {
-                self.file = Some(File::options().append(true).create(true).open(&path)?);
+                self.file = Some(self.opener.open(&path, OpenMode::AppendFollowing)?);
             }
             self.file.as_mut().map_or(Ok(()), |file| file.write_all(json.into_line().as_bytes()))
         };
@@ -271,6 +278,7 @@ impl Metrics {
 mod tests {
     use super::*;
     use gabion_probe::syscalls::Counts;
+    use gabion_runtime::files::direct_opener;
 
     /// 100 writes of which 40 found no space, 10 programs of which one was too large, and two records that no recipe fits.
     fn account() -> LiveAccount {
@@ -289,7 +297,7 @@ mod tests {
 
     #[test]
     fn rates_are_those_since_the_last_sample() {
-        let mut metrics = Metrics::new(None, 1_000_000_000);
+        let mut metrics = Metrics::new(direct_opener(), None, 1_000_000_000);
         let account = CallAccount::Live(Box::new(account()));
         let value = |fields: &[AlertField], name: &str| {
             fields.iter().find(|field| field.name == name).map(|field| field.value.clone())

@@ -14,6 +14,7 @@ use super::rule_run::RuleRun;
 use super::watch::Watched;
 use super::web::{Shown, Web};
 use crate::Error;
+use crate::packets::InputOpener;
 use crate::syscalls::{CallAccount, Calls, Latest, LiveAccount, Moment, balanced};
 use gabion_condition::rules::Priority;
 use gabion_outputs::falco::{Clock, FalcoStyle};
@@ -27,6 +28,8 @@ use gabion_scap::Event;
 use gabion_settings::falco::{EngineKind, FalcoSettings};
 use gabion_syscall::{Options, State};
 use std::fmt::Write;
+use std::io;
+use std::net::TcpListener;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -35,6 +38,10 @@ use std::time::Duration;
 
 /// A run that is ready to begin.
 pub struct FalcoRun<'a> {
+    /// What opens captures and the files of outputs.
+    pub opener: &'a InputOpener,
+    /// Binds the listener of the web server to an address and a port, also after a change of settings.
+    pub listen: &'a dyn Fn(&str, u16) -> io::Result<TcpListener>,
     /// Settings and rules.
     pub plan: Arc<FalcoPlan>,
     /// The files that they were made from: a change of one loads them again, if the settings say so.
@@ -168,6 +175,7 @@ impl FalcoRun<'_> {
         };
         let (asked, shown) = (Asked::default(), Arc::new(Shown::default()));
         let mut worker = Worker {
+            opener: self.opener,
             plan: Arc::clone(&self.plan),
             hostname: std::mem::take(&mut self.hostname),
             seconds: self.seconds,
@@ -250,7 +258,8 @@ impl FalcoRun<'_> {
 
     fn open_web(&self, shown: &Arc<Shown>) -> Option<Web> {
         let web = self.plan.settings.web.as_ref()?;
-        let started = Web::start(web, Arc::clone(shown));
+        let started = (self.listen)(&web.address, web.port)
+            .and_then(|listener| Web::start(listener, web, Arc::clone(shown)));
         started
             .map_err(|error| {
                 (self.log)(&format!("webserver: {}:{}: {error}", web.address, web.port));
@@ -261,6 +270,7 @@ impl FalcoRun<'_> {
 
 /// The thread that reads events and tries the rules.
 struct Worker<'a> {
+    opener: &'a InputOpener,
     plan: Arc<FalcoPlan>,
     hostname: String,
     seconds: Option<u64>,
@@ -278,7 +288,7 @@ impl Worker<'_> {
         let settings = &self.plan.settings;
         let counts: Arc<OutputCounts> = Arc::default();
         let style = style(settings, &self.hostname);
-        let outputs = open_outputs(settings, &style, &counts, self.log);
+        let outputs = open_outputs(self.opener.files(), settings, &style, &counts, self.log);
         let rules = RuleRun::new(
             Arc::clone(&self.plan.rules),
             settings.matching,
@@ -291,7 +301,7 @@ impl Worker<'_> {
             Err(error) => return FalcoDone::failed(error.to_string()),
         };
         let recording = match self.recording.take() {
-            Some(path) => match EventFile::create(&path, calls.state()) {
+            Some(path) => match EventFile::create(self.opener.files(), &path, calls.state()) {
                 Ok(file) => Some(file),
                 Err(error) => return FalcoDone::failed(error.to_string()),
             },
@@ -305,8 +315,12 @@ impl Worker<'_> {
         }
         self.show_left_out();
         let mut running = Running {
-            metrics: Metrics::new(settings.metrics.clone(), clock::epoch_ns()),
-            captures: settings.capture.clone().map(Captures::new),
+            metrics: Metrics::new(
+                self.opener.files().clone(),
+                settings.metrics.clone(),
+                clock::epoch_ns(),
+            ),
+            captures: self.captures(settings),
             recording,
             drops: Drops::new(settings.drops.clone()),
             shown: Arc::clone(&self.shown),
@@ -374,7 +388,7 @@ impl Worker<'_> {
             ..Options::default()
         };
         match &settings.engine {
-            EngineKind::Replay(path) => Calls::open(path, options, &self.stop),
+            EngineKind::Replay(path) => Calls::open(path, self.opener, options, &self.stop),
             EngineKind::None => Ok(Calls::nothing(&self.stop)),
             EngineKind::Live => {
                 let mut live = self.plan.live_settings();
@@ -382,6 +396,12 @@ impl Worker<'_> {
                 Calls::live(&live, options, &self.stop)
             }
         }
+    }
+
+    /// The files of captures around alerts, where the settings ask for them.
+    fn captures(&self, settings: &FalcoSettings) -> Option<Captures> {
+        let wanted = settings.capture.clone();
+        wanted.map(|wanted| Captures::new(self.opener.files().clone(), wanted))
     }
 
     fn show_left_out(&self) {
@@ -399,12 +419,13 @@ impl Worker<'_> {
         let settings = &plan.settings;
         latest.set_interest(&plan.interest());
         let style = style(settings, &self.hostname);
-        let outputs = open_outputs(settings, &style, &running.counts, self.log);
+        let files = self.opener.files();
+        let outputs = open_outputs(files, settings, &style, &running.counts, self.log);
         running.rules.set_rules(Arc::clone(&plan.rules), settings.matching);
         running.rules.alerts.set_outputs(outputs, settings.is_json);
         running.metrics.set_settings(settings.metrics.clone(), clock::epoch_ns());
         if running.captures.is_none() {
-            running.captures = settings.capture.clone().map(Captures::new);
+            running.captures = self.captures(settings);
         }
         running.shown.rules.store(plan.rules.enabled() as u64, Relaxed);
         self.plan = plan;

@@ -56,7 +56,12 @@ pub(super) struct Web {
 }
 
 impl Web {
-    pub(super) fn start(settings: &WebSettings, shown: Arc<Shown>) -> io::Result<Web> {
+    /// Answers clients of `listener`, which is bound to the address of the settings.
+    pub(super) fn start(
+        listener: TcpListener,
+        settings: &WebSettings,
+        shown: Arc<Shown>,
+    ) -> io::Result<Web> {
         // One file has both, as Falco wants it.
         let tls = settings.certificate.as_ref().map(|file| ServerTls {
             certificates: file.clone(),
@@ -66,7 +71,6 @@ impl Web {
         });
         let tls = tls.map(|tls| tls.answering()).transpose().map_err(io::Error::other)?;
         let tls = tls.map(Arc::new);
-        let listener = TcpListener::bind((settings.address.as_str(), settings.port))?;
         listener.set_nonblocking(true)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (settings, flag) = (Arc::new(settings.clone()), stop.clone());
@@ -231,7 +235,8 @@ mod tests {
     /// patience.
     #[test]
     fn silent_clients_keep_nobody_waiting() {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
         let settings = WebSettings {
             address: "127.0.0.1".to_owned(),
             port,
@@ -239,7 +244,7 @@ mod tests {
             has_metrics: true,
             certificate: None,
         };
-        let web = Web::start(&settings, Arc::default()).unwrap();
+        let web = Web::start(listener, &settings, Arc::default()).unwrap();
         let connect = || TcpStream::connect(("127.0.0.1", port)).unwrap();
         let silent: Vec<TcpStream> = (0..WEB_CLIENTS_MAX + 40).map(|_| connect()).collect();
         for (path, words) in [("healthz", "\"ok\""), ("metrics", "falcosecurity_"), ("x", "404")] {

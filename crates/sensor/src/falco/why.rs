@@ -1,5 +1,6 @@
 //! Explains why a rule matches an event of a capture file or does not.
 
+use crate::packets::InputOpener;
 use crate::syscalls::Calls;
 use gabion_condition::rules::{RuleSet, explain_rule};
 use gabion_record::fields::{Argument, Fields, Scratch, Value, ids};
@@ -34,12 +35,12 @@ pub enum WhyFault {
 pub fn explain_event(
     rules: &RuleSet,
     rule: &str,
-    path: &Path,
+    (opener, path): (&InputOpener, &Path),
     number: u64,
 ) -> Result<String, WhyFault> {
     let unreadable = |source: crate::Error| WhyFault::Unreadable(Box::new(source));
     let stop = StopFlag::new();
-    let mut calls = Calls::open(path, Options::default(), &stop).map_err(unreadable)?;
+    let mut calls = Calls::open(path, opener, Options::default(), &stop).map_err(unreadable)?;
     let mut found = None;
     calls
         .for_each(|state, event| {

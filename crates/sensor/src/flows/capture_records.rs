@@ -307,7 +307,7 @@ fn type_order(body: &Body<'_>) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packets::{Input, read_capture};
+    use crate::packets::{Input, InputOpener, read_capture};
     use gabion_flowlog::{Format as LogFormat, Line, Reader, Skip};
     use gabion_net::Engine;
     use gabion_outputs::{Destination, Output, Outputs, eve};
@@ -441,7 +441,8 @@ types:
         /// Compares the records of a capture, typed and read from EVE; returns how many there are.
         fn compare(&mut self, path: PathBuf) -> usize {
             let input = Input::capture(path, true);
-            read_capture(&self.engine, &input, &mut self.outputs);
+            let opener = InputOpener::new(gabion_runtime::files::direct_opener());
+            read_capture(&self.engine, (&opener, &input), &mut self.outputs);
             let eve = std::mem::take(&mut *self.eve.lock().unwrap());
             let typed = std::mem::take(&mut *self.typed.lock().unwrap());
             let path = input.path.display();

@@ -15,6 +15,7 @@ use gabion_behavior::{Engine, Settings};
 use gabion_flowlog::source::{self, is_read_once};
 use gabion_flowlog::{InputReport, RecordIntake, Skip};
 use gabion_outputs::{Destination, FlowRecordHead, Output, Outputs, Piece, PieceKind};
+use gabion_record::files::FileOpener;
 use gabion_record::logs::SECOND;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ const HORIZON_NS: i64 = 3600 * SECOND;
 ///
 /// # Errors
 /// When one is not there, or captures and logs are named together.
-pub(super) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Error> {
+pub(super) fn are_captures(files: &FileOpener, inputs: &[PathBuf]) -> Result<bool, Error> {
     let mut captures = None;
     let mut others = None;
     for path in inputs {
@@ -38,7 +39,7 @@ pub(super) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Error> {
         {
             return Err(Error::NoInput { path: path.clone(), source });
         }
-        if is_capture_input(path) { captures = Some(path) } else { others = Some(path) }
+        if is_capture_input(files, path) { captures = Some(path) } else { others = Some(path) }
     }
     match (captures, others) {
         (Some(capture), Some(other)) => {
@@ -48,23 +49,26 @@ pub(super) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Error> {
     }
 }
 
-fn is_capture_input(path: &Path) -> bool {
+fn is_capture_input(opener: &FileOpener, path: &Path) -> bool {
     // Its first bytes are looked at when it is read.
     if is_read_once(path) {
         return false;
     }
     if !path.is_dir() {
-        return is_capture(path);
+        return is_capture(opener, path);
     }
     let Ok(files) = gabion_capture::list_recursive(path) else { return false };
     let has_logs = files.iter().any(|f| gabion_flowlog::kind_of(&f.to_string_lossy()).is_some());
-    !has_logs && files.iter().any(|f| is_capture(f))
+    !has_logs && files.iter().any(|f| is_capture(opener, f))
 }
 
 /// By the first bytes of what is in it. What can be read only once is not opened for it: its writer may be
 /// gone, and another look would wait for ever.
-pub(crate) fn is_capture(path: &Path) -> bool {
-    !is_read_once(path) && source::magic(path).is_some_and(source::is_capture)
+pub(crate) fn is_capture(files: &FileOpener, path: &Path) -> bool {
+    !is_read_once(path)
+        && files
+            .open_to_read(path)
+            .is_ok_and(|file| source::magic(file).is_some_and(source::is_capture))
 }
 
 struct Taken {
@@ -168,12 +172,13 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             path
         };
+        let files = gabion_runtime::files::direct_opener();
         let pcap = file("a.bin", &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]);
         let log = file("conn.log", b"#separator \\x09\n");
-        assert!(are_captures(std::slice::from_ref(&pcap)).unwrap());
-        assert!(!are_captures(std::slice::from_ref(&log)).unwrap());
-        assert!(are_captures(&[pcap, log]).is_err());
+        assert!(are_captures(&files, std::slice::from_ref(&pcap)).unwrap());
+        assert!(!are_captures(&files, std::slice::from_ref(&log)).unwrap());
+        assert!(are_captures(&files, &[pcap, log]).is_err());
         // A folder with logs is one of logs.
-        assert!(!are_captures(&[folder.path().to_owned()]).unwrap());
+        assert!(!are_captures(&files, &[folder.path().to_owned()]).unwrap());
     }
 }

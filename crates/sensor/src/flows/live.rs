@@ -13,10 +13,11 @@ use crate::limits::PIPE_WAITING_MAX;
 use gabion_flowlog::netflow::Counts;
 use gabion_flowlog::source::{LineRead, Lines, is_read_once};
 use gabion_flowlog::{Follow, Format, InputReport, Intake};
+use gabion_record::files::{FileOpener, OpenMode};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Record, TimeNs};
 use gabion_record::saved::Saved;
-use gabion_runtime::input::{Unwaiting, open_once};
+use gabion_runtime::input::Unwaiting;
 use gabion_runtime::{StopFlag, clock};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -78,6 +79,7 @@ impl Saving {
 
 /// All that is followed.
 pub(crate) struct LiveSource {
+    files: FileOpener,
     named: Vec<PathBuf>,
     format: Option<Format>,
     horizon_ns: i64,
@@ -101,9 +103,9 @@ pub(crate) struct LiveSource {
 }
 
 impl LiveSource {
-    /// Follows paths (files and folders) and listens on an address.
+    /// Follows paths (files and folders), whose files `files` opens, and listens on an address.
     pub(crate) fn new(
-        named: Vec<PathBuf>,
+        (files, named): (FileOpener, Vec<PathBuf>),
         netflow: Option<UdpSocket>,
         format: Option<Format>,
         horizon_ns: i64,
@@ -112,7 +114,8 @@ impl LiveSource {
     ) -> io::Result<LiveSource> {
         let exporters = netflow.map(|socket| Exporters::new(socket, notices)).transpose()?;
         Ok(LiveSource {
-            follow: Follow::new(named.clone(), format, horizon_ns),
+            follow: Follow::new(files.clone(), named.clone(), format, horizon_ns),
+            files,
             named,
             format,
             horizon_ns,
@@ -212,7 +215,7 @@ impl LiveSource {
         if !self.opened.insert(path.clone()) {
             return;
         }
-        match open_once(&path) {
+        match self.files.open(&path, OpenMode::ReadOnce) {
             Ok(file) => {
                 let lines = Lines::once(Box::new(Unwaiting::new(file)));
                 let intake = Intake::new(&path, self.format, self.horizon_ns, PIPE_WAITING_MAX);
@@ -404,7 +407,7 @@ mod tests {
         fs::write(&path, line(1) + &line(2)).unwrap();
         let stop = StopFlag::new();
         let mut source = LiveSource::new(
-            vec![folder.path().to_owned()],
+            (gabion_runtime::files::direct_opener(), vec![folder.path().to_owned()]),
             None,
             None,
             0,

@@ -9,14 +9,15 @@ use super::parallel::{self, Plan};
 use super::single;
 use super::sink::Sink;
 use super::source::{LogSource, Source, streams};
-use crate::packets::{Input, OpenedOnce};
+use crate::packets::{Input, InputOpener};
 use crate::{Error, Notices};
 use gabion_behavior::stages::{Back, Front, Section, Shards};
 use gabion_behavior::{Engine, RestoreError, Settings};
 use gabion_flowlog::limits::{FOLDER_DEPTH_MAX, reached};
 use gabion_flowlog::netflow;
-use gabion_flowlog::source::{LineRead, is_read_once};
+use gabion_flowlog::source::{LineRead, Lines, is_read_once};
 use gabion_flowlog::{Feed, Format, InputReport, Line, Options};
+use gabion_record::files::FileOpener;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::{StopFlag, jobs};
 use std::io;
@@ -26,17 +27,19 @@ use std::sync::Arc;
 
 /// What a run reads.
 pub enum FlowInputs {
-    /// Logs that have an end; what can be read only once may have been opened before.
+    /// Logs that have an end.
     Files {
         /// The logs.
         paths: Vec<PathBuf>,
-        /// A pipe that was looked into.
-        opened: Arc<OpenedOnce>,
+        /// What opens them; it may hold a pipe that was looked into.
+        opener: Arc<InputOpener>,
     },
     /// Logs that grow, and a socket that exporters of NetFlow and IPFIX send to.
     Live {
         /// Files and folders.
         paths: Vec<PathBuf>,
+        /// What opens files, again and again as they grow.
+        files: FileOpener,
         /// The socket.
         netflow: Option<UdpSocket>,
         /// How long a record waits for earlier ones.
@@ -45,17 +48,22 @@ pub enum FlowInputs {
 }
 
 impl FlowInputs {
-    /// Whether it is a log of flows by what it holds, or a folder that holds some, by their names, and no captures.
-    pub fn is_log(path: &Path) -> bool {
+    /// Whether inputs are logs of flows, each by what it holds, or a folder that holds some, by their names, and no
+    /// captures.
+    pub fn are_logs(files: &FileOpener, inputs: &[PathBuf]) -> bool {
+        !inputs.is_empty() && inputs.iter().all(|path| FlowInputs::is_log(files, path))
+    }
+
+    fn is_log(opener: &FileOpener, path: &Path) -> bool {
         if path.is_file() {
-            return !Input::is_capture(path) && begins_with_records(path);
+            return !Input::is_capture(opener, path) && begins_with_records(opener, path);
         }
         if !path.is_dir() {
             return false;
         }
         let Ok(files) = gabion_capture::list_recursive(path) else { return false };
         let is_named = |f: &PathBuf| gabion_flowlog::kind_of(&f.to_string_lossy()).is_some();
-        files.iter().any(is_named) && !files.iter().any(|f| Input::is_capture(f))
+        files.iter().any(is_named) && !files.iter().any(|f| Input::is_capture(opener, f))
     }
 
     /// The files that paths stand for: folders all files below them, in order of their names. Pipes and the
@@ -83,8 +91,8 @@ impl FlowInputs {
     ///
     /// # Errors
     /// When one is not there, or captures and logs are named together.
-    pub fn are_captures(inputs: &[PathBuf]) -> Result<bool, Error> {
-        super::captured::are_captures(inputs)
+    pub fn are_captures(files: &FileOpener, inputs: &[PathBuf]) -> Result<bool, Error> {
+        super::captured::are_captures(files, inputs)
     }
 }
 
@@ -174,14 +182,15 @@ impl FlowRun {
         } = self;
         let engine = EngineRun { settings, workers, budget, notices };
         match inputs {
-            FlowInputs::Files { paths, opened } => {
+            FlowInputs::Files { paths, opener } => {
                 let options = Options {
                     format,
                     parts: workers,
                     run: jobs::run_at_once,
                     ..Options::default()
                 };
-                let feed = Feed::survey(&paths, options).opening_once(streams(&stop, opened));
+                let feed = Feed::survey(opener.files(), &paths, options);
+                let feed = feed.opening_once(streams(&stop, opener));
                 let source = LogSource { feed, stop, lists, is_stopped: false };
                 let state = source.feed.surveyed().completeness().to_string();
                 let start = source.feed.start();
@@ -191,11 +200,12 @@ impl FlowRun {
                 let source = ReadSource::Files(Box::new(source));
                 Ok(FlowsDone { ran, is_stopped, is_terminated, source })
             }
-            FlowInputs::Live { paths, netflow, horizon_ns } => {
+            FlowInputs::Live { paths, files, netflow, horizon_ns } => {
                 let address = netflow.as_ref().and_then(|socket| socket.local_addr().ok());
                 let lists = (Some(lists), &engine.notices);
-                let mut source = LiveSource::new(paths, netflow, format, horizon_ns, stop, lists)
-                    .map_err(|source| Error::Listen { address, source })?;
+                let mut source =
+                    LiveSource::new((files, paths), netflow, format, horizon_ns, stop, lists)
+                        .map_err(|source| Error::Listen { address, source })?;
                 if let Some(address) = source.address() {
                     news.report(&format!("netflow: listening on {address}"));
                 }
@@ -344,10 +354,11 @@ fn below(folder: &Path, all: &mut Vec<PathBuf>, depth: usize) -> io::Result<()> 
     Ok(())
 }
 /// Whether there is a record of flows among the first lines of a file.
-fn begins_with_records(path: &Path) -> bool {
+fn begins_with_records(files: &FileOpener, path: &Path) -> bool {
     /// Headers and comments are shorter.
     const LINES: usize = 100;
-    let Ok(mut lines) = gabion_flowlog::source::Lines::open(path) else { return false };
+    let Ok(file) = files.open_to_read(path) else { return false };
+    let mut lines = Lines::from_file(file);
     let mut reader = gabion_flowlog::Reader::new(&path.to_string_lossy(), None);
     (0..LINES).any(|_| {
         let LineRead::Line(start, end) = lines.next_line() else { return false };

@@ -160,6 +160,7 @@ mod tests {
     use crate::flows::source::LogSource;
     use gabion_behavior::Settings;
     use gabion_flowlog::{Feed, Options};
+    use gabion_runtime::files::direct_opener;
     use gabion_runtime::{Patience, StopFlag};
     use std::sync::mpsc;
 
@@ -211,7 +212,10 @@ mod tests {
     impl Source for Failing {
         fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
             let mut feed = LogSource {
-                feed: std::mem::replace(&mut self.0, Feed::survey(&[], Options::default())),
+                feed: std::mem::replace(
+                    &mut self.0,
+                    Feed::survey(&direct_opener(), &[], Options::default()),
+                ),
                 stop: StopFlag::new(),
                 lists: Lists::watch(ListFiles::default(), None, Notices::default()),
                 is_stopped: false,
@@ -240,7 +244,7 @@ mod tests {
             )
         };
         std::fs::write(&path, (0..40_000).map(line).collect::<String>()).unwrap();
-        let source = Failing(Feed::survey(&[path], Options::default()));
+        let source = Failing(Feed::survey(&direct_opener(), &[path], Options::default()));
         let mut sink = Sink::default();
         let engine = Engine::with_budget(Settings::default(), None, 1 << 20);
         let done = run(source, engine, String::new(), 1 << 20, &mut sink, &mut |_| {});

@@ -18,6 +18,7 @@ use gabion_outputs::page::Page;
 use gabion_outputs::profile_store::{ProfileWriter, StoredProfile, Written};
 use gabion_outputs::triage::{self, CalleeRef, Rank};
 use gabion_record::evidence::{Alert, Evidence, FindingId, Indicator, Party, Role, ThreatLevel};
+use gabion_record::files::FileOpener;
 use gabion_record::limits::{self, Limit, Reached};
 use gabion_record::logs::TimeNs;
 use gabion_record::saved::Saved;
@@ -240,6 +241,8 @@ pub struct Sink {
 /// Which outputs a run has for its findings.
 #[derive(Clone, Debug)]
 pub struct FindingOutputs<'a> {
+    /// What opens files.
+    pub files: &'a FileOpener,
     /// The folder of `alerts.json`, `alerts.log` and the database of profiles.
     pub folder: Option<&'a Path>,
     /// What happens to files that an earlier run left there.
@@ -346,8 +349,9 @@ impl Sink {
         if let Some(folder) = outputs.folder {
             make_folder(folder)
                 .map_err(|source| Error::Folder { path: folder.to_owned(), source })?;
-            files = Outputs::for_findings(folder, outputs.existing).map_err(Error::FolderOutput)?;
-            let writer = ProfileWriter::create(folder, outputs.existing);
+            files = Outputs::for_findings(outputs.files, folder, outputs.existing)
+                .map_err(Error::FolderOutput)?;
+            let writer = ProfileWriter::create(outputs.files, folder, outputs.existing);
             profiles = Some(writer.map_err(Error::FolderOutput)?);
         }
         let sealed_ids = SharedIds::default();

@@ -1,12 +1,12 @@
 //! Where records of flows come from: the door of all sources, and logs that have an end.
 
 use super::lists::Lists;
-use crate::packets::OpenedOnce;
+use crate::packets::InputOpener;
 use gabion_behavior::intel::Intel;
 use gabion_flowlog::{Feed, OpenOnce};
 use gabion_record::logs::Record;
 use gabion_runtime::StopFlag;
-use gabion_runtime::input::{Stoppable, open_once};
+use gabion_runtime::input::Stoppable;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -64,13 +64,13 @@ impl Source for LogSource {
     }
 }
 
-/// Opens what can be read only once so that a request to stop is heard while nothing comes.
-pub(super) fn streams(stop: &StopFlag, opened: Arc<OpenedOnce>) -> OpenOnce {
+/// Opens what can be read only once, through `opener`, so that a request to stop is heard while nothing comes.
+pub(super) fn streams(stop: &StopFlag, opener: Arc<InputOpener>) -> OpenOnce {
     let stop = stop.clone();
     Box::new(move |path| {
-        let from = match opened.take_input(path, &stop) {
+        let from = match opener.take_input(path, &stop) {
             Some(from) => from,
-            None => Box::new(Stoppable::new(open_once(path)?, stop.clone())),
+            None => Box::new(Stoppable::new(opener.open_once(path)?, stop.clone())),
         };
         Ok(Box::new(Cut { from, stop: stop.clone() }))
     })

@@ -12,6 +12,7 @@ use gabion_guard::recording::{
 };
 use gabion_guard::settings::BUCKET_US;
 use gabion_record::budget::Budget;
+use gabion_record::files::FileOpener;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::channel::{Capacity, Edge, Load, Receiver};
 use gabion_runtime::output::{Existing, OutputFile};
@@ -48,6 +49,7 @@ pub(super) struct Recorder {
 
 /// What is recorded, and where.
 pub(super) struct RecordInto<'a> {
+    pub(super) files: &'a FileOpener,
     pub(super) path: &'a Path,
     pub(super) head: &'a [(&'a str, &'a str)],
     pub(super) columns: Columns,
@@ -113,10 +115,11 @@ impl Recorder {
 
     /// Opens the files, and starts the thread that writes them.
     pub(super) fn write_to(&mut self, o: RecordInto<'_>) -> Result<(), Error> {
-        let mut rows = RecordingFile::open(o.path)?;
+        let mut rows = RecordingFile::open(o.files, o.path)?;
         write_head(o.head, &mut rows.text);
         write_bucket_columns(o.columns, &mut rows.text);
-        let mut xdp = o.xdp_path.as_deref().map(RecordingFile::open).transpose()?;
+        let open = |path| RecordingFile::open(o.files, path);
+        let mut xdp = o.xdp_path.as_deref().map(open).transpose()?;
         if let Some(file) = &mut xdp {
             write_xdp_columns(xdp_columns(), &mut file.text);
         }
@@ -261,9 +264,9 @@ fn xdp_columns() -> XdpColumns {
 }
 
 impl RecordingFile {
-    fn open(path: &Path) -> Result<RecordingFile, Error> {
+    fn open(files: &FileOpener, path: &Path) -> Result<RecordingFile, Error> {
         let failed = |source: std::io::Error| Error::File { path: path.to_owned(), source };
-        let file = OutputFile::open(path, Existing::Truncate).map_err(failed)?;
+        let file = OutputFile::open(files, path, Existing::Truncate).map_err(failed)?;
         let packer = Packer::new().map_err(|e| failed(std::io::Error::other(e)))?;
         let path = path.to_path_buf();
         Ok(RecordingFile { path, file, packer, text: Vec::new(), packed: Vec::new() })
@@ -309,6 +312,7 @@ mod tests {
         let path = folder.path().join("a.csv.zst");
         let mut recorder = Recorder::new(2);
         let into = RecordInto {
+            files: &gabion_runtime::files::direct_opener(),
             path: &path,
             head: &[("budget_percent", "30")],
             columns: columns(),

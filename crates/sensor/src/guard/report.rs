@@ -7,6 +7,7 @@ use crate::error::Error;
 use gabion_guard::recording::Recording;
 use gabion_guard::{Diagnosis, Settings, diagnose};
 use gabion_outputs::Outputs;
+use gabion_record::files::FileOpener;
 use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::output::{Existing, make_folder, write_whole};
 use std::path::{Path, PathBuf};
@@ -45,11 +46,11 @@ impl GuardReport {
         [folder.join(PAGE), gabion_outputs::guard_events::path_in(folder)]
     }
 
-    /// Reads the recording, and writes the report.
+    /// Reads the recording, and writes the report, whose file of events `opener` opens.
     ///
     /// # Errors
     /// The recording can't be read, or an output can't be written.
-    pub fn write(&self) -> Result<GuardReported, Error> {
+    pub fn write(&self, opener: &FileOpener) -> Result<GuardReported, Error> {
         let files = files_of(&self.recording);
         let recording = read_recording(&files)?;
         let budget_percent = budget(self.budget_percent, &recording);
@@ -57,7 +58,7 @@ impl GuardReport {
         let folder = &self.folder;
         make_folder(folder).map_err(|source| Error::Folder { path: folder.clone(), source })?;
         let [page_path, events_path] = GuardReport::files(folder);
-        let opened = Outputs::for_guard(folder, Existing::Truncate);
+        let opened = Outputs::for_guard(opener, folder, Existing::Truncate);
         let mut outputs = opened?;
         let events = Events {
             started: started(&recording),

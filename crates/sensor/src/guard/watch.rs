@@ -23,6 +23,7 @@ use gabion_guard::settings::PERIOD_US;
 use gabion_guard::{Action, Sample, Settings, State, step};
 use gabion_outputs::Outputs;
 use gabion_probe::namespace;
+use gabion_record::files::FileOpener;
 use gabion_record::ledger::StageLedgers;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::output::{Existing, make_folder};
@@ -35,6 +36,8 @@ use std::time::Duration;
 /// What `gabion guard watch` is asked for.
 #[derive(Clone, Debug)]
 pub struct GuardWatch {
+    /// What opens files for outputs.
+    pub files: FileOpener,
     /// The interface that advice names, and whose packet heads are sampled in an incident.
     pub interface: Option<String>,
     /// The budget that advice names, percent.
@@ -176,6 +179,7 @@ impl GuardWatch {
             head.push(("cpus", &cpus));
         }
         recorder.write_to(RecordInto {
+            files: &self.files,
             path,
             head: &head,
             columns: measuring.columns(),
@@ -189,7 +193,7 @@ impl GuardWatch {
             Some(folder) => {
                 make_folder(folder)
                     .map_err(|source| Error::Folder { path: folder.clone(), source })?;
-                Outputs::for_guard(folder, Existing::Append)?
+                Outputs::for_guard(&self.files, folder, Existing::Append)?
             }
             None => Outputs::default(),
         };
@@ -443,6 +447,7 @@ mod tests {
     #[test]
     fn the_time_of_a_watch_is_bounded() {
         let watch = GuardWatch {
+            files: gabion_runtime::files::direct_opener(),
             interface: None,
             budget_percent: 30,
             folder: None,

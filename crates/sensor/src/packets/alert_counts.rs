@@ -2,6 +2,7 @@
 //! thresholds, bits) changes the result of another. Several threads read; the answer does not depend on how many.
 
 use super::input::Input;
+use super::input_opener::InputOpener;
 use super::run::read_capture;
 use gabion_net::Engine;
 use gabion_record::eve::*;
@@ -26,10 +27,11 @@ pub enum AlertCounts {
 }
 
 impl AlertCounts {
-    /// Reads captures by up to `jobs` threads (as many as there are processors, if none are named), each with fresh
+    /// Reads captures, which `opener` opens, by up to `jobs` threads (as many as there are processors, if none are named), each with fresh
     /// state. The outcomes are in the order of the captures.
     pub fn of_captures(
         engine: &Arc<Engine>,
+        opener: &InputOpener,
         captures: &[&Path],
         jobs: Option<usize>,
     ) -> Vec<AlertCounts> {
@@ -40,7 +42,7 @@ impl AlertCounts {
         let outcomes: Mutex<Vec<(usize, AlertCounts)>> = Mutex::default();
         let work = || {
             while let Some((at, capture)) = next_capture(&next, captures) {
-                let outcome = read_one(engine, capture);
+                let outcome = read_one(engine, opener, capture);
                 outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
             }
         };
@@ -64,12 +66,12 @@ fn next_capture<'c>(next: &AtomicUsize, captures: &[&'c Path]) -> Option<(usize,
     Some((at, captures.get(at)?))
 }
 
-fn read_one(engine: &Arc<Engine>, path: &Path) -> AlertCounts {
+fn read_one(engine: &Arc<Engine>, opener: &InputOpener, path: &Path) -> AlertCounts {
     // A fault of the engine costs this capture and is reported; the others are still read.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut sink = Counter::default();
         let input = Input::capture(path.to_path_buf(), true);
-        let done = read_capture(engine, &input, &mut sink);
+        let done = read_capture(engine, (opener, &input), &mut sink);
         match done.error {
             None => AlertCounts::Counted(sink.counts),
             Some(e) => AlertCounts::Unreadable(e),

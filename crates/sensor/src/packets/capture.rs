@@ -2,14 +2,14 @@
 
 use super::incidents::Position;
 use super::input::{Input, InputDone, KernelCounts};
-use super::opened_once::OpenedOnce;
+use super::input_opener::InputOpener;
 use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, FrameRef, OpenOptions, Source};
 use gabion_flowlog::source::is_read_once;
 use gabion_net::{ChecksumSample, FrameIn};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::ledger::{Ledger, ShedReason};
-use gabion_runtime::input::{Readiness, Stoppable, open_once};
+use gabion_runtime::input::{Readiness, Stoppable};
 use gabion_runtime::{Pulse, StopFlag};
 use std::collections::VecDeque;
 use std::io::Read;
@@ -27,16 +27,16 @@ const WAIT: Duration = Duration::from_millis(100);
 /// Opens a capture. What may not come for long is read so that a request to stop is heard.
 fn open(
     path: &Path,
-    opened: &OpenedOnce,
+    opener: &InputOpener,
     stop: &StopFlag,
 ) -> Result<(Source, Option<Readiness>), gabion_capture::Error> {
     if !is_read_once(path) {
-        return Ok((Source::open(path)?, None));
+        return Ok((Source::from_file(opener.open_file(path)?)?, None));
     }
-    let (from, readiness) = match opened.take_watched(path, stop) {
+    let (from, readiness) = match opener.take_watched(path, stop) {
         Some(opened) => opened,
         None => {
-            let file = open_once(path)?;
+            let file = opener.open_once(path)?;
             let readiness = Readiness::from_input(&file).ok();
             (Box::new(Stoppable::new(file, stop.clone())) as Box<dyn Read + Send>, readiness)
         }
@@ -52,8 +52,7 @@ pub(crate) struct OneInput<'a> {
     pub(crate) state: InputState<'a>,
     pub(crate) ledgers: InputLedgers<'a>,
     pub(crate) stop: &'a StopFlag,
-    /// A pipe that was looked into.
-    pub(crate) opened: &'a OpenedOnce,
+    pub(crate) opener: &'a InputOpener,
     pub(crate) filter: Option<&'a Filter>,
     /// Where what happens to an interface is reported at once.
     pub(crate) position: &'a Position,
@@ -201,7 +200,7 @@ impl OneInput<'_> {
             is_named: input.is_named,
             ..InputDone::default()
         };
-        let opened = self.pulse.rest(|| open(&input.path, self.opened, self.stop));
+        let opened = self.pulse.rest(|| open(&input.path, self.opener, self.stop));
         let (mut source, readiness) = match opened {
             Ok(opened) => opened,
             Err(_) if self.stop.is_set() => return (done, true),

@@ -5,6 +5,7 @@ use super::capture::NO_CAPTURE;
 use super::interface::InterfaceError;
 use crate::Error;
 use gabion_record::eve::InputName;
+use gabion_record::files::FileOpener;
 use gabion_settings::InterfaceSettings;
 use std::path::{Path, PathBuf};
 
@@ -165,8 +166,8 @@ impl Input {
 
     /// Whether a file is a capture, by the first bytes of what is in it. What can be read only once is not opened for
     /// it: its writer may be gone, and another look would wait for ever.
-    pub fn is_capture(path: &Path) -> bool {
-        crate::flows::is_capture(path)
+    pub fn is_capture(files: &FileOpener, path: &Path) -> bool {
+        crate::flows::is_capture(files, path)
     }
 }
 

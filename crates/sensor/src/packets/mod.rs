@@ -13,9 +13,9 @@ mod exposed;
 mod handles;
 mod incidents;
 mod input;
+mod input_opener;
 mod interface;
 mod interface_health;
-mod opened_once;
 mod packet_log;
 mod parallel;
 mod reader;
@@ -40,8 +40,8 @@ pub use exposed::PacketMetrics;
 pub use handles::RunHandles;
 pub use incidents::{Incident, Trouble, Unwatched, Watch};
 pub use input::{HandedOver, Input, InputDone, KernelCounts};
+pub use input_opener::InputOpener;
 pub use interface_health::InterfaceHealth;
-pub use opened_once::OpenedOnce;
 pub use packet_log::PacketLogCounts;
 pub use reload::{
     LoadError, LoadOutcome, LoadRequest, LoadRules, LoadedEngine, OnLoaded, Reloads, RuleFacts,

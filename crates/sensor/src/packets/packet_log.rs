@@ -5,9 +5,12 @@
 
 use crate::Error;
 use gabion_capture::filter::Filter;
-use gabion_capture::{FileNames, Packing, PcapWriter, Resolution, RotatingPcap, Written};
-use gabion_outputs::{Destination, OutputError, Piece, PieceKind};
+use gabion_capture::{
+    FileNames, Packing, PcapWriter, Resolution, RotatingPcap, RotationLimits, Written,
+};
+use gabion_outputs::{Destination, OutputError, Outputs, Piece, PieceKind};
 use gabion_record::Tree;
+use gabion_record::files::FileOpener;
 use gabion_runtime::output::{Existing, OutputFile, check};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -30,12 +33,26 @@ pub struct PacketLogCounts {
 }
 
 impl PacketLogCounts {
-    /// Opens what takes the frames of one output of that name.
+    /// Opens what the configuration's `outputs` list asks for, as [`Outputs::open`] does; packet logs are counted here.
     ///
     /// # Errors
-    /// The path or the setting, and what is wrong with it.
-    pub fn open_output(
+    /// The file that can't be written, or the setting that can't be one, and why.
+    pub fn open_outputs(
         self: &Arc<Self>,
+        files: &FileOpener,
+        config: &Tree,
+        folder: &Path,
+        existing: Option<Existing>,
+    ) -> Result<Outputs, OutputError> {
+        Outputs::open(files, config, folder, existing, &mut |name, node| {
+            self.open_output(files, name, node, folder).map_err(OutputError::of_destination)
+        })
+    }
+
+    /// Opens what takes the frames of one output of that name; `files` makes its files.
+    fn open_output(
+        self: &Arc<Self>,
+        files: &FileOpener,
         name: &str,
         node: &Tree,
         folder: &Path,
@@ -43,9 +60,9 @@ impl PacketLogCounts {
         match name {
             "alert-pcap" => {
                 let path = below(folder, node.text("filename").unwrap_or("alerts.pcap"));
-                alert_pcap(path, node, self)
+                alert_pcap(files, path, node, self)
             }
-            _ => pcap_log(node, folder, self),
+            _ => pcap_log(files, node, folder, self),
         }
     }
 
@@ -55,10 +72,11 @@ impl PacketLogCounts {
     /// The path and what is wrong with it.
     pub fn open_alert_log(
         self: &Arc<Self>,
+        files: &FileOpener,
         path: &Path,
         node: &Tree,
     ) -> Result<Box<dyn Destination>, Error> {
-        alert_pcap(path.to_path_buf(), node, self)
+        alert_pcap(files, path.to_path_buf(), node, self)
     }
 
     /// Statistics of `pcap-log`, when there is one.
@@ -135,6 +153,7 @@ fn below(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn alert_pcap(
+    files: &FileOpener,
     path: PathBuf,
     node: &Tree,
     counts: &Arc<PacketLogCounts>,
@@ -143,12 +162,13 @@ fn alert_pcap(
     // An error of that kind is better reported before the run.
     check(&path).map_err(|source| Error::File { path: path.clone(), source })?;
     let account = Account { counts: Arc::clone(counts), path, waiting: 0 };
-    Ok(Box::new(AlertFrames { file: AlertPcap::NotYet, account, bytes_max }))
+    Ok(Box::new(AlertFrames { files: files.clone(), file: AlertPcap::NotYet, account, bytes_max }))
 }
 
 /// One file with the packets of flows that had alerts, made with its first frame: a capture without
 /// frames would have no link type.
 struct AlertFrames {
+    files: FileOpener,
     file: AlertPcap,
     account: Account,
     bytes_max: u64,
@@ -156,7 +176,8 @@ struct AlertFrames {
 
 impl AlertFrames {
     fn begin(&mut self, link: u16) {
-        let opened = OutputFile::open(&self.account.path, Existing::Truncate).and_then(|out| {
+        let path = &self.account.path;
+        let opened = OutputFile::open(&self.files, path, Existing::Truncate).and_then(|out| {
             let out = BufWriter::with_capacity(64 * 1024, out);
             PcapWriter::new(out, link, Resolution::Micro, 0, self.bytes_max)
         });
@@ -218,6 +239,7 @@ enum AlertPcap {
 }
 
 fn pcap_log(
+    opener: &FileOpener,
     node: &Tree,
     folder: &Path,
     counts: &Arc<PacketLogCounts>,
@@ -245,10 +267,11 @@ fn pcap_log(
     let name = node.text("filename").unwrap_or("log.pcap");
     let names = FileNames::new(name, matches!(node.text("ts-format"), Some("usec")));
     // A file may be as small as Suricata lets it be: one mebibyte.
-    let bytes = node.size("limit").unwrap_or(FILE_BYTES).max(1 << 20);
+    let file_bytes = node.size("limit").unwrap_or(FILE_BYTES).max(1 << 20);
     let files = node.number("max-files").and_then(|n| usize::try_from(n).ok());
     let files = files.filter(|n| *n > 0).unwrap_or(usize::MAX);
-    let log = RotatingPcap::new(&folder, names, Resolution::Micro, 0, bytes, files);
+    let limits = RotationLimits { file_bytes, files };
+    let log = RotatingPcap::new(opener.clone(), &folder, names, Resolution::Micro, 0, limits);
     let log = log.packed(packing);
     counts.has_log.store(true, Relaxed);
     let account = Account { counts: Arc::clone(counts), path: folder, waiting: 0 };

@@ -235,7 +235,7 @@ impl Run<'_> {
             workers: to_workers,
             stop: self.stop.clone(),
             filter: self.filter.clone(),
-            opened: Arc::clone(&self.opened),
+            opener: Arc::clone(&self.opener),
             reading: Arc::clone(&reading),
             engine: Arc::clone(self.engine),
             generation: engine.generation,
@@ -759,10 +759,10 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packets::RunningEngine;
     use crate::packets::acted_fault::{ActedFault, READER};
     use crate::packets::incidents::Unwatched;
     use crate::packets::test_engine;
+    use crate::packets::{InputOpener, RunningEngine};
     use gabion_record::ledger::ShedReason;
     use gabion_runtime::StopFlag;
     use gabion_settings::WorkerPlan;
@@ -780,7 +780,8 @@ mod tests {
         let engine = RunningEngine::new(engine, Default::default());
         let budget = BudgetPool::root("test", 1 << 30);
         let stop = StopFlag::new();
-        let mut run = Run::new(&engine, &budget, &stop);
+        let opener = InputOpener::new(gabion_runtime::files::direct_opener());
+        let mut run = Run::new(&engine, &budget, &stop, Arc::new(opener));
         run.fault = fault;
         let inputs = [Input::capture(capture.to_path_buf(), true)];
         run.plan = WorkerPlan::for_workers(workers);

@@ -10,7 +10,7 @@ use super::capture::{
 };
 use super::incidents::Position;
 use super::input::InputDone;
-use super::opened_once::OpenedOnce;
+use super::input_opener::InputOpener;
 use super::reload::RunningEngine;
 use crate::limits::FRAME_BATCHES_MAX;
 use gabion_capture::filter::Filter;
@@ -146,7 +146,7 @@ pub(super) struct Reader {
     pub(super) workers: Vec<Sender<Work>>,
     pub(super) stop: StopFlag,
     pub(super) filter: Option<Arc<Filter>>,
-    pub(super) opened: Arc<OpenedOnce>,
+    pub(super) opener: Arc<InputOpener>,
     pub(super) reading: Arc<Reading>,
     /// The engine of the run, and the generation of the one that workers have.
     pub(super) engine: Arc<RunningEngine>,
@@ -161,7 +161,7 @@ impl Reader {
     pub(super) fn run(self, pulse: &Pulse) -> ReaderEnd {
         #[cfg(test)]
         let fault = self.fault;
-        let Reader { mut inputs, mut dealer, workers, stop, filter, opened, reading, .. } = self;
+        let Reader { mut inputs, mut dealer, workers, stop, filter, opener, reading, .. } = self;
         let (running, mut generation, board) = (self.engine, self.generation, self.board);
         let mut end = ReaderEnd::default();
         let (mut number, mut batches) = (0, 0);
@@ -206,7 +206,7 @@ impl Reader {
                     note_counts: &|_, _| {},
                 },
                 stop: &stop,
-                opened: &opened,
+                opener: &opener,
                 filter: filter.as_deref(),
                 position: &reading.position,
                 pulse,

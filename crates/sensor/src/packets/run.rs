@@ -9,7 +9,7 @@ use super::board::Board;
 use super::capture::{Entry, FrameBlock, InputLedgers, InputState, OnFrame, OneInput, frame_in};
 use super::incidents::{Incident, Position, Trouble, Watch};
 use super::input::{HandedOver, Input, InputDone, KernelCounts};
-use super::opened_once::OpenedOnce;
+use super::input_opener::InputOpener;
 use super::packet_log::PacketLogCounts;
 use super::reload::{Reloads, RunningEngine};
 use super::stats::{self, LastRecord, WorkerStats};
@@ -173,8 +173,8 @@ pub struct Run<'a> {
     pub filter: Option<Arc<Filter>>,
     /// Captures that come while the run lasts.
     pub arrivals: Option<Arrivals>,
-    /// A pipe that was looked into.
-    pub opened: Arc<OpenedOnce>,
+    /// What opens captures.
+    pub opener: Arc<InputOpener>,
     /// Requests from outside in addition to that to stop.
     pub signals: Option<Signals>,
     /// Loads other rules when asked to.
@@ -203,11 +203,12 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run with this engine, by one worker.
+    /// A run with this engine, by one worker, over captures that `opener` opens.
     pub fn new(
         engine: &'a Arc<RunningEngine>,
         budget: &'a BudgetPool,
         stop: &'a StopFlag,
+        opener: Arc<InputOpener>,
     ) -> Run<'a> {
         Run {
             engine,
@@ -216,7 +217,7 @@ impl<'a> Run<'a> {
             plan: WorkerPlan::default(),
             filter: None,
             arrivals: None,
-            opened: Arc::default(),
+            opener,
             signals: None,
             reloads: None,
             tasks: None,
@@ -281,7 +282,7 @@ impl<'a> Run<'a> {
 /// Reads one capture by a worker of its own, on this thread; records go to the sink.
 pub(crate) fn read_capture<S: NetSink>(
     engine: &Arc<Engine>,
-    input: &Input,
+    (opener, input): (&InputOpener, &Input),
     sink: &mut S,
 ) -> InputDone {
     let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
@@ -303,7 +304,7 @@ pub(crate) fn read_capture<S: NetSink>(
         },
         ledgers: InputLedgers { reader: &mut reader, entry: &mut entry, note_counts: &|_, _| {} },
         stop: &StopFlag::new(),
-        opened: &OpenedOnce::default(),
+        opener,
         filter: None,
         position: &Position::default(),
         pulse: &Pulse::unwatched(),

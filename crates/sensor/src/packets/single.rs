@@ -252,7 +252,7 @@ impl Run<'_> {
                     },
                 },
                 stop: self.stop,
-                opened: &self.opened,
+                opener: &self.opener,
                 filter: self.filter.as_deref(),
                 position: &shared.position,
                 pulse,

@@ -7,7 +7,7 @@ use super::live::{LiveCalls, LiveSettings};
 use super::statistics::LiveStatistics;
 use crate::Error;
 use crate::limits;
-use crate::packets::OpenedOnce;
+use crate::packets::InputOpener;
 use gabion_probe::syscalls::Interest;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_runtime::StopFlag;
@@ -73,18 +73,14 @@ impl Latest<'_> {
 
 impl Calls {
     /// Opens an input: a file, a pipe, or `-` for standard input. The state has `options` and the usual budget.
-    pub(crate) fn open(path: &Path, options: Options, stop: &StopFlag) -> Result<Calls, Error> {
-        Calls::open_looked_into(path, &OpenedOnce::default(), options, stop)
-    }
-
-    /// The same for a pipe whose beginning may be in `opened`.
-    pub(crate) fn open_looked_into(
+    /// `opener` may hold the beginning of a pipe.
+    pub(crate) fn open(
         path: &Path,
-        opened: &OpenedOnce,
+        opener: &InputOpener,
         options: Options,
         stop: &StopFlag,
     ) -> Result<Calls, Error> {
-        let reader = Box::new(input::open(path, opened, stop)?);
+        let reader = Box::new(input::open(path, opener, stop)?);
         let source = Source::File { path: path.to_owned(), reader, merger: Box::default() };
         Ok(Calls::from_source(source, options, stop))
     }

@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::{ScapAccount, input};
 use crate::Error;
-use crate::packets::OpenedOnce;
+use crate::packets::InputOpener;
 use gabion_condition::compile::Filter;
 use gabion_condition::format::Format;
 use gabion_record::fields::Scratch;
@@ -79,22 +79,32 @@ impl<W: Write> EventPrinter<W> {
         EventPrinter { to, style, line, json: Json::new(), text, scratch: Scratch::new(), name }
     }
 
-    /// Prints all events of an input and returns its account. A reader of the lines that goes away ends the printing.
+    /// Prints all events of an input, which `opener` opens, and returns its account. A reader of the lines that goes away ends the printing.
     ///
     /// # Errors
     /// The input cannot be read as scap.
-    pub fn print(&mut self, path: &Path, stop: &StopFlag) -> Result<ScapAccount, Error> {
+    pub fn print(
+        &mut self,
+        path: &Path,
+        opener: &InputOpener,
+        stop: &StopFlag,
+    ) -> Result<ScapAccount, Error> {
         if self.style.raw {
-            return self.print_raw(path, stop);
+            return self.print_raw(path, opener, stop);
         }
-        let mut calls = Calls::open(path, Options::default(), stop)?;
+        let mut calls = Calls::open(path, opener, Options::default(), stop)?;
         calls.for_each(|state, event| self.event(state, event))?;
         let _ = self.to.flush();
         Ok(calls.account().into_file())
     }
 
-    fn print_raw(&mut self, path: &Path, stop: &StopFlag) -> Result<ScapAccount, Error> {
-        let mut reader = input::open(path, &OpenedOnce::default(), stop)?;
+    fn print_raw(
+        &mut self,
+        path: &Path,
+        opener: &InputOpener,
+        stop: &StopFlag,
+    ) -> Result<ScapAccount, Error> {
+        let mut reader = input::open(path, opener, stop)?;
         let scap = |source| Error::Scap { path: path.to_owned(), source };
         while let Some(item) = reader.next_item().map_err(scap)? {
             if let Item::Event(event) = item

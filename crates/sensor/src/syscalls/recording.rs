@@ -6,10 +6,10 @@ use super::statistics::LiveStatistics;
 use crate::Error;
 use gabion_probe::host::HostCounts;
 use gabion_probe::syscalls::{Counts, Settings};
+use gabion_record::files::{FileOpener, OpenMode};
 use gabion_runtime::StopFlag;
 use gabion_runtime::clock;
 use gabion_scap::Writer;
-use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -62,13 +62,13 @@ impl Recorded {
 }
 
 impl Recording {
-    /// The same into a new file. After a fault it keeps what was recorded before; an empty one is removed.
+    /// The same into a new file, which `files` makes. After a fault it keeps what was recorded before; an empty one is removed.
     ///
     /// # Errors
     /// As [`Recording::write`]; the file is there already: it is another recording, or a pipe that waits for its reader.
-    pub fn write_file(&self, path: &Path) -> Result<Recorded, Error> {
+    pub fn write_file(&self, files: &FileOpener, path: &Path) -> Result<Recorded, Error> {
         let fault = |source| Error::File { path: path.to_owned(), source };
-        let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(fault)?;
+        let file = files.open(path, OpenMode::CreateNew).map_err(fault)?;
         self.write(BufWriter::new(&file)).map_err(|e| {
             if file.metadata().is_ok_and(|found| found.len() == 0) {
                 let _ = std::fs::remove_file(path);

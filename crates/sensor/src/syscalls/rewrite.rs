@@ -2,10 +2,11 @@
 
 use super::{ScapAccount, input};
 use crate::Error;
-use crate::packets::OpenedOnce;
+use crate::packets::InputOpener;
+use gabion_record::files::{FileOpener, OpenMode};
 use gabion_runtime::StopFlag;
 use gabion_scap::{ConvertError, Converted, Merger, Writer, convert};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -20,7 +21,7 @@ pub struct Rewritten {
     pub bytes: u64,
 }
 
-/// Reads `from` and writes `to`, which must not exist unless it `may_replace` it.
+/// Reads `from` and writes `to`, which must not exist unless it `may_replace` it; `opener` opens both.
 ///
 /// # Errors
 /// The input cannot be read, or the output not be written; whole blocks that were written before stay.
@@ -28,6 +29,7 @@ pub fn rewrite(
     from: &Path,
     to: &Path,
     may_replace: bool,
+    opener: &InputOpener,
     stop: &StopFlag,
 ) -> Result<Rewritten, Error> {
     let output = |source: io::Error| Error::File { path: to.to_owned(), source };
@@ -35,10 +37,17 @@ pub fn rewrite(
     if is_same {
         return Err(Error::SameFile { path: to.to_owned() });
     }
-    let mut reader = input::open(from, &OpenedOnce::default(), stop)?;
+    let mut reader = input::open(from, opener, stop)?;
     let mut merger = Merger::new();
-    let mut blocks =
-        WholeBlocks { path: to, may_replace, file: None, held: Vec::new(), written: 0 };
+    let mode = if may_replace { OpenMode::TruncateFollowing } else { OpenMode::CreateNew };
+    let mut blocks = WholeBlocks {
+        files: opener.files(),
+        path: to,
+        mode,
+        file: None,
+        held: Vec::new(),
+        written: 0,
+    };
     let mut writer = Writer::new(&mut blocks);
     let done = convert(&mut reader, &mut merger, &mut writer);
     let flushed = match done {
@@ -65,8 +74,9 @@ const TOGETHER: usize = 256 << 10;
 /// A file that holds whole blocks at any time: what a full disk took only a part of is cut off again. Each write is a
 /// whole block. The file is made when there is something to write, so that a wrong input leaves none.
 struct WholeBlocks<'p> {
+    files: &'p FileOpener,
     path: &'p Path,
-    may_replace: bool,
+    mode: OpenMode,
     file: Option<File>,
     held: Vec<u8>,
     written: u64,
@@ -75,10 +85,7 @@ struct WholeBlocks<'p> {
 impl WholeBlocks<'_> {
     fn file(&mut self) -> io::Result<&mut File> {
         if self.file.is_none() {
-            let (new, old) = (!self.may_replace, self.may_replace);
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(new).create(old).truncate(old);
-            self.file = Some(options.open(self.path)?);
+            self.file = Some(self.files.open(self.path, self.mode)?);
         }
         self.file.as_mut().ok_or_else(|| io::Error::other("no file"))
     }

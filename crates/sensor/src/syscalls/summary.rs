@@ -3,7 +3,7 @@
 use super::ScapAccount;
 use super::calls::Calls;
 use crate::Error;
-use crate::packets::OpenedOnce;
+use crate::packets::InputOpener;
 use gabion_record::budget::BudgetReport;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::StopFlag;
@@ -30,22 +30,22 @@ pub struct Summary {
     pub calls: Vec<(&'static str, u64)>,
 }
 
-/// Reads a file to its end. `opened` may hold the beginning of a pipe that was looked into.
+/// Reads a file to its end. `opener` may hold the beginning of a pipe that was looked into.
 ///
 /// # Errors
 /// The input cannot be read as scap.
-pub fn summarize(path: &Path, opened: &OpenedOnce, stop: &StopFlag) -> Result<Summary, Error> {
-    summarize_with(path, opened, stop, &mut |_, _| {})
+pub fn summarize(path: &Path, opener: &InputOpener, stop: &StopFlag) -> Result<Summary, Error> {
+    summarize_with(path, opener, stop, &mut |_, _| {})
 }
 
 /// The same; `then` is called with each event and the state after it.
 pub(crate) fn summarize_with(
     path: &Path,
-    opened: &OpenedOnce,
+    opener: &InputOpener,
     stop: &StopFlag,
     then: &mut dyn FnMut(&State, &Event<'_>),
 ) -> Result<Summary, Error> {
-    let mut source = Calls::open_looked_into(path, opened, Options::default(), stop)?;
+    let mut source = Calls::open(path, opener, Options::default(), stop)?;
     let mut by_type = vec![0_u64; event_types().len()];
     let mut span: Option<(u64, u64)> = None;
     source.for_each(|state, event| {

@@ -21,7 +21,8 @@ pub(crate) fn replay(
     counters: &mut DecodeCounters,
     mut look: impl FnMut(&Decoded, &[u8]),
 ) -> bool {
-    let Ok(mut source) = Source::open(path) else {
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let Ok(mut source) = Source::from_file(file) else {
         return false;
     };
     let (mut set, mut inside) = (PacketSet::new(), PacketSet::new());

@@ -321,6 +321,7 @@ mod tests {
     use gabion_outputs::Outputs;
     use gabion_record::Ip;
     use gabion_record::logs::{Body, Conn, Label, Proto, Record, SECOND, TimeNs};
+    use gabion_runtime::files::direct_opener;
     use gabion_runtime::output::Existing;
     use std::ops::ControlFlow;
 
@@ -374,7 +375,8 @@ mod tests {
     fn lines(run: impl FnOnce(&mut Sink) -> Counts) -> (Vec<String>, Counts) {
         let folder = tempfile::tempdir().unwrap();
         let mut sink = Sink {
-            outputs: Outputs::for_findings(folder.path(), Existing::Truncate).unwrap(),
+            outputs: Outputs::for_findings(&direct_opener(), folder.path(), Existing::Truncate)
+                .unwrap(),
             ..Sink::default()
         };
         let counts = run(&mut sink);

@@ -1,8 +1,9 @@
-//! A pipe that was looked into to see what comes through it. Its first bytes can't be read again, so they
-//! are kept for the real reader.
+//! Opens the inputs of a run through what the front door hands in, and knows a pipe that was looked into to see what
+//! comes through it: its first bytes can't be read again, so they are kept for the real reader.
 
 use gabion_flowlog::source;
-use gabion_runtime::input::{Readiness, Stoppable, open_once};
+use gabion_record::files::{FileOpener, OpenMode};
+use gabion_runtime::input::{Readiness, Stoppable};
 use gabion_runtime::{Signals, StopFlag};
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -19,9 +20,12 @@ const SECTION_BYTES: usize = 4096;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const GZIP_LEN: usize = 512;
 
-/// What was opened and not yet given to its reader, if anything.
-#[derive(Debug, Default)]
-pub struct OpenedOnce(Mutex<Option<Opened>>);
+/// What opens inputs, and what was opened and not yet given to its reader, if anything.
+#[derive(Debug)]
+pub struct InputOpener {
+    files: FileOpener,
+    begun: Mutex<Option<Opened>>,
+}
 
 #[derive(Debug)]
 struct Opened {
@@ -30,13 +34,34 @@ struct Opened {
     rest: File,
 }
 
-impl OpenedOnce {
+impl InputOpener {
+    /// Inputs are opened by `files`.
+    pub fn new(files: FileOpener) -> InputOpener {
+        InputOpener { files, begun: Mutex::new(None) }
+    }
+
+    /// What opens files.
+    pub fn files(&self) -> &FileOpener {
+        &self.files
+    }
+
+    /// Opens a file to read it.
+    pub(crate) fn open_file(&self, path: &Path) -> io::Result<File> {
+        self.files.open_to_read(path)
+    }
+
+    /// Opens a pipe or a device without waiting for its writer; `-` is standard input.
+    pub(crate) fn open_once(&self, path: &Path) -> io::Result<File> {
+        self.files.open(path, OpenMode::ReadOnce)
+    }
+
     /// Opens what can be read only once, and waits for its first bytes or a request to stop.
     ///
     /// # Errors
     /// What the system says.
-    pub fn peek(path: &Path, stop: StopFlag) -> io::Result<OpenedOnce> {
-        let mut rest = Stoppable::new(open_once(path)?, stop);
+    pub fn peek(files: FileOpener, path: &Path, stop: StopFlag) -> io::Result<InputOpener> {
+        let opener = InputOpener::new(files);
+        let mut rest = Stoppable::new(opener.open_once(path)?, stop);
         let mut first = Vec::new();
         // No more than is needed is waited for: packets may come slowly.
         let mut wanted = FIRST;
@@ -48,29 +73,33 @@ impl OpenedOnce {
             wanted = wanted_len(&first);
         }
         let opened = Opened { path: path.to_owned(), first, rest: rest.into_inner() };
-        Ok(OpenedOnce(Mutex::new(Some(opened))))
+        Ok(InputOpener { begun: Mutex::new(Some(opened)), ..opener })
     }
 
     /// The same while signals are taken over, and they stay so: a request to stop ends the waiting.
     ///
     /// # Errors
     /// What the system says.
-    pub fn look_into(path: &Path, signals: Option<&Signals>) -> io::Result<OpenedOnce> {
+    pub fn look_into(
+        files: FileOpener,
+        path: &Path,
+        signals: Option<&Signals>,
+    ) -> io::Result<InputOpener> {
         let stop = signals.map_or_else(StopFlag::new, |s| s.stop().clone());
         signals.into_iter().for_each(Signals::begin);
-        OpenedOnce::peek(path, stop)
+        InputOpener::peek(files, path, stop)
     }
 
     /// Whether its first bytes are those of a capture.
     pub fn is_capture(&self) -> bool {
-        let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let first = opened.as_ref().and_then(|opened| opened.first.first_chunk().copied());
         first.is_some_and(source::is_capture)
     }
 
     /// Whether its beginning is that of a capture of system calls.
     pub fn is_scap(&self) -> bool {
-        let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let first = opened.as_ref().map(|opened| opened.first.clone());
         first.is_some_and(|first| gabion_scap::Reader::recognizes(Cursor::new(first)))
     }
@@ -87,7 +116,7 @@ impl OpenedOnce {
         path: &Path,
         stop: &StopFlag,
     ) -> Option<(Box<dyn Read + Send>, Option<Readiness>)> {
-        let mut opened = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let Opened { first, rest, .. } = opened.take_if(|opened| opened.path == path)?;
         let readiness = Readiness::from_input(&rest).ok();
         let from = Box::new(Cursor::new(first).chain(Stoppable::new(rest, stop.clone())));
