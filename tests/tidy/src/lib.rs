@@ -17,6 +17,7 @@ pub mod limits;
 pub mod manifests;
 pub mod modules;
 pub mod open_fields;
+pub mod openings;
 pub mod protocols;
 pub mod sources;
 pub mod surface;

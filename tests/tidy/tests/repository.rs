@@ -3,7 +3,7 @@
 
 use gabion_tidy::{
     Fault, arrows, clones, counts, documents, examples, habits, limits, listing, manifests,
-    modules, open_fields, protocols, sources, surface, threads, tree, words,
+    modules, open_fields, openings, protocols, sources, surface, threads, tree, words,
 };
 use std::path::Path;
 use std::process::Command;
@@ -76,6 +76,11 @@ fn a_protocol_is_one_folder_and_one_line() {
 #[test]
 fn threads_clocks_and_sockets_stand_where_the_architecture_says() {
     hold(threads::check(&tree::files(&tree::root())));
+}
+
+#[test]
+fn libraries_open_no_files_and_sockets_of_sources_and_outputs() {
+    hold(openings::check(&tree::files(&tree::root())));
 }
 
 #[test]
