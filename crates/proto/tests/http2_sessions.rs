@@ -22,6 +22,7 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -186,6 +187,57 @@ fn irregular_frames_are_events() {
     assert_eq!(events(&again, None), ["stream_id_reuse"]);
 }
 
+/// Runs of Suricata 8.0.7 over connections in which an event has its reason several times.
+#[test]
+fn events_are_raised_each_time() {
+    let headers = |pairs: &[(&str, &str)]| frame(HEADERS, END_HEADERS, 1, &block(pairs));
+    let twice = |bytes: Vec<u8>| bytes.repeat(2);
+    let cases: [(Vec<u8>, &[&str]); 12] = [
+        (twice(frame(RST_STREAM, 0, 1, b"\0\0\x02")), &["invalid_frame_length"; 2]),
+        (frame(HEADERS, END_HEADERS, 1, b"\x80\xff\x01\x80"), &["invalid_header"; 3]),
+        (twice(frame(HEADERS, END_HEADERS, 1, b"\0\x09a")), &["invalid_frame_data"; 2]),
+        (headers(&[(":authority", "a@b"), (":authority", "a@b")]), &["userinfo_in_uri"; 2]),
+        (twice(headers(&[(":authority", "a@b")])), &["userinfo_in_uri"; 2]),
+        // Each block is looked at alone, and the last field counts.
+        (twice(headers(&[(":authority", "a"), ("host", "b")])), &["authority_host_mismatch"; 2]),
+        ([headers(&[(":authority", "a")]), headers(&[("host", "b")])].concat(), &[]),
+        (headers(&[(":authority", "a"), ("host", "b"), ("host", "a")]), &[]),
+        (
+            headers(&[(":authority", "a"), ("host", "a"), ("host", "b")]),
+            &["authority_host_mismatch"],
+        ),
+        (headers(&[(":authority", "c"), (":authority", "a"), ("host", "a")]), &[]),
+        (
+            headers(&[(":authority", "a"), (":authority", "c"), ("host", "a")]),
+            &["authority_host_mismatch"],
+        ),
+        (headers(&[(":authority", "a"), ("host", "A")]), &[]),
+    ];
+    for (bytes, expected) in cases {
+        assert_eq!(events(&[c(&bytes)], None), expected, "{bytes:?}");
+    }
+    let hosts = block(&[(":authority", "a@b"), ("host", "c")]);
+    let expected = ["userinfo_in_uri", "authority_host_mismatch"];
+    assert_eq!(
+        events(&[c(&request(1)), s(&frame(HEADERS, END_HEADERS, 1, &hosts))], None),
+        expected
+    );
+    let end = frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(&RESPONSE));
+    let late = [frame(RST_STREAM, 0, 1, b"\0\0\0\x01"), frame(WINDOW_UPDATE, 0, 1, b"\0\0\0\x01")]
+        .concat();
+    let frames = [end.repeat(4), late, frame(20, 0, 1, b"aa")].concat();
+    assert_eq!(events(&[c(&request(1)), s(&frames)], None), ["stream_id_reuse"; 4]);
+    let range = |value: &str, data: &[u8]| {
+        let fields = block(&[(":status", "200"), ("content-range", value)]);
+        let answer = [&frame(HEADERS, END_HEADERS, 1, &fields), data].concat();
+        events(&[c(&request(1)), s(&answer)], None)
+    };
+    let data = frame(DATA, 0, 1, b"ab").repeat(2);
+    assert_eq!(range("x", &data), ["invalid_range"]);
+    assert_eq!(range("x", b""), [""; 0]);
+    assert_eq!(range("bytes 1-2/3", &data), [""; 0]);
+}
+
 /// Streams that are opened and reset end the connection at the limit.
 #[test]
 fn a_rapid_reset_is_bounded() {
@@ -230,7 +282,7 @@ fn floods_of_settings_are_bounded() {
     let count = 3_000;
     let frames = frame(SETTINGS, 0, 0, value).repeat(count);
     let out = play(PROTOCOL, None, &[c(&frames)], 0);
-    let allowed = SHORT_STREAMS_MAX + frames.len() as u64 / 64;
+    let allowed = SHORT_STREAMS_MAX + frames.len() as u64 / 80;
     assert_eq!((out.all.len() as u64, out.is_error), (allowed, false));
     let raised = out.all.iter().filter(|(events, _)| events == &["too_many_streams"]);
     assert_eq!(raised.count(), 1);

@@ -105,6 +105,36 @@ pub(crate) fn part_of(side: &Side) -> Option<(u64, u64, u64)> {
     Some((first, last, range.size?))
 }
 
+/// Whether a `content-range` is wrong, as Suricata 8.0.7 reads it: a word, blanks, the first byte, the last one and all
+/// bytes. Of what follows nothing counts.
+pub(crate) fn is_wrong_range(value: &[u8]) -> bool {
+    let blanks = |bytes: &[u8]| bytes.iter().take_while(|b| **b == b' ').count();
+    let value = value.get(blanks(value)..).unwrap_or_default();
+    let Some(end) = memchr::memchr(b' ', value) else { return true };
+    let rest = value.get(end + blanks(&value[end..])..).unwrap_or_default();
+    if let Some(size) = rest.strip_prefix(b"*/") {
+        return leading_number(size).is_none();
+    }
+    let Some((first, rest)) = leading_number(rest) else { return true };
+    let Some((last, rest)) = rest.strip_prefix(b"-").and_then(leading_number) else { return true };
+    match rest.strip_prefix(b"/") {
+        Some(size) if size.starts_with(b"*") => false,
+        Some(size) => match leading_number(size) {
+            // Nothing is asked of an empty file.
+            Some((size, _)) => last > 0 && size > 0 && (first > last || last >= size),
+            None => true,
+        },
+        None => true,
+    }
+}
+
+/// The number that these bytes begin with, and what follows it.
+fn leading_number(bytes: &[u8]) -> Option<(i64, &[u8])> {
+    let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (digits, rest) = bytes.split_at_checked(digits)?;
+    Some((std::str::from_utf8(digits).ok()?.parse().ok()?, rest))
+}
+
 fn append_data(side: &mut Side, direction: Direction, data: &[u8], cx: &mut BodyContext) {
     // A frame without data is a body, too.
     if side.files.files.is_empty() {
@@ -118,5 +148,54 @@ fn append_data(side: &mut Side, direction: Direction, data: &[u8], cx: &mut Body
     }
     if let Some(file) = side.files.current() {
         file.append(data);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranges of which Suricata 8.0.7 raises `invalid_range`, and others.
+    #[test]
+    fn wrong_ranges_are_known() {
+        for wrong in [
+            "x",
+            "",
+            "bytes",
+            "bytes x",
+            "bytes 1-",
+            "bytes 1-2",
+            "bytes 5-2/3",
+            "bytes a-2/3",
+            "bytes 1-2/x",
+            "bytes=1-2/3",
+            " 1-2/3",
+            "bytes 1-5/3",
+            "bytes 1-3/3",
+            "bytes 1-2/",
+            "bytes -2/3",
+            "x 5",
+            "bytes */*",
+            "bytes */x",
+            "bytes */",
+            "bytes 1 -2/3",
+            "bytes\t1-2/3",
+            "bytes 1-99999999999999999999/3",
+        ] {
+            assert!(is_wrong_range(wrong.as_bytes()), "{wrong}");
+        }
+        for right in [
+            "bytes 1-2/3",
+            "bytes */5",
+            "bytes 1-2/*",
+            "bits 1-2/3",
+            "bytes  1-2/3",
+            " bytes 1-2/3",
+            "bytes 2-2/3",
+            "bytes 1-2/3x",
+            "bytes 0-0/0",
+        ] {
+            assert!(!is_wrong_range(right.as_bytes()), "{right}");
+        }
     }
 }

@@ -2,20 +2,20 @@
 
 use gabion_record::limits;
 
-/// Bytes that a flow may have decoded of indices for each byte of header blocks that it sent, in addition to
+/// Bytes that a side may have decoded of indices for each byte of the connection's frames, in addition to
 /// [`DECODED_BYTES_MAX`].
-pub(crate) const DECODED_BYTES_FROM_ONE: u64 = 16;
+pub(crate) const DECODED_BYTES_FROM_ONE: u64 = 8;
 
 /// Bytes of a connection's frames, of both sides, for each transaction beyond [`SHORT_STREAMS_MAX`]; a request of as many
 /// is a transaction however many there are. A request and its answer are longer together;
 /// a packet of 116 requests of 12 bytes each would cost what 140 ordinary packets cost.
-pub(crate) const BYTES_OF_STREAM: u64 = 64;
+pub(crate) const BYTES_OF_STREAM: u64 = 80;
 
 limits! { "proto.http2";
-    /// Streams, and frames of the whole connection, that begin with a frame of fewer than 64 bytes, in addition to one for
-    /// each 64 bytes of the connection's frames.
-    pub const SHORT_STREAMS_MAX: u64 = 256,
-        Loses("streams that begin with a frame of fewer than 64 bytes, of a flow with more of them than one for each 64 bytes, and their answers: event `too_many_streams`");
+    /// Streams, and frames of the whole connection, that begin with a frame of fewer than 80 bytes, in addition to one for
+    /// each 80 bytes of the connection's frames.
+    pub const SHORT_STREAMS_MAX: u64 = 128,
+        Loses("streams that begin with a frame of fewer than 80 bytes, of a flow with more of them than one for each 80 bytes, and their answers: event `too_many_streams`");
 
     /// Live transactions of a flow (Suricata's `max-streams`).
     pub const STREAMS_MAX: u64 = 4096,
@@ -38,10 +38,10 @@ limits! { "proto.http2";
     pub const BOMB_BYTES_MAX: u64 = 1 << 20,
         Counts("the end of a body, as event `compression_bomb`");
 
-    /// Bytes decoded of indices of a header table in addition to 16 for each byte sent: a byte may stand for
-    /// an entry of 64 KiB.
-    pub const DECODED_BYTES_MAX: u64 = 1 << 20,
-        Loses("names and values of fields that stand for more than their flow may have decoded");
+    /// Bytes that a side may have decoded of indices of the header tables, in addition to 8 for each byte of the connection's
+    /// frames; each field counts 32 bytes more (RFC 9113 6.5.2). A byte may stand for an entry of 64 KiB.
+    pub const DECODED_BYTES_MAX: u64 = 1 << 18,
+        Loses("fields given by an index that stand for more than their flow may have decoded");
 
     /// Bytes of a frame that is waited for; of a longer one the data is taken as it comes (as Suricata, which
     /// takes what is there then).

@@ -40,7 +40,7 @@ fn write_fields(key: &str, side: &Side, json: &mut Json) {
                 json.field("value", value);
             }
             FieldKind::SizeUpdate(size) => json.number("table_size_update", size),
-            FieldKind::Error(error) => json.field_plain("error", error),
+            FieldKind::Error(error) => json.field_plain("error", error.name()),
         }
         json.close();
     }

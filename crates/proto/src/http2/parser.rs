@@ -4,7 +4,7 @@
 //! but for settings that say nothing (measured with Suricata 8.0.7, as is what follows). Frames are taken
 //! when they are whole, unless they are longer than anybody waits for.
 
-use super::body::{BodyContext, BodyFault, part_of, take_data};
+use super::body::{BodyContext, BodyFault, is_wrong_range, part_of, take_data};
 use super::buffers::{host, normalized_host};
 use super::dns::{DnsExchange, MEDIA_TYPE, decode_base64url};
 use super::frame::{self, FrameHeader, HEADER_BYTES, PREFACE, flag, kind};
@@ -221,10 +221,19 @@ impl Http2Parser {
         header: FrameHeader,
     ) -> Result<Option<u64>, Broken> {
         if stream != 0
-            && let Some(id) = self.streams.get(&stream)
-            && self.txs.get(*id).is_some()
+            && let Some(id) = self.streams.get(&stream).copied()
+            && let Some(tx) = self.txs.get(id)
         {
-            return Ok(Some(*id));
+            // These may come for a while after the end.
+            let is_late =
+                matches!(header.kind, kind::RST_STREAM | kind::WINDOW_UPDATE | kind::PRIORITY);
+            if tx.state == state::CLOSED
+                && !is_late
+                && let Some(last) = self.last_tx()
+            {
+                last.events.add(event::STREAM_ID_REUSE);
+            }
+            return Ok(Some(id));
         }
         let is_short = ((HEADER_BYTES + header.len) as u64) < BYTES_OF_STREAM;
         // What follows on a refused stream, and its answer, make no transaction without a request.
@@ -250,11 +259,16 @@ impl Http2Parser {
         if self.refused.is_raised {
             return;
         }
-        let last = self.txs.iter().next_back().map(|tx| tx.id);
-        if let Some(tx) = last.and_then(|id| self.txs.get_mut(id)) {
+        if let Some(tx) = self.last_tx() {
             tx.events.set(event::TOO_MANY_STREAMS);
             self.refused.is_raised = true;
         }
+    }
+
+    /// The youngest transaction that there is.
+    fn last_tx(&mut self) -> Option<&mut Http2Tx> {
+        let last = self.txs.iter().next_back().map(|tx| tx.id)?;
+        self.txs.get_mut(last)
     }
 
     /// A new transaction of a stream.
@@ -323,28 +337,28 @@ impl Http2Parser {
                     }
                     self.take_block(cx, id, header, block);
                 }
-                None => tx.events.set(event::INVALID_FRAME_DATA),
+                None => tx.events.add(event::INVALID_FRAME_DATA),
             },
             kind::PUSH_PROMISE => match promise {
                 Some((_, block)) => self.take_block(cx, id, header, block),
-                None => tx.events.set(event::INVALID_FRAME_DATA),
+                None => tx.events.add(event::INVALID_FRAME_DATA),
             },
             kind::CONTINUATION => self.take_block(cx, id, header, payload),
             kind::SETTINGS => tx.side_mut(d).note_settings(frame::parse_settings(payload)),
             kind::PRIORITY => match payload {
                 [_, _, _, _, weight] => tx.side_mut(d).note_priority(*weight),
-                _ => tx.events.set(event::INVALID_FRAME_LENGTH),
+                _ => tx.events.add(event::INVALID_FRAME_LENGTH),
             },
             kind::RST_STREAM | kind::WINDOW_UPDATE => match frame::parse_u32(payload) {
                 Some(n) if payload.len() == 4 && header.kind == kind::RST_STREAM => {
                     tx.side_mut(d).note_error(n, kind::RST_STREAM);
                 }
                 Some(n) if payload.len() == 4 => tx.side_mut(d).note_window(n & 0x7fff_ffff),
-                _ => tx.events.set(event::INVALID_FRAME_LENGTH),
+                _ => tx.events.add(event::INVALID_FRAME_LENGTH),
             },
             kind::GOAWAY => match payload.get(4..).and_then(frame::parse_u32) {
                 Some(code) => tx.side_mut(d).note_error(code, kind::GOAWAY),
-                None => tx.events.set(event::INVALID_FRAME_LENGTH),
+                None => tx.events.add(event::INVALID_FRAME_LENGTH),
             },
             _ => {}
         }
@@ -375,6 +389,12 @@ impl Http2Parser {
     fn take_body(&mut self, cx: &mut ParseContext<'_>, id: u64, data: &[u8], is_end: bool) {
         let d = cx.direction;
         let Some(tx) = self.txs.get_mut(id) else { return };
+        if tx.side_mut(d).begin_body()
+            && d == ToClient
+            && tx.side(d).header(b"content-range").is_some_and(is_wrong_range)
+        {
+            tx.events.add(event::INVALID_RANGE);
+        }
         let context = (&mut self.bodies, &self.settings);
         match take_data(tx.side_mut(d), d, data, is_end, context) {
             Some(BodyFault::Failed) => tx.events.set(event::FAILED_DECOMPRESSION),
@@ -449,7 +469,7 @@ impl Http2Parser {
         if !is_last {
             sender.block = Some(open);
         } else if open.is_cut {
-            tx.events.set(event::INVALID_FRAME_DATA);
+            tx.events.add(event::INVALID_FRAME_DATA);
         } else {
             self.decode_block(cx, id, &open.bytes);
         }
@@ -462,7 +482,9 @@ impl Http2Parser {
         let had_fields = side.headers.is_some();
         let list = side.headers.get_or_insert_default();
         let before = list.len();
-        let decoded = self.senders[d.index()].hpack.decode_block(block, list);
+        let hpack = &mut self.senders[d.index()].hpack;
+        hpack.allow_for(self.bytes);
+        let decoded = hpack.decode_block(block, list);
         side.forget_views();
         // Blocks of one stream follow one another mostly.
         if self.decoded.last() != Some(&(id, d)) {
@@ -470,15 +492,15 @@ impl Http2Parser {
         }
         match decoded {
             Ok(faults) => {
-                if faults.has_bad_index {
-                    tx.events.set(event::INVALID_HEADER);
+                for _ in 0..faults.bad_indices {
+                    tx.events.add(event::INVALID_HEADER);
                 }
             }
             Err(CutBlock) => {
                 if !had_fields {
                     side.headers = None;
                 }
-                tx.events.set(event::INVALID_FRAME_DATA);
+                tx.events.add(event::INVALID_FRAME_DATA);
                 return;
             }
         }
@@ -486,17 +508,7 @@ impl Http2Parser {
         let is_new = |tx: &Http2Tx, names: &[&[u8]]| {
             tx.side(d).headers.as_ref().is_some_and(|list| list.has_first_from(before, names))
         };
-        match d {
-            ToServer if is_new(tx, &[b":authority", b"host"]) => compare_hosts(tx),
-            ToServer => {}
-            ToClient => {
-                let is_new = is_new(tx, &[b"content-range"]);
-                let range = tx.side(d).header(b"content-range").filter(|_| is_new);
-                if range.is_some_and(|value| crate::http1::content_range(value).is_none()) {
-                    tx.events.set(event::INVALID_RANGE);
-                }
-            }
-        }
+        compare_hosts(tx, d, before);
         if is_new(tx, &[b":path", b"accept", b"content-type"])
             && names_dns(tx, d)
             && cx.is_parsed("doh2")
@@ -524,8 +536,7 @@ impl Http2Parser {
         let mut open = match open {
             Some(open) => open,
             None if is_last => {
-                // What is wrong with it concerns no transaction.
-                let _ = sender.hpack.decode_block(block, &mut HeaderList::default());
+                sender.hpack.pass_over(block);
                 return;
             }
             None => OpenBlock { stream: header.stream, bytes: Vec::new(), is_cut: false },
@@ -534,7 +545,7 @@ impl Http2Parser {
         if !is_last {
             sender.block = Some(open);
         } else if !open.is_cut {
-            let _ = sender.hpack.decode_block(&open.bytes, &mut HeaderList::default());
+            sender.hpack.pass_over(&open.bytes);
         }
     }
 
@@ -620,9 +631,6 @@ fn advance_stream(tx: &mut Http2Tx, direction: Direction, header: FrameHeader) {
     }
     match header.kind {
         kind::DATA | kind::HEADERS | kind::PUSH_PROMISE | kind::CONTINUATION => {
-            if tx.state == state::CLOSED {
-                tx.events.set(event::STREAM_ID_REUSE);
-            }
             let can_end = matches!(header.kind, kind::DATA | kind::HEADERS);
             let is_end = can_end && header.has(flag::END_STREAM);
             tx.state = next_state(tx.state, direction, header.kind, is_end);
@@ -639,17 +647,26 @@ fn advance_stream(tx: &mut Http2Tx, direction: Direction, header: FrameHeader) {
     }
 }
 
-/// Raises events about a target's host.
-fn compare_hosts(tx: &mut Http2Tx) {
-    let side = tx.side(ToServer);
-    let Some(authority) = side.header(b":authority") else { return };
-    let has_user = authority.contains(&b'@');
-    let differs = side.header(b"host").is_some_and(|h| !h.eq_ignore_ascii_case(authority));
-    if has_user {
-        tx.events.set(event::USERINFO_IN_URI);
+/// Raises events about the hosts that a block's fields name, those from this place on: of each name the last counts.
+fn compare_hosts(tx: &mut Http2Tx, direction: Direction, from: usize) {
+    let Some(list) = &tx.side(direction).headers else { return };
+    let (mut authority, mut host, mut with_user) = (None, None, 0);
+    for (_, name, value) in list.iter_from(from) {
+        match name {
+            b":authority" => {
+                with_user += usize::from(value.contains(&b'@'));
+                authority = Some(value);
+            }
+            b"host" => host = Some(value),
+            _ => {}
+        }
+    }
+    let differs = authority.zip(host).is_some_and(|(a, h)| !h.eq_ignore_ascii_case(a));
+    for _ in 0..with_user {
+        tx.events.add(event::USERINFO_IN_URI);
     }
     if differs {
-        tx.events.set(event::AUTHORITY_HOST_MISMATCH);
+        tx.events.add(event::AUTHORITY_HOST_MISMATCH);
     }
 }
 
@@ -836,11 +853,11 @@ mod tests {
         let short = [&adds[..], &begins, &ends, &frame_of(kind::DATA, 1, 1003, b"x")].concat();
         assert_eq!(say(ToServer, &short).0, allowed);
         // A request that is as long as that is seen, with the table's fields.
-        let long = [&b"\xbe\xbf\x82\x84"[..], b"\x00\x01e\x34", &[b'f'; 52]].concat();
+        let long = [&b"\xbe\xbf\x82\x84"[..], b"\x00\x01e\x44", &[b'f'; 68]].concat();
         let shown = say(ToServer, &frame_of(kind::HEADERS, 5, 1005, &long));
         assert_eq!(shown, (allowed + 1, 5));
         // An answer to one that was refused makes no transaction without a request, however long it is.
-        let answer = [&b"\x88\x00\x01g\x34"[..], &[b'g'; 52]].concat();
+        let answer = [&b"\x88\x00\x01g\x44"[..], &[b'g'; 68]].concat();
         for stream in [refused, 1] {
             assert_eq!(say(ToClient, &frame_of(kind::HEADERS, 5, stream, &answer)).0, allowed + 1);
         }

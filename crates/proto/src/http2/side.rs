@@ -43,6 +43,7 @@ pub(crate) struct Side {
     extras: Option<Box<Extras>>,
     pub(crate) files: FileList,
     pub(crate) body: BodyState,
+    has_body: bool,
     /// Made when one of them is first asked for: of most sides that have not answered none is.
     views: OnceCell<Box<Views>>,
 }
@@ -77,6 +78,11 @@ impl Side {
     /// The first value of a field.
     pub(crate) fn header(&self, name: &[u8]) -> Option<&[u8]> {
         self.headers.as_ref()?.first(name)
+    }
+
+    /// Notes that data came. True: it is the first.
+    pub(crate) fn begin_body(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_body, true)
     }
 
     fn extras_mut(&mut self) -> &mut Extras {
