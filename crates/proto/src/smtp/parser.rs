@@ -26,6 +26,7 @@ const TLS_PORT: u16 = 443;
 /// What a reply is awaited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command {
+    /// HELO or EHLO after a mail has begun.
     Greeting,
     StartTls,
     Data,
@@ -222,8 +223,10 @@ impl SmtpParser {
         } else if is(b"bdat") {
             self.chunk(line)
         } else if is(b"helo") || is(b"ehlo") {
+            let has_mail = |tx: &mut SmtpTx| tx.mail_from.is_some() || !tx.rcpt_to.is_empty();
+            let is_again = self.tx_now().is_some_and(has_mail);
             self.greeting(argument(line, 4));
-            Command::Greeting
+            if is_again { Command::Greeting } else { Command::Other }
         } else if is(b"mail from") {
             match self.tx_now() {
                 Some(tx) if tx.mail_from.is_some() => tx.events.add(event::DUPLICATE_FIELDS),
@@ -481,16 +484,10 @@ impl SmtpParser {
                     self.enter(Mode::Commands);
                 }
             }
-            (Command::MailEnd, _) | (Command::Rset, 250) | (Command::Quit, 221) => {
-                self.complete(id);
-            }
-            (Command::Greeting, 250) => {
-                // A new greeting resets what is known of a mail (RFC 5321 4.1.4).
-                let has_mail = |tx: &SmtpTx| tx.mail_from.is_some() || !tx.rcpt_to.is_empty();
-                if self.txs.get(id).is_some_and(has_mail) {
-                    self.complete(id);
-                }
-            }
+            // A new greeting resets what is known of a mail (RFC 5321 4.1.4).
+            (Command::MailEnd, _)
+            | (Command::Rset | Command::Greeting, 250)
+            | (Command::Quit, 221) => self.complete(id),
             _ => {}
         }
         true

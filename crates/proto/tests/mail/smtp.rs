@@ -322,6 +322,33 @@ fn pipelining() {
     );
 }
 
+/// A greeting ends a mail only if that had begun before the greeting.
+#[test]
+fn greetings_with_mails_behind_them_end_none() {
+    let mail = |first: &str, replies: &str| {
+        let rest = [
+            S(replies.as_bytes()),
+            C(b"RCPT TO:<b>\r\n"),
+            S(b"250 c\r\n"),
+            C(b"QUIT\r\n"),
+            S(b"221 b\r\n"),
+        ];
+        let start = [S(b"220 a\r\n"), C(first.as_bytes())];
+        let heard = in_any_split(PROTOCOL, None, &[&start[..], &rest[..]].concat());
+        (heard.records, heard.events)
+    };
+    let whole = r#"{"helo":"a","mail_from":"<a>","rcpt_to":["<b>"]}"#.to_string();
+    let twice = vec![(0, "duplicate_fields")];
+    let greeting = "EHLO a\r\nMAIL FROM:<a>\r\n";
+    assert_eq!(mail(greeting, "250 a\r\n250 b\r\n"), (vec![whole.clone()], vec![]));
+    let two = format!("EHLO a\r\n{greeting}");
+    assert_eq!(mail(&two, "250 a\r\n250 b\r\n250 c\r\n"), (vec![whole], twice.clone()));
+    let again = format!("{greeting}EHLO a\r\n");
+    let parts = [r#"{"helo":"a","mail_from":"<a>"}"#, r#"{"helo":"a","rcpt_to":["<b>"]}"#];
+    let parts = parts.map(String::from).to_vec();
+    assert_eq!(mail(&again, "250 a\r\n250 b\r\n250 c\r\n"), (parts, twice));
+}
+
 #[test]
 fn tls_follows() {
     let heard = session(&[C(b"STARTTLS\r\n"), S(b"220 go\r\n")]);
