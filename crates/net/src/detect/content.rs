@@ -121,6 +121,7 @@ impl Run<'_, '_, '_> {
         match first {
             BufferCondition::Content(c) => return self.content(c, rest),
             BufferCondition::Pcre(p) => return self.pcre(p, rest),
+            BufferCondition::Base64Decode(b) => return self.base64(b),
             BufferCondition::Lua { script, negated } => {
                 // It does not see the buffer: it runs if the rest holds.
                 self.notes.scripts.push((*script, *negated));
@@ -334,12 +335,12 @@ impl Run<'_, '_, '_> {
             }
             // The buffer is there, so `absent` alone fails, and `or_else` passes on.
             BufferCondition::Absent { or_else } => or_end(*or_else),
-            BufferCondition::Base64Decode(b) => self.base64(b),
             BufferCondition::Entropy(e) => yes(self.entropy(e)),
             BufferCondition::Asn1(a) => yes(super::asn1::matches(a, self.piece.bytes, self.pos)),
             BufferCondition::Inert(_)
             | BufferCondition::Content(_)
             | BufferCondition::Pcre(_)
+            | BufferCondition::Base64Decode(_)
             | BufferCondition::Lua { .. } => Step::Discontinue,
         }
     }
@@ -482,19 +483,19 @@ impl Run<'_, '_, '_> {
         }
     }
 
+    /// The end of the conditions of its buffer, as in Suricata 8.0.7: what follows is not asked, and nothing before it is
+    /// looked for at its next place.
     fn base64(&mut self, b: &Base64Decode) -> Step {
+        let conditions = &self.sig.base64_data;
         let from = (b.offset as usize).saturating_add(if b.relative { self.pos } else { 0 });
-        let Some(mut text) = self.piece.bytes.get(from..) else { return Step::NoMatch };
+        let text = self.piece.bytes.get(from..).filter(|_| !conditions.is_empty());
+        let Some(mut text) = text else { return Step::Discontinue };
         if b.bytes != 0 {
             text = &text[..text.len().min(b.bytes as usize)];
         }
         let mut decoded = Vec::new();
         if !super::base64::decode(text, Base64Mode::Rfc4648, &mut decoded) {
-            return Step::NoMatch;
-        }
-        let conditions = &self.sig.base64_data;
-        if conditions.is_empty() {
-            return Step::Match;
+            return Step::Discontinue;
         }
         let mut run = Run {
             set: self.set,
@@ -508,7 +509,10 @@ impl Run<'_, '_, '_> {
         };
         let outcome = run.from(conditions);
         self.steps = run.steps;
-        outcome
+        match outcome {
+            Step::Match => Step::Match,
+            Step::NoMatch | Step::Discontinue => Step::Discontinue,
+        }
     }
 
     fn entropy(&mut self, e: &EntropyTest) -> bool {

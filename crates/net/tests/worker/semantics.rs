@@ -217,6 +217,48 @@ fn negated_contents_leave_room_and_end_where_they_stand_first() {
     }
 }
 
+/// Suricata 8.0.7 alerts on these datagrams (`docs/semantics.md`, "Contents").
+#[test]
+fn base64_decode_ends_the_conditions_of_its_buffer() {
+    let texts = [
+        "x YWJj y",
+        "x!YWJj",
+        "x *z YWJj",
+        "x *x YWJj",
+        "YWJj",
+        "*",
+        "xx*xYWJj",
+        "x YWJjZZx *",
+        "x YWJkx YWJj",
+    ];
+    let relative = r#"content:"x"; base64_decode:offset 1,relative; base64_data; "#;
+    let cases: [(String, &[usize]); 10] = [
+        (r#"content:"x "; base64_decode:relative; base64_data; content:"abc";"#.into(), &[0, 7]),
+        (r#"content:"x "; base64_decode:relative;"#.into(), &[]),
+        ("base64_decode;".into(), &[]),
+        (format!(r#"{relative} content:"abc";"#), &[0, 1, 7]),
+        (r#"pcre:"/x/"; base64_decode:offset 1,relative; base64_data; content:"abc";"#.into(), &[0, 1, 7]),
+        (
+            r#"content:"x"; base64_decode:offset 1,relative; content:"y"; base64_data; content:"abc";"#.into(),
+            &[0, 1, 7],
+        ),
+        ("base64_decode; base64_data; content:\"abc\";".into(), &[4]),
+        (format!("{relative} isdataat:3;"), &[7]),
+        (format!("{relative} isdataat:!3;"), &[0, 1]),
+        (r#"content:!"nn"; base64_decode; base64_data; content:"abc";"#.into(), &[4]),
+    ];
+    for (conditions, found) in cases {
+        let engine =
+            engine(&format!(r#"alert udp any any -> any 9 (msg:"c"; {conditions} sid:1; rev:1;)"#));
+        let matches = |text: &&str| {
+            let (lines, _) = read(&engine, &[udp((1, 2), (4000, 9), text.as_bytes())]);
+            !lines.of("alert").is_empty()
+        };
+        let those: Vec<usize> = (0..texts.len()).filter(|n| matches(&texts[*n])).collect();
+        assert_eq!(those, found, "{conditions}");
+    }
+}
+
 /// A rule on one protocol other than TCP, UDP and ICMP is asked, with its ports.
 #[test]
 fn rules_on_sctp_alert() {
