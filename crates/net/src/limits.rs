@@ -153,7 +153,8 @@ limits! { "net";
 
     /// Bytes of one direction after which a protocol that was not found is no longer looked for: Suricata's own
     /// (8.0.7: `failed` at 101,000 bytes, open at 99,500).
-    pub const DETECT_BYTES_MAX: usize = 100_000, Loses("looking for a stream's protocol");
+    pub const DETECT_BYTES_MAX: usize = 100_000,
+        Loses("looking for a stream's protocol: event `applayer_proto_detection_skipped`");
 
     /// Bytes of a direction held for a parser that wants more before it says anything: sixteen times the
     /// largest unit that any waits for.

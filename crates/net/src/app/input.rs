@@ -256,6 +256,7 @@ impl AppLayer {
         if is_other_done || len > DETECT_BYTES_MAX {
             if !is_other_done {
                 reached::DETECT_BYTES_MAX.count();
+                input.effects.events.push(DetectionEvent::Skipped);
             }
             self.settle(input, ProtoId::FAILED);
             self.compare_with_announced(input);

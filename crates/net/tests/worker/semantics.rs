@@ -701,3 +701,29 @@ fn rules_on_ip_see_events_of_packets_without_a_header() {
     let fired = [1, 2, 3, 4].map(|sid| alerts_of(&lines, sid).len());
     assert_eq!(fired, [1, 1, 0, 0]);
 }
+
+/// Suricata 8.0.7 alerts on these packets (`docs/semantics.md`, "How a protocol is found").
+#[test]
+fn a_search_for_a_protocol_that_is_abandoned_is_an_event() {
+    let engine = engine(
+        "alert ip any any -> any any (app-layer-event:applayer_proto_detection_skipped; sid:1; rev:1;)\n",
+    );
+    let bytes: Vec<u8> = (128..228).cycle().take(105_000).collect();
+    let alerts = |before: &[(bool, u8, &[u8])], by: bool, len: usize, after: &[u8]| {
+        let mut rest = before.to_vec();
+        let pieces = bytes[..len].chunks(1400).chain((!after.is_empty()).then_some(after));
+        for piece in pieces {
+            rest.push((by, ACK, piece));
+            rest.push((!by, ACK, b""));
+        }
+        let (lines, _) = read(&engine, &session(9999, &rest));
+        alerts_of(&lines, 1)
+    };
+    let (client, server) = (true, false);
+    assert_eq!(alerts(&[], client, 105_000, b""), [147]);
+    assert_eq!(alerts(&[], client, 100_000, b""), [0; 0]);
+    assert_eq!(alerts(&[], client, 100_001, b""), [147]);
+    assert_eq!(alerts(&[], client, 100_000, b"a"), [149]);
+    let two: [(bool, u8, &[u8]); 2] = [(client, ACK, b"ab"), (server, ACK, b"")];
+    assert_eq!(alerts(&two, server, 100_001, b""), [149]);
+}
