@@ -76,6 +76,28 @@ fn across() -> PathBuf {
     repository("crates/cli/tests/data/across.rules")
 }
 
+/// "Every output there is": each protocol is parsed, and logged if it has records.
+#[test]
+fn the_configuration_names_every_protocol() {
+    let text = std::fs::read_to_string(repository("crates/cli/tests/data/all.yaml")).unwrap();
+    let (types, parsers) = text.split_once("app-layer:").unwrap();
+    let is_named = |text: &str, prefix: &str, name: &str| {
+        let is_it = |line: &str| {
+            let rest = line.trim_start().strip_prefix(prefix)?.strip_prefix(name)?;
+            Some(rest.is_empty() || rest.starts_with(':'))
+        };
+        text.lines().any(|line| is_it(line) == Some(true))
+    };
+    for protocol in gabion_proto::registry() {
+        let (parser, output) = (protocol.config_name, protocol.eve_type);
+        // Data of FTP go with its sessions.
+        let has_key = parser != "ftp-data";
+        assert!(!has_key || is_named(parsers, "", parser), "{parser} is not parsed");
+        let is_written = protocol.is_logged && !output.is_empty();
+        assert!(!is_written || is_named(types, "- ", output), "{output} is not logged");
+    }
+}
+
 #[test]
 fn the_demonstration_reads_the_same() {
     let wrote = compare(&[demo().into()], &repository("demo/gabion.rules"), &[2, 3, 4]);
