@@ -210,7 +210,8 @@ impl SmtpParser {
             self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), |id| SmtpTx::new(id, helo, settings));
         }
         let tx = self.current.filter(|_| !(is_over && ends_only));
-        if !self.has_greeting {
+        // Events of a transaction that has ended are lost.
+        if !self.has_greeting && !self.tx_now().is_some_and(|tx| tx.is_done()) {
             self.raise(event::NO_SERVER_WELCOME_MESSAGE);
         }
         let command = if is(b"starttls") {

@@ -281,6 +281,16 @@ fn events_of_sessions() {
     assert_eq!(heard.events, [none, none]);
     let heard = in_any_split(PROTOCOL, None, &[S(b"220 a\r\n"), C(b"EHLO a\r\n"), S(b"250 a\r\n")]);
     assert_eq!(heard.events, []);
+    // A session without a greeting: what comes after a mail has ended belongs to it only if it can't begin another.
+    let start = [C(b"EHLO a\r\n"), S(b"250 a\r\n"), C(b"MAIL FROM:<a>\r\n"), S(b"250 b\r\n")];
+    let reset = [C(b"RSET\r\n"), S(b"250 b\r\n")];
+    for (command, more) in [("QUIT\r\n", None), ("RSET\r\n", None), ("NOOP\r\n", Some((1, none.1)))]
+    {
+        let last = [C(command.as_bytes()), S(b"221 b\r\n")];
+        let heard = in_any_split(PROTOCOL, None, &[&start[..], &reset, &last].concat());
+        let expected: Vec<_> = [none; 3].into_iter().chain(more).collect();
+        assert_eq!(heard.events, expected, "{command}");
+    }
 }
 
 #[test]
