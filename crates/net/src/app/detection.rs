@@ -86,6 +86,8 @@ struct PortEntry {
     proto: ProtoId,
     transport: Transport,
     ports: Vec<(u16, u16)>,
+    /// Ports of the side that sends the first datagram from which the protocol is found, too.
+    source_ports: Vec<(u16, u16)>,
     min_bytes: usize,
     max_bytes: usize,
     probe: fn(&[u8], Direction) -> Probe,
@@ -130,13 +132,16 @@ impl Detection {
                     Transport::Udp => "udp",
                 };
                 // Ports for either transport come first (Suricata's order).
-                let configured = config
-                    .text(&format!("{base}.detection-ports.dp"))
-                    .or_else(|| config.text(&format!("{base}.{by_transport}.detection-ports.dp")));
+                let configured = |key: &str| {
+                    config.text(&format!("{base}.detection-ports.{key}")).or_else(|| {
+                        config.text(&format!("{base}.{by_transport}.detection-ports.{key}"))
+                    })
+                };
                 d.probes.push(PortEntry {
                     proto,
                     transport: probe.transport,
-                    ports: parse_ports(configured.unwrap_or(probe.ports)),
+                    ports: parse_ports(configured("dp").unwrap_or(probe.ports)),
+                    source_ports: parse_ports(configured("sp").unwrap_or_default()),
                     min_bytes: usize::from(probe.min_bytes),
                     max_bytes: usize::from(probe.max_bytes),
                     probe: probe.probe,
@@ -194,18 +199,23 @@ impl Detection {
             }
         }
         // The server's port counts; the client's only where it is not known which one is the server, and over UDP for
-        // what a server says first, where flows may be seen from their middle on.
+        // what a server says first, where flows may be seen from their middle on or the port is one of `sp`.
         let (server, client) = match direction {
             Direction::ToServer => (ports.1, ports.0),
             Direction::ToClient => ports,
         };
-        let may_be_server = transport == Transport::Udp && self.may_begin_with_server;
-        let client = (may_turn || may_be_server).then_some(client);
-        for (port, is_client) in [(Some(server), false), (client, true)] {
-            let Some(port) = port else { continue };
-            let must_turn = is_client && !may_turn;
+        let is_udp = transport == Transport::Udp;
+        let may_be_server = may_turn || is_udp && self.may_begin_with_server;
+        for (port, is_client) in [(server, false), (client, true)] {
+            if is_client && !may_be_server && !is_udp {
+                continue;
+            }
             for e in self.probes.iter().filter(|e| e.transport == transport) {
-                if !e.ports.iter().any(|&(a, b)| (a..=b).contains(&port)) {
+                let holds =
+                    |list: &[(u16, u16)]| list.iter().any(|&(a, b)| (a..=b).contains(&port));
+                let by_either = !is_client || may_be_server;
+                if !(by_either && holds(&e.ports) || is_client && is_udp && holds(&e.source_ports))
+                {
                     continue;
                 }
                 if bytes.len() < e.min_bytes {
@@ -213,14 +223,12 @@ impl Detection {
                     continue;
                 }
                 match (e.probe)(bytes, direction) {
-                    Probe::Yes if !must_turn => {
-                        return Answer::Found { proto: e.proto, reversed: false };
-                    }
+                    Probe::Yes => return Answer::Found { proto: e.proto, reversed: false },
                     Probe::YesReversed => return Answer::Found { proto: e.proto, reversed: true },
                     Probe::More if e.max_bytes == 0 || bytes.len() < e.max_bytes => {
                         open |= transport == Transport::Tcp;
                     }
-                    Probe::Yes | Probe::More | Probe::YesIfOther | Probe::No => {}
+                    Probe::More | Probe::YesIfOther | Probe::No => {}
                 }
             }
         }
@@ -293,6 +301,53 @@ mod tests {
     fn port_lists() {
         assert_eq!(parse_ports("[443, 8443]"), [(443, 443), (8443, 8443)]);
         assert_eq!(parse_ports("80-90,1024:"), [(80, 90), (1024, 65535)]);
+    }
+
+    /// What comes first from a port of Suricata 8.0.7's protocols over UDP is found by that port alone with
+    /// `stream.midstream`, and with the port under `sp`.
+    #[test]
+    fn the_first_datagram_may_come_from_the_port() {
+        let found = |keys: &[(&str, &str)], port: u16, bytes: &[u8]| {
+            let mut config = Tree::default();
+            for (key, value) in keys {
+                config.set(key, value);
+            }
+            let detection = Detection::new(gabion_proto::registry(), &config);
+            let question = Question {
+                transport: Transport::Udp,
+                direction: Direction::ToServer,
+                ports: (port, 40_000),
+                other: ProtoId::UNKNOWN,
+                may_turn: false,
+            };
+            match detection.detect_protocol(&question, bytes) {
+                Answer::Found { proto, reversed } => {
+                    Some((protocol(proto).unwrap().table.name, reversed))
+                }
+                Answer::Open | Answer::Done => None,
+            }
+        };
+        let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";
+        let mut answer = query.to_vec();
+        answer[2] = 0x81;
+        let ntp = [&b"\x23"[..], &[0; 47]].concat();
+        let list: Vec<u8> = [&b"\x63"[..], &[0; 23]].concat();
+        let midstream = [("stream.midstream", "yes")];
+        assert_eq!(found(&midstream, 53, query), Some(("dns", false)));
+        assert_eq!(found(&midstream, 53, &answer), Some(("dns", true)));
+        assert_eq!(found(&midstream, 123, &ntp), Some(("ntp", false)));
+        for (port, bytes) in [(53, &query[..]), (53, &answer), (123, &ntp)] {
+            assert_eq!(found(&[], port, bytes), None);
+        }
+        let ports = |key| [("app-layer.protocols.enip.enabled", "yes"), (key, "44818")];
+        let (dp, sp) = (
+            ports("app-layer.protocols.enip.detection-ports.dp"),
+            ports("app-layer.protocols.enip.detection-ports.sp"),
+        );
+        assert_eq!(found(&sp, 44_818, &list), Some(("enip", false)));
+        assert_eq!(found(&dp, 44_818, &list), None);
+        let both = [&dp[..], &midstream[..]].concat();
+        assert_eq!(found(&both, 44_818, &list), Some(("enip", false)));
     }
 
     /// No pattern of any protocol is left out for the first byte of what it matches.
