@@ -20,6 +20,7 @@ pub mod filter;
 pub mod flow;
 pub mod flowlog;
 pub mod guard;
+pub mod intake;
 pub mod logs;
 pub mod lua;
 pub mod matcher;
@@ -72,6 +73,7 @@ pub fn targets() -> Vec<Target> {
         target("flow_fragments", 1 << 13, flow::fragments, flow::fragment_seeds),
         target("flow_streams", 1 << 13, flow::streams, flow::stream_seeds),
         target("guard_recording", 1 << 15, guard::recording, guard::recording_seeds),
+        target("intake_server", 1 << 12, intake::server, intake::server_seeds),
         target("logs_envelope", 1 << 12, logs::envelope, logs::envelope_seeds),
         target("logs_framing", 1 << 12, logs::framing, logs::framing_seeds),
         target("logs_journal", 1 << 12, logs::journal, logs::journal_seeds),
