@@ -5,7 +5,8 @@
 //! workers have stalled for too long ([`Fanout::overdue`]), and decides what follows; a worker that it loses
 //! ([`Fanout::lose`]) is never joined. The thread that feeds the workers shares [`Losses`] and waits for none that
 //! is lost ([`Losses::await_room`]). What workers return comes together in rounds ([`Rounds`]), and of a round in the
-//! order of places ([`merge`]), so that it is what one worker alone would have returned.
+//! order of places ([`merge`]), so that it is what one worker alone would have returned. A worker that is the only one is
+//! watched by [`watch_single`].
 //!
 //! ```
 //! use gabion_runtime::fanout::{Change, Fanout, Losses};
@@ -177,6 +178,49 @@ pub enum Change {
     Stalled(String),
     /// It beats again.
     Recovered(String),
+}
+
+/// How a worker that is the only one of its stage ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SingleEnd {
+    /// It returned; whether it had stalled until then.
+    Finished {
+        /// Nothing was reported of its continuing.
+        was_stalled: bool,
+    },
+    /// It panicked, with this message.
+    Failed(String),
+    /// It has stalled for too long. Its thread is not waited for.
+    Overdue,
+}
+
+/// Watches over the only worker of a supervisor until it ends, or has stalled for longer than `grace`. `each` is called after
+/// each look of at most `look`, with the stall that was found or that is over.
+pub fn watch_single(
+    supervisor: &Supervisor,
+    look: Duration,
+    grace: Duration,
+    each: &mut dyn FnMut(Option<Change>),
+) -> SingleEnd {
+    let mut stalls = Stalls::new(1, grace);
+    loop {
+        let change = match supervisor.next_event(look) {
+            None => None,
+            Some(event) => {
+                let was_stalled = stalls.note_event(0, event.kind);
+                match event.kind {
+                    EventKind::Finished => return SingleEnd::Finished { was_stalled },
+                    EventKind::Panicked => return SingleEnd::Failed(event.message),
+                    EventKind::Stalled => Some(Change::Stalled(event.message)),
+                    EventKind::Recovered => Some(Change::Recovered(event.message)),
+                }
+            }
+        };
+        each(change);
+        if stalls.is_overdue(0) {
+            return SingleEnd::Overdue;
+        }
+    }
 }
 
 /// The workers of one stage.
@@ -427,6 +471,7 @@ pub fn merge<T, P: Ord>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervisor::Patience;
     use std::sync::mpsc;
 
     #[test]
@@ -458,6 +503,33 @@ mod tests {
         assert!(all.overdue().is_empty());
         drop(go);
         assert_eq!(all.join(), [None]);
+    }
+
+    fn watch(grace: Duration, work: impl FnOnce() + Send + 'static) -> (SingleEnd, Vec<Change>) {
+        let supervisor = Supervisor::start_with(Patience {
+            stall_after: Duration::from_millis(20),
+            check_every: Duration::from_millis(5),
+        })
+        .unwrap();
+        supervisor.spawn("w", None, move |_| work()).unwrap();
+        let mut changes = Vec::new();
+        let look = Duration::from_millis(10);
+        let end = watch_single(&supervisor, look, grace, &mut |change| changes.extend(change));
+        (end, changes)
+    }
+
+    #[test]
+    fn a_single_worker_is_watched_until_it_ends() {
+        let (end, changes) = watch(Duration::MAX, || {});
+        assert!(matches!(end, SingleEnd::Finished { was_stalled: false }), "{end:?}");
+        assert_eq!(changes, []);
+        let (end, _) = watch(Duration::MAX, || panic!("acted fault"));
+        assert!(matches!(&end, SingleEnd::Failed(why) if why.contains("acted fault")), "{end:?}");
+        let (go, wait) = mpsc::channel::<()>();
+        let (end, changes) = watch(Duration::ZERO, move || assert!(wait.recv().is_err()));
+        assert_eq!(end, SingleEnd::Overdue);
+        assert!(matches!(changes.as_slice(), [Change::Stalled(_)]), "{changes:?}");
+        drop(go);
     }
 
     #[test]

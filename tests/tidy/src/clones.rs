@@ -29,7 +29,7 @@ use Sign::{Run, Words};
 const CLONES: &[Clone] = &[
     Clone {
         what: "supervised workers by hand next to runtime::fanout",
-        sign: Words("crates/sensor/src/", &["struct Spares", "struct Stalls"], 0),
+        sign: Words("crates/sensor/src/", &["struct Spares", "struct Stalls", ".next_event("], 0),
     },
     Clone {
         what: "exit codes of the sealed log as bare numbers in cli",

@@ -22,7 +22,8 @@ use gabion_outputs::timestamp::utc_offset_s;
 use gabion_record::ledger::{ShedReason, StageLedgers};
 use gabion_record::syscall::{AlertField, AlertValue};
 use gabion_record::thousands::thousands;
-use gabion_runtime::supervisor::{EventKind, Pulse, Supervisor};
+use gabion_runtime::fanout::{Change, SingleEnd, watch_single};
+use gabion_runtime::supervisor::{Pulse, Supervisor};
 use gabion_runtime::{Signals, StopFlag, clock};
 use gabion_scap::Event;
 use gabion_settings::falco::{EngineKind, FalcoSettings};
@@ -134,6 +135,9 @@ impl FalcoDone {
     }
 }
 
+/// The worker's name.
+const NAME: &str = "system calls";
+
 /// Time between two looks at files, signals and the supervisor.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -188,8 +192,7 @@ impl FalcoRun<'_> {
             log: self.log,
         };
         std::thread::scope(|scope| {
-            let started =
-                supervisor.spawn_scoped(scope, "system calls", move |pulse| worker.run(pulse));
+            let started = supervisor.spawn_scoped(scope, NAME, move |pulse| worker.run(pulse));
             let thread = match started {
                 Ok(thread) => thread,
                 Err(error) => return FalcoDone::failed(format!("threads: {error}")),
@@ -216,28 +219,23 @@ impl FalcoRun<'_> {
         let mut web = is_endless.then(|| self.open_web(shown)).flatten();
         let mut watched = Watched::new(if is_endless { self.watched_files() } else { &[] });
         let begin = clock::now();
-        loop {
-            match supervisor.next_event(LOOK) {
-                Some(event) if event.kind == EventKind::Finished => return String::new(),
-                Some(event) if event.kind == EventKind::Panicked => return event.message,
-                Some(event) => {
-                    let is_stall = event.kind == EventKind::Stalled;
-                    shown.stalls.fetch_add(u64::from(is_stall), Relaxed);
-                    (self.log)(&format!("{}: {}", event.name, event.message));
-                }
-                None => {}
+        let end = watch_single(supervisor, LOOK, Duration::MAX, &mut |change| {
+            if let Some(Change::Stalled(message) | Change::Recovered(message)) = &change {
+                let is_stall = matches!(change, Some(Change::Stalled(_)));
+                shown.stalls.fetch_add(u64::from(is_stall), Relaxed);
+                (self.log)(&format!("{NAME}: {message}"));
             }
             if !is_endless {
-                continue;
+                return;
             }
             if self.seconds.is_some_and(|seconds| begin.elapsed() >= Duration::from_secs(seconds)) {
                 asked.end.store(true, Relaxed);
             }
             if !watched.has_changed() && !self.signals.take_reopen() {
-                continue;
+                return;
             }
             (self.log)("SIGHUP received, restarting...");
-            let Some((plan, files)) = (self.reload)() else { continue };
+            let Some((plan, files)) = (self.reload)() else { return };
             if plan.settings.engine != self.plan.settings.engine {
                 (self.log)("engine: another source is used when the program is started again");
             }
@@ -249,6 +247,10 @@ impl FalcoRun<'_> {
                 web = self.open_web(shown);
             }
             asked.put_plan(Arc::clone(&self.plan));
+        });
+        match end {
+            SingleEnd::Failed(message) => message,
+            SingleEnd::Finished { .. } | SingleEnd::Overdue => String::new(),
         }
     }
 

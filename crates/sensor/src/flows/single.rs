@@ -11,8 +11,8 @@ use super::sink::Sink;
 use super::source::{Seen, Source};
 use crate::Error;
 use gabion_behavior::Engine;
-use gabion_runtime::fanout::Stalls;
-use gabion_runtime::{Event, EventKind, Pulse, Supervisor, Worker};
+use gabion_runtime::fanout::{Change, SingleEnd, watch_single};
+use gabion_runtime::{Pulse, Supervisor, Worker};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -128,28 +128,18 @@ fn watched<T>(
     worker: Worker<T>,
     say: &mut dyn FnMut(String),
 ) -> Result<T, Error> {
-    let mut stalls = Stalls::new(1, STALL_GRACE);
-    loop {
-        if let Some(Event { name: who, kind, message, .. }) = supervisor.next_event(LOOK) {
-            stalls.note_event(0, kind);
-            match kind {
-                EventKind::Finished => break,
-                EventKind::Panicked => {
-                    return Err(Error::Panicked { who: who.to_string(), message });
-                }
-                EventKind::Stalled => {
-                    say(format!("{who}: stalled: {message}: waiting for it"));
-                }
-                EventKind::Recovered => {
-                    say(format!("{who}: recovered: {message}"));
-                }
-            }
+    let end = watch_single(supervisor, LOOK, STALL_GRACE, &mut |change| match change {
+        Some(Change::Stalled(message)) => {
+            say(format!("{NAME}: stalled: {message}: waiting for it"))
         }
-        if stalls.is_overdue(0) {
-            return Err(Error::Abandoned { who: NAME });
-        }
+        Some(Change::Recovered(message)) => say(format!("{NAME}: recovered: {message}")),
+        Some(Change::Finished | Change::Failed(_)) | None => {}
+    });
+    match end {
+        SingleEnd::Finished { .. } => worker.join().ok_or(Error::Gone { who: NAME }),
+        SingleEnd::Failed(message) => Err(Error::Panicked { who: NAME.to_owned(), message }),
+        SingleEnd::Overdue => Err(Error::Abandoned { who: NAME }),
     }
-    worker.join().ok_or(Error::Gone { who: NAME })
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use gabion_outputs::Outputs;
 use gabion_record::budget::BudgetPool;
 use gabion_record::eve::NetSink;
 use gabion_record::ledger::Ledger;
-use gabion_runtime::fanout::Stalls;
-use gabion_runtime::{Event, EventKind, Pulse, Supervisor, clock, processors};
+use gabion_runtime::fanout::{Change, SingleEnd, watch_single};
+use gabion_runtime::{Pulse, Supervisor, clock, processors};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -65,7 +65,6 @@ impl Shared {
 struct Watching<'w> {
     watch: &'w mut dyn Watch,
     incidents: Vec<Incident>,
-    stalls: Stalls,
 }
 
 impl Watching<'_> {
@@ -75,29 +74,20 @@ impl Watching<'_> {
         self.incidents.push(incident);
     }
 
-    /// False when the worker's thread is through.
-    fn event(&mut self, event: Event) -> bool {
-        let was_stalled = self.stalls.note_event(0, event.kind);
-        match event.kind {
-            EventKind::Finished => {
-                // It continued and was through before anybody looked again.
-                if was_stalled {
-                    self.report(Trouble::Recovered, "came to its end".to_string());
-                }
-                return false;
+    fn note_end(&mut self, end: SingleEnd, lost_code: u8) {
+        match end {
+            // It continued and was through before anybody looked again.
+            SingleEnd::Finished { was_stalled: true } => {
+                self.report(Trouble::Recovered, "came to its end".to_string());
             }
-            EventKind::Panicked => {
-                self.report(Trouble::Failed, event.message);
-                return false;
-            }
-            EventKind::Stalled => {
-                self.report(Trouble::Stalled, event.message);
-            }
-            EventKind::Recovered => {
-                self.report(Trouble::Recovered, event.message);
+            SingleEnd::Finished { was_stalled: false } => {}
+            SingleEnd::Failed(message) => self.report(Trouble::Failed, message),
+            SingleEnd::Overdue => {
+                let message = no_progress("no other worker is left");
+                self.report(Trouble::Abandoned, message);
+                std::process::exit(i32::from(lost_code));
             }
         }
-        true
     }
 }
 
@@ -114,21 +104,25 @@ impl Run<'_> {
     ) -> std::io::Result<Done> {
         let supervisor = Supervisor::start()?;
         let shared = Shared::default();
-        let mut watching =
-            Watching { watch, incidents: Vec::new(), stalls: Stalls::new(1, STALL_END) };
+        let mut watching = Watching { watch, incidents: Vec::new() };
         let (done, ends) = std::thread::scope(|scope| {
             let (shared, outputs) = (&shared, &mut *outputs);
             let worker = supervisor.spawn_scoped(scope, NAME, move |pulse| {
                 processors::bind(self.plan.processors(0));
                 self.read_single(inputs, outputs, shared, pulse)
             })?;
-            let mut is_running = true;
-            while is_running {
-                if let Some(event) = supervisor.next_event(LOOK) {
-                    is_running = watching.event(event);
+            let end = watch_single(&supervisor, LOOK, STALL_END, &mut |change| {
+                match change {
+                    Some(Change::Stalled(message)) => watching.report(Trouble::Stalled, message),
+                    Some(Change::Recovered(message)) => {
+                        watching.report(Trouble::Recovered, message)
+                    }
+                    Some(Change::Finished | Change::Failed(_)) | None => {}
                 }
                 self.tick(shared, &mut watching);
-            }
+            });
+            watching.note_end(end, self.lost_code);
+            self.tick(shared, &mut watching);
             std::io::Result::Ok(worker.join().ok().flatten().unwrap_or_default())
         })?;
         let mut done = done;
@@ -147,11 +141,6 @@ impl Run<'_> {
         }
         self.answer_reload(watching.watch);
         shared.position.report_to(watching.watch);
-        if watching.stalls.is_overdue(0) {
-            let message = no_progress("no other worker is left");
-            watching.report(Trouble::Abandoned, message);
-            std::process::exit(i32::from(self.lost_code));
-        }
     }
 
     /// The worker's thread. What the worker left behind is missing when it failed.
