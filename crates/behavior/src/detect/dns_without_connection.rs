@@ -178,7 +178,7 @@ fn is_verdict(d: &Dns<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Trial, conn, log};
+    use crate::trial::{Trial, conn, has_values, log};
     use gabion_record::logs::{Dns, List};
 
     fn ask(trial: &mut Trial, second: i64, query: &str, answers: &str) {
@@ -195,11 +195,9 @@ mod tests {
         trial.give(&conn(1700, "10.0.0.1", "9.9.9.9", 443));
         assert!(trial.evidence_of(&TYPE).is_empty());
         trial.give(&conn(1900, "10.0.0.1", "9.9.9.9", 443));
-        assert_eq!(trial.evidence_of(&TYPE).len(), 1);
-        assert_eq!(
-            trial.evidence_of(&TYPE)[0].description(),
-            "domain a.example resolved with no connection"
-        );
+        let found = trial.evidence_of(&TYPE);
+        assert_eq!(found.len(), 1);
+        assert!(has_values(&found[0], &["a.example"]), "{}", found[0].description());
     }
 
     #[test]

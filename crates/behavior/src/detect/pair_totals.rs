@@ -336,11 +336,8 @@ mod tests {
         let found = trial.evidence_of(&LONG);
         let levels: Vec<_> = found.iter().map(|e| e.level).collect();
         assert_eq!(levels, [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High]);
-        assert_eq!(
-            found[0].description(),
-            "Long total connection. 5 connections from 10.0.0.1 to 1.2.3.4 took 291 mins in all. Threat \
-             0.443 (0.443, 1 of 1 hosts -0.15, first seen 0 days ago +0.15)."
-        );
+        let values = ["5", "10.0.0.1", "1.2.3.4", "291", "0.443", "1", "-0.15", "0", "0.15"];
+        assert!(has_values(&found[0], &values), "{}", found[0].description());
     }
 
     /// A flow that is seen open three times and then closed counts once, with what it lasted.

@@ -193,10 +193,8 @@ mod tests {
     fn a_destination_of_one_host_is_reported_once() {
         let found = site(60, 30, 400).evidence_of(&RARE);
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            found[0].description(),
-            "Rare destination. 10.0.0.1 talked 10 times with 9.9.9.9, with which 1 of 61 hosts talk."
-        );
+        let values = ["10.0.0.1", "10", "9.9.9.9", "1", "61"];
+        assert!(has_values(&found[0], &values), "{}", found[0].description());
     }
 
     #[test]
@@ -224,11 +222,8 @@ mod tests {
         };
         let found = first(24 * HOUR, |f| f);
         assert_eq!(found.len(), 1);
-        assert!(
-            found[0]
-                .description()
-                .contains("10.0.0.1 is the first of 1 hosts to talk with 9.9.9.9")
-        );
+        let values = ["10.0.0.1", "1", "9.9.9.9"];
+        assert!(has_values(&found[0], &values), "{}", found[0].description());
         assert!(first(24 * HOUR - 10, |f| f).is_empty());
         // A scan talks with nobody: the flow after it is the first.
         assert_eq!(first(24 * HOUR, Flow::refused).len(), 1);

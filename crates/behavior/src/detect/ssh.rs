@@ -293,11 +293,9 @@ mod tests {
         for n in 0..30 {
             login(&mut trial, n, failed, "C");
         }
-        let texts: Vec<String> =
-            trial.evidence_of(&GUESSING).iter().map(|e| e.description()).collect();
-        let counts: Vec<&str> =
-            texts.iter().filter_map(|t| t.split("observed: ").nth(1)?.split('.').next()).collect();
-        assert_eq!(counts, ["9", "10", "12", "16", "24"]);
+        let found = trial.evidence_of(&GUESSING);
+        let counts: Vec<u64> = found.iter().map(|e| e.measures.count).collect();
+        assert_eq!(counts, [9, 10, 12, 16, 24]);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Detector for SshVersions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Trial, log};
+    use crate::trial::{Trial, has_values, log};
     use gabion_record::logs::Software;
 
     fn see(trial: &mut Trial, second: i64, kind: &str, major: &str) {
@@ -84,10 +84,8 @@ mod tests {
         let mut trial = Trial::new();
         see(&mut trial, 0, "SSH::CLIENT", "8");
         see(&mut trial, 1, "SSH::CLIENT", "9");
-        assert_eq!(
-            trial.evidence_of(&TYPE)[0].description(),
-            "SSH client version changing from 8_1 to 9_1"
-        );
+        let found = &trial.evidence_of(&TYPE)[0];
+        assert!(has_values(found, &["client", "8_1", "9_1"]), "{}", found.description());
     }
 
     #[test]
