@@ -4,6 +4,16 @@
 use gabion_record::limits;
 use std::time::Duration;
 
+/// Bytes that are read of a file of the kernel: a line of 160 bytes for each of 1,024 CPUs.
+pub const HOST_FILE_BYTES_MAX: usize = 256 << 10;
+
+/// Bytes of the first block of a pcapng or scap file after which the type of the second one is looked for: it has a version,
+/// and perhaps some comments.
+pub const SECTION_BYTES_MAX: usize = 4096;
+
+/// Findings that are left for a page when there are [`EVIDENCE_ROWS_MAX`].
+pub const FINDINGS_KEPT_MAX: usize = 1_500;
+
 limits! { "sensor";
     /// Frames under way to one worker that a configuration may ask for: Suricata's bound.
     pub const PENDING_FRAMES_MAX: u64 = 65_534,

@@ -2,7 +2,7 @@
 
 use super::places::AddressBook;
 use super::sink::Found;
-use crate::limits::{CHARTED_PAIRS_MAX, EVIDENCE_ROWS_MAX, reached};
+use crate::limits::{CHARTED_PAIRS_MAX, EVIDENCE_ROWS_MAX, FINDINGS_KEPT_MAX, reached};
 use gabion_behavior::Kept;
 use gabion_behavior::Profile;
 use gabion_outputs::page::{self, Host, Page, Pair, Sort};
@@ -39,8 +39,7 @@ pub(crate) struct Paged {
 }
 
 impl Paged {
-    /// Findings that are left when there are [`EVIDENCE_ROWS_MAX`]; of each host up to `OF_HOST` before others of it.
-    const FINDINGS_KEPT: usize = 1_500;
+    /// Findings of each host that are kept before others of it, where not all are.
     const OF_HOST: usize = 10;
     /// Findings that a page shows, and hosts and calls whose findings come first.
     const FINDINGS_SHOWN: usize = 500;
@@ -114,7 +113,7 @@ impl Paged {
         let calls: BTreeSet<FindingId> = {
             let mut calls: Vec<_> = all.iter().filter(|(_, s, _)| s.threat > 0.0).collect();
             calls.sort_by(|a, b| b.1.threat.total_cmp(&a.1.threat).then(a.0.cmp(&b.0)));
-            calls.into_iter().take(Self::FINDINGS_KEPT / 3).map(|(id, ..)| *id).collect()
+            calls.into_iter().take(FINDINGS_KEPT_MAX / 3).map(|(id, ..)| *id).collect()
         };
         all.sort_by(|a, b| {
             let class = |(id, _, of_host): &(FindingId, Shown, usize)| {
@@ -122,7 +121,7 @@ impl Paged {
             };
             class(a).cmp(&class(b)).then(b.1.weight.total_cmp(&a.1.weight)).then(a.0.cmp(&b.0))
         });
-        all.truncate(Self::FINDINGS_KEPT);
+        all.truncate(FINDINGS_KEPT_MAX);
         self.findings = all.into_iter().map(|(id, shown, _)| (id, shown)).collect();
     }
 

@@ -1,12 +1,10 @@
 //! Counters of the host from /proc: drops of backlogs, tables, steal. The parsers take text, so that they are tested
 //! without a host.
 
+use crate::limits::HOST_FILE_BYTES_MAX;
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-
-/// Bytes of a file that are read: a line of 160 bytes for each of 1,024 CPUs.
-const FILE_BYTES: usize = 256 << 10;
 
 /// Why an instrument is absent: one line, with which the guard goes without it.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +37,7 @@ impl Counters {
     pub(super) fn read_text<'a>(&self, text: &'a mut Vec<u8>) -> &'a str {
         text.clear();
         let mut part = [0; 4096];
-        while text.len() < FILE_BYTES {
+        while text.len() < HOST_FILE_BYTES_MAX {
             match self.file.read_at(&mut part, text.len() as u64) {
                 Ok(0) => break,
                 Ok(n) => text.extend_from_slice(part.get(..n).unwrap_or_default()),

@@ -1,6 +1,7 @@
 //! Opens the inputs of a run through what the front door hands in, and knows a pipe that was looked into to see what
 //! comes through it: its first bytes can't be read again, so they are kept for the real reader.
 
+use crate::limits::SECTION_BYTES_MAX;
 use gabion_flowlog::source;
 use gabion_record::files::{FileOpener, OpenMode};
 use gabion_runtime::input::{Readiness, Stoppable};
@@ -14,8 +15,6 @@ use std::sync::{Mutex, PoisonError};
 const FIRST: usize = 4;
 /// The first bytes of pcapng and of scap, which differ in their second block.
 const SECTION: [u8; FIRST] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// Longest first block of which the second one's type is looked for: it has a version, and perhaps some comments.
-const SECTION_BYTES: usize = 4096;
 /// The first bytes of gzip, and how many are looked into.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const GZIP_LEN: usize = 512;
@@ -136,7 +135,7 @@ fn wanted_len(first: &[u8]) -> usize {
         None => 2 * FIRST,
         // The first block, and the type of the second.
         Some(len) => match u32::from_le_bytes(*len) as usize {
-            len @ ..=SECTION_BYTES => len + FIRST,
+            len @ ..=SECTION_BYTES_MAX => len + FIRST,
             _ => 2 * FIRST,
         },
     }
