@@ -17,7 +17,7 @@ if [ "${1:-}" = --smoke ]; then
 else
   GABION_CORPUS=$(realpath -m "${GABION_CORPUS:-../shared/corpus}") cargo bench --locked -q -p gabion-seal --bench seal || failed+=(seal)
   python3 lab/bench/seal.py || failed+=("commands of the log")
-  scripts/log_servers.sh "$target/log-peers" || true
+  scripts/log_servers.sh "$target/log-servers" || true
 fi
 suricata=${GABION_SURICATA:-${GABION_PEER:-}}
 python3 lab/bench/bench.py ${suricata:+--suricata "$suricata"} "$@" || failed+=("network engine")

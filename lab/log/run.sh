@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 target=$(realpath "${CARGO_TARGET_DIR:-target}")
 cargo build --locked --release -q -p gabion -p gabion-limit
 export GABION=${GABION:-$target/release/gabion}
-scripts/log_servers.sh "$target/log-peers" || true
+scripts/log_servers.sh "$target/log-servers" || true
 mkdir -p "$target/lab"
 quick=
 [ "${1:-}" != --quick ] || quick=--quick

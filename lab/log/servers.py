@@ -5,7 +5,7 @@ import json, os, pathlib, re, resource, shutil, signal, socket, subprocess, temp
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 # The folder keeps its older name, so that programs that were unpacked before are found.
-UNPACKED = TARGET / "log-peers"
+UNPACKED = TARGET / "log-servers"
 CORPUS = pathlib.Path(os.environ.get("GABION_CORPUS", ROOT / "../shared/corpus")).resolve()
 GABION = os.environ.get("GABION", str(TARGET / "release/gabion"))
 SLOG = CORPUS / "sealed/slog"

@@ -68,7 +68,7 @@ fn find(name: &str) -> Option<PathBuf> {
 /// this machine.
 fn find_syslog_ng() -> Option<PathBuf> {
     let target = Path::new(GABION).parent()?.parent()?;
-    let unpacked = target.join("log-peers/usr/sbin/syslog-ng");
+    let unpacked = target.join("log-servers/usr/sbin/syslog-ng");
     if unpacked.is_file() { Some(unpacked) } else { find("syslog-ng") }
 }
 
@@ -234,7 +234,10 @@ fn rsyslog_over_tls() {
 
 fn syslog_ng(test: &str, words: &str) {
     let Some(program) = find_syslog_ng() else {
-        return skipped(test, "no syslog-ng (scripts/log_servers.sh TARGET/log-peers unpacks it)");
+        return skipped(
+            test,
+            "no syslog-ng (scripts/log_servers.sh TARGET/log-servers unpacks it)",
+        );
     };
     let Some(listener) = Listener::start() else { return skipped(test, "no openssl") };
     let root = listener.root();

@@ -163,7 +163,7 @@ fn decoder_events_and_checksums_are_those_of_suricata() {
             if ours == theirs {
                 agreed += 1;
             } else {
-                println!("{name}\t{sid}\tours {ours}\tpeer {theirs}");
+                println!("{name}\t{sid}\tours {ours}\tSuricata {theirs}");
                 missing += theirs.saturating_sub(ours);
                 extra += ours.saturating_sub(theirs);
             }
