@@ -11,15 +11,8 @@ use crate::records::{header, link_of};
 use crate::view::PacketView;
 use gabion_record::Addr;
 use gabion_record::eve::PacketRecord;
-use gabion_rules::Ruleset;
-use gabion_rules::compiled::actions::{PostMatch, Tag, TagMetric, TagScope};
+use gabion_rules::compiled::actions::{Tag, TagMetric, TagScope};
 use std::hash::Hash;
-
-/// Whether a rule tags hosts.
-pub(crate) fn tags_hosts(set: &Ruleset) -> bool {
-    let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
-    all.any(|p| matches!(p, PostMatch::Tag(t) if t.scope != TagScope::Session))
-}
 
 #[derive(Clone, Copy, Debug)]
 struct TagState {

@@ -63,6 +63,12 @@ pub enum BufferCondition {
 }
 
 impl BufferCondition {
+    /// The content that it is, if it is one.
+    #[inline]
+    pub fn content(&self) -> Option<&Content> {
+        if let BufferCondition::Content(content) = self { Some(content) } else { None }
+    }
+
     /// Whether keywords after it may be relative to it.
     pub(crate) fn moves_position(&self) -> bool {
         matches!(

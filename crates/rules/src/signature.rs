@@ -274,6 +274,17 @@ pub enum BufferRef {
     Frame(u16),
 }
 
+impl BufferRef {
+    /// The buffer of a transaction that it is, if it is one.
+    #[inline]
+    pub const fn app(self) -> Option<BufferId> {
+        match self {
+            BufferRef::App(id) => Some(id),
+            BufferRef::Payload | BufferRef::Packet(_) | BufferRef::Frame(_) => None,
+        }
+    }
+}
+
 /// Buffers of the packet itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketBuffer {
@@ -506,10 +517,7 @@ impl Signature {
     /// The content that is the fast pattern.
     pub fn fast_content(&self) -> Option<&crate::content::Content> {
         let at = usize::from(self.fast_pattern?.condition);
-        match self.fast_buffer()?.conditions.get(at)? {
-            BufferCondition::Content(c) => Some(c),
-            _ => None,
-        }
+        self.fast_buffer()?.conditions.get(at)?.content()
     }
 
     /// How far the action reaches.

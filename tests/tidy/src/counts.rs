@@ -4,8 +4,9 @@
 //! A count shows where the structure is worst; it is not a goal in itself. `UPDATE=1` lowers the
 //! kept counts to the current ones and never raises one.
 
+use crate::circles::circles;
 use crate::tree::File;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The file with the kept counts.
 pub const PATH: &str = "tests/tidy/counts.tsv";
@@ -15,15 +16,6 @@ const TEXT_ERRORS: &[(&str, &str)] = &[
     ("String", "results with text as error outside cli"),
     ("&'static str", "results with a fixed text as error outside cli"),
 ];
-
-/// Files that use each other in a circle, at least three of them, by crate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circle {
-    /// The crate's folder.
-    pub crate_name: String,
-    /// Paths below its `src`.
-    pub files: Vec<String>,
-}
 
 /// Every count of the repository, by name.
 #[must_use]
@@ -201,210 +193,9 @@ fn parameters(text: &str) -> usize {
     0
 }
 
-/// Circles of at least three files by their `crate::` and `super::` paths, unit tests left out.
-#[must_use]
-pub fn circles(files: &[File]) -> Vec<Circle> {
-    let mut by_crate: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
-    for file in files.iter().filter(|f| is_source(&f.path)) {
-        let Some((name, below)) = file.path.strip_prefix("crates/").and_then(|p| p.split_once('/'))
-        else {
-            continue;
-        };
-        let Some(below) = below.strip_prefix("src/") else { continue };
-        by_crate.entry(name).or_default().insert(below, work(&file.text));
-    }
-    let mut found = Vec::new();
-    for (name, sources) in by_crate {
-        let modules: BTreeMap<Vec<&str>, &str> =
-            sources.keys().map(|path| (module(path), *path)).collect();
-        let arrows: BTreeMap<&str, BTreeSet<&str>> = sources
-            .iter()
-            .map(|(path, text)| (*path, uses(&module(path), text, &modules, path)))
-            .collect();
-        for files in strongly_connected(&arrows).into_iter().filter(|files| files.len() > 2) {
-            let files = files.into_iter().map(str::to_owned).collect();
-            found.push(Circle { crate_name: name.to_owned(), files });
-        }
-    }
-    found
-}
-
-/// The path of a file's module: `a/b.rs` and `a/b/mod.rs` are `[a, b]`.
-fn module(path: &str) -> Vec<&str> {
-    let stem = path.trim_end_matches(".rs");
-    let stem = stem.strip_suffix("/mod").unwrap_or(stem);
-    match stem {
-        "lib" | "main" | "mod" => Vec::new(),
-        stem => stem.split('/').collect(),
-    }
-}
-
-/// The files that a text refers to by path.
-fn uses<'a>(
-    own: &[&'a str],
-    text: &'a str,
-    modules: &BTreeMap<Vec<&'a str>, &'a str>,
-    path: &str,
-) -> BTreeSet<&'a str> {
-    let mut found = BTreeSet::new();
-    for line in statements(text) {
-        for start in ["crate::", "super::"] {
-            for (at, _) in line.match_indices(start) {
-                let before = line.get(..at).and_then(|b| b.chars().next_back());
-                if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
-                    continue;
-                }
-                let mut base: Vec<&str> =
-                    if start == "crate::" { Vec::new() } else { own.to_vec() };
-                let mut rest = line.get(at..).unwrap_or_default();
-                if start == "crate::" {
-                    rest = rest.get(7..).unwrap_or_default();
-                }
-                while let Some(after) = rest.strip_prefix("super::") {
-                    base.pop();
-                    rest = after;
-                }
-                for names in expanded(rest) {
-                    let mut whole = base.clone();
-                    whole.extend(names);
-                    let target = deepest(&whole, modules);
-                    found.extend(target.filter(|target| *target != path));
-                }
-            }
-        }
-    }
-    found
-}
-
-/// The file of the longest part of a path that is a module.
-fn deepest<'a>(path: &[&str], modules: &BTreeMap<Vec<&'a str>, &'a str>) -> Option<&'a str> {
-    (0..=path.len()).rev().find_map(|n| modules.get(path.get(..n)?).copied())
-}
-
-/// Lines of code without comments; a `use` statement counts as one.
-fn statements(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let line_end = rest.find('\n').map_or(rest.len(), |n| n + 1);
-        let line = rest.get(..line_end).unwrap_or_default();
-        let trimmed = line.trim_start();
-        let is_use = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "]
-            .iter()
-            .any(|start| trimmed.starts_with(start));
-        let end = if is_use { rest.find(';').map_or(line_end, |n| n + 1) } else { line_end };
-        if !trimmed.starts_with("//") {
-            found.push(rest.get(..end).unwrap_or_default());
-        }
-        at += end;
-    }
-    found
-}
-
-/// The paths of `a::{b, c::d}`: `[a, b]` and `[a, c, d]`.
-fn expanded(text: &str) -> Vec<Vec<&str>> {
-    let name_end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
-    let name = text.get(..name_end).unwrap_or_default();
-    let rest = text.get(name_end..).unwrap_or_default();
-    if name.is_empty() {
-        let Some(inside) = rest.strip_prefix('{') else { return vec![Vec::new()] };
-        return parts(inside).into_iter().flat_map(|part| expanded(part.trim_start())).collect();
-    }
-    match rest.strip_prefix("::") {
-        Some(below) => expanded(below)
-            .into_iter()
-            .map(|mut path| {
-                path.insert(0, name);
-                path
-            })
-            .collect(),
-        None => vec![vec![name]],
-    }
-}
-
-/// The parts between commas up to the closing brace.
-fn parts(text: &str) -> Vec<&str> {
-    let (mut depth, mut from, mut found) = (0usize, 0, Vec::new());
-    for (i, c) in text.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => {
-                found.push(text.get(from..i).unwrap_or_default());
-                return found;
-            }
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                found.push(text.get(from..i).unwrap_or_default());
-                from = i + 1;
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-/// Strongly connected components (Tarjan, SIAM J. Comput. 1972), each sorted.
-fn strongly_connected<'a>(arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a str>> {
-    let reach: BTreeMap<&str, BTreeSet<&str>> =
-        arrows.keys().map(|from| (*from, reached(from, arrows))).collect();
-    let mut found: Vec<Vec<&str>> = Vec::new();
-    let mut placed = BTreeSet::new();
-    for from in arrows.keys() {
-        if placed.contains(from) {
-            continue;
-        }
-        let own = reach.get(from);
-        let circle: Vec<&str> = arrows
-            .keys()
-            .filter(|to| {
-                *to == from
-                    || own.is_some_and(|r| r.contains(*to))
-                        && reach.get(*to).is_some_and(|r| r.contains(from))
-            })
-            .copied()
-            .collect();
-        placed.extend(circle.iter().copied());
-        found.push(circle);
-    }
-    found
-}
-
-/// All files that a file reaches.
-fn reached<'a>(from: &str, arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
-    let mut found = BTreeSet::new();
-    let mut next: Vec<&str> = arrows.get(from).into_iter().flatten().copied().collect();
-    while let Some(file) = next.pop() {
-        if found.insert(file) {
-            next.extend(arrows.get(file).into_iter().flatten());
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn file(path: &str, text: &str) -> File {
-        File { path: path.to_owned(), text: text.to_owned() }
-    }
-
-    #[test]
-    fn files_that_use_each_other_are_a_circle() {
-        let files = [
-            file("crates/x/src/lib.rs", "mod a;\nmod b;\nmod c;\npub use a::A;\n"),
-            file("crates/x/src/a.rs", "use crate::{\n    b::{B, D},\n};\n"),
-            file("crates/x/src/b/mod.rs", "fn f() { super::c::g() }\n"),
-            file("crates/x/src/c.rs", "// crate::b\nuse super::a::A;\n\n#[cfg(test)]\nmod t {}\n"),
-            file(
-                "crates/x/src/d.rs",
-                "use crate::a::A;\n\n#[cfg(test)]\nmod t { use crate::c; }\n",
-            ),
-        ];
-        let found = circles(&files);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].files, ["a.rs", "b/mod.rs", "c.rs"]);
-    }
 
     #[test]
     fn results_with_text_are_counted() {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrows;
+pub mod circles;
 pub mod clones;
 pub mod counts;
 pub mod documents;

@@ -2,8 +2,8 @@
 //! rule.
 
 use gabion_tidy::{
-    Fault, arrows, clones, counts, documents, examples, habits, limits, listing, manifests,
-    modules, open_fields, openings, protocols, sources, surface, threads, tree, words,
+    Fault, arrows, circles, clones, counts, documents, examples, habits, limits, listing,
+    manifests, modules, open_fields, openings, protocols, sources, surface, threads, tree, words,
 };
 use std::path::Path;
 use std::process::Command;
@@ -221,7 +221,7 @@ fn counts_only_fall() {
     for (name, surface) in surface::surfaces(&files) {
         println!("{name} opens {} names, by module: {:?}", surface.root, surface.modules);
     }
-    for circle in counts::circles(&files) {
+    for circle in circles::circles(&files) {
         println!("circle of {}: {}", circle.crate_name, circle.files.join(" "));
     }
     println!("{now:#?}");

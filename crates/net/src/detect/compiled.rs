@@ -8,12 +8,12 @@
 
 use super::address_index::AddressIndex;
 use super::buffer_facts::BufferFacts;
+use super::expressions::Expressions;
 use super::firewall::{Firewall, FirewallPolicies};
 use super::gates::{self, Gates};
 use super::grams::{self, RuleGrams};
-use super::hot::{Hot, asks_any_event};
+use super::hot::{Hot, asks_any_event, tags_hosts};
 use super::pattern_set::{Matchers, PatternSet};
-use super::resources::Expressions;
 use super::split::SplitSet;
 use crate::datasets::Datasets;
 use foldhash::fast::FixedState;
@@ -422,7 +422,7 @@ impl Detector {
             buffer_facts: catalog.buffers.iter().map(|b| BufferFacts::from_def(&b.def)).collect(),
             costly: Vec::new(),
             firewall: None,
-            tags_hosts: crate::tags::tags_hosts(&set),
+            tags_hosts: tags_hosts(&set),
             policy_rules: [None; 2],
             set,
         };
@@ -542,7 +542,13 @@ impl Detector {
                     }
                 }
             }
-            _ => self.place_packet(set, at, s, c),
+            RuleType::NotSet
+            | RuleType::LikeIpOnly
+            | RuleType::DeOnly
+            | RuleType::Pkt
+            | RuleType::PktStream
+            | RuleType::Stream
+            | RuleType::AppTx => self.place_packet(set, at, s, c),
         }
     }
 
@@ -600,7 +606,7 @@ impl Detector {
     ) {
         let mut named = s.buffers.iter().filter_map(|b| match b.buffer {
             BufferRef::Frame(n) => set.frames.get(usize::from(n)),
-            _ => None,
+            BufferRef::Payload | BufferRef::Packet(_) | BufferRef::App(_) => None,
         });
         let Some(frame) = named.next().filter(|f| named.all(|o| o == *f)) else { return };
         let Some((id, table)) = frame.proto.and_then(|id| Some((id, catalog.table(id)?))) else {
@@ -647,21 +653,20 @@ impl Detector {
         }
         let mut placed = false;
         for e in s.engines.iter() {
-            match (e.run, fast) {
-                (EngineRun::Buffer(b), Some((f, inspection, content))) if b == f => {
-                    let chain = inspection.chain;
-                    let steps = &set.chains[usize::from(chain.0)];
-                    let streaming = false;
-                    let p = pattern_of(content, &inspection.conditions, steps, !streaming);
-                    // A name anchored after a dot needs no transform to be found.
-                    let scanned = if p.anchor == Anchor::Label { ChainId::NONE } else { chain };
-                    let key = (e.proto, e.direction, e.local, scanned);
-                    c.buffers.entry(key).or_default().push((p, at));
-                    let least = c.progress.entry(key).or_insert(u8::MAX);
-                    *least = (*least).min(e.progress);
-                    placed = true;
-                }
-                _ => {}
+            if let (EngineRun::Buffer(b), Some((f, inspection, content))) = (e.run, fast)
+                && b == f
+            {
+                let chain = inspection.chain;
+                let steps = &set.chains[usize::from(chain.0)];
+                let streaming = false;
+                let p = pattern_of(content, &inspection.conditions, steps, !streaming);
+                // A name anchored after a dot needs no transform to be found.
+                let scanned = if p.anchor == Anchor::Label { ChainId::NONE } else { chain };
+                let key = (e.proto, e.direction, e.local, scanned);
+                c.buffers.entry(key).or_default().push((p, at));
+                let least = c.progress.entry(key).or_insert(u8::MAX);
+                *least = (*least).min(e.progress);
+                placed = true;
             }
         }
         if placed {
@@ -720,9 +725,9 @@ impl Detector {
     /// A rule on both sides of a transaction is looked at without a pattern in the direction that
     /// does not hold its fast pattern.
     fn place_other_side(&mut self, s: &Signature, at: u32, fast: Option<u16>) {
-        let is_fast = |e: &gabion_rules::compiled::Engine| match (e.run, fast) {
-            (EngineRun::Buffer(b), Some(f)) => b == f,
-            _ => false,
+        let is_fast = |e: &gabion_rules::compiled::Engine| match e.run {
+            EngineRun::Buffer(b) => fast == Some(b),
+            EngineRun::Tx(_) => false,
         };
         for d in Direction::BOTH {
             let engines = s.engines.iter().filter(|e| e.direction == d);
@@ -877,10 +882,8 @@ pub(crate) fn is_scanned(s: &Signature) -> bool {
 pub(crate) fn fast_content(s: &Signature) -> Option<(&Content, &[BufferCondition], BufferRef)> {
     let f = s.fast_pattern?;
     let i = s.buffers.get(usize::from(f.inspection))?;
-    match i.conditions.get(usize::from(f.condition))? {
-        BufferCondition::Content(c) if !c.is_negated() => Some((c, &i.conditions, i.buffer)),
-        _ => None,
-    }
+    let content = i.conditions.get(usize::from(f.condition))?.content();
+    content.filter(|c| !c.is_negated()).map(|c| (c, &*i.conditions, i.buffer))
 }
 
 #[cfg(test)]

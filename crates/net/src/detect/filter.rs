@@ -9,13 +9,13 @@
 use super::firewall::{AppTables, Firewall, Policy};
 use super::frame;
 use super::run::{Hit, Run};
-use super::tx::{self, TxNotes};
+use super::tx;
+use super::tx_memory::{TxFilter, TxNotes};
 use gabion_proto::Transaction;
 use gabion_record::applayer::ProtoId;
 use gabion_record::{Direction, DropReason};
 use gabion_rules::compiled::{ActionScope, BufferRef, FirewallPart, RuleHook};
 use gabion_rules::{Action, Signature};
-use smallvec::SmallVec;
 
 /// What the firewall decided about a packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,17 +49,6 @@ enum Next {
     End,
 }
 
-/// A transaction and the firewall, in one direction.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TxFilter {
-    /// State of the transaction when it was last filtered.
-    progress: u8,
-    /// It is accepted as a whole.
-    is_accepted: bool,
-    /// Rules on more than the state that matched: they do so silently from then on.
-    matched: SmallVec<[u32; 4]>,
-}
-
 impl Filtered {
     fn apply(&mut self, action: Action, part: &FirewallPart, reason: DropReason) -> Next {
         if let Some(scope) = part.passes {
@@ -83,7 +72,16 @@ impl Filtered {
                 self.reject = action.rejects().then_some(action);
                 Next::End
             }
-            _ => Next::Rule,
+            (
+                Action::Alert
+                | Action::Pass
+                | Action::Drop
+                | Action::RejectSource
+                | Action::RejectDestination
+                | Action::RejectBoth
+                | Action::Config,
+                _,
+            ) => Next::Rule,
         }
     }
 }

@@ -1,8 +1,9 @@
-//! What is checked first of a rule's header.
+//! What is checked first of a rule's header, and what is known of rules at a glance.
 
+use gabion_rules::compiled::actions::{PostMatch, TagScope};
 use gabion_rules::compiled::packet::PacketCondition;
 use gabion_rules::compiled::{AddressId, PortId, RuleNetwork};
-use gabion_rules::{Signature, SignatureFlags};
+use gabion_rules::{Ruleset, Signature, SignatureFlags};
 
 /// Header facts of a signature, close together.
 #[derive(Clone, Copy, Debug)]
@@ -33,4 +34,10 @@ pub(super) fn asks_any_event(s: &Signature) -> bool {
         && h.network == RuleNetwork::Any
         && (h.src_ports, h.dst_ports) == (PortId::ANY, PortId::ANY)
         && (0..=u8::MAX).all(|proto| h.protos.contains(proto))
+}
+
+/// Whether a rule tags hosts.
+pub(super) fn tags_hosts(set: &Ruleset) -> bool {
+    let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
+    all.any(|p| matches!(p, PostMatch::Tag(t) if t.scope != TagScope::Session))
 }

@@ -11,6 +11,7 @@ mod buffer_facts;
 mod by_rule;
 mod compiled;
 mod content;
+mod expressions;
 mod filter;
 mod firewall;
 mod fitting;
@@ -29,16 +30,17 @@ mod run;
 mod split;
 mod transform;
 mod tx;
+mod tx_memory;
 
 pub use compiled::Detector;
+pub use expressions::Expressions;
 pub(crate) use filter::Filtered;
 pub use firewall::FirewallPolicies;
 pub(crate) use firewall::{Firewall, has_named_states, hook_name, policy_text};
 pub use profile::{RuleCost, RuleCosts};
-pub use resources::Expressions;
 pub(crate) use resources::Resources;
 pub(crate) use run::{Findings, Hit, Lent, Material, Run, Scratch, StreamData};
-pub(crate) use tx::TxDetect;
+pub(crate) use tx_memory::TxDetect;
 
 use crate::app::AppLayer;
 use gabion_record::Direction;

@@ -11,7 +11,7 @@ use super::hot::Hot;
 use super::offer::Offer;
 use super::profile::RuleCosts;
 use super::split::Asked;
-use super::tx::TxNotes;
+use super::tx_memory::TxNotes;
 use super::{Resources, frame, packet, tx};
 use crate::app::AppLayer;
 use crate::flow_state::NetFlow;
@@ -569,7 +569,7 @@ impl Run<'_> {
             RuleNetwork::Arp => return h.network == Network::Arp,
             RuleNetwork::Ipv4 if h.network != Network::Ipv4 => return false,
             RuleNetwork::Ipv6 if h.network != Network::Ipv6 => return false,
-            _ => {}
+            RuleNetwork::Any | RuleNetwork::Ipv4 | RuleNetwork::Ipv6 => {}
         }
         // Without an IP header there are no addresses to compare.
         if !h.is_ip() {
@@ -744,7 +744,12 @@ impl Run<'_> {
                 let segment = h.segment(frame);
                 segment.get(..8).unwrap_or(segment)
             }
-            _ => return None,
+            PacketBuffer::Ipv4Header
+            | PacketBuffer::Ipv6Header
+            | PacketBuffer::TcpHeader
+            | PacketBuffer::UdpHeader
+            | PacketBuffer::Icmpv4Header
+            | PacketBuffer::Icmpv6Header => return None,
         };
         if bytes.is_empty() {
             return None;
@@ -795,10 +800,7 @@ impl Run<'_> {
     fn keep_entropy(&mut self, s: &Signature, conditions: &[BufferCondition]) {
         let mut buffers = s.buffers.iter();
         let of = buffers.find(|b| std::ptr::eq(b.conditions.as_ref(), conditions));
-        let app = of.and_then(|b| match b.buffer {
-            BufferRef::App(id) => self.resources.catalog.buffer(id),
-            _ => None,
-        });
+        let app = of.and_then(|b| self.resources.catalog.buffer(b.buffer.app()?));
         let name = app.map_or("content", |b| b.def.internal);
         if let Some(value) = self.scratch.notes.entropies.drain(..).next_back()
             && let Some(f) = self.flow.as_mut()
@@ -809,9 +811,9 @@ impl Run<'_> {
 
     /// The scripts that are run on packets, once all else of the rule holds.
     pub(crate) fn packet_scripts(&mut self, s: &Signature) -> bool {
-        s.packet.iter().all(|c| match c {
-            PacketCondition::Lua { script, negated } => self.script(s, *script, *negated),
-            _ => true,
+        s.packet.iter().all(|c| {
+            let PacketCondition::Lua { script, negated } = c else { return true };
+            self.script(s, *script, *negated)
         })
     }
 

@@ -8,151 +8,20 @@
 use super::buffer_facts::BufferFacts;
 use super::compiled::{TxBuffer, TxProgram};
 use super::content::Piece;
-use super::filter::TxFilter;
 use super::gates::{Answers, Gate};
 use super::grams;
 use super::run::Run;
+use super::tx_memory::{Kept, KeptState, Seen, TxNotes, WindowEnd};
 use crate::app::AppLayer;
 use crate::limits::{INSPECTION_BYTES, reached};
 use gabion_proto::tx_list::TxTable;
 use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
-use gabion_record::applayer::{Instances, ProtoId};
+use gabion_record::applayer::{BufferId, Instances, ProtoId};
 use gabion_rules::Signature;
 use gabion_rules::compiled::buffer::{BufferCondition, ChainId, FileCondition, IntegerMatch};
 use gabion_rules::compiled::{BufferRef, Engine, EngineRun, TxTest};
 use smallvec::SmallVec;
-
-/// A rule with some of its conditions met, or one that is decided.
-#[derive(Clone, Copy, Debug)]
-struct Kept {
-    sig: u32,
-    /// Engines met, one bit each.
-    met: u64,
-    state: KeptState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KeptState {
-    Waiting,
-    /// The packets so far did not meet what the rule asks of packets.
-    Unmet,
-    /// One side of a transactional rule has matched.
-    HalfDone,
-    Done,
-    Never,
-}
-
-/// What detection remembers of a transaction in one direction. Most are inspected once and are done
-/// then, so this holds little; what is to be remembered of other transactions is in [`TxNotes`].
-#[derive(Debug, Default)]
-pub(crate) struct TxDetect {
-    /// Nothing more will match.
-    pub(crate) is_done: bool,
-    /// How far it was when it was inspected.
-    seen: Seen,
-    /// What the firewall knows of it.
-    pub(super) filter: Option<Box<TxFilter>>,
-    notes: Option<Box<TxNotes>>,
-}
-
-impl TxDetect {
-    /// Bytes of what it remembers, without its own.
-    pub(crate) fn bytes_held(&self) -> usize {
-        self.notes.as_deref().map_or(0, |notes| size_of::<TxNotes>() + notes.bytes_held())
-    }
-
-    /// Rules were loaded again: what is known of those before is forgotten.
-    pub(crate) fn forget_rules(&mut self) {
-        self.filter = None;
-        self.notes = None;
-        self.seen = Seen::default();
-    }
-
-    /// What is remembered of a rule.
-    fn kept(&self, sig: u32) -> Option<&Kept> {
-        let kept = &self.notes.as_deref()?.kept;
-        kept.binary_search_by_key(&sig, |k| k.sig).ok().and_then(|at| kept.get(at))
-    }
-}
-
-/// How far a transaction was when it was inspected.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    /// Something was inspected already.
-    started: bool,
-    progress: u8,
-    events: u16,
-}
-
-/// What detection remembers of a transaction in one direction while more rules may match.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TxNotes {
-    seen: Seen,
-    /// Packets with which it was not inspected again, although it was in their turn, since its state is what it is.
-    put_off: u32,
-    /// Buffers scanned, one bit a [`TxBuffer`] of the program.
-    scanned: u128,
-    /// Rules that wait or are decided, by number. The application layer's budget is charged for them: a
-    /// rule is forgotten only when the budget is used up, and that is counted.
-    kept: SmallVec<[Kept; 2]>,
-    /// End of the last window of growing buffers, by local number and instance.
-    windows: Vec<WindowEnd>,
-}
-
-/// End of the last window of an instance of a growing buffer.
-type WindowEnd = ((u16, u32), u64);
-
-/// Places of windows that notes keep for the next transaction: most have the bodies of a message.
-const WINDOWS_SPARED: usize = 4;
-
-impl TxNotes {
-    /// Forgets everything and keeps hardly more capacity than a new one has.
-    pub(super) fn clear(&mut self) {
-        self.seen = Seen::default();
-        self.put_off = 0;
-        self.scanned = 0;
-        if self.kept.spilled() {
-            self.kept = SmallVec::new();
-        }
-        self.kept.clear();
-        if self.windows.capacity() > WINDOWS_SPARED {
-            self.windows = Vec::new();
-        }
-        self.windows.clear();
-    }
-
-    /// There is no more in it than how far the transaction was.
-    fn is_plain(&self) -> bool {
-        self.scanned == 0 && self.put_off == 0 && self.kept.is_empty() && self.windows.is_empty()
-    }
-
-    /// A rule waits for later data.
-    fn has_waiting(&self) -> bool {
-        self.kept.iter().any(|k| matches!(k.state, KeptState::Waiting | KeptState::Unmet))
-    }
-
-    /// Bytes of what it remembers, without its own.
-    fn bytes_held(&self) -> usize {
-        let kept = if self.kept.spilled() { self.kept.capacity() } else { 0 };
-        kept * size_of::<Kept>() + self.windows.capacity() * size_of::<WindowEnd>()
-    }
-
-    fn window(&self, local: u16, index: usize) -> u64 {
-        let key = (local, index as u32);
-        self.windows.iter().find(|(k, _)| *k == key).map_or(0, |(_, e)| *e)
-    }
-
-    /// Notes new ends of windows.
-    fn note_windows(&mut self, ends: &[WindowEnd]) {
-        for (key, end) in ends {
-            match self.windows.iter_mut().find(|(k, _)| k == key) {
-                Some(slot) => slot.1 = *end,
-                None => self.windows.push((*key, *end)),
-            }
-        }
-    }
-}
 
 /// Outcome of one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -696,10 +565,8 @@ fn engine(
                     None => Outcome::Wait,
                 };
             }
-            let def = match b.buffer {
-                BufferRef::App(id) => run.det.buffer_facts.get(usize::from(id.0)).copied(),
-                _ => None,
-            };
+            let facts = |id: BufferId| run.det.buffer_facts.get(usize::from(id.0)).copied();
+            let def = b.buffer.app().and_then(facts);
             let BufferFacts { multi, streaming } = def.unwrap_or_default();
             let mut seen = false;
             let mut growing = false;

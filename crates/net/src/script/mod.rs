@@ -14,6 +14,7 @@ mod inspect;
 mod keeping;
 mod library;
 pub(crate) mod output;
+mod output_script;
 mod pattern;
 mod sandbox;
 mod scene;
@@ -24,8 +25,9 @@ mod voice;
 mod tests;
 
 pub use inspect::{inspect, unreadable};
+pub use output::OutputScripts;
 pub(crate) use output::StreamPiece;
-pub use output::{OutputKind, OutputScript, OutputScripts};
+pub use output_script::{OutputKind, OutputScript};
 pub use sandbox::ScriptLimits;
 pub(crate) use scene::{FlowAt, Scene};
 pub(crate) use stream_logs::{Logged, StreamLogs};

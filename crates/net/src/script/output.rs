@@ -8,6 +8,7 @@
 
 use super::call::{self, with_scene};
 use super::library;
+use super::output_script::{OutputKind, OutputScript};
 use super::sandbox::Failure;
 use super::scene::Scene;
 use super::voice::{ScriptSetup, Severity};
@@ -17,17 +18,6 @@ use gabion_record::eve::Wants;
 use mlua::{Function, Lua, StdLib, Table, Value};
 
 const WHO: &str = "lua-output";
-
-/// A script that is an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputScript {
-    /// Its path, for messages.
-    pub path: String,
-    /// Its text.
-    pub source: Vec<u8>,
-    /// What it logs.
-    pub kind: OutputKind,
-}
 
 impl OutputScript {
     /// Loads a script and asks its `init` what it logs.
@@ -45,27 +35,6 @@ impl OutputScript {
         };
         Ok(OutputScript { path: path.to_string(), source, kind: kind(&needs)? })
     }
-}
-
-/// What a script is called for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputKind {
-    /// Each packet.
-    Packet,
-    /// Each alert.
-    Alert,
-    /// Each transaction of a protocol (EVE name).
-    Transaction(&'static str),
-    /// Each file.
-    File,
-    /// Each flow that ends.
-    Flow,
-    /// Statistics.
-    Stats,
-    /// Bytes of TCP streams.
-    TcpStream,
-    /// Bytes of HTTP bodies.
-    HttpBody,
 }
 
 struct Output {

@@ -1,6 +1,7 @@
 //! What scripts log, and what their host reports to them about itself.
 
-use super::{OutputScript, ScriptLimits};
+use super::output_script::OutputScript;
+use super::sandbox::ScriptLimits;
 use std::sync::Arc;
 
 /// The severity of a message.
