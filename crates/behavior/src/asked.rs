@@ -70,10 +70,7 @@ fn key(asker: Ip, port: u16, target: u64, proto: Proto) -> u64 {
 /// Of TCP the answer comes from the port that was asked, of UDP it may come from any.
 #[inline]
 fn target_hash(ip: Ip, port: u16, proto: Proto) -> u64 {
-    match proto {
-        Proto::Tcp => hash_ip(ip) ^ u64::from(port) << 40,
-        _ => hash_ip(ip),
-    }
+    if proto == Proto::Tcp { hash_ip(ip) ^ u64::from(port) << 40 } else { hash_ip(ip) }
 }
 
 /// The pair of two hosts in either direction, with a port of one of them.
@@ -104,7 +101,13 @@ impl Asked {
         let is_meant = match r.proto {
             Proto::Udp => !c.has_no_ports,
             Proto::Tcp => is_one_way(c),
-            _ => false,
+            Proto::Icmp
+            | Proto::IcmpV6
+            | Proto::Igmp
+            | Proto::Arp
+            | Proto::Sctp
+            | Proto::Gre
+            | Proto::Other => false,
         };
         if !is_meant {
             return false;

@@ -64,12 +64,11 @@ pub(crate) fn called<'a>(body: &Body<'a>) -> Option<Called<'a>> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.iter().all(is_word) {
         return None;
     }
-    let port = match body {
-        Body::Http(h) if is_proxied => {
-            let default_port = if h.method == b"CONNECT" { 0 } else { 80 };
-            port_of(text).unwrap_or(default_port)
-        }
-        _ => 0,
+    let port = if let (Body::Http(h), true) = (body, is_proxied) {
+        let default_port = if h.method == b"CONNECT" { 0 } else { 80 };
+        port_of(text).unwrap_or(default_port)
+    } else {
+        0
     };
     (is_proxied || Ip::parse(name).is_none()).then_some(Called { name, is_proxied, port })
 }

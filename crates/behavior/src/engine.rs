@@ -268,7 +268,7 @@ impl Front {
     pub fn ends(&self, r: &Record<'_>) -> Ends {
         match self.settings.direction {
             Direction::All if r.dst != r.src => Ends::Both,
-            _ => Ends::Source,
+            Direction::All | Direction::Out => Ends::Source,
         }
     }
 

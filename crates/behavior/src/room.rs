@@ -463,7 +463,7 @@ impl Folded {
                 let target = if e.attacker.role == Role::Source { &e.victim } else { &None };
                 self.hosts.insert_hash(target.as_ref().map_or(e.about, hash_party));
             }
-            _ => {
+            Scope::Target(_) | Scope::Rest => {
                 self.hosts.insert(e.profile);
             }
         }

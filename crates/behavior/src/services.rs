@@ -206,7 +206,13 @@ const fn bit(proto: Proto) -> u8 {
     match proto {
         Proto::Tcp => TCP,
         Proto::Udp => UDP,
-        _ => 0,
+        Proto::Icmp
+        | Proto::IcmpV6
+        | Proto::Igmp
+        | Proto::Arp
+        | Proto::Sctp
+        | Proto::Gre
+        | Proto::Other => 0,
     }
 }
 

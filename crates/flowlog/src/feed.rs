@@ -511,10 +511,8 @@ impl Input {
 }
 
 pub(crate) fn shed(report: &mut InputReport, skip: Skip, bytes: u64, line: u64) {
-    let reason = match skip {
-        Skip::UnusedEvent => ShedReason::UnusedLog,
-        _ => ShedReason::UnreadableRecord,
-    };
+    let is_unused = skip == Skip::UnusedEvent;
+    let reason = if is_unused { ShedReason::UnusedLog } else { ShedReason::UnreadableRecord };
     report.ledger.shed(reason, 1, bytes);
     report.skips.add(skip, line);
 }

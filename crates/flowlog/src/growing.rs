@@ -156,7 +156,7 @@ impl Content {
             let each = std::iter::from_fn(|| match lines.next_line() {
                 LineRead::Line(a, b) => (lines.bytes() <= CHUNK as u64)
                     .then(|| lines.text().get(a..b).map(<[u8]>::to_vec))?,
-                _ => None,
+                LineRead::TooLong(_) | LineRead::Pending | LineRead::End => None,
             });
             return head_of(each, reader);
         }

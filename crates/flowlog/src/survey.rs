@@ -164,7 +164,7 @@ impl Pass {
             };
             match reader.line(lines.text().get(start..end).unwrap_or_default()) {
                 Line::Record(ts, of) if of == layout => pass.record(ts),
-                _ => return None,
+                Line::Record(..) | Line::Quiet | Line::Skip(_) => return None,
             }
         }
         (lines.error().is_none() && pass.clock.jumps == 0).then_some(pass)

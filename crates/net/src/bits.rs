@@ -24,7 +24,7 @@ impl Bits {
             (BitCommand::Unset | BitCommand::Toggle, Some(at)) => {
                 self.0.remove(at);
             }
-            _ => {}
+            (BitCommand::Set, Some(_)) | (BitCommand::Unset, None) => {}
         }
     }
 }

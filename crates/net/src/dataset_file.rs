@@ -228,7 +228,9 @@ impl Reading<'_> {
             let said = match self.def.kind {
                 DatasetType::Ipv4 => format!("datajson IPv4 parse failed {name}/{path}: {text}"),
                 DatasetType::Ip => format!("dataset data parse failed {name}/{path}: {text}"),
-                _ => "Not correct length for a hash".to_string(),
+                DatasetType::String | DatasetType::Md5 | DatasetType::Sha256 => {
+                    "Not correct length for a hash".to_string()
+                }
             };
             self.note(DatasetFault::Value, JSON, said);
             return true;

@@ -59,7 +59,9 @@ fn hash(kind: DatasetType, value: &[u8]) -> u32 {
             }
             lookup3(&padded)
         }
-        _ => lookup3(value),
+        DatasetType::String | DatasetType::Md5 | DatasetType::Sha256 | DatasetType::Ipv4 => {
+            lookup3(value)
+        }
     }
 }
 

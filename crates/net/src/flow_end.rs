@@ -29,7 +29,9 @@ impl Stages {
     ) {
         match reason {
             EndReason::Forced => common.account.ledgers.flows.shed(ShedReason::FlowMemcap, 1, 0),
-            _ => common.account.ledgers.flows.pass(1, 0),
+            EndReason::Timeout | EndReason::Shutdown | EndReason::TcpReuse => {
+                common.account.ledgers.flows.pass(1, 0);
+            }
         }
         flow.ext.meet_rules(&common.engine);
         // Its last alerts and records are of the time at which it ends, not of its last packet (Suricata 8.0.7).

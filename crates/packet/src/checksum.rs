@@ -19,37 +19,28 @@ pub fn ipv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
 
 /// Whether the TCP checksum is correct.
 pub fn tcp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
-    match p.transport {
-        TransportHeader::Tcp(_) => pseudo_ok(p, frame, IpProto::TCP),
-        _ => None,
-    }
+    p.transport.tcp().and_then(|_| pseudo_ok(p, frame, IpProto::TCP))
 }
 
 /// Whether the UDP checksum is correct; `None` where IPv4 carries none (a checksum of zero).
 pub fn udp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
-    match p.transport {
-        TransportHeader::Udp(udp) if udp.checksum == 0 && p.network == Network::Ipv4 => None,
-        TransportHeader::Udp(_) => pseudo_ok(p, frame, IpProto::UDP),
-        _ => None,
+    let TransportHeader::Udp(udp) = p.transport else { return None };
+    if udp.checksum == 0 && p.network == Network::Ipv4 {
+        return None;
     }
+    pseudo_ok(p, frame, IpProto::UDP)
 }
 
 /// Whether the checksum of ICMP in IPv4 is correct.
 pub fn icmpv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
-    match p.transport {
-        TransportHeader::Icmpv4(_) if !p.flags.has(Flags::FRAGMENT) => {
-            Some(fold(sum(p.segment(frame))) == 0xffff)
-        }
-        _ => None,
-    }
+    let TransportHeader::Icmpv4(_) = p.transport else { return None };
+    (!p.flags.has(Flags::FRAGMENT)).then(|| fold(sum(p.segment(frame))) == 0xffff)
 }
 
 /// Whether the ICMPv6 checksum is correct.
 pub fn icmpv6_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
-    match p.transport {
-        TransportHeader::Icmpv6(_) => pseudo_ok(p, frame, IpProto::ICMPV6),
-        _ => None,
-    }
+    let TransportHeader::Icmpv6(_) = p.transport else { return None };
+    pseudo_ok(p, frame, IpProto::ICMPV6)
 }
 
 /// Whether the checksum of the transport layer is correct, whichever protocol it is.

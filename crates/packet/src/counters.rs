@@ -151,12 +151,11 @@ impl DecodeCounters {
         for counter in Counter::ALL {
             let (mine, theirs) =
                 (&mut self.values[*counter as usize], other.values[*counter as usize]);
-            match counter {
-                Counter::MaxPacketSize | Counter::MaxMacAddrsSrc | Counter::MaxMacAddrsDst => {
-                    *mine = (*mine).max(theirs);
-                }
-                _ => *mine += theirs,
-            }
+            let is_maximum = matches!(
+                counter,
+                Counter::MaxPacketSize | Counter::MaxMacAddrsSrc | Counter::MaxMacAddrsDst
+            );
+            *mine = if is_maximum { (*mine).max(theirs) } else { *mine + theirs };
         }
         for (mine, theirs) in self.events.iter_mut().zip(other.events) {
             *mine += theirs;

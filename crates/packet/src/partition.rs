@@ -94,10 +94,8 @@ pub fn decoded_key(config: &DecodeConfig, set: &PacketSet) -> u32 {
 
 /// The packet whose flow an ICMP error counts for. (ICMPv6 errors have flows of their own.)
 fn quoted(p: &Decoded) -> Option<&crate::transport::Quoted> {
-    match &p.transport {
-        TransportHeader::Icmpv4(icmp) if icmp.kind == UNREACHABLE => icmp.quoted.as_ref(),
-        _ => None,
-    }
+    let TransportHeader::Icmpv4(icmp) = &p.transport else { return None };
+    icmp.quoted.as_ref().filter(|_| icmp.kind == UNREACHABLE)
 }
 
 /// Whether a datagram between these ports may carry a tunnel that is decoded: then the whole flow

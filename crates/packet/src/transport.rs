@@ -36,7 +36,13 @@ impl TransportHeader {
     pub const fn tcp(&self) -> Option<&Tcp> {
         match self {
             TransportHeader::Tcp(tcp) => Some(tcp),
-            _ => None,
+            TransportHeader::None
+            | TransportHeader::Udp(_)
+            | TransportHeader::Icmpv4(_)
+            | TransportHeader::Icmpv6(_)
+            | TransportHeader::Sctp(_)
+            | TransportHeader::Esp(_)
+            | TransportHeader::Gre(_) => None,
         }
     }
 
@@ -45,7 +51,12 @@ impl TransportHeader {
     pub const fn icmp(&self) -> Option<&Icmp> {
         match self {
             TransportHeader::Icmpv4(icmp) | TransportHeader::Icmpv6(icmp) => Some(icmp),
-            _ => None,
+            TransportHeader::None
+            | TransportHeader::Tcp(_)
+            | TransportHeader::Udp(_)
+            | TransportHeader::Sctp(_)
+            | TransportHeader::Esp(_)
+            | TransportHeader::Gre(_) => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! later options need to know of earlier ones.
 
 use crate::action::Action;
-use crate::content::{BufferCondition, Content};
+use crate::content::{BufferCondition, Content, ContentFlags};
 use crate::diagnostic::{Checked, Refusal};
 use crate::file::FileCondition;
 use crate::integer::IntegerMatch;
@@ -355,27 +355,35 @@ impl Place {
 
     /// The content there.
     pub(crate) fn content_mut<'d>(self, d: &'d mut Draft<'_>) -> Option<&'d mut Content> {
-        match &mut self.list(d)?.get_mut(self.at)?.condition {
-            BufferCondition::Content(c) => Some(c),
-            _ => None,
-        }
+        let condition = &mut self.list(d)?.get_mut(self.at)?.condition;
+        if let BufferCondition::Content(c) = condition { Some(c) } else { None }
     }
 }
 
 /// Marks the last content or expression of a list as one that the next relative keyword depends on.
 pub(crate) fn mark_relative_next(list: &mut [DraftCondition]) -> bool {
-    for c in list.iter_mut().rev() {
-        match &mut c.condition {
-            BufferCondition::Content(content) => {
-                content.flags.set(crate::content::ContentFlags::RELATIVE_NEXT);
-                return true;
-            }
-            BufferCondition::Pcre(p) => {
-                p.relative_next = true;
-                return true;
-            }
-            _ => {}
+    list.iter_mut().rev().any(|c| set_relative_next(&mut c.condition, true))
+}
+
+/// The last content or expression of a list has no relative keyword after it.
+pub(crate) fn unmark_relative_next(list: &mut [DraftCondition]) {
+    list.iter_mut().rev().any(|c| set_relative_next(&mut c.condition, false));
+}
+
+/// Notes at a content or an expression whether a relative keyword follows it; false for what is neither.
+fn set_relative_next(condition: &mut BufferCondition, is_next: bool) -> bool {
+    const FLAG: ContentFlags = ContentFlags::RELATIVE_NEXT;
+    if let BufferCondition::Content(content) = condition {
+        if is_next {
+            content.flags.set(FLAG);
+        } else {
+            content.flags.clear(FLAG);
         }
+        true
+    } else if let BufferCondition::Pcre(p) = condition {
+        p.relative_next = is_next;
+        true
+    } else {
+        false
     }
-    false
 }

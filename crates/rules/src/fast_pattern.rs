@@ -158,10 +158,7 @@ fn is_of_request(c: &Compiler<'_>, b: &DraftBuffer) -> bool {
 }
 
 fn contents(b: &DraftBuffer) -> impl Iterator<Item = (usize, &Content)> {
-    b.conditions.iter().enumerate().filter_map(|(at, x)| match &x.condition {
-        BufferCondition::Content(content) => Some((at, content)),
-        _ => None,
-    })
+    b.conditions.iter().enumerate().filter_map(|(at, x)| Some((at, x.condition.content()?)))
 }
 
 fn rank(c: &Compiler<'_>, b: &DraftBuffer) -> (u8, usize) {

@@ -95,7 +95,14 @@ fn key(s: &Signature, actions: &[Action; 4]) -> Key {
             PostMatch::Flowbits { .. } => flowbits.writes = true,
             PostMatch::Flowint { .. } => flowint.writes = true,
             PostMatch::Hostbits { .. } => host.writes = true,
-            _ => {}
+            PostMatch::Xbits { .. }
+            | PostMatch::Tag(_)
+            | PostMatch::Filestore { .. }
+            | PostMatch::TlsStore
+            | PostMatch::Config(_)
+            | PostMatch::Bypass
+            | PostMatch::NfqSetMark { .. }
+            | PostMatch::Replace { .. } => {}
         }
     }
     // What is captured in other buffers changes no order.

@@ -216,7 +216,13 @@ fn packet_requirements(p: &PacketCondition, set: &mut impl FnMut(bool, Signature
         let needs_payload = match size {
             IntegerMatch::Differs(_) => true,
             IntegerMatch::Mask { .. } | IntegerMatch::NotMask { .. } => false,
-            _ => !zero_only && !size.matches(0),
+            IntegerMatch::Equal(_)
+            | IntegerMatch::Less(_)
+            | IntegerMatch::LessOrEqual(_)
+            | IntegerMatch::Greater(_)
+            | IntegerMatch::GreaterOrEqual(_)
+            | IntegerMatch::Between(..)
+            | IntegerMatch::Outside(..) => !zero_only && !size.matches(0),
         };
         set(needs_payload, SignatureFlags::PAYLOAD);
     }
@@ -270,12 +276,8 @@ fn is_silent(d: &Draft<'_>, is_firewall: bool) -> bool {
 /// Whether some content of the raw payload has an offset or a depth.
 fn has_payload_bounds(d: &Draft<'_>) -> bool {
     d.buffers.iter().filter(|b| b.buffer == Some(BufferRef::Payload)).any(|b| {
-        b.conditions.iter().any(|x| match &x.condition {
-            BufferCondition::Content(content) => {
-                content.offset.is_some() || content.depth.is_some()
-            }
-            _ => false,
-        })
+        let mut contents = b.conditions.iter().filter_map(|x| x.condition.content());
+        contents.any(|content| content.offset.is_some() || content.depth.is_some())
     })
 }
 

@@ -141,9 +141,11 @@ fn threshold<'t>(
         "backoff" => ThresholdKind::Backoff { multiplier: number("multiplier")? },
         _ => return None,
     };
-    let seconds = match kind {
-        ThresholdKind::Backoff { .. } => number("seconds").unwrap_or(0),
-        _ => number("seconds").filter(|n| *n > 0)?,
+    let seconds = number("seconds");
+    let seconds = if let ThresholdKind::Backoff { .. } = kind {
+        seconds.unwrap_or(0)
+    } else {
+        seconds.filter(|n| *n > 0)?
     };
     let count = number("count").filter(|n| *n > 0)?;
     Some(Threshold { kind, track: track(get("track")?)?, count, seconds })
@@ -199,7 +201,7 @@ impl Ruleset {
         for entry in entries {
             let addresses = match &entry.kind {
                 EntryKind::Suppress(Some((_, set))) => Some(self.shared_addresses(set)),
-                _ => None,
+                EntryKind::Suppress(None) | EntryKind::Threshold(_) | EntryKind::Rate(_) => None,
             };
             let mut any = false;
             for s in &mut self.signatures {

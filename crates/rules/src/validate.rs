@@ -240,7 +240,13 @@ fn largest(m: IntegerMatch) -> Option<u64> {
     match m {
         IntegerMatch::Equal(n) | IntegerMatch::Less(n) => Some(n),
         IntegerMatch::Between(_, b) => Some(b),
-        _ => None,
+        IntegerMatch::Differs(_)
+        | IntegerMatch::LessOrEqual(_)
+        | IntegerMatch::Greater(_)
+        | IntegerMatch::GreaterOrEqual(_)
+        | IntegerMatch::Outside(..)
+        | IntegerMatch::Mask { .. }
+        | IntegerMatch::NotMask { .. } => None,
     }
 }
 
@@ -254,9 +260,10 @@ fn check_bsize(b: &DraftBuffer) -> Checked<()> {
             continue;
         }
         let needed = reported_len(b, most).unwrap_or(needed);
-        let bound = match *size {
-            IntegerMatch::Between(from, to) => format!("range: {from}-{to}"),
-            _ => format!("value: {most}"),
+        let bound = if let IntegerMatch::Between(from, to) = *size {
+            format!("range: {from}-{to}")
+        } else {
+            format!("value: {most}")
         };
         let said = format!(
             "signature can't match as required content length {needed} exceeds bsize {bound}"
@@ -305,7 +312,21 @@ fn check_transforms(b: &DraftBuffer) -> Checked<()> {
             Transform::CompressWhitespace => ("compress_whitespace", |c| {
                 c.bytes.windows(2).any(|w| w.iter().all(|b| is_space(*b)))
             }),
-            _ => continue,
+            Transform::ToMd5
+            | Transform::ToSha1
+            | Transform::ToSha256
+            | Transform::PcreXform { .. }
+            | Transform::UrlDecode
+            | Transform::Xor(_)
+            | Transform::DotPrefix
+            | Transform::HeaderLowercase
+            | Transform::StripPseudoHeaders
+            | Transform::Domain
+            | Transform::Tld
+            | Transform::FromBase64 { .. }
+            | Transform::LuaXform { .. }
+            | Transform::Gunzip { .. }
+            | Transform::ZlibDeflate { .. } => continue,
         };
         for x in &b.conditions {
             let BufferCondition::Content(content) = &x.condition else { continue };
@@ -392,9 +413,9 @@ fn check_protocol(d: &Draft<'_>) -> Checked<()> {
 
 /// Contents that don't fit into a payload of the size asked for.
 fn check_dsize(_: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
-    let size = d.packet.iter().find_map(|p| match p.condition {
-        PacketCondition::Dsize(size) => Some(size),
-        _ => None,
+    let size = d.packet.iter().find_map(|p| {
+        let PacketCondition::Dsize(size) = p.condition else { return None };
+        Some(size)
     });
     let Some(most) = size.and_then(largest) else { return Ok(()) };
     let payload = d.buffers.iter().find(|b| b.buffer == Some(BufferRef::Payload));

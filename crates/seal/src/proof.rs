@@ -399,9 +399,9 @@ fn next_key(hop: &Value, key: &Vkey, last: &Checkpoint) -> Result<Vkey> {
     if !header.is_clear() || sha256(&body) != header.body_hash {
         return Err(wrong("the announcement differs from its chunk"));
     }
-    let announced = statements(&header, &body)?.into_iter().find_map(|(_, s)| match s {
-        Statement::Epoch { key, end, .. } if end == checkpoint.size => Some(key),
-        _ => None,
+    let announced = statements(&header, &body)?.into_iter().find_map(|(_, s)| {
+        let Statement::Epoch { key, end, .. } = s else { return None };
+        (end == checkpoint.size).then_some(key)
     });
     let announced = announced.ok_or_else(|| wrong("no announcement"))?;
     Ok(Vkey::new(&key.name, crate::note::SignatureKind::Ed25519, announced))

@@ -3,6 +3,7 @@
 //! (`fn read`), matches on booleans, and wildcard arms for enums of our own in engines.
 
 use crate::Fault;
+use crate::circles::{expanded, statements, use_body};
 use crate::tree::File;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,12 +43,8 @@ const WAITING: &[&str] = &[
 #[must_use]
 pub fn counts(files: &[File]) -> BTreeMap<String, usize> {
     let sources: Vec<&File> = files.iter().filter(|f| is_source(&f.path)).collect();
-    let own = own_enums(&sources);
-    let engines = sources
-        .iter()
-        .filter(|f| ENGINES.iter().any(|name| f.path.starts_with(&format!("crates/{name}/"))));
     let bare: usize = sources.iter().map(|f| bare_names(work(&f.text))).sum();
-    let wildcards: usize = engines.map(|f| wildcards(work(&f.text), &own)).sum();
+    let wildcards = wildcard_places(files).len();
     let rust = files.iter().filter(|f| f.path.ends_with(".rs"));
     let booleans: usize = rust.map(|f| boolean_matches(&f.text)).sum();
     BTreeMap::from([
@@ -203,11 +200,11 @@ fn own_enums<'a>(sources: &[&'a File]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Arms `_ =>` of matches that have an arm for a variant of an own enum.
-fn wildcards(text: &str, own: &BTreeSet<&str>) -> usize {
+/// Lines of the arms `_ =>` of matches that have an arm for a variant of an own enum.
+fn wildcards(text: &str, own: &BTreeSet<&str>) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let indent = |line: &str| line.len() - line.trim_start().len();
-    let mut found = 0;
+    let mut found = Vec::new();
     for (at, line) in
         lines.iter().enumerate().filter(|(_, line)| line.trim_start().starts_with("_ =>"))
     {
@@ -215,18 +212,70 @@ fn wildcards(text: &str, own: &BTreeSet<&str>) -> usize {
         let above =
             lines.iter().take(at).rev().take_while(|l| l.trim().is_empty() || indent(l) >= depth);
         let mut arms = above.filter(|l| !l.trim().is_empty() && indent(l) == depth);
-        found += usize::from(arms.any(|arm| is_variant(arm.trim_start(), own)));
+        if arms.any(|arm| is_variant(arm.trim_start(), own)) {
+            found.push(at + 1);
+        }
     }
     found
 }
 
-/// Whether a pattern begins with a variant of one of these enums.
+/// Whether a pattern begins with a variant of one of these enums: `Own::A`, `path::Own::A`, `Self::A`.
 fn is_variant(arm: &str, own: &BTreeSet<&str>) -> bool {
     let arm = arm.trim_start_matches(['|', ' ', '(', '&']);
-    let Some((name, rest)) = arm.split_once("::") else { return false };
-    own.contains(name)
-        && rest.starts_with(|c: char| c.is_uppercase())
-        && rest.chars().nth(1).is_some_and(char::is_lowercase)
+    let end = arm.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+    let mut parts = arm.get(..end.unwrap_or(arm.len())).unwrap_or_default().rsplit("::");
+    let (Some(variant), Some(name)) = (parts.next(), parts.next()) else { return false };
+    (own.contains(name) || name == "Self")
+        && !arm.starts_with("std::")
+        && variant.starts_with(|c: char| c.is_uppercase())
+        && variant.chars().nth(1).is_none_or(char::is_lowercase)
+}
+
+/// Names that a file takes from crates that are not ours: an enum of ours may be called the same.
+fn foreign_names(text: &str) -> BTreeSet<&str> {
+    const CRATES: &[&str] = &["std", "mlua", "serde_json", "rustix", "flate2", "yaml_rust2"];
+    let paths = statements(text).into_iter().filter_map(use_body).flat_map(expanded);
+    let is_foreign = |path: &[&str]| path.first().is_some_and(|first| CRATES.contains(first));
+    paths.filter(|(path, _)| is_foreign(path)).map(|(_, known_as)| known_as).collect()
+}
+
+/// Places with wildcard arms for enums of our own in engines: path and line.
+#[must_use]
+pub fn wildcard_places(files: &[File]) -> Vec<(&str, usize)> {
+    let sources: Vec<&File> = files.iter().filter(|f| is_source(&f.path)).collect();
+    let own = own_enums(&sources);
+    let is_engine =
+        |f: &&File| ENGINES.iter().any(|name| f.path.starts_with(&format!("crates/{name}/")));
+    let mut places = Vec::new();
+    for file in sources.into_iter().filter(is_engine) {
+        let text = work(&file.text);
+        let foreign = foreign_names(text);
+        let own = own.iter().copied().filter(|name| !foreign.contains(name)).collect();
+        places.extend(wildcards(text, &own).into_iter().map(|line| (file.path.as_str(), line)));
+    }
+    places
+}
+
+/// The file with the places whose wildcard arms are meant: path and reason.
+pub const WILDCARDS: &str = "tests/tidy/wildcards.tsv";
+
+/// Files with wildcard arms for enums of our own that the list does not name with a reason, and rows that nothing needs.
+#[must_use]
+pub fn unlisted_wildcards(files: &[File], list: &str) -> Vec<Fault> {
+    let rows: BTreeMap<&str, &str> = list
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once('\t'))
+        .filter(|(_, reason)| !reason.trim().is_empty())
+        .collect();
+    let places = wildcard_places(files);
+    let unlisted =
+        places.iter().filter(|(path, _)| !rows.contains_key(path)).map(|(path, line)| {
+            Fault::new(path, *line, "name the variants, or list the file with the reason")
+        });
+    let needless = rows.keys().filter(|row| !places.iter().any(|(path, _)| path == *row));
+    let needless = needless.map(|row| Fault::new(WILDCARDS, 0, format!("{row}: nothing needs it")));
+    unlisted.chain(needless).collect()
 }
 
 #[cfg(test)]
@@ -263,9 +312,14 @@ mod tests {
     #[test]
     fn wildcards_for_own_enums_are_counted() {
         let text = "enum Own { A }\nmatch x {\n    Own::Alpha => 1,\n    _ => 2,\n}\nmatch y {\n    1 => 1,\n    _ => 2,\n}\n\
-                    match z {\n    Foreign::Alpha => 1,\n    _ => 2,\n}\n";
+                    match z {\n    Foreign::Alpha => 1,\n    _ => 2,\n}\n\
+                    match a {\n    Self::Alpha(_) => 1,\n    _ => 2,\n}\nmatch b {\n    x::Own::A => 1,\n    _ => 2,\n}\n";
         let files = [file("crates/net/src/a.rs", text)];
-        assert_eq!(counts(&files)["wildcard arms for enums of our own in engines"], 1);
+        assert_eq!(counts(&files)["wildcard arms for enums of our own in engines"], 3);
+        assert_eq!(wildcard_places(&files)[0], ("crates/net/src/a.rs", 4));
+        assert_eq!(unlisted_wildcards(&files, "").len(), 3);
+        assert_eq!(unlisted_wildcards(&files, "crates/net/src/a.rs\twhy\n"), []);
+        assert_eq!(unlisted_wildcards(&[], "crates/net/src/a.rs\twhy\n").len(), 1);
     }
 
     #[test]

@@ -89,6 +89,13 @@ fn traits_with_one_implementation_are_named_by_the_page() {
 }
 
 #[test]
+fn wildcard_arms_for_enums_of_our_own_are_listed_with_their_reason() {
+    let root = tree::root();
+    let list = std::fs::read_to_string(root.join(habits::WILDCARDS)).unwrap();
+    hold(habits::unlisted_wildcards(&tree::files(&root), &list));
+}
+
+#[test]
 fn tests_sleep_only_where_they_drive_a_process_or_a_thread() {
     hold(habits::sleeping_tests(&tree::files(&tree::root())));
 }

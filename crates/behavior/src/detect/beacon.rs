@@ -251,9 +251,10 @@ impl Pairs {
     /// A request or a handshake: the connection is the name's, and not the address'.
     fn name(&mut self, named: &Called<'_>, second: u32, cx: &mut Context<'_, '_>) {
         let r = cx.record;
-        let asked = match &r.body {
-            Body::Http(h) => h.request_len.saturating_add(h.uri.len() as u64),
-            _ => 0,
+        let asked = if let Body::Http(h) = &r.body {
+            h.request_len.saturating_add(h.uri.len() as u64)
+        } else {
+            0
         };
         let (mut second, mut bytes) = (second, u32::try_from(asked).unwrap_or(u32::MAX));
         let uid = hash_text(r.uid);
@@ -560,7 +561,13 @@ fn is_complaint(r: &Record<'_>) -> bool {
     match r.proto {
         Proto::Icmp => matches!(r.src_port, 3 | 4 | 5 | 11 | 12),
         Proto::IcmpV6 => (1..=4).contains(&r.src_port),
-        _ => false,
+        Proto::Tcp
+        | Proto::Udp
+        | Proto::Igmp
+        | Proto::Arp
+        | Proto::Sctp
+        | Proto::Gre
+        | Proto::Other => false,
     }
 }
 

@@ -71,10 +71,8 @@ impl Detector for PasteSite {
             _ => return,
         };
         cx.say_damped(hash_ip(r.dst), |cx| {
-            let name = match &r.body {
-                Body::Http(h) => text(h.host),
-                _ => "pastebin.com".to_owned(),
-            };
+            let name =
+                if let Body::Http(h) = &r.body { text(h.host) } else { "pastebin.com".to_owned() };
             cx.find(&TYPE)
                 .level(ThreatLevel::Info, 1.0)
                 .victim(r.dst)

@@ -183,7 +183,7 @@ impl Builder {
             Purpose::Systems => return self.made.asns.push(line),
             Purpose::Ages => return self.made.ages.push(line.trim_ascii()),
             Purpose::Makers => return self.made.makers.push(line.trim_ascii()),
-            _ => {}
+            Purpose::Indicators | Purpose::TorExits | Purpose::Harmless => {}
         }
         if self.line <= 16 && line.contains(&b',') {
             self.header(line);

@@ -165,7 +165,9 @@ impl<'a> Headers<'a> {
                 let is_there = self.has(layer) && self.ether_type == over;
                 (is_there && !self.is_later_fragment).then_some(self.transport)?
             }
-            _ => self.has(layer).then_some(self.net)?,
+            Layer::Ip | Layer::Ip6 | Layer::Arp | Layer::Rarp => {
+                self.has(layer).then_some(self.net)?
+            }
         };
         let from = start.checked_add(at)?;
         self.frame.get(from..from.checked_add(len)?)

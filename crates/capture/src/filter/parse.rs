@@ -331,7 +331,7 @@ impl<'a> Reader<'a> {
                     }
                 }
                 Token::Sign("<" | ">" | "<=" | ">=" | "=" | "==" | "!=") => return depth == 0,
-                _ => {}
+                Token::Word(_) | Token::Sign(_) => {}
             }
         }
         // An open bracket without its end is reported as arithmetic.

@@ -219,7 +219,15 @@ impl TcpSession {
         let counted = match state {
             TcpState::FinWait1 => step.dir == Direction::ToClient && seg.has(flags::ACK),
             TcpState::FinWait2 => true,
-            _ => false,
+            TcpState::None
+            | TcpState::SynSent
+            | TcpState::SynRecv
+            | TcpState::Established
+            | TcpState::TimeWait
+            | TcpState::LastAck
+            | TcpState::CloseWait
+            | TcpState::Closing
+            | TcpState::Closed => false,
         };
         counted
             && seg.has(flags::FIN)

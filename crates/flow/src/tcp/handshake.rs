@@ -628,11 +628,13 @@ impl TcpSession {
         if step.seg.has(flags::FIN) && self.state > TcpState::TimeWait {
             return if step.seg.has(flags::ACK) { Update::Both } else { Update::Packet };
         }
-        match self.state {
-            TcpState::Closed => Update::Both,
+        if self.state == TcpState::Closed {
+            Update::Both
+        } else if self.marks.is_async {
             // With only one side visible no acknowledgments are seen.
-            _ if self.marks.is_async => Update::Packet,
-            _ => Update::Opposing,
+            Update::Packet
+        } else {
+            Update::Opposing
         }
     }
 }

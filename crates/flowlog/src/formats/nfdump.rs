@@ -159,9 +159,10 @@ impl Layout {
         let orig_pkts = scaled(get(Column::InPackets));
         let resp_pkts = scaled(get(Column::OutPackets));
         let flags = get(Column::Flags);
-        let is_established = match proto {
-            Proto::Tcp => flags.contains(&b'A') && !is_refused(flags),
-            _ => !has_both_sides || resp_pkts > 0,
+        let is_established = if proto == Proto::Tcp {
+            flags.contains(&b'A') && !is_refused(flags)
+        } else {
+            !has_both_sides || resp_pkts > 0
         };
         let conn = Conn {
             duration_ns: field::seconds(get(Column::Duration)).unwrap_or(0).max(0),

@@ -207,11 +207,7 @@ impl Flow {
         if self.has_reverse {
             return self.bytes[1] > 0 || self.packets[1] > 0 && self.reverse_flags & RST == 0;
         }
-        match proto {
-            Proto::Tcp => {
-                self.flags & ACK != 0 && (self.flags & RST == 0 || self.flags & FIN_SYN_PSH != 0)
-            }
-            _ => true,
-        }
+        proto != Proto::Tcp
+            || self.flags & ACK != 0 && (self.flags & RST == 0 || self.flags & FIN_SYN_PSH != 0)
     }
 }

@@ -447,9 +447,10 @@ pub(crate) fn record(row: &[u8]) -> Result<Record<'_>, Skip> {
     let (orig_pkts, orig_bytes) = (number(next()?)?, number(next()?)?);
     let (resp_pkts, resp_bytes) = (field::number(next()?), field::number(next()?));
     // A record of one direction can't show whether somebody answered, and its source is not blamed.
-    let is_established = match proto {
-        Proto::Tcp => flags.contains(&b'A') && !is_refused(flags),
-        _ => resp_pkts != Some(0),
+    let is_established = if proto == Proto::Tcp {
+        flags.contains(&b'A') && !is_refused(flags)
+    } else {
+        resp_pkts != Some(0)
     };
     Ok(Record {
         ts,

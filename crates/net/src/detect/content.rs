@@ -118,20 +118,23 @@ impl Run<'_, '_, '_> {
             return Step::Discontinue;
         }
         let Some((first, rest)) = conditions.split_first() else { return Step::Match };
-        match first {
-            BufferCondition::Content(c) => return self.content(c, rest),
-            BufferCondition::Pcre(p) => return self.pcre(p, rest),
-            BufferCondition::Base64Decode(b) => return self.base64(b),
-            BufferCondition::Lua { script, negated } => {
-                // It does not see the buffer: it runs if the rest holds.
-                self.notes.scripts.push((*script, *negated));
-                let step = self.from(rest);
-                if step != Step::Match {
-                    self.notes.scripts.pop();
-                }
-                return step;
+        if let BufferCondition::Content(c) = first {
+            return self.content(c, rest);
+        }
+        if let BufferCondition::Pcre(p) = first {
+            return self.pcre(p, rest);
+        }
+        if let BufferCondition::Base64Decode(b) = first {
+            return self.base64(b);
+        }
+        if let BufferCondition::Lua { script, negated } = first {
+            // It does not see the buffer: it runs if the rest holds.
+            self.notes.scripts.push((*script, *negated));
+            let step = self.from(rest);
+            if step != Step::Match {
+                self.notes.scripts.pop();
             }
-            _ => {}
+            return step;
         }
         match self.simple(first) {
             Step::Match => self.from(rest),

@@ -187,10 +187,7 @@ pub(crate) fn collect(
 /// Grams that must be in the buffer: of each content that is not its rule's fast pattern, the
 /// last and the one in the middle.
 fn grams_of(c: &BufferCondition) -> impl Iterator<Item = u16> {
-    let bytes = match c {
-        BufferCondition::Content(c) if gates::is_wanted(c) => &c.bytes[..],
-        _ => &[],
-    };
+    let bytes = c.content().filter(|c| gates::is_wanted(c)).map_or(&[][..], |c| &c.bytes[..]);
     let last = bytes.len().checked_sub(3);
     let middle = last.filter(|l| *l > 1).map(|l| l / 2);
     [last, middle].into_iter().flatten().map(move |at| {

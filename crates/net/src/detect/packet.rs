@@ -60,14 +60,8 @@ pub(crate) fn matches(
     shared: &SharedState,
 ) -> bool {
     let h = p.headers;
-    let tcp = || match &h.transport {
-        TransportHeader::Tcp(t) => Some(t),
-        _ => None,
-    };
-    let icmp = || match &h.transport {
-        TransportHeader::Icmpv4(i) | TransportHeader::Icmpv6(i) => Some(i),
-        _ => None,
-    };
+    let tcp = || h.transport.tcp();
+    let icmp = || h.transport.icmp();
     match c {
         PacketCondition::Flow(t) => flow_matches(t, p, flow.is_some()),
         PacketCondition::TcpFlags(t) => {
@@ -133,10 +127,10 @@ pub(crate) fn matches(
         PacketCondition::IcmpCode(m) => icmp().is_some_and(|i| m.matches(u64::from(i.code))),
         PacketCondition::IcmpId(n) => icmp().is_some_and(|i| i.has_id && i.id == *n),
         PacketCondition::IcmpSeq(n) => icmp().is_some_and(|i| i.has_id && i.seq == *n),
-        PacketCondition::Icmpv6Mtu(m) => match &h.transport {
-            TransportHeader::Icmpv6(i) => i.kind == PACKET_TOO_BIG && m.matches(u64::from(i.mtu)),
-            _ => false,
-        },
+        PacketCondition::Icmpv6Mtu(m) => {
+            matches!(&h.transport, TransportHeader::Icmpv6(i)
+                if i.kind == PACKET_TOO_BIG && m.matches(u64::from(i.mtu)))
+        }
         PacketCondition::Dsize(m) => !p.is_pseudo && m.matches(p.payload.len() as u64),
         PacketCondition::VlanId { layer, id } => vlan_id(h.vlan_ids(), *layer, *id),
         PacketCondition::VlanLayers(m) => m.matches(u64::from(h.vlan_count)),
@@ -290,7 +284,7 @@ fn checksum_matches(of: ChecksumOf, valid: bool, p: &PacketView<'_>) -> bool {
         ChecksumOf::UdpV6 if v == 6 => checksum::udp_ok(h, frame),
         ChecksumOf::IcmpV4 => checksum::icmpv4_ok(h, frame),
         ChecksumOf::IcmpV6 => checksum::icmpv6_ok(h, frame),
-        _ => None,
+        ChecksumOf::TcpV4 | ChecksumOf::TcpV6 | ChecksumOf::UdpV4 | ChecksumOf::UdpV6 => None,
     };
     ok.is_some_and(|ok| (ok || p.ignores_checksums) == valid)
 }

@@ -39,10 +39,7 @@ pub(crate) fn header<'a>(
         ports: h.proto.has_ports().then_some(ports),
         ip_proto: h.proto,
         icmp: h.transport.icmp().map(|i| (i.kind, i.code)),
-        spi: match &h.transport {
-            TransportHeader::Esp(esp) => Some(esp.spi),
-            _ => None,
-        },
+        spi: if let TransportHeader::Esp(esp) = &h.transport { Some(esp.spi) } else { None },
         pkt_src: Some(view.pkt_src),
         metadata,
         ether: match (h.src_mac(view.frame), h.dst_mac(view.frame)) {
@@ -156,7 +153,12 @@ pub(crate) fn verdict(outcome: &PacketOutcome, view: &PacketView<'_>) -> Verdict
     let reject_target = outcome.reject.map(|a| match a {
         Action::RejectDestination => "to_server",
         Action::RejectBoth => "both",
-        _ => "to_client",
+        Action::RejectSource
+        | Action::Alert
+        | Action::Pass
+        | Action::Drop
+        | Action::Config
+        | Action::Accept => "to_client",
     });
     let reject: &'static [&'static str] = if is_tcp { &["tcp-reset"] } else { &["icmp-prohib"] };
     VerdictRecord { action, reject_target, reject }

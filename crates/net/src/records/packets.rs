@@ -139,9 +139,10 @@ impl RecordStage {
             header: header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject)),
             reason,
             ip: ip_facts(h),
-            udp_len: match &h.transport {
-                TransportHeader::Udp(_) => u16::try_from(view.payload.len() + 8).ok(),
-                _ => None,
+            udp_len: if let TransportHeader::Udp(_) = &h.transport {
+                u16::try_from(view.payload.len() + 8).ok()
+            } else {
+                None
             },
             // Suricata writes both in the byte order of the packet.
             icmp: h.transport.icmp().map(|i| (i.id.swap_bytes(), i.seq.swap_bytes())),

@@ -312,7 +312,7 @@ impl Call<'_, '_> {
     pub(super) fn slot(&self) -> mlua::Result<u32> {
         self.held(|h| match h {
             Held::Slot(n) => *n,
-            _ => u32::MAX,
+            Held::Nothing | Held::Name(_) | Held::Hash(_) => u32::MAX,
         })
     }
 }

@@ -76,10 +76,9 @@ pub fn write_message(m: &Message, tx_id: Option<u64>, json: &mut Json, formats: 
 
 /// Records this transaction is logged as.
 pub fn parts(tx: &DnsTx, how: LogOptions<'_>) -> usize {
-    match tx.direction {
-        Direction::ToServer if !how.in_alert && is_format_2(how.config) => tx.message.queries.len(),
-        _ => 1,
-    }
+    let is_request = tx.direction == Direction::ToServer;
+    let is_by_query = is_request && !how.in_alert && is_format_2(how.config);
+    if is_by_query { tx.message.queries.len() } else { 1 }
 }
 
 /// Format 2 has the client as `src` of answers too.
@@ -345,7 +344,12 @@ fn write_object(m: &Message, r: &Record, json: &mut Json) {
             json.number("algo", algorithm);
             json.number("type", kind);
         }
-        _ => {}
+        Rdata::Address(_)
+        | Rdata::Name(_)
+        | Rdata::Text(_)
+        | Rdata::Texts { .. }
+        | Rdata::Opt { .. }
+        | Rdata::Other(_) => {}
     }
     json.close();
 }

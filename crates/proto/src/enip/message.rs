@@ -176,7 +176,15 @@ impl Message {
             (Data::Items { sequence: Some(a), .. }, Data::Items { sequence: Some(b), .. }) => {
                 a == b
             }
-            _ => true,
+            (
+                Data::Invalid
+                | Data::Other
+                | Data::Registration { .. }
+                | Data::Services(_)
+                | Data::Identity(_)
+                | Data::Items { .. },
+                _,
+            ) => true,
         }
     }
 

@@ -242,7 +242,7 @@ impl Codec {
             Codec::Brotli(brotli) if !brotli.is_started => {
                 brotli_window(BROTLI_WINDOW_BITS_MIN) as u64
             }
-            _ => 1,
+            Codec::Brotli(_) | Codec::Gzip(..) | Codec::Inflate(_) | Codec::Lzma(_) => 1,
         }
     }
 
@@ -383,11 +383,8 @@ impl Layer {
             }
             Codec::Lzma(lzma) => unlzma(lzma, data, false, &mut out),
             Codec::Pass => {
-                if sink(data) {
-                    Step::More
-                } else {
-                    Step::Halt
-                }
+                let may_continue = sink(data);
+                if may_continue { Step::More } else { Step::Halt }
             }
             Codec::Over => Step::More,
         }
@@ -412,8 +409,9 @@ impl Layer {
                 false
             }
             // A guess that came to no end was wrong.
-            _ if !self.trial.is_empty() => sink(&std::mem::take(&mut self.head)),
-            _ => true,
+            Codec::Brotli(_) | Codec::Gzip(..) | Codec::Inflate(_) | Codec::Pass | Codec::Over => {
+                self.trial.is_empty() || sink(&std::mem::take(&mut self.head))
+            }
         }
     }
 }

@@ -539,14 +539,13 @@ impl Http1 {
             self.request.state = State::Finalize;
             decode_entity(self, cx, ToServer, None);
         }
-        match self.request.state {
-            State::Ignore => 0,
-            State::Finalize => {
-                let _ = self.request_complete(cx);
-                left
-            }
-            _ => left,
+        if self.request.state == State::Ignore {
+            return 0;
         }
+        if self.request.state == State::Finalize {
+            let _ = self.request_complete(cx);
+        }
+        left
     }
 }
 

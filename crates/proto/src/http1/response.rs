@@ -656,7 +656,18 @@ impl Http1 {
                 self.response.state = State::Finalize;
                 decode_entity(self, cx, ToClient, None);
             }
-            _ => {}
+            State::Idle
+            | State::Line
+            | State::Version
+            | State::Headers
+            | State::ConnectWait
+            | State::ConnectProbe
+            | State::BodyDetermine
+            | State::ChunkSize
+            | State::ChunkData
+            | State::ChunkEnd
+            | State::Finalize
+            | State::Ignore => {}
         }
         if self.response.state == State::Finalize {
             let _ = self.response_complete(cx);

@@ -256,7 +256,16 @@ impl Message {
             Body::Plain | Body::Skipped(_) | Body::Reason { properties: None, .. } => {
                 Box::default()
             }
-            _ => [contents, &c.replaced].concat().into_boxed_slice(),
+            Body::Connect(_)
+            | Body::Connack { .. }
+            | Body::Publish { .. }
+            | Body::PublishAnswer { .. }
+            | Body::Subscribe { .. }
+            | Body::Unsubscribe { .. }
+            | Body::SubscribeAnswer { .. }
+            | Body::Reason { properties: Some(_), .. } => {
+                [contents, &c.replaced].concat().into_boxed_slice()
+            }
         };
         Ok(Message { header, body, contents })
     }
@@ -279,7 +288,12 @@ impl Message {
             Body::SubscribeAnswer { codes, .. } => {
                 codes.map(|span| self.bytes(span)).unwrap_or_default()
             }
-            _ => &[],
+            Body::Plain
+            | Body::Skipped(_)
+            | Body::Connect(_)
+            | Body::Publish { .. }
+            | Body::Subscribe { .. }
+            | Body::Unsubscribe { .. } => &[],
         }
     }
 

@@ -30,9 +30,9 @@ pub struct MqttTx {
 
 impl MqttTx {
     fn connect(&self) -> Option<(&Message, &Connect)> {
-        self.messages.iter().find_map(|m| match &m.body {
-            Body::Connect(c) => Some((m, c.as_ref())),
-            _ => None,
+        self.messages.iter().find_map(|m| {
+            let Body::Connect(c) = &m.body else { return None };
+            Some((m, c.as_ref()))
         })
     }
 
@@ -44,10 +44,7 @@ impl MqttTx {
     fn topic(&self, index: usize) -> Option<&[u8]> {
         let max = self.matched_max[0] as usize;
         let mut all = self.messages.iter().flat_map(|m| {
-            let topics = match &m.body {
-                Body::Subscribe { topics, .. } => &**topics,
-                _ => &[],
-            };
+            let topics = if let Body::Subscribe { topics, .. } = &m.body { &**topics } else { &[] };
             topics.iter().take(max).map(|(span, _)| m.bytes(*span))
         });
         all.nth(index)
@@ -56,10 +53,8 @@ impl MqttTx {
     fn dropped_topic(&self, index: usize) -> Option<&[u8]> {
         let max = self.matched_max[1] as usize;
         let mut all = self.messages.iter().flat_map(|m| {
-            let topics = match &m.body {
-                Body::Unsubscribe { topics, .. } => &**topics,
-                _ => &[],
-            };
+            let topics =
+                if let Body::Unsubscribe { topics, .. } = &m.body { &**topics } else { &[] };
             topics.iter().take(max).map(|span| m.bytes(*span))
         });
         all.nth(index)
@@ -76,11 +71,9 @@ impl MqttTx {
     }
 
     fn of_publish(&self, wants_topic: bool) -> Option<&[u8]> {
-        self.messages.iter().find_map(|m| match &m.body {
-            Body::Publish { topic, message, .. } => {
-                Some(m.bytes(if wants_topic { *topic } else { *message }))
-            }
-            _ => None,
+        self.messages.iter().find_map(|m| {
+            let Body::Publish { topic, message, .. } = &m.body else { return None };
+            Some(m.bytes(if wants_topic { *topic } else { *message }))
         })
     }
 
@@ -138,9 +131,9 @@ impl Transaction for MqttTx {
             integer::VERSION if index == 0 => self.version.into(),
             integer::REASON_CODE => self.code(index)?.into(),
             integer::SESSION_PRESENT => {
-                let mut answers = self.messages.iter().filter_map(|m| match m.body {
-                    Body::Connack { session_present, .. } => Some(session_present),
-                    _ => None,
+                let mut answers = self.messages.iter().filter_map(|m| {
+                    let Body::Connack { session_present, .. } = m.body else { return None };
+                    Some(session_present)
                 });
                 answers.nth(index)?.into()
             }

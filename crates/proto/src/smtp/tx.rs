@@ -98,18 +98,6 @@ impl Transaction for SmtpTx {
     ) -> Option<Buffer<'_>> {
         let local = Local::from_number(local).filter(|_| direction == ToServer)?;
         let file = || self.files.files.get(index);
-        match local {
-            Local::FileName => return Some(Buffer::whole(&file()?.name)),
-            Local::FileMagic => return file()?.magic_window(how),
-            Local::FileData => {
-                let file = file()?;
-                let (data, start) =
-                    file.window(how.inspected, how.at_end || how.inline, self.settings.windows)?;
-                let is_complete = file.state != crate::files::FileState::Open || how.at_end;
-                return Some(Buffer { data, start, is_complete });
-            }
-            _ => {}
-        }
         let mime = self.mime.as_deref();
         let first = |name| if index == 0 { mime?.header(name) } else { None };
         let data = match local {
@@ -125,7 +113,15 @@ impl Transaction for SmtpTx {
             Local::XMailer => first("x-mailer"),
             Local::Url => mime?.urls().get(index),
             Local::Received => mime?.all_headers("received").nth(index),
-            Local::FileName | Local::FileMagic | Local::FileData => None,
+            Local::FileName => Some(file()?.name.as_slice()),
+            Local::FileMagic => return file()?.magic_window(how),
+            Local::FileData => {
+                let file = file()?;
+                let (data, start) =
+                    file.window(how.inspected, how.at_end || how.inline, self.settings.windows)?;
+                let is_complete = file.state != crate::files::FileState::Open || how.at_end;
+                return Some(Buffer { data, start, is_complete });
+            }
         };
         data.map(Buffer::whole)
     }

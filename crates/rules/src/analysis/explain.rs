@@ -74,10 +74,9 @@ fn explain(r: &Report<'_>, s: &Signature, out: &mut String) {
 }
 
 fn asks_for(s: &Signature, bit: u32) -> bool {
-    s.packet.iter().any(|c| match c {
-        PacketCondition::Flowbits(t) => t.isset && t.bits.contains(&bit),
-        _ => false,
-    })
+    s.packet
+        .iter()
+        .any(|c| matches!(c, PacketCondition::Flowbits(t) if t.isset && t.bits.contains(&bit)))
 }
 
 fn or_none(text: &str) -> &str {

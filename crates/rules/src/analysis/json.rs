@@ -171,10 +171,8 @@ fn is_flushing(r: &Report<'_>, s: &Signature) -> bool {
 }
 
 fn is_streaming(r: &Report<'_>, b: &BufferInspection) -> bool {
-    match b.buffer {
-        BufferRef::App(id) => r.catalog.buffer(id).is_some_and(|b| b.def.streaming),
-        _ => false,
-    }
+    let buffer = b.buffer.app().and_then(|id| r.catalog.buffer(id));
+    buffer.is_some_and(|b| b.def.streaming)
 }
 
 /// Whether the raw payload is a step of the transactions' inspection.
@@ -197,7 +195,7 @@ fn packet_engines(r: &Report<'_>, s: &Signature, is_late: bool, j: &mut Json) {
                 transforms(r, b, j);
                 matches(s, &b.conditions, j);
             }),
-            _ => {}
+            BufferRef::Payload | BufferRef::App(_) | BufferRef::Frame(_) => {}
         }
     }
     if !s.packet.is_empty() && s.packet.iter().any(is_listed) {
@@ -379,7 +377,12 @@ fn tx_matches(s: &Signature, n: usize, j: &mut Json) {
                 named(j, file_keyword(condition));
             }
         }
-        _ => named(j, tx.keyword),
+        TxTest::Integer(..)
+        | TxTest::Condition(_)
+        | TxTest::Event(_)
+        | TxTest::Reached
+        | TxTest::State(_)
+        | TxTest::Lua { .. } => named(j, tx.keyword),
     }
     j.close_array();
 }
@@ -461,13 +464,8 @@ fn post_lists(r: &Report<'_>, s: &Signature, j: &mut Json) {
         j.open_key("threshold");
         j.open_array_key("matches");
         if let Some(t) = s.threshold {
-            named(
-                j,
-                match t.kind {
-                    ThresholdKind::Rate { .. } => "rate_filter",
-                    _ => "threshold",
-                },
-            );
+            let is_rate = matches!(t.kind, ThresholdKind::Rate { .. });
+            named(j, if is_rate { "rate_filter" } else { "threshold" });
         }
         if s.detection_filter.is_some() {
             named(j, "detection_filter");
@@ -479,11 +477,7 @@ fn post_lists(r: &Report<'_>, s: &Signature, j: &mut Json) {
 
 fn captures(s: &Signature) -> usize {
     let all = s.buffers.iter().flat_map(|b| b.conditions.iter()).chain(s.base64_data.iter());
-    all.map(|c| match c {
-        BufferCondition::Pcre(p) => p.captures.len(),
-        _ => 0,
-    })
-    .sum()
+    all.map(|c| if let BufferCondition::Pcre(p) = c { p.captures.len() } else { 0 }).sum()
 }
 
 fn post_match(r: &Report<'_>, p: &PostMatch, j: &mut Json) {
@@ -855,7 +849,7 @@ fn notes(r: &Report<'_>, s: &Signature) -> Vec<String> {
                 })
                 .count()
                 .min(2),
-            _ => 1,
+            BufferRef::Payload | BufferRef::Packet(_) | BufferRef::Frame(_) => 1,
         };
         for _ in 0..times.max(1) {
             buffer_notes(b, &mut out);

@@ -121,12 +121,9 @@ fn payload_words(s: &Signature) -> &'static str {
 /// `http request uri (http_uri)`; with transforms only the name in parentheses.
 fn described(r: &Report<'_>, buffer: BufferRef, b: &BufferInspection) -> String {
     let name = buffer_name(r, buffer);
-    let description = match buffer {
-        BufferRef::App(id) if b.chain == crate::transform::ChainId::NONE => {
-            r.catalog.buffer(id).map_or("", |b| b.def.description)
-        }
-        _ => "",
-    };
+    let plain = buffer.app().filter(|_| b.chain == crate::transform::ChainId::NONE);
+    let plain = plain.and_then(|id| r.catalog.buffer(id));
+    let description = plain.map_or("", |b| b.def.description);
     format!("{description} ({name})")
 }
 

@@ -371,10 +371,11 @@ fn relative_to_previous(d: &mut Draft<'_>, who: &'static str) -> Checked<()> {
     let Some(place) = d.last_content_place() else { return Ok(()) };
     let Some(list) = place.list(d) else { return Ok(()) };
     let before = list.get_mut(..place.at).unwrap_or_default();
-    let only = before.iter().rev().find_map(|c| match &c.condition {
-        BufferCondition::Content(c) => Some(c.flags.has(ContentFlags::FAST_PATTERN_ONLY)),
-        BufferCondition::Pcre(_) => Some(false),
-        _ => None,
+    let only = before.iter().rev().find_map(|c| {
+        let content = c.condition.content();
+        let is_pcre = matches!(c.condition, BufferCondition::Pcre(_));
+        let only = content.map(|c| c.flags.has(ContentFlags::FAST_PATTERN_ONLY));
+        only.or_else(|| is_pcre.then_some(false))
     });
     if only == Some(true) {
         return Err(Refusal::new(

@@ -286,9 +286,9 @@ fn check_ip_proto(d: &Draft<'_>, op: IpProtoOp, proto: u8) -> Checked<()> {
     let others: Vec<(IpProtoOp, u8)> = d
         .packet
         .iter()
-        .filter_map(|p| match p.condition {
-            PacketCondition::IpProto { op, proto } => Some((op, proto)),
-            _ => None,
+        .filter_map(|p| {
+            let PacketCondition::IpProto { op, proto } = p.condition else { return None };
+            Some((op, proto))
         })
         .collect();
     let refuse = |said: &str| Err(Refusal::new(WHO, said));
@@ -307,7 +307,7 @@ fn check_ip_proto(d: &Draft<'_>, op: IpProtoOp, proto: u8) -> Checked<()> {
         IpProtoOp::Less if others.iter().any(|(o, _)| *o == IpProtoOp::Less) => {
             refuse("can't use a eq or lt ipproto along with a less than ipproto in the same sig")
         }
-        _ => Ok(()),
+        IpProtoOp::Equal | IpProtoOp::Differs | IpProtoOp::Less | IpProtoOp::Greater => Ok(()),
     }
 }
 

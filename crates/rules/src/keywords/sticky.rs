@@ -3,7 +3,7 @@
 use super::app;
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
-use crate::draft::{Draft, DraftBuffer, List};
+use crate::draft::{Draft, DraftBuffer, List, unmark_relative_next};
 use crate::keyword::{Setup, Value};
 use crate::ruleset::FrameRef;
 use crate::signature::{BufferRef, PacketBuffer};
@@ -203,23 +203,6 @@ fn move_content(d: &mut Draft<'_>, place: crate::draft::Place, to: usize) {
         && let BufferCondition::Content(content) = &mut last.condition
     {
         content.flags.clear(ContentFlags::RELATIVE_NEXT);
-    }
-}
-
-fn unmark_relative_next(list: &mut [crate::draft::DraftCondition]) {
-    use crate::content::{BufferCondition, ContentFlags};
-    for x in list.iter_mut().rev() {
-        match &mut x.condition {
-            BufferCondition::Content(content) => {
-                content.flags.clear(ContentFlags::RELATIVE_NEXT);
-                return;
-            }
-            BufferCondition::Pcre(p) => {
-                p.relative_next = false;
-                return;
-            }
-            _ => {}
-        }
     }
 }
 

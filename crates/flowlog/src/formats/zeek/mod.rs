@@ -294,8 +294,8 @@ impl Layout {
     #[inline]
     pub(crate) fn leads_with_time(&self) -> Option<u8> {
         match self.separator {
-            Separator::Byte(byte) if self.ts_column == 0 => Some(byte),
-            _ => None,
+            Separator::Byte(byte) => (self.ts_column == 0).then_some(byte),
+            Separator::Spaces => None,
         }
     }
 }

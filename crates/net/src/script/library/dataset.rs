@@ -30,7 +30,7 @@ fn get(c: &mut Call<'_, '_>) -> Answer {
 fn add(c: &mut Call<'_, '_>) -> Answer {
     let name = c.held(|h| match h {
         Held::Name(n) => Some(n.clone()),
-        _ => None,
+        Held::Nothing | Held::Slot(_) | Held::Hash(_) => None,
     })?;
     let Some(name) = name else {
         return c.nil("dataset is not initialized (call :get first)");

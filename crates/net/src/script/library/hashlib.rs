@@ -49,7 +49,7 @@ fn update(c: &mut Call<'_, '_>) -> Answer {
             h.update(&input);
             true
         }
-        _ => false,
+        Held::Hash(None) | Held::Nothing | Held::Slot(_) | Held::Name(_) => false,
     })?;
     if done { c.give(()) } else { Err(c.error("invalid hash context")) }
 }
@@ -57,7 +57,7 @@ fn update(c: &mut Call<'_, '_>) -> Answer {
 fn finish(c: &mut Call<'_, '_>, in_hex: bool) -> Answer {
     let hash = c.held(|h| match h {
         Held::Hash(h) => h.take(),
-        _ => None,
+        Held::Nothing | Held::Slot(_) | Held::Name(_) => None,
     })?;
     match hash.map(Hash::finish) {
         Some(out) => c.text(Some(&if in_hex { hex(&out) } else { out })),

@@ -3,7 +3,6 @@
 use super::{Library, member};
 use crate::script::call::{Answer, Call, Held, Member};
 use crate::view::PacketView;
-use gabion_packet::TransportHeader;
 use gabion_record::IpProto;
 use mlua::Value;
 
@@ -58,12 +57,8 @@ fn tuple(c: &mut Call<'_, '_>) -> Answer {
         }
         let text = |a: gabion_record::Addr| c.lua.create_string(a.text(v)).map(Value::String);
         let (src, dst) = (text(h.src)?, text(h.dst)?);
-        let (sp, dp) = match &h.transport {
-            TransportHeader::Icmpv4(i) | TransportHeader::Icmpv6(i) => {
-                (u16::from(i.kind), u16::from(i.code))
-            }
-            _ => (h.sp, h.dp),
-        };
+        let icmp = h.transport.icmp().map(|i| (u16::from(i.kind), u16::from(i.code)));
+        let (sp, dp) = icmp.unwrap_or((h.sp, h.dp));
         c.give((v, src, dst, h.proto.0, sp, dp))
     })
 }

@@ -45,6 +45,6 @@ fn action(a: Action) -> &'static str {
         Action::Pass => "pass",
         Action::Drop => "drop",
         Action::RejectSource | Action::RejectDestination | Action::RejectBoth => "reject",
-        _ => "alert",
+        Action::Alert | Action::Config | Action::Accept => "alert",
     }
 }

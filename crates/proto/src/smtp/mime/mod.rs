@@ -367,7 +367,9 @@ impl Mime {
             Encoding::QuotedPrintable(_) if self.is_file_open => {
                 self.quoted_piece(piece, wants_urls, settings, sink);
             }
-            _ => self.plain_piece(piece, wants_urls, settings, sink),
+            Encoding::None | Encoding::Base64(_) | Encoding::QuotedPrintable(_) => {
+                self.plain_piece(piece, wants_urls, settings, sink);
+            }
         }
     }
 
