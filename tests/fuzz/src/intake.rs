@@ -8,6 +8,7 @@ use gabion_intake::{
 use gabion_logs::dialect::Dialect;
 use gabion_logs::framing::Framing;
 use gabion_logs::session::{Finish, SessionSettings};
+use gabion_runtime::files::direct_opener;
 use gabion_runtime::{StopFlag, clock};
 use gabion_seal::durable::{LogFolder, OnFull};
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
@@ -215,10 +216,12 @@ fn folder() -> TempDir {
 
 fn new_log(folder: &Path) -> LogFolder {
     let (log, state) = (folder.join("log"), folder.join("log.state"));
-    let mut files = Files::create_folder(&log).expect("a folder for the log");
-    let signer = Files::create_folder(&state).expect("a folder for its state");
+    let opener = direct_opener();
+    let mut files = Files::create_folder(&opener, &log).expect("a folder for the log");
+    let signer = Files::create_folder(&opener, &state).expect("a folder for its state");
     Init::new("fuzz/log", clock::epoch_ns()).create(&mut files, signer).expect("a new log");
-    LogFolder { log, state, recipients: vec![key().recipient().clone()], policy: Policy::default() }
+    let recipients = vec![key().recipient().clone()];
+    LogFolder { log, state, recipients, policy: Policy::default(), files: opener }
 }
 
 fn sockets(folder: &Path) -> Vec<ListenSocket> {
@@ -286,7 +289,7 @@ pub fn server(data: &[u8]) {
 
 /// The log verifies; what it holds.
 fn read_log(folder: &Path) -> Kept {
-    let log = Files::open(folder).expect("the log is there");
+    let log = Files::open(&direct_opener(), folder).expect("the log is there");
     let tail = checkpoints::tail(&log).expect("checkpoints can be read");
     let last = tail.and_then(|tail| tail.last).expect("a log has a checkpoint");
     let anchors = Anchor::parse_file("anchor", last.note.to_string().as_bytes());

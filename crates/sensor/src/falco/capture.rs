@@ -8,7 +8,7 @@ use gabion_settings::falco::CaptureSettings;
 use gabion_syscall::State;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The blocks of the last events, in two halves: the older one is emptied when the younger one is full.
 #[derive(Default)]
@@ -130,7 +130,7 @@ impl Captures {
     /// The list of what is known now, then the events of the ring.
     fn write_beginning(
         &mut self,
-        path: &PathBuf,
+        path: &Path,
         state: &State,
     ) -> io::Result<(BufWriter<File>, u64)> {
         let file = self.opener.open(path, OpenMode::CreateNew)?;
