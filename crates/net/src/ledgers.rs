@@ -1,6 +1,6 @@
 //! The ledgers of a worker's stages: what each received, what it passed on, what it shed and why.
 
-use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::ledger::{Ledger, ShedReason, stages};
 
 /// One worker's ledgers, in the order of a packet's stages.
 #[derive(Clone, Debug, Default)]
@@ -30,16 +30,16 @@ pub struct WorkerLedgers {
 impl WorkerLedgers {
     /// Each ledger with the name of its stage.
     pub fn each(&self, f: &mut dyn FnMut(&'static str, &Ledger)) {
-        f("decode", &self.decode);
-        f("defrag", &self.defrag);
-        f("flow", &self.flow);
-        f("flows", &self.flows);
-        f("stream", &self.stream);
-        f("app", &self.app);
-        f("alerts", &self.alerts);
-        f("limits", &self.limits);
+        f(stages::DECODE, &self.decode);
+        f(stages::DEFRAG, &self.defrag);
+        f(stages::FLOW, &self.flow);
+        f(stages::FLOWS, &self.flows);
+        f(stages::STREAM, &self.stream);
+        f(stages::APP, &self.app);
+        f(stages::ALERTS, &self.alerts);
+        f(stages::LIMITS, &self.limits);
         if self.pressure.received().items > 0 {
-            f("pressure", &self.pressure);
+            f(stages::PRESSURE, &self.pressure);
         }
     }
 }

@@ -382,6 +382,38 @@ impl fmt::Display for Imbalance {
 
 impl std::error::Error for Imbalance {}
 
+/// Names of the stages that frames and what is in them go through.
+pub mod stages {
+    /// What reads captures and interfaces.
+    pub const READER: &str = "reader";
+    /// What receives the reader's frames.
+    pub const ENGINE: &str = "engine";
+    /// The way from the reader to the workers.
+    pub const READER_TO_WORKER: &str = "reader>worker";
+    /// The way from a worker that reads to another.
+    pub const WORKER_TO_WORKER: &str = "worker>worker";
+    /// What the workers received.
+    pub const WORKER: &str = "worker";
+    /// Decoders.
+    pub const DECODE: &str = "decode";
+    /// The defragmenter.
+    pub const DEFRAG: &str = "defrag";
+    /// The flow table, by packets.
+    pub const FLOW: &str = "flow";
+    /// The flow table, by flows.
+    pub const FLOWS: &str = "flows";
+    /// Streams.
+    pub const STREAM: &str = "stream";
+    /// Protocols of applications.
+    pub const APP: &str = "app";
+    /// Alerts.
+    pub const ALERTS: &str = "alerts";
+    /// What was shed because a fixed limit was reached.
+    pub const LIMITS: &str = "limits";
+    /// What was left out while a ring ran full.
+    pub const PRESSURE: &str = "pressure";
+}
+
 /// One line of the [`StageLedgers`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageLedger {

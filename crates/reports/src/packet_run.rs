@@ -8,7 +8,7 @@ use gabion_outputs::timestamp::Stamp;
 use gabion_outputs::{AlertTally, Outputs};
 use gabion_record::budget::{BudgetReport, ByteSize};
 use gabion_record::json::Json;
-use gabion_record::ledger::StageLedger;
+use gabion_record::ledger::{StageLedger, stages};
 use gabion_rules::format_rule_id;
 use gabion_sensor::packets::{InputDone, PacketsDone};
 use std::fmt::Write as _;
@@ -62,14 +62,19 @@ impl PacketReport<'_> {
 /// What a stage counts.
 fn unit(stage: &str) -> &'static str {
     match stage {
-        "reader" | "engine" | "decode" | "worker" | "reader>worker" | "worker>worker" => "frames",
-        "defrag" => "fragments",
-        "flow" => "packets",
-        "flows" => "flows",
-        "stream" => "segments",
-        "app" => "chunks",
-        "alerts" => "alerts",
-        "limits" | "pressure" => "items",
+        stages::READER
+        | stages::ENGINE
+        | stages::DECODE
+        | stages::WORKER
+        | stages::READER_TO_WORKER
+        | stages::WORKER_TO_WORKER => "frames",
+        stages::DEFRAG => "fragments",
+        stages::FLOW => "packets",
+        stages::FLOWS => "flows",
+        stages::STREAM => "segments",
+        stages::APP => "chunks",
+        stages::ALERTS => "alerts",
+        stages::LIMITS | stages::PRESSURE => "items",
         _ => "lines",
     }
 }

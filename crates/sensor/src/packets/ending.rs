@@ -6,7 +6,7 @@ use crate::{Error, LostTrack};
 use gabion_net::Engine;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
-use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::ledger::{Ledger, ShedReason, stages};
 use gabion_record::limits;
 use gabion_runtime::clock;
 use gabion_runtime::output::write_whole;
@@ -36,7 +36,7 @@ impl Done {
     /// The ledger in a few words: what the reader gave the engine.
     pub fn ledger_in_short(&self) -> String {
         let sums = self.ledgers.by_stage();
-        let entry = sums.iter().find(|e| e.stage == "engine").map(|e| e.ledger.clone());
+        let entry = sums.iter().find(|e| e.stage == stages::ENGINE).map(|e| e.ledger.clone());
         entry.unwrap_or_default().to_string()
     }
 }
@@ -83,7 +83,7 @@ fn enter_limits(done: &mut Done) {
     let mut ledger = Ledger::new();
     ledger.receive(others.total(), 0);
     ledger.shed(ShedReason::LimitReached, others.total(), 0);
-    done.ledgers.add("limits", None, &ledger);
+    done.ledgers.add(stages::LIMITS, None, &ledger);
     done.limits = done.counters.limits.clone();
     done.limits.merge(&others);
 }
@@ -93,15 +93,15 @@ fn check_balance(done: &Done) -> Result<(), Error> {
     done.ledgers.balance().map_err(|(stage, e)| fault(&stage, e.into()))?;
     let sums = done.ledgers.by_stage();
     let find = |name: &str| sums.iter().find(|e| e.stage == name).map(|e| &e.ledger);
-    let into_decode = if find("worker").is_some() { "worker" } else { "engine" };
+    let into_decode = if find(stages::WORKER).is_some() { stages::WORKER } else { stages::ENGINE };
     for (from, to) in [
-        ("reader", "engine"),
-        ("engine", "reader>worker"),
-        ("reader>worker", "worker"),
-        (into_decode, "decode"),
+        (stages::READER, stages::ENGINE),
+        (stages::ENGINE, stages::READER_TO_WORKER),
+        (stages::READER_TO_WORKER, stages::WORKER),
+        (into_decode, stages::DECODE),
     ] {
         // What a lost worker had done by then is not known.
-        if done.lost_workers > 0 && to == "decode" {
+        if done.lost_workers > 0 && to == stages::DECODE {
             continue;
         }
         let (Some(a), Some(b)) = (find(from), find(to)) else { continue };

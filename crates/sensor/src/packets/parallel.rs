@@ -27,7 +27,7 @@ use gabion_flow::DefragCounters;
 use gabion_net::{Dealer, Engine, Verdicts, Worker, WorkerBudgets, WorkerGroup};
 use gabion_outputs::{EventCounts, LineBatch, Outputs, WorkerOutputs};
 use gabion_record::budget::BudgetPool;
-use gabion_record::ledger::Ledger;
+use gabion_record::ledger::{Ledger, stages};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::fanout::{Change, Fanout, Losses, Rounds, Spares, Stalls};
 #[cfg(not(test))]
@@ -194,7 +194,7 @@ impl Run<'_> {
                     spare: spare.clone(),
                     tasks: self.tasks.clone(),
                     board: self.board.clone(),
-                    slot: metrics.ledger("worker", Some(number)),
+                    slot: metrics.ledger(stages::WORKER, Some(number)),
                     stop: self.stop.clone(),
                     #[cfg(test)]
                     fault: self.fault,
@@ -205,7 +205,7 @@ impl Run<'_> {
                 })?;
                 continue;
             }
-            let (to, work, edge) = channel::<Work>("reader>worker", to_worker);
+            let (to, work, edge) = channel::<Work>(stages::READER_TO_WORKER, to_worker);
             registries.iter().for_each(|metrics| metrics.edge(Some(number), &edge));
             queues.push(Arc::clone(&edge));
             let job = Job {
@@ -217,7 +217,7 @@ impl Run<'_> {
                 spare: spare.clone(),
                 tasks: self.tasks.clone(),
                 board: self.board.clone(),
-                slot: metrics.ledger("worker", Some(number)),
+                slot: metrics.ledger(stages::WORKER, Some(number)),
                 #[cfg(test)]
                 fault: self.fault,
             };
@@ -288,8 +288,8 @@ impl Run<'_> {
             done.checksums_ignored_from = end.checksums_ignored_from;
             done.clock = end.clock;
             done.threads.push((reader::NAME.to_string(), end.cpu));
-            done.ledgers.add("reader", None, &end.reader);
-            done.ledgers.add("engine", None, &end.entry);
+            done.ledgers.add(stages::READER, None, &end.reader);
+            done.ledgers.add(stages::ENGINE, None, &end.entry);
         }
         let mut ends = Vec::new();
         let (mut of_rings, mut lost) = (RingsDone::default(), Vec::new());
@@ -306,7 +306,7 @@ impl Run<'_> {
                 None => {
                     lost.push(n);
                     if let Some(edge) = edges.get(n) {
-                        metrics.write_off("worker", Some(n as u16), edge);
+                        metrics.write_off(stages::WORKER, Some(n as u16), edge);
                     }
                 }
             }
@@ -327,7 +327,7 @@ impl Run<'_> {
             of_rings.finish(&group, &mut done);
             defrag = of_rings.defrag;
         }
-        done.ledgers.add("alerts", None, &verdicts.ledgers().alerts);
+        done.ledgers.add(stages::ALERTS, None, &verdicts.ledgers().alerts);
         if let Some((_, end)) = ends.first_mut() {
             end.stats.net.merge(verdicts.counters());
             end.stats.add_defrag(&defrag);
@@ -896,7 +896,7 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         assert_eq!((ran.done.lost_workers, kinds(&ran)), (1, vec![Trouble::Failed]));
         ran.done.check_balance().unwrap();
         let by_stage = ran.done.ledgers.by_stage();
-        let entry = by_stage.iter().find(|e| e.stage == "engine").unwrap();
+        let entry = by_stage.iter().find(|e| e.stage == stages::ENGINE).unwrap();
         let (taken, lost) = (entry.ledger.passed(), entry.ledger.shed_for(ShedReason::WorkerLost));
         assert!(taken.items > 0 && lost.items > 0);
         assert_eq!(taken.items + lost.items, 1264);

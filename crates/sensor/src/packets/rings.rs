@@ -31,7 +31,7 @@ use gabion_net::{Dealer, Engine, FragmentOutcome, Worker, WorkerBudgets, WorkerG
 use gabion_outputs::{EventCounts, LineBatch, WorkerOutputs};
 use gabion_packet::worker_of_key;
 use gabion_record::eve::InputName;
-use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::ledger::{Ledger, ShedReason, stages};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::fanout::{Losses, Spares};
 use gabion_runtime::metrics::LedgerSlot;
@@ -189,7 +189,8 @@ impl Rings {
                     all[from].to.push(None);
                     continue;
                 }
-                let (sender, receiver, edge) = channel::<Part>("worker>worker", HANDED_OVER);
+                let (sender, receiver, edge) =
+                    channel::<Part>(stages::WORKER_TO_WORKER, HANDED_OVER);
                 metrics.iter().for_each(|metrics| metrics.edge(Some(to as u16), &edge));
                 all[from].to.push(Some(sender));
                 all[to].from.push(receiver);
@@ -217,7 +218,7 @@ impl Rings {
                 input.kernel.get_or_insert_default().add(&counts);
             }
         }
-        done.ledgers.add("reader", Some(worker as u16), &ledger);
+        done.ledgers.add(stages::READER, Some(worker as u16), &ledger);
     }
 }
 
@@ -232,8 +233,8 @@ pub(super) struct RingsDone {
 impl RingsDone {
     /// Takes what one leaves behind.
     pub(super) fn take_end(&mut self, worker: u16, end: RingEnd, done: &mut Done) {
-        done.ledgers.add("reader", Some(worker), &end.reader);
-        done.ledgers.add("engine", Some(worker), &end.entry);
+        done.ledgers.add(stages::READER, Some(worker), &end.reader);
+        done.ledgers.add(stages::ENGINE, Some(worker), &end.entry);
         enter_records(&end.records, Some(worker), done);
         self.handed_over += end.handed_over;
         self.late += end.late;
@@ -606,7 +607,7 @@ mod tests {
         let room = Capacity { items: 1_000, bytes: 1 << 20 };
         let (mut senders, mut from) = (Vec::new(), Vec::new());
         for _ in 0..2 {
-            let (sender, receiver, _) = channel::<Part>("worker>worker", HANDED_OVER);
+            let (sender, receiver, _) = channel::<Part>(stages::WORKER_TO_WORKER, HANDED_OVER);
             senders.push(sender);
             from.push(receiver);
         }
@@ -637,7 +638,7 @@ mod tests {
                 spare: Spares::new(4),
                 tasks: None,
                 board: None,
-                slot: Metrics::new().ledger("worker", Some(n as u16)),
+                slot: Metrics::new().ledger(stages::WORKER, Some(n as u16)),
                 stop: StopFlag::new(),
                 fault: None,
             });

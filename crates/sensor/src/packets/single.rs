@@ -16,7 +16,7 @@ use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
 use gabion_outputs::Outputs;
 use gabion_record::budget::BudgetPool;
 use gabion_record::eve::NetSink;
-use gabion_record::ledger::Ledger;
+use gabion_record::ledger::{Ledger, stages};
 use gabion_runtime::fanout::{Change, SingleEnd, watch_single};
 use gabion_runtime::{Pulse, Supervisor, clock, processors};
 use std::sync::{Mutex, PoisonError};
@@ -258,8 +258,8 @@ impl Run<'_> {
         done.clock = clock.counts();
         done.checksums_ignored_from = checksums.abandoned_at();
         done.memory = self.memory();
-        done.ledgers.add("reader", None, &reader);
-        done.ledgers.add("engine", None, &entry);
+        done.ledgers.add(stages::READER, None, &reader);
+        done.ledgers.add(stages::ENGINE, None, &entry);
         shedding.enter(None, &mut done);
         if is_lost {
             return (done, Vec::new());
