@@ -3,6 +3,8 @@
 //! `gabion suricata` ends with Suricata's exit codes; everything else uses this table.
 
 use crate::standard_output;
+use gabion_runtime::message::SystemError;
+pub(crate) use gabion_runtime::message::{Message, about, one_line};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -47,35 +49,38 @@ impl From<Exit> for ExitCode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) exit: Exit,
-    text: String,
+    message: Message,
 }
 
 impl Fault {
     /// Something is wrong with what was given.
-    pub(crate) fn input(text: impl Into<String>) -> Fault {
-        Fault { exit: Exit::Input, text: text.into() }
+    pub(crate) fn input(message: impl Into<Message>) -> Fault {
+        Fault { exit: Exit::Input, message: message.into() }
     }
 
     /// Something is wrong with where this runs.
-    pub(crate) fn environment(text: impl Into<String>) -> Fault {
-        Fault { exit: Exit::Environment, text: text.into() }
+    pub(crate) fn environment(message: impl Into<Message>) -> Fault {
+        Fault { exit: Exit::Environment, message: message.into() }
     }
 
     /// Something is wrong with the program.
-    pub(crate) fn internal(text: impl Into<String>) -> Fault {
-        Fault { exit: Exit::Internal, text: text.into() }
+    pub(crate) fn internal(message: impl Into<Message>) -> Fault {
+        Fault { exit: Exit::Internal, message: message.into() }
     }
 
     /// The command line asks for something that can't be.
-    pub(crate) fn usage(text: impl Into<String>) -> Fault {
-        Fault { exit: Exit::Usage, text: text.into() }
+    pub(crate) fn usage(message: impl Into<Message>) -> Fault {
+        Fault { exit: Exit::Usage, message: message.into() }
     }
 }
 
 impl From<gabion_sensor::Error> for Fault {
     fn from(e: gabion_sensor::Error) -> Fault {
         use gabion_sensor::Error;
-        let text = e.to_string();
+        let mut text = Message::from(&e);
+        if let Error::Probe(refused) = &e {
+            text.system = refused.errno().map(SystemError::from_number);
+        }
         match e {
             Error::NoInput { .. }
             | Error::Scap { .. }
@@ -100,9 +105,11 @@ impl From<gabion_sensor::Error> for Fault {
             | Error::Filter { .. }
             | Error::Format { .. } => Fault::usage(text),
             Error::Folder { .. } | Error::FolderOutput(_) => {
-                Fault::environment(format!("{text}: choose another folder with -l"))
+                Fault::environment(format!("{}: choose another folder with -l", text.text))
             }
-            Error::Threads(_) => Fault::environment(format!("{text}: use fewer with --workers")),
+            Error::Threads(_) => {
+                Fault::environment(format!("{}: use fewer with --workers", text.text))
+            }
             Error::Guarded { .. }
             | Error::Probe(_)
             | Error::HostChange(_)
@@ -126,7 +133,7 @@ impl From<gabion_sensor::Error> for Fault {
 
 impl From<gabion_reports::Error> for Fault {
     fn from(e: gabion_reports::Error) -> Fault {
-        let text = e.to_string();
+        let text = Message::from(&e);
         match e {
             gabion_reports::Error::RuleCosts { .. } => Fault::environment(text),
             _ => Fault::input(text),
@@ -136,36 +143,11 @@ impl From<gabion_reports::Error> for Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = one_line(&self.text);
+        let text = self.message.line();
         let text = crate::secrets::redacted(&text);
         write!(f, "gabion: {text}")
     }
 }
-
-/// A message is one line, and moves nothing on a terminal: names of files and values may hold anything.
-pub(crate) fn one_line(text: &str) -> String {
-    let plain = |c: char| match c {
-        '\n' | '\r' | '\t' => ' ',
-        c if c.is_control() => '.',
-        c => c,
-    };
-    let mut line: String = text.chars().map(plain).collect();
-    if let Some((_, does)) = ADVICE.iter().find(|(end, _)| line.ends_with(end)) {
-        line.push_str(": ");
-        line.push_str(does);
-    }
-    line
-}
-
-/// What to do about an error of the system (errno(3)), where the caller gives no better advice.
-const ADVICE: &[(&str, &str)] = &[
-    ("(os error 2)", "name one that is there"),
-    ("(os error 13)", "run this as a user who may, or name another"),
-    ("(os error 17)", "name another"),
-    ("(os error 20)", "name another: a file is in the place of a folder"),
-    ("(os error 21)", "name a file"),
-    ("(os error 28)", "make space, or name another place"),
-];
 
 /// Prints the table (`gabion help exit-codes`).
 pub(crate) fn print_table() {

@@ -22,7 +22,7 @@ pub(crate) fn script_setup(config: &Tree) -> ScriptSetup {
 pub(crate) fn notices() -> Notices {
     Notices::new(|notice| match notice {
         Notice::Line(line) => eprintln!("gabion: {line}"),
-        Notice::Failed(e, effect) => eprintln!("{}: {effect}", Fault::input(e.to_string())),
+        Notice::Failed(e, effect) => eprintln!("{}: {effect}", Fault::input(e)),
     })
 }
 

@@ -84,7 +84,7 @@ pub enum Error {
     },
     /// Sockets of the service manager are none.
     #[error("sockets of the service manager: {0}")]
-    Inherited(io::Error),
+    Inherited(#[source] io::Error),
     /// A part of the server, a socket or a thread, can't begin or continue.
     #[error("{what}: {source}")]
     Io {

@@ -86,13 +86,14 @@ pub enum OutputError {
     #[error("{why}: {rows} profiles were not kept")]
     ProfilesLost {
         /// Why.
+        #[source]
         why: Box<OutputError>,
         /// How many.
         rows: u64,
     },
     /// The thread that writes profiles can't be started.
     #[error("profiles: {0}")]
-    ProfileThread(Arc<io::Error>),
+    ProfileThread(#[source] Arc<io::Error>),
     /// The thread that writes profiles has panicked.
     #[error("profiles: the writer failed")]
     ProfileWriter,
@@ -114,7 +115,7 @@ pub enum OutputError {
     },
     /// A destination outside of this crate.
     #[error("{0}")]
-    Destination(Arc<dyn std::error::Error + Send + Sync>),
+    Destination(#[source] Arc<dyn std::error::Error + Send + Sync>),
 }
 
 /// A value of a setting that can't be one.

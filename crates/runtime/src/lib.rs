@@ -13,6 +13,7 @@
 //! * [`allocator`]: when free memory goes back to the system.
 //! * [`memory`]: how much memory there is for us, from cgroups or the machine, and the root of the
 //!   budget tree.
+//! * [`message`]: messages about errors, with advice about the error of the operating system that they come from.
 //! * [`clock`]: event time fed by the data; a tick counter for the cost of rules.
 //! * [`supervisor`]: workers as threads that beat; panics and stalls become events for the owner.
 //! * [`metrics`]: counters and gauges, and everything as text for Prometheus.
@@ -38,6 +39,7 @@ pub mod input;
 pub mod jobs;
 pub mod limits;
 pub mod memory;
+pub mod message;
 pub mod metrics;
 pub mod operator_file;
 pub mod output;

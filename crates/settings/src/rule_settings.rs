@@ -127,7 +127,9 @@ fn finding(file: &str, severity: Severity, subsystem: &'static str, message: Str
 /// The system's words for an error, without its number.
 pub(crate) fn reason(e: &std::io::Error) -> String {
     let text = e.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_string()
+    let number = e.raw_os_error().map(|errno| format!(" (os error {errno})"));
+    let words = number.and_then(|number| text.strip_suffix(&number).map(str::to_owned));
+    words.unwrap_or(text)
 }
 
 fn classes(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<Classification> {

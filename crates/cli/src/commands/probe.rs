@@ -1,6 +1,6 @@
 //! `gabion probe`: what this kernel permits of the programs that live sources need, and recordings of system calls.
 
-use crate::exit::{Exit, Fault};
+use crate::exit::{Exit, Fault, about};
 use crate::{direct_opener, standard_output, values};
 use clap::{Args, Subcommand};
 use gabion_probe::features::{self, Feature};
@@ -97,7 +97,7 @@ fn record(o: &RecordOptions) -> Result<Exit, Fault> {
         return Err(Fault::usage("probe record: name the file to write"));
     };
     let interest = interest(&o.calls)?;
-    let signals = Signals::install().map_err(|e| Fault::environment(format!("signals: {e}")))?;
+    let signals = Signals::install().map_err(|e| Fault::environment(about("signals", &e)))?;
     let recording = Recording {
         settings: Settings { counts_runs: o.stats, ..Settings::new(interest) },
         root: PathBuf::from("/"),

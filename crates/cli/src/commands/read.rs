@@ -100,7 +100,7 @@ fn run_captures(
         return Err(Fault::input(format!("configuration: {said}: fix it")));
     }
     let live = InterfaceSettings::select(&config, &o.interfaces, false, o.filter.as_deref())
-        .map_err(|e| Fault::input(e.to_string()))?;
+        .map_err(|e| Fault::input(&e))?;
     let inputs = match Input::interfaces(&live) {
         Some(all) => vec![all],
         None => Input::list(&o.inputs)?,
@@ -169,8 +169,8 @@ fn run_captures(
     // The last one that was loaded.
     let engine = running.now();
     let mut exit = say_inputs(&done, o);
-    for (_, e) in done.finish(&mut outputs, &engine, &config, &logged) {
-        eprintln!("{}", Fault::environment(e));
+    for e in done.finish(&mut outputs, &engine, &config, &logged) {
+        eprintln!("{}", Fault::environment(&e));
         exit = exit.max(Exit::Environment);
     }
     if outputs.wants().wire {

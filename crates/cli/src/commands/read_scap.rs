@@ -3,7 +3,7 @@
 use super::scap::{judge, report_notes};
 use super::with_falco_rules::{self, is_falco_rules};
 use crate::command_line::ReadOptions;
-use crate::exit::{Exit, Fault, one_line};
+use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::SealedFindings;
 use crate::{direct_opener, existing, standard_output, terminal};
 use gabion_flowlog::source::is_read_once;
@@ -135,11 +135,11 @@ fn outcome(done: &CapturesDone, o: &ReadOptions) -> Exit {
         exit = exit.max(Exit::No);
     }
     for (_, error) in &done.failed {
-        eprintln!("gabion: {}", one_line(&error.to_string()));
+        eprintln!("{}", Fault::input(error));
         exit = exit.max(Exit::Input);
     }
     for fault in &done.faults {
-        eprintln!("{}", Fault::environment(fault.as_str()));
+        eprintln!("{}", Fault::environment(fault));
         exit = exit.max(Exit::Environment);
     }
     if done.is_stopped { exit.max(Exit::Interrupted) } else { exit }

@@ -3,7 +3,7 @@
 use super::with_falco_rules::{self, is_falco_rules};
 use super::with_rules;
 use crate::command_line::{CheckOptions, ListOptions, WhyOptions};
-use crate::exit::{Exit, Fault};
+use crate::exit::{Exit, Fault, about};
 use crate::{input_opener, standard_output, terminal, values};
 use gabion_reports::{CheckStyle, LoadDetail, RuleCheck, RuleList};
 use gabion_rules::analysis::{Flowbits, Report};
@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 pub(crate) fn check(o: &CheckOptions) -> Result<Exit, Fault> {
     if o.files.iter().all(|path| is_falco_rules(path)) {
         let loaded = gabion_sensor::falco::validate_rule_files(&o.files)
-            .map_err(|(path, error)| Fault::input(format!("{}: {error}", path.display())))?;
+            .map_err(|(path, error)| Fault::input(about(path.display(), &error)))?;
         standard_output::text(loaded.report(o.json, !o.quiet));
         return Ok(if loaded.is_successful() { Exit::Done } else { Exit::No });
     }
@@ -107,6 +107,6 @@ fn why_of_event(o: &WhyOptions) -> Result<Exit, Fault> {
             Ok(Exit::No)
         }
         Err(WhyFault::Unreadable(error)) => Err((*error).into()),
-        Err(fault) => Err(Fault::input(fault.to_string())),
+        Err(fault) => Err(Fault::input(&fault)),
     }
 }

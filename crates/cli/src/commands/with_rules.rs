@@ -21,7 +21,7 @@ use std::sync::Arc;
 fn compile(files: &NamedRuleFiles, config: &Tree, catalog: &Catalog) -> Result<NamedRules, Fault> {
     let rules = files
         .compile(config, catalog, &standard_error::script_setup(config))
-        .map_err(|e| Fault::input(e.to_string()))?;
+        .map_err(|e| Fault::input(&e))?;
     rules.unreadable.iter().for_each(|line| eprintln!("gabion: {line}"));
     Ok(rules)
 }
@@ -120,7 +120,7 @@ pub(crate) fn engine(
         };
         let loaded = compile(&files, config, &catalog)?;
         report(&loaded, for_use.detail);
-        loaded.refuse_none_left().map_err(|e| Fault::input(e.to_string()))?;
+        loaded.refuse_none_left().map_err(|e| Fault::input(&e))?;
         counts = loaded.set.counts;
         rules = Some((loaded.set, loaded.datasets));
     }

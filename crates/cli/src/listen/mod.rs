@@ -7,7 +7,7 @@ mod options;
 
 pub(crate) use options::ListenOptions;
 
-use crate::exit::{Exit, Fault};
+use crate::exit::{Exit, Fault, Message, about};
 use crate::log::folders::state_of;
 use crate::log::{LogFault, init, push_fault};
 use crate::{direct_opener, operator_file};
@@ -34,7 +34,7 @@ pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
     // Buffers of six threads, each of the size of a batch: in pages of 2 MiB they take three times as much.
     gabion_runtime::memory::take_small_pages();
     // Keys, certificates and the log are read before anything is taken in: a request to stop ends that at once.
-    let signals = Signals::preparing().map_err(|e| Fault::environment(format!("signals: {e}")))?;
+    let signals = Signals::preparing().map_err(|e| Fault::environment(about("signals", &e)))?;
     let wanted = Wanted::from_options(o)?;
     gabion_intake::probe(&wanted.endpoints, o.metrics).map_err(into_fault)?;
     let report = report(o.quiet);
@@ -256,7 +256,7 @@ fn into_fault(e: Error) -> Fault {
 
 /// The exit code that goes with an error of the log server or the load generator.
 pub(crate) fn by_kind(e: &Error) -> Fault {
-    let text = e.to_string();
+    let text = Message::from(e);
     match e.kind() {
         ErrorKind::Settings => Fault::usage(text),
         ErrorKind::Input => Fault::input(text),

@@ -2,6 +2,7 @@
 
 use super::options::Anchor;
 use super::{Ended, LogFault, folders, verify};
+use crate::exit::about;
 use crate::{direct_opener, standard_output};
 use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
@@ -33,9 +34,8 @@ pub(super) fn run(options: &Anchor) -> Ended {
         }
     }
     if is_new {
-        let failed = |e: std::io::Error| {
-            LogFault::environment(format!("{}: {e}", options.anchors.display()))
-        };
+        let failed =
+            |e: std::io::Error| LogFault::environment(about(options.anchors.display(), &e));
         let bytes = checkpoints::frame(&note.to_string());
         append_synced(&direct_opener(), &options.anchors, &bytes).map_err(failed)?;
     }

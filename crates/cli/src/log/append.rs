@@ -51,8 +51,8 @@ pub(super) fn run(options: &Append) -> Ended {
 /// What ended it; what came before a fault of the input is sealed, and reported.
 fn fault(e: SealInputError, log: &Path) -> LogFault {
     let after = |fault: LogFault, records: u64| {
-        let text = format!("{} ({records} records before it are sealed)", fault.text);
-        LogFault { text, ..fault }
+        let text = format!("{} ({records} records before it are sealed)", fault.text());
+        LogFault { message: text.into(), ..fault }
     };
     match e {
         SealInputError::Unreadable { source, records } => {
@@ -69,7 +69,7 @@ fn fault(e: SealInputError, log: &Path) -> LogFault {
             };
             fault.about(log)
         }
-        e => LogFault::input(e.to_string()),
+        e => LogFault::input(&e),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::options::CheckpointOptions;
 use super::{Ended, LogFault, folders, push_fault};
+use crate::exit::about;
 use crate::{direct_opener, standard_output};
 use gabion_intake::{LOOK_EVERY, Pusher};
 use gabion_outputs::table::thousands;
@@ -74,11 +75,11 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
 /// Carries the newest checkpoint, or each one as it is signed until a signal ends it.
 fn carry(options: &CheckpointOptions) -> Ended {
     let signals = gabion_runtime::Signals::install()
-        .map_err(|e| LogFault::environment(format!("signals: {e}")))?;
+        .map_err(|e| LogFault::environment(about("signals", &e)))?;
     let settings = options.push.settings();
     let pusher = Pusher::new(&direct_opener(), &options.log, &settings, signals.stop().clone());
     // What vouches for witnesses is what was given.
-    let mut pusher = pusher.map_err(|e| LogFault::input(e.to_string()))?;
+    let mut pusher = pusher.map_err(|e| LogFault::input(&e))?;
     let patience = options.follow.then_some(LOOK_EVERY);
     let mut failed = None;
     loop {

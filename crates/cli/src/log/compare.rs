@@ -24,7 +24,7 @@ pub(super) fn run(options: &Compare) -> Ended {
     };
     let answer = compared.map_err(|e| match e {
         CompareError::Log(e) => LogFault::from(e),
-        e => LogFault::input(e.to_string()),
+        e => LogFault::input(&e),
     })?;
     let (code, text) = match &answer {
         Comparison::Same => (0, "the same size and root"),

@@ -3,6 +3,7 @@
 use super::LogFault;
 use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
+use crate::exit::about;
 use crate::{direct_opener, operator_file};
 use gabion_seal::checkpoints::Vkey;
 use gabion_seal::files::{IDENTITY_FILE, RECIPIENTS_FILE};
@@ -28,7 +29,7 @@ pub(crate) fn state_of(log: &Path, state: Option<&Path>) -> PathBuf {
 
 /// Opens the folder of a log.
 pub(super) fn open(path: &Path) -> Result<Files, LogFault> {
-    Files::open_log(&direct_opener(), path).map_err(|e| LogFault::input(e.to_string()))
+    Files::open_log(&direct_opener(), path).map_err(|e| LogFault::input(&e))
 }
 
 /// Reads a small text file.
@@ -40,7 +41,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, LogFault> {
 /// Reads a file of at most this length. A device is refused, and a pipe that has a name, since nobody may ever write
 /// into it; what a shell's `<(…)` gives is read to its end.
 pub(super) fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, LogFault> {
-    let failed = |e| LogFault::input(format!("{}: {e}", path.display()));
+    let failed = |e| LogFault::input(about(path.display(), &e));
     let opened = operator_file::open(path).map_err(failed)?;
     if opened.is_stream && is_named_pipe(&opened.file).map_err(failed)? {
         return Err(LogFault::input(format!("{}: is a pipe: name a file", path.display())));
@@ -61,7 +62,7 @@ fn is_named_pipe(file: &std::fs::File) -> std::io::Result<bool> {
 /// regular file is opened, and no link is followed.
 pub(super) fn read_in(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, LogFault> {
     let shown = folder.join(name);
-    let failed = |e: std::io::Error| LogFault::input(e.to_string()).about(&shown);
+    let failed = |e: std::io::Error| LogFault::input(&e).about(&shown);
     let bytes = open(folder)?.read_file(name, most).map_err(failed)?;
     bytes.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))
 }
@@ -92,7 +93,7 @@ pub(super) fn write_secret(path: &Path, text: &str) -> Result<(), LogFault> {
 /// Writes a new file.
 pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), LogFault> {
     use std::os::unix::fs::OpenOptionsExt;
-    let failed = |e: std::io::Error| LogFault::environment(format!("{}: {e}", path.display()));
+    let failed = |e: std::io::Error| LogFault::environment(about(path.display(), &e));
     let mut file =
         std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(
             |e| match e.kind() {

@@ -3,6 +3,7 @@
 use super::append::no_entry;
 use super::options::FollowJournal;
 use super::{Ended, LogFault, folders};
+use crate::exit::about;
 use crate::standard_output;
 use gabion_intake::{FollowError, JournalProgram};
 use gabion_outputs::table::thousands;
@@ -10,7 +11,7 @@ use gabion_record::json::Json;
 use gabion_runtime::Signals;
 
 pub(super) fn run(options: &FollowJournal) -> Ended {
-    let signals = Signals::install().map_err(|e| LogFault::environment(format!("signals: {e}")))?;
+    let signals = Signals::install().map_err(|e| LogFault::environment(about("signals", &e)))?;
     let journal =
         JournalProgram { program: options.journalctl.clone(), arguments: options.args.clone() };
     // Before the log is opened, whose opening may write to it.
@@ -57,6 +58,6 @@ fn fault(e: FollowError, options: &FollowJournal) -> LogFault {
             )
             .about(log),
         FollowError::NoEntry { none } => no_entry(&none),
-        e => LogFault::input(e.to_string()),
+        e => LogFault::input(&e),
     }
 }

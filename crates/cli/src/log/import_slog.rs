@@ -4,6 +4,7 @@
 use super::options::ImportSlog;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
+use crate::exit::about;
 use crate::standard_output;
 use gabion_outputs::table::thousands;
 use gabion_record::hex::to_hex;
@@ -30,7 +31,7 @@ pub(super) fn run(options: &ImportSlog) -> Ended {
         folders::check_writable(log, options.state.as_deref())?;
     }
     let file = std::fs::File::open(&options.file)
-        .map_err(|e| LogFault::input(format!("{}: {e}", options.file.display())))?;
+        .map_err(|e| LogFault::input(about(options.file.display(), &e)))?;
     let mut input = BufReader::with_capacity(1 << 18, file);
     // Nothing is opened to write before it is known that this is slog's file and its key.
     let mut ahead = VecDeque::new();
@@ -85,7 +86,7 @@ pub(super) fn run(options: &ImportSlog) -> Ended {
 fn next_line(options: &ImportSlog, input: &mut impl BufRead) -> Result<Vec<u8>, LogFault> {
     let mut line = Vec::new();
     let read = input.take(SLOG_LINE_MAX as u64 + 1).read_until(b'\n', &mut line);
-    read.map_err(|e| LogFault::input(format!("{}: {e}", options.file.display())))?;
+    read.map_err(|e| LogFault::input(about(options.file.display(), &e)))?;
     Ok(line)
 }
 

@@ -3,6 +3,7 @@
 use super::options::{Init, NewLogOptions};
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
+use crate::exit::Message;
 use crate::{direct_opener, standard_output};
 use gabion_record::hex::to_hex;
 use gabion_record::json::Json;
@@ -34,10 +35,10 @@ pub(crate) fn make(
 
 /// The fault that goes with an error of a log that is made, or of its readers.
 pub(super) fn fault(e: CreateError) -> LogFault {
-    let text = e.to_string();
+    let text = Message::from(&e);
     match e {
         CreateError::Network { .. } => {
-            LogFault::environment(format!("{text}: use a local disk, or --allow-network-fs"))
+            LogFault::environment(format!("{}: use a local disk, or --allow-network-fs", text.text))
         }
         CreateError::Key(e) => LogFault::from(e),
         CreateError::Log { path, source } => LogFault::from(source).about(&path),

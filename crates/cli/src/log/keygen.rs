@@ -2,6 +2,7 @@
 
 use super::options::{KeyType, Keygen};
 use super::{Ended, folders};
+use crate::exit::about;
 use crate::log::LogFault;
 use crate::standard_output;
 use gabion_record::hex::to_hex;
@@ -14,7 +15,7 @@ pub(super) fn run(options: &Keygen) -> Ended {
     use std::os::unix::fs::DirBuilderExt;
     let out = &options.out;
     let made = std::fs::DirBuilder::new().mode(0o700).recursive(true).create(out);
-    made.map_err(|e| LogFault::environment(format!("{}: {e}", out.display())))?;
+    made.map_err(|e| LogFault::environment(about(out.display(), &e)))?;
     if let (true, Some(origin)) = (options.signer, &options.origin) {
         return signer(options, origin);
     }

@@ -28,7 +28,7 @@ mod stat;
 mod times;
 mod verify;
 
-use crate::exit::{Exit, Fault};
+use crate::exit::{Exit, Fault, Message};
 use gabion_intake::PushError;
 use gabion_seal::storage::StorageFault;
 use gabion_seal::verify::{LOCKED_CODE, Verdict};
@@ -39,18 +39,18 @@ use options::LogVerb;
 #[derive(Clone, Debug)]
 pub(crate) struct LogFault {
     code: u8,
-    text: String,
+    message: Message,
 }
 
 impl LogFault {
     /// Something is wrong with what was given.
-    pub(crate) fn input(text: impl Into<String>) -> LogFault {
-        LogFault { code: Exit::Input.code(), text: text.into() }
+    pub(crate) fn input(message: impl Into<Message>) -> LogFault {
+        LogFault { code: Exit::Input.code(), message: message.into() }
     }
 
     /// A fault with the verdict that verification would give.
-    pub(crate) fn verdict(verdict: Verdict, text: impl Into<String>) -> LogFault {
-        LogFault { code: verdict.code(), text: text.into() }
+    pub(crate) fn verdict(verdict: Verdict, message: impl Into<Message>) -> LogFault {
+        LogFault { code: verdict.code(), message: message.into() }
     }
 
     /// Whether the log contradicts what was signed.
@@ -61,23 +61,23 @@ impl LogFault {
 
     /// What is wrong, for people.
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        &self.message.text
     }
 
     /// The command line asks for something that can't be.
-    pub(crate) fn usage(text: impl Into<String>) -> LogFault {
-        LogFault { code: Exit::Usage.code(), text: text.into() }
+    pub(crate) fn usage(message: impl Into<Message>) -> LogFault {
+        LogFault { code: Exit::Usage.code(), message: message.into() }
     }
 
     /// Something is wrong with where this runs.
-    pub(crate) fn environment(text: impl Into<String>) -> LogFault {
-        LogFault { code: Exit::Environment.code(), text: text.into() }
+    pub(crate) fn environment(message: impl Into<Message>) -> LogFault {
+        LogFault { code: Exit::Environment.code(), message: message.into() }
     }
 
     /// The same for a writer that can't continue because the disk is full: how much is sealed, and what to do.
     pub(crate) fn with_advice(self, advice: impl std::fmt::Display) -> LogFault {
         if self.code == Exit::Environment.code() {
-            LogFault { text: format!("{}: {advice}", self.text), ..self }
+            LogFault { message: Message::from(format!("{}: {advice}", self.text())), ..self }
         } else {
             self
         }
@@ -85,20 +85,20 @@ impl LogFault {
 
     /// The same, about this file or folder.
     pub(crate) fn about(self, what: &std::path::Path) -> LogFault {
-        LogFault { code: self.code, text: format!("{}: {}", what.display(), self.text) }
+        LogFault { code: self.code, message: self.message.about(what.display()) }
     }
 
     /// For a verb that has no verdicts: what is wrong with a log is wrong input.
     pub(crate) fn into_fault(self) -> Fault {
         let is = |exit: Exit| self.code == exit.code();
         if is(Exit::Usage) {
-            Fault::usage(self.text)
+            Fault::usage(self.message)
         } else if is(Exit::Environment) {
-            Fault::environment(self.text)
+            Fault::environment(self.message)
         } else if is(Exit::Internal) {
-            Fault::internal(self.text)
+            Fault::internal(self.message)
         } else {
-            Fault::input(self.text)
+            Fault::input(self.message)
         }
     }
 }
@@ -131,13 +131,13 @@ impl LogFault {
 impl From<Error> for LogFault {
     fn from(e: Error) -> LogFault {
         let code = LogFault::code_of(&e);
-        let text = match &e {
+        let message: Message = match &e {
             Error::NoLog => {
-                format!("{e}: name the folder of a log, or make one with `gabion log init`")
+                format!("{e}: name the folder of a log, or make one with `gabion log init`").into()
             }
-            e => e.to_string(),
+            e => e.into(),
         };
-        LogFault { code, text }
+        LogFault { code, message }
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn push_fault(e: &PushError) -> LogFault {
         PushError::Place { fault, .. } if fault.is_fork() => Verdict::Fork.code(),
         _ => Exit::Environment.code(),
     };
-    LogFault { code, text: e.to_string() }
+    LogFault { code, message: e.into() }
 }
 
 /// How a verb ends.
@@ -183,8 +183,7 @@ pub(crate) fn run(verb: &LogVerb) -> u8 {
     match ended {
         Ok(code) => code,
         Err(fault) => {
-            let text = crate::exit::one_line(&fault.text);
-            eprintln!("gabion: {}", crate::secrets::redacted(&text));
+            eprintln!("gabion: {}", crate::secrets::redacted(&fault.message.line()));
             fault.code
         }
     }

@@ -2,6 +2,7 @@
 
 use super::options::Prove;
 use super::{Ended, LogFault, folders};
+use crate::exit::about;
 use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_runtime::output::write_whole;
@@ -31,7 +32,7 @@ pub(super) fn run(options: &Prove) -> Ended {
         None => standard_output::text(text),
         Some(path) => {
             write_whole(path, text.as_bytes())
-                .map_err(|e| LogFault::environment(format!("{}: {e}", path.display())))?;
+                .map_err(|e| LogFault::environment(about(path.display(), &e)))?;
             if options.json {
                 let mut json = Json::new();
                 json.open();

@@ -7,6 +7,7 @@
 use super::options::Recover;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders, init};
+use crate::exit::about;
 use crate::{direct_opener, standard_output};
 use gabion_record::base64::to_base64;
 use gabion_record::json::Json;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn run(options: &Recover) -> Ended {
     let log = &options.folder.log;
     // A folder that others can write to may hold links or devices in place of files.
-    folders::open(log)?.list().map_err(|e| LogFault::input(format!("{}: {e}", log.display())))?;
+    folders::open(log)?.list().map_err(|e| LogFault::input(about(log.display(), &e)))?;
     match folders::writer(&options.folder, None) {
         Ok((writer, opened)) => {
             writer.close(now_ns())?;
@@ -66,11 +67,11 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
         (1..).find(|n| !aside(log, *n).exists() && !aside(&state, *n).exists()).unwrap_or(1);
     for folder in [log, &state] {
         let moved = std::fs::rename(folder, aside(folder, number));
-        moved.map_err(|e| LogFault::environment(format!("{}: {e}", folder.display())))?;
+        moved.map_err(|e| LogFault::environment(about(folder.display(), &e)))?;
     }
     let make = |p: &Path| {
         Files::create_folder(&direct_opener(), p)
-            .map_err(|e| LogFault::environment(format!("{}: {e}", p.display())))
+            .map_err(|e| LogFault::environment(about(p.display(), &e)))
     };
     let origin = format!("{}/after-loss-{}", old.origin, now_ns() / 1_000_000_000);
     let init = Init {
@@ -84,7 +85,7 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
     let (mut writer, _) = folders::writer(&options.folder, None)?;
     let recovery = statement("recovery", |json| {
         json.number("bytes", 0u64);
-        json.field("accepted_loss", &fault.text);
+        json.field("accepted_loss", fault.text());
         json.field("old_origin", &old.origin);
         json.field("old_log", aside(log, number).to_string_lossy().as_ref());
         if let Some(last) = &last {

@@ -45,10 +45,9 @@ impl SealedFindings {
                     0 => String::new(),
                     n => format!(": {} findings are not sealed", thousands(n)),
                 };
-                let fault = LogFault::from(source);
-                return Err(LogFault { text: format!("{}{lost}", fault.text), ..fault }
-                    .about(&self.path)
-                    .into_fault());
+                let mut fault = LogFault::from(source);
+                fault.message.text.push_str(&lost);
+                return Err(fault.about(&self.path).into_fault());
             }
             Err(e) => return Err(e.into()),
         };

@@ -2,6 +2,7 @@
 
 use super::options::Stat;
 use super::{Ended, LogFault, folders};
+use crate::exit::about;
 use crate::standard_output;
 use gabion_intake::{LiveCounts, LiveCountsError};
 use gabion_logs::view::rfc3339;
@@ -27,8 +28,8 @@ struct Sums {
 pub(super) fn run(options: &Stat) -> Ended {
     if let Some(address) = options.socket {
         let counts = LiveCounts::ask(address).map_err(|e| match e {
-            LiveCountsError::NoAnswer { .. } => LogFault::environment(e.to_string()),
-            e => LogFault::input(e.to_string()),
+            LiveCountsError::NoAnswer { .. } => LogFault::environment(&e),
+            e => LogFault::input(&e),
         })?;
         if options.output.json {
             standard_output::line(String::from_utf8_lossy(&counts.json()))
@@ -67,7 +68,7 @@ pub(super) fn run(options: &Stat) -> Ended {
             }
         }
         let keys = log.read_file(&segment_file_name(segment.first_chunk, "keys"), KEYS_FILE_MAX);
-        let keys = keys.map_err(|e| LogFault::environment(format!("{name}: {e}")))?;
+        let keys = keys.map_err(|e| LogFault::environment(about(name, &e)))?;
         let stanzas = keys.and_then(|k| Stanza::parse_all(&k).ok()).unwrap_or_default();
         for stanza in stanzas.iter().filter(|s| s.class == 0) {
             *readers.entry(to_hex(&stanza.id)).or_default() += 1;

@@ -18,7 +18,7 @@ use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::commands::{CommandContext, serve_configured};
 use gabion_sensor::packets::{
     Arrivals, Incident, Input, InputDone, LoadRequest, LoadedEngine, PacketLogCounts,
-    PacketMetrics, PacketRun, RuleLoader, RunHandles, RunningEngine, Watch,
+    PacketMetrics, PacketRun, RuleLoader, RunHandles, RunningEngine, Unwritten, Watch,
 };
 use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_eve_versions};
 use gabion_settings::{
@@ -605,9 +605,10 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         log.error("profiling", &e.to_string());
         code = 1;
     }
-    for (module, e) in done.finish(outputs, engine, config, logged) {
-        log.error(module, &e);
-        code |= i32::from(module == "output");
+    for e in done.finish(outputs, engine, config, logged) {
+        let is_dataset = matches!(e, Unwritten::Dataset { .. });
+        log.error(if is_dataset { "datasets" } else { "output" }, &e.to_string());
+        code |= i32::from(!is_dataset);
     }
     for (path, ledger) in outputs.files() {
         // A receiver that was too slow, also where it has caught up.

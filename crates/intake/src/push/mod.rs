@@ -124,6 +124,7 @@ pub enum PushError {
         /// Chunks that the checkpoint signs.
         chunks: u64,
         /// Why not.
+        #[source]
         fault: CarryFault,
     },
 }
@@ -139,7 +140,7 @@ pub enum CarryFault {
     #[error(transparent)]
     Folder(#[from] FolderFault),
     /// The witness can't be reached, a file or a command can't be written to.
-    #[error(transparent)]
+    #[error("{0}")]
     Io(#[from] io::Error),
     /// The cosigned checkpoint can't be kept.
     #[error("{}: {source}", path.display())]
@@ -166,7 +167,7 @@ pub enum CarryFault {
     },
     /// There is no thread for it.
     #[error("the thread cannot be started: {0}")]
-    NoThread(io::Error),
+    NoThread(#[source] io::Error),
     /// The run ends before it was carried.
     #[error("asked to stop before it was delivered: the next run delivers it")]
     Stopped,

@@ -44,7 +44,7 @@ pub(super) struct Alerts {
     by_position: Vec<u64>,
     pub(super) counts: AlertCounts,
     /// What outputs could not write, each cause once.
-    pub(super) faults: Vec<String>,
+    pub(super) faults: Vec<OutputError>,
 }
 
 impl Alerts {
@@ -192,10 +192,10 @@ impl Alerts {
         for output in &mut self.outputs {
             if let Err(error) = ask(output) {
                 let text = error.to_string();
-                if !self.faults.contains(&text)
-                    && self.faults.len() < crate::limits::OUTPUT_FAULTS_KEPT
+                if self.faults.len() < crate::limits::OUTPUT_FAULTS_KEPT
+                    && !self.faults.iter().any(|kept| kept.to_string() == text)
                 {
-                    self.faults.push(text);
+                    self.faults.push(error);
                 }
             }
         }

@@ -8,8 +8,8 @@ use crate::packets::InputOpener;
 use crate::syscalls::{Summary, summarize_with};
 use crate::{Error, FindingLog};
 use gabion_condition::rules::{Matching, RuleSet};
-use gabion_outputs::Output;
 use gabion_outputs::falco::{Clock, FalcoStyle, open_files, output};
+use gabion_outputs::{Output, OutputError};
 use gabion_record::files::FileOpener;
 use gabion_record::ledger::StageLedgers;
 use gabion_runtime::StopFlag;
@@ -40,7 +40,7 @@ pub struct CapturesDone {
     /// Rules that were tried.
     pub rules: usize,
     /// What could not be written.
-    pub faults: Vec<String>,
+    pub faults: Vec<OutputError>,
     /// Somebody asked to stop.
     pub is_stopped: bool,
 }

@@ -576,7 +576,7 @@ impl Running {
         // Receivers get what is in their queues.
         alerts.set_outputs(Vec::new(), false);
         let mut faults = self.faults;
-        faults.extend(alerts.faults);
+        faults.extend(alerts.faults.iter().map(ToString::to_string));
         let mut notes = account.notes();
         // A receiver that is away is a fault of another host: it is reported, and no fault of this run.
         let undelivered = self.counts.undelivered.load(Relaxed);

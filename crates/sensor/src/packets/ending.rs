@@ -1,27 +1,47 @@
 //! What every packet run does when all is read: what rules have learned is saved, the last record and all that is buffered are written, and the ledger is checked.
 
-use super::packet_log::PacketLogCounts;
+use super::packet_log::{LostFrames, PacketLogCounts};
 use super::run::Done;
 use crate::{Error, LostTrack};
 use gabion_net::Engine;
-use gabion_outputs::Outputs;
+use gabion_outputs::{OutputError, Outputs};
 use gabion_record::Tree;
 use gabion_record::ledger::{Ledger, ShedReason, stages};
 use gabion_record::limits;
 use gabion_runtime::clock;
 use gabion_runtime::output::write_whole;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What could not be written at the end of a run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unwritten {
+    /// What a dataset has learned.
+    #[error("{}: cannot be written: {source}", .path.display())]
+    Dataset {
+        /// Its file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// Records of an output.
+    #[error("{0}")]
+    Output(#[from] OutputError),
+    /// Frames of a packet log.
+    #[error("{0}: make space or choose another place")]
+    Frames(#[from] LostFrames),
+}
 
 impl Done {
-    /// Writes what is left to write; returns what could not be, each with the part of the program that
-    /// reports it.
+    /// Writes what is left to write; returns what could not be.
     pub fn finish(
         &mut self,
         outputs: &mut Outputs,
         engine: &Engine,
         config: &Tree,
         logged: &PacketLogCounts,
-    ) -> Vec<(&'static str, String)> {
+    ) -> Vec<Unwritten> {
         finish(self, outputs, engine, config, logged)
     }
 
@@ -47,20 +67,20 @@ fn finish(
     engine: &Engine,
     config: &Tree,
     logged: &PacketLogCounts,
-) -> Vec<(&'static str, String)> {
+) -> Vec<Unwritten> {
     let mut failures = Vec::new();
     let folder = Path::new(config.text("default-data-dir").unwrap_or("."));
     for (path, text) in engine.detector.iter().flat_map(|d| d.datasets.saves()) {
         let path = folder.join(path);
-        if let Err(e) = write_whole(&path, text.as_ref()) {
-            failures.push(("datasets", format!("{}: cannot be written: {e}", path.display())));
+        if let Err(source) = write_whole(&path, text.as_ref()) {
+            failures.push(Unwritten::Dataset { path, source });
         }
     }
     outputs.stats(clock::epoch_ns(), &done.stats);
     if let Err(e) = outputs.flush() {
-        failures.push(("output", e.to_string()));
+        failures.push(e.into());
     }
-    failures.extend(logged.failure().map(|why| ("output", why)));
+    failures.extend(logged.failure().map(Unwritten::from));
     for (path, ledger) in outputs.files() {
         let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         done.ledgers.add(&name, None, ledger);

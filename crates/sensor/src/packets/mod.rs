@@ -36,13 +36,14 @@ pub use alert_counts::AlertCounts;
 pub use arrivals::Arrivals;
 pub use before_socket::BeforeSocket;
 pub use board::{Board, InterfaceCounts};
+pub use ending::Unwritten;
 pub use exposed::PacketMetrics;
 pub use handles::RunHandles;
 pub use incidents::{Incident, Trouble, Unwatched, Watch};
 pub use input::{HandedOver, Input, InputDone, KernelCounts};
 pub use input_opener::InputOpener;
 pub use interface_health::InterfaceHealth;
-pub use packet_log::PacketLogCounts;
+pub use packet_log::{LostFrames, PacketLogCounts};
 pub use reload::{
     LoadError, LoadOutcome, LoadRequest, LoadRules, LoadedEngine, OnLoaded, Reloads, RuleFacts,
     RunningEngine,

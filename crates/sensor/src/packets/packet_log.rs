@@ -28,7 +28,7 @@ pub struct PacketLogCounts {
     failed: AtomicU64,
     /// Frames for which the configured limits leave no room.
     full: AtomicU64,
-    failure: Mutex<Option<String>>,
+    failure: Mutex<Option<(PathBuf, Arc<io::Error>)>>,
     has_log: std::sync::atomic::AtomicBool,
 }
 
@@ -89,16 +89,28 @@ impl PacketLogCounts {
     }
 
     /// What a person should know: why frames could not be written, and how many.
-    pub fn failure(&self) -> Option<String> {
-        let failed = self.failed.load(Relaxed);
-        let why = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        Some(format!("{why}: {failed} frames are lost: make space or choose another place"))
+    pub fn failure(&self) -> Option<LostFrames> {
+        let frames = self.failed.load(Relaxed);
+        let first = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        first.map(|(path, source)| LostFrames { path, source, frames })
     }
 
     /// Frames left out because a file has reached the size that it may have.
     pub fn left_out(&self) -> u64 {
         self.full.load(Relaxed)
     }
+}
+
+/// Frames that a packet log could not write, and why the first could not be written.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}: {source}: {frames} frames are lost", .path.display())]
+pub struct LostFrames {
+    /// The file.
+    pub path: PathBuf,
+    /// The error of the operating system.
+    pub source: Arc<io::Error>,
+    /// How many.
+    pub frames: u64,
 }
 
 /// Counts the outcome of the frames of one output. A frame is written when it has left all buffers:
@@ -124,27 +136,28 @@ impl Account {
                 true
             }
             Err(e) => {
-                self.fail(1, &e);
+                self.fail(1, e);
                 false
             }
         }
     }
 
     fn flushed(&mut self, done: io::Result<()>) -> bool {
+        let is_done = done.is_ok();
         match done {
             Ok(()) => self.waiting = 0,
-            Err(ref e) => self.fail(0, e),
+            Err(e) => self.fail(0, e),
         }
-        done.is_ok()
+        is_done
     }
 
     /// This many more frames are lost, in addition to those that wait.
-    fn fail(&mut self, more: u64, e: &io::Error) {
+    fn fail(&mut self, more: u64, e: io::Error) {
         let waiting = std::mem::take(&mut self.waiting);
         self.counts.written.fetch_sub(waiting, Relaxed);
         self.counts.failed.fetch_add(waiting + more, Relaxed);
         let mut failure = self.counts.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.get_or_insert_with(|| format!("{}: {e}", self.path.display()));
+        failure.get_or_insert_with(|| (self.path.clone(), Arc::new(e)));
     }
 }
 
@@ -184,7 +197,7 @@ impl AlertFrames {
         self.file = match opened {
             Ok(begun) => AlertPcap::Begun(begun),
             Err(e) => {
-                self.account.fail(0, &e);
+                self.account.fail(0, e);
                 AlertPcap::Failed
             }
         };
