@@ -11,8 +11,8 @@ use gabion_record::saved::Saved;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The type of that name.
-pub(crate) fn kind_of(name: &str) -> Option<&'static EvidenceType> {
+/// The type of evidence of that name.
+pub fn kind_of(name: &str) -> Option<&'static EvidenceType> {
     ALL.iter().flat_map(|(_, about)| about.types).copied().find(|kind| kind.name == name)
 }
 

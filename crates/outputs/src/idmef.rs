@@ -2,7 +2,6 @@
 //! Slips' forms, with what its JSON leaves out: the type of evidence, its technique, how often
 //! it was seen, and the state of the input.
 
-use crate::triage;
 use gabion_record::Ip;
 use gabion_record::evidence::{
     Alert, Evidence, FindingId, Indicator, Measures, Party, Role, ThreatLevel,
@@ -56,7 +55,7 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
         j.boolean("final", true);
     }
     measures(&mut j, &e.measures, e.ts);
-    if triage::is_call(e.kind.name) {
+    if e.kind.topic.is_call() {
         calls(&mut j, e);
     }
     if e.times > 1 {

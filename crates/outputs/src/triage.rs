@@ -11,7 +11,7 @@
 use crate::idmef::round;
 use crate::limits::{RANK_ROWS_MAX, RANKED_KINDS_MAX};
 use foldhash::fast::RandomState;
-use gabion_record::evidence::ThreatLevel;
+use gabion_record::evidence::{CallKind, ThreatLevel, Topic};
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
 use hashbrown::HashMap;
@@ -22,27 +22,10 @@ use std::ops::{Deref, DerefMut};
 /// fewer flows than that have letters that look like anything (a hundredth of a letter each).
 pub const CHANNEL_SURE: f64 = 0.15;
 
-/// Types about a host's calls to a destination, with the word for each.
-const CALLS: &[(&str, &str)] = &[
-    ("BEACON", "beacon"),
-    ("COMMAND_AND_CONTROL_CHANNEL", "C&C"),
-    ("LONG_CONNECTION", "long"),
-    ("LONG_TOTAL_CONNECTION", "long"),
-    ("STROBE", "strobe"),
-    ("DATA_UPLOAD", "upload"),
-    ("DNS_TUNNEL", "DNS tunnel"),
-];
-
 /// Whether a finding is in JSON only: a command-and-control channel of less than [`CHANNEL_SURE`].
 #[must_use]
-pub fn is_faint(kind: &str, confidence: f64) -> bool {
-    kind == "COMMAND_AND_CONTROL_CHANNEL" && confidence < CHANNEL_SURE
-}
-
-/// Whether a type is about a host's calls to a destination.
-#[must_use]
-pub fn is_call(kind: &str) -> bool {
-    CALLS.iter().any(|(name, _)| *name == kind)
+pub fn is_faint(topic: Topic, confidence: f64) -> bool {
+    topic == Topic::Call(CallKind::CommandAndControl) && confidence < CHANNEL_SURE
 }
 
 /// The destination that a host calls.
@@ -83,6 +66,8 @@ impl Callee {
 pub struct Seen<'a> {
     /// Its type.
     pub kind: &'a str,
+    /// What the type is about.
+    pub topic: Topic,
     /// How bad.
     pub level: ThreatLevel,
     /// How sure, 0 to 1.
@@ -111,7 +96,7 @@ impl Seen<'_> {
     /// Whether tables leave it out: it is in JSON only.
     #[must_use]
     pub fn is_faint(&self) -> bool {
-        is_faint(self.kind, self.confidence)
+        is_faint(self.topic, self.confidence)
     }
 
     /// Level times confidence, as `run.json` has it.
@@ -123,7 +108,7 @@ impl Seen<'_> {
 /// The word for what a pair does, as rows of *calls out* have it.
 #[must_use]
 pub fn call_word(word: &str) -> Option<&'static str> {
-    CALLS.iter().map(|(_, known)| *known).find(|known| *known == word)
+    CallKind::ALL.into_iter().map(CallKind::word).find(|known| *known == word)
 }
 
 /// What a pair does, by the words of [`call_word`].
@@ -284,7 +269,8 @@ impl Rank {
         if !f.is_faint() {
             self.host(f);
         }
-        let Some((_, word)) = CALLS.iter().find(|(kind, _)| *kind == f.kind) else { return };
+        let Topic::Call(kind) = f.topic else { return };
+        let word = kind.word();
         let dst = f.dst.filter(|dst| *dst != CalleeRef::Name(""));
         let Some((src, dst)) = f.src.zip(dst) else { return };
         let call = self.calls.entry((src, Callee::from_ref(dst))).or_default();
@@ -296,7 +282,7 @@ impl Rank {
             };
             call.is_faint = true;
         }
-        if !call.kinds.contains(word) {
+        if !call.kinds.contains(&word) {
             call.kinds.push(word);
             call.kinds.sort_unstable();
         }
@@ -453,8 +439,16 @@ mod tests {
     }
 
     fn seen<'a>(kind: &'a str, host: &str, dst: &'a str) -> Seen<'a> {
+        let topic = match kind {
+            "BEACON" => Topic::Call(CallKind::Beacon),
+            "COMMAND_AND_CONTROL_CHANNEL" => Topic::Call(CallKind::CommandAndControl),
+            "DATA_UPLOAD" => Topic::Call(CallKind::Upload),
+            "LONG_TOTAL_CONNECTION" => Topic::Call(CallKind::Long),
+            _ => Topic::Other,
+        };
         Seen {
             kind,
+            topic,
             level: ThreatLevel::High,
             confidence: 1.0,
             host: at(host),

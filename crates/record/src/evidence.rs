@@ -83,15 +83,88 @@ pub struct EvidenceType {
     pub name: &'static str,
     /// Technique of MITRE ATT&CK, `T1046`
     pub technique: &'static str,
+    /// What it is about.
+    pub topic: Topic,
     /// A hash of the name, the same in every process.
     pub hash: u64,
+}
+
+/// What a type of evidence is about, for tables and charts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Topic {
+    /// Nothing that has a table or chart of its own.
+    #[default]
+    Other,
+    /// A host that calls a destination.
+    Call(CallKind),
+    /// A scan of many ports of one host.
+    VerticalScan,
+    /// A scan of one port of many hosts.
+    HorizontalScan,
+}
+
+impl Topic {
+    /// Whether it is about a host's calls to a destination.
+    #[must_use]
+    pub const fn is_call(self) -> bool {
+        matches!(self, Topic::Call(_))
+    }
+}
+
+/// How a host calls a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallKind {
+    /// Again and again, at regular times.
+    Beacon,
+    /// As a channel of command and control.
+    CommandAndControl,
+    /// For a long time.
+    Long,
+    /// Very often.
+    Strobe,
+    /// It uploads much.
+    Upload,
+    /// With data in the names that it asks for.
+    DnsTunnel,
+}
+
+impl CallKind {
+    /// All of them.
+    pub const ALL: [CallKind; 6] = [
+        CallKind::Beacon,
+        CallKind::CommandAndControl,
+        CallKind::Long,
+        CallKind::Strobe,
+        CallKind::Upload,
+        CallKind::DnsTunnel,
+    ];
+
+    /// The word in the tables of *calls out*.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            CallKind::Beacon => "beacon",
+            CallKind::CommandAndControl => "C&C",
+            CallKind::Long => "long",
+            CallKind::Strobe => "strobe",
+            CallKind::Upload => "upload",
+            CallKind::DnsTunnel => "DNS tunnel",
+        }
+    }
 }
 
 impl EvidenceType {
     /// A type of that name and technique.
     #[must_use]
     pub const fn new(name: &'static str, technique: &'static str) -> EvidenceType {
-        EvidenceType { name, technique, hash: fnv::add_all(fnv::BASIS, name.as_bytes()) }
+        let hash = fnv::add_all(fnv::BASIS, name.as_bytes());
+        EvidenceType { name, technique, topic: Topic::Other, hash }
+    }
+
+    /// The same about something that has a table or chart of its own.
+    #[must_use]
+    pub const fn about(self, topic: Topic) -> EvidenceType {
+        EvidenceType { topic, ..self }
     }
 }
 

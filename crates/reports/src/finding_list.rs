@@ -262,7 +262,7 @@ fn csv(all: &[Line]) -> String {
 
 /// Whether it is in JSON only.
 fn is_faint(line: &Line) -> bool {
-    triage::is_faint(&line.kind, line.confidence)
+    triage::is_faint(line.topic, line.confidence)
 }
 
 fn as_json(tables: &Tables, all: &[Line]) -> String {

@@ -2,10 +2,11 @@
 
 use crate::Error;
 use crate::limits::FINDING_BYTES_MAX;
+use gabion_behavior::catalog::kind_of;
 use gabion_flowlog::json::{self, Value, members};
 use gabion_outputs::triage::{CalleeRef, Seen};
 use gabion_record::Ip;
-use gabion_record::evidence::ThreatLevel;
+use gabion_record::evidence::{ThreatLevel, Topic};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -19,6 +20,8 @@ pub(crate) struct Line {
     pub(crate) when: String,
     /// Its type.
     pub(crate) kind: String,
+    /// What the type is about.
+    pub(crate) topic: Topic,
     /// How bad.
     pub(crate) level: ThreatLevel,
     /// How sure.
@@ -60,6 +63,7 @@ impl Line {
     pub(crate) fn seen(&self) -> Option<Seen<'_>> {
         Some(Seen {
             kind: &self.kind,
+            topic: self.topic,
             level: self.level,
             confidence: self.confidence,
             host: Ip::parse(self.source.as_bytes())?,
@@ -246,7 +250,10 @@ fn one(line: &[u8]) -> Option<Line> {
         b"Target" => (found.target, target_port) = party(value),
         b"_gabion" => {
             let _ = members(value.raw(), |key, value| match key {
-                b"type" => found.kind = own(value),
+                b"type" => {
+                    found.kind = own(value);
+                    found.topic = kind_of(&found.kind).map_or(Topic::Other, |kind| kind.topic);
+                }
                 b"detected" => found.when = own(value),
                 b"finding" => found.finding = own(value),
                 b"threat" => found.threat = number(value),

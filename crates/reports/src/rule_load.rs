@@ -33,7 +33,7 @@ pub fn rule_load_lines(compiled: &NamedRules, how: LoadDetail) -> Vec<String> {
     let mut lines = Vec::new();
     // Diagnostics of files other than rule files, such as that of thresholds, are printed unchanged.
     let (diagnostics, mut entries): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
-        compiled.diagnostics.iter().partition(|d| d.subsystem != "threshold-config");
+        compiled.diagnostics.iter().partition(|d| !d.is_about_thresholds());
     entries.retain(|d| d.line > 0);
     for d in entries.iter().take(ENTRIES_NAMED) {
         lines.push(format!("{d}: the entry is left out"));

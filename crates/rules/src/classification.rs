@@ -11,7 +11,7 @@ pub fn parse(text: &str, file: &str) -> (Vec<Classification>, Vec<Diagnostic>) {
     let said = lines(text, file, |line| {
         let Some(class) = class(line) else {
             return Some((
-                "classification-config",
+                Diagnostic::CLASSES,
                 format!("Invalid Classtype in classification.config file {file}: \"{line}\""),
                 "`config classification: name,text,priority`",
             ));
@@ -30,7 +30,7 @@ pub fn read_references(text: &str, file: &str) -> (Vec<(String, String)>, Vec<Di
     let said = lines(text, file, |line| {
         let Some((name, prefix)) = reference(line) else {
             return Some((
-                "reference-config",
+                Diagnostic::REFERENCES,
                 "Invalid Reference Config in reference.config file".to_string(),
                 "`config reference: system prefix`",
             ));

@@ -41,6 +41,39 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// The part that reads variables.
+    pub const VARIABLES: &'static str = "rule-vars";
+    /// The part that reads the threshold file.
+    pub const THRESHOLDS: &'static str = "threshold-config";
+    /// The part that reads the file of classes.
+    pub const CLASSES: &'static str = "classification-config";
+    /// The part that reads the file of references.
+    pub const REFERENCES: &'static str = "reference-config";
+    /// The part that knows events of protocols.
+    pub(crate) const APP_EVENTS: &'static str = "app-layer-events";
+
+    /// Whether it is about the threshold file.
+    pub fn is_about_thresholds(&self) -> bool {
+        self.subsystem == Diagnostic::THRESHOLDS
+    }
+
+    /// Whether it refuses a rule for a variable, as it may refuse others.
+    pub fn refuses_variable(&self) -> bool {
+        self.subsystem == Diagnostic::VARIABLES && self.severity == Severity::Error
+    }
+
+    /// Whether it is about a rule of a rule file. A rule on an event that a protocol does not have is left out without
+    /// a word about the rule.
+    pub fn concerns_rule(&self) -> bool {
+        let others = [
+            Diagnostic::THRESHOLDS,
+            Diagnostic::CLASSES,
+            Diagnostic::REFERENCES,
+            Diagnostic::APP_EVENTS,
+        ];
+        !self.rule.is_empty() && !others.contains(&self.subsystem)
+    }
+
     /// The finding with the rule and a caret under the place, in the look of `rustc`.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };

@@ -4,7 +4,7 @@
 //! negated is worked out first and its result taken away. The union of the positive items (or
 //! everything, when there are only negative ones) less the negative ones is the result.
 
-use crate::diagnostic::{Checked, Refusal};
+use crate::diagnostic::{Checked, Diagnostic, Refusal};
 use crate::limits::{LIST_DEPTH_MAX, LIST_ITEMS_MAX};
 
 /// What an item means.
@@ -84,7 +84,7 @@ impl<'i, I: Items> ListReader<'i, I> {
             let name = name.trim();
             let Some(value) = self.items.variable(name) else {
                 let said = format!("Variable \"{name}\" is not defined in configuration file");
-                return Err(Refusal::new("rule-vars", said));
+                return Err(Refusal::new(Diagnostic::VARIABLES, said));
             };
             return self.item(value.trim(), depth + 1, positive, negative);
         }

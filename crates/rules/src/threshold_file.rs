@@ -50,7 +50,7 @@ pub fn parse(text: &str, file: &str, vars: &RuleVars) -> (Vec<Entry>, Vec<Diagno
                 column: 1,
                 len: u32::try_from(line.len()).unwrap_or(0),
                 severity: Severity::Error,
-                subsystem: "threshold-config",
+                subsystem: Diagnostic::THRESHOLDS,
                 message,
                 reason: Some(reason),
                 rule: line.to_string(),
@@ -219,7 +219,7 @@ impl Ruleset {
                     column: 1,
                     len: 0,
                     severity: Severity::Warning,
-                    subsystem: "threshold-config",
+                    subsystem: Diagnostic::THRESHOLDS,
                     message: format!(
                         "can't find signature for threshold: signature {}:{} not found",
                         entry.gid, entry.sid

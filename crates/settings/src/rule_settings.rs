@@ -133,7 +133,7 @@ pub(crate) fn reason(e: &std::io::Error) -> String {
 }
 
 fn classes(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<Classification> {
-    const WHO: &str = "classification-config";
+    const WHO: &str = Diagnostic::CLASSES;
     let Some(path) = config.text("classification-file") else { return crate::classes::built_in() };
     let text = match read_text(path) {
         Ok(text) => text,
@@ -155,7 +155,7 @@ fn classes(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<Classification> {
 }
 
 fn references(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<(String, String)> {
-    const WHO: &str = "reference-config";
+    const WHO: &str = Diagnostic::REFERENCES;
     let Some(path) = config.text("reference-config-file") else {
         return crate::classes::built_in_references();
     };
@@ -182,7 +182,7 @@ pub(crate) fn thresholds(
     vars: &RuleVars,
     set: &mut Ruleset,
 ) -> (Vec<Diagnostic>, Option<usize>) {
-    const WHO: &str = "threshold-config";
+    const WHO: &str = Diagnostic::THRESHOLDS;
     let Some(path) = config.text("threshold-file") else { return Default::default() };
     let text = match read_text(path) {
         Ok(text) => text,

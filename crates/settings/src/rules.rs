@@ -118,7 +118,7 @@ pub struct FoldedFaults<'d> {
 pub fn fold_faults(all: &[Diagnostic]) -> FoldedFaults<'_> {
     let mut folded = FoldedFaults { said: Vec::new(), more: Vec::new() };
     for d in all {
-        if d.subsystem != "rule-vars" || d.severity != Severity::Error {
+        if !d.refuses_variable() {
             folded.said.push(d);
             continue;
         }
@@ -275,7 +275,10 @@ pub fn load_rules(
     let folded = fold_faults(&c.rules);
     folded.said.iter().for_each(|d| say(d, log));
     for (fault, rules) in &folded.more {
-        log.error("rule-vars", &format!("{fault}: {rules} rules more are refused for it"));
+        log.error(
+            Diagnostic::VARIABLES,
+            &format!("{fault}: {rules} rules more are refused for it"),
+        );
     }
     if c.set.signatures.iter().any(|s| s.flags.has(SignatureFlags::FILESTORE)) && !stores(config) {
         log.warning(
@@ -296,7 +299,7 @@ pub fn load_rules(
         c.thresholds.iter().for_each(|d| say(d, log));
         if let Some(entries) = c.threshold_entries {
             let said = format!("Threshold config parsed: {entries} rule(s) found");
-            log.info("threshold-config", &said);
+            log.info(Diagnostic::THRESHOLDS, &said);
         }
     }
     if is_failed || (o.is_test && has_errors(&c.thresholds)) {
@@ -482,16 +485,10 @@ fn say(d: &Diagnostic, log: &mut Messages<'_>) {
             Severity::Note => log.notice(d.subsystem, &d.message),
         }
     }
-    // A rule on an event that a protocol does not have is left out without a word about the rule.
-    let concerns_rule = !d.rule.is_empty()
-        && !matches!(
-            d.subsystem,
-            "threshold-config" | "classification-config" | "reference-config" | "app-layer-events"
-        );
     if d.severity != Severity::Error {
         return;
     }
-    if concerns_rule {
+    if d.concerns_rule() {
         let said = format!(
             "error parsing signature \"{}\" from file {} at line {}",
             d.rule, d.file, d.line

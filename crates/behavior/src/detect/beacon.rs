@@ -28,11 +28,12 @@ use crate::state::{Most, Slot, state};
 use crate::steps;
 use crate::text::text;
 use gabion_record::Ip;
-use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
+use gabion_record::evidence::{CallKind, EvidenceType, Indicator, Party, Role, ThreatLevel, Topic};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType = EvidenceType::new("BEACON", "T1071");
+pub(crate) static TYPE: EvidenceType =
+    EvidenceType::new("BEACON", "T1071").about(Topic::Call(CallKind::Beacon));
 
 /// The detector.
 #[derive(Debug)]

@@ -18,11 +18,12 @@ use crate::settings::Settings;
 use crate::sketch::Keyed;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
-use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
+use gabion_record::evidence::{CallKind, EvidenceType, Party, ThreatLevel, Topic};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType = EvidenceType::new("COMMAND_AND_CONTROL_CHANNEL", "T1071");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("COMMAND_AND_CONTROL_CHANNEL", "T1071")
+    .about(Topic::Call(CallKind::CommandAndControl));
 
 /// The detector.
 #[derive(Debug)]

@@ -9,11 +9,12 @@ use crate::rita;
 use crate::sketch::Keyed;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
-use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
+use gabion_record::evidence::{CallKind, EvidenceType, Party, ThreatLevel, Topic};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType = EvidenceType::new("DATA_UPLOAD", "T1048");
+pub(crate) static TYPE: EvidenceType =
+    EvidenceType::new("DATA_UPLOAD", "T1048").about(Topic::Call(CallKind::Upload));
 
 /// The detector.
 #[derive(Debug)]

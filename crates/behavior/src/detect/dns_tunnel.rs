@@ -13,11 +13,12 @@ use crate::settings::Settings;
 use crate::sketch::{Hosts, Keyed, hash_text};
 use crate::state::{First, Most, Slot, state};
 use crate::text::text;
-use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::evidence::{CallKind, EvidenceType, ThreatLevel, Topic};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType = EvidenceType::new("DNS_TUNNEL", "T1071.004");
+pub(crate) static TYPE: EvidenceType =
+    EvidenceType::new("DNS_TUNNEL", "T1071.004").about(Topic::Call(CallKind::DnsTunnel));
 
 const SAYS: &str = "possible DNS tunnel. {profile} asked for about {count} distinct names below {dst} in \
     {minutes} minutes. Threat {0}.";

@@ -9,11 +9,12 @@ use crate::limits::{PORTS_MAX, reached};
 use crate::settings::Settings;
 use crate::sketch::{Hosts, Keyed, Sieve, hash_ip, mix};
 use crate::state::{First, Most, Slot, state};
-use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::evidence::{EvidenceType, ThreatLevel, Topic};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType = EvidenceType::new("HORIZONTAL_PORT_SCAN", "T1046");
+pub(crate) static TYPE: EvidenceType =
+    EvidenceType::new("HORIZONTAL_PORT_SCAN", "T1046").about(Topic::HorizontalScan);
 
 const SAYS: &str = "Horizontal port scan to port {0}{port}/{proto}. From {profile} to {1}{hosts} unique \
     destination IPs. Total packets sent: {packets}. Confidence: {confidence}. by Gabion";

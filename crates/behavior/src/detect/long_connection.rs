@@ -5,11 +5,12 @@ use crate::context::Context;
 use crate::evidence::Times;
 use crate::sketch::hash_text;
 use crate::state::Slot;
-use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::evidence::{CallKind, EvidenceType, ThreatLevel, Topic};
 use gabion_record::logs::{Body, LogKind, SECOND};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType = EvidenceType::new("LONG_CONNECTION", "T1071");
+pub(crate) static TYPE: EvidenceType =
+    EvidenceType::new("LONG_CONNECTION", "T1071").about(Topic::Call(CallKind::Long));
 
 /// The detector.
 #[derive(Debug)]

@@ -13,13 +13,15 @@ use crate::settings::Settings;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
-use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::evidence::{CallKind, EvidenceType, ThreatLevel, Topic};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, SECOND, TimeNs};
 
 /// Connected for long, in one connection or in many.
-pub(crate) static LONG: EvidenceType = EvidenceType::new("LONG_TOTAL_CONNECTION", "T1071");
+pub(crate) static LONG: EvidenceType =
+    EvidenceType::new("LONG_TOTAL_CONNECTION", "T1071").about(Topic::Call(CallKind::Long));
 /// Connections without end.
-pub(crate) static STROBE: EvidenceType = EvidenceType::new("STROBE", "T1499");
+pub(crate) static STROBE: EvidenceType =
+    EvidenceType::new("STROBE", "T1499").about(Topic::Call(CallKind::Strobe));
 
 const LONG_SAYS: &str = "Long total connection. {count} connections from {src} to {dst} took {minutes} mins \
     in all. Threat {0}.";

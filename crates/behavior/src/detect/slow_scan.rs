@@ -14,14 +14,15 @@ use crate::said::Said;
 use crate::sketch::{Hosts, Keyed, Ports};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
-use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::evidence::{EvidenceType, ThreatLevel, Topic};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Many ports of one host.
-pub(crate) static VERTICAL: EvidenceType = EvidenceType::new("SLOW_VERTICAL_PORT_SCAN", "T1046");
+pub(crate) static VERTICAL: EvidenceType =
+    EvidenceType::new("SLOW_VERTICAL_PORT_SCAN", "T1046").about(Topic::VerticalScan);
 /// One port of many hosts.
 pub(crate) static HORIZONTAL: EvidenceType =
-    EvidenceType::new("SLOW_HORIZONTAL_PORT_SCAN", "T1046");
+    EvidenceType::new("SLOW_HORIZONTAL_PORT_SCAN", "T1046").about(Topic::HorizontalScan);
 
 const VERTICAL_SAYS: &str = "slow vertical port scan to IP {dst} from {src}. Total {ports} {PROTO} ports \
     were scanned in {minutes} minutes.";

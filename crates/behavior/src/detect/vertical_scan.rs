@@ -10,11 +10,12 @@ use crate::sketch::keyed::Key;
 use crate::sketch::{Keyed, Ports, Sieve, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
-use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::evidence::{EvidenceType, ThreatLevel, Topic};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType = EvidenceType::new("VERTICAL_PORT_SCAN", "T1046");
+pub(crate) static TYPE: EvidenceType =
+    EvidenceType::new("VERTICAL_PORT_SCAN", "T1046").about(Topic::VerticalScan);
 
 const SAYS: &str = "new vertical port scan to IP {dst} from {profile}. Total {ports} {PROTO} ports were \
     scanned. Total packets sent to all ports: {packets}. Confidence: {confidence}. by Gabion";

@@ -66,7 +66,7 @@ impl Format for FindingText {
     fn write_record(&mut self, record: &Record<'_>, to: &mut dyn Pieces) -> bool {
         self.line.clear();
         if let Record::Evidence(r) = record {
-            if !triage::is_faint(r.evidence.kind.name, r.evidence.confidence) {
+            if !triage::is_faint(r.evidence.kind.topic, r.evidence.confidence) {
                 idmef::evidence_line(r.evidence, &mut self.line);
             }
         } else if let Record::HostAlert(r) = record {

@@ -1,7 +1,7 @@
 //! Keywords that look at transactions and at protocol detection.
 
 use crate::compiler::Compiler;
-use crate::diagnostic::{Checked, Refusal};
+use crate::diagnostic::{Checked, Diagnostic, Refusal};
 use crate::draft::{Draft, DraftTx, DraftTxTest};
 use crate::integer::IntegerMatch;
 use crate::keyword::{Setup, Value};
@@ -191,7 +191,7 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
             ),
         ));
         let said = format!("event \"{event}\" not present in enum table.");
-        return Err(Refusal::new("app-layer-events", said).left_out());
+        return Err(Refusal::new(Diagnostic::APP_EVENTS, said).left_out());
     };
     restrict(c, d, &[id])?;
     d.tx.push(DraftTx {

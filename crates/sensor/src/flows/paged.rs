@@ -6,10 +6,11 @@ use crate::limits::{CHARTED_PAIRS_MAX, EVIDENCE_ROWS_MAX, FINDINGS_KEPT_MAX, rea
 use gabion_behavior::Kept;
 use gabion_behavior::Profile;
 use gabion_outputs::page::{self, Host, Page, Pair, Sort};
-use gabion_outputs::triage;
 use gabion_record::Ip;
 use gabion_record::budget::ByteSize;
-use gabion_record::evidence::{Evidence, FindingId, Measures, Party, Role, ThreatLevel};
+use gabion_record::evidence::{
+    CallKind, Evidence, FindingId, Measures, Party, Role, ThreatLevel, Topic,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -63,15 +64,15 @@ impl Paged {
 
     /// Takes a reported finding.
     pub(super) fn finding(&mut self, e: &Evidence) {
-        let scanned = match e.kind.name {
-            "VERTICAL_PORT_SCAN" | "SLOW_VERTICAL_PORT_SCAN" => {
+        let scanned = match e.kind.topic {
+            Topic::VerticalScan => {
                 let target = e.victim.as_ref().and_then(|v| v.ip()).map(|ip| ip.to_string());
                 target.map(|target| (target, e.measures.ports))
             }
-            "HORIZONTAL_PORT_SCAN" | "SLOW_HORIZONTAL_PORT_SCAN" => {
+            Topic::HorizontalScan => {
                 e.dst_port.map(|p| (format!("{p}/{}", e.proto.name()), e.measures.hosts))
             }
-            _ => None,
+            Topic::Call(_) | Topic::Other => None,
         };
         // Zeek's own notices name no number.
         if let Some((target, n)) = scanned.filter(|s| s.1 > 0) {
@@ -84,7 +85,7 @@ impl Paged {
             }
         }
         let mut pair = None;
-        if matches!(e.kind.name, "BEACON" | "COMMAND_AND_CONTROL_CHANNEL") {
+        if matches!(e.kind.topic, Topic::Call(CallKind::Beacon | CallKind::CommandAndControl)) {
             let ends = [Some(&e.attacker), e.victim.as_ref()].into_iter().flatten();
             for other in ends.filter(|party| party.ip() != Some(e.profile)) {
                 let other = other.what.to_string();
@@ -196,7 +197,7 @@ fn shown(
         report_ids.remove(1);
     }
     let (src, dst) = (e.party(Role::Source), e.party(Role::Destination));
-    let is_call = triage::is_call(e.kind.name);
+    let is_call = e.kind.topic.is_call();
     let call = src.and_then(Party::ip).zip(dst.map(|d| d.what.to_string())).filter(|_| is_call);
     let m = &e.measures;
     Shown {

@@ -119,11 +119,12 @@ impl Found {
     }
 
     fn rank(&mut self, e: &Evidence) {
-        let is_call = triage::is_call(e.kind.name);
+        let is_call = e.kind.topic.is_call();
         let callee = e.party(Role::Destination).filter(|_| is_call);
         let m = &e.measures;
         self.rank.rank_finding(&triage::Seen {
             kind: e.kind.name,
+            topic: e.kind.topic,
             level: e.level,
             // As lines have it, so that tables made of them are the same.
             confidence: idmef::round(e.confidence),
