@@ -54,10 +54,11 @@ fn is_one_way(c: &Conn<'_>) -> bool {
 /// A flow of TCP that begins with a SYN: whatever port it comes from, it is no answer.
 fn is_attempt(c: &Conn<'_>) -> bool {
     let has = |text: &[u8], flag: u8| text.contains(&flag);
+    let state = c.state.text();
     match c.history.first() {
         Some(first) => *first == b'S',
         // Flags as nfdump writes them; without any nothing is known but whether both sides talked.
-        None if has(c.state, b'.') => has(c.state, b'S') && !has(c.state, b'A'),
+        None if has(state, b'.') => has(state, b'S') && !has(state, b'A'),
         None => !c.is_established,
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //! use gabion_behavior::{Engine, Output, Settings};
 //! use gabion_record::Ip;
-//! use gabion_record::logs::{Body, Conn, Label, Proto, Record, SECOND, TimeNs};
+//! use gabion_record::logs::{Body, Conn, ConnState, Label, Proto, Record, SECOND, TimeNs};
 //!
 //! let mut engine = Engine::new(Settings::default(), None);
 //! let mut found = Vec::new();
@@ -19,7 +19,8 @@
 //! };
 //! // One host asks forty others for the same port, and none of them answers.
 //! for n in 0..40 {
-//!     let refused = Conn { orig_pkts: 1, state: b"S0", history: b"S", ..Conn::default() };
+//!     let state = ConnState::Other(b"S0");
+//!     let refused = Conn { orig_pkts: 1, state, history: b"S", ..Conn::default() };
 //!     let record = Record {
 //!         ts: TimeNs(i64::from(n) * SECOND),
 //!         src: Ip::v4(0x0a00_0001),

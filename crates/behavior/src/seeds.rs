@@ -9,7 +9,7 @@ use crate::limits::SEEDS_SAVED_MAX;
 use crate::sketch::{hash_ip, mix};
 use crate::state::{Decoder, State};
 use gabion_record::Ip;
-use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
+use gabion_record::logs::{Body, Conn, ConnState, Label, Proto, Record, Service, TimeNs};
 use gabion_record::saved;
 use gabion_record::saved::{Saved, load_bytes, save_bytes};
 
@@ -76,8 +76,17 @@ impl Wide {
     }
 }
 
-/// Application protocols that a seed can name, as Zeek writes them; a flow of another becomes a profile at once.
-const SERVICES: [&[u8]; 8] = [b"", b"ssl", b"http", b"dns", b"smtp", b"ftp", b"quic", b"ntp"];
+/// Application protocols that a seed can name; a flow of another becomes a profile at once.
+const SERVICES: [Service<'static>; 8] = [
+    Service::Unknown,
+    Service::Ssl,
+    Service::Http,
+    Service::Dns,
+    Service::Smtp,
+    Service::Ftp,
+    Service::Quic,
+    Service::Ntp,
+];
 
 /// Bits of a service and of the mark that follows it.
 const SERVICE_BITS: u32 = 4;
@@ -141,7 +150,7 @@ impl Seed {
             marks: r.proto as u8
                 | mark(c.is_established, ESTABLISHED)
                 | mark(c.history.contains(&b'^'), FLIPPED)
-                | mark(c.state == b"REJ", REFUSED)
+                | mark(c.state == ConnState::Refused, REFUSED)
                 | mark(c.knows_service, KNOWS_SERVICE),
             packets: packets | mark(c.resp_bytes > 0, REPLIED),
             bytes,
@@ -198,7 +207,7 @@ impl Seed {
                 orig_bytes: bytes,
                 resp_bytes: u64::from(self.packets >= REPLIED),
                 orig_pkts: packets,
-                state: if has(REFUSED) { b"REJ" } else { b"" },
+                state: if has(REFUSED) { ConnState::Refused } else { ConnState::default() },
                 is_established: has(ESTABLISHED),
                 history: if has(FLIPPED) { b"^" } else { b"" },
                 ..Conn::default()
@@ -407,12 +416,12 @@ mod tests {
         let back = seed.record();
         assert_eq!((back.ts, back.dst, back.dst_port), (TimeNs(flow.ts), flow.dst, 23));
         let Body::Conn(c) = back.body else { panic!("not a conn") };
-        assert!(!c.is_established && c.state == b"REJ" && c.orig_pkts == 2);
+        assert!(!c.is_established && c.state == ConnState::Refused && c.orig_pkts == 2);
         let mut flow = conn(1_700_000_000, "10.0.0.1", "1.2.3.4", 443).lasting(65.5);
         flow.service = "ssl";
         let back = Seed::from_record(&flow.record()).unwrap().record();
         let Body::Conn(c) = back.body else { panic!("not a conn") };
-        assert!(c.service == b"ssl" && c.is_established && c.duration_ns == 65_500_000_000);
+        assert!(c.service == Service::Ssl && c.is_established && c.duration_ns == 65_500_000_000);
         assert_eq!(back.ts, TimeNs(flow.ts));
         let mut low = flow.clone();
         low.src_port = 53;

@@ -16,7 +16,7 @@ use crate::sketch::hash_text;
 use crate::steps;
 use crate::whitelist::Passed;
 use foldhash::fast::FixedState;
-use gabion_record::logs::{Body, Conn, Dns, LogKind, Mac, Proto, Record, TimeNs};
+use gabion_record::logs::{Body, Conn, Dns, LogKind, Mac, Proto, Record, Service, TimeNs};
 use gabion_record::{Ip, Net, saved};
 use hashbrown::{HashMap, HashSet};
 use std::collections::VecDeque;
@@ -77,7 +77,7 @@ fn is_bare_ntp(c: &Conn<'_>) -> bool {
 fn is_clock(r: &Record<'_>, c: &Conn<'_>, known: &Prevalence, settings: &Settings) -> bool {
     r.dst_port == 123
         && r.proto == Proto::Udp
-        && (c.service == b"ntp" || !c.knows_service)
+        && (c.service == Service::Ntp || !c.knows_service)
         && (known.hosts >= CLOCK_HOSTS || settings.is_own(r.dst) || is_bare_ntp(c))
 }
 
@@ -320,7 +320,7 @@ impl Site {
     /// Whether a flow is DNS to an address that resolves names of several domains. Without a log of
     /// names a resolver cannot be distinguished from another end, and DNS is taken for what it claims to be.
     fn is_resolving(&self, r: &Record<'_>, c: &Conn<'_>) -> bool {
-        if r.dst_port != 53 || !(c.service.is_empty() || c.service == b"dns") {
+        if r.dst_port != 53 || !matches!(c.service, Service::Unknown | Service::Dns) {
             return false;
         }
         if self.logs & 1 << LogKind::Dns as u32 == 0 {

@@ -5,7 +5,9 @@ use crate::engine::{Engine, Output};
 use crate::settings::Settings;
 use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence, EvidenceType};
-use gabion_record::logs::{Body, Conn, Label, Mac, Proto, Record, SECOND, TimeNs};
+use gabion_record::logs::{
+    Body, Conn, ConnState, Label, Mac, Proto, Record, SECOND, Service, TimeNs,
+};
 
 /// An engine with default thresholds.
 pub(crate) struct Trial {
@@ -165,14 +167,14 @@ impl Flow {
             label: Label::None,
             is_late: self.is_late,
             body: Body::Conn(Conn {
-                service: self.service.as_bytes(),
+                service: Service::from_name(self.service.as_bytes()),
                 knows_service: true,
                 duration_ns: (self.seconds * SECOND as f64) as i64,
                 orig_bytes: self.bytes,
                 resp_bytes: self.reply_bytes,
                 orig_pkts: 2,
                 resp_pkts: if self.is_established { 2 } else { 0 },
-                state: self.state.as_bytes(),
+                state: ConnState::from_text(self.state.as_bytes()),
                 is_established: self.is_established,
                 history: self.history.as_bytes(),
                 src_mac: self.src_mac,

@@ -7,7 +7,7 @@
 
 use crate::lapsing::Lapsing;
 use crate::limits::RANGES_LOOKED_AT;
-use gabion_proto::FilePiece;
+use gabion_proto::{FilePiece, registry};
 use gabion_record::Tree;
 use std::collections::BTreeMap;
 
@@ -31,7 +31,9 @@ impl RangeOptions {
     /// As configured.
     pub fn from_tree(config: &Tree) -> RangeOptions {
         let default = RangeOptions::default();
-        let node = config.get("app-layer.protocols.http.byterange");
+        let node = registry().iter().find_map(|protocol| {
+            config.get(&format!("app-layer.protocols.{}.byterange", protocol.config_name))
+        });
         let seconds = node.and_then(|n| n.number("timeout"));
         RangeOptions {
             memcap: node.and_then(|n| n.size("memcap")).unwrap_or(default.memcap),

@@ -8,7 +8,7 @@ use crate::buffer::{Buffer, Inspect};
 use crate::magic;
 use crate::requirements::Requirements;
 use gabion_record::Direction;
-use gabion_record::applayer::{BufferDef, Hook};
+use gabion_record::applayer::{BufferDef, BufferNeed, Hook};
 use md5::Digest;
 
 /// `file.name` of a protocol that carries files.
@@ -18,6 +18,7 @@ pub const fn name_buffer(hooks: &'static [Hook]) -> BufferDef {
         internal: "files",
         description: "files",
         aliases: &["file_name"],
+        need: BufferNeed::Bodies,
         multi: true,
         hooks,
         ..BufferDef::PLAIN
@@ -31,6 +32,7 @@ pub const fn magic_buffer(hooks: &'static [Hook]) -> BufferDef {
         internal: "file.magic",
         description: "file magic",
         aliases: &["file_magic"],
+        need: BufferNeed::FileMagic,
         multi: true,
         streaming: true,
         hooks,
@@ -45,6 +47,7 @@ pub const fn data_buffer(hooks: &'static [Hook]) -> BufferDef {
         internal: "file_data",
         description: "data from tracked files",
         aliases: &["file_data"],
+        need: BufferNeed::FileData,
         // A transaction may carry several files.
         multi: true,
         streaming: true,

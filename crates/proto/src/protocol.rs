@@ -57,6 +57,10 @@ pub struct Protocol {
     pub tx_id_on_top: bool,
     /// It is the protocol with which a session continues after it asked for encryption (STARTTLS).
     pub is_encryption: bool,
+    /// What a rule may require (`requires: feature NAME`), each with the key of its configuration that switches it off.
+    pub features: &'static [(&'static str, &'static str)],
+    /// Part of its configuration whose keys are names that users choose.
+    pub free_key: Option<&'static str>,
     /// Sizes of its part of the configuration, each with the default that Suricata names where the value is no size.
     pub sizes: &'static [(&'static str, u64)],
     /// What Suricata's messages call the part that writes its records (`output-json-dns`).
@@ -97,6 +101,8 @@ impl Protocol {
             is_never_empty: false,
             tx_id_on_top: false,
             is_encryption: false,
+            features: &[],
+            free_key: None,
             sizes: &[],
             eve_logger: "",
             eve_sizes: &[],

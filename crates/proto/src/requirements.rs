@@ -3,10 +3,10 @@
 /// What rules and outputs need; parsers skip all other work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
-    /// JA3 and JA3S.
+    /// JA3 and JA3S, for rules.
     pub ja3: bool,
-    /// JA4.
-    pub ja4: bool,
+    /// JA3 and JA3S in records, unless the protocol's configuration switches them off.
+    pub logs_ja3: bool,
     /// hassh.
     pub hassh: bool,
     /// MD5 of files.

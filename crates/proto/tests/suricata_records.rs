@@ -264,8 +264,7 @@ fn listed_captures() {
     let Some(list_path) = std::env::var_os("GABION_SURICATA_PAIRS") else { return };
     let only = std::env::var("GABION_SURICATA_KIND").unwrap_or_default();
     let text = std::fs::read_to_string(list_path).expect("list");
-    let requirements =
-        Requirements { ja3: true, ja4: true, hassh: true, ..Requirements::default() };
+    let requirements = Requirements { ja3: true, hassh: true, ..Requirements::default() };
     let mut custom_dns = Tree::default();
     custom_dns.set("version", "2");
     let tls_members: Vec<&str> = gabion_proto::tls::log::custom_members().collect();

@@ -67,6 +67,31 @@ pub enum LiteralForm {
 }
 
 /// A named byte string of a transaction that rules inspect.
+/// What a parser does only where somebody looks into a buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BufferNeed {
+    /// Nothing: the buffer is there anyway.
+    #[default]
+    Nothing,
+    /// A JA3 hash.
+    Ja3,
+    /// A HASSH hash.
+    Hassh,
+    /// Bodies of messages are unpacked.
+    Bodies,
+    /// The same, and the content of files is kept.
+    FileData,
+    /// The same, and the type of files is found.
+    FileMagic,
+}
+
+impl BufferNeed {
+    /// Whether bodies of messages are unpacked for it.
+    pub const fn is_of_bodies(self) -> bool {
+        matches!(self, BufferNeed::Bodies | BufferNeed::FileData | BufferNeed::FileMagic)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct BufferDef {
     /// The keyword that selects it (`http.uri`).
@@ -92,6 +117,8 @@ pub struct BufferDef {
     /// What literals must look like.
     pub form: LiteralForm,
     /// Where it can be had.
+    /// What the parser does only for it.
+    pub need: BufferNeed,
     pub hooks: &'static [Hook],
 }
 
@@ -110,8 +137,14 @@ impl BufferDef {
         lower_case: false,
         form: LiteralForm::Any,
         hooks: &[],
+        need: BufferNeed::Nothing,
     };
 }
+
+    /// The same, which the parser fills only where somebody looks into it.
+    pub const fn needing(self, need: BufferNeed) -> BufferDef {
+        BufferDef { need, ..self }
+    }
 
 /// Width of an integer keyword: bounds what a rule may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -416,6 +449,10 @@ pub struct ProtoTable {
     pub events_from: [u8; 2],
     /// EVE's anomaly records write the events' names in capitals (Suricata's older protocols: http,
     /// smtp, tls, modbus, dnp3), else as rules write them.
+    /// Suricata's report on a rule for it advises modifiers (`http_uri`) where the rule has none.
+    pub advises_modifiers: bool,
+    /// Suricata's statistics have its memory (`NAME.memuse`, `NAME.memcap`).
+    pub has_memory_counters: bool,
     pub events_in_capitals: bool,
     /// Names of its frames without the protocol's (`pdu`), see [`STREAM_FRAME`]; position is the
     /// number its parser reports them by, at most [`FRAME_KINDS_MAX`].
@@ -449,6 +486,8 @@ impl ProtoTable {
             states_to_server: &["request_started", "request_complete"],
             states_to_client: &["response_started", "response_complete"],
             buffers: &[],
+            advises_modifiers: false,
+            has_memory_counters: false,
             integers: &[],
             conditions: &[],
             events: &[],

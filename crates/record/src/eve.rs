@@ -822,10 +822,6 @@ pub struct Wants {
     pub magic: bool,
     /// JA3 in TLS records.
     pub ja3: bool,
-    /// JA4 in TLS records.
-    pub ja4: bool,
-    /// hassh in SSH records.
-    pub hassh: bool,
     /// MAC addresses in flow records.
     pub macs: bool,
     /// Frames of protocols.
@@ -872,8 +868,6 @@ impl Wants {
         self.sha256 |= o.sha256;
         self.magic |= o.magic;
         self.ja3 |= o.ja3;
-        self.ja4 |= o.ja4;
-        self.hassh |= o.hassh;
         self.macs |= o.macs;
         self.frames |= o.frames;
         self.wire |= o.wire;

@@ -378,10 +378,134 @@ impl<'a> List<'a> {
 }
 
 /// A flow, as Zeek's `conn.log` and every flow format describes it.
+/// The application protocol of a flow, by Zeek's names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Service<'a> {
+    /// None is known.
+    #[default]
+    Unknown,
+    /// DNS
+    Dns,
+    /// FTP
+    Ftp,
+    /// Data connections of FTP
+    FtpData,
+    /// HTTP
+    Http,
+    /// NTP
+    Ntp,
+    /// QUIC
+    Quic,
+    /// SMTP
+    Smtp,
+    /// SSH
+    Ssh,
+    /// TLS
+    Ssl,
+    /// Telnet
+    Telnet,
+    /// Another, or several with commas
+    Other(&'a [u8]),
+}
+
+impl<'a> Service<'a> {
+    /// The service that a log calls by this name.
+    #[inline]
+    pub fn from_name(name: &'a [u8]) -> Service<'a> {
+        match name {
+            b"" => Service::Unknown,
+            b"dns" => Service::Dns,
+            b"ftp" => Service::Ftp,
+            b"ftp-data" => Service::FtpData,
+            b"http" => Service::Http,
+            b"ntp" => Service::Ntp,
+            b"quic" => Service::Quic,
+            b"smtp" => Service::Smtp,
+            b"ssh" => Service::Ssh,
+            b"ssl" => Service::Ssl,
+            b"telnet" => Service::Telnet,
+            other => Service::Other(other),
+        }
+    }
+
+    /// The service that EVE's `app_proto` calls by this name.
+    pub fn from_app_proto(app_proto: &'a [u8]) -> Service<'a> {
+        match app_proto {
+            b"failed" | b"unknown" => Service::Unknown,
+            b"tls" => Service::Ssl,
+            other => Service::from_name(other),
+        }
+    }
+
+    /// Its name; empty if none is known.
+    #[inline]
+    pub fn name(self) -> &'a [u8] {
+        match self {
+            Service::Unknown => b"",
+            Service::Dns => b"dns",
+            Service::Ftp => b"ftp",
+            Service::FtpData => b"ftp-data",
+            Service::Http => b"http",
+            Service::Ntp => b"ntp",
+            Service::Quic => b"quic",
+            Service::Smtp => b"smtp",
+            Service::Ssh => b"ssh",
+            Service::Ssl => b"ssl",
+            Service::Telnet => b"telnet",
+            Service::Other(name) => name,
+        }
+    }
+
+    /// Whether it is this one, or this is one of several.
+    pub fn includes(self, one: Service<'_>) -> bool {
+        match self {
+            Service::Other(names) => {
+                names.split(|b| *b == b',').any(|name| Service::from_name(name) == one)
+            }
+            other => other == one,
+        }
+    }
+}
+
+/// The state of a flow at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnState<'a> {
+    /// The responder refused it (Zeek's `REJ`).
+    Refused,
+    /// Another, as the format writes it; empty if the format has none.
+    Other(&'a [u8]),
+}
+
+impl Default for ConnState<'_> {
+    fn default() -> Self {
+        ConnState::Other(b"")
+    }
+}
+
+impl<'a> ConnState<'a> {
+    /// The state that a format writes so.
+    #[inline]
+    pub fn from_text(text: &'a [u8]) -> ConnState<'a> {
+        match text {
+            b"REJ" => ConnState::Refused,
+            other => ConnState::Other(other),
+        }
+    }
+
+    /// As the format writes it.
+    #[inline]
+    pub fn text(self) -> &'a [u8] {
+        match self {
+            ConnState::Refused => b"REJ",
+            ConnState::Other(text) => text,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conn<'a> {
-    /// The application protocol; empty when unknown.
-    pub service: &'a [u8],
+    /// The application protocol.
+    pub service: Service<'a>,
     /// Whether the input has a field for the application at all; without it its absence says
     /// nothing.
     pub knows_service: bool,
@@ -399,8 +523,8 @@ pub struct Conn<'a> {
     pub orig_pkts: u64,
     /// Packets of the responder.
     pub resp_pkts: u64,
-    /// The state as the format writes it.
-    pub state: &'a [u8],
+    /// The state.
+    pub state: ConnState<'a>,
     /// Whether that state means that both sides talked.
     pub is_established: bool,
     /// Letters of what happened, in Zeek's alphabet.
@@ -414,12 +538,13 @@ pub struct Conn<'a> {
 }
 
 /// Whether both sides of a flow of Suricata's kind talked. Of TCP: the responder acknowledged a SYN and did not just
-/// reset; of others: both sent. `flags` are those of all packets to server and to client, where they are known.
+/// reset; of others: both sent. `flags` are those of all packets to server and to client, where they are known;
+/// `is_established` is what the flow's state says.
 pub fn have_both_talked(
     is_tcp: bool,
     flags: Option<(u8, u8)>,
     packets: (u64, u64),
-    state: &[u8],
+    is_established: bool,
 ) -> bool {
     const RST: u8 = 0x04;
     const SYN: u8 = 0x02;
@@ -430,7 +555,7 @@ pub fn have_both_talked(
         Some((_, theirs)) if theirs & SYN != 0 => true,
         // A flow picked up in its middle has no SYN.
         Some((_, theirs)) => theirs != 0 && theirs & RST == 0 && packets.1 > 1,
-        None => state == b"established" || (packets.0 > 1 && packets.1 > 1),
+        None => is_established || (packets.0 > 1 && packets.1 > 1),
     }
 }
 
@@ -647,15 +772,6 @@ pub struct Login<'a> {
     pub is_confused: bool,
     /// The user who logged in.
     pub user: &'a [u8],
-}
-
-/// Zeek's name of the service that EVE's `app_proto` calls by this name; empty if no protocol is known.
-pub fn service_name(app_proto: &[u8]) -> &[u8] {
-    match app_proto {
-        b"failed" | b"unknown" => b"",
-        b"tls" => b"ssl",
-        other => other,
-    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use crate::Ip;
 use crate::fixed;
 use crate::fixed::Fixed;
 use crate::logs::{
-    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac, Notice,
-    OpenConn, Proto, Record, RuleAlert, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
+    Arp, Body, Conn, ConnState, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac,
+    Notice, OpenConn, Proto, Record, RuleAlert, Service, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel,
+    Weird,
 };
 use crate::saved::take_bytes;
 
@@ -286,20 +287,20 @@ impl<'a> Part<'a> for Conn<'a> {
             src_mac: self.src_mac,
             dst_mac: self.dst_mac,
             has_no_ports: self.has_no_ports,
-            service_len: len_of(self.service),
-            state_len: len_of(self.state),
+            service_len: len_of(self.service.name()),
+            state_len: len_of(self.state.text()),
             history_len: len_of(self.history),
         };
         head.append::<{ ConnHead::LEN }>(out);
-        out.extend_from_slice(self.service);
-        out.extend_from_slice(self.state);
+        out.extend_from_slice(self.service.name());
+        out.extend_from_slice(self.state.text());
         out.extend_from_slice(self.history);
     }
     #[inline]
     fn get(from: &mut &'a [u8]) -> Option<Self> {
         let head = ConnHead::read_fixed(take_bytes(from, ConnHead::LEN)?)?;
         Some(Conn {
-            service: take_bytes(from, head.service_len as usize)?,
+            service: Service::from_name(take_bytes(from, head.service_len as usize)?),
             knows_service: head.knows_service,
             duration_ns: head.duration_ns,
             orig_bytes: head.orig_bytes,
@@ -308,7 +309,7 @@ impl<'a> Part<'a> for Conn<'a> {
             resp_ip_bytes: head.resp_ip_bytes,
             orig_pkts: head.orig_pkts,
             resp_pkts: head.resp_pkts,
-            state: take_bytes(from, head.state_len as usize)?,
+            state: ConnState::from_text(take_bytes(from, head.state_len as usize)?),
             is_established: head.is_established,
             history: take_bytes(from, head.history_len as usize)?,
             src_mac: head.src_mac,
@@ -348,7 +349,12 @@ mod tests {
         let texts = List { raw: b"[\"1.2.3.4\"]", is_json: true };
         let mac = Some(Mac([1, 2, 3, 4, 5, 6]));
         let bodies = [
-            Body::Conn(Conn { service: b"ssl", state: b"SF", src_mac: mac, ..Conn::default() }),
+            Body::Conn(Conn {
+                service: Service::Ssl,
+                state: ConnState::Other(b"SF"),
+                src_mac: mac,
+                ..Conn::default()
+            }),
             Body::OpenConn(OpenConn { so_far: Conn { history: b"Sh", ..Conn::default() } }),
             Body::Dns(Dns { query: b"a.example", answers: texts, ..Dns::default() }),
             Body::Http(Http { host: b"a", uri: b"/b", status: 404, ..Http::default() }),

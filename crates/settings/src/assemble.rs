@@ -12,7 +12,7 @@ use gabion_net::{
 use gabion_packet::DecodeConfig;
 use gabion_proto::Requirements;
 use gabion_record::Tree;
-use gabion_record::applayer::Catalog;
+use gabion_record::applayer::{BufferNeed, Catalog};
 use gabion_record::eve::Wants;
 use gabion_rules::{Ruleset, SignatureFlags};
 use gabion_runtime::memory::SmallPages;
@@ -104,12 +104,9 @@ pub fn build_engine(
     let flag = |path: &str| config.flag(path);
     let file_store = config.get("outputs").and_then(|o| o.item("file-store"));
     let requirements = Requirements {
-        ja3: rules_need.ja3
-            || flag("app-layer.protocols.tls.ja3-fingerprints") == Some(true)
-            || (wants.ja3 && flag("app-layer.protocols.tls.ja3-fingerprints") != Some(false)),
-        ja4: (rules_need.ja4 || wants.ja4)
-            && flag("app-layer.protocols.tls.ja4-fingerprints") != Some(false),
-        hassh: rules_need.hassh || flag("app-layer.protocols.ssh.hassh") == Some(true),
+        ja3: rules_need.ja3,
+        logs_ja3: wants.ja3,
+        hassh: rules_need.hassh,
         md5: rules_need.md5 || wants.md5,
         sha1: rules_need.sha1 || wants.sha1,
         sha256: rules_need.sha256 || wants.sha256,
@@ -283,12 +280,8 @@ fn midstream(stream: &StreamConfig, inline: bool, is_own: bool) -> Result<Except
 /// that are only known when they are unpacked.
 fn look_into_bodies(rules: &Ruleset, catalog: &Catalog) -> bool {
     use gabion_rules::compiled::{BufferRef, TxTest};
-    const BODIES: [&str; 5] =
-        ["file.data", "file.name", "file.magic", "http.request_body", "http.response_body"];
     let is_body = |buffer: BufferRef| match buffer {
-        BufferRef::App(id) => {
-            catalog.buffer(id).is_some_and(|found| BODIES.contains(&found.def.name))
-        }
+        BufferRef::App(id) => catalog.buffer(id).is_some_and(|found| found.def.need.is_of_bodies()),
         _ => false,
     };
     let tests_body = |test: &TxTest| match test {
@@ -316,11 +309,13 @@ fn needs(rules: &Ruleset, catalog: &Catalog) -> Requirements {
         for b in s.buffers.iter() {
             let BufferRef::App(id) = b.buffer else { continue };
             let Some(def) = catalog.buffer(id) else { continue };
-            r.ja3 |= def.def.name.starts_with("ja3");
-            r.ja4 |= def.def.name.starts_with("ja4");
-            r.hassh |= def.def.name.contains("hassh");
-            r.file_data |= def.def.name == "file.data";
-            r.magic |= def.def.name == "file.magic";
+            match def.def.need {
+                BufferNeed::Nothing | BufferNeed::Bodies => {}
+                BufferNeed::Ja3 => r.ja3 = true,
+                BufferNeed::Hassh => r.hassh = true,
+                BufferNeed::FileData => r.file_data = true,
+                BufferNeed::FileMagic => r.magic = true,
+            }
         }
         for t in &s.tx {
             let TxTest::Files(list) = &t.test else { continue };

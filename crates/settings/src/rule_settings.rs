@@ -70,11 +70,16 @@ fn configured_datasets(config: &Tree) -> Vec<DatasetDef> {
 
 /// What `requires: feature` finds: fingerprints that are not switched off.
 fn list_features(config: &Tree) -> Vec<String> {
-    let is_on = |name: &&str| {
-        let key = format!("app-layer.protocols.tls.{name}-fingerprints");
-        config.flag(&key) != Some(false)
-    };
-    ["ja3", "ja4"].iter().filter(|name| is_on(name)).map(|name| (*name).to_string()).collect()
+    let mut features = Vec::new();
+    for protocol in gabion_proto::registry() {
+        for (name, key) in protocol.features {
+            let key = format!("app-layer.protocols.{}.{key}", protocol.config_name);
+            if config.flag(&key) != Some(false) {
+                features.push((*name).to_string());
+            }
+        }
+    }
+    features
 }
 
 /// `action-order`: precedence of actions, first is highest.

@@ -9,24 +9,20 @@ use std::collections::HashSet;
 const KNOWN: &str = include_str!("known_keys.txt");
 
 /// Sections whose keys are names that users choose.
-const FREE: &[&str] = &[
-    "vars",
-    "datasets",
-    "host-os-policy",
-    "firewall.policies",
-    "app-layer.protocols.http.libhtp.server-config",
-    "multi-detect",
-];
+const FREE: [&str; 5] = ["vars", "datasets", "host-os-policy", "firewall.policies", "multi-detect"];
 
 /// One line that names them, if there are any.
 pub fn unknown_keys_line(config: &Tree) -> Option<String> {
     let mut known: HashSet<&str> =
         KNOWN.lines().filter(|l| !l.starts_with('#')).flat_map(str::split_whitespace).collect();
+    let mut free: Vec<String> = FREE.map(str::to_owned).into();
     for protocol in gabion_proto::registry() {
         known.extend([protocol.config_name, protocol.eve_type]);
+        let name = protocol.config_name;
+        free.extend(protocol.free_key.map(|key| format!("app-layer.protocols.{name}.{key}")));
     }
     let mut found = Vec::new();
-    collect("", config, &known, &mut found);
+    collect("", config, (&known, &free), &mut found);
     let more = found.len().saturating_sub(UNKNOWN_KEYS_NAMED_MAX);
     found.truncate(UNKNOWN_KEYS_NAMED_MAX);
     let list = found.join(", ");
@@ -37,7 +33,12 @@ pub fn unknown_keys_line(config: &Tree) -> Option<String> {
     }
 }
 
-fn collect(prefix: &str, tree: &Tree, known: &HashSet<&str>, found: &mut Vec<String>) {
+fn collect(
+    prefix: &str,
+    tree: &Tree,
+    (known, free): (&HashSet<&str>, &[String]),
+    found: &mut Vec<String>,
+) {
     for (name, child) in &tree.children {
         let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         let is_place = tree.is_sequence || name.bytes().all(|b| b.is_ascii_digit());
@@ -45,15 +46,15 @@ fn collect(prefix: &str, tree: &Tree, known: &HashSet<&str>, found: &mut Vec<Str
         let is_known = is_place
             || name.split('.').all(|word| known.contains(word.replace('_', "-").as_str()))
             || known.contains(name.as_str())
-            || FREE.iter().any(|free| path.starts_with(free));
+            || free.iter().any(|free| path.starts_with(free.as_str()));
         if !is_known {
             if !found.contains(&path) {
                 found.push(path);
             }
             continue;
         }
-        if !FREE.contains(&path.as_str()) {
-            collect(&path, child, known, found);
+        if !free.contains(&path) {
+            collect(&path, child, (known, free), found);
         }
     }
 }

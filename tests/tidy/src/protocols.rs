@@ -72,13 +72,17 @@ const FOREIGN_LISTS: &[&str] = &[
     "crates/rules/src/analysis/firewall.rs",
     // Names of IP protocols.
     "crates/rules/src/keywords/ip_protocols.rs",
-    // Zeek's names of logs.
+    // Zeek's names of logs and services.
     "crates/record/src/logs.rs",
+    // Names of detectors, and IANA's names of services.
+    "crates/behavior/src/hostile.rs",
+    "crates/behavior/src/services.rs",
     SCRIPT_LIBRARY,
 ];
 
 /// The crates that know protocols by their tables only.
 const BY_TABLE: &[&str] = &[
+    "crates/behavior/",
     "crates/net/",
     "crates/outputs/",
     "crates/record/",
@@ -87,11 +91,11 @@ const BY_TABLE: &[&str] = &[
     "crates/settings/",
 ];
 
-/// Lines of code outside `proto` with a protocol's name in quotes: what such a line decides should be a field of the
-/// protocol's table.
+/// Lines of code outside `proto` with a protocol's name in quotes, alone, in bytes or in a path of its configuration:
+/// what such a line decides should be a field of the protocol's table.
 #[must_use]
 pub fn quoted(files: &[File]) -> Vec<Fault> {
-    let names = quoted_names(files);
+    let names: Vec<String> = names_of_protocols(files).iter().flat_map(|n| forms(n)).collect();
     let sources = files.iter().filter(|f| {
         is_source(&f.path)
             && BY_TABLE.iter().any(|folder| f.path.starts_with(folder))
@@ -102,8 +106,7 @@ pub fn quoted(files: &[File]) -> Vec<Fault> {
         let lines = work(&file.text).lines().enumerate();
         for (at, line) in lines.filter(|(_, line)| !line.trim_start().starts_with("//")) {
             if let Some(name) = names.iter().find(|name| line.contains(name.as_str())) {
-                let what =
-                    format!("has the protocol's name {name} in quotes: a field of its table?");
+                let what = format!("has the protocol's name as {name}: a field of its table?");
                 found.push(Fault::new(&file.path, at + 1, what));
             }
         }
@@ -111,8 +114,18 @@ pub fn quoted(files: &[File]) -> Vec<Fault> {
     found
 }
 
-/// The names of protocols, with quotes: of their folders, and those that their tables give them.
-fn quoted_names(files: &[File]) -> BTreeSet<String> {
+/// How a line of code may name a protocol. Bytes in quotes have the first form, too.
+fn forms(name: &str) -> [String; 4] {
+    [
+        format!("\"{name}\""),
+        format!("\"{name}.mem"),
+        format!("protocols.{name}."),
+        format!("protocols.{name}\""),
+    ]
+}
+
+/// The names of protocols: of their folders, and those that their tables give them.
+fn names_of_protocols(files: &[File]) -> BTreeSet<String> {
     let mut names = folders(files);
     for file in files.iter().filter(|f| f.path.starts_with(SRC)) {
         for start in ["of_requests(\"", "eve_name: \""] {
@@ -120,7 +133,7 @@ fn quoted_names(files: &[File]) -> BTreeSet<String> {
             names.extend(after.filter_map(|rest| rest.split('"').next()).map(str::to_owned));
         }
     }
-    names.iter().map(|name| format!("\"{name}\"")).collect()
+    names
 }
 
 /// Whether a line of code has a path into the protocol's folder.
@@ -151,12 +164,19 @@ mod tests {
                 "crates/net/src/a.rs",
                 "// \"http\"\nif name == \"http\" {}\nlet x = \"https\";\n",
             ),
+            file("crates/behavior/src/a.rs", "c.service == b\"http\"\n"),
+            file("crates/settings/src/a.rs", "config.get(\"app-layer.protocols.http.x\")\n"),
             file("crates/net/src/script/library/http.rs", "name: \"http\",\n"),
             file("crates/flowlog/src/eve.rs", "\"http\" => 1,\n"),
         ];
         let found: Vec<String> = quoted(&files).iter().map(ToString::to_string).collect();
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with("crates/net/src/a.rs:2: "), "{found:?}");
+        let places = [
+            "crates/net/src/a.rs:2: ",
+            "crates/behavior/src/a.rs:1: ",
+            "crates/settings/src/a.rs:1: ",
+        ];
+        assert_eq!(found.len(), places.len(), "{found:?}");
+        assert!(found.iter().zip(places).all(|(line, place)| line.starts_with(place)), "{found:?}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::state::{Slot, state};
 use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
+use gabion_record::logs::{Body, LogKind, SECOND, Service, TimeNs};
 
 /// Its evidence.
 pub(crate) static TYPE: EvidenceType = EvidenceType::new("CONNECTION_WITHOUT_DNS", "T1071");
@@ -62,7 +62,7 @@ impl Detector for ConnectionWithoutDns {
                     || cx.facts.is_resolved
                     || r.is_late
                     || r.proto.is_icmp()
-                    || c.service == b"dns"
+                    || c.service == Service::Dns
                     || r.dst_port == 53
                     || r.dst.is_ignored()
                     || cx.facts.is_dhcp_server

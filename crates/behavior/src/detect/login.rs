@@ -6,7 +6,7 @@ use crate::sketch::{hash_ip, hash_text};
 use crate::state::Slot;
 use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind};
+use gabion_record::logs::{Body, LogKind, Service};
 
 /// Its evidence.
 pub(crate) static TYPE: EvidenceType = EvidenceType::new("LOGIN", "T1021");
@@ -37,7 +37,8 @@ impl Detector for Login {
         };
         let what = hash_ip(r.dst) ^ hash_text(l.user) ^ hash_text(outcome.as_bytes());
         cx.say_damped(what, |cx| {
-            let by = if l.service.is_empty() { "telnet".to_owned() } else { text(l.service) };
+            let by = if l.service.is_empty() { Service::Telnet.name() } else { l.service };
+            let by = text(by);
             cx.find(&TYPE)
                 .level(ThreatLevel::Info, 1.0)
                 .by_destination(r.dst)

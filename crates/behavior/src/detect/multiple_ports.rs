@@ -9,7 +9,7 @@ use crate::sketch::{Keyed, Ports};
 use crate::state::{Most, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, Proto};
+use gabion_record::logs::{Body, LogKind, Proto, Service};
 
 /// Its evidence.
 pub(crate) static TYPE: EvidenceType = EvidenceType::new("CONNECTION_TO_MULTIPLE_PORTS", "T1046");
@@ -57,7 +57,7 @@ impl Detector for MultiplePorts {
         let Body::Conn(c) = &r.body else { return };
         if r.proto != Proto::Tcp
             || !c.is_established
-            || !c.service.is_empty()
+            || c.service != Service::Unknown
             || cx.settings.services.knows(r.dst_port, r.proto)
         {
             return;

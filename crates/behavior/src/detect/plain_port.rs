@@ -15,7 +15,7 @@ use crate::state::{Slot, state};
 use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
-use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
+use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, Service, TimeNs};
 
 /// Port 443 without TLS.
 pub(crate) static NON_SSL: EvidenceType = EvidenceType::new("NON_SSL_PORT_443_CONNECTION", "T1571");
@@ -52,8 +52,7 @@ state! {
 /// Whether the application is the one that the port stands for.
 #[inline]
 fn is_recognized(r: &Record<'_>, c: &Conn<'_>) -> bool {
-    let name: &[u8] = if r.dst_port == 443 { b"ssl" } else { b"http" };
-    c.service.split(|b| *b == b',').any(|s| s == name)
+    c.service.includes(if r.dst_port == 443 { Service::Ssl } else { Service::Http })
 }
 
 impl Detector for PlainPort {

@@ -9,7 +9,7 @@ use crate::sketch::Keyed;
 use crate::state::{First, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
+use gabion_record::logs::{Body, ConnState, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub(crate) static TYPE: EvidenceType = EvidenceType::new("MULTIPLE_RECONNECTION_ATTEMPTS", "T1110");
@@ -76,7 +76,7 @@ impl Detector for Reconnection {
     fn record(window: &mut Slot<Counts>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         let Body::Conn(c) = &r.body else { return };
-        if c.state == b"REJ"
+        if c.state == ConnState::Refused
             && let Some((count, first)) =
                 window.make().add((r.dst, u32::from(r.dst_port)), r.ts, REFUSALS)
         {

@@ -11,7 +11,7 @@ use crate::state::{First, Most, Slot, state};
 use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, Proto, SECOND, Ssh as SshLog, TimeNs};
+use gabion_record::logs::{Body, LogKind, Proto, SECOND, Service, Ssh as SshLog, TimeNs};
 
 /// A login that worked.
 pub(crate) static SUCCESSFUL: EvidenceType = EvidenceType::new("SSH_SUCCESSFUL", "T1021.004");
@@ -99,7 +99,7 @@ impl Detector for Ssh {
     fn record(window: &mut Slot<Campaigns>, kept: &mut Slot<Joins>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         match &r.body {
-            Body::Conn(c) if r.dst_port == 22 || c.service == b"ssh" => {
+            Body::Conn(c) if r.dst_port == 22 || c.service == Service::Ssh => {
                 if r.uid.is_empty() {
                     return;
                 }

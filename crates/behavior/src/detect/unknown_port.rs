@@ -8,7 +8,7 @@ use crate::sketch::{Hosts, Keyed, hash_ip};
 use crate::state::{Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, Conn, LogKind, Proto, Record};
+use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, Service};
 
 /// Its evidence.
 pub(crate) static TYPE: EvidenceType = EvidenceType::new("UNKNOWN_PORT", "T1571");
@@ -83,7 +83,7 @@ impl Detector for UnknownPort {
             || cx.settings.services.knows(r.dst_port, r.proto)
             || cx.facts.is_announced
             || cx.facts.is_answer
-            || c.service == b"ftp-data"
+            || c.service == Service::FtpData
             || is_back(r, c, cx.settings)
         {
             return;

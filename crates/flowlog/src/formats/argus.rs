@@ -9,7 +9,7 @@ use crate::format::LogFormat;
 use crate::formats::zeek::build;
 use crate::skip::Skip;
 use gabion_record::Ip;
-use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
+use gabion_record::logs::{Body, Conn, ConnState, Label, Proto, Record, Service, TimeNs};
 use gabion_record::saved;
 
 /// Columns read.
@@ -114,14 +114,14 @@ impl LogFormat for Layout {
         let (src_port, dst_port) = (get(Column::SrcPort), get(Column::DstPort));
         let has_no_ports = src_port.starts_with(b"0x") || dst_port.starts_with(b"0x");
         let conn = Conn {
-            service: get(Column::App),
+            service: Service::from_name(get(Column::App)),
             knows_service: self.has_app,
             duration_ns: field::seconds(get(Column::Duration)).unwrap_or(0).max(0),
             orig_bytes,
             resp_bytes,
             orig_pkts,
             resp_pkts,
-            state: get(Column::State),
+            state: ConnState::from_text(get(Column::State)),
             is_established: is_established(get(Column::State), packets),
             has_no_ports,
             ..Conn::default()

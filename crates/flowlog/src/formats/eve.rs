@@ -10,8 +10,8 @@ use crate::json::{self, Value};
 use crate::skip::Skip;
 use gabion_record::Ip;
 use gabion_record::logs::{
-    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, Mac, Proto, Record, RuleAlert, Ssh,
-    Ssl, TimeNs, have_both_talked, service_name,
+    Arp, Body, Conn, ConnState, Dhcp, Dns, Files, Ftp, Http, Label, List, Mac, Proto, Record,
+    RuleAlert, Service, Ssh, Ssl, TimeNs, have_both_talked,
 };
 use gabion_record::saved;
 
@@ -581,7 +581,8 @@ fn conn<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Conn<'a> {
     };
     let orig_pkts = field::count(get(Place::PktsToServer));
     let resp_pkts = field::count(get(Place::PktsToClient));
-    let service = service_name(get(Place::AppProto));
+    let service = Service::from_app_proto(get(Place::AppProto));
+    let (state, packets) = (get(Place::State), (orig_pkts, resp_pkts));
     let is_tcp = Proto::from_name(get(Place::Proto)) == Proto::Tcp;
     let flags = tcp_flags(get(Place::TcpToServer), get(Place::TcpToClient));
     Conn {
@@ -592,8 +593,8 @@ fn conn<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Conn<'a> {
         resp_bytes: field::count(get(Place::BytesToClient)),
         orig_pkts,
         resp_pkts,
-        state: get(Place::State),
-        is_established: have_both_talked(is_tcp, flags, (orig_pkts, resp_pkts), get(Place::State)),
+        state: ConnState::from_text(state),
+        is_established: have_both_talked(is_tcp, flags, packets, state == b"established"),
         src_mac: first_mac(get(Place::SrcMacs)),
         dst_mac: first_mac(get(Place::DstMacs)),
         ..Conn::default()
@@ -633,7 +634,7 @@ mod tests {
             let r = record(line.as_bytes(), &mut scratch).unwrap();
             let Body::Conn(c) = r.body else { panic!("not a conn") };
             assert_eq!(c.is_established, established, "{state} {tc}");
-            assert_eq!((c.duration_ns, c.service), (6_000_000_000, &b"http"[..]));
+            assert_eq!((c.duration_ns, c.service), (6_000_000_000, Service::Http));
             assert_eq!(time(line.as_bytes()), Ok(r.ts));
         }
     }

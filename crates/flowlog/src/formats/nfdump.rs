@@ -11,8 +11,7 @@ use crate::format::{LogFormat, Seen};
 use crate::formats::zeek::build;
 use crate::nfcapd::{self, is_refused};
 use crate::skip::Skip;
-use gabion_record::Ip;
-use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
+use gabion_record::logs::{Body, Conn, ConnState, Label, Proto, Record, TimeNs};
 use gabion_record::saved::Saved;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +169,7 @@ impl Layout {
             resp_bytes: scaled(get(Column::OutBytes)),
             orig_pkts,
             resp_pkts,
-            state: flags,
+            state: ConnState::from_text(flags),
             is_established,
             ..Conn::default()
         };

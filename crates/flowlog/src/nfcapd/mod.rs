@@ -18,8 +18,8 @@ use crate::field;
 use crate::limits::{BLOCK_MAX, CHUNK, UNREAD_RECORDS_MAX};
 use crate::skip::Skip;
 use bytes::{byte, short, word};
-use gabion_record::Ip;
-use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
+use gabion_record::logs::{Body, Conn, ConnState, Label, Proto, Record, TimeNs};
+use gabion_record::{Ip, IpProto};
 use record::{Flow, Found, Maps};
 use std::io::{self, Read, Write};
 
@@ -468,7 +468,7 @@ pub(crate) fn record(row: &[u8]) -> Result<Record<'_>, Skip> {
             resp_bytes: resp_bytes.unwrap_or(0),
             orig_pkts,
             resp_pkts: resp_pkts.unwrap_or(0),
-            state: flags,
+            state: ConnState::from_text(flags),
             is_established,
             ..Conn::default()
         }),

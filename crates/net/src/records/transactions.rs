@@ -14,6 +14,7 @@ use gabion_proto::files::{File, FileList, FileState};
 use gabion_proto::registry::protocol;
 use gabion_proto::tx_list::TxList;
 use gabion_proto::{LogOptions, Parser, Protocol, Transaction};
+use gabion_record::applayer::BufferNeed;
 use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Direction, TakeReport, TakeText, Tree, TxText};
@@ -188,7 +189,7 @@ impl RecordStage {
     ) -> bool {
         let Some(p) = about.protocol else { return false };
         let w = about.engine.options.wants;
-        let has_files = || p.table.buffers.iter().any(|b| b.name == "file.data");
+        let has_files = || p.table.buffers.iter().any(|b| b.need == BufferNeed::FileData);
         sink.logs_transactions(type_name(tx, p), p.table.own_outputs.line_log)
             || (w.files || w.file_store) && has_files()
             || self.outputs.wants(OutputKind::Transaction(p.table.eve_name))

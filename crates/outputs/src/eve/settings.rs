@@ -143,9 +143,8 @@ impl EveSettings {
         self.type_node(name).filter(|_| !self.only_named.iter().any(|n| n == name))
     }
 
-    /// The node of a type, when the type is written. Data connections of FTP go with FTP.
+    /// The node of a type, when the type is written.
     pub fn type_node(&self, name: &str) -> Option<&Tree> {
-        let name = if name == "ftp_data" { "ftp" } else { name };
         let is_it = |(n, _): &&(String, Tree)| n == name;
         // Records of a packet are mostly of one type.
         let (at, (_, tree)) = match self.types.get(self.last.get()).filter(is_it) {

@@ -524,9 +524,9 @@ fn read_wants(settings: &EveSettings) -> Wants {
                 || t.children.iter().any(|(_, c)| c.value.as_deref() == Some(name))
         })
     };
-    let tls = settings.type_node("tls");
-    let tls_has = |key: &str| {
-        tls.is_some_and(|t| {
+    // Only handshakes of TLS have such members.
+    let asks_for = |key: &str| {
+        settings.types.iter().any(|(_, t)| {
             t.flag(key) == Some(true)
                 || t.child("custom").is_some_and(|c| {
                     c.children.iter().any(|(_, v)| v.value.as_deref() == Some(key))
@@ -565,9 +565,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
         sha1: hash("sha1"),
         sha256: hash("sha256"),
         magic: hashes.and_then(|t| t.flag("force-magic")) == Some(true),
-        ja3: tls_has("ja3") || tls_has("ja3s"),
-        ja4: tls.is_some(),
-        hassh: has("ssh"),
+        ja3: asks_for("ja3") || asks_for("ja3s"),
         macs: settings.ethernet,
         bodies: settings.alert.as_ref().is_some_and(|a| a.app_layer),
     }

@@ -27,8 +27,8 @@ pub(crate) const HTTP: OutputKind =
 fn open(o: &mut Opening<'_>, is_of_bodies: bool) -> Opened {
     let kind = o.node.text("type").unwrap_or("file");
     let (has_file, has_folder) = (matches!(kind, "file" | "both"), matches!(kind, "dir" | "both"));
-    let (default, folder) =
-        if is_of_bodies { ("http-data.log", "http") } else { ("tcp-data.log", "tcp") };
+    let default = if is_of_bodies { "http-data.log" } else { "tcp-data.log" };
+    let folder = default.trim_end_matches("-data.log");
     let lines = has_file.then(|| o.line_file(default)).transpose()?;
     let folder = has_folder.then(|| o.folder.join(folder));
     if let Some(folder) = &folder {

@@ -88,6 +88,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     buffers: BUFFERS,
     integers: INTEGERS,
     events: EVENTS,
+    has_memory_counters: true,
     ..ProtoTable::of_requests("ftp", &[Transport::Tcp])
 };
 

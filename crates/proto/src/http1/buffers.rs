@@ -7,7 +7,7 @@ use super::message::{Message, Tx, progress};
 use crate::buffer::local_buffers;
 use crate::{Buffer, Inspect, files};
 use gabion_record::Direction::{self, ToClient, ToServer};
-use gabion_record::applayer::{BufferDef, Hook};
+use gabion_record::applayer::{BufferDef, BufferNeed, Hook};
 use std::ops::Range;
 
 /// Frames, in the order of their numbers.
@@ -69,6 +69,7 @@ pub(crate) const BUFFERS: &[BufferDef] = &[
         modifier: Some("http_server_body"),
         pcre_flag: Some(b'Q'),
         streaming: true,
+        need: BufferNeed::Bodies,
         hooks: &[tc(BODY, Local::ResponseBody)],
         ..BufferDef::PLAIN
     },
@@ -227,6 +228,7 @@ pub(crate) const BUFFERS: &[BufferDef] = &[
         modifier: Some("http_client_body"),
         pcre_flag: Some(b'P'),
         streaming: true,
+        need: BufferNeed::Bodies,
         hooks: &[ts(BODY, Local::RequestBody)],
         ..BufferDef::PLAIN
     },

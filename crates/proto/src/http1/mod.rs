@@ -96,6 +96,8 @@ const TABLE: ProtoTable = ProtoTable {
         logs_bodies: true,
         ..OwnOutputs::SCRIPTS
     },
+    advises_modifiers: true,
+    has_memory_counters: true,
     other_keywords: &[],
 };
 
@@ -107,6 +109,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
     eve_defaults: &[("extended", "yes")],
     is_never_empty: true,
     tx_id_on_top: true,
+    free_key: Some("libhtp.server-config"),
     configure: |node| Ok(Arc::new(Arc::new(Settings::from_node(node)?))),
     open: |settings: &AnySettings, _transport| {
         let settings = settings.downcast_ref::<Arc<Settings>>().cloned().unwrap_or_default();

@@ -8,7 +8,7 @@ use super::tx::{Http2Tx, state};
 use crate::files::{FileState, Windows};
 use crate::{Buffer, Inspect};
 use gabion_record::Direction::{self, ToClient, ToServer};
-use gabion_record::applayer::{BufferDef, Hook};
+use gabion_record::applayer::{BufferDef, BufferNeed, Hook};
 
 /// When data of a body is due (Suricata has no settings for it).
 const WINDOWS: Windows = Windows { content_limit: 100_000, min_size: 32_768, window: 4_096 };
@@ -64,14 +64,29 @@ const fn more(name: &'static str, hooks: &'static [Hook]) -> BufferDef {
 
 /// The buffers.
 pub(crate) const BUFFERS: [BufferDef; 32] = [
-    BufferDef { multi: true, ..more("file.name", &body(Local::FileName)) },
-    BufferDef { multi: true, streaming: true, ..more("file.data", &body(Local::FileData)) },
-    BufferDef { multi: true, streaming: true, ..more("file.magic", &body(Local::FileMagic)) },
+    BufferDef {
+        multi: true,
+        ..more("file.name", &body(Local::FileName)).needing(BufferNeed::Bodies)
+    },
+    BufferDef {
+        multi: true,
+        streaming: true,
+        ..more("file.data", &body(Local::FileData)).needing(BufferNeed::FileData)
+    },
+    BufferDef {
+        multi: true,
+        streaming: true,
+        ..more("file.magic", &body(Local::FileMagic)).needing(BufferNeed::FileMagic)
+    },
     BufferDef {
         streaming: true,
         ..more("http.request_body", &[Hook::new(ToServer, state::DATA_CLIENT, Local::Body as u16)])
+            .needing(BufferNeed::Bodies)
     },
-    BufferDef { streaming: true, ..more("http.response_body", &response(Local::Body)) },
+    BufferDef {
+        streaming: true,
+        ..more("http.response_body", &response(Local::Body)).needing(BufferNeed::Bodies)
+    },
     more("http.host.raw", &request(Local::HostRaw)),
     more("http.host", &request(Local::Host)),
     more("http.user_agent", &request(Local::UserAgent)),

@@ -121,6 +121,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     conditions: CONDITIONS,
     events: &EVENTS,
     frames: &["hdr", "data", "pdu"],
+    advises_modifiers: true,
     ..ProtoTable::of_requests("http2", &[Transport::Tcp])
 };
 
@@ -157,5 +158,6 @@ pub(crate) const DOH2_TABLE: ProtoTable = ProtoTable {
     rule_names: &["doh2", "http2", "dns"],
     buffers: &DOH2_BUFFERS,
     integers: &DOH2_INTEGERS,
+    advises_modifiers: false,
     ..TABLE
 };

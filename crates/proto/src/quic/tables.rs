@@ -1,7 +1,9 @@
 //! What QUIC offers to rules.
 
 use gabion_record::Direction::{ToClient, ToServer};
-use gabion_record::applayer::{BufferDef, EventDef, Hook, LiteralForm, ProtoTable, Transport};
+use gabion_record::applayer::{
+    BufferDef, BufferNeed, EventDef, Hook, LiteralForm, ProtoTable, Transport,
+};
 
 /// Buffers by their numbers.
 pub(super) mod buffer {
@@ -67,16 +69,20 @@ const BUFFERS: &[BufferDef] = &[
         aliases: &["ja3_hash"],
         form: LiteralForm::Md5,
         ..def("ja3.hash", "ja3.hash", "TLS JA3 hash", &to_server(buffer::JA3_HASH))
+            .needing(BufferNeed::Ja3)
     },
     BufferDef {
         aliases: &["ja3_string"],
         ..def("ja3.string", "ja3.string", "TLS JA3 string", &to_server(buffer::JA3_STRING))
+            .needing(BufferNeed::Ja3)
     },
     BufferDef {
         form: LiteralForm::Md5,
         ..def("ja3s.hash", "ja3s.hash", "TLS JA3S hash", &to_client(buffer::JA3_HASH))
+            .needing(BufferNeed::Ja3)
     },
-    def("ja3s.string", "ja3s.string", "TLS JA3S string", &to_client(buffer::JA3_STRING)),
+    def("ja3s.string", "ja3s.string", "TLS JA3S string", &to_client(buffer::JA3_STRING))
+        .needing(BufferNeed::Ja3),
     def("ja4.hash", "ja4.hash", "TLS JA4 hash", &to_server(buffer::JA4)),
 ];
 

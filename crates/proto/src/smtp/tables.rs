@@ -149,6 +149,8 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     frames: FRAMES,
     any_version: None,
     own_outputs: OwnOutputs::SCRIPTS,
+    advises_modifiers: false,
+    has_memory_counters: false,
     other_keywords: &[],
 };
 

@@ -2,8 +2,8 @@
 
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{
-    BufferDef, ConditionDef, ConditionError, EventDef, Hook, LiteralForm, OwnOutputs, ProtoTable,
-    Transport, TxCondition,
+    BufferDef, BufferNeed, ConditionDef, ConditionError, EventDef, Hook, LiteralForm, OwnOutputs,
+    ProtoTable, Transport, TxCondition,
 };
 use std::sync::Arc;
 
@@ -58,6 +58,7 @@ const BUFFERS: &[BufferDef] = &[
         name: "ssh.hassh",
         internal: "ssh.hassh",
         description: "Ssh Client Fingerprinting For Ssh Clients ",
+        need: BufferNeed::Hassh,
         form: LiteralForm::Md5,
         hooks: &[at(ToServer, buffer::HASSH)],
         ..BufferDef::PLAIN
@@ -66,6 +67,7 @@ const BUFFERS: &[BufferDef] = &[
         name: "ssh.hassh.server",
         internal: "ssh.hassh.server",
         description: "Ssh Client Fingerprinting For Ssh Servers ",
+        need: BufferNeed::Hassh,
         form: LiteralForm::Md5,
         hooks: &[at(ToClient, buffer::HASSH)],
         ..BufferDef::PLAIN
@@ -74,6 +76,7 @@ const BUFFERS: &[BufferDef] = &[
         name: "ssh.hassh.string",
         internal: "ssh.hassh.string",
         description: "Ssh Client Key Exchange methods For ssh Clients ",
+        need: BufferNeed::Hassh,
         hooks: &[at(ToServer, buffer::HASSH_STRING)],
         ..BufferDef::PLAIN
     },
@@ -81,6 +84,7 @@ const BUFFERS: &[BufferDef] = &[
         name: "ssh.hassh.server.string",
         internal: "ssh.hassh.server.string",
         description: "Ssh Client Key Exchange methods For ssh Servers ",
+        need: BufferNeed::Hassh,
         hooks: &[at(ToClient, buffer::HASSH_STRING)],
         ..BufferDef::PLAIN
     },
@@ -147,5 +151,7 @@ pub const TABLE: ProtoTable = ProtoTable {
     frames: FRAMES,
     any_version: None,
     own_outputs: OwnOutputs::SCRIPTS,
+    advises_modifiers: false,
+    has_memory_counters: false,
     other_keywords: &[],
 };

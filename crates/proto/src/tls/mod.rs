@@ -42,6 +42,7 @@ const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tab
 
 /// TLS in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
+    features: &[("ja3", "ja3-fingerprints"), ("ja4", "ja4-fingerprints")],
     patterns: &[
         ProbePattern {
             direction: Direction::ToServer,

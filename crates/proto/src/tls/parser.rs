@@ -338,10 +338,11 @@ impl TlsParser {
     fn hello(&mut self, cx: &mut ParseContext<'_>, tx: &mut TlsTx, is_client: bool, body: &[u8]) {
         let d = cx.direction;
         tx.current = if is_client { state::CLIENT_HELLO } else { state::SERVER_HELLO };
+        let wants_ja3 = cx.requirements.ja3 || tx.settings.ja3.unwrap_or(cx.requirements.logs_ja3);
         let mut reading = Reading {
             side: &mut tx.sides[d.index()],
             events: &mut tx.events,
-            wants_ja3: cx.requirements.ja3 || tx.settings.ja3,
+            wants_ja3,
             is_client,
             client_names_versions: tx.client_names_versions,
             found: Found::default(),

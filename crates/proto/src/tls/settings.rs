@@ -32,15 +32,15 @@ impl Encryption {
 pub struct TlsSettings {
     /// See [`Encryption`].
     pub encryption: Encryption,
-    /// JA3 is computed whether or not a rule asks for it (`ja3-fingerprints: yes`).
-    pub ja3: bool,
+    /// JA3 is computed whether or not anything asks for it (`ja3-fingerprints: yes`), or only for rules (`no`).
+    pub ja3: Option<bool>,
     /// JA4 is logged (`ja4-fingerprints`, not `no`).
     pub ja4: bool,
 }
 
 impl Default for TlsSettings {
     fn default() -> TlsSettings {
-        TlsSettings { encryption: Encryption::TrackOnly, ja3: false, ja4: true }
+        TlsSettings { encryption: Encryption::TrackOnly, ja3: None, ja4: true }
     }
 }
 
@@ -54,7 +54,7 @@ impl TlsSettings {
         if is_unset && config.flag("no-reassemble") == Some(true) {
             settings.encryption = Encryption::Bypass;
         }
-        settings.ja3 = config.flag("ja3-fingerprints") == Some(true);
+        settings.ja3 = config.flag("ja3-fingerprints");
         settings.ja4 = config.flag("ja4-fingerprints") != Some(false);
         Ok(settings)
     }

@@ -2,8 +2,8 @@
 
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{
-    BufferDef, EventDef, Hook, IntegerDef, IntegerWidth, LineLog, LiteralForm, OwnOutputs,
-    ProtoTable, Transport,
+    BufferDef, BufferNeed, EventDef, Hook, IntegerDef, IntegerWidth, LineLog, LiteralForm,
+    OwnOutputs, ProtoTable, Transport,
 };
 
 /// Progress of the client.
@@ -168,18 +168,22 @@ const BUFFERS: &[BufferDef] = &[
             &["ja3_hash"],
             &[at_client(client::HELLO_DONE, buffer::JA3_HASH)],
         )
+        .needing(BufferNeed::Ja3)
     },
     def(
         "ja3.string",
         "TLS JA3 string",
         &["ja3_string"],
         &[at_client(client::HELLO_DONE, buffer::JA3_STRING)],
-    ),
+    )
+    .needing(BufferNeed::Ja3),
     BufferDef {
         form: LiteralForm::Md5,
         ..def("ja3s.hash", "TLS JA3S hash", &[], &[at_server(server::HELLO, buffer::JA3_HASH)])
+            .needing(BufferNeed::Ja3)
     },
-    def("ja3s.string", "TLS JA3S string", &[], &[at_server(server::HELLO, buffer::JA3_STRING)]),
+    def("ja3s.string", "TLS JA3S string", &[], &[at_server(server::HELLO, buffer::JA3_STRING)])
+        .needing(BufferNeed::Ja3),
     def("ja4.hash", "TLS JA4 hash", &[], &[at_client(client::HELLO_DONE, buffer::JA4)]),
 ];
 
@@ -286,5 +290,7 @@ pub const TABLE: ProtoTable = ProtoTable {
     frames: FRAMES,
     any_version: None,
     own_outputs: OwnOutputs { line_log: Some(LineLog::Tls), ..OwnOutputs::SCRIPTS },
+    advises_modifiers: false,
+    has_memory_counters: false,
     other_keywords: &["tls_store"],
 };

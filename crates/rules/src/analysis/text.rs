@@ -4,6 +4,8 @@ use super::{Report, app_proto_name, buffer_name};
 use crate::content::{BufferCondition, Content, ContentFlags};
 use crate::packet::PacketCondition;
 use crate::signature::{BufferInspection, BufferRef, RuleType, Signature, SignatureFlags};
+use gabion_record::IpProto;
+use gabion_record::applayer::ProtoTable;
 use std::fmt::Write;
 
 /// The block on the fast pattern of one rule.
@@ -207,7 +209,10 @@ fn warnings(
             out.push(text.to_string());
         }
     };
-    let is_http = app_proto_name(r, s).starts_with("http");
+    let app = app_proto_name(r, s);
+    let has_name =
+        |t: &ProtoTable| [t.eve_name, t.name].contains(&app) || t.any_version == Some(app);
+    let is_http = r.catalog.tables().any(|(_, t)| t.advises_modifiers && has_name(t));
     let raw = counts.raw_contents > 0;
     let tcp = s.header.protos.contains(6) && s.header.protos != crate::signature::IpProtos::ALL;
     let has_tcp_flags = s.packet.iter().any(|p| matches!(p, PacketCondition::TcpFlags(_)));

@@ -152,6 +152,8 @@ fn tables() -> Vec<ProtoTable> {
                 frames: &[],
                 any_version: (name == "http1").then_some("http_any"),
                 own_outputs: OwnOutputs::NONE,
+                advises_modifiers: matches!(name, "http1" | "http2"),
+                has_memory_counters: false,
                 other_keywords: match name {
                     "tls" => &["tls_store"],
                     "smb" | "dcerpc" => &["dce"],
@@ -182,5 +184,6 @@ fn buffer(b: &[&'static str], proto: &str, hooks: &'static [Hook]) -> BufferDef 
             _ => LiteralForm::Any,
         },
         hooks,
+        ..BufferDef::PLAIN
     }
 }

@@ -8,10 +8,11 @@ use gabion_outputs::{FlowRecordHead, Format, Piece, PieceKind, Pieces, Record as
 use gabion_record::eve::{
     AlertRecord, AppRecord, FileRecord, FlowRecord, Header, Wants, WriteObject,
 };
+use gabion_record::flow_state::FlowState;
 use gabion_record::hex::push_hex;
 use gabion_record::logs::{
-    Body, Conn, Dhcp, Files, Label, Mac, Proto, Record, RuleAlert, TimeNs, have_both_talked,
-    service_name,
+    Body, Conn, ConnState, Dhcp, Files, Label, Mac, Proto, Record, RuleAlert, Service, TimeNs,
+    have_both_talked,
 };
 use gabion_record::packed::put_record;
 use gabion_record::{Addr, Direction, Ip, TxReport};
@@ -136,19 +137,19 @@ impl FlowRecords {
         let packets = r.summary.pkts.into();
         let mac = |all: &[[u8; 6]]| all.first().copied().map(Mac);
         let conn = Conn {
-            service: service_name(r.app_proto.app_proto.unwrap_or_default().as_bytes()),
+            service: Service::from_app_proto(r.app_proto.app_proto.unwrap_or_default().as_bytes()),
             knows_service: true,
             duration_ns: start.zip(end).map_or(0, |(start, end)| end.since(start).max(0)),
             orig_bytes: r.summary.bytes[0],
             resp_bytes: r.summary.bytes[1],
             orig_pkts: r.summary.pkts[0],
             resp_pkts: r.summary.pkts[1],
-            state: r.state.name().as_bytes(),
+            state: ConnState::from_text(r.state.name().as_bytes()),
             is_established: have_both_talked(
                 proto == Proto::Tcp,
                 flags,
                 packets,
-                r.state.name().as_bytes(),
+                r.state == FlowState::Established,
             ),
             src_mac: mac(r.macs.0),
             dst_mac: mac(r.macs.1),

@@ -417,7 +417,7 @@ mod tests {
                 is_late: false,
                 body: gabion_record::logs::Body::Conn(gabion_record::logs::Conn {
                     orig_pkts: 1,
-                    state: b"S0",
+                    state: gabion_record::logs::ConnState::Other(b"S0"),
                     ..gabion_record::logs::Conn::default()
                 }),
             };

@@ -161,11 +161,12 @@ pub(crate) fn json(
 
 /// What each worker counts for itself, by Suricata's names of threads. What holds for all of them is in the totals alone.
 fn by_thread(numbered: &[(usize, &WorkerStats)], engine: &Engine) -> Node {
-    const OF_ALL: [&str; 4] = ["uptime", "memcap", "http", "ftp"];
+    let of_protocols = with_memory(engine);
+    let of_all: Vec<&str> = ["uptime", "memcap"].into_iter().chain(of_protocols).collect();
     let mut threads = Node::default();
     for (number, stats) in numbered {
         let mut of = tree(&[stats], engine);
-        of.children.retain(|(name, _)| !OF_ALL.contains(&name.as_str()));
+        of.children.retain(|(name, _)| !of_all.contains(&name.as_str()));
         threads.children.push((format!("W#{:02}", number + 1), of));
     }
     threads
@@ -210,10 +211,17 @@ fn tree(workers: &[&WorkerStats], engine: &Engine) -> Node {
     n.set("memcap.pressure", most(|p| p.now).unwrap_or(0));
     n.set("memcap.pressure_max", most(|p| p.most).unwrap_or(0));
     // The record is written when all flows have ended: their parsers hold nothing any more.
-    for path in ["http.memuse", "http.memcap", "ftp.memuse", "ftp.memcap"] {
-        n.zero(path);
+    for name in with_memory(engine) {
+        n.zero(&format!("{name}.memuse"));
+        n.zero(&format!("{name}.memcap"));
     }
     n
+}
+
+/// The names of the protocols whose memory Suricata counts.
+fn with_memory(engine: &Engine) -> impl Iterator<Item = &'static str> {
+    let tables = engine.catalog.tables().map(|(_, table)| table);
+    tables.filter(|table| table.has_memory_counters).map(|table| table.eve_name)
 }
 
 /// Names with dots and values of these workers' counters.

@@ -5,8 +5,8 @@ use crate::field;
 use crate::skip::Skip;
 use gabion_record::Ip;
 use gabion_record::logs::{
-    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac, Notice,
-    OpenConn, Proto, Record, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
+    Arp, Body, Conn, ConnState, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac,
+    Notice, OpenConn, Proto, Record, Service, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
 };
 
 /// What a line is besides its texts.
@@ -172,12 +172,12 @@ pub(crate) fn time(slots: &Slots<'_>) -> Result<TimeNs, Skip> {
 
 fn conn<'a>(line: Line, own: &impl Fn(usize) -> &'a [u8]) -> Conn<'a> {
     Conn {
-        service: own(0),
+        service: Service::from_name(own(0)),
         knows_service: line.knows_service,
         duration_ns: field::seconds(own(1)).unwrap_or(0).max(0),
         orig_bytes: field::count(own(2)),
         resp_bytes: field::count(own(3)),
-        state: own(4),
+        state: ConnState::from_text(own(4)),
         is_established: is_established(own(4)),
         history: own(5),
         orig_pkts: field::count(own(6)),

@@ -382,7 +382,7 @@ pub(crate) fn json_record<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_record::logs::{Body, Label, Proto};
+    use gabion_record::logs::{Body, Label, Proto, Service};
 
     const FIELDS: &[u8] = b"ts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tservice\t\
         duration\torig_bytes\tresp_bytes\tconn_state\tlocal_orig\tlocal_resp\tmissed_bytes\thistory\t\
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!((r.src.to_string(), r.dst_port), ("192.168.1.107".to_owned(), 5888));
         assert_eq!((r.proto, r.label), (Proto::Tcp, Label::Malicious));
         let c = conn(&r);
-        assert_eq!((c.service, c.duration_ns, c.resp_bytes), (&b""[..], 37_629_000, 7));
+        assert_eq!((c.service, c.duration_ns, c.resp_bytes), (Service::Unknown, 37_629_000, 7));
         assert!(!c.is_established && c.knows_service && c.history == b"Sr");
         assert_eq!(layout.time(LINE), Ok(r.ts));
         assert_eq!(leading_time(LINE, b'\t'), Some(r.ts));

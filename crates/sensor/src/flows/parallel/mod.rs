@@ -320,7 +320,7 @@ mod tests {
     use gabion_behavior::{Engine, Output};
     use gabion_outputs::Outputs;
     use gabion_record::Ip;
-    use gabion_record::logs::{Body, Conn, Label, Proto, Record, SECOND, TimeNs};
+    use gabion_record::logs::{Body, Conn, ConnState, Label, Proto, Record, SECOND, TimeNs};
     use gabion_runtime::files::direct_opener;
     use gabion_runtime::output::Existing;
     use std::ops::ControlFlow;
@@ -344,7 +344,7 @@ mod tests {
                     is_established: kind == 4,
                     orig_bytes: 100,
                     orig_pkts: 2,
-                    state: if kind == 2 { b"REJ" } else { b"S0" },
+                    state: ConnState::from_text(if kind == 2 { b"REJ" } else { b"S0" }),
                     ..Conn::default()
                 };
                 let r = Record {
