@@ -2,6 +2,7 @@
 //! packets have in common.
 
 use crate::sample::Heads;
+use gabion_record::IpProto;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
@@ -129,13 +130,13 @@ fn prefix(address: IpAddr, bits: u8) -> IpAddr {
 fn kind(heads: &[PacketHead]) -> String {
     let all = heads.len() as f64;
     let (protocol, _) = most(heads.iter().map(|head| head.protocol)).unwrap_or((0, 0));
-    let name = match protocol {
-        1 => "ICMP".to_owned(),
-        6 => "TCP".to_owned(),
-        17 => "UDP".to_owned(),
-        58 => "ICMPv6".to_owned(),
-        132 => "SCTP".to_owned(),
-        other => format!("protocol {other}"),
+    let name = match IpProto(protocol) {
+        IpProto::ICMP => "ICMP".to_owned(),
+        IpProto::TCP => "TCP".to_owned(),
+        IpProto::UDP => "UDP".to_owned(),
+        IpProto::ICMPV6 => "ICMPv6".to_owned(),
+        IpProto::SCTP => "SCTP".to_owned(),
+        IpProto(other) => format!("protocol {other}"),
     };
     let port = most(heads.iter().map(|head| (head.protocol, head.ports.1)));
     let port = port.filter(|((_, port), n)| *port > 0 && *n as f64 > all * SINGLE);

@@ -44,7 +44,7 @@ impl Pinned {
         };
         self.0.iter().filter_map(|sig| detector.hot.get(*sig as usize)).any(|hot| {
             let protos = detector.protos.get(usize::from(hot.protos));
-            let is_proto = hot.pkthdr || protos.is_some_and(|protos| protos.contains(h.proto.0));
+            let is_proto = hot.pkthdr || protos.is_some_and(|protos| protos.contains(h.proto));
             is_proto
                 && (holds(hot.sp, h.sp) && holds(hot.dp, h.dp)
                     || holds(hot.sp, h.dp) && holds(hot.dp, h.sp))

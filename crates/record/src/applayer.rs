@@ -6,6 +6,7 @@
 //! the catalog as an argument. Adding a protocol therefore adds rows, never code, to the language.
 
 use crate::Direction;
+pub use crate::transport::Transport;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -66,7 +67,6 @@ pub enum LiteralForm {
     Serial,
 }
 
-/// A named byte string of a transaction that rules inspect.
 /// What a parser does only where somebody looks into a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BufferNeed {
@@ -92,6 +92,7 @@ impl BufferNeed {
     }
 }
 
+/// A named byte string of a transaction that rules inspect.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferDef {
     /// The keyword that selects it (`http.uri`).
@@ -116,9 +117,9 @@ pub struct BufferDef {
     pub lower_case: bool,
     /// What literals must look like.
     pub form: LiteralForm,
-    /// Where it can be had.
     /// What the parser does only for it.
     pub need: BufferNeed,
+    /// Where it can be had.
     pub hooks: &'static [Hook],
 }
 
@@ -136,15 +137,15 @@ impl BufferDef {
         streaming: false,
         lower_case: false,
         form: LiteralForm::Any,
-        hooks: &[],
         need: BufferNeed::Nothing,
+        hooks: &[],
     };
-}
 
     /// The same, which the parser fills only where somebody looks into it.
     pub const fn needing(self, need: BufferNeed) -> BufferDef {
         BufferDef { need, ..self }
     }
+}
 
 /// Width of an integer keyword: bounds what a rule may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -372,15 +373,6 @@ impl DetectionEvent {
     }
 }
 
-/// Transports a protocol may run over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-}
-
 /// The log of lines that Suricata has for one protocol alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineLog {
@@ -449,10 +441,6 @@ pub struct ProtoTable {
     pub events_from: [u8; 2],
     /// EVE's anomaly records write the events' names in capitals (Suricata's older protocols: http,
     /// smtp, tls, modbus, dnp3), else as rules write them.
-    /// Suricata's report on a rule for it advises modifiers (`http_uri`) where the rule has none.
-    pub advises_modifiers: bool,
-    /// Suricata's statistics have its memory (`NAME.memuse`, `NAME.memcap`).
-    pub has_memory_counters: bool,
     pub events_in_capitals: bool,
     /// Names of its frames without the protocol's (`pdu`), see [`STREAM_FRAME`]; position is the
     /// number its parser reports them by, at most [`FRAME_KINDS_MAX`].
@@ -461,6 +449,10 @@ pub struct ProtoTable {
     pub any_version: Option<&'static str>,
     /// Outputs that Suricata has for it, in addition to records of EVE.
     pub own_outputs: OwnOutputs,
+    /// Suricata's report on a rule for it advises modifiers (`http_uri`) where the rule has none.
+    pub advises_modifiers: bool,
+    /// Suricata's statistics have its memory (`NAME.memuse`, `NAME.memcap`).
+    pub has_memory_counters: bool,
     /// Keywords of rules that only its flows can match, though they are no buffer, integer or condition (`tls_store`).
     pub other_keywords: &'static [&'static str],
 }
@@ -486,8 +478,6 @@ impl ProtoTable {
             states_to_server: &["request_started", "request_complete"],
             states_to_client: &["response_started", "response_complete"],
             buffers: &[],
-            advises_modifiers: false,
-            has_memory_counters: false,
             integers: &[],
             conditions: &[],
             events: &[],
@@ -496,6 +486,8 @@ impl ProtoTable {
             frames: &[],
             any_version: None,
             own_outputs: OwnOutputs::NONE,
+            advises_modifiers: false,
+            has_memory_counters: false,
             other_keywords: &[],
         }
     }

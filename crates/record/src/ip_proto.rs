@@ -9,6 +9,8 @@ impl IpProto {
     pub const HOP_BY_HOP: IpProto = IpProto(0);
     /// ICMP.
     pub const ICMP: IpProto = IpProto(1);
+    /// IGMP.
+    pub const IGMP: IpProto = IpProto(2);
     /// IPv4 in IP.
     pub const IPV4: IpProto = IpProto(4);
     /// TCP.

@@ -41,6 +41,7 @@ pub mod saved;
 mod stream_event;
 pub mod syscall;
 pub mod thousands;
+mod transport;
 mod tx_report;
 mod tx_text;
 

@@ -7,6 +7,7 @@
 
 use crate::calendar::date_from_days;
 use crate::ip::Ip;
+use crate::ip_proto::IpProto;
 use std::fmt;
 
 /// A moment of event time: nanoseconds since 1970 (UTC), from 1677 to 2262; arithmetic saturates.
@@ -263,16 +264,16 @@ impl Proto {
         }
     }
 
-    /// The protocol of that number (IANA).
-    pub const fn from_number(n: u8) -> Proto {
-        match n {
-            1 => Proto::Icmp,
-            2 => Proto::Igmp,
-            6 => Proto::Tcp,
-            17 => Proto::Udp,
-            47 => Proto::Gre,
-            58 => Proto::IcmpV6,
-            132 => Proto::Sctp,
+    /// The protocol of that number.
+    pub const fn from_ip(number: IpProto) -> Proto {
+        match number {
+            IpProto::ICMP => Proto::Icmp,
+            IpProto::IGMP => Proto::Igmp,
+            IpProto::TCP => Proto::Tcp,
+            IpProto::UDP => Proto::Udp,
+            IpProto::GRE => Proto::Gre,
+            IpProto::ICMPV6 => Proto::IcmpV6,
+            IpProto::SCTP => Proto::Sctp,
             _ => Proto::Other,
         }
     }
@@ -377,7 +378,6 @@ impl<'a> List<'a> {
     }
 }
 
-/// A flow, as Zeek's `conn.log` and every flow format describes it.
 /// The application protocol of a flow, by Zeek's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Service<'a> {
@@ -502,6 +502,7 @@ impl<'a> ConnState<'a> {
     }
 }
 
+/// A flow, as Zeek's `conn.log` and every flow format describes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conn<'a> {
     /// The application protocol.

@@ -8,14 +8,8 @@ use crate::draft::{Draft, DraftHeader, List};
 use crate::lexer::{Parts, Piece};
 use crate::port::PortId;
 use crate::signature::{ActionScope, FirewallPart, IpProtos, RuleHook, RuleNetwork};
-use gabion_record::Direction;
-use gabion_record::applayer::{ProtoId, ProtoTable, Transport};
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
-const SCTP: u8 = 132;
+use gabion_record::applayer::{ProtoId, ProtoTable};
+use gabion_record::{Direction, IpProto};
 
 /// Reads the header and opens a draft.
 pub(crate) fn parse_header<'t>(
@@ -69,7 +63,7 @@ fn check_firewall(c: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
         return Err(Refusal::new("detect-parse", said));
     };
     let on_packet = d.firewall.is_some_and(|f| f.scope == ActionScope::Packet);
-    let is_udp = d.header.protos.contains(UDP);
+    let is_udp = d.header.protos.contains(IpProto::UDP);
     if matches!(hook, RuleHook::App { .. }) && on_packet && !is_udp {
         let said =
             format!("rule {} uses action scope \"packet\" for an non-UDP app hook", d.sid_ahead());
@@ -312,23 +306,23 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
         hook: None,
     };
     match name.as_str() {
-        "tcp" => part.protos.insert(TCP),
+        "tcp" => part.protos.insert(IpProto::TCP),
         "tcp-pkt" => {
-            part.protos.insert(TCP);
+            part.protos.insert(IpProto::TCP);
             part.packets_only = true;
         }
         "tcp-stream" => {
-            part.protos.insert(TCP);
+            part.protos.insert(IpProto::TCP);
             part.stream_only = true;
         }
-        "udp" => part.protos.insert(UDP),
-        "sctp" => part.protos.insert(SCTP),
+        "udp" => part.protos.insert(IpProto::UDP),
+        "sctp" => part.protos.insert(IpProto::SCTP),
         "icmp" => {
-            part.protos.insert(ICMP);
-            part.protos.insert(ICMPV6);
+            part.protos.insert(IpProto::ICMP);
+            part.protos.insert(IpProto::ICMPV6);
         }
-        "icmpv4" => part.protos.insert(ICMP),
-        "icmpv6" => part.protos.insert(ICMPV6),
+        "icmpv4" => part.protos.insert(IpProto::ICMP),
+        "icmpv6" => part.protos.insert(IpProto::ICMPV6),
         "ip" => part.protos = IpProtos::ALL,
         "ipv4" | "ip4" => {
             part.protos = IpProtos::ALL;
@@ -389,10 +383,7 @@ fn app_protocol(c: &Compiler<'_>, part: &mut ProtoPart, word: &str) -> Checked<(
     }
     for table in ids.iter().filter_map(|id| c.catalog.table(*id)) {
         for transport in table.transports {
-            part.protos.insert(match transport {
-                Transport::Tcp => TCP,
-                Transport::Udp => UDP,
-            });
+            part.protos.insert(transport.ip_proto());
         }
     }
     part.primary = c.catalog.proto(name).filter(|id| ids.contains(id));

@@ -9,8 +9,7 @@ use crate::known::{KnownKeyword, known_keyword};
 use crate::packet::PacketCondition;
 use crate::post::{BitCommand, ConfigScope, PostMatch};
 use crate::signature::{BufferRef, RuleHook, RuleType, SignatureFlags};
-
-const TCP: u8 = 6;
+use gabion_record::IpProto;
 
 fn has_asn1(d: &Draft<'_>) -> bool {
     d.buffers
@@ -100,7 +99,7 @@ fn is_config(d: &Draft<'_>) -> bool {
 pub(crate) fn payload_kinds(d: &Draft<'_>) -> (bool, bool) {
     let packet = needs_packet(d);
     let asked = asks_for_stream(d);
-    if packet || asked || !has_payload(d) || !d.header.protos.contains(TCP) {
+    if packet || asked || !has_payload(d) || !d.header.protos.contains(IpProto::TCP) {
         return (packet, asked);
     }
     (has_payload_bounds(d) || has_stream_size(d), true)

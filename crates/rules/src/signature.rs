@@ -13,8 +13,8 @@ use crate::port::PortId;
 use crate::post::{PostMatch, Reference, Suppression, Target, Threshold};
 use crate::text::Text;
 use crate::transform::ChainId;
-use gabion_record::Direction;
 use gabion_record::applayer::{BufferId, Instances, ProtoId, TxCondition};
+use gabion_record::{Direction, IpProto};
 use std::sync::Arc;
 
 /// How far the action of a rule reaches.
@@ -98,18 +98,18 @@ impl IpProtos {
 
     /// Whether the protocol is in the set.
     #[inline]
-    pub const fn contains(&self, proto: u8) -> bool {
-        self.0[(proto >> 6) as usize] & (1 << (proto & 63)) != 0
+    pub const fn contains(&self, proto: IpProto) -> bool {
+        self.0[(proto.0 >> 6) as usize] & (1 << (proto.0 & 63)) != 0
     }
 
     /// Adds a protocol.
-    pub fn insert(&mut self, proto: u8) {
-        self.0[usize::from(proto >> 6)] |= 1 << (proto & 63);
+    pub fn insert(&mut self, proto: IpProto) {
+        self.0[usize::from(proto.0 >> 6)] |= 1 << (proto.0 & 63);
     }
 
     /// Takes a protocol out.
-    pub fn remove(&mut self, proto: u8) {
-        self.0[usize::from(proto >> 6)] &= !(1 << (proto & 63));
+    pub fn remove(&mut self, proto: IpProto) {
+        self.0[usize::from(proto.0 >> 6)] &= !(1 << (proto.0 & 63));
     }
 }
 

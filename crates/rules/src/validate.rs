@@ -10,6 +10,7 @@ use crate::packet::PacketCondition;
 use crate::rule_type::{asks_for_stream, has_tx, needs_packet};
 use crate::signature::{BufferRef, IpProtos};
 use crate::transform::Transform;
+use gabion_record::IpProto;
 use gabion_record::applayer::LiteralForm;
 
 /// Name of a buffer in Suricata's words.
@@ -393,10 +394,10 @@ fn check_protocol(d: &Draft<'_>) -> Checked<()> {
     for b in &d.buffers {
         let Some(BufferRef::Packet(p)) = b.buffer else { continue };
         let proto = match p {
-            TcpHeader => 6,
-            UdpHeader => 17,
-            Icmpv4Header => 1,
-            Icmpv6Header => 58,
+            TcpHeader => IpProto::TCP,
+            UdpHeader => IpProto::UDP,
+            Icmpv4Header => IpProto::ICMP,
+            Icmpv6Header => IpProto::ICMPV6,
             _ => continue,
         };
         if !d.header.protos.contains(proto) {
@@ -404,7 +405,7 @@ fn check_protocol(d: &Draft<'_>) -> Checked<()> {
         }
     }
     let session = d.packet.iter().any(|p| matches!(p.condition, PacketCondition::TcpSession(_)));
-    if session && !d.header.protos.contains(6) {
+    if session && !d.header.protos.contains(IpProto::TCP) {
         let said = "tcp.session requires a TCP rule";
         return Err(Refusal::new("detect-tcp-session", said));
     }

@@ -10,6 +10,7 @@ use super::headers::{ETHER_ARP, ETHER_IP, ETHER_IP6, ETHER_RARP, ETHER_TAGS};
 use super::{Filter, Layer, Node, Operator, Relation, Side, Test, Value};
 use crate::limits::CLASSIC_INSTRUCTIONS_MAX;
 
+use gabion_record::IpProto;
 /// An instruction (`struct sock_filter` of linux/filter.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassicInstruction {
@@ -311,12 +312,12 @@ impl Program {
             Layer::Rarp => self.require_kind(network, ETHER_RARP, no),
             Layer::Transport(p) => {
                 let (on, other) = (self.label(), self.label());
-                if !matches!(p, 58) {
+                if p != IpProto::ICMPV6 {
                     self.require_proto(network, ETHER_IP, p, other);
                     self.go(on);
                 }
                 self.here(other);
-                if !matches!(p, 1 | 2) {
+                if !matches!(p, IpProto::ICMP | IpProto::IGMP) {
                     self.require_proto(network, ETHER_IP6, p, no);
                     self.go(on);
                 }
@@ -351,21 +352,21 @@ impl Program {
     }
 
     /// Continues if the packet is of this version and has this protocol, behind a fragment header too.
-    fn require_proto(&mut self, network: Network, version: u16, proto: u8, no: Label) {
+    fn require_proto(&mut self, network: Network, version: u16, proto: IpProto, no: Label) {
         self.require_kind(network, version, no);
         let start = network.start();
         if version == ETHER_IP {
             self.load(start + 9, 1, no);
-            self.require(op::JEQ, proto.into(), no);
+            self.require(op::JEQ, proto.0.into(), no);
             return;
         }
         let (on, other) = (self.label(), self.label());
         self.load(start + 6, 1, no);
-        self.decide(op::JEQ, proto.into(), on, other);
+        self.decide(op::JEQ, proto.0.into(), on, other);
         self.here(other);
-        self.require(op::JEQ, 44, no);
+        self.require(op::JEQ, IpProto::FRAGMENT.0.into(), no);
         self.load(start + 40, 1, no);
-        self.require(op::JEQ, proto.into(), no);
+        self.require(op::JEQ, proto.0.into(), no);
         self.here(on);
     }
 
@@ -414,7 +415,7 @@ impl Program {
                 self.require_kind(network, *kind, no);
                 self.go(yes);
             }
-            Test::IpProto(over, proto) => {
+            Test::Protocol(over, proto) => {
                 let network = self.network(tags, no);
                 if let Some(layer) = over {
                     self.require_layer(network, *layer, no);
@@ -479,7 +480,7 @@ impl Program {
             }
             Test::Ports { side, proto, from, to } => {
                 let network = self.network(tags, no);
-                let protos: &[u8] = proto.as_ref().map_or(&[6, 17, 132], std::slice::from_ref);
+                let protos = proto.as_ref().map_or(&WITH_PORTS[..], std::slice::from_ref);
                 let six = self.label();
                 self.require_kind(network, ETHER_IP, six);
                 self.ports(network, ETHER_IP, (protos, *side, (*from, *to)), (yes, no));
@@ -562,7 +563,7 @@ impl Program {
         &mut self,
         network: Network,
         version: u16,
-        (protos, side, (from, to)): (&[u8], Side, (u16, u16)),
+        (protos, side, (from, to)): (&[IpProto], Side, (u16, u16)),
         (yes, no): (Label, Label),
     ) {
         let start = network.start();
@@ -570,7 +571,7 @@ impl Program {
         self.load(start + if version == ETHER_IP { 9 } else { 6 }, 1, no);
         for proto in protos {
             let next = self.label();
-            self.decide(op::JEQ, u32::from(*proto), on, next);
+            self.decide(op::JEQ, u32::from(proto.0), on, next);
             self.here(next);
         }
         self.go(no);
@@ -708,7 +709,7 @@ impl Program {
         let start = network.start();
         match layer {
             Layer::Transport(p) => {
-                let over = if p == 58 { ETHER_IP6 } else { ETHER_IP };
+                let over = if p == IpProto::ICMPV6 { ETHER_IP6 } else { ETHER_IP };
                 self.require_layer(network, layer, no);
                 self.require_kind(network, over, no);
                 if over == ETHER_IP {

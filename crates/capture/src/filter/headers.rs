@@ -1,6 +1,7 @@
 //! The headers of a frame for filters: parsed as deep as in libpcap.
 
 use super::Layer;
+use gabion_record::IpProto;
 
 pub(super) const ETHER_IP: u16 = 0x0800;
 pub(super) const ETHER_IP6: u16 = 0x86dd;
@@ -19,9 +20,9 @@ pub(super) struct Headers<'a> {
     /// Start of the transport layer.
     transport: usize,
     /// Transport protocol: of IPv4, or of IPv6 without extension headers.
-    pub(super) protocol: Option<u8>,
+    pub(super) protocol: Option<IpProto>,
     /// Protocol after an IPv6 fragment header.
-    fragmented_protocol: Option<u8>,
+    fragmented_protocol: Option<IpProto>,
     is_later_fragment: bool,
 }
 
@@ -88,15 +89,15 @@ impl<'a> Headers<'a> {
         };
         match ether_type {
             ETHER_IP => {
-                h.protocol = frame.get(net + 9).copied();
+                h.protocol = frame.get(net + 9).copied().map(IpProto);
                 h.transport = net + usize::from(frame.get(net)? & 0x0f) * 4;
                 h.is_later_fragment = word(frame, net + 6).is_some_and(|w| w & 0x1fff != 0);
             }
             ETHER_IP6 => {
-                h.protocol = frame.get(net + 6).copied();
+                h.protocol = frame.get(net + 6).copied().map(IpProto);
                 h.transport = net + 40;
-                if h.protocol == Some(44) {
-                    h.fragmented_protocol = frame.get(net + 40).copied();
+                if h.protocol == Some(IpProto::FRAGMENT) {
+                    h.fragmented_protocol = frame.get(net + 40).copied().map(IpProto);
                 }
             }
             _ => {}
@@ -114,8 +115,8 @@ impl<'a> Headers<'a> {
             Layer::Transport(p) => {
                 // Each version of ICMP belongs to one version of IP.
                 let version = match p {
-                    1 | 2 => self.ether_type == ETHER_IP,
-                    58 => self.ether_type == ETHER_IP6,
+                    IpProto::ICMP | IpProto::IGMP => self.ether_type == ETHER_IP,
+                    IpProto::ICMPV6 => self.ether_type == ETHER_IP6,
                     _ => true,
                 };
                 version && self.protocols().contains(&Some(p))
@@ -124,12 +125,12 @@ impl<'a> Headers<'a> {
     }
 
     /// Transport protocols the frame counts as.
-    pub(super) fn protocols(&self) -> [Option<u8>; 2] {
+    pub(super) fn protocols(&self) -> [Option<IpProto>; 2] {
         [self.protocol, self.fragmented_protocol]
     }
 
     pub(super) fn has_ports(&self) -> bool {
-        matches!(self.protocol, Some(6 | 17 | 132))
+        self.protocol.is_some_and(IpProto::has_ports)
     }
 
     pub(super) fn ports(&self) -> Option<(u16, u16)> {
@@ -161,7 +162,7 @@ impl<'a> Headers<'a> {
             Layer::Link => 0,
             // As in libpcap: bytes of transport headers over IPv4, of ICMPv6 over IPv6.
             Layer::Transport(p) => {
-                let over = if p == 58 { ETHER_IP6 } else { ETHER_IP };
+                let over = if p == IpProto::ICMPV6 { ETHER_IP6 } else { ETHER_IP };
                 let is_there = self.has(layer) && self.ether_type == over;
                 (is_there && !self.is_later_fragment).then_some(self.transport)?
             }

@@ -105,7 +105,7 @@ enum Layer {
     Ip6,
     Arp,
     Rarp,
-    Transport(u8),
+    Transport(IpProto),
 }
 
 /// One test.
@@ -114,8 +114,8 @@ enum Test {
     /// The layer is present.
     Layer(Layer),
     EtherType(u16),
-    /// IP protocol number, over one version of IP or any.
-    IpProto(Option<Layer>, u8),
+    /// Protocol of IP, over one version of IP or any.
+    Protocol(Option<Layer>, IpProto),
     Mac(Side, [u8; 6]),
     MacGroup {
         broadcast_only: bool,
@@ -130,7 +130,7 @@ enum Test {
     },
     Ports {
         side: Side,
-        proto: Option<u8>,
+        proto: Option<IpProto>,
         from: u16,
         to: u16,
     },
@@ -189,7 +189,7 @@ impl Test {
         Some(match self {
             Test::Layer(layer) => h()?.has(*layer),
             Test::EtherType(t) => h()?.ether_type == *t,
-            Test::IpProto(over, p) => {
+            Test::Protocol(over, p) => {
                 let h = h()?;
                 over.is_none_or(|l| h.has(l)) && h.protocols().contains(&Some(*p))
             }

@@ -2,6 +2,7 @@
 
 use super::{FilterError, Layer, Node, Operator, Relation, Side, Test, Value};
 use crate::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX};
+use gabion_record::IpProto;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 type Parsed<T> = Result<T, FilterError>;
@@ -50,17 +51,17 @@ const PORTS: &[(&str, u16)] = &[
     ("syslog", 514),
 ];
 
-const PROTOCOLS: &[(&str, u8)] = &[
-    ("icmp", 1),
-    ("igmp", 2),
-    ("tcp", 6),
-    ("udp", 17),
-    ("esp", 50),
-    ("ah", 51),
-    ("icmp6", 58),
-    ("pim", 103),
-    ("vrrp", 112),
-    ("sctp", 132),
+const PROTOCOLS: &[(&str, IpProto)] = &[
+    ("icmp", IpProto::ICMP),
+    ("igmp", IpProto::IGMP),
+    ("tcp", IpProto::TCP),
+    ("udp", IpProto::UDP),
+    ("esp", IpProto::ESP),
+    ("ah", IpProto::AUTH),
+    ("icmp6", IpProto::ICMPV6),
+    ("pim", IpProto(103)),
+    ("vrrp", IpProto(112)),
+    ("sctp", IpProto::SCTP),
 ];
 
 const ETHER_TYPES: &[(&str, u16)] =
@@ -589,10 +590,10 @@ impl<'a> Reader<'a> {
         self.test(Test::Net { side, over: q.layer, addr, is_v6: false, prefix })
     }
 
-    fn transport(&self, q: Qualifiers) -> Parsed<Option<u8>> {
+    fn transport(&self, q: Qualifiers) -> Parsed<Option<IpProto>> {
         match q.layer {
             None => Ok(None),
-            Some(Layer::Transport(p @ (6 | 17 | 132))) => Ok(Some(p)),
+            Some(Layer::Transport(p)) if p.has_ports() => Ok(Some(p)),
             Some(_) => self.fail("only tcp, udp and sctp have ports"),
         }
     }
@@ -621,8 +622,9 @@ impl<'a> Reader<'a> {
             return Ok(Test::EtherType(t));
         }
         let named = PROTOCOLS.iter().find(|(n, _)| *n == word).map(|(_, p)| *p);
-        match named.or_else(|| number(word).and_then(|n| u8::try_from(n).ok())) {
-            Some(p) => Ok(Test::IpProto(q.layer, p)),
+        let numbered = || number(word).and_then(|n| u8::try_from(n).ok()).map(IpProto);
+        match named.or_else(numbered) {
+            Some(p) => Ok(Test::Protocol(q.layer, p)),
             None => self.fail(format!("`{word}` is not an IP protocol")),
         }
     }

@@ -13,6 +13,7 @@ use crate::nfcapd::{self, is_refused};
 use crate::skip::Skip;
 use gabion_record::logs::{Body, Conn, ConnState, Label, Proto, Record, TimeNs};
 use gabion_record::saved::Saved;
+use gabion_record::{Ip, IpProto};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
@@ -197,7 +198,7 @@ fn label(text: &[u8]) -> Label {
 /// By its name or, if nfdump was set not to look up names, its number.
 fn proto_of(text: &[u8]) -> Proto {
     match field::number(text) {
-        Some(n) => u8::try_from(n).map_or(Proto::Other, Proto::from_number),
+        Some(n) => u8::try_from(n).map_or(Proto::Other, |n| Proto::from_ip(IpProto(n))),
         None => Proto::from_name(text),
     }
 }

@@ -1,8 +1,8 @@
 //! Fields of NetFlow and IPFIX: which of the registry's elements say what of a flow.
 
 use super::{Bytes, Clock};
-use gabion_record::Ip;
 use gabion_record::logs::{Body, Conn, Label, Mac, Proto, Record, TimeNs};
+use gabion_record::{Ip, IpProto};
 
 /// A field of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl Flow {
         let start = self.start.map(TimeNs).or_else(|| at(self.uptime[0]));
         let end = self.end.map(TimeNs).or_else(|| at(self.uptime[1]));
         let ts = start.or(end).unwrap_or(TimeNs(clock.exported_ns));
-        let proto = Proto::from_number(self.proto);
+        let proto = Proto::from_ip(IpProto(self.proto));
         let (src_port, dst_port) = match self.icmp {
             // Type and code take the ports' place, as in Zeek's logs.
             Some(code) if proto.is_icmp() => (code >> 8, code & 0xff),

@@ -544,7 +544,7 @@ mod tests {
         let before = c.counts.malformed;
         collect_lines(&mut c, &ipfix(0, &[set(2, &shorts(&[256, 60_000, 8, 4]))]));
         assert_eq!(c.counts.malformed, before + 1);
-        assert_eq!(Proto::from_number(6), Proto::Tcp);
+        assert_eq!(Proto::from_ip(gabion_record::IpProto::TCP), Proto::Tcp);
     }
 
     /// Addresses that each fill their own room push out no more than fits into that of all.

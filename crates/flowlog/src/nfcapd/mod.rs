@@ -394,7 +394,7 @@ fn write_row(rows: &mut Vec<u8>, flow: &Flow) {
             *shown = *flag;
         }
     }
-    let (src_port, dst_port) = if Proto::from_number(flow.proto).is_icmp() {
+    let (src_port, dst_port) = if Proto::from_ip(IpProto(flow.proto)).is_icmp() {
         (flow.dst_port >> 8, flow.dst_port & 0xff)
     } else {
         (flow.src_port, flow.dst_port)
@@ -438,7 +438,7 @@ pub(crate) fn record(row: &[u8]) -> Result<Record<'_>, Skip> {
     let mut next = || columns.next().ok_or(Skip::CutShort);
     let number = |text: &[u8]| field::number(text).ok_or(Skip::CutShort);
     let duration = number(next()?)?;
-    let proto = u8::try_from(number(next()?)?).map_or(Proto::Other, Proto::from_number);
+    let proto = u8::try_from(number(next()?)?).map_or(Proto::Other, |n| Proto::from_ip(IpProto(n)));
     let src = Ip::parse(next()?).ok_or(Skip::NoAddress)?;
     let src_port = field::port(next()?);
     let dst = Ip::parse(next()?).ok_or(Skip::NoAddress)?;

@@ -127,10 +127,7 @@ impl Detection {
                 if !is_detected(p, config, probe.transport) {
                     continue;
                 }
-                let by_transport = match probe.transport {
-                    Transport::Tcp => "tcp",
-                    Transport::Udp => "udp",
-                };
+                let by_transport = probe.transport.name();
                 // Ports for either transport come first (Suricata's order).
                 let configured = |key: &str| {
                     config.text(&format!("{base}.detection-ports.{key}")).or_else(|| {
@@ -255,10 +252,7 @@ enum State {
 
 fn state_of(p: &Protocol, config: &Tree, transport: Transport) -> State {
     let base = format!("app-layer.protocols.{}", p.config_name);
-    let by_transport = match transport {
-        Transport::Tcp => "tcp",
-        Transport::Udp => "udp",
-    };
+    let by_transport = transport.name();
     let text = config
         .text(&format!("{base}.enabled"))
         .or_else(|| config.text(&format!("{base}.{by_transport}.enabled")));

@@ -198,13 +198,13 @@ impl Class {
 
     fn holds(self, protos: &IpProtos) -> bool {
         match self {
-            Class::Tcp => protos.contains(IpProto::TCP.0),
-            Class::Udp => protos.contains(IpProto::UDP.0),
-            Class::Icmp => protos.contains(IpProto::ICMP.0) || protos.contains(IpProto::ICMPV6.0),
+            Class::Tcp => protos.contains(IpProto::TCP),
+            Class::Udp => protos.contains(IpProto::UDP),
+            Class::Icmp => protos.contains(IpProto::ICMP) || protos.contains(IpProto::ICMPV6),
             Class::Other => {
                 let named = [IpProto::TCP, IpProto::UDP, IpProto::ICMP, IpProto::ICMPV6]
                     .iter()
-                    .filter(|p| protos.contains(p.0))
+                    .filter(|p| protos.contains(**p))
                     .count() as u32;
                 protos.0.iter().map(|w| w.count_ones()).sum::<u32>() > named
             }
@@ -561,7 +561,7 @@ impl Detector {
         let needs_stream = s.flags.has(SignatureFlags::NEED_STREAM);
         let needs_packet = s.flags.has(SignatureFlags::NEED_PACKET);
         for d in Direction::BOTH.into_iter().filter(|d| direction_allowed(s, *d)) {
-            if needs_stream && s.header.protos.contains(IpProto::TCP.0) {
+            if needs_stream && s.header.protos.contains(IpProto::TCP) {
                 c.stream[d.index()].push((pattern_of(content, conditions, &[], false), at));
             }
             for class in Class::ALL.into_iter().filter(|k| k.holds(&s.header.protos)) {

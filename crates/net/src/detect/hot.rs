@@ -1,5 +1,6 @@
 //! What is checked first of a rule's header, and what is known of rules at a glance.
 
+use gabion_record::IpProto;
 use gabion_rules::compiled::actions::{PostMatch, TagScope};
 use gabion_rules::compiled::packet::PacketCondition;
 use gabion_rules::compiled::{AddressId, PortId, RuleNetwork};
@@ -33,7 +34,7 @@ pub(super) fn asks_any_event(s: &Signature) -> bool {
     s.packet.iter().any(|p| matches!(p, PacketCondition::DecodeEvent(_)))
         && h.network == RuleNetwork::Any
         && (h.src_ports, h.dst_ports) == (PortId::ANY, PortId::ANY)
-        && (0..=u8::MAX).all(|proto| h.protos.contains(proto))
+        && (0..=u8::MAX).all(|proto| h.protos.contains(IpProto(proto)))
 }
 
 /// Whether a rule tags hosts.

@@ -575,7 +575,7 @@ impl Run<'_> {
         if !h.is_ip() {
             return hot.any_event;
         }
-        if !self.det.protos[usize::from(hot.protos)].contains(h.proto.0) {
+        if !self.det.protos[usize::from(hot.protos)].contains(h.proto) {
             return false;
         }
         if let Some(d) = self.p.direction {

@@ -10,8 +10,8 @@ use crate::content::{BufferCondition, ContentFlags};
 use crate::packet::PacketCondition;
 use crate::port::PortSet;
 use crate::signature::{BufferRef, RuleType, Signature, SignatureFlags};
-use gabion_record::Direction;
 use gabion_record::json::Json;
+use gabion_record::{Direction, IpProto};
 
 /// How groups are made and shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,10 +41,10 @@ impl Default for GroupOptions {
 /// Suricata's worth of a group with a port of high priority.
 const PRIORITY: u32 = 111;
 
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
+const ICMP: u8 = IpProto::ICMP.0;
+const TCP: u8 = IpProto::TCP.0;
+const UDP: u8 = IpProto::UDP.0;
+const ICMPV6: u8 = IpProto::ICMPV6.0;
 
 /// A range of ports and the rules (places in the set) examined for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub fn rule_groups(r: &Report<'_>, o: &GroupOptions) -> Vec<u8> {
 fn is_grouped(s: &Signature, proto: u8, direction: Direction) -> bool {
     s.inert.is_none()
         && !matches!(s.kind, RuleType::IpOnly | RuleType::PdOnly)
-        && s.header.protos.contains(proto)
+        && s.header.protos.contains(IpProto(proto))
         && s.inspects(direction)
 }
 
@@ -289,7 +289,8 @@ fn types<'s>(rules: impl Iterator<Item = &'s Signature> + Clone, j: &mut Json) {
         | SignatureFlags::DST_ANY.0
         | SignatureFlags::SP_ANY.0
         | SignatureFlags::DP_ANY.0;
-    let is_any = |s: &Signature| s.flags.0 & any == any && s.header.protos.contains(u8::MAX);
+    let is_any =
+        |s: &Signature| s.flags.0 & any == any && s.header.protos.contains(IpProto(u8::MAX));
     j.number("any5", count(&is_any));
     j.close();
 }

@@ -214,7 +214,8 @@ fn warnings(
         |t: &ProtoTable| [t.eve_name, t.name].contains(&app) || t.any_version == Some(app);
     let is_http = r.catalog.tables().any(|(_, t)| t.advises_modifiers && has_name(t));
     let raw = counts.raw_contents > 0;
-    let tcp = s.header.protos.contains(6) && s.header.protos != crate::signature::IpProtos::ALL;
+    let tcp = s.header.protos.contains(IpProto::TCP)
+        && s.header.protos != crate::signature::IpProtos::ALL;
     let has_tcp_flags = s.packet.iter().any(|p| matches!(p, PacketCondition::TcpFlags(_)));
     let has_flow = s.header.flow != crate::packet::FlowTest::default();
     let no_flow = tcp && !has_tcp_flags && !has_flow && (raw || counts.raw_pcres > 0);

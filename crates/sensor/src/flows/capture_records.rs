@@ -132,7 +132,7 @@ impl FlowRecords {
     fn flow(&mut self, r: &FlowRecord<'_>, to: &mut dyn Pieces) -> bool {
         let h = &r.header;
         let (start, end) = (moment(r.summary.start_ns), moment(r.end_ns));
-        let proto = Proto::from_number(h.ip_proto.0);
+        let proto = Proto::from_ip(h.ip_proto);
         let flags = r.tcp.map(|t| t.flags_by_direction.into());
         let packets = r.summary.pkts.into();
         let mac = |all: &[[u8; 6]]| all.first().copied().map(Mac);
@@ -241,7 +241,7 @@ impl FlowRecords {
                 let uid = h.flow_id.map_or("", |id| number.format(id)).as_bytes();
                 let proto = match body {
                     Body::Arp(_) => Proto::Arp,
-                    _ => Proto::from_number(h.ip_proto.0),
+                    _ => Proto::from_ip(h.ip_proto),
                 };
                 put_order(h, uid, &body, tie, &mut self.bytes);
                 let record = Record {

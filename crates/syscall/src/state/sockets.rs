@@ -1,6 +1,6 @@
 //! Events of sockets: what they are connected to, and which end the process is.
 
-use gabion_record::Ip;
+use gabion_record::{Ip, IpProto};
 use gabion_scap::{Address, Event, Param, Tuple, types};
 
 use super::{EventFd, State};
@@ -42,13 +42,14 @@ fn kind_of(domain: i64) -> FdKind {
 
 fn l4proto_of(kind: u32, protocol: u32) -> L4Proto {
     let kind = kind & SOCK_TYPE_MASK;
-    match protocol {
-        _ if kind == SOCK_RAW => L4Proto::Raw,
-        6 => L4Proto::Tcp,
-        17 => L4Proto::Udp,
-        1 | 58 => L4Proto::Icmp,
-        0 if kind == SOCK_STREAM => L4Proto::Tcp,
-        0 if kind == SOCK_DGRAM => L4Proto::Udp,
+    match (u8::try_from(protocol).map(IpProto), kind) {
+        (_, SOCK_RAW) => L4Proto::Raw,
+        (Ok(IpProto::TCP), _) => L4Proto::Tcp,
+        (Ok(IpProto::UDP), _) => L4Proto::Udp,
+        (Ok(IpProto::ICMP | IpProto::ICMPV6), _) => L4Proto::Icmp,
+        // Of 0 the kind decides.
+        (Ok(IpProto(0)), SOCK_STREAM) => L4Proto::Tcp,
+        (Ok(IpProto(0)), SOCK_DGRAM) => L4Proto::Udp,
         _ => L4Proto::NotApplicable,
     }
 }
