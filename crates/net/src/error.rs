@@ -1,22 +1,24 @@
 //! Errors in the engine's configuration, scripts and databases.
 
+use gabion_proto::SettingsError;
+use gabion_rules::FirewallActionError;
 use gabion_rules::compiled::ActionScope;
 
 /// A configuration that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A protocol refuses its part, in these words.
+    /// A protocol refuses its part.
     #[error("{0}")]
-    Protocol(String),
+    Protocol(#[from] SettingsError),
     /// A policy of the firewall without an action.
     #[error("{path}: policy is set but empty")]
     EmptyPolicy {
         /// Its path in the configuration.
         path: String,
     },
-    /// A policy that is not one, in the words of the rule language.
+    /// A policy that is not one.
     #[error("{0}")]
-    Policy(String),
+    Policy(#[from] FirewallActionError),
     /// `config` as a policy.
     #[error("{path}: 'config' is not a valid default policy action")]
     ConfigPolicy {

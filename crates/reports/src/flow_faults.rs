@@ -5,7 +5,8 @@ use crate::flow_run::FlowReport;
 use crate::limits::UNUSED_NAMED_MAX;
 use gabion_flowlog::{Format, InputError, InputReport, Skip};
 use gabion_record::files::FileOpener;
-use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::ledger::{Imbalance, Ledger, ShedReason};
+use gabion_runtime::Panicked;
 use gabion_sensor::packets::Input;
 use std::path::PathBuf;
 
@@ -15,9 +16,122 @@ pub enum FlowFault {
     /// Worth knowing, and no fault of the run.
     Note(String),
     /// An input could not be read, or there was nothing in it.
-    Input(String),
+    Input(FlowInputFault),
     /// The program has a fault.
-    Internal(String),
+    Internal(FlowDefect),
+}
+
+/// What was wrong with an input.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlowInputFault {
+    /// A capture came through a pipe where logs are read.
+    #[error(
+        "{}: {}, which --behavior reads from a pipe only alone, not packed and without --kind: unpack it on the way, or \
+         write it into a file and name that",
+        .path.display(),
+        InputError::Capture
+    )]
+    CaptureInPipe {
+        /// The pipe.
+        path: PathBuf,
+    },
+    /// It could not be read.
+    #[error("{}: {source}: name a log of flows", .path.display())]
+    Unreadable {
+        /// The input.
+        path: PathBuf,
+        /// Why not.
+        source: InputError,
+    },
+    /// A capture was named among logs.
+    #[error("{}: is a capture: {}", .path.display(), capture_advice(*.has_format))]
+    Capture {
+        /// The capture.
+        path: PathBuf,
+        /// A format of logs was named.
+        has_format: bool,
+    },
+    /// No file is in what was named.
+    #[error("{}: no file in it: {}", listed(.named), formats_advice())]
+    NoFile {
+        /// What was named.
+        named: Vec<PathBuf>,
+    },
+    /// No record is in the files.
+    #[error(
+        "{}{}: no flow record{}: {}",
+        listed(.first),
+        if *.has_more { ", …" } else { "" },
+        skipped_because(.skipped, *.is_empty),
+        formats_advice()
+    )]
+    NoRecord {
+        /// The first files.
+        first: Vec<PathBuf>,
+        /// There are more.
+        has_more: bool,
+        /// Why lines were skipped first, and how many for it.
+        skipped: Option<(Skip, u64)>,
+        /// The files are empty.
+        is_empty: bool,
+    },
+}
+
+/// What went wrong in the program itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlowDefect {
+    /// A ledger does not balance.
+    #[error("ledger: {stage}: {source}: report it")]
+    Ledger {
+        /// The stage or the input.
+        stage: String,
+        /// How it does not balance.
+        source: Imbalance,
+    },
+    /// The engine panicked.
+    #[error("engine: failed: {0}: what was found before is written, report this")]
+    Engine(Panicked),
+    /// Workers were lost.
+    #[error(
+        "{lost} workers lost: {held} records in hand and {waited} that waited are shed, {forgotten} sources forgotten, \
+         {restarted} shards started again: report it"
+    )]
+    Workers {
+        /// How many.
+        lost: usize,
+        /// Records that they had.
+        held: u64,
+        /// Records that waited for them.
+        waited: u64,
+        /// Sources whose state they had.
+        forgotten: u64,
+        /// Shards that were started again.
+        restarted: u64,
+    },
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+    names.join(", ")
+}
+
+fn formats_advice() -> String {
+    format!("name logs of {}, or captures", Format::titles())
+}
+
+fn capture_advice(has_format: bool) -> &'static str {
+    if has_format { "leave out --kind, and its flows are read" } else { "read it by itself" }
+}
+
+fn skipped_because(skipped: &Option<(Skip, u64)>, is_empty: bool) -> String {
+    match skipped {
+        Some((skip, 1)) => format!(" (one line: {})", skip.description()),
+        Some((skip, n)) => format!(" ({n} lines: {})", skip.description()),
+        None if is_empty => " (empty)".to_owned(),
+        None => String::new(),
+    }
 }
 
 /// What was asked of the run, as far as it decides what counts as wrong.
@@ -45,14 +159,11 @@ pub fn flow_faults(ended: &FlowReport<'_>, request: &FlowRequest<'_>) -> Vec<Flo
     for report in ended.inputs {
         let path = report.path.display();
         if let Some(e) = &report.error {
-            let (more, hint) = match e {
-                InputError::Capture => (
-                    ", which --behavior reads from a pipe only alone, not packed and without --kind",
-                    "unpack it on the way, or write it into a file and name that",
-                ),
-                InputError::Unreadable(_) => ("", "name a log of flows"),
-            };
-            faults.push(FlowFault::Input(format!("{path}: {e}{more}: {hint}")));
+            let path = report.path.clone();
+            faults.push(FlowFault::Input(match e {
+                InputError::Capture => FlowInputFault::CaptureInPipe { path },
+                InputError::Unreadable(_) => FlowInputFault::Unreadable { path, source: e.clone() },
+            }));
         }
         if !request.is_quiet && is_used(report) {
             let note = |what: String| FlowFault::Note(format!("{path}: {what}"));
@@ -77,9 +188,10 @@ pub fn flow_faults(ended: &FlowReport<'_>, request: &FlowRequest<'_>) -> Vec<Flo
         }
         // What was in a buffer when the run was cut off is in no column.
         if !request.is_cut
-            && let Err(e) = report.ledger.balance()
+            && let Err(source) = report.ledger.balance()
         {
-            faults.push(FlowFault::Internal(format!("ledger: {path}: {e}: report it")));
+            let stage = path.to_string();
+            faults.push(FlowFault::Internal(FlowDefect::Ledger { stage, source }));
         }
     }
     if any && !request.is_quiet {
@@ -167,50 +279,40 @@ fn ledgers(ended: &FlowReport<'_>) -> Vec<FlowFault> {
     let ran = ended.ran;
     let parcels = ran.team.as_ref().map(|t| &t.parcels);
     for (stage, ledger) in [("sources", Some(&ran.sources)), ("parcels", parcels)] {
-        if let Some(Err(e)) = ledger.map(Ledger::balance) {
-            faults.push(FlowFault::Internal(format!("ledger: {stage}: {e}: report it")));
+        if let Some(Err(source)) = ledger.map(Ledger::balance) {
+            let stage = stage.to_owned();
+            faults.push(FlowFault::Internal(FlowDefect::Ledger { stage, source }));
         }
     }
     if let Some(why) = &ran.failed {
-        let said = format!("engine: failed: {why}: what was found before is written, report this");
-        faults.push(FlowFault::Internal(said));
+        faults.push(FlowFault::Internal(FlowDefect::Engine(why.clone())));
     }
     if let Some(team) = ran.team.as_ref().filter(|t| t.lost > 0) {
-        let shed = team.parcels.shed_total().items;
-        let forgotten = ran.sources.shed_for(ShedReason::WorkerLost).items;
-        let (lost, held, restarted) = (team.lost, team.lost_records, team.restarted);
-        let said = format!(
-            "{lost} workers lost: {held} records in hand and {shed} that waited are shed, {forgotten} sources \
-             forgotten, {restarted} shards started again: report it"
-        );
-        faults.push(FlowFault::Internal(said));
+        faults.push(FlowFault::Internal(FlowDefect::Workers {
+            lost: team.lost,
+            held: team.lost_records,
+            waited: team.parcels.shed_total().items,
+            forgotten: ran.sources.shed_for(ShedReason::WorkerLost).items,
+            restarted: team.restarted,
+        }));
     }
     faults
 }
 
 /// That there was nothing to be read in what was named, and why.
-fn nothing(reports: &[&InputReport], request: &FlowRequest<'_>) -> String {
-    let e = format!("name logs of {}, or captures", Format::titles());
+fn nothing(reports: &[&InputReport], request: &FlowRequest<'_>) -> FlowInputFault {
     if let Some(capture) = reports.iter().find(|r| Input::is_capture(request.files, &r.path)) {
-        let what = if request.has_format {
-            "leave out --kind, and its flows are read"
-        } else {
-            "read it by itself"
-        };
-        return format!("{}: is a capture: {what}", capture.path.display());
+        let (path, has_format) = (capture.path.clone(), request.has_format);
+        return FlowInputFault::Capture { path, has_format };
     }
     if reports.is_empty() {
-        let named: Vec<String> = request.named.iter().map(|p| p.display().to_string()).collect();
-        return format!("{}: no file in it: {e}", named.join(", "));
+        return FlowInputFault::NoFile { named: request.named.to_vec() };
     }
-    let named: Vec<String> = reports.iter().take(3).map(|r| r.path.display().to_string()).collect();
-    let more = if reports.len() > named.len() { ", …" } else { "" };
-    let why = reports.iter().find_map(|r| r.skips.iter().next().map(|s| (s.0, s.1)));
-    let why = match why {
-        Some((skip, 1)) => format!(" (one line: {})", skip.description()),
-        Some((skip, n)) => format!(" ({n} lines: {})", skip.description()),
-        None if reports.iter().all(|r| r.ledger.received().items == 0) => " (empty)".to_owned(),
-        None => String::new(),
-    };
-    format!("{}{more}: no flow record{why}: {e}", named.join(", "))
+    let first: Vec<PathBuf> = reports.iter().take(3).map(|r| r.path.clone()).collect();
+    FlowInputFault::NoRecord {
+        has_more: reports.len() > first.len(),
+        first,
+        skipped: reports.iter().find_map(|r| r.skips.iter().next().map(|s| (s.0, s.1))),
+        is_empty: reports.iter().all(|r| r.ledger.received().items == 0),
+    }
 }

@@ -285,7 +285,7 @@ fn json(ended: &FlowReport<'_>) -> String {
     j.members(&ledger);
     j.close();
     if let Some(why) = &ended.ran.failed {
-        j.field("failed", why);
+        j.field("failed", &why.message);
     }
     if let Some(team) = &ended.ran.team {
         j.open_key("workers");

@@ -52,7 +52,7 @@ mod syscall_run;
 pub use doctor::HealthReport;
 pub use error::Error;
 pub use finding_list::{FindingFilter, FindingList, FindingOrder};
-pub use flow_faults::{FlowFault, FlowRequest, flow_faults};
+pub use flow_faults::{FlowDefect, FlowFault, FlowInputFault, FlowRequest, flow_faults};
 pub use flow_run::FlowReport;
 pub use host::HostReport;
 pub use muted::MutePreview;

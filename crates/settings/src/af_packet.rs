@@ -131,14 +131,11 @@ impl InterfaceSettings {
     pub fn from_config(config: &Tree, name: &str) -> Result<InterfaceSettings> {
         let entry = |wanted: &str| entries(config).find(|e| e.text("interface") == Some(wanted));
         let entries = [entry(name), entry("default")];
-        let fault = |what: String| Error::Interface { name: name.to_owned(), what };
         let size = |key: &str| value(entries, key)?.size("").filter(|n| *n > 0);
         let text = |key: &str| value(entries, key).and_then(|v| v.text(""));
         let is_on = |key: &str| value(entries, key).and_then(|v| v.flag("")) == Some(true);
         if let Some(mode @ ("ips" | "tap")) = text("copy-mode") {
-            return Err(fault(format!(
-                "copy-mode: {mode}: frames are read and not passed on: take it out"
-            )));
+            return Err(Error::CopyMode { name: name.to_owned(), mode: mode.to_owned() });
         }
         let block_len = size("block-size").unwrap_or(BLOCK_LEN);
         let block_len = block_len.next_power_of_two().clamp(4096, u64::from(RING_BLOCK_MAX));
@@ -148,7 +145,7 @@ impl InterfaceSettings {
         let checks = text("checksum-checks").filter(|how| !matches!(*how, "kernel" | "auto"));
         let checksums = value(entries, "checksum-checks").and_then(|v| v.flag(""));
         if checks.is_some() && checksums.is_none() {
-            return Err(fault("checksum-checks: write kernel, yes, no or auto".to_owned()));
+            return Err(Error::ChecksumChecks { name: name.to_owned() });
         }
         Ok(InterfaceSettings {
             name: name.to_owned(),
@@ -188,8 +185,7 @@ impl InterfaceSettings {
                 continue;
             }
             if all.len() >= INTERFACES_MAX {
-                let what = format!("{INTERFACES_MAX} interfaces are read by one run at most");
-                return Err(Error::Interface { name: name.to_owned(), what });
+                return Err(Error::TooManyInterfaces { name: name.to_owned() });
             }
             let mut one = InterfaceSettings::from_config(config, name)?;
             let of_all = || config.text("bpf-filter").map(str::to_owned);

@@ -82,9 +82,9 @@ pub fn build_engine(
 ) -> Result<Engine> {
     let _small_pages = SmallPages::begin();
     let before = before.and_then(|engine| engine.detector.as_ref());
-    let flow = FlowConfig::from_tree(config).map_err(Error::value)?;
-    let mut stream = StreamConfig::from_tree(config, mode.inline).map_err(Error::value)?;
-    let defrag = DefragConfig::from_tree(config).map_err(Error::value)?;
+    let flow = FlowConfig::from_tree(config)?;
+    let mut stream = StreamConfig::from_tree(config, mode.inline)?;
+    let defrag = DefragConfig::from_tree(config)?;
     let checksums = match mode.checksums {
         Checksums::All | Checksums::Validated => true,
         Checksums::None => false,
@@ -130,7 +130,7 @@ pub fn build_engine(
             || wants.anomaly_app
             || file_store.is_some()),
     };
-    let mut protocols = Protocols::new(config, requirements).map_err(Error::value)?;
+    let mut protocols = Protocols::new(config, requirements)?;
     let mut rule_texts = RuleTexts::default();
     let detector = match rules {
         Some((set, datasets)) => {
@@ -155,8 +155,7 @@ pub fn build_engine(
                 }
             };
             Some(if mode.firewall {
-                let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)
-                    .map_err(Error::value)?;
+                let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)?;
                 detector.with_firewall(policies)
             } else {
                 detector
@@ -240,10 +239,10 @@ fn policies(
     defrag: &DefragConfig,
     inline: bool,
 ) -> Result<Policies> {
-    let named = |key: &str| -> Result<ExceptionPolicy> {
+    let named = |key: &'static str| -> Result<ExceptionPolicy> {
         match config.text(key).or_else(|| config.text("exception-policy")) {
             Some(t) => ExceptionPolicy::from_name(t)
-                .ok_or_else(|| Error::value(format!("{key}: \"{t}\" is not an exception policy"))),
+                .ok_or_else(|| Error::NoPolicy { key, value: t.to_owned() }),
             None => Ok(ExceptionPolicy::Auto),
         }
     };
@@ -266,12 +265,11 @@ fn midstream(stream: &StreamConfig, inline: bool, is_own: bool) -> Result<Except
         policy,
         ExceptionPolicy::DropFlow | ExceptionPolicy::Reject | ExceptionPolicy::Bypass
     );
-    if is_own && (for_packets || (stream.midstream && against_pickup)) {
-        return Err(Error::value(format!(
-            "stream.midstream-policy: \"{}\" is not valid here: {}",
-            policy.name(),
-            if for_packets { "it concerns flows" } else { "stream.midstream is enabled" }
-        )));
+    if is_own && for_packets {
+        return Err(Error::PacketPolicy { policy: policy.name() });
+    }
+    if is_own && stream.midstream && against_pickup {
+        return Err(Error::MidstreamPolicy { policy: policy.name() });
     }
     Ok(policy.resolve_midstream(inline, stream.midstream).0)
 }

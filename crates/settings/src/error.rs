@@ -1,6 +1,6 @@
 //! Why a configuration, or what it names, can't be used.
 
-use std::fmt::Display;
+use crate::limits::INTERFACES_MAX;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -24,13 +24,25 @@ pub enum Error {
         /// What it says.
         text: String,
     },
-    /// An interface can't be read as its entry says.
-    #[error("af-packet: {name}: {what}")]
-    Interface {
+    /// The entry of an interface asks for its frames to be passed on.
+    #[error("af-packet: {name}: copy-mode: {mode}: frames are read and not passed on: take it out")]
+    CopyMode {
         /// The interface.
         name: String,
-        /// What can't be done, and what to do.
-        what: String,
+        /// How they should be passed on.
+        mode: String,
+    },
+    /// The entry of an interface has a choice of checksums that there is not.
+    #[error("af-packet: {name}: checksum-checks: write kernel, yes, no or auto")]
+    ChecksumChecks {
+        /// The interface.
+        name: String,
+    },
+    /// More interfaces are named than a run reads.
+    #[error("af-packet: {name}: {INTERFACES_MAX} interfaces are read by one run at most")]
+    TooManyInterfaces {
+        /// The first that is too many.
+        name: String,
     },
     /// Files include each other further down than is allowed.
     #[error("{}: includes are nested too deeply", .path.display())]
@@ -84,12 +96,46 @@ pub enum Error {
         /// The setting.
         setting: String,
     },
-    /// A value that an engine refuses.
-    #[error("{what}")]
-    Value {
-        /// Which one, and why.
-        what: String,
+    /// A value that the flow table, streams or the defragmenter refuse.
+    #[error("{0}")]
+    Flow(#[from] gabion_flow::ConfigError),
+    /// A value that a protocol or the firewall refuses.
+    #[error("{0}")]
+    Net(#[from] gabion_net::ConfigError),
+    /// An exception policy that there is not.
+    #[error("{key}: \"{value}\" is not an exception policy")]
+    NoPolicy {
+        /// The key of the configuration.
+        key: &'static str,
+        /// Its value.
+        value: String,
     },
+    /// A policy for sessions that are picked up in the middle, which concerns packets.
+    #[error("stream.midstream-policy: \"{policy}\" is not valid here: it concerns flows")]
+    PacketPolicy {
+        /// Its name.
+        policy: &'static str,
+    },
+    /// A policy that ends sessions that are picked up in the middle, where they are to be picked up.
+    #[error("stream.midstream-policy: \"{policy}\" is not valid here: stream.midstream is enabled")]
+    MidstreamPolicy {
+        /// Its name.
+        policy: &'static str,
+    },
+    /// A file of a dataset can't be read.
+    #[error("{}: {source}", .path.display())]
+    Dataset {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A dataset does not fit into its memory.
+    #[error("the dataset is too large for its memcap")]
+    LargeDataset,
+    /// A dataset has too many rows.
+    #[error("the dataset has more rows than the configuration allows")]
+    DatasetRows,
     /// A run mode that there is not.
     #[error(
         "The custom type \"{name}\" doesn't exist for this runmode type \"PCAP_FILE\". Please use \
@@ -202,11 +248,6 @@ pub(crate) const COUNTRIES_DISABLED: &str = "GeoIP rule matching is disabled.";
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A value that an engine refuses, by what the engine says.
-    pub(crate) fn value(what: impl Display) -> Error {
-        Error::Value { what: what.to_string() }
-    }
-
     /// A rule file that can't be read.
     pub(crate) fn rule_file(path: &Path, source: io::Error) -> Error {
         Error::RuleFile { path: path.to_owned(), source }

@@ -297,7 +297,7 @@ impl DatasetMaker {
             match operator_file::bytes(&path, NAMED_FILE_BYTES_MAX) {
                 Ok(bytes) => file = Some((path.display().to_string(), bytes)),
                 Err(_) if def.save.as_ref() == Some(name) => {}
-                Err(e) => return Err(Error::value(format!("{}: {e}", path.display()))),
+                Err(source) => return Err(Error::Dataset { path, source }),
             }
         }
         let mut notes = Vec::new();
@@ -305,7 +305,7 @@ impl DatasetMaker {
         let is_made = self.sets.borrow_mut().open(def, read, &mut notes);
         let path = file.map(|(path, _)| path).unwrap_or_default();
         self.notes.borrow_mut().extend(notes.into_iter().map(|n| (path.clone(), n)));
-        if is_made { Ok(()) } else { Err(Error::value("the dataset is too large for its memcap")) }
+        if is_made { Ok(()) } else { Err(Error::LargeDataset) }
     }
 
     /// Rules must not ask for tables without end.
@@ -335,7 +335,7 @@ impl DatasetMaker {
             let note = DatasetNote { fault, subsystem: "datasets", message };
             self.notes.borrow_mut().push((String::new(), note));
         }
-        Err(Error::value("the dataset has more rows than the configuration allows"))
+        Err(Error::DatasetRows)
     }
 
     /// The sets; what was found, and whether a run that demands rules without fault must end.

@@ -22,6 +22,7 @@ pub mod openings;
 pub mod protocols;
 pub mod sources;
 pub mod surface;
+pub mod text_keys;
 pub mod threads;
 pub mod tree;
 pub mod words;

@@ -3,7 +3,8 @@
 
 use gabion_tidy::{
     Fault, arrows, circles, clones, counts, documents, examples, habits, limits, listing,
-    manifests, modules, open_fields, openings, protocols, sources, surface, threads, tree, words,
+    manifests, modules, open_fields, openings, protocols, sources, surface, text_keys, threads, tree,
+    words,
 };
 use std::path::Path;
 use std::process::Command;
@@ -222,6 +223,12 @@ fn counts_only_fall() {
         quoted.len(),
     );
     println!("{}", listing(quoted));
+    let keys = [text_keys::evidence_names(&files), text_keys::compared_names(&files)].concat();
+    now.insert("lines that decide by a text of another crate".to_owned(), keys.len());
+    println!("{}", listing(keys));
+    let texts = text_keys::errors_of_text(&files);
+    now.insert("errors that are a text alone, outside cli".to_owned(), texts.len());
+    println!("{}", listing(texts));
     let clones = clones::standing(&files);
     now.insert("clones of the review that stand".to_owned(), clones.len());
     println!("clones that stand: {clones:#?}");

@@ -7,10 +7,11 @@
 //! the frame fails its test only: each load is preceded by a look at the length.
 
 use super::headers::{ETHER_ARP, ETHER_IP, ETHER_IP6, ETHER_RARP, ETHER_TAGS};
+use super::unsupported::Unsupported;
 use super::{Filter, Layer, Node, Operator, Relation, Side, Test, Value};
 use crate::limits::CLASSIC_INSTRUCTIONS_MAX;
-
 use gabion_record::IpProto;
+
 /// An instruction (`struct sock_filter` of linux/filter.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassicInstruction {
@@ -24,8 +25,8 @@ pub struct ClassicInstruction {
     pub k: u32,
 }
 
-/// Why an expression has no program: the frames are filtered after they were copied.
-pub type Unsupported = &'static str;
+/// The protocols that have ports.
+const WITH_PORTS: [IpProto; 3] = [IpProto::TCP, IpProto::UDP, IpProto::SCTP];
 
 /// Operations (linux/bpf_common.h).
 mod op {
@@ -121,7 +122,7 @@ impl Filter {
     /// What of the expression no such program can do, or that it would be too long for the kernel.
     pub fn to_classic(&self, link: u16) -> Result<Vec<ClassicInstruction>, Unsupported> {
         if !matches!(link, ETHERNET | RAW_IP) {
-            return Err("the link type has no programs");
+            return Err(Unsupported::Link);
         }
         let mut p = Program { steps: Vec::new(), labels: 0, link, has_tag: false };
         let (yes, no) = (p.label(), p.label());
@@ -195,7 +196,7 @@ impl Program {
             }
         }
         if at > CLASSIC_INSTRUCTIONS_MAX {
-            return Err("the program would be too long for the kernel");
+            return Err(Unsupported::TooLong);
         }
         let mut out = Vec::with_capacity(at);
         let plain = |code, k| ClassicInstruction { code, jt: 0, jf: 0, k };
@@ -510,7 +511,7 @@ impl Program {
 
     fn of_ethernet(&mut self, tags: u32, no: Label) -> Result<Network, Unsupported> {
         if self.link != ETHERNET {
-            return Err("the interface has no Ethernet addresses");
+            return Err(Unsupported::NoEthernet);
         }
         Ok(self.network(tags, no))
     }
@@ -613,7 +614,7 @@ impl Program {
     /// Computes a value into the accumulator; words of memory below `kept` are in use.
     fn value(&mut self, value: &Value, tags: u32, kept: u32, no: Label) -> Result<(), Unsupported> {
         if kept >= KEPT_WORDS {
-            return Err("the expression is nested too deeply");
+            return Err(Unsupported::TooDeep);
         }
         match value {
             Value::Number(n) => self.plain(op::LD_IMM, *n),
@@ -689,9 +690,9 @@ impl Program {
                     }
                     (n, size) if n.saturating_add(size) <= 12 => n,
                     (n @ 16.., _) => n - 4,
-                    _ => return Err("bytes of the link layer lie around a tag"),
+                    _ => return Err(Unsupported::AroundTag),
                 },
-                (_, true) => return Err("bytes of the link layer are at a place that is computed"),
+                (_, true) => return Err(Unsupported::ComputedPlace),
                 (at, false) => {
                     self.value(at, tags, kept, no)?;
                     self.refuse(op::JGT, 0xffff, no);

@@ -10,10 +10,13 @@
 mod classic;
 mod headers;
 mod parse;
+mod unsupported;
 
-pub use classic::{ClassicInstruction, Unsupported};
+pub use classic::ClassicInstruction;
+use gabion_record::IpProto;
 use headers::Headers;
 use std::fmt;
+pub use unsupported::Unsupported;
 
 /// Why an expression is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -342,8 +342,8 @@ fn report_faults(ended: &FlowReport<'_>, o: &ReadOptions, is_cut: bool) -> Exit 
                 eprintln!("gabion: {line}");
                 continue;
             }
-            FlowFault::Input(text) => Fault::input(text),
-            FlowFault::Internal(text) => Fault::internal(text),
+            FlowFault::Input(fault) => Fault::input(&fault),
+            FlowFault::Internal(fault) => Fault::internal(&fault),
         };
         eprintln!("{fault}");
         exit = exit.max(fault.exit);

@@ -35,7 +35,7 @@ impl Protocols {
             let parsed = p.table.transports.iter().any(|t| is_parsed(p, config, *t));
             settings.push(if parsed {
                 let node = config.get(&format!("app-layer.protocols.{}", p.config_name));
-                Some((p.configure)(node).map_err(|e| ConfigError::Protocol(e.to_string()))?)
+                Some((p.configure)(node)?)
             } else {
                 None
             });

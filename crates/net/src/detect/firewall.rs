@@ -112,8 +112,7 @@ fn policy(
         if items.is_empty() {
             return Err(ConfigError::EmptyPolicy { path });
         }
-        let (action, part) = gabion_rules::firewall_action(&items.join(","))
-            .map_err(|e| ConfigError::Policy(e.to_string()))?;
+        let (action, part) = gabion_rules::firewall_action(&items.join(","))?;
         if action == Action::Config {
             return Err(ConfigError::ConfigPolicy { path });
         }

@@ -1,5 +1,6 @@
 //! Questions to all workers of a run: each answers between two batches, and the last one's answer completes them.
 
+use super::refusal::Refusal;
 use super::{Answer, Reply};
 use crate::packets::{Board, RunHandles, Tasks, WorkerStats, statistics};
 use gabion_record::Tree;
@@ -38,7 +39,7 @@ fn ask_all<T: Send + 'static>(
             }),
         );
         if !is_posted {
-            return Answer::Refused("workers have too much to do".to_owned());
+            return Answer::Refused(Refusal::Busy);
         }
     }
     Answer::Later
@@ -74,7 +75,7 @@ type FlowTally = ([(u64, u64); 2], u64);
 /// What was seen of a flow.
 pub(super) fn flow(tasks: &Tasks, id: u64, reply: &Reply) -> Answer {
     let finish = |all: Vec<Option<FlowTally>>| match all.into_iter().flatten().next() {
-        None => Answer::Refused("Not found".to_owned()),
+        None => Answer::Refused(Refusal::NoFlow),
         Some(([to_server, to_client], age_s)) => {
             let mut j = Json::new();
             j.open();

@@ -7,6 +7,7 @@
 mod ask;
 mod client;
 mod configured;
+mod refusal;
 mod table;
 
 pub use configured::serve_configured;
@@ -15,6 +16,7 @@ pub use table::CommandContext;
 use crate::limits::reached;
 use client::{Client, Said, refusal, success};
 use gabion_runtime::StopFlag;
+use refusal::Refusal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -104,7 +106,7 @@ pub(crate) enum Answer {
     /// It is done, and says this JSON.
     Done(Vec<u8>),
     /// It is not done, and why.
-    Refused(String),
+    Refused(Refusal),
     /// It is being done: the answer comes by what the command was given for that.
     Later,
 }
@@ -119,7 +121,7 @@ impl Answer {
     fn bytes(&self) -> Option<Vec<u8>> {
         match self {
             Answer::Done(message) => Some(success(message)),
-            Answer::Refused(why) => Some(refusal(why)),
+            Answer::Refused(why) => Some(refusal(&why.to_string())),
             Answer::Later => None,
         }
     }
@@ -180,7 +182,7 @@ impl Server {
                 .map(|(id, _)| *id)
                 .collect();
             for id in late {
-                self.answer(id, &Answer::Refused("no answer in time".to_owned()));
+                self.answer(id, &Answer::Refused(Refusal::TooLate));
             }
             self.clients.retain(|_, client| !client.is_late());
             if ready.first() == Some(&true) {

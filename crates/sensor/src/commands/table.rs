@@ -1,6 +1,7 @@
 //! The commands of the socket. Names, arguments and answers are those of Suricata 8.0.7, learnt by asking it.
 
 use super::client::{Request, text_of};
+use super::refusal::Refusal;
 use super::{Answer, Reply, ask};
 use crate::packets::{LoadError, LoadOutcome, LoadRequest, OnLoaded, RuleFacts, RunHandles};
 use gabion_flowlog::json::members;
@@ -99,7 +100,7 @@ impl Arguments {
         let found = self.0.iter().find(|(key, _)| key == name);
         found
             .map(|(_, value)| value.as_str())
-            .ok_or_else(|| Answer::Refused(format!("the argument {name} is missing")))
+            .ok_or_else(|| refused(Refusal::NoArgument { name: name.to_owned() }))
     }
 }
 
@@ -108,8 +109,8 @@ fn or_refused(answer: Result<Answer, Answer>) -> Answer {
     answer.unwrap_or_else(|refusal| refusal)
 }
 
-fn refused(why: impl Into<String>) -> Answer {
-    Answer::Refused(why.into())
+fn refused(why: Refusal) -> Answer {
+    Answer::Refused(why)
 }
 
 /// A message that is made of JSON.
@@ -123,7 +124,7 @@ impl CommandContext {
     /// Carries out a command.
     pub(super) fn carry_out(&self, request: &Request, reply: Reply) -> Answer {
         let found = COMMANDS.iter().find(|(name, _)| *name == request.command);
-        let Some((_, carry)) = found else { return refused("Unknown command") };
+        let Some((_, carry)) = found else { return refused(Refusal::UnknownCommand) };
         carry(self, &Arguments::parse_object(&request.arguments), reply)
     }
 
@@ -134,11 +135,7 @@ impl CommandContext {
         work: impl FnOnce(&mut Worker) -> Answer + Send + 'static,
     ) -> Answer {
         let task = Box::new(move |worker: &mut Worker| reply.send(work(worker)));
-        if self.handles.tasks.post(0, task) {
-            Answer::Later
-        } else {
-            refused("workers have too much to do")
-        }
+        if self.handles.tasks.post(0, task) { Answer::Later } else { refused(Refusal::Busy) }
     }
 }
 
@@ -175,7 +172,7 @@ fn command_list(_: &CommandContext, _: &Arguments, _: Reply) -> Answer {
 fn conf_get(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     or_refused(a.get("variable").map(|name| match c.config.text(name) {
         Some(value) => Answer::text(value),
-        None => refused("Unable to get value"),
+        None => refused(Refusal::NoVariable),
     }))
 }
 
@@ -183,7 +180,7 @@ fn reload_and_wait(c: &CommandContext, _: &Arguments, reply: Reply) -> Answer {
     let on_loaded = Box::new(move |outcome: &LoadOutcome| {
         reply.send(match outcome {
             LoadOutcome::Done { .. } => Answer::text("done"),
-            LoadOutcome::Failed(why) => refused(why.to_string()),
+            LoadOutcome::Failed(why) => refused(Arc::clone(why).into()),
         });
     });
     begin_load(c, Some(on_loaded), Answer::Later)
@@ -196,11 +193,11 @@ fn reload(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
 /// Has rules loaded, where the run has some.
 fn begin_load(c: &CommandContext, on_loaded: Option<OnLoaded>, begun: Answer) -> Answer {
     let Some(reloads) = &c.handles.reloads else {
-        return refused(LoadError::NoDetection.to_string());
+        return refused(Arc::new(LoadError::NoDetection).into());
     };
     match reloads.begin(on_loaded) {
         LoadRequest::Begun | LoadRequest::Queued => begun,
-        LoadRequest::Refused => refused("Reload already in progress"),
+        LoadRequest::Refused => refused(Refusal::Loading),
     }
 }
 
@@ -250,11 +247,11 @@ fn failed_rules(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
 }
 
 fn no_tenants(_: &CommandContext, _: &Arguments, _: Reply) -> Answer {
-    refused("multi-tenant support not enabled")
+    refused(Refusal::NoTenants)
 }
 
 fn no_bypass(_: &CommandContext, _: &Arguments, _: Reply) -> Answer {
-    refused("No interface using bypass")
+    refused(Refusal::NoBypass)
 }
 
 fn host(a: &Arguments) -> Result<Addr, Answer> {
@@ -262,19 +259,19 @@ fn host(a: &Arguments) -> Result<Addr, Answer> {
     match text.parse() {
         Ok(IpAddr::V4(v4)) => Ok(Addr::v4(v4.octets())),
         Ok(IpAddr::V6(v6)) => Ok(Addr(v6.octets())),
-        Err(_) => Err(refused("invalid address string")),
+        Err(_) => Err(refused(Refusal::NoAddress)),
     }
 }
 
 fn add_hostbit(c: &CommandContext, a: &Arguments, reply: Reply) -> Answer {
     let read = || {
         let (host, name) = (host(a)?, a.get("hostbit")?.to_owned());
-        let expire = a.get("expire")?.parse().map_err(|_| refused("expire: not a number"))?;
+        let expire = a.get("expire")?.parse().map_err(|_| refused(Refusal::NoNumber))?;
         Ok(c.by_worker(reply, move |worker| {
             if worker.set_host_bit(host, &name, expire) {
                 Answer::text("hostbit added")
             } else {
-                refused("hostbit not found")
+                refused(Refusal::NoHostBit)
             }
         }))
     };
@@ -288,7 +285,7 @@ fn remove_hostbit(c: &CommandContext, a: &Arguments, reply: Reply) -> Answer {
             if worker.clear_host_bit(host, &name) {
                 Answer::text("hostbit removed")
             } else {
-                refused("hostbit not found")
+                refused(Refusal::NoHostBit)
             }
         }))
     };
@@ -301,7 +298,7 @@ fn list_hostbit(c: &CommandContext, a: &Arguments, reply: Reply) -> Answer {
         Ok(c.by_worker(reply, move |worker| {
             let bits = worker.host_bits(host);
             if bits.is_empty() {
-                return refused("host not found");
+                return refused(Refusal::NoHost);
             }
             json(|j| {
                 j.open();
@@ -353,8 +350,6 @@ fn in_suricatas_units(bytes: u64) -> String {
     }
 }
 
-const NO_MEMCAP: &str = "Memcap value not found. Use 'memcap-list' to show all";
-
 fn memcap_list(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
     json(|j| {
         j.open_array();
@@ -375,31 +370,31 @@ fn memcap_show(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
             j.field("value", value);
             j.close();
         }),
-        None => refused(NO_MEMCAP),
+        None => refused(Refusal::NoMemcap),
     }))
 }
 
 /// Changes a limit while tables use it.
 fn memcap_set(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     let set = || {
-        let name = a.get("config").map_err(|_| refused("memcap key is not a string"))?;
-        let value = a.get("memcap").map_err(|_| refused("memcap value is not a string"))?;
+        let name = a.get("config").map_err(|_| refused(Refusal::NoMemcapName))?;
+        let value = a.get("memcap").map_err(|_| refused(Refusal::NoMemcapSize))?;
         let known = MEMCAPS.iter().find(|(known, ..)| *known == name);
-        let (_, budget, ..) = known.ok_or_else(|| refused(NO_MEMCAP))?;
-        let no_size = || refused("error parsing memcap specified, value not changed");
+        let (_, budget, ..) = known.ok_or_else(|| refused(Refusal::NoMemcap))?;
+        let no_size = || refused(Refusal::WrongMemcap);
         let bytes = parse_size(value).ok_or_else(no_size)?;
         if bytes == 0 {
-            return Err(refused(format!("Unlimited value is not allowed for '{name}'")));
+            return Err(refused(Refusal::Unlimited { name: name.to_owned() }));
         }
         match c.handles.budget.change_limit(budget, bytes) {
             Some(Ok(())) => {
                 Ok(Answer::text(&format!("memcap value for '{name}' updated: {bytes} ")))
             }
-            Some(Err(used)) => Err(refused(format!(
-                "memcap value specified for '{name}' is less than the memory in use: {}",
-                in_suricatas_units(used)
-            ))),
-            None => Err(refused("the run has not begun yet")),
+            Some(Err(used)) => Err(refused(Refusal::MemoryInUse {
+                name: name.to_owned(),
+                used: in_suricatas_units(used),
+            })),
+            None => Err(refused(Refusal::NotBegun)),
         }
     };
     or_refused(set())
@@ -409,14 +404,14 @@ fn dataset(c: &CommandContext, a: &Arguments, command: DatasetCommand) -> Result
     let (name, kind) = (a.get("setname")?, a.get("settype")?);
     let engine = c.handles.running.now();
     let Some(detector) = &engine.detector else {
-        return Err(refused("set not found or wrong type"));
+        return Err(refused(Refusal::NoDataset));
     };
-    let kind = DatasetType::from_name(kind).ok_or_else(|| refused("unknown settype"))?;
+    let kind = DatasetType::from_name(kind).ok_or_else(|| refused(Refusal::NoDatasetType))?;
     let value = a.get("datavalue")?;
     let done = detector.datasets.operate((name, kind), value, command);
     done.map_err(|fault| match fault {
-        DatasetFault::Set => refused("set not found or wrong type"),
-        DatasetFault::Value | DatasetFault::File => refused("failed to add data"),
+        DatasetFault::Set => refused(Refusal::NoDataset),
+        DatasetFault::Value | DatasetFault::File => refused(Refusal::NotAdded),
     })
 }
 
@@ -429,7 +424,7 @@ fn dataset_add(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
 fn dataset_add_json(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     let add = || {
         let (name, kind) = (a.get("setname")?, a.get("settype")?);
-        let kind = DatasetType::from_name(kind).ok_or_else(|| refused("unknown settype"))?;
+        let kind = DatasetType::from_name(kind).ok_or_else(|| refused(Refusal::NoDatasetType))?;
         let value = a.get("datavalue")?;
         let added = match a.get("datajson") {
             Ok(context) => {
@@ -441,8 +436,8 @@ fn dataset_add_json(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
             Err(_) => Err(DatasetFault::Value),
         };
         added.map_err(|fault| match fault {
-            DatasetFault::Set => refused("set not found or wrong type"),
-            DatasetFault::Value | DatasetFault::File => refused("failed to add data"),
+            DatasetFault::Set => refused(Refusal::NoDataset),
+            DatasetFault::Value | DatasetFault::File => refused(Refusal::NotAdded),
         })
     };
     or_refused(add().map(|is_new| {
@@ -452,13 +447,13 @@ fn dataset_add_json(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
 
 fn dataset_remove(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     or_refused(dataset(c, a, DatasetCommand::Unset).map(|was_there| {
-        if was_there { Answer::text("data removed") } else { refused("failed to remove data") }
+        if was_there { Answer::text("data removed") } else { refused(Refusal::NotRemoved) }
     }))
 }
 
 fn dataset_lookup(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     or_refused(dataset(c, a, DatasetCommand::IsSet).map(|is_there| {
-        if is_there { Answer::text("item found in set") } else { refused("item not found in set") }
+        if is_there { Answer::text("item found in set") } else { refused(Refusal::NoItem) }
     }))
 }
 
@@ -468,11 +463,7 @@ fn dataset_clear(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
         let sets = engine.detector.as_ref().map(|detector| &detector.datasets);
         let (name, kind) = (a.get("setname")?, DatasetType::from_name(a.get("settype")?));
         let is_cleared = kind.is_some_and(|kind| sets.is_some_and(|sets| sets.clear(name, kind)));
-        Ok(if is_cleared {
-            Answer::text("dataset cleared")
-        } else {
-            refused("set not found or wrong type")
-        })
+        Ok(if is_cleared { Answer::text("dataset cleared") } else { refused(Refusal::NoDataset) })
     };
     or_refused(read())
 }
@@ -482,8 +473,8 @@ fn dataset_dump(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
     let engine = c.handles.running.now();
     for (path, text) in engine.detector.iter().flat_map(|d| d.datasets.saves()) {
         let path = folder.join(path);
-        if let Err(e) = write_whole(&path, &text) {
-            return refused(format!("{}: cannot be written: {e}", path.display()));
+        if let Err(source) = write_whole(&path, &text) {
+            return refused(Refusal::NotSaved { path, source });
         }
     }
     Answer::text("datasets dump done")
@@ -491,7 +482,7 @@ fn dataset_dump(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
 
 fn flow_stats(c: &CommandContext, a: &Arguments, reply: Reply) -> Answer {
     let read = || {
-        let id = a.get("flow_id")?.parse().map_err(|_| refused("Not found"))?;
+        let id = a.get("flow_id")?.parse().map_err(|_| refused(Refusal::NoFlow))?;
         Ok(ask::flow(&c.handles.tasks, id, &reply))
     };
     or_refused(read())
@@ -512,7 +503,7 @@ fn iface_list(c: &CommandContext, _: &Arguments, _: Reply) -> Answer {
 fn iface_stat(c: &CommandContext, a: &Arguments, _: Reply) -> Answer {
     or_refused(a.get("iface").map(|name| {
         match c.handles.board.interfaces().into_iter().find(|of| of.name == name) {
-            None => refused("Iface does not exist"),
+            None => refused(Refusal::NoInterface),
             Some(of) => json(|j| {
                 j.open();
                 j.number("pkts", of.offered.saturating_sub(of.dropped));

@@ -34,5 +34,5 @@ pub use listing::{
 pub use migrate::migrate_rule_file;
 pub use plan::FalcoPlan;
 pub use rules::{LoadedFalcoRules, NO_RULES, load_falco_rules, rule_paths, validate_rule_files};
-pub use run::{FalcoDone, FalcoEnd, FalcoRun};
+pub use run::{DroppedCalls, FalcoDone, FalcoEnd, FalcoFault, FalcoRun};
 pub use why::{WhyFault, explain_event};

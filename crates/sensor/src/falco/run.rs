@@ -66,16 +66,50 @@ pub struct FalcoRun<'a> {
 }
 
 /// Why a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum FalcoEnd {
     /// Its input ended, its time was up or it was asked to stop.
     Done,
-    /// It can't continue: why.
-    Failed(String),
+    /// It can't continue.
+    Failed(FalcoFault),
 }
 
+/// Why a run can't continue.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FalcoFault {
+    /// An option is only for a source that is live.
+    #[error(
+        "{option} is for the calls of this host: leave it out where engine.kind is not modern_ebpf"
+    )]
+    NotLive {
+        /// The option.
+        option: &'static str,
+    },
+    /// A thread can't be started.
+    #[error("threads: {0}")]
+    Thread(#[source] io::Error),
+    /// The source can't be opened or read, or the recording can't be written.
+    #[error("{0}")]
+    Run(#[from] Error),
+    /// The settings ask to end when calls were dropped.
+    #[error("{0}")]
+    Drops(DroppedCalls),
+    /// The worker panicked.
+    #[error("system calls: failed: {message}: report it")]
+    Panicked {
+        /// The message of the panic.
+        message: String,
+    },
+}
+
+/// Calls that were dropped, in Falco's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Falco internal: syscall event drop. {0} system calls dropped in last second.")]
+pub struct DroppedCalls(pub u64);
+
 /// What a run left behind.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FalcoDone {
     /// Why it ended.
     pub end: FalcoEnd,
@@ -100,7 +134,7 @@ pub struct FalcoDone {
 }
 
 impl FalcoDone {
-    fn failed(why: String) -> FalcoDone {
+    fn failed(why: FalcoFault) -> FalcoDone {
         FalcoDone {
             end: FalcoEnd::Failed(why),
             events: 0,
@@ -130,7 +164,7 @@ impl FalcoDone {
                 thousands(events)
             )],
             ledgers,
-            ..FalcoDone::failed(format!("system calls: failed: {panic}: report it"))
+            ..FalcoDone::failed(FalcoFault::Panicked { message: panic.to_owned() })
         }
     }
 }
@@ -169,13 +203,11 @@ impl FalcoRun<'_> {
         let is_live = self.plan.settings.engine == EngineKind::Live;
         let asked = [("--stats", self.wants_statistics), ("-w", self.recording.is_some())];
         if let Some((name, _)) = asked.iter().find(|(_, is_asked)| *is_asked && !is_live) {
-            return FalcoDone::failed(format!(
-                "{name} is for the calls of this host: leave it out where engine.kind is not modern_ebpf"
-            ));
+            return FalcoDone::failed(FalcoFault::NotLive { option: name });
         }
         let supervisor = match Supervisor::start() {
             Ok(supervisor) => supervisor,
-            Err(error) => return FalcoDone::failed(format!("threads: {error}")),
+            Err(error) => return FalcoDone::failed(FalcoFault::Thread(error)),
         };
         let (asked, shown) = (Asked::default(), Arc::new(Shown::default()));
         let mut worker = Worker {
@@ -195,7 +227,7 @@ impl FalcoRun<'_> {
             let started = supervisor.spawn_scoped(scope, NAME, move |pulse| worker.run(pulse));
             let thread = match started {
                 Ok(thread) => thread,
-                Err(error) => return FalcoDone::failed(format!("threads: {error}")),
+                Err(error) => return FalcoDone::failed(FalcoFault::Thread(error)),
             };
             let panic = self.watch(&supervisor, &asked, &shown);
             let mut done = match thread.join() {
@@ -300,12 +332,12 @@ impl Worker<'_> {
         // Programs take the verifier some time.
         let mut calls = match pulse.rest(|| self.open()) {
             Ok(calls) => calls,
-            Err(error) => return FalcoDone::failed(error.to_string()),
+            Err(error) => return FalcoDone::failed(error.into()),
         };
         let recording = match self.recording.take() {
             Some(path) => match EventFile::create(self.opener.files(), &path, calls.state()) {
                 Ok(file) => Some(file),
-                Err(error) => return FalcoDone::failed(error.to_string()),
+                Err(error) => return FalcoDone::failed(error.into()),
             },
             None => None,
         };
@@ -369,8 +401,8 @@ impl Worker<'_> {
             }
         });
         let end = match (ran, running.failed.take()) {
-            (Err(error), _) => FalcoEnd::Failed(error.to_string()),
-            (Ok(()), Some(why)) => FalcoEnd::Failed(why),
+            (Err(error), _) => FalcoEnd::Failed(error.into()),
+            (Ok(()), Some(dropped)) => FalcoEnd::Failed(FalcoFault::Drops(dropped)),
             (Ok(()), None) => FalcoEnd::Done,
         };
         let statistics = calls.statistics().filter(|_| self.wants_statistics);
@@ -463,7 +495,8 @@ struct Running {
     counts: Arc<OutputCounts>,
     faults: Vec<String>,
     is_unseen_logged: bool,
-    failed: Option<String>,
+    /// The settings ask to end for these.
+    failed: Option<DroppedCalls>,
 }
 
 impl Running {
@@ -521,10 +554,8 @@ impl Running {
         let Some(asked) = self.drops.check(now_ns, events, dropped) else {
             return ControlFlow::Continue(());
         };
-        let text = format!(
-            "Falco internal: syscall event drop. {} system calls dropped in last second.",
-            asked.dropped
-        );
+        let dropped = DroppedCalls(asked.dropped);
+        let text = dropped.to_string();
         if asked.log {
             log(&text);
         }
@@ -543,7 +574,7 @@ impl Running {
         }
         if asked.exit {
             log("Exiting.");
-            self.failed = Some(text);
+            self.failed = Some(dropped);
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -599,7 +630,7 @@ impl Running {
             notes.extend(note);
         }
         let end = match (end, balanced(&ledgers)) {
-            (FalcoEnd::Done, Err(error)) => FalcoEnd::Failed(error.to_string()),
+            (FalcoEnd::Done, Err(error)) => FalcoEnd::Failed(error.into()),
             (end, _) => end,
         };
         let mut line = None;

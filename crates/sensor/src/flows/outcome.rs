@@ -2,6 +2,7 @@
 
 use gabion_behavior::{Counts, Engine, Profile};
 use gabion_record::ledger::Ledger;
+use gabion_runtime::Panicked;
 
 /// What the engine did.
 pub struct Ran {
@@ -11,8 +12,8 @@ pub struct Ran {
     pub sources: Ledger,
     /// Of the workers, where there are several.
     pub team: Option<TeamEnd>,
-    /// Why the engine failed before the end.
-    pub failed: Option<String>,
+    /// The panic that ended the engine, if one did.
+    pub failed: Option<Panicked>,
     /// Bytes for seeds and profiles.
     pub budget: usize,
     /// Bytes of profiles at the end.

@@ -82,10 +82,7 @@ fn work<S: Source>(
             engine.keep_rest(&mut |kept| pulse.rest(|| lock(sink).keep(kept)));
         }
     });
-    let ran = Ran {
-        failed: done.err().map(|panicked| panicked.message),
-        ..Ran::from_engine(&engine, budget)
-    };
+    let ran = Ran { failed: done.err(), ..Ran::from_engine(&engine, budget) };
     (source, ran)
 }
 
@@ -240,7 +237,7 @@ mod tests {
         let done = run(source, engine, String::new(), 1 << 20, &mut sink, &mut |_| {});
         let Ok((_, ran)) = done else { panic!("no end") };
         assert!(
-            ran.failed.as_ref().is_some_and(|why| why.contains("acted fault")),
+            ran.failed.as_ref().is_some_and(|why| why.message.contains("acted fault")),
             "{:?}",
             ran.failed
         );
