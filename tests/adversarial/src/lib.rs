@@ -156,7 +156,6 @@ impl Connection {
             sha1: true,
             sha256: true,
             ja3: true,
-            ja4: true,
             hassh: true,
             ..Requirements::default()
         };

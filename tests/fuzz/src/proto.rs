@@ -176,7 +176,6 @@ fn join(pieces: &[Piece]) -> Vec<Piece> {
 pub fn everything() -> Requirements {
     Requirements {
         ja3: true,
-        ja4: true,
         hassh: true,
         md5: true,
         sha1: true,
