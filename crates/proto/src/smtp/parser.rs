@@ -211,7 +211,7 @@ impl SmtpParser {
         }
         let tx = self.current.filter(|_| !(is_over && ends_only));
         // Events of a transaction that has ended are lost.
-        if !self.has_greeting && !self.tx_now().is_some_and(|tx| tx.is_done()) {
+        if !self.has_greeting && self.tx_now().is_none_or(|tx| !tx.is_done()) {
             self.raise(event::NO_SERVER_WELCOME_MESSAGE);
         }
         let command = if is(b"starttls") {
