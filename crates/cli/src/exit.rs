@@ -39,38 +39,48 @@ exit_codes! {
     Interrupted, 130, "stopped early by SIGINT; what was written is valid";
 }
 
+impl From<Exit> for u8 {
+    fn from(exit: Exit) -> u8 {
+        exit.code()
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(exit.code())
     }
 }
 
-/// Why a run ends before its time: the code, and `thing: what: what to do`.
+/// Why a run ends before its time: the code, and `thing: what: what to do`. `Exit` is the code of most commands; verbs of
+/// the sealed log end with verdicts too, which are numbers of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub(crate) exit: Exit,
-    message: Message,
+pub(crate) struct FaultWith<C> {
+    pub(crate) exit: C,
+    pub(crate) message: Message,
 }
 
-impl Fault {
+/// A fault of a command that ends by the table.
+pub(crate) type Fault = FaultWith<Exit>;
+
+impl<C: From<Exit>> FaultWith<C> {
     /// Something is wrong with what was given.
-    pub(crate) fn input(message: impl Into<Message>) -> Fault {
-        Fault { exit: Exit::Input, message: message.into() }
+    pub(crate) fn input(message: impl Into<Message>) -> FaultWith<C> {
+        FaultWith { exit: Exit::Input.into(), message: message.into() }
     }
 
     /// Something is wrong with where this runs.
-    pub(crate) fn environment(message: impl Into<Message>) -> Fault {
-        Fault { exit: Exit::Environment, message: message.into() }
+    pub(crate) fn environment(message: impl Into<Message>) -> FaultWith<C> {
+        FaultWith { exit: Exit::Environment.into(), message: message.into() }
     }
 
     /// Something is wrong with the program.
-    pub(crate) fn internal(message: impl Into<Message>) -> Fault {
-        Fault { exit: Exit::Internal, message: message.into() }
+    pub(crate) fn internal(message: impl Into<Message>) -> FaultWith<C> {
+        FaultWith { exit: Exit::Internal.into(), message: message.into() }
     }
 
     /// The command line asks for something that can't be.
-    pub(crate) fn usage(message: impl Into<Message>) -> Fault {
-        Fault { exit: Exit::Usage, message: message.into() }
+    pub(crate) fn usage(message: impl Into<Message>) -> FaultWith<C> {
+        FaultWith { exit: Exit::Usage.into(), message: message.into() }
     }
 }
 
@@ -141,7 +151,7 @@ impl From<gabion_reports::Error> for Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl<C> fmt::Display for FaultWith<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.message.line();
         let text = crate::secrets::redacted(&text);

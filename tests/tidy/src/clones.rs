@@ -1,4 +1,4 @@
-//! The fifteen clones that a review of the repository found: which of them still stand. At most three may
+//! The clones that reviews of the repository found: which of them still stand. At most three may
 //! ([`STANDING_MAX`]), and `counts.tsv` keeps the number.
 
 use crate::counts::work;
@@ -59,6 +59,14 @@ const CLONES: &[Clone] = &[
     Clone {
         what: "bytes as hexadecimal digits",
         sign: Words("crates/", &["|b| format!(\"{b:02x}\")", "HEX[usize::from(b >> 4)]"], 0),
+    },
+    Clone {
+        what: "a table of hexadecimal digits",
+        sign: Words("crates/", &["&[u8; 16] = b\"0123456789"], 1),
+    },
+    Clone {
+        what: "a second type for why a command ends",
+        sign: Words("crates/cli/src/", &["struct LogFault"], 0),
     },
     Clone {
         what: "a run of detection and its resources, built twice",

@@ -28,56 +28,33 @@ mod stat;
 mod times;
 mod verify;
 
-use crate::exit::{Exit, Fault, Message};
+use crate::exit::{Exit, Fault, FaultWith, Message};
 use gabion_intake::PushError;
 use gabion_seal::storage::StorageFault;
 use gabion_seal::verify::{LOCKED_CODE, Verdict};
 use gabion_seal::{Error, Mismatch};
 use options::LogVerb;
 
-/// Why a verb ends before its time.
-#[derive(Clone, Debug)]
-pub(crate) struct LogFault {
-    code: u8,
-    message: Message,
-}
+/// Why a verb ends before its time: with a code of the table, or with a verdict.
+pub(crate) type LogFault = FaultWith<u8>;
 
 impl LogFault {
-    /// Something is wrong with what was given.
-    pub(crate) fn input(message: impl Into<Message>) -> LogFault {
-        LogFault { code: Exit::Input.code(), message: message.into() }
-    }
-
     /// A fault with the verdict that verification would give.
     pub(crate) fn verdict(verdict: Verdict, message: impl Into<Message>) -> LogFault {
-        LogFault { code: verdict.code(), message: message.into() }
+        LogFault { exit: verdict.code(), message: message.into() }
     }
 
     /// Whether the log contradicts what was signed.
     fn is_contradiction(&self) -> bool {
         let verdicts = [Verdict::Tampered, Verdict::Rollback, Verdict::Fork, Verdict::Incomplete];
-        verdicts.iter().any(|verdict| verdict.code() == self.code)
-    }
-
-    /// What is wrong, for people.
-    pub(crate) fn text(&self) -> &str {
-        &self.message.text
-    }
-
-    /// The command line asks for something that can't be.
-    pub(crate) fn usage(message: impl Into<Message>) -> LogFault {
-        LogFault { code: Exit::Usage.code(), message: message.into() }
-    }
-
-    /// Something is wrong with where this runs.
-    pub(crate) fn environment(message: impl Into<Message>) -> LogFault {
-        LogFault { code: Exit::Environment.code(), message: message.into() }
+        verdicts.iter().any(|verdict| verdict.code() == self.exit)
     }
 
     /// The same for a writer that can't continue because the disk is full: how much is sealed, and what to do.
     pub(crate) fn with_advice(self, advice: impl std::fmt::Display) -> LogFault {
-        if self.code == Exit::Environment.code() {
-            LogFault { message: Message::from(format!("{}: {advice}", self.text())), ..self }
+        if self.exit == Exit::Environment.code() {
+            let message = format!("{}: {advice}", self.message.text).into();
+            LogFault { message, ..self }
         } else {
             self
         }
@@ -85,25 +62,16 @@ impl LogFault {
 
     /// The same, about this file or folder.
     pub(crate) fn about(self, what: &std::path::Path) -> LogFault {
-        LogFault { code: self.code, message: self.message.about(what.display()) }
+        LogFault { message: self.message.about(what.display()), ..self }
     }
 
     /// For a verb that has no verdicts: what is wrong with a log is wrong input.
     pub(crate) fn into_fault(self) -> Fault {
-        let is = |exit: Exit| self.code == exit.code();
-        if is(Exit::Usage) {
-            Fault::usage(self.message)
-        } else if is(Exit::Environment) {
-            Fault::environment(self.message)
-        } else if is(Exit::Internal) {
-            Fault::internal(self.message)
-        } else {
-            Fault::input(self.message)
-        }
+        let known = [Exit::Usage, Exit::Environment, Exit::Internal];
+        let exit = known.into_iter().find(|exit| exit.code() == self.exit);
+        Fault { exit: exit.unwrap_or(Exit::Input), message: self.message }
     }
-}
 
-impl LogFault {
     /// The exit code that goes with an error of a log.
     fn code_of(e: &Error) -> u8 {
         match e {
@@ -137,7 +105,7 @@ impl From<Error> for LogFault {
             }
             e => e.into(),
         };
-        LogFault { code, message }
+        LogFault { exit: code, message }
     }
 }
 
@@ -149,7 +117,7 @@ pub(crate) fn push_fault(e: &PushError) -> LogFault {
         PushError::Place { fault, .. } if fault.is_fork() => Verdict::Fork.code(),
         _ => Exit::Environment.code(),
     };
-    LogFault { code, message: e.into() }
+    LogFault { exit: code, message: e.into() }
 }
 
 /// How a verb ends.
@@ -183,8 +151,8 @@ pub(crate) fn run(verb: &LogVerb) -> u8 {
     match ended {
         Ok(code) => code,
         Err(fault) => {
-            eprintln!("gabion: {}", crate::secrets::redacted(&fault.message.line()));
-            fault.code
+            eprintln!("{fault}");
+            fault.exit
         }
     }
 }

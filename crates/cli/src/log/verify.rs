@@ -21,9 +21,8 @@ pub(super) fn anchors(paths: &[PathBuf]) -> Result<Vec<Anchor>, LogFault> {
         let bytes = folders::read_bytes(path, ANCHORS_BYTES_MAX)?;
         let read = Anchor::parse_file(&path.to_string_lossy(), &bytes);
         let read = read.map_err(|e| {
-            let LogFault { code, message } = LogFault::from(e);
-            let message = message.about("no checkpoint or file of anchors");
-            LogFault { code, message }.about(path)
+            let LogFault { exit, message } = LogFault::from(e);
+            LogFault { exit, message: message.about("no checkpoint or file of anchors") }.about(path)
         })?;
         all.extend(read);
     }
