@@ -151,6 +151,13 @@ impl From<gabion_reports::Error> for Fault {
     }
 }
 
+impl<C> FaultWith<C> {
+    /// What is wrong, and where, without advice.
+    pub(crate) fn text(&self) -> &str {
+        &self.message.text
+    }
+}
+
 impl<C> fmt::Display for FaultWith<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.message.line();

@@ -3,8 +3,8 @@
 
 use gabion_tidy::{
     Fault, arrows, circles, clones, counts, documents, examples, habits, limits, listing,
-    manifests, modules, open_fields, openings, protocols, sources, surface, text_keys, threads, tree,
-    words,
+    manifests, modules, open_fields, openings, protocols, sources, surface, text_keys, threads,
+    tree, words,
 };
 use std::path::Path;
 use std::process::Command;

@@ -234,7 +234,7 @@ fn report(is_quiet: bool) -> Report {
             return;
         }
         match notice {
-            Notice::Push(fault) => eprintln!("gabion: {}", push_fault(fault).text),
+            Notice::Push(fault) => eprintln!("gabion: {}", push_fault(fault).text()),
             other => eprintln!("gabion: {other}"),
         }
     })

@@ -88,14 +88,14 @@ fn carry(options: &CheckpointOptions) -> Ended {
         let faults: Vec<LogFault> = pusher.push(patience).iter().map(push_fault).collect();
         if !options.follow {
             if signals.stop().is_set() && !is_last {
-                faults.iter().for_each(|f| eprintln!("gabion: {}", f.text));
+                faults.iter().for_each(|f| eprintln!("gabion: {}", f.text()));
                 continue;
             }
             let Some(first) = faults.first().cloned() else { break };
-            faults.iter().skip(1).for_each(|f| eprintln!("gabion: {}", f.text));
+            faults.iter().skip(1).for_each(|f| eprintln!("gabion: {}", f.text()));
             return Err(first);
         }
-        faults.iter().for_each(|f| eprintln!("gabion: {}", f.text));
+        faults.iter().for_each(|f| eprintln!("gabion: {}", f.text()));
         // What could not be carried at last is the answer; until then it is tried again.
         failed = match faults.into_iter().next() {
             Some(fault) => Some(fault),
