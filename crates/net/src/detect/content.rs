@@ -154,64 +154,65 @@ impl Run<'_, '_, '_> {
     }
 
     /// Bounds of the search for a content: offset and depth within the piece; `None` when it can't
-    /// be found at all.
+    /// be found at all. Suricata 8.0.7 computes with 32 bits: a variable below zero is a very large number,
+    /// and a depth of zero by a variable leaves nothing to search in.
     fn window(&self, c: &Content, base: usize) -> Option<(usize, usize)> {
-        let len = self.piece.bytes.len() as i64;
-        let stream_start = i64::try_from(self.piece.start).unwrap_or(i64::MAX);
+        let len = u32::try_from(self.piece.bytes.len()).unwrap_or(u32::MAX);
+        let stream_start = u32::try_from(self.piece.start).unwrap_or(u32::MAX);
         let is_variable = |o: Option<Operand<i32>>| matches!(o, Some(Operand::Variable(_)));
-        let by_variable = is_variable(c.offset) || is_variable(c.depth);
+        // Depths count from the start of the stream.
+        let in_piece = |depth: u32| {
+            if depth <= stream_start {
+                None
+            } else if depth < stream_start.saturating_add(len) {
+                Some(depth - stream_start)
+            } else {
+                Some(depth)
+            }
+        };
         let (mut offset, mut depth);
         if c.is_relative() {
-            offset = base as i64;
+            let base = u32::try_from(base).unwrap_or(u32::MAX);
+            let distance = c.distance.map_or(0, |d| self.number32(d)) as i32;
             depth = len;
-            let distance = c.distance.map_or(0, |d| self.number32(d));
-            if c.distance.is_some() {
-                offset = (offset + distance).max(0);
-            }
+            offset = if distance < 0 {
+                base.saturating_sub(distance.unsigned_abs())
+            } else {
+                base.wrapping_add(distance as u32)
+            };
             if let Some(within) = c.within {
-                let end = base as i64 + self.number32(within) + distance;
-                depth = depth.min(end);
+                let within = self.number32(within) as u32;
+                let end = base.wrapping_add(within).wrapping_add(distance as u32);
+                if (depth as i32) > end as i32 {
+                    depth = end;
+                }
                 if stream_start != 0 && base == 0 {
-                    if depth <= stream_start {
-                        return None;
-                    }
-                    if depth < stream_start + len {
-                        depth -= stream_start;
-                    }
+                    depth = in_piece(depth)?;
                 }
             }
-            match c.depth {
-                Some(Operand::Variable(v)) => {
-                    depth = depth.min(offset + self.variable(v) as i64);
-                }
-                Some(Operand::Number(n)) if n != 0 => depth = depth.min(base as i64 + i64::from(n)),
-                _ => {}
+            if let Some(Operand::Number(n)) = c.depth
+                && n != 0
+            {
+                depth = depth.min(base.saturating_add(n as u32));
             }
-            if let Some(o) = c.offset {
-                offset = offset.max(self.number32(o));
+            if let Some(Operand::Number(n)) = c.offset {
+                offset = offset.max(n as u32);
             }
         } else {
-            depth = c.depth.map_or(0, |d| self.number32(d));
+            depth = match c.depth {
+                None | Some(Operand::Number(0)) => len,
+                Some(d) => self.number32(d) as u32,
+            };
             if stream_start != 0 && c.depth.is_some() {
-                if depth <= stream_start {
-                    return None;
-                }
-                if depth < stream_start + len {
-                    depth -= stream_start;
-                }
+                depth = in_piece(depth)?;
             }
-            offset = c.offset.map_or(0, |o| self.number32(o));
+            offset = c.offset.map_or(0, |o| self.number32(o) as u32);
+            if is_variable(c.offset) || is_variable(c.depth) {
+                depth = depth.wrapping_add(offset);
+            }
         }
-        if by_variable && !c.is_relative() && c.depth.is_some() {
-            depth += offset;
-        }
-        if depth > len || depth == 0 {
-            depth = len;
-        }
-        if offset < 0 || depth <= 0 || offset > depth {
-            return None;
-        }
-        Some((offset as usize, depth as usize))
+        depth = depth.min(len);
+        (offset <= depth && depth > 0).then_some((offset as usize, depth as usize))
     }
 
     fn content(&mut self, c: &Content, rest: &[BufferCondition]) -> Step {

@@ -1,6 +1,7 @@
 //! The worker through its public surface: frames in, records out. Nothing here needs a corpus or the
 //! program.
 
+mod keywords;
 mod pressure;
 mod semantics;
 
