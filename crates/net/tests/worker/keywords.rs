@@ -63,3 +63,48 @@ fn depths_and_withins_by_a_variable_may_be_zero_or_below() {
         assert_eq!(bytes, expected, "{variable} {contents}");
     }
 }
+
+/// Suricata 8.0.7 alerts on the same messages.
+#[test]
+fn dns_rrtype_asks_questions_of_queries_and_answers_of_responses() {
+    let name = b"\x01a\x01b\0";
+    let question = |kind: u8| [&name[..], &[0, kind, 0, 1]].concat();
+    let record = |kind: u8, data: &[u8]| {
+        [&name[..], &[0, kind, 0, 1, 0, 0, 0, 60, 0, data.len() as u8], data].concat()
+    };
+    let message = |flags: u16, counts: [u8; 4], parts: &[Vec<u8>]| {
+        let mut m = vec![0, 7];
+        m.extend(flags.to_be_bytes());
+        m.extend(counts.iter().flat_map(|n| [0, *n]));
+        m.extend(parts.concat());
+        m
+    };
+    let (a, aaaa) = (record(1, &[1, 2, 3, 4]), record(28, &[1; 16]));
+    let query = message(0x100, [1, 0, 0, 0], &[question(28)]);
+    let response = |counts, parts: &[Vec<u8>]| message(0x8180, counts, parts);
+    let messages = [
+        (true, query.clone()),
+        (false, response([1, 0, 0, 0], &[question(28)])),
+        (true, query.clone()),
+        (false, response([1, 1, 0, 0], &[question(28), a.clone()])),
+        (true, query.clone()),
+        (false, response([1, 2, 0, 0], &[question(1), a, aaaa.clone()])),
+        (true, query),
+        (false, response([1, 0, 1, 0], &[question(1), aaaa])),
+    ];
+    let packets: Vec<Vec<u8>> = messages
+        .iter()
+        .map(|(is_query, m)| {
+            let (ends, ports) =
+                if *is_query { ((1, 200), (4000, 53)) } else { ((200, 1), (53, 4000)) };
+            udp(ends, ports, m)
+        })
+        .collect();
+    let conditions =
+        ["dns.rrtype:28;", "dns.rrtype:1;", "dns.rrtype:!28;", "flow:to_client; dns.rrtype:!99;"];
+    let (lines, _) = read(&engine(&rules("dns any any -> any any", &conditions)), &packets);
+    assert_eq!(alerts_of(&lines, 1), [1, 3, 5, 6, 7]);
+    assert_eq!(alerts_of(&lines, 2), [4, 6]);
+    assert_eq!(alerts_of(&lines, 3), [4, 6]);
+    assert_eq!(alerts_of(&lines, 4), [4, 6]);
+}

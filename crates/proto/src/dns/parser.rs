@@ -116,17 +116,14 @@ impl Transaction for DnsTx {
         match (local, index) {
             (integer::OPCODE, 0) => Some(header.opcode().into()),
             (integer::RCODE, 0) => Some(header.rcode().into()),
-            (integer::RRTYPE, _) => {
-                let queries = &self.message.queries;
-                if let Some(q) = queries.get(index) {
-                    return Some(q.rrtype.into());
+            // Of a query only the questions count, of a response only the answers (Suricata 8.0.7).
+            (integer::RRTYPE, _) => match at {
+                Direction::ToServer => self.message.queries.get(index).map(|q| q.rrtype.into()),
+                Direction::ToClient => {
+                    let answers = self.message.section(Section::Answers);
+                    answers.get(index).map(|record| record.rrtype.into())
                 }
-                // Of a query only the questions count.
-                let index = index - queries.len();
-                let answers = self.message.section(Section::Answers);
-                let record = answers.get(index).filter(|_| at == Direction::ToClient)?;
-                Some(record.rrtype.into())
-            }
+            },
             _ => None,
         }
     }

@@ -168,14 +168,11 @@ impl DnsExchange {
         match (local, index) {
             (integer::OPCODE, 0) => Some(m.header.opcode().into()),
             (integer::RCODE, 0) => Some(m.header.rcode().into()),
-            (integer::RRTYPE, _) => {
-                let answers = match direction {
-                    ToServer => &[][..],
-                    ToClient => m.section(Section::Answers),
-                };
-                let types = m.queries.iter().map(|q| q.rrtype);
-                types.chain(answers.iter().map(|r| r.rrtype)).nth(index).map(u64::from)
-            }
+            // Of a query only the questions count, of a response only the answers (Suricata 8.0.7).
+            (integer::RRTYPE, _) => match direction {
+                ToServer => m.queries.get(index).map(|q| q.rrtype.into()),
+                ToClient => m.section(Section::Answers).get(index).map(|r| r.rrtype.into()),
+            },
             _ => None,
         }
     }
