@@ -108,3 +108,107 @@ fn dns_rrtype_asks_questions_of_queries_and_answers_of_responses() {
     assert_eq!(alerts_of(&lines, 3), [4, 6]);
     assert_eq!(alerts_of(&lines, 4), [4, 6]);
 }
+
+/// Suricata 8.0.7 alerts on these packets (`docs/semantics.md`, "When stream data is inspected").
+#[test]
+fn messages_of_dcerpc_make_stream_data_due_by_their_type() {
+    let pdu = |kind: u8, flags: u8, call: u8, body: &[u8]| {
+        let len = 16 + body.len() as u8;
+        [&[5, 0, kind, flags, 0x10, 0, 0, 0, len, 0, 0, 0, call, 0, 0, 0][..], body].concat()
+    };
+    let sizes = [0xb8, 0x10, 0xb8, 0x10];
+    let transfer = b"\x04\x5d\x88\x8a\xeb\x1c\xc9\x11\x9f\xe8\x08\x00\x2b\x10\x48\x60\x02\0\0\0";
+    let interface = b"\x81\xbb\x7a\x36\x44\x98\xf1\x35\xad\x32\x98\xf0\x38\x00\x10\x03\x02\0\0\0";
+    let bind = |kind, call| {
+        let contexts = [&[0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0][..], interface, transfer].concat();
+        pdu(kind, 3, call, &[&sizes[..], &contexts].concat())
+    };
+    let ack = |kind, call| {
+        let address = b"\x07\0\0\0\x04\x00135\0\0\0\x01\0\0\0\0\0\0\0";
+        pdu(kind, 3, call, &[&sizes[..], address, transfer].concat())
+    };
+    let stub = |n: usize| [&[n as u8, 0, 0, 0, 0, 0, 15, 0][..], &b"A".repeat(n)].concat();
+    let request = |n, call| pdu(0, 3, call, &stub(n));
+    let response = |n, call| pdu(2, 3, call, &stub(n));
+    let (client, server) = (true, false);
+    type Case<'a> = (&'a [(bool, Vec<u8>)], &'a [u64], &'a [u64]);
+    let cases: [Case<'_>; 5] = [
+        (
+            &[
+                (client, bind(11, 1)),
+                (server, ack(12, 1)),
+                (client, bind(14, 2)),
+                (server, ack(15, 2)),
+                (client, request(8, 3)),
+                (server, response(8, 3)),
+            ],
+            &[7, 11, 15],
+            &[9, 13, 17],
+        ),
+        (
+            &[
+                (client, bind(11, 1)),
+                (server, ack(12, 1)),
+                (client, request(0, 2)),
+                (server, response(0, 2)),
+                (client, request(8, 3)),
+                (server, response(8, 3)),
+            ],
+            &[7, 15],
+            &[9, 13, 17],
+        ),
+        (
+            &[
+                (client, bind(11, 1)),
+                (server, ack(12, 1)),
+                (client, request(0, 2)),
+                (client, request(8, 2)),
+                (server, response(8, 2)),
+            ],
+            &[7, 13],
+            &[9, 15],
+        ),
+        (
+            &[
+                (client, bind(11, 1)),
+                (server, ack(12, 1)),
+                (server, response(8, 2)),
+                (client, request(8, 2)),
+                (client, request(8, 3)),
+                (server, response(8, 3)),
+            ],
+            &[7, 12, 15],
+            &[8, 11, 17],
+        ),
+        (
+            &[
+                (client, bind(11, 1)),
+                (server, pdu(13, 3, 1, &[1, 0, 0])),
+                (client, bind(11, 2)),
+                (server, ack(12, 2)),
+            ],
+            &[7, 11],
+            &[13],
+        ),
+    ];
+    let engine = engine(&rules(
+        "tcp any any -> any any",
+        &[
+            "flow:to_server,only_stream; content:!\"QQ\";",
+            "flow:to_client,only_stream; content:!\"QQ\";",
+        ],
+    ));
+    for (n, (messages, to_server, to_client)) in cases.into_iter().enumerate() {
+        let mut rest: Vec<(bool, u8, &[u8])> = messages
+            .iter()
+            .flat_map(|(side, m)| [(*side, ACK, &m[..]), (!side, ACK, b"")])
+            .collect();
+        rest.extend([(client, FIN_ACK, &b""[..]), (server, FIN_ACK, b""), (client, ACK, b"")]);
+        let (lines, _) = read(&engine, &session(135, &rest));
+        assert_eq!(
+            (&alerts_of(&lines, 1)[..], &alerts_of(&lines, 2)[..]),
+            (to_server, to_client),
+            "{n}"
+        );
+    }
+}

@@ -53,6 +53,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
         },
     ]),
     accepts_gaps: true,
+    auto_trigger_raw: false,
     configure: |config| Ok(Arc::new(Settings::from_config(config))),
     open: |settings, transport| {
         let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();

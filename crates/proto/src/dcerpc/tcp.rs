@@ -54,8 +54,13 @@ impl Association {
         }
     }
 
-    /// Takes a whole message.
-    fn take_message(&mut self, header: &Header, message: &[u8]) -> Result<(), Malformed> {
+    /// Takes a whole message. The direction whose stream data it makes due, as in Suricata 8.0.7, if any: by its type,
+    /// whichever side sent it.
+    fn take_message(
+        &mut self,
+        header: &Header,
+        message: &[u8],
+    ) -> Result<Option<Direction>, Malformed> {
         match header.kind {
             kind::BIND | kind::ALTER_CONTEXT => {
                 let mut offers = pdu::parse_offers(header, message).ok_or(Malformed)?;
@@ -65,24 +70,27 @@ impl Association {
                 }
                 self.contexts.offer(header.call_id, &offers);
                 self.take_bind(header);
+                Ok(Some(ToServer))
             }
             kind::BIND_ACK | kind::ALTER_CONTEXT_RESP => {
                 let acks = pdu::parse_acks(header, message).ok_or(Malformed)?;
                 self.contexts.decide(header.call_id, &acks);
                 self.take_answer(header, &[]);
+                Ok(Some(ToClient))
             }
             kind::REQUEST => {
                 let call = pdu::parse_request(header, message).ok_or(Malformed)?;
                 let number = (call.context_id, call.opnum.unwrap_or_default());
                 self.take_call(header, number, call.stub);
+                Ok((!call.stub.is_empty()).then_some(ToServer))
             }
             kind::RESPONSE => {
                 self.take_answer(header, message.get(HEADER_BYTES..).unwrap_or_default());
+                Ok(Some(ToClient))
             }
             // Suricata 8.0.7 passes over all others: faults, refusals, and numbers that are no type.
-            _ => {}
+            _ => Ok(None),
         }
-        Ok(())
     }
 
     fn take_bind(&mut self, header: &Header) {
@@ -266,7 +274,10 @@ impl Parser for Association {
                 return Outcome::Incomplete { consumed, needed: len };
             };
             Association::note_frames(cx, consumed, &header);
-            is_readable = self.take_message(&header, message).is_ok();
+            match self.take_message(&header, message) {
+                Ok(due) => due.into_iter().for_each(|d| cx.trigger_raw[d.index()] = true),
+                Err(Malformed) => is_readable = false,
+            }
             rest = behind;
         }
         if is_readable {
