@@ -518,12 +518,10 @@ pub struct Base64Decode {
 /// `entropy`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntropyTest {
-    /// Bytes examined (0: all).
+    /// Bytes examined (0: all). Where fewer are left, there is no entropy.
     pub bytes: u32,
     /// From where.
-    pub offset: i32,
-    /// Counted from the last match.
-    pub relative: bool,
+    pub offset: u32,
     /// Comparison.
     pub op: EntropyOp,
 }

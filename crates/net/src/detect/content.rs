@@ -520,10 +520,10 @@ impl Run<'_, '_, '_> {
     }
 
     fn entropy(&mut self, e: &EntropyTest) -> bool {
-        let Some(at) = self.place(e.relative, i64::from(e.offset)) else { return false };
-        let mut bytes = &self.piece.bytes[at..];
+        let Some(mut bytes) = self.piece.bytes.get(e.offset as usize..) else { return false };
         if e.bytes != 0 {
-            bytes = &bytes[..bytes.len().min(e.bytes as usize)];
+            let Some(wanted) = bytes.get(..e.bytes as usize) else { return false };
+            bytes = wanted;
         }
         let mut counts = [0u32; 256];
         for b in bytes {

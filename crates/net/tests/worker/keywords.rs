@@ -64,6 +64,29 @@ fn depths_and_withins_by_a_variable_may_be_zero_or_below() {
     }
 }
 
+/// Suricata 8.0.7 alerts on the same datagrams.
+#[test]
+fn entropy_needs_as_many_bytes_as_it_names() {
+    let texts = ["abcdefghij", "aaaaaaaaaa", "abababababab", "a", "abcdefghijklmnopqrst", "ab"];
+    let datagrams = texts.map(|t| t.as_bytes().to_vec());
+    let cases: [(&str, &[usize]); 10] = [
+        ("entropy:bytes 20, value < 1.5;", &[]),
+        ("entropy:bytes 20, value != 9.0;", &[4]),
+        ("entropy:bytes 10, value < 1.5;", &[1, 2]),
+        ("entropy:bytes 11, value < 1.5;", &[2]),
+        ("entropy:bytes 10, value >= 0.0;", &[0, 1, 2, 4]),
+        ("entropy:offset 5, bytes 6, value < 1.5;", &[2]),
+        ("entropy:offset 5, bytes 6, value >= 0.0;", &[2, 4]),
+        ("entropy:offset 10, bytes 1, value < 1.5;", &[2, 4]),
+        ("content:\"ab\"; entropy:offset -1, bytes 3, value >= 0.0;", &[0, 2, 4]),
+        ("content:\"ab\"; entropy:offset -1, bytes 3, value < 1.5;", &[2]),
+    ];
+    let found = alerts_on(&datagrams, &cases.map(|(condition, _)| condition));
+    for ((condition, expected), found) in cases.iter().zip(found) {
+        assert_eq!(found, *expected, "{condition}");
+    }
+}
+
 /// Suricata 8.0.7 alerts on the same messages.
 #[test]
 fn dns_rrtype_asks_questions_of_queries_and_answers_of_responses() {

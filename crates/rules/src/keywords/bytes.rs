@@ -6,7 +6,7 @@ use crate::content::{
     ContentFlags, EntropyOp, EntropyTest, IsDataAt, JumpFrom, MathOp, Operand, TextBase,
 };
 use crate::diagnostic::{Checked, Refusal};
-use crate::draft::{Draft, mark_relative_next};
+use crate::draft::Draft;
 use crate::keyword::{Setup, Value};
 use crate::limits::BYTE_VARIABLES_MAX;
 
@@ -499,38 +499,41 @@ fn push(d: &mut Draft<'_>, relative: bool, condition: BufferCondition) -> Checke
     if relative { d.push_relative(condition) } else { d.push(condition) }
 }
 
+/// As Suricata 8.0.7 takes it: each part once, a comma behind the last, numbers below zero.
 fn entropy(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    let refuse =
-        || Refusal::silent("`entropy:[bytes N,] [offset N,] value OP NUMBER`, from 0 to 8");
-    let mut test = EntropyTest { bytes: 0, offset: 0, relative: false, op: EntropyOp::Equal(-1.0) };
-    let mut seen = false;
-    for part in v.text.split(',').map(str::trim) {
+    let refuse = || Refusal::silent("`entropy:[bytes N,] [offset N,] value OP NUMBER`");
+    let (mut bytes, mut offset, mut op) = (None, None, None);
+    let text = v.text.trim_end();
+    for part in text.strip_suffix(',').unwrap_or(text).split(',').map(str::trim) {
         let (key, value) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
         let value = value.trim();
-        match key {
-            "bytes" => test.bytes = value.parse().map_err(|_| refuse())?,
-            "offset" => test.offset = value.parse().map_err(|_| refuse())?,
-            "relative" if value.is_empty() => test.relative = true,
-            "value" => {
-                test.op = entropy_op(value).ok_or_else(refuse)?;
-                seen = true;
-            }
-            _ => return Err(refuse()),
+        let whole = || value.parse::<i32>().map_err(|_| refuse());
+        let is_first = match key {
+            "bytes" => bytes.replace(whole()?).is_none(),
+            "offset" => offset.replace(whole()?).is_none(),
+            "value" => op.replace(entropy_op(value).ok_or_else(refuse)?).is_none(),
+            _ => false,
+        };
+        if !is_first {
+            return Err(refuse());
         }
     }
-    if !seen {
+    let op = op.ok_or_else(refuse)?;
+    // Below zero: as if it was not written.
+    let bytes = u32::try_from(bytes.unwrap_or_default()).unwrap_or(0);
+    let offset = offset.unwrap_or_default();
+    if offset.unsigned_abs() > u32::from(u16::MAX) {
         return Err(refuse());
     }
-    if test.relative {
-        mark_relative_next(d.conditions());
-    }
-    d.push(BufferCondition::Entropy(Box::new(test)))
+    let offset = u32::try_from(offset).unwrap_or(0);
+    d.push(BufferCondition::Entropy(Box::new(EntropyTest { bytes, offset, op })))
 }
 
 fn entropy_op(text: &str) -> Option<EntropyOp> {
     let number = |s: &str| {
-        let n: f64 = s.trim().parse().ok()?;
-        (n.is_finite() && n >= 0.0).then_some(n)
+        let s = s.trim();
+        // Neither `1.` nor `infinity` is a number there.
+        s.parse::<f64>().ok().filter(|_| !s.ends_with(['.', 'y', 'Y']))
     };
     let after = |prefix: &str| text.strip_prefix(prefix);
     if let Some(rest) = after(">=") {
@@ -556,11 +559,14 @@ fn entropy_op(text: &str) -> Option<EntropyOp> {
         None => (false, text),
     };
     if let Some(n) = number(rest) {
-        return Some(if negated { EntropyOp::Differs(n) } else { EntropyOp::Equal(n) });
+        return (!negated).then_some(EntropyOp::Equal(n));
     }
-    let (a, b) = rest.split_once("<>").or_else(|| rest.split_once('-'))?;
+    // The first number may be below zero.
+    let sign = rest.get(1..)?.find(['-', '<'])? + 1;
+    let (a, b) = rest.split_at_checked(sign)?;
+    let b = b.strip_prefix("<>").or_else(|| b.strip_prefix('-'))?;
     let (a, b) = (number(a)?, number(b)?);
-    if a >= b {
+    if a.partial_cmp(&b) != Some(std::cmp::Ordering::Less) {
         return None;
     }
     Some(if negated { EntropyOp::Outside(a, b) } else { EntropyOp::Between(a, b) })
