@@ -37,6 +37,9 @@ pub(super) const CONDITIONS: &[ConditionDef] = &[
     ConditionDef { name: "tls_cert_valid", aliases: &[], parse: valid, hooks: ON_SERVER_CERT },
 ];
 
+/// Bytes of the longest text that is taken for a date: Suricata 8.0.7 has a buffer of 20.
+const LONGEST_DATE: usize = 19;
+
 type Parsed = Result<Arc<dyn TxCondition>, ConditionError>;
 
 /// A condition on the transaction, made of its data and a function over both.
@@ -244,55 +247,86 @@ impl Seconds {
     }
 }
 
-/// `<date`, `>date`, `date<>date` (between) or `date`.
+/// `<date`, `>date`, `date<>date` or `date`. All of them hold at the date itself, as in Suricata 8.0.7.
 fn date_range(text: &str) -> Result<Seconds, ConditionError> {
     if let Some((low, high)) = text.split_once("<>") {
         let (from, to) = (date(low)?, date(high)?);
         if to <= from {
             return Err(ConditionError::EmptyRange);
         }
-        return Ok(Seconds { from: from.saturating_add(1), to: to.saturating_sub(1) });
+        return Ok(Seconds { from, to });
     }
     if let Some(rest) = text.strip_prefix('<') {
-        return Ok(Seconds { from: i64::MIN, to: date(rest)?.saturating_sub(1) });
+        return Ok(Seconds { from: i64::MIN, to: date(rest)? });
     }
     if let Some(rest) = text.strip_prefix('>') {
-        return Ok(Seconds { from: date(rest)?.saturating_add(1), to: i64::MAX });
+        return Ok(Seconds { from: date(rest)?, to: i64::MAX });
     }
     let at = date(text)?;
     Ok(Seconds { from: at, to: at })
 }
 
-/// Seconds since 1970 of `2015`, `2015-10`, `2015-10-22`, `2015-10-22 23:59[:59]`, the same with
-/// `T`, or a plain number of seconds (more than four digits).
+/// Seconds since 1970 of `2015-10`, `2015-10-22`, `2015-10-22 23[:59[:59]]`, the same with `T`, or a plain number of
+/// seconds: a year alone is one, too (Suricata 8.0.7).
 fn date(text: &str) -> Result<i64, ConditionError> {
-    let text = text.trim();
-    let wrong = || ConditionError::NotADate { text: text.to_owned() };
-    if text.len() > 4 && text.bytes().all(|b| b.is_ascii_digit()) {
-        return text.parse().map_err(|_| wrong());
-    }
-    let (day, time) = match text.split_once(['T', ' ']) {
-        Some((day, time)) => (day, Some(time)),
-        None => (text, None),
-    };
-    let number = |t: Option<&str>, low: i64, high: i64| match t {
-        None => Ok(low),
-        Some(t) => {
-            let n = t.parse().map_err(|_| wrong())?;
-            if (low..=high).contains(&n) { Ok(n) } else { Err(wrong()) }
-        }
-    };
-    let mut parts = day.split('-');
-    let year = number(parts.next(), 0, 9999)?;
-    let month = number(parts.next(), 1, 12)?;
-    let day = number(parts.next(), 1, 31)?;
-    if parts.next().is_some() {
+    let wrong = || ConditionError::NotADate { text: text.trim().to_owned() };
+    if text.trim_start().len() > LONGEST_DATE {
         return Err(wrong());
     }
-    let mut clock = time.map(|t| t.split(':'));
-    let mut next = || clock.as_mut().and_then(Iterator::next);
-    let (h, m, s) = (number(next(), 0, 23)?, number(next(), 0, 59)?, number(next(), 0, 59)?);
-    Ok(days_from_date(year, month, day) * 86_400 + h * 3600 + m * 60 + s)
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse().map_err(|_| wrong());
+    }
+    read_date(text.as_bytes()).ok_or_else(wrong)
+}
+
+/// Fields as `strptime` reads them: white space before a number and between day and hour may be there or not.
+fn read_date(text: &[u8]) -> Option<i64> {
+    let mut rest = text;
+    let year = number(&mut rest, 0, 9999)?;
+    let month = after(&mut rest, b'-').then(|| number(&mut rest, 1, 12))??;
+    let mut fields = [1, 0, 0, 0];
+    let [day, clock @ ..] = &mut fields;
+    if after(&mut rest, b'-') {
+        *day = number(&mut rest, 1, 31)?;
+        let is_marked = after(&mut rest, b'T');
+        if is_marked || !rest.is_empty() {
+            for (n, (field, high)) in clock.iter_mut().zip([23, 59, 61]).enumerate() {
+                if n > 0 && !after(&mut rest, b':') {
+                    break;
+                }
+                *field = number(&mut rest, 0, high)?;
+            }
+        }
+    }
+    let [day, h, m, s] = fields;
+    let seconds = days_from_date(year, month, day) * 86_400 + h * 3600 + m * 60 + s;
+    rest.is_empty().then_some(seconds)
+}
+
+/// Takes that byte off, if the text begins with it.
+fn after(rest: &mut &[u8], byte: u8) -> bool {
+    let behind = rest.strip_prefix(&[byte]);
+    *rest = behind.unwrap_or(*rest);
+    behind.is_some()
+}
+
+/// Takes a number off: as many digits as `high` can have.
+fn number(rest: &mut &[u8], low: i64, high: i64) -> Option<i64> {
+    let mut text = rest.trim_ascii_start();
+    let (mut n, mut digits_left) = (0, high.checked_ilog10()? + 1);
+    let start = text.len();
+    while let Some((digit, behind)) = text.split_first()
+        && digit.is_ascii_digit()
+        && digits_left > 0
+        && n * 10 <= high
+    {
+        n = n * 10 + i64::from(digit - b'0');
+        digits_left -= 1;
+        text = behind;
+    }
+    *rest = text;
+    (text.len() < start && (low..=high).contains(&n)).then_some(n)
 }
 
 #[cfg(test)]
@@ -303,7 +337,6 @@ mod tests {
     fn dates() {
         // GNU date -u -d TEXT +%s
         for (text, second) in [
-            ("2015", 1_420_070_400),
             ("2015-10", 1_443_657_600),
             ("2015-10-22", 1_445_472_000),
             ("2015-10-22 23:59", 1_445_558_340),
@@ -312,10 +345,62 @@ mod tests {
         ] {
             assert_eq!(date(text), Ok(second), "{text}");
         }
-        assert!(date("2015-13").is_err() && date("abc").is_err() && date("=2015").is_err());
         let r = date_range("2015-10<>2016-11-12 10:10").unwrap();
-        assert!(r.holds(1_450_000_000) && !r.holds(1_443_657_600));
+        assert!(r.holds(1_450_000_000) && r.holds(1_443_657_600) && !r.holds(1_443_657_599));
         assert!(date_range("1433894400<>2014").is_err());
+    }
+
+    /// Suricata 8.0.7 takes and refuses the same texts, with a certificate from 2014-03-30 09:29:15 on.
+    #[test]
+    fn dates_are_read_as_by_strptime() {
+        let at = 1_396_171_755;
+        for text in [
+            "1396171755",
+            "2014-03-30T09:29:15",
+            "2014-03-3009:29:15",
+            "2014-3-30 9:29:15",
+            "2014- 3-30 09:29:15",
+            "2014-03-309:29:15",
+            "2014-03-30 9: 29:15",
+            "2014-03-30T 9:29:15",
+            "2014-03-30  9:29:15",
+        ] {
+            assert_eq!(date(text), Ok(at), "{text}");
+        }
+        assert_eq!(date("2014"), Ok(2014));
+        assert_eq!(date("2014-03-30 09:28:60"), Ok(at - 15));
+        assert_eq!(date("2014-03-40"), date("2014-03-04 00"));
+        assert_eq!(date("2014-02-302"), date("2014-03-02 02"));
+        for text in [
+            "2014-3-30    9:29:15",
+            "2014-03-30 09:28:75",
+            "2014-03-30 9:28:62",
+            "2014-03-33",
+            "2014-00",
+            "2014-13",
+            "10000-12",
+            "+2014",
+            "2014-03-30 09:29:14 <>2030-01-01",
+            "2014-03-30T",
+            "2014-03-30 04:",
+            "2014-03-",
+            "10:20",
+            "2014-217",
+            "12345678901234567890",
+            "abc",
+            "=2015",
+            "",
+        ] {
+            assert!(date_range(text).is_err(), "{text}");
+        }
+        for text in ["<2014-03-30 09:29:15", ">2014-03-30 09:29:15", "2014<>2030-01-01"] {
+            assert!(date_range(text).unwrap().holds(at), "{text}");
+        }
+        for text in ["<2014", "2014<>2030", ">2014-04", "<2014-03-30T09:29:14"] {
+            assert!(!date_range(text).unwrap().holds(at), "{text}");
+        }
+        let r = date_range("2014-03-30 09:29:14<>2014-03-30 09:29:15").unwrap();
+        assert!(r.holds(at) && r.holds(at - 1) && !r.holds(at + 1));
     }
 
     #[test]
