@@ -601,7 +601,23 @@ fn engine(
                 }
                 let absent =
                     b.conditions.iter().any(|c| matches!(c, BufferCondition::Absent { .. }));
-                return if absent { Outcome::Yes } else { Outcome::No };
+                // That it is not there is known only behind the progress at which it may come (Suricata 8.0.7). Messages
+                // of DNS have none behind it. An answer that began is over with its flow, a request that changes the
+                // protocol is not.
+                let parsed = tx.parsed_progress(direction);
+                let is_behind = match direction {
+                    Direction::ToServer => parsed > e.progress,
+                    Direction::ToClient => parsed > 0 && tx.progress(direction) > e.progress,
+                };
+                return if !absent {
+                    Outcome::No
+                } else if is_behind {
+                    Outcome::Yes
+                } else if ended {
+                    Outcome::No
+                } else {
+                    Outcome::Wait
+                };
             }
             if streaming && growing && !ended { Outcome::Wait } else { Outcome::No }
         }
