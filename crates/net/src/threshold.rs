@@ -127,8 +127,11 @@ fn step(
     }
     e.count = e.count.saturating_add(1);
     let decision = match t.kind {
-        ThresholdKind::Limit if e.count <= t.count => Alert,
+        // A count of zero is as one (Suricata 8.0.7).
+        ThresholdKind::Limit if e.count <= t.count.max(1) => Alert,
         ThresholdKind::Limit => Silent,
+        // A count of zero: all but the first of a period (Suricata 8.0.7).
+        ThresholdKind::Threshold if t.count == 0 && (is_new || lapsed) => Nothing,
         ThresholdKind::Threshold if e.count >= t.count => {
             e.count = 0;
             Alert
@@ -279,6 +282,28 @@ mod tests {
     fn the_end_of_a_window_belongs_to_it() {
         use Decision::*;
         assert_eq!(run(ThresholdKind::Limit, 1, 10, &[0, 10, 11]), [Alert, Silent, Alert]);
+        // Suricata 8.0.7 does the same with counts and periods of zero.
+        let times = [0, 1, 2, 30, 59, 61, 119, 125];
+        let all = |kind, count, seconds| {
+            let alerts = run(kind, count, seconds, &times).into_iter().map(|d| d == Alert);
+            times.iter().zip(alerts).filter(|(_, a)| *a).map(|(t, _)| *t).collect::<Vec<u64>>()
+        };
+        for count in [0, 1, 2] {
+            assert_eq!(all(ThresholdKind::Limit, count, 0), times);
+        }
+        assert_eq!(all(ThresholdKind::Limit, 0, 60), [0, 61, 125]);
+        assert_eq!(all(ThresholdKind::Threshold, 1, 0), times);
+        assert_eq!(all(ThresholdKind::Threshold, 0, 60), [1, 2, 30, 59, 119]);
+        assert_eq!(all(ThresholdKind::Both, 1, 0), times);
+        for (kind, count, seconds) in [
+            (ThresholdKind::Threshold, 2, 0),
+            (ThresholdKind::Threshold, 0, 0),
+            (ThresholdKind::Both, 2, 0),
+            (ThresholdKind::Both, 0, 0),
+            (ThresholdKind::Both, 0, 60),
+        ] {
+            assert_eq!(all(kind, count, seconds), [0; 0], "{kind:?} {count} {seconds}");
+        }
     }
 
     #[test]

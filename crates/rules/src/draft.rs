@@ -65,6 +65,8 @@ pub(crate) struct DraftBuffer {
     pub(crate) transforms: Vec<Transform>,
     /// Can't be continued by naming it again.
     pub(crate) is_multi: bool,
+    /// Transforms began it, behind conditions of the same buffer.
+    pub(crate) is_continued: bool,
     pub(crate) only_to_server: bool,
     pub(crate) only_to_client: bool,
     pub(crate) conditions: Vec<DraftCondition>,
@@ -267,6 +269,7 @@ impl<'t> Draft<'t> {
             buffer: Some(buffer),
             transforms: Vec::new(),
             is_multi,
+            is_continued: false,
             only_to_server: false,
             only_to_client: false,
             conditions: Vec::new(),

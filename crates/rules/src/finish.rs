@@ -7,7 +7,7 @@
 use crate::compiler::Compiler;
 use crate::content::{BufferCondition, Operand};
 use crate::diagnostic::{Checked, Refusal};
-use crate::draft::{Draft, DraftBuffer, DraftTxTest};
+use crate::draft::{Draft, DraftBuffer, DraftTxTest, List};
 use crate::fast_pattern;
 use crate::limits::BUFFERS_PER_RULE_MAX;
 use crate::post::{PostMatch, Reference};
@@ -40,6 +40,7 @@ pub(crate) fn finish(
         let said = "Signature missing required value \"sid\".";
         return Err(Refusal::new("detect-parse", said).because("every rule needs `sid:N;`"));
     };
+    drop_unused_transforms(&mut d);
     drop_unused_payload(&mut d);
     if d.buffers.len() > BUFFERS_PER_RULE_MAX {
         return Err(Refusal::silent("too many buffers"));
@@ -59,6 +60,17 @@ pub(crate) fn finish(
     let fast = if d.inert.is_some() { None } else { fast_pattern::select(c, &mut d) };
     let signature = build(c, d, place, Decided { sid, kind, flags, directions, fast })?;
     Ok(both_ways(signature))
+}
+
+/// Transforms at the end of a rule, behind the conditions of a buffer, are passed over (Suricata 8.0.7).
+fn drop_unused_transforms(d: &mut Draft<'_>) {
+    let List::Buffer(at) = d.list else { return };
+    let Some((last, before)) = d.buffers.split_last() else { return };
+    let is_unused = at == before.len() && last.conditions.is_empty() && last.is_continued;
+    if is_unused {
+        d.buffers.pop();
+        d.list = List::NotSet;
+    }
 }
 
 /// A payload list whose contents all moved elsewhere is none.

@@ -242,3 +242,53 @@ fn options_of_base64_have_an_order() {
         assert_eq!(is_loaded(&rule), loads, "{options}");
     }
 }
+
+/// Suricata 8.0.7 loads and refuses the same ones.
+#[test]
+fn rules_that_only_seem_to_be_wrong_load() {
+    let http = [
+        ("http.uri; content:\"/x\"; to_lowercase;", true),
+        ("http.uri; content:\"/x\"; to_lowercase; dotprefix;", true),
+        ("http.uri; bsize:4; to_lowercase;", true),
+        ("http.uri; content:\"/x\"; to_lowercase; flow:to_server;", true),
+        ("http.uri; content:\"/x\"; to_lowercase; nocase;", true),
+        ("http.uri; content:\"a\"; http.method; content:\"b\"; http.uri; to_lowercase;", true),
+        ("file.data; content:\"a\"; to_lowercase;", true),
+        ("http.uri; to_lowercase;", false),
+        ("http.uri; content:\"/x\"; to_lowercase; http.method; content:\"GET\";", false),
+        ("http.uri; content:\"/x\"; http.method; to_lowercase;", false),
+        ("http.uri; to_lowercase; content:\"a\"; http.uri; to_lowercase;", false),
+        ("file.data; content:\"a\"; file.data; to_lowercase;", false),
+    ];
+    let udp = [
+        ("threshold:type limit, track by_src, count 1, seconds 0;", true),
+        ("threshold:type both, track by_src, count 0, seconds 0;", true),
+        ("detection_filter:track by_src, count 0, seconds 1;", false),
+        ("entropy:bytes 65536, value > 1.5;", true),
+        ("entropy:value > 1.5, bytes -1;", true),
+        ("entropy:offset 65535, value > 1.5;", true),
+        ("entropy:offset 65536, value > 1.5;", false),
+        ("entropy:value > 1.5, relative;", false),
+        ("entropy:bytes 1, bytes 2, value > 1;", false),
+        ("entropy:value -1-2;", true),
+        ("entropy:value 2-1;", false),
+        ("entropy:value !1;", false),
+        ("entropy:value 1.;", false),
+        ("entropy:bytes 4, value > 1,;", true),
+    ];
+    let tcp = [
+        ("flowbits:unset,a|b;", true),
+        ("flowbits:set,a |b;", true),
+        ("flowbits:isset,a|;", true),
+        ("flowbits:isnotset,a||b;", true),
+        ("flowbits:set,a b;", false),
+        ("flowbits:set;", false),
+    ];
+    for (proto, cases) in [("http", &http[..]), ("udp", &udp), ("tcp", &tcp)] {
+        for (options, loads) in cases {
+            let rule = format!("alert {proto} any any -> any any (msg:\"x\"; {options} sid:1;)");
+            let (set, said) = load(&rule);
+            assert_eq!(set.signatures.len() == 1, *loads, "{options}: {said:?}");
+        }
+    }
+}

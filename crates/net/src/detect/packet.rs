@@ -143,7 +143,8 @@ pub(crate) fn matches(
             flow.is_some_and(|f| sided(*side, *m, [f.seen[0].bytes, f.seen[1].bytes]))
         }
         PacketCondition::Flowbits(t) => {
-            flow.is_some_and(|f| t.bits.iter().any(|b| f.ext.vars.has_bit(*b)) == t.isset)
+            // One of several is enough for `isnotset`, too (Suricata 8.0.7).
+            flow.is_some_and(|f| t.bits.iter().any(|b| f.ext.vars.has_bit(*b) == t.isset))
         }
         PacketCondition::Flowint(t) => flow.is_some_and(|f| f.ext.vars.flowint_matches(t)),
         PacketCondition::Xbits(t) => shared.xbit_matches(t, h, p.ts_ns),

@@ -258,37 +258,3 @@ fn one_of_several_flowbits_is_enough() {
     let alerts: Vec<u32> = (1..=9).filter(|sid| !alerts_of(&lines, *sid).is_empty()).collect();
     assert_eq!(alerts, [3, 4, 5, 8]);
 }
-
-/// Suricata 8.0.7 alerts on the same packets, 0 being the end of the flow.
-#[test]
-fn a_buffer_is_absent_behind_its_progress_only() {
-    let (client, server) = (true, false);
-    let answer: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
-    let conditions = [
-        "http.referer; absent;",
-        "http.cookie; absent;",
-        "file.data; absent;",
-        "http.server; absent;",
-        "http.user_agent; absent;",
-        "http.stat_msg; absent;",
-    ];
-    let engine = engine(&rules("http any any -> any any", &conditions));
-    let asked: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    let connect: &[u8] = b"CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n";
-    let granted: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
-    let parts: [&[u8]; 2] = [b"GET / HTTP/1.1\r\nHost: a\r\n", b"X: b\r\n"];
-    type Case<'a> = (&'a [(bool, &'a [u8])], [&'a [u64]; 6]);
-    let cases: [Case<'_>; 3] = [
-        (&[(client, asked), (server, answer)], [&[7], &[7, 9], &[7], &[9], &[7], &[]]),
-        (&[(client, connect), (server, granted)], [&[], &[0], &[0], &[0], &[], &[]]),
-        (&[(client, parts[0]), (client, parts[1])], [&[10], &[10], &[10], &[], &[10], &[]]),
-    ];
-    for (n, (messages, expected)) in cases.into_iter().enumerate() {
-        let mut rest: Vec<(bool, u8, &[u8])> =
-            messages.iter().flat_map(|(side, m)| [(*side, ACK, *m), (!side, ACK, b"")]).collect();
-        rest.extend([(client, FIN_ACK, &b""[..]), (server, FIN_ACK, b""), (client, ACK, b"")]);
-        let (lines, _) = read(&engine, &session(80, &rest));
-        let found = [1, 2, 3, 4, 5, 6].map(|sid| alerts_of(&lines, sid));
-        assert_eq!(found.each_ref().map(|f| &f[..]), expected, "{n}");
-    }
-}

@@ -264,6 +264,7 @@ pub(crate) fn unmet_requirement(c: &Compiler<'_>, options: Piece<'_>) -> Checked
 /// version, a feature and a keyword.
 fn unmet_part(c: &Compiler<'_>, text: &str) -> Checked<Option<&'static str>> {
     let mut unmet: Option<(u8, &str)> = None;
+    let mut has_version = false;
     for part in text.split(',').map(str::trim) {
         let (key, rest) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
         let rest = rest.trim();
@@ -277,6 +278,10 @@ fn unmet_part(c: &Compiler<'_>, text: &str) -> Checked<Option<&'static str>> {
                 (!is_met).then_some((3, "Suricata missing a required keyword"))
             }
             "version" => {
+                if std::mem::replace(&mut has_version, true) {
+                    let said = format!("Version may only be specified once: {text}");
+                    return Err(Refusal::new("detect-requires", said));
+                }
                 let is_met = version_met(c.options.version, rest)?;
                 let said = if rest.trim_start().starts_with('<') {
                     "Suricata version greater than required"
@@ -296,46 +301,62 @@ fn unmet_part(c: &Compiler<'_>, text: &str) -> Checked<Option<&'static str>> {
     Ok(unmet.map(|(_, said)| said))
 }
 
-/// `>= 7.0.3 < 8 | >= 8.0.1`: alternatives by `|`, each a list of comparisons that all hold.
+/// `>= 7.0.3 < 8 | >= 8.0.1`: alternatives by `|`, each a list of comparisons that all hold. What follows the first of them
+/// and is none is passed over with all behind it, as in Suricata 8.0.7.
 fn version_met(version: (u16, u16, u16), text: &str) -> Checked<bool> {
-    let refuse = || {
+    let (first, mut rest) = comparison(version, text).ok_or_else(|| {
         let said = format!("Failed to parse requires version expression: {text}");
         Refusal::new("requires", said)
-    };
-    let mut any = false;
-    for alternative in text.split('|') {
-        let mut all = true;
-        let mut rest = alternative.trim();
-        if rest.is_empty() {
-            return Err(refuse());
+    })?;
+    let (mut any, mut all) = (false, first);
+    loop {
+        let alternative = rest.trim_start().strip_prefix('|');
+        let Some((holds, behind)) = comparison(version, alternative.unwrap_or(rest)) else { break };
+        if alternative.is_some() {
+            any |= all;
+            all = true;
         }
-        while !rest.is_empty() {
-            let (op, after) = [">=", "<=", ">", "<"]
-                .iter()
-                .find_map(|op| rest.strip_prefix(op).map(|after| (*op, after.trim_start())))
-                .ok_or_else(refuse)?;
-            let end = after.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(after.len());
-            let (number, more) = after.split_at(end);
-            let wanted = parse_version(number).ok_or_else(refuse)?;
-            all &= match op {
-                ">=" => version >= wanted,
-                "<=" => version <= wanted,
-                ">" => version > wanted,
-                _ => version < wanted,
-            };
-            rest = more.trim_start();
-        }
-        any |= all;
+        all &= holds;
+        rest = behind;
     }
-    Ok(any)
+    Ok(any || all)
 }
 
-fn parse_version(text: &str) -> Option<(u16, u16, u16)> {
-    let mut parts = text.split('.').map(str::parse::<u16>);
-    let major = parts.next()?.ok()?;
-    let minor = parts.next().unwrap_or(Ok(0)).ok()?;
-    let patch = parts.next().unwrap_or(Ok(0)).ok()?;
-    parts.next().is_none().then_some((major, minor, patch))
+/// Whether the comparison at the beginning holds, and what follows it.
+fn comparison(version: (u16, u16, u16), text: &str) -> Option<(bool, &str)> {
+    let text = text.trim_start();
+    let (op, number) = [">=", "<=", ">", "<"]
+        .iter()
+        .find_map(|op| text.strip_prefix(op).map(|number| (*op, number.trim_start())))?;
+    let (wanted, rest) = parse_version(number)?;
+    let holds = match op {
+        ">=" => version >= wanted,
+        "<=" => version <= wanted,
+        ">" => version > wanted,
+        _ => version < wanted,
+    };
+    Some((holds, rest))
+}
+
+/// A version of one to three numbers, and what follows it: behind less than three only white space may.
+fn parse_version(text: &str) -> Option<((u16, u16, u16), &str)> {
+    let mut numbers = [0_u16; 3];
+    let mut rest = text;
+    for (n, field) in numbers.iter_mut().enumerate() {
+        if n > 0 {
+            match rest.strip_prefix('.') {
+                Some(after) => rest = after,
+                None if rest.is_empty() || rest.starts_with(char::is_whitespace) => break,
+                None => return None,
+            }
+        }
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (digits, behind) = rest.split_at_checked(end)?;
+        *field = digits.parse::<u8>().ok()?.into();
+        rest = behind;
+    }
+    let [major, minor, patch] = numbers;
+    Some(((major, minor, patch), rest))
 }
 
 #[cfg(test)]
@@ -350,10 +371,26 @@ mod tests {
             (">= 7.0.3 < 8 | >= 8.0.1", true),
             ("> 8.0.7", false),
             ("<9.0.0", true),
+            // Suricata 8.0.7 reads the same ones so far.
+            ("< 8 or >= 8", false),
+            (">= 9 or >= 8", false),
+            (">= 8 and < 8", true),
+            ("< 7 || >= 8", false),
+            ("< 7 | >= 8", true),
+            ("< 7 | x", false),
+            (">= 8 |", true),
+            (">= 8.0.7.1", true),
+            (">= 8.0.8-rc1", false),
+            (">= 8 x < 7", true),
         ] {
             assert_eq!(version_met((8, 0, 7), text), Ok(wanted), "{text}");
         }
-        assert!(version_met((8, 0, 7), "8").is_err());
+        for text in [
+            "8", ">= x", ">=", "", "| >= 8", ">= 8.", ">= .8", ">= 8.x", ">= 8-1", ">= 8or",
+            ">= 8|", ">= 99999",
+        ] {
+            assert!(version_met((8, 0, 7), text).is_err(), "{text}");
+        }
     }
 
     #[test]

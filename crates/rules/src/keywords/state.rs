@@ -69,17 +69,18 @@ fn flowbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
     let Some(names) = names.filter(|n| !n.is_empty()) else {
         return Err(Refusal::silent(format!("`flowbits:{word}` needs a name")));
     };
-    if names.contains([' ', '\t', ',']) && !names.contains('|') {
+    let bad = || {
         let said = format!("\"{}\" is not a valid setting for flowbits.", v.text);
-        return Err(Refusal::new(WHO, said).because("a name has no white space"));
-    }
+        Refusal::new(WHO, said).because("a name has no white space")
+    };
+    let is_name = |name: &str| !name.contains([' ', '\t', ',']);
     match used {
         BitUse::Ask(isset) => {
             let mut bits: Vec<u32> = Vec::new();
+            // An empty name is a bit that is never set (Suricata 8.0.7).
             for name in names.split('|').map(str::trim) {
-                if name.is_empty() || name.contains([' ', '\t']) {
-                    let said = format!("\"{}\" is not a valid setting for flowbits.", v.text);
-                    return Err(Refusal::new(WHO, said));
+                if !is_name(name) {
+                    return Err(bad());
                 }
                 let bit = c.set.flowbits.intern(name);
                 if !bits.contains(&bit) {
@@ -89,10 +90,11 @@ fn flowbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
             let test = FlowbitsTest { isset, bits: bits.into() };
             d.push_packet("flowbits", PacketCondition::Flowbits(test));
         }
+        // With `|` it is one name that no rule can ask for (Suricata 8.0.7).
+        BitUse::Write(_) if names.contains('|') => {}
         BitUse::Write(command) => {
-            if names.contains('|') {
-                let said = "flowbits with \"|\" are only valid for \"isset\" and \"isnotset\"";
-                return Err(Refusal::new(WHO, said));
+            if !is_name(names) {
+                return Err(bad());
             }
             let bit = c.set.flowbits.intern(names);
             d.post.push(PostMatch::Flowbits { bit, command });

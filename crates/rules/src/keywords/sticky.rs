@@ -212,6 +212,7 @@ pub(super) fn inert_buffer(d: &mut Draft<'_>, as_modifier: bool) {
         buffer: None,
         transforms: Vec::new(),
         is_multi: true,
+        is_continued: false,
         only_to_server: false,
         only_to_client: false,
         conditions: Vec::new(),

@@ -71,14 +71,14 @@ fn bad(v: Value<'_>) -> Refusal {
 
 fn read_threshold(text: &str) -> Option<Threshold> {
     let p = parts(text)?;
-    let (track, count) = (p.track?, p.count.filter(|n| *n > 0)?);
+    let (track, count) = (p.track?, p.count?);
     let kind = match p.kind? {
         "limit" => ThresholdKind::Limit,
         "threshold" => ThresholdKind::Threshold,
         "both" => ThresholdKind::Both,
         "backoff" => {
             let multiplier = p.multiplier.filter(|n| *n > 0)?;
-            if track != ThresholdTrack::Flow {
+            if count == 0 || track != ThresholdTrack::Flow {
                 return None;
             }
             return Some(Threshold {
@@ -93,7 +93,7 @@ fn read_threshold(text: &str) -> Option<Threshold> {
     if p.multiplier.is_some() {
         return None;
     }
-    Some(Threshold { kind, track, count, seconds: p.seconds.filter(|n| *n > 0)? })
+    Some(Threshold { kind, track, count, seconds: p.seconds? })
 }
 
 fn detection_filter(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {

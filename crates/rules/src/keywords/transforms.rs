@@ -52,6 +52,7 @@ fn add(d: &mut Draft<'_>, transform: Transform) -> Checked<()> {
             buffer,
             transforms: Vec::new(),
             is_multi,
+            is_continued: true,
             only_to_server: false,
             only_to_client: false,
             conditions: Vec::new(),
