@@ -12,31 +12,37 @@ use gabion_packet::Decoded;
 use gabion_record::Addr;
 use gabion_rules::compiled::actions::BitCommand;
 use gabion_rules::compiled::packet::*;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Scores of addresses and networks by category, as loaded from files.
 #[derive(Debug, Default)]
 pub struct Reputation {
     hosts: HashMap<(Addr, u32), u8, RandomState>,
+    /// The addresses of `hosts`.
+    listed: HashSet<Addr, RandomState>,
     /// Version, masked address, prefix length, category, score.
     networks: Vec<(u8, u128, u8, u32, u8)>,
 }
 
 impl Reputation {
-    /// Gives an address (or a network, by its prefix length) a score in a category.
+    /// Gives an address a score in a category, or a network, if its prefix is not longer than an address: one of all
+    /// bits is a network, too, as in Suricata 8.0.7.
     pub fn set(&mut self, address: Addr, version: u8, prefix: u8, category: u32, score: u8) {
         let full = if version == 6 { 128 } else { 32 };
-        if prefix >= full {
+        if prefix > full {
             self.hosts.insert((address, category), score);
+            self.listed.insert(address);
         } else {
             self.networks.push((version, mask(address, prefix), prefix, category, score));
         }
     }
 
+    /// The score of an address: zero in all categories but its own if it is listed itself, and networks count only if it is
+    /// not (Suricata 8.0.7).
     fn score(&self, a: Addr, version: u8, category: u32) -> Option<u8> {
-        if let Some(s) = self.hosts.get(&(a, category)) {
-            return Some(*s);
+        if self.listed.contains(&a) {
+            return Some(self.hosts.get(&(a, category)).copied().unwrap_or(0));
         }
         self.networks
             .iter()
@@ -211,7 +217,11 @@ impl SharedState {
             let s = self.reputation.score(a, version, t.category);
             match t.test {
                 ReputationTest::IsSet => s.is_some(),
-                ReputationTest::IsNotSet => s.is_none(),
+                // Of one side a score of zero counts as none, too, of any and both it does not (Suricata 8.0.7).
+                ReputationTest::IsNotSet => match t.side {
+                    ReputationSide::Source | ReputationSide::Destination => s.unwrap_or(0) == 0,
+                    ReputationSide::Any | ReputationSide::Both => s.is_none(),
+                },
                 ReputationTest::Score(m) => s.is_some_and(|s| m.matches(u64::from(s))),
             }
         };

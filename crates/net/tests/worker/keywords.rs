@@ -258,3 +258,95 @@ fn one_of_several_flowbits_is_enough() {
     let alerts: Vec<u32> = (1..=9).filter(|sid| !alerts_of(&lines, *sid).is_empty()).collect();
     assert_eq!(alerts, [3, 4, 5, 8]);
 }
+
+/// Suricata 8.0.7 alerts on the same addresses.
+#[test]
+fn an_address_that_is_listed_has_a_score_in_each_category() {
+    let tests = ["isset", "isnotset", "<,95", "=,0", ">,10", ">=,0", "!=,7"];
+    let alerts = |src: u8, dst: u8, side: &str| {
+        let conditions = tests.map(|t| format!("content:\"x\"; iprep:{side},{t};"));
+        let text = rules("udp any any -> any any", &conditions.each_ref().map(String::as_str));
+        let engine = with_reputation(&text);
+        let (lines, _) = read(&engine, &[udp((src, dst), (4000, 9999), b"x")]);
+        let holds = |n: &usize| !alerts_of(&lines, (n + 1) as u32).is_empty();
+        (0..tests.len()).filter(holds).map(|n| tests[n]).collect::<Vec<&str>>()
+    };
+    let zero = ["isset", "isnotset", "<,95", "=,0", ">=,0", "!=,7"];
+    let high = ["isset", "<,95", ">,10", ">=,0", "!=,7"];
+    assert_eq!(alerts(1, 9, "src,A"), high);
+    assert_eq!(alerts(1, 9, "src,B"), zero);
+    assert_eq!(alerts(2, 9, "src,A"), zero);
+    assert_eq!(alerts(3, 9, "src,A"), high);
+    assert_eq!(alerts(3, 9, "src,B"), ["isnotset"]);
+    assert_eq!(alerts(4, 9, "src,A"), zero);
+    assert_eq!(alerts(5, 9, "src,B"), high);
+    assert_eq!(alerts(5, 9, "src,C"), ["isnotset"]);
+    let known = ["isset", "<,95", "=,0", ">=,0", "!=,7"];
+    assert_eq!(alerts(1, 2, "any,C"), known);
+    assert_eq!(alerts(1, 2, "both,C"), known);
+    assert_eq!(alerts(1, 9, "both,C"), ["isnotset"; 0]);
+    assert_eq!(alerts(9, 8, "both,C"), ["isnotset"]);
+    assert_eq!(alerts(4, 1, "any,A"), [&known[..2], &["=,0", ">,10"], &known[3..]].concat());
+}
+
+/// An engine with these rules, three categories and five entries of reputation.
+fn with_reputation(text: &str) -> Arc<Engine> {
+    let categories = ["A", "B", "C"].map(str::to_owned).to_vec();
+    let options = LoadOptions { reputation_categories: categories, ..LoadOptions::default() };
+    let catalog = gabion_proto::registry::catalog();
+    let source = RuleSource { name: "test.rules", text, is_firewall: false };
+    let (set, report) = Ruleset::load(&[source], &catalog, &RuleVars::default(), &options);
+    assert_eq!(set.signatures.len(), text.lines().count(), "{report:?}");
+    let mut reputation = gabion_net::Reputation::default();
+    let id = |name: &str| set.categories.find(name).expect("rules load all categories");
+    let address = |n: u8| gabion_record::Addr::v4([10, 0, 0, n]);
+    for (n, prefix, category, score) in [
+        (1, u8::MAX, "A", 50),
+        (2, 31, "A", 60),
+        (2, u8::MAX, "B", 70),
+        (4, u8::MAX, "A", 0),
+        (5, 32, "B", 20),
+    ] {
+        reputation.set(address(n), 4, prefix, id(category), score);
+    }
+    let config = Tree::default();
+    let protocols = Protocols::new(&config, Requirements::default()).expect("good defaults");
+    let defaults = EngineOptions::from_tree(&config).expect("good defaults");
+    let options = EngineOptions { wants: Wants { alerts: true, ..Wants::default() }, ..defaults };
+    let engine = Engine::with_rules((set, Datasets::default()), catalog, protocols, options);
+    Arc::new(Engine { reputation: Arc::new(reputation), ..engine })
+}
+
+/// Suricata 8.0.7 alerts on the same packets, 0 being the end of the flow.
+#[test]
+fn a_buffer_is_absent_behind_its_progress_only() {
+    let (client, server) = (true, false);
+    let answer: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+    let conditions = [
+        "http.referer; absent;",
+        "http.cookie; absent;",
+        "file.data; absent;",
+        "http.server; absent;",
+        "http.user_agent; absent;",
+        "http.stat_msg; absent;",
+    ];
+    let engine = engine(&rules("http any any -> any any", &conditions));
+    let asked: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let connect: &[u8] = b"CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n";
+    let granted: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
+    let parts: [&[u8]; 2] = [b"GET / HTTP/1.1\r\nHost: a\r\n", b"X: b\r\n"];
+    type Case<'a> = (&'a [(bool, &'a [u8])], [&'a [u64]; 6]);
+    let cases: [Case<'_>; 3] = [
+        (&[(client, asked), (server, answer)], [&[7], &[7, 9], &[7], &[9], &[7], &[]]),
+        (&[(client, connect), (server, granted)], [&[], &[0], &[0], &[0], &[], &[]]),
+        (&[(client, parts[0]), (client, parts[1])], [&[10], &[10], &[10], &[], &[10], &[]]),
+    ];
+    for (n, (messages, expected)) in cases.into_iter().enumerate() {
+        let mut rest: Vec<(bool, u8, &[u8])> =
+            messages.iter().flat_map(|(side, m)| [(*side, ACK, *m), (!side, ACK, b"")]).collect();
+        rest.extend([(client, FIN_ACK, &b""[..]), (server, FIN_ACK, b""), (client, ACK, b"")]);
+        let (lines, _) = read(&engine, &session(80, &rest));
+        let found = [1, 2, 3, 4, 5, 6].map(|sid| alerts_of(&lines, sid));
+        assert_eq!(found.each_ref().map(|f| &f[..]), expected, "{n}");
+    }
+}

@@ -13,7 +13,6 @@ use crate::packet::{
 };
 use crate::post::{BitCommand, FlowintCommand, PostMatch, Tag, TagMetric, TagScope};
 use crate::signature::RuleHook;
-use gabion_record::applayer::IntegerWidth;
 
 /// Keywords of this file.
 pub(super) const KEYWORDS: &[(&str, Setup)] = &[
@@ -297,12 +296,16 @@ fn iprep(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
             (*side, *category, test)
         }
         [side, category, op, score] => {
-            let text = match *op {
-                "=" | "==" => format!("={score}"),
-                "<" | ">" | "<=" | ">=" | "!" | "!=" => format!("{op}{score}"),
+            let score: u64 = score.parse::<u8>().map_err(|_| bad())?.into();
+            let score = match *op {
+                "=" | "==" => IntegerMatch::Equal(score),
+                "!" | "!=" => IntegerMatch::Differs(score),
+                "<" => IntegerMatch::Less(score),
+                "<=" => IntegerMatch::LessOrEqual(score),
+                ">" => IntegerMatch::Greater(score),
+                ">=" => IntegerMatch::GreaterOrEqual(score),
                 _ => return Err(bad()),
             };
-            let score = IntegerMatch::parse(&text, IntegerWidth::U8, &[]).ok_or_else(bad)?;
             (*side, *category, ReputationTest::Score(score))
         }
         _ => return Err(bad()),
@@ -315,12 +318,16 @@ fn iprep(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
         _ => return Err(bad()),
     };
     let known = &c.options.reputation_categories;
-    if !known.iter().any(|k| k.eq_ignore_ascii_case(category)) {
+    if !known.iter().any(|k| k == category) {
         if known.is_empty() {
             return Err(bad().because("no reputation categories are configured"));
         }
         let said = format!("unknown iprep category \"{category}\"");
         return Err(Refusal::new(WHO, said));
+    }
+    // All of them: an address that is listed has a score in each category.
+    for known in &c.options.reputation_categories {
+        c.set.categories.intern(known);
     }
     let category = c.set.categories.intern(category);
     d.push_packet(
