@@ -2,6 +2,7 @@
 //! files that rules name. What is wrong with them is reported in Suricata's words.
 
 use crate::error::{Error, Result};
+use crate::reputation::category_names;
 use gabion_net::{DatasetFault, DatasetNote, Datasets};
 use gabion_record::Tree;
 use gabion_rules::compiled::{DatasetDef, DatasetType};
@@ -39,11 +40,7 @@ pub(crate) fn load_options<'a>(
         is_firewall,
         action_order: action_order(config),
         datasets: configured_datasets(config),
-        reputation_categories: categories
-            .unwrap_or_default()
-            .lines()
-            .filter_map(|l| Some(l.split(',').nth(1)?.trim().to_string()))
-            .collect(),
+        reputation_categories: category_names(&categories.unwrap_or_default()),
         no_geoip: crate::countries::missing(config),
         read_file: Some(&|path| read_any(path).map_err(|e| reason(&e).into())),
         ..LoadOptions::default()

@@ -2,6 +2,7 @@
 
 use crate::limits::FAILED_RULES_KEPT;
 use crate::messages::Messages;
+use crate::reputation::report_reputation;
 use crate::rule_file::{RuleFile, read_rule_file};
 use crate::rule_settings::{DatasetMaker, load_options, read_any, reason, thresholds};
 use crate::selection::SelectionFiles;
@@ -309,7 +310,7 @@ pub fn load_rules(
     if counts.files > 0 {
         log.info("detect", &kinds(&c.set));
     }
-    report_reputation_files(config, log);
+    report_reputation(config, log);
     let failed = failed_rules(&c.rules);
     Some(LoadedRules { set: c.set, datasets: c.datasets, counts, failed })
 }
@@ -504,20 +505,6 @@ fn say(d: &Diagnostic, log: &mut Messages<'_>) {
 pub(crate) fn stores(config: &Tree) -> bool {
     let outputs = config.get("outputs");
     outputs.is_some_and(|o| o.items("file-store").any(|n| n.flag("enabled") == Some(true)))
-}
-
-/// Names the files of reputations that are read.
-fn report_reputation_files(config: &Tree, log: &mut Messages<'_>) {
-    if config.text("reputation-categories-file").is_none() {
-        return;
-    }
-    let base = Path::new(config.text("default-reputation-path").unwrap_or(""));
-    for (_, item) in config.get("reputation-files").map_or(&[][..], |t| &t.children) {
-        if let Some(name) = &item.value {
-            let said = format!("Loading reputation file: {}", base.join(name).display());
-            log.info("reputation", &said);
-        }
-    }
 }
 
 #[cfg(test)]

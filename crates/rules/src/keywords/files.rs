@@ -159,7 +159,8 @@ fn hash_list(
             let bytes = read(&path)
                 .or_else(|_| read(next_to_rules))
                 .map_err(|e| Refusal::new(WHO, format!("opening hash file {path}: {e}")))?;
-            let hashes = hashes(&bytes, kind, WHO)?;
+            let (hashes, faults) = hashes(&bytes, kind, (name, WHO))?;
+            c.warnings.extend(faults);
             c.set.hash_lists.push(HashList { kind, name: name.to_string(), hashes });
             c.set.hash_lists.len() - 1
         }
@@ -169,33 +170,94 @@ fn hash_list(
     Ok(())
 }
 
-/// One hash a line, in hex; what follows it on the line is ignored.
-fn hashes(bytes: &[u8], kind: HashKind, who: &'static str) -> Checked<Vec<[u8; 32]>> {
+/// Lines of a list that can't be read and are named one by one.
+const FAULTS_NAMED: usize = 10;
+
+/// Hashes of a list, and what is wrong with its other lines. One hash a line, in hex; what follows it on the line is
+/// ignored.
+fn hashes(
+    bytes: &[u8],
+    kind: HashKind,
+    (path, who): (&str, &'static str),
+) -> Checked<(Vec<[u8; 32]>, Vec<Refusal>)> {
     let mut out = Vec::new();
-    for (number, line) in bytes.split(|b| *b == b'\n').enumerate() {
+    let (mut faults, mut more) = (Vec::new(), 0);
+    let digits = kind.bytes() * 2;
+    for (number, line) in (1..).zip(bytes.split(|b| *b == b'\n')) {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        let digits = kind.bytes() * 2;
-        let hash = line.get(..digits).and_then(|hex| {
-            let mut hash = [0u8; 32];
-            for (to, pair) in hash.iter_mut().zip(hex.chunks(2)) {
-                let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
-                *to = digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?;
+        let word = line.split(u8::is_ascii_whitespace).next().unwrap_or(line);
+        let wrong = match read_hash(word, digits) {
+            Some(hash) if out.len() < HASHES_PER_LIST_MAX => {
+                out.push(hash);
+                continue;
             }
-            Some(hash)
-        });
-        let Some(hash) = hash else {
-            let said = format!("error parsing hash at line {}", number + 1);
-            return Err(Refusal::new(who, said));
+            Some(_) => return Err(Refusal::new(who, "the hash list is too long")),
+            None if word.len() == digits => "is not hexadecimal".to_string(),
+            None => format!("not {digits} characters"),
         };
-        if out.len() >= HASHES_PER_LIST_MAX {
-            return Err(Refusal::new(who, "the hash list is too long"));
+        if faults.len() < FAULTS_NAMED {
+            faults.push(Refusal::new(who, format!("{path}:{number} hash string {wrong}")));
+        } else {
+            more += 1;
         }
-        out.push(hash);
+    }
+    if more > 0 {
+        faults.push(Refusal::new(who, format!("{path}: {more} more lines hold no hash")));
+    }
+    if out.is_empty() {
+        let first = faults.first().map(|fault| format!(", {}", fault.message));
+        let said = format!("{path}: no items{}", first.unwrap_or_default());
+        return Err(Refusal::new(who, said));
     }
     out.sort_unstable();
     out.dedup();
-    Ok(out)
+    Ok((out, faults))
+}
+
+fn read_hash(word: &[u8], digits: usize) -> Option<[u8; 32]> {
+    let mut hash = [0u8; 32];
+    for (to, pair) in hash.iter_mut().zip(word.chunks(2)) {
+        let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
+        *to = digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?;
+    }
+    (word.len() == digits).then_some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASH: &str = "d41d8cd98f00b204e9800998ecf8427e";
+
+    // Suricata 8.0.7 names lines 2 and 5 in these words and loads the rule; of line 3 it reports nothing.
+    #[test]
+    fn lines_that_hold_no_hash_are_named_and_the_others_count() {
+        let text = format!("{HASH}\nd41d8c\nzz{}\n{HASH} name\n{HASH}aa\n# c\n\n", &HASH[2..]);
+        let (found, faults) = hashes(text.as_bytes(), HashKind::Md5, ("l.lst", "who")).unwrap();
+        assert_eq!(found.len(), 1);
+        let said: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
+        assert_eq!(
+            said,
+            [
+                "l.lst:2 hash string not 32 characters",
+                "l.lst:3 hash string is not hexadecimal",
+                "l.lst:5 hash string not 32 characters",
+            ]
+        );
+        let many = format!("{HASH}\n{}", "x\n".repeat(15));
+        let (_, faults) = hashes(many.as_bytes(), HashKind::Md5, ("l.lst", "who")).unwrap();
+        assert_eq!(faults.len(), FAULTS_NAMED + 1);
+        assert_eq!(faults[FAULTS_NAMED].message, "l.lst: 5 more lines hold no hash");
+    }
+
+    // As in Suricata 8.0.7 ("no items"), which refuses the rule.
+    #[test]
+    fn a_list_without_a_hash_is_refused() {
+        for text in ["", "# c\n", "d41d8c\n"] {
+            assert!(hashes(text.as_bytes(), HashKind::Md5, ("l.lst", "who")).is_err(), "{text}");
+        }
+    }
 }
