@@ -50,6 +50,8 @@ struct Queued {
     /// Place among the packet's hits.
     at: usize,
     action: Action,
+    /// The action is that of a rate filter.
+    is_changed: bool,
     /// Its threshold is asked where it is written.
     is_asked: bool,
 }
@@ -62,6 +64,8 @@ struct Alert<'a> {
     signature: &'a Signature,
     hit: &'a Hit,
     action: Action,
+    /// The action is that of a rate filter.
+    is_changed: bool,
     question: Option<Question>,
     /// Bytes of the packet's stream.
     stream: &'a [u8],
@@ -119,7 +123,8 @@ impl AlertStage {
             let hit = &hits[q.at];
             let signature = &detector.set.signatures[hit.sig as usize];
             let question = q.is_asked.then(|| self.question(cx, signature));
-            let alert = Alert { detector, signature, hit, action: q.action, question, stream };
+            let Queued { action, is_changed, .. } = *q;
+            let alert = Alert { detector, signature, hit, action, is_changed, question, stream };
             alert.write(cx);
             if !records.outputs.is_empty() {
                 records.script_packet(cx, OutputKind::Alert, Some(signature));
@@ -167,6 +172,7 @@ impl AlertStage {
             }
             let is_filtered = hit.policy.is_some() || s.flags.has(SignatureFlags::FIREWALL);
             hit.action = Some(action);
+            let is_changed = changed.is_some() && hit.policy.is_none();
             if !is_filtered {
                 let reason = match changed {
                     Some(_) => DropReason::DetectionFilter,
@@ -180,7 +186,7 @@ impl AlertStage {
             if decision == Decision::Silent || is_passed || s.flags.has(SignatureFlags::NOALERT) {
                 cx.account.counters.alerts_suppressed += u64::from(decision == Decision::Silent);
             } else if decision == Decision::Asked || all_asked {
-                queue.push(Queued { at, action, is_asked: true });
+                queue.push(Queued { at, action, is_changed, is_asked: true });
             } else {
                 let ledger = &mut cx.account.ledgers.alerts;
                 ledger.receive(1, 0);
@@ -189,7 +195,7 @@ impl AlertStage {
                     cx.account.counters.alert_queue_overflow += 1;
                 } else {
                     ledger.pass(1, 0);
-                    queue.push(Queued { at, action, is_asked: false });
+                    queue.push(Queued { at, action, is_changed, is_asked: false });
                 }
             }
             if ends {
@@ -507,7 +513,7 @@ impl Alert<'_> {
     /// Writes the record of the alert from all that is known of packet, flow and transaction.
     fn write(&self, cx: &mut PacketContext<'_>) {
         let (engine, view, flow) = (cx.engine, cx.view, cx.flow.as_deref());
-        let Alert { signature: s, hit, action, stream, .. } = *self;
+        let Alert { signature: s, hit, action, is_changed, stream, .. } = *self;
         let app = flow.map(|f| &f.ext.app);
         let of = AlertTx::from_hit(s, hit, view, flow);
         let tx = of.tx;
@@ -542,7 +548,8 @@ impl Alert<'_> {
             firewall: policy
                 .as_ref()
                 .map(|(hook, policy)| FirewallObject { hook: hook.as_deref(), policy }),
-            is_blocked: (action.drops() && inline) || action.rejects(),
+            // Also a sensor says so of the action of a rate filter (Suricata 8.0.7).
+            is_blocked: (action.drops() && (inline || is_changed)) || action.rejects(),
             is_reject: action.rejects(),
             drop_mark: (action.drops() && !view.is_pseudo && (inline || action == Action::Drop))
                 .then_some(inline),

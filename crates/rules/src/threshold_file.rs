@@ -6,7 +6,7 @@
 
 use crate::action::Action;
 use crate::address::{AddressId, AddressSet};
-use crate::diagnostic::{Checked, Diagnostic, Refusal, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::post::{Suppression, Threshold, ThresholdKind, ThresholdTrack};
 use crate::ruleset::Ruleset;
 use crate::signature::Signature;
@@ -63,46 +63,28 @@ pub fn parse(text: &str, file: &str, vars: &RuleVars) -> (Vec<Entry>, Vec<Diagno
 
 type Fault = (String, String);
 
+/// What is wrong with a line, in Suricata's words.
+fn unlike(rest: &str, reason: &str) -> Fault {
+    (format!("pcre2_match parse error, ret -1, string {rest}"), reason.to_string())
+}
+
+/// An entry. Its parts have one order, and nothing else may be in the line: a part that is passed over would leave an
+/// entry that does more than its author meant.
 fn entry(line: &str, number: u32, vars: &RuleVars) -> Result<Entry, Fault> {
-    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let bad = |reason: &str| {
-        (format!("pcre2_match parse error, ret -1, string {line}"), reason.to_string())
+    let Some((word, gid, sid, parts)) = head(line) else {
+        let said = "an entry is `threshold`, `event_filter`, `rate_filter` or `suppress` with \
+                    `gen_id N, sig_id N`";
+        return Err(unlike(line, said));
     };
-    let mut gid = None;
-    let mut sid = None;
-    let mut parts: Vec<(&str, &str)> = Vec::new();
-    for part in split(rest) {
-        let (key, value) = part.trim().split_once(char::is_whitespace).unwrap_or((part.trim(), ""));
-        let value = value.trim();
-        match key {
-            "gen_id" => gid = value.parse().ok(),
-            "sig_id" => sid = value.parse().ok(),
-            _ => parts.push((key, value)),
-        }
-    }
-    let (Some(gid), Some(sid)) = (gid, sid) else {
-        return Err(bad("an entry names `gen_id N, sig_id N`"));
+    let rest = parts.0;
+    let (Ok(gid), Ok(sid)) = (gid.parse(), sid.parse()) else {
+        return Err(unlike(line, "an id is a number below 4294967296"));
     };
-    let get = |key: &str| parts.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
-    let number_of = |key: &str| get(key).and_then(|v| v.parse::<u32>().ok());
     let kind = match word {
-        "threshold" | "event_filter" => {
-            let threshold = threshold(&get, &number_of)
-                .ok_or_else(|| bad("`type`, `track`, `count` and `seconds` are needed"))?;
-            EntryKind::Threshold(threshold)
-        }
-        "rate_filter" => {
-            let rate = rate(&get, &number_of).ok_or_else(|| {
-                bad("`track`, `count`, `seconds`, `new_action` and `timeout` are needed")
-            })?;
-            EntryKind::Rate(rate)
-        }
-        "suppress" => EntryKind::Suppress(suppress(&get, vars).map_err(|e| bad(&e.message))?),
-        _ => {
-            return Err(bad(
-                "an entry is `threshold`, `event_filter`, `rate_filter` or `suppress`",
-            ));
-        }
+        "rate_filter" => EntryKind::Rate(rate(parts)?),
+        "suppress" if rest.is_empty() => EntryKind::Suppress(None),
+        "suppress" => EntryKind::Suppress(Some(suppress(parts, vars)?)),
+        _ => EntryKind::Threshold(threshold(parts)?),
     };
     if gid == 0 && sid != 0 {
         let said = format!(
@@ -113,84 +95,127 @@ fn entry(line: &str, number: u32, vars: &RuleVars) -> Result<Entry, Fault> {
     Ok(Entry { gid, sid, kind, line: number })
 }
 
-/// Splits at commas outside brackets.
-fn split(text: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0i32;
-    text.split(move |c: char| {
-        match c {
-            '[' => depth += 1,
-            ']' => depth -= 1,
-            _ => {}
-        }
-        c == ',' && depth <= 0
-    })
+/// The words that entries begin with.
+const WORDS: [&str; 4] = ["threshold", "event_filter", "rate_filter", "suppress"];
+
+/// The word that an entry begins with, its ids, and what follows.
+fn head(line: &str) -> Option<(&'static str, &str, &str, Parts<'_>)> {
+    let line = line.trim();
+    let word = WORDS.into_iter().find(|word| line.starts_with(word))?;
+    let mut parts = Parts(line.get(word.len()..)?.trim_start());
+    parts.skip("gen_id")?;
+    let gid = parts.digits()?;
+    parts.skip(",")?;
+    parts.skip("sig_id")?;
+    let sid = parts.digits()?;
+    Some((word, gid, sid, parts))
 }
 
-fn track(word: &str) -> Option<ThresholdTrack> {
-    crate::keywords::threshold_track(word)
+/// What is left of a line. Blanks count nowhere.
+#[derive(Clone, Copy)]
+struct Parts<'t>(&'t str);
+
+impl<'t> Parts<'t> {
+    fn skip(&mut self, text: &str) -> Option<()> {
+        self.0 = self.0.strip_prefix(text)?.trim_start();
+        Some(())
+    }
+
+    fn until(&mut self, is_end: impl Fn(char) -> bool) -> Option<&'t str> {
+        let (found, rest) = self.0.split_at(self.0.find(is_end).unwrap_or(self.0.len()));
+        self.0 = rest.trim_start();
+        (!found.is_empty()).then_some(found)
+    }
+
+    fn digits(&mut self) -> Option<&'t str> {
+        self.until(|c| !c.is_ascii_digit())
+    }
+
+    /// The word of the next part, which has that key.
+    fn word(&mut self, key: &str) -> Option<&'t str> {
+        self.skip(",")?;
+        self.skip(key)?;
+        self.until(|c| !c.is_ascii_lowercase() && c != '_')
+    }
+
+    /// The number of the next part, which has that key.
+    fn number(&mut self, key: &str) -> Option<u32> {
+        self.skip(",")?;
+        self.skip(key)?;
+        self.digits()?.parse().ok()
+    }
+
+    fn end(self) -> Option<()> {
+        self.0.is_empty().then_some(())
+    }
 }
 
-fn threshold<'t>(
-    get: &impl Fn(&str) -> Option<&'t str>,
-    number: &impl Fn(&str) -> Option<u32>,
-) -> Option<Threshold> {
-    let kind = match get("type")? {
-        "limit" => ThresholdKind::Limit,
-        "threshold" => ThresholdKind::Threshold,
-        "both" => ThresholdKind::Both,
-        "backoff" => ThresholdKind::Backoff { multiplier: number("multiplier")? },
-        _ => return None,
-    };
-    let seconds = number("seconds");
-    let seconds = if let ThresholdKind::Backoff { .. } = kind {
-        seconds.unwrap_or(0)
-    } else {
-        seconds.filter(|n| *n > 0)?
-    };
-    let count = number("count").filter(|n| *n > 0)?;
-    Some(Threshold { kind, track: track(get("track")?)?, count, seconds })
+/// A count; none of 0 is meant.
+fn counted(count: u32) -> Result<u32, Fault> {
+    if count > 0 {
+        return Ok(count);
+    }
+    Err(("rate filter count should be > 0".to_string(), "`count` is at least 1".to_string()))
 }
 
-fn rate<'t>(
-    get: &impl Fn(&str) -> Option<&'t str>,
-    number: &impl Fn(&str) -> Option<u32>,
-) -> Option<Threshold> {
-    let new_action = match get("new_action")? {
-        "alert" => Action::Alert,
-        "drop" => Action::Drop,
-        "pass" => Action::Pass,
-        "reject" => Action::RejectSource,
-        "sdrop" => Action::Drop,
-        "log" => Action::Alert,
-        _ => return None,
+fn threshold(parts: Parts<'_>) -> Result<Threshold, Fault> {
+    let read = |mut parts: Parts<'_>| {
+        let kind = match parts.word("type")? {
+            "limit" => ThresholdKind::Limit,
+            "threshold" => ThresholdKind::Threshold,
+            "both" => ThresholdKind::Both,
+            _ => return None,
+        };
+        let track = crate::keywords::threshold_track(parts.word("track")?)?;
+        let (count, seconds) = (parts.number("count")?, parts.number("seconds")?);
+        parts.end()?;
+        Some(Threshold { kind, track, count, seconds })
     };
-    Some(Threshold {
-        kind: ThresholdKind::Rate { new_action, timeout_s: number("timeout")? },
-        track: track(get("track")?)?,
-        count: number("count").filter(|n| *n > 0)?,
-        seconds: number("seconds").filter(|n| *n > 0)?,
-    })
+    let wanted = "`type limit|threshold|both, track by_src|by_dst|by_both|by_rule|by_flow, count N, \
+                  seconds N` is needed, in this order";
+    let t = read(parts).ok_or_else(|| unlike(parts.0, wanted))?;
+    Ok(Threshold { count: counted(t.count)?, ..t })
 }
 
-fn suppress<'t>(
-    get: &impl Fn(&str) -> Option<&'t str>,
-    vars: &RuleVars,
-) -> Checked<Option<(ThresholdTrack, AddressSet)>> {
-    let refuse = |said: &str| Refusal::new("threshold", said);
-    let Some(word) = get("track") else {
-        return Ok(None);
+fn rate(parts: Parts<'_>) -> Result<Threshold, Fault> {
+    let read = |mut parts: Parts<'_>| {
+        let track = crate::keywords::threshold_track(parts.word("track")?)?;
+        let (count, seconds) = (parts.number("count")?, parts.number("seconds")?);
+        let new_action = match parts.word("new_action")? {
+            "drop" => Action::Drop,
+            "pass" => Action::Pass,
+            "reject" => Action::RejectSource,
+            // Suricata 8.0.7 reads these two and alerts as before.
+            "alert" | "log" | "sdrop" => Action::Alert,
+            _ => return None,
+        };
+        let kind = ThresholdKind::Rate { new_action, timeout_s: parts.number("timeout")? };
+        parts.end()?;
+        Some(Threshold { kind, track, count, seconds })
     };
-    let track = match word {
-        "by_src" => ThresholdTrack::Source,
-        "by_dst" => ThresholdTrack::Destination,
-        "by_either" => ThresholdTrack::Either,
-        _ => return Err(refuse("`track` is `by_src`, `by_dst` or `by_either`")),
+    let wanted = "`track by_src|by_dst|by_both|by_rule|by_flow, count N, seconds N, new_action \
+                  alert|drop|pass|reject, timeout N` is needed, in this order";
+    let t = read(parts).ok_or_else(|| unlike(parts.0, wanted))?;
+    Ok(Threshold { count: counted(t.count)?, ..t })
+}
+
+fn suppress(parts: Parts<'_>, vars: &RuleVars) -> Result<(ThresholdTrack, AddressSet), Fault> {
+    let read = |mut parts: Parts<'_>| {
+        let track = match parts.word("track")? {
+            "by_src" => ThresholdTrack::Source,
+            "by_dst" => ThresholdTrack::Destination,
+            "by_either" => ThresholdTrack::Either,
+            _ => return None,
+        };
+        parts.skip(",")?;
+        parts.skip("ip")?;
+        Some((track, parts.0.to_string()))
     };
-    let Some(text) = get("ip") else {
-        return Err(refuse("`track` needs `ip`"));
-    };
-    let set = AddressSet::parse(text, vars)?;
-    Ok(Some((track, set)))
+    let wanted = "nothing, or `track by_src|by_dst|by_either, ip ADDRESSES`, follows the ids";
+    let (track, text) = read(parts).ok_or_else(|| unlike(parts.0, wanted))?;
+    let found = AddressSet::parse(&text, vars);
+    let set = found.map_err(|e| (format!("failed to parse {text}"), e.message))?;
+    Ok((track, set))
 }
 
 impl Ruleset {
@@ -292,5 +317,96 @@ this string is not correct
             entries[4].kind,
             EntryKind::Rate(Threshold { kind: ThresholdKind::Rate { timeout_s: 10, .. }, .. })
         ));
+    }
+
+    fn told(line: &str) -> String {
+        let (entries, said) = parse(line, "t", &RuleVars::default());
+        assert_eq!(entries.len() + said.len(), 1, "{line}");
+        said.into_iter().next().map(|d| d.message).unwrap_or_default()
+    }
+
+    // What Suricata 8.0.7 refuses, and its words: what follows the ids, in one order and with nothing else.
+    #[test]
+    fn parts_that_do_not_belong_are_refused() {
+        for rest in [
+            ", ip 10.0.0.1",
+            ", ip 10.0.0.1, track by_src",
+            ", track by_src",
+            ", foo bar",
+            ",",
+            "foo",
+            ", track by_rule, ip 10.0.0.1",
+            ", track by_src ip 10.0.0.1",
+        ] {
+            let said = told(&format!("suppress gen_id 1, sig_id 12{rest}"));
+            assert_eq!(said, format!("pcre2_match parse error, ret -1, string {rest}"));
+        }
+        for rest in [
+            ", track by_src, type limit, count 1, seconds 60",
+            ", type limit, track by_src, seconds 60, count 1",
+            ", type limit, track by_src, count 1, seconds 60, ip 10.0.0.1",
+            ", type limit, track by_src, count 1, seconds 60, multiplier 3",
+            ", type limit, track by_src, count 1, seconds 60,",
+            ", type limit, type both, track by_src, count 1, seconds 60",
+            ", type backoff, track by_src, count 1, multiplier 3",
+            ", type limit, track by_either, count 1, seconds 60",
+            ", type limit, track by_src, count 1, seconds 1m",
+        ] {
+            let said = told(&format!("threshold gen_id 1, sig_id 12{rest}"));
+            assert_eq!(said, format!("pcre2_match parse error, ret -1, string {rest}"));
+        }
+        for rest in [
+            ", track by_dst, count 2, seconds 60, timeout 10, new_action drop",
+            ", track by_dst, count 2, seconds 60, new_action drop",
+            ", track by_dst, count 2, seconds 60, new_action drop, timeout 10, foo 1",
+            ", track by_dst, count 2, seconds 60, new_action foo, timeout 10",
+        ] {
+            let said = told(&format!("rate_filter gen_id 1, sig_id 12{rest}"));
+            assert_eq!(said, format!("pcre2_match parse error, ret -1, string {rest}"));
+        }
+        for (line, said) in [
+            (
+                "suppress gen_id 1, sig_id 12, track by_src, ip 10.0.0.1, count 1",
+                "failed to parse 10.0.0.1, count 1",
+            ),
+            (
+                "suppress gen_id 1, sig_id 12, track by_src, ip 10.0.0.1 foo",
+                "failed to parse 10.0.0.1 foo",
+            ),
+            (
+                "threshold gen_id 1, sig_id 12, type limit, track by_src, count 0, seconds 60",
+                "rate filter count should be > 0",
+            ),
+            (
+                "rate_filter gen_id 1, sig_id 12, track by_dst, count 0, seconds 60, new_action drop, timeout 10",
+                "rate filter count should be > 0",
+            ),
+            (
+                "suppress sig_id 12, gen_id 1",
+                "pcre2_match parse error, ret -1, string suppress sig_id 12, gen_id 1",
+            ),
+            (
+                "threshold gen_id 1, sig_id 12x, type limit, track by_src, count 1, seconds 60",
+                "pcre2_match parse error, ret -1, string x, type limit, track by_src, count 1, seconds 60",
+            ),
+        ] {
+            assert_eq!(told(line), said);
+        }
+    }
+
+    // What Suricata 8.0.7 takes.
+    #[test]
+    fn blanks_count_nowhere_and_windows_may_be_empty() {
+        for line in [
+            "suppress   gen_id 1 ,   sig_id 12",
+            "suppressgen_id1,sig_id12",
+            "suppress gen_id 1, sig_id 12, trackby_src,ip10.0.0.1",
+            "threshold gen_id1,sig_id12,typelimit,trackby_rule,count1,seconds60",
+            "threshold gen_id 1, sig_id 12, type limit, track by_src, count 1, seconds 0",
+            "event_filter gen_id 1, sig_id 12, type limit, track by_flow, count 1, seconds 60",
+            "rate_filter gen_id 1, sig_id 12, track by_rule, count 2, seconds 0, new_action log, timeout 0",
+        ] {
+            assert_eq!(told(line), "");
+        }
     }
 }

@@ -25,12 +25,20 @@ const FIN_ACK: u8 = 17;
 
 /// An engine with these rules and the default configuration.
 fn engine(rules: &str) -> Arc<Engine> {
+    engine_with_thresholds(rules, "")
+}
+
+/// The same with a threshold file of that text.
+fn engine_with_thresholds(rules: &str, thresholds: &str) -> Arc<Engine> {
     let config = Tree::default();
     let catalog = gabion_proto::registry::catalog();
     let source = RuleSource { name: "test.rules", text: rules, is_firewall: false };
     let vars = RuleVars::default();
-    let (set, report) = Ruleset::load(&[source], &catalog, &vars, &LoadOptions::default());
+    let (mut set, report) = Ruleset::load(&[source], &catalog, &vars, &LoadOptions::default());
     assert_eq!(set.signatures.len(), rules.lines().count(), "{report:?}");
+    let (entries, faults) = gabion_rules::parse_thresholds(thresholds, "thresholds", &vars);
+    assert!(faults.is_empty(), "{faults:?}");
+    set.apply_thresholds(&entries, "thresholds");
     let protocols = Protocols::new(&config, Requirements::default());
     let options = EngineOptions::from_tree(&config).expect("the defaults are good");
     let wants = Wants { alerts: true, app: true, flows: true, ..Wants::default() };
@@ -50,6 +58,8 @@ struct Lines {
     asked: Vec<Question>,
     /// Ports of the alerts.
     ports: Vec<Option<(u16, u16)>>,
+    /// Which alerts say that they were blocked.
+    blocked: Vec<bool>,
 }
 
 impl Lines {
@@ -62,6 +72,7 @@ impl Lines {
 impl NetSink for Lines {
     fn alert(&mut self, r: &AlertRecord<'_>) {
         self.ports.push(r.header.ports);
+        self.blocked.push(r.is_blocked);
         match r.question {
             Some(question) => self.asked.push(question),
             None => {

@@ -2,6 +2,27 @@
 
 use super::*;
 
+/// The `alert.action` of Suricata 8.0.7 as a sensor, for these rules, this line and four packets.
+#[test]
+fn the_action_of_a_rate_filter_is_shown_as_blocked() {
+    let rate = "rate_filter gen_id 1, sig_id 7, track by_rule, count 2, seconds 60, ";
+    for action in ["alert", "drop"] {
+        let rule = format!(r#"{action} udp any any -> any 9 (msg:"w"; content:"H"; sid:7;)"#);
+        for (line, blocked) in [
+            ("", &[false; 4][..]),
+            ("new_action drop, timeout 10", &[false, false, true, true]),
+            ("new_action reject, timeout 10", &[false, false, true, true]),
+            ("new_action alert, timeout 10", &[false; 4]),
+        ] {
+            let file = if line.is_empty() { String::new() } else { format!("{rate}{line}") };
+            let engine = engine_with_thresholds(&rule, &file);
+            let packets: Vec<_> = (1..5).map(|n| udp((n, 9), (1000, 9), b"H")).collect();
+            let (lines, _) = read(&engine, &packets);
+            assert_eq!(lines.blocked, blocked, "{action} {line}");
+        }
+    }
+}
+
 /// Suricata 8.0.7 alerts on these packets (`docs/semantics.md`, "When stream data is inspected").
 #[test]
 fn a_fin_makes_stream_data_due_if_the_client_sends_it_first() {
