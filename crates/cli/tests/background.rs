@@ -130,4 +130,24 @@ fn a_run_as_another_user_writes_as_that_user() {
     let done = ran(command.args(args).arg(&capture).arg("-l").arg(&out).output().unwrap());
     assert_eq!(done.code, 0, "{}", done.err);
     assert_ne!(std::fs::metadata(out.join("eve.json")).unwrap().uid(), 0);
+    // The same by the configuration, which only root may read.
+    let (config, own) = (dir.path().join("c.yaml"), dir.path().join("own"));
+    let text = "%YAML 1.1\n---\nrun-as: {user: nobody}\noutputs:\n  - eve-log: \
+                {enabled: yes, filename: eve.json, types: [flow]}\n";
+    std::fs::write(&config, text).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&config, mode).unwrap();
+    std::fs::create_dir(&own).unwrap();
+    open(&own);
+    let mut command = Command::new(&program);
+    let command = command.args(["suricata", "--disable-detection", "-c"]).arg(&config);
+    let done = ran(command.arg("-r").arg(&capture).arg("-l").arg(&own).output().unwrap());
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert_ne!(std::fs::metadata(own.join("eve.json")).unwrap().uid(), 0);
+    std::fs::write(&config, text.replace("user: nobody", "user: nosuch")).unwrap();
+    let mut command = Command::new(&program);
+    let command = command.args(["suricata", "--disable-detection", "-c"]).arg(&config);
+    let refused = ran(command.arg("-r").arg(&capture).arg("-l").arg(&own).output().unwrap());
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("unable to get the user ID"), "{}", refused.err);
 }

@@ -82,7 +82,12 @@ impl FlowConfig {
         let get = Reader(tree);
         get.size("flow.memcap", &mut c.memcap)?;
         c.memcap_policy = get.exception("flow.memcap-policy")?;
-        get.number("flow.emergency-recovery", &mut c.emergency_recovery)?;
+        let mut recovery = u64::from(c.emergency_recovery);
+        get.number("flow.emergency-recovery", &mut recovery)?;
+        // It is a percentage; the default holds for others.
+        if let (1..=100, Ok(recovery)) = (recovery, u8::try_from(recovery)) {
+            c.emergency_recovery = recovery;
+        }
         get.number("flow.prealloc", &mut c.prealloc)?;
         get.flag("vlan.use-for-tracking", &mut c.vlan_tracking)?;
         get.flag("decoder.recursion-level.use-for-tracking", &mut c.recursion_tracking)?;
@@ -398,6 +403,16 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // Suricata 8.0.7: "flow.emergency-recovery must be in the range of 1 and 100 (as percentage)", and it continues.
+    #[test]
+    fn a_recovery_that_is_no_percentage_is_the_default() {
+        for (value, recovery) in [("0", 30), ("1", 1), ("100", 100), ("101", 30), ("300", 30)] {
+            let mut t = Tree::default();
+            t.set("flow.emergency-recovery", value);
+            assert_eq!(FlowConfig::from_tree(&t).unwrap().emergency_recovery, recovery, "{value}");
+        }
+    }
 
     #[test]
     fn the_keys_of_suricata_are_read() {

@@ -19,6 +19,7 @@
 //! * [`metrics`]: counters and gauges, and everything as text for Prometheus.
 //! * [`exposition`]: the listener that answers with this text.
 //! * [`receivers`]: lines for sockets, the system's log and Redis, through spools that are bounded.
+//! * [`run_as`]: going over to another user, without a way back.
 //! * [`signals`]: stop, reload and rotate as flags.
 //! * [`sockets`]: datagrams by the batch, waiting for many descriptors, inherited sockets.
 //!
@@ -46,6 +47,7 @@ pub mod output;
 pub mod pid_file;
 pub mod processors;
 pub mod receivers;
+pub mod run_as;
 pub mod signals;
 pub mod sockets;
 pub mod supervisor;

@@ -2,10 +2,14 @@
 //! cannot be read, settings that mean nothing any more, combinations that end the run.
 
 use crate::engine_log::EngineLog;
+use crate::error::{Error, Result};
 use crate::eve_options::{NO_TYPE, check_eve_options};
 use crate::messages::Messages;
 use crate::rules::stores as stores_files;
+use crate::unknown_keys::unknown_keys_line;
+use crate::values::check_values;
 use gabion_flow::ExceptionPolicy;
+use gabion_net::script::Severity;
 use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_rules::{RuleVars, Ruleset, Signature, SignatureFlags, VarFault};
@@ -43,11 +47,37 @@ pub fn check_configuration(config: &Tree, is_inline: bool, log: &mut Messages<'_
         );
     }
     report_sizes_of_protocols(config, log);
-    let is_good = has_user(config, log) && has_one_anomaly_log(config, log);
+    let is_good = check_values(config, log) && has_one_anomaly_log(config, log);
     if is_good {
         report_exception_policy(config, is_inline, log);
     }
     is_good
+}
+
+/// What a run of the program's own verbs reports of a configuration: keys that nothing is made of, values whose defaults
+/// hold, and `run-as`.
+///
+/// # Errors
+/// When a value can't be used with which Suricata ends too.
+pub fn check_settings(config: &Tree, say: &mut dyn FnMut(&str)) -> Result<()> {
+    if let Some(said) = unknown_keys_line(config) {
+        say(&said);
+    }
+    if config.get("run-as").is_some() {
+        say("run-as has no effect here: start this as that user, or use gabion suricata");
+    }
+    let mut wrong = None;
+    let mut report = |severity, _: &str, text: &str| {
+        if matches!(severity, Severity::Error) {
+            wrong.get_or_insert_with(|| text.to_owned());
+        } else {
+            say(text);
+        }
+    };
+    if check_values(config, &mut Messages::new(&mut report)) {
+        return Ok(());
+    }
+    Err(Error::value(wrong.unwrap_or_default()))
 }
 
 /// Reports the policy that holds where none is set (`exception-policy`): one that drops means nothing to a sensor.
@@ -75,20 +105,6 @@ fn report_sizes_of_protocols(config: &Tree, log: &mut Messages<'_>) {
             }
         }
     }
-}
-
-/// Privileges are not dropped here; a configuration that asks for it must name a user.
-fn has_user(config: &Tree, log: &mut Messages<'_>) -> bool {
-    let Some(node) = config.get("run-as").filter(|n| !n.children.is_empty()) else { return true };
-    if node.text("user").is_some_and(|u| !u.is_empty()) {
-        return true;
-    }
-    log.error(
-        "privs",
-        "no user name was provided - ensure it is specified either in the configuration file \
-         (run-as.user) or in command-line arguments (--user)",
-    );
-    false
 }
 
 /// Anomalies are logged in one place.
@@ -177,4 +193,25 @@ fn are_outputs_written(config: &Tree, is_strict: bool, log: &mut Messages<'_>) -
     }
     log.warning("output", &format!("not supported, nothing is written: {names}"));
     is_right
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_our_own_verbs_names_settings_too() {
+        let mut config = Tree::default();
+        config.set("run-as.user", "nobody");
+        config.set("packet-alert-max", "abc");
+        config.set("nonsense", "x");
+        let mut said = Vec::new();
+        check_settings(&config, &mut |line| said.push(line.to_owned())).unwrap();
+        let [keys, user, value] = said.as_slice() else { panic!("{said:?}") };
+        assert!(keys.ends_with(": nonsense") && user.starts_with("run-as has no effect"));
+        assert!(value.starts_with("Invalid value for packet-alert-max: \"abc\": "), "{value}");
+        config.set("mpm-algo", "foo");
+        let refused = check_settings(&config, &mut |_| ()).unwrap_err().to_string();
+        assert!(refused.starts_with("Invalid value for mpm-algo: \"foo\": "), "{refused}");
+    }
 }

@@ -9,7 +9,11 @@ use std::collections::HashSet;
 const KNOWN: &str = include_str!("known_keys.txt");
 
 /// Sections whose keys are names that users choose.
-const FREE: [&str; 5] = ["vars", "datasets", "host-os-policy", "firewall.policies", "multi-detect"];
+const FREE: [&str; 4] = ["vars", "datasets", "host-os-policy", "firewall.policies"];
+
+/// Sections that Suricata knows and that have no effect here, where they are enabled: rules of tenants are not loaded.
+/// Users choose names in them.
+const WITHOUT_EFFECT: &[&str] = &["multi-detect"];
 
 /// One line that names them, if there are any.
 pub fn unknown_keys_line(config: &Tree) -> Option<String> {
@@ -42,6 +46,12 @@ fn collect(
     for (name, child) in &tree.children {
         let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         let is_place = tree.is_sequence || name.bytes().all(|b| b.is_ascii_digit());
+        if WITHOUT_EFFECT.contains(&path.as_str()) {
+            if child.flag("enabled") == Some(true) {
+                found.push(path);
+            }
+            continue;
+        }
         // A key may stand with all of its path before it.
         let is_known = is_place
             || name.split('.').all(|word| known.contains(word.replace('_', "-").as_str()))
@@ -73,6 +83,14 @@ mod tests {
                     outputs:\n  - eve-log: {enabled: yes, type: [alert], types: [http]}\n\
                     datasets: {seen-hosts: {type: string}}\nvlan.use-for-tracking: no\nnonsense: {a: b}\n";
         let config = read_yaml_text("test", text).unwrap();
+        let tenants = |enabled: &str| {
+            let mut config = config.clone();
+            config.set("multi-detect.enabled", enabled);
+            config.set("multi-detect.tenants.0.yaml", "t1.yaml");
+            unknown_keys_line(&config).unwrap()
+        };
+        assert!(tenants("yes").ends_with(": flow.memcapp, nonsense, multi-detect"));
+        assert!(tenants("no").ends_with(": flow.memcapp, nonsense"));
         let said = unknown_keys_line(&config).unwrap();
         assert_eq!(said, "unsupported settings, ignored: flow.memcapp, nonsense");
     }

@@ -27,7 +27,7 @@ use gabion_sensor::packets::{
     Incident, Input, InputOpener, LoadRequest, PacketLogCounts, PacketMetrics, PacketRun,
     PacketsDone, RunHandles, Watch,
 };
-use gabion_settings::{InterfaceSettings, WorkerPlan, check_eve_options, unknown_keys_line};
+use gabion_settings::{InterfaceSettings, WorkerPlan, check_eve_options, check_settings};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,14 +87,14 @@ fn run_captures(
     let signals = signals.or_else(|| Signals::preparing().ok());
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
-    if let (Some(said), false) = (unknown_keys_line(&config), o.quiet) {
-        eprintln!("gabion: configuration: {said}");
-    }
-    let mut say = |_, said: &str| {
+    let mut say = |said: &str| {
         if !o.quiet {
             eprintln!("gabion: configuration: {said}");
         }
     };
+    check_settings(&config, &mut say)
+        .map_err(|e| Fault::input(format!("configuration: {e}: fix it")))?;
+    let mut say = |_, said: &str| say(said);
     if let Err(fatal) = check_eve_options(&config, &mut say) {
         let said = fatal.iter().find(|(m, _)| m.starts_with("output")).map_or("", |(_, said)| said);
         return Err(Fault::input(format!("configuration: {said}: fix it")));

@@ -24,7 +24,7 @@ use gabion_settings::yaml::{include_yaml_file, read_yaml_file, set_eve_versions}
 use gabion_settings::{
     ConsoleLine, EngineLog, EngineMode, InterfaceSettings, Messages, RuleRequest, WorkerPlan,
     build_engine, built_in_configuration, check_configuration, check_outputs, check_rule_variables,
-    load_output_scripts, load_rules, plan_workers, script_setup, unknown_keys_line,
+    find_run_as, load_output_scripts, load_rules, plan_workers, script_setup, unknown_keys_line,
     write_rule_analysis, write_rule_groups,
 };
 use options::{Options, Show};
@@ -46,11 +46,6 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
         Some(Show::DumpConfig) | None => {}
         Some(what) => return show::show(what),
     }
-    if options.user.is_some() || options.group.is_some() {
-        let (user, group) = (options.user.as_deref(), options.group.as_deref());
-        eprintln!("E: suricata: {}", background::as_user(user, group));
-        return 1;
-    }
     if options.daemon && !options.test {
         return background::start().unwrap_or_else(|e| {
             eprintln!("E: suricata: {e}");
@@ -70,6 +65,11 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
     if options.show == Some(Show::DumpConfig) {
         show::dump_config(&config);
         return 0;
+    }
+    // Before anything is written and before threads are started.
+    if let Err(e) = run_as(&options, &config) {
+        eprintln!("E: privs: {e}");
+        return 1;
     }
     let folder = folder(&options, &config);
     if (!options.test || options.log_dir.is_some())
@@ -128,6 +128,13 @@ fn configuration(o: &Options) -> Result<Tree, gabion_settings::Error> {
     }
     set_eve_versions(&mut config, &|name| std::env::var(name).ok());
     Ok(config)
+}
+
+/// Goes over to the user that the command line or the configuration names.
+fn run_as(o: &Options, config: &Tree) -> Result<(), String> {
+    let (user, group) = (o.user.as_deref(), o.group.as_deref());
+    let found = find_run_as(config, user, group).map_err(|e| e.to_string())?;
+    found.begin(o.configured_interfaces || !o.interfaces.is_empty()).map_err(|e| e.to_string())
 }
 
 fn folder(o: &Options, config: &Tree) -> PathBuf {
