@@ -3,6 +3,7 @@
 //! `gabion suricata` ends with Suricata's exit codes; everything else uses this table.
 
 use crate::standard_output;
+use gabion_outputs::table::thousands;
 use gabion_runtime::message::SystemError;
 pub(crate) use gabion_runtime::message::{Message, about, one_line};
 use std::fmt;
@@ -148,6 +149,19 @@ impl From<gabion_reports::Error> for Fault {
             gabion_reports::Error::RuleCosts { .. } => Fault::environment(text),
             _ => Fault::input(text),
         }
+    }
+}
+
+impl Fault {
+    /// Files of folders are no captures: a fault of the input only if that is all that there is.
+    pub(crate) fn no_captures(others: usize, all: usize) -> Fault {
+        let others_shown = thousands(others as u64);
+        let said =
+            format!("{others_shown} files in the folders are not captures, by name and content");
+        if others < all {
+            return Fault { exit: Exit::Done, message: said.into() };
+        }
+        Fault::input(format!("{said}: name a capture or a folder of captures"))
     }
 }
 

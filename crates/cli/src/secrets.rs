@@ -39,11 +39,33 @@ fn redacted_of<'t>(text: &'t str, args: &[String]) -> Cow<'t, str> {
         // A message is one line: a value of several lines is written in it as one.
         for form in [value.to_owned(), value.replace(['\n', '\r'], " ")] {
             if !form.is_empty() && text.contains(form.as_str()) {
-                text = Cow::Owned(text.replace(form.as_str(), LEFT_OUT));
+                text = Cow::Owned(without(&text, &form));
             }
         }
     }
     text
+}
+
+/// A text without that value. A plain word may be one of the message's own words too: it is left out where
+/// values stand, and everywhere if it stands nowhere so.
+fn without(text: &str, value: &str) -> String {
+    if value.bytes().all(|b| b.is_ascii_lowercase()) {
+        let is_value = |at: usize| {
+            let (before, after) = (&text[..at], &text[at + value.len()..]);
+            (before.is_empty() || before.ends_with('"') || before.ends_with(": "))
+                && (after.is_empty() || after.starts_with([':', '"']))
+        };
+        let places = text.match_indices(value).map(|(at, _)| at);
+        let places: Vec<usize> = places.filter(|at| is_value(*at)).collect();
+        if !places.is_empty() {
+            let mut left = text.to_owned();
+            for at in places.into_iter().rev() {
+                left.replace_range(at..at + value.len(), LEFT_OUT);
+            }
+            return left;
+        }
+    }
+    text.replace(value, LEFT_OUT)
 }
 
 /// Whether a text is the name of a long option.
@@ -110,6 +132,19 @@ mod tests {
         }
         assert!(!said("--password-file", "hunter2").contains("hunter2"));
         assert!(!said("--key", "correct horse battery staple").contains("horse"));
+    }
+
+    #[test]
+    fn words_of_a_message_stay() {
+        let args = ["gabion", "log", "show", "L", "--key", "reader"].map(str::to_owned);
+        let own = "No such file or directory: name a file with a reader's private key";
+        for (text, left) in [
+            (format!("reader: {own}"), format!("{LEFT_OUT}: {own}")),
+            (format!("gabion: \"reader\": {own}"), format!("gabion: \"{LEFT_OUT}\": {own}")),
+            ("what reader is this".to_owned(), format!("what {LEFT_OUT} is this")),
+        ] {
+            assert_eq!(redacted_of(&text, &args), left);
+        }
     }
 
     #[test]

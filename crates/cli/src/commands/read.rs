@@ -403,9 +403,10 @@ fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
             input.notes.iter().for_each(|note| eprintln!("gabion: {path}: {note}"));
         }
     }
-    if others > 0 && !o.quiet {
-        let others = thousands(others);
-        eprintln!("gabion: {others} files in the folders are not captures, by name and content");
+    if others > 0 && (!o.quiet || others == done.inputs.len()) {
+        let no_captures = Fault::no_captures(others, done.inputs.len());
+        exit = exit.max(no_captures.exit);
+        eprintln!("{no_captures}");
     }
     exit
 }

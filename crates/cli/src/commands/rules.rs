@@ -65,7 +65,11 @@ pub(crate) fn why(o: &WhyOptions) -> Result<Exit, Fault> {
             compiled.diagnostics.iter().filter(|d| d.sid == Some(wanted.1) || names(&d.rule));
         let mut text: String = refused.map(|d| format!("{}\n\n", d.render(false))).collect();
         let _ = writeln!(text, "{}: no such rule was loaded", format_rule_id(wanted.0, wanted.1));
-        standard_output::text(&text);
+        if o.json {
+            eprintln!("{}", text.trim_end());
+        } else {
+            standard_output::text(&text);
+        }
         return Ok(Exit::No);
     }
     let flowbits = Flowbits::from_ruleset(set);

@@ -100,7 +100,9 @@ fn gather(captures: &[Capture], outcomes: Vec<AlertCounts>) -> (FileCounts, Exit
         }
     }
     if others > 0 {
-        eprintln!("gabion: {others} files in the folders are not captures, by name and content");
+        let no_captures = Fault::no_captures(others, captures.len());
+        exit = exit.max(no_captures.exit);
+        eprintln!("{no_captures}");
     }
     (all, exit)
 }
