@@ -77,7 +77,7 @@ pub fn check_settings(config: &Tree, say: &mut dyn FnMut(&str)) -> Result<()> {
     if check_values(config, &mut Messages::new(&mut report)) {
         return Ok(());
     }
-    Err(Error::value(wrong.unwrap_or_default()))
+    Err(Error::RefusedValue { what: wrong.unwrap_or_default() })
 }
 
 /// Reports the policy that holds where none is set (`exception-policy`): one that drops means nothing to a sensor.

@@ -136,6 +136,24 @@ pub enum Error {
     /// A dataset has too many rows.
     #[error("the dataset has more rows than the configuration allows")]
     DatasetRows,
+    /// A value with which a run of Suricata ends too.
+    #[error("configuration: {what}")]
+    RefusedValue {
+        /// The key, its value and what is allowed.
+        what: String,
+    },
+    /// A user or group to run as has no name.
+    #[error(
+        "no {kind} name was provided - ensure it is specified either in the configuration file (run-as.{kind}) or in \
+         command-line arguments (--{kind})"
+    )]
+    NoRunAsName {
+        /// `user` or `group`.
+        kind: &'static str,
+    },
+    /// A user or group to run as is not there.
+    #[error("{0}")]
+    RunAs(#[from] gabion_runtime::run_as::RunAsError),
     /// A run mode that there is not.
     #[error(
         "The custom type \"{name}\" doesn't exist for this runmode type \"PCAP_FILE\". Please use \

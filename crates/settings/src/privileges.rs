@@ -11,18 +11,11 @@ use gabion_runtime::run_as::RunAs;
 pub fn find_run_as(config: &Tree, user: Option<&str>, group: Option<&str>) -> Result<RunAs> {
     let user = user.or_else(|| config.text("run-as.user"));
     let group = group.or_else(|| config.text("run-as.group"));
-    let empty = match (user, group) {
-        (Some(""), _) => Some(("user", "--user")),
-        (None, Some("")) => Some(("group", "--group")),
-        (_, _) => None,
-    };
-    if let Some((kind, option)) = empty {
-        return Err(Error::value(format!(
-            "no {kind} name was provided - ensure it is specified either in the configuration file \
-             (run-as.{kind}) or in command-line arguments ({option})"
-        )));
+    match (user, group) {
+        (Some(""), _) => Err(Error::NoRunAsName { kind: "user" }),
+        (None, Some("")) => Err(Error::NoRunAsName { kind: "group" }),
+        (_, _) => Ok(RunAs::find(user, group)?),
     }
-    RunAs::find(user, group).map_err(Error::value)
 }
 
 #[cfg(test)]
