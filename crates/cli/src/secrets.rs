@@ -37,7 +37,9 @@ fn redacted_of<'t>(text: &'t str, args: &[String]) -> Cow<'t, str> {
             continue;
         }
         // A message is one line: a value of several lines is written in it as one.
-        for form in [value.to_owned(), value.replace(['\n', '\r'], " ")] {
+        let in_one_line = value.replace(['\n', '\r'], " ");
+        let other = (in_one_line != value).then_some(in_one_line);
+        for form in [Some(value.to_owned()), other].into_iter().flatten() {
             if !form.is_empty() && text.contains(form.as_str()) {
                 text = Cow::Owned(without(&text, &form));
             }

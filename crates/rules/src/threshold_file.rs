@@ -319,7 +319,7 @@ this string is not correct
         ));
     }
 
-    fn told(line: &str) -> String {
+    fn refusal(line: &str) -> String {
         let (entries, said) = parse(line, "t", &RuleVars::default());
         assert_eq!(entries.len() + said.len(), 1, "{line}");
         said.into_iter().next().map(|d| d.message).unwrap_or_default()
@@ -338,7 +338,7 @@ this string is not correct
             ", track by_rule, ip 10.0.0.1",
             ", track by_src ip 10.0.0.1",
         ] {
-            let said = told(&format!("suppress gen_id 1, sig_id 12{rest}"));
+            let said = refusal(&format!("suppress gen_id 1, sig_id 12{rest}"));
             assert_eq!(said, format!("pcre2_match parse error, ret -1, string {rest}"));
         }
         for rest in [
@@ -352,7 +352,7 @@ this string is not correct
             ", type limit, track by_either, count 1, seconds 60",
             ", type limit, track by_src, count 1, seconds 1m",
         ] {
-            let said = told(&format!("threshold gen_id 1, sig_id 12{rest}"));
+            let said = refusal(&format!("threshold gen_id 1, sig_id 12{rest}"));
             assert_eq!(said, format!("pcre2_match parse error, ret -1, string {rest}"));
         }
         for rest in [
@@ -361,7 +361,7 @@ this string is not correct
             ", track by_dst, count 2, seconds 60, new_action drop, timeout 10, foo 1",
             ", track by_dst, count 2, seconds 60, new_action foo, timeout 10",
         ] {
-            let said = told(&format!("rate_filter gen_id 1, sig_id 12{rest}"));
+            let said = refusal(&format!("rate_filter gen_id 1, sig_id 12{rest}"));
             assert_eq!(said, format!("pcre2_match parse error, ret -1, string {rest}"));
         }
         for (line, said) in [
@@ -390,7 +390,7 @@ this string is not correct
                 "pcre2_match parse error, ret -1, string x, type limit, track by_src, count 1, seconds 60",
             ),
         ] {
-            assert_eq!(told(line), said);
+            assert_eq!(refusal(line), said);
         }
     }
 
@@ -406,7 +406,7 @@ this string is not correct
             "event_filter gen_id 1, sig_id 12, type limit, track by_flow, count 1, seconds 60",
             "rate_filter gen_id 1, sig_id 12, track by_rule, count 2, seconds 0, new_action log, timeout 0",
         ] {
-            assert_eq!(told(line), "");
+            assert_eq!(refusal(line), "");
         }
     }
 }

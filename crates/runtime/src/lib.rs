@@ -8,18 +8,17 @@
 //! * [`operator_file`]: files that an operator names: read whole, with a limit; devices are refused.
 //! * [`jobs`]: work in parts that a caller waits for.
 //! * [`output`]: files and streams that are written: links of others are refused, a request to stop is heard.
-//! * [`pid_file`]: the file with the number of a running process.
 //! * [`processors`]: how many there are, and binding threads to some.
 //! * [`allocator`]: when free memory goes back to the system.
 //! * [`memory`]: how much memory there is for us, from cgroups or the machine, and the root of the
 //!   budget tree.
 //! * [`message`]: messages about errors, with advice about the error of the operating system that they come from.
 //! * [`clock`]: event time fed by the data; a tick counter for the cost of rules.
+//! * [`daemon`]: the file with the number of a running process; running as another user, without a way back.
 //! * [`supervisor`]: workers as threads that beat; panics and stalls become events for the owner.
 //! * [`metrics`]: counters and gauges, and everything as text for Prometheus.
 //! * [`exposition`]: the listener that answers with this text.
 //! * [`receivers`]: lines for sockets, the system's log and Redis, through spools that are bounded.
-//! * [`run_as`]: going over to another user, without a way back.
 //! * [`signals`]: stop, reload and rotate as flags.
 //! * [`sockets`]: datagrams by the batch, waiting for many descriptors, inherited sockets.
 //!
@@ -33,6 +32,7 @@
 pub mod allocator;
 pub mod channel;
 pub mod clock;
+pub mod daemon;
 pub mod exposition;
 pub mod fanout;
 pub mod files;
@@ -44,10 +44,8 @@ pub mod message;
 pub mod metrics;
 pub mod operator_file;
 pub mod output;
-pub mod pid_file;
 pub mod processors;
 pub mod receivers;
-pub mod run_as;
 pub mod signals;
 pub mod sockets;
 pub mod supervisor;

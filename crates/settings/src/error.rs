@@ -153,7 +153,7 @@ pub enum Error {
     },
     /// A user or group to run as is not there.
     #[error("{0}")]
-    RunAs(#[from] gabion_runtime::run_as::RunAsError),
+    RunAs(#[from] gabion_runtime::daemon::run_as::RunAsError),
     /// A run mode that there is not.
     #[error(
         "The custom type \"{name}\" doesn't exist for this runmode type \"PCAP_FILE\". Please use \

@@ -73,10 +73,10 @@ pub use privileges::find_run_as;
 pub use rule_file::{RuleFile, read_rule_file};
 pub use rule_reports::{write_rule_analysis, write_rule_groups};
 pub use rules::{
-    CompiledRules, Demands, FoldedFaults, LoadedRules, RuleRequest, compile_rules, fold_faults,
-    load_rules, report_never_matching,
+    CompiledRules, Demands, LoadedRules, RuleRequest, compile_rules, fold_faults, load_rules,
+    report_never_matching,
 };
 pub use scripts::{load_output_scripts, script_setup};
-pub use selection::{AppliedSelection, SelectionFiles};
+pub use selection::SelectionFiles;
 pub use threads::{WorkerPlan, plan_workers};
 pub use unknown_keys::unknown_keys_line;

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use gabion_record::Tree;
-use gabion_runtime::run_as::RunAs;
+use gabion_runtime::daemon::run_as::RunAs;
 
 /// The user and group that are named by the command line, else by the configuration.
 ///

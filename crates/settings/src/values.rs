@@ -41,8 +41,8 @@ const ENDING: &[Setting] = &[
     ("app-layer.protocols.*.enabled", Parsing, "app-layer-detect-proto"),
     ("app-layer.protocols.*.tcp.enabled", Parsing, "app-layer-detect-proto"),
     ("app-layer.protocols.*.udp.enabled", Parsing, "app-layer-detect-proto"),
-    ("app-layer.protocols.http.memcap", Size, "app-layer-htp-mem"),
-    ("app-layer.protocols.http.byterange.memcap", Size, "app-layer-htp-range"),
+    ("app-layer.protocols.*.memcap", Size, "app-layer-htp-mem"),
+    ("app-layer.protocols.*.byterange.memcap", Size, "app-layer-htp-range"),
     (".htp.randomize-inspection-range", Number(0, 100), HTP),
     (".htp.decompression-time-limit", Number(0, ANY), HTP),
     (".htp.swf-decompression.type", Words(&["deflate", "lzma", "both"]), HTP),
@@ -88,11 +88,11 @@ const CONTINUING: &[Setting] = &[
     ("app-layer.protocols.*.max-read-size", Size, "app-layer"),
     ("app-layer.protocols.*.max-write-size", Size, "app-layer"),
     ("app-layer.protocols.*.stream-depth", Size, "app-layer"),
-    ("app-layer.protocols.http.byterange.timeout", Number(0, ANY), "app-layer-htp-range"),
-    ("app-layer.protocols.smtp.inspected-tracker.content-limit", Size, "app-layer-smtp"),
-    ("app-layer.protocols.smtp.inspected-tracker.content-inspect-min-size", Size, "app-layer-smtp"),
-    ("app-layer.protocols.smtp.inspected-tracker.content-inspect-window", Size, "app-layer-smtp"),
-    ("app-layer.protocols.smtp.mime.header-value-depth", Number(0, ANY), "conf"),
+    ("app-layer.protocols.*.byterange.timeout", Number(0, ANY), "app-layer-htp-range"),
+    ("app-layer.protocols.*.inspected-tracker.content-limit", Size, "app-layer-smtp"),
+    ("app-layer.protocols.*.inspected-tracker.content-inspect-min-size", Size, "app-layer-smtp"),
+    ("app-layer.protocols.*.inspected-tracker.content-inspect-window", Size, "app-layer-smtp"),
+    ("app-layer.protocols.*.mime.header-value-depth", Number(0, ANY), "conf"),
     (
         ".htp.personality",
         AnyCase(&[
@@ -148,21 +148,26 @@ pub(crate) fn check_values(config: &Tree, log: &mut Messages<'_>) -> bool {
     is_good
 }
 
+/// The keys of a setting of libhtp: that of all servers, and those of servers that are named.
+fn htp_keys(config: &Tree, protocol: &str, last: &str) -> Vec<String> {
+    let base = format!("app-layer.protocols.{protocol}.libhtp");
+    let servers = config.get(&format!("{base}.server-config")).map_or(&[][..], |t| &t.children);
+    let mut all = vec![format!("{base}.default-config.{last}")];
+    for (at, server) in servers {
+        let named = server.children.iter().map(|(name, _)| name);
+        all.extend(named.map(|name| format!("{base}.server-config.{at}.{name}.{last}")));
+    }
+    all
+}
+
 /// The keys that a key of the tables stands for.
 fn keys(config: &Tree, key: &str) -> Vec<String> {
+    let names = || gabion_proto::registry().iter().map(|protocol| protocol.config_name);
     if let Some(last) = key.strip_prefix(".htp.") {
-        let base = "app-layer.protocols.http.libhtp";
-        let servers = config.get(&format!("{base}.server-config")).map_or(&[][..], |t| &t.children);
-        let mut all = vec![format!("{base}.default-config.{last}")];
-        for (at, server) in servers {
-            let named = server.children.iter().map(|(name, _)| name);
-            all.extend(named.map(|name| format!("{base}.server-config.{at}.{name}.{last}")));
-        }
-        return all;
+        return names().flat_map(|name| htp_keys(config, name, last)).collect();
     }
     let Some((before, after)) = key.split_once('*') else { return vec![key.to_owned()] };
-    let protocols = gabion_proto::registry().iter();
-    protocols.map(|protocol| format!("{before}{}{after}", protocol.config_name)).collect()
+    names().map(|name| format!("{before}{name}{after}")).collect()
 }
 
 fn check_setting(
@@ -320,7 +325,7 @@ mod tests {
             ("app-layer.protocols.http.enabled", "2"),
             ("app-layer.protocols.tls.enabled", ""),
             ("app-layer.protocols.dns.udp.enabled", "perhaps"),
-            ("app-layer.protocols.http.memcap", "abc"),
+            ("app-layer.protocols.*.memcap", "abc"),
             ("app-layer.protocols.http.libhtp.default-config.randomize-inspection-range", "200"),
             ("app-layer.protocols.http.libhtp.default-config.decompression-time-limit", "abc"),
             ("app-layer.protocols.http.libhtp.default-config.swf-decompression.type", "foo"),
@@ -359,9 +364,9 @@ mod tests {
             ("app-layer.protocols.tls.detection-ports.dp", "99999"),
             ("app-layer.protocols.tls.detection-ports.dp", "[443"),
             ("app-layer.protocols.http.libhtp.default-config.personality", "FOO"),
-            ("app-layer.protocols.http.byterange.timeout", "abc"),
-            ("app-layer.protocols.smtp.inspected-tracker.content-limit", "abc"),
-            ("app-layer.protocols.smtp.mime.header-value-depth", "abc"),
+            ("app-layer.protocols.*.byterange.timeout", "abc"),
+            ("app-layer.protocols.*.inspected-tracker.content-limit", "abc"),
+            ("app-layer.protocols.*.mime.header-value-depth", "abc"),
             ("app-layer.protocols.mqtt.max-msg-length", "abc"),
             ("app-layer.protocols.http2.max-streams", "abc"),
             ("app-layer.protocols.websocket.max-payload-size", "abc"),

@@ -13,7 +13,7 @@ use gabion_outputs::Outputs;
 use gabion_record::Tree;
 use gabion_record::ledger::ShedReason;
 use gabion_reports::{write_rule_costs, wrong_checksums_line};
-use gabion_runtime::pid_file::PidFile;
+use gabion_runtime::daemon::pid_file::PidFile;
 use gabion_runtime::{Signals, StopFlag};
 use gabion_sensor::commands::{CommandContext, serve_configured};
 use gabion_sensor::packets::{

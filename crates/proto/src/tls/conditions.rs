@@ -3,6 +3,7 @@
 //!
 //! Values are taken as the rule language hands them over, quotes taken off and a leading `!` kept.
 
+use super::limits::DATE_BYTES_MAX;
 use super::tables::{ANYTIME, ON_CERT, ON_SERVER_CERT};
 use super::tx::TlsTx;
 use super::version;
@@ -36,9 +37,6 @@ pub(super) const CONDITIONS: &[ConditionDef] = &[
     ConditionDef { name: "tls_cert_expired", aliases: &[], parse: expired, hooks: ON_SERVER_CERT },
     ConditionDef { name: "tls_cert_valid", aliases: &[], parse: valid, hooks: ON_SERVER_CERT },
 ];
-
-/// Bytes of the longest text that is taken for a date: Suricata 8.0.7 has a buffer of 20.
-const LONGEST_DATE: usize = 19;
 
 type Parsed = Result<Arc<dyn TxCondition>, ConditionError>;
 
@@ -270,7 +268,7 @@ fn date_range(text: &str) -> Result<Seconds, ConditionError> {
 /// seconds: a year alone is one, too (Suricata 8.0.7).
 fn date(text: &str) -> Result<i64, ConditionError> {
     let wrong = || ConditionError::NotADate { text: text.trim().to_owned() };
-    if text.trim_start().len() > LONGEST_DATE {
+    if text.trim_start().len() > DATE_BYTES_MAX {
         return Err(wrong());
     }
     let text = text.trim();

@@ -13,6 +13,10 @@ limits! { "proto.tls";
     pub const HANDSHAKE_BYTES_MAX: usize = 128 * 1024,
         Loses("a handshake message");
 
+    /// Longest text of a rule that is taken for a date: Suricata 8.0.7 has a buffer of 20 bytes.
+    pub const DATE_BYTES_MAX: usize = 19,
+        Refuses("a rule with a longer date");
+
     /// Largest certificate that is read (a few KiB is usual).
     pub const CERT_BYTES_MAX: usize = 64 * 1024,
         Counts("a certificate, as event `invalid_certificate`");

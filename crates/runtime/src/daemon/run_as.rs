@@ -1,4 +1,4 @@
-//! Running as another user and group: names are found in the system's files, rights are given up for good.
+//! Running as another user and group: names are found in the system's files, rights do not come back.
 
 use rustix::process::{Gid, Uid, getegid, geteuid};
 use rustix::thread::{
