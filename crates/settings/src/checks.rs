@@ -212,6 +212,9 @@ mod tests {
         assert!(value.starts_with("Invalid value for packet-alert-max: \"abc\": "), "{value}");
         config.set("mpm-algo", "foo");
         let refused = check_settings(&config, &mut |_| ()).unwrap_err().to_string();
-        assert!(refused.starts_with("Invalid value for mpm-algo: \"foo\": "), "{refused}");
+        assert!(
+            refused.starts_with("configuration: Invalid value for mpm-algo: \"foo\": "),
+            "{refused}"
+        );
     }
 }

@@ -9,8 +9,10 @@ use gabion_runtime::daemon::run_as::RunAs;
 /// # Errors
 /// In Suricata's words: when a name is empty, or nobody has it.
 pub fn find_run_as(config: &Tree, user: Option<&str>, group: Option<&str>) -> Result<RunAs> {
-    let user = user.or_else(|| config.text("run-as.user"));
-    let group = group.or_else(|| config.text("run-as.group"));
+    // A key without a value names nobody, which is not the same as no key.
+    let named = |key: &str| config.get(key).map(|node| node.value.as_deref().unwrap_or_default());
+    let user = user.or_else(|| named("run-as.user"));
+    let group = group.or_else(|| named("run-as.group"));
     match (user, group) {
         (Some(""), _) => Err(Error::NoRunAsName { kind: "user" }),
         (None, Some("")) => Err(Error::NoRunAsName { kind: "group" }),

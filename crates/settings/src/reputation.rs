@@ -81,7 +81,8 @@ fn files(config: &Tree) -> impl Iterator<Item = PathBuf> {
 
 /// Lines that are no remarks, with their numbers.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = (1..).zip(text.lines());
+    // Suricata 8.0.7 reads no further than a carriage return.
+    let lines = (1..).zip(text.lines().map(|line| line.split('\r').next().unwrap_or_default()));
     lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
 }
 

@@ -41,8 +41,8 @@ const ENDING: &[Setting] = &[
     ("app-layer.protocols.*.enabled", Parsing, "app-layer-detect-proto"),
     ("app-layer.protocols.*.tcp.enabled", Parsing, "app-layer-detect-proto"),
     ("app-layer.protocols.*.udp.enabled", Parsing, "app-layer-detect-proto"),
-    ("app-layer.protocols.*.memcap", Size, "app-layer-htp-mem"),
-    ("app-layer.protocols.*.byterange.memcap", Size, "app-layer-htp-range"),
+    (".http.memcap", Size, "app-layer-htp-mem"),
+    (".http.byterange.memcap", Size, "app-layer-htp-range"),
     (".htp.randomize-inspection-range", Number(0, 100), HTP),
     (".htp.decompression-time-limit", Number(0, ANY), HTP),
     (".htp.swf-decompression.type", Words(&["deflate", "lzma", "both"]), HTP),
@@ -88,7 +88,7 @@ const CONTINUING: &[Setting] = &[
     ("app-layer.protocols.*.max-read-size", Size, "app-layer"),
     ("app-layer.protocols.*.max-write-size", Size, "app-layer"),
     ("app-layer.protocols.*.stream-depth", Size, "app-layer"),
-    ("app-layer.protocols.*.byterange.timeout", Number(0, ANY), "app-layer-htp-range"),
+    (".http.byterange.timeout", Number(0, ANY), "app-layer-htp-range"),
     ("app-layer.protocols.*.inspected-tracker.content-limit", Size, "app-layer-smtp"),
     ("app-layer.protocols.*.inspected-tracker.content-inspect-min-size", Size, "app-layer-smtp"),
     ("app-layer.protocols.*.inspected-tracker.content-inspect-window", Size, "app-layer-smtp"),
@@ -163,8 +163,17 @@ fn htp_keys(config: &Tree, protocol: &str, last: &str) -> Vec<String> {
 /// The keys that a key of the tables stands for.
 fn keys(config: &Tree, key: &str) -> Vec<String> {
     let names = || gabion_proto::registry().iter().map(|protocol| protocol.config_name);
+    // What the parser of HTTP/1 is set by: it has libhtp's keys.
+    let of_http = || {
+        let has_libhtp = |key: &str| key.starts_with("libhtp");
+        let protocols = gabion_proto::registry().iter();
+        protocols.filter(move |p| p.free_key.is_some_and(has_libhtp)).map(|p| p.config_name)
+    };
     if let Some(last) = key.strip_prefix(".htp.") {
-        return names().flat_map(|name| htp_keys(config, name, last)).collect();
+        return of_http().flat_map(|name| htp_keys(config, name, last)).collect();
+    }
+    if let Some(last) = key.strip_prefix(".http.") {
+        return of_http().map(|name| format!("app-layer.protocols.{name}.{last}")).collect();
     }
     let Some((before, after)) = key.split_once('*') else { return vec![key.to_owned()] };
     names().map(|name| format!("{before}{name}{after}")).collect()
@@ -325,7 +334,7 @@ mod tests {
             ("app-layer.protocols.http.enabled", "2"),
             ("app-layer.protocols.tls.enabled", ""),
             ("app-layer.protocols.dns.udp.enabled", "perhaps"),
-            ("app-layer.protocols.*.memcap", "abc"),
+            ("app-layer.protocols.http.memcap", "abc"),
             ("app-layer.protocols.http.libhtp.default-config.randomize-inspection-range", "200"),
             ("app-layer.protocols.http.libhtp.default-config.decompression-time-limit", "abc"),
             ("app-layer.protocols.http.libhtp.default-config.swf-decompression.type", "foo"),
@@ -364,9 +373,9 @@ mod tests {
             ("app-layer.protocols.tls.detection-ports.dp", "99999"),
             ("app-layer.protocols.tls.detection-ports.dp", "[443"),
             ("app-layer.protocols.http.libhtp.default-config.personality", "FOO"),
-            ("app-layer.protocols.*.byterange.timeout", "abc"),
-            ("app-layer.protocols.*.inspected-tracker.content-limit", "abc"),
-            ("app-layer.protocols.*.mime.header-value-depth", "abc"),
+            ("app-layer.protocols.http.byterange.timeout", "abc"),
+            ("app-layer.protocols.smtp.inspected-tracker.content-limit", "abc"),
+            ("app-layer.protocols.smtp.mime.header-value-depth", "abc"),
             ("app-layer.protocols.mqtt.max-msg-length", "abc"),
             ("app-layer.protocols.http2.max-streams", "abc"),
             ("app-layer.protocols.websocket.max-payload-size", "abc"),
