@@ -29,7 +29,7 @@ enum Wanted {
 
 use Wanted::{AnyCase, Number, Parsing, Ports, Range, Size, Text, Words};
 
-/// A setting: its key, where `*` stands for every name, what its value must be, and Suricata's module.
+/// A setting: its key, where `*` stands for every name, `.htp.` for settings of libhtp and `.parser.` for others of its protocol, what its value must be, and Suricata's module.
 type Setting = (&'static str, Wanted, &'static str);
 
 const ANY: u64 = u64::MAX;
@@ -41,8 +41,8 @@ const ENDING: &[Setting] = &[
     ("app-layer.protocols.*.enabled", Parsing, "app-layer-detect-proto"),
     ("app-layer.protocols.*.tcp.enabled", Parsing, "app-layer-detect-proto"),
     ("app-layer.protocols.*.udp.enabled", Parsing, "app-layer-detect-proto"),
-    (".http.memcap", Size, "app-layer-htp-mem"),
-    (".http.byterange.memcap", Size, "app-layer-htp-range"),
+    (".parser.memcap", Size, "app-layer-htp-mem"),
+    (".parser.byterange.memcap", Size, "app-layer-htp-range"),
     (".htp.randomize-inspection-range", Number(0, 100), HTP),
     (".htp.decompression-time-limit", Number(0, ANY), HTP),
     (".htp.swf-decompression.type", Words(&["deflate", "lzma", "both"]), HTP),
@@ -88,7 +88,7 @@ const CONTINUING: &[Setting] = &[
     ("app-layer.protocols.*.max-read-size", Size, "app-layer"),
     ("app-layer.protocols.*.max-write-size", Size, "app-layer"),
     ("app-layer.protocols.*.stream-depth", Size, "app-layer"),
-    (".http.byterange.timeout", Number(0, ANY), "app-layer-htp-range"),
+    (".parser.byterange.timeout", Number(0, ANY), "app-layer-htp-range"),
     ("app-layer.protocols.*.inspected-tracker.content-limit", Size, "app-layer-smtp"),
     ("app-layer.protocols.*.inspected-tracker.content-inspect-min-size", Size, "app-layer-smtp"),
     ("app-layer.protocols.*.inspected-tracker.content-inspect-window", Size, "app-layer-smtp"),
@@ -172,7 +172,7 @@ fn keys(config: &Tree, key: &str) -> Vec<String> {
     if let Some(last) = key.strip_prefix(".htp.") {
         return of_http().flat_map(|name| htp_keys(config, name, last)).collect();
     }
-    if let Some(last) = key.strip_prefix(".http.") {
+    if let Some(last) = key.strip_prefix(".parser.") {
         return of_http().map(|name| format!("app-layer.protocols.{name}.{last}")).collect();
     }
     let Some((before, after)) = key.split_once('*') else { return vec![key.to_owned()] };
